@@ -1,0 +1,390 @@
+package labhealth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/labhealth/labhealth-go/internal/jsonread"
+	"github.com/labhealth/labhealth-go/internal/transport"
+)
+
+// Version is the version of this module, as its user agent says it.
+const Version = "0.1.0"
+
+// Client calls the team API. It is safe for concurrent use and does not change once it is made. Make one with [NewClient] and
+// keep it: it holds the connections and the retry budget.
+type Client struct {
+	// Orders imports, creates, reads and changes lab orders.
+	Orders *OrdersService
+	// Users lists the team's users.
+	Users *UsersService
+
+	core *core
+}
+
+// Environment is one of the four addresses of the service. The interface document names them and publishes none, so
+// [WithEnvironment] takes the addresses too.
+type Environment string
+
+// The environments. There is no default: sending a patient to the wrong region by omission is an incident.
+const (
+	ProductionUS Environment = "production US"
+	ProductionEU Environment = "production EU"
+	SandboxUS    Environment = "sandbox US"
+	SandboxEU    Environment = "sandbox EU"
+)
+
+// BaseURLs is where each environment is. Those that are not used can be left out.
+type BaseURLs map[Environment]string
+
+// Option changes how a client works. An option that makes no sense is an error of [NewClient].
+type Option func(*config) error
+
+type config struct {
+	core     core
+	user     *http.Client
+	base     string
+	chosen   []string
+	handlers []func(context.Context, Attempt)
+}
+
+// NewClient returns a client for the team API. apiKey is the team API key, sent as x-service-api-key with every request and to
+// nobody else. One of [WithBaseURL] and [WithEnvironment] is required.
+func NewClient(apiKey string, opts ...Option) (*Client, error) {
+	c, err := newCore("x-service-api-key", apiKey, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{Orders: &OrdersService{c}, Users: &UsersService{c}, core: c}, nil
+}
+
+func newCore(header, key string, opts []Option) (*core, error) {
+	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, errors.New("labhealth: the API key must not be empty and may hold printable ASCII only")
+	}
+	cfg := config{core: core{
+		auth:      func(h http.Header) { h.Set(header, key) }, // a closure, because %#v prints every field
+		userAgent: "labhealth-go/" + Version,
+		policy:    defaultRetry,
+		maxBody:   8 << 20,
+		paths:     map[string]string{},
+	}}
+	for _, opt := range opts {
+		if opt == nil {
+			continue
+		}
+		if err := opt(&cfg); err != nil {
+			return nil, fmt.Errorf("labhealth: %w", err)
+		}
+	}
+	switch len(cfg.chosen) {
+	case 1:
+	case 0:
+		return nil, errors.New("labhealth: no address: pass WithBaseURL(\"https://…\") or WithEnvironment(environment, addresses)")
+	default:
+		return nil, fmt.Errorf("labhealth: more than one address: %s", strings.Join(cfg.chosen, " and "))
+	}
+	base, err := checkBase(cfg.base)
+	if err != nil {
+		return nil, fmt.Errorf("labhealth: %w", err)
+	}
+	c := &cfg.core
+	c.base, c.http, c.observers = base, transport.NewClient(cfg.user), cfg.handlers
+	return c, nil
+}
+
+// checkBase returns the address without a slash at its end. It does not quote the address, which may hold a password.
+func checkBase(base string) (string, error) {
+	u, err := url.Parse(base)
+	switch {
+	case err != nil || u.Host == "" || u.Opaque != "":
+		return "", errors.New("the base URL must look like https://host or https://host/path")
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(base, "#"):
+		return "", errors.New("the base URL must have no user info, query or fragment")
+	case u.Scheme == "http" && !loopback(u.Hostname()), u.Scheme != "http" && u.Scheme != "https":
+		return "", errors.New("the base URL must be https (http is for loopback addresses only)")
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}
+
+// WithBaseURL sets the address that every path is appended to. It must be https, loopback addresses excepted.
+func WithBaseURL(base string) Option {
+	return func(c *config) error {
+		c.base, c.chosen = base, append(c.chosen, "WithBaseURL")
+		return nil
+	}
+}
+
+// WithEnvironment chooses one of the environments and says where they are.
+func WithEnvironment(env Environment, addresses BaseURLs) Option {
+	return func(c *config) error {
+		base, ok := addresses[env]
+		if !ok {
+			known := slices.Sorted(maps.Keys(addresses))
+			return fmt.Errorf("no address for the environment %q: the addresses given are for %q", env, known)
+		}
+		c.base, c.chosen = base, append(c.chosen, "WithEnvironment")
+		return nil
+	}
+}
+
+// WithHTTPClient sends requests through a copy of h: its transport, cookie jar and timeout are used, its redirect policy is
+// not. Without this option the client has a transport of its own, with 64 idle connections and the proxy settings that are
+// usual in Go.
+func WithHTTPClient(h *http.Client) Option {
+	return func(c *config) error {
+		if h == nil {
+			return errors.New("WithHTTPClient needs an http.Client")
+		}
+		copied := *h
+		c.user = &copied
+		return nil
+	}
+}
+
+// WithRetry sets how often and when requests are repeated. See [RetryPolicy].
+func WithRetry(p RetryPolicy) Option {
+	return func(c *config) (err error) {
+		c.core.policy, err = p.over(c.core.policy)
+		return err
+	}
+}
+
+// WithBodyLimit caps the body of an answer, in bytes after decompression. The default is 8 MiB.
+func WithBodyLimit(n int64) Option {
+	return func(c *config) error {
+		c.core.maxBody = n
+		return positive("WithBodyLimit", n)
+	}
+}
+
+func positive(name string, n int64) error {
+	if n <= 0 {
+		return fmt.Errorf("%s must be positive", name)
+	}
+	return nil
+}
+
+// WithObserver calls f after each attempt, in the goroutine of the call. It may be given more than once.
+func WithObserver(f func(context.Context, Attempt)) Option {
+	return func(c *config) error {
+		if f == nil {
+			return errors.New("WithObserver needs a function")
+		}
+		c.handlers = append(c.handlers, f)
+		return nil
+	}
+}
+
+// WithLogger writes a record for each attempt: at debug level if the service answered 2xx, as a warning otherwise. The record
+// holds what [Attempt] holds and nothing else.
+func WithLogger(l *slog.Logger) Option {
+	return func(c *config) error {
+		if l == nil {
+			return errors.New("WithLogger needs a logger")
+		}
+		c.handlers = append(c.handlers, func(ctx context.Context, a Attempt) {
+			level := slog.LevelWarn
+			if a.StatusCode >= 200 && a.StatusCode <= 299 {
+				level = slog.LevelDebug
+			}
+			l.LogAttrs(ctx, level, "labhealth request",
+				slog.String("op", a.Op), slog.Int("attempt", a.Number), slog.Int("status", a.StatusCode),
+				slog.Duration("duration", a.Duration), slog.String("request_id", a.RequestID), slog.String("outcome", a.Outcome.String()))
+		})
+		return nil
+	}
+}
+
+// WithUserAgent replaces the user agent.
+func WithUserAgent(s string) Option {
+	return func(c *config) error {
+		c.core.userAgent = s
+		if s == "" || !validHeader("User-Agent", s) {
+			return errors.New("WithUserAgent needs text that can be sent in a header")
+		}
+		return nil
+	}
+}
+
+// WithPath says where a deployment has an operation that the interface document places elsewhere: WithPath("GET /orders",
+// "/v3/orders"). The path must have the same parameters in braces. An operation this client does not know is an error.
+func WithPath(operation, path string) Option {
+	return func(c *config) error {
+		_, documented, _ := strings.Cut(operation, " ")
+		if !slices.Contains(operations, operation) {
+			return fmt.Errorf("WithPath: unknown operation %q: want one of %q", operation, operations)
+		}
+		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "?#") || !slices.Equal(parameters(path), parameters(documented)) {
+			return fmt.Errorf("WithPath: the path of %q must begin with / and have the parameters %q", operation, parameters(documented))
+		}
+		c.core.paths[operation] = path
+		return nil
+	}
+}
+
+// parameters returns the names in braces, sorted.
+func parameters(path string) []string {
+	var names []string
+	for {
+		_, rest, ok := strings.Cut(path, "{")
+		name, after, closed := strings.Cut(rest, "}")
+		if !ok || !closed {
+			slices.Sort(names)
+			return names
+		}
+		names, path = append(names, name), after
+	}
+}
+
+// RetryPolicy is how often a request is repeated, how long is waited before that, and how long an attempt may take. Members
+// that are zero keep their defaults, or the client's values in [WithCallRetry].
+//
+// A GET is repeated after a lost connection, a timeout, 408, 429 and 5xx other than 501 and 505. Every other method is repeated
+// only if the request provably never reached the service, or after a 429. All clients of a process wait with full jitter; a
+// Retry-After is obeyed. A budget shared by all calls of a client keeps an outage from doubling the load: a thousand failing
+// calls cost at most a hundred extra requests. Nothing waits past the context's deadline.
+type RetryPolicy struct {
+	MaxAttempts   int           // attempts in all; 3 by default, 1 turns retries off
+	MinWait       time.Duration // the most that is waited before the second attempt, doubled for each further one; 250 ms by default
+	MaxWait       time.Duration // the most that is waited before any; 10 s by default
+	MaxRetryAfter time.Duration // if the service asks to wait longer, the call ends at once with the answer; 60 s by default
+	ReadTimeout   time.Duration // of an attempt of a GET; 30 s by default
+	WriteTimeout  time.Duration // of an attempt of anything else; 60 s by default
+	// Strict repeats a write only if it was provably not sent: not after a 429 either.
+	Strict bool
+}
+
+var defaultRetry = RetryPolicy{
+	MaxAttempts: 3, MinWait: 250 * time.Millisecond, MaxWait: 10 * time.Second, MaxRetryAfter: time.Minute,
+	ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute,
+}
+
+// over fills what p leaves zero from base.
+func (p RetryPolicy) over(base RetryPolicy) (RetryPolicy, error) {
+	if p.MaxAttempts < 0 {
+		return p, errors.New("RetryPolicy.MaxAttempts must not be negative")
+	}
+	if p.MaxAttempts == 0 {
+		p.MaxAttempts = base.MaxAttempts
+	}
+	for _, d := range []struct {
+		name string
+		of   *time.Duration
+		base time.Duration
+	}{
+		{"MinWait", &p.MinWait, base.MinWait}, {"MaxWait", &p.MaxWait, base.MaxWait},
+		{"MaxRetryAfter", &p.MaxRetryAfter, base.MaxRetryAfter},
+		{"ReadTimeout", &p.ReadTimeout, base.ReadTimeout}, {"WriteTimeout", &p.WriteTimeout, base.WriteTimeout},
+	} {
+		if *d.of < 0 {
+			return p, fmt.Errorf("RetryPolicy.%s must not be negative", d.name)
+		}
+		if *d.of == 0 {
+			*d.of = d.base
+		}
+	}
+	p.Strict = p.Strict || base.Strict
+	return p, nil
+}
+
+// Attempt is one attempt of a call, as observers see it.
+type Attempt struct {
+	Op         string        // the operation, such as "POST /v3/order/import"
+	Number     int           // 1 for the first attempt
+	StatusCode int           // 0 if no answer came
+	Duration   time.Duration // until the answer was read
+	RequestID  string        // the id under which the service knows the request; empty if it sent none
+	Outcome    Outcome       // what became of the call so far
+}
+
+// CloseIdleConnections closes idle connections of the client's own transport. A transport given with [WithHTTPClient] is left
+// alone.
+func (c *Client) CloseIdleConnections() { c.core.http.CloseIdleConnections() }
+
+// Do calls any endpoint of the team API, with the same safety as the methods. path begins with / and has its values escaped
+// (url.PathEscape); parameters of the query are given with [WithQuery].
+//
+// body is nil for none, []byte or json.RawMessage for JSON as it is, or a value for encoding/json. out is nil to ignore the
+// answer's content, a *json.RawMessage for JSON as it came, or a pointer for encoding/json; the types of this package are read
+// as everywhere else.
+func (c *Client) Do(ctx context.Context, method, path string, body, out any, opts ...CallOption) error {
+	return c.core.doAny(ctx, method, path, body, out, opts)
+}
+
+func (c *core) doAny(ctx context.Context, method, path string, body, out any, opts []CallOption) error {
+	r := request{op: method + " (Do)", method: method, path: path}
+	refuse := func(name, msg string) error { return ofOperation(r.op, refused(msg, name)) }
+	switch method {
+	case http.MethodGet, http.MethodHead:
+		if body != nil {
+			return refuse("body", "must be nil for GET and HEAD")
+		}
+	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+	default:
+		r.op = "Do"
+		return refuse("method", "must be GET, HEAD, POST, PUT, PATCH or DELETE")
+	}
+	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "?#") {
+		return refuse("path", "must begin with one / and have no query or fragment (see WithQuery)")
+	}
+	for _, segment := range strings.Split(path[1:], "/") {
+		plain, err := url.PathUnescape(segment)
+		if err != nil || plain == "." || plain == ".." || hasControl(plain) || hasControl(segment) || strings.Contains(segment, " ") {
+			return refuse("path", "must be escaped and have no . or .. segments")
+		}
+	}
+	switch b := body.(type) {
+	case nil:
+	case []byte:
+		r.body = b
+	case json.RawMessage:
+		r.body = b
+	default:
+		text, err := json.Marshal(b)
+		if err != nil {
+			return refuse("body", "cannot be written as JSON")
+		}
+		r.body = text
+	}
+	if r.body != nil {
+		if jsonread.Valid(r.body) != nil {
+			return refuse("body", "must be valid JSON in UTF-8")
+		}
+	}
+	r.read = func(a *transport.Answer) error {
+		if a.Status == http.StatusNoContent || method == http.MethodHead || (out == nil && len(a.Body) == 0) {
+			return nil
+		}
+		if err := readable(a); err != nil {
+			return err
+		}
+		if err := jsonread.Valid(a.Body); err != nil {
+			return unreadableBy(a, err)
+		}
+		if out == nil {
+			return nil
+		}
+		if err := json.Unmarshal(a.Body, out); err != nil {
+			// The text of the error quotes the answer.
+			return &unreadable{reason: "it does not fit the Go type it is to be read into"}
+		}
+		return nil
+	}
+	return c.do(ctx, r, opts)
+}

@@ -1,0 +1,78 @@
+package labhealth
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/labhealth/labhealth-go/internal/jsonread"
+)
+
+// Date is a calendar day without a time or zone: the document's type "date". Dates compare with ==. The zero Date is no day;
+// it prints as "0000-00-00" and cannot be sent.
+type Date struct {
+	Year  int
+	Month time.Month
+	Day   int
+}
+
+var errDate = errors.New("labhealth: not a date: want YYYY-MM-DD and a day that exists")
+
+// ParseDate reads "2006-01-02". A date-time is read too: the day as it is written there, whatever its offset, because some
+// deployments write a birth date as midnight. The error does not quote the text.
+func ParseDate(s string) (Date, error) {
+	year, month, day, ok := jsonread.ParseDate([]byte(s))
+	if ok && len(s) > 10 {
+		_, ok = jsonread.ParseTime([]byte(s))
+	}
+	if !ok {
+		return Date{}, errDate
+	}
+	return Date{year, month, day}, nil
+}
+
+// DateOf returns the day of t in t's own location.
+func DateOf(t time.Time) Date {
+	year, month, day := t.Date()
+	return Date{year, month, day}
+}
+
+// valid reports whether the day exists, in the years 1 to 9999.
+func (d Date) valid() bool {
+	return d.Year >= 1 && d.Year <= 9999 && d.Month >= 1 && d.Month <= 12 && d.Day >= 1 && d.Day <= jsonread.DaysIn(d.Year, d.Month)
+}
+
+// IsZero reports whether d is the zero Date.
+func (d Date) IsZero() bool { return d == Date{} }
+
+// Compare returns -1 if d is before e, 0 if they are the same day, +1 if d is after e.
+func (d Date) Compare(e Date) int {
+	return cmp.Or(cmp.Compare(d.Year, e.Year), cmp.Compare(d.Month, e.Month), cmp.Compare(d.Day, e.Day))
+}
+
+// String returns the day as YYYY-MM-DD.
+func (d Date) String() string { return fmt.Sprintf("%04d-%02d-%02d", d.Year, int(d.Month), d.Day) }
+
+// MarshalJSON writes the day as a JSON string, the zero Date as null.
+func (d Date) MarshalJSON() ([]byte, error) {
+	if d.IsZero() {
+		return []byte("null"), nil
+	}
+	if !d.valid() {
+		return nil, errDate
+	}
+	return []byte(`"` + d.String() + `"`), nil
+}
+
+// UnmarshalJSON reads a JSON string as [ParseDate] does. Null leaves d as it is.
+func (d *Date) UnmarshalJSON(b []byte) (err error) {
+	if string(b) == "null" {
+		return nil
+	}
+	if len(b) < 2 || b[0] != '"' {
+		return errDate
+	}
+	*d, err = ParseDate(string(b[1 : len(b)-1]))
+	return err
+}

@@ -1,0 +1,375 @@
+// Package transport sends one call and says what became of it. It keeps the loop, the waiting and the body rewind of
+// go-retryablehttp and replaces what is harmful in its defaults: which attempts are repeated, how long it waits, and what it
+// reports. A write is repeated only if it provably never reached the service, or if the service refused it with a 429.
+package transport
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"math/rand/v2"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-cleanhttp"
+	"github.com/hashicorp/go-retryablehttp"
+)
+
+// Outcome is what became of a request at the service.
+type Outcome uint8
+
+const (
+	Unknown  Outcome = iota // it may have been carried out
+	NotSent                 // it provably never reached the service
+	Rejected                // the service refused it
+	Applied                 // the service carried it out
+)
+
+// Policy is how a call is repeated and how long it may take.
+type Policy struct {
+	Attempts         int           // at most, the first included
+	MinWait, MaxWait time.Duration // bounds of the back-off
+	RetryAfterCap    time.Duration // a longer Retry-After is not waited for
+	ReadTimeout      time.Duration // of one attempt of a GET or HEAD
+	WriteTimeout     time.Duration // of one attempt of anything else
+	Strict           bool          // a write is repeated only if it was provably not sent
+}
+
+// Limits of what is read.
+const (
+	MaxErrorBody = 64 << 10
+	maxHeader    = 256 << 10
+	maxRedirects = 5
+	maxReplays   = 3 // how often net/http may send the same attempt again on connections that die
+)
+
+// Client sends requests through one http.Client and shares a retry budget among them.
+type Client struct {
+	http   http.Client
+	own    *http.Transport
+	budget *budget
+}
+
+// NewClient returns a Client over a copy of user, or over a transport of its own if user is nil.
+func NewClient(user *http.Client) *Client {
+	c := &Client{budget: newBudget()}
+	if user != nil {
+		c.http = *user
+	}
+	switch {
+	case user == nil:
+		c.own = cleanhttp.DefaultPooledTransport()
+		c.own.MaxIdleConnsPerHost = 64
+		c.own.MaxResponseHeaderBytes = maxHeader
+		c.http.Transport = c.own
+	case c.http.Transport == nil:
+		c.http.Transport = http.DefaultTransport
+	}
+	return c
+}
+
+// CloseIdleConnections closes idle connections of the client's own transport. A transport that was passed in is left alone.
+func (c *Client) CloseIdleConnections() {
+	if c.own != nil {
+		c.own.CloseIdleConnections()
+	}
+}
+
+// Request is one call.
+type Request struct {
+	Method     string
+	URL        string
+	Header     http.Header
+	Body       []byte
+	MaxBody    int64 // cap of a 2xx body, after decompression
+	Policy     Policy
+	Repeatable bool // a write that carries an idempotency key: an unknown outcome may be repeated
+
+	// Read reads a 2xx answer whose body came in full. An error makes the call fail.
+	Read func(*Answer) error
+	// Observe is told of each attempt when it is over; it may be nil.
+	Observe func(Attempt)
+}
+
+func (q *Request) isWrite() bool { return q.Method != http.MethodGet && q.Method != http.MethodHead }
+
+// Answer is what the service answered.
+type Answer struct {
+	Status    int
+	Header    http.Header
+	Body      []byte
+	Attempt   int  // which attempt it answered
+	Truncated bool // the body ended too early; Read may set it too
+}
+
+// IsJSON reports whether the content type is a JSON one.
+func (a *Answer) IsJSON() bool {
+	t, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
+	return t == "application/json" || strings.HasSuffix(t, "+json")
+}
+
+// Attempt is one attempt, for observers.
+type Attempt struct {
+	Number   int
+	Status   int // 0 if no answer came
+	Header   http.Header
+	Duration time.Duration
+	Outcome  Outcome
+}
+
+// Result is what became of a call.
+type Result struct {
+	Outcome    Outcome
+	Attempts   int
+	Answer     *Answer       // the last answer that came, if any
+	Err        error         // why the last attempt failed, if it was not for the answer's status
+	Ended      error         // the context's error, if the call failed because it ended
+	RetryAfter time.Duration // what the last answer asked for; negative if that time has passed
+}
+
+// ErrTooLarge says that a body is larger than the cap.
+var ErrTooLarge = errors.New("the answer is larger than the limit")
+
+// errBody says that the body of a 2xx answer ended too early.
+type errBody struct{ cause error }
+
+func (e *errBody) Error() string { return "the answer ended too early" }
+func (e *errBody) Unwrap() error { return e.cause }
+
+// RedirectError says that the service answered with a redirect that was not followed.
+type RedirectError struct {
+	Status int
+	Host   string // where it led
+}
+
+func (e *RedirectError) Error() string { return "redirect not followed" }
+
+// Do sends q until it succeeds, fails for good, or may not be repeated.
+func (c *Client) Do(ctx context.Context, q *Request) *Result {
+	call := &call{client: c, request: q}
+	c.budget.deposit()
+	if err := ctx.Err(); err != nil {
+		return &Result{Outcome: NotSent, Ended: err}
+	}
+	// The body is a reader that net/http does not know, also when there is nothing to say: net/http sends a request again by
+	// itself if it has no body or knows how to get it anew.
+	var body any
+	if q.isWrite() {
+		body = retryablehttp.ReaderFunc(func() (io.Reader, error) { return &once{bytes.NewReader(q.Body)}, nil })
+	}
+	req, err := retryablehttp.NewRequestWithContext(ctx, q.Method, q.URL, body)
+	if err != nil {
+		return &Result{Outcome: NotSent, Err: errors.New("the address is not valid")}
+	}
+	req.GetBody = nil
+	req.Header = q.Header
+	hc := c.http
+	hc.Transport = call
+	hc.CheckRedirect = call.redirect
+	timeout := q.Policy.ReadTimeout
+	if q.isWrite() {
+		timeout = q.Policy.WriteTimeout
+	}
+	if hc.Timeout == 0 || (timeout > 0 && timeout < hc.Timeout) {
+		hc.Timeout = timeout
+	}
+	loop := retryablehttp.Client{
+		HTTPClient:   &hc,
+		RetryMax:     math.MaxInt32, // check decides
+		CheckRetry:   call.check,
+		Backoff:      func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return call.wait },
+		ErrorHandler: func(r *http.Response, err error, _ int) (*http.Response, error) { return r, err },
+	}
+	_, _ = loop.Do(req) // check has seen all there is
+	if call.waiting || call.result.Err != nil {
+		call.result.Ended = ctx.Err()
+	}
+	return &call.result
+}
+
+// once hides what kind of reader it holds.
+type once struct{ r *bytes.Reader }
+
+func (o *once) Read(p []byte) (int, error) { return o.r.Read(p) }
+func (o *once) Len() int                   { return o.r.Len() }
+
+// call is the state of one call. Its attempts follow one another.
+type call struct {
+	client  *Client
+	request *Request
+	result  Result
+	started time.Time // of the attempt; zero before it
+	proof   *proof
+	wait    time.Duration
+	waiting bool
+	doubt   bool // an attempt before the last may have been carried out
+}
+
+// redirect follows a GET to the same origin and nothing else.
+func (c *call) redirect(req *http.Request, via []*http.Request) error {
+	if c.request.isWrite() {
+		return http.ErrUseLastResponse
+	}
+	from := via[0].URL
+	if len(via) <= maxRedirects && req.URL.Scheme == from.Scheme && req.URL.Host == from.Host && req.URL.User == nil {
+		return nil
+	}
+	return &RedirectError{Status: req.Response.StatusCode, Host: req.URL.Host}
+}
+
+// verdict is what one attempt came to.
+type verdict struct {
+	outcome Outcome
+	again   bool          // whether the kind of failure allows another attempt
+	after   time.Duration // Retry-After
+	asked   bool          // whether there was one
+}
+
+// check is go-retryablehttp's CheckRetry.
+func (c *call) check(ctx context.Context, resp *http.Response, err error) (bool, error) {
+	r := &c.result
+	r.Attempts++
+	r.Err, r.RetryAfter = nil, 0
+	var v verdict
+	if err != nil {
+		r.Err = err
+		v = c.judgeError(err)
+	} else {
+		v = c.judgeAnswer(resp)
+		resp.Body = http.NoBody
+	}
+	if c.proof != nil {
+		c.proof.cancel()
+	}
+	r.Outcome = v.outcome
+	if c.doubt && v.outcome != Applied {
+		r.Outcome = Unknown
+	}
+	c.doubt = c.doubt || v.outcome == Unknown
+	r.RetryAfter = v.after
+	if c.request.Observe != nil {
+		a := Attempt{Number: r.Attempts, Duration: time.Since(c.started), Outcome: r.Outcome}
+		if err == nil {
+			a.Status, a.Header = r.Answer.Status, r.Answer.Header
+		}
+		c.request.Observe(a)
+	}
+	c.started = time.Time{}
+	c.waiting = ctx.Err() == nil && v.again && c.mayRepeat(ctx, v)
+	return c.waiting, nil
+}
+
+func (c *call) mayRepeat(ctx context.Context, v verdict) bool {
+	p := &c.request.Policy
+	if c.result.Attempts >= p.Attempts {
+		return false
+	}
+	// Full jitter: clients that failed together do not come back together.
+	most := min(p.MaxWait, p.MinWait<<min(c.result.Attempts-1, 20))
+	c.wait = time.Duration(rand.Int64N(int64(max(most, 0)) + 1))
+	if v.asked {
+		if v.after < 0 || v.after > p.RetryAfterCap {
+			return false
+		}
+		c.wait = v.after
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= c.wait {
+		return false
+	}
+	return c.client.budget.withdraw()
+}
+
+func (c *call) judgeError(err error) verdict {
+	v := verdict{outcome: Unknown}
+	var refused *RedirectError
+	if errors.As(err, &refused) {
+		return v
+	}
+	if c.proof != nil && c.proof.notSent() {
+		v.outcome = NotSent
+	}
+	v.again = !permanent(err) && (!c.request.isWrite() || v.outcome == NotSent || c.request.Repeatable)
+	return v
+}
+
+func (c *call) judgeAnswer(resp *http.Response) verdict {
+	defer resp.Body.Close()
+	write := c.request.isWrite()
+	a := &Answer{Status: resp.StatusCode, Header: resp.Header, Attempt: c.result.Attempts}
+	c.result.Answer = a
+	if a.Status >= 200 && a.Status <= 299 {
+		var err error
+		a.Body, err = readAll(resp, c.request.MaxBody)
+		switch {
+		case errors.Is(err, ErrTooLarge):
+		case err != nil:
+			a.Truncated = true
+			err = &errBody{err}
+		default:
+			err = c.request.Read(a)
+		}
+		c.result.Err = err
+		// A body that began as the JSON of a 2xx answer shows that the service has answered. A whole one that makes no sense
+		// may come from anybody on the way.
+		shown := a.IsJSON() && (a.Truncated || errors.Is(err, ErrTooLarge))
+		if err == nil || shown {
+			return verdict{outcome: Applied, again: err != nil && a.Truncated && !write}
+		}
+		return verdict{outcome: Unknown, again: a.Truncated && (!write || c.request.Repeatable)}
+	}
+	a.Body, _ = io.ReadAll(io.LimitReader(resp.Body, MaxErrorBody))
+	v := verdict{outcome: Unknown}
+	v.after, v.asked = retryAfter(resp.Header)
+	switch {
+	case a.Status == http.StatusTooManyRequests:
+		v.outcome = Rejected
+		v.again = !write || !c.request.Policy.Strict
+	case a.Status >= 500 || a.Status == http.StatusRequestTimeout:
+		v.again = a.Status != http.StatusNotImplemented && a.Status != http.StatusHTTPVersionNotSupported &&
+			(!write || c.request.Repeatable)
+	case a.Status >= 400:
+		v.outcome = Rejected
+	}
+	return v
+}
+
+// readAll reads the body to its end, so that the connection can be used again.
+func readAll(resp *http.Response, limit int64) ([]byte, error) {
+	var b bytes.Buffer
+	if n := resp.ContentLength; n > 0 && n <= limit {
+		b.Grow(int(n) + bytes.MinRead)
+	}
+	limit = min(limit, math.MaxInt64-1)
+	n, err := b.ReadFrom(io.LimitReader(resp.Body, limit+1))
+	if n > limit {
+		return nil, ErrTooLarge
+	}
+	return b.Bytes(), err
+}
+
+// retryAfter reads Retry-After as seconds or as a date in any form of HTTP. A time that has passed is negative; one too far
+// away to be told is the longest there is. Other text is as if there were none.
+func retryAfter(h http.Header) (time.Duration, bool) {
+	text := strings.TrimSpace(h.Get("Retry-After"))
+	if text == "" {
+		return 0, false
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		switch {
+		case n < 0:
+			return -1, true
+		case n > int64(math.MaxInt64/time.Second):
+			return math.MaxInt64, true
+		}
+		return time.Duration(n) * time.Second, true
+	}
+	if t, err := http.ParseTime(text); err == nil {
+		return time.Until(t), true // Until saturates
+	}
+	return 0, false
+}

@@ -1,0 +1,227 @@
+package labhealth
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/labhealth/labhealth-go/internal/jsonread"
+)
+
+// Kept is embedded in every type that is read from the service. It remembers the bytes the value came as, so that nothing is
+// lost: members this version does not know, and members whose value does not fit, are still there, and encoding the value to
+// JSON writes them again, with the changes the program made on top. The zero Kept belongs to a value that a program made itself.
+type Kept jsonread.Ref
+
+// RawJSON returns a copy of the bytes the value came as, spaces and all. It is nil for a value that did not come from the
+// service. It holds patient data wherever the value does.
+func (k Kept) RawJSON() json.RawMessage { return jsonread.Ref(k).Raw() }
+
+// Malformed names the members, at any depth of the value, that came with a value that does not fit their type: a bad UUID or
+// date, a string for a number. Such a member is left zero here and keeps its bytes in [Kept.RawJSON]. Null is never malformed:
+// it reads as absent. The list ends after 1,000 entries.
+func (k Kept) Malformed() []Malformed {
+	var list []Malformed
+	for _, p := range jsonread.Ref(k).Problems() {
+		list = append(list, Malformed{Path: strings.Join(p.Path, "."), Want: p.Want})
+	}
+	return list
+}
+
+// Equal reports true: two values are the same if their members are, whatever bytes they came as. go-cmp calls it, so that
+// cmp.Diff compares a decoded value with one a test wrote down.
+func (Kept) Equal(Kept) bool { return true }
+
+// Malformed is a member whose value did not fit. It never holds the value.
+type Malformed struct {
+	Path string // from the value that was asked, such as "events.1.created_at"
+	Want string // what was expected: "uuid", "date", "date-time", "string", "integer", "number", "boolean", "array", "object"
+}
+
+// Every type that embeds Kept reads and writes itself through jsonread, also when a program puts it into a struct of its own
+// and uses encoding/json.
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *PostOrderResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v PostOrderResponse) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *Order) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v Order) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *OrderPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v OrderPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *OrderEvent) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v OrderEvent) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *OrderPhysician) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v OrderPhysician) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *OrderDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v OrderDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *WalkInTestOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v WalkInTestOrder) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *TestkitOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v TestkitOrder) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *AtHomePhlebotomyOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v AtHomePhlebotomyOrder) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *OnSiteCollectionOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v OnSiteCollectionOrder) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *UnknownOrderDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v UnknownOrderDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *Shipment) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v Shipment) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *OrderTransaction) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v OrderTransaction) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *OrderInTransaction) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v OrderInTransaction) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *OrderPatientDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v OrderPatientDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *OrderPatientAddress) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v OrderPatientAddress) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *ShippingAddress) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v ShippingAddress) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *GuarantorDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v GuarantorDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *Address) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v Address) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *LabTest) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v LabTest) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *Lab) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v Lab) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *Marker) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v Marker) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *AoE) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v AoE) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *AoEQuestion) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v AoEQuestion) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *AoEAnswerOption) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v AoEAnswerOption) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *User) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v User) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *UserPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v UserPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *ConnectedSource) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v ConnectedSource) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *Source) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v Source) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *FallbackBirthDate) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v FallbackBirthDate) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *FallbackTimeZone) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v FallbackTimeZone) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }

@@ -1,0 +1,57 @@
+package labhealth
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/google/uuid"
+)
+
+// part is one page of a list as the iterators see it.
+type part[E any, At comparable] struct {
+	items   []E
+	next    At     // where the next page begins
+	last    bool   // whether there is none
+	problem string // why the page cannot be the one that was asked for
+}
+
+// paged ranges over all pages from start on. It never asks for more after a page that repeats the one before or that is empty
+// although more is due: it ends with a *DecodeError.
+func paged[E any, At comparable](op string, start At, id func(*E) uuid.UUID, fetch func(At) (part[E, At], error)) iter.Seq2[*E, error] {
+	return func(yield func(*E, error) bool) {
+		var before []uuid.UUID
+		for at := start; ; {
+			p, err := fetch(at)
+			ids := make([]uuid.UUID, len(p.items))
+			for i := range p.items {
+				ids[i] = id(&p.items[i])
+			}
+			switch {
+			case err != nil:
+			case p.problem != "":
+			case len(ids) > 0 && slices.Equal(ids, before):
+				p.problem = "it repeats the page before"
+			case p.next == at && !p.last:
+				p.problem = "it leads to itself"
+			case len(ids) == 0 && !p.last:
+				p.problem = "it is empty although more is to come"
+			}
+			if p.problem != "" {
+				err = &DecodeError{Op: op, StatusCode: 200, Reason: p.problem, outcome: OutcomeApplied}
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, item := range p.items { // a copy each, so that keeping one does not keep the page
+				if !yield(&item, nil) {
+					return
+				}
+			}
+			if p.last {
+				return
+			}
+			at, before = p.next, ids
+		}
+	}
+}

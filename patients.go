@@ -1,0 +1,159 @@
+package labhealth
+
+import "encoding/base64"
+
+// PatientDetailsWithValidation is the patient in a request. It redacts itself when printed.
+type PatientDetailsWithValidation struct {
+	FirstName   string `json:"first_name"`   // 1 to 50 characters; labs have further rules, which the document does not give
+	LastName    string `json:"last_name"`    // 1 to 50 characters; see FirstName
+	DOB         Date   `json:"dob"`          // date of birth
+	Gender      Gender `json:"gender"`       // values other than the constants may be accepted
+	PhoneNumber string `json:"phone_number"` // no format is documented; +14155550123 is the usual one
+	Email       string `json:"email"`        // one address
+
+	// MedicalProxy is the parent or proxy. It is required if the patient is a minor.
+	MedicalProxy *GuarantorDetails `json:"medical_proxy,omitzero"`
+	// Race is taken as 'Not Specified' if nil.
+	Race *Race `json:"race,omitzero"`
+	// Ethnicity is taken as 'Not Specified' if nil.
+	Ethnicity *Ethnicity `json:"ethnicity,omitzero"`
+	// SexualOrientation is taken as 'Not Specified' if nil.
+	SexualOrientation *SexualOrientation `json:"sexual_orientation,omitzero"`
+	// GenderIdentity is taken as 'Not Specified' if nil.
+	GenderIdentity *GenderIdentity `json:"gender_identity,omitzero"`
+	// HouseholdIncome is in USD; none if nil.
+	HouseholdIncome *int64 `json:"household_income,omitzero"`
+	// HouseholdSize is a number of people; none if nil.
+	HouseholdSize *int64 `json:"household_size,omitzero"`
+}
+
+// GuarantorDetails is a parent or medical proxy, in requests and in orders. It redacts itself when printed.
+type GuarantorDetails struct {
+	FirstName       string  `json:"first_name"`                // given name
+	LastName        string  `json:"last_name"`                 // family name
+	Address         Address `json:"address"`                   // where they live
+	PhoneNumber     string  `json:"phone_number"`              // no format is documented
+	HouseholdIncome *int64  `json:"household_income,omitzero"` // in USD; nil if not given
+	HouseholdSize   *int64  `json:"household_size,omitzero"`   // a number of people; nil if not given
+	Email           *string `json:"email,omitzero"`            // nil if not given
+
+	Kept `json:"-"`
+}
+
+// Address is the address of a guarantor. It redacts itself when printed.
+type Address struct {
+	FirstLine   string  `json:"first_line"`            // street and number
+	SecondLine  *string `json:"second_line,omitzero"`  // the service takes nil as the empty string
+	Country     string  `json:"country"`               // no format is documented; US is the usual one
+	Zip         string  `json:"zip"`                   // postal code
+	City        string  `json:"city"`                  // city
+	State       string  `json:"state"`                 // state, usually as two letters
+	AccessNotes *string `json:"access_notes,omitzero"` // how to get in: up to 1000 characters
+
+	Kept `json:"-"`
+}
+
+// PatientAddress is the patient's address in an import. It redacts itself when printed.
+type PatientAddress struct {
+	ReceiverName string  `json:"receiver_name"`         // whose name stands on the parcel
+	FirstLine    string  `json:"first_line"`            // street and number
+	City         string  `json:"city"`                  // city
+	State        string  `json:"state"`                 // state, usually as two letters
+	Zip          string  `json:"zip"`                   // postal code
+	Country      string  `json:"country"`               // no format is documented; US is the usual one
+	SecondLine   *string `json:"second_line,omitzero"`  // nil if there is none
+	AccessNotes  *string `json:"access_notes,omitzero"` // how to get in: up to 1000 characters
+}
+
+// PatientAddressWithValidation is the patient's address when an order is created. It is not in the interface document. It
+// redacts itself when printed.
+type PatientAddressWithValidation struct {
+	ReceiverName string  `json:"receiver_name,omitzero"` // left out if empty
+	FirstLine    string  `json:"first_line"`             // street and number
+	City         string  `json:"city"`                   // city
+	State        string  `json:"state"`                  // state, usually as two upper-case letters
+	Zip          string  `json:"zip"`                    // five digits, or five and four: 94105-1234
+	Country      string  `json:"country"`                // no format is documented; US is the usual one
+	SecondLine   *string `json:"second_line,omitzero"`   // nil if there is none
+	AccessNotes  *string `json:"access_notes,omitzero"`  // how to get in: up to 1000 characters
+	PhoneNumber  *string `json:"phone_number,omitzero"`  // nil if there is none
+}
+
+// PhysicianCreateRequest is the ordering physician in a request. It redacts itself when printed.
+type PhysicianCreateRequest struct {
+	FirstName      string   `json:"first_name"`               // given name
+	LastName       string   `json:"last_name"`                // family name
+	NPI            string   `json:"npi"`                      // National Provider Identifier
+	Email          *string  `json:"email,omitzero"`           // nil if not given
+	LicensedStates []string `json:"licensed_states,omitzero"` // left out if nil
+
+	// SignatureImage is an image of the physician's signature, used for health-insurance billing; nil if there is none.
+	SignatureImage *SignatureImage `json:"signature_image,omitzero"`
+}
+
+// SignatureImage is the document's Jpeg and Png objects, which differ in nothing but the content type. [NewJPEG] and [NewPNG]
+// make one from the bytes of a file.
+type SignatureImage struct {
+	// Content is sent as it is. The document calls it binary and does not say how the bytes become text.
+	Content string `json:"content"`
+	// ContentType is image/jpeg or image/png.
+	ContentType string `json:"content_type"`
+}
+
+// NewJPEG returns a JPEG image with its bytes in base64. The encoding is an inference: the document does not name one.
+func NewJPEG(data []byte) *SignatureImage {
+	return &SignatureImage{base64.StdEncoding.EncodeToString(data), "image/jpeg"}
+}
+
+// NewPNG returns a PNG image with its bytes in base64. The encoding is an inference: the document does not name one.
+func NewPNG(data []byte) *SignatureImage {
+	return &SignatureImage{base64.StdEncoding.EncodeToString(data), "image/png"}
+}
+
+// OrderPatientDetails is the patient as an order shows them. It redacts itself when printed.
+type OrderPatientDetails struct {
+	// DOB is the date of birth. The document calls it a date-time; both that and a bare date occur, and the day as written counts.
+	DOB         Date    `json:"dob"`
+	Gender      string  `json:"gender"`                // any text; see [Gender] for the usual ones
+	FirstName   *string `json:"first_name,omitzero"`   // nil if not shown
+	LastName    *string `json:"last_name,omitzero"`    // nil if not shown
+	PhoneNumber *string `json:"phone_number,omitzero"` // nil if not shown
+	Email       *string `json:"email,omitzero"`        // nil if not shown
+
+	MedicalProxy      *GuarantorDetails  `json:"medical_proxy,omitzero"`      // parent or proxy, nil if none
+	Race              *Race              `json:"race,omitzero"`               // nil if not specified
+	Ethnicity         *Ethnicity         `json:"ethnicity,omitzero"`          // nil if not specified
+	SexualOrientation *SexualOrientation `json:"sexual_orientation,omitzero"` // nil if not specified
+	GenderIdentity    *GenderIdentity    `json:"gender_identity,omitzero"`    // nil if not specified
+
+	Kept `json:"-"`
+}
+
+// OrderPatientAddress is the patient's address as an order shows it. It redacts itself when printed.
+type OrderPatientAddress struct {
+	ReceiverName string  `json:"receiver_name"`         // empty by default
+	FirstLine    string  `json:"first_line"`            // street and number
+	SecondLine   *string `json:"second_line,omitzero"`  // nil if there is none
+	City         string  `json:"city"`                  // city
+	State        string  `json:"state"`                 // state
+	Zip          string  `json:"zip"`                   // postal code
+	Country      string  `json:"country"`               // country
+	AccessNotes  *string `json:"access_notes,omitzero"` // up to 1000 characters, nil if there are none
+	PhoneNumber  *string `json:"phone_number,omitzero"` // nil if there is none
+
+	Kept `json:"-"`
+}
+
+// ShippingAddress is where a test kit is sent that nobody has registered yet. It redacts itself when printed.
+type ShippingAddress struct {
+	ReceiverName string  `json:"receiver_name"`        // whose name stands on the parcel
+	FirstLine    string  `json:"first_line"`           // street and number
+	SecondLine   *string `json:"second_line,omitzero"` // nil if there is none
+	City         string  `json:"city"`                 // city
+	State        string  `json:"state"`                // state
+	Zip          string  `json:"zip"`                  // postal code
+	Country      string  `json:"country"`              // country
+	PhoneNumber  string  `json:"phone_number"`         // for the courier
+
+	Kept `json:"-"`
+}

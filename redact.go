@@ -1,0 +1,169 @@
+package labhealth
+
+import (
+	"fmt"
+	"log/slog"
+)
+
+// Types that hold patient data print a short form under every verb of fmt and as attributes of slog. Encoding them to JSON is
+// complete: that is how they are stored and sent. What no type can prevent: fmt prints the content of an unexported field of a
+// caller's struct, and slog's JSON handler encodes values that sit inside structs and slices.
+
+// redacted prints what the value says of itself to a log.
+func redacted(s fmt.State, v slog.LogValuer) { fmt.Fprint(s, v.LogValue().String()) }
+
+func redactedValue(name string) slog.Value {
+	return slog.StringValue("labhealth." + name + "{redacted}")
+}
+
+// LogValue shows the order's id and status.
+func (v Order) LogValue() slog.Value {
+	return slog.StringValue("labhealth.Order{" + v.ID.String() + " " + string(v.CurrentStatus()) + ", redacted}")
+}
+
+// Format prints what [Order.LogValue] returns.
+func (v Order) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows the service's id of the user.
+func (v User) LogValue() slog.Value {
+	return slog.StringValue("labhealth.User{" + v.UserID.String() + ", redacted}")
+}
+
+// Format prints what [User.LogValue] returns.
+func (v User) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (PatientDetailsWithValidation) LogValue() slog.Value {
+	return redactedValue("PatientDetailsWithValidation")
+}
+
+// Format shows nothing of the value.
+func (v PatientDetailsWithValidation) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (GuarantorDetails) LogValue() slog.Value { return redactedValue("GuarantorDetails") }
+
+// Format shows nothing of the value.
+func (v GuarantorDetails) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (Address) LogValue() slog.Value { return redactedValue("Address") }
+
+// Format shows nothing of the value.
+func (v Address) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (PatientAddress) LogValue() slog.Value { return redactedValue("PatientAddress") }
+
+// Format shows nothing of the value.
+func (v PatientAddress) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (PatientAddressWithValidation) LogValue() slog.Value {
+	return redactedValue("PatientAddressWithValidation")
+}
+
+// Format shows nothing of the value.
+func (v PatientAddressWithValidation) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (PhysicianCreateRequest) LogValue() slog.Value { return redactedValue("PhysicianCreateRequest") }
+
+// Format shows nothing of the value.
+func (v PhysicianCreateRequest) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (SignatureImage) LogValue() slog.Value { return redactedValue("SignatureImage") }
+
+// Format shows nothing of the value.
+func (v SignatureImage) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (OrderPatientDetails) LogValue() slog.Value { return redactedValue("OrderPatientDetails") }
+
+// Format shows nothing of the value.
+func (v OrderPatientDetails) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (OrderPatientAddress) LogValue() slog.Value { return redactedValue("OrderPatientAddress") }
+
+// Format shows nothing of the value.
+func (v OrderPatientAddress) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (ShippingAddress) LogValue() slog.Value { return redactedValue("ShippingAddress") }
+
+// Format shows nothing of the value.
+func (v ShippingAddress) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (OrderPhysician) LogValue() slog.Value { return redactedValue("OrderPhysician") }
+
+// Format shows nothing of the value.
+func (v OrderPhysician) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (Shipment) LogValue() slog.Value { return redactedValue("Shipment") }
+
+// Format shows nothing of the value.
+func (v Shipment) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (AoEAnswer) LogValue() slog.Value { return redactedValue("AoEAnswer") }
+
+// Format shows nothing of the value.
+func (v AoEAnswer) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (ImportOrderBody) LogValue() slog.Value { return redactedValue("ImportOrderBody") }
+
+// Format shows nothing of the value.
+func (v ImportOrderBody) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (CreateOrderBody) LogValue() slog.Value { return redactedValue("CreateOrderBody") }
+
+// Format shows nothing of the value.
+func (v CreateOrderBody) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (PostOrderResponse) LogValue() slog.Value { return redactedValue("PostOrderResponse") }
+
+// Format shows nothing of the value.
+func (v PostOrderResponse) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (OrderPage) LogValue() slog.Value { return redactedValue("OrderPage") }
+
+// Format shows nothing of the value.
+func (v OrderPage) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (UserPage) LogValue() slog.Value { return redactedValue("UserPage") }
+
+// Format shows nothing of the value.
+func (v UserPage) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (FallbackBirthDate) LogValue() slog.Value { return redactedValue("FallbackBirthDate") }
+
+// Format shows nothing of the value.
+func (v FallbackBirthDate) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (ListOrdersParams) LogValue() slog.Value { return redactedValue("ListOrdersParams") }
+
+// Format shows nothing of the value.
+func (v ListOrdersParams) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (Response) LogValue() slog.Value { return redactedValue("Response") }
+
+// Format shows nothing of the value.
+func (v Response) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (CreateUserBody) LogValue() slog.Value { return redactedValue("CreateUserBody") }
+
+// Format shows nothing of the value.
+func (v CreateUserBody) Format(s fmt.State, _ rune) { redacted(s, v) }

@@ -1,0 +1,144 @@
+package labhealth
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// User is a user of the team: an element of the user list. It redacts itself when printed, but for its id.
+type User struct {
+	UserID           uuid.UUID         `json:"user_id"`           // the service's id of the user
+	TeamID           uuid.UUID         `json:"team_id"`           // the team's id
+	ClientUserID     string            `json:"client_user_id"`    // the application's own reference for the user; any text
+	CreatedOn        time.Time         `json:"created_on"`        // when the user was created
+	ConnectedSources []ConnectedSource `json:"connected_sources"` // the wearable providers the user has connected
+
+	// FallbackBirthDate is nil if not known.
+	FallbackBirthDate *FallbackBirthDate `json:"fallback_birth_date,omitzero"`
+	// FallbackTimeZone is nil if not known.
+	FallbackTimeZone *FallbackTimeZone `json:"fallback_time_zone"`
+	// IngestionStart is the first day whose data is taken in, nil if there is no limit. It is not in the interface document.
+	IngestionStart *Date `json:"ingestion_start,omitzero"`
+	// IngestionEnd is the last day whose data is taken in, nil if there is no limit. It is not in the interface document.
+	IngestionEnd *Date `json:"ingestion_end,omitzero"`
+
+	Kept `json:"-"`
+}
+
+// ConnectedSource is a data source that a user has connected.
+type ConnectedSource struct {
+	CreatedOn time.Time `json:"created_on"` // when it was connected
+	Source    Source    `json:"source"`     // which one
+	// Provider is a newer name for Source, nil if it did not come. It is not in the interface document.
+	Provider *Source `json:"provider,omitzero"`
+
+	Kept `json:"-"`
+}
+
+// Source is a data source: a wearable provider.
+type Source struct {
+	Name string `json:"name"` // what people call it
+	Slug string `json:"slug"` // a short name that does not change
+	Logo string `json:"logo"` // address of a picture; other text occurs
+
+	Kept `json:"-"`
+}
+
+// FallbackBirthDate is a birth date that a data source reported. It redacts itself when printed.
+type FallbackBirthDate struct {
+	Value      Date      `json:"value"`       // the date
+	SourceSlug string    `json:"source_slug"` // which source said so
+	UpdatedAt  time.Time `json:"updated_at"`  // when it did
+
+	Kept `json:"-"`
+}
+
+// FallbackTimeZone is a time zone that a data source reported.
+type FallbackTimeZone struct {
+	ID         string    `json:"id"`          // a name of the time-zone database, such as Europe/London
+	SourceSlug string    `json:"source_slug"` // which source said so
+	UpdatedAt  time.Time `json:"updated_at"`  // when it did
+
+	Kept `json:"-"`
+}
+
+// UsersService is the users of the team.
+type UsersService struct{ core *core }
+
+const (
+	opListUsers  = "GET /v2/user/"
+	opCreateUser = "POST /v2/user"
+)
+
+// ListUsersParams choose a page of users. They are not in the interface document.
+type ListUsersParams struct {
+	Offset int // how many users are left out before the page; not negative
+	Limit  int // users on a page, 1 to 500; the service takes 100 if it is 0
+}
+
+// UserPage is one page of the user list. It redacts itself when printed.
+type UserPage struct {
+	Users  []User `json:"users" jsonread:"own"` // the users of the page
+	Total  int64  `json:"total"`                // how many users there are in all
+	Offset int64  `json:"offset"`               // how many were left out before the page
+	Limit  int64  `json:"limit"`                // how many a page has
+
+	Kept `json:"-"`
+}
+
+// List reads one page of the team's users: GET /v2/user/.
+func (s *UsersService) List(ctx context.Context, params ListUsersParams, opts ...CallOption) (*UserPage, error) {
+	var c checker
+	c.atLeast("offset", params.Offset, 0)
+	c.within("limit", params.Limit, 0, 500)
+	q := newQuery()
+	q.number("offset", params.Offset)
+	q.number("limit", params.Limit)
+	return call[UserPage](ctx, s.core, request{op: opListUsers, query: q.Values, problems: c.in("query")}, nil, opts)
+}
+
+// All reads the users page by page, from params.Offset on. It can be ranged over again, which starts anew, and holds one page
+// at a time. An error ends it; a service that repeats a page or ignores the offset is an error, not a loop. Users that are
+// created or deleted meanwhile can move others across a page's edge, so that one is seen twice or not at all.
+func (s *UsersService) All(ctx context.Context, params ListUsersParams, opts ...CallOption) iter.Seq2[*User, error] {
+	id := func(u *User) uuid.UUID { return u.UserID }
+	return paged(opListUsers, params.Offset, id, func(offset int) (p part[User, int], err error) {
+		params.Offset = offset
+		page, err := s.List(ctx, params, opts...)
+		if err != nil {
+			return p, err
+		}
+		if page.Offset != int64(offset) {
+			p.problem = "its offset is not the one that was asked for"
+		}
+		p.items, p.next = page.Users, offset+len(page.Users)
+		p.last = int64(p.next) >= page.Total
+		return p, nil
+	})
+}
+
+// CreateUserBody is the request of [UsersService.Create]. It is not in the interface document. It redacts itself when printed.
+type CreateUserBody struct {
+	ClientUserID      string  `json:"client_user_id"`               // the application's own reference for the user
+	FallbackTimeZone  *string `json:"fallback_time_zone,omitzero"`  // a name of the time-zone database, nil if not known
+	FallbackBirthDate *Date   `json:"fallback_birth_date,omitzero"` // nil if not known
+	IngestionStart    *Date   `json:"ingestion_start,omitzero"`     // the first day whose data is taken in, nil for no limit
+	IngestionEnd      *Date   `json:"ingestion_end,omitzero"`       // the last day whose data is taken in, nil for no limit
+}
+
+// Create makes a user: POST /v2/user. If the client user id belongs to a user already, the error is a *UserConflictError that
+// says which one; that makes the call idempotent. The path is not in the interface document.
+func (s *UsersService) Create(ctx context.Context, body CreateUserBody, opts ...CallOption) (*User, error) {
+	var c checker
+	c.text("client_user_id", body.ClientUserID)
+	r := request{op: opCreateUser, value: &body, problems: c.in("body")}
+	return call(ctx, s.core, r, func(u *User) string {
+		if u.UserID == uuid.Nil {
+			return "it has no readable user id"
+		}
+		return ""
+	}, opts)
+}
