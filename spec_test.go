@@ -777,7 +777,8 @@ func checkFields(t *testing.T, r specResource, typ reflect.Type) {
 		if got := field.Type.String(); got != wantType {
 			t.Errorf("%s has the type %s, want %s", f.name, got, wantType)
 		}
-		if got := string(field.Tag); got != wantTag {
+		// How the reader keeps the bytes of a list is none of the document's.
+		if got := strings.TrimSuffix(string(field.Tag), ` jsonread:"own"`); got != wantTag {
 			t.Errorf("%s has the tag %s, want %s", f.name, got, wantTag)
 		}
 	}
