@@ -2,10 +2,12 @@ package labhealth
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -33,7 +35,8 @@ type core struct {
 // operations are those the methods call, as WithPath names them.
 var operations = []string{
 	opImportOrder, opCreateOrder, opUpdateOrder, opGetOrder, opListOrders,
-	opListUsers, opCreateUser,
+	opOrderResults, opRequisitionPDF, opListUsers, opCreateUser, opGetUser, opResolveUser, opDeleteUser, opUndoDeletion, opPullStatus,
+	opListLabTests, opListLabTestsOld, opWorkoutStream,
 }
 
 // request is one call before it is sent.
@@ -44,11 +47,14 @@ type request struct {
 	value      any          // the body as a struct of this package
 	problems   []FieldError // what is wrong with the request
 	repeatable bool         // whether WithIdempotencyKey makes sense
+	maxBody    int64        // a cap above the client's, for answers that are larger by nature
 
 	method, path string // instead of those of op
 	body         []byte // instead of value
 
-	read func(*transport.Answer) error
+	read   func(*transport.Answer) error
+	stream func(a *transport.Answer, body io.Reader, limit int64) error // instead of read
+	accept string                                                       // instead of application/json
 }
 
 // CallOption changes one call. An option that makes no sense is an error of the call, and nothing is sent.
@@ -207,7 +213,7 @@ func call[T any](ctx context.Context, c *core, r request, check func(*T) string,
 
 // do sends r: options, checks, bytes, attempts, error, in this order.
 func (c *core) do(ctx context.Context, r request, opts []CallOption) error {
-	cfg := callConfig{header: http.Header{}, query: r.query, policy: c.policy, maxBody: c.maxBody, repeatable: r.repeatable}
+	cfg := callConfig{header: http.Header{}, query: r.query, policy: c.policy, maxBody: max(c.maxBody, r.maxBody), repeatable: r.repeatable}
 	if cfg.query == nil {
 		cfg.query = url.Values{}
 	}
@@ -246,7 +252,7 @@ func (c *core) do(ctx context.Context, r request, opts []CallOption) error {
 	h := cfg.header
 	h.Set("User-Agent", c.userAgent)
 	if h.Get("Accept") == "" {
-		h.Set("Accept", "application/json")
+		h.Set("Accept", cmp.Or(r.accept, "application/json"))
 	}
 	if body != nil {
 		h.Set("Content-Type", "application/json")
@@ -262,6 +268,9 @@ func (c *core) do(ctx context.Context, r request, opts []CallOption) error {
 			Attempts: p.MaxAttempts, MinWait: p.MinWait, MaxWait: p.MaxWait, RetryAfterCap: p.MaxRetryAfter,
 			ReadTimeout: p.ReadTimeout, WriteTimeout: p.WriteTimeout, Strict: p.Strict,
 		},
+	}
+	if r.stream != nil {
+		q.Stream = func(a *transport.Answer, body io.Reader) error { return r.stream(a, body, cfg.maxBody) }
 	}
 	if len(c.observers) > 0 {
 		q.Observe = func(a transport.Attempt) {
@@ -401,6 +410,7 @@ func decodeError(op string, r *transport.Result, cause error) error {
 	var bad *unreadable
 	switch {
 	case errors.As(cause, &bad):
+		e.cause = bad.cause
 	case r.Ended != nil:
 		e.cause = errors.Join(r.Ended, cause)
 	default:
@@ -450,8 +460,8 @@ func each[T ~string](q queryValues, name string, list []T) {
 	}
 }
 
-// unwrapped returns the answer in the form v expects if it came in one that deployments have used too: one order in a list of
-// one, a bare list of users. Otherwise it returns nil.
+// unwrapped returns the answer in the form v expects if it came in one that is in use too: one order in a list of one, a bare
+// list of users or lab tests. Otherwise it returns nil.
 func unwrapped(v any, text []byte) []byte {
 	var list []json.RawMessage
 	if jsonread.Valid(text) != nil || json.Unmarshal(text, &list) != nil {
@@ -462,6 +472,8 @@ func unwrapped(v any, text []byte) []byte {
 		if len(list) == 1 && list[0][0] == '{' {
 			return list[0]
 		}
+	case *LabTestPage:
+		return fmt.Appendf(nil, `{"data":%s,"next_cursor":null}`, text)
 	case *UserPage:
 		return fmt.Appendf(nil, `{"users":%s,"total":%d}`, text, len(list))
 	}

@@ -26,8 +26,12 @@ const Version = "0.1.0"
 type Client struct {
 	// Orders imports, creates, reads and changes lab orders.
 	Orders *OrdersService
-	// Users lists the team's users.
+	// LabTests is the catalogue of what can be ordered.
+	LabTests *LabTestsService
+	// Users lists, makes and deletes the team's users.
 	Users *UsersService
+	// Workouts reads what was recorded during workouts.
+	Workouts *WorkoutsService
 
 	core *core
 }
@@ -65,7 +69,9 @@ func NewClient(apiKey string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{Orders: &OrdersService{c}, Users: &UsersService{c}, core: c}, nil
+	return &Client{
+		Orders: &OrdersService{c}, LabTests: &LabTestsService{c}, Users: &UsersService{c}, Workouts: &WorkoutsService{c}, core: c,
+	}, nil
 }
 
 func newCore(header, key string, opts []Option) (*core, error) {

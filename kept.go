@@ -225,3 +225,81 @@ func (v *FallbackTimeZone) UnmarshalJSON(b []byte) error { return jsonread.Unmar
 
 // MarshalJSON writes every member that came, with the changes made since. See [Kept].
 func (v FallbackTimeZone) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *OrderResults) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v OrderResults) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *ResultsMetadata) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v ResultsMetadata) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *Result) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v Result) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *MissingResult) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v MissingResult) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *SourceMarker) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v SourceMarker) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *WorkoutStream) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v WorkoutStream) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *LabTestPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v LabTestPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *UserDeletion) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v UserDeletion) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *HistoricalPullPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v HistoricalPullPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *UserHistoricalPulls) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v UserHistoricalPulls) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *ProviderHistoricalPulls) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v ProviderHistoricalPulls) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *HistoricalPull) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v HistoricalPull) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *HistoricalPullTimeline) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v HistoricalPullTimeline) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }

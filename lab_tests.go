@@ -1,7 +1,10 @@
 package labhealth
 
 import (
+	"context"
 	"encoding/json"
+	"iter"
+	"strconv"
 
 	"github.com/google/uuid"
 )
@@ -109,4 +112,116 @@ type AoEAnswerOption struct {
 	Value string `json:"value"` // what people read
 
 	Kept `json:"-"`
+}
+
+// LabTestsService is the catalogue of lab tests that the team can order.
+type LabTestsService struct{ core *core }
+
+const (
+	opListLabTests    = "GET /v3/lab_test"
+	opListLabTestsOld = "GET /v3/lab_tests"
+)
+
+// ListLabTestsParams choose lab tests. Zero members are left out. Those but LabTestLimit and NextCursor are not in the interface
+// document.
+type ListLabTestsParams struct {
+	LabTestLimit int    // lab tests on a page; the service takes 50 if it is 0
+	NextCursor   string // where the page begins: NextCursor of the page before; empty for the first
+
+	LabAccountID     uuid.UUID               // tests of one account
+	GenerationMethod string                  // "auto", "manual" or "all"; the service takes manual if it is empty
+	LabSlug          string                  // tests of one lab
+	CollectionMethod LabTestCollectionMethod // tests collected in one way
+	Status           LabTestStatus           // tests in one state
+	MarkerIDs        []int64                 // tests with these markers
+	ProviderIDs      []string                // tests with markers that have these codes of the lab
+	Name             string                  // tests with this text in their name, whatever its case
+	OrderKey         string                  // sort by "price", "created_at" or "updated_at"
+	OrderDirection   string                  // "asc", the default, or "desc"
+}
+
+func (p ListLabTestsParams) query() queryValues {
+	q := newQuery()
+	q.number("lab_test_limit", p.LabTestLimit)
+	q.text("next_cursor", p.NextCursor)
+	q.id("lab_account_id", p.LabAccountID)
+	q.text("generation_method", p.GenerationMethod)
+	q.text("lab_slug", p.LabSlug)
+	q.text("collection_method", string(p.CollectionMethod))
+	q.text("status", string(p.Status))
+	for _, id := range p.MarkerIDs {
+		q.Add("marker_ids", strconv.FormatInt(id, 10))
+	}
+	each(q, "provider_ids", p.ProviderIDs)
+	q.text("name", p.Name)
+	q.text("order_key", p.OrderKey)
+	q.text("order_direction", p.OrderDirection)
+	return q
+}
+
+// LabTestPage is one page of the catalogue.
+type LabTestPage struct {
+	Data       []LabTest `json:"data" jsonread:"own"` // the lab tests of the page
+	NextCursor *string   `json:"next_cursor"`         // where the next page begins; nil at the end of the list
+	// Pricing has no fixed shape; nil if it did not come. It is not in the interface document.
+	Pricing json.RawMessage `json:"pricing,omitzero"`
+
+	Kept `json:"-"`
+}
+
+// List reads one page of the catalogue: GET /v3/lab_test.
+func (s *LabTestsService) List(ctx context.Context, params ListLabTestsParams, opts ...CallOption) (*LabTestPage, error) {
+	var c checker
+	c.atLeast("lab_test_limit", params.LabTestLimit, 0)
+	r := request{op: opListLabTests, query: params.query().Values, problems: c.in("query")}
+	return call(ctx, s.core, r, unwrapLabTests, opts)
+}
+
+// All reads the catalogue page by page, from params.NextCursor on. It can be ranged over again, which starts anew, and holds one
+// page at a time. An error ends it; a service whose cursor does not advance is an error, not a loop.
+func (s *LabTestsService) All(ctx context.Context, params ListLabTestsParams, opts ...CallOption) iter.Seq2[*LabTest, error] {
+	id := func(t *LabTest) uuid.UUID { return t.ID }
+	return paged(opListLabTests, params.NextCursor, id, func(cursor string) (p part[LabTest, string], err error) {
+		params.NextCursor = cursor
+		page, err := s.List(ctx, params, opts...)
+		if err != nil {
+			return p, err
+		}
+		p.items, p.last = page.Data, page.NextCursor == nil || *page.NextCursor == ""
+		if !p.last {
+			p.next = *page.NextCursor
+		}
+		return p, nil
+	})
+}
+
+// ListDeprecated reads the whole catalogue at once: GET /v3/lab_tests, with an answer of up to 64 MiB. LabTestLimit and NextCursor
+// are refused.
+//
+// Deprecated: use [LabTestsService.List] or [LabTestsService.All], which call GET /v3/lab_test. The removal of this endpoint was
+// announced for October 2026.
+func (s *LabTestsService) ListDeprecated(ctx context.Context, params ListLabTestsParams, opts ...CallOption) ([]LabTest, error) {
+	var c checker
+	if params.LabTestLimit != 0 || params.NextCursor != "" {
+		c.add("lab_test_limit", "value_error", "and next_cursor are for the paged list only")
+	}
+	r := request{op: opListLabTestsOld, query: params.query().Values, problems: c.in("query"), maxBody: 64 << 20}
+	page, err := call(ctx, s.core, r, unwrapLabTests, opts)
+	if err != nil {
+		return nil, err
+	}
+	return page.Data, nil
+}
+
+// unwrapLabTests reads elements that came as {"lab_test": {…}}, which the public reference shows.
+func unwrapLabTests(p *LabTestPage) string {
+	for i := range p.Data {
+		var wrapped struct {
+			LabTest *LabTest `json:"lab_test"`
+		}
+		if t := &p.Data[i]; t.ID == uuid.Nil && json.Unmarshal(t.RawJSON(), &wrapped) == nil && wrapped.LabTest != nil {
+			*t = *wrapped.LabTest
+		}
+	}
+	return ""
 }

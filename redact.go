@@ -167,3 +167,33 @@ func (CreateUserBody) LogValue() slog.Value { return redactedValue("CreateUserBo
 
 // Format shows nothing of the value.
 func (v CreateUserBody) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (OrderResults) LogValue() slog.Value { return redactedValue("OrderResults") }
+
+// Format shows nothing of the value.
+func (v OrderResults) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (ResultsMetadata) LogValue() slog.Value { return redactedValue("ResultsMetadata") }
+
+// Format shows nothing of the value.
+func (v ResultsMetadata) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (Result) LogValue() slog.Value { return redactedValue("Result") }
+
+// Format shows nothing of the value.
+func (v Result) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (MissingResult) LogValue() slog.Value { return redactedValue("MissingResult") }
+
+// Format shows nothing of the value.
+func (v MissingResult) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (WorkoutStream) LogValue() slog.Value { return redactedValue("WorkoutStream") }
+
+// Format shows nothing of the value.
+func (v WorkoutStream) Format(s fmt.State, _ rune) { redacted(s, v) }

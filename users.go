@@ -2,6 +2,7 @@ package labhealth
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -69,8 +70,13 @@ type FallbackTimeZone struct {
 type UsersService struct{ core *core }
 
 const (
-	opListUsers  = "GET /v2/user/"
-	opCreateUser = "POST /v2/user"
+	opListUsers    = "GET /v2/user/"
+	opCreateUser   = "POST /v2/user"
+	opGetUser      = "GET /v2/user/{user_id}"
+	opResolveUser  = "GET /v2/user/resolve/{client_user_id}"
+	opDeleteUser   = "DELETE /v2/user/{user_id}"
+	opUndoDeletion = "POST /v2/user/undo_delete"
+	opPullStatus   = "GET /v2/introspect/historical_pull"
 )
 
 // ListUsersParams choose a page of users. They are not in the interface document.
@@ -135,10 +141,77 @@ func (s *UsersService) Create(ctx context.Context, body CreateUserBody, opts ...
 	var c checker
 	c.text("client_user_id", body.ClientUserID)
 	r := request{op: opCreateUser, value: &body, problems: c.in("body")}
-	return call(ctx, s.core, r, func(u *User) string {
-		if u.UserID == uuid.Nil {
-			return "it has no readable user id"
+	return call(ctx, s.core, r, hasUser, opts)
+}
+
+// hasUser refuses an answer that shows no user.
+func hasUser(u *User) string {
+	if u.UserID == uuid.Nil {
+		return "it has no readable user id"
+	}
+	return ""
+}
+
+// GetOrCreate returns the user with the client user id, and makes it if there is none: the idempotent form of
+// [UsersService.Create]. It may be called again after any error. What body says beside the client user id counts only for a
+// user that is made.
+func (s *UsersService) GetOrCreate(ctx context.Context, body CreateUserBody, opts ...CallOption) (*User, error) {
+	user, err := s.Create(ctx, body, opts...)
+	var conflict *UserConflictError
+	switch {
+	case err == nil:
+		return user, nil
+	case errors.As(err, &conflict):
+		return s.Get(ctx, conflict.UserID, opts...)
+	case OutcomeOf(err) == OutcomeUnknown && ctx.Err() == nil:
+		if user, found := s.Resolve(ctx, body.ClientUserID, opts...); found == nil {
+			return user, nil
 		}
-		return ""
-	}, opts)
+	}
+	return nil, err
+}
+
+// Get reads one user: GET /v2/user/{user_id}. The operation is not in the interface document. An unknown user is [ErrNotFound].
+func (s *UsersService) Get(ctx context.Context, userID uuid.UUID, opts ...CallOption) (*User, error) {
+	return call(ctx, s.core, request{op: opGetUser, params: []string{userID.String()}}, hasUser, opts)
+}
+
+// Resolve reads the user with a client user id: GET /v2/user/resolve/{client_user_id}. The operation is not in the interface
+// document. An unknown id is [ErrNotFound].
+func (s *UsersService) Resolve(ctx context.Context, clientUserID string, opts ...CallOption) (*User, error) {
+	return call(ctx, s.core, request{op: opResolveUser, params: []string{clientUserID}}, hasUser, opts)
+}
+
+// UserDeletion is the answer to deleting a user and to undoing that. It is not in the interface document.
+type UserDeletion struct {
+	Success bool `json:"success"` // whether it was done
+
+	Kept `json:"-"`
+}
+
+// Delete deletes a user: DELETE /v2/user/{user_id}. For 7 days [UsersService.UndoDelete] brings the user back. The path is not in
+// the interface document.
+func (s *UsersService) Delete(ctx context.Context, userID uuid.UUID, opts ...CallOption) (*UserDeletion, error) {
+	return call[UserDeletion](ctx, s.core, request{op: opDeleteUser, params: []string{userID.String()}}, nil, opts)
+}
+
+// UndoDeleteParams name a deleted user by exactly one of two ids.
+type UndoDeleteParams struct {
+	UserID       uuid.UUID // the service's id of the user
+	ClientUserID string    // the application's own reference for the user
+}
+
+// UndoDelete brings back a user that was deleted less than 7 days ago: POST /v2/user/undo_delete. Connections to wearable
+// providers do not come back, and it is impossible once a new user has the same client user id. Path and parameters are not in
+// the interface document.
+func (s *UsersService) UndoDelete(ctx context.Context, params UndoDeleteParams, opts ...CallOption) (*UserDeletion, error) {
+	var c checker
+	if (params.UserID == uuid.Nil) == (params.ClientUserID == "") {
+		c.add("user_id", "value_error", "or client_user_id must be given, and not both")
+	}
+	q := newQuery()
+	q.id("user_id", params.UserID)
+	q.text("client_user_id", params.ClientUserID)
+	r := request{op: opUndoDeletion, query: q.Values, problems: c.in("query")}
+	return call[UserDeletion](ctx, s.core, r, nil, opts)
 }

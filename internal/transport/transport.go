@@ -92,6 +92,9 @@ type Request struct {
 
 	// Read reads a 2xx answer whose body came in full. An error makes the call fail.
 	Read func(*Answer) error
+	// Stream takes a 2xx body instead of Read. It sets Truncated if the body failed before anything was passed on, which is when
+	// another attempt makes sense.
+	Stream func(*Answer, io.Reader) error
 	// Observe is told of each attempt when it is over; it may be nil.
 	Observe func(Attempt)
 }
@@ -303,16 +306,7 @@ func (c *call) judgeAnswer(resp *http.Response) verdict {
 	a := &Answer{Status: resp.StatusCode, Header: resp.Header, Attempt: c.result.Attempts}
 	c.result.Answer = a
 	if a.Status >= 200 && a.Status <= 299 {
-		var err error
-		a.Body, err = readAll(resp, c.request.MaxBody)
-		switch {
-		case errors.Is(err, ErrTooLarge):
-		case err != nil:
-			a.Truncated = true
-			err = &errBody{err}
-		default:
-			err = c.request.Read(a)
-		}
+		err := c.readBody(resp, a)
 		c.result.Err = err
 		// A body that began as the JSON of a 2xx answer shows that the service has answered. A whole one that makes no sense
 		// may come from anybody on the way.
@@ -336,6 +330,22 @@ func (c *call) judgeAnswer(resp *http.Response) verdict {
 		v.outcome = Rejected
 	}
 	return v
+}
+
+// readBody reads a 2xx body and what it says.
+func (c *call) readBody(resp *http.Response, a *Answer) (err error) {
+	if c.request.Stream != nil {
+		return c.request.Stream(a, resp.Body)
+	}
+	a.Body, err = readAll(resp, c.request.MaxBody)
+	switch {
+	case errors.Is(err, ErrTooLarge):
+		return err
+	case err != nil:
+		a.Truncated = true
+		return &errBody{err}
+	}
+	return c.request.Read(a)
 }
 
 // readAll reads the body to its end, so that the connection can be used again.

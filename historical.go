@@ -1,0 +1,108 @@
+package labhealth
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// HistoricalPullStatus is the state of a pull of a user's older data. Values other than the constants occur.
+type HistoricalPullStatus string
+
+// States of a historical pull.
+const (
+	HistoricalPullSuccess    HistoricalPullStatus = "success"
+	HistoricalPullFailure    HistoricalPullStatus = "failure"
+	HistoricalPullInProgress HistoricalPullStatus = "in_progress"
+	HistoricalPullScheduled  HistoricalPullStatus = "scheduled"
+	// HistoricalPullRetrying is for connections made after 9 May 2025.
+	HistoricalPullRetrying HistoricalPullStatus = "retrying"
+)
+
+// HistoricalPullsParams choose users and providers. Zero members are left out. They are not in the interface document.
+type HistoricalPullsParams struct {
+	UserID     uuid.UUID // one user
+	Provider   string    // one provider, by its slug
+	UserLimit  int       // users on a page
+	NextCursor string    // where the page begins: NextCursor of the page before; empty for the first
+}
+
+// HistoricalPullPage is one page of the state of historical pulls.
+type HistoricalPullPage struct {
+	Data       []UserHistoricalPulls `json:"data" jsonread:"own"`  // the users of the page
+	NextCursor *string               `json:"next_cursor,omitzero"` // where the next page begins; nil at the end of the list
+
+	Kept `json:"-"`
+}
+
+// UserHistoricalPulls is the historical pulls of one user.
+type UserHistoricalPulls struct {
+	UserID   uuid.UUID                          `json:"user_id"`  // the service's id of the user
+	Provider map[string]ProviderHistoricalPulls `json:"provider"` // by the provider's slug
+
+	Kept `json:"-"`
+}
+
+// ProviderHistoricalPulls is what was pulled from one provider, and what was not.
+type ProviderHistoricalPulls struct {
+	Pulled    map[string]HistoricalPull `json:"pulled"`     // by resource
+	NotPulled []string                  `json:"not_pulled"` // resources
+
+	Kept `json:"-"`
+}
+
+// HistoricalPull is one pull of one resource.
+type HistoricalPull struct {
+	Status       HistoricalPullStatus   `json:"status"`                 // how far it is
+	Timeline     HistoricalPullTimeline `json:"timeline"`               // when
+	Release      string                 `json:"release"`                // the version of the service that pulled
+	RangeStart   *time.Time             `json:"range_start,omitzero"`   // beginning of the time that was asked for, nil if not known
+	RangeEnd     *time.Time             `json:"range_end,omitzero"`     // end of the time that was asked for, nil if not known
+	DaysWithData int64                  `json:"days_with_data"`         // 0 by default
+	TraceID      *string                `json:"trace_id,omitzero"`      // nil if there is none
+	ErrorDetails json.RawMessage        `json:"error_details,omitzero"` // why it failed or is retried; of no fixed shape, nil if there is nothing to say
+
+	Kept `json:"-"`
+}
+
+// HistoricalPullTimeline is when a pull happened.
+type HistoricalPullTimeline struct {
+	ScheduledAt time.Time  `json:"scheduled_at"`        // when it was planned
+	StartedAt   *time.Time `json:"started_at,omitzero"` // nil before it started
+	EndedAt     *time.Time `json:"ended_at,omitzero"`   // nil before it ended
+
+	Kept `json:"-"`
+}
+
+// HistoricalPulls reads one page of the state of historical pulls: GET /v2/introspect/historical_pull. The interface document
+// names only its states and that it has error details.
+func (s *UsersService) HistoricalPulls(ctx context.Context, params HistoricalPullsParams, opts ...CallOption) (*HistoricalPullPage, error) {
+	var c checker
+	c.atLeast("user_limit", params.UserLimit, 0)
+	q := newQuery()
+	q.id("user_id", params.UserID)
+	q.text("provider", params.Provider)
+	q.number("user_limit", params.UserLimit)
+	q.text("next_cursor", params.NextCursor)
+	return call[HistoricalPullPage](ctx, s.core, request{op: opPullStatus, query: q.Values, problems: c.in("query")}, nil, opts)
+}
+
+// AllHistoricalPulls reads the state of historical pulls page by page, with the guarantees of [UsersService.All].
+func (s *UsersService) AllHistoricalPulls(ctx context.Context, params HistoricalPullsParams, opts ...CallOption) iter.Seq2[*UserHistoricalPulls, error] {
+	id := func(u *UserHistoricalPulls) uuid.UUID { return u.UserID }
+	return paged(opPullStatus, params.NextCursor, id, func(cursor string) (p part[UserHistoricalPulls, string], err error) {
+		params.NextCursor = cursor
+		page, err := s.HistoricalPulls(ctx, params, opts...)
+		if err != nil {
+			return p, err
+		}
+		p.items, p.last = page.Data, page.NextCursor == nil || *page.NextCursor == ""
+		if !p.last {
+			p.next = *page.NextCursor
+		}
+		return p, nil
+	})
+}
