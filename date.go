@@ -1,7 +1,9 @@
 package labhealth
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -72,6 +74,14 @@ func (d *Date) UnmarshalJSON(b []byte) (err error) {
 	}
 	if len(b) < 2 || b[0] != '"' {
 		return errDate
+	}
+	if bytes.IndexByte(b, '\\') >= 0 {
+		var text string
+		if json.Unmarshal(b, &text) != nil {
+			return errDate
+		}
+		*d, err = ParseDate(text)
+		return err
 	}
 	*d, err = ParseDate(string(b[1 : len(b)-1]))
 	return err

@@ -12,6 +12,8 @@ import (
 // JSON writes them again, with the changes the program made on top. The zero Kept belongs to a value that a program made itself.
 type Kept jsonread.Ref
 
+var _ = jsonread.Embeds(func(k *Kept) *jsonread.Ref { return (*jsonread.Ref)(k) })
+
 // RawJSON returns a copy of the bytes the value came as, spaces and all. It is nil for a value that did not come from the
 // service. It holds patient data wherever the value does.
 func (k Kept) RawJSON() json.RawMessage { return jsonread.Ref(k).Raw() }
@@ -303,3 +305,161 @@ func (v *HistoricalPullTimeline) UnmarshalJSON(b []byte) error { return jsonread
 
 // MarshalJSON writes every member that came, with the changes made since. See [Kept].
 func (v HistoricalPullTimeline) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *Organisation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v Organisation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *BatchDeletion) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v BatchDeletion) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *Webhook) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v Webhook) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *WebhookPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v WebhookPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *WebhookHeaders) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v WebhookHeaders) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *WebhookSecret) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v WebhookSecret) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *ManagementKey) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v ManagementKey) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *TeamRoleBinding) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v TeamRoleBinding) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *ManagementKeyCreator) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v ManagementKeyCreator) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *ManagementKeyPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v ManagementKeyPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *Team) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v Team) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *TeamSettings) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v TeamSettings) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *BrandInformation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v BrandInformation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *TeamPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v TeamPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *AccessToken) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v AccessToken) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *TeamAPIKey) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v TeamAPIKey) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *TeamAPIKeyPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v TeamAPIKeyPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *TeamCustomCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v TeamCustomCredentials) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *TeamCustomCredentialsPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v TeamCustomCredentialsPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *TeamCustomCredentialsPreparation) UnmarshalJSON(b []byte) error {
+	return jsonread.Unmarshal(b, v)
+}
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v TeamCustomCredentialsPreparation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *PreparationStep) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v PreparationStep) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *ETLPipeline) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v ETLPipeline) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *ETLPipelinePage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v ETLPipelinePage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *AzureAMQP) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v AzureAMQP) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *EventHubMatcher) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v EventHubMatcher) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [Kept].
+func (v *BlobStorage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [Kept].
+func (v BlobStorage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }

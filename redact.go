@@ -103,6 +103,24 @@ func (OrderPhysician) LogValue() slog.Value { return redactedValue("OrderPhysici
 func (v OrderPhysician) Format(s fmt.State, _ rune) { redacted(s, v) }
 
 // LogValue shows nothing of the value.
+func (OrderDetails) LogValue() slog.Value { return redactedValue("OrderDetails") }
+
+// Format shows nothing of the value.
+func (v OrderDetails) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (TestkitOrder) LogValue() slog.Value { return redactedValue("TestkitOrder") }
+
+// Format shows nothing of the value.
+func (v TestkitOrder) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (UnknownOrderDetails) LogValue() slog.Value { return redactedValue("UnknownOrderDetails") }
+
+// Format shows nothing of the value.
+func (v UnknownOrderDetails) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
 func (Shipment) LogValue() slog.Value { return redactedValue("Shipment") }
 
 // Format shows nothing of the value.
@@ -197,3 +215,122 @@ func (WorkoutStream) LogValue() slog.Value { return redactedValue("WorkoutStream
 
 // Format shows nothing of the value.
 func (v WorkoutStream) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows the id of the key.
+func (v ManagementKey) LogValue() slog.Value {
+	return slog.StringValue("labhealth.ManagementKey{" + v.ID.String() + ", redacted}")
+}
+
+// Format prints what [ManagementKey.LogValue] returns.
+func (v ManagementKey) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows the id of the key.
+func (v TeamAPIKey) LogValue() slog.Value {
+	return slog.StringValue("labhealth.TeamAPIKey{" + v.ID.String() + ", redacted}")
+}
+
+// Format prints what [TeamAPIKey.LogValue] returns.
+func (v TeamAPIKey) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (ManagementKeyPage) LogValue() slog.Value { return redactedValue("ManagementKeyPage") }
+
+// Format shows nothing of the value.
+func (v ManagementKeyPage) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (TeamAPIKeyPage) LogValue() slog.Value { return redactedValue("TeamAPIKeyPage") }
+
+// Format shows nothing of the value.
+func (v TeamAPIKeyPage) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (CreateWebhookBody) LogValue() slog.Value { return redactedValue("CreateWebhookBody") }
+
+// Format shows nothing of the value.
+func (v CreateWebhookBody) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (WebhookHeaders) LogValue() slog.Value { return redactedValue("WebhookHeaders") }
+
+// Format shows nothing of the value.
+func (v WebhookHeaders) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (WebhookSecret) LogValue() slog.Value { return redactedValue("WebhookSecret") }
+
+// Format shows nothing of the value.
+func (v WebhookSecret) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (AccessToken) LogValue() slog.Value { return redactedValue("AccessToken") }
+
+// Format shows nothing of the value.
+func (v AccessToken) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (TeamCustomCredentials) LogValue() slog.Value { return redactedValue("TeamCustomCredentials") }
+
+// Format shows nothing of the value.
+func (v TeamCustomCredentials) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (TeamCustomCredentialsPage) LogValue() slog.Value {
+	return redactedValue("TeamCustomCredentialsPage")
+}
+
+// Format shows nothing of the value.
+func (v TeamCustomCredentialsPage) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (UpsertTeamCustomCredentialsBody) LogValue() slog.Value {
+	return redactedValue("UpsertTeamCustomCredentialsBody")
+}
+
+// Format shows nothing of the value.
+func (v UpsertTeamCustomCredentialsBody) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (ETLPipeline) LogValue() slog.Value { return redactedValue("ETLPipeline") }
+
+// Format shows nothing of the value.
+func (v ETLPipeline) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (ETLPipelinePage) LogValue() slog.Value { return redactedValue("ETLPipelinePage") }
+
+// Format shows nothing of the value.
+func (v ETLPipelinePage) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (UpsertETLPipelinesBody) LogValue() slog.Value { return redactedValue("UpsertETLPipelinesBody") }
+
+// Format shows nothing of the value.
+func (v UpsertETLPipelinesBody) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (AzureAMQP) LogValue() slog.Value { return redactedValue("AzureAMQP") }
+
+// Format shows nothing of the value.
+func (v AzureAMQP) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (EventHubMatcher) LogValue() slog.Value { return redactedValue("EventHubMatcher") }
+
+// Format shows nothing of the value.
+func (v EventHubMatcher) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (BlobStorage) LogValue() slog.Value { return redactedValue("BlobStorage") }
+
+// Format shows nothing of the value.
+func (v BlobStorage) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (EventHubDestination) LogValue() slog.Value { return redactedValue("EventHubDestination") }
+
+// Format shows nothing of the value.
+func (v EventHubDestination) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows what [FieldError.Format] prints.
+func (f FieldError) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(f)) }

@@ -13,12 +13,14 @@ type plan struct {
 	byName   map[string]int
 	defaults []int // fields with a default
 	ref      int   // index of the embedded Ref, or -1
-	kind     int   // the member that tells what a union holds, or -1
-	data     int   // the union, or -1
+	toRef    func(reflect.Value) *Ref
+	kind     int // the member that tells what a union holds, or -1
+	data     int // the union, or -1
 }
 
 type field struct {
 	name       string
+	key        string // the name as it usually comes, with its colon
 	index      int
 	bind       binder
 	omitZero   bool
@@ -30,6 +32,24 @@ type field struct {
 
 // any reports whether the type reads any JSON value, because it has nothing but its bytes.
 func (p *plan) any() bool { return p.ref >= 0 && len(p.fields) == 0 }
+
+// refOf returns the Ref that v embeds, or a copy of it if v cannot be changed.
+func (p *plan) refOf(v reflect.Value) *Ref { return p.toRef(v.Field(p.ref)) }
+
+var refs = map[reflect.Type]func(reflect.Value) *Ref{}
+
+// Embeds registers a type whose underlying type is Ref, for structs that embed it. It is called from variable declarations,
+// before anything is read. Reflection alone could convert the one into the other, but takes longer than reading the struct.
+func Embeds[K any](ref func(*K) *Ref) struct{} {
+	refs[reflect.TypeFor[K]()] = func(v reflect.Value) *Ref {
+		if v.CanAddr() {
+			return ref(v.Addr().Interface().(*K))
+		}
+		k := v.Interface().(K)
+		return ref(&k)
+	}
+	return struct{}{}
+}
 
 var plans sync.Map // reflect.Type → *plan
 
@@ -55,14 +75,14 @@ func buildPlan(t reflect.Type) *plan {
 		sf := t.Field(i)
 		name, options, _ := strings.Cut(sf.Tag.Get("json"), ",")
 		if isRef(sf) {
-			p.ref = i
+			p.ref, p.toRef = i, refs[sf.Type]
 			continue
 		}
 		if !sf.IsExported() || name == "-" || name == "" {
 			continue
 		}
 		mark := sf.Tag.Get("jsonread")
-		f := field{name: name, index: i, omitZero: options == "omitzero", nullable: mark == "nullable"}
+		f := field{name: name, key: `"` + name + `":`, index: i, omitZero: options == "omitzero", nullable: mark == "nullable"}
 		if text, ok := sf.Tag.Lookup("default"); ok {
 			f.hasDefault, f.def = true, parseDefault(sf.Type, text)
 			p.defaults = append(p.defaults, len(p.fields))
@@ -126,8 +146,20 @@ func (f *field) setDefault(v reflect.Value) {
 	v.Elem().Set(f.def.Elem())
 }
 
-// wantOf names a type in the words of the interface document: Date is a "date".
-func wantOf(t reflect.Type) string { return strings.ToLower(t.Name()) }
+// wantOf names a type that reads itself in the words of the interface document: Date is a "date", and so is Nullable[Date].
+func wantOf(t reflect.Type) string {
+	name := strings.TrimSuffix(t.Name(), "]")
+	name = strings.ToLower(name[strings.LastIndexAny(name, "[.")+1:])
+	switch name {
+	case "int64":
+		return "integer"
+	case "float64":
+		return "number"
+	case "bool":
+		return "boolean"
+	}
+	return name
+}
 
 // union is how a member of interface type is read: by the text of the member beside it that tells its kind.
 type union struct {
@@ -171,10 +203,7 @@ func (u *union) bind(d *decoder, v reflect.Value, text string) {
 		d.misfit("object")
 		return
 	}
-	if !d.charge(k.elem.Size()) {
-		d.misfit(smaller)
-		return
-	}
+	d.charge(k.elem.Size())
 	p := reflect.New(k.elem)
 	k.bind()(d, p.Elem())
 	v.Set(p)

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,8 +23,8 @@ type Problem struct {
 // maxProblems bounds what a hostile text can make us remember. The bytes themselves are kept in any case.
 const maxProblems = 1000
 
-// A Go value may take this many bytes for each byte of its text, plus a constant: `{}` is two bytes, an order is a thousand.
-// Answers of the service stay far below; a text built to exhaust memory does not get further.
+// A Go value may take this many bytes for each byte of its text, plus a constant: `{}` is two bytes, an order is 700. Answers of
+// the service stay far below; a text built to exhaust memory is an error like one that is nested too deeply.
 const (
 	growth = 8
 	spare  = 1 << 20
@@ -95,9 +96,11 @@ type decoder struct {
 	budget int
 	path   []step
 
-	words [32]string // enum values seen last
-	zone  *time.Location
-	east  int // zone's offset
+	arena strings.Builder // where strings are written one after the other
+	words [32]string      // enum values seen last
+
+	zone *time.Location
+	east int // zone's offset
 }
 
 // step is a member name (number is -1) or an element number.
@@ -133,10 +136,28 @@ func (d *decoder) misfit(want string) {
 	d.problemAt(at, want)
 }
 
-// charge reports whether n more bytes may be used for the value at hand.
-func (d *decoder) charge(n uintptr) bool {
-	d.budget -= int(n)
-	return d.budget >= 0
+// charge takes n bytes of what the text may grow to.
+func (d *decoder) charge(n uintptr) {
+	if d.budget -= int(n); d.budget < 0 {
+		d.fail(tooLarge)
+	}
+}
+
+// chunk is how many bytes of strings share an allocation: few enough that a string which is kept for long keeps little else.
+const chunk = 1 << 10
+
+// newString returns b as a string. Short ones are written one after the other and share an allocation.
+func (d *decoder) newString(b []byte) string {
+	if len(b) > chunk/4 {
+		return string(b)
+	}
+	if d.arena.Cap()-d.arena.Len() < len(b) {
+		d.arena.Reset()
+		d.arena.Grow(min(chunk, len(b)+len(d.text)-d.i))
+	}
+	start := d.arena.Len()
+	d.arena.Write(b)
+	return d.arena.String()[start:]
 }
 
 // word returns b as a string, without a new allocation if it is one of the enum values seen last.
@@ -166,43 +187,28 @@ var (
 	numberType      = reflect.TypeFor[json.Number]()
 	rawType         = reflect.TypeFor[json.RawMessage]()
 	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
-	refType         = reflect.TypeFor[Ref]()
-	refPointer      = reflect.TypeFor[*Ref]()
 )
 
 // binderOf builds the binder of t. Types that contain themselves are not supported; no answer has one.
 func binderOf(t reflect.Type) binder {
 	switch t {
 	case timeType:
-		return func(d *decoder, v reflect.Value) {
-			bindText(d, "date-time", func(b []byte) (ok bool) {
-				*v.Addr().Interface().(*time.Time), ok = parseTime(b, d.fixedZone)
-				return ok
-			})
-		}
+		return bindTime
 	case uuidType:
-		return func(d *decoder, v reflect.Value) {
-			bindText(d, "uuid", func(b []byte) bool {
-				if len(b) != 36 { // uuid also reads braces, URNs and bare digits, which are not what the document calls a UUID
-					return false
-				}
-				u, err := uuid.ParseBytes(b)
-				if err == nil {
-					*v.Addr().Interface().(*uuid.UUID) = u
-				}
-				return err == nil
-			})
-		}
+		return bindUUID
 	case numberType:
 		return func(d *decoder, v reflect.Value) {
 			if isNumber(d.peek()) {
-				v.SetString(string(d.number()))
+				v.SetString(d.newString(d.number()))
 			} else {
 				d.misfit("number")
 			}
 		}
 	case rawType:
 		return func(d *decoder, v reflect.Value) {
+			if d.isNull() {
+				return
+			}
 			start := d.i
 			d.skip()
 			v.SetBytes(slices.Clone(d.text[start:d.i]))
@@ -214,9 +220,6 @@ func binderOf(t reflect.Type) binder {
 	if reflect.PointerTo(t).Implements(unmarshalerType) {
 		want := wantOf(t)
 		return func(d *decoder, v reflect.Value) {
-			if d.isNull() {
-				return
-			}
 			start := d.i
 			d.skip()
 			if v.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(d.text[start:d.i]) != nil {
@@ -239,7 +242,7 @@ func binderOf(t reflect.Type) binder {
 			case d.peek() != '"':
 				d.misfit("string")
 			case plainString:
-				v.SetString(string(d.str()))
+				v.SetString(d.newString(d.str()))
 			default:
 				v.SetString(d.word(d.str()))
 			}
@@ -277,7 +280,8 @@ func binderOf(t reflect.Type) binder {
 				return
 			}
 			start := d.i
-			if f, err := strconv.ParseFloat(string(d.number()), 64); err == nil {
+			b := d.number()
+			if f, err := strconv.ParseFloat(string(b[:min(len(b), maxNumber)]), 64); err == nil && len(b) <= maxNumber {
 				v.SetFloat(f)
 			} else {
 				d.problemAt(start, "number")
@@ -289,6 +293,12 @@ func binderOf(t reflect.Type) binder {
 
 // integer reads 3, and 3.0 or 3e0, which some encoders write for it.
 func integer(b []byte) (int64, bool) {
+	if n, rest := digits(b); len(rest) == 0 && len(b) <= 18 {
+		return n, true
+	}
+	if len(b) > maxNumber {
+		return 0, false
+	}
 	n, err := strconv.ParseInt(string(b), 10, 64)
 	if err == nil {
 		return n, true
@@ -300,15 +310,52 @@ func integer(b []byte) (int64, bool) {
 	return int64(f), true
 }
 
-func bindText(d *decoder, want string, set func([]byte) bool) {
+// digits reads the whole number that b begins with, and returns what follows it. It overflows beyond 18 digits.
+func digits(b []byte) (n int64, rest []byte) {
+	negative := b[0] == '-'
+	if negative {
+		b = b[1:]
+	}
+	for len(b) > 0 && b[0]-'0' < 10 {
+		n, b = n*10+int64(b[0]-'0'), b[1:]
+	}
+	if negative {
+		n = -n
+	}
+	return n, b
+}
+
+// maxNumber is how many digits are looked at: far more than a float64 can tell apart.
+const maxNumber = 1000
+
+func bindTime(d *decoder, v reflect.Value) {
 	if d.peek() != '"' {
-		d.misfit(want)
+		d.misfit("date-time")
 		return
 	}
 	start := d.i
-	if !set(d.str()) {
-		d.problemAt(start, want)
+	t, ok := parseTime(d.str(), d.fixedZone)
+	if !ok {
+		d.problemAt(start, "date-time")
+		return
 	}
+	*v.Addr().Interface().(*time.Time) = t
+}
+
+func bindUUID(d *decoder, v reflect.Value) {
+	if d.peek() != '"' {
+		d.misfit("uuid")
+		return
+	}
+	start := d.i
+	b := d.str()
+	// uuid also reads braces, URNs and bare digits, which are not what the document calls a UUID.
+	u, err := uuid.ParseBytes(b)
+	if err != nil || len(b) != 36 {
+		d.problemAt(start, "uuid")
+		return
+	}
+	*v.Addr().Interface().(*uuid.UUID) = u
 }
 
 // isStructure reports whether t is a struct that is read member by member.
@@ -325,7 +372,7 @@ func isStructure(t reflect.Type) bool {
 }
 
 func isRef(f reflect.StructField) bool {
-	return f.Anonymous && f.Type.Kind() == reflect.Struct && f.Type.ConvertibleTo(refType)
+	return f.Anonymous && refs[f.Type] != nil
 }
 
 func bindPointer(t reflect.Type) binder {
@@ -340,10 +387,8 @@ func bindPointer(t reflect.Type) binder {
 		case structure && d.peek() != '{':
 			d.misfit("object")
 			return
-		case !d.charge(elem.Size()):
-			d.misfit(smaller)
-			return
 		}
+		d.charge(elem.Size())
 		known := d.misses
 		p := reflect.New(elem)
 		bind(d, p.Elem())
@@ -353,33 +398,24 @@ func bindPointer(t reflect.Type) binder {
 	}
 }
 
-// smaller is what is wanted where a text would take far more memory than an answer of the service does.
-const smaller = "a smaller answer"
-
 func bindSlice(t reflect.Type, own bool) binder {
 	elem := t.Elem()
 	bind := binderOf(elem)
+	size := elem.Size()
 	if own {
 		bind = ownDocument(bind)
+		size += reflect.TypeFor[document]().Size()
 	}
-	size := elem.Size()
 	return func(d *decoder, v reflect.Value) {
 		if d.peek() != '[' {
 			d.misfit("array")
 			return
 		}
-		start, depth, known := d.i, d.depth, len(d.doc.problems)
 		at := len(d.path)
 		d.path = append(d.path, step{})
 		n := 0
 		for more := d.open(']'); more; more = d.more(']') {
-			if !d.charge(size) {
-				d.path, d.doc.problems = d.path[:at], d.doc.problems[:known]
-				d.i, d.depth = start, depth
-				v.SetZero()
-				d.misfit(smaller)
-				return
-			}
+			d.charge(size)
 			if n == v.Cap() {
 				v.Grow(max(2, n))
 			}
@@ -398,18 +434,18 @@ func bindSlice(t reflect.Type, own bool) binder {
 // ownDocument gives what bind reads a document of its own. What did not fit in it is named by the outer document too.
 func ownDocument(bind binder) binder {
 	return func(d *decoder, v reflect.Value) {
-		outer := *d
-		d.doc, d.base, d.root, d.above, d.silent = &document{}, d.i, len(d.path), 0, false
+		doc, base, root, above, silent := d.doc, d.base, d.root, d.above, d.silent
+		inner := &document{}
+		d.doc, d.base, d.root, d.above, d.silent = inner, d.i, len(d.path), 0, false
 		bind(d, v)
-		inner := d.doc
 		inner.text = slices.Clone(d.text[d.base:d.i])
-		start := d.base - outer.base
-		d.doc, d.base, d.root, d.above, d.silent = outer.doc, outer.base, outer.root, outer.above, outer.silent
+		start := uint32(d.base - base)
+		d.doc, d.base, d.root, d.above, d.silent = doc, base, root, above, silent
 		if d.silent {
 			return
 		}
 		for _, p := range inner.problems[:min(len(inner.problems), maxProblems-len(d.doc.problems))] {
-			d.doc.problems = append(d.doc.problems, Problem{append(pathOf(d.path[d.root:]), p.Path...), p.Want, p.at + uint32(start)})
+			d.doc.problems = append(d.doc.problems, Problem{append(pathOf(d.path[d.root:]), p.Path...), p.Want, p.at + start})
 		}
 	}
 }
@@ -426,13 +462,10 @@ func bindMap(t reflect.Type) binder {
 		for more := d.open('}'); more; more = d.more('}') {
 			name := string(d.key())
 			d.path = append(d.path, step{name, -1})
+			d.charge(elem.Size() + 64)
 			e := reflect.New(elem).Elem()
-			if d.charge(elem.Size() + 64) {
-				bind(d, e)
-				v.SetMapIndex(reflect.ValueOf(name).Convert(t.Key()), e)
-			} else {
-				d.misfit(smaller)
-			}
+			bind(d, e)
+			v.SetMapIndex(reflect.ValueOf(name).Convert(t.Key()), e)
 			d.path = d.path[:len(d.path)-1]
 		}
 	}
@@ -450,8 +483,7 @@ func bindStruct(t reflect.Type) binder {
 			d.misfit("object")
 		}
 		if p.ref >= 0 {
-			ref := v.Field(p.ref).Addr().Convert(refPointer).Interface().(*Ref)
-			*ref = Ref{doc: d.doc, lo: uint32(start - d.base), hi: uint32(d.i - d.base), depth: uint32(len(d.path) - d.root + d.above)}
+			*p.refOf(v) = Ref{doc: d.doc, lo: uint32(start - d.base), hi: uint32(d.i - d.base), depth: uint32(len(d.path) - d.root + d.above)}
 		}
 	}
 }
@@ -463,11 +495,10 @@ func (p *plan) bindMembers(d *decoder, v reflect.Value) {
 	data := -1 // where the union's data stands if its kind is not known yet
 	next := 0
 	for more := d.open('}'); more; more = d.more('}') {
-		name := d.key()
 		n := next
-		if n >= len(p.fields) || p.fields[n].name != string(name) {
+		if n >= len(p.fields) || !d.comes(p.fields[n].key) {
 			var known bool
-			if n, known = p.byName[string(name)]; !known {
+			if n, known = p.byName[string(d.key())]; !known {
 				d.skip()
 				continue
 			}

@@ -33,7 +33,7 @@ const (
 	badNumber = "invalid number"
 	tooDeep   = "nested too deeply"
 	trailing  = "more text after the value"
-	tooLarge  = "the text is too large"
+	tooLarge  = "it would take too much memory"
 )
 
 // Truncated reports whether err says that the text ended before the value did.
@@ -191,6 +191,9 @@ func (s *scanner) strSlow(start, i int) []byte {
 		default:
 			r, n := utf8.DecodeRune(text[i:])
 			if r == utf8.RuneError && n == 1 {
+				if !utf8.FullRune(text[i:]) {
+					stop(endOfText)
+				}
 				stop(badUTF8)
 			}
 			out = append(out, text[i:i+n]...)
@@ -335,4 +338,15 @@ func (s *scanner) key() []byte {
 	s.i++
 	s.space()
 	return k
+}
+
+// comes steps over a member's name and colon if they are key, as the service writes them.
+func (s *scanner) comes(key string) bool {
+	rest := s.text[s.i:]
+	if len(rest) < len(key) || string(rest[:len(key)]) != key {
+		return false
+	}
+	s.i += len(key)
+	s.space()
+	return true
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -74,10 +75,14 @@ func (w *writer) value(v reflect.Value, nullable bool) error {
 			return w.structure(v)
 		}
 	case reflect.Slice:
-		if v.Type() == rawType {
-			break
+		if v.Type() == rawType && !v.IsNil() {
+			if Valid(v.Bytes()) != nil {
+				return &ValueError{Reason: "must be valid JSON"}
+			}
+			w.out = append(w.out, v.Bytes()...)
+			return nil
 		}
-		if v.IsNil() && nullable {
+		if v.IsNil() && (nullable || v.Type() == rawType) {
 			w.out = append(w.out, "null"...)
 			return nil
 		}
@@ -118,6 +123,9 @@ func isMarshaler(v reflect.Value) bool {
 func (w *writer) members(v reflect.Value) error {
 	byName := map[string]reflect.Value{}
 	for _, k := range v.MapKeys() {
+		if !utf8.ValidString(k.String()) {
+			return &ValueError{Reason: "must have names in valid UTF-8"}
+		}
 		byName[k.String()] = v.MapIndex(k)
 	}
 	w.out = append(w.out, '{')
@@ -145,7 +153,7 @@ func (w *writer) member(name string, v reflect.Value, nullable bool) error {
 func (w *writer) structure(v reflect.Value) error {
 	p := planOf(v.Type())
 	if w.keep && p.ref >= 0 {
-		if ref := v.Field(p.ref).Convert(refType).Interface().(Ref); ref.doc != nil {
+		if ref := *p.refOf(v); ref.doc != nil {
 			return w.kept(p, v, ref)
 		}
 		if p.any() { // nothing came and nothing is known
@@ -189,7 +197,7 @@ func isZero(v reflect.Value) bool {
 func (w *writer) kept(p *plan, v reflect.Value, ref Ref) error {
 	came := decoder{
 		scanner: scanner{text: ref.doc.text[:ref.hi], i: int(ref.lo)},
-		doc:     ref.doc, above: int(ref.depth), silent: true, budget: growth*len(ref.doc.text) + spare,
+		doc:     ref.doc, above: int(ref.depth), silent: true, budget: math.MaxInt,
 	}
 	then := reflect.New(v.Type()).Elem()
 	err := came.run(func() { bindStruct(v.Type())(&came, then) })
@@ -204,7 +212,7 @@ func (w *writer) kept(p *plan, v reflect.Value, ref Ref) error {
 	if raw[0] != '{' {
 		return w.plain(p, v)
 	}
-	var written uint64
+	members, last := p.membersOf(raw)
 	w.out = append(w.out, '{')
 	first := len(w.out)
 	sep := func() {
@@ -212,47 +220,35 @@ func (w *writer) kept(p *plan, v reflect.Value, ref Ref) error {
 			w.out = append(w.out, ',')
 		}
 	}
-	s := scanner{text: raw}
-	for more := s.open('}'); more; more = s.more('}') {
-		start := s.i
-		name := s.key()
-		n, known := p.byName[string(name)]
-		value := s.i
-		s.skip()
-		if !known {
+	for i, m := range members {
+		if m.field < 0 {
 			sep()
-			w.out = append(w.out, raw[start:s.i]...)
+			w.out = append(w.out, raw[m.start:m.end]...)
 			continue
 		}
-		f, bit := &p.fields[n], uint64(1)<<n
+		f := &p.fields[m.field]
 		was, now := then.Field(f.index), v.Field(f.index)
-		same := reflect.DeepEqual(was.Interface(), now.Interface())
 		switch {
-		case same:
+		case reflect.DeepEqual(was.Interface(), now.Interface()):
 			sep()
-			w.out = append(w.out, raw[start:s.i]...)
-		case written&bit != 0: // the name came twice, and its new value is written
-		case f.omitZero && isZero(now):
+			w.out = append(w.out, raw[m.start:m.end]...)
+		case last[m.field] != i, f.omitZero && isZero(now):
+			// The name comes again, and the new value is written there, or it is to be left out.
+		case now.Kind() == reflect.Slice && !now.IsNil() && now.Type() != rawType:
+			sep()
+			err = w.list(f.name, raw[m.value:m.end], was, now)
 		default:
 			sep()
-			if now.Kind() == reflect.Slice && !now.IsNil() && now.Type() != rawType {
-				err = w.list(f.name, raw[value:s.i], was, now)
-			} else {
-				err = w.member(f.name, now, f.nullable)
-			}
-			if err != nil {
-				return err
-			}
+			err = w.member(f.name, now, f.nullable)
 		}
-		written |= bit
+		if err != nil {
+			return err
+		}
 	}
 	for n := range p.fields {
 		f := &p.fields[n]
-		if written&(1<<n) != 0 {
-			continue
-		}
-		was, now := then.Field(f.index), v.Field(f.index)
-		if reflect.DeepEqual(was.Interface(), now.Interface()) || (f.omitZero && isZero(now)) {
+		now := v.Field(f.index)
+		if _, came := last[n]; came || (f.omitZero && isZero(now)) || reflect.DeepEqual(then.Field(f.index).Interface(), now.Interface()) {
 			continue
 		}
 		sep()
@@ -264,7 +260,30 @@ func (w *writer) kept(p *plan, v reflect.Value, ref Ref) error {
 	return nil
 }
 
-// list writes a changed list: elements that are what came at their place are written as they came.
+// member is where a member of an object stands in its text: from its name on, and its value.
+type member struct {
+	field             int // -1 if the type does not know it
+	start, value, end int
+}
+
+// membersOf returns the members of raw, and for each field that is among them the last one: a name may come twice.
+func (p *plan) membersOf(raw []byte) (list []member, last map[int]int) {
+	last = map[int]int{}
+	s := scanner{text: raw}
+	for more := s.open('}'); more; more = s.more('}') {
+		m := member{field: -1, start: s.i}
+		if n, known := p.byName[string(s.key())]; known {
+			m.field, last[n] = n, len(list)
+		}
+		m.value = s.i
+		s.skip()
+		m.end = s.i
+		list = append(list, m)
+	}
+	return list, last
+}
+
+// list writes a changed list: elements that came are written as they came, also at another place.
 func (w *writer) list(name string, raw []byte, was, now reflect.Value) error {
 	var came [][]byte
 	if raw[0] == '[' {
@@ -277,17 +296,46 @@ func (w *writer) list(name string, raw []byte, was, now reflect.Value) error {
 	}
 	quoted, _ := json.Marshal(name)
 	w.out = append(append(w.out, quoted...), ':', '[')
-	for i := range now.Len() {
+	for i, from := range sources(was, now) {
 		if i > 0 {
 			w.out = append(w.out, ',')
 		}
-		e := now.Index(i)
-		if i < len(came) && i < was.Len() && reflect.DeepEqual(was.Index(i).Interface(), e.Interface()) {
-			w.out = append(w.out, came[i]...)
-		} else if err := w.value(e, false); err != nil {
+		if from >= 0 {
+			w.out = append(w.out, came[from]...)
+		} else if err := w.value(now.Index(i), false); err != nil {
 			return within(name, within(strconv.Itoa(i), err))
 		}
 	}
 	w.out = append(w.out, ']')
 	return nil
+}
+
+// sources tells for each element of now which element of was it is, or -1: the same from the beginning, the same from the end,
+// and between them the first one of the same value. Structs that keep their bytes need not be looked for.
+func sources(was, now reflect.Value) []int {
+	m, n := was.Len(), now.Len()
+	from := slices.Repeat([]int{-1}, n)
+	same := func(j, i int) bool { return reflect.DeepEqual(was.Index(j).Interface(), now.Index(i).Interface()) }
+	head, tail := 0, 0
+	for ; head < min(m, n) && same(head, head); head++ {
+		from[head] = head
+	}
+	for ; tail < min(m, n)-head && same(m-1-tail, n-1-tail); tail++ {
+		from[n-1-tail] = m - 1 - tail
+	}
+	if elem := now.Type().Elem(); isStructure(elem) || !elem.Comparable() {
+		return from
+	}
+	places := map[any][]int{}
+	for j := head; j < m-tail; j++ {
+		e := was.Index(j).Interface()
+		places[e] = append(places[e], j)
+	}
+	for i := head; i < n-tail; i++ {
+		e := now.Index(i).Interface()
+		if at := places[e]; len(at) > 0 {
+			from[i], places[e] = at[0], at[1:]
+		}
+	}
+	return from
 }

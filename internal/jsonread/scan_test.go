@@ -1,0 +1,150 @@
+package jsonread
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestValid(t *testing.T) {
+	accepted := []string{
+		`null`, `true`, `false`, `0`, `-0`, `12`, `-1.5`, `1e5`, `1E+5`, `1.0e-5`, `""`, `"a"`, `{}`, `[]`,
+		" \t\r\n{ \"a\" : [ 1 , 2 ] , \"b\" : { } } \n", `"\"\\\/\b\f\n\r\t\u0041"`, `"\ud83d\ude00"`, `"😀"`,
+		`"\ud83d"`, `"\ude00\ud83d"`, `"\ud83dA"`, "\"\x7f\"", "\"\u2028\"", `{"a":1,"a":2}`, `{"":""}`,
+		`[[],[[]],{"a":[{}]}]`, "\"\uFFFD\"", `1234567890123456789012345678901234567890`, `1e999999`,
+	}
+	for _, text := range accepted {
+		if err := Valid([]byte(text)); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	refused := []struct {
+		text, reason string
+		offset       int
+	}{
+		{"", endOfText, 0},
+		{"  ", endOfText, 2},
+		{`{`, endOfText, 1},
+		{`{"a"`, endOfText, 4},
+		{`{"a":`, endOfText, 5},
+		{`{"a":1`, endOfText, 6},
+		{`{"a":1,`, endOfText, 7},
+		{`["a`, endOfText, 3},
+		{`["a\`, endOfText, 3},
+		{"[\"a\xc3", endOfText, 3},
+		{`["a\u00`, endOfText, 7},
+		{`["\ud83d\u`, endOfText, 10},
+		{`tru`, endOfText, 0},
+		{`-`, endOfText, 1},
+		{`1.`, endOfText, 2},
+		{`1e`, endOfText, 2},
+		{`1e+`, endOfText, 3},
+		{`nul1`, badChar, 0},
+		{`TRUE`, badChar, 0},
+		{`+1`, badChar, 0},
+		{`.5`, badChar, 0},
+		{`NaN`, badChar, 0},
+		{`'a'`, badChar, 0},
+		{`{a:1}`, badChar, 1},
+		{`{"a" 1}`, badChar, 5},
+		{`{"a":1,}`, badChar, 7},
+		{`{,}`, badChar, 1},
+		{`[1,]`, badChar, 3},
+		{`[1 2]`, badChar, 3},
+		{`[1}`, badChar, 2},
+		{`{"a":1]`, badChar, 6},
+		{`-a`, badNumber, 1},
+		{`1.x`, badNumber, 2},
+		{`1e-x`, badNumber, 3},
+		{`"` + "\n" + `"`, badString, 1},
+		{`"` + "\x00" + `"`, badString, 1},
+		{`"\x41"`, badString, 1},
+		{`"\u00g1"`, badString, 5},
+		{`"\ud83d\u00g1"`, badString, 11},
+		{"\"\xff\"", badUTF8, 1},
+		{"\"a\xc3\"", badUTF8, 2},
+		{"\"a\xc3x", badUTF8, 2},
+		{"\"\xed\xa0\x80\"", badUTF8, 1}, // a surrogate written as UTF-8
+		{"\"\xc0\xaf\"", badUTF8, 1},     // an overlong slash
+		{"\ufeff{}", badChar, 0},         // a byte order mark
+		{`01`, trailing, 1},
+		{`0x10`, trailing, 1},
+		{`1 2`, trailing, 2},
+		{`{} {}`, trailing, 3},
+		{`{}x`, trailing, 2},
+		{"{}\x00", trailing, 2},
+		{`null,`, trailing, 4},
+		{strings.Repeat("[", MaxDepth+1), tooDeep, MaxDepth},
+		{strings.Repeat(`{"a":`, MaxDepth+1), tooDeep, 5 * MaxDepth},
+	}
+	for _, test := range refused {
+		var e *SyntaxError
+		if err := Valid([]byte(test.text)); !errors.As(err, &e) || e.Reason != test.reason || e.Offset != test.offset {
+			t.Errorf("%.40q: got %v, want %q at %d", test.text, err, test.reason, test.offset)
+		}
+		if Truncated(e) != (test.reason == endOfText) {
+			t.Errorf("%.40q: Truncated = %v", test.text, Truncated(e))
+		}
+	}
+	if text := nested(MaxDepth); Valid([]byte(text)) != nil {
+		t.Error("the greatest depth is refused")
+	}
+	if got, want := Valid([]byte(`["Ada Example`)).Error(), "not valid JSON at byte 13: the text ends too early"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func nested(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
+
+// Every text that is cut short is known to be so, wherever the cut is.
+func TestTruncated(t *testing.T) {
+	text := []byte(`{"a":[1.5e3,true,false,null,"x\u00e9\ud83d\ude00é"],"b":{"c":""},"":-0}`)
+	for n := range text {
+		if err := Valid(text[:n]); !Truncated(err) {
+			t.Errorf("%q: %v", text[:n], err)
+		}
+	}
+	if Truncated(nil) || Truncated(errors.New("x")) {
+		t.Error("Truncated knows errors that are not ours")
+	}
+}
+
+func depthOf(text []byte) (deepest int) {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case !quoted && (c == '{' || c == '['):
+			depth++
+			deepest = max(deepest, depth)
+		case !quoted && (c == '}' || c == ']'):
+			depth--
+		}
+	}
+	return deepest
+}
+
+func FuzzValid(f *testing.F) {
+	for _, seed := range []string{
+		`{"id":"9c0f2d52-3a3e-4a64-9b5e-1f2d3c4b5a69","n":[1,-2.5e+3,0],"t":true,"f":false,"z":null,"s":"\u00e9\ud83d\ude00\\\"\/"}`,
+		` [ ] `, `"\ud800"`, "\"\xff\"", `1e999`, `-`, `{"a":1,"a":{"b":[[]]}}`, `{"a":1} x`, "\"\xed\xa0\x80\"", `[1,]`, nested(12), `"\u12`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		want := json.Valid(text) && utf8.Valid(text)
+		err := Valid(text)
+		var e *SyntaxError
+		if errors.As(err, &e) && e.Reason == tooDeep && depthOf(text) > MaxDepth {
+			return
+		}
+		if (err == nil) != want {
+			t.Fatalf("%q: accepted %v, want %v: %v", text, err == nil, want, err)
+		}
+	})
+}

@@ -1,0 +1,384 @@
+package labhealth
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// redactedTypes are the types that hold patient data, or can, and those that hold keys. TestNoTypeIsForgotten compares them with
+// the source.
+var redactedTypes = []any{
+	Address{}, AoEAnswer{}, CreateOrderBody{}, CreateUserBody{}, FallbackBirthDate{}, FieldError{}, GuarantorDetails{}, ImportOrderBody{},
+	ListOrdersParams{}, MissingResult{}, Order{}, OrderDetails{}, OrderPage{}, OrderPatientAddress{}, OrderPatientDetails{}, OrderPhysician{},
+	OrderResults{}, PatientAddress{}, PatientAddressWithValidation{}, PatientDetailsWithValidation{}, PhysicianCreateRequest{},
+	PostOrderResponse{}, Response{}, Result{}, ResultsMetadata{}, Shipment{}, ShippingAddress{}, SignatureImage{}, TestkitOrder{},
+	UnknownOrderDetails{}, User{}, UserPage{}, WorkoutStream{},
+
+	NumericResult{}, RangeResult{}, CommentResult{}, CodedResult{}, UnparsedResult{},
+
+	AccessToken{}, AzureAMQP{}, BlobStorage{}, CreateWebhookBody{}, ETLPipeline{}, ETLPipelinePage{}, EventHubDestination{},
+	EventHubMatcher{}, ManagementKey{}, ManagementKeyPage{}, PipelineDestination{}, Secret(""), TeamAPIKey{}, TeamAPIKeyPage{},
+	TeamCustomCredentials{}, TeamCustomCredentialsPage{}, UpsertETLPipelinesBody{}, UpsertTeamCustomCredentialsBody{}, WebhookHeaders{},
+	WebhookSecret{},
+}
+
+// patientMembers are the members that hold data of a patient, by the document's names.
+var patientMembers = []string{
+	"first_name", "last_name", "dob", "gender", "phone_number", "email", "medical_proxy", "race", "ethnicity", "sexual_orientation",
+	"gender_identity", "household_income", "household_size", "receiver_name", "first_line", "second_line", "zip", "access_notes", "npi",
+	"sample_id", "notes", "clinical_notes", "requisition_form_url", "outbound_tracking_number", "outbound_tracking_url",
+	"inbound_tracking_number", "inbound_tracking_url", "fallback_birth_date", "patient", "patient_id", "specimen_number", "result", "lat", "heartrate",
+}
+
+// A type that has a patient's data in a member, or reaches it through exported fields, redacts itself. The types are read from
+// the source, so that a new one cannot be left out.
+func TestNoTypeIsForgotten(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type source struct {
+		structure *ast.StructType
+		methods   map[string]bool
+	}
+	types := map[string]*source{}
+	of := func(name string) *source {
+		if types[name] == nil {
+			types[name] = &source{methods: map[string]bool{}}
+		}
+		return types[name]
+	}
+	interfaces := map[string]string{} // a sealed interface, by its method
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range f.Decls {
+			switch decl := decl.(type) {
+			case *ast.GenDecl:
+				for _, spec := range decl.Specs {
+					spec, ok := spec.(*ast.TypeSpec)
+					if !ok {
+						continue
+					}
+					switch typ := spec.Type.(type) {
+					case *ast.StructType:
+						of(spec.Name.Name).structure = typ
+					case *ast.InterfaceType:
+						for _, m := range typ.Methods.List {
+							if len(m.Names) == 1 {
+								interfaces[m.Names[0].Name] = spec.Name.Name
+							}
+						}
+					}
+				}
+			case *ast.FuncDecl:
+				if decl.Recv != nil {
+					typ := decl.Recv.List[0].Type
+					if pointer, ok := typ.(*ast.StarExpr); ok {
+						if decl.Name.Name == "Format" || decl.Name.Name == "LogValue" {
+							continue // a method of the pointer does not help the value
+						}
+						typ = pointer.X
+					}
+					if name, ok := typ.(*ast.Ident); ok {
+						of(name.Name).methods[decl.Name.Name] = true
+					}
+				}
+			}
+		}
+	}
+	// named lists the package's types that an expression names, and those that stand behind an interface.
+	named := func(e ast.Expr) (list []string) {
+		ast.Inspect(e, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok {
+				list = append(list, id.Name)
+				for method, name := range interfaces {
+					for typ, s := range types {
+						if id.Name == name && s.methods[method] {
+							list = append(list, typ)
+						}
+					}
+				}
+			}
+			return true
+		})
+		return list
+	}
+	bears := map[string]string{}
+	for changed := true; changed; {
+		changed = false
+		for name, s := range types {
+			if s.structure == nil || bears[name] != "" || !ast.IsExported(name) {
+				continue
+			}
+			for _, field := range s.structure.Fields.List {
+				tag := ""
+				if field.Tag != nil {
+					text, _ := strconv.Unquote(field.Tag.Value)
+					tag, _, _ = strings.Cut(reflect.StructTag(text).Get("json"), ",")
+				}
+				if slices.Contains(patientMembers, tag) {
+					bears[name] = tag
+				}
+				if len(field.Names) > 0 && !field.Names[0].IsExported() {
+					continue
+				}
+				for _, typ := range named(field.Type) {
+					if bears[typ] != "" && bears[name] == "" {
+						bears[name] = typ
+					}
+				}
+			}
+			changed = changed || bears[name] != ""
+		}
+	}
+	var want []string
+	for _, v := range redactedTypes {
+		want = append(want, reflect.TypeOf(v).Name())
+	}
+	for name, why := range bears {
+		if s := types[name]; !s.methods["Format"] || !s.methods["LogValue"] {
+			t.Errorf("%s holds patient data (%s) and has no Format or no LogValue", name, why)
+		}
+	}
+	for name, s := range types {
+		if s.methods["LogValue"] && ast.IsExported(name) && !slices.Contains(want, name) {
+			t.Errorf("%s redacts itself and is not tested", name)
+		}
+	}
+	for _, name := range want {
+		if s := types[name]; s == nil || !s.methods["Format"] || !s.methods["LogValue"] {
+			t.Errorf("%s does not redact itself", name)
+		}
+	}
+	if len(bears) < 25 {
+		t.Errorf("only %d types hold patient data: the search is broken", len(bears))
+	}
+}
+
+const (
+	canaryText   = "Kanarie vogel@7Q"
+	canaryNumber = 987654321
+	canaryYear   = 7391
+)
+
+// canaries are what no output may hold: the values in every spelling that fmt and encoders give them.
+var canaries = func() []string {
+	list := []string{
+		canaryText, url.QueryEscape(canaryText), url.PathEscape(canaryText), hex.EncodeToString([]byte(canaryText)),
+		strings.ToUpper(hex.EncodeToString([]byte(canaryText))), strings.Trim(fmt.Sprint([]byte(canaryText)), "[]"),
+		strconv.Itoa(canaryNumber), fmt.Sprintf("%x", canaryNumber), fmt.Sprintf("%X", canaryNumber), strconv.Itoa(canaryYear),
+		"Kanarie", "vogel",
+	}
+	for shift := range 3 { // base64 depends on where the text begins
+		b := base64.StdEncoding.EncodeToString(append(make([]byte, shift), canaryText...))
+		list = append(list, b[4:len(b)-4])
+	}
+	return list
+}()
+
+// fill gives every exported field of v a canary; n counts the texts, so that each is another one.
+func fill(v reflect.Value, n *int) {
+	if !v.CanSet() {
+		return
+	}
+	switch p := v.Addr().Interface().(type) {
+	case *Kept:
+		return
+	case *uuid.UUID:
+		*p = uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01")
+		return
+	case *time.Time:
+		*p = time.Date(canaryYear, 6, 5, 4, 3, 2, 0, time.UTC)
+		return
+	case *Date:
+		*p = Date{canaryYear, 6, 5}
+		return
+	case *OrderStatus:
+		*p = "received.testkit.ordered" // an order shows it
+		return
+	case *json.Number:
+		*p = json.Number(strconv.Itoa(canaryNumber))
+		return
+	case *json.RawMessage:
+		*n++
+		*p = json.RawMessage(fmt.Sprintf(`"%s-%d"`, canaryText, *n))
+		return
+	case *http.Header:
+		*p = http.Header{"X-Echo": {canaryText}}
+		return
+	case *OrderDetailsData:
+		*p = &TestkitOrder{}
+		fill(reflect.ValueOf(*p).Elem(), n)
+		return
+	case *Nullable[int64]:
+		*p = Value(int64(canaryNumber))
+		return
+	case *Nullable[float64]:
+		*p = Value(float64(canaryNumber))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), n)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), n)
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			v.SetBytes([]byte(canaryText))
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), n)
+	case reflect.Map:
+		e := reflect.New(v.Type().Elem()).Elem()
+		fill(e, n)
+		v.Set(reflect.MakeMap(v.Type()))
+		*n++
+		v.SetMapIndex(reflect.ValueOf(fmt.Sprintf("%s-%d", canaryText, *n)), e)
+	case reflect.String:
+		*n++
+		v.SetString(fmt.Sprintf("%s-%d", canaryText, *n))
+	case reflect.Int64, reflect.Int:
+		v.SetInt(canaryNumber)
+	case reflect.Float64:
+		v.SetFloat(canaryNumber)
+	case reflect.Bool:
+		v.SetBool(true)
+	}
+}
+
+func TestNothingIsPrinted(t *testing.T) {
+	outputs := 0
+	for _, example := range redactedTypes {
+		typ := reflect.TypeOf(example)
+		made, texts := reflect.New(typ), 0
+		fill(made.Elem(), &texts)
+		values := map[string]reflect.Value{"made": made}
+		if reader, ok := reflect.New(typ).Interface().(json.Unmarshaler); ok { // with the bytes it came as
+			text := []byte(`"` + canaryText + `"`) // for the type that has nothing else
+			if typ != reflect.TypeFor[UnknownOrderDetails]() {
+				text = mustEncode(t, made.Interface())
+			}
+			if err := reader.UnmarshalJSON(text); err != nil {
+				t.Fatal(err)
+			}
+			values["read"] = reflect.ValueOf(reader)
+		}
+		for how, p := range values {
+			t.Run(typ.Name()+"/"+how, func(t *testing.T) { outputs += printed(t, p) })
+		}
+		if typ.Kind() == reflect.Struct && typ.Field(0).Tag.Get("json") != "" && typ != reflect.TypeFor[UnknownOrderDetails]() {
+			text := string(mustEncode(t, made.Interface()))
+			for n := 1; n <= texts; n++ {
+				if !strings.Contains(text, fmt.Sprintf(`%s-%d"`, canaryText, n)) {
+					t.Errorf("%s: encoding to JSON leaves out text %d of %d", typ.Name(), n, texts)
+				}
+			}
+		}
+	}
+	t.Logf("%d types, %d outputs", len(redactedTypes), outputs)
+}
+
+// printed prints what p points to in every way that a type can do something about, and returns how many those are.
+func printed(t *testing.T, p reflect.Value) (outputs int) {
+	v := p.Elem()
+	pp := reflect.New(p.Type())
+	pp.Elem().Set(p)
+	anys := func(v reflect.Value) []reflect.Value {
+		s := reflect.MakeSlice(reflect.SliceOf(v.Type()), 1, 1)
+		s.Index(0).Set(v)
+		a := reflect.New(reflect.ArrayOf(1, v.Type())).Elem()
+		a.Index(0).Set(v)
+		m := reflect.MakeMap(reflect.MapOf(reflect.TypeFor[string](), v.Type()))
+		m.SetMapIndex(reflect.ValueOf("key"), v)
+		f := reflect.New(reflect.StructOf([]reflect.StructField{{Name: "Field", Type: v.Type()}})).Elem()
+		f.Field(0).Set(v)
+		return []reflect.Value{v, s, a, m, f, reflect.ValueOf(struct{ Any any }{v.Interface()}), reflect.ValueOf([]any{v.Interface()})}
+	}
+	check := func(how, out string) {
+		t.Helper()
+		outputs++
+		for _, canary := range canaries {
+			if strings.Contains(out, canary) {
+				t.Errorf("%s of %s shows %q: %.300s", how, p.Type().Elem(), canary, out)
+				return
+			}
+		}
+	}
+	untimed := &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey { // whose digits may be any
+			return slog.Attr{}
+		}
+		return a
+	}}
+	all := append(anys(v), anys(p)...)
+	all = append(all, pp, reflect.Zero(p.Type()))
+	for _, value := range all {
+		x := value.Interface()
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%d", "%o", "%t", "%f", "%20.5v", "%-8s", "%T"} {
+			check(fmt.Sprintf("%s with %T", verb, x), fmt.Sprintf(verb, x))
+		}
+		check("Sprint", fmt.Sprint(x))
+		check("Sprintln", fmt.Sprintln(x, x))
+		check("Errorf", fmt.Errorf("failed: %v", x).Error())
+		var b bytes.Buffer
+		slog.New(slog.NewTextHandler(&b, untimed)).Info("m", "value", x, slog.Group("g", "value", x))
+		check(fmt.Sprintf("slog's text handler with %T", x), b.String())
+	}
+	for _, x := range []any{v.Interface(), p.Interface(), reflect.Zero(p.Type()).Interface()} {
+		var b bytes.Buffer
+		logger := slog.New(slog.NewJSONHandler(&b, untimed))
+		logger.Info("m", "value", x, slog.Group("g", "value", x))
+		logger.With("with", x).WithGroup("g").Info("m")
+		check(fmt.Sprintf("slog's JSON handler with %T", x), b.String())
+	}
+	return outputs
+}
+
+// What an order and a user show is what a log needs to name them.
+func TestWhatIsPrinted(t *testing.T) {
+	id := uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01")
+	order := Order{ID: id, Notes: Ptr("n"), LastEvent: OrderEvent{Status: OrderStatusReceivedTestkitOrdered}}
+	tests := map[string]any{
+		"labhealth.Order{3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01 received.testkit.ordered, redacted}": order,
+		"labhealth.User{3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01, redacted}":                           &User{UserID: id},
+		"labhealth.ImportOrderBody{redacted}":                                                      ImportOrderBody{},
+		"[labhealth.Shipment{redacted}]":                                                           []Shipment{{}},
+		"<nil>":                                                                                    (*Order)(nil),
+		"patient_details.first_name (string_too_long)":                                             FieldError{Loc: []string{"patient_details", "first_name"}, Type: "string_too_long", Msg: "Ada Example"},
+	}
+	for want, v := range tests {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%d", "%q"} {
+			if got := fmt.Sprintf(verb, v); got != want && !(v == (*Order)(nil) && strings.Contains(got, "nil")) && !strings.Contains(verb+got, "#v[]labhealth.Shipment{labhealth.Shipment{redacted}}") {
+				t.Errorf("%s: got %s, want %s", verb, got, want)
+			}
+		}
+	}
+}
