@@ -14,21 +14,25 @@ import (
 
 // proof is what net/http's own hooks saw of one attempt. "Not sent" is proven by them, never guessed from an error's text.
 type proof struct {
-	looked atomic.Bool  // a connection was looked for
-	got    atomic.Int32 // connections obtained
-	wrote  atomic.Int32 // times the request's headers were written in full
-	ended  bool         // the attempt's time was over when it failed
-	cancel context.CancelFunc
+	looked  atomic.Int32 // times a connection was looked for
+	got     atomic.Int32 // connections obtained
+	wrote   atomic.Int32 // times the request's headers were written in full
+	stopped atomic.Bool  // one of these happened too often
+	ended   bool         // the attempt's time was over when it failed, or it was stopped
+	cancel  context.CancelFunc
 }
 
 // notSent reports whether the service cannot have received the request. A transport that fires no hooks proves nothing. When
 // the time is over, net/http may still be writing while we look, so that only the lack of a connection is a proof.
 func (p *proof) notSent() bool {
-	if !p.looked.Load() {
+	if p.looked.Load() == 0 {
 		return false
 	}
 	return p.got.Load() == 0 || (!p.ended && p.wrote.Load() == 0)
 }
+
+// errStopped says that net/http went on sending an attempt again by itself.
+var errStopped = errors.New("the connection was lost too often")
 
 // RoundTrip makes call the http.RoundTripper of its own http.Client. It does not offer CloseIdleConnections, which
 // go-retryablehttp would use to close the connections of other calls.
@@ -43,20 +47,39 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.proof = p
 	ctx, cancel := context.WithCancel(req.Context())
 	p.cancel = cancel
-	bound := func(n *atomic.Int32) {
-		if n.Add(1) > maxReplays {
+	count := func(n *atomic.Int32, most int32) {
+		if n.Add(1) > most {
+			p.stopped.Store(true)
 			cancel()
 		}
 	}
+	var watched *conn // the last; only HTTP/1 gives one back, and there one connection follows the other
 	resp, err := c.client.http.Transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn:      func(string) { p.looked.Store(true) },
-		GotConn:      func(httptrace.GotConnInfo) { bound(&p.got) },
-		WroteHeaders: func() { bound(&p.wrote) },
+		GetConn: func(string) { count(&p.looked, maxTaken) },
+		GotConn: func(info httptrace.GotConnInfo) {
+			count(&p.got, maxTaken)
+			if c.client.own != nil {
+				watched = begin(info.Conn)
+			}
+		},
+		WroteHeaders: func() { count(&p.wrote, maxSent) },
+		PutIdleConn: func(err error) {
+			if err == nil && watched != nil {
+				watched.end()
+			}
+		},
 	})))
-	if err != nil {
-		p.ended = ctx.Err() != nil
+	if err == nil {
+		return resp, nil
 	}
-	return resp, err
+	p.ended = ctx.Err() != nil
+	if p.stopped.Load() {
+		err = errStopped
+	}
+	if resp != nil && resp.Body != nil {
+		resp.Body.Close() // net/http would complain of both on the default logger
+	}
+	return nil, err
 }
 
 // permanent reports whether another attempt would fail in the same way.

@@ -11,7 +11,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"mime"
+	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -45,7 +47,8 @@ const (
 	MaxErrorBody = 64 << 10
 	maxHeader    = 256 << 10
 	maxRedirects = 5
-	maxReplays   = 3 // how often net/http may send the same attempt again on connections that die
+	maxSent      = 2 // how often net/http may send an attempt; it is stopped during the next one
+	maxTaken     = 4 // how many connections it may take for that
 )
 
 // Client sends requests through one http.Client and shares a retry budget among them.
@@ -66,6 +69,7 @@ func NewClient(user *http.Client) *Client {
 		c.own = cleanhttp.DefaultPooledTransport()
 		c.own.MaxIdleConnsPerHost = 64
 		c.own.MaxResponseHeaderBytes = maxHeader
+		watch(c.own)
 		c.http.Transport = c.own
 	case c.http.Transport == nil:
 		c.http.Transport = http.DefaultTransport
@@ -138,11 +142,24 @@ type Result struct {
 // ErrTooLarge says that a body is larger than the cap.
 var ErrTooLarge = errors.New("the answer is larger than the limit")
 
-// errBody says that the body of a 2xx answer ended too early.
-type errBody struct{ cause error }
+// failure is an error of net/http without its text, which may quote addresses and bytes that came. errors.Is and errors.As find
+// what caused it. The closure hides that from fmt, which prints unexported fields.
+type failure struct {
+	text  string
+	cause func() error
+}
 
-func (e *errBody) Error() string { return "the answer ended too early" }
-func (e *errBody) Unwrap() error { return e.cause }
+func failed(text string, err error) *failure {
+	var at *url.Error
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return &failure{text, func() error { return err }}
+}
+
+func (f *failure) Error() string        { return f.text }
+func (f *failure) Is(target error) bool { return errors.Is(f.cause(), target) }
+func (f *failure) As(target any) bool   { return errors.As(f.cause(), target) }
 
 // RedirectError says that the service answered with a redirect that was not followed.
 type RedirectError struct {
@@ -163,14 +180,15 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 	// itself if it has no body or knows how to get it anew.
 	var body any
 	if q.isWrite() {
-		body = retryablehttp.ReaderFunc(func() (io.Reader, error) { return &once{bytes.NewReader(q.Body)}, nil })
+		text := bytes.Clone(q.Body) // the caller may change its own while a retry waits
+		body = retryablehttp.ReaderFunc(func() (io.Reader, error) { return &once{bytes.NewReader(text)}, nil })
 	}
 	req, err := retryablehttp.NewRequestWithContext(ctx, q.Method, q.URL, body)
 	if err != nil {
 		return &Result{Outcome: NotSent, Err: errors.New("the address is not valid")}
 	}
 	req.GetBody = nil
-	req.Header = q.Header
+	req.Header = q.Header.Clone()
 	hc := c.http
 	hc.Transport = call
 	hc.CheckRedirect = call.redirect
@@ -187,10 +205,14 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 		CheckRetry:   call.check,
 		Backoff:      func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return call.wait },
 		ErrorHandler: func(r *http.Response, err error, _ int) (*http.Response, error) { return r, err },
+		PrepareRetry: func(r *http.Request) error {
+			r.Header = q.Header.Clone() // a cookie jar adds to it at each attempt
+			return nil
+		},
 	}
 	_, _ = loop.Do(req) // check has seen all there is
-	if call.waiting || call.result.Err != nil {
-		call.result.Ended = ctx.Err()
+	if r := &call.result; call.waiting || r.Err != nil || (r.Answer != nil && r.Answer.Truncated) {
+		r.Ended = ctx.Err()
 	}
 	return &call.result
 }
@@ -210,19 +232,23 @@ type call struct {
 	proof   *proof
 	wait    time.Duration
 	waiting bool
-	doubt   bool // an attempt before the last may have been carried out
 }
 
 // redirect follows a GET to the same origin and nothing else.
 func (c *call) redirect(req *http.Request, via []*http.Request) error {
-	if c.request.isWrite() {
+	if c.request.isWrite() || len(via) > maxRedirects || req.URL.User != nil || origin(req.URL) != origin(via[0].URL) {
 		return http.ErrUseLastResponse
 	}
-	from := via[0].URL
-	if len(via) <= maxRedirects && req.URL.Scheme == from.Scheme && req.URL.Host == from.Host && req.URL.User == nil {
-		return nil
+	return nil
+}
+
+// origin is the scheme, the host and the port.
+func origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	return &RedirectError{Status: req.Response.StatusCode, Host: req.URL.Host}
+	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
 // verdict is what one attempt came to.
@@ -240,7 +266,7 @@ func (c *call) check(ctx context.Context, resp *http.Response, err error) (bool,
 	r.Err, r.RetryAfter = nil, 0
 	var v verdict
 	if err != nil {
-		r.Err = err
+		r.Err = failed("the connection failed", err)
 		v = c.judgeError(err)
 	} else {
 		v = c.judgeAnswer(resp)
@@ -249,11 +275,7 @@ func (c *call) check(ctx context.Context, resp *http.Response, err error) (bool,
 	if c.proof != nil {
 		c.proof.cancel()
 	}
-	r.Outcome = v.outcome
-	if c.doubt && v.outcome != Applied {
-		r.Outcome = Unknown
-	}
-	c.doubt = c.doubt || v.outcome == Unknown
+	r.Outcome = c.outcome(v.outcome)
 	r.RetryAfter = v.after
 	if c.request.Observe != nil {
 		a := Attempt{Number: r.Attempts, Duration: time.Since(c.started), Outcome: r.Outcome}
@@ -263,18 +285,34 @@ func (c *call) check(ctx context.Context, resp *http.Response, err error) (bool,
 		c.request.Observe(a)
 	}
 	c.started = time.Time{}
-	c.waiting = ctx.Err() == nil && v.again && c.mayRepeat(ctx, v)
-	return c.waiting, nil
+	ended := ctx.Err() != nil // perhaps just now; the answer alone would not say why there was no other attempt
+	c.waiting = v.again && r.Attempts < c.request.Policy.Attempts && (ended || c.mayRepeat(ctx, v))
+	return c.waiting && !ended, nil
 }
 
+// outcome is what became of the call after an attempt with the outcome now.
+func (c *call) outcome(now Outcome) Outcome {
+	before := c.result.Outcome
+	switch {
+	case c.result.Attempts == 1, now == Applied, now == Rejected && !c.request.isWrite():
+		return now
+	case before == Unknown: // that attempt may have been carried out, whatever became of this one
+		return Unknown
+	case before == Rejected && now == NotSent: // it was sent
+		return Rejected
+	}
+	return now
+}
+
+// mayRepeat decides on another attempt and how long to wait before it.
 func (c *call) mayRepeat(ctx context.Context, v verdict) bool {
 	p := &c.request.Policy
-	if c.result.Attempts >= p.Attempts {
-		return false
-	}
 	// Full jitter: clients that failed together do not come back together.
-	most := min(p.MaxWait, p.MinWait<<min(c.result.Attempts-1, 20))
-	c.wait = time.Duration(rand.Int64N(int64(max(most, 0)) + 1))
+	most := p.MinWait
+	for i := 1; i < c.result.Attempts && most < p.MaxWait; i++ {
+		most += min(most, p.MaxWait-most)
+	}
+	c.wait = time.Duration(rand.Int64N(max(1, int64(min(most, p.MaxWait)))))
 	if v.asked {
 		if v.after < 0 || v.after > p.RetryAfterCap {
 			return false
@@ -289,10 +327,6 @@ func (c *call) mayRepeat(ctx context.Context, v verdict) bool {
 
 func (c *call) judgeError(err error) verdict {
 	v := verdict{outcome: Unknown}
-	var refused *RedirectError
-	if errors.As(err, &refused) {
-		return v
-	}
 	if c.proof != nil && c.proof.notSent() {
 		v.outcome = NotSent
 	}
@@ -316,10 +350,19 @@ func (c *call) judgeAnswer(resp *http.Response) verdict {
 		}
 		return verdict{outcome: Unknown, again: a.Truncated && (!write || c.request.Repeatable)}
 	}
-	a.Body, _ = io.ReadAll(io.LimitReader(resp.Body, MaxErrorBody))
 	v := verdict{outcome: Unknown}
 	v.after, v.asked = retryAfter(resp.Header)
+	if a.Status < 200 {
+		return v // another protocol follows, without end
+	}
+	var err error
+	a.Body, err = io.ReadAll(io.LimitReader(resp.Body, MaxErrorBody))
+	a.Truncated = err != nil
 	switch {
+	case a.Status < 400:
+		if to, err := resp.Location(); err == nil {
+			c.result.Err = &RedirectError{a.Status, to.Host}
+		}
 	case a.Status == http.StatusTooManyRequests:
 		v.outcome = Rejected
 		v.again = !write || !c.request.Policy.Strict
@@ -343,23 +386,34 @@ func (c *call) readBody(resp *http.Response, a *Answer) (err error) {
 		return err
 	case err != nil:
 		a.Truncated = true
-		return &errBody{err}
+		return failed("the answer ended too early", err)
 	}
 	return c.request.Read(a)
 }
 
-// readAll reads the body to its end, so that the connection can be used again.
+// readAll reads the body to its end, so that the connection can be used again. It takes no more than three times the limit of
+// memory, however much comes.
 func readAll(resp *http.Response, limit int64) ([]byte, error) {
-	var b bytes.Buffer
-	if n := resp.ContentLength; n > 0 && n <= limit {
-		b.Grow(int(n) + bytes.MinRead)
+	size := int64(4 << 10)
+	if n := resp.ContentLength; n >= 0 {
+		size = min(n, 1<<20) + 1 // one more, so that the end is found without growing
 	}
-	limit = min(limit, math.MaxInt64-1)
-	n, err := b.ReadFrom(io.LimitReader(resp.Body, limit+1))
-	if n > limit {
-		return nil, ErrTooLarge
+	limit = min(limit, math.MaxInt-1)
+	b := make([]byte, 0, min(size, limit+1))
+	for {
+		n, err := resp.Body.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		switch {
+		case int64(len(b)) > limit:
+			return nil, ErrTooLarge
+		case err == io.EOF:
+			return b, nil
+		case err != nil:
+			return b, err
+		case len(b) == cap(b):
+			b = append(make([]byte, 0, min(2*int64(cap(b)), limit+1)), b...)
+		}
 	}
-	return b.Bytes(), err
 }
 
 // retryAfter reads Retry-After as seconds or as a date in any form of HTTP. A time that has passed is negative; one too far

@@ -1,0 +1,356 @@
+package transport
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const secret = "Ada Example, born 1990-01-31"
+
+// lockedBuffer is a default logger's output.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// catchLog returns what the default logger writes during the test.
+func catchLog(t *testing.T) *lockedBuffer {
+	t.Helper()
+	var out lockedBuffer
+	before := log.Writer()
+	log.SetOutput(&out)
+	t.Cleanup(func() { log.SetOutput(before) })
+	return &out
+}
+
+// script is a server that answers the n-th request on a connection with answers(n) and counts connections.
+type script struct {
+	url   string
+	conns atomic.Int32
+	pool  *tls.Config // nil without TLS
+}
+
+func serve(t *testing.T, secure bool, answer func(n int, c net.Conn, r *http.Request)) *script {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &script{url: "http://" + l.Addr().String()}
+	if secure {
+		from := httptest.NewTLSServer(http.NotFoundHandler())
+		t.Cleanup(from.Close)
+		s.pool = from.Client().Transport.(*http.Transport).TLSClientConfig
+		l = tls.NewListener(l, &tls.Config{Certificates: from.TLS.Certificates})
+		s.url = "https://" + l.Addr().String()
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.conns.Add(1)
+			running.Go(func() {
+				defer c.Close()
+				in := bufio.NewReader(c)
+				for n := 1; ; n++ {
+					r, err := http.ReadRequest(in)
+					if err != nil {
+						return
+					}
+					io.Copy(io.Discard, r.Body)
+					answer(n, c, r)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		running.Wait()
+	})
+	return s
+}
+
+func (s *script) client(t *testing.T) *Client {
+	c := NewClient(nil)
+	c.own.TLSClientConfig = s.pool
+	t.Cleanup(c.CloseIdleConnections)
+	return c
+}
+
+func send(c *Client, method, url string) *Result {
+	return c.Do(context.Background(), &Request{
+		Method: method, URL: url, Header: http.Header{}, MaxBody: 1 << 20,
+		Policy: Policy{Attempts: 1, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second},
+		Read:   func(*Answer) error { return nil },
+	})
+}
+
+func gzipped(s string) string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	io.WriteString(z, s)
+	z.Close()
+	return b.String()
+}
+
+// answers are complete ones of every framing that keeps the connection, and the body they carry.
+var answers = []struct{ name, text, body string }{
+	{"length", "HTTP/1.1 200 OK\r\nContent-Length: 24\r\n\r\n{\"note\":\n\"a\\nb\", \"x\":12}", "{\"note\":\n\"a\\nb\", \"x\":12}"},
+	{"length, odd header", "HTTP/1.1 200 OK\ncontent-LENGTH :7\nContent-Length:\t 2\n\n{}", ""},
+	{"length, long header", "HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("x", 9000) + "\r\ncontent-length: 2\r\n\r\n{}", "{}"},
+	{"length, long body", "HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n" + strings.Repeat("x\n", 4500), strings.Repeat("x\n", 4500)},
+	{"no body", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", ""},
+	{"204", "HTTP/1.1 204 No Content\r\n\r\n", ""},
+	{"chunked", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab\ncd\r\n1\r\n\n\r\n0\r\n\r\n", "ab\ncd\n"},
+	{"chunked, trailer", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-T\r\n\r\n2\r\n{}\r\n0\r\nX-T: 1\r\n\r\n", "{}"},
+	{"chunked, large", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2328\r\n" + strings.Repeat("y", 9000) + "\r\n0\r\n\r\n", strings.Repeat("y", 9000)},
+	{"gzip, length", fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", len(gzipped("{}")), gzipped("{}")), "{}"},
+	{"continue", "HTTP/1.1 103 Early Hints\r\nContent-Length: 9\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "{}"},
+	{"refused", "HTTP/1.1 422 Unprocessable\r\nContent-Length: 2\r\n\r\n{}", "{}"},
+}
+
+// An ordinary server is answered on one connection, whatever the framing and however the bytes are cut.
+func TestConnectionsAreKept(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		for _, a := range answers {
+			if a.name == "length, odd header" {
+				continue // net/http refuses it
+			}
+			for _, step := range []int{1, 7, 1 << 20} {
+				if step == 1 && len(a.text) > 1000 {
+					continue
+				}
+				s := serve(t, secure, func(_ int, c net.Conn, _ *http.Request) {
+					for text := a.text; text != ""; {
+						n := min(step, len(text))
+						io.WriteString(c, text[:n])
+						text = text[n:]
+					}
+				})
+				c := s.client(t)
+				for range 5 {
+					r := send(c, "GET", s.url)
+					if r.Err != nil || string(r.Answer.Body) != a.body {
+						t.Errorf("tls %v, %s, %d bytes at a time: %v, %q", secure, a.name, step, r.Err, r.Answer.Body)
+					}
+				}
+				if n := s.conns.Load(); n != 1 {
+					t.Errorf("tls %v, %s, %d bytes at a time: %d connections", secure, a.name, step, n)
+				}
+				c.CloseIdleConnections()
+			}
+		}
+	}
+}
+
+// What comes with the end of an answer, or after it, is not written to the default logger, ends the connection and is nobody's
+// answer.
+func TestUnaskedBytes(t *testing.T) {
+	stray := "HTTP/1.1 200 OK\r\nContent-Length: " + fmt.Sprint(len(secret)) + "\r\n\r\n" + secret
+	for _, extra := range []string{secret, "\n" + secret, stray, "\r\n" + stray} {
+		for _, secure := range []bool{false, true} {
+			for _, a := range answers {
+				for _, how := range []string{"with the end", "right after", "later"} {
+					name := fmt.Sprintf("%q after %s, %s, tls %v", extra[:min(len(extra), 8)], a.name, how, secure)
+					out := catchLog(t)
+					later, ended := make(chan bool), make(chan bool)
+					s := serve(t, secure, func(_ int, c net.Conn, r *http.Request) {
+						switch {
+						case r.URL.Path == "/next":
+							io.WriteString(c, a.text)
+							return
+						case how == "with the end":
+							io.WriteString(c, a.text+extra)
+						case how == "right after":
+							io.WriteString(c, a.text)
+							io.WriteString(c, extra)
+						default:
+							io.WriteString(c, a.text)
+							<-later
+							io.WriteString(c, extra)
+						}
+						c.SetReadDeadline(time.Now().Add(5 * time.Second))
+						if n, err := c.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+							t.Error(name + ": the connection was kept")
+						}
+						close(ended)
+						c.Close()
+					})
+					c := s.client(t)
+					send(c, "GET", s.url)
+					close(later)
+					if how != "with the end" || len(a.text) > 1000 {
+						<-ended // else they look like the answer to a request that is quick enough
+					}
+					r := send(c, "GET", s.url+"/next") // a GET, because it may still meet the connection that ends
+					if r.Answer != nil && strings.Contains(string(r.Answer.Body), secret) {
+						t.Error(name + ": the stray bytes were taken for an answer")
+					}
+					if a.body != "" && (r.Answer == nil || string(r.Answer.Body) != a.body) {
+						t.Errorf("%s: the next call failed: %v", name, r.Err)
+					}
+					<-ended
+					c.CloseIdleConnections()
+					if text := out.String(); text != "" {
+						t.Errorf("%s: written to the default logger: %q", name, text)
+					}
+				}
+			}
+		}
+	}
+}
+
+// net/http alone writes them, or else the test above shows nothing.
+func TestNetHTTPWritesUnaskedBytes(t *testing.T) {
+	out := catchLog(t)
+	ended := make(chan bool)
+	s := serve(t, false, func(_ int, c net.Conn, _ *http.Request) {
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"+secret)
+		c.Read(make([]byte, 1))
+		close(ended)
+	})
+	c := NewClient(&http.Client{Transport: &http.Transport{}})
+	send(c, "GET", s.url)
+	<-ended
+	if !strings.Contains(out.String(), secret) {
+		t.Errorf("net/http wrote %q: if it has stopped doing so, conn can go", out)
+	}
+}
+
+// A server that speaks first is not quoted either.
+func TestGreeting(t *testing.T) {
+	out := catchLog(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			io.WriteString(c, secret+"\r\n")
+			io.Copy(io.Discard, c)
+			c.Close()
+		}
+	}()
+	c := NewClient(nil)
+	for range 50 {
+		if r := send(c, "GET", "http://"+l.Addr().String()); r.Err == nil {
+			t.Error("no error")
+		}
+	}
+	c.CloseIdleConnections()
+	l.Close()
+	<-done
+	if text := out.String(); text != "" {
+		t.Errorf("written to the default logger: %q", text)
+	}
+}
+
+// Through a proxy, TLS is made by net/http above the watched connection: what comes late is kept from the default logger.
+func TestTunnel(t *testing.T) {
+	out := catchLog(t)
+	later, ended := make(chan bool), make(chan bool)
+	s := serve(t, true, func(n int, c net.Conn, _ *http.Request) {
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+		if n == 10 {
+			<-later
+			io.WriteString(c, secret)
+			c.Read(make([]byte, 1))
+			close(ended)
+		}
+	})
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		to, err := net.Dial("tcp", r.Host)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		w.WriteHeader(http.StatusOK)
+		from, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		var both sync.WaitGroup
+		for _, p := range [][2]net.Conn{{from, to}, {to, from}} {
+			both.Go(func() {
+				io.Copy(p[0], p[1])
+				p[0].Close()
+			})
+		}
+		both.Wait()
+	}))
+	defer proxy.Close()
+	c := s.client(t)
+	c.own.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy.URL) }
+	for range 10 {
+		if r := send(c, "GET", s.url); r.Err != nil {
+			t.Error(r.Err)
+		}
+	}
+	if n := s.conns.Load(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+	close(later)
+	<-ended
+	if text := out.String(); text != "" {
+		t.Errorf("written to the default logger: %q", text)
+	}
+}
+
+// A server with HTTP/2 is spoken to in HTTP/2.
+func TestHTTP2(t *testing.T) {
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	defer srv.Close()
+	c := NewClient(nil)
+	c.own.TLSClientConfig = srv.Client().Transport.(*http.Transport).TLSClientConfig
+	defer c.CloseIdleConnections()
+	for range 3 {
+		if r := send(c, "GET", srv.URL); r.Err != nil || string(r.Answer.Body) != "HTTP/2.0" {
+			t.Errorf("%v, %q", r.Err, r.Answer.Body)
+		}
+	}
+}
