@@ -1,0 +1,737 @@
+package webhooks
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	labhealth "github.com/labhealth/labhealth-go"
+)
+
+var (
+	adaID     = uuid.MustParse("0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4")
+	teamID    = uuid.MustParse("5f2d7c90-13be-4a68-9d0e-7c41b6e8a2f3")
+	summaryID = uuid.MustParse("3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11")
+	workoutID = uuid.MustParse("77d0a3b2-5c1e-4e0f-8a66-91f2d4c8b0a5")
+	orderID   = uuid.MustParse("c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5")
+)
+
+const clientUserID = "3Zru4O8cBEiwGTsXgUQGaQ=="
+
+// A source comes in two shapes.
+const (
+	namedSource    = `{"name":"Example Ring","slug":"example_ring","logo":"https://example.com/ring.png"}`
+	providerSource = `{"provider":"example_ring","type":"ring","app_id":null,"device_id":"device-1","sport":null,"workout_id":null}`
+)
+
+var sources = []struct {
+	name, text string
+	want       Source
+}{
+	{"named", namedSource, Source{Name: "Example Ring", Slug: "example_ring", Logo: "https://example.com/ring.png"}},
+	{"provider", providerSource, Source{Provider: "example_ring", Type: SourceTypeRing, DeviceID: labhealth.Ptr("device-1")}},
+}
+
+// envelopes are the ways in which data is wrapped.
+var envelopes = []struct {
+	name, before, after string
+	team, user          uuid.UUID
+	client              string
+}{
+	{"with ids", `{"event_type":"%s","data":`, `,"team_id":"5f2d7c90-13be-4a68-9d0e-7c41b6e8a2f3","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4",` +
+		`"client_user_id":"3Zru4O8cBEiwGTsXgUQGaQ=="}`, teamID, adaID, clientUserID},
+	{"without ids", `{"event_type":"%s","data":`, `}`, uuid.Nil, adaID, ""},
+	{"data first", `{ "data":`, ` , "event_type" : "%s", "client_user_id":null, "new":[1,{"a":null}]}` + "\n", uuid.Nil, adaID, ""},
+}
+
+func wrap(n int, kind EventType, data string) []byte {
+	e := envelopes[n]
+	if strings.Contains(e.before, "%s") {
+		return []byte(fmt.Sprintf(e.before, kind) + data + e.after)
+	}
+	return []byte(e.before + data + fmt.Sprintf(e.after, kind))
+}
+
+func mustParse(t testing.TB, body []byte) *Event {
+	t.Helper()
+	e, err := Parse(body)
+	if err != nil {
+		t.Fatalf("Parse: %v", err)
+	}
+	return e
+}
+
+// checkLossless checks that the event and its data marshal to the bytes that came, alone and from a program's own struct.
+func checkLossless(t *testing.T, e *Event, body, data string) {
+	t.Helper()
+	body = strings.Trim(body, " \n\t\r")
+	if got := string(e.RawJSON()); got != body {
+		t.Errorf("RawJSON: %s", got)
+	}
+	if got, err := e.MarshalJSON(); err != nil || string(got) != body {
+		t.Errorf("MarshalJSON: %v\n got %s\nwant %s", err, got, body)
+	}
+	if got := string(e.Data.RawJSON()); got != data {
+		t.Errorf("Data.RawJSON: %s", got)
+	}
+	if got, err := e.Data.MarshalJSON(); err != nil || string(got) != data {
+		t.Errorf("Data.MarshalJSON: %v\n got %s\nwant %s", err, got, data)
+	}
+}
+
+// eachEnvelope parses data in every envelope and both shapes of a source: the text SOURCE in data stands for it.
+func eachEnvelope(t *testing.T, kind EventType, data string, check func(t *testing.T, e *Event, source Source)) {
+	t.Helper()
+	for _, source := range sources {
+		if source.name != "named" && !strings.Contains(data, "SOURCE") {
+			continue
+		}
+		for n, env := range envelopes {
+			t.Run(source.name+" "+env.name, func(t *testing.T) {
+				text := strings.ReplaceAll(data, "SOURCE", source.text)
+				body := wrap(n, kind, text)
+				before := time.Now()
+				e := mustParse(t, body)
+				if e.ReceivedAt.Before(before) || time.Since(e.ReceivedAt) > time.Minute {
+					t.Errorf("ReceivedAt %v", e.ReceivedAt)
+				}
+				want := Event{Type: kind, TeamID: env.team, UserID: env.user, ClientUserID: env.client, ReceivedAt: e.ReceivedAt, Data: e.Data}
+				if _, unknown := e.Data.(*Unknown); unknown && !strings.Contains(data, adaID.String()) && env.team == uuid.Nil {
+					want.UserID = uuid.Nil
+				}
+				if diff := cmp.Diff(&want, e); diff != "" {
+					t.Error(diff)
+				}
+				if bad := e.Malformed(); bad != nil {
+					t.Errorf("malformed: %v", bad)
+				}
+				checkLossless(t, e, string(body), text)
+				check(t, e, source.want)
+				for i := range body {
+					body[i] = 'x' // Parse must have copied what it keeps
+				}
+				check(t, e, source.want)
+
+				envelope, err := ParseEnvelope(wrap(n, kind, text))
+				if diff := cmp.Diff(Envelope{e.Type, e.TeamID, e.UserID, e.ClientUserID}, envelope); err != nil || diff != "" {
+					t.Errorf("ParseEnvelope: %v %s", err, diff)
+				}
+			})
+		}
+	}
+}
+
+var (
+	noon      = time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
+	halfPast  = time.Date(2025, 3, 1, 12, 30, 0, 0, time.UTC)
+	pointText = `"timezone_offset":null,"type":null,"unit":"%s","timestamp":"2025-03-01T12:00:00+00:00"`
+	spanText  = pointText + `,"start":"2025-03-01T12:00:00+00:00","end":"2025-03-01T12:30:00+00:00"`
+)
+
+// timeseries are all resources whose events carry samples, with their units, and what some have beyond the others.
+var timeseries = []struct {
+	resource, unit, form string
+	extra                string
+	want                 Sample
+}{
+	{"blood_oxygen", "%", pointText, `,"value":97`, Sample{Value: 97, HasValue: true}},
+	{"weight", "kg", pointText, `,"value":71.25`, Sample{Value: 71.25, HasValue: true}},
+	{"fat", "%", pointText, `,"value":18.4`, Sample{Value: 18.4, HasValue: true}},
+	{"floors_climbed", "count", pointText, `,"value":3`, Sample{Value: 3, HasValue: true}},
+	{"calories_basal", "kcal", pointText, `,"value":1612.5`, Sample{Value: 1612.5, HasValue: true}},
+	{"glucose", "mmol/L", pointText, `,"value":5.4`, Sample{Value: 5.4, HasValue: true}},
+	{"heartrate", "bpm", pointText, `,"value":63`, Sample{Value: 63, HasValue: true}},
+	{"hrv", "rmssd", pointText, `,"value":39.518054167148996`, Sample{Value: 39.518054167148996, HasValue: true}},
+	{"respiratory_rate", "bpm", pointText, `,"value":14.5`, Sample{Value: 14.5, HasValue: true}},
+	{"stress_level", "%", pointText, `,"value":0`, Sample{Value: 0, HasValue: true}},
+	{"water", "ml", pointText, `,"value":250`, Sample{Value: 250, HasValue: true}},
+	{"cholesterol", "mmol/L", pointText, `,"value":4.9`, Sample{Value: 4.9, HasValue: true}},
+	{"ige", "mmol/L", pointText, `,"value":1e-3`, Sample{Value: 0.001, HasValue: true}},
+	{"igg", "mmol/L", pointText, `,"value":12.0`, Sample{Value: 12, HasValue: true}},
+	{"electrocardiogram_voltage", "mV", pointText, `,"value":-0.25`, Sample{Value: -0.25, HasValue: true}},
+	{"blood_pressure", "mmHg", pointText, `,"systolic":121,"diastolic":79`, Sample{Systolic: 121, Diastolic: 79}},
+	{"calories_active", "kcal", spanText, `,"value":12.75`, Sample{Value: 12.75, HasValue: true}},
+	{"steps", "count", spanText, `,"value":237`, Sample{Value: 237, HasValue: true}},
+	{"distance", "m", spanText, `,"value":180.6`, Sample{Value: 180.6, HasValue: true}},
+	{"caffeine", "g", spanText, `,"value":0.08`, Sample{Value: 0.08, HasValue: true}},
+	{"carbohydrates", "g", spanText, `,"value":45`, Sample{Value: 45, HasValue: true}},
+	{"mindfulness_minutes", "min", spanText, `,"value":30`, Sample{Value: 30, HasValue: true}},
+	{"vo2_max", "mL/kg/min", spanText, `,"value":48.2`, Sample{Value: 48.2, HasValue: true}},
+	{"afib_burden", "%", spanText, `,"value":2`, Sample{Value: 2, HasValue: true}},
+	{"stand_duration", "min", spanText, `,"value":12`, Sample{Value: 12, HasValue: true}},
+	{"sleep_apnea_alert", "count", spanText, `,"value":1`, Sample{Value: 1, HasValue: true}},
+	{"wheelchair_push", "count", spanText, `,"value":310`, Sample{Value: 310, HasValue: true}},
+	{"forced_expiratory_volume_1", "L", spanText, `,"value":3.1`, Sample{Value: 3.1, HasValue: true}},
+	{"forced_vital_capacity", "L", spanText, `,"value":4.2`, Sample{Value: 4.2, HasValue: true}},
+	{"peak_expiratory_flow_rate", "L/min", spanText, `,"value":480`, Sample{Value: 480, HasValue: true}},
+	{"inhaler_usage", "count", spanText, `,"value":2`, Sample{Value: 2, HasValue: true}},
+	{"fall", "count", spanText, `,"value":1`, Sample{Value: 1, HasValue: true}},
+	{"uv_exposure", "index", spanText, `,"value":6`, Sample{Value: 6, HasValue: true}},
+	{"daylight_exposure", "min", spanText, `,"value":25`, Sample{Value: 25, HasValue: true}},
+	{"handwashing", "count", spanText, `,"value":1`, Sample{Value: 1, HasValue: true}},
+	{"basal_body_temperature", "°C", spanText, `,"value":36.41`, Sample{Value: 36.41, HasValue: true}},
+	{"body_mass_index", "index", spanText, `,"value":22.3`, Sample{Value: 22.3, HasValue: true}},
+	{"lean_body_mass", "kg", spanText, `,"value":55.5`, Sample{Value: 55.5, HasValue: true}},
+	{"waist_circumference", "cm", spanText, `,"value":81`, Sample{Value: 81, HasValue: true}},
+	{"heart_rate_recovery_one_minute", "count", spanText, `,"value":28`, Sample{Value: 28, HasValue: true}},
+	{"workout_distance", "m", spanText, `,"value":5012.3`, Sample{Value: 5012.3, HasValue: true}},
+	{"workout_swimming_stroke", "count", spanText, `,"value":640`, Sample{Value: 640, HasValue: true}},
+	{"body_temperature", "\\u00b0C", spanText, `,"value":36.8,"sensor_location":"wrist"`, Sample{Value: 36.8, HasValue: true, Extra: true}},
+	{"body_temperature_delta", "°C", spanText, `,"value":-0.3,"sensor_location":null`, Sample{Value: -0.3, HasValue: true}},
+	{"workout_duration", "min", spanText, `,"value":30,"intensity":"high"`, Sample{Value: 30, HasValue: true, Extra: true}},
+	{"insulin_injection", "unit", spanText, `,"value":4,"delivery_mode":"bolus","delivery_form":"standard","bolus_purpose":"correction"`, Sample{Value: 4, HasValue: true, Extra: true}},
+	{"heart_rate_alert", "count", spanText, `,"value":1`, Sample{Value: 1, HasValue: true}},
+	{"stand_hour", "count", spanText, `,"value":1`, Sample{Value: 1, HasValue: true}},
+	{"sleep_breathing_disturbance", "count", spanText, `,"value":1`, Sample{Value: 1, HasValue: true}},
+	{"note", "", spanText, `,"value":"after \"lunch\" \u2615","tags":["food","exercise"]`, Sample{Text: "after \"lunch\" ☕", Extra: true}},
+}
+
+func TestParseSamples(t *testing.T) {
+	if len(timeseries) != 50 {
+		t.Fatalf("%d resources", len(timeseries))
+	}
+	for _, r := range timeseries {
+		for _, action := range []string{"created", "updated"} {
+			kind := EventType("daily.data." + r.resource + "." + action)
+			t.Run(string(kind), func(t *testing.T) {
+				sample := `{"id":null,` + fmt.Sprintf(r.form, r.unit) + r.extra + `}`
+				want := r.want
+				want.Timestamp, want.Unit = noon, strings.ReplaceAll(r.unit, `\u00b0`, "°")
+				if r.form == spanText {
+					want.Start, want.End = noon, halfPast
+				}
+				check := func(t *testing.T, e *Event, source Source) {
+					t.Helper()
+					want := &Samples{UserID: adaID, SourceID: 7, Source: source, Data: []Sample{want, want}}
+					if diff := cmp.Diff(want, e.Data); diff != "" {
+						t.Fatal(diff)
+					}
+					s := e.Data.(*Samples).Data[1]
+					if string(s.RawJSON()) != sample || s.Malformed() != nil {
+						t.Errorf("sample: %s %v", s.RawJSON(), s.Malformed())
+					}
+				}
+				eachEnvelope(t, kind, `{"data":[`+sample+`,`+sample+`],"source":SOURCE,"source_id":7,"user_id":"`+adaID.String()+`"}`, check)
+			})
+		}
+	}
+}
+
+func TestSampleTypes(t *testing.T) {
+	const data = `{"source":` + namedSource + `,"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","data":[` +
+		`{"timestamp":"2025-03-01T12:00:00Z","type":null,"unit":"count","value":1,"timezone_offset":3600},` +
+		`{"timestamp":"2025-03-01T12:00:00Z","type":"","unit":"count","value":1.0,"timezone_offset":-3600},` +
+		`{"timestamp":"2025-03-01T12:00:00Z","unit":"count","value":10,"timezone_offset":0},` +
+		`{"timestamp":"2025-03-01T12:00:00Z","type":"stood","unit":"count","value":1e2,"timezone_offset":3600.0}]}`
+	e := mustParse(t, wrap(0, DailyStandHourCreated, data))
+	want := []Sample{
+		{Timestamp: noon, Unit: "count", Value: 1, HasValue: true, TimezoneOffset: 3600, HasTimezoneOffset: true},
+		{Timestamp: noon, Unit: "count", Value: 1, HasValue: true, TimezoneOffset: -3600, HasTimezoneOffset: true},
+		{Timestamp: noon, Unit: "count", Value: 10, HasValue: true, HasTimezoneOffset: true},
+		{Timestamp: noon, Type: "stood", Unit: "count", Value: 100, HasValue: true, TimezoneOffset: 3600, HasTimezoneOffset: true},
+	}
+	if diff := cmp.Diff(want, e.Data.(*Samples).Data); diff != "" {
+		t.Error(diff)
+	}
+	checkLossless(t, e, string(wrap(0, DailyStandHourCreated, data)), data)
+}
+
+func TestSampleDecode(t *testing.T) {
+	const data = `{"data":[{"timestamp":"2025-03-01T12:00:00Z","unit":"unit","value":4,"type":"rapid_acting","delivery_mode":"bolus"}]}`
+	e := mustParse(t, wrap(0, DailyInsulinInjectionCreated, data))
+	var more struct {
+		DeliveryMode string `json:"delivery_mode"`
+	}
+	if err := e.Data.(*Samples).Data[0].Decode(&more); err != nil || more.DeliveryMode != "bolus" {
+		t.Errorf("%v %+v", err, more)
+	}
+	if err := (Sample{}).Decode(&more); err == nil {
+		t.Error("a sample that did not come was decoded")
+	}
+}
+
+// Every way in which the service writes an instant.
+func TestSampleTimes(t *testing.T) {
+	east := time.FixedZone("", 2*3600)
+	for text, want := range map[string]time.Time{
+		`"2025-03-01T12:00:00Z"`:                noon,
+		`"2025-03-01T12:00:00+00:00"`:           noon,
+		`"2025-03-01T12:00:00"`:                 noon,
+		`"2025-03-01 12:00:00"`:                 noon,
+		`"2025-03-01"`:                          noon.Add(-12 * time.Hour),
+		`"2025-03-01T14:00:00+02:00"`:           noon.In(east),
+		`"2025-03-01T14:00:00+0200"`:            noon.In(east),
+		`"2025-03-01T12:00:00.5Z"`:              noon.Add(500 * time.Millisecond),
+		`"2025-03-01T12:00:00.123Z"`:            noon.Add(123 * time.Millisecond),
+		`"2025-03-01T12:00:00.123456+00:00"`:    noon.Add(123456 * time.Microsecond),
+		`"2025-03-01T12:00:00.123456789Z"`:      noon.Add(123456789),
+		`"2025-03-01T12:00:00.1234567891+0000"`: noon.Add(123456789),
+		`"2025-03-01T14:00:00.000001+02:00"`:    noon.Add(time.Microsecond).In(east),
+		`"\u00320\u00325-03-01T12:00:00Z"`:      noon,
+		`null`:                                  {},
+	} {
+		data := `{"data":[{"timestamp":` + text + `,"unit":"count","value":1},{"timestamp":` + text + `,"unit":"count","value":1}]}`
+		e := mustParse(t, wrap(0, DailyStepsCreated, data))
+		for i, s := range e.Data.(*Samples).Data {
+			if !sameTime(s.Timestamp, want) || e.Malformed() != nil {
+				t.Errorf("%s (%d): %v, want %v; %v", text, i, s.Timestamp, want, e.Malformed())
+			}
+		}
+		checkLossless(t, e, string(wrap(0, DailyStepsCreated, data)), data)
+	}
+}
+
+// Members that do not fit are left zero and named; the rest of the batch is read.
+func TestMalformedSamples(t *testing.T) {
+	const data = `{"user_id":"not-a-uuid","source":{"name":1,"slug":"example_ring"},"source_id":"seven","data":[` +
+		`{"timestamp":"2025-03-50T12:00:00Z","unit":"count","value":1},` +
+		`{"timestamp":"2025-03-01T12:00:00Z","unit":5,"value":true,"timezone_offset":1.5},` +
+		`17,null,` +
+		`{"timestamp":"2025-03-01T12:00:00Z","unit":"mmHg","systolic":"121","diastolic":79,"value":1e999},` +
+		`{"timestamp":"2025-03-01T12:00:00Z","unit":"count","unit":"steps","value":2}]}`
+	body := string(wrap(0, DailyStepsCreated, data))
+	e := mustParse(t, []byte(body))
+	want := &Samples{Source: Source{Slug: "example_ring"}, Data: []Sample{
+		{Unit: "count", Value: 1, HasValue: true, Extra: true},
+		{Timestamp: noon, Extra: true},
+		{Extra: true},
+		{},
+		{Timestamp: noon, Unit: "mmHg", Diastolic: 79, Extra: true},
+		{Timestamp: noon, Unit: "steps", Value: 2, HasValue: true, Extra: true},
+	}}
+	if diff := cmp.Diff(want, e.Data); diff != "" {
+		t.Error(diff)
+	}
+	wantBad := []labhealth.Malformed{
+		{Path: "data.user_id", Want: "uuid"}, {Path: "data.source.name", Want: "string"}, {Path: "data.source_id", Want: "integer"},
+		{Path: "data.data.0.timestamp", Want: "date-time"}, {Path: "data.data.1.unit", Want: "string"},
+		{Path: "data.data.1.value", Want: "number"}, {Path: "data.data.1.timezone_offset", Want: "integer"},
+		{Path: "data.data.2", Want: "object"}, {Path: "data.data.4.value", Want: "number"}, {Path: "data.data.4.systolic", Want: "number"},
+	}
+	if diff := cmp.Diff(wantBad, e.Malformed()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]labhealth.Malformed{{Path: "timestamp", Want: "date-time"}}, e.Data.(*Samples).Data[0].Malformed()); diff != "" {
+		t.Error(diff)
+	}
+	if e.UserID != adaID {
+		t.Errorf("user %v", e.UserID)
+	}
+	checkLossless(t, e, body, data)
+}
+
+func TestParseActivity(t *testing.T) {
+	const data = `{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","source":SOURCE,` +
+		`"calendar_date":"2025-03-01","date":"2025-03-01T00:00:00+00:00","calories_active":412.5,"calories_total":2210,"daily_movement":null,` +
+		`"distance":7304.2,"floors_climbed":9,"steps":10482,"timezone_offset":3600,"time_zone":"Europe/London","high":12,"low":180,"medium":null,` +
+		`"heart_rate":{"avg":71,"min":48,"max":155,"resting":52.5,"avg_walking":null,"new":1},"wheelchair_use":false,"wheelchair_push":null,` +
+		`"created_at":"2025-03-01T23:10:00+00:00","updated_at":"2025-03-02T01:00:00.123456+00:00","stored_elsewhere":{"a":[1,2]}}`
+	p := func(f float64) *float64 { return &f }
+	for _, kind := range []EventType{DailyActivityCreated, DailyActivityUpdated} {
+		eachEnvelope(t, kind, data, func(t *testing.T, e *Event, source Source) {
+			want := &Activity{
+				ID: summaryID, UserID: adaID, Source: source, CalendarDate: labhealth.Date{Year: 2025, Month: 3, Day: 1},
+				Date: time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC), CaloriesActive: p(412.5), CaloriesTotal: p(2210), Distance: p(7304.2),
+				FloorsClimbed: p(9), Steps: p(10482), TimezoneOffset: labhealth.Ptr(int64(3600)), TimeZone: labhealth.Ptr("Europe/London"),
+				High: p(12), Low: p(180), HeartRate: &ActivityHeartRate{Avg: p(71), Min: p(48), Max: p(155), Resting: p(52.5)},
+				WheelchairUse: labhealth.Ptr(false), CreatedAt: time.Date(2025, 3, 1, 23, 10, 0, 0, time.UTC),
+				UpdatedAt: time.Date(2025, 3, 2, 1, 0, 0, 123456000, time.UTC),
+			}
+			if diff := cmp.Diff(want, e.Data); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// The summaries other than activity, with what each has beyond the others.
+var summaries = []struct{ resource, members string }{
+	{"sleep", `"date":"2025-03-01T00:00:00+00:00","calendar_date":"2025-03-01","bedtime_start":"2025-02-28T22:40:00+00:00","bedtime_stop":"2025-03-01T06:30:00+00:00",` +
+		`"type":"long_sleep","duration":28200,"total":26100,"awake":2100,"light":14000,"rem":6100,"deep":6000,"score":null,"hr_lowest":47,"sleep_stream":null`},
+	{"sleep_cycle", `"calendar_date":"2025-03-01","sleep_id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c99","session_start":"2025-02-28T22:40:00","session_end":"2025-03-01T06:30:00",` +
+		`"stage_start_offset_second":[0,300],"stage_end_offset_second":[300,900],"stage_type":[-1,5],"source_provider":"example_ring","source_type":"ring"`},
+	{"workouts", `"calendar_date":"2025-03-01","time_start":"2025-03-01T12:00:00+00:00","time_end":"2025-03-01T12:30:00+00:00","provider_id":"w-1","title":"Lunch run",` +
+		`"sport":{"id":1,"name":"Running","slug":"running"},"hr_zones":[1,2,3,4,5,6],"map":{"polyline":null,"summary_polyline":"abc"}`},
+	{"body", `"date":"2025-03-01T00:00:00+00:00","calendar_date":"2025-03-01","weight":71.2,"fat":18.4,"visceral_fat_index":null`},
+	{"profile", `"calendar_date":"2025-03-01","height":172,"birth_date":"1990-01-02","gender":"female","sex":"female","wheelchair_use":false`},
+	{"meal", `"calendar_date":"2025-03-01","priority_id":1,"source_id":2,"provider_id":3,"timestamp":"2025-03-01T12:00:00+00:00","name":"lunch","energy":null,` +
+		`"data":{"bread":{"energy":{"unit":"kcal","value":80}}}`},
+	{"menstrual_cycle", `"calendar_date":"2025-03-01","period_start":"2025-02-20","period_end":null,"is_predicted":false,"source_provider":"example_app","source_type":"app","menstrual_flow":[]`},
+	{"electrocardiogram", `"calendar_date":"2025-03-01","session_start":"2025-03-01T12:00:00","session_end":"2025-03-01T12:00:30","voltage_sample_count":15360,` +
+		`"source_provider":"example_watch","source_type":"watch","classification":"sinus_rhythm"`},
+	{"hypnogram", `"calendar_date":"2025-03-01","stream":null`},
+	{"something_new", `"calendar_date":"2025-03-01","members":["nobody","knows"]`},
+}
+
+func TestParseSummary(t *testing.T) {
+	for _, r := range summaries {
+		for _, action := range []string{"created", "updated"} {
+			kind := EventType("daily.data." + r.resource + "." + action)
+			t.Run(string(kind), func(t *testing.T) {
+				data := `{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","source":SOURCE,` +
+					r.members + `,"created_at":"2025-03-01T12:00:00Z","updated_at":"2025-03-01T12:30:00.000Z"}`
+				eachEnvelope(t, kind, data, func(t *testing.T, e *Event, source Source) {
+					want := &Summary{ID: summaryID, UserID: adaID, Source: source, CalendarDate: labhealth.Date{Year: 2025, Month: 3, Day: 1},
+						CreatedAt: noon, UpdatedAt: halfPast}
+					if diff := cmp.Diff(want, e.Data); diff != "" {
+						t.Error(diff)
+					}
+					s := e.Data.(*Summary)
+					var all map[string]json.RawMessage
+					if err := s.Decode(&all); err != nil {
+						t.Fatal(err)
+					}
+					n := 0
+					for name, value := range s.Fields() {
+						if n++; string(all[name]) != string(value) {
+							t.Errorf("%s: %s", name, value)
+						}
+					}
+					if n != len(all) || n < 7 {
+						t.Errorf("%d members, Decode says %d", n, len(all))
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestParseWorkoutStreamNotice(t *testing.T) {
+	const data = `{"message":"The stream is at /timeseries/workouts/stream","provider_id":"w-1","sport":{"id":7,"name":"Running","slug":"running"},` +
+		`"workout_id":"77d0a3b2-5c1e-4e0f-8a66-91f2d4c8b0a5","source":SOURCE,"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"}`
+	for _, kind := range []EventType{DailyWorkoutStreamCreated, DailyWorkoutStreamUpdated, DailyWorkoutStreamUnavailable} {
+		eachEnvelope(t, kind, data, func(t *testing.T, e *Event, source Source) {
+			want := &WorkoutStreamNotice{WorkoutID: workoutID, UserID: adaID, Source: source, ProviderID: "w-1",
+				Sport: Sport{ID: 7, Name: "Running", Slug: "running"}, Message: "The stream is at /timeseries/workouts/stream"}
+			if diff := cmp.Diff(want, e.Data); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestParseProviderConnection(t *testing.T) {
+	eachEnvelope(t, ProviderConnectionCreated, `{"source":SOURCE,"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"}`,
+		func(t *testing.T, e *Event, source Source) {
+			if diff := cmp.Diff(&ProviderConnection{UserID: adaID, Source: &source}, e.Data); diff != "" {
+				t.Error(diff)
+			}
+		})
+	eachEnvelope(t, ProviderConnectionCreated, `{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","provider":SOURCE,"external_user_id":"ext-1",`+
+		`"resource_availability":{"sleep":{"status":"available","scope_requirements":{"user_granted":{"required":["daily"]}}},"body":{"status":"unavailable"}}}`,
+		func(t *testing.T, e *Event, source Source) {
+			want := &ProviderConnection{UserID: adaID, Provider: &source, ExternalUserID: labhealth.Ptr("ext-1"),
+				ResourceAvailability: map[string]ResourceAvailability{
+					"sleep": {Status: "available", ScopeRequirements: json.RawMessage(`{"user_granted":{"required":["daily"]}}`)},
+					"body":  {Status: "unavailable"},
+				}}
+			if diff := cmp.Diff(want, e.Data); diff != "" {
+				t.Error(diff)
+			}
+		})
+}
+
+func TestParseLabOrder(t *testing.T) {
+	const data = `{"id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","team_id":"5f2d7c90-13be-4a68-9d0e-7c41b6e8a2f3",` +
+		`"patient_details":{"first_name":"Ada","last_name":"Example","dob":"1990-01-02","gender":"female"},"sample_id":"S-1","details":{"type":"testkit","data":null},` +
+		`"events":[{"id":1,"created_at":"2025-03-01T12:00:00Z","status":"received.testkit.ordered"}],"status":"received","new":{"a":1}}`
+	for _, kind := range []EventType{LabtestOrderCreated, LabtestOrderUpdated} {
+		eachEnvelope(t, kind, data, func(t *testing.T, e *Event, _ Source) {
+			o, ok := e.Data.(*LabOrder)
+			if !ok {
+				t.Fatalf("%T", e.Data)
+			}
+			if o.ID != orderID || o.UserID != adaID || o.CurrentStatus() != labhealth.OrderStatusReceivedTestkitOrdered ||
+				o.PatientDetails.DOB != (labhealth.Date{Year: 1990, Month: 1, Day: 2}) {
+				t.Errorf("%s", o.RawJSON())
+			}
+		})
+	}
+}
+
+func TestParseHistoricalPull(t *testing.T) {
+	const data = `{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","start_date":"2024-12-01T00:00:00+00:00","end_date":"2025-03-01","is_final":true,"provider":"example_ring"}`
+	n := 0
+	for _, kind := range constants {
+		if !strings.HasPrefix(string(kind), historicalPrefix) {
+			continue
+		}
+		n++
+		eachEnvelope(t, kind, data, func(t *testing.T, e *Event, _ Source) {
+			want := &HistoricalPull{UserID: adaID, StartDate: time.Date(2024, 12, 1, 0, 0, 0, 0, time.UTC),
+				EndDate: time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC), Provider: "example_ring", IsFinal: true}
+			if diff := cmp.Diff(want, e.Data); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if n != 62 {
+		t.Errorf("%d types", n)
+	}
+}
+
+// Types that are known but not modelled, and types that nobody knows, keep their data.
+func TestParseUnknown(t *testing.T) {
+	for kind, data := range map[EventType]string{
+		ProviderConnectionError:           `{"provider":"example_ring","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","error_type":"unknown"}`,
+		ProviderDeviceCreated:             `{"id":"77d0a3b2-5c1e-4e0f-8a66-91f2d4c8b0a5","provider":"example_ring","source_type":"ring"}`,
+		ProviderDeviceUpdated:             `{}`,
+		LabtestAppointmentCreated:         `{"start_at":"2025-03-01T12:00:00","iana_timezone":"America/New_York"}`,
+		LabtestAppointmentUpdated:         `{"a":1}`,
+		LabtestAppointmentUpdate:          `{"a":1}`,
+		LabtestResultCritical:             `{"order_id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","interpretation":"critical"}`,
+		LabtestMatchReviewCreated:         `{"id":1,"status":"matched"}`,
+		LabtestMatchReviewUpdated:         `{"id":1}`,
+		LabReportParsingJobCreated:        `{"job":1}`,
+		LabReportParsingJobUpdated:        `{"job":1}`,
+		ContinuousQueryResultTableChanged: `[{"query":"q"}]`,
+		"raw.example_ring.sleep":          `{"anything":[1.0,"two"]}`,
+		"something.new":                   `"text"`,
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			eachEnvelope(t, kind, data, func(t *testing.T, e *Event, _ Source) {
+				if diff := cmp.Diff(&Unknown{Raw: json.RawMessage(data)}, e.Data); diff != "" {
+					t.Error(diff)
+				}
+			})
+		})
+	}
+}
+
+// Data that is not what its type promises is kept, and Err says so.
+func TestParseUnexpectedShape(t *testing.T) {
+	for _, c := range []struct {
+		kind EventType
+		data string
+		want error
+	}{
+		{DailyGlucoseCreated, `[]`, errNoObject},
+		{DailyGlucoseCreated, `null`, errNoObject},
+		{DailySleepCreated, `"see the API"`, errNoObject},
+		{DailyWorkoutStreamCreated, `17`, errNoObject},
+		{ProviderConnectionCreated, `true`, errNoObject},
+		{HistoricalGlucoseCreated, `[{}]`, errNoObject},
+		{LabtestOrderUpdated, `{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"}`, errNoOrder},
+		{LabtestOrderUpdated, `{"id":"482gh249-0000-4000-8000-000000000000"}`, errNoOrder},
+	} {
+		body := string(wrap(0, c.kind, c.data))
+		e := mustParse(t, []byte(body))
+		u, ok := e.Data.(*Unknown)
+		if !ok || !errors.Is(u.Err, c.want) || string(u.Raw) != c.data {
+			t.Errorf("%s %s: %T %v", c.kind, c.data, e.Data, u)
+			continue
+		}
+		checkLossless(t, e, body, c.data)
+	}
+	e := mustParse(t, []byte(`{"event_type":"daily.data.sleep.created"}`))
+	if u, ok := e.Data.(*Unknown); !ok || u.Err != errNoObject || u.Raw != nil {
+		t.Errorf("no data: %v", e.Data)
+	}
+	if got, _ := json.Marshal(e); string(got) != `{"event_type":"daily.data.sleep.created"}` {
+		t.Errorf("no data: %s", got)
+	}
+	// An array in data makes samples of every daily.data event, whatever its resource is called.
+	for _, kind := range []EventType{DailySleepCreated, DailyActivityUpdated, "daily.data.new.created"} {
+		if s, ok := mustParse(t, wrap(0, kind, `{"data":[{"value":1}]}`)).Data.(*Samples); !ok || len(s.Data) != 1 {
+			t.Errorf("%s with an array is no batch", kind)
+		}
+	}
+	if s, ok := mustParse(t, wrap(0, DailyGlucoseCreated, `{"data":[]}`)).Data.(*Samples); !ok || s.Data == nil || len(s.Data) != 0 {
+		t.Error("an empty batch")
+	}
+	if _, ok := mustParse(t, wrap(0, DailyGlucoseCreated, `{"data":{}}`)).Data.(*Summary); !ok {
+		t.Error("glucose without an array is no summary")
+	}
+}
+
+func TestParseEnvelopeMembers(t *testing.T) {
+	for _, c := range []struct {
+		name, body string
+		want       Envelope
+		bad        []labhealth.Malformed
+	}{
+		{"nothing", ` {} `, Envelope{}, nil},
+		{"nulls", `{"event_type":null,"data":null,"team_id":null,"user_id":null,"client_user_id":null}`, Envelope{}, nil},
+		{"operational", `{"type":"message.attempt.exhausted","data":{"appId":"app_1","msgId":"msg_1"}}`, Envelope{}, nil},
+		{"bad ids", `{"event_type":7,"team_id":"{5f2d7c90-13be-4a68-9d0e-7c41b6e8a2f3}","user_id":"","client_user_id":[],"data":{}}`, Envelope{},
+			[]labhealth.Malformed{{Path: "event_type", Want: "string"}, {Path: "team_id", Want: "uuid"}, {Path: "user_id", Want: "uuid"}, {Path: "client_user_id", Want: "string"}}},
+		{"bad user, good one in the data", `{"user_id":"e66321dd-4e0g-4000-8000-000000000000","data":{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"}}`,
+			Envelope{UserID: adaID}, []labhealth.Malformed{{Path: "user_id", Want: "uuid"}}},
+		{"escapes", `{"event\u005ftype":"labtest\u002eresult.critical","client_user_id":"a\/\u00e9\ud83d\ude00\n"}`,
+			Envelope{Type: LabtestResultCritical, ClientUserID: "a/é😀\n"}, nil},
+		{"names that come twice", `{"event_type":"a.b","event_type":"c.d","user_id":"x","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"}`,
+			Envelope{Type: "c.d", UserID: adaID}, []labhealth.Malformed{{Path: "user_id", Want: "uuid"}}},
+		{"other case", `{"Event_Type":"a.b","USER_ID":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"}`, Envelope{}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := mustParse(t, []byte(c.body))
+			if diff := cmp.Diff(c.want, Envelope{e.Type, e.TeamID, e.UserID, e.ClientUserID}); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(c.bad, e.Malformed()); diff != "" {
+				t.Error(diff)
+			}
+			got, err := ParseEnvelope([]byte(c.body))
+			if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
+				t.Errorf("ParseEnvelope: %v %s", err, diff)
+			}
+			if got, err := e.MarshalJSON(); err != nil || string(got) != strings.TrimSpace(c.body) {
+				t.Errorf("%v %s", err, got)
+			}
+		})
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	for body, want := range map[string]ParseError{
+		"":                          {0, "the text ends too early"},
+		"  ":                        {2, "the text ends too early"},
+		"null":                      {0, "it is not an object"},
+		" [1]":                      {1, "it is not an object"},
+		`"text"`:                    {0, "it is not an object"},
+		`{"event_type":"a.b"`:       {19, "the text ends too early"},
+		`{"a":1}{}`:                 {7, "more text after the value"},
+		`{"a":01}`:                  {6, "unexpected character"},
+		`{"a":"` + "\xff" + `"}`:    {6, "invalid UTF-8"},
+		`<html>no</html>`:           {0, "unexpected character"},
+		`{"data":{"data":[{]}}`:     {18, "unexpected character"},
+		`{"a":"\x"}`:                {6, "invalid string"},
+		`{"a":1,}`:                  {7, "unexpected character"},
+		"\ufeff{}":                  {0, "unexpected character"},
+		"{\"a\":\"\n\"}":            {6, "invalid string"},
+		`{"event_type":"a.b",data}`: {20, "unexpected character"},
+	} {
+		_, err := Parse([]byte(body))
+		var e *ParseError
+		if !errors.As(err, &e) || *e != want {
+			t.Errorf("%q: %v", body, err)
+		}
+		if _, err2 := ParseEnvelope([]byte(body)); err2 == nil || err2.Error() != err.Error() {
+			t.Errorf("%q: ParseEnvelope: %v", body, err2)
+		}
+	}
+}
+
+// What a program changes is written; everything else stays as it came.
+func TestMarshalChanges(t *testing.T) {
+	const before = `{"event_type":"daily.data.glucose.created", "new":1, "data":{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4", "more":{"b":2}, ` +
+		`"source":{"slug":"example_ring","x":1}, "data":[{"id":5,"timestamp":"2025-03-01T12:00:00Z","unit":"mmol/L","value":5.40,"tags":["a"]}, ` +
+		`{"timestamp":"2025-03-01T12:30:00Z","unit":"mmol/L","value":6}]}}`
+	e := mustParse(t, []byte(before))
+	s := e.Data.(*Samples)
+	s.Data[0].Value = 7.5
+	s.Data[0].Type = "automatic"
+	s.Source.Slug = "example_watch"
+	e.ClientUserID = "user-42"
+	const after = `{"event_type":"daily.data.glucose.created","new":1,"data":{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","more":{"b":2},` +
+		`"source":{"slug":"example_watch","x":1},"data":[{"id":5,"timestamp":"2025-03-01T12:00:00Z","unit":"mmol/L","value":7.5,"tags":["a"],"type":"automatic"},` +
+		`{"timestamp":"2025-03-01T12:30:00Z","unit":"mmol/L","value":6}]},"client_user_id":"user-42"}`
+	if got, err := json.Marshal(e); err != nil || string(got) != after {
+		t.Errorf("%v\n got %s\nwant %s", err, got, after)
+	}
+
+	s.Data = append(s.Data[1:], Sample{Timestamp: halfPast, Start: noon, End: halfPast, Text: "x<y", TimezoneOffset: -3600, HasTimezoneOffset: true})
+	const list = `[{"timestamp":"2025-03-01T12:30:00Z","unit":"mmol/L","value":6},` +
+		`{"timestamp":"2025-03-01T12:30:00Z","timezone_offset":-3600,"unit":"","value":"x\u003cy","start":"2025-03-01T12:00:00Z","end":"2025-03-01T12:30:00Z"}]`
+	if got, err := json.Marshal(s); err != nil || !strings.Contains(string(got), `"data":`+list) {
+		t.Errorf("%v %s", err, got)
+	}
+
+	e.Data = nil
+	if got, err := json.Marshal(e); err != nil || !strings.Contains(string(got), `"new":1,"data":null,"client_user_id":"user-42"`) {
+		t.Errorf("%v %s", err, got)
+	}
+
+	e = mustParse(t, wrap(0, DailyActivityCreated, `{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11","steps":1,"new":2}`))
+	e.Data.(*Activity).Steps = labhealth.Ptr(3.0)
+	if got, err := json.Marshal(e.Data); err != nil || string(got) != `{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11","steps":3,"new":2}` {
+		t.Errorf("%v %s", err, got)
+	}
+}
+
+// Values that a program made itself are written with what they know.
+func TestMarshalOwn(t *testing.T) {
+	for want, v := range map[string]any{
+		`null`: &Unknown{},
+		`{"timestamp":"2025-03-01T12:00:00Z","unit":"bpm","value":63}`:                     Sample{Timestamp: noon, Unit: "bpm", Value: 63, HasValue: true},
+		`{"timestamp":"2025-03-01T12:00:00Z","unit":"mmHg","systolic":121,"diastolic":79}`: Sample{Timestamp: noon, Unit: "mmHg", Systolic: 121, Diastolic: 79},
+		`{"event_type":"daily.data.heartrate.created","data":{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","source":{"slug":"example_ring"},"data":[]}}`: Event{
+			Type: DailyHeartrateCreated, Data: &Samples{UserID: adaID, Source: Source{Slug: "example_ring"}, Data: []Sample{}}},
+		`{"event_type":"a.b"}`: Event{Type: "a.b", Data: (*Samples)(nil)},
+	} {
+		if got, err := json.Marshal(v); err != nil || string(got) != want {
+			t.Errorf("%v\n got %s\nwant %s", err, got, want)
+		}
+	}
+}
+
+// Every type reads itself from a program's own struct.
+func TestUnmarshal(t *testing.T) {
+	body := wrap(0, DailyGlucoseCreated, `{"source":`+namedSource+`,"data":[{"timestamp":"2025-03-01T12:00:00Z","unit":"mmol/L","value":"high"}]}`)
+	var own struct{ Event Event }
+	if err := json.Unmarshal([]byte(`{"Event":`+string(body)+`}`), &own); err != nil {
+		t.Fatal(err)
+	}
+	e := mustParse(t, body)
+	e.ReceivedAt = own.Event.ReceivedAt
+	if diff := cmp.Diff(e, &own.Event); diff != "" {
+		t.Error(diff)
+	}
+	var s Samples
+	if err := json.Unmarshal(e.Data.RawJSON(), &s); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(e.Data, Payload(&s)); diff != "" {
+		t.Error(diff)
+	}
+	if got, err := json.Marshal(s); err != nil || string(got) != string(e.Data.RawJSON()) {
+		t.Errorf("%v %s", err, got)
+	}
+	var one Sample
+	if err := json.Unmarshal(s.Data[0].RawJSON(), &one); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(s.Data[0], one); diff != "" || string(one.RawJSON()) != string(s.Data[0].RawJSON()) {
+		t.Errorf("%s %s", diff, one.RawJSON())
+	}
+	for _, v := range []json.Unmarshaler{&Event{}, &Samples{}, &Sample{}, &Activity{}, &Summary{}, &LabOrder{}, &ProviderConnection{}, &HistoricalPull{}, &Sport{}} {
+		if v.UnmarshalJSON([]byte(`{"a":}`)) == nil || v.UnmarshalJSON([]byte(`{},{}`)) == nil {
+			t.Errorf("%T reads what is not JSON", v)
+		}
+	}
+}
+
+func TestEventType(t *testing.T) {
+	seen := map[EventType]bool{}
+	for _, k := range constants {
+		if seen[k] || typeOf([]byte(k)) != k || k.Resource() == "" || k.Action() == "" || !strings.HasSuffix(string(k), "."+k.Resource()+"."+k.Action()) {
+			t.Errorf("%s", k)
+		}
+		seen[k] = true
+	}
+	if len(seen) != 200 {
+		t.Errorf("%d types", len(seen))
+	}
+	for _, r := range timeseries {
+		for _, kind := range []string{"daily.data." + r.resource + ".created", "daily.data." + r.resource + ".updated", "historical.data." + r.resource + ".created"} {
+			if !seen[EventType(kind)] {
+				t.Errorf("no constant for %s", kind)
+			}
+		}
+	}
+	for kind, want := range map[EventType][2]string{
+		"": {}, "one": {}, ".": {}, "a.": {"a", ""}, "a.b": {"a", "b"}, "a.b.c": {"b", "c"},
+		"daily.data.glucose.created": {"glucose", "created"}, "labtest.order.updated": {"order", "updated"},
+		"historical.data.sleep_cycle.created": {"sleep_cycle", "created"}, "provider.connection.error": {"connection", "error"},
+	} {
+		if got := [2]string{kind.Resource(), kind.Action()}; got != want {
+			t.Errorf("%q: %q", kind, got)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package webhooks
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/labhealth/labhealth-go/internal/jsonread"
+)
+
+// FuzzParse reads any body: valid JSON objects and nothing else are read, the scanner and the general reader agree, nothing is
+// lost and nothing is printed.
+func FuzzParse(f *testing.F) {
+	for _, kind := range []EventType{DailySleepCreated, DailyActivityUpdated, DailyWorkoutStreamCreated, ProviderConnectionCreated,
+		LabtestOrderUpdated, HistoricalSleepCreated, ContinuousQueryResultTableChanged, "a.b"} {
+		for n := range envelopes {
+			f.Add(wrap(n, kind, `{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","source":`+
+				sources[n%2].text+`,"calendar_date":"2025-03-01","steps":1,"sport":{"id":1},"resource_availability":{"a":{"status":"b"}}}`))
+		}
+	}
+	for _, text := range hostile(200) {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) { checkPaths(t, body) })
+}
+
+// FuzzSamples reads a batch of any samples with the scanner and with the general reader.
+func FuzzSamples(f *testing.F) {
+	r := rand.New(rand.NewPCG(9, 9))
+	for range 60 {
+		body := string(randomBatch(r))
+		lo, hi := strings.Index(body, `"data":[`)+len(`"data":`), strings.LastIndex(body, `],"source_id"`)+1
+		f.Add([]byte(body[lo:hi]), r.IntN(2) == 0)
+	}
+	f.Add([]byte(`[{"timestamp":"2025-03-01T12:00:00Z","timestamp":null}]`), false)
+	f.Add([]byte(`[{"a":1,"b":2},{"a":1,"a":2,"unit":"","unit":"x"}]`), true)
+	f.Add([]byte(`[{"value":1,"unit":"a"},{"unit":"a","value":2},{"unit":"a","unit":"a"}]`), true)
+	f.Fuzz(func(t *testing.T, list []byte, named bool) {
+		source := providerSource
+		if named {
+			source = namedSource
+		}
+		checkPaths(t, wrap(1, DailyGlucoseCreated, `{"source":`+source+`,"data":`+string(list)+`}`))
+	})
+}
+
+// FuzzEventType reads an event of any type with any data.
+func FuzzEventType(f *testing.F) {
+	for _, kind := range constants {
+		f.Add(string(kind), `{"data":[{"value":1}],"id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5"}`)
+	}
+	for _, kind := range []string{"", ".", "..", "daily.data.", "daily.data", "daily.data.a.b.c", "labtest.order.", "raw.a.b", "historical.data.\u00e9.created"} {
+		f.Add(kind, `{"data":{}}`)
+		f.Add(kind, `null`)
+	}
+	f.Fuzz(func(t *testing.T, kind, data string) {
+		k := EventType(kind)
+		if action, resource := k.Action(), k.Resource(); resource != "" && !strings.HasSuffix(kind, resource+"."+action) {
+			t.Fatalf("%q: %q %q", kind, resource, action)
+		}
+		quoted := `"` + kind + `"`
+		if jsonread.Valid([]byte(quoted)) != nil || jsonread.Valid([]byte(data)) != nil {
+			return
+		}
+		body := []byte(`{"event_type":` + quoted + `,"data":` + data + `}`)
+		checkPaths(t, body)
+		e := mustParse(t, body)
+		if u, ok := e.Data.(*Unknown); ok != (u != nil) || ok && (kindOf(e.Type) == unknownKind) != (u.Err == nil) {
+			t.Fatalf("%s: %v", body, e.Data)
+		}
+	})
+}

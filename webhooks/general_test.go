@@ -1,0 +1,253 @@
+package webhooks
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/labhealth/labhealth-go/internal/jsonread"
+)
+
+// parseGeneral parses with the general reader only.
+func parseGeneral(body []byte) (*Event, error) {
+	all := &parsed{}
+	text := bytes.Clone(body)
+	all.doc.Keep(text)
+	p := parser{scanner: scanner{text: text}, doc: &all.doc, samples: &all.samples}
+	if err := p.generalEnvelope(); err != nil {
+		return nil, err
+	}
+	e := &all.event
+	e.Type, e.TeamID, e.UserID, e.ClientUserID = p.Type, p.TeamID, p.UserID, p.ClientUserID
+	p.tried = true
+	e.Data = p.payload()
+	return e, nil
+}
+
+// sameData compares more strictly than go-cmp, for which equal times with different offsets are the same, and quicker.
+func sameData(a, b Payload) bool {
+	s, ok := a.(*Samples)
+	o, ok2 := b.(*Samples)
+	if !ok || !ok2 {
+		return cmp.Equal(a, b, cmpopts.EquateErrors())
+	}
+	if !cmp.Equal(s.Source, o.Source) || !cmp.Equal(s.Provider, o.Provider) || s.UserID != o.UserID || s.SourceID != o.SourceID ||
+		(s.Data == nil) != (o.Data == nil) || len(s.Data) != len(o.Data) {
+		return false
+	}
+	for i := range s.Data {
+		x, y := s.Data[i], o.Data[i]
+		if !sameTime(x.Timestamp, y.Timestamp) || !sameTime(x.Start, y.Start) || !sameTime(x.End, y.End) ||
+			math.Float64bits(x.Value) != math.Float64bits(y.Value) {
+			return false
+		}
+		for _, s := range []*Sample{&x, &y} {
+			s.Timestamp, s.Start, s.End, s.KeptSample = time.Time{}, time.Time{}, time.Time{}, KeptSample{}
+		}
+		if x != y {
+			return false
+		}
+	}
+	return true
+}
+
+// checkPaths checks that the scanner and the general reader agree on body, and that nothing of it is lost.
+func checkPaths(t *testing.T, body []byte) {
+	t.Helper()
+	valid := jsonread.Valid(body) == nil && bytes.HasPrefix(bytes.TrimLeft(body, " \n\t\r"), []byte("{"))
+	e, err := Parse(body)
+	if (err == nil) != valid {
+		t.Fatalf("valid %v, but Parse says %v", valid, err)
+	}
+	envelope, err2 := ParseEnvelope(body)
+	if (err == nil) != (err2 == nil) || err != nil && err.Error() != err2.Error() {
+		t.Fatalf("Parse: %v, ParseEnvelope: %v", err, err2)
+	}
+	if err != nil {
+		return
+	}
+	if diff := cmp.Diff(Envelope{e.Type, e.TeamID, e.UserID, e.ClientUserID}, envelope); diff != "" {
+		t.Fatal(diff)
+	}
+	g, err := parseGeneral(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !sameData(g.Data, e.Data) {
+		t.Fatal(cmp.Diff(g.Data, e.Data))
+	}
+	if s, ok := e.Data.(*Samples); ok {
+		for i := range s.Data {
+			want := g.Data.(*Samples).Data[i]
+			if !bytes.Equal(want.RawJSON(), s.Data[i].RawJSON()) {
+				t.Fatalf("sample %d: %s, want %s", i, s.Data[i].RawJSON(), want.RawJSON())
+			}
+		}
+	}
+	if diff := cmp.Diff(g.Data.Malformed(), e.Data.Malformed()); diff != "" {
+		t.Fatal(diff)
+	}
+	if !bytes.Equal(e.RawJSON(), bytes.Trim(body, " \n\t\r")) {
+		t.Fatalf("RawJSON: %s", e.RawJSON())
+	}
+	if text, err := e.MarshalJSON(); err != nil || !bytes.Equal(text, e.RawJSON()) {
+		t.Fatalf("MarshalJSON: %v\n got %s\nwant %s", err, text, e.RawJSON())
+	}
+	e.Keys()
+	if text := fmt.Sprintf("%+v", e); len(text) > 200+len(e.Type) {
+		t.Fatal("it prints more than its short form")
+	}
+}
+
+// randomBatch writes an event whose samples vary in what they hold, and now and then are odd.
+func randomBatch(r *rand.Rand) []byte {
+	pick := func(s ...string) string { return s[r.IntN(len(s))] }
+	moment := func() string {
+		return pick(`"`+pick("2025-03-01", "2025-03-02", "2024-02-29", "1969-12-31")+pick("T", "T", "T", "t", " ")+
+			fmt.Sprintf("%02d:%02d:%02d", r.IntN(25), r.IntN(60), r.IntN(60))+pick("", "", ".5", ".123", ".123456", ".1234567890")+
+			pick("Z", "Z", "+00:00", "+02:00", "-09:30", "", "+0200", "+25:00")+`"`, `"2025-03-01"`, "null", "17")
+	}
+	number := func() string {
+		return pick("0", "-0", "1", "97", "5.4", "39.518054167148996", "-12.25e-3", "1E5", "123456789012345678901234567890", "null", `"text"`, "1e999", "true")
+	}
+	var b strings.Builder
+	var order []int
+	shape := func() { order = r.Perm(9)[:r.IntN(10)] }
+	shape()
+	comma, colon := pick(",", ", "), pick(":", ": ")
+	odd := r.IntN(3) == 0
+	for i := range r.IntN(12) {
+		if i > 0 {
+			b.WriteString(comma)
+		}
+		if r.IntN(4) == 0 {
+			shape()
+		}
+		b.WriteByte('{')
+		for k, m := range order {
+			if k > 0 {
+				b.WriteString(comma)
+			}
+			name := [...]string{"timestamp", "start", "end", "timezone_offset", "type", "unit", "value", "id", "systolic"}[m]
+			if odd && r.IntN(30) == 0 {
+				name = pick("unit", "value", "tim\\u0065stamp", "tags")
+			}
+			b.WriteString(`"` + name + `"` + colon)
+			switch {
+			case odd && r.IntN(30) == 0:
+				b.WriteString(pick("{}", "[[1]]", "false", `"\u00b0"`, "-", "01"))
+			case m < 3 && odd:
+				b.WriteString(moment())
+			case m < 3:
+				b.WriteString(`"2025-03-01T12:` + fmt.Sprintf("%02d", r.IntN(60)) + `:00+00:00"`)
+			case m == 3:
+				b.WriteString(pick("0", "3600", "-3600", "null"))
+			case m < 6:
+				b.WriteString(pick(`"automatic"`, `"manual_scan"`, `"°C"`, `"\u00b0C"`, `""`, "null"))
+			case odd:
+				b.WriteString(number())
+			default:
+				b.WriteString(pick("1", "97.5", "39.518054167148996", "null"))
+			}
+		}
+		b.WriteByte('}')
+	}
+	data := `{"source":` + pick(namedSource, providerSource, "null", `{"name":"\u00e9"}`) + `,"data":[` + b.String() + `],"source_id":` + pick("7", "null", "1.0", `"7"`) + `}`
+	return wrap(r.IntN(len(envelopes)), EventType(pick("daily.data.glucose.created", "daily.data.sleep.updated", "daily.data.new.created")), data)
+}
+
+func TestScannerAgainstGeneral(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 2))
+	valid := 0
+	for range 5000 {
+		body := randomBatch(r)
+		if json.Valid(body) {
+			valid++
+		}
+		checkPaths(t, body)
+	}
+	if valid < 4000 {
+		t.Errorf("only %d bodies were valid", valid)
+	}
+	for _, form := range []string{"uniform", "spaced", "mixed"} {
+		checkPaths(t, batchBody(50, form))
+	}
+}
+
+// The general reader is not needed for what the service sends every day.
+func TestScannerReadsTheUsual(t *testing.T) {
+	for _, r := range timeseries {
+		for _, source := range sources {
+			body := wrap(0, EventType("daily.data."+r.resource+".created"), `{"data":[{`+fmt.Sprintf(r.form, r.unit)+r.extra+`}],"source":`+source.text+`,"source_id":7}`)
+			p := parser{scanner: scanner{text: body}, doc: new(jsonread.Document), samples: new(Samples)}
+			p.doc.Keep(body)
+			if !p.event() || !p.isSamples {
+				t.Errorf("%s", body)
+			}
+		}
+	}
+}
+
+// A batch of any size takes a fixed number of allocations.
+func TestParseAllocations(t *testing.T) {
+	for _, form := range []string{"uniform", "spaced", "mixed"} {
+		for _, n := range []int{1, 10, 1000, 20000} {
+			body := batchBody(n, form)
+			Parse(body)
+			if got := testing.AllocsPerRun(3, func() { Parse(body) }); got > 16 {
+				t.Errorf("%s, %d samples: %v allocations", form, n, got)
+			}
+		}
+	}
+	body := wrap(0, DailyStepsCreated, `{"source":`+providerSource+`,"data":[`+strings.Repeat(`{"timestamp":"2025-03-01T12:00:00Z","start":"2025-03-01T12:00:00Z","end":"2025-03-01T12:01:00Z","unit":"count","value":5,"id":{"a":[1]}},`, 999)+`{}]}`)
+	if got := testing.AllocsPerRun(3, func() { ParseEnvelope(body) }); got > 1 {
+		t.Errorf("ParseEnvelope: %v allocations", got)
+	}
+}
+
+// The scanner's numbers are those of strconv, to the last bit.
+func TestFloat(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 1))
+	check := func(text string) {
+		t.Helper()
+		s := scanner{text: []byte(text)}
+		got, ok := s.float()
+		want, err := strconv.ParseFloat(text, 64)
+		if err != nil || !ok || s.i != len(text) || math.Float64bits(got) != math.Float64bits(want) {
+			t.Errorf("%s: %v, %v; want %v", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{"0", "-0", "0.0", "-0.000", "1", "0.1", "9007199254740993", "9007199254740992.5", "9007199254740993.0", "1844674407370955161.5",
+		"9999999999999999999", "0.9999999999999999999", "0.0000000000000000001", "1e5", "1E-5", "123456789012345678901234567890", "5e-324", "0.3", "2.5"} {
+		check(text)
+	}
+	for range 200000 {
+		digits := strconv.FormatUint(r.Uint64()>>(r.IntN(64)), 10)
+		switch point := r.IntN(len(digits) + 1); {
+		case point == 0:
+			check("0." + digits)
+		case point == len(digits):
+			check(digits)
+		default:
+			check(digits[:point] + "." + digits[point:])
+		}
+		check(strconv.FormatFloat(r.Float64()*1000, 'g', -1, 64))
+	}
+	// Halfway between two float64, and just beside it.
+	for range 20000 {
+		f := float64(r.Uint64N(1<<53)|1<<52) / 4
+		check(strconv.FormatFloat(f, 'f', -1, 64))
+		half := strconv.FormatUint((r.Uint64N(1<<52)|1<<52)*2+1, 10)
+		check(half + ".0")
+		check(half + ".5")
+	}
+}

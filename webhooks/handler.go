@@ -1,0 +1,540 @@
+package webhooks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// senderTimeout is how long the sender waits for an answer, body included.
+const senderTimeout = 15 * time.Second
+
+// Handler receives deliveries over HTTP, calls the application with each event and answers so that the sender repeats what failed
+// and nothing else. Make one with [NewHandler]. It fits any router; mount it where the router does not redirect, because the
+// sender takes a redirect for a failure. The answers:
+//
+//	204  the application has dealt with the event, now or before; or the dead-letter function has taken the body
+//	400  the body did not come, or is not an event (see [Parse]) and there is no dead-letter function
+//	401  the verifier does not believe the delivery
+//	405  another method than POST
+//	413  the body is above the limit
+//	503  the application failed, panicked or took too long; the memory failed; the handler is shutting down
+//
+// How a delivery is answered, and how the application is called:
+//
+//   - The application is called in a goroutine of its own. Its context has the values of the request's and ends at the deadline,
+//     counted from the arrival of the request. It does not end when the sender hangs up: what is begun is finished, remembered, and
+//     acknowledged without work when it is sent again.
+//   - An application that does not heed its context is answered for, with 503, at the deadline. The call goes on, [Handler.Shutdown]
+//     waits for it, and the next delivery of the event is a new call. If the late call succeeds after all, its id is remembered
+//     from then on.
+//   - A panic of the application is contained and is a failure. [WithObserver] and [WithLogger] tell where it came about; without
+//     them nobody hears of it. Its value is not shown to anybody, as it may hold what was received.
+//   - A delivery with the id of one that is being dealt with waits for it and shares its answer. One with the id of one that
+//     succeeded is acknowledged without work. What failed is not remembered. Deliveries without an id, which only [Unsigned] lets
+//     in, are all dealt with.
+//
+// The service delivers at least once and in any order. The memory makes doing something twice rare: it does not outlast a crash
+// between the application's success and the note of it, and by default not the process. Events that are applied by last write wins
+// can be applied again without harm.
+type Handler struct {
+	verifier   *Verifier
+	apply      func(context.Context, *Event) error
+	deadLetter func(context.Context, []byte) error
+	memory     Memory
+	maxIDs     int
+	maxAge     time.Duration
+	limit      int64
+	timeout    time.Duration
+	now        func() time.Time
+	observers  []func(context.Context, Answer)
+
+	ended context.Context // ends the calls that Shutdown no longer waits for
+	end   context.CancelFunc
+
+	mu      sync.Mutex
+	calls   map[string]*call // by the id of the delivery
+	running int              // requests and calls
+	closed  bool
+	idle    chan struct{} // closed when the handler is closed and nothing runs
+}
+
+// Answer tells how a delivery was answered. It holds nothing of the event but its type, and no error text. The results are, by status:
+//
+//	204  applied, remembered, dead-lettered, not noted (dealt with, but the memory did not take the note)
+//	400  incomplete, unreadable
+//	401  headers, timestamp, signature (see [ErrHeaders] and the others)
+//	405  method
+//	413  too large
+//	503  failed, panicked, deadline, memory, shutdown
+type Answer struct {
+	DeliveryID string    // empty if there is none or it is malformed; not verified where the status is 401
+	Type       EventType // empty where the application was not called
+	StatusCode int       // what was answered, 0 if Late
+	Result     string
+	Duplicate  bool          // another delivery with this id did the work, or tried to
+	Late       bool          // a second report, of a call that succeeded or panicked after it was answered for at its deadline
+	Panic      string        // if the application panicked: the type of the value, and the functions and lines that led there
+	ReceivedAt time.Time     // when the request arrived
+	Duration   time.Duration // from then to the answer, or to the end of the late call
+}
+
+// HandlerOption changes how a handler works. An option that makes no sense is an error of [NewHandler].
+type HandlerOption func(*Handler) error
+
+// NewHandler returns a handler that calls apply with each event whose sender the verifier believes. ReceivedAt of the event is the
+// arrival of the request. A nil error acknowledges the event; any other error makes the sender try again later, at most seven times
+// within 28 hours. Events of types that the application does not know should be acknowledged: a receiver that keeps failing is
+// switched off.
+//
+// It fails for a nil verifier; a sender that does not sign takes the named value [Unsigned].
+func NewHandler(verifier *Verifier, apply func(context.Context, *Event) error, opts ...HandlerOption) (*Handler, error) {
+	switch {
+	case verifier == nil || verifier.sign == nil && !verifier.unsigned:
+		return nil, errors.New("webhooks: NewHandler needs a verifier of NewVerifier, or webhooks.Unsigned to do without")
+	case apply == nil:
+		return nil, errors.New("webhooks: NewHandler needs a function that is called with the events")
+	}
+	h := &Handler{
+		verifier: verifier,
+		apply:    apply,
+		maxIDs:   1_000_000,
+		maxAge:   72 * time.Hour,
+		limit:    16 << 20,
+		timeout:  10 * time.Second,
+		now:      time.Now,
+		calls:    map[string]*call{},
+		idle:     make(chan struct{}),
+	}
+	for _, opt := range opts {
+		if opt == nil {
+			continue
+		}
+		if err := opt(h); err != nil {
+			return nil, fmt.Errorf("webhooks: %w", err)
+		}
+	}
+	if h.memory == nil {
+		h.memory = &recent{limit: h.maxIDs, age: h.maxAge, now: h.now, known: map[idHash]struct{}{}}
+	}
+	h.ended, h.end = context.WithCancel(context.Background())
+	return h, nil
+}
+
+// WithBodyLimit caps the body of a delivery, in bytes. The default is 16 MiB.
+func WithBodyLimit(n int64) HandlerOption {
+	return func(h *Handler) error {
+		if n <= 0 {
+			return errors.New("WithBodyLimit must be positive")
+		}
+		h.limit = n
+		return nil
+	}
+}
+
+// WithDeadline sets the time from the arrival of a request to its answer: for its body to come in and for the application to
+// deal with it. The default is 10 s; it must be below the 15 s that the sender waits. While the body is read it takes the place of the
+// server's ReadTimeout.
+func WithDeadline(d time.Duration) HandlerOption {
+	return func(h *Handler) error {
+		if d <= 0 || d >= senderTimeout {
+			return fmt.Errorf("WithDeadline must be above 0 and below the %s that the sender waits", senderTimeout)
+		}
+		h.timeout = d
+		return nil
+	}
+}
+
+// WithDeadLetter calls f with each body that the verifier believes and [Parse] cannot read, in place of the application and under the
+// same rules: a nil error acknowledges it. The body belongs to f. Without a dead-letter function such a body is answered with 400.
+func WithDeadLetter(f func(ctx context.Context, body []byte) error) HandlerOption {
+	return func(h *Handler) error {
+		if f == nil {
+			return errors.New("WithDeadLetter needs a function")
+		}
+		h.deadLetter = f
+		return nil
+	}
+}
+
+// WithMemory replaces the memory of delivery ids, such as by one that several processes share.
+func WithMemory(m Memory) HandlerOption {
+	return func(h *Handler) error {
+		if m == nil {
+			return errors.New("WithMemory needs a memory")
+		}
+		h.memory = m
+		return nil
+	}
+}
+
+// WithMemoryLimit sets how many ids the handler's own memory holds, the oldest being dropped for a new one, and for how long. The
+// default is 1,000,000 ids, 65 to 95 MB when it is full, for 72 hours.
+func WithMemoryLimit(ids int, age time.Duration) HandlerOption {
+	return func(h *Handler) error {
+		if ids <= 0 || age <= 0 {
+			return errors.New("WithMemoryLimit must be positive")
+		}
+		h.maxIDs, h.maxAge = ids, age
+		return nil
+	}
+}
+
+// WithObserver calls f after each answer. The answer has been sent by then; f is called in the goroutine of the request, or of the
+// late call. It may be given more than once. A panic of f is contained.
+func WithObserver(f func(context.Context, Answer)) HandlerOption {
+	return func(h *Handler) error {
+		if f == nil {
+			return errors.New("WithObserver needs a function")
+		}
+		h.observers = append(h.observers, f)
+		return nil
+	}
+}
+
+// WithLogger writes a record for each answer: at debug level if it is 2xx, as a warning otherwise. The record holds what [Answer]
+// holds and nothing else.
+func WithLogger(l *slog.Logger) HandlerOption {
+	return func(h *Handler) error {
+		if l == nil {
+			return errors.New("WithLogger needs a logger")
+		}
+		h.observers = append(h.observers, func(ctx context.Context, a Answer) {
+			level := slog.LevelWarn
+			if a.StatusCode >= 200 && a.StatusCode <= 299 {
+				level = slog.LevelDebug
+			}
+			l.LogAttrs(ctx, level, "webhook delivery",
+				slog.String("delivery_id", a.DeliveryID), slog.String("type", string(a.Type)), slog.Int("status", a.StatusCode),
+				slog.String("result", a.Result), slog.Bool("duplicate", a.Duplicate), slog.Bool("late", a.Late),
+				slog.String("panic", a.Panic), slog.Time("received_at", a.ReceivedAt), slog.Duration("duration", a.Duration))
+		})
+		return nil
+	}
+}
+
+// WithClock sets the clock that dates the arrival of deliveries, judges their timestamps and ages the handler's own memory. The
+// default is [time.Now]. Deadlines follow the clock of the runtime whatever this one says.
+func WithClock(now func() time.Time) HandlerOption {
+	return func(h *Handler) error {
+		if now == nil {
+			return errors.New("WithClock needs a clock")
+		}
+		h.now = now
+		return nil
+	}
+}
+
+type deliveryIDKey struct{}
+
+// DeliveryIDFrom returns the id of the delivery that the application was called for, out of its context; empty if the delivery has
+// none.
+func DeliveryIDFrom(ctx context.Context) string {
+	id, _ := ctx.Value(deliveryIDKey{}).(string)
+	return id
+}
+
+// ServeHTTP receives a delivery.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	d := delivery{id: DeliveryID(r.Header), received: h.now(), begun: time.Now()}
+	a := Answer{StatusCode: http.StatusServiceUnavailable, Result: "shutdown"}
+	if h.enter() {
+		defer h.leave()
+		a = h.receive(w, r, d)
+	}
+	write(w, a.StatusCode)
+	if len(h.observers) > 0 {
+		http.NewResponseController(w).Flush() // An observer that takes its time holds up no answer. Not every writer can.
+	}
+	h.report(r.Context(), d, a)
+}
+
+func write(w http.ResponseWriter, status int) {
+	if status == http.StatusNoContent {
+		w.WriteHeader(status)
+		return
+	}
+	text := http.StatusText(status) + "\n"
+	header := w.Header()
+	if status == http.StatusMethodNotAllowed {
+		header.Set("Allow", http.MethodPost)
+	}
+	header.Set("Content-Type", "text/plain; charset=utf-8")
+	header.Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(status)
+	io.WriteString(w, text) // A sender that has gone away misses nothing.
+}
+
+func (h *Handler) report(ctx context.Context, d delivery, a Answer) {
+	a.DeliveryID, a.ReceivedAt, a.Duration = d.id, d.received, time.Since(d.begun)
+	for _, f := range h.observers {
+		func() {
+			defer func() { recover() }()
+			f(context.WithoutCancel(ctx), a)
+		}()
+	}
+}
+
+// delivery is what is known of a delivery.
+type delivery struct {
+	id       string // empty if there is none
+	body     []byte
+	received time.Time // by the handler's clock
+	begun    time.Time // the same moment by the clock of the runtime
+}
+
+// receive takes a delivery from its headers to its answer.
+func (h *Handler) receive(w http.ResponseWriter, r *http.Request, d delivery) Answer {
+	if r.Method != http.MethodPost {
+		return Answer{StatusCode: http.StatusMethodNotAllowed, Result: "method"}
+	}
+	// What is refused by its headers alone is not read.
+	headers, err := h.verifier.admit(r.Header, d.received)
+	if err != nil {
+		return refused(err)
+	}
+	deadline := d.begun.Add(h.timeout)
+	d.body, err = h.read(w, r, deadline)
+	switch tooLarge := (*http.MaxBytesError)(nil); {
+	case errors.As(err, &tooLarge):
+		return Answer{StatusCode: http.StatusRequestEntityTooLarge, Result: "too large"}
+	case err != nil:
+		return Answer{StatusCode: http.StatusBadRequest, Result: "incomplete"}
+	}
+	if err := h.verifier.match(headers, d.body); err != nil {
+		return refused(err)
+	}
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(r.Context()), deadline)
+	defer cancel()
+	defer context.AfterFunc(h.ended, cancel)()
+	return h.deliver(context.WithValue(ctx, deliveryIDKey{}, d.id), d)
+}
+
+func refused(err error) Answer {
+	result := "signature"
+	switch err {
+	case ErrHeaders:
+		result = "headers"
+	case ErrTimestamp:
+		result = "timestamp"
+	}
+	return Answer{StatusCode: http.StatusUnauthorized, Result: result}
+}
+
+// read reads the body until the deadline, if the connection can be given one.
+func (h *Handler) read(w http.ResponseWriter, r *http.Request, deadline time.Time) ([]byte, error) {
+	if r.ContentLength > h.limit {
+		return nil, &http.MaxBytesError{Limit: h.limit}
+	}
+	connection := http.NewResponseController(w)
+	connection.SetReadDeadline(deadline)
+	// The length is what the sender says, so it is believed for small bodies only.
+	var body bytes.Buffer
+	body.Grow(int(min(max(r.ContentLength, 0), 1<<20)) + bytes.MinRead)
+	if _, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, h.limit)); err != nil {
+		return nil, err
+	}
+	connection.SetReadDeadline(time.Time{}) // Left alone it would pass for the end of the connection.
+	return body.Bytes(), nil
+}
+
+// call is a delivery that is being dealt with.
+type call struct {
+	done   chan struct{} // closed when there is an answer
+	answer Answer        // valid when done is closed
+
+	// Guarded by the mutex of the handler.
+	kind    EventType
+	success bool // all is done but the note of it
+}
+
+// deliver deals with a delivery, or waits for the one that does.
+func (h *Handler) deliver(ctx context.Context, d delivery) Answer {
+	h.mu.Lock()
+	c := h.calls[d.id]
+	duplicate := c != nil
+	if !duplicate {
+		c = &call{done: make(chan struct{})}
+		if d.id != "" {
+			h.calls[d.id] = c
+		}
+		h.running++
+		go h.run(ctx, c, d)
+	}
+	h.mu.Unlock()
+
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		a := Answer{StatusCode: http.StatusServiceUnavailable, Result: h.overdue(), Duplicate: duplicate}
+		if duplicate { // The other one may have come later and have more time.
+			return a
+		}
+		h.finish(c, d.id, a)
+	}
+	a := c.answer
+	a.Duplicate = a.Duplicate || duplicate
+	return a
+}
+
+// overdue is the result of a call whose context ended.
+func (h *Handler) overdue() string {
+	if h.ended.Err() != nil {
+		return "shutdown"
+	}
+	return "deadline"
+}
+
+// finish settles the answer to a delivery, unless it is settled. A delivery whose deadline passes while its success is being noted
+// has succeeded.
+func (h *Handler) finish(c *call, id string, a Answer) (settled bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	select {
+	case <-c.done:
+		return false
+	default:
+	}
+	if c.success && a.StatusCode != http.StatusNoContent {
+		a.StatusCode, a.Result = http.StatusNoContent, "not noted"
+	}
+	a.Type = c.kind
+	c.answer = a
+	if h.calls[id] == c {
+		delete(h.calls, id)
+	}
+	close(c.done)
+	return true
+}
+
+// run is the goroutine of a call.
+func (h *Handler) run(ctx context.Context, c *call, d delivery) {
+	defer h.leave()
+	// This is the answer if work ends without one, by a panic or by runtime.Goexit.
+	a := Answer{StatusCode: http.StatusServiceUnavailable, Result: "panicked"}
+	defer func() {
+		if v := recover(); v != nil {
+			a.Panic = describe(v)
+		}
+		if h.finish(c, d.id, a) || a.StatusCode != http.StatusNoContent && a.Result != "panicked" {
+			return
+		}
+		a.StatusCode, a.Type, a.Late = 0, c.answer.Type, true
+		h.report(ctx, d, a)
+	}()
+	a = h.work(ctx, c, d)
+}
+
+// work looks whether a delivery was dealt with, else deals with it and notes that.
+func (h *Handler) work(ctx context.Context, c *call, d delivery) Answer {
+	if d.id != "" {
+		seen, err := h.memory.Seen(ctx, d.id)
+		if err != nil {
+			return Answer{StatusCode: http.StatusServiceUnavailable, Result: "memory"}
+		}
+		if seen {
+			return Answer{StatusCode: http.StatusNoContent, Result: "remembered", Duplicate: true}
+		}
+	}
+	done := Answer{StatusCode: http.StatusNoContent, Result: "applied"}
+	event, err := parse(d.body)
+	switch {
+	case err == nil:
+		event.ReceivedAt = d.received
+		h.mu.Lock()
+		c.kind = event.Type
+		h.mu.Unlock()
+		err = h.apply(ctx, event)
+	case h.deadLetter == nil:
+		return Answer{StatusCode: http.StatusBadRequest, Result: "unreadable"}
+	default:
+		done.Result = "dead-lettered"
+		err = h.deadLetter(ctx, d.body)
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return Answer{StatusCode: http.StatusServiceUnavailable, Result: h.overdue()}
+	case err != nil:
+		return Answer{StatusCode: http.StatusServiceUnavailable, Result: "failed"}
+	case d.id == "":
+		return done
+	}
+	h.mu.Lock()
+	c.success = true
+	h.mu.Unlock()
+	// The success of a call that was late is noted too, so the note has time of its own.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)
+	defer cancel()
+	if err := h.memory.Remember(ctx, d.id); err != nil {
+		done.Result = "not noted"
+	}
+	return done
+}
+
+// describe names what a goroutine panicked with and where, without the value.
+func describe(value any) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%T", value)
+	callers := make([]uintptr, 64)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)])
+	for more := true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		fmt.Fprintf(&text, "\n%s %s:%d", f.Function, f.File, f.Line)
+	}
+	return text.String()
+}
+
+// Shutdown lets no delivery in any more, they are answered with 503, and waits until those that are in work have been answered and
+// the application has returned from all calls, late ones too. If ctx ends before that, the contexts of the calls end and Shutdown
+// returns the error of ctx. With an [http.Server], shut the server down first and the handler after it. A handler cannot be opened
+// again.
+func (h *Handler) Shutdown(ctx context.Context) error {
+	h.mu.Lock()
+	if !h.closed {
+		h.closed = true
+		if h.running == 0 {
+			close(h.idle)
+		}
+	}
+	h.mu.Unlock()
+	select {
+	case <-h.idle:
+		return nil
+	default:
+	}
+	select {
+	case <-h.idle:
+		return nil
+	case <-ctx.Done():
+		h.end()
+		return fmt.Errorf("webhooks: deliveries are still in work: %w", ctx.Err())
+	}
+}
+
+func (h *Handler) enter() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.running++
+	}
+	return !h.closed
+}
+
+func (h *Handler) leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running--
+	if h.closed && h.running == 0 {
+		close(h.idle)
+	}
+}

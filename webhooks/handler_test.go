@@ -1,0 +1,999 @@
+package webhooks_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+const glucoseEvent = `{"event_type":"daily.data.glucose.created","data":{},"team_id":"8f0cd2c5-6b4e-4d0a-9a55-2f1f3f0f6c11",` +
+	`"user_id":"1e9c0b37-54fd-43c6-9a5e-0c5e86d0a4de","client_user_id":"ada"}`
+
+// application counts its calls. What it does is decided by do, nothing if that is nil.
+type application struct {
+	calls atomic.Int64
+	do    func(context.Context, *webhooks.Event) error
+}
+
+func (a *application) apply(ctx context.Context, e *webhooks.Event) error {
+	a.calls.Add(1)
+	if a.do == nil {
+		return nil
+	}
+	return a.do(ctx, e)
+}
+
+// answers collects what a handler reports.
+type answers struct {
+	mu  sync.Mutex
+	all []webhooks.Answer
+}
+
+func (a *answers) add(_ context.Context, one webhooks.Answer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all = append(a.all, one)
+}
+
+// results returns status and result of each answer, with an asterisk for duplicates, and "late".
+func (a *answers) results() (texts []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, one := range a.all {
+		text := fmt.Sprint(one.StatusCode, " ", one.Result)
+		if one.Duplicate {
+			text += "*"
+		}
+		if one.Late {
+			text += " late"
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+func newHandler(t testing.TB, v *webhooks.Verifier, app *application, opts ...webhooks.HandlerOption) (*webhooks.Handler, *answers) {
+	t.Helper()
+	seen := new(answers)
+	h, err := webhooks.NewHandler(v, app.apply, append(opts, webhooks.WithObserver(seen.add))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, seen
+}
+
+// delivery makes the request of an unsigned delivery, without an id if that is empty.
+func delivery(id, body string) *http.Request {
+	r := httptest.NewRequest("POST", "/events", strings.NewReader(body))
+	if id != "" {
+		r.Header.Set("svix-id", id)
+	}
+	return r
+}
+
+// deliver has the handler answer a request and returns the status.
+func deliver(h http.Handler, r *http.Request) int {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code
+}
+
+func shutDown(t testing.TB, h *webhooks.Handler) {
+	t.Helper()
+	if err := h.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func checkResults(t testing.TB, seen *answers, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, seen.results()); diff != "" {
+		t.Errorf("answers (-want +got):\n%s", diff)
+	}
+}
+
+// endless is a body of any length.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
+}
+
+// broken is a body that ends half way.
+type broken struct{ io.Reader }
+
+func (b broken) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// forgetful is a memory that fails.
+type forgetful struct{ seen, remember error }
+
+func (m forgetful) Seen(context.Context, string) (bool, error) { return false, m.seen }
+func (m forgetful) Remember(context.Context, string) error     { return m.remember }
+
+func TestAnswers(t *testing.T) {
+	verifier := newVerifier(t, vectorSecret)
+	now := func() time.Time { return vectorTime.Add(time.Second) }
+	signed := func(body string, change ...func(*http.Request)) *http.Request {
+		r := httptest.NewRequest("POST", "/events", strings.NewReader(body))
+		r.Header = signedHeader("svix", "msg_1", vectorTimestamp, sign(t, verifier, "msg_1", vectorTime, body))
+		r.Header.Set("Content-Type", "application/json")
+		for _, f := range change {
+			f(r)
+		}
+		return r
+	}
+	type request = *http.Request
+	boom := errors.New("the database is away")
+	for _, test := range []struct {
+		name   string
+		r      request
+		opts   []webhooks.HandlerOption
+		do     func(context.Context, *webhooks.Event) error
+		status int
+		result string
+		calls  int64
+		kind   webhooks.EventType
+	}{
+		{name: "event", r: signed(glucoseEvent), status: 204, result: "applied", calls: 1, kind: "daily.data.glucose.created"},
+		{name: "unknown type", r: signed(`{"event_type":"moon.landed","data":[1]}`), status: 204, result: "applied", calls: 1, kind: "moon.landed"},
+		{name: "no type", r: signed(`{"type":"message.attempt.failing","data":{}}`), status: 204, result: "applied", calls: 1},
+		{name: "odd data", r: signed(`{"event_type":"daily.data.sleep.created","data":7}`), status: 204, result: "applied", calls: 1, kind: "daily.data.sleep.created"},
+		{name: "odd content type", r: signed(glucoseEvent, func(r request) { r.Header.Set("Content-Type", "text/plain") }),
+			status: 204, result: "applied", calls: 1, kind: "daily.data.glucose.created"},
+		{name: "no content type", r: signed(glucoseEvent, func(r request) { r.Header.Del("Content-Type") }),
+			status: 204, result: "applied", calls: 1, kind: "daily.data.glucose.created"},
+		{name: "unknown length", r: signed(glucoseEvent, func(r request) { r.ContentLength = -1 }),
+			status: 204, result: "applied", calls: 1, kind: "daily.data.glucose.created"},
+
+		{name: "not JSON", r: signed("event_type=x"), status: 400, result: "unreadable"},
+		{name: "array", r: signed("[]"), status: 400, result: "unreadable"},
+		{name: "empty body", r: signed(""), status: 400, result: "unreadable"},
+		{name: "half a body", r: signed(glucoseEvent, func(r request) { r.Body = io.NopCloser(broken{strings.NewReader(glucoseEvent[:40])}) }),
+			status: 400, result: "incomplete"},
+		{name: "dead letter", r: signed("not JSON"), opts: deadLetter("not JSON", nil), status: 204, result: "dead-lettered"},
+		{name: "empty dead letter", r: signed(""), opts: deadLetter("", nil), status: 204, result: "dead-lettered"},
+		{name: "dead letter fails", r: signed("not JSON"), opts: deadLetter("not JSON", boom), status: 503, result: "failed"},
+
+		{name: "no headers", r: signed(glucoseEvent, func(r request) { clear(r.Header) }), status: 401, result: "headers"},
+		{name: "no signature", r: signed(glucoseEvent, func(r request) { r.Header.Del("svix-signature") }), status: 401, result: "headers"},
+		{name: "no id", r: signed(glucoseEvent, func(r request) { r.Header.Del("svix-id") }), status: 401, result: "headers"},
+		{name: "wrong signature", r: signed(glucoseEvent, func(r request) { r.Header.Set("svix-signature", vectorSignature) }), status: 401, result: "signature"},
+		{name: "another body", r: signed(glucoseEvent, func(r request) { r.Body = io.NopCloser(strings.NewReader("{}")); r.ContentLength = 2 }),
+			status: 401, result: "signature"},
+		{name: "another id", r: signed(glucoseEvent, func(r request) { r.Header.Set("svix-id", "msg_2") }), status: 401, result: "signature"},
+		{name: "old", r: signed(glucoseEvent, func(r request) { r.Header.Set("svix-timestamp", "1614265030") }), status: 401, result: "timestamp"},
+		{name: "bad headers and an endless body", r: signed(glucoseEvent, func(r request) {
+			clear(r.Header)
+			r.Body, r.ContentLength = io.NopCloser(endless{}), -1
+		}), status: 401, result: "headers"},
+		{name: "wrong signature of what is no event", r: signed("no", func(r request) { r.Header.Set("svix-signature", vectorSignature) }),
+			opts: deadLetter("never", nil), status: 401, result: "signature"},
+
+		{name: "GET", r: signed("", func(r request) { r.Method = "GET" }), status: 405, result: "method"},
+		{name: "HEAD", r: signed("", func(r request) { r.Method = "HEAD" }), status: 405, result: "method"},
+		{name: "PUT", r: signed(glucoseEvent, func(r request) { r.Method = "PUT" }), status: 405, result: "method"},
+		{name: "OPTIONS", r: signed("", func(r request) { r.Method = "OPTIONS" }), status: 405, result: "method"},
+
+		{name: "16 MiB", r: signed("{}" + strings.Repeat(" ", 16<<20-2)), status: 204, result: "applied", calls: 1},
+		{name: "more than 16 MiB", r: signed("{}" + strings.Repeat(" ", 16<<20-1)), status: 413, result: "too large"},
+		{name: "16 MiB and endless", r: signed("{}", func(r request) { r.Body, r.ContentLength = io.NopCloser(endless{}), -1 }), status: 413, result: "too large"},
+		{name: "own limit", r: signed("{}"), opts: []webhooks.HandlerOption{webhooks.WithBodyLimit(2)}, status: 204, result: "applied", calls: 1},
+		{name: "above the own limit", r: signed("{} "), opts: []webhooks.HandlerOption{webhooks.WithBodyLimit(2)}, status: 413, result: "too large"},
+		{name: "above the own limit, length unknown", r: signed("{} ", func(r request) { r.ContentLength = -1 }),
+			opts: []webhooks.HandlerOption{webhooks.WithBodyLimit(2)}, status: 413, result: "too large"},
+
+		{name: "failure", r: signed(glucoseEvent), do: func(context.Context, *webhooks.Event) error { return boom },
+			status: 503, result: "failed", calls: 1, kind: "daily.data.glucose.created"},
+		{name: "panic", r: signed(glucoseEvent), do: func(context.Context, *webhooks.Event) error { panic("ada@example.com") },
+			status: 503, result: "panicked", calls: 1, kind: "daily.data.glucose.created"},
+		{name: "panic with an error", r: signed(glucoseEvent), do: func(context.Context, *webhooks.Event) error { panic(http.ErrAbortHandler) },
+			status: 503, result: "panicked", calls: 1, kind: "daily.data.glucose.created"},
+		{name: "goroutine ended", r: signed(glucoseEvent), do: func(context.Context, *webhooks.Event) error { runtime.Goexit(); return nil },
+			status: 503, result: "panicked", calls: 1, kind: "daily.data.glucose.created"},
+		{name: "deadline", r: signed(glucoseEvent), opts: []webhooks.HandlerOption{webhooks.WithDeadline(time.Millisecond)},
+			do: func(ctx context.Context, _ *webhooks.Event) error { <-ctx.Done(); return ctx.Err() }, status: 503, result: "deadline", calls: 1, kind: "daily.data.glucose.created"},
+		{name: "memory fails to look", r: signed(glucoseEvent), opts: []webhooks.HandlerOption{webhooks.WithMemory(forgetful{seen: boom})},
+			status: 503, result: "memory"},
+		{name: "memory fails to note", r: signed(glucoseEvent), opts: []webhooks.HandlerOption{webhooks.WithMemory(forgetful{remember: boom})},
+			status: 204, result: "not noted", calls: 1, kind: "daily.data.glucose.created"},
+		{name: "memory panics", r: signed(glucoseEvent), opts: []webhooks.HandlerOption{webhooks.WithMemory(panicking{})}, status: 503, result: "panicked"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				app := &application{do: test.do}
+				h, seen := newHandler(t, verifier, app, append(test.opts, webhooks.WithClock(now))...)
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, test.r)
+				shutDown(t, h)
+
+				if w.Code != test.status || app.calls.Load() != test.calls {
+					t.Errorf("status %d after %d calls, want %d after %d", w.Code, app.calls.Load(), test.status, test.calls)
+				}
+				text, allow := http.StatusText(test.status)+"\n", ""
+				if test.status == 204 {
+					text = ""
+				}
+				if test.status == 405 {
+					allow = "POST"
+				}
+				if w.Body.String() != text || w.Header().Get("Allow") != allow || w.Header().Get("Location") != "" {
+					t.Errorf("body %q, header %v", w.Body, w.Header())
+				}
+				want := webhooks.Answer{StatusCode: test.status, Result: test.result, Type: test.kind, ReceivedAt: now(), DeliveryID: "msg_1"}
+				if len(seen.all) != 1 {
+					t.Fatalf("%d answers were reported", len(seen.all))
+				}
+				want.DeliveryID = webhooks.DeliveryID(test.r.Header)
+				if diff := cmp.Diff(want, seen.all[0], cmpopts.IgnoreFields(webhooks.Answer{}, "Duration", "Panic")); diff != "" {
+					t.Errorf("answer (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func deadLetter(want string, err error) []webhooks.HandlerOption {
+	return []webhooks.HandlerOption{webhooks.WithDeadLetter(func(_ context.Context, body []byte) error {
+		if string(body) != want {
+			return fmt.Errorf("the body is %q", body)
+		}
+		return err
+	})}
+}
+
+type panicking struct{ forgetful }
+
+func (panicking) Seen(context.Context, string) (bool, error) { panic("the memory broke") }
+
+func TestNewHandlerRefuses(t *testing.T) {
+	apply := func(context.Context, *webhooks.Event) error { return nil }
+	unset, _ := webhooks.NewVerifier("")
+	for _, test := range []struct {
+		name     string
+		verifier *webhooks.Verifier
+		apply    func(context.Context, *webhooks.Event) error
+		opt      webhooks.HandlerOption
+		want     string
+	}{
+		{"no verifier", nil, apply, nil, "webhooks: NewHandler needs a verifier of NewVerifier, or webhooks.Unsigned to do without"},
+		{"a secret that was not set", unset, apply, nil, "webhooks: NewHandler needs a verifier of NewVerifier, or webhooks.Unsigned to do without"},
+		{"zero verifier", &webhooks.Verifier{}, apply, nil, "webhooks: NewHandler needs a verifier of NewVerifier, or webhooks.Unsigned to do without"},
+		{"no function", webhooks.Unsigned, nil, nil, "webhooks: NewHandler needs a function that is called with the events"},
+		{"body limit", webhooks.Unsigned, apply, webhooks.WithBodyLimit(0), "webhooks: WithBodyLimit must be positive"},
+		{"deadline 0", webhooks.Unsigned, apply, webhooks.WithDeadline(0), "webhooks: WithDeadline must be above 0 and below the 15s that the sender waits"},
+		{"deadline 15s", webhooks.Unsigned, apply, webhooks.WithDeadline(15 * time.Second), "webhooks: WithDeadline must be above 0 and below the 15s that the sender waits"},
+		{"dead letter", webhooks.Unsigned, apply, webhooks.WithDeadLetter(nil), "webhooks: WithDeadLetter needs a function"},
+		{"memory", webhooks.Unsigned, apply, webhooks.WithMemory(nil), "webhooks: WithMemory needs a memory"},
+		{"no ids", webhooks.Unsigned, apply, webhooks.WithMemoryLimit(0, time.Hour), "webhooks: WithMemoryLimit must be positive"},
+		{"no age", webhooks.Unsigned, apply, webhooks.WithMemoryLimit(1, 0), "webhooks: WithMemoryLimit must be positive"},
+		{"observer", webhooks.Unsigned, apply, webhooks.WithObserver(nil), "webhooks: WithObserver needs a function"},
+		{"logger", webhooks.Unsigned, apply, webhooks.WithLogger(nil), "webhooks: WithLogger needs a logger"},
+		{"clock", webhooks.Unsigned, apply, webhooks.WithClock(nil), "webhooks: WithClock needs a clock"},
+		{"nil option", webhooks.Unsigned, apply, nil, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h, err := webhooks.NewHandler(test.verifier, test.apply, test.opt)
+			if test.want == "" {
+				if h == nil || err != nil {
+					t.Error(err)
+				}
+			} else if h != nil || err == nil || err.Error() != test.want {
+				t.Errorf("error %v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+// The event is dated when the request arrives, not when its body is complete.
+func TestReceivedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		app := &application{do: func(ctx context.Context, e *webhooks.Event) error {
+			if !e.ReceivedAt.Equal(began) {
+				t.Errorf("received at %s, want %s", e.ReceivedAt, began)
+			}
+			if d, ok := ctx.Deadline(); !ok || !d.Equal(began.Add(10*time.Second)) {
+				t.Errorf("deadline %s", d)
+			}
+			if id := webhooks.DeliveryIDFrom(ctx); id != "msg_1" {
+				t.Errorf("id %q", id)
+			}
+			return nil
+		}}
+		h, seen := newHandler(t, webhooks.Unsigned, app)
+		r := delivery("msg_1", glucoseEvent)
+		r.Body = io.NopCloser(io.MultiReader(pause(3*time.Second), strings.NewReader(glucoseEvent)))
+		deliver(h, r)
+		checkResults(t, seen, "204 applied")
+		if d := seen.all[0].Duration; d != 3*time.Second {
+			t.Errorf("duration %s", d)
+		}
+	})
+}
+
+// pause is a reader that takes a while and has nothing.
+type pause time.Duration
+
+func (p pause) Read([]byte) (int, error) {
+	time.Sleep(time.Duration(p))
+	return 0, io.EOF
+}
+
+func TestConcurrentDuplicates(t *testing.T) {
+	const n = 1000
+	release := make(chan struct{})
+	app := &application{do: func(context.Context, *webhooks.Event) error { <-release; return nil }}
+	h, seen := newHandler(t, webhooks.Unsigned, app)
+	var wg sync.WaitGroup
+	var statuses [n]int
+	for i := range n {
+		wg.Go(func() { statuses[i] = deliver(h, delivery("msg_1", glucoseEvent)) })
+	}
+	for app.calls.Load() == 0 {
+		runtime.Gosched()
+	}
+	close(release)
+	wg.Wait()
+	if calls := app.calls.Load(); calls != 1 {
+		t.Errorf("%d calls", calls)
+	}
+	if i := slices.IndexFunc(statuses[:], func(s int) bool { return s != 204 }); i >= 0 {
+		t.Errorf("status %d", statuses[i])
+	}
+	firsts := 0
+	for _, a := range seen.all {
+		if !a.Duplicate {
+			firsts++
+		}
+	}
+	if len(seen.all) != n || firsts != 1 {
+		t.Errorf("%d answers, %d of them no duplicates", len(seen.all), firsts)
+	}
+	shutDown(t, h)
+}
+
+// Those that wait for a delivery that fails fail with it; the next one is a new call.
+func TestFailureIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := true
+		app := &application{do: func(context.Context, *webhooks.Event) error {
+			time.Sleep(time.Second)
+			if fail {
+				return errors.New("not now")
+			}
+			return nil
+		}}
+		h, seen := newHandler(t, webhooks.Unsigned, app)
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() { deliver(h, delivery("msg_1", glucoseEvent)) })
+		}
+		wg.Wait()
+		fail = false
+		deliver(h, delivery("msg_1", glucoseEvent))
+		deliver(h, delivery("msg_1", glucoseEvent))
+		deliver(h, delivery("msg_2", glucoseEvent))
+		got := seen.results()
+		slices.Sort(got[:3])
+		want := []string{"503 failed", "503 failed*", "503 failed*", "204 applied", "204 remembered*", "204 applied"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("answers (-want +got):\n%s", diff)
+		}
+		if calls := app.calls.Load(); calls != 3 {
+			t.Errorf("%d calls", calls)
+		}
+	})
+}
+
+// A duplicate of a delivery that came later and was complete earlier does not wait beyond its own deadline.
+func TestDuplicateHasItsOwnDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		app := &application{do: func(context.Context, *webhooks.Event) error { time.Sleep(9 * time.Second); return nil }}
+		h, seen := newHandler(t, webhooks.Unsigned, app)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			r := delivery("msg_1", glucoseEvent)
+			r.Body = io.NopCloser(io.MultiReader(pause(9*time.Second), strings.NewReader(glucoseEvent)))
+			deliver(h, r)
+			if d := time.Since(began); d != 10*time.Second {
+				t.Errorf("the slow one was answered after %s", d)
+			}
+		})
+		time.Sleep(8 * time.Second)
+		deliver(h, delivery("msg_1", glucoseEvent))
+		wg.Wait()
+		checkResults(t, seen, "503 deadline*", "204 applied")
+	})
+}
+
+func TestNoID(t *testing.T) {
+	app := &application{do: func(ctx context.Context, _ *webhooks.Event) error {
+		if id := webhooks.DeliveryIDFrom(ctx); id != "" {
+			t.Errorf("id %q", id)
+		}
+		return nil
+	}}
+	h, seen := newHandler(t, webhooks.Unsigned, app)
+	deliver(h, delivery("", glucoseEvent))
+	deliver(h, delivery("", glucoseEvent))
+	deliver(h, delivery("not.an.id", glucoseEvent))
+	deliver(h, delivery("not.an.id", glucoseEvent))
+	checkResults(t, seen, "204 applied", "204 applied", "204 applied", "204 applied")
+	if id := webhooks.DeliveryIDFrom(t.Context()); id != "" {
+		t.Errorf("id %q out of nowhere", id)
+	}
+}
+
+// An application that does not heed its context is answered for in time. Its success counts from when it comes.
+func TestHungApplication(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		calls := []struct {
+			hang   time.Duration
+			result error
+		}{{30 * time.Second, errors.New("no")}, {30 * time.Second, nil}, {0, errors.New("no")}, {30 * time.Second, nil}}
+		app := &application{}
+		app.do = func(context.Context, *webhooks.Event) error {
+			c := calls[app.calls.Load()-1]
+			time.Sleep(c.hang)
+			return c.result
+		}
+		h, seen := newHandler(t, webhooks.Unsigned, app)
+
+		// The first call hangs and fails in the end.
+		deliver(h, delivery("msg_1", glucoseEvent))
+		if d := time.Since(began); d != 10*time.Second {
+			t.Errorf("answered after %s", d)
+		}
+		// The second does not wait for it, hangs and succeeds in the end. The third fails at once, while both others are still at it.
+		deliver(h, delivery("msg_1", glucoseEvent))
+		deliver(h, delivery("msg_1", glucoseEvent))
+		if calls := app.calls.Load(); calls != 3 {
+			t.Errorf("%d calls", calls)
+		}
+		time.Sleep(time.Minute)
+		deliver(h, delivery("msg_1", glucoseEvent))
+		if calls := app.calls.Load(); calls != 3 {
+			t.Errorf("%d calls", calls)
+		}
+		checkResults(t, seen, "503 deadline", "503 deadline", "503 failed", "0 applied late", "204 remembered*")
+		want := webhooks.Answer{DeliveryID: "msg_1", Type: "daily.data.glucose.created", Result: "applied", Late: true,
+			ReceivedAt: began.Add(10 * time.Second), Duration: 30 * time.Second}
+		if diff := cmp.Diff(want, seen.all[3]); diff != "" {
+			t.Errorf("late answer (-want +got):\n%s", diff)
+		}
+		if kind := seen.all[0].Type; kind != "daily.data.glucose.created" {
+			t.Errorf("type %s", kind)
+		}
+
+		// Shutdown waits for a late call.
+		deliver(h, delivery("msg_2", glucoseEvent))
+		before := time.Now()
+		shutDown(t, h)
+		if d := time.Since(before); d != 20*time.Second {
+			t.Errorf("Shutdown took %s", d)
+		}
+	})
+}
+
+func TestLatePanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := &application{do: func(context.Context, *webhooks.Event) error { time.Sleep(time.Minute); panic("ada@example.com") }}
+		h, seen := newHandler(t, webhooks.Unsigned, app)
+		deliver(h, delivery("msg_1", glucoseEvent))
+		shutDown(t, h)
+		checkResults(t, seen, "503 deadline", "0 panicked late")
+	})
+}
+
+// What is begun is finished although the sender has hung up, and its next attempt finds it done.
+func TestSenderHangsUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		app := &application{do: func(ctx context.Context, _ *webhooks.Event) error {
+			if v := ctx.Value(key{}); v != "trace" {
+				t.Errorf("the value of the request's context is %v", v)
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(5 * time.Second):
+				return nil
+			}
+		}}
+		h, seen := newHandler(t, webhooks.Unsigned, app)
+		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "trace"), time.Second)
+		defer cancel()
+		deliver(h, delivery("msg_1", glucoseEvent).WithContext(ctx))
+		deliver(h, delivery("msg_1", glucoseEvent))
+		checkResults(t, seen, "204 applied", "204 remembered*")
+	})
+}
+
+// slowMemory takes its time to note an id.
+type slowMemory struct {
+	forgetful
+	takes  time.Duration
+	panics bool
+	ctxErr error
+}
+
+func (m *slowMemory) Remember(ctx context.Context, _ string) error {
+	time.Sleep(m.takes)
+	m.ctxErr = ctx.Err()
+	if m.panics {
+		panic("the memory broke")
+	}
+	return nil
+}
+
+// An event that was applied is acknowledged, whatever becomes of the note.
+func TestSlowNote(t *testing.T) {
+	for name, want := range map[string][]string{
+		"slow":        {"204 not noted", "0 applied late"},
+		"panics":      {"204 not noted"},
+		"panics late": {"204 not noted", "0 panicked late"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory := &slowMemory{takes: 5 * time.Second, panics: strings.HasPrefix(name, "panics")}
+				app := &application{do: func(context.Context, *webhooks.Event) error {
+					if name != "panics" {
+						time.Sleep(8 * time.Second)
+					}
+					return nil
+				}}
+				h, seen := newHandler(t, webhooks.Unsigned, app, webhooks.WithMemory(memory))
+				if status := deliver(h, delivery("msg_1", glucoseEvent)); status != 204 {
+					t.Errorf("status %d", status)
+				}
+				shutDown(t, h)
+				checkResults(t, seen, want...)
+				if memory.ctxErr != nil {
+					t.Errorf("the note had no time of its own: %v", memory.ctxErr)
+				}
+			})
+		})
+	}
+}
+
+// hungMemory looks for ever.
+type hungMemory struct {
+	forgetful
+	release chan struct{}
+}
+
+func (m hungMemory) Seen(context.Context, string) (bool, error) { <-m.release; return true, nil }
+
+func TestHungMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		memory := hungMemory{release: make(chan struct{})}
+		h, seen := newHandler(t, webhooks.Unsigned, &application{}, webhooks.WithMemory(memory), webhooks.WithDeadline(3*time.Second))
+		deliver(h, delivery("msg_1", glucoseEvent))
+		if d := time.Since(began); d != 3*time.Second {
+			t.Errorf("answered after %s", d)
+		}
+		close(memory.release)
+		shutDown(t, h)
+		checkResults(t, seen, "503 deadline", "0 remembered* late")
+	})
+}
+
+func TestMemoryLimit(t *testing.T) {
+	now := vectorTime
+	h, seen := newHandler(t, webhooks.Unsigned, &application{},
+		webhooks.WithClock(func() time.Time { return now }), webhooks.WithMemoryLimit(3, time.Hour))
+	for _, id := range []string{"a", "b", "c", "a", "d", "b", "a", "d"} {
+		deliver(h, delivery(id, glucoseEvent))
+	}
+	now = now.Add(time.Hour)
+	deliver(h, delivery("d", glucoseEvent))
+	now = now.Add(1)
+	deliver(h, delivery("d", glucoseEvent))
+	checkResults(t, seen,
+		"204 applied", "204 applied", "204 applied", "204 remembered*",
+		"204 applied",     // d, for which a is dropped
+		"204 remembered*", // b
+		"204 applied",     // a, for which b is dropped
+		"204 remembered*", // d
+		"204 remembered*", // d, an hour later
+		"204 applied")     // d, after that
+}
+
+// By default an id is known for 72 hours.
+func TestMemoryAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, seen := newHandler(t, webhooks.Unsigned, &application{})
+		deliver(h, delivery("msg_1", glucoseEvent))
+		time.Sleep(72 * time.Hour)
+		deliver(h, delivery("msg_1", glucoseEvent))
+		time.Sleep(time.Nanosecond)
+		deliver(h, delivery("msg_1", glucoseEvent))
+		checkResults(t, seen, "204 applied", "204 remembered*", "204 applied")
+	})
+}
+
+// shared is a memory of several processes.
+type shared struct {
+	mu  sync.Mutex
+	ids []string
+}
+
+func (m *shared) Seen(_ context.Context, id string) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Contains(m.ids, id), nil
+}
+
+func (m *shared) Remember(_ context.Context, id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ids = append(m.ids, id)
+	return nil
+}
+
+func TestSharedMemory(t *testing.T) {
+	memory := new(shared)
+	one, seenByOne := newHandler(t, webhooks.Unsigned, &application{}, webhooks.WithMemory(memory))
+	two, seenByTwo := newHandler(t, webhooks.Unsigned, &application{}, webhooks.WithMemory(memory))
+	deliver(one, delivery("msg_1", glucoseEvent))
+	deliver(two, delivery("msg_1", glucoseEvent))
+	deliver(two, delivery("msg_2", glucoseEvent))
+	deliver(one, delivery("msg_2", glucoseEvent))
+	deliver(one, delivery("", glucoseEvent))
+	checkResults(t, seenByOne, "204 applied", "204 remembered*", "204 applied")
+	checkResults(t, seenByTwo, "204 remembered*", "204 applied")
+	if diff := cmp.Diff([]string{"msg_1", "msg_2"}, memory.ids); diff != "" {
+		t.Errorf("ids (-want +got):\n%s", diff)
+	}
+}
+
+func TestShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := &application{do: func(ctx context.Context, _ *webhooks.Event) error {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(5 * time.Second):
+				return nil
+			}
+		}}
+		h, seen := newHandler(t, webhooks.Unsigned, app)
+		began := time.Now()
+		go deliver(h, delivery("msg_1", glucoseEvent))
+		synctest.Wait()
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() { shutDown(t, h) })
+		}
+		synctest.Wait()
+		deliver(h, delivery("msg_2", glucoseEvent))
+		wg.Wait()
+		if d := time.Since(began); d != 5*time.Second {
+			t.Errorf("Shutdown took %s", d)
+		}
+		shutDown(t, h)
+		synctest.Wait()
+		checkResults(t, seen, "503 shutdown", "204 applied")
+
+		// Impatient.
+		h, seen = newHandler(t, webhooks.Unsigned, app)
+		go deliver(h, delivery("msg_1", glucoseEvent))
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := h.Shutdown(ctx)
+		if !errors.Is(err, context.DeadlineExceeded) || err.Error() != "webhooks: deliveries are still in work: context deadline exceeded" {
+			t.Errorf("%v", err)
+		}
+		synctest.Wait()
+		checkResults(t, seen, "503 shutdown")
+		canceled, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := h.Shutdown(canceled); err != nil {
+			t.Errorf("a handler that is idle: %v", err)
+		}
+	})
+}
+
+// pipes is a listener whose connections are in memory, for bubbles.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
+
+func (p *pipes) Dial(context.Context, string, string) (net.Conn, error) {
+	here, there := net.Pipe()
+	p.conns <- there
+	return here, nil
+}
+
+// Over connections: a sender that is slow, one that goes away half way, and one that is quick enough.
+func TestSlowSender(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		send    func(conn net.Conn)
+		took    time.Duration
+		status  string // of the answer
+		results []string
+	}{
+		{"quick", func(c net.Conn) { io.WriteString(c, glucoseEvent) }, 0, "204", []string{"204 applied"}},
+		{"slow", func(c net.Conn) {
+			for _, b := range []byte(glucoseEvent) {
+				c.Write([]byte{b})
+				time.Sleep(40 * time.Millisecond) // some 8 s in all
+			}
+		}, time.Duration(len(glucoseEvent)-1) * 40 * time.Millisecond, "204", []string{"204 applied"}},
+		{"too slow", func(c net.Conn) {
+			for _, b := range []byte(glucoseEvent) {
+				c.Write([]byte{b})
+				time.Sleep(time.Second)
+			}
+		}, 10 * time.Second, "400", []string{"400 incomplete"}},
+		{"stops", func(c net.Conn) { io.WriteString(c, glucoseEvent[:20]) }, 10 * time.Second, "400", []string{"400 incomplete"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				app := &application{do: func(ctx context.Context, _ *webhooks.Event) error { return ctx.Err() }}
+				h, seen := newHandler(t, webhooks.Unsigned, app)
+				listener := newPipes()
+				server := &http.Server{Handler: h}
+				go server.Serve(listener)
+				conn, err := listener.Dial(t.Context(), "", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				var sender sync.WaitGroup
+				sender.Go(func() {
+					fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: %d\r\n\r\n", len(glucoseEvent))
+					test.send(conn)
+				})
+				answer := make([]byte, 12)
+				if _, err := io.ReadFull(conn, answer); err != nil {
+					t.Fatal(err)
+				}
+				if got := string(answer[9:]); got != test.status || time.Since(began) != test.took {
+					t.Errorf("status %s after %s, want %s after %s", got, time.Since(began), test.status, test.took)
+				}
+				conn.Close()
+				sender.Wait()
+				synctest.Wait()
+				checkResults(t, seen, test.results...)
+				server.Close()
+				shutDown(t, h)
+			})
+		})
+	}
+}
+
+func TestSenderGoesAwayHalfWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := &application{}
+		h, seen := newHandler(t, webhooks.Unsigned, app)
+		listener := newPipes()
+		server := &http.Server{Handler: h}
+		go server.Serve(listener)
+		conn, _ := listener.Dial(t.Context(), "", "")
+		fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 100\r\n\r\n{\"event_type\":")
+		conn.Close()
+		synctest.Wait()
+		checkResults(t, seen, "400 incomplete")
+		if calls := app.calls.Load(); calls != 0 {
+			t.Errorf("%d calls", calls)
+		}
+		server.Close()
+	})
+}
+
+// A connection that is kept alive is not hurt by the deadline of an earlier body, and neither is the application.
+func TestKeepAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := &application{do: func(ctx context.Context, _ *webhooks.Event) error { time.Sleep(9 * time.Second); return ctx.Err() }}
+		h, seen := newHandler(t, webhooks.Unsigned, app)
+		listener := newPipes()
+		server := &http.Server{Handler: h}
+		go server.Serve(listener)
+		client := &http.Client{Transport: &http.Transport{DialContext: listener.Dial}}
+		for range 3 {
+			resp, err := client.Post("http://example.com/events", "application/json", strings.NewReader(glucoseEvent))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			time.Sleep(5 * time.Second)
+		}
+		checkResults(t, seen, "204 applied", "204 applied", "204 applied")
+		client.CloseIdleConnections()
+		server.Close()
+	})
+}
+
+// The answer is on its way before an observer is called.
+func TestSlowObserver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, err := webhooks.NewHandler(webhooks.Unsigned, new(application).apply,
+			webhooks.WithObserver(func(context.Context, webhooks.Answer) { time.Sleep(time.Hour) }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener := newPipes()
+		server := &http.Server{Handler: h}
+		go server.Serve(listener)
+		client := &http.Client{Transport: &http.Transport{DialContext: listener.Dial, DisableKeepAlives: true}}
+		began := time.Now()
+		for _, body := range []string{glucoseEvent, "not JSON"} {
+			resp, err := client.Post("http://example.com/events", "application/json", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(resp.Body)
+			if err != nil || body == "not JSON" && string(text) != "Bad Request\n" {
+				t.Errorf("%q %v", text, err)
+			}
+			resp.Body.Close()
+		}
+		if d := time.Since(began); d != 0 {
+			t.Errorf("answered after %s", d)
+		}
+		shutDown(t, h)
+		server.Close()
+	})
+}
+
+// No output holds anything of a body, an error text or a panic value.
+func TestNothingLeaks(t *testing.T) {
+	const canary = "canary@example.com"
+	body := strings.Replace(glucoseEvent, "ada", canary, 1)
+	var out bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	modes := []func(context.Context, *webhooks.Event) error{
+		func(context.Context, *webhooks.Event) error { return nil },
+		func(context.Context, *webhooks.Event) error { return errors.New(canary) },
+		func(context.Context, *webhooks.Event) error { panic(canary) },
+		func(context.Context, *webhooks.Event) error { panic(fmt.Errorf("of %s", canary)) },
+		func(context.Context, *webhooks.Event) error { panic(struct{ Name string }{canary}) },
+	}
+	for _, do := range modes {
+		app := &application{do: do}
+		h, seen := newHandler(t, webhooks.Unsigned, app, webhooks.WithLogger(logger),
+			webhooks.WithObserver(func(context.Context, webhooks.Answer) { panic(canary) }))
+		for _, r := range []*http.Request{
+			delivery("msg_1", body), delivery("msg_1", body), delivery(canary, body), delivery("msg_2", body[:80]), delivery("", canary),
+		} {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			fmt.Fprintln(&out, w.Body, w.Header())
+		}
+		for _, a := range seen.all {
+			fmt.Fprintf(&out, "%v %+v %#v\n", a, a, a)
+		}
+	}
+	if strings.Contains(out.String(), "canary") {
+		t.Errorf("it leaks:\n%s", out.String())
+	}
+	for _, want := range []string{"result=applied", "result=failed", "result=panicked", "level=DEBUG", "level=WARN",
+		"status=204", "status=503", "delivery_id=msg_1", "type=daily.data.glucose.created"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no record has %s", want)
+		}
+	}
+}
+
+// A panic is reported with the place where it came about.
+func TestPanicIsLocated(t *testing.T) {
+	var m map[string]int
+	app := &application{do: func(context.Context, *webhooks.Event) error { m["x"] = 1; return nil }}
+	h, seen := newHandler(t, webhooks.Unsigned, app)
+	deliver(h, delivery("msg_1", glucoseEvent))
+	text := seen.all[0].Panic
+	if !strings.HasPrefix(text, "runtime.plainError") && !strings.HasPrefix(text, "runtime.") || !strings.Contains(text, "webhooks_test.TestPanicIsLocated.func1 ") ||
+		!strings.Contains(text, "handler_test.go:") {
+		t.Errorf("the panic is described so:\n%s", text)
+	}
+}
+
+// The handler is one for any router, which does not redirect to it.
+func TestRouter(t *testing.T) {
+	h, seen := newHandler(t, webhooks.Unsigned, &application{})
+	mux := http.NewServeMux()
+	mux.Handle("/events", h)
+	mux.Handle("/prefix/", http.StripPrefix("/prefix", http.TimeoutHandler(h, time.Minute, "")))
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{DisableKeepAlives: true}}
+	for _, path := range []string{"/events", "/events?x=1", "/prefix/events"} {
+		resp, err := client.Post(server.URL+path, "", strings.NewReader(glucoseEvent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 204 {
+			t.Errorf("%s: %s", path, resp.Status)
+		}
+	}
+	shutDown(t, h) // The observer is called after the answer.
+	checkResults(t, seen, "204 applied", "204 applied", "204 applied")
+}
+
+// Any interleaving of deliveries, failures and hang-ups: for the race detector.
+func TestParallel(t *testing.T) {
+	var applied sync.Map
+	var n atomic.Int64
+	app := &application{do: func(ctx context.Context, _ *webhooks.Event) error {
+		if n.Add(1)%3 == 0 {
+			return errors.New("no")
+		}
+		if n.Load()%7 == 0 {
+			panic("no")
+		}
+		if _, twice := applied.LoadOrStore(webhooks.DeliveryIDFrom(ctx), true); twice {
+			t.Errorf("%s was applied twice", webhooks.DeliveryIDFrom(ctx))
+		}
+		return nil
+	}}
+	h, _ := newHandler(t, webhooks.Unsigned, app)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := range 200 {
+				id := fmt.Sprint("msg_", i)
+				for deliver(h, delivery(id, glucoseEvent)) != 204 {
+				}
+			}
+		})
+	}
+	wg.Wait()
+	shutDown(t, h)
+	count := 0
+	applied.Range(func(any, any) bool { count++; return true })
+	if count != 200 {
+		t.Errorf("%d ids were applied", count)
+	}
+}

@@ -1,0 +1,473 @@
+package webhooks
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+)
+
+func TestKeys(t *testing.T) {
+	sample := func(at, kind string) string {
+		return `{"timestamp":` + at + `,"type":` + kind + `,"unit":"bpm","value":1}`
+	}
+	moment := `"2025-03-01T12:00:00Z"`
+	for _, c := range []struct {
+		name, source, more, sample string
+		provider, kind             string
+		at                         int64
+	}{
+		{"old shape", `{"name":"R","slug":"ring"}`, ``, sample(moment, `"automatic"`), "ring", "automatic", noon.UnixNano()},
+		{"new shape", `{"provider":"ring","type":"automatic"}`, ``, sample(moment, `null`), "ring", "automatic", noon.UnixNano()},
+		{"both shapes", `{"name":"","slug":"","provider":"ring","type":"automatic"}`, ``, sample(moment, `"other"`), "ring", "automatic", noon.UnixNano()},
+		{"unknown source type", `{"provider":"ring","type":"unknown"}`, ``, sample(moment, `"watch"`), "ring", "watch", noon.UnixNano()},
+		{"unknown types", `{"provider":"ring","type":"unknown"}`, ``, sample(moment, `"unknown"`), "ring", "", noon.UnixNano()},
+		{"no types", `{"slug":"ring","type":null}`, ``, sample(moment, `""`), "ring", "", noon.UnixNano()},
+		{"unknown provider", `{"provider":"unknown","slug":"ring"}`, ``, sample(moment, `null`), "ring", "", noon.UnixNano()},
+		{"provider beside it", `{}`, `,"provider":{"name":"R","slug":"ring"}`, sample(moment, `null`), "ring", "", noon.UnixNano()},
+		{"no provider", `null`, ``, sample(moment, `null`), "", "", noon.UnixNano()},
+		{"offset", `{"slug":"ring"}`, ``, sample(`"2025-03-01T14:00:00+02:00"`, `null`), "ring", "", noon.UnixNano()},
+		{"start", `{"slug":"ring"}`, ``, `{"start":"2025-03-01T12:00:00.000000001Z","value":1}`, "ring", "", noon.UnixNano() + 1},
+	} {
+		e := mustParse(t, wrap(0, DailyHeartrateUpdated, `{"source":`+c.source+c.more+`,"data":[`+c.sample+`,{"value":2},{"timestamp":"0001-01-01T00:00:00Z"},{"timestamp":"2500-01-01T00:00:00Z"}]}`))
+		keys, err := e.Keys()
+		want := Keys{Samples: []SampleKey{{adaID, "heartrate", c.provider, c.kind, c.at}, {}, {}, {}}}
+		if diff := gocmp.Diff(want, keys); err != nil || diff != "" {
+			t.Errorf("%s: %v %s", c.name, err, diff)
+		}
+	}
+
+	summary := `{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11"}`
+	for _, kind := range []EventType{DailySleepCreated, DailySleepUpdated} {
+		keys, err := mustParse(t, wrap(0, kind, summary)).Keys()
+		if diff := gocmp.Diff(Keys{Summary: SummaryKey{adaID, "sleep", summaryID}}, keys); err != nil || diff != "" {
+			t.Errorf("%v %s", err, diff)
+		}
+	}
+	for _, c := range []struct {
+		body []byte
+		want error
+	}{
+		{wrap(1, DailySleepCreated, summary), ErrNoUser},
+		{wrap(1, DailyActivityCreated, summary), ErrNoUser},
+		{wrap(1, DailyStepsCreated, `{"data":[]}`), ErrNoUser},
+		{wrap(0, DailySleepCreated, `{"id":"482gh249-0000-4000-8000-000000000000"}`), ErrNoID},
+		{wrap(0, DailyActivityCreated, `{}`), ErrNoID},
+		{wrap(0, DailyWorkoutStreamCreated, `{}`), nil},
+		{wrap(1, ProviderConnectionCreated, `{}`), nil},
+		{wrap(0, "a.b", `{}`), nil},
+	} {
+		e := mustParse(t, c.body)
+		keys, err := e.Keys()
+		if diff := gocmp.Diff(Keys{}, keys); !errors.Is(err, c.want) || diff != "" {
+			t.Errorf("%s: %v %s", c.body, err, diff)
+		}
+		var l Latest
+		if changes, err := l.Apply(Delivery{Event: e}); !errors.Is(err, c.want) || !gocmp.Equal(changes, Changes{}) {
+			t.Errorf("%s: Apply: %v %v", c.body, err, changes)
+		}
+	}
+}
+
+// received sets when an event came.
+func received(e *Event, seconds int) Delivery {
+	e.ReceivedAt = noon.Add(time.Duration(seconds) * time.Second)
+	return Delivery{Event: e}
+}
+
+func heartrates(t *testing.T, samples string) *Event {
+	return mustParse(t, wrap(0, DailyHeartrateCreated, `{"source":{"slug":"ring"},"data":[`+samples+`]}`))
+}
+
+func TestLatestSamples(t *testing.T) {
+	at := func(minute int, more string) string {
+		return fmt.Sprintf(`{"timestamp":"2025-03-01T12:%02d:00Z","unit":"bpm"%s}`, minute, more)
+	}
+	var l Latest
+	apply := func(seconds int, want Changes, samples string) {
+		t.Helper()
+		got, err := l.Apply(received(heartrates(t, samples), seconds))
+		if diff := gocmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%v %s", err, diff)
+		}
+	}
+	series := Series{adaID, "heartrate", "ring", ""}
+	check := func(want string) {
+		t.Helper()
+		var got []byte
+		for _, s := range l.Range(series, time.Time{}, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)) {
+			text, err := s.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(append(got, text...), '\n')
+		}
+		if diff := gocmp.Diff(want, string(got)); diff != "" {
+			t.Error(diff)
+		}
+	}
+
+	apply(10, Changes{Added: 2, Samples: []int{0, 1}}, at(2, `,"value":62`)+","+at(1, `,"value":61`))
+	check("{\"timestamp\":\"2025-03-01T12:01:00Z\",\"unit\":\"bpm\",\"value\":61}\n{\"timestamp\":\"2025-03-01T12:02:00Z\",\"unit\":\"bpm\",\"value\":62}\n")
+	apply(20, Changes{Same: 1, Updated: 1, Samples: []int{1}}, at(2, `,"value":62`)+","+at(1, `,"value":71`))
+	apply(15, Changes{Older: 2}, at(2, `,"value":99`)+","+at(1, `,"value":99`))
+	// Within a batch the later one wins, and a sample without a time is not kept.
+	apply(30, Changes{Added: 1, Repeated: 1, Keyless: 1, Samples: []int{2}}, at(3, `,"value":1`)+`,{"value":5},`+at(3, `,"value":2`))
+	// Of one version, the greater content.
+	apply(30, Changes{Older: 1}, at(3, `,"value":1`))
+	apply(30, Changes{Updated: 1, Samples: []int{0}}, at(3, `,"value":3`))
+	// Another offset is the same key, and other content.
+	apply(31, Changes{Updated: 1, Samples: []int{0}}, `{"timestamp":"2025-03-01T14:03:00+02:00","unit":"bpm","value":3}`)
+	// Members that have no field are kept.
+	apply(40, Changes{Updated: 1, Samples: []int{0}}, at(2, `,"value":62,"id":5,"tags":["x"]`))
+	apply(41, Changes{Same: 1}, at(2, `,"value":62,"id":5,"tags":["x"]`))
+	apply(42, Changes{Added: 1, Samples: []int{0}}, `{"timestamp":"2025-03-01T12:04:00+00:00","start":"2025-03-01T12:04:00+00:00","end":"2025-03-01T12:05:30+00:00","unit":"bpm","timezone_offset":-3600,"type":"","value":1}`)
+	apply(43, Changes{Added: 1, Samples: []int{0}}, `{"start":"2025-03-01T12:06:00+00:00","unit":"bpm","value":1}`)
+	check(`{"timestamp":"2025-03-01T12:01:00Z","unit":"bpm","value":71}
+{"timestamp":"2025-03-01T12:02:00Z","unit":"bpm","value":62,"id":5,"tags":["x"]}
+{"timestamp":"2025-03-01T14:03:00+02:00","unit":"bpm","value":3}
+{"timestamp":"2025-03-01T12:04:00Z","timezone_offset":-3600,"unit":"bpm","value":1,"start":"2025-03-01T12:04:00Z","end":"2025-03-01T12:05:30Z"}
+{"start":"2025-03-01T12:06:00+00:00","unit":"bpm","value":1}
+`)
+	// A sample that was odd and is not any more.
+	apply(50, Changes{Updated: 1, Samples: []int{0}}, at(2, `,"value":63`))
+	key := series.key(noon.Add(2 * time.Minute).UnixNano())
+	s, ok := l.Sample(key)
+	if diff := gocmp.Diff(Sample{Timestamp: noon.Add(2 * time.Minute), Unit: "bpm", Value: 63, HasValue: true}, s); !ok || diff != "" {
+		t.Error(ok, diff)
+	}
+	s.Value = 0 // it is a copy
+	if s, _ := l.Sample(key); s.Value != 63 {
+		t.Error("the store gave away its own")
+	}
+	if _, ok := l.Sample(series.key(5)); ok {
+		t.Error("a sample that is not there")
+	}
+	if got := l.Range(series, noon.Add(2*time.Minute), noon.Add(4*time.Minute)); len(got) != 2 || got[1].Value != 3 {
+		t.Errorf("%d samples in the range", len(got))
+	}
+	if got := l.Range(Series{}, noon, halfPast); got != nil {
+		t.Error("a series that is not there")
+	}
+}
+
+func TestLatestSummaries(t *testing.T) {
+	sleep := func(action, more string) *Event {
+		return mustParse(t, wrap(0, EventType("daily.data.sleep."+action), `{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11"`+more+`}`))
+	}
+	var l Latest
+	key := SummaryKey{adaID, "sleep", summaryID}
+	for _, c := range []struct {
+		seconds int
+		e       *Event
+		want    Changes
+		stored  string
+	}{
+		{10, sleep("updated", `,"total":2`), Changes{Added: 1}, `,"total":2`},
+		{5, sleep("created", `,"total":1`), Changes{Older: 1}, `,"total":2`},
+		{11, sleep("created", `,"total":2`), Changes{Same: 1}, `,"total":2`},
+		{10, sleep("updated", `,"total":9`), Changes{Older: 1}, `,"total":2`},
+		{11, sleep("updated", `,"total":1`), Changes{Older: 1}, `,"total":2`},
+		{11, sleep("updated", `,"total":3`), Changes{Updated: 1}, `,"total":3`},
+		{12, sleep("created", `,"total":1,"new":[]`), Changes{Updated: 1}, `,"total":1,"new":[]`},
+	} {
+		got, err := l.Apply(received(c.e, c.seconds))
+		if diff := gocmp.Diff(c.want, got); err != nil || diff != "" {
+			t.Errorf("%v %s", err, diff)
+		}
+		data, ok := l.Summary(key)
+		if !ok || string(data.RawJSON()) != `{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11"`+c.stored+`}` {
+			t.Errorf("stored: %s", data.RawJSON())
+		}
+	}
+	e := mustParse(t, wrap(0, DailyActivityCreated, `{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11","steps":5}`))
+	if _, err := l.Apply(received(e, 1)); err != nil {
+		t.Fatal(err)
+	}
+	a, ok := l.Summary(SummaryKey{adaID, "activity", summaryID})
+	if !ok || *a.(*Activity).Steps != 5 {
+		t.Errorf("%v %T", ok, a)
+	}
+	n := 0
+	for key, data := range l.Summaries() {
+		n++
+		if again, ok := l.Summary(key); !ok || !gocmp.Equal(again, data) {
+			t.Errorf("%v", key)
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d summaries", n)
+	}
+	if _, ok := l.Summary(SummaryKey{}); ok {
+		t.Error("a summary that is not there")
+	}
+}
+
+func TestLatestVersion(t *testing.T) {
+	l := Latest{Version: func(d Delivery) int64 { return d.Event.Data.(*Summary).UpdatedAt.UnixNano() }}
+	version := func(minute int) *Event {
+		return mustParse(t, wrap(0, DailySleepUpdated, fmt.Sprintf(`{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11","updated_at":"2025-03-01T12:%02d:00Z"}`, minute)))
+	}
+	l.Apply(received(version(5), 1))
+	if got, _ := l.Apply(received(version(4), 2)); got.Older != 1 {
+		t.Errorf("an older version that came later: %+v", got)
+	}
+	if got, _ := l.Apply(received(version(6), 0)); got.Updated != 1 {
+		t.Errorf("a newer version: %+v", got)
+	}
+}
+
+func TestLatestSnapshot(t *testing.T) {
+	var l Latest
+	l.Apply(received(heartrates(t, `{"timestamp":"2025-03-01T12:00:00Z","value":1},{"timestamp":"2025-03-01T12:01:00Z","value":1,"id":1}`), 1))
+	l.Apply(received(mustParse(t, wrap(0, DailySleepUpdated, `{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11"}`)), 1))
+	before := contentOf(&l)
+	s := l.Snapshot()
+	l.Apply(received(heartrates(t, `{"timestamp":"2025-03-01T12:00:00Z","value":2,"unit":"new"},{"timestamp":"2025-03-01T12:01:00Z","value":2,"id":2},{"timestamp":"2025-03-01T12:02:00Z"}`), 2))
+	if diff := gocmp.Diff(before, contentOf(s)); diff != "" {
+		t.Error(diff)
+	}
+	if gocmp.Equal(before, contentOf(&l)) {
+		t.Error("nothing was applied")
+	}
+	s.Apply(received(heartrates(t, `{"timestamp":"2025-03-01T12:00:00Z","value":3,"unit":"newer"}`), 3))
+}
+
+// contentOf is all that a store holds, as text.
+func contentOf(l *Latest) map[string]string {
+	all := map[string]string{}
+	for key, s := range l.Samples() {
+		text, _ := s.MarshalJSON()
+		all[fmt.Sprint(key)] = string(text)
+	}
+	for key, s := range l.Summaries() {
+		all[fmt.Sprint(key)] = string(s.RawJSON())
+	}
+	return all
+}
+
+// reference is the rule as it is written down, without any of the store's cleverness.
+type reference map[string]struct {
+	version int64
+	text    string
+}
+
+func (r reference) apply(e *Event) {
+	keys, err := e.Keys()
+	if err != nil {
+		return
+	}
+	put := func(key any, text []byte) {
+		k := fmt.Sprint(key)
+		was, found := r[k]
+		if v := e.ReceivedAt.UnixNano(); !found || v > was.version || v == was.version && string(text) > was.text {
+			was.version, was.text = v, string(text)
+			r[k] = was
+		}
+	}
+	if keys.Summary != (SummaryKey{}) {
+		text, _ := e.Data.MarshalJSON()
+		put(keys.Summary, text)
+	}
+	for i, key := range keys.Samples {
+		if key == (SampleKey{}) || slices.Contains(keys.Samples[i+1:], key) {
+			continue
+		}
+		s := e.Data.(*Samples).Data[i]
+		if sh, _ := shapeOf(&s); sh.form != odd {
+			s.KeptSample = KeptSample{} // the store keeps what such a sample says, not how it was spelt
+		}
+		text, _ := s.MarshalJSON()
+		put(key, text)
+	}
+}
+
+// randomLog makes deliveries of few users and times, so that many meet.
+func randomLog(t testing.TB, r *rand.Rand, n int) []*Event {
+	users := make([]uuid.UUID, 3)
+	for i := range users {
+		users[i] = uuid.NewSHA1(uuid.Nil, []byte{byte(i)})
+	}
+	pick := func(s ...string) string { return s[r.IntN(len(s))] }
+	var log []*Event
+	for range n {
+		user := users[r.IntN(len(users))]
+		var data string
+		kind := pick("glucose", "steps", "sleep", "activity") + pick(".created", ".updated")
+		if kind[0] == 's' && kind[1] == 'l' || kind[0] == 'a' {
+			data = fmt.Sprintf(`{"id":"%s","total":%d}`, users[r.IntN(len(users))], r.IntN(5))
+		} else {
+			var b bytes.Buffer
+			// Some batches are as they usually are, some are full of odd samples.
+			odd, minute := r.IntN(4) == 0, r.IntN(3000)
+			for i := range 1 + r.IntN(40) {
+				if i > 0 {
+					b.WriteByte(',')
+				}
+				if odd {
+					minute = r.IntN(3000)
+				} else {
+					minute += 1 + r.IntN(2)
+				}
+				at := noon.Add(time.Duration(minute) * time.Minute)
+				if odd {
+					at = at.In(zone(60 * r.IntN(2)))
+				}
+				text := at.Format(time.RFC3339)
+				fmt.Fprintf(&b, `{"timestamp":"%s","unit":"u","value":%d`, text, r.IntN(3))
+				if odd {
+					b.WriteString(pick("", `,"type":"a"`, `,"type":"unknown"`, `,"type":"b"`))
+					b.WriteString(pick("", "", `,"timezone_offset":60`, `,"tags":[1]`, `,"id":7`, `,"start":"`+text+`","end":"`+at.Add(time.Minute).Format(time.RFC3339)+`"`,
+						`,"start":"`+text+`"`, `,"systolic":120,"diastolic":80`))
+				}
+				b.WriteByte('}')
+			}
+			data = `{"source":` + pick(`{"slug":"ring"}`, `{"provider":"ring"}`, `{"provider":"ring","type":"a"}`, `{"provider":"watch","type":"unknown"}`) + `,"data":[` + b.String() + `]}`
+		}
+		e := mustParse(t, []byte(fmt.Sprintf(`{"event_type":"daily.data.%s","data":%s,"user_id":"%s"}`, kind, data, user)))
+		e.ReceivedAt = noon.Add(time.Duration(r.IntN(n/2+1)) * time.Second)
+		log = append(log, e)
+	}
+	return log
+}
+
+// Any order, any repetitions and any number of appliers end in the same state, that of the plain rule.
+func TestLatestAgainstReference(t *testing.T) {
+	for seed := range uint64(12) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		log := randomLog(t, r, 150)
+		want := reference{}
+		for _, e := range log {
+			want.apply(e)
+		}
+		texts := map[string]string{}
+		for k, v := range want {
+			texts[k] = v.text
+		}
+		for _, appliers := range []int{1, 4} {
+			var all []*Event
+			for range 1 + r.IntN(2) {
+				all = append(all, log...)
+			}
+			r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+			l := new(Latest)
+			var wg sync.WaitGroup
+			for a := range appliers {
+				wg.Go(func() {
+					for i := a; i < len(all); i += appliers {
+						c, err := l.Apply(Delivery{Event: all[i]})
+						if s, ok := all[i].Data.(*Samples); err != nil || ok && c.Added+c.Updated+c.Same+c.Older+c.Repeated+c.Keyless != len(s.Data) ||
+							ok && (len(c.Samples) != c.Added+c.Updated || !slices.IsSorted(c.Samples)) {
+							t.Errorf("%v %+v", err, c)
+						}
+						if i%100 == 0 {
+							l.Snapshot()
+							contentOf(l)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if diff := gocmp.Diff(texts, contentOf(l)); diff != "" {
+				t.Fatalf("seed %d, %d appliers: %s", seed, appliers, diff)
+			}
+			checkChunks(t, l)
+		}
+	}
+}
+
+// checkChunks checks what the store promises itself.
+func checkChunks(t *testing.T, l *Latest) {
+	t.Helper()
+	for n := range l.shards {
+		for key, se := range l.shards[n].series {
+			var all []int64
+			texts := 0
+			for _, c := range se.chunks {
+				if len(c) == 0 || len(c) > chunkSize {
+					t.Fatalf("%v: a chunk of %d", key, len(c))
+				}
+				for _, r := range c {
+					all = append(all, r.at)
+					if l.shapes.list[r.shape].form == odd {
+						texts++
+					}
+				}
+			}
+			if !slices.IsSortedFunc(all, func(a, b int64) int { return cmp.Or(cmp.Compare(a, b), 1) }) {
+				t.Fatalf("%v: not sorted", key)
+			}
+			if texts+len(se.free) != len(se.texts) {
+				t.Fatalf("%v: %d texts in use, %d free, %d in all", key, texts, len(se.free), len(se.texts))
+			}
+		}
+	}
+}
+
+// Large series, filled in any order, with runs that fall between and over what is there.
+func TestLatestChunks(t *testing.T) {
+	for _, size := range []int{1, 7, 100, 2000} {
+		for _, order := range []string{"ascending", "descending", "shuffled"} {
+			const n = 6000
+			var starts []int
+			for i := 0; i < n; i += size {
+				starts = append(starts, i)
+			}
+			switch order {
+			case "descending":
+				slices.Reverse(starts)
+			case "shuffled":
+				rand.New(rand.NewPCG(1, 1)).Shuffle(len(starts), func(i, j int) { starts[i], starts[j] = starts[j], starts[i] })
+			}
+			var l Latest
+			for _, step := range []int{2, 1} { // the second time between and over those of the first
+				for _, start := range starts {
+					batch := &Samples{Source: Source{Provider: "ring"}}
+					for i := start; i < min(start+size, n); i += step {
+						batch.Data = append(batch.Data, Sample{Timestamp: noon.Add(time.Duration(i) * time.Minute), Value: float64(i), HasValue: true})
+					}
+					if _, err := l.Apply(received(&Event{Type: DailyStepsCreated, UserID: adaID, Data: batch}, step)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			checkChunks(t, &l)
+			i := 0
+			for _, s := range l.Range(Series{adaID, "steps", "ring", ""}, time.Time{}, noon.Add(n*time.Hour)) {
+				if s.Value != float64(i) || !s.Timestamp.Equal(noon.Add(time.Duration(i)*time.Minute)) {
+					t.Fatalf("%d %s: sample %d is %v", size, order, i, s.Value)
+				}
+				i++
+			}
+			if i != n {
+				t.Fatalf("%d %s: %d samples", size, order, i)
+			}
+		}
+	}
+}
+
+// What the store keeps does not hold the events in memory.
+func TestLatestHoldsNoEvents(t *testing.T) {
+	var l Latest
+	before := liveHeap()
+	for i := range 200 {
+		e := mustParse(t, batchBody(1000, "uniform"))
+		if _, err := l.Apply(received(e, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if grown := int64(liveHeap()) - int64(before); grown > 1<<20 {
+		t.Errorf("%d bytes for 1,000 samples", grown)
+	}
+	if s, ok := l.Sample(SampleKey{adaID, "glucose", "example_sensor", "automatic", time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC).UnixNano()}); !ok || s.Value != 4 {
+		t.Error(ok)
+	}
+}

@@ -1,0 +1,326 @@
+package webhooks
+
+import (
+	"encoding/json"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	labhealth "github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/jsonread"
+)
+
+// Source is where wearable data comes from. It comes in two shapes: Name, Slug and Logo, which the interface document has, or
+// Provider, Type and what follows, which newer events have. Members that did not come are empty or nil.
+type Source struct {
+	Name string `json:"name,omitzero"` // what people call it
+	Slug string `json:"slug,omitzero"` // a short name that does not change
+	Logo string `json:"logo,omitzero"` // address of a picture
+
+	// The members below are not in the interface document.
+
+	Provider  string     `json:"provider,omitzero"`   // what Slug is in the other shape
+	Type      SourceType `json:"type,omitzero"`       // kind of device or method; empty means unknown
+	AppID     *string    `json:"app_id,omitzero"`     // which app recorded it
+	DeviceID  *string    `json:"device_id,omitzero"`  // which device recorded it
+	Sport     *string    `json:"sport,omitzero"`      // of a workout
+	WorkoutID *string    `json:"workout_id,omitzero"` // of a workout
+
+	labhealth.Kept `json:"-"`
+}
+
+// SourceType is the kind of device or method that a source used. It is not in the interface document. Values other than the
+// constants occur and must be expected.
+type SourceType string
+
+// The documented source types.
+const (
+	SourceTypeUnknown         SourceType = "unknown"
+	SourceTypePhone           SourceType = "phone"
+	SourceTypeWatch           SourceType = "watch"
+	SourceTypeApp             SourceType = "app"
+	SourceTypeMultipleSources SourceType = "multiple_sources"
+	SourceTypeFingerprick     SourceType = "fingerprick"
+	SourceTypeCuff            SourceType = "cuff"
+	SourceTypeManualScan      SourceType = "manual_scan"
+	SourceTypeAutomatic       SourceType = "automatic"
+	SourceTypeInsulinPump     SourceType = "insulin_pump"
+	SourceTypeScale           SourceType = "scale"
+	SourceTypeChestStrap      SourceType = "chest_strap"
+	SourceTypeRing            SourceType = "ring"
+	SourceTypeLab             SourceType = "lab"
+	SourceTypeExerciseMachine SourceType = "exercise_machine"
+	SourceTypeEarphone        SourceType = "earphone"
+)
+
+// Activity is the summary of a user's activity on a day: the data of daily.data.activity.created and .updated. A number that
+// did not come, or came as null, is nil. It redacts itself when printed, but for its ids.
+type Activity struct {
+	ID     uuid.UUID `json:"id"`               // the same in every version of the summary; zero if it cannot be read
+	UserID uuid.UUID `json:"user_id,omitzero"` // the service's id of the user
+	Source Source    `json:"source,omitzero"`  // where it comes from
+	// CalendarDate is the day, where the user was.
+	CalendarDate labhealth.Date `json:"calendar_date"`
+	// Date is the day as a date-time.
+	//
+	// Deprecated: use CalendarDate.
+	Date           time.Time `json:"date,omitzero"`
+	TimezoneOffset *int64    `json:"timezone_offset,omitzero"` // seconds east of UTC
+	TimeZone       *string   `json:"time_zone,omitzero"`       // name of a time zone; not in the interface document
+
+	CaloriesActive *float64 `json:"calories_active,omitzero"` // kilocalories of movement
+	CaloriesTotal  *float64 `json:"calories_total,omitzero"`  // kilocalories in all
+	Distance       *float64 `json:"distance,omitzero"`        // metres
+	FloorsClimbed  *float64 `json:"floors_climbed,omitzero"`  // count
+	Steps          *float64 `json:"steps,omitzero"`           // count
+	High           *float64 `json:"high,omitzero"`            // minutes of high intensity
+	Medium         *float64 `json:"medium,omitzero"`          // minutes of medium intensity
+	Low            *float64 `json:"low,omitzero"`             // minutes of low intensity
+	// DailyMovement is metres.
+	//
+	// Deprecated: use Distance.
+	DailyMovement *float64 `json:"daily_movement,omitzero"`
+
+	// The members below are not in the interface document.
+
+	HeartRate      *ActivityHeartRate `json:"heart_rate,omitzero"`      // nil if not measured
+	WheelchairUse  *bool              `json:"wheelchair_use,omitzero"`  // whether the user is known to use a wheelchair
+	WheelchairPush *float64           `json:"wheelchair_push,omitzero"` // count
+	CreatedAt      time.Time          `json:"created_at,omitzero"`      // when the summary was made
+	UpdatedAt      time.Time          `json:"updated_at,omitzero"`      // when it last changed
+
+	labhealth.Kept `json:"-"`
+}
+
+// ActivityHeartRate is beats per minute over a day. It is not in the interface document. It redacts itself when printed.
+type ActivityHeartRate struct {
+	Avg        *float64 `json:"avg,omitzero"`         // mean
+	Min        *float64 `json:"min,omitzero"`         // lowest
+	Max        *float64 `json:"max,omitzero"`         // highest
+	Resting    *float64 `json:"resting,omitzero"`     // at rest
+	AvgWalking *float64 `json:"avg_walking,omitzero"` // mean while walking
+
+	labhealth.Kept `json:"-"`
+}
+
+// Summary is a summary of wearable data other than activity: the data of daily.data.<resource>.created and .updated. The
+// interface document shows no more of it than the members here; [Summary.Decode] and [Summary.Fields] read the rest. It redacts
+// itself when printed, but for its ids.
+type Summary struct {
+	ID           uuid.UUID      `json:"id"`                     // the same in every version of the summary; zero if it cannot be read
+	UserID       uuid.UUID      `json:"user_id,omitzero"`       // the service's id of the user
+	Source       Source         `json:"source,omitzero"`        // where it comes from
+	CalendarDate labhealth.Date `json:"calendar_date,omitzero"` // the day, where the user was; zero if there is none
+	CreatedAt    time.Time      `json:"created_at,omitzero"`    // when it was made; not in the interface document
+	UpdatedAt    time.Time      `json:"updated_at,omitzero"`    // when it last changed; not in the interface document
+
+	labhealth.Kept `json:"-"`
+}
+
+// Decode reads the summary as it came into what v points to, as encoding/json does.
+func (s *Summary) Decode(v any) error { return decode(jsonread.Ref(s.Kept), v) }
+
+// Fields goes over the members of the summary as they came: names and copies of the values.
+func (s *Summary) Fields() iter.Seq2[string, json.RawMessage] {
+	return func(yield func(string, json.RawMessage) bool) {
+		for name, value := range jsonread.Members(s.RawJSON()) {
+			if !yield(string(name), slices.Clone(value)) {
+				return
+			}
+		}
+	}
+}
+
+func decode(r jsonread.Ref, v any) error {
+	if !came(r) {
+		return errNotReceived
+	}
+	return json.Unmarshal(r.Raw(), v)
+}
+
+// WorkoutStreamNotice says that the stream of a workout can be read: the data of daily.data.workout_stream.created. The stream
+// itself is too large for an event.
+type WorkoutStreamNotice struct {
+	WorkoutID  uuid.UUID `json:"workout_id"`       // what to ask for: GET /v2/timeseries/workouts/{workout_id}/stream
+	UserID     uuid.UUID `json:"user_id,omitzero"` // the service's id of the user
+	Source     Source    `json:"source,omitzero"`  // where it comes from
+	ProviderID string    `json:"provider_id"`      // the provider's id of the workout
+	Sport      Sport     `json:"sport"`            // what the user did
+	Message    string    `json:"message,omitzero"` // meant for people; the path in it can be wrong
+
+	labhealth.Kept `json:"-"`
+}
+
+// Sport is a kind of workout.
+type Sport struct {
+	// ID is a number of the service.
+	//
+	// Deprecated: it changes; use Slug.
+	ID   int64  `json:"id"`
+	Name string `json:"name"`          // what people call it
+	Slug string `json:"slug,omitzero"` // a short name that does not change; empty if it did not come
+
+	labhealth.Kept `json:"-"`
+}
+
+// ProviderConnection says that a user connected a provider: the data of provider.connection.created.
+type ProviderConnection struct {
+	UserID uuid.UUID `json:"user_id,omitzero"` // the service's id of the user
+	// Source is the provider, nil if only Provider came.
+	Source *Source `json:"source,omitzero"`
+
+	// The members below are not in the interface document.
+
+	Provider       *Source `json:"provider,omitzero"`         // the newer name of Source, nil if only Source came
+	ExternalUserID *string `json:"external_user_id,omitzero"` // the provider's id of the user, nil if not known
+	// ResourceAvailability says of each resource whether the provider lets it be read, nil if that did not come.
+	ResourceAvailability map[string]ResourceAvailability `json:"resource_availability,omitzero"`
+
+	labhealth.Kept `json:"-"`
+}
+
+// ResourceAvailability says whether a resource of a connected provider can be read. It is not in the interface document.
+type ResourceAvailability struct {
+	Status            string          `json:"status"`                      // such as "available"
+	ScopeRequirements json.RawMessage `json:"scope_requirements,omitzero"` // what the user granted and denied, nil if it did not come
+
+	labhealth.Kept `json:"-"`
+}
+
+// LabOrder is an order whose status changed: the data of labtest.order.created and .updated, which are not in the interface
+// document. Events come in any order and more than once, so treat one as a notice: an order read anew with Orders.Get is
+// certain to be the latest. It redacts itself as [labhealth.Order] does.
+type LabOrder struct {
+	labhealth.Order
+}
+
+// HistoricalPull says that the history of a resource was read after a connection: the data of historical.data.<resource>.created,
+// which is not in the interface document. The data of that time comes, or came, in events of its own.
+type HistoricalPull struct {
+	UserID    uuid.UUID `json:"user_id,omitzero"` // the service's id of the user
+	StartDate time.Time `json:"start_date"`       // the history begins here; a bare date is midnight UTC
+	EndDate   time.Time `json:"end_date"`         // and ends here
+	Provider  string    `json:"provider"`         // slug of the provider
+	// IsFinal is always true.
+	//
+	// Deprecated: there is one event for each pull.
+	IsFinal bool `json:"is_final" default:"true"`
+
+	labhealth.Kept `json:"-"`
+}
+
+// Unknown is the data of an event of a type that has no payload type here, or data that is not what its type promises. It
+// redacts itself when printed.
+type Unknown struct {
+	// Raw is the data as it came, a copy. It is nil if the event has none.
+	Raw json.RawMessage
+	// Err says what is wrong with the data, without quoting it. It is nil if the type has no payload type here.
+	Err error
+}
+
+// RawJSON returns a copy of Raw.
+func (u *Unknown) RawJSON() json.RawMessage { return slices.Clone(u.Raw) }
+
+// Malformed returns nil: nothing is expected of the data.
+func (u *Unknown) Malformed() []labhealth.Malformed { return nil }
+
+// kind says what the data of an event should be.
+type kind uint8
+
+const (
+	unknownKind kind = iota
+	summaryKind
+	activityKind
+	streamKind
+	connectionKind
+	historicalKind
+	orderKind
+)
+
+func (k kind) mayBeSamples() bool { return k >= summaryKind && k <= streamKind }
+
+var kinds = []struct {
+	prefix string
+	kind   kind
+}{ // the first one that fits
+	{activityPrefix, activityKind},
+	{streamPrefix, streamKind},
+	{dailyPrefix, summaryKind},
+	{orderPrefix, orderKind},
+	{historicalPrefix, historicalKind},
+	{string(ProviderConnectionCreated), connectionKind},
+}
+
+func kindOf(t EventType) kind {
+	for _, k := range kinds {
+		if strings.HasPrefix(string(t), k.prefix) {
+			return k.kind
+		}
+	}
+	return unknownKind
+}
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.Kept].
+func (v *Source) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+func (v Source) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.Kept].
+func (v *Activity) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+func (v Activity) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.Kept].
+func (v *ActivityHeartRate) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+func (v ActivityHeartRate) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.Kept].
+func (v *Summary) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+func (v Summary) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.Kept].
+func (v *WorkoutStreamNotice) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+func (v WorkoutStreamNotice) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.Kept].
+func (v *Sport) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+func (v Sport) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.Kept].
+func (v *ProviderConnection) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+func (v ProviderConnection) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.Kept].
+func (v *ResourceAvailability) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+func (v ResourceAvailability) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.Kept].
+func (v *HistoricalPull) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+func (v HistoricalPull) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// MarshalJSON writes Raw, null if there is none.
+func (u Unknown) MarshalJSON() ([]byte, error) {
+	if len(u.Raw) == 0 {
+		return []byte("null"), nil
+	}
+	return slices.Clone(u.Raw), nil
+}

@@ -1,0 +1,106 @@
+package webhooks
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/google/uuid"
+)
+
+// Types that hold health data print a short form under every verb of fmt and as attributes of slog: names of types and ids of
+// the service. Encoding them to JSON is complete. See the package labhealth for what no type can prevent.
+
+func redacted(s fmt.State, v slog.LogValuer) { fmt.Fprint(s, v.LogValue().String()) }
+
+// short is the short form of a value with the ids that name it, as far as they are known.
+func short(name string, known ...any) slog.Value {
+	text := "webhooks." + name + "{"
+	for _, k := range known {
+		if k != uuid.Nil && k != EventType("") {
+			text += fmt.Sprint(k) + " "
+		}
+	}
+	if len(text) > len("webhooks.{")+len(name) {
+		text = text[:len(text)-1] + ", "
+	}
+	return slog.StringValue(text + "redacted}")
+}
+
+// LogValue shows the event's type and the service's id of the user.
+func (e Event) LogValue() slog.Value { return short("Event", e.Type, e.UserID) }
+
+// Format prints what [Event.LogValue] returns.
+func (e Event) Format(s fmt.State, _ rune) { redacted(s, e) }
+
+// LogValue shows the event's type and the service's id of the user.
+func (e Envelope) LogValue() slog.Value { return short("Envelope", e.Type, e.UserID) }
+
+// Format prints what [Envelope.LogValue] returns.
+func (e Envelope) Format(s fmt.State, _ rune) { redacted(s, e) }
+
+// LogValue shows the service's id of the user.
+func (v Samples) LogValue() slog.Value { return short("Samples", v.UserID) }
+
+// Format prints what [Samples.LogValue] returns.
+func (v Samples) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (Sample) LogValue() slog.Value { return short("Sample") }
+
+// Format shows nothing of the value.
+func (v Sample) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (KeptSample) LogValue() slog.Value { return short("KeptSample") }
+
+// Format shows nothing of the value.
+func (v KeptSample) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows the summary's id and the service's id of the user.
+func (v Activity) LogValue() slog.Value { return short("Activity", v.ID, v.UserID) }
+
+// Format prints what [Activity.LogValue] returns.
+func (v Activity) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (ActivityHeartRate) LogValue() slog.Value { return short("ActivityHeartRate") }
+
+// Format shows nothing of the value.
+func (v ActivityHeartRate) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows the summary's id and the service's id of the user.
+func (v Summary) LogValue() slog.Value { return short("Summary", v.ID, v.UserID) }
+
+// Format prints what [Summary.LogValue] returns.
+func (v Summary) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows the workout's id and the service's id of the user.
+func (v WorkoutStreamNotice) LogValue() slog.Value {
+	return short("WorkoutStreamNotice", v.WorkoutID, v.UserID)
+}
+
+// Format prints what [WorkoutStreamNotice.LogValue] returns.
+func (v WorkoutStreamNotice) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows the service's id of the user.
+func (v ProviderConnection) LogValue() slog.Value { return short("ProviderConnection", v.UserID) }
+
+// Format prints what [ProviderConnection.LogValue] returns.
+func (v ProviderConnection) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows the service's id of the user.
+func (v HistoricalPull) LogValue() slog.Value { return short("HistoricalPull", v.UserID) }
+
+// Format prints what [HistoricalPull.LogValue] returns.
+func (v HistoricalPull) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows what is wrong with the data, and nothing of the data.
+func (v Unknown) LogValue() slog.Value {
+	if v.Err != nil {
+		return slog.StringValue("webhooks.Unknown{" + v.Err.Error() + ", redacted}")
+	}
+	return short("Unknown")
+}
+
+// Format prints what [Unknown.LogValue] returns.
+func (v Unknown) Format(s fmt.State, _ rune) { redacted(s, v) }

@@ -1,0 +1,72 @@
+package webhooks
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	labhealth "github.com/labhealth/labhealth-go"
+)
+
+// Values that hold health data print nothing of it, under any verb, as value, pointer, element or field, and in logs.
+func TestRedaction(t *testing.T) {
+	const canary = "canary-7731"
+	f := 7731.25
+	at := time.Date(7731, 1, 1, 0, 0, 0, 0, time.UTC)
+	sample := Sample{Timestamp: at, Value: f, HasValue: true, Text: canary, Type: canary, Unit: canary}
+	source := Source{DeviceID: labhealth.Ptr(canary)}
+	var came Event
+	if err := json.Unmarshal([]byte(`{"event_type":"daily.data.note.created","client_user_id":"canary-7731","data":{"data":[{"value":"canary-7731"}]}}`), &came); err != nil {
+		t.Fatal(err)
+	}
+	values := []any{
+		came, *came.Data.(*Samples), came.Data.(*Samples).Data[0], came.Data.(*Samples).Data[0].KeptSample,
+		Event{Type: "a.b", ClientUserID: canary, Data: &Samples{Source: source, Data: []Sample{sample}}},
+		Envelope{Type: "a.b", UserID: adaID, ClientUserID: canary},
+		Samples{Source: source, Data: []Sample{sample}}, sample,
+		Activity{ID: uuid.New(), Steps: &f, TimeZone: labhealth.Ptr(canary)}, ActivityHeartRate{Avg: &f},
+		Summary{CreatedAt: at}, WorkoutStreamNotice{Message: canary}, ProviderConnection{ExternalUserID: labhealth.Ptr(canary)},
+		HistoricalPull{Provider: canary}, Unknown{Raw: json.RawMessage(canary), Err: errNoObject}, Unknown{Raw: json.RawMessage(canary)},
+		LabOrder{labhealth.Order{Notes: labhealth.Ptr(canary)}},
+	}
+	for _, v := range values {
+		var out bytes.Buffer
+		logger := slog.New(slog.NewTextHandler(&out, nil))
+		jsonLogger := slog.New(slog.NewJSONHandler(&out, nil))
+		forms := []any{v, &v, []any{v}, map[string]any{"k": v}, struct{ V any }{v}}
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x", "%T %v"} {
+			for _, form := range forms {
+				if strings.HasPrefix(verb, "%T") {
+					fmt.Fprintf(&out, verb, 1, form)
+				} else {
+					fmt.Fprintf(&out, verb, form)
+				}
+			}
+		}
+		logger.Info("text", "v", v)
+		jsonLogger.Info("json", "v", v)
+		for _, secret := range []string{canary, "7731", fmt.Sprintf("%x", canary)} {
+			if strings.Contains(out.String(), secret) {
+				t.Errorf("%T prints %s", v, secret)
+			}
+		}
+		if !strings.Contains(out.String(), "redacted") {
+			t.Errorf("%T does not say that it is redacted", v)
+		}
+	}
+	for want, v := range map[string]any{
+		"webhooks.Event{daily.data.sleep.created 0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4, redacted}": &Event{Type: DailySleepCreated, UserID: adaID},
+		"webhooks.Event{redacted}":                                        Event{},
+		"webhooks.Unknown{webhooks: the data is not an object, redacted}": &Unknown{Err: errNoObject},
+	} {
+		if got := fmt.Sprint(v); got != want {
+			t.Errorf("%s", got)
+		}
+	}
+}
