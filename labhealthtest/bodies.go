@@ -172,6 +172,18 @@ var (
 		field{"ingestion_start", optional | nullable, aDate, nil},
 		field{"ingestion_end", optional | nullable, aDate, nil},
 	)
+	patchUserBody = object(
+		field{"client_user_id", optional, text, nil},
+		field{"fallback_time_zone", optional | nullable, text, nil},
+		field{"fallback_birth_date", optional | nullable, aDate, nil},
+		field{"ingestion_start", optional | nullable, aDate, nil},
+		field{"ingestion_end", optional | nullable, aDate, nil},
+	)
+	resendBody = object(
+		field{"order_ids", optional | nullable, list(aUUID), nil},
+		field{"start_at", optional | nullable, aDateTime, nil},
+		field{"end_at", optional | nullable, aDateTime, nil},
+	)
 )
 
 // aPatient is the kind of patient_details: dates of birth in the future are

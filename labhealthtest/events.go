@@ -3,39 +3,18 @@ package labhealthtest
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
 )
 
-// deliveryTimeout is how long a receiver may take to answer.
-const deliveryTimeout = 15 * time.Second
-
 // errClosed is the error of what cannot be done after Close.
 var errClosed = errors.New("labhealthtest: the server is closed")
-
-// Delivery is one event that was posted to an address of [Server.DeliverTo].
-type Delivery struct {
-	URL  string
-	Body []byte
-	// Status is what the receiver answered, 0 where it did not.
-	Status int
-	// Err tells why there is no status.
-	Err error
-}
-
-// endpoint is an address that events are posted to, one after the other.
-type endpoint struct {
-	url   string
-	queue [][]byte
-}
 
 // envelope is the shape of every event.
 type envelope struct {
@@ -49,20 +28,36 @@ type envelope struct {
 // DeliverTo makes the server post its events to an http or https address from now
 // on, beside the addresses it was given before: labtest.order.created for each new
 // order, labtest.order.updated for each later event of an order, both with the
-// whole order as it was then, and provider.connection.created. Events are posted
-// in the background in the order in which they came about, once each whatever the
-// answer is, and are not signed.
-func (s *Server) DeliverTo(address string) error {
+// whole order as it was then, and provider.connection.created.
+//
+// Events are posted in the background, one after the other, in the order in which
+// they came about. Without options they are not signed and are posted once
+// whatever the answer is; [Signed], [Retried] and [Unreliable] deliver as the
+// service does over the real network. Every delivery has the header svix-id, which
+// is the same each time an event is posted.
+//
+// The interface document shows neither the headers, nor the signature, nor the
+// attempts: they are those of the service family.
+func (s *Server) DeliverTo(address string, opts ...DeliverOption) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return errors.New("labhealthtest: events are delivered to an http or https address")
+	}
+	e := &endpoint{url: address, client: s.poster}
+	for _, opt := range opts {
+		if opt == nil {
+			continue
+		}
+		if err := opt(e); err != nil {
+			return fmt.Errorf("labhealthtest: %w", err)
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return errClosed
 	}
-	e := &endpoint{url: address}
+	e.seed = s.derive("endpoint", len(s.endpoints))
 	s.endpoints = append(s.endpoints, e)
 	s.running.Go(func() { s.deliver(e) })
 	return nil
@@ -83,9 +78,31 @@ func (s *Server) Send(event []byte) error {
 	return nil
 }
 
-// Flush waits until every event was posted and answered, or could not be. It fails
-// when ctx ends or the server is closed before that.
-func (s *Server) Flush(ctx context.Context) error {
+// Flush waits until every event was delivered or given up: until nothing is left to
+// post. It fails when ctx ends or the server is closed before that. Events that
+// wait for another attempt are waited for; where the clock does not go by itself,
+// [Server.Elapse] does not wait for ever.
+func (s *Server) Flush(ctx context.Context) error { return s.drain(ctx, nil) }
+
+// Elapse is [Server.Flush] for a clock that stands still until it is set. Whenever
+// all that is left to post waits for its time, Elapse calls set with the time of the
+// next attempt, and set has to set the clock of [WithClock] to that time or a later
+// one. So the 28 hours of the service's attempts pass in an instant:
+//
+//	srv := labhealthtest.NewServer(t, labhealthtest.WithClock(clock.Now))
+//	err := srv.DeliverTo(url, labhealthtest.Signed(secret), labhealthtest.Retried())
+//	...
+//	err = srv.Elapse(ctx, clock.Set)
+//
+// A receiver that checks timestamps needs the same clock.
+func (s *Server) Elapse(ctx context.Context, set func(now time.Time)) error {
+	if set == nil {
+		return errors.New("labhealthtest: Elapse needs a function that sets the clock")
+	}
+	return s.drain(ctx, set)
+}
+
+func (s *Server) drain(ctx context.Context, set func(time.Time)) error {
 	stop := context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -101,16 +118,20 @@ func (s *Server) Flush(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("labhealthtest: %d events not delivered: %w", s.pending, err)
 		}
-		s.delivered.Wait()
+		next, idle := s.nextAttempt()
+		if set == nil || !idle {
+			s.delivered.Wait()
+			continue
+		}
+		s.mu.Unlock()
+		set(next)
+		s.mu.Lock()
+		if s.now().Before(next) {
+			return errors.New("labhealthtest: Elapse was given a function that does not set the server's clock")
+		}
+		s.delivered.Broadcast()
 	}
 	return nil
-}
-
-// Deliveries returns what was posted so far, in the order of the answers.
-func (s *Server) Deliveries() []Delivery {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.deliveries)
 }
 
 // emitOrder sends the event of an order whose newest event is new.
@@ -133,64 +154,16 @@ func (s *Server) enqueue(event []byte) {
 	if s.closed {
 		return
 	}
+	s.messages++
+	id := s.derive("message", s.messages)
 	for _, e := range s.endpoints {
-		e.queue = append(e.queue, event)
+		if !e.takes(event) {
+			continue
+		}
+		e.add(&message{id: "msg_" + base64.RawURLEncoding.EncodeToString(id[:20]), body: event, attempt: 1}, s.now())
 		s.pending++
 	}
 	s.delivered.Broadcast()
-}
-
-// deliver posts the events of an endpoint until the server is closed.
-func (s *Server) deliver(e *endpoint) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for {
-		for len(e.queue) == 0 && !s.closed {
-			s.delivered.Wait()
-		}
-		if s.closed {
-			return
-		}
-		event := e.queue[0]
-		e.queue = e.queue[1:]
-		s.mu.Unlock()
-		status, err := s.post(e.url, event)
-		s.mu.Lock()
-		s.deliveries = append(s.deliveries, Delivery{URL: e.url, Body: event, Status: status, Err: err})
-		s.pending--
-		s.delivered.Broadcast()
-	}
-}
-
-// post makes one attempt to deliver an event.
-func (s *Server) post(address string, event []byte) (status int, err error) {
-	ctx, cancel := context.WithTimeout(s.ended, deliveryTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(event))
-	if err != nil {
-		return 0, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", "labhealthtest")
-	resp, err := s.poster.Do(req)
-	if err != nil {
-		return 0, err
-	}
-	defer resp.Body.Close()
-	// Read, so that the connection is used again; not for ever, as nobody needs it.
-	io.CopyN(io.Discard, resp.Body, 64<<10)
-	return resp.StatusCode, nil
-}
-
-// newPoster makes the client that posts events: no proxy, and a redirect is an
-// answer like any other.
-func newPoster() *http.Client {
-	return &http.Client{
-		Transport: &http.Transport{},
-		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse
-		},
-	}
 }
 
 func contentType(body string) string {

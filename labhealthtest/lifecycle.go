@@ -67,13 +67,7 @@ var nextOfRegistrable = map[string]string{
 func (s *Server) Advance(orderID uuid.UUID) (status string, err error) {
 	err = s.change(orderID, func(o *order, now time.Time) error {
 		from := o.LastEvent.Status
-		registrable := slices.ContainsFunc(o.Events, func(e orderEvent) bool {
-			return e.Status == "received.testkit.awaiting_registration"
-		})
-		status = next[from]
-		if to := nextOfRegistrable[from]; registrable && to != "" {
-			status = to
-		}
+		status = o.following(from)
 		if status == "" {
 			return fmt.Errorf("labhealthtest: no step follows %q", from)
 		}
@@ -118,13 +112,7 @@ func (s *Server) Fail(orderID uuid.UUID, detail string) error {
 // Cancel cancels an order and so its transaction. It fails for an order that is
 // completed or cancelled already.
 func (s *Server) Cancel(orderID uuid.UUID) error {
-	return s.change(orderID, func(o *order, now time.Time) error {
-		if o.Status == "completed" || o.Status == "cancelled" {
-			return fmt.Errorf("labhealthtest: the order is %s already", o.Status)
-		}
-		s.step(o, "cancelled."+o.Details.Type+".cancelled", "", now)
-		return nil
-	})
+	return s.change(orderID, s.cancel)
 }
 
 // SetInterpretation sets the interpretation of an order's results, such as
@@ -163,7 +151,7 @@ func (s *Server) Orders() []uuid.UUID {
 func (s *Server) AddOrder(userID, labTestID uuid.UUID) (uuid.UUID, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u, test := s.userByID[userID], findLabTest(labTestID)
+	u, test := s.user(userID), s.labTestByID[labTestID]
 	if u == nil {
 		return uuid.Nil, errNoUser
 	}

@@ -74,6 +74,10 @@ type order struct {
 
 	// scheduled tells that the order was created with activate_by.
 	scheduled bool
+	// results is an answer that a test gave, nil for the usual one.
+	results []byte
+	// missing holds the reasons for markers that could not be measured.
+	missing map[int64]string
 }
 
 type patientDetails struct {
@@ -280,6 +284,13 @@ type user struct {
 	ConnectedSources  []connectedSource `json:"connected_sources"`
 	FallbackBirthDate *fallbackDate     `json:"fallback_birth_date"`
 	FallbackTimeZone  *fallbackZone     `json:"fallback_time_zone"`
+	// Without a limit these are left out, as the interface document does not have them.
+	IngestionStart *string `json:"ingestion_start,omitempty"`
+	IngestionEnd   *string `json:"ingestion_end,omitempty"`
+
+	number    int       // 1 for the user that was created first
+	deletedAt time.Time // zero for a user that is not deleted
+	pulls     []*pull   // in the order of sources and resources
 }
 
 type connectedSource struct {

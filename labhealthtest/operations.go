@@ -27,6 +27,15 @@ var operations = []operation{
 	// The interface document says /orders, the public reference says /v3/orders.
 	{http.MethodGet, "/orders", (*Server).listOrders},
 	{http.MethodGet, "/v3/orders", (*Server).listOrders},
+	{http.MethodPost, "/v3/order/resend_events", (*Server).resendEvents},
+	{http.MethodPost, "/v3/order/{order_id}/cancel", (*Server).cancelOrder},
+	{http.MethodPost, "/v3/order/{order_id}/test", (*Server).simulateOrder},
+	{http.MethodGet, "/v3/order/{order_id}/result", (*Server).getResults},
+	{http.MethodGet, "/v3/order/{order_id}/result/metadata", (*Server).getResultsMetadata},
+	{http.MethodGet, "/v3/order/{order_id}/requisition/pdf", (*Server).getRequisition},
+
+	{http.MethodGet, "/v3/lab_test", (*Server).listLabTests},
+	{http.MethodGet, "/v3/lab_tests", (*Server).listLabTestsOld},
 
 	// The interface document says /v2/user/, the public reference says /v2/user.
 	{http.MethodGet, "/v2/user/", (*Server).listUsers},
@@ -34,7 +43,13 @@ var operations = []operation{
 	{http.MethodPost, "/v2/user/", (*Server).createUser},
 	{http.MethodPost, "/v2/user", (*Server).createUser},
 	{http.MethodGet, "/v2/user/resolve/{client_user_id}", (*Server).resolveUser},
+	{http.MethodPost, "/v2/user/undo_delete", (*Server).undoDelete},
 	{http.MethodGet, "/v2/user/{user_id}", (*Server).getUser},
+	{http.MethodPatch, "/v2/user/{user_id}", (*Server).patchUser},
+	{http.MethodDelete, "/v2/user/{user_id}", (*Server).deleteUser},
+
+	{http.MethodGet, "/v2/introspect/historical_pull", (*Server).listHistoricalPulls},
+	{http.MethodGet, "/v2/timeseries/workouts/{workout_id}/stream", (*Server).getWorkoutStream},
 }
 
 // find returns the operation of a request and sets r.vars, or returns the methods

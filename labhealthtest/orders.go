@@ -59,7 +59,7 @@ func (s *Server) importOrder(r *request) answer {
 	if a, bad := r.invalid(); bad {
 		return a
 	}
-	u := s.userByID[body.UserID]
+	u := s.user(body.UserID)
 	if u == nil {
 		return noUser
 	}
@@ -101,7 +101,7 @@ func (s *Server) createOrder(r *request) answer {
 }
 
 func (s *Server) create(body *placeOrder, now time.Time) answer {
-	u := s.userByID[body.UserID]
+	u := s.user(body.UserID)
 	if u == nil {
 		return noUser
 	}

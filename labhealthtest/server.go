@@ -3,10 +3,8 @@ package labhealthtest
 import (
 	"context"
 	crand "crypto/rand"
-	"crypto/subtle"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -15,6 +13,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -40,10 +39,16 @@ const (
 type Server struct {
 	// URL is the base address, such as "http://127.0.0.1:43210", without a slash at its end.
 	URL string
-	// APIKey is the only key that is let in, in the header x-service-api-key.
+	// APIKey is the key that is let in, in the header x-service-api-key, unless others
+	// are created through the management API.
 	APIKey string
-	// TeamID is the team of every user and order.
+	// TeamID is the team of every user and order. See [Server.Team] for others.
 	TeamID uuid.UUID
+	// OrgID is the organisation of all teams.
+	OrgID uuid.UUID
+	// OrgKey is an Org Management Key, which is let in to the management API in the
+	// header X-Management-Key. See [Server.AddTeamManagementKey] for the other kind.
+	OrgKey string
 	// LabTests names the lab tests that an order can ask for.
 	LabTests LabTests
 
@@ -65,10 +70,18 @@ type Server struct {
 	// ids and traces are two generators, so that reading does not change the ids of what is created next.
 	ids, traces *rand.ChaCha8
 	requests    []Request
+	faults      []*scripted // in the order in which they strike
 
-	users        []*user
+	users        []*user // by creation time, without the deleted ones
 	userByID     map[uuid.UUID]*user
 	userByClient map[string]*user
+	deleted      []*user // by the time of deletion
+	lastUser     int
+
+	labTests    []*labTest // in the order in which they were added
+	labTestByID map[uuid.UUID]*labTest
+	panels      int // lab tests that AddLabTests made
+	workouts    map[uuid.UUID][]byte
 
 	orders       []*order // by creation time
 	ordersOf     map[uuid.UUID][]*order
@@ -80,19 +93,23 @@ type Server struct {
 	importDenied *answer
 
 	endpoints  []*endpoint
+	messages   int // events that were sent
 	pending    int // events that wait for or are in delivery
 	delivered  *sync.Cond
 	deliveries []Delivery
 	poster     *http.Client
+
+	org *organisation
 }
 
 // Option changes how [Start] and [NewServer] set up a server.
 type Option func(*Server)
 
 // WithClock sets the clock that dates everything the server does; the default is
-// [time.Now]. It decides what "today" is, in UTC, and when the stored outcome of
-// an idempotency key ends. It is called while a request is answered: it must be
-// safe for concurrent use and must not call the server.
+// [time.Now]. It decides what "today" is, in UTC, when the stored outcome of an
+// idempotency key ends and until when a deletion can be undone. It is called while
+// a request is answered: it must be safe for concurrent use and must not call the
+// server.
 func WithClock(now func() time.Time) Option {
 	return func(s *Server) { s.clock = now }
 }
@@ -134,11 +151,16 @@ func Start(opts ...Option) (*Server, error) {
 		clock:        time.Now,
 		userByID:     map[uuid.UUID]*user{},
 		userByClient: map[string]*user{},
+		labTestByID:  map[uuid.UUID]*labTest{},
+		workouts:     map[uuid.UUID][]byte{},
 		ordersOf:     map[uuid.UUID][]*order{},
 		orderByID:    map[uuid.UUID]*order{},
 		sampleIDs:    map[string]bool{},
 		outcomes:     map[string]outcome{},
 		poster:       newPoster(),
+	}
+	for _, t := range catalogue {
+		s.addLabTest(t)
 	}
 	s.delivered = sync.NewCond(&s.mu)
 	s.ended, s.end = context.WithCancel(context.Background())
@@ -152,6 +174,7 @@ func Start(opts ...Option) (*Server, error) {
 	var key [20]byte
 	s.ids.Read(key[:])
 	s.APIKey = "sk_us_" + hex.EncodeToString(key[:])
+	s.organise()
 
 	if s.listener == nil {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -179,6 +202,7 @@ func (s *Server) Close() {
 	s.end()
 	s.http.Close()
 	s.running.Wait()
+	s.closeTeams()
 	s.poster.CloseIdleConnections()
 }
 
@@ -190,7 +214,7 @@ type Request struct {
 	// Header is without the headers that carry keys.
 	Header http.Header
 	Body   []byte
-	// Status is the status that was answered.
+	// Status is the status that was answered, 0 if a fault came before (see [Server.FailBefore]).
 	Status int
 }
 
@@ -215,6 +239,10 @@ func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
 	defer s.running.Done()
 
 	body, err := io.ReadAll(http.MaxBytesReader(w, hr.Body, maxBody))
+	if f := s.nextFault(hr); f != nil {
+		s.strike(f, w, hr, body, err)
+		return
+	}
 	s.respond(hr, body, err).write(w)
 }
 
@@ -233,7 +261,12 @@ func (s *Server) respond(hr *http.Request, body []byte, err error) answer {
 	}
 	a := s.dispatch(r, err)
 	a.trace = s.newTrace()
+	s.record(hr, body, a.status)
+	return a
+}
 
+// record logs a request.
+func (s *Server) record(hr *http.Request, body []byte, status int) {
 	header := hr.Header.Clone()
 	for _, name := range secretHeaders {
 		header.Del(name)
@@ -246,24 +279,31 @@ func (s *Server) respond(hr *http.Request, body []byte, err error) answer {
 		Path:   hr.RequestURI,
 		Header: header,
 		Body:   body,
-		Status: a.status,
+		Status: status,
 	})
-	return a
 }
 
-// dispatch checks the key and hands the request to its operation.
+// dispatch checks the key and hands the request to the team that it opens.
 func (s *Server) dispatch(r *request, readErr error) answer {
-	switch key := r.header.Get(keyHeader); {
-	case key == "":
-		return refuse(http.StatusUnauthorized, "Missing token")
-	case subtle.ConstantTimeCompare([]byte(key), []byte(s.APIKey)) != 1:
-		return refuse(http.StatusUnauthorized, "Invalid token")
+	if strings.HasPrefix(r.path, managementPath) {
+		return s.manage(r, readErr)
 	}
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(readErr, &tooLarge) {
-		return refuse(http.StatusRequestEntityTooLarge, "Request body too large")
+	team, refused := s.enter(r)
+	switch team {
+	case nil:
+		return refused
+	case s:
+		return s.perform(r, readErr)
 	}
-	if readErr != nil {
-		return refuse(http.StatusBadRequest, "There was an error parsing the body")
+	team.mu.Lock()
+	defer team.mu.Unlock()
+	return team.perform(r, readErr)
+}
+
+// perform hands the request to its operation.
+func (s *Server) perform(r *request, readErr error) answer {
+	if a, bad := unread(readErr); bad {
+		return a
 	}
 	op, allow := find(r)
 	switch {

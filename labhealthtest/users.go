@@ -35,7 +35,9 @@ func (s *Server) AddUsers(n int) []uuid.UUID {
 }
 
 func (s *Server) addUser(clientUserID string) *user {
+	s.lastUser++
 	u := &user{
+		number:           s.lastUser,
 		UserID:           s.newID(),
 		TeamID:           s.TeamID,
 		ClientUserID:     clientUserID,
@@ -55,7 +57,7 @@ func (s *Server) addUser(clientUserID string) *user {
 func (s *Server) Connect(userID uuid.UUID, slug string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u := s.userByID[userID]
+	u := s.user(userID)
 	if u == nil {
 		return errNoUser
 	}
@@ -66,6 +68,7 @@ func (s *Server) Connect(userID uuid.UUID, slug string) error {
 	}
 	if !known {
 		u.ConnectedSources = append(u.ConnectedSources, connectedSource{stamp(s.now()), src})
+		s.pullHistory(u, slug)
 	}
 	s.emit(u, "provider.connection.created", map[string]any{
 		"user_id":  u.UserID,
@@ -113,6 +116,8 @@ func (s *Server) createUser(r *request) answer {
 		ClientUserID      string  `json:"client_user_id"`
 		FallbackTimeZone  *string `json:"fallback_time_zone"`
 		FallbackBirthDate *string `json:"fallback_birth_date"`
+		IngestionStart    *string `json:"ingestion_start"`
+		IngestionEnd      *string `json:"ingestion_end"`
 	}
 	r.decode(createUserBody, &body)
 	if a, bad := r.invalid(); bad {
@@ -127,6 +132,7 @@ func (s *Server) createUser(r *request) answer {
 		}{"INVALID_REQUEST", "Client user id already exists.", u.UserID, u.CreatedOn})
 	}
 	u := s.addUser(body.ClientUserID)
+	u.IngestionStart, u.IngestionEnd = body.IngestionStart, body.IngestionEnd
 	if body.FallbackTimeZone != nil {
 		u.FallbackTimeZone = &fallbackZone{*body.FallbackTimeZone, "manual", u.CreatedOn}
 	}
@@ -141,10 +147,10 @@ func (s *Server) getUser(r *request) answer {
 	if a, bad := r.invalid(); bad {
 		return a
 	}
-	if u := s.userByID[id]; u != nil {
+	if u := s.user(id); u != nil {
 		return reply(u)
 	}
-	return noUser
+	return s.noUser(id)
 }
 
 func (s *Server) resolveUser(r *request) answer {
@@ -155,3 +161,11 @@ func (s *Server) resolveUser(r *request) answer {
 }
 
 var noUser = refuse(http.StatusNotFound, "User not found")
+
+// user returns a user that is not deleted.
+func (s *Server) user(id uuid.UUID) *user {
+	if u := s.userByID[id]; u != nil && u.deletedAt.IsZero() {
+		return u
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package labhealthtest
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// getRequisition answers with a PDF of one page. Orders that were imported have no
+// requisition, and the others have it when it was created.
+func (s *Server) getRequisition(r *request) answer {
+	id := r.pathUUID("order_id")
+	if a, bad := r.invalid(); bad {
+		return a
+	}
+	o := s.orderByID[id]
+	if o == nil {
+		return noOrder
+	}
+	for _, e := range o.Events {
+		if strings.HasSuffix(e.Status, ".requisition_created") {
+			return answer{status: http.StatusOK, body: requisition(o), contentType: "application/pdf"}
+		}
+	}
+	return refuse(http.StatusNotFound, "Requisition is not available")
+}
+
+// requisition is a PDF that says which order it is for.
+func requisition(o *order) []byte {
+	text := fmt.Sprintf("BT /F1 14 Tf 72 720 Td (Requisition for order %s) Tj ET", o.ID)
+	var b strings.Builder
+	b.WriteString("%PDF-1.4\n")
+	objects := []string{
+		"<< /Type /Catalog /Pages 2 0 R >>",
+		"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
+		fmt.Sprintf("<< /Length %d >>\nstream\n%s\nendstream", len(text), text),
+		"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+	}
+	table := fmt.Sprintf("xref\n0 %d\n0000000000 65535 f \n", len(objects)+1)
+	for i, object := range objects {
+		table += fmt.Sprintf("%010d 00000 n \n", b.Len())
+		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", i+1, object)
+	}
+	start := b.Len()
+	fmt.Fprintf(&b, "%strailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n", table, len(objects)+1, start)
+	return []byte(b.String())
+}

@@ -1,0 +1,390 @@
+package labhealthtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/labhealth/labhealth-go/labhealthtest"
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+// Secrets that were made up.
+const (
+	oldSecret = "whsec_bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWE9"
+	newSecret = "bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWItMzItYnl0ZXM="
+)
+
+// clock stands still until it is set.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Set(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = now
+}
+
+// direct is a transport without connections: it has a function answer with a status.
+type direct func(r *http.Request, body string) (status int, err error)
+
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	status, err := d(r, string(body))
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: status, Body: http.NoBody, Request: r}, nil
+}
+
+const address = "http://receiver.example.com/events"
+
+// attempts returns what the server did: for each attempt the body, the number, the time since noon and the answer.
+func attempts(srv *labhealthtest.Server) (texts []string) {
+	for _, d := range srv.Deliveries() {
+		text := fmt.Sprintf("%s %d %s %d", d.Body, d.Attempt, d.At.Sub(noon), d.Status)
+		if d.Err != nil {
+			text += " error"
+		}
+		if d.Lost {
+			text += " lost"
+		}
+		if d.Duplicate {
+			text += " duplicate"
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// history tells in short how the deliveries of a body went.
+func history(srv *labhealthtest.Server, body string) (text string) {
+	for _, d := range srv.Deliveries() {
+		if string(d.Body) == body {
+			text += fmt.Sprint(d.ID, d.Attempt, d.Lost, d.Duplicate, " ")
+		}
+	}
+	return text
+}
+
+func checkAttempts(t testing.TB, srv *labhealthtest.Server, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, attempts(srv)); diff != "" {
+		t.Errorf("attempts (-want +got):\n%s", diff)
+	}
+}
+
+func send(t testing.TB, srv *labhealthtest.Server, events ...string) {
+	t.Helper()
+	for _, e := range events {
+		noError(t, srv.Send([]byte(e)))
+	}
+}
+
+// The attempts of an event that nobody takes, and of one that is taken at the third.
+func TestRetrySchedule(t *testing.T) {
+	c := &clock{now: noon}
+	srv := newServer(t, labhealthtest.WithClock(c.Now))
+	tries := 0
+	noError(t, srv.DeliverTo(address, labhealthtest.Retried(), labhealthtest.Through(direct(func(_ *http.Request, body string) (int, error) {
+		switch {
+		case body == "taken":
+			tries++
+			return []int{500, 302, 200}[tries-1], nil
+		case c.Now().Sub(noon) > time.Hour:
+			return 0, errors.New("no connection")
+		}
+		return 400, nil
+	}))))
+	send(t, srv, "never", "taken")
+	noError(t, srv.Elapse(t.Context(), c.Set))
+	checkAttempts(t, srv,
+		"never 1 0s 400",
+		"taken 1 0s 500",
+		"never 2 5s 400",
+		"taken 2 5s 302",
+		"never 3 5m5s 400",
+		"taken 3 5m5s 200",
+		"never 4 35m5s 400",
+		"never 5 2h35m5s 0 error",
+		"never 6 7h35m5s 0 error",
+		"never 7 17h35m5s 0 error",
+		"never 8 27h35m5s 0 error",
+	)
+	noError(t, srv.Flush(t.Context()))
+	ids := map[string]bool{}
+	for _, d := range srv.Deliveries() {
+		ids[string(d.Body)+" "+d.ID] = true
+	}
+	if len(ids) != 2 {
+		t.Errorf("the ids are not stable: %v", ids)
+	}
+}
+
+func TestOwnSchedule(t *testing.T) {
+	c := &clock{now: noon}
+	srv := newServer(t, labhealthtest.WithClock(c.Now))
+	noError(t, srv.DeliverTo(address, labhealthtest.Retried(0, time.Minute),
+		labhealthtest.Through(direct(func(*http.Request, string) (int, error) { return 503, nil }))))
+	send(t, srv, "a")
+	noError(t, srv.Elapse(t.Context(), c.Set))
+	checkAttempts(t, srv, "a 1 0s 503", "a 2 0s 503", "a 3 1m0s 503")
+}
+
+// With the clock of the runtime, here that of a bubble, attempts are made when their time has come.
+func TestRetriesByTheRuntimesClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(&pipes{closed: make(chan struct{})}))
+		began := time.Now()
+		noError(t, srv.DeliverTo(address, labhealthtest.Retried(),
+			labhealthtest.Through(direct(func(*http.Request, string) (int, error) { time.Sleep(time.Second); return 503, nil }))))
+		send(t, srv, "a")
+		noError(t, srv.Flush(t.Context()))
+		// The wait begins when the answer is there.
+		if d, want := time.Since(began), 27*time.Hour+35*time.Minute+5*time.Second+8*time.Second; d != want {
+			t.Errorf("it took %s, want %s", d, want)
+		}
+
+		send(t, srv, "b")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := srv.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Flush: %v", err)
+		}
+	})
+}
+
+func TestReceiverHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(&pipes{closed: make(chan struct{})}))
+		began := time.Now()
+		noError(t, srv.DeliverTo(address, labhealthtest.Through(direct(func(r *http.Request, _ string) (int, error) {
+			<-r.Context().Done()
+			return 0, r.Context().Err()
+		}))))
+		send(t, srv, "a")
+		noError(t, srv.Flush(t.Context()))
+		if d := srv.Deliveries()[0]; time.Since(began) != 15*time.Second || !errors.Is(d.Err, context.DeadlineExceeded) {
+			t.Errorf("%v after %s", d.Err, time.Since(began))
+		}
+	})
+}
+
+func TestElapse(t *testing.T) {
+	c := &clock{now: noon}
+	srv := newServer(t, labhealthtest.WithClock(c.Now))
+	noError(t, srv.Elapse(t.Context(), c.Set))
+	if err := srv.Elapse(t.Context(), nil); err == nil {
+		t.Error("Elapse works without a function")
+	}
+	noError(t, srv.DeliverTo(address, labhealthtest.Retried(),
+		labhealthtest.Through(direct(func(*http.Request, string) (int, error) { return 503, nil }))))
+	send(t, srv, "a")
+	if err := srv.Elapse(t.Context(), func(time.Time) {}); err == nil || errors.Is(err, context.Canceled) {
+		t.Errorf("Elapse with a clock that stands still: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := srv.Elapse(ctx, func(now time.Time) { c.Set(now); cancel() })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Elapse: %v", err)
+	}
+	// A clock that is set too far is as good.
+	noError(t, srv.Elapse(t.Context(), func(now time.Time) { c.Set(now.Add(time.Hour)) }))
+	if n := len(srv.Deliveries()); n != 8 {
+		t.Errorf("%d attempts", n)
+	}
+	send(t, srv, "b")
+	err = srv.Elapse(t.Context(), func(time.Time) { srv.Close() })
+	if err == nil {
+		t.Error("Elapse succeeded although an event was dropped")
+	}
+}
+
+// What is signed is believed by a verifier that was written without this package.
+func TestSigned(t *testing.T) {
+	srv := newServer(t)
+	type received struct {
+		header http.Header
+		body   string
+	}
+	var got []received
+	noError(t, srv.DeliverTo(address, labhealthtest.Signed(oldSecret, newSecret), labhealthtest.Through(direct(func(r *http.Request, body string) (int, error) {
+		got = append(got, received{r.Header, body})
+		return 200, nil
+	}))))
+	var plain http.Header
+	noError(t, srv.DeliverTo(address, labhealthtest.Through(direct(func(r *http.Request, body string) (int, error) {
+		plain = r.Header
+		return 200, nil
+	}))))
+	send(t, srv, "{}", "")
+	noError(t, srv.Flush(t.Context()))
+
+	for _, secret := range []string{oldSecret, newSecret} {
+		v, err := webhooks.NewVerifier(secret)
+		noError(t, err)
+		for _, r := range got {
+			noError(t, v.VerifyAt([]byte(r.body), r.header, noon))
+			if err := v.VerifyAt([]byte(r.body+" "), r.header, noon); err == nil {
+				t.Error("another body is believed")
+			}
+		}
+	}
+	id := got[1].header.Get("svix-id")
+	if plain.Get("svix-id") != id || plain.Get("svix-timestamp") != "" || plain.Get("svix-signature") != "" {
+		t.Errorf("headers of an unsigned delivery: %v", plain)
+	}
+	if d := srv.Deliveries(); d[len(d)-1].ID != id || got[0].header.Get("svix-id") == id {
+		t.Error("the ids of two events are the same, or that in the log is another")
+	}
+}
+
+// Lost answers and duplicates reach a receiver as deliveries with an id that it knows.
+func TestFaults(t *testing.T) {
+	c := &clock{now: noon}
+	srv := newServer(t, labhealthtest.WithClock(c.Now))
+	taken := labhealthtest.Through(direct(func(*http.Request, string) (int, error) { return 200, nil }))
+	noError(t, srv.DeliverTo(address, taken, labhealthtest.Retried(time.Second), labhealthtest.Unreliable(labhealthtest.Faults{LoseAnswer: 1})))
+	send(t, srv, "a", "b")
+	noError(t, srv.Elapse(t.Context(), c.Set))
+	checkAttempts(t, srv, "a 1 0s 200 lost", "b 1 0s 200 lost", "a 2 1s 200 lost", "b 2 1s 200 lost")
+
+	c = &clock{now: noon}
+	srv = newServer(t, labhealthtest.WithClock(c.Now))
+	noError(t, srv.DeliverTo(address, taken, labhealthtest.Retried(time.Second), labhealthtest.Unreliable(labhealthtest.Faults{Duplicate: 1})))
+	send(t, srv, "a")
+	noError(t, srv.Flush(t.Context()))
+	checkAttempts(t, srv, "a 1 0s 200", "a 2 0s 200 duplicate")
+
+	// The same seed makes the same faults.
+	var logs, perEvent [2][]string
+	for i := range logs {
+		c := &clock{now: noon}
+		srv := newServer(t, labhealthtest.WithClock(c.Now))
+		noError(t, srv.DeliverTo(address, taken, labhealthtest.Retried(), labhealthtest.Unreliable(
+			labhealthtest.Faults{LoseAnswer: 0.2, Duplicate: 0.2, Delay: 0.5, MaxDelay: time.Hour})))
+		for j := range 100 {
+			send(t, srv, fmt.Sprint(j))
+			if j%10 == 9 {
+				noError(t, srv.Elapse(t.Context(), c.Set))
+			}
+		}
+		logs[i] = attempts(srv)
+		for j := range 100 {
+			perEvent[i] = append(perEvent[i], history(srv, fmt.Sprint(j)))
+		}
+	}
+	if diff := cmp.Diff(perEvent[0], perEvent[1]); diff != "" {
+		t.Errorf("the same seed made other faults:\n%s", diff)
+	}
+	count := func(what string) (n int) {
+		for _, text := range logs[0] {
+			if strings.Contains(text, what) {
+				n++
+			}
+		}
+		return n
+	}
+	lost, again := count("lost"), count("duplicate")
+	if lost < 10 || lost > 40 || again < 10 || again > 40 {
+		t.Errorf("%d answers lost, %d duplicates", lost, again)
+	}
+	first := func(j int) int {
+		return slices.IndexFunc(logs[0], func(s string) bool { return strings.HasPrefix(s, fmt.Sprint(j, " 1 ")) })
+	}
+	overtaken := 0
+	for j := range 99 {
+		if first(j) > first(j+1) {
+			overtaken++
+		}
+	}
+	if overtaken < 10 {
+		t.Errorf("%d events were overtaken", overtaken)
+	}
+}
+
+func TestDeliverOptionsRefused(t *testing.T) {
+	srv := newServer(t)
+	for want, opt := range map[string]labhealthtest.DeliverOption{
+		"labhealthtest: Signed needs a secret":                     labhealthtest.Signed(),
+		"labhealthtest: secret 1 of 1 is not base64":               labhealthtest.Signed(""),
+		"labhealthtest: secret 2 of 2 is not base64":               labhealthtest.Signed(oldSecret, "whsec_?"),
+		"labhealthtest: Retried cannot wait for less than no time": labhealthtest.Retried(1, -1),
+		"labhealthtest: the shares of Faults are from 0 to 1":      labhealthtest.Unreliable(labhealthtest.Faults{Duplicate: 5}),
+		"labhealthtest: the shares of Faults are from 0 to 1 ":     labhealthtest.Unreliable(labhealthtest.Faults{LoseAnswer: math.NaN()}),
+		"labhealthtest: Faults with Delay need a MaxDelay":         labhealthtest.Unreliable(labhealthtest.Faults{Delay: 1}),
+		"labhealthtest: Through needs a transport":                 labhealthtest.Through(nil),
+	} {
+		if err := srv.DeliverTo(address, opt); err == nil || err.Error() != strings.TrimSuffix(want, " ") {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if err := srv.Send(nil); err == nil {
+		t.Error("a refused address is delivered to")
+	}
+	noError(t, srv.DeliverTo(address, nil, labhealthtest.Through(direct(func(*http.Request, string) (int, error) { return 200, nil }))))
+}
+
+func ExampleServer_Elapse() {
+	clock := &clock{now: time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC)}
+	srv, err := labhealthtest.Start(labhealthtest.WithSeed(1), labhealthtest.WithClock(clock.Now))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+
+	// A receiver that is down until the evening.
+	receiver := direct(func(*http.Request, string) (int, error) {
+		if clock.Now().Hour() < 18 {
+			return 0, errors.New("connection refused")
+		}
+		return http.StatusNoContent, nil
+	})
+	err = srv.DeliverTo("https://receiver.example.com/events", labhealthtest.Signed(oldSecret), labhealthtest.Retried(), labhealthtest.Through(receiver))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	srv.AddUser("ada")
+	if err := srv.Send([]byte(`{"event_type":"daily.data.glucose.created"}`)); err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := srv.Elapse(context.Background(), clock.Set); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, d := range srv.Deliveries() {
+		fmt.Println(d.Attempt, d.At.Format("15:04:05"), d.Status)
+	}
+	// Output:
+	// 1 12:00:00 0
+	// 2 12:00:05 0
+	// 3 12:05:05 0
+	// 4 12:35:05 0
+	// 5 14:35:05 0
+	// 6 19:35:05 204
+}

@@ -1,0 +1,76 @@
+package labhealthtest
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+
+	"github.com/google/uuid"
+)
+
+// workoutStream is a stream. It leaves out what an indoor bicycle does not have.
+type workoutStream struct {
+	Time        []int64    `json:"time"`
+	Heartrate   []*int64   `json:"heartrate"`
+	Cadence     []*float64 `json:"cadence"`
+	Power       []*float64 `json:"power"`
+	Distance    []*float64 `json:"distance"`
+	Lat         []*float64 `json:"lat"`
+	Lng         []*float64 `json:"lng"`
+	Altitude    []*float64 `json:"altitude"`
+	Velocity    []*float64 `json:"velocity_smooth"`
+	Resistance  []*float64 `json:"resistance"`
+	Temperature []*float64 `json:"temperature"`
+}
+
+// AddWorkout records a workout of a user, so many seconds long and with one sample
+// for each, and sends the event daily.data.workout_stream.created, which names its
+// id. Every tenth heart rate is missing. It fails for a user that does not exist.
+func (s *Server) AddWorkout(userID uuid.UUID, seconds int) (workoutID uuid.UUID, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.user(userID)
+	if u == nil {
+		return uuid.Nil, errNoUser
+	}
+	start := s.now().Unix() - int64(seconds)
+	stream := workoutStream{
+		Time: []int64{}, Heartrate: []*int64{}, Cadence: []*float64{}, Power: []*float64{}, Distance: []*float64{},
+		Lat: []*float64{}, Lng: []*float64{}, Altitude: []*float64{}, Velocity: []*float64{},
+	}
+	for i := range seconds {
+		wave := math.Round(10 * math.Sin(float64(i)/30))
+		rate := ref(int64(130 + wave))
+		if i%10 == 9 {
+			rate = nil
+		}
+		stream.Time = append(stream.Time, start+int64(i))
+		stream.Heartrate = append(stream.Heartrate, rate)
+		stream.Cadence = append(stream.Cadence, ref(85+wave/10))
+		stream.Power = append(stream.Power, ref(200+2*wave))
+		stream.Distance = append(stream.Distance, ref(float64(i)*8.5))
+	}
+	workoutID = s.newID()
+	s.workouts[workoutID] = encode(stream)
+	src := source{Name: "Wahoo", Slug: "wahoo", Logo: "https://example.com/logos/wahoo.png"}
+	s.emit(u, "daily.data.workout_stream.created", map[string]any{
+		"user_id":     u.UserID,
+		"source":      src,
+		"provider_id": fmt.Sprint(len(s.workouts)),
+		"workout_id":  workoutID,
+		"sport":       map[string]any{"id": 64, "name": "Cycling", "slug": "cycling"},
+		"message":     "The stream can be read from /v2/timeseries/workouts/" + workoutID.String() + "/stream",
+	})
+	return workoutID, nil
+}
+
+func (s *Server) getWorkoutStream(r *request) answer {
+	id := r.pathUUID("workout_id")
+	if a, bad := r.invalid(); bad {
+		return a
+	}
+	if body := s.workouts[id]; body != nil {
+		return answer{status: http.StatusOK, body: body}
+	}
+	return refuse(http.StatusNotFound, "Workout not found")
+}
