@@ -82,8 +82,8 @@ type Response struct {
 
 // WithHeader adds a header to the request. Headers that carry keys or that the client sets itself are refused.
 func WithHeader(name, value string) CallOption {
+	name = textproto.CanonicalMIMEHeaderKey(name)
 	return func(c *callConfig) error {
-		name = textproto.CanonicalMIMEHeaderKey(name)
 		if reserved[name] {
 			return refused("is set by the client", "header", name)
 		}
@@ -99,7 +99,7 @@ var reserved = map[string]bool{
 	"X-Service-Api-Key": true, "X-Management-Key": true, "X-Service-Org-Key": true, "Authorization": true,
 	"Proxy-Authorization": true, "Host": true, "Connection": true, "Content-Length": true, "Content-Type": true,
 	"Transfer-Encoding": true, "Accept-Encoding": true, "Expect": true, "Te": true, "Trailer": true, "Upgrade": true,
-	"X-Idempotency-Key": true, "Idempotency-Key": true,
+	"X-Idempotency-Key": true, "Idempotency-Key": true, "User-Agent": true,
 }
 
 func validHeader(name, value string) bool {
@@ -123,6 +123,7 @@ func WithResponse(r *Response) CallOption {
 		if r == nil {
 			return refused("needs a *Response", "WithResponse")
 		}
+		*r = Response{}
 		c.response = r
 		return nil
 	}
@@ -313,7 +314,10 @@ func (c *core) resolve(r request) (method, path string, err error) {
 		_, rest, _ := strings.Cut(names, "{")
 		var name string
 		name, names, _ = strings.Cut(rest, "}")
-		if value == "" || value == "." || value == ".." || hasControl(value) || value == uuid.Nil.String() {
+		switch {
+		case value == uuid.Nil.String():
+			return "", "", refused("must not be the nil UUID", "path", name)
+		case value == "" || value == "." || value == ".." || hasControl(value):
 			return "", "", refused("must not be empty, a dot segment or hold control characters", "path", name)
 		}
 		path = strings.Replace(path, "{"+name+"}", url.PathEscape(value), 1)
@@ -372,8 +376,11 @@ func resultError(op string, r *transport.Result) error {
 			api.RetryAfter = r.RetryAfter
 		}
 		answered = api
-		if op == opCreateUser {
+		switch op {
+		case opCreateUser:
 			answered = userConflict(api)
+		case opCreateTeam, opUpdateTeam:
+			answered = teamConflict(api)
 		}
 	}
 	if r.Err == nil && r.Ended == nil {
@@ -464,7 +471,7 @@ func each[T ~string](q queryValues, name string, list []T) {
 // list of users or lab tests. Otherwise it returns nil.
 func unwrapped(v any, text []byte) []byte {
 	var list []json.RawMessage
-	if jsonread.Valid(text) != nil || json.Unmarshal(text, &list) != nil {
+	if jsonread.Valid(text) != nil || json.Unmarshal(text, &list) != nil || list == nil {
 		return nil
 	}
 	switch v.(type) {

@@ -60,12 +60,14 @@ type config struct {
 	base     string
 	chosen   []string
 	handlers []func(context.Context, Attempt)
+
+	operations []string // what WithPath knows
 }
 
 // NewClient returns a client for the team API. apiKey is the team API key, sent as x-service-api-key with every request and to
 // nobody else. One of [WithBaseURL] and [WithEnvironment] is required.
 func NewClient(apiKey string, opts ...Option) (*Client, error) {
-	c, err := newCore("x-service-api-key", apiKey, opts)
+	c, err := newCore("x-service-api-key", apiKey, operations, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -74,11 +76,11 @@ func NewClient(apiKey string, opts ...Option) (*Client, error) {
 	}, nil
 }
 
-func newCore(header, key string, opts []Option) (*core, error) {
+func newCore(header, key string, operations []string, opts []Option) (*core, error) {
 	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, errors.New("labhealth: the API key must not be empty and may hold printable ASCII only")
 	}
-	cfg := config{core: core{
+	cfg := config{operations: operations, core: core{
 		auth:      func(h http.Header) { h.Set(header, key) }, // a closure, because %#v prints every field
 		userAgent: "labhealth-go/" + Version,
 		policy:    defaultRetry,
@@ -113,7 +115,7 @@ func newCore(header, key string, opts []Option) (*core, error) {
 func checkBase(base string) (string, error) {
 	u, err := url.Parse(base)
 	switch {
-	case err != nil || u.Host == "" || u.Opaque != "":
+	case err != nil || u.Hostname() == "" || u.Opaque != "":
 		return "", errors.New("the base URL must look like https://host or https://host/path")
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(base, "#"):
 		return "", errors.New("the base URL must have no user info, query or fragment")
@@ -233,11 +235,12 @@ func WithUserAgent(s string) Option {
 func WithPath(operation, path string) Option {
 	return func(c *config) error {
 		_, documented, _ := strings.Cut(operation, " ")
-		if !slices.Contains(operations, operation) {
-			return fmt.Errorf("WithPath: unknown operation %q: want one of %q", operation, operations)
+		if !slices.Contains(c.operations, operation) {
+			return fmt.Errorf("WithPath: unknown operation %q: want one of %q", operation, c.operations)
 		}
-		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "?#") || !slices.Equal(parameters(path), parameters(documented)) {
-			return fmt.Errorf("WithPath: the path of %q must begin with / and have the parameters %q", operation, parameters(documented))
+		_, err := url.PathUnescape(path)
+		if err != nil || !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "?# ") || hasControl(path) || !slices.Equal(parameters(path), parameters(documented)) {
+			return fmt.Errorf("WithPath: the path of %q must begin with /, be escaped and have the parameters %q", operation, parameters(documented))
 		}
 		c.core.paths[operation] = path
 		return nil

@@ -35,6 +35,48 @@
 //
 // The webhook events are read by package webhooks. Package labhealthtest is an embedded service to try and to test against.
 //
+// # Management
+//
+// [ManagementClient] is a client of its own for the management API: its keys and those of the team API never meet. See
+// [NewManagementClient] for its kinds of key. It is on the Scale plan. The interface document names the groups of its operations;
+// paths and members are from the public reference.
+//
+//	GET    /v1/org/{org_id}                                                              ManagementClient.Organisation.Get
+//	PATCH  /v1/org/{org_id}                                                              ManagementClient.Organisation.Update
+//	GET    /v1/org/{org_id}/team                                                         ManagementClient.Teams.List, All
+//	POST   /v1/org/{org_id}/team                                                         ManagementClient.Teams.Create
+//	GET    /v1/org/{org_id}/team/{team_id}                                               ManagementClient.Teams.Get
+//	PATCH  /v1/org/{org_id}/team/{team_id}                                               ManagementClient.Teams.Update, SetBrandInformation
+//	DELETE /v1/org/{org_id}/team/{team_id}                                               ManagementClient.Teams.Delete
+//	POST   /v1/org/{org_id}/resolve_team                                                 ManagementClient.Teams.Resolve
+//	POST   /v1/org/{org_id}/team/{team_id}/create_api_access_token                       ManagementClient.Teams.CreateAccessToken
+//	GET    /v1/org/{org_id}/management_key                                               ManagementClient.Keys.List, All
+//	POST   /v1/org/{org_id}/management_key                                               ManagementClient.Keys.Create
+//	PATCH  /v1/org/{org_id}/management_key/{key_id}                                      ManagementClient.Keys.Update
+//	DELETE /v1/org/{org_id}/management_key/{key_id}                                      ManagementClient.Keys.Delete
+//	GET    /v1/org/{org_id}/team/{team_id}/{environment}/webhook                         ManagementClient.Webhooks.List, All
+//	POST   /v1/org/{org_id}/team/{team_id}/{environment}/webhook                         ManagementClient.Webhooks.Create
+//	GET    /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}            ManagementClient.Webhooks.Get
+//	PATCH  /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}            ManagementClient.Webhooks.Update
+//	DELETE /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}            ManagementClient.Webhooks.Delete
+//	GET    /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/headers    ManagementClient.Webhooks.Headers
+//	PUT    /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/headers    ManagementClient.Webhooks.ReplaceHeaders
+//	GET    /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/secret     ManagementClient.Webhooks.Secret
+//	POST   /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/secret/rotate   ManagementClient.Webhooks.RotateSecret
+//	GET    /v1/org/{org_id}/team_api_keys/{env}/{region}                                 ManagementClient.TeamAPIKeys.List, All
+//	POST   /v1/org/{org_id}/team_api_keys/{env}/{region}                                 ManagementClient.TeamAPIKeys.Create
+//	DELETE /v1/org/{org_id}/team_api_keys/{env}/{region}                                 ManagementClient.TeamAPIKeys.Delete
+//	GET    /v1/org/{org_id}/team_custom_credentials/{env}/{region}                       ManagementClient.CustomCredentials.List, All
+//	POST   /v1/org/{org_id}/team_custom_credentials/{env}/{region}                       ManagementClient.CustomCredentials.Upsert
+//	DELETE /v1/org/{org_id}/team_custom_credentials/{env}/{region}                       ManagementClient.CustomCredentials.Delete
+//	POST   /v1/org/{org_id}/prepare_team_custom_credentials/{env}/{region}               ManagementClient.CustomCredentials.Prepare
+//	GET    /v1/org/{org_id}/team_etl_pipelines/{env}/{region}                            ManagementClient.Pipelines.List, All
+//	POST   /v1/org/{org_id}/team_etl_pipelines/{env}/{region}                            ManagementClient.Pipelines.Upsert
+//	DELETE /v1/org/{org_id}/team_etl_pipelines/{env}/{region}                            ManagementClient.Pipelines.Delete
+//	any other                                                                            ManagementClient.Do
+//
+// Keys, signing secrets, tokens and connection strings are [Secret]: printed, they are "[redacted]".
+//
 // # Environments
 //
 // The service has four addresses: production and sandbox, in the US and in the EU. None is published, and none is the default:
@@ -60,6 +102,7 @@
 //	*ValidationError     refused here, before anything was sent; names all members that are wrong
 //	*APIError            an answer that is not 2xx; errors.Is with ErrNotFound and its like tells the class
 //	*UserConflictError   the client user id belongs to a user already; holds that user's id
+//	*TeamConflictError   the integration team id belongs to a team already; holds that team's id
 //	*DecodeError         a 2xx answer that could not be read
 //	*TransportError      no answer; wraps the context's error and the cause
 //	*RedirectError       a redirect to another origin, which is not followed

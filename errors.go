@@ -152,7 +152,9 @@ func (e *APIError) Fields() []FieldError {
 	for _, f := range list.Detail {
 		field := FieldError{Type: f.Type, Msg: f.Msg}
 		for _, l := range f.Loc {
-			field.Loc = append(field.Loc, strings.Trim(string(l), `"`))
+			name := string(l)
+			_ = json.Unmarshal(l, &name) // a number stays as it came
+			field.Loc = append(field.Loc, name)
 		}
 		if len(field.Loc) > 0 || field.Type != "" || field.Msg != "" {
 			fields = append(fields, field)

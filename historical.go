@@ -56,14 +56,17 @@ type ProviderHistoricalPulls struct {
 
 // HistoricalPull is one pull of one resource.
 type HistoricalPull struct {
-	Status       HistoricalPullStatus   `json:"status"`                 // how far it is
-	Timeline     HistoricalPullTimeline `json:"timeline"`               // when
-	Release      string                 `json:"release"`                // the version of the service that pulled
-	RangeStart   *time.Time             `json:"range_start,omitzero"`   // beginning of the time that was asked for, nil if not known
-	RangeEnd     *time.Time             `json:"range_end,omitzero"`     // end of the time that was asked for, nil if not known
-	DaysWithData int64                  `json:"days_with_data"`         // 0 by default
-	TraceID      *string                `json:"trace_id,omitzero"`      // nil if there is none
-	ErrorDetails json.RawMessage        `json:"error_details,omitzero"` // why it failed or is retried; of no fixed shape, nil if there is nothing to say
+	Status       HistoricalPullStatus   `json:"status"`               // how far it is
+	Timeline     HistoricalPullTimeline `json:"timeline"`             // when
+	Release      string                 `json:"release"`              // the version of the service that pulled
+	RangeStart   *time.Time             `json:"range_start,omitzero"` // beginning of the time that was asked for, nil if not known
+	RangeEnd     *time.Time             `json:"range_end,omitzero"`   // end of the time that was asked for, nil if not known
+	DaysWithData int64                  `json:"days_with_data"`       // 0 by default
+	TraceID      *string                `json:"trace_id,omitzero"`    // nil if there is none
+	// ErrorDetails says why it failed or is retried. It has no fixed shape; the texts "provider_rate_limit_exceeded",
+	// "provider_unavailable", "transport_failure", "resource_contention", "non_retriable_error", "unexpected_error" and
+	// "retry_quota_exhausted" occur. It is nil or null if there is nothing to say.
+	ErrorDetails json.RawMessage `json:"error_details,omitzero"`
 
 	Kept `json:"-"`
 }
@@ -94,6 +97,7 @@ func (s *UsersService) HistoricalPulls(ctx context.Context, params HistoricalPul
 func (s *UsersService) AllHistoricalPulls(ctx context.Context, params HistoricalPullsParams, opts ...CallOption) iter.Seq2[*UserHistoricalPulls, error] {
 	id := func(u *UserHistoricalPulls) uuid.UUID { return u.UserID }
 	return paged(opPullStatus, params.NextCursor, id, func(cursor string) (p part[UserHistoricalPulls, string], err error) {
+		params := params
 		params.NextCursor = cursor
 		page, err := s.HistoricalPulls(ctx, params, opts...)
 		if err != nil {

@@ -182,6 +182,7 @@ func (s *LabTestsService) List(ctx context.Context, params ListLabTestsParams, o
 func (s *LabTestsService) All(ctx context.Context, params ListLabTestsParams, opts ...CallOption) iter.Seq2[*LabTest, error] {
 	id := func(t *LabTest) uuid.UUID { return t.ID }
 	return paged(opListLabTests, params.NextCursor, id, func(cursor string) (p part[LabTest, string], err error) {
+		params := params
 		params.NextCursor = cursor
 		page, err := s.List(ctx, params, opts...)
 		if err != nil {
@@ -206,7 +207,12 @@ func (s *LabTestsService) ListDeprecated(ctx context.Context, params ListLabTest
 		c.add("lab_test_limit", "value_error", "and next_cursor are for the paged list only")
 	}
 	r := request{op: opListLabTestsOld, query: params.query().Values, problems: c.in("query"), maxBody: 64 << 20}
-	page, err := call(ctx, s.core, r, unwrapLabTests, opts)
+	page, err := call(ctx, s.core, r, func(p *LabTestPage) string {
+		if p.Data == nil {
+			return noList
+		}
+		return unwrapLabTests(p)
+	}, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -229,26 +229,35 @@ func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts 
 // All reads the orders page by page, from params.Page on. It can be ranged over again, which starts anew, and holds one page at
 // a time. An error ends it; a service that repeats a page or ignores the page number is an error, not a loop.
 func (s *OrdersService) All(ctx context.Context, params ListOrdersParams, opts ...CallOption) iter.Seq2[*Order, error] {
-	start := max(params.Page, 1)
-	return paged(opListOrders, start, func(o *Order) uuid.UUID { return o.ID }, func(number int) (p part[Order, int], err error) {
-		params.Page = number
-		page, err := s.List(ctx, params, opts...)
-		if err != nil {
-			return p, err
-		}
-		if page.Page != nil && *page.Page != int64(number) {
-			p.problem = "it is another page than the one that was asked for"
-		}
-		size := int64(cmp.Or(params.Size, 50))
-		if page.Size != nil && *page.Size > 0 {
-			size = *page.Size
-		}
-		p.items, p.next = page.Orders, number+1
-		if page.Total != nil {
-			p.last = int64(number-1)*size+int64(len(page.Orders)) >= *page.Total
-		} else {
-			p.last = int64(len(page.Orders)) < size
-		}
-		return p, nil
-	})
+	return func(yield func(*Order, error) bool) {
+		start, size := cmp.Or(params.Page, 1), int64(cmp.Or(params.Size, 50))
+		paged(opListOrders, start, func(o *Order) uuid.UUID { return o.ID }, func(number int) (p part[Order, int], err error) {
+			params := params
+			params.Page = number
+			page, err := s.List(ctx, params, opts...)
+			if err != nil {
+				return p, err
+			}
+			if page.Page != nil && *page.Page != int64(number) {
+				p.problem = "it is another page than the one that was asked for"
+			}
+			p.items, p.next = page.Orders, number+1
+			n, said := int64(len(page.Orders)), page.Size != nil && *page.Size > 0
+			if said {
+				size = *page.Size
+			}
+			switch {
+			case page.Total != nil:
+				p.last = int64(number-1)*size+n >= *page.Total
+			case said || number > start:
+				p.last = n < size
+			default:
+				p.last = n == 0
+			}
+			if !said && number == start && !p.last {
+				size = n // what the service takes as a page, whatever was asked for
+			}
+			return p, nil
+		})(yield)
+	}
 }

@@ -15,11 +15,16 @@ type part[E any, At comparable] struct {
 	problem string // why the page cannot be the one that was asked for
 }
 
-// paged ranges over all pages from start on. It never asks for more after a page that repeats the one before or that is empty
-// although more is due: it ends with a *DecodeError.
+// noList is why an answer is not taken for an empty list: some deployments answer errors with 200.
+const noList = "it has no list"
+
+// paged ranges over all pages from start on. It never asks for more after a page that repeats the one before, that is empty
+// although more is due, or that leads back to an earlier one: it ends with a *DecodeError.
 func paged[E any, At comparable](op string, start At, id func(*E) uuid.UUID, fetch func(At) (part[E, At], error)) iter.Seq2[*E, error] {
 	return func(yield func(*E, error) bool) {
 		var before []uuid.UUID
+		// A cycle of pages is found by Brent's method: the places are compared with one of them, at distances that double.
+		mark, steps, turn := start, 0, 1
 		for at := start; ; {
 			p, err := fetch(at)
 			ids := make([]uuid.UUID, len(p.items))
@@ -29,12 +34,14 @@ func paged[E any, At comparable](op string, start At, id func(*E) uuid.UUID, fet
 			switch {
 			case err != nil:
 			case p.problem != "":
-			case len(ids) > 0 && slices.Equal(ids, before):
+			case p.items == nil:
+				p.problem = noList
+			case slices.Equal(ids, before) && slices.ContainsFunc(ids, func(id uuid.UUID) bool { return id != uuid.Nil }):
 				p.problem = "it repeats the page before"
-			case p.next == at && !p.last:
-				p.problem = "it leads to itself"
 			case len(ids) == 0 && !p.last:
 				p.problem = "it is empty although more is to come"
+			case (p.next == at || p.next == mark) && !p.last:
+				p.problem = "it leads back to a page before it"
 			}
 			if p.problem != "" {
 				err = &DecodeError{Op: op, StatusCode: 200, Reason: p.problem, outcome: OutcomeApplied}
@@ -52,6 +59,9 @@ func paged[E any, At comparable](op string, start At, id func(*E) uuid.UUID, fet
 				return
 			}
 			at, before = p.next, ids
+			if steps++; steps == turn {
+				mark, steps, turn = at, 0, 2*turn
+			}
 		}
 	}
 }

@@ -3,6 +3,8 @@ package labhealth
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"log/slog"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,7 +16,8 @@ import (
 const opOrderResults = "GET /v3/order/{order_id}/result"
 
 // Results reads the results of an order: GET /v3/order/{order_id}/result. Of the shape of results the interface document gives
-// only result, result_type and value; the rest is not in it.
+// only result, result_type and value; the rest, the path included, is not in it. An unknown order is [ErrNotFound]; what comes for
+// one that has no results yet is not documented.
 func (s *OrdersService) Results(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*OrderResults, error) {
 	return call[OrderResults](ctx, s.core, request{op: opOrderResults, params: []string{orderID.String()}}, nil, opts)
 }
@@ -36,8 +39,8 @@ type OrderResults struct {
 	Kept `json:"-"`
 }
 
-// ResultsMetadata heads a report. Its texts are as the lab wrote them: dates occur with the day first. It redacts itself when
-// printed.
+// ResultsMetadata heads a report. Its texts are as the lab wrote them: dates occur with the day first, and an age as a number,
+// which [Kept.Malformed] names then. It redacts itself when printed.
 type ResultsMetadata struct {
 	Age            string `json:"age"`             // in years, as text
 	DOB            string `json:"dob"`             // date of birth, in any form
@@ -98,22 +101,22 @@ type Result struct {
 	// Value is the result as a number, nil if there is none.
 	//
 	// Deprecated: removed in favour of Result, which is parsed according to its type: use [Result.Parse].
-	Value           *json.Number   `json:"value,omitzero"`
-	Unit            *string        `json:"unit,omitzero"`                   // nil if there is none
-	Timestamp       *time.Time     `json:"timestamp,omitzero"`              // when it was measured, nil if not known
-	Notes           *string        `json:"notes,omitzero"`                  // nil if there are none
-	ReferenceRange  *string        `json:"reference_range,omitzero"`        // what is usual, for people; nil if not given
-	MinRangeValue   *float64       `json:"min_range_value,omitzero"`        // lower end of what is usual, nil if not given
-	MaxRangeValue   *float64       `json:"max_range_value,omitzero"`        // upper end of what is usual, nil if not given
-	IsAboveMaxRange *bool          `json:"is_above_max_range,omitzero"`     // nil if not known
-	IsBelowMinRange *bool          `json:"is_below_min_range,omitzero"`     // nil if not known
-	Interpretation  Interpretation `json:"interpretation" default:"normal"` // normal by default
-	LOINC           *string        `json:"loinc,omitzero"`                  // code of the measurement, nil if not given
-	LOINCSlug       *string        `json:"loinc_slug,omitzero"`             // the same, for programs; nil if not given
-	ProviderID      *string        `json:"provider_id,omitzero"`            // the lab's own code, nil if not given
-	SourceMarkers   []SourceMarker `json:"source_markers,omitzero"`         // the ordered markers it belongs to
-	PerformingLab   *string        `json:"performing_laboratory,omitzero"`  // nil if not given
-	SourceSampleID  *string        `json:"source_sample_id,omitzero"`       // the sample it was measured in, nil if not given
+	Value                *json.Number   `json:"value,omitzero"`
+	Unit                 *string        `json:"unit,omitzero"`                   // nil if there is none
+	Timestamp            *time.Time     `json:"timestamp,omitzero"`              // when it was measured, nil if not known
+	Notes                *string        `json:"notes,omitzero"`                  // nil if there are none
+	ReferenceRange       *string        `json:"reference_range,omitzero"`        // what is usual, for people; nil if not given
+	MinRangeValue        *float64       `json:"min_range_value,omitzero"`        // lower end of what is usual, nil if not given
+	MaxRangeValue        *float64       `json:"max_range_value,omitzero"`        // upper end of what is usual, nil if not given
+	IsAboveMaxRange      *bool          `json:"is_above_max_range,omitzero"`     // nil if not known
+	IsBelowMinRange      *bool          `json:"is_below_min_range,omitzero"`     // nil if not known
+	Interpretation       Interpretation `json:"interpretation" default:"normal"` // normal by default
+	LOINC                *string        `json:"loinc,omitzero"`                  // code of the measurement, nil if not given
+	LOINCSlug            *string        `json:"loinc_slug,omitzero"`             // the same, for programs; nil if not given
+	ProviderID           *string        `json:"provider_id,omitzero"`            // the lab's own code, nil if not given
+	SourceMarkers        []SourceMarker `json:"source_markers,omitzero"`         // the ordered markers it belongs to
+	PerformingLaboratory *string        `json:"performing_laboratory,omitzero"`  // nil if not given
+	SourceSampleID       *string        `json:"source_sample_id,omitzero"`       // the sample it was measured in, nil if not given
 
 	Kept `json:"-"`
 }
@@ -161,7 +164,7 @@ const (
 )
 
 // ResultValue is what [Result.Parse] made of a result: a [NumericResult], [RangeResult], [CommentResult], [CodedResult] or, if
-// the type is not known or the text does not fit it, an [UnparsedResult].
+// the type is not known or the text does not fit it, an [UnparsedResult]. They redact themselves when printed.
 //
 //sumtype:decl
 type ResultValue interface{ isResultValue() }
@@ -192,6 +195,36 @@ func (RangeResult) isResultValue()    {}
 func (CommentResult) isResultValue()  {}
 func (CodedResult) isResultValue()    {}
 func (UnparsedResult) isResultValue() {}
+
+// LogValue shows nothing of the value.
+func (NumericResult) LogValue() slog.Value { return redactedValue("NumericResult") }
+
+// Format shows nothing of the value.
+func (v NumericResult) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (RangeResult) LogValue() slog.Value { return redactedValue("RangeResult") }
+
+// Format shows nothing of the value.
+func (v RangeResult) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (CommentResult) LogValue() slog.Value { return redactedValue("CommentResult") }
+
+// Format shows nothing of the value.
+func (v CommentResult) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (CodedResult) LogValue() slog.Value { return redactedValue("CodedResult") }
+
+// Format shows nothing of the value.
+func (v CodedResult) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
+func (UnparsedResult) LogValue() slog.Value { return redactedValue("UnparsedResult") }
+
+// Format shows nothing of the value.
+func (v UnparsedResult) Format(s fmt.State, _ rune) { redacted(s, v) }
 
 var (
 	bound    = regexp.MustCompile(`^(<=|>=|<|>|≤|≥)\s*(` + decimal + `)$`)

@@ -112,6 +112,7 @@ func (s *UsersService) List(ctx context.Context, params ListUsersParams, opts ..
 func (s *UsersService) All(ctx context.Context, params ListUsersParams, opts ...CallOption) iter.Seq2[*User, error] {
 	id := func(u *User) uuid.UUID { return u.UserID }
 	return paged(opListUsers, params.Offset, id, func(offset int) (p part[User, int], err error) {
+		params := params
 		params.Offset = offset
 		page, err := s.List(ctx, params, opts...)
 		if err != nil {
@@ -121,7 +122,8 @@ func (s *UsersService) All(ctx context.Context, params ListUsersParams, opts ...
 			p.problem = "its offset is not the one that was asked for"
 		}
 		p.items, p.next = page.Users, offset+len(page.Users)
-		p.last = int64(p.next) >= page.Total
+		// A page with users and a total of 0 did not say its total. Then an empty page is the end.
+		p.last = int64(p.next) >= page.Total && (page.Total > 0 || len(page.Users) == 0)
 		return p, nil
 	})
 }
@@ -163,7 +165,7 @@ func (s *UsersService) GetOrCreate(ctx context.Context, body CreateUserBody, opt
 		return user, nil
 	case errors.As(err, &conflict):
 		return s.Get(ctx, conflict.UserID, opts...)
-	case OutcomeOf(err) == OutcomeUnknown && ctx.Err() == nil:
+	case (OutcomeOf(err) == OutcomeUnknown || OutcomeOf(err) == OutcomeApplied) && ctx.Err() == nil:
 		if user, found := s.Resolve(ctx, body.ClientUserID, opts...); found == nil {
 			return user, nil
 		}

@@ -11,28 +11,28 @@ type WorkoutsService struct{ core *core }
 
 const opWorkoutStream = "GET /v2/timeseries/workouts/{workout_id}/stream"
 
-// Stream reads what was recorded during a workout: GET /v2/timeseries/workouts/{workout_id}/stream. The id is that of a
-// webhooks.WorkoutStreamNotice, which says that the stream can be read.
+// Stream reads what was recorded during a workout: GET /v2/timeseries/workouts/{workout_id}/stream, with an answer of up to 64
+// MiB. The id is that of a webhooks.WorkoutStreamNotice, which says that the stream can be read. An unknown one is [ErrNotFound].
 func (s *WorkoutsService) Stream(ctx context.Context, workoutID uuid.UUID, opts ...CallOption) (*WorkoutStream, error) {
 	r := request{op: opWorkoutStream, params: []string{workoutID.String()}, maxBody: 64 << 20}
 	return call[WorkoutStream](ctx, s.core, r, nil, opts)
 }
 
 // WorkoutStream is parallel lists: elements of the same index belong to the same moment. A list that was not recorded is nil or
-// empty; an element that is missing is null ([Nullable.IsNull]). The members are not in the interface document. It redacts
+// empty; an element that was not recorded is null ([Nullable.IsNull]). The members are not in the interface document. It redacts
 // itself when printed.
 type WorkoutStream struct {
-	Time           []int64             `json:"time,omitzero"`            // seconds since 1970
-	Heartrate      []Nullable[int64]   `json:"heartrate,omitzero"`       // beats per minute
-	Cadence        []Nullable[float64] `json:"cadence,omitzero"`         // revolutions or steps per minute
-	Altitude       []Nullable[float64] `json:"altitude,omitzero"`        // metres
-	VelocitySmooth []Nullable[float64] `json:"velocity_smooth,omitzero"` // metres per second
-	Lat            []Nullable[float64] `json:"lat,omitzero"`             // degrees north
-	Lng            []Nullable[float64] `json:"lng,omitzero"`             // degrees east
-	Distance       []Nullable[float64] `json:"distance,omitzero"`        // metres
-	Power          []Nullable[float64] `json:"power,omitzero"`           // watts
-	Resistance     []Nullable[float64] `json:"resistance,omitzero"`      // in units of the device
-	Temperature    []Nullable[float64] `json:"temperature,omitzero"`     // degrees Celsius
+	Time           []int64    `json:"time,omitzero"`            // seconds since 1970
+	Heartrate      []*int64   `json:"heartrate,omitzero"`       // beats per minute
+	Cadence        []*float64 `json:"cadence,omitzero"`         // revolutions or steps per minute
+	Altitude       []*float64 `json:"altitude,omitzero"`        // metres
+	VelocitySmooth []*float64 `json:"velocity_smooth,omitzero"` // metres per second
+	Lat            []*float64 `json:"lat,omitzero"`             // degrees north
+	Lng            []*float64 `json:"lng,omitzero"`             // degrees east
+	Distance       []*float64 `json:"distance,omitzero"`        // metres
+	Power          []*float64 `json:"power,omitzero"`           // watts
+	Resistance     []*float64 `json:"resistance,omitzero"`      // in units of the device
+	Temperature    []*float64 `json:"temperature,omitzero"`     // degrees Celsius
 
 	Kept `json:"-"`
 }

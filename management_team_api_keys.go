@@ -1,0 +1,89 @@
+package labhealth
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const (
+	opListTeamAPIKeys   = "GET /v1/org/{org_id}/team_api_keys/{env}/{region}"
+	opCreateTeamAPIKey  = "POST /v1/org/{org_id}/team_api_keys/{env}/{region}"
+	opDeleteTeamAPIKeys = "DELETE /v1/org/{org_id}/team_api_keys/{env}/{region}"
+)
+
+// TeamAPIKeysService is the keys of the team API: what [NewClient] takes. They have no scopes.
+type TeamAPIKeysService struct{ org *organisation }
+
+// TeamAPIKey is a key of the team API. It redacts itself when printed, but for its id.
+type TeamAPIKey struct {
+	ID        uuid.UUID `json:"id"`         // the id of the key, which is not secret
+	Label     string    `json:"label"`      // what people call it
+	Value     Secret    `json:"value"`      // the key itself
+	TeamID    uuid.UUID `json:"team_id"`    // the team whose key it is
+	CreatedAt time.Time `json:"created_at"` // when it was created
+
+	Kept `json:"-"`
+}
+
+// ListTeamAPIKeysParams choose team API keys. Zero members are left out.
+type ListTeamAPIKeysParams struct {
+	TeamID     uuid.UUID // keys of one team
+	NextCursor string    // where the page begins: NextCursor of the page before; empty for the first
+}
+
+// TeamAPIKeyPage is one page of the list of team API keys.
+type TeamAPIKeyPage struct {
+	APIKeys    []TeamAPIKey `json:"api_keys" jsonread:"own"` // the keys of the page
+	NextCursor *string      `json:"next_cursor,omitzero"`    // where the next page begins; nil at the end of the list
+
+	Kept `json:"-"`
+}
+
+// CreateTeamAPIKeyBody is the request of [TeamAPIKeysService.Create].
+type CreateTeamAPIKeyBody struct {
+	Label  string    `json:"label"`   // what people call it
+	TeamID uuid.UUID `json:"team_id"` // the team whose key it is to be
+}
+
+// List reads one page of the team API keys of an environment: GET /v1/org/{org_id}/team_api_keys/{env}/{region}.
+func (s *TeamAPIKeysService) List(ctx context.Context, env TeamEnvironment, region Region, params ListTeamAPIKeysParams, opts ...CallOption) (*TeamAPIKeyPage, error) {
+	q := newQuery()
+	q.id("team_id", params.TeamID)
+	q.text("next_cursor", params.NextCursor)
+	r := s.org.request(opListTeamAPIKeys, string(env), string(region))
+	r.query = q.Values
+	return call[TeamAPIKeyPage](ctx, s.org.core, r, nil, opts)
+}
+
+// All reads the team API keys page by page, from params.NextCursor on, with the guarantees of [LabTestsService.All].
+func (s *TeamAPIKeysService) All(ctx context.Context, env TeamEnvironment, region Region, params ListTeamAPIKeysParams, opts ...CallOption) iter.Seq2[*TeamAPIKey, error] {
+	id := func(k *TeamAPIKey) uuid.UUID { return k.ID }
+	return paged(opListTeamAPIKeys, params.NextCursor, id, func(cursor string) (p part[TeamAPIKey, string], err error) {
+		params.NextCursor = cursor
+		page, err := s.List(ctx, env, region, params, opts...)
+		if err != nil {
+			return p, err
+		}
+		return cursorPart(page.APIKeys, page.NextCursor), nil
+	})
+}
+
+// Create makes a key of the team API: POST /v1/org/{org_id}/team_api_keys/{env}/{region}. It opens that environment in that
+// region only.
+func (s *TeamAPIKeysService) Create(ctx context.Context, env TeamEnvironment, region Region, body CreateTeamAPIKeyBody, opts ...CallOption) (*TeamAPIKey, error) {
+	var c checker
+	c.text("label", body.Label)
+	c.id("team_id", body.TeamID)
+	r := s.org.request(opCreateTeamAPIKey, string(env), string(region))
+	r.value, r.problems = &body, c.in("body")
+	return call(ctx, s.org.core, r, func(k *TeamAPIKey) string { return unlessID(k.ID, "it has no readable key id") }, opts)
+}
+
+// Delete makes keys of the team API void: DELETE /v1/org/{org_id}/team_api_keys/{env}/{region}. The answer says what became of
+// each.
+func (s *TeamAPIKeysService) Delete(ctx context.Context, env TeamEnvironment, region Region, keyIDs []uuid.UUID, opts ...CallOption) (*BatchDeletion, error) {
+	return s.org.deleteBatch(ctx, opDeleteTeamAPIKeys, "api_key_id", env, region, keyIDs, opts)
+}

@@ -1,0 +1,317 @@
+package labhealth
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/internal/jsonread"
+)
+
+const (
+	opListTeams         = "GET /v1/org/{org_id}/team"
+	opCreateTeam        = "POST /v1/org/{org_id}/team"
+	opGetTeam           = "GET /v1/org/{org_id}/team/{team_id}"
+	opUpdateTeam        = "PATCH /v1/org/{org_id}/team/{team_id}"
+	opDeleteTeam        = "DELETE /v1/org/{org_id}/team/{team_id}"
+	opResolveTeam       = "POST /v1/org/{org_id}/resolve_team"
+	opCreateAccessToken = "POST /v1/org/{org_id}/team/{team_id}/create_api_access_token"
+)
+
+// TeamsService is the teams of the organisation. Only an Org Management Key can create and delete them.
+type TeamsService struct{ org *organisation }
+
+// Team is a team of the organisation: users, orders and events belong to one.
+type Team struct {
+	ID                uuid.UUID         `json:"id"`                           // the team's id
+	Name              string            `json:"name"`                         // what people call it
+	CreatedOn         time.Time         `json:"created_on"`                   // when it was created
+	Region            Region            `json:"region"`                       // where its data is
+	IntegrationTeamID *string           `json:"integration_team_id,omitzero"` // the application's own reference for the team, nil if it has none
+	Environments      []TeamEnvironment `json:"environments"`                 // the environments it has
+	Sandbox           *TeamSettings     `json:"sandbox,omitzero"`             // nil if it was not asked for (see [GetTeamParams])
+	Production        *TeamSettings     `json:"production,omitzero"`          // nil if it was not asked for (see [GetTeamParams])
+
+	Kept `json:"-"`
+}
+
+// TeamSettings is how a team works in one environment.
+type TeamSettings struct {
+	// LabTestsPatientSMSCommunicationEnabled says whether patients get text messages; true by default.
+	LabTestsPatientSMSCommunicationEnabled bool `json:"lab_tests_patient_sms_communication_enabled" default:"true"`
+	// LabTestsPatientEmailCommunicationEnabled says whether patients get mail; true by default.
+	LabTestsPatientEmailCommunicationEnabled bool `json:"lab_tests_patient_email_communication_enabled" default:"true"`
+	// CriticalResultNotificationEmail is who is told of critical results, nil for nobody.
+	CriticalResultNotificationEmail *string `json:"critical_result_notification_email,omitzero"`
+	// BrandInformation is what patients see of the team, nil if nothing is set.
+	BrandInformation *BrandInformation `json:"brand_information,omitzero"`
+	// LogoURL is the address of a picture, nil if there is none.
+	LogoURL *string `json:"logo_url,omitzero"`
+	// RejectDuplicateConnection says whether a source that one user has connected is refused to another; false by default.
+	RejectDuplicateConnection bool `json:"reject_duplicate_connection" default:"false"`
+	// SDKPerDeviceActivityTimeseries is false by default.
+	SDKPerDeviceActivityTimeseries bool `json:"sdk_per_device_activity_timeseries" default:"false"`
+	// PartialWebhooksEnabled says whether events come for partial results too; false by default.
+	PartialWebhooksEnabled bool `json:"partial_webhooks_enabled" default:"false"`
+	// MinorOrderingEnabled says whether minors can be patients; false by default.
+	MinorOrderingEnabled bool `json:"minor_ordering_enabled" default:"false"`
+
+	Kept `json:"-"`
+}
+
+// BrandInformation is what patients see of the team. It is read as part of [TeamSettings] and set with
+// [TeamsService.SetBrandInformation].
+type BrandInformation struct {
+	CompanyName    string  `json:"company_name"`             // the company's name
+	CompanyWebsite *string `json:"company_website,omitzero"` // the address of its pages; nil for none
+	SupportEmail   *string `json:"support_email,omitzero"`   // where patients can write to; nil for none
+	SupportContact *string `json:"support_contact,omitzero"` // how else patients get help; nil if there is no other way
+	CompanyAddress *string `json:"company_address,omitzero"` // the postal address; nil for none
+	BrandColor     *string `json:"brand_color,omitzero"`     // a colour; nil for none
+
+	Kept `json:"-"`
+}
+
+// ListTeamsParams choose teams. Zero members are left out.
+type ListTeamsParams struct {
+	TeamID      uuid.UUID // one team
+	Region      []Region  // teams in one of these regions
+	SearchQuery string    // free text
+	NextCursor  string    // where the page begins: NextCursor of the page before; empty for the first
+}
+
+// TeamPage is one page of the list of teams.
+type TeamPage struct {
+	Teams      []Team  `json:"teams" jsonread:"own"` // the teams of the page
+	NextCursor *string `json:"next_cursor"`          // where the next page begins; nil at the end of the list
+
+	Kept `json:"-"`
+}
+
+// GetTeamParams say what is read of a team beside its name.
+type GetTeamParams struct {
+	IncludeEnvironment []TeamEnvironment // the environments whose settings are read
+}
+
+// CreateTeamBody is the request of [TeamsService.Create]. The settings hold in both environments; those that are nil have the
+// defaults of [TeamSettings], which says what they mean. The service refuses members it does not know.
+type CreateTeamBody struct {
+	Name              string  `json:"name"`                         // what people call it
+	Region            Region  `json:"region"`                       // where its data is to be
+	IntegrationTeamID *string `json:"integration_team_id,omitzero"` // the application's own reference for the team; no two may have the same
+
+	LabTestsPatientSMSCommunicationEnabled   *bool             `json:"lab_tests_patient_sms_communication_enabled,omitzero"`
+	LabTestsPatientEmailCommunicationEnabled *bool             `json:"lab_tests_patient_email_communication_enabled,omitzero"`
+	CriticalResultNotificationEmail          *string           `json:"critical_result_notification_email,omitzero"`
+	BrandInformation                         *BrandInformation `json:"brand_information,omitzero"`
+	LogoURL                                  *string           `json:"logo_url,omitzero"`
+	RejectDuplicateConnection                *bool             `json:"reject_duplicate_connection,omitzero"`
+	SDKPerDeviceActivityTimeseries           *bool             `json:"sdk_per_device_activity_timeseries,omitzero"`
+	PartialWebhooksEnabled                   *bool             `json:"partial_webhooks_enabled,omitzero"`
+	MinorOrderingEnabled                     *bool             `json:"minor_ordering_enabled,omitzero"`
+}
+
+// UpdateTeamBody is the request of [TeamsService.Update]. Members that are left out stay as they are. That the settings stand
+// under the name of their environment, as they do in a [Team], is an inference.
+type UpdateTeamBody struct {
+	Name              *string             `json:"name,omitzero"`                // what people call it
+	IntegrationTeamID Nullable[string]    `json:"integration_team_id,omitzero"` // the application's own reference; [Null] removes it
+	Sandbox           *UpdateTeamSettings `json:"sandbox,omitzero"`             // settings of the sandbox
+	Production        *UpdateTeamSettings `json:"production,omitzero"`          // settings of production
+}
+
+// UpdateTeamSettings changes [TeamSettings], which says what the members mean. Those that are left out stay as they are; [Null]
+// removes what is set.
+type UpdateTeamSettings struct {
+	LabTestsPatientSMSCommunicationEnabled   *bool                      `json:"lab_tests_patient_sms_communication_enabled,omitzero"`
+	LabTestsPatientEmailCommunicationEnabled *bool                      `json:"lab_tests_patient_email_communication_enabled,omitzero"`
+	CriticalResultNotificationEmail          Nullable[string]           `json:"critical_result_notification_email,omitzero"`
+	BrandInformation                         Nullable[BrandInformation] `json:"brand_information,omitzero"`
+	LogoURL                                  Nullable[string]           `json:"logo_url,omitzero"`
+	RejectDuplicateConnection                *bool                      `json:"reject_duplicate_connection,omitzero"`
+	SDKPerDeviceActivityTimeseries           *bool                      `json:"sdk_per_device_activity_timeseries,omitzero"`
+	PartialWebhooksEnabled                   *bool                      `json:"partial_webhooks_enabled,omitzero"`
+	MinorOrderingEnabled                     *bool                      `json:"minor_ordering_enabled,omitzero"`
+}
+
+// resolveTeamBody is the request of [TeamsService.Resolve].
+type resolveTeamBody struct {
+	IntegrationTeamID string `json:"integration_team_id"`
+}
+
+// createAccessTokenBody is the request of [TeamsService.CreateAccessToken].
+type createAccessTokenBody struct {
+	Env TeamEnvironment `json:"env"`
+}
+
+// AccessToken opens the team API for a short time, in the header Authorization as a bearer token. [NewClient] takes keys, not
+// tokens. It redacts itself when printed.
+type AccessToken struct {
+	AccessToken Secret `json:"access_token"` // the token itself
+	ExpiresIn   int64  `json:"expires_in"`   // how long it is valid, in seconds; ten minutes are usual
+
+	Kept `json:"-"`
+}
+
+// TeamConflictError is the answer to creating or changing a team so that it has the integration team id of another. It is also
+// the *APIError that came.
+type TeamConflictError struct {
+	TeamID uuid.UUID // the team that has the id
+
+	api *APIError
+}
+
+func (e *TeamConflictError) Error() string {
+	return e.api.Error() + ": the integration team id belongs to a team already"
+}
+
+// Unwrap returns the *APIError.
+func (e *TeamConflictError) Unwrap() error { return e.api }
+
+// Format prints the error's text under every verb.
+func (e TeamConflictError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }
+
+// teamConflict finds the existing team at the top of the body or inside detail.
+func teamConflict(e *APIError) error {
+	type conflict struct {
+		TeamID uuid.UUID `json:"team_id"`
+	}
+	var top conflict
+	var within struct {
+		Detail conflict `json:"detail"`
+	}
+	if e.StatusCode != http.StatusConflict || jsonread.Unmarshal(e.body, &top) != nil || jsonread.Unmarshal(e.body, &within) != nil {
+		return e
+	}
+	for _, id := range []uuid.UUID{within.Detail.TeamID, top.TeamID} {
+		if id != uuid.Nil {
+			return &TeamConflictError{id, e}
+		}
+	}
+	return e
+}
+
+// List reads one page of the teams: GET /v1/org/{org_id}/team.
+func (s *TeamsService) List(ctx context.Context, params ListTeamsParams, opts ...CallOption) (*TeamPage, error) {
+	q := newQuery()
+	q.id("team_id", params.TeamID)
+	each(q, "region", params.Region)
+	q.text("search_query", params.SearchQuery)
+	q.text("next_cursor", params.NextCursor)
+	r := s.org.request(opListTeams)
+	r.query = q.Values
+	return call[TeamPage](ctx, s.org.core, r, nil, opts)
+}
+
+// All reads the teams page by page, from params.NextCursor on, with the guarantees of [LabTestsService.All].
+func (s *TeamsService) All(ctx context.Context, params ListTeamsParams, opts ...CallOption) iter.Seq2[*Team, error] {
+	id := func(t *Team) uuid.UUID { return t.ID }
+	return paged(opListTeams, params.NextCursor, id, func(cursor string) (p part[Team, string], err error) {
+		params.NextCursor = cursor
+		page, err := s.List(ctx, params, opts...)
+		if err != nil {
+			return p, err
+		}
+		return cursorPart(page.Teams, page.NextCursor), nil
+	})
+}
+
+// Create makes a team: POST /v1/org/{org_id}/team. If its integration team id belongs to a team already, the error is a
+// *TeamConflictError that says which one. A Team Management Key is [ErrForbidden].
+func (s *TeamsService) Create(ctx context.Context, body CreateTeamBody, opts ...CallOption) (*Team, error) {
+	var c checker
+	c.text("name", body.Name)
+	c.text("region", string(body.Region))
+	r := s.org.request(opCreateTeam)
+	r.value, r.problems = &body, c.in("body")
+	return call(ctx, s.org.core, r, hasTeam, opts)
+}
+
+// hasTeam refuses an answer that shows no team.
+func hasTeam(t *Team) string { return unlessID(t.ID, "it has no readable team id") }
+
+// Get reads one team: GET /v1/org/{org_id}/team/{team_id}. An unknown one is [ErrNotFound].
+func (s *TeamsService) Get(ctx context.Context, teamID uuid.UUID, params GetTeamParams, opts ...CallOption) (*Team, error) {
+	q := newQuery()
+	each(q, "include_environment", params.IncludeEnvironment)
+	r := s.org.request(opGetTeam, teamID.String())
+	r.query = q.Values
+	return call(ctx, s.org.core, r, hasTeam, opts)
+}
+
+// Update changes a team: PATCH /v1/org/{org_id}/team/{team_id}. If its new integration team id belongs to another team, the error
+// is a *TeamConflictError that says which one.
+func (s *TeamsService) Update(ctx context.Context, teamID uuid.UUID, body UpdateTeamBody, opts ...CallOption) (*Team, error) {
+	r := s.org.request(opUpdateTeam, teamID.String())
+	r.value = &body
+	return call(ctx, s.org.core, r, hasTeam, opts)
+}
+
+// SetBrandInformation changes what patients see of a team in one environment. See [TeamsService.Update]; reading it back takes
+// [TeamsService.Get] with that environment included.
+func (s *TeamsService) SetBrandInformation(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, brand BrandInformation, opts ...CallOption) (*Team, error) {
+	settings := &UpdateTeamSettings{BrandInformation: Value(brand)}
+	var c checker
+	c.text("company_name", brand.CompanyName)
+	body := UpdateTeamBody{}
+	switch env {
+	case TeamEnvironmentSandbox:
+		body.Sandbox = settings
+	case TeamEnvironmentProduction:
+		body.Production = settings
+	default: // also with WithoutValidation: there is no member for it
+		return nil, ofOperation(opUpdateTeam, refused("must be production or sandbox", "environment"))
+	}
+	r := s.org.request(opUpdateTeam, teamID.String())
+	r.value, r.problems = &body, c.in("brand_information")
+	return call(ctx, s.org.core, r, hasTeam, opts)
+}
+
+// Delete deletes a team: DELETE /v1/org/{org_id}/team/{team_id}. A Team Management Key is [ErrForbidden]. What the service answers
+// is not published; [WithResponse] has it.
+func (s *TeamsService) Delete(ctx context.Context, teamID uuid.UUID, opts ...CallOption) error {
+	return s.org.done(ctx, s.org.request(opDeleteTeam, teamID.String()), opts)
+}
+
+// Resolve reads the team with an integration team id: POST /v1/org/{org_id}/resolve_team. An unknown id is [ErrNotFound]. A
+// deployment may answer with the team's id and nothing else.
+func (s *TeamsService) Resolve(ctx context.Context, integrationTeamID string, opts ...CallOption) (*Team, error) {
+	var c checker
+	c.text("integration_team_id", integrationTeamID)
+	r := s.org.request(opResolveTeam)
+	r.value, r.problems = &resolveTeamBody{integrationTeamID}, c.in("body")
+	return call(ctx, s.org.core, r, func(t *Team) string {
+		var other struct {
+			TeamID uuid.UUID `json:"team_id"`
+			Team   *Team     `json:"team"`
+		}
+		if t.ID == uuid.Nil && jsonread.Unmarshal(t.RawJSON(), &other) == nil {
+			if other.Team != nil {
+				*t = *other.Team
+			} else {
+				t.ID = other.TeamID
+			}
+		}
+		return hasTeam(t)
+	}, opts)
+}
+
+// CreateAccessToken makes a token that opens the team API for a short time: POST
+// /v1/org/{org_id}/team/{team_id}/create_api_access_token. It may do what a team API key may. One page of the public reference has
+// the path end in create_access_token: see [WithPath]. The operation is rate limited.
+func (s *TeamsService) CreateAccessToken(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, opts ...CallOption) (*AccessToken, error) {
+	var c checker
+	c.text("env", string(env))
+	r := s.org.request(opCreateAccessToken, teamID.String())
+	r.value, r.problems = &createAccessTokenBody{env}, c.in("body")
+	return call(ctx, s.org.core, r, func(v *AccessToken) string {
+		if v.AccessToken == "" {
+			return "it has no readable access token"
+		}
+		return ""
+	}, opts)
+}

@@ -1,0 +1,438 @@
+package labhealth
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The management API as the public reference of the service shows it, in the form of the text in spec_test.go, typed by hand and
+// never from the Go code. The interface document names its groups only. A fifth column gives the Go type of a member that the
+// rules there do not cover: one that is secret, of no published shape, a map, or for which null and absent differ.
+const managementDocument = `
+# Organisation: answer
+id                        | uuid                         | yes |
+name                      | string                       | yes |
+expires_at                | date-time?                   | no  |
+
+# UpdateOrganisationBody: request
+name                      | string                       | yes |
+
+# Webhook: answer
+id                        | string                       | yes |
+url                       | string                       | yes |
+created_at                | date-time                    | yes |
+updated_at                | date-time                    | yes |
+description               | string?                      | no  |
+rate_limit                | integer?                     | no  |
+disabled                  | boolean?                     | no  |
+filter_types              | array of string?             | no  |
+
+# WebhookPage: answer
+data                      | array of Webhook             | yes |
+next_cursor               | string?                      | yes |
+
+# CreateWebhookBody: request
+url                       | string                       | yes |
+description               | string                       | no  |
+rate_limit                | integer?                     | no  |
+disabled                  | boolean                      | no  |
+filter_types              | array of string?             | no  |
+secret                    | string?                      | no  | | labhealth.Secret
+
+# UpdateWebhookBody: request
+url                       | string?                      | no  |
+description               | string?                      | no  |
+rate_limit                | integer?                     | no  | | labhealth.Nullable[int64]
+disabled                  | boolean?                     | no  |
+filter_types              | array of string?             | no  | | labhealth.Nullable[[]string]
+
+# WebhookHeaders: answer
+headers                   | object                       | yes | | map[string]labhealth.Secret
+sensitive                 | array of string              | yes |
+
+# replaceWebhookHeadersBody: request
+headers                   | object                       | yes | | map[string]labhealth.Secret
+
+# WebhookSecret: answer
+key                       | string                       | yes | | labhealth.Secret
+
+# rotateWebhookSecretBody: request
+key                       | string?                      | no  | | labhealth.Secret
+
+# ManagementKey: answer
+id                        | uuid                         | yes |
+label                     | string                       | yes |
+role                      | ManagementKeyRole            | yes |
+team_role_bindings        | array of TeamRoleBinding     | no  |
+creator                   | ManagementKeyCreator         | no  |
+key                       | string                       | no  | | labhealth.Secret
+
+# TeamRoleBinding: request, answer
+team_id                   | uuid                         | yes |
+
+# ManagementKeyCreator: answer
+type                      | ManagementKeyCreatorType     | yes |
+
+# ManagementKeyPage: answer
+data                      | array of ManagementKey       | yes |
+next_cursor               | string?                      | yes |
+
+# CreateManagementKeyBody: request
+label                     | string                       | yes |
+role                      | ManagementKeyRole            | yes |
+team_role_bindings        | array of TeamRoleBinding?    | no  |
+
+# UpdateManagementKeyBody: request
+label                     | string?                      | no  |
+team_role_bindings        | array of TeamRoleBinding?    | no  |
+
+# Team: answer
+id                        | uuid                         | yes |
+name                      | string                       | yes |
+created_on                | date-time                    | yes |
+region                    | Region                       | yes |
+integration_team_id       | string?                      | no  |
+environments              | array of TeamEnvironment     | yes |
+sandbox                   | TeamSettings?                | no  |
+production                | TeamSettings?                | no  |
+
+# TeamSettings: answer
+lab_tests_patient_sms_communication_enabled   | boolean  | no  | default true
+lab_tests_patient_email_communication_enabled | boolean  | no  | default true
+critical_result_notification_email | string?             | no  |
+brand_information         | BrandInformation?            | no  |
+logo_url                  | string?                      | no  |
+reject_duplicate_connection | boolean                    | no  | default false
+sdk_per_device_activity_timeseries | boolean             | no  | default false
+partial_webhooks_enabled  | boolean                      | no  | default false
+minor_ordering_enabled    | boolean                      | no  | default false
+
+# BrandInformation: request, answer
+company_name              | string                       | yes |
+company_website           | string                       | no  | default ""
+support_email             | string                       | no  |
+support_contact           | string?                      | no  |
+company_address           | string                       | no  | default ""
+brand_color               | string                       | no  | default ""
+
+# TeamPage: answer
+teams                     | array of Team                | yes |
+next_cursor               | string?                      | yes |
+
+# CreateTeamBody: request
+name                      | string                       | yes |
+region                    | Region                       | yes |
+integration_team_id       | string?                      | no  |
+lab_tests_patient_sms_communication_enabled   | boolean  | no  | default true
+lab_tests_patient_email_communication_enabled | boolean  | no  | default true
+critical_result_notification_email | string?             | no  |
+brand_information         | BrandInformation?            | no  |
+logo_url                  | string?                      | no  |
+reject_duplicate_connection | boolean                    | no  | default false
+sdk_per_device_activity_timeseries | boolean             | no  | default false
+partial_webhooks_enabled  | boolean                      | no  | default false
+minor_ordering_enabled    | boolean                      | no  | default false
+
+# UpdateTeamBody: request
+name                      | string                       | no  |
+integration_team_id       | string?                      | no  | | labhealth.Nullable[string]
+sandbox                   | UpdateTeamSettings           | no  |
+production                | UpdateTeamSettings           | no  |
+
+# UpdateTeamSettings: request
+lab_tests_patient_sms_communication_enabled   | boolean? | no  |
+lab_tests_patient_email_communication_enabled | boolean? | no  |
+critical_result_notification_email | string?             | no  | | labhealth.Nullable[string]
+brand_information         | BrandInformation?            | no  | | labhealth.Nullable[github.com/labhealth/labhealth-go.BrandInformation]
+logo_url                  | string?                      | no  | | labhealth.Nullable[string]
+reject_duplicate_connection | boolean?                   | no  |
+sdk_per_device_activity_timeseries | boolean?            | no  |
+partial_webhooks_enabled  | boolean?                     | no  |
+minor_ordering_enabled    | boolean?                     | no  |
+
+# resolveTeamBody: request
+integration_team_id       | string                       | yes |
+
+# createAccessTokenBody: request
+env                       | TeamEnvironment              | yes |
+
+# AccessToken: answer
+access_token              | string                       | yes | | labhealth.Secret
+expires_in                | integer                      | yes |
+
+# TeamAPIKey: answer
+id                        | uuid                         | yes |
+label                     | string                       | yes |
+value                     | string                       | yes | | labhealth.Secret
+team_id                   | uuid                         | yes |
+created_at                | date-time                    | yes |
+
+# TeamAPIKeyPage: answer
+api_keys                  | array of TeamAPIKey          | yes |
+next_cursor               | string?                      | no  |
+
+# CreateTeamAPIKeyBody: request
+label                     | string                       | yes |
+team_id                   | uuid                         | yes |
+
+# BatchDeletion: answer
+success                   | array of uuid                | yes |
+failure                   | array of uuid                | yes |
+not_found                 | array of uuid                | yes |
+
+# TeamCustomCredentials: answer
+id                        | uuid                         | yes |
+team_id                   | uuid                         | yes |
+provider                  | string                       | yes |
+client_id                 | string?                      | no  |
+client_secret_hash        | string?                      | no  |
+details                   | object?                      | no  | | json.RawMessage
+redirect_url_override     | string?                      | no  |
+
+# TeamCustomCredentialsPage: answer
+credentials               | array of TeamCustomCredentials | yes |
+next_cursor               | string?                      | no  |
+
+# UpsertTeamCustomCredentialsBody: request
+team_id                   | uuid                         | yes |
+provider                  | string                       | yes |
+client_id                 | string?                      | no  |
+client_secret             | string?                      | no  | | labhealth.Secret
+details                   | object?                      | no  | | json.RawMessage
+redirect_url_override     | string?                      | no  |
+
+# prepareTeamCustomCredentialsBody: request
+team_id                   | uuid                         | yes |
+provider                  | string                       | yes |
+
+# TeamCustomCredentialsPreparation: answer
+status                    | PreparationStatus            | yes |
+preparation_steps         | array of PreparationStep     | yes |
+
+# PreparationStep: answer
+type                      | string                       | yes |
+key                       | string?                      | no  |
+value                     | string                       | yes |
+description               | string?                      | no  |
+
+# ETLPipeline: answer
+team_id                   | uuid                         | yes |
+preferences               | object                       | yes | | json.RawMessage
+push_historical_data      | boolean                      | no  | default false
+provider_raw_data         | boolean                      | no  | default false
+cloud_pubsub              | PipelineDestination?         | no  |
+rabbitmq                  | PipelineDestination?         | no  |
+svix                      | PipelineDestination?         | no  |
+azure_amqp                | AzureAMQP?                   | no  |
+event_type_prefixes       | array of string?             | no  |
+
+# ETLPipelinePage: answer
+pipelines                 | array of ETLPipeline         | yes |
+next_cursor               | string?                      | no  |
+
+# UpsertETLPipelinesBody: request
+team_ids                  | array of uuid                | yes |
+preferences               | object                       | yes | | json.RawMessage
+push_historical_data      | boolean                      | no  | default false
+provider_raw_data         | boolean                      | no  | default false
+cloud_pubsub              | PipelineDestination?         | no  |
+rabbitmq                  | PipelineDestination?         | no  |
+svix                      | PipelineDestination?         | no  |
+azure_amqp                | AzureAMQP?                   | no  |
+event_type_prefixes       | array of string?             | no  |
+
+# AzureAMQP: request, answer
+connection_string         | string                       | no  | | labhealth.Secret
+default_event_hub         | string                       | no  |
+event_hub_matchers        | array of EventHubMatcher     | no  |
+compression               | EventHubCompression          | no  |
+
+# EventHubMatcher: request, answer
+event_type_prefix         | string?                      | no  |
+event_type_regex          | string?                      | no  |
+event_hub                 | string?                      | no  |
+blob_storage              | BlobStorage?                 | no  |
+
+# BlobStorage: request, answer
+connection_string         | string                       | yes | | labhealth.Secret
+container_name            | string                       | yes |
+container                 | string                       | no  |
+`
+
+// The Go types of the management API.
+var managementTypes = []reflect.Type{
+	reflect.TypeFor[Organisation](), reflect.TypeFor[UpdateOrganisationBody](),
+	reflect.TypeFor[Webhook](), reflect.TypeFor[WebhookPage](), reflect.TypeFor[CreateWebhookBody](), reflect.TypeFor[UpdateWebhookBody](),
+	reflect.TypeFor[WebhookHeaders](), reflect.TypeFor[replaceWebhookHeadersBody](), reflect.TypeFor[WebhookSecret](),
+	reflect.TypeFor[rotateWebhookSecretBody](),
+	reflect.TypeFor[ManagementKey](), reflect.TypeFor[TeamRoleBinding](), reflect.TypeFor[ManagementKeyCreator](),
+	reflect.TypeFor[ManagementKeyPage](), reflect.TypeFor[CreateManagementKeyBody](), reflect.TypeFor[UpdateManagementKeyBody](),
+	reflect.TypeFor[Team](), reflect.TypeFor[TeamSettings](), reflect.TypeFor[BrandInformation](), reflect.TypeFor[TeamPage](),
+	reflect.TypeFor[CreateTeamBody](), reflect.TypeFor[UpdateTeamBody](), reflect.TypeFor[UpdateTeamSettings](),
+	reflect.TypeFor[resolveTeamBody](), reflect.TypeFor[createAccessTokenBody](), reflect.TypeFor[AccessToken](),
+	reflect.TypeFor[TeamAPIKey](), reflect.TypeFor[TeamAPIKeyPage](), reflect.TypeFor[CreateTeamAPIKeyBody](), reflect.TypeFor[BatchDeletion](),
+	reflect.TypeFor[TeamCustomCredentials](), reflect.TypeFor[TeamCustomCredentialsPage](), reflect.TypeFor[UpsertTeamCustomCredentialsBody](),
+	reflect.TypeFor[prepareTeamCustomCredentialsBody](), reflect.TypeFor[TeamCustomCredentialsPreparation](), reflect.TypeFor[PreparationStep](),
+	reflect.TypeFor[ETLPipeline](), reflect.TypeFor[ETLPipelinePage](), reflect.TypeFor[UpsertETLPipelinesBody](),
+	reflect.TypeFor[AzureAMQP](), reflect.TypeFor[EventHubMatcher](), reflect.TypeFor[BlobStorage](),
+}
+
+// readManagementDocument reads the text, and the fifth columns by resource and member.
+func readManagementDocument(t *testing.T) (resources []specResource, goTypes map[string]string) {
+	t.Helper()
+	goTypes = map[string]string{}
+	var rows []string
+	var resource string
+	for line := range strings.Lines(managementDocument) {
+		if heading, ok := strings.CutPrefix(line, "# "); ok {
+			resource, _, _ = strings.Cut(heading, ":")
+		}
+		if columns := strings.Split(line, "|"); len(columns) == 5 {
+			goTypes[resource+"."+strings.TrimSpace(columns[0])] = strings.TrimSpace(columns[4])
+			line = strings.Join(columns[:4], "|")
+		}
+		rows = append(rows, line)
+	}
+	return readResources(t, strings.Join(rows, "\n")), goTypes
+}
+
+// initialisms are names that goName does not know.
+var initialisms = strings.NewReplacer("Sms", "SMS", "Sdk", "SDK", "ApiKeys", "APIKeys", "CloudPubsub", "CloudPubSub", "Rabbitmq", "RabbitMQ", "Amqp", "AMQP")
+
+func TestManagementFields(t *testing.T) {
+	resources, goTypes := readManagementDocument(t)
+	types := map[string]reflect.Type{}
+	for _, typ := range managementTypes {
+		types[typ.Name()] = typ
+	}
+	fields := 0
+	for _, r := range resources {
+		typ, ok := types[r.name]
+		if !ok {
+			t.Errorf("%s: no Go type", r.name)
+			continue
+		}
+		delete(types, r.name)
+		fields += len(r.fields)
+		t.Run(r.name, func(t *testing.T) {
+			members := map[string]reflect.StructField{}
+			for i := range typ.NumField() {
+				if name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ","); name != "-" {
+					members[name] = typ.Field(i)
+				}
+			}
+			for _, f := range r.fields {
+				field, ok := members[f.name]
+				if !ok {
+					t.Errorf("%s is missing", f.name)
+					continue
+				}
+				delete(members, f.name)
+				wantType, wantTag := f.goField(r)
+				if override := goTypes[r.name+"."+f.name]; override != "" {
+					wantType, wantTag = override, `json:"`+f.name+`"`
+					if !f.required {
+						wantTag = `json:"` + f.name + `,omitzero"`
+					}
+				}
+				if want := initialisms.Replace(goName(f.name)); field.Name != want {
+					t.Errorf("%s is named %s, want %s", f.name, field.Name, want)
+				}
+				if got := field.Type.String(); got != wantType {
+					t.Errorf("%s has the type %s, want %s", f.name, got, wantType)
+				}
+				if got := strings.TrimSuffix(string(field.Tag), ` jsonread:"own"`); got != wantTag {
+					t.Errorf("%s has the tag %s, want %s", f.name, got, wantTag)
+				}
+			}
+			for name := range members {
+				t.Errorf("%s is not in the reference", name)
+			}
+			if r.answer {
+				last := typ.Field(typ.NumField() - 1)
+				_, reads := reflect.New(typ).Interface().(json.Unmarshaler)
+				_, writes := reflect.Zero(typ).Interface().(json.Marshaler)
+				if !last.Anonymous || last.Name != "Kept" || !reads || !writes {
+					t.Errorf("the last field is %s; UnmarshalJSON: %v, MarshalJSON: %v", last.Name, reads, writes)
+				}
+			}
+		})
+	}
+	for name := range types {
+		t.Errorf("%s: not in the reference", name)
+	}
+	t.Logf("%d resources, %d fields", len(resources), fields)
+}
+
+// The zero value, sent or written, has the required members and, in an answer, those with a default.
+func TestManagementZeroValues(t *testing.T) {
+	resources, _ := readManagementDocument(t)
+	for _, typ := range managementTypes {
+		for _, r := range resources {
+			if r.name != typ.Name() {
+				continue
+			}
+			want := []string{}
+			for _, f := range r.fields {
+				if f.required || f.hasDefault && !r.request {
+					want = append(want, f.name)
+				}
+			}
+			got := strings.Fields(marshalledNames(t, reflect.Zero(typ).Interface()))
+			if diff := cmp.Diff(want, append([]string{}, got...)); diff != "" {
+				t.Errorf("%s (-reference +sent):\n%s", r.name, diff)
+			}
+		}
+	}
+}
+
+// An absent setting has its default, and so has a null.
+func TestManagementDefaults(t *testing.T) {
+	for _, text := range []string{"{}", `{"lab_tests_patient_sms_communication_enabled":null,"lab_tests_patient_email_communication_enabled":null,"minor_ordering_enabled":null}`} {
+		var s TeamSettings
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			t.Fatal(err)
+		}
+		want := TeamSettings{LabTestsPatientSMSCommunicationEnabled: true, LabTestsPatientEmailCommunicationEnabled: true}
+		if diff := cmp.Diff(want, s); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+func TestManagementEnumerations(t *testing.T) {
+	for constant, want := range map[any]string{
+		TeamEnvironmentProduction: "production", TeamEnvironmentSandbox: "sandbox",
+		RegionUS: "us", RegionEU: "eu",
+		ManagementKeyRoleOrgAdmin: "org_admin", ManagementKeyRoleTeamAdmin: "team_admin",
+		ManagementKeyCreatorOrgMember: "org_member", ManagementKeyCreatorRemovedOrgMember: "removed_org_member",
+		ManagementKeyCreatorServiceStaff: "service_staff", ManagementKeyCreatorManagementKey: "management_key",
+		PreparationStatusNoActionNeeded: "no_action_needed", PreparationStatusPreparationsRequired: "preparations_required",
+		EventHubCompressionAuto: "auto", EventHubCompressionAlways: "always",
+	} {
+		if got := reflect.ValueOf(constant).String(); got != want {
+			t.Errorf("%T is %q, want %q", constant, got, want)
+		}
+	}
+}
+
+// Every operation of the table has a row in the package documentation, and the team's table has none of them.
+func TestManagementOperationsTables(t *testing.T) {
+	for _, op := range managementOperations {
+		if !strings.Contains(op, " /v1/org/{org_id}") {
+			t.Errorf("%s is no operation of the management API", op)
+		}
+	}
+	for _, op := range operations {
+		if strings.Contains(op, "/v1/org/") {
+			t.Errorf("%s is in the table of the team API", op)
+		}
+	}
+	if len(managementOperations) != 32 {
+		t.Errorf("%d operations", len(managementOperations))
+	}
+}
