@@ -234,12 +234,6 @@ func fill(v reflect.Value, n *int) {
 		*p = &TestkitOrder{}
 		fill(reflect.ValueOf(*p).Elem(), n)
 		return
-	case *Nullable[int64]:
-		*p = Value(int64(canaryNumber))
-		return
-	case *Nullable[float64]:
-		*p = Value(float64(canaryNumber))
-		return
 	}
 	switch v.Kind() {
 	case reflect.Pointer:

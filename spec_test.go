@@ -30,7 +30,8 @@ import (
 //	name | type | required | rules
 //
 // Types: uuid, string, integer, number, boolean, date, date-time, the name of
-// a resource or of an enumeration, "array of" or "one of" such a name, and a
+// a resource or of an enumeration, any (no fixed shape), "array of", "map of" or
+// "one of" such a name, "array of maybe" where elements may be null, and a
 // question mark after it where null may come. Required is yes, no, or a dash
 // where the document marks nothing, which is taken as required. Rules,
 // separated by commas:
@@ -41,6 +42,7 @@ import (
 //	deprecated
 //	money           a number whose digits are kept
 //	null clears     null and absent differ
+//	zero is absent  of a request: the zero value is left out
 const document = `
 # ImportOrderBody: request
 user_id                   | uuid                         | yes |
@@ -542,6 +544,8 @@ type specField struct {
 	name       string
 	typ        string // without "array of", "one of" and the question mark
 	array      bool
+	maybe      bool // elements may be null
+	object     bool // "map of"
 	union      bool // "one of"
 	nullable   bool
 	required   bool
@@ -551,13 +555,14 @@ type specField struct {
 	deprecated bool
 	money      bool
 	nullClears bool
+	zeroAbsent bool
 	source     string // of an addition
 }
 
 // readDocument reads the text of the document, and with it the additions.
 func readDocument(t *testing.T) []specResource {
 	t.Helper()
-	resources := readResources(t, document)
+	resources := append(readResources(t, document), readResources(t, teamDocument)...)
 	for _, extra := range readResources(t, additions) {
 		i := slices.IndexFunc(resources, func(r specResource) bool { return r.name == extra.name })
 		if i < 0 {
@@ -621,6 +626,8 @@ func readField(t *testing.T, row string) specField {
 	f := specField{name: columns[0], typ: columns[1]}
 	f.typ, f.nullable = strings.CutSuffix(f.typ, "?")
 	f.typ, f.array = strings.CutPrefix(f.typ, "array of ")
+	f.typ, f.maybe = strings.CutPrefix(f.typ, "maybe ")
+	f.typ, f.object = strings.CutPrefix(f.typ, "map of ")
 	f.typ, f.union = strings.CutPrefix(f.typ, "one of ")
 	switch columns[2] {
 	case "yes", "-":
@@ -638,6 +645,8 @@ func readField(t *testing.T, row string) specField {
 			f.money = true
 		case rule == "null clears":
 			f.nullClears = true
+		case rule == "zero is absent":
+			f.zeroAbsent = true
 		case strings.HasPrefix(rule, "from "):
 			f.source = rule
 		case strings.HasPrefix(rule, "default "):
@@ -667,6 +676,7 @@ func (f specField) goField(r specResource) (typ, tag string) {
 		"boolean":   "bool",
 		"date":      "labhealth.Date",
 		"date-time": "time.Time",
+		"any":       "json.RawMessage",
 	}
 	typ, ok := basic[f.typ]
 	if !ok {
@@ -681,8 +691,14 @@ func (f specField) goField(r specResource) (typ, tag string) {
 	switch {
 	case f.nullClears:
 		typ = "labhealth.Nullable[github.com/labhealth/labhealth-go." + strings.TrimPrefix(typ, "labhealth.") + "]"
+	case f.maybe:
+		typ = "[]*" + typ
 	case f.array:
 		typ = "[]" + typ
+	case f.object:
+		typ = "map[string]" + typ
+	case f.typ == "any", f.zeroAbsent:
+		// Nil, or the zero value, for absent.
 	case f.union:
 		// An interface, nil for null.
 	case f.nullable, !f.required && !filled:
@@ -692,8 +708,8 @@ func (f specField) goField(r specResource) (typ, tag string) {
 	if !f.required && !filled {
 		tag = fmt.Sprintf(`json:"%s,omitzero"`, f.name)
 	}
-	// An absent string is empty without being told to.
-	if filled && f.value != "" {
+	// An absent string is empty, and an absent number is 0, without being told to.
+	if filled && f.value != "" && f.value != "0" {
 		tag += fmt.Sprintf(` default:"%s"`, f.value)
 	}
 	if f.array && f.nullable && f.required {
@@ -706,10 +722,10 @@ func (f specField) goField(r specResource) (typ, tag string) {
 func goName(name string) string {
 	words := map[string]string{
 		"id": "ID", "ids": "IDs", "url": "URL", "npi": "NPI", "dob": "DOB", "icd": "ICD", "abn": "ABN", "aoe": "AoE",
-		"tat": "TAT", "ftm": "FTM", "mtf": "MTF", "hipaa": "HIPAA",
+		"tat": "TAT", "ftm": "FTM", "mtf": "MTF", "hipaa": "HIPAA", "clia": "CLIA", "loinc": "LOINC",
 	}
 	var b strings.Builder
-	for word := range strings.FieldsFuncSeq(name, func(c rune) bool { return strings.ContainsRune("_.-", c) }) {
+	for word := range strings.FieldsFuncSeq(name, func(c rune) bool { return strings.ContainsRune("_.-#", c) }) {
 		if w, ok := words[word]; ok {
 			b.WriteString(w)
 		} else {
@@ -842,7 +858,7 @@ func TestSpecZeroAnswers(t *testing.T) {
 					continue
 				}
 				// The zero Date is no day, which only null can say.
-				if null := string(value) == "null"; null != (f.nullable || f.typ == "date") {
+				if null := string(value) == "null"; null != (f.nullable || f.object || f.typ == "date") {
 					t.Errorf("%s: is %s", f.name, value)
 				}
 				if f.array && !f.nullable && string(value) != "[]" {
@@ -952,7 +968,7 @@ func TestSpecDetails(t *testing.T) {
 }
 
 func TestSpecEnumerations(t *testing.T) {
-	declared := readConstants(t)
+	declared := readConstants(t, "enums.go")
 	enums, values := 0, 0
 	for _, text := range []string{enumerations, addedEnumerations} {
 		text = strings.ReplaceAll(strings.TrimSpace(text), "\n\t", " ")
@@ -985,9 +1001,9 @@ func TestSpecEnumerations(t *testing.T) {
 	t.Logf("%d enumerations, %d values", enums, values)
 }
 
-// readConstants gives, for each type declared in enums.go, its constants,
-// wherever in the package they are declared.
-func readConstants(t *testing.T) map[string]map[string]string {
+// readConstants gives, for each enumeration declared in one of the files, its
+// constants, wherever in the package they are declared.
+func readConstants(t *testing.T, declaredIn ...string) map[string]map[string]string {
 	t.Helper()
 	fset, files := parsePackage(t)
 	// Imports are not followed: no constant depends on one.
@@ -996,7 +1012,7 @@ func readConstants(t *testing.T) map[string]map[string]string {
 	constants := map[string]map[string]string{}
 	for _, name := range pkg.Scope().Names() {
 		object, ok := pkg.Scope().Lookup(name).(*types.TypeName)
-		if ok && fset.Position(object.Pos()).Filename == "enums.go" {
+		if ok && object.Type().Underlying() == types.Typ[types.String] && slices.Contains(declaredIn, fset.Position(object.Pos()).Filename) {
 			constants[name] = map[string]string{}
 		}
 	}

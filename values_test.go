@@ -513,9 +513,9 @@ func TestWorkoutStreamElements(t *testing.T) {
 	mustDecode(t, []byte(text), &stream)
 	want := WorkoutStream{
 		Time:      []int64{1700000000, 1700000001},
-		Heartrate: []Nullable[int64]{Value(int64(60)), Null[int64](), Value(int64(0)), {}, {}},
-		Lat:       []Nullable[float64]{Null[float64](), Value(1.5)},
-		Power:     []Nullable[float64]{},
+		Heartrate: []*int64{Ptr(int64(60)), nil, Ptr(int64(0)), nil, nil},
+		Lat:       []*float64{nil, Ptr(1.5)},
+		Power:     []*float64{},
 	}
 	if !reflect.DeepEqual(want.Heartrate, stream.Heartrate) || !reflect.DeepEqual(want.Lat, stream.Lat) || !reflect.DeepEqual(want.Time, stream.Time) ||
 		!reflect.DeepEqual(want.Power, stream.Power) || stream.Cadence != nil {

@@ -1,0 +1,179 @@
+package labhealth
+
+import (
+	"go/ast"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// documentedOperations are the operations of the team API that the interface document names, in its order, typed by hand. Those it
+// names without a method or path have the public reference's.
+var documentedOperations = []struct{ operation, from string }{
+	{"POST /v3/order/import", "Endpoints"},
+	{"PATCH /v3/order/{order_id}", "Endpoints"},
+	{"GET /v2/user/", "Endpoints"},
+	{"POST /v3/order", "Other operations"},
+	{"GET /orders", "Other operations"},
+	{"GET /v3/lab_test", "Other operations"},
+	{"GET /v3/lab_tests", "Other operations: deprecated"},
+	{"GET /v2/timeseries/workouts/{workout_id}/stream", "Other operations"},
+	{"GET /v3/order/{order_id}/requisition/pdf", "Other operations: requisition PDF download"},
+	{"POST /v2/user", "Other operations: create user"},
+	{"POST /v2/user/undo_delete", "Other operations: undo user deletion"},
+	{"DELETE /v2/user/{user_id}", "States and transitions: user deletion"},
+	{"GET /v3/order/{order_id}/result", "Versioning: the results object"},
+	{"GET /v2/introspect/historical_pull", "Versioning: historical data pull status"},
+}
+
+// furtherOperations have methods too, because nobody gets by without them. They are in the public reference.
+var furtherOperations = []string{
+	"GET /v3/order/{order_id}",
+	"GET /v2/user/{user_id}",
+	"GET /v2/user/resolve/{client_user_id}",
+}
+
+type operationRow struct {
+	operation string
+	service   string   // field of Client
+	methods   []string // of the service
+	note      string
+}
+
+// readOperations reads the table of the team API's operations in the package documentation.
+func readOperations(t *testing.T) []operationRow {
+	t.Helper()
+	fset, files := parsePackage(t)
+	var doc string
+	for _, f := range files {
+		if fset.Position(f.Pos()).Filename == "doc.go" {
+			doc = f.Doc.Text()
+		}
+	}
+	_, table, ok := strings.Cut(doc, "\n# Operations\n")
+	if !ok {
+		t.Fatal("the package documentation has no operations")
+	}
+	table, _, _ = strings.Cut(table, "\n# ")
+	row := regexp.MustCompile(`^\t(GET|POST|PUT|PATCH|DELETE) +(/\S*) +Client\.(\w+)\.(\w+(?:, \w+)*)(?: \((.+)\))?$`)
+	var rows []operationRow
+	others := 0
+	for line := range strings.Lines(table) {
+		line = strings.TrimRight(line, "\n")
+		m := row.FindStringSubmatch(line)
+		switch {
+		case m != nil:
+			rows = append(rows, operationRow{m[1] + " " + m[2], m[3], strings.Split(m[4], ", "), m[5]})
+		case regexp.MustCompile(`^\tany other +Client\.Do$`).MatchString(line):
+			others++
+		case strings.HasPrefix(line, "\t") && !strings.Contains(line, "ManagementClient."):
+			t.Errorf("row %q has another form", line)
+		}
+	}
+	if others != 1 {
+		t.Errorf("%d rows for any other operation", others)
+	}
+	return rows
+}
+
+// The table lists what the interface document names and what the methods call: nothing is missing, and nothing else is there.
+func TestOperationsTable(t *testing.T) {
+	var listed []string
+	for _, r := range readOperations(t) {
+		if slices.Contains(listed, r.operation) {
+			t.Errorf("%s stands twice", r.operation)
+		}
+		listed = append(listed, r.operation)
+		if deprecated := r.operation == "GET /v3/lab_tests"; deprecated != (r.note == "deprecated") {
+			t.Errorf("%s has the note %q", r.operation, r.note)
+		}
+		if beta := r.operation == "POST /v3/order/import"; beta != (r.note == "closed beta") {
+			t.Errorf("%s has the note %q", r.operation, r.note)
+		}
+	}
+	want := slices.Clone(furtherOperations)
+	for _, d := range documentedOperations {
+		if !slices.Contains(listed, d.operation) {
+			t.Errorf("%s is missing; the document names it under %s", d.operation, d.from)
+		}
+		want = append(want, d.operation)
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, slices.Sorted(slices.Values(listed))); diff != "" {
+		t.Errorf("(-known +listed):\n%s", diff)
+	}
+	if diff := cmp.Diff(slices.Sorted(slices.Values(operations)), slices.Sorted(slices.Values(listed))); diff != "" {
+		t.Errorf("(-known to WithPath +listed):\n%s", diff)
+	}
+	t.Logf("%d operations", len(listed))
+}
+
+// Every exported method of every service stands in the table once, and the table names no other.
+func TestOperationsMethods(t *testing.T) {
+	listed := map[string]string{}
+	for _, r := range readOperations(t) {
+		for _, m := range r.methods {
+			name := r.service + "." + m
+			if listed[name] != "" {
+				t.Errorf("%s stands twice", name)
+			}
+			listed[name] = r.operation
+		}
+	}
+	client := reflect.TypeFor[Client]()
+	for i := range client.NumField() {
+		field := client.Field(i)
+		if !field.IsExported() {
+			continue
+		}
+		for j := range field.Type.NumMethod() {
+			name := field.Name + "." + field.Type.Method(j).Name
+			if listed[name] == "" {
+				t.Errorf("%s does not stand in the table", name)
+			}
+			delete(listed, name)
+		}
+	}
+	for name, operation := range listed {
+		t.Errorf("%s has the method %s, which does not exist", operation, name)
+	}
+}
+
+// The first method of each row says in its documentation which operation it calls, and whether it is deprecated.
+func TestOperationsDocumentation(t *testing.T) {
+	_, files := parsePackage(t)
+	docs := map[string]*ast.CommentGroup{}
+	for _, file := range files {
+		for _, decl := range file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv != nil {
+				if star, ok := f.Recv.List[0].Type.(*ast.StarExpr); ok {
+					if receiver, ok := star.X.(*ast.Ident); ok {
+						docs[receiver.Name+"."+f.Name.Name] = f.Doc
+					}
+				}
+			}
+		}
+	}
+	client := reflect.TypeFor[Client]()
+	for _, r := range readOperations(t) {
+		field, ok := client.FieldByName(r.service)
+		if !ok {
+			t.Errorf("Client has no %s", r.service)
+			continue
+		}
+		for i, m := range r.methods {
+			doc := docs[field.Type.Elem().Name()+"."+m]
+			text := strings.Join(strings.Fields(doc.Text()), " ")
+			if text == "" || i == 0 && !regexp.MustCompile(regexp.QuoteMeta(r.operation)+`([,.: ]|$)`).MatchString(text) {
+				t.Errorf("the documentation of %s.%s does not name %s", r.service, m, r.operation)
+			}
+			if isDeprecated(doc) != (r.note == "deprecated") {
+				t.Errorf("%s.%s: deprecated is %v", r.service, m, isDeprecated(doc))
+			}
+		}
+	}
+}

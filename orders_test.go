@@ -1,0 +1,522 @@
+package labhealth_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
+)
+
+var (
+	orderID   = uuid.MustParse("0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b")
+	userID    = uuid.MustParse("11111111-2222-4333-8444-555555555555")
+	teamID    = uuid.MustParse("aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee")
+	labTestID = uuid.MustParse("5b41f610-ebc5-4803-8f0c-a61c3bdc7f01")
+	future    = labhealth.Date{Year: 2999, Month: time.December, Day: 31}
+)
+
+// importBody is an import with every member.
+func importBody() labhealth.ImportOrderBody {
+	return labhealth.ImportOrderBody{
+		UserID:           userID,
+		BillingType:      labhealth.BillingPatientBillPassthrough,
+		CollectionMethod: labhealth.CollectionMethodTestkit,
+		OrderSet: labhealth.OrderSetRequest{
+			LabTestIDs:   []uuid.UUID{labTestID},
+			AddOn:        &labhealth.AddOnOrder{MarkerIDs: []int64{901, 902}, ProviderIDs: []string{"P-903"}},
+			LabAccountID: &teamID,
+		},
+		Physician: &labhealth.PhysicianCreateRequest{
+			FirstName: "Jane", LastName: "Doctor", NPI: "1234567890", Email: labhealth.Ptr("jane@example.com"),
+			LicensedStates: []string{"CA", "NV"}, SignatureImage: labhealth.NewPNG([]byte("not a picture")),
+		},
+		PatientDetails: labhealth.PatientDetailsWithValidation{
+			FirstName: "Ada", LastName: "Example", DOB: labhealth.Date{Year: 1950, Month: time.January, Day: 31},
+			Gender: labhealth.GenderFemale, PhoneNumber: "+14155550123", Email: "ada@example.com",
+			MedicalProxy: &labhealth.GuarantorDetails{
+				FirstName: "Grace", LastName: "Sample", PhoneNumber: "+14155550124", Email: labhealth.Ptr("grace@example.com"),
+				HouseholdIncome: labhealth.Ptr[int64](0), HouseholdSize: labhealth.Ptr[int64](2),
+				Address: labhealth.Address{FirstLine: "2 Oak Avenue", City: "Reno", State: "NV", Zip: "89501", Country: "US", SecondLine: labhealth.Ptr("")},
+			},
+			Race: labhealth.Ptr(labhealth.RaceAsian), Ethnicity: labhealth.Ptr(labhealth.EthnicityOther),
+			SexualOrientation: labhealth.Ptr(labhealth.SexualOrientationDontKnow), GenderIdentity: labhealth.Ptr(labhealth.GenderIdentity("new value")),
+			HouseholdIncome: labhealth.Ptr[int64](50000), HouseholdSize: labhealth.Ptr[int64](3),
+		},
+		PatientAddress: labhealth.PatientAddress{
+			ReceiverName: "Ada Example", FirstLine: "1 Main Street", SecondLine: labhealth.Ptr("Apt <4>"), City: "San Francisco",
+			State: "CA", Zip: "94105", Country: "US", AccessNotes: labhealth.Ptr("ring twice"),
+		},
+		SampleID:     "SAMPLE-1",
+		LabAccountID: &teamID,
+	}
+}
+
+const importJSON = `{
+	"user_id": "11111111-2222-4333-8444-555555555555",
+	"billing_type": "patient_bill_passthrough",
+	"order_set": {
+		"lab_test_ids": ["5b41f610-ebc5-4803-8f0c-a61c3bdc7f01"],
+		"add_on": {"marker_ids": [901, 902], "provider_ids": ["P-903"]},
+		"lab_account_id": "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee"
+	},
+	"collection_method": "testkit",
+	"physician": {
+		"first_name": "Jane", "last_name": "Doctor", "npi": "1234567890", "email": "jane@example.com",
+		"licensed_states": ["CA", "NV"], "signature_image": {"content": "bm90IGEgcGljdHVyZQ==", "content_type": "image/png"}
+	},
+	"patient_details": {
+		"first_name": "Ada", "last_name": "Example", "dob": "1950-01-31", "gender": "female", "phone_number": "+14155550123",
+		"email": "ada@example.com",
+		"medical_proxy": {
+			"first_name": "Grace", "last_name": "Sample", "phone_number": "+14155550124", "email": "grace@example.com",
+			"household_income": 0, "household_size": 2,
+			"address": {"first_line": "2 Oak Avenue", "second_line": "", "country": "US", "zip": "89501", "city": "Reno", "state": "NV"}
+		},
+		"race": "asian", "ethnicity": "other", "sexual_orientation": "dont_know", "gender_identity": "new value",
+		"household_income": 50000, "household_size": 3
+	},
+	"patient_address": {
+		"receiver_name": "Ada Example", "first_line": "1 Main Street", "second_line": "Apt <4>", "city": "San Francisco", "state": "CA",
+		"zip": "94105", "country": "US", "access_notes": "ring twice"
+	},
+	"sample_id": "SAMPLE-1",
+	"lab_account_id": "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee"
+}`
+
+// createBody is the least that can be asked for.
+func createBody() labhealth.CreateOrderBody {
+	return labhealth.CreateOrderBody{
+		UserID:   userID,
+		OrderSet: &labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{labTestID}},
+		PatientDetails: labhealth.PatientDetailsWithValidation{
+			FirstName: "Ada", LastName: "Example", DOB: labhealth.Date{Year: 1950, Month: time.January, Day: 31},
+			Gender: labhealth.GenderFemale, PhoneNumber: "+14155550123", Email: "ada@example.com",
+		},
+		PatientAddress: labhealth.PatientAddressWithValidation{
+			FirstLine: "1 Main Street", City: "San Francisco", State: "CA", Zip: "94105", Country: "US",
+		},
+	}
+}
+
+const createJSON = `{
+	"user_id": "11111111-2222-4333-8444-555555555555",
+	"order_set": {"lab_test_ids": ["5b41f610-ebc5-4803-8f0c-a61c3bdc7f01"]},
+	"patient_details": {
+		"first_name": "Ada", "last_name": "Example", "dob": "1950-01-31", "gender": "female", "phone_number": "+14155550123",
+		"email": "ada@example.com"
+	},
+	"patient_address": {"first_line": "1 Main Street", "city": "San Francisco", "state": "CA", "zip": "94105", "country": "US"}
+}`
+
+// fullCreateBody is a creation with every member.
+func fullCreateBody() labhealth.CreateOrderBody {
+	b := createBody()
+	b.PatientAddress.ReceiverName = "Ada Example"
+	b.PatientAddress.PhoneNumber = labhealth.Ptr("+14155550123")
+	b.LabTestID = &labTestID
+	b.CollectionMethod = labhealth.CollectionMethodWalkInTest
+	b.Priority = true
+	b.BillingType = labhealth.BillingClientBill
+	b.ICDCodes = []string{"E78.5"}
+	b.Consents = []labhealth.Consent{
+		{ConsentType: labhealth.ConsentHIPAAAuthorization},
+		{ConsentType: labhealth.ConsentPrivacyPolicy, Version: "2.0", TimeOfConsent: labhealth.Ptr(time.Date(2025, time.March, 4, 12, 0, 0, 0, time.FixedZone("", 3600)))},
+	}
+	b.ActivateBy = &future
+	b.AoEAnswers = []labhealth.AoEAnswer{{MarkerID: 904, QuestionID: 1234567890251, Answer: "I"}}
+	b.Passthrough = labhealth.Ptr("ours")
+	b.ClinicalNotes = labhealth.Ptr("fasting")
+	b.LabAccountID = &teamID
+	b.CreatorMemberID = &teamID
+	return b
+}
+
+const fullCreateJSON = `{
+	"user_id": "11111111-2222-4333-8444-555555555555",
+	"patient_details": {
+		"first_name": "Ada", "last_name": "Example", "dob": "1950-01-31", "gender": "female", "phone_number": "+14155550123",
+		"email": "ada@example.com"
+	},
+	"patient_address": {
+		"receiver_name": "Ada Example", "first_line": "1 Main Street", "city": "San Francisco", "state": "CA", "zip": "94105",
+		"country": "US", "phone_number": "+14155550123"
+	},
+	"order_set": {"lab_test_ids": ["5b41f610-ebc5-4803-8f0c-a61c3bdc7f01"]},
+	"lab_test_id": "5b41f610-ebc5-4803-8f0c-a61c3bdc7f01",
+	"collection_method": "walk_in_test",
+	"priority": true,
+	"billing_type": "client_bill",
+	"icd_codes": ["E78.5"],
+	"consents": [
+		{"consentType": "hipaa-authorization"},
+		{"consentType": "privacy-policy", "version": "2.0", "timeOfConsent": "2025-03-04T12:00:00+01:00"}
+	],
+	"activate_by": "2999-12-31",
+	"aoe_answers": [{"marker_id": 904, "question_id": 1234567890251, "answer": "I"}],
+	"passthrough": "ours",
+	"clinical_notes": "fasting",
+	"lab_account_id": "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee",
+	"creator_member_id": "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee"
+}`
+
+const orderJSON = `{
+	"id": "0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b",
+	"user_id": "11111111-2222-4333-8444-555555555555",
+	"team_id": "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee",
+	"patient_details": {"dob": "1950-01-31T00:00:00+00:00", "gender": "female", "first_name": "Ada", "last_name": null},
+	"patient_address": null,
+	"lab_test": {
+		"id": "5b41f610-ebc5-4803-8f0c-a61c3bdc7f01", "slug": "lipid", "name": "Lipid Panel", "sample_type": "serum", "method": "testkit",
+		"price": 45.10, "is_active": true, "status": "active", "lab": null, "markers": null
+	},
+	"details": {"type": "testkit", "data": {
+		"id": "22222222-3333-4444-8555-666666666666", "shipment": null,
+		"created_at": "2025-03-04T12:00:00+00:00", "updated_at": "2025-03-04T12:00:00.250000Z"
+	}},
+	"sample_id": "SAMPLE-1",
+	"notes": null,
+	"created_at": "2025-03-04T12:00:00+00:00",
+	"updated_at": "2025-03-04T12:00:01+00:00",
+	"events": [
+		{"id": 1, "created_at": "2025-03-04T12:00:00+00:00", "status": "received.testkit.ordered"},
+		{"id": 2, "created_at": "2025-03-04T12:00:01+00:00", "status": "received.testkit.requisition_bypassed", "status_detail": null}
+	],
+	"status": "received",
+	"last_event": {"id": 2, "created_at": "2025-03-04T12:00:01+00:00", "status": "received.testkit.requisition_bypassed", "status_detail": null},
+	"health_insurance_id": null,
+	"requisition_form_url": null,
+	"shipping_details": null,
+	"activate_by": "2999-12-31",
+	"has_abn": false,
+	"origin": "initial"
+}`
+
+const placedJSON = `{"order": ` + orderJSON + `, "status": "success", "message": "Order created successfully"}`
+
+// wantOrder is what orderJSON says.
+func wantOrder() labhealth.Order {
+	noon := time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC)
+	last := labhealth.OrderEvent{ID: 2, CreatedAt: noon.Add(time.Second), Status: "received.testkit.requisition_bypassed"}
+	return labhealth.Order{
+		ID: orderID, UserID: userID, TeamID: teamID,
+		PatientDetails: &labhealth.OrderPatientDetails{
+			DOB: labhealth.Date{Year: 1950, Month: time.January, Day: 31}, Gender: "female", FirstName: labhealth.Ptr("Ada"),
+		},
+		LabTest: labhealth.LabTest{
+			ID: labTestID, Slug: "lipid", Name: "Lipid Panel", SampleType: "serum", Method: "testkit", Price: json.Number("45.10"),
+			IsActive: true, Status: "active",
+		},
+		Details: labhealth.OrderDetails{Type: "testkit", Data: &labhealth.TestkitOrder{
+			ID: uuid.MustParse("22222222-3333-4444-8555-666666666666"), CreatedAt: noon, UpdatedAt: noon.Add(250 * time.Millisecond),
+		}},
+		SampleID:  labhealth.Ptr("SAMPLE-1"),
+		CreatedAt: noon, UpdatedAt: noon.Add(time.Second),
+		Events: []labhealth.OrderEvent{
+			{ID: 1, CreatedAt: noon, Status: "received.testkit.ordered"},
+			last,
+		},
+		Status:      labhealth.Ptr(labhealth.OrderTopLevelStatus("received")),
+		LastEvent:   last,
+		ActivateBy:  &future,
+		BillingType: "client_bill",
+		Origin:      labhealth.Ptr(labhealth.OrderOrigin("initial")),
+	}
+}
+
+// writes is every method that writes an order, and the request it must make.
+var writes = []struct {
+	name string
+	call func(*testing.T, *labhealth.Client, ...labhealth.CallOption) (*labhealth.PostOrderResponse, error)
+	op   string
+	url  string
+	body string
+}{
+	{"Import", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
+		return c.Orders.Import(t.Context(), importBody(), opts...)
+	}, "POST /v3/order/import", "https://api.example.com/v3/order/import", importJSON},
+	{"Create", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
+		return c.Orders.Create(t.Context(), createBody(), opts...)
+	}, "POST /v3/order", "https://api.example.com/v3/order", createJSON},
+	{"Create with every member", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
+		return c.Orders.Create(t.Context(), fullCreateBody(), opts...)
+	}, "POST /v3/order", "https://api.example.com/v3/order", fullCreateJSON},
+	{"Update", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
+		return c.Orders.Update(t.Context(), orderID, labhealth.UpdateOrderBody{ActivateBy: labhealth.Value(future)}, opts...)
+	}, "PATCH /v3/order/{order_id}", "https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b", `{"activate_by":"2999-12-31"}`},
+	{"Reschedule", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
+		return c.Orders.Reschedule(t.Context(), orderID, future, opts...)
+	}, "PATCH /v3/order/{order_id}", "https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b", `{"activate_by":"2999-12-31"}`},
+	{"Release", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
+		return c.Orders.Release(t.Context(), orderID, opts...)
+	}, "PATCH /v3/order/{order_id}", "https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b", `{"activate_by":null}`},
+}
+
+func TestOrderWrites(t *testing.T) {
+	for _, w := range writes {
+		t.Run(w.name, func(t *testing.T) {
+			client, s := answering(t, 200, placedJSON)
+			got, err := w.call(t, client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, &labhealth.PostOrderResponse{Order: wantOrder(), Status: "success", Message: "Order created successfully"}, got)
+			equal(t, placedJSON, string(got.RawJSON()))
+			equal(t, 0, len(got.Malformed()))
+
+			request := s.only(t)
+			equal(t, jsonData(t, w.body), jsonData(t, request.Body))
+			request.Body = ""
+			method, _, _ := cutOp(w.op)
+			equal(t, sent{Method: method, URL: w.url, Header: http.Header{
+				"Accept": {"application/json"}, "Content-Type": {"application/json"}, "User-Agent": {"labhealth-go/0.1.0"}, "X-Service-Api-Key": {testKey},
+			}}, request)
+		})
+	}
+}
+
+func cutOp(op string) (method, path string, ok bool) {
+	for i := range op {
+		if op[i] == ' ' {
+			return op[:i], op[i+1:], true
+		}
+	}
+	return op, "", false
+}
+
+// The answer of an update may hold five members of the order, and 200 is not the only success.
+func TestReducedAnswer(t *testing.T) {
+	client, _ := answering(t, 202, `{"order":{"id":"0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b","team_id":"aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee",
+		"user_id":"11111111-2222-4333-8444-555555555555","activate_by":null,"status":"received"},"status":"success","message":"order updated"}`,
+		"Content-Type", "text/plain")
+	got, err := client.Orders.Release(t.Context(), orderID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, &labhealth.PostOrderResponse{
+		Order:  labhealth.Order{ID: orderID, UserID: userID, TeamID: teamID, Status: labhealth.Ptr(labhealth.TopLevelReceived), BillingType: "client_bill"},
+		Status: "success", Message: "order updated",
+	}, got, cmpopts.EquateEmpty())
+}
+
+// Every documented status and shape of a refusal, for every write: what is sent once stays one request.
+func TestOrderWritesRefused(t *testing.T) {
+	for _, w := range writes {
+		for _, r := range refusals {
+			t.Run(w.name+"/"+r.name, func(t *testing.T) {
+				client, s := answering(t, r.status, r.body, r.header...)
+				var resp labhealth.Response
+				got, err := w.call(t, client, labhealth.WithResponse(&resp))
+				if got != nil {
+					t.Error("a value beside an error")
+				}
+				equal(t, "labhealth: "+w.op+": "+r.text, errorText(err))
+				e := apiError(t, err)
+				equal(t, w.op, e.Op)
+				equal(t, r.body, string(e.Body()))
+				equal(t, r.body, string(resp.Body))
+				equal(t, r.outcome(), labhealth.OutcomeOf(err))
+				s.only(t)
+			})
+		}
+	}
+}
+
+// Nothing is sent where an update says nothing, where its date is none, or without an order id.
+func TestUpdateRefusedLocally(t *testing.T) {
+	client, s := scripted(t, nil)
+	yesterday := labhealth.DateOf(time.Now().UTC().AddDate(0, 0, -2))
+	for _, test := range []struct {
+		id   uuid.UUID
+		body labhealth.UpdateOrderBody
+		want string
+	}{
+		{orderID, labhealth.UpdateOrderBody{}, "body.activate_by must be set: a date, or Null to release the order"},
+		{orderID, labhealth.UpdateOrderBody{ActivateBy: labhealth.Value(labhealth.Date{})}, "body.activate_by is required: a date"},
+		{orderID, labhealth.UpdateOrderBody{ActivateBy: labhealth.Value(labhealth.Date{Year: 2999, Month: 2, Day: 29})}, "body.activate_by must be a date that exists"},
+		{orderID, labhealth.UpdateOrderBody{ActivateBy: labhealth.Value(yesterday)}, "body.activate_by must be today or later"},
+		{uuid.Nil, labhealth.UpdateOrderBody{ActivateBy: labhealth.Null[labhealth.Date]()}, "path.order_id must not be the nil UUID"},
+	} {
+		_, err := client.Orders.Update(t.Context(), test.id, test.body)
+		equal(t, "labhealth: PATCH /v3/order/{order_id}: not sent: "+test.want, errorText(err))
+		if !errors.Is(err, labhealth.ErrValidation) || labhealth.OutcomeOf(err) != labhealth.OutcomeNotSent {
+			t.Error("not a validation error")
+		}
+	}
+	_, err := client.Orders.Get(t.Context(), uuid.Nil)
+	equal(t, "labhealth: GET /v3/order/{order_id}: not sent: path.order_id must not be the nil UUID", errorText(err))
+	equal(t, 0, len(s.sent))
+}
+
+// All that is wrong is named at once, by the paths of the service's own answer.
+func TestImportRefusedLocally(t *testing.T) {
+	client, s := scripted(t, nil)
+	body := importBody()
+	body.SampleID = ""
+	body.PatientDetails.FirstName = ""
+	body.PatientDetails.MedicalProxy = nil
+	body.PatientDetails.DOB = future
+	body.PatientAddress.Zip = ""
+	body.OrderSet.LabTestIDs = []uuid.UUID{labTestID, uuid.Nil}
+	_, err := client.Orders.Import(t.Context(), body)
+	var invalid *labhealth.ValidationError
+	if !errors.As(err, &invalid) {
+		t.Fatal(err)
+	}
+	equal(t, []labhealth.FieldError{
+		{Loc: []string{"body", "order_set", "lab_test_ids", "1"}, Type: "uuid", Msg: "must be left out or be a UUID that is not nil"},
+		{Loc: []string{"body", "patient_details", "first_name"}, Type: "string_too_short", Msg: "is required: 1 to 50 characters"},
+		{Loc: []string{"body", "patient_details", "medical_proxy"}, Type: "missing", Msg: "is required for a patient under 18"},
+		{Loc: []string{"body", "patient_address", "zip"}, Type: "missing", Msg: "is required"},
+		{Loc: []string{"body", "sample_id"}, Type: "missing", Msg: "is required"},
+	}, invalid.Fields)
+	equal(t, "labhealth: POST /v3/order/import: not sent: body.order_set.lab_test_ids.1 must be left out or be a UUID that is not nil; "+
+		"body.patient_details.first_name is required: 1 to 50 characters; body.patient_details.medical_proxy is required for a patient under 18; "+
+		"body.patient_address.zip is required; body.sample_id is required", errorText(err))
+	equal(t, labhealth.OutcomeNotSent, labhealth.OutcomeOf(err))
+
+	// What Go cannot write is refused by its path too, without what it is.
+	body = importBody()
+	body.PatientAddress.City = "San Fran\xff"
+	_, err = client.Orders.Import(t.Context(), body)
+	equal(t, "labhealth: POST /v3/order/import: not sent: body.patient_address.city must be valid UTF-8", errorText(err))
+	equal(t, 0, len(s.sent))
+}
+
+func TestGetOrder(t *testing.T) {
+	client, s := answering(t, 200, orderJSON)
+	got, err := client.Orders.Get(t.Context(), orderID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, labhealth.Ptr(wantOrder()), got)
+	equal(t, sent{Method: "GET", URL: "https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b", Header: readHeader}, s.only(t))
+}
+
+// readHeader is the header of every request without a body.
+var readHeader = http.Header{"Accept": {"application/json"}, "User-Agent": {"labhealth-go/0.1.0"}, "X-Service-Api-Key": {testKey}}
+
+func TestListOrders(t *testing.T) {
+	other := uuid.MustParse("0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5c")
+	for _, test := range []struct {
+		name   string
+		params labhealth.ListOrdersParams
+		query  string
+	}{
+		{"nothing", labhealth.ListOrdersParams{}, ""},
+		{"documented", labhealth.ListOrdersParams{Interpretation: labhealth.InterpretationAbnormal}, "?interpretation=abnormal"},
+		{"unknown interpretation", labhealth.ListOrdersParams{Interpretation: "new value"}, "?interpretation=new+value"},
+		{"page", labhealth.ListOrdersParams{Page: 3, Size: 100}, "?page=3&size=100"},
+		{"false", labhealth.ListOrdersParams{IsCritical: labhealth.Ptr(false)}, "?is_critical=false"},
+		{"lists", labhealth.ListOrdersParams{
+			OrderIDs: []uuid.UUID{orderID, other}, Status: []labhealth.OrderLowLevelStatus{labhealth.LowLevelOrdered, labhealth.LowLevelCompleted},
+			OrderType:            []labhealth.LabTestCollectionMethod{labhealth.CollectionMethodTestkit, labhealth.CollectionMethodWalkInTest},
+			OrderActivationTypes: []string{"current", "scheduled"},
+		}, "?order_activation_types=current&order_activation_types=scheduled&order_ids=0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b&" +
+			"order_ids=0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5c&order_type=testkit&order_type=walk_in_test&status=ordered&status=completed"},
+		{"the rest", labhealth.ListOrdersParams{
+			UserID: userID, OrderTransactionID: teamID, IsCritical: labhealth.Ptr(true),
+			StartDate: time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC), EndDate: time.Date(2025, time.March, 4, 12, 0, 0, 500_000_000, time.FixedZone("", 3600)),
+			UpdatedStartDate: time.Date(2025, time.March, 5, 0, 0, 0, 0, time.UTC), UpdatedEndDate: time.Date(2025, time.March, 6, 0, 0, 0, 0, time.UTC),
+			SearchInput: "ada & co", PatientName: "Ada Example", ShippingRecipientName: "Ada", OrderKey: "created_at", OrderDirection: "asc",
+		}, "?end_date=2025-03-04T12%3A00%3A00.5%2B01%3A00&is_critical=true&order_direction=asc&order_key=created_at&" +
+			"order_transaction_id=aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee&patient_name=Ada+Example&search_input=ada+%26+co&shipping_recipient_name=Ada&" +
+			"start_date=2025-03-04T12%3A00%3A00Z&updated_end_date=2025-03-06T00%3A00%3A00Z&updated_start_date=2025-03-05T00%3A00%3A00Z&" +
+			"user_id=11111111-2222-4333-8444-555555555555"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			client, s := answering(t, 200, `{"orders":[`+orderJSON+`],"total":101,"page":3,"size":100}`)
+			got, err := client.Orders.List(t.Context(), test.params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, &labhealth.OrderPage{
+				Orders: []labhealth.Order{wantOrder()}, Total: labhealth.Ptr[int64](101), Page: labhealth.Ptr[int64](3), Size: labhealth.Ptr[int64](100),
+			}, got)
+			equal(t, sent{Method: "GET", URL: "https://api.example.com/orders" + test.query, Header: readHeader}, s.only(t))
+		})
+	}
+	t.Run("bare answer", func(t *testing.T) {
+		client, _ := answering(t, 200, `{"orders":[]}`)
+		got, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, &labhealth.OrderPage{Orders: []labhealth.Order{}}, got)
+	})
+	t.Run("refused", func(t *testing.T) {
+		client, s := scripted(t, nil)
+		for want, params := range map[string]labhealth.ListOrdersParams{
+			"query.page must be at least 0":                                       {Page: -1},
+			"query.size must be between 0 and 100":                                {Size: 101},
+			"query.page must be at least 0; query.size must be between 0 and 100": {Page: -1, Size: -1},
+		} {
+			_, err := client.Orders.List(t.Context(), params)
+			equal(t, "labhealth: GET /orders: not sent: "+want, errorText(err))
+			for o, err := range client.Orders.All(t.Context(), params) {
+				if o != nil || labhealth.OutcomeOf(err) != labhealth.OutcomeNotSent {
+					t.Errorf("%v, %v", o, err)
+				}
+			}
+		}
+		equal(t, 0, len(s.sent))
+	})
+}
+
+// One odd order spoils neither its page nor itself.
+func TestOddOrdersInAList(t *testing.T) {
+	client, _ := answering(t, 200, `{"orders":[{"id":"not a uuid","created_at":"2024-15-","sample_id":7},`+orderJSON+`,{}],"total":"3"}`)
+	page, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, 3, len(page.Orders))
+	equal(t, wantOrder(), page.Orders[1])
+	equal(t, []labhealth.Malformed{{Path: "orders.0.id", Want: "uuid"}, {Path: "orders.0.created_at", Want: "date-time"},
+		{Path: "orders.0.sample_id", Want: "string"}, {Path: "total", Want: "integer"}}, page.Malformed(), cmp.Options{})
+}
+
+// Reads report refusals as writes do.
+func TestReadsRefused(t *testing.T) {
+	for _, r := range refusals {
+		t.Run(r.name, func(t *testing.T) {
+			replies := []reply{{status: r.status, body: r.body, header: r.header}}
+			replies = append(replies, replies[0], replies[0], replies[0], replies[0], replies[0], replies[0])
+			client, s := scripted(t, replies)
+			check := func(op string, value bool, err error) {
+				t.Helper()
+				if value {
+					t.Error("a value beside an error")
+				}
+				equal(t, "labhealth: "+op+": "+r.text, errorText(err))
+				equal(t, r.outcome(), labhealth.OutcomeOf(err))
+			}
+			order, err := client.Orders.Get(t.Context(), orderID)
+			check("GET /v3/order/{order_id}", order != nil, err)
+			orders, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{})
+			check("GET /orders", orders != nil, err)
+			users, err := client.Users.List(t.Context(), labhealth.ListUsersParams{})
+			check("GET /v2/user/", users != nil, err)
+			check("GET (Do)", false, client.Do(t.Context(), "GET", "/v2/anything", nil, nil))
+			n := 0
+			for o, err := range client.Orders.All(t.Context(), labhealth.ListOrdersParams{}) {
+				check("GET /orders", o != nil, err)
+				n++
+			}
+			for u, err := range client.Users.All(t.Context(), labhealth.ListUsersParams{}) {
+				check("GET /v2/user/", u != nil, err)
+				n++
+			}
+			equal(t, 2, n)
+			user, err := client.Users.Get(t.Context(), userID)
+			check("GET /v2/user/{user_id}", user != nil, err)
+			equal(t, 7, len(s.sent))
+		})
+	}
+}

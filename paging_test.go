@@ -1,0 +1,442 @@
+package labhealth_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/labhealthtest"
+)
+
+// nth is an id that tells its number.
+func nth(n int) uuid.UUID {
+	id := uuid.MustParse("00000000-0000-4000-8000-000000000000")
+	binary.BigEndian.PutUint32(id[12:], uint32(n))
+	return id
+}
+
+// numbers ranges over a list and returns what came: the numbers of the ids, and the text of the error that ended it.
+func numbers[T any](seq iter.Seq2[*T, error], id func(*T) uuid.UUID) (got []int, problem string) {
+	for v, err := range seq {
+		if err != nil {
+			return got, err.Error()
+		}
+		got = append(got, int(binary.BigEndian.Uint32(append([]byte{}, id(v).NodeID()[2:]...))))
+	}
+	return got, ""
+}
+
+func orderNumber(o *labhealth.Order) uuid.UUID { return o.ID }
+func userNumber(u *labhealth.User) uuid.UUID   { return u.UserID }
+
+// upTo is from, from+1 … to.
+func upTo(from, to int) []int {
+	var list []int
+	for n := from; n <= to; n++ {
+		list = append(list, n)
+	}
+	return list
+}
+
+// elements writes JSON objects whose ids have the numbers from … to.
+func elements(name string, from, to int) string {
+	var list []string
+	for n := from; n <= to; n++ {
+		list = append(list, fmt.Sprintf(`{%q:%q}`, name, nth(n)))
+	}
+	return "[" + strings.Join(list, ",") + "]"
+}
+
+// A service that pages oddly. Where it is right, or as good as right, all comes; else the list ends with an error before a third
+// request.
+func TestUserPages(t *testing.T) {
+	users := func(from, to int, rest string) reply {
+		return reply{status: 200, body: `{"users":` + elements("user_id", from, to) + rest + `}`}
+	}
+	const broken = "labhealth: GET /v2/user/: the answer (status 200) could not be read: "
+	for _, test := range []struct {
+		name    string
+		params  labhealth.ListUsersParams
+		replies []reply
+		want    []int
+		err     string
+		urls    string // the queries, in order
+	}{
+		{"three pages", labhealth.ListUsersParams{Limit: 2}, []reply{
+			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(3, 4, `,"total":5,"offset":2,"limit":2`), users(5, 5, `,"total":5,"offset":4,"limit":2`),
+		}, upTo(1, 5), "", "?limit=2 ?limit=2&offset=2 ?limit=2&offset=4"},
+		{"none", labhealth.ListUsersParams{}, []reply{users(1, 0, `,"total":0,"offset":0,"limit":100`)}, nil, "", ""},
+		{"exactly full", labhealth.ListUsersParams{Limit: 2}, []reply{users(1, 2, `,"total":2,"offset":0,"limit":2`)}, upTo(1, 2), "", "?limit=2"},
+		{"from an offset", labhealth.ListUsersParams{Offset: 3}, []reply{users(4, 5, `,"total":5,"offset":3,"limit":100`)}, upTo(4, 5), "", "?offset=3"},
+		{"offset beyond the end", labhealth.ListUsersParams{Offset: 9}, []reply{users(1, 0, `,"total":5,"offset":9,"limit":100`)}, nil, "", "?offset=9"},
+		// What was received counts, not what was asked for.
+		{"limit capped by the service", labhealth.ListUsersParams{Limit: 500}, []reply{
+			users(1, 2, `,"total":3,"offset":0,"limit":2`), users(3, 3, `,"total":3,"offset":2,"limit":2`),
+		}, upTo(1, 3), "", "?limit=500 ?limit=500&offset=2"},
+		{"total shrinks", labhealth.ListUsersParams{Limit: 2}, []reply{
+			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(4, 4, `,"total":3,"offset":2,"limit":2`),
+		}, []int{1, 2, 4}, "", "?limit=2 ?limit=2&offset=2"},
+		{"total shrinks below the offset", labhealth.ListUsersParams{Limit: 2}, []reply{
+			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(1, 0, `,"total":1,"offset":2,"limit":2`),
+		}, upTo(1, 2), "", "?limit=2 ?limit=2&offset=2"},
+		{"total grows", labhealth.ListUsersParams{Limit: 2}, []reply{
+			users(1, 2, `,"total":3,"offset":0,"limit":2`), users(3, 4, `,"total":5,"offset":2,"limit":2`), users(5, 5, `,"total":5,"offset":4,"limit":2`),
+		}, upTo(1, 5), "", "?limit=2 ?limit=2&offset=2 ?limit=2&offset=4"},
+		// Without a total only an empty page is the end.
+		{"no total", labhealth.ListUsersParams{}, []reply{
+			users(1, 2, `,"offset":0`), users(3, 3, `,"offset":2`), users(1, 0, `,"offset":3`),
+		}, upTo(1, 3), "", " ?offset=2 ?offset=3"},
+		{"total of another type", labhealth.ListUsersParams{}, []reply{
+			users(1, 2, `,"offset":0,"total":"2"`), users(1, 0, `,"offset":2,"total":"2"`),
+		}, upTo(1, 2), "", " ?offset=2"},
+		{"bare list", labhealth.ListUsersParams{}, []reply{{status: 200, body: elements("user_id", 1, 3)}}, upTo(1, 3), "", ""},
+
+		{"offset ignored", labhealth.ListUsersParams{Limit: 2}, []reply{
+			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(1, 2, `,"total":5,"offset":0,"limit":2`),
+		}, upTo(1, 2), broken + "its offset is not the one that was asked for", "?limit=2 ?limit=2&offset=2"},
+		{"offset ignored at once", labhealth.ListUsersParams{Offset: 4}, []reply{users(1, 2, `,"total":5,"offset":0,"limit":2`)},
+			nil, broken + "its offset is not the one that was asked for", "?offset=4"},
+		{"offset echoed, page repeated", labhealth.ListUsersParams{Limit: 2}, []reply{
+			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(1, 2, `,"total":5,"offset":2,"limit":2`),
+		}, upTo(1, 2), broken + "it repeats the page before", "?limit=2 ?limit=2&offset=2"},
+		{"page repeated, no total", labhealth.ListUsersParams{}, []reply{users(1, 2, `,"offset":0`), users(1, 2, `,"offset":2`)},
+			upTo(1, 2), broken + "it repeats the page before", " ?offset=2"},
+		{"no offset", labhealth.ListUsersParams{}, []reply{users(1, 2, `,"total":5`), users(3, 4, `,"total":5`)},
+			upTo(1, 2), broken + "its offset is not the one that was asked for", " ?offset=2"},
+		{"an error with 200", labhealth.ListUsersParams{}, []reply{{status: 200, body: `{"state":"error","error_type":"INVALID"}`}}, nil, broken + "it has no list", ""},
+		{"empty below total", labhealth.ListUsersParams{Limit: 2}, []reply{
+			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(1, 0, `,"total":5,"offset":2,"limit":2`),
+		}, upTo(1, 2), broken + "it is empty although more is to come", "?limit=2 ?limit=2&offset=2"},
+		{"empty at once", labhealth.ListUsersParams{}, []reply{users(1, 0, `,"total":5,"offset":0,"limit":2`)}, nil, broken + "it is empty although more is to come", ""},
+		{"refusal in the middle", labhealth.ListUsersParams{Limit: 2}, []reply{
+			users(1, 2, `,"total":5,"offset":0,"limit":2`), {status: 403, body: `{}`},
+		}, upTo(1, 2), "labhealth: GET /v2/user/: 403 Forbidden", "?limit=2 ?limit=2&offset=2"},
+		{"no answer in the middle", labhealth.ListUsersParams{Limit: 2}, []reply{
+			users(1, 2, `,"total":5,"offset":0,"limit":2`), {err: errors.New("lost")},
+		}, upTo(1, 2), "labhealth: GET /v2/user/: the connection failed (1 attempt, outcome unknown)", "?limit=2 ?limit=2&offset=2"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			client, s := scripted(t, test.replies)
+			got, problem := numbers(client.Users.All(t.Context(), test.params), userNumber)
+			equal(t, test.want, got)
+			equal(t, test.err, problem)
+			checkPages(t, s, "https://api.example.com/v2/user/", test.urls, len(test.replies))
+		})
+	}
+}
+
+func checkPages(t *testing.T, s *script, base, want string, n int) {
+	t.Helper()
+	var urls []string
+	for _, r := range s.sent {
+		urls = append(urls, strings.TrimPrefix(r.URL, base))
+	}
+	equal(t, want, strings.Join(urls, " "))
+	equal(t, n, len(urls))
+}
+
+func TestOrderPages(t *testing.T) {
+	orders := func(from, to int, rest string) reply {
+		return reply{status: 200, body: `{"orders":` + elements("id", from, to) + rest + `}`}
+	}
+	const broken = "labhealth: GET /orders: the answer (status 200) could not be read: "
+	for _, test := range []struct {
+		name    string
+		params  labhealth.ListOrdersParams
+		replies []reply
+		want    []int
+		err     string
+		urls    string
+	}{
+		{"three pages", labhealth.ListOrdersParams{Size: 2}, []reply{
+			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(3, 4, `,"total":5,"page":2,"size":2`), orders(5, 5, `,"total":5,"page":3,"size":2`),
+		}, upTo(1, 5), "", "?page=1&size=2 ?page=2&size=2 ?page=3&size=2"},
+		{"none", labhealth.ListOrdersParams{}, []reply{orders(1, 0, `,"total":0,"page":1,"size":50`)}, nil, "", "?page=1"},
+		{"exactly full", labhealth.ListOrdersParams{Size: 2}, []reply{orders(1, 2, `,"total":2,"page":1,"size":2`)}, upTo(1, 2), "", "?page=1&size=2"},
+		{"from a page", labhealth.ListOrdersParams{Page: 2, Size: 2}, []reply{
+			orders(3, 4, `,"total":5,"page":2,"size":2`), orders(5, 5, `,"total":5,"page":3,"size":2`),
+		}, upTo(3, 5), "", "?page=2&size=2 ?page=3&size=2"},
+		{"page beyond the end", labhealth.ListOrdersParams{Page: 9, Size: 2}, []reply{orders(1, 0, `,"total":5,"page":9,"size":2`)}, nil, "", "?page=9&size=2"},
+		{"size capped by the service", labhealth.ListOrdersParams{Size: 100}, []reply{
+			orders(1, 2, `,"total":3,"page":1,"size":2`), orders(3, 3, `,"total":3,"page":2,"size":2`),
+		}, upTo(1, 3), "", "?page=1&size=100 ?page=2&size=100"},
+		{"size capped in silence", labhealth.ListOrdersParams{Size: 100}, []reply{
+			orders(1, 2, `,"total":5`), orders(3, 4, `,"total":5`), orders(5, 5, `,"total":5`),
+		}, upTo(1, 5), "", "?page=1&size=100 ?page=2&size=100 ?page=3&size=100"},
+		{"size capped in silence, no total", labhealth.ListOrdersParams{Size: 100}, []reply{
+			orders(1, 2, ``), orders(3, 4, ``), orders(5, 5, ``),
+		}, upTo(1, 5), "", "?page=1&size=100 ?page=2&size=100 ?page=3&size=100"},
+		{"another default size", labhealth.ListOrdersParams{}, []reply{orders(1, 2, `,"total":3`), orders(3, 3, `,"total":3`)},
+			upTo(1, 3), "", "?page=1 ?page=2"},
+		{"no total", labhealth.ListOrdersParams{Size: 2}, []reply{
+			orders(1, 2, `,"page":1,"size":2`), orders(3, 3, `,"page":2,"size":2`),
+		}, upTo(1, 3), "", "?page=1&size=2 ?page=2&size=2"},
+		{"no total, exactly full", labhealth.ListOrdersParams{Size: 2}, []reply{
+			orders(1, 2, `,"page":1,"size":2`), orders(1, 0, `,"page":2,"size":2`),
+		}, upTo(1, 2), "", "?page=1&size=2 ?page=2&size=2"},
+		{"nothing but orders", labhealth.ListOrdersParams{}, []reply{orders(1, 2, ``), orders(3, 3, ``)}, upTo(1, 3), "", "?page=1 ?page=2"},
+		{"nothing but orders, one page", labhealth.ListOrdersParams{}, []reply{orders(1, 2, ``), orders(1, 0, ``)}, upTo(1, 2), "", "?page=1 ?page=2"},
+		{"total shrinks", labhealth.ListOrdersParams{Size: 2}, []reply{
+			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(4, 4, `,"total":3,"page":2,"size":2`),
+		}, []int{1, 2, 4}, "", "?page=1&size=2 ?page=2&size=2"},
+		{"total shrinks below the page", labhealth.ListOrdersParams{Size: 2}, []reply{
+			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(1, 0, `,"total":1,"page":2,"size":2`),
+		}, upTo(1, 2), "", "?page=1&size=2 ?page=2&size=2"},
+		// A page that hides some of its orders ends nothing.
+		{"short page in the middle", labhealth.ListOrdersParams{Size: 2}, []reply{
+			orders(1, 1, `,"total":5,"page":1,"size":2`), orders(3, 4, `,"total":5,"page":2,"size":2`), orders(5, 5, `,"total":5,"page":3,"size":2`),
+		}, []int{1, 3, 4, 5}, "", "?page=1&size=2 ?page=2&size=2 ?page=3&size=2"},
+
+		{"another page echoed", labhealth.ListOrdersParams{Size: 2}, []reply{
+			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(1, 2, `,"total":5,"page":1,"size":2`),
+		}, upTo(1, 2), broken + "it is another page than the one that was asked for", "?page=1&size=2 ?page=2&size=2"},
+		{"page repeated", labhealth.ListOrdersParams{Size: 2}, []reply{orders(1, 2, `,"total":5`), orders(1, 2, `,"total":5`)},
+			upTo(1, 2), broken + "it repeats the page before", "?page=1&size=2 ?page=2&size=2"},
+		{"page repeated, nothing but orders", labhealth.ListOrdersParams{}, []reply{orders(1, 2, ``), orders(1, 2, ``)},
+			upTo(1, 2), broken + "it repeats the page before", "?page=1 ?page=2"},
+		{"empty below total", labhealth.ListOrdersParams{Size: 2}, []reply{
+			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(1, 0, `,"total":5,"page":2,"size":2`),
+		}, upTo(1, 2), broken + "it is empty although more is to come", "?page=1&size=2 ?page=2&size=2"},
+		{"empty at once", labhealth.ListOrdersParams{}, []reply{orders(1, 0, `,"total":5,"page":1,"size":50`)},
+			nil, broken + "it is empty although more is to come", "?page=1"},
+		{"refusal in the middle", labhealth.ListOrdersParams{Size: 2}, []reply{
+			orders(1, 2, `,"total":5,"page":1,"size":2`), {status: 500, body: "Internal Server Error"},
+		}, upTo(1, 2), "labhealth: GET /orders: 500 Internal Server Error", "?page=1&size=2 ?page=2&size=2"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			client, s := scripted(t, test.replies)
+			got, problem := numbers(client.Orders.All(t.Context(), test.params), orderNumber)
+			equal(t, test.want, got)
+			equal(t, test.err, problem)
+			checkPages(t, s, "https://api.example.com/orders", test.urls, len(test.replies))
+		})
+	}
+}
+
+// pages answers every request from n users and as many orders, and counts the requests.
+func pages(t *testing.T, n int) (client *labhealth.Client, requests func() int) {
+	var mu sync.Mutex
+	count := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		count++
+		mu.Unlock()
+		q := r.URL.Query()
+		if r.URL.Path == "/orders" {
+			page, _ := strconv.Atoi(q.Get("page"))
+			fmt.Fprintf(w, `{"orders":%s,"total":%d,"page":%d,"size":10}`, elements("id", (page-1)*10+1, min(page*10, n)), n, page)
+			return
+		}
+		offset, _ := strconv.Atoi(q.Get("offset"))
+		fmt.Fprintf(w, `{"users":%s,"total":%d,"offset":%d,"limit":10}`, elements("user_id", offset+1, min(offset+10, n)), n, offset)
+	}))
+	t.Cleanup(srv.Close)
+	client = must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(srv.URL)))
+	t.Cleanup(client.CloseIdleConnections)
+	return client, func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return count
+	}
+}
+
+func TestIteratorsRestart(t *testing.T) {
+	client, requests := pages(t, 35)
+	users := client.Users.All(t.Context(), labhealth.ListUsersParams{Offset: 5})
+	orders := client.Orders.All(t.Context(), labhealth.ListOrdersParams{Page: 2})
+	equal(t, 0, requests()) // nothing happens before somebody looks
+	for range 3 {
+		got, problem := numbers(users, userNumber)
+		equal(t, upTo(6, 35), got)
+		equal(t, "", problem)
+		got, problem = numbers(orders, orderNumber)
+		equal(t, upTo(11, 35), got)
+		equal(t, "", problem)
+	}
+	equal(t, 3*(3+3), requests())
+	// One range within another, and many at once: each has a place of its own.
+	n := 0
+	for range users {
+		if n++; n%10 == 0 {
+			got, _ := numbers(users, userNumber)
+			equal(t, upTo(6, 35), got)
+			got, _ = numbers(orders, orderNumber)
+			equal(t, upTo(11, 35), got)
+		}
+	}
+	equal(t, 30, n)
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			got, problem := numbers(users, userNumber)
+			equal(t, upTo(6, 35), got)
+			equal(t, "", problem)
+			got, problem = numbers(orders, orderNumber)
+			equal(t, upTo(11, 35), got)
+			equal(t, "", problem)
+		})
+	}
+	group.Wait()
+}
+
+// Who leaves early asks for no page that is not looked at.
+func TestIteratorsBreak(t *testing.T) {
+	client, requests := pages(t, 35)
+	for _, test := range []struct{ take, requests int }{{1, 1}, {10, 1}, {11, 2}, {20, 2}, {35, 4}} {
+		before, n := requests(), 0
+		for _, err := range client.Users.All(t.Context(), labhealth.ListUsersParams{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; n == test.take {
+				break
+			}
+		}
+		for _, err := range client.Orders.All(t.Context(), labhealth.ListOrdersParams{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; n == 2*test.take {
+				break
+			}
+		}
+		equal(t, 2*test.requests, requests()-before)
+	}
+}
+
+func TestIteratorsCancelled(t *testing.T) {
+	client, requests := pages(t, 35)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	n := 0
+	for _, err := range client.Users.All(ctx, labhealth.ListUsersParams{}) {
+		if err != nil {
+			equal(t, "labhealth: GET /v2/user/: canceled (0 attempts, outcome not sent)", errorText(err))
+			equal(t, true, errors.Is(err, context.Canceled))
+			break
+		}
+		if n++; n == 15 {
+			cancel()
+		}
+	}
+	equal(t, 20, n) // the page that is there is read to its end
+	equal(t, 2, requests())
+}
+
+// The call options go with every page; the response is that of the latest.
+func TestIteratorOptions(t *testing.T) {
+	client, s := scripted(t, []reply{
+		{status: 200, body: `{"users":` + elements("user_id", 1, 1) + `,"total":2,"offset":0,"limit":1}`},
+		{status: 200, body: `{"users":` + elements("user_id", 2, 2) + `,"total":2,"offset":1,"limit":1}`},
+	})
+	var resp labhealth.Response
+	var seen []string
+	for u, err := range client.Users.All(t.Context(), labhealth.ListUsersParams{}, labhealth.WithQuery("new", "1"), labhealth.WithHeader("X-A", "b"), labhealth.WithResponse(&resp)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = append(seen, u.UserID.String()[24:]+" "+string(resp.Body[len(resp.Body)-21:]))
+	}
+	equal(t, []string{`000000000001 "offset":0,"limit":1}`, `000000000002 "offset":1,"limit":1}`}, seen)
+	equal(t, "https://api.example.com/v2/user/?new=1", s.sent[0].URL)
+	equal(t, "https://api.example.com/v2/user/?new=1&offset=1", s.sent[1].URL)
+	equal(t, []string{"b"}, s.sent[1].Header["X-A"])
+}
+
+// An element that is kept keeps no page: 50 of 5,000, one of each page, hold a hundredth of what came.
+func TestKeptElementsKeepNoPage(t *testing.T) {
+	page := func(offset int) string {
+		var b strings.Builder
+		for n := range 100 {
+			fmt.Fprintf(&b, `,{"user_id":%q,"padding":%q}`, nth(offset+n), strings.Repeat("x", 1000))
+		}
+		return fmt.Sprintf(`{"users":[%s],"total":5000,"offset":%d,"limit":100}`, b.String()[1:], offset)
+	}
+	var replies []reply
+	for offset := 0; offset < 5000; offset += 100 {
+		replies = append(replies, reply{status: 200, body: page(offset)})
+	}
+	client, s := scripted(t, replies)
+	before, n := liveHeap(), 0
+	var kept []*labhealth.User
+	for u, err := range client.Users.All(t.Context(), labhealth.ListUsersParams{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; n%100 == 0 {
+			kept = append(kept, u)
+		}
+	}
+	grown := liveHeap() - before
+	t.Logf("%d elements kept of %d: the heap grew by %d KiB", len(kept), n, grown>>10)
+	if grown > 2<<20 { // the pages are 5 MiB
+		t.Errorf("the heap grew by %d KiB", grown>>10)
+	}
+	runtime.KeepAlive(kept)
+	runtime.KeepAlive(s)
+}
+
+func liveHeap() int64 {
+	runtime.GC()
+	runtime.GC() // what the first one's finalizers and pools let go
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// 100,000 users and as many orders go through the iterators, and what is alive does not grow with them. The service is in the
+// same process; what it holds is there before the measuring begins.
+func TestLargeLists(t *testing.T) {
+	n := 100_000
+	if raceDetector() {
+		n = 5_000 // one goroutine at a time has no races, and all takes 20 times as long
+	}
+	srv := labhealthtest.NewServer(t)
+	client := must[*labhealth.Client](t)(labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL)))
+	defer client.CloseIdleConnections()
+	srv.AddUsers(n)
+	walk[labhealth.User](t, "users", n, client.Users.All(t.Context(), labhealth.ListUsersParams{Limit: 500}), userNumber)
+	srv.AddOrders(n)
+	walk[labhealth.Order](t, "orders", n, client.Orders.All(t.Context(), labhealth.ListOrdersParams{Size: 100}), orderNumber)
+}
+
+func raceDetector() bool {
+	info, _ := debug.ReadBuildInfo()
+	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
+
+func walk[T any](t *testing.T, name string, want int, seq iter.Seq2[*T, error], id func(*T) uuid.UUID) {
+	t.Helper()
+	seen := make(map[uuid.UUID]bool, want)
+	before, most, n := liveHeap(), int64(0), 0
+	for v, err := range seq {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[id(v)] = true
+		if n++; n%(want/4) == 0 {
+			most = max(most, liveHeap()-before)
+		}
+	}
+	t.Logf("%d %s: the live heap grew by at most %d KiB", n, name, most>>10)
+	if n != want || len(seen) != want {
+		t.Errorf("%d %s, %d different ones, want %d", n, name, len(seen), want)
+	}
+	if most > 16<<20 {
+		t.Errorf("the live heap grew by %d KiB while %s went by", most>>10, name)
+	}
+}

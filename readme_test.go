@@ -1,0 +1,145 @@
+package labhealth_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/labhealthtest"
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+// What follows is the Go code of README.md, compiled and run. TestReadme holds the two together.
+
+func readmeImport(ctx context.Context, apiKey, baseURL string, body labhealth.ImportOrderBody) error {
+	client, err := labhealth.NewClient(apiKey, labhealth.WithBaseURL(baseURL))
+	if err != nil {
+		return err
+	}
+	resp, err := client.Orders.Import(ctx, body)
+	if err != nil {
+		return fmt.Errorf("what became of the order: %s: %w", labhealth.OutcomeOf(err), err)
+	}
+	fmt.Println(resp.Order.ID, resp.Order.CurrentStatus())
+	return nil
+}
+
+func receive(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 16<<20))
+	if err != nil {
+		http.Error(w, "the body could not be read", http.StatusBadRequest)
+		return
+	}
+	event, err := webhooks.Parse(body)
+	if err != nil {
+		http.Error(w, "not an event", http.StatusBadRequest)
+		return
+	}
+	switch data := event.Data.(type) {
+	case *webhooks.LabOrder:
+		fmt.Println(data.ID, data.CurrentStatus())
+	case *webhooks.Samples:
+		fmt.Println(event.Type.Resource(), len(data.Data))
+	}
+}
+
+func readmeErrors(ctx context.Context, client *labhealth.Client, orderID uuid.UUID, date labhealth.Date) {
+	_, err := client.Orders.Reschedule(ctx, orderID, date)
+	var invalid *labhealth.ValidationError
+	switch {
+	case err == nil:
+		fmt.Println("rescheduled")
+	case errors.As(err, &invalid):
+		fmt.Println("not sent:", invalid.Fields[0].Path(), invalid.Fields[0].Msg)
+	case errors.Is(err, labhealth.ErrNotFound):
+		fmt.Println("no such order")
+	case labhealth.OutcomeOf(err) == labhealth.OutcomeUnknown:
+		fmt.Println("look before you send it again")
+	default:
+		fmt.Println("refused:", err)
+	}
+}
+
+func readmeTesting(t *testing.T) (*labhealth.Client, *labhealthtest.Server) {
+	srv := labhealthtest.NewServer(t)
+	client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.CloseIdleConnections)
+	return client, srv
+}
+
+// TestReadme compares each Go block of README.md with this file, white space at the beginning of lines aside.
+func TestReadme(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	this, err := os.ReadFile("readme_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flat := func(b []byte) string {
+		return string(regexp.MustCompile(`(?m)^[ \t]+`).ReplaceAll(b, nil))
+	}
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(readme, -1)
+	for _, b := range blocks {
+		if !strings.Contains(flat(this), flat(b[1])) {
+			t.Errorf("this code of README.md is not compiled here:\n%s", b[1])
+		}
+	}
+	if len(blocks) != 4 {
+		t.Errorf("README.md has %d Go blocks, want 4", len(blocks))
+	}
+}
+
+func TestReadmeCodeRuns(t *testing.T) {
+	client, srv := readmeTesting(t)
+	userID := srv.AddUser("user-ada")
+	body := labhealth.ImportOrderBody{
+		UserID:           userID,
+		BillingType:      labhealth.BillingClientBill,
+		OrderSet:         labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{srv.LabTests.WalkIn}},
+		CollectionMethod: labhealth.CollectionMethodWalkInTest,
+		PatientDetails: labhealth.PatientDetailsWithValidation{
+			FirstName: "Ada", LastName: "Example", DOB: labhealth.Date{Year: 1985, Month: 12, Day: 10},
+			Gender: labhealth.GenderFemale, PhoneNumber: "+14155550123", Email: "ada@example.com",
+		},
+		PatientAddress: labhealth.PatientAddress{
+			ReceiverName: "Ada Example", FirstLine: "1 Example Street", City: "Monterey", State: "CA", Zip: "93940", Country: "US",
+		},
+		SampleID: "SAMPLE-0001",
+	}
+	if err := readmeImport(t.Context(), srv.APIKey, srv.URL, body); err != nil {
+		t.Fatal(err)
+	}
+	err := readmeImport(t.Context(), srv.APIKey, srv.URL, body)
+	if err == nil || !strings.HasPrefix(err.Error(), "what became of the order: rejected: ") {
+		t.Errorf("the second import of a sample: %v", err)
+	}
+	readmeErrors(t.Context(), client, srv.Orders()[0], labhealth.Date{})
+
+	for body, want := range map[string]int{
+		`{"event_type":"daily.data.glucose.created","data":{"source":{"provider":"example"},"data":[]}}`: 200,
+		`{"event_type":"labtest.order.created","data":{"id":"00000000-0000-4000-8000-000000000001"}}`:    200,
+		`[]`: 400,
+	} {
+		w := httptest.NewRecorder()
+		receive(w, httptest.NewRequest(http.MethodPost, "/", bytes.NewReader([]byte(body))))
+		if w.Code != want {
+			t.Errorf("receive(%s) = %d, want %d", body, w.Code, want)
+		}
+	}
+}
