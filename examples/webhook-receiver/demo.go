@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/labhealthtest"
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+// demoSecret is an invented one.
+const demoSecret = "whsec_bGFiaGVhbHRoLWRlbW8tc2VjcmV0LTI0"
+
+// play has the embedded service deliver invented events to a receiver: batches of samples of which later ones correct earlier
+// ones, a summary that grows, and orders on their way.
+func play(ctx context.Context, length time.Duration) error {
+	service, err := labhealthtest.Start()
+	if err != nil {
+		return err
+	}
+	defer service.Close()
+	verifier, err := webhooks.NewVerifier(demoSecret)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	r := new(receiver)
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	served := make(chan error, 1)
+	go func() { served <- serve(serving, listener, verifier, r) }()
+
+	// The network is as bad as it gets. The real waits between attempts are longer: see labhealthtest.Retried.
+	err = service.DeliverTo("http://"+listener.Addr().String()+"/events",
+		labhealthtest.Signed(demoSecret),
+		labhealthtest.Retried(100*time.Millisecond, 200*time.Millisecond, 400*time.Millisecond),
+		labhealthtest.Unreliable(labhealthtest.Faults{LoseAnswer: 0.1, Duplicate: 0.1, Delay: 0.3, MaxDelay: 500 * time.Millisecond}))
+	if err == nil {
+		err = perform(ctx, service, length)
+	}
+	if err == nil {
+		err = service.Flush(ctx)
+	}
+	stop()
+	err = errors.Join(err, <-served)
+	if errors.Is(err, context.Canceled) {
+		err = nil // by the user
+	}
+	r.printState()
+	printDeliveries(service)
+	return err
+}
+
+// perform makes an event every quarter of a second.
+func perform(ctx context.Context, service *labhealthtest.Server, length time.Duration) error {
+	ada, grace := service.AddUser("ada"), service.AddUser("grace")
+	names := map[uuid.UUID]string{ada: "ada", grace: "grace"}
+	send := func(user uuid.UUID, kind string, data ...string) error {
+		return service.Send(event(service.TeamID, user, names[user], kind, data...))
+	}
+	if err := service.Connect(ada, "oura"); err != nil {
+		return err
+	}
+	testkit, err := service.AddOrder(ada, service.LabTests.Testkit)
+	if err != nil {
+		return err
+	}
+	morning := time.Now().UTC().Truncate(24 * time.Hour).Add(6 * time.Hour)
+	summary := uuid.New()
+	end := time.After(length)
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		user := []uuid.UUID{ada, grace}[n/4%2]
+		switch n % 4 {
+		case 0: // Ten minutes of samples, of which five come again in the next batch for the same user.
+			err = send(user, "daily.data.glucose.updated", "data", samples(morning.Add(time.Duration(n/8*5)*time.Minute), 10))
+		case 1: // The summary of the day, which grows.
+			err = send(ada, "daily.data.activity.updated", "id", fmt.Sprintf("%q", summary),
+				"calendar_date", morning.Format(`"2006-01-02"`), "steps", fmt.Sprint(500*n))
+		case 2: // An order moves on, until it is completed.
+			if _, done := service.Advance(testkit); done != nil {
+				testkit, err = service.AddOrder(grace, service.LabTests.OnSite)
+			}
+		case 3: // A type of event that did not exist when the receiver was written.
+			err = send(user, "moon.phase.changed", "phase", `"full"`)
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-end:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// event writes an event; data are the names and the JSON of the members of its data.
+func event(team, user uuid.UUID, name, kind string, data ...string) []byte {
+	var members strings.Builder
+	for i := 0; i+1 < len(data); i += 2 {
+		fmt.Fprintf(&members, `,%q:%s`, data[i], data[i+1])
+	}
+	return fmt.Appendf(nil, `{"event_type":%q,"data":{"user_id":%q,"source":{"name":"Oura","slug":"oura","logo":"https://example.com/logos/oura.png"}%s},`+
+		`"team_id":%q,"user_id":%q,"client_user_id":%q}`, kind, user, &members, team, user, name)
+}
+
+// samples writes n samples, one a minute.
+func samples(from time.Time, n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf(`{"timestamp":%q,"timezone_offset":0,"type":"automatic","unit":"mmol/L","value":%.1f}`,
+			from.Add(time.Duration(i)*time.Minute).Format(time.RFC3339), 4+4*rand.Float64()))
+	}
+	return "[" + strings.Join(list, ",") + "]"
+}
+
+func printDeliveries(service *labhealthtest.Server) {
+	attempts, lost, again := 0, 0, 0
+	for _, d := range service.Deliveries() {
+		attempts++
+		if d.Lost {
+			lost++
+		}
+		if d.Duplicate {
+			again++
+		}
+	}
+	log.Printf("the service made %d attempts; %d answers got lost, %d events were sent again for no reason", attempts, lost, again)
+}
