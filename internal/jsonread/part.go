@@ -15,14 +15,14 @@ type Document = document
 func Fits(text []byte) bool { return uint64(len(text)) <= math.MaxUint32 }
 
 // Keep makes d the document of text and forgets what did not fit in an earlier one.
-func (d *document) Keep(text []byte) { d.text, d.problems = text, nil }
+func (d *document) Keep(text []byte) { d.in = &content{text: text} }
 
 // Text returns the document's bytes, not a copy.
-func (d *document) Text() []byte { return d.text }
+func (d *document) Text() []byte { return d.in.text }
 
 // Valid is [Valid] for the document's text.
 func (d *document) Valid() error {
-	dec := d.part(0, len(d.text), 0, nil)
+	dec := d.part(0, len(d.in.text), 0, nil)
 	return dec.run(dec.skip)
 }
 
@@ -33,15 +33,15 @@ func (d *document) Ref(lo, hi, depth int) Ref {
 
 // Problem notes that the value at byte at, found under path, is not what it should be.
 func (d *document) Problem(at int, want string, path ...string) {
-	if len(d.problems) < maxProblems {
-		d.problems = append(d.problems, Problem{Path: path, Want: want, at: uint32(at)})
+	if len(d.in.problems) < maxProblems {
+		d.in.problems = append(d.in.problems, Problem{Path: path, Want: want, at: uint32(at)})
 	}
 }
 
 // part is a decoder of text[lo:hi], a value under path. What it makes may take budget bytes beyond the text.
 func (d *document) part(lo, hi, budget int, path []string) decoder {
-	dec := decoder{scanner: scanner{text: d.text[:hi], i: lo}, doc: d, budget: budget}
-	if hi-lo > 1<<16 && bytes.IndexByte(d.text[lo:hi], '\\') >= 0 {
+	dec := decoder{scanner: scanner{text: d.in.text[:hi], i: lo}, doc: d, budget: budget}
+	if hi-lo > 1<<16 && bytes.IndexByte(d.in.text[lo:hi], '\\') >= 0 {
 		dec.esc = make([]byte, 0, hi-lo) // grown step by step, it would take several times the text
 	}
 	for _, name := range path {

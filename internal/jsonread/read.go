@@ -32,13 +32,26 @@ const (
 
 // document is one text as it came. All values read from it share it, except the elements of lists marked `jsonread:"own"`:
 // those get documents of their own, so that a user who keeps one order does not keep the page.
-type document struct {
+type document struct{ in *content }
+
+// content is behind a second pointer, because fmt follows the first one under verbs that do not fit a pointer, such as %s.
+type content struct {
 	text     []byte
 	problems []Problem
 }
 
+// newDocument returns a document of text, in one piece of memory.
+func newDocument(text []byte) *document {
+	d := &struct {
+		document
+		content
+	}{content: content{text: text}}
+	d.in = &d.content
+	return &d.document
+}
+
 // Ref is what a value remembers of the text it was read from. Types that keep their bytes embed a type whose underlying type
-// is Ref. The text sits behind a pointer, so that printing a struct that embeds a Ref never prints it.
+// is Ref. Printing a struct that embeds a Ref never prints the text.
 type Ref struct {
 	doc    *document
 	lo, hi uint32
@@ -50,7 +63,7 @@ func (r Ref) Raw() []byte {
 	if r.doc == nil {
 		return nil
 	}
-	return slices.Clone(r.doc.text[r.lo:r.hi])
+	return slices.Clone(r.doc.in.text[r.lo:r.hi])
 }
 
 // Problems returns the members in the value that did not fit, with paths that begin at the value.
@@ -59,7 +72,7 @@ func (r Ref) Problems() []Problem {
 		return nil
 	}
 	var found []Problem
-	for _, p := range r.doc.problems {
+	for _, p := range r.doc.in.problems {
 		if p.at >= r.lo && p.at < r.hi {
 			found = append(found, Problem{Path: slices.Clone(p.Path[r.depth:]), Want: p.Want})
 		}
@@ -78,7 +91,7 @@ func unmarshal(text []byte, p any) error {
 	if uint64(len(text)) > math.MaxUint32 {
 		return &SyntaxError{Reason: tooLarge}
 	}
-	d := decoder{scanner: scanner{text: text}, doc: &document{text: text}, budget: growth*len(text) + spare}
+	d := decoder{scanner: scanner{text: text}, doc: newDocument(text), budget: growth*len(text) + spare}
 	v := reflect.ValueOf(p).Elem()
 	v.SetZero()
 	bind := binderOf(v.Type())
@@ -111,8 +124,8 @@ type step struct {
 
 func (d *decoder) problemAt(at int, want string) {
 	d.misses++
-	if !d.silent && len(d.doc.problems) < maxProblems {
-		d.doc.problems = append(d.doc.problems, Problem{Path: pathOf(d.path[d.root:]), Want: want, at: uint32(at - d.base)})
+	if !d.silent && len(d.doc.in.problems) < maxProblems {
+		d.doc.in.problems = append(d.doc.in.problems, Problem{Path: pathOf(d.path[d.root:]), Want: want, at: uint32(at - d.base)})
 	}
 }
 
@@ -404,7 +417,7 @@ func bindSlice(t reflect.Type, own bool) binder {
 	size := elem.Size()
 	if own {
 		bind = ownDocument(bind)
-		size += reflect.TypeFor[document]().Size()
+		size += reflect.TypeFor[document]().Size() + reflect.TypeFor[content]().Size()
 	}
 	return func(d *decoder, v reflect.Value) {
 		if d.peek() != '[' {
@@ -435,17 +448,17 @@ func bindSlice(t reflect.Type, own bool) binder {
 func ownDocument(bind binder) binder {
 	return func(d *decoder, v reflect.Value) {
 		doc, base, root, above, silent := d.doc, d.base, d.root, d.above, d.silent
-		inner := &document{}
+		inner := newDocument(nil)
 		d.doc, d.base, d.root, d.above, d.silent = inner, d.i, len(d.path), 0, false
 		bind(d, v)
-		inner.text = slices.Clone(d.text[d.base:d.i])
+		inner.in.text = slices.Clone(d.text[d.base:d.i])
 		start := uint32(d.base - base)
 		d.doc, d.base, d.root, d.above, d.silent = doc, base, root, above, silent
 		if d.silent {
 			return
 		}
-		for _, p := range inner.problems[:min(len(inner.problems), maxProblems-len(d.doc.problems))] {
-			d.doc.problems = append(d.doc.problems, Problem{append(pathOf(d.path[d.root:]), p.Path...), p.Want, p.at + start})
+		for _, p := range inner.in.problems[:min(len(inner.in.problems), maxProblems-len(d.doc.in.problems))] {
+			d.doc.in.problems = append(d.doc.in.problems, Problem{append(pathOf(d.path[d.root:]), p.Path...), p.Want, p.at + start})
 		}
 	}
 }

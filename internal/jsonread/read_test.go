@@ -280,11 +280,11 @@ func TestOwnDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := ref(page.Things[0].Kept), ref(page.Things[1].Kept)
-	if string(a.doc.text) != `{"name":"a","own":[{"id":1}]}` || string(b.doc.text) != `{"name":"b"}` || cap(b.doc.text) > 1000 {
-		t.Errorf("documents %s, %s", a.doc.text, b.doc.text)
+	if string(a.doc.in.text) != `{"name":"a","own":[{"id":1}]}` || string(b.doc.in.text) != `{"name":"b"}` || cap(b.doc.in.text) > 1000 {
+		t.Errorf("documents %s, %s", a.doc.in.text, b.doc.in.text)
 	}
-	if own := ref(page.Things[0].Own[0].Kept); string(own.doc.text) != `{"id":1}` {
-		t.Errorf("document %s", own.doc.text)
+	if own := ref(page.Things[0].Own[0].Kept); string(own.doc.in.text) != `{"id":1}` {
+		t.Errorf("document %s", own.doc.in.text)
 	}
 }
 

@@ -196,7 +196,7 @@ func isZero(v reflect.Value) bool {
 // bytes a second time.
 func (w *writer) kept(p *plan, v reflect.Value, ref Ref) error {
 	came := decoder{
-		scanner: scanner{text: ref.doc.text[:ref.hi], i: int(ref.lo)},
+		scanner: scanner{text: ref.doc.in.text[:ref.hi], i: int(ref.lo)},
 		doc:     ref.doc, above: int(ref.depth), silent: true, budget: math.MaxInt,
 	}
 	then := reflect.New(v.Type()).Elem()
@@ -204,7 +204,7 @@ func (w *writer) kept(p *plan, v reflect.Value, ref Ref) error {
 	if err != nil {
 		return err
 	}
-	raw := ref.doc.text[ref.lo:ref.hi]
+	raw := ref.doc.in.text[ref.lo:ref.hi]
 	if reflect.DeepEqual(then.Interface(), v.Interface()) {
 		w.out = append(w.out, raw...)
 		return nil
