@@ -58,6 +58,7 @@ func TestDeleteAndUndo(t *testing.T) {
 	if _, err := srv.Advance(order); err != nil {
 		t.Error(err)
 	}
+	noError(t, srv.Flush(t.Context())) // deliveries ask for the time
 
 	now = noon.Add(grace)
 	check(t, undo("user_id="+grete.String()), 200, done)

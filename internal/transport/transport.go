@@ -184,7 +184,7 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 		body = retryablehttp.ReaderFunc(func() (io.Reader, error) { return &once{bytes.NewReader(text)}, nil })
 	}
 	req, err := retryablehttp.NewRequestWithContext(ctx, q.Method, q.URL, body)
-	if err != nil {
+	if err != nil || req.Request.URL.String() != q.URL { // net/url drops escapes from a path that has any character it escapes itself
 		return &Result{Outcome: NotSent, Err: errors.New("the address is not valid")}
 	}
 	req.GetBody = nil
