@@ -15,7 +15,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -176,34 +175,36 @@ func tour(ctx context.Context) error {
 	return receive(ctx, service, placed.Order.ID)
 }
 
+// webhookSecret is what the service signs with and the receiver checks. A real one is read where secrets are kept.
+const webhookSecret = "whsec_cXVpY2tzdGFydCBxdWlja3N0YXJ0IHF1aWNr"
+
 // receive lets the service deliver one event to a small HTTP server.
 func receive(ctx context.Context, service *labhealthtest.Server, orderID uuid.UUID) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	verifier, err := webhooks.NewVerifier(webhookSecret)
 	if err != nil {
 		return err
 	}
-	receiver := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 16<<20))
-		if err != nil {
-			http.Error(w, "the body could not be read", http.StatusBadRequest)
-			return
-		}
-		event, err := webhooks.Parse(body)
-		if err != nil {
-			http.Error(w, "not an event", http.StatusBadRequest)
-			return
-		}
+	handler, err := webhooks.NewHandler(verifier, func(_ context.Context, event *webhooks.Event) error {
 		switch data := event.Data.(type) {
 		case *webhooks.LabOrder:
 			fmt.Printf("%s: order %s is %s\n", event.Type, data.ID, data.CurrentStatus())
 		default:
 			fmt.Printf("%s: not for us, and no reason to fail\n", event.Type)
 		}
-	})}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	receiver := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	go receiver.Serve(listener)
 	defer receiver.Close()
 
-	if err := service.DeliverTo("http://" + listener.Addr().String()); err != nil {
+	if err := service.DeliverTo("http://"+listener.Addr().String(), labhealthtest.Signed(webhookSecret)); err != nil {
 		return err
 	}
 	if _, err := service.Advance(orderID); err != nil {
