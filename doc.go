@@ -105,7 +105,7 @@
 //	*TeamConflictError   the integration team id belongs to a team already; holds that team's id
 //	*DecodeError         a 2xx answer that could not be read
 //	*TransportError      no answer; wraps the context's error and the cause
-//	*RedirectError       a redirect to another origin, which is not followed
+//	*RedirectError       a redirect that is not followed
 //
 // # Retries
 //

@@ -293,7 +293,7 @@ func (e *DecodeError) Error() string {
 	return text
 }
 
-// Unwrap returns what stopped the reading, if there is more to say, such as a context that ended. Its text may quote what came.
+// Unwrap returns what stopped the reading, if there is more to say, such as a context that ended.
 func (e *DecodeError) Unwrap() error { return e.cause }
 
 // Body returns a copy of what came. It may hold patient data: do not log it.
@@ -328,8 +328,8 @@ func (e *ValidationError) Error() string {
 // Is reports true for [ErrValidation].
 func (e *ValidationError) Is(target error) bool { return target == ErrValidation }
 
-// TransportError is a request to which no answer came. Its text names the kind of failure; the cause, which errors.Is and
-// errors.As reach, may quote addresses and bytes that came.
+// TransportError is a request to which no answer came. Its text names the kind of failure; what errors.As finds in
+// its causes may quote addresses and bytes that came.
 type TransportError struct {
 	Op       string // the operation
 	Attempts int    // how often the request was tried
@@ -357,7 +357,8 @@ func attempts(n int) string {
 	return strconv.Itoa(n) + " attempts"
 }
 
-// RedirectError is a redirect to another origin, which is not followed: nothing was sent there.
+// RedirectError is a redirect that is not followed: nothing was sent there. A GET is followed to the same scheme, host and port,
+// five times at most; a write never is.
 type RedirectError struct {
 	Op         string // the operation
 	StatusCode int    // a 3xx
@@ -367,7 +368,7 @@ type RedirectError struct {
 func (*RedirectError) requestOutcome() Outcome { return OutcomeUnknown }
 
 func (e *RedirectError) Error() string {
-	return fmt.Sprintf("labhealth: %s: a redirect (status %d) to %s was not followed: it is another origin, or one too many", e.Op, e.StatusCode, e.Host)
+	return fmt.Sprintf("labhealth: %s: a redirect (status %d) to %s was not followed: only a GET is, to the same origin, and five times at most", e.Op, e.StatusCode, e.Host)
 }
 
 // reason names kinds of failure without their texts, which may quote what was sent or came.

@@ -574,7 +574,7 @@ func TestCutAfterEveryByte(t *testing.T) {
 	}
 }
 
-// A connection that is kept dies when it is used again: at once, after a byte, or after the whole request.
+// A connection that is kept dies: while nobody uses it, or when the next request, or the one after, has come in.
 func TestReusedConnectionDies(t *testing.T) {
 	for _, kind := range faultCalls {
 		var dies atomic.Int64
@@ -965,7 +965,7 @@ func TestOutcomeOverAttempts(t *testing.T) {
 				return row.steps[n](r)
 			}), labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 2}))
 			want := row.get
-			_, err := (*labhealth.Order)(nil), error(nil)
+			var err error
 			if write {
 				want = row.write
 				_, err = client.Orders.Create(t.Context(), labhealth.CreateOrderBody{}, labhealth.WithoutValidation(), labhealth.WithIdempotencyKey("k"))

@@ -1,0 +1,36 @@
+package transport
+
+import (
+	"net/http"
+	"testing"
+)
+
+// An escaped slash stays one, or nothing is sent.
+func TestAddressIsSentAsItIs(t *testing.T) {
+	var sent string
+	c := NewClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		sent = r.URL.RequestURI()
+		return &http.Response{StatusCode: 204, Body: http.NoBody, Request: r}, nil
+	})})
+	for _, test := range []struct{ path, want string }{
+		{"/v2/user/a", "/v2/user/a"},
+		{"/v2/user/a%2Fb", "/v2/user/a%2Fb"},
+		{"/v2/user/%C3%BC:@;=&+$,!*'()~-_.", "/v2/user/%C3%BC:@;=&+$,!*'()~-_."},
+		{"/a?b=c%2Fd&e=+f", "/a?b=c%2Fd&e=+f"},
+		{`/v2/user/a%2Fb"`, ""}, // net/url would make two segments of it
+		{"/v2/user/ü", ""},
+		{"/v2/user/a b", ""},
+		{"/v2/%zz", ""},
+		{"/\n", ""},
+	} {
+		sent = ""
+		r := send(c, "GET", "https://api.example.com"+test.path)
+		if sent != test.want || (sent == "" && (r.Outcome != NotSent || r.Err == nil)) {
+			t.Errorf("%q was sent to %q, want %q; %v, %v", test.path, sent, test.want, r.Outcome, r.Err)
+		}
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
