@@ -165,7 +165,7 @@ func WithIdempotencyKey(key string) CallOption {
 	return func(c *callConfig) error {
 		switch {
 		case !c.repeatable:
-			return refused("is for creating orders only", "WithIdempotencyKey")
+			return refused("is for Orders.Create only; an import is known by its sample id", "WithIdempotencyKey")
 		case key == "" || len(key) > 255 || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
 			return refused("needs 1 to 255 printable ASCII characters", "WithIdempotencyKey")
 		}

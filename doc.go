@@ -117,7 +117,8 @@
 //
 // Types that hold patient data print a short form under every verb of fmt and as slog attributes. Two ways around that no type
 // can prevent: fmt prints the content of unexported fields of a caller's own struct, and slog's JSON handler encodes values
-// that sit inside structs and slices, because encoding to JSON is always complete.
+// that sit inside structs and slices, because encoding to JSON is always complete. A nil pointer to such a type is safe to log, but
+// slog reports it as a panic of LogValue.
 //
 // # Testing
 //

@@ -177,7 +177,7 @@ type wireFieldError struct {
 type FieldError struct {
 	Loc  []string // where: "body", "patient_details", "first_name"; numbers count the elements of a list
 	Type string   // a short code: "missing", "string_too_long", "enum"
-	Msg  string   // for people; the service's may quote what was sent, so do not log it
+	Msg  string   // for people: in a ValidationError what is allowed; in an APIError the service's words, which may quote what was sent
 }
 
 // Path returns Loc joined by dots, such as "body.patient_details.first_name".

@@ -27,7 +27,7 @@ func readmeImport(ctx context.Context, apiKey, baseURL string, body labhealth.Im
 	}
 	resp, err := client.Orders.Import(ctx, body)
 	if err != nil {
-		return fmt.Errorf("what became of the order: %s: %w", labhealth.OutcomeOf(err), err)
+		return err // labhealth.OutcomeOf(err) says what became of the order
 	}
 	fmt.Println(resp.Order.ID, resp.Order.CurrentStatus())
 	return nil
@@ -57,6 +57,7 @@ func readmeReceive(secret string) error {
 func readmeErrors(ctx context.Context, client *labhealth.Client, orderID uuid.UUID, date labhealth.Date) {
 	_, err := client.Orders.Reschedule(ctx, orderID, date)
 	var invalid *labhealth.ValidationError
+	var answer *labhealth.APIError
 	switch {
 	case err == nil:
 		fmt.Println("rescheduled")
@@ -66,9 +67,24 @@ func readmeErrors(ctx context.Context, client *labhealth.Client, orderID uuid.UU
 		fmt.Println("no such order")
 	case labhealth.OutcomeOf(err) == labhealth.OutcomeUnknown:
 		fmt.Println("look before you send it again")
+	case errors.As(err, &answer):
+		// The service's own words may quote the patient: show them, but do not log them.
+		fmt.Println("refused:", string(answer.Detail()))
 	default:
-		fmt.Println("refused:", err)
+		fmt.Println(err)
 	}
+}
+
+func readmeFind(ctx context.Context, client *labhealth.Client, userID uuid.UUID, sampleID string) (uuid.UUID, error) {
+	for order, err := range client.Orders.All(ctx, labhealth.ListOrdersParams{UserID: userID}) {
+		if err != nil {
+			return uuid.Nil, err // still unknown
+		}
+		if order.SampleID != nil && *order.SampleID == sampleID {
+			return order.ID, nil
+		}
+	}
+	return uuid.Nil, errors.New("not there")
 }
 
 func readmeTesting(t *testing.T) (*labhealth.Client, *labhealthtest.Server) {
@@ -100,18 +116,19 @@ func TestReadme(t *testing.T) {
 			t.Errorf("this code of README.md is not compiled here:\n%s", b[1])
 		}
 	}
-	if len(blocks) != 4 {
-		t.Errorf("README.md has %d Go blocks, want 4", len(blocks))
+	if len(blocks) != 6 {
+		t.Errorf("README.md has %d Go blocks, want 6", len(blocks))
 	}
 }
 
 func TestReadmeCodeRuns(t *testing.T) {
 	client, srv := readmeTesting(t)
 	userID := srv.AddUser("user-ada")
+	labTestID := srv.LabTests.WalkIn
 	body := labhealth.ImportOrderBody{
 		UserID:           userID,
 		BillingType:      labhealth.BillingClientBill,
-		OrderSet:         labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{srv.LabTests.WalkIn}},
+		OrderSet:         labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{labTestID}},
 		CollectionMethod: labhealth.CollectionMethodWalkInTest,
 		PatientDetails: labhealth.PatientDetailsWithValidation{
 			FirstName: "Ada", LastName: "Example", DOB: labhealth.Date{Year: 1985, Month: 12, Day: 10},
@@ -126,8 +143,11 @@ func TestReadmeCodeRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := readmeImport(t.Context(), srv.APIKey, srv.URL, body)
-	if err == nil || !strings.HasPrefix(err.Error(), "what became of the order: rejected: ") {
+	if labhealth.OutcomeOf(err) != labhealth.OutcomeRejected {
 		t.Errorf("the second import of a sample: %v", err)
+	}
+	if id, err := readmeFind(t.Context(), client, userID, "SAMPLE-0001"); err != nil || id != srv.Orders()[0] {
+		t.Errorf("found order %s, %v", id, err)
 	}
 	readmeErrors(t.Context(), client, srv.Orders()[0], labhealth.Date{})
 

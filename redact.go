@@ -144,10 +144,12 @@ func (CreateOrderBody) LogValue() slog.Value { return redactedValue("CreateOrder
 // Format shows nothing of the value.
 func (v CreateOrderBody) Format(s fmt.State, _ rune) { redacted(s, v) }
 
-// LogValue shows nothing of the value.
-func (PostOrderResponse) LogValue() slog.Value { return redactedValue("PostOrderResponse") }
+// LogValue shows what [Order.LogValue] shows of the order.
+func (v PostOrderResponse) LogValue() slog.Value {
+	return slog.StringValue("labhealth.PostOrderResponse{" + v.Order.LogValue().String() + ", redacted}")
+}
 
-// Format shows nothing of the value.
+// Format prints what [PostOrderResponse.LogValue] returns.
 func (v PostOrderResponse) Format(s fmt.State, _ rune) { redacted(s, v) }
 
 // LogValue shows nothing of the value.

@@ -74,7 +74,9 @@ type Changes struct {
 var errNoEvent = errors.New("webhooks: the delivery has no event")
 
 // Apply keeps what an event carries, where it is the newest version. It changes nothing for an event that carries neither a
-// summary nor samples. The error is [ErrNoUser] or [ErrNoID]; nothing is kept then.
+// summary nor samples. The error is [ErrNoUser] or [ErrNoID]; nothing is kept then. Neither goes away when the event is sent
+// again: an application that returned it from a [Handler]'s function would be sent the event for 28 hours, so it should note the
+// error and acknowledge the event.
 func (l *Latest) Apply(d Delivery) (Changes, error) {
 	e := d.Event
 	if e == nil {

@@ -130,7 +130,11 @@ func (g *generator) value(t reflect.Type, nullable bool) {
 	case reflect.Bool:
 		g.WriteString(strconv.FormatBool(g.one(2)))
 	case reflect.Int64:
-		g.WriteString(strconv.FormatInt(g.Int64()>>g.IntN(64)-g.Int64()>>g.IntN(64), 10))
+		n := g.Int64() >> g.IntN(64)
+		if g.one(2) {
+			n = -n
+		}
+		g.WriteString(strconv.FormatInt(n, 10))
 	case reflect.Float64:
 		g.WriteString([]string{"0", "-0.0", "1e5", "2.5E-3", "237", "39.518054167148996"}[g.IntN(6)])
 	case reflect.Slice:
