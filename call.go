@@ -76,11 +76,12 @@ type Response struct {
 	StatusCode int         // 0 if no answer came
 	Header     http.Header // nil if no answer came
 	Body       []byte      // as it came, after decompression; up to 64 KiB if the status is not 2xx
-	Attempts   int         // how often the request was sent
+	Attempts   int         // how often the request was tried
 	RequestID  string      // the id under which the service knows the request; empty if it sent none
 }
 
-// WithHeader adds a header to the request. Headers that carry keys or that the client sets itself are refused.
+// WithHeader adds a header to the request. Headers that carry keys, and those that the client or
+// net/http sets, Accept excepted, are refused.
 func WithHeader(name, value string) CallOption {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	return func(c *callConfig) error {

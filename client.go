@@ -272,7 +272,7 @@ func parameters(path string) []string {
 // that are zero keep their defaults, or the client's values in [WithCallRetry].
 //
 // A GET is repeated after a lost connection, a timeout, 408, 429 and 5xx other than 501 and 505. Every other method is repeated
-// only if the request provably never reached the service, or after a 429. All clients of a process wait with full jitter; a
+// only if the request provably never reached the service, or after a 429, unless it carries an idempotency key. All clients of a process wait with full jitter; a
 // Retry-After is obeyed. A budget shared by all calls of a client keeps an outage from doubling the load: a thousand failing
 // calls cost at most a hundred extra requests. Nothing waits past the context's deadline.
 type RetryPolicy struct {
@@ -402,6 +402,16 @@ func (c *core) doAny(ctx context.Context, method, path string, body, out any, op
 		if err := json.Unmarshal(a.Body, out); err != nil {
 			// The text of the error quotes the answer.
 			return &unreadable{reason: "it does not fit the Go type it is to be read into"}
+		}
+		problem := ""
+		switch v := out.(type) { // as for the methods, only an order id proves that there is an order
+		case *PostOrderResponse:
+			problem = hasOrder(v)
+		case *Order:
+			problem = orderProblem(v)
+		}
+		if problem != "" {
+			return &unreadable{reason: problem}
 		}
 		return nil
 	}

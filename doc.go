@@ -110,8 +110,8 @@
 // # Retries
 //
 // A GET is repeated after a lost connection, a timeout, 408, 429 and most 5xx. Every other method is repeated only if the
-// request provably never reached the service, or after a 429: never after a 5xx, a timeout or a lost connection. See
-// [RetryPolicy].
+// request provably never reached the service, or after a 429, which is taken as "not carried out": never after a 5xx, a timeout or
+// a lost connection, unless it carries an idempotency key. See [RetryPolicy].
 //
 // # Redaction
 //

@@ -17,6 +17,7 @@ import "strings"
 // Values other than the constants occur and must be expected.
 type Billing string
 
+// Values of [Billing].
 const (
 	BillingClientBill             Billing = "client_bill"
 	BillingCommercialInsurance    Billing = "commercial_insurance"
@@ -32,6 +33,7 @@ const (
 // Values other than the constants occur and must be expected.
 type LabTestCollectionMethod string
 
+// Values of [LabTestCollectionMethod].
 const (
 	CollectionMethodTestkit          LabTestCollectionMethod = "testkit"
 	CollectionMethodWalkInTest       LabTestCollectionMethod = "walk_in_test"
@@ -45,6 +47,7 @@ const (
 // "Male" has been seen.
 type Gender string
 
+// Values of [Gender].
 const (
 	GenderFemale  Gender = "female"
 	GenderMale    Gender = "male"
@@ -58,6 +61,7 @@ const (
 // Values other than the constants occur and must be expected.
 type Race string
 
+// Values of [Race].
 const (
 	RaceAfricanAmericanOrBlack               Race = "african_american_or_black"
 	RaceAsian                                Race = "asian"
@@ -74,6 +78,7 @@ const (
 // Values other than the constants occur and must be expected.
 type Ethnicity string
 
+// Values of [Ethnicity].
 const (
 	EthnicityHispanic        Ethnicity = "hispanic"
 	EthnicityNonHispanic     Ethnicity = "non_hispanic"
@@ -88,6 +93,7 @@ const (
 // Values other than the constants occur and must be expected.
 type SexualOrientation string
 
+// Values of [SexualOrientation].
 const (
 	SexualOrientationLesbianGayOrHomosexual SexualOrientation = "lesbian_gay_or_homosexual"
 	SexualOrientationHeterosexualOrStraight SexualOrientation = "heterosexual_or_straight"
@@ -103,6 +109,7 @@ const (
 // Values other than the constants occur and must be expected.
 type GenderIdentity string
 
+// Values of [GenderIdentity].
 const (
 	GenderIdentityMale                                       GenderIdentity = "male"
 	GenderIdentityFemale                                     GenderIdentity = "female"
@@ -119,6 +126,7 @@ const (
 // "dried blood spot" has been seen.
 type LabTestSampleType string
 
+// Values of [LabTestSampleType].
 const (
 	SampleTypeDriedBloodSpot LabTestSampleType = "dried_blood_spot"
 	SampleTypeArmCollector   LabTestSampleType = "arm_collector"
@@ -134,6 +142,7 @@ const (
 // Values other than the constants occur and must be expected.
 type LabTestStatus string
 
+// Values of [LabTestStatus].
 const (
 	LabTestStatusActive          LabTestStatus = "active"
 	LabTestStatusPendingApproval LabTestStatus = "pending_approval"
@@ -145,6 +154,7 @@ const (
 // Values other than the constants occur and must be expected.
 type MarkerType string
 
+// Values of [MarkerType].
 const (
 	MarkerTypeBiomarker MarkerType = "biomarker"
 	MarkerTypePanel     MarkerType = "panel"
@@ -157,6 +167,7 @@ const (
 // Values other than the constants occur and must be expected.
 type Interpretation string
 
+// Values of [Interpretation].
 const (
 	InterpretationNormal   Interpretation = "normal"
 	InterpretationAbnormal Interpretation = "abnormal"
@@ -170,6 +181,7 @@ const (
 // Values other than the constants occur and must be expected.
 type OrderOrigin string
 
+// Values of [OrderOrigin].
 const (
 	OrderOriginInitial    OrderOrigin = "initial"
 	OrderOriginRedraw     OrderOrigin = "redraw"
@@ -181,6 +193,7 @@ const (
 // Values other than the constants occur and must be expected.
 type OrderTransactionStatus string
 
+// Values of [OrderTransactionStatus].
 const (
 	OrderTransactionStatusActive    OrderTransactionStatus = "active"
 	OrderTransactionStatusCompleted OrderTransactionStatus = "completed"
@@ -193,6 +206,7 @@ const (
 // Values other than the constants occur and must be expected.
 type OrderTopLevelStatus string
 
+// Values of [OrderTopLevelStatus].
 const (
 	TopLevelReceived         OrderTopLevelStatus = "received"
 	TopLevelCollectingSample OrderTopLevelStatus = "collecting_sample"
@@ -211,6 +225,7 @@ const (
 // been seen to write "testkit_registered" where the document has "registered".
 type OrderLowLevelStatus string
 
+// Values of [OrderLowLevelStatus].
 const (
 	LowLevelOrdered                    OrderLowLevelStatus = "ordered"
 	LowLevelRequisitionCreated         OrderLowLevelStatus = "requisition_created"
@@ -248,6 +263,7 @@ const (
 // Values other than the constants occur and must be expected.
 type OrderStatusDetail string
 
+// Values of [OrderStatusDetail].
 const (
 	StatusDetailFulfillmentError                  OrderStatusDetail = "fulfillment_error"
 	StatusDetailDateOfCollectionUnspecified       OrderStatusDetail = "date_of_collection_unspecified"
@@ -394,6 +410,7 @@ func (s OrderStatus) parts() (top, method, low string) {
 // "multiple_choice" has been seen.
 type AoEQuestionType string
 
+// Values of [AoEQuestionType].
 const (
 	AoEQuestionTypeChoice      AoEQuestionType = "choice"
 	AoEQuestionTypeText        AoEQuestionType = "text"
@@ -407,6 +424,7 @@ const (
 // Values other than the constants occur and must be expected.
 type ConsentType string
 
+// Values of [ConsentType].
 const (
 	ConsentTermsOfUse                ConsentType = "terms-of-use"
 	ConsentTelehealthInformedConsent ConsentType = "telehealth-informed-consent"

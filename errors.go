@@ -90,7 +90,7 @@ type APIError struct {
 	StatusCode int           // the HTTP status
 	RequestID  string        // the id under which the service knows the request; empty if it sent none
 	RetryAfter time.Duration // how long the service asked to wait; 0 if it did not, negative if that time has passed
-	Attempts   int           // how often the request was sent
+	Attempts   int           // how often the request was tried
 
 	outcome Outcome
 	header  http.Header
@@ -233,6 +233,7 @@ type UserConflictError struct {
 	api *APIError
 }
 
+// Error is that of the *APIError, and what it means.
 func (e *UserConflictError) Error() string {
 	return e.api.Error() + ": the client user id belongs to a user already"
 }
@@ -275,7 +276,7 @@ type DecodeError struct {
 	Op         string // the operation
 	StatusCode int    // the HTTP status, a 2xx
 	RequestID  string // see [APIError]
-	Attempts   int    // how often the request was sent
+	Attempts   int    // how often the request was tried; 0 if an iterator refused a page, which leaves RequestID and Body empty too
 	Reason     string // a fixed phrase
 
 	outcome Outcome
@@ -285,6 +286,7 @@ type DecodeError struct {
 
 func (e *DecodeError) requestOutcome() Outcome { return e.outcome }
 
+// Error names the operation, the status, the reason and the request id.
 func (e *DecodeError) Error() string {
 	text := fmt.Sprintf("labhealth: %s: the answer (status %d) could not be read: %s", e.Op, e.StatusCode, e.Reason)
 	if e.RequestID != "" {
@@ -362,13 +364,14 @@ func attempts(n int) string {
 type RedirectError struct {
 	Op         string // the operation
 	StatusCode int    // a 3xx
-	Host       string // the host and port to which it led
+	Host       string // the host and port to which it led; chosen by whoever answered, so it is not part of the text
 }
 
 func (*RedirectError) requestOutcome() Outcome { return OutcomeUnknown }
 
+// Error names the operation and the status.
 func (e *RedirectError) Error() string {
-	return fmt.Sprintf("labhealth: %s: a redirect (status %d) to %s was not followed: only a GET is, to the same origin, and five times at most", e.Op, e.StatusCode, e.Host)
+	return fmt.Sprintf("labhealth: %s: a redirect (status %d) was not followed: only a GET is, to the same origin, and five times at most", e.Op, e.StatusCode)
 }
 
 // reason names kinds of failure without their texts, which may quote what was sent or came.

@@ -103,10 +103,6 @@ func (s *UsersService) AllHistoricalPulls(ctx context.Context, params Historical
 		if err != nil {
 			return p, err
 		}
-		p.items, p.last = page.Data, page.NextCursor == nil || *page.NextCursor == ""
-		if !p.last {
-			p.next = *page.NextCursor
-		}
-		return p, nil
+		return cursorPart(page.Data, page.NextCursor), nil
 	})
 }

@@ -30,7 +30,7 @@ func (k Kept) Malformed() []Malformed {
 }
 
 // Equal reports true: two values are the same if their members are, whatever bytes they came as. go-cmp calls it, so that
-// cmp.Diff compares a decoded value with one a test wrote down.
+// cmp.Diff compares a decoded value with one a test wrote down. It compares nothing itself: do not call it.
 func (Kept) Equal(Kept) bool { return true }
 
 // Malformed is a member whose value did not fit. It never holds the value.

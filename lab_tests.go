@@ -159,7 +159,8 @@ func (p ListLabTestsParams) query() queryValues {
 	return q
 }
 
-// LabTestPage is one page of the catalogue.
+// LabTestPage is one page of the catalogue. Elements that come wrapped, as {"lab_test": {…}}, are read as what they hold, and a bare
+// list as a page that holds it: RawJSON of the page is then that page, and encoding it again leaves the wrappers out.
 type LabTestPage struct {
 	Data       []LabTest `json:"data" jsonread:"own"` // the lab tests of the page
 	NextCursor *string   `json:"next_cursor"`         // where the next page begins; nil at the end of the list
@@ -188,11 +189,7 @@ func (s *LabTestsService) All(ctx context.Context, params ListLabTestsParams, op
 		if err != nil {
 			return p, err
 		}
-		p.items, p.last = page.Data, page.NextCursor == nil || *page.NextCursor == ""
-		if !p.last {
-			p.next = *page.NextCursor
-		}
-		return p, nil
+		return cursorPart(page.Data, page.NextCursor), nil
 	})
 }
 

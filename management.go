@@ -117,15 +117,6 @@ func (o *organisation) done(ctx context.Context, r request, opts []CallOption) e
 	return o.core.do(ctx, r, opts)
 }
 
-// cursorPart is a page of a list that goes on at next.
-func cursorPart[E any](items []E, next *string) part[E, string] {
-	p := part[E, string]{items: items, last: next == nil || *next == ""}
-	if !p.last {
-		p.next = *next
-	}
-	return p
-}
-
 // TeamEnvironment is one of the two environments that every team has. Values other than the constants occur.
 type TeamEnvironment string
 

@@ -122,6 +122,7 @@ func findCredentials(p *TeamCustomCredentialsPage) string {
 func (s *CustomCredentialsService) All(ctx context.Context, env TeamEnvironment, region Region, params ListTeamCustomCredentialsParams, opts ...CallOption) iter.Seq2[*TeamCustomCredentials, error] {
 	id := func(v *TeamCustomCredentials) uuid.UUID { return v.ID }
 	return paged(opListCustomCredentials, params.NextCursor, id, func(cursor string) (p part[TeamCustomCredentials, string], err error) {
+		params := params
 		params.NextCursor = cursor
 		page, err := s.List(ctx, env, region, params, opts...)
 		if err != nil {

@@ -113,6 +113,7 @@ func (s *ManagementKeysService) List(ctx context.Context, params ListManagementK
 func (s *ManagementKeysService) All(ctx context.Context, params ListManagementKeysParams, opts ...CallOption) iter.Seq2[*ManagementKey, error] {
 	id := func(k *ManagementKey) uuid.UUID { return k.ID }
 	return paged(opListManagementKeys, params.NextCursor, id, func(cursor string) (p part[ManagementKey, string], err error) {
+		params := params
 		params.NextCursor = cursor
 		page, err := s.List(ctx, params, opts...)
 		if err != nil {

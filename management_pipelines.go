@@ -160,6 +160,7 @@ func (s *PipelinesService) List(ctx context.Context, env TeamEnvironment, region
 func (s *PipelinesService) All(ctx context.Context, env TeamEnvironment, region Region, params ListETLPipelinesParams, opts ...CallOption) iter.Seq2[*ETLPipeline, error] {
 	id := func(v *ETLPipeline) uuid.UUID { return v.TeamID }
 	return paged(opListPipelines, params.NextCursor, id, func(cursor string) (p part[ETLPipeline, string], err error) {
+		params := params
 		params.NextCursor = cursor
 		page, err := s.List(ctx, env, region, params, opts...)
 		if err != nil {

@@ -62,6 +62,7 @@ func (s *TeamAPIKeysService) List(ctx context.Context, env TeamEnvironment, regi
 func (s *TeamAPIKeysService) All(ctx context.Context, env TeamEnvironment, region Region, params ListTeamAPIKeysParams, opts ...CallOption) iter.Seq2[*TeamAPIKey, error] {
 	id := func(k *TeamAPIKey) uuid.UUID { return k.ID }
 	return paged(opListTeamAPIKeys, params.NextCursor, id, func(cursor string) (p part[TeamAPIKey, string], err error) {
+		params := params
 		params.NextCursor = cursor
 		page, err := s.List(ctx, env, region, params, opts...)
 		if err != nil {

@@ -211,6 +211,7 @@ func (s *TeamsService) List(ctx context.Context, params ListTeamsParams, opts ..
 func (s *TeamsService) All(ctx context.Context, params ListTeamsParams, opts ...CallOption) iter.Seq2[*Team, error] {
 	id := func(t *Team) uuid.UUID { return t.ID }
 	return paged(opListTeams, params.NextCursor, id, func(cursor string) (p part[Team, string], err error) {
+		params := params
 		params.NextCursor = cursor
 		page, err := s.List(ctx, params, opts...)
 		if err != nil {
@@ -247,6 +248,17 @@ func (s *TeamsService) Get(ctx context.Context, teamID uuid.UUID, params GetTeam
 // is a *TeamConflictError that says which one.
 func (s *TeamsService) Update(ctx context.Context, teamID uuid.UUID, body UpdateTeamBody, opts ...CallOption) (*Team, error) {
 	r := s.org.request(opUpdateTeam, teamID.String())
+	for _, settings := range []**UpdateTeamSettings{&body.Sandbox, &body.Production} {
+		if *settings == nil {
+			continue
+		}
+		if brand, ok := (*settings).BrandInformation.Get(); ok {
+			changed := **settings
+			brand.Kept = Kept{} // of a brand that was read, send what is known of it
+			changed.BrandInformation = Value(brand)
+			*settings = &changed
+		}
+	}
 	r.value = &body
 	return call(ctx, s.org.core, r, hasTeam, opts)
 }
@@ -254,6 +266,7 @@ func (s *TeamsService) Update(ctx context.Context, teamID uuid.UUID, body Update
 // SetBrandInformation changes what patients see of a team in one environment. See [TeamsService.Update]; reading it back takes
 // [TeamsService.Get] with that environment included.
 func (s *TeamsService) SetBrandInformation(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, brand BrandInformation, opts ...CallOption) (*Team, error) {
+	brand.Kept = Kept{} // as in Update
 	settings := &UpdateTeamSettings{BrandInformation: Value(brand)}
 	var c checker
 	c.text("company_name", brand.CompanyName)

@@ -111,6 +111,7 @@ func (s *WebhooksService) List(ctx context.Context, teamID uuid.UUID, env TeamEn
 func (s *WebhooksService) All(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, params ListWebhooksParams, opts ...CallOption) iter.Seq2[*Webhook, error] {
 	id := func(w *Webhook) uuid.UUID { return uuid.NewSHA1(uuid.Nil, []byte(w.ID)) }
 	return paged(opListWebhooks, params.NextCursor, id, func(cursor string) (p part[Webhook, string], err error) {
+		params := params
 		params.NextCursor = cursor
 		page, err := s.List(ctx, teamID, env, params, opts...)
 		if err != nil {

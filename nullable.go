@@ -20,7 +20,8 @@ const (
 	given
 )
 
-// Value returns a Nullable that is sent as v.
+// Value returns a Nullable that is sent as v. A v that would be written as null, such as the zero [Date], cannot be sent: where null
+// is meant, [Null] says so.
 func Value[T any](v T) Nullable[T] { return Nullable[T]{given, v} }
 
 // Null returns a Nullable that is sent as null.
@@ -40,7 +41,11 @@ func (n Nullable[T]) IsZero() bool { return n.state == absent }
 func (n Nullable[T]) MarshalJSON() ([]byte, error) {
 	switch n.state {
 	case given:
-		return json.Marshal(n.value)
+		b, err := json.Marshal(n.value)
+		if err == nil && string(b) == "null" {
+			err = errors.New("labhealth: a value that is written as null needs Null to say that this is meant")
+		}
+		return b, err
 	case null:
 		return []byte("null"), nil
 	}

@@ -15,6 +15,15 @@ type part[E any, At comparable] struct {
 	problem string // why the page cannot be the one that was asked for
 }
 
+// cursorPart is a page of a list that goes on at next.
+func cursorPart[E any](items []E, next *string) part[E, string] {
+	p := part[E, string]{items: items, last: next == nil || *next == ""}
+	if !p.last {
+		p.next = *next
+	}
+	return p
+}
+
 // noList is why an answer is not taken for an empty list: some deployments answer errors with 200.
 const noList = "it has no list"
 

@@ -43,7 +43,7 @@ type GuarantorDetails struct {
 // Address is the address of a guarantor. It redacts itself when printed.
 type Address struct {
 	FirstLine   string  `json:"first_line"`            // street and number
-	SecondLine  *string `json:"second_line,omitzero"`  // the service takes nil as the empty string
+	SecondLine  *string `json:"second_line,omitzero"`  // nil means the empty string
 	Country     string  `json:"country"`               // no format is documented; US is the usual one
 	Zip         string  `json:"zip"`                   // postal code
 	City        string  `json:"city"`                  // city

@@ -3,6 +3,7 @@ package labhealth
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 )
 
 // Types that hold patient data print a short form under every verb of fmt and as attributes of slog. Encoding them to JSON is
@@ -18,7 +19,15 @@ func redactedValue(name string) slog.Value {
 
 // LogValue shows the order's id and status.
 func (v Order) LogValue() slog.Value {
-	return slog.StringValue("labhealth.Order{" + v.ID.String() + " " + string(v.CurrentStatus()) + ", redacted}")
+	return slog.StringValue("labhealth.Order{" + v.ID.String() + " " + statusText(v.CurrentStatus()) + ", redacted}")
+}
+
+// statusText shows a status that looks like one: it comes from outside, and any text may come.
+func statusText(s OrderStatus) string {
+	if len(s) > 128 || strings.Trim(string(s), codeChars+".") != "" {
+		return "?"
+	}
+	return string(s)
 }
 
 // Format prints what [Order.LogValue] returns.
@@ -336,3 +345,9 @@ func (v EventHubDestination) Format(s fmt.State, _ rune) { redacted(s, v) }
 
 // LogValue shows what [FieldError.Format] prints.
 func (f FieldError) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(f)) }
+
+// LogValue shows nothing of the value.
+func (UndoDeleteParams) LogValue() slog.Value { return redactedValue("UndoDeleteParams") }
+
+// Format shows nothing of the value.
+func (v UndoDeleteParams) Format(s fmt.State, _ rune) { redacted(s, v) }

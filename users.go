@@ -85,7 +85,8 @@ type ListUsersParams struct {
 	Limit  int // users on a page, 1 to 500; the service takes 100 if it is 0
 }
 
-// UserPage is one page of the user list. It redacts itself when printed.
+// UserPage is one page of the user list. It redacts itself when printed. A bare list of users, which older deployments answer, is read
+// as a page that holds it: RawJSON is then that page.
 type UserPage struct {
 	Users  []User `json:"users" jsonread:"own"` // the users of the page
 	Total  int64  `json:"total"`                // how many users there are in all

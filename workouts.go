@@ -19,7 +19,7 @@ func (s *WorkoutsService) Stream(ctx context.Context, workoutID uuid.UUID, opts 
 }
 
 // WorkoutStream is parallel lists: elements of the same index belong to the same moment. A list that was not recorded is nil or
-// empty; an element that was not recorded is null ([Nullable.IsNull]). The members are not in the interface document. It redacts
+// empty; an element that was not recorded is nil. The members are not in the interface document. It redacts
 // itself when printed.
 type WorkoutStream struct {
 	Time           []int64    `json:"time,omitzero"`            // seconds since 1970

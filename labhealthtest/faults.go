@@ -3,6 +3,7 @@ package labhealthtest
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -55,7 +56,10 @@ func (s *Server) script(name string, times int, fault Fault, after bool) error {
 	method, pattern, _ := strings.Cut(name, " ")
 	known := slices.ContainsFunc(operations, func(o operation) bool { return o.method == method && o.pattern == pattern })
 	if name != "" && !known && !strings.HasPrefix(pattern, managementPath) {
-		return errNoOperation
+		return fmt.Errorf("%w: %q", errNoOperation, name)
+	}
+	if fault == nil {
+		return errors.New("labhealthtest: no fault is given")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

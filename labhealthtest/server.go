@@ -168,7 +168,12 @@ func Start(opts ...Option) (*Server, error) {
 	crand.Read(seed[:]) // It never returns an error.
 	s.seed(seed)
 	for _, opt := range opts {
-		opt(s)
+		if opt != nil {
+			opt(s)
+		}
+	}
+	if s.clock == nil {
+		s.clock = time.Now
 	}
 	s.TeamID = s.newID()
 	var key [20]byte

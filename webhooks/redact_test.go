@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/uuid"
 
 	labhealth "github.com/labhealth/labhealth-go"
 )
@@ -18,6 +17,7 @@ import (
 func TestRedaction(t *testing.T) {
 	const canary = "canary-7731"
 	f := 7731.25
+	number := regexp.MustCompile(`\b7731\b`) // on its own: within other digits it may occur by chance
 	at := time.Date(7731, 1, 1, 0, 0, 0, 0, time.UTC)
 	sample := Sample{Timestamp: at, Value: f, HasValue: true, Text: canary, Type: canary, Unit: canary}
 	source := Source{DeviceID: labhealth.Ptr(canary)}
@@ -30,10 +30,10 @@ func TestRedaction(t *testing.T) {
 		Event{Type: "a.b", ClientUserID: canary, Data: &Samples{Source: source, Data: []Sample{sample}}},
 		Envelope{Type: "a.b", UserID: adaID, ClientUserID: canary},
 		Samples{Source: source, Data: []Sample{sample}}, sample,
-		Activity{ID: uuid.New(), Steps: &f, TimeZone: labhealth.Ptr(canary)}, ActivityHeartRate{Avg: &f},
+		Activity{ID: adaID, Steps: &f, TimeZone: labhealth.Ptr(canary)}, ActivityHeartRate{Avg: &f},
 		Summary{CreatedAt: at}, WorkoutStreamNotice{Message: canary}, ProviderConnection{ExternalUserID: labhealth.Ptr(canary)},
 		HistoricalPull{Provider: canary}, Unknown{Raw: json.RawMessage(canary), Err: errNoObject}, Unknown{Raw: json.RawMessage(canary)},
-		LabOrder{labhealth.Order{Notes: labhealth.Ptr(canary)}},
+		LabOrder{labhealth.Order{Notes: labhealth.Ptr(canary)}}, Event{Type: canary + " "},
 	}
 	for _, v := range values {
 		var out bytes.Buffer
@@ -51,7 +51,10 @@ func TestRedaction(t *testing.T) {
 		}
 		logger.Info("text", "v", v)
 		jsonLogger.Info("json", "v", v)
-		for _, secret := range []string{canary, "7731", fmt.Sprintf("%x", canary)} {
+		if number.MatchString(out.String()) {
+			t.Errorf("%T prints 7731", v)
+		}
+		for _, secret := range []string{canary, fmt.Sprintf("%x", canary)} {
 			if strings.Contains(out.String(), secret) {
 				t.Errorf("%T prints %s", v, secret)
 			}
@@ -67,6 +70,24 @@ func TestRedaction(t *testing.T) {
 	} {
 		if got := fmt.Sprint(v); got != want {
 			t.Errorf("%s", got)
+		}
+	}
+}
+
+// A store prints nothing of what it holds.
+func TestLatestIsNotPrinted(t *testing.T) {
+	event, err := Parse([]byte(`{"event_type":"daily.data.sleep.created","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4",
+		"data":{"id":"1d1f4e0a-7a3c-4f0e-9f5b-6a7c8d9e0f11","note":"canary"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := &Latest{}
+	if _, err := store.Apply(Delivery{Event: event}); err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
+		if got := fmt.Sprintf(verb, store); got != "webhooks.Latest{redacted}" {
+			t.Errorf("%s prints %s", verb, got)
 		}
 	}
 }

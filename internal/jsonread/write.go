@@ -102,7 +102,7 @@ func (w *writer) value(v reflect.Value, nullable bool) error {
 			w.out = append(w.out, "null"...)
 			return nil
 		}
-		return w.members(v)
+		return w.members(v, nil)
 	}
 	b, err := json.Marshal(v.Interface())
 	if err != nil {
@@ -120,7 +120,8 @@ func isMarshaler(v reflect.Value) bool {
 	return false
 }
 
-func (w *writer) members(v reflect.Value) error {
+// members writes a map, with the text of those members that have one in came.
+func (w *writer) members(v reflect.Value, came map[string][]byte) error {
 	byName := map[string]reflect.Value{}
 	for _, k := range v.MapKeys() {
 		if !utf8.ValidString(k.String()) {
@@ -133,7 +134,10 @@ func (w *writer) members(v reflect.Value) error {
 		if i > 0 {
 			w.out = append(w.out, ',')
 		}
-		if err := w.member(name, byName[name], false); err != nil {
+		if text, ok := came[name]; ok {
+			quoted, _ := json.Marshal(name)
+			w.out = append(append(append(w.out, quoted...), ':'), text...)
+		} else if err := w.member(name, byName[name], false); err != nil {
 			return err
 		}
 	}
@@ -237,6 +241,9 @@ func (w *writer) kept(p *plan, v reflect.Value, ref Ref) error {
 		case now.Kind() == reflect.Slice && !now.IsNil() && now.Type() != rawType:
 			sep()
 			err = w.list(f.name, raw[m.value:m.end], was, now)
+		case now.Kind() == reflect.Map && !now.IsNil() && raw[m.value] == '{':
+			sep()
+			err = w.keptMap(f.name, raw[m.value:m.end], was, now)
 		default:
 			sep()
 			err = w.member(f.name, now, f.nullable)
@@ -281,6 +288,25 @@ func (p *plan) membersOf(raw []byte) (list []member, last map[int]int) {
 		list = append(list, m)
 	}
 	return list, last
+}
+
+// keptMap writes a changed map: members that came and are the same are written as they came.
+func (w *writer) keptMap(name string, raw []byte, was, now reflect.Value) error {
+	same := map[string][]byte{}
+	s := scanner{text: raw}
+	for more := s.open('}'); more; more = s.more('}') {
+		key := string(s.key())
+		start := s.i
+		s.skip()
+		k := reflect.ValueOf(key).Convert(now.Type().Key())
+		delete(same, key) // a name may come twice, and the last one counts
+		if e := now.MapIndex(k); e.IsValid() && reflect.DeepEqual(was.MapIndex(k).Interface(), e.Interface()) {
+			same[key] = raw[start:s.i]
+		}
+	}
+	quoted, _ := json.Marshal(name)
+	w.out = append(append(w.out, quoted...), ':')
+	return within(name, w.members(now, same))
 }
 
 // list writes a changed list: elements that came are written as they came, also at another place.

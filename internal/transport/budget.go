@@ -2,7 +2,7 @@ package transport
 
 import "sync"
 
-// budget keeps an outage from doubling the load: each call brings a tenth of a retry, a few are there from the start.
+// budget keeps an outage from doubling the load: each call brings a little of a retry, a few are there from the start.
 // A thousand calls that all fail cost at most a hundred extra requests.
 type budget struct {
 	mu     sync.Mutex
