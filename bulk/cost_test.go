@@ -1,0 +1,183 @@
+package bulk_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/bulk"
+)
+
+// What the journal costs beside a bare loop of the same concurrency, against the same service in a process of its own:
+//
+//	LABHEALTH_TEST_LONG=1 go test -run TestThroughput -v ./bulk
+func TestThroughput(t *testing.T) {
+	if os.Getenv("LABHEALTH_TEST_LONG") == "" {
+		t.Skip("a measurement: set LABHEALTH_TEST_LONG")
+	}
+	const n, rounds, concurrency = 4000, 4, 4
+	at, _ := startService(t, "LABHEALTH_BULK_FAULTS=none")
+	client, err := labhealth.NewClient(at.Key, labhealth.WithBaseURL(at.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	dir := t.TempDir()
+	source := func(name string) bulk.Source {
+		var text strings.Builder
+		for i := range n {
+			fmt.Fprintf(&text, `{"sample_id":"%s-%05d","user_id":"%s","order_set":{"lab_test_ids":["%s"]},`+
+				`"billing_type":"client_bill","collection_method":"walk_in_test","patient_details":{"first_name":"Ada","last_name":"Example",`+
+				`"dob":"1955-12-10","gender":"female","phone_number":"+14155550123","email":"ada@example.com"},`+
+				`"patient_address":{"receiver_name":"Ada Example","first_line":"1 Example Street","city":"Monterey","state":"CA",`+
+				`"zip":"93940","country":"US"}}`+"\n", name, i, at.Users[i%len(at.Users)], at.Test)
+		}
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return bulk.JSONLines(f)
+	}
+	bare := func(source bulk.Source) {
+		jobs := make(chan labhealth.ImportOrderBody, concurrency)
+		var workers sync.WaitGroup
+		for range concurrency {
+			workers.Go(func() {
+				for body := range jobs {
+					if _, err := client.Orders.Import(context.Background(), body); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		for body, err := range source {
+			if err != nil {
+				t.Error(err)
+			}
+			jobs <- body
+		}
+		close(jobs)
+		workers.Wait()
+	}
+	journaled := func(name string, source bulk.Source) {
+		journal, err := bulk.OpenFile(filepath.Join(dir, name+".journal"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer journal.Close()
+		report, err := bulk.Run(t.Context(), client, source, journal, bulk.Options{Concurrency: concurrency})
+		if err != nil || report.Applied != n {
+			t.Fatal(report, err)
+		}
+	}
+	var loop, run time.Duration
+	for round := range rounds + 1 {
+		for turn := range 2 {
+			name := fmt.Sprint("round", round, "turn", turn)
+			records := source(name)
+			began := time.Now()
+			took := &loop
+			if (round+turn)%2 == 0 { // each is first as often as the other, because the service slows down as it fills
+				bare(records)
+			} else {
+				took = &run
+				journaled(name, records)
+			}
+			if round > 0 { // the first warms up
+				*took += time.Since(began)
+			}
+		}
+	}
+	ratio := loop.Seconds() / run.Seconds()
+	t.Logf("bare loop %.0f records/s, bulk.Run %.0f records/s, ratio %.3f", n*rounds/loop.Seconds(), n*rounds/run.Seconds(), ratio)
+	if ratio < 0.5 { // a machine that is busy with other things tells little
+		t.Errorf("ratio %.3f, want 0.9 or so", ratio)
+	}
+}
+
+// atOnce answers every import without a network and without keeping anything.
+type atOnce struct{ sent atomic.Int64 }
+
+func (a *atOnce) RoundTrip(req *http.Request) (*http.Response, error) {
+	io.Copy(io.Discard, req.Body)
+	req.Body.Close()
+	a.sent.Add(1)
+	return answer(req, 200, `{"order":{"id":"00000000-0000-4000-8000-000000000001"},"status":"success","message":""}`, ""), nil
+}
+
+// What a record takes of memory, and that nothing else grows:
+//
+//	LABHEALTH_MEMORY_RECORDS=1000000 go test -run TestMemory -timeout 1h -v ./bulk
+func TestMemory(t *testing.T) {
+	sizes := []int{1_000, 20_000}
+	if os.Getenv("LABHEALTH_TEST_LONG") != "" {
+		sizes = []int{1_000, 100_000}
+	}
+	if n, err := strconv.Atoi(os.Getenv("LABHEALTH_MEMORY_RECORDS")); err == nil {
+		sizes = []int{1_000, 10_000, 100_000, n}
+	}
+	for _, n := range sizes {
+		client, err := labhealth.NewClient("sk_test_0123456789", labhealth.WithBaseURL("https://api.example.com"),
+			labhealth.WithHTTPClient(&http.Client{Transport: new(atOnce)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		used := func() float64 {
+			for range 3 { // what is allocated while one collection runs is left to the next; meanwhile the workers run dry
+				runtime.GC()
+			}
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return float64(m.HeapAlloc)
+		}
+		before, most := 0.0, 0.0
+		source := bulk.Source(func(yield func(labhealth.ImportOrderBody, error) bool) {
+			body := record("")
+			for i := range n {
+				body.SampleID = fmt.Sprintf("S-%09d", i)
+				body.UserID = uuid.UUID{1, byte(i), byte(i >> 8)}
+				if !yield(body, nil) {
+					return
+				}
+				if i%(n/4) == n/4-1 { // the run waits for its source
+					most = max(most, used()-before)
+				}
+			}
+		})
+		journal, err := bulk.OpenFile(filepath.Join(t.TempDir(), "run.journal"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, what := range []string{"first run", "second run"} {
+			before, most = used(), 0
+			began := time.Now()
+			report, err := bulk.Run(t.Context(), client, source, journal, bulk.Options{})
+			if err != nil || report.Applied != int64(n) {
+				t.Fatal(report, err)
+			}
+			t.Logf("%9d records, %s: %6.2f MB at most, %.1f bytes a record, %.1f s", n, what, most/1e6, most/float64(n), time.Since(began).Seconds())
+			if n >= 20_000 && most/float64(n) > 64+5e5/float64(n) { // half a megabyte for all that does not grow
+				t.Errorf("%.1f bytes a record, want up to 64", most/float64(n))
+			}
+		}
+		journal.Close()
+	}
+}

@@ -1,0 +1,458 @@
+package bulk_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/bulk"
+)
+
+func numbered(n int) []labhealth.ImportOrderBody {
+	var ids []string
+	for i := range n {
+		ids = append(ids, fmt.Sprintf("S-%05d", i))
+	}
+	return records(ids...)
+}
+
+// What can be found before anything is sent.
+func TestChecks(t *testing.T) {
+	other, nobody, foreign := record("TWICE"), record(""), record("BAD")
+	other.PatientDetails.LastName = "Another"
+	foreign.PatientDetails.Email = "ada at example.com"
+	foreign.PatientDetails.FirstName = "Ada\xff"
+	list := []labhealth.ImportOrderBody{record("A"), record("TWICE"), record("A"), other, nobody, foreign}
+	source := bulk.Source(func(yield func(labhealth.ImportOrderBody, error) bool) {
+		unreadable := &bulk.RecordError{Line: 7, SampleID: "C", Problems: []bulk.Problem{{Path: "body.user_id", Reason: "is not a valid uuid"}}}
+		if yield(labhealth.ImportOrderBody{}, unreadable) {
+			from(list)(yield)
+		}
+	})
+	want := `{"outcome":"invalid","record":1,"line":7,"sample_id":"C","fields":[{"path":"body.user_id","reason":"is not a valid uuid"}]}
+{"outcome":"invalid","record":6,"fields":[{"path":"body.sample_id","reason":"is required"}]}
+{"outcome":"invalid","record":7,"sample_id":"BAD","fields":[{"path":"body.patient_details.first_name","reason":"must be valid UTF-8"}]}
+{"outcome":"conflict","record":3,"sample_id":"TWICE"}
+{"outcome":"conflict","record":5,"sample_id":"TWICE"}
+`
+	for _, dry := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s, j := &service{}, bulk.NewMemory()
+			var refusals bytes.Buffer
+			report, err := bulk.Run(t.Context(), s.client(t), source, j, bulk.Options{DryRun: dry, Refusals: &refusals})
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "refusals", refusals.String(), want)
+			if dry {
+				counts(t, report, bulk.Report{Records: 7, Invalid: 5, Duplicates: 1, Pending: 1})
+				same(t, "journal", steps(t, j), []string(nil))
+			} else {
+				counts(t, report, bulk.Report{Records: 7, Invalid: 5, Duplicates: 1, Applied: 1, Sent: 1})
+				same(t, "sent", s.sent, []string{"A"})
+			}
+		})
+	}
+}
+
+// A record that was refused is sent again if it was changed, or if that is asked for; one that was applied never.
+func TestSecondRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuse := true
+		s, j := &service{}, bulk.NewMemory()
+		s.onImport = func(_ int, body labhealth.ImportOrderBody) string {
+			if refuse && body.SampleID != "A" {
+				return "422"
+			}
+			return ""
+		}
+		run := func(list []labhealth.ImportOrderBody, opts bulk.Options, want bulk.Report) {
+			t.Helper()
+			report, err := bulk.Run(t.Context(), s.client(t), from(list), j, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			counts(t, report, want)
+		}
+		list := records("A", "B", "C")
+		run(list, bulk.Options{}, bulk.Report{Records: 3, Applied: 1, Refused: 2, Sent: 3})
+		refuse = false
+		run(list, bulk.Options{}, bulk.Report{Records: 3, Applied: 1, Refused: 2, Before: 1})
+		list[0].PatientAddress.City, list[1].PatientAddress.City = "Carmel", "Carmel"
+		run(list, bulk.Options{}, bulk.Report{Records: 3, Applied: 1, Refused: 1, Changed: 1, Sent: 1})
+		run(list, bulk.Options{RetryRefused: true}, bulk.Report{Records: 3, Applied: 2, Changed: 1, Before: 1, Sent: 1})
+		same(t, "orders", s.samples(), map[string]int{"A": 1, "B": 1, "C": 1})
+	})
+}
+
+// A 429 holds back all workers, for as long as it says.
+func TestPauseOfAllWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{latency: 10 * time.Millisecond}
+		s.onImport = func(n int, _ labhealth.ImportOrderBody) string {
+			if n == 10 {
+				return "429 30"
+			}
+			return ""
+		}
+		began := time.Now()
+		report, err := bulk.Run(t.Context(), s.client(t), from(numbered(40)), bulk.NewMemory(), bulk.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts(t, report, bulk.Report{Records: 40, Applied: 40, Sent: 41})
+		var all []time.Duration
+		for _, times := range s.times {
+			for _, at := range times {
+				all = append(all, at.Sub(began))
+			}
+		}
+		slices.Sort(all)
+		for i, at := range all[1:] {
+			if at > 40*time.Millisecond && at < 30*time.Second {
+				t.Errorf("request %d left after %v, in the pause", i+1, at)
+			}
+		}
+		if took := time.Since(began); took < 30*time.Second || took > 31*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{latency: 100 * time.Millisecond}
+		began := time.Now()
+		if _, err := bulk.Run(t.Context(), s.client(t), from(numbered(101)), bulk.NewMemory(), bulk.Options{Rate: 10}); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took < 10*time.Second || took > 10300*time.Millisecond {
+			t.Errorf("101 records at 10 a second took %v", took)
+		}
+	})
+}
+
+func TestConcurrency(t *testing.T) {
+	for _, n := range []int{0, 1, 16} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &service{latency: time.Second}
+			began := time.Now()
+			if _, err := bulk.Run(t.Context(), s.client(t), from(numbered(160)), bulk.NewMemory(), bulk.Options{Concurrency: n}); err != nil {
+				t.Fatal(err)
+			}
+			want := 160 * time.Second / time.Duration(max(n, 1))
+			if n == 0 {
+				want = 40 * time.Second
+			}
+			if took := time.Since(began); took < want || took > want+time.Second {
+				t.Errorf("concurrency %d: took %v, want %v", n, took, want)
+			}
+		})
+	}
+}
+
+// Answers that would be the same for every record end the run; so does an outage. The next run goes on.
+func TestStops(t *testing.T) {
+	tests := []struct {
+		name, fate, err string
+		most            int // requests
+		took            time.Duration
+	}{
+		{"wrong key", "401", "labhealth: POST /v3/order/import: 401 Unauthorized (request req-1)", 4, 0},
+		{"not allowed", "403", "labhealth: POST /v3/order/import: 403 Forbidden (request req-1)", 4, 0},
+		{"moved", "307", "labhealth: POST /v3/order/import: 307 Temporary Redirect (request req-1)", 4, 0},
+		{"a day's pause", "429 86400", "bulk: the service asks to come back in 24h0m0s: labhealth: POST /v3/order/import: 429 Too Many Requests (request req-1)", 4, 0},
+		{"down", "503", "bulk: for 10m", 120, 11 * time.Minute},
+		{"rate limited without end", "429 60", "bulk: for 10m", 80, 12 * time.Minute},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, j := &service{latency: time.Millisecond}, bulk.NewMemory()
+				s.onImport = func(int, labhealth.ImportOrderBody) string { return test.fate }
+				began := time.Now()
+				report, err := bulk.Run(t.Context(), s.client(t), from(numbered(300)), j, bulk.Options{})
+				if err == nil || !strings.HasPrefix(err.Error(), test.err) {
+					t.Errorf("error %v\nwant  %s", err, test.err)
+				}
+				if took := time.Since(began); took > test.took+time.Second {
+					t.Errorf("took %v", took)
+				}
+				if len(s.sent) > test.most || report.Applied+report.Refused > 0 || report.Pending+report.Unknown != 300 || report.Done() {
+					t.Errorf("%d requests, report: %v", len(s.sent), report)
+				}
+				s.onImport = nil
+				if report, err = bulk.Run(t.Context(), s.client(t), from(numbered(300)), j, bulk.Options{}); err != nil {
+					t.Fatal(err)
+				}
+				if report.Applied != 300 || !report.Done() {
+					t.Errorf("second run: %v", report)
+				}
+				if len(s.orders) != 300 {
+					t.Errorf("%d orders", len(s.orders))
+				}
+			})
+		})
+	}
+}
+
+// A record that never gets an answer does not hold up the run for ever.
+func TestPoison(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{}
+		s.onImport = func(_ int, body labhealth.ImportOrderBody) string {
+			if body.SampleID == "S-00001" {
+				return "500"
+			}
+			return ""
+		}
+		var refusals bytes.Buffer
+		report, err := bulk.Run(t.Context(), s.client(t), from(numbered(3)), bulk.NewMemory(), bulk.Options{Refusals: &refusals})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts(t, report, bulk.Report{Records: 3, Applied: 2, Pending: 1, Sent: 7})
+		same(t, "refusals", refusals.String(), `{"outcome":"pending","record":2,"sample_id":"S-00001"}`+"\n")
+	})
+}
+
+// The end of the context lets what is under way come to its end, and sends nothing more.
+func TestCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, j := &service{latency: 10 * time.Second}, bulk.NewMemory()
+		ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
+		defer cancel()
+		began := time.Now()
+		report, err := bulk.Run(ctx, s.client(t), from(numbered(20)), j, bulk.Options{})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		counts(t, report, bulk.Report{Records: 20, Applied: 12, Pending: 8, Sent: 12})
+		if took := time.Since(began); took != 30*time.Second {
+			t.Errorf("took %v", took)
+		}
+		report, err = bulk.Run(t.Context(), s.client(t), from(numbered(20)), j, bulk.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts(t, report, bulk.Report{Records: 20, Applied: 20, Before: 12, Sent: 8})
+		if len(s.times["list"]) != 0 {
+			t.Error("a run that ended in order left something unknown")
+		}
+	})
+}
+
+// Lists by user ask for no other user's orders.
+func TestListByUser(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{}
+		for i := range 50 {
+			s.orders = append(s.orders, held{grace, grace, fmt.Sprintf(`"G%d"`, i)})
+		}
+		s.onImport = func(n int, body labhealth.ImportOrderBody) string {
+			return map[string]string{"A": "lost", "B": "drop"}[body.SampleID]
+		}
+		var asked []string
+		s.onList = func(_ int, query map[string][]string) string {
+			s.onImport = nil
+			asked = append(asked, fmt.Sprint(query["user_id"], query["page"], query["size"], query["start_date"]))
+			return ""
+		}
+		opts := bulk.Options{ListByUser: true, List: labhealth.ListOrdersParams{StartDate: time.Date(2025, 1, 2, 0, 0, 0, 0, time.UTC)}}
+		report, err := bulk.Run(t.Context(), s.client(t), from(records("A", "B")), bulk.NewMemory(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts(t, report, bulk.Report{Records: 2, Applied: 2, Found: 1, Sent: 3})
+		page := func(n int) string { return fmt.Sprintf("[%s] [%d] [100] [2025-01-02T00:00:00Z]", ada, n) }
+		same(t, "lists", asked, []string{page(1), page(2), page(1), page(2)})
+	})
+}
+
+func TestOptions(t *testing.T) {
+	s := &service{}
+	source := from(records("A"))
+	for _, test := range []struct {
+		opts bulk.Options
+		err  string
+	}{
+		{bulk.Options{Concurrency: -1}, "bulk: Options.Concurrency must not be negative"},
+		{bulk.Options{Rate: -1}, "bulk: Options.Rate must not be negative"},
+		{bulk.Options{Rate: math.NaN()}, "bulk: Options.Rate must not be negative"},
+		{bulk.Options{Outage: -1}, "bulk: Options.Timeout, Settle and Outage must not be negative"},
+		{bulk.Options{Settle: time.Minute}, "bulk: Options.Settle must be longer than Options.Timeout: an attempt could still be under way"},
+	} {
+		if report, err := bulk.Run(t.Context(), s.client(t), source, bulk.NewMemory(), test.opts); report != nil || fmt.Sprint(err) != test.err {
+			t.Errorf("%v %v, want %s", report, err, test.err)
+		}
+	}
+	if _, err := bulk.Run(t.Context(), s.client(t), source, nil, bulk.Options{}); fmt.Sprint(err) != "bulk: Run needs a client, a source and a journal" {
+		t.Error(err)
+	}
+	if report, err := bulk.Run(t.Context(), nil, source, nil, bulk.Options{DryRun: true}); err != nil || report.Pending != 1 {
+		t.Error(report, err)
+	}
+	j := bulk.NewMemory()
+	if _, err := bulk.Run(t.Context(), s.client(t), source, j, bulk.Options{Target: "sandbox"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := bulk.Run(t.Context(), s.client(t), source, j, bulk.Options{Target: "production"})
+	if fmt.Sprint(err) != `bulk: the journal is of an import into "sandbox", not "production"` {
+		t.Error(err)
+	}
+}
+
+// A source that changes under the run, or that breaks off, ends it.
+func TestSources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{}
+		ranged := 0
+		moving := bulk.Source(func(yield func(labhealth.ImportOrderBody, error) bool) {
+			ranged++
+			from(records(fmt.Sprint("S", ranged)))(yield)
+		})
+		if _, err := bulk.Run(t.Context(), s.client(t), moving, bulk.NewMemory(), bulk.Options{}); fmt.Sprint(err) != "bulk: the source did not give the same records each time it was ranged over" {
+			t.Error(err)
+		}
+		broken := errors.New("disk gone")
+		failing := bulk.Source(func(yield func(labhealth.ImportOrderBody, error) bool) {
+			if yield(record("A"), nil) {
+				yield(labhealth.ImportOrderBody{}, broken)
+			}
+		})
+		if _, err := bulk.Run(t.Context(), s.client(t), failing, bulk.NewMemory(), bulk.Options{}); !errors.Is(err, broken) {
+			t.Error(err)
+		}
+		if len(s.sent) != 0 {
+			t.Errorf("sent %v", s.sent)
+		}
+	})
+}
+
+// brokenJournal fails from its nth Append on.
+type brokenJournal struct {
+	*bulk.Memory
+	left int
+}
+
+var errDisk = errors.New("disk full")
+
+func (b *brokenJournal) Append(entries []bulk.Entry) error {
+	if b.left--; b.left < 0 {
+		return errDisk
+	}
+	return b.Memory.Append(entries)
+}
+
+// Nothing is sent whose intent is not in the journal.
+func TestJournalFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for appends := range 8 {
+			s, j := &service{latency: time.Millisecond}, &brokenJournal{bulk.NewMemory(), appends}
+			_, err := bulk.Run(t.Context(), s.client(t), from(numbered(100)), j, bulk.Options{})
+			if !errors.Is(err, errDisk) {
+				t.Fatal(appends, err)
+			}
+			intents := map[string]bool{}
+			for e := range j.Memory.Entries() {
+				intents[e.SampleID] = intents[e.SampleID] || e.Step == bulk.StepIntent
+			}
+			for _, id := range s.sent {
+				if !intents[id] {
+					t.Fatalf("%s was sent without an intent in the journal", id)
+				}
+			}
+			if report, err := bulk.Run(t.Context(), s.client(t), from(numbered(100)), j.Memory, bulk.Options{}); err != nil || report.Applied != 100 || len(s.orders) != 100 {
+				t.Fatal(report, err, len(s.orders))
+			}
+		}
+	})
+}
+
+// Nothing that is written or said holds a value of a record.
+func TestNothingLeaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fates := []string{"", "400", "422", "500", "lost", "drop", "cut", "429 1", "400 lost"}
+		s, j := &service{}, bulk.NewMemory()
+		s.onImport = func(n int, _ labhealth.ImportOrderBody) string { return fates[n%len(fates)] }
+		s.onList = func(n int, _ map[string][]string) string { return []string{"", "404"}[n/5%2] }
+		list := numbered(40)
+		list[3].PatientDetails.Email = "ada-example.com"
+		var refusals, said bytes.Buffer
+		var mu sync.Mutex
+		for range 3 {
+			report, err := bulk.Run(t.Context(), s.client(t), from(list), j, bulk.Options{
+				Refusals: &refusals,
+				OnError: func(id string, err error) {
+					mu.Lock()
+					fmt.Fprintf(&said, "%s %v %+v %#v\n", id, err, err, err)
+					mu.Unlock()
+				},
+				Progress: func(p bulk.Progress) {
+					mu.Lock()
+					fmt.Fprintf(&said, "%+v\n", p)
+					mu.Unlock()
+				},
+			})
+			mu.Lock()
+			fmt.Fprintf(&said, "%v %+v %#v %v %+v\n", report, report, *report, err, err)
+			mu.Unlock()
+		}
+		for e := range j.Entries() {
+			fmt.Fprintf(&said, "%+v\n", e)
+		}
+		said.Write(refusals.Bytes())
+		for _, secret := range []string{"Ada", "Example", "ada@", "ada-example", "1955", "+1415", "Street", "Monterey", "93940", "sk_test", ada.String()} {
+			if bytes.Contains(said.Bytes(), []byte(secret)) {
+				t.Errorf("%q is shown", secret)
+			}
+		}
+		if !bytes.Contains(said.Bytes(), []byte("S-00039")) {
+			t.Error("nothing was searched")
+		}
+	})
+}
+
+func TestProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{latency: time.Second}
+		s.onImport = func(n int, _ labhealth.ImportOrderBody) string {
+			if n == 8 {
+				return "lost"
+			}
+			return ""
+		}
+		var middle, settling, last bulk.Progress
+		_, err := bulk.Run(t.Context(), s.client(t), from(numbered(80)), bulk.NewMemory(), bulk.Options{Progress: func(p bulk.Progress) {
+			switch last = p; {
+			case p.Phase == bulk.PhaseImporting && p.Done >= 40 && middle.Phase == "":
+				middle = p
+			case p.Phase == bulk.PhaseSettling && settling.Phase == "":
+				settling = p
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		near := func(what string, got, want, by float64) {
+			t.Helper()
+			if math.Abs(got-want) > by {
+				t.Errorf("%s: %v, want %v", what, got, want)
+			}
+		}
+		near("rate in the middle", middle.Rate, 4, 0.5)
+		near("seconds left in the middle", middle.Left.Seconds(), 10, 2)
+		near("seconds left to settle", settling.Left.Seconds(), 101, 2) // the attempt was 19 seconds before the end
+		same(t, "while it settles", []int64{settling.Done, settling.Report.Unknown}, []int64{79, 1})
+		same(t, "at the end", []int64{last.Done, last.Records, last.Report.Applied, last.Report.Found}, []int64{80, 80, 80, 1})
+	})
+}

@@ -1,0 +1,324 @@
+package bulk_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/bulk"
+)
+
+// counts compares a report without what depends on time.
+func counts(t *testing.T, got *bulk.Report, want bulk.Report) {
+	t.Helper()
+	if diff := cmp.Diff(&want, got, cmpopts.IgnoreFields(bulk.Report{}, "Duration")); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+	if sum := got.Applied + got.Refused + got.Invalid + got.Duplicates + got.Changed + got.Unknown + got.Pending; sum != got.Records {
+		t.Errorf("the counts add up to %d of %d", sum, got.Records)
+	}
+}
+
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, j := &service{}, bulk.NewMemory()
+		report, err := bulk.Run(t.Context(), s.client(t), from(records("A", "B", "C")), j, bulk.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts(t, report, bulk.Report{Records: 3, Applied: 3, Sent: 3})
+		same(t, "orders", s.samples(), map[string]int{"A": 1, "B": 1, "C": 1})
+		same(t, "journal", steps(t, j), []string{"A: intent applied", "B: intent applied", "C: intent applied"})
+
+		report, err = bulk.Run(t.Context(), s.client(t), from(records("A", "B", "C")), j, bulk.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts(t, report, bulk.Report{Records: 3, Applied: 3, Before: 3})
+		if len(s.sent) != 3 || len(s.times["list"]) != 0 {
+			t.Errorf("a second run sent %d imports and %d lists", len(s.sent)-3, len(s.times["list"]))
+		}
+	})
+}
+
+// Each fate of a first attempt, and what one run makes of it.
+func TestFates(t *testing.T) {
+	tests := []struct {
+		fate    string // of the first attempt
+		journal string
+		report  bulk.Report
+		wait    time.Duration // at least, and at most a second longer
+	}{
+		{"", "intent applied", bulk.Report{Applied: 1, Sent: 1}, 0},
+		{"cut", "intent applied", bulk.Report{Applied: 1, Sent: 1}, 0},
+		{"lost", "intent unknown applied", bulk.Report{Applied: 1, Found: 1, Sent: 1}, 2 * time.Minute},
+		{"500 lost", "intent unknown applied", bulk.Report{Applied: 1, Found: 1, Sent: 1}, 2 * time.Minute},
+		{"late 119s", "intent unknown applied", bulk.Report{Applied: 1, Found: 1, Sent: 1}, 2 * time.Minute},
+		{"drop", "intent unknown absent intent applied", bulk.Report{Applied: 1, Sent: 2}, 2 * time.Minute},
+		{"500", "intent unknown absent intent applied", bulk.Report{Applied: 1, Sent: 2}, 2 * time.Minute},
+		{"503 30", "intent unknown absent intent applied", bulk.Report{Applied: 1, Sent: 2}, 2 * time.Minute},
+		{"408", "intent unknown absent intent applied", bulk.Report{Applied: 1, Sent: 2}, 2 * time.Minute},
+		{"429 7", "intent applied", bulk.Report{Applied: 1, Sent: 2}, 7 * time.Second},
+		{"429", "intent applied", bulk.Report{Applied: 1, Sent: 2}, 0},
+		{"400", "intent refused", bulk.Report{Refused: 1, Sent: 1}, 0},
+		{"404", "intent refused", bulk.Report{Refused: 1, Sent: 1}, 0},
+		{"422", "intent refused", bulk.Report{Refused: 1, Sent: 1}, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.fate, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, j := &service{}, bulk.NewMemory()
+				s.onImport = func(n int, _ labhealth.ImportOrderBody) string {
+					if n == 1 {
+						return test.fate
+					}
+					return ""
+				}
+				began := time.Now()
+				report, err := bulk.Run(t.Context(), s.client(t), from(records("A")), j, bulk.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				test.report.Records = 1
+				counts(t, report, test.report)
+				same(t, "journal", steps(t, j), []string{"A: " + test.journal})
+				if took := time.Since(began); took < test.wait || took > test.wait+time.Second {
+					t.Errorf("took %v, want %v", took, test.wait)
+				}
+				want := map[string]int{"A": 1}
+				if test.report.Refused > 0 {
+					want = map[string]int{}
+				}
+				same(t, "orders", s.samples(), want)
+				if strings.Contains(test.journal, "unknown") {
+					// Two lists of one or two pages, the first when the attempt has settled.
+					lists := s.times["list"]
+					if len(lists) < 2 || lists[0].Sub(s.times["A"][0]) < 2*time.Minute {
+						t.Errorf("lists at %v after an attempt at %v", lists, s.times["A"])
+					}
+				}
+			})
+		})
+	}
+}
+
+// A process that was killed leaves an intent and no outcome.
+func TestOrphans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, j := &service{}, bulk.NewMemory()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := bulk.Run(ctx, s.client(t), from(records("A", "B")), j, bulk.Options{}); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		digest := "0000000000"
+		intents := []bulk.Entry{
+			{Step: bulk.StepIntent, SampleID: "A", Digest: digest, At: time.Now()},
+			{Step: bulk.StepIntent, SampleID: "B", Digest: digest, At: time.Now()},
+			{Step: bulk.StepIntent, SampleID: "GONE", Digest: digest, At: time.Now()},
+		}
+		if err := j.Append(intents); err != nil {
+			t.Fatal(err)
+		}
+		s.add(record("A"))
+		time.Sleep(time.Hour) // the intents are old, but the process may have lived until a moment ago
+		began := time.Now()
+		var refusals bytes.Buffer
+		report, err := bulk.Run(t.Context(), s.client(t), from(records("A", "B", "C")), j, bulk.Options{Refusals: &refusals})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts(t, report, bulk.Report{Records: 3, Applied: 2, Found: 0, Changed: 1, Sent: 2, Strays: 1})
+		same(t, "orders", s.samples(), map[string]int{"A": 1, "B": 1, "C": 1})
+		same(t, "refusals", refusals.String(), `{"outcome":"changed","record":1,"sample_id":"A"}
+{"outcome":"unknown","sample_id":"GONE"}
+`)
+		if s.times["C"][0] != began {
+			t.Error("a new record waited for the old ones")
+		}
+		if got := s.times["list"][0].Sub(began); got != 2*time.Minute {
+			t.Errorf("the first list was read after %v", got)
+		}
+		if report.Done() {
+			t.Error("a stray is not done")
+		}
+	})
+}
+
+// A list that fails, or that does not show all there is, proves nothing.
+func TestNotCertain(t *testing.T) {
+	const readFailed = "bulk: the list of orders could not be read in full, so that records whose outcome is unknown stay as they are: "
+	tests := []struct {
+		name string
+		list func(n int, query map[string][]string) string
+		err  string
+		want bulk.Report // A is there, B is not
+	}{
+		{"both lists refused", func(int, map[string][]string) string { return "404" },
+			readFailed + "labhealth: GET /orders: 404 Not Found (request req-1)", bulk.Report{Unknown: 2, Sent: 2}},
+		{"second list refused", func(n int, _ map[string][]string) string {
+			if n > 2 {
+				return "404"
+			}
+			return ""
+		}, readFailed + "labhealth: GET /orders: 404 Not Found (request req-1)", bulk.Report{Applied: 1, Found: 1, Unknown: 1, Sent: 2}},
+		{"first list refused", func(n int, _ map[string][]string) string {
+			if n == 1 {
+				return "404"
+			}
+			return ""
+		}, readFailed + "labhealth: GET /orders: 404 Not Found (request req-1)", bulk.Report{Applied: 1, Found: 1, Unknown: 1, Sent: 2}},
+		{"down", func(int, map[string][]string) string { return "503" },
+			readFailed + "labhealth: GET /orders: 503 Service Unavailable (request req-1)", bulk.Report{Unknown: 2, Sent: 2}},
+		{"fewer orders than counted", func(int, map[string][]string) string { return "empty" },
+			readFailed + "it ended before as many orders had come as it says there are", bulk.Report{Unknown: 2, Sent: 2}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, j := &service{onList: test.list}, bulk.NewMemory()
+				s.onImport = func(n int, body labhealth.ImportOrderBody) string {
+					return map[string]string{"A": "lost", "B": "drop"}[body.SampleID]
+				}
+				var refusals bytes.Buffer
+				report, err := bulk.Run(t.Context(), s.client(t), from(records("A", "B")), j, bulk.Options{Refusals: &refusals})
+				if fmt.Sprint(err) != test.err {
+					t.Errorf("error %v\nwant  %s", err, test.err)
+				}
+				test.want.Records = 2
+				counts(t, report, test.want)
+				if n := strings.Count(refusals.String(), `"outcome":"unknown"`); int64(n) != test.want.Unknown {
+					t.Errorf("refusals:\n%s", &refusals)
+				}
+
+				s.onList, s.onImport = nil, nil
+				report, err = bulk.Run(t.Context(), s.client(t), from(records("A", "B")), j, bulk.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				counts(t, report, bulk.Report{Records: 2, Applied: 2, Before: test.want.Applied, Found: 1 - test.want.Found, Sent: 1})
+				same(t, "orders", s.samples(), map[string]int{"A": 1, "B": 1})
+			})
+		})
+	}
+}
+
+// Orders that do not show their sample id could be the one that is looked for.
+func TestListsThatDoNotShowSampleIDs(t *testing.T) {
+	tests := []struct {
+		name   string
+		order  held
+		sent   int64
+		failed string
+	}{
+		{"null", held{ada, ada, "null"}, 2, ""},
+		{"absent", held{ada, ada, ""}, 1, "bulk: the list of orders does not show the user and sample id of every order: 1 records are not certain"},
+		{"not text", held{ada, ada, "7"}, 1, "bulk: the list of orders does not show the user and sample id of every order: 1 records are not certain"},
+		{"absent, of somebody else", held{ada, grace, ""}, 2, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &service{orders: []held{test.order}}
+				s.onImport = func(n int, _ labhealth.ImportOrderBody) string {
+					return []string{"drop", ""}[n-1]
+				}
+				report, err := bulk.Run(t.Context(), s.client(t), from(records("A")), bulk.NewMemory(), bulk.Options{})
+				if got := fmt.Sprint(err); test.failed != "" && got != test.failed || test.failed == "" && err != nil {
+					t.Errorf("error %v, want %q", err, test.failed)
+				}
+				if report.Sent != test.sent {
+					t.Errorf("sent %d, want %d", report.Sent, test.sent)
+				}
+			})
+		})
+	}
+}
+
+// A refusal after an unknown outcome is looked into, whatever it says.
+func TestDisputed(t *testing.T) {
+	tests := []struct {
+		name    string
+		first   string // fate of the first attempt
+		behind  int    // how many lists do not know of it
+		before  []held // orders that are there already
+		journal string
+		want    bulk.Report
+	}{
+		{"our own order showed late", "lost", 2, nil,
+			"intent unknown absent intent disputed applied", bulk.Report{Applied: 1, Found: 1, Sent: 2}},
+		{"the sample id is another user's", "drop", 0, []held{{ada, grace, `"A"`}},
+			"intent unknown absent intent disputed refused", bulk.Report{Refused: 1, Sent: 2}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, j := &service{orders: test.before}, bulk.NewMemory()
+				s.onImport = func(n int, _ labhealth.ImportOrderBody) string {
+					if n == 1 {
+						return test.first
+					}
+					return ""
+				}
+				s.onList = func(n int, _ map[string][]string) string {
+					if n <= test.behind {
+						return "behind"
+					}
+					return ""
+				}
+				var refusals bytes.Buffer
+				report, err := bulk.Run(t.Context(), s.client(t), from(records("A")), j, bulk.Options{Refusals: &refusals})
+				if err != nil {
+					t.Fatal(err)
+				}
+				test.want.Records = 1
+				counts(t, report, test.want)
+				same(t, "journal", steps(t, j), []string{"A: " + test.journal})
+				if test.want.Refused == 1 {
+					same(t, "refusals", refusals.String(), `{"outcome":"refused","record":1,"sample_id":"A","status":400,"request_id":"req-1"}`+"\n")
+				}
+			})
+		})
+	}
+}
+
+// A record whose outcome is unknown and that can no longer be read is not passed over.
+func TestUnreadableOrphan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, j := &service{}, bulk.NewMemory()
+		s.onImport = func(int, labhealth.ImportOrderBody) string { return "lost" }
+		s.onList = func(int, map[string][]string) string { return "404" }
+		bulk.Run(t.Context(), s.client(t), from(records("A")), j, bulk.Options{})
+		s.onList, s.onImport = nil, nil
+		source := bulk.Source(func(yield func(labhealth.ImportOrderBody, error) bool) {
+			if yield(labhealth.ImportOrderBody{}, &bulk.RecordError{SampleID: "A", Problems: []bulk.Problem{{Reason: "is torn"}}}) {
+				yield(record("B"), nil)
+			}
+		})
+		var refusals bytes.Buffer
+		report, err := bulk.Run(t.Context(), s.client(t), source, j, bulk.Options{Refusals: &refusals})
+		if fmt.Sprint(err) != "bulk: 1 records whose outcome is unknown can no longer be read from the source" {
+			t.Error(err)
+		}
+		counts(t, report, bulk.Report{Records: 2, Applied: 1, Unknown: 1, Sent: 1})
+		same(t, "refusals", refusals.String(), `{"outcome":"invalid","record":1,"sample_id":"A","fields":[{"path":"","reason":"is torn"}]}
+{"outcome":"unknown","record":1,"sample_id":"A"}
+`)
+	})
+}

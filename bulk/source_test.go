@@ -1,0 +1,210 @@
+package bulk_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/bulk"
+)
+
+// read ranges twice over a source, which must give the same both times.
+func read(t *testing.T, source bulk.Source) (list []labhealth.ImportOrderBody, errs []string) {
+	t.Helper()
+	for n := range 2 {
+		var again []labhealth.ImportOrderBody
+		var said []string
+		for body, err := range source {
+			if err != nil {
+				said = append(said, err.Error())
+			} else {
+				again = append(again, body)
+			}
+		}
+		if n == 1 && (cmp.Diff(list, again) != "" || cmp.Diff(errs, said) != "") {
+			t.Error("the second range differs from the first")
+		}
+		list, errs = again, said
+	}
+	return list, errs
+}
+
+const whole = `{
+	"user_id": "00000000-0000-4000-8000-00000000000a", "billing_type": "client_bill",
+	"order_set": {"lab_test_ids": ["5b41f610-ebc5-4803-8f0c-a61c3bdc7f02", "5b41f610-ebc5-4803-8f0c-a61c3bdc7f03"],
+		"add_on": {"marker_ids": [901, 902], "provider_ids": ["P-901"]}, "lab_account_id": "00000000-0000-4000-8000-000000000003"},
+	"collection_method": "walk_in_test",
+	"physician": {"first_name": "Jane", "last_name": "Doctor", "npi": "1234567890", "email": "jane@example.com",
+		"licensed_states": ["CA", "NV"], "signature_image": {"content": "AAAA", "content_type": "image/png"}},
+	"patient_details": {"first_name": "Ada", "last_name": "Example", "dob": "2015-12-10", "gender": "female",
+		"phone_number": "+14155550123", "email": "ada@example.com",
+		"medical_proxy": {"first_name": "Anne", "last_name": "Example", "phone_number": "+14155550124", "email": "anne@example.com",
+			"household_income": 50000, "household_size": 3,
+			"address": {"first_line": "1 Example Street", "second_line": "", "country": "US", "zip": "93940", "city": "Monterey",
+				"state": "CA", "access_notes": "ring twice"}},
+		"race": "asian", "ethnicity": "other", "sexual_orientation": "dont_know", "gender_identity": "female",
+		"household_income": 50001, "household_size": 4},
+	"patient_address": {"receiver_name": "Ada Example", "first_line": "1 Example Street", "city": "Monterey", "state": "CA",
+		"zip": "93940", "country": "US", "second_line": "Suite 2", "access_notes": "ring"},
+	"sample_id": "S-1", "lab_account_id": "00000000-0000-4000-8000-000000000004"
+}`
+
+func oneLine(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\n", " "), "\t", " ")
+}
+
+func wholeRecord(t *testing.T) labhealth.ImportOrderBody {
+	t.Helper()
+	var body labhealth.ImportOrderBody
+	if err := json.Unmarshal([]byte(whole), &body); err != nil {
+		t.Fatal(err)
+	}
+	if body.PatientDetails.MedicalProxy.Address.State != "CA" || len(body.OrderSet.AddOn.MarkerIDs) != 2 {
+		t.Fatal("the fixture is not read")
+	}
+	return body
+}
+
+func TestJSONLines(t *testing.T) {
+	text := "\uFEFF" + oneLine(whole) + "\r\n\n  \n" +
+		`{"sample_id":"S-2","user_id":"nonsense","patient_details":{"dob":"1990-02-30","first_name":7,"household_size":"x"}}` + "\n" +
+		`{"sample_id":"S-3","sampel":"Ada","patient_details":{"Dob":"1990-01-01","medical_proxy":{"name":"Ada","address":{"street":"Ada"}}},"Ada Example":1}` + "\n" +
+		`{"sample_id":"S-4","user_id":` + "\n" +
+		`["S-5"]` + "\n" +
+		"{\"sample_id\":\"S-\xff6\"}\n" +
+		`{"sample_id":"S-7","sample_id":"S-8","billing_type":null} trailing` + "\n" +
+		`{"sample_id":"` + strings.Repeat("x", 200_000) + `"}`
+	list, errs := read(t, bulk.JSONLines(strings.NewReader(text)))
+	if diff := cmp.Diff([]labhealth.ImportOrderBody{wholeRecord(t), {SampleID: strings.Repeat("x", 200_000)}}, list); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+	same(t, "errors", errs, []string{
+		"bulk: a record cannot be read, line 4: body.user_id is not a valid uuid: body.patient_details.dob is not a valid date: " +
+			"body.patient_details.first_name is not a valid string: body.patient_details.household_size is not a valid integer",
+		"bulk: a record cannot be read, line 5: body.sampel is not a member of the request: body.patient_details.Dob is not a member of the request: " +
+			"body.patient_details.medical_proxy.name is not a member of the request: " +
+			"body.patient_details.medical_proxy.address.street is not a member of the request: body.? is not a member of the request",
+		"bulk: a record cannot be read, line 6: is not valid JSON in UTF-8 at byte 29: " + reasonOf(`{"sample_id":"S-4","user_id":`),
+		"bulk: a record cannot be read, line 7: is not a JSON object",
+		"bulk: a record cannot be read, line 8: is not valid JSON in UTF-8 at byte 16: " + reasonOf("{\"sample_id\":\"S-\xff6\"}"),
+		"bulk: a record cannot be read, line 9: is not valid JSON in UTF-8 at byte 58: " + reasonOf(`{} trailing`),
+	})
+	for _, err := range bulk.JSONLines(strings.NewReader(text)) {
+		var r *bulk.RecordError
+		if errors.As(err, &r) && r.Line == 4 && r.SampleID != "S-2" {
+			t.Errorf("sample id %q", r.SampleID)
+		}
+	}
+	for range bulk.JSONLines(strings.NewReader(text)) {
+		break // a range that ends early
+	}
+}
+
+// reasonOf asks for the words in which a text is refused.
+func reasonOf(text string) string {
+	for _, err := range bulk.JSONLines(strings.NewReader(text)) {
+		var r *bulk.RecordError
+		if errors.As(err, &r) {
+			_, reason, _ := strings.Cut(r.Problems[0].Reason, ": ")
+			return reason
+		}
+	}
+	return "nothing"
+}
+
+func TestCSV(t *testing.T) {
+	cells := map[string]string{
+		"user_id": "00000000-0000-4000-8000-00000000000a", "billing_type": "client_bill", "collection_method": "walk_in_test",
+		"order_set.lab_test_ids":      "5b41f610-ebc5-4803-8f0c-a61c3bdc7f02; 5b41f610-ebc5-4803-8f0c-a61c3bdc7f03",
+		"order_set.add_on.marker_ids": "901;902", "order_set.add_on.provider_ids": "P-901",
+		"order_set.lab_account_id": "00000000-0000-4000-8000-000000000003", "lab_account_id": "00000000-0000-4000-8000-000000000004",
+		"physician.first_name": "Jane", "physician.last_name": "Doctor", "physician.npi": "1234567890", "physician.email": "jane@example.com",
+		"physician.licensed_states": "CA;NV", "physician.signature_image.content": "AAAA", "physician.signature_image.content_type": "image/png",
+		"patient_details.first_name": " Ada ", "patient_details.last_name": "Example", "patient_details.dob": "2015-12-10",
+		"patient_details.gender": "female", "patient_details.phone_number": "+14155550123", "patient_details.email": "ada@example.com",
+		"patient_details.race": "asian", "patient_details.ethnicity": "other", "patient_details.sexual_orientation": "dont_know",
+		"patient_details.gender_identity": "female", "patient_details.household_income": "50001", "patient_details.household_size": "4",
+		"patient_details.medical_proxy.first_name": "Anne", "patient_details.medical_proxy.last_name": "Example",
+		"patient_details.medical_proxy.phone_number": "+14155550124", "patient_details.medical_proxy.email": "anne@example.com",
+		"patient_details.medical_proxy.household_income": "50000", "patient_details.medical_proxy.household_size": "3",
+		"patient_details.medical_proxy.address.first_line": "1 Example Street", "patient_details.medical_proxy.address.second_line": "",
+		"patient_details.medical_proxy.address.country": "US", "patient_details.medical_proxy.address.zip": "93940",
+		"patient_details.medical_proxy.address.city": "Monterey", "patient_details.medical_proxy.address.state": "CA",
+		"patient_details.medical_proxy.address.access_notes": "ring twice",
+		"patient_address.receiver_name":                      "Ada Example", "patient_address.first_line": "1 Example Street", "patient_address.city": "Monterey",
+		"patient_address.state": "CA", "patient_address.zip": "93940", "patient_address.country": "US",
+		"patient_address.second_line": "Suite 2", "patient_address.access_notes": "ring", "sample_id": "S-1",
+	}
+	var header, row []string
+	for _, name := range bulk.CSVColumns() {
+		cell, ok := cells[name]
+		if !ok {
+			t.Errorf("column %s is not in the test", name)
+		}
+		header, row = append(header, name), append(row, cell)
+	}
+	if len(header) != len(cells) {
+		t.Errorf("%d columns, want %d", len(header), len(cells))
+	}
+	list, errs := read(t, bulk.CSV(strings.NewReader(strings.Join(header, ",")+"\n"+strings.Join(row, ",")+"\n"), nil))
+	want := wholeRecord(t)
+	want.PatientDetails.MedicalProxy.Address.SecondLine = nil // an empty cell is left out
+	if diff := cmp.Diff([]labhealth.ImportOrderBody{want}, list); diff != "" || errs != nil {
+		t.Errorf("records (-want +got):\n%s%v", diff, errs)
+	}
+}
+
+func TestCSVProblems(t *testing.T) {
+	text := "Sample,user_id,Remarks,patient_details.dob,order_set.add_on.marker_ids,patient_address.first_line\r\n" +
+		"S-1,00000000-0000-4000-8000-00000000000a,nothing,1990-01-31,,\"1 Example\nStreet, \"\"left\"\"\"\r\n" +
+		"S-2,{00000000-0000-4000-8000-00000000000a},,31.01.1990,1;two,\r\n" +
+		"S-3,too few\r\n" +
+		"S-4,,,,,\xff\r\n" +
+		"S-5,,,,,\"never closed"
+	rename := map[string]string{"Sample": "sample_id", "Remarks": "-"}
+	list, errs := read(t, bulk.CSV(strings.NewReader(text), rename))
+	dob := labhealth.Date{Year: 1990, Month: 1, Day: 31}
+	want := []labhealth.ImportOrderBody{{
+		UserID: uuid.MustParse("00000000-0000-4000-8000-00000000000a"), SampleID: "S-1",
+		PatientDetails: labhealth.PatientDetailsWithValidation{DOB: dob}, PatientAddress: labhealth.PatientAddress{FirstLine: "1 Example\nStreet, \"left\""},
+	}}
+	if diff := cmp.Diff(want, list); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+	same(t, "errors", errs, []string{
+		"bulk: a record cannot be read, line 4: body.user_id is not a valid uuid: body.patient_details.dob is not a valid date: " +
+			"body.order_set.add_on.marker_ids is not a valid integer",
+		"bulk: a record cannot be read, line 5: does not have as many cells as the header",
+		"bulk: a record cannot be read, line 6: body.patient_address.first_line is not valid UTF-8",
+		"bulk: the CSV file cannot be read on: line 7: extraneous or missing \" in quoted-field",
+	})
+	for header, want := range map[string]string{
+		"":                      "bulk: the CSV header cannot be read: EOF",
+		"sample_id,Ada Example": "bulk: column 2 of the CSV file is not known: its name must be one of CSVColumns, or be renamed",
+		"sample_id,sample_id":   "bulk: the CSV file has two columns for sample_id",
+	} {
+		if _, errs := read(t, bulk.CSV(strings.NewReader(header), nil)); !slices.Equal(errs, []string{want}) {
+			t.Errorf("%q: %q, want %q", header, errs, want)
+		}
+	}
+}
+
+func TestSourceThatCannotBeRead(t *testing.T) {
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	for _, source := range []bulk.Source{bulk.JSONLines(f), bulk.CSV(f, nil)} {
+		if _, errs := read(t, source); len(errs) != 1 || !strings.HasPrefix(errs[0], "bulk: the source cannot be read from its start: ") {
+			t.Errorf("%q", errs)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// program runs the program in dir and returns its exit status, its output and what it said.
+func program(ctx context.Context, dir string, terminal bool, args ...string) (status int, out, said string) {
+	var o, s bytes.Buffer
+	args = append([]string{"-in", filepath.Join(dir, "orders.jsonl"), "-journal", filepath.Join(dir, "run.journal")}, args...)
+	status = run(ctx, func() {}, args, &o, &s, terminal)
+	return status, strings.ReplaceAll(o.String(), dir, "DIR"), s.String()
+}
+
+func TestProgram(t *testing.T) {
+	dir := t.TempDir()
+	took := regexp.MustCompile(` in [0-9.]+m?s`)
+	want := func(status int, out string, wantStatus int, wantOut string) {
+		t.Helper()
+		if out = took.ReplaceAllString(out, " in 1s"); status != wantStatus || out != wantOut {
+			t.Errorf("exit status %d, output:\n%s\nwant %d:\n%s", status, out, wantStatus, wantOut)
+		}
+	}
+	const where = "records without an order, and why: DIR/run.journal.refused.jsonl\n"
+
+	status, out, _ := program(t.Context(), dir, false, "-n", "50", "-dry-run")
+	want(status, out, 0, "50 records: 0 applied, 4 invalid, 46 pending\n"+where)
+	if _, err := os.Stat(filepath.Join(dir, "run.journal")); err == nil {
+		t.Error("a dry run made a journal")
+	}
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	status, out, said := program(ended, dir, false)
+	if status != 3 || !strings.HasSuffix(out, "to go on, start the program again with the same -in and -journal\n") || !strings.Contains(said, "interrupted") {
+		t.Errorf("exit status %d, output:\n%s%s", status, out, said)
+	}
+
+	status, out, said = program(t.Context(), dir, false)
+	want(status, out, 0, "50 records: 44 applied, 2 refused, 4 invalid\nsent 46 requests in 1s\n"+where)
+	if strings.Contains(said, "\x1b") || !strings.HasPrefix(said, "checking: ") {
+		t.Errorf("without a terminal: %q", said)
+	}
+
+	status, out, said = program(t.Context(), dir, true)
+	want(status, out, 0, "50 records: 44 applied, 2 refused, 4 invalid\n"+where)
+	if !strings.Contains(said, "(50/50)") {
+		t.Errorf("in a terminal: %q", said)
+	}
+
+	text, err := os.ReadFile(filepath.Join(dir, "run.journal.refused.jsonl"))
+	if err != nil || strings.Count(string(text), "\n") != 6 || strings.Contains(string(text), "Example") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".refused-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestProgramRefuses(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("LABHEALTH_BASE_URL", "")
+	if status, _, said := program(t.Context(), dir, false, "-live"); status != 1 || !strings.Contains(said, "API key") {
+		t.Error(status, said)
+	}
+	if status, _, _ := program(t.Context(), dir, false, "-nonsense"); status != 2 {
+		t.Error(status)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "run.journal"), []byte("somebody's notes\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, said := program(t.Context(), dir, false, "-n", "5"); status != 1 || !strings.Contains(said, "is not a journal") {
+		t.Error(status, said)
+	}
+}
