@@ -33,7 +33,8 @@
 //	GET    /v2/timeseries/workouts/{workout_id}/stream   Client.Workouts.Stream
 //	any other                                            Client.Do
 //
-// The webhook events are read by package webhooks. Package labhealthtest is an embedded service to try and to test against.
+// The webhook events are read by package webhooks, thousands of orders are imported by package bulk, and package labhealthtest is an
+// embedded service to try and to test against.
 //
 // # Management
 //
