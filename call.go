@@ -282,7 +282,7 @@ func (c *core) do(ctx context.Context, r request, opts []CallOption) error {
 			}
 		}
 	}
-	result := c.http.Do(ctx, q)
+	result := c.http.Do(context.WithValue(ctx, operationKey{}, r.op), q)
 	if cfg.response != nil {
 		*cfg.response = Response{Attempts: result.Attempts}
 		if a := result.Answer; a != nil {
@@ -290,6 +290,16 @@ func (c *core) do(ctx context.Context, r request, opts []CallOption) error {
 		}
 	}
 	return resultError(r.op, result)
+}
+
+type operationKey struct{}
+
+// Operation returns the operation that a request of this package is for, such as "PATCH /v3/order/{order_id}", out of the request's
+// context; empty for other requests. A transport given with [WithHTTPClient] names spans and metrics with it: a path would hold the
+// ids of orders and users.
+func Operation(ctx context.Context) string {
+	op, _ := ctx.Value(operationKey{}).(string)
+	return op
 }
 
 // ofOperation says in a ValidationError which operation it stopped.

@@ -1,0 +1,92 @@
+// Tracing shows OpenTelemetry spans for each attempt of a call, through a transport of the program's own:
+//
+//	go run .
+//
+// The span's name is the operation, not the path, and its attributes are the method and the status: paths, queries and bodies hold
+// ids and names of patients, which have no business in a tracing system.
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/labhealthtest"
+)
+
+// traced is a transport that makes a span of each request.
+type traced struct {
+	next   http.RoundTripper
+	tracer trace.Tracer
+}
+
+func (t traced) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, span := t.tracer.Start(r.Context(), labhealth.Operation(r.Context()), trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(attribute.String("http.request.method", r.Method)))
+	defer span.End()
+	r = r.Clone(ctx) // a transport must not change the request it is given
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(r.Header))
+	resp, err := t.next.RoundTrip(r)
+	if err != nil {
+		span.SetStatus(codes.Error, "no answer") // the error's text may quote the address
+		return nil, err
+	}
+	span.SetAttributes(attribute.Int("http.response.status_code", resp.StatusCode))
+	if resp.StatusCode >= 400 {
+		span.SetStatus(codes.Error, "")
+	}
+	return resp, nil
+}
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "tracing:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	service, err := labhealthtest.Start()
+	if err != nil {
+		return err
+	}
+	defer service.Close()
+
+	recorder := tracetest.NewSpanRecorder() // a program sends its spans to a collector instead
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
+	defer provider.Shutdown(ctx)
+
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	defer base.CloseIdleConnections()
+	client, err := labhealth.NewClient(service.APIKey, labhealth.WithBaseURL(service.URL),
+		labhealth.WithHTTPClient(&http.Client{Transport: traced{base, provider.Tracer("example")}}))
+	if err != nil {
+		return err
+	}
+
+	// The first answer to the list is a refusal for a moment, so that there is a second attempt.
+	if err := service.FailBefore("GET /v2/user/", 1, labhealthtest.FaultAnswer(429, `{}`, "Retry-After", "0")); err != nil {
+		return err
+	}
+	if _, err := client.Users.List(ctx, labhealth.ListUsersParams{}); err != nil {
+		return err
+	}
+	if _, err := client.Orders.Get(ctx, uuid.New()); err == nil {
+		return fmt.Errorf("expected a refusal")
+	}
+	for _, span := range recorder.Ended() {
+		fmt.Println(span.Name(), span.Attributes()[len(span.Attributes())-1].Value.AsInt64(), span.Status().Code)
+	}
+	return nil
+}
