@@ -43,7 +43,7 @@
 // # What it costs
 //
 // The index takes 24 to 48 bytes of memory for each record, and nothing else grows with the source. The journal is synced for groups of
-// records; a group is as small as the number of workers if the service is slow and grows if it is fast.
+// records; a group is a few for each worker if the service is slow, and up to 256 if it is fast.
 //
 // # What is kept
 //

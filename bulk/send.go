@@ -17,8 +17,8 @@ type job struct {
 	body   labhealth.ImportOrderBody
 }
 
-// queue holds jobs for the workers. It begins with as many as there are workers and grows when they had to wait for a group of
-// intents to be written: so the journal keeps up with a fast service, and few records are open at a kill with a slow one.
+// queue holds jobs for the workers. It begins with a few for each worker and grows when they had to wait for a group of intents to
+// be written: so the journal keeps up with a fast service, and few records are open at a kill with a slow one.
 type queue struct {
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -31,7 +31,7 @@ type queue struct {
 const mostAhead = 256
 
 func newQueue(workers int) *queue {
-	q := &queue{want: workers}
+	q := &queue{want: 4 * workers}
 	q.changed = sync.NewCond(&q.mu)
 	return q
 }
@@ -49,7 +49,7 @@ func (q *queue) room() int {
 func (q *queue) put(jobs []job) {
 	q.mu.Lock()
 	if len(q.jobs) == 0 && q.used {
-		q.want = min(2*q.want, max(mostAhead, q.want))
+		q.want = max(q.want, min(4*q.want, mostAhead))
 	}
 	q.used = true
 	q.jobs = append(q.jobs, jobs...)

@@ -2,6 +2,7 @@ package bulk
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -63,8 +64,8 @@ func JSONLines(r io.ReadSeeker) Source {
 				yield(labhealth.ImportOrderBody{}, fmt.Errorf("bulk: line %d: %w", number, err))
 				return
 			}
-			if trimmed := strings.TrimSpace(string(text)); trimmed != "" {
-				body, problem := readRecord(trimmed)
+			if text = bytes.TrimSpace(text); len(text) > 0 {
+				body, problem := readRecord(text)
 				if problem != nil {
 					problem.Line = number
 					if !yield(labhealth.ImportOrderBody{}, problem) {
@@ -118,10 +119,11 @@ type wrapped struct {
 }
 
 // readRecord reads a record and all that is wrong with its form.
-func readRecord(text string) (labhealth.ImportOrderBody, *RecordError) {
+func readRecord(text []byte) (labhealth.ImportOrderBody, *RecordError) {
 	var w wrapped
-	record := []byte(`{"body":` + text + "}")
-	if err := jsonread.Valid(record[len(`{"body":`) : len(record)-1]); err != nil {
+	record := append(append(make([]byte, 0, len(text)+10), `{"body":`...), text...)
+	record = append(record, '}')
+	if err := jsonread.Valid(text); err != nil {
 		reason := "is not valid JSON in UTF-8"
 		var at *jsonread.SyntaxError
 		if errors.As(err, &at) {
@@ -139,7 +141,7 @@ func readRecord(text string) (labhealth.ImportOrderBody, *RecordError) {
 	for _, m := range w.Malformed() {
 		problems = append(problems, Problem{m.Path, "is not a valid " + m.Want})
 	}
-	problems = unknownMembers([]byte(text), bodyType, "body", problems)
+	problems = unknownMembers(text, bodyType, "body", problems)
 	if problems != nil {
 		return labhealth.ImportOrderBody{}, &RecordError{SampleID: w.Body.SampleID, Problems: problems}
 	}
