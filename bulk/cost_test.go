@@ -24,10 +24,10 @@ import (
 
 // What the journal costs beside a bare loop of the same concurrency, against the same service in a process of its own:
 //
-//	LABHEALTH_TEST_LONG=1 go test -run TestThroughput -v ./bulk
+//	LABHEALTH_TEST_THROUGHPUT=1 go test -run TestThroughput -v ./bulk
 func TestThroughput(t *testing.T) {
-	if os.Getenv("LABHEALTH_TEST_LONG") == "" {
-		t.Skip("a measurement: set LABHEALTH_TEST_LONG")
+	if os.Getenv("LABHEALTH_TEST_THROUGHPUT") == "" {
+		t.Skip("a measurement: set LABHEALTH_TEST_THROUGHPUT")
 	}
 	const n, rounds, concurrency = 3000, 9, 4
 	at, _ := startService(t, "LABHEALTH_BULK_FAULTS=none")
