@@ -19,10 +19,10 @@ import (
 const senderTimeout = 15 * time.Second
 
 // Handler receives deliveries over HTTP, calls the application with each event and answers so that the sender repeats what failed
-// and nothing else. Make one with [NewHandler]. It fits any router; mount it where the router does not redirect, because the
-// sender takes a redirect for a failure. The answers:
+// and nothing else. Make one with [NewHandler] to deal with events at once, or with [NewRawHandler] to store them first. It fits
+// any router; mount it where the router does not redirect, because the sender takes a redirect for a failure. The answers:
 //
-//	204  the application has dealt with the event, now or before; or the dead-letter function has taken the body
+//	204  the application has dealt with the event, now or before, or stored it; or the dead-letter function has taken the body
 //	400  the body did not come, or is not an event (see [Parse]) and there is no dead-letter function
 //	401  the verifier does not believe the delivery
 //	405  another method than POST
@@ -48,7 +48,8 @@ const senderTimeout = 15 * time.Second
 // can be applied again without harm.
 type Handler struct {
 	verifier   *Verifier
-	apply      func(context.Context, *Event) error
+	apply      func(context.Context, *Event) error // nil if store is set
+	store      func(context.Context, RawDelivery) error
 	deadLetter func(context.Context, []byte) error
 	memory     Memory
 	maxIDs     int
@@ -70,7 +71,7 @@ type Handler struct {
 
 // Answer tells how a delivery was answered. It holds nothing of the event but its type, and no error text. The results are, by status:
 //
-//	204  applied, remembered, dead-lettered, not noted (dealt with, but the memory did not take the note)
+//	204  applied, stored, remembered, dead-lettered, not noted (dealt with, but the memory did not take the note)
 //	400  incomplete, unreadable
 //	401  headers, timestamp, signature (see [ErrHeaders] and the others)
 //	405  method
@@ -78,7 +79,7 @@ type Handler struct {
 //	503  failed, panicked, deadline, memory, shutdown
 type Answer struct {
 	DeliveryID string    // empty if there is none or it is malformed; not verified where the status is 401
-	Type       EventType // empty where the application was not called
+	Type       EventType // empty where no event was read
 	StatusCode int       // what was answered, 0 if Late
 	Result     string
 	Duplicate  bool          // another delivery with this id did the work, or tried to
@@ -98,23 +99,56 @@ type HandlerOption func(*Handler) error
 //
 // It fails for a nil verifier; a sender that does not sign takes the named value [Unsigned].
 func NewHandler(verifier *Verifier, apply func(context.Context, *Event) error, opts ...HandlerOption) (*Handler, error) {
-	switch {
-	case verifier == nil || verifier.sign == nil && !verifier.unsigned:
-		return nil, errors.New("webhooks: NewHandler needs a verifier of NewVerifier, or webhooks.Unsigned to do without")
-	case apply == nil:
+	if apply == nil {
 		return nil, errors.New("webhooks: NewHandler needs a function that is called with the events")
 	}
-	h := &Handler{
-		verifier: verifier,
-		apply:    apply,
-		maxIDs:   1_000_000,
-		maxAge:   72 * time.Hour,
-		limit:    16 << 20,
-		timeout:  10 * time.Second,
-		now:      time.Now,
-		calls:    map[string]*call{},
-		idle:     make(chan struct{}),
+	return newHandler("NewHandler", &Handler{verifier: verifier, apply: apply}, opts)
+}
+
+// RawDelivery is a delivery as it came: whom it is from has been checked, what it says has not been read. It holds health data:
+// printed or logged, it shows its id only.
+type RawDelivery struct {
+	ID         string    // the sender's id of the message, see [DeliveryID]; empty if it has none, which only [Unsigned] lets in
+	Body       []byte    // the bytes that were signed
+	ReceivedAt time.Time // when the request arrived
+}
+
+// Parse reads the event and dates it by when it was received. It fails as [Parse] does: with a *[ParseError], for a body that will
+// never be an event.
+func (d RawDelivery) Parse() (Delivery, error) {
+	e, err := Parse(d.Body)
+	if err != nil {
+		return Delivery{}, err
 	}
+	e.ReceivedAt = d.ReceivedAt
+	return Delivery{Event: e, ID: d.ID}, nil
+}
+
+// NewRawHandler returns a handler that stores deliveries and leaves it to others to parse and apply them: once it has
+// acknowledged a delivery, the delivery outlasts the process, and a burst or a fault of the application delays events and does not
+// refuse them. It calls store with each delivery whose sender the verifier believes; store must return nil only when the delivery
+// is safe, such as committed to a database (see package sqlstore) or acknowledged by a broker. Its body belongs to store.
+//
+// Nothing is parsed, so a body that is not an event is stored like any other, and [WithDeadLetter] is an error. In all else it is
+// a handler of [NewHandler], and fails as that does.
+func NewRawHandler(verifier *Verifier, store func(context.Context, RawDelivery) error, opts ...HandlerOption) (*Handler, error) {
+	if store == nil {
+		return nil, errors.New("webhooks: NewRawHandler needs a function that stores the deliveries")
+	}
+	return newHandler("NewRawHandler", &Handler{verifier: verifier, store: store}, opts)
+}
+
+// newHandler completes a handler.
+func newHandler(name string, h *Handler, opts []HandlerOption) (*Handler, error) {
+	if h.verifier == nil || h.verifier.sign == nil && !h.verifier.unsigned {
+		return nil, fmt.Errorf("webhooks: %s needs a verifier of NewVerifier, or webhooks.Unsigned to do without", name)
+	}
+	h.maxIDs, h.maxAge = 1_000_000, 72*time.Hour
+	h.limit = 16 << 20
+	h.timeout = 10 * time.Second
+	h.now = time.Now
+	h.calls = map[string]*call{}
+	h.idle = make(chan struct{})
 	for _, opt := range opts {
 		if opt == nil {
 			continue
@@ -122,6 +156,9 @@ func NewHandler(verifier *Verifier, apply func(context.Context, *Event) error, o
 		if err := opt(h); err != nil {
 			return nil, fmt.Errorf("webhooks: %w", err)
 		}
+	}
+	if h.store != nil && h.deadLetter != nil {
+		return nil, errors.New("webhooks: WithDeadLetter is for NewHandler: NewRawHandler stores every body")
 	}
 	if h.memory == nil {
 		h.memory = &recent{limit: h.maxIDs, age: h.maxAge, now: h.now, known: map[idHash]struct{}{}}
@@ -445,22 +482,11 @@ func (h *Handler) work(ctx context.Context, c *call, d delivery) Answer {
 			return Answer{StatusCode: http.StatusNoContent, Result: "remembered", Duplicate: true}
 		}
 	}
-	done := Answer{StatusCode: http.StatusNoContent, Result: "applied"}
-	event, err := parse(d.body)
+	result, err := h.handOver(ctx, c, d)
+	done := Answer{StatusCode: http.StatusNoContent, Result: result}
 	switch {
-	case err == nil:
-		event.ReceivedAt = d.received
-		h.mu.Lock()
-		c.kind = event.Type
-		h.mu.Unlock()
-		err = h.apply(ctx, event)
-	case h.deadLetter == nil:
-		return Answer{StatusCode: http.StatusBadRequest, Result: "unreadable"}
-	default:
-		done.Result = "dead-lettered"
-		err = h.deadLetter(ctx, d.body)
-	}
-	switch {
+	case result == "unreadable":
+		return Answer{StatusCode: http.StatusBadRequest, Result: result}
 	case err != nil && ctx.Err() != nil:
 		return Answer{StatusCode: http.StatusServiceUnavailable, Result: h.overdue()}
 	case err != nil:
@@ -478,6 +504,25 @@ func (h *Handler) work(ctx context.Context, c *call, d delivery) Answer {
 		done.Result = "not noted"
 	}
 	return done
+}
+
+// handOver gives a delivery to the application. The result is for the case that it takes it.
+func (h *Handler) handOver(ctx context.Context, c *call, d delivery) (result string, err error) {
+	if h.store != nil {
+		return "stored", h.store(ctx, RawDelivery{d.id, d.body, d.received})
+	}
+	event, err := parse(d.body)
+	switch {
+	case err == nil:
+		event.ReceivedAt = d.received
+		h.mu.Lock()
+		c.kind = event.Type
+		h.mu.Unlock()
+		return "applied", h.apply(ctx, event)
+	case h.deadLetter == nil:
+		return "unreadable", err
+	}
+	return "dead-lettered", h.deadLetter(ctx, d.body)
 }
 
 // describe names what a goroutine panicked with and where, without the value.

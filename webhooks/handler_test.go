@@ -313,6 +313,82 @@ func TestNewHandlerRefuses(t *testing.T) {
 }
 
 // The event is dated when the request arrives, not when its body is complete.
+// A handler that stores first hands over the bytes that came, and acknowledges what was stored and nothing else.
+func TestRawHandler(t *testing.T) {
+	at := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	full := errors.New("no room")
+	var stored []webhooks.RawDelivery
+	seen := new(answers)
+	h, err := webhooks.NewRawHandler(webhooks.Unsigned, func(ctx context.Context, d webhooks.RawDelivery) error {
+		if len(stored) == 3 {
+			return full
+		}
+		if got := webhooks.DeliveryIDFrom(ctx); got != d.ID {
+			t.Errorf("the context has id %q, the delivery %q", got, d.ID)
+		}
+		stored = append(stored, d)
+		return nil
+	}, webhooks.WithObserver(seen.add), webhooks.WithClock(func() time.Time { return at }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shutDown(t, h)
+	for _, d := range []struct {
+		id, body string
+		status   int
+	}{
+		{"msg_1", glucoseEvent, 204},
+		{"msg_2", "no event", 204},
+		{"msg_1", glucoseEvent, 204},
+		{"", "", 204},
+		{"msg_3", glucoseEvent, 503},
+	} {
+		if got := deliver(h, delivery(d.id, d.body)); got != d.status {
+			t.Errorf("%s is answered with %d, not %d", d.id, got, d.status)
+		}
+	}
+	checkResults(t, seen, "204 stored", "204 stored", "204 remembered*", "204 stored", "503 failed")
+	want := []webhooks.RawDelivery{
+		{ID: "msg_1", Body: []byte(glucoseEvent), ReceivedAt: at}, {ID: "msg_2", Body: []byte("no event"), ReceivedAt: at},
+		{Body: []byte{}, ReceivedAt: at},
+	}
+	if diff := cmp.Diff(want, stored, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+
+	d, err := stored[0].Parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.ID != "msg_1" || !d.Event.ReceivedAt.Equal(at) || d.Event.Type != webhooks.DailyGlucoseCreated {
+		t.Errorf("parsed: %s, received at %s, %s", d.ID, d.Event.ReceivedAt, d.Event.Type)
+	}
+	var unreadable *webhooks.ParseError
+	if _, err := stored[1].Parse(); !errors.As(err, &unreadable) {
+		t.Errorf("a body that is no event: %v", err)
+	}
+}
+
+func TestNewRawHandlerRefuses(t *testing.T) {
+	store := func(context.Context, webhooks.RawDelivery) error { return nil }
+	for want, make := range map[string]func() (*webhooks.Handler, error){
+		"webhooks: NewRawHandler needs a verifier of NewVerifier, or webhooks.Unsigned to do without": func() (*webhooks.Handler, error) {
+			return webhooks.NewRawHandler(nil, store)
+		},
+		"webhooks: NewRawHandler needs a function that stores the deliveries": func() (*webhooks.Handler, error) {
+			return webhooks.NewRawHandler(webhooks.Unsigned, nil)
+		},
+		"webhooks: WithDeadLetter is for NewHandler: NewRawHandler stores every body": func() (*webhooks.Handler, error) {
+			return webhooks.NewRawHandler(webhooks.Unsigned, store,
+				webhooks.WithDeadLetter(func(context.Context, []byte) error { return nil }))
+		},
+	} {
+		if h, err := make(); h != nil || err == nil || err.Error() != want {
+			t.Errorf("got %v, not %s", err, want)
+		}
+	}
+}
+
 func TestReceivedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

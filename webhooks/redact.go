@@ -50,6 +50,17 @@ func (e Envelope) LogValue() slog.Value { return short("Envelope", e.Type, e.Use
 // Format prints what [Envelope.LogValue] returns.
 func (e Envelope) Format(s fmt.State, _ rune) { redacted(s, e) }
 
+// LogValue shows the sender's id of the message.
+func (d RawDelivery) LogValue() slog.Value {
+	if !validID(d.ID) {
+		return short("RawDelivery")
+	}
+	return short("RawDelivery", d.ID)
+}
+
+// Format prints what [RawDelivery.LogValue] returns.
+func (d RawDelivery) Format(s fmt.State, _ rune) { redacted(s, d) }
+
 // LogValue shows the service's id of the user.
 func (v Samples) LogValue() slog.Value { return short("Samples", v.UserID) }
 

@@ -33,6 +33,7 @@ func TestRedaction(t *testing.T) {
 		Activity{ID: adaID, Steps: &f, TimeZone: labhealth.Ptr(canary)}, ActivityHeartRate{Avg: &f},
 		Summary{CreatedAt: at}, WorkoutStreamNotice{Message: canary}, ProviderConnection{ExternalUserID: labhealth.Ptr(canary)},
 		HistoricalPull{Provider: canary}, Unknown{Raw: json.RawMessage(canary), Err: errNoObject}, Unknown{Raw: json.RawMessage(canary)},
+		RawDelivery{ID: "a b", Body: []byte(canary)}, RawDelivery{ID: canary + "\n", Body: []byte("7731")},
 		LabOrder{labhealth.Order{Notes: labhealth.Ptr(canary)}}, Event{Type: canary + " "},
 	}
 	for _, v := range values {
@@ -66,6 +67,7 @@ func TestRedaction(t *testing.T) {
 	for want, v := range map[string]any{
 		"webhooks.Event{daily.data.sleep.created 0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4, redacted}": &Event{Type: DailySleepCreated, UserID: adaID},
 		"webhooks.Event{redacted}":                                        Event{},
+		"webhooks.RawDelivery{msg_1, redacted}":                           RawDelivery{ID: "msg_1", Body: []byte("{}")},
 		"webhooks.Unknown{webhooks: the data is not an object, redacted}": &Unknown{Err: errNoObject},
 	} {
 		if got := fmt.Sprint(v); got != want {
