@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -34,8 +35,7 @@ func show(_ context.Context, e *webhooks.Event) error {
 func ExampleWebhooksService_Create() {
 	srv, err := labhealthtest.Start() // In production: the address of the management API.
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	defer srv.Close()
 	ctx := context.Background()
@@ -44,36 +44,31 @@ func ExampleWebhooksService_Create() {
 	secret := newSecret()
 	verifier, err := webhooks.NewVerifier(string(secret))
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	handler, err := webhooks.NewHandler(verifier, show)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	receiver := httptest.NewServer(handler)
 	defer receiver.Close()
 
 	management, err := labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	defer management.CloseIdleConnections()
 	_, err = management.Webhooks.Create(ctx, srv.TeamID, labhealth.TeamEnvironmentSandbox, labhealth.CreateWebhookBody{
 		URL: receiver.URL, Secret: secret, FilterTypes: []string{"provider.connection.created", "labtest.order.created"},
 	})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	fmt.Println("the secret is", secret)
 
 	// A user connects a wearable.
 	if err := srv.Connect(srv.AddUser("ada"), "oura"); err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	if err := srv.Flush(ctx); err != nil {
 		fmt.Println(err)
@@ -87,8 +82,7 @@ func ExampleWebhooksService_Create() {
 func ExampleWebhooksService_RotateSecret() {
 	srv, err := labhealthtest.Start()
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	defer srv.Close()
 	ctx := context.Background()
@@ -96,8 +90,7 @@ func ExampleWebhooksService_RotateSecret() {
 
 	management, err := labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	defer management.CloseIdleConnections()
 
@@ -117,13 +110,11 @@ func ExampleWebhooksService_RotateSecret() {
 
 	webhook, err := management.Webhooks.Create(ctx, srv.TeamID, sandbox, labhealth.CreateWebhookBody{URL: receiver.URL})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	old, err := management.Webhooks.Secret(ctx, srv.TeamID, sandbox, webhook.ID)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	next := newSecret()
 	connect := func() error {
@@ -143,8 +134,7 @@ func ExampleWebhooksService_RotateSecret() {
 		connect,
 	} {
 		if err := step(); err != nil {
-			fmt.Println(err)
-			return
+			log.Fatal(err)
 		}
 	}
 	for _, d := range srv.Deliveries() {
@@ -165,23 +155,20 @@ func ExampleWebhooksService_RotateSecret() {
 func ExampleTeamsService_Create() {
 	srv, err := labhealthtest.Start()
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	defer srv.Close()
 	ctx := context.Background()
 
 	management, err := labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	defer management.CloseIdleConnections()
 	body := labhealth.CreateTeamBody{Name: "Example Clinic", Region: labhealth.RegionUS, IntegrationTeamID: labhealth.Ptr("clinic-1")}
 	team, err := management.Teams.Create(ctx, body)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	_, err = management.Teams.Create(ctx, body)
 	var conflict *labhealth.TeamConflictError
@@ -190,22 +177,19 @@ func ExampleTeamsService_Create() {
 	key, err := management.TeamAPIKeys.Create(ctx, labhealth.TeamEnvironmentSandbox, labhealth.RegionUS,
 		labhealth.CreateTeamAPIKeyBody{Label: "backend", TeamID: team.ID})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	fmt.Println("the key is", key.Value)
 
 	// The team API has an address of its own in production.
 	client, err := labhealth.NewClient(string(key.Value), labhealth.WithBaseURL(srv.URL))
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	defer client.CloseIdleConnections()
 	user, err := client.Users.Create(ctx, labhealth.CreateUserBody{ClientUserID: "ada"})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	fmt.Println("a user of the new team:", user.TeamID == team.ID)
 	// Output:
@@ -218,24 +202,21 @@ func ExampleTeamsService_Create() {
 func ExampleManagementKeysService_Create() {
 	srv, err := labhealthtest.Start()
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	defer srv.Close()
 	ctx := context.Background()
 
 	organisation, err := labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	defer organisation.CloseIdleConnections()
 	bindings := []labhealth.TeamRoleBinding{}
 	for _, name := range []string{"North", "South", "West"} {
 		team, err := organisation.Teams.Create(ctx, labhealth.CreateTeamBody{Name: name, Region: labhealth.RegionUS})
 		if err != nil {
-			fmt.Println(err)
-			return
+			log.Fatal(err)
 		}
 		bindings = append(bindings, labhealth.TeamRoleBinding{TeamID: team.ID})
 	}
@@ -243,20 +224,17 @@ func ExampleManagementKeysService_Create() {
 		Label: "North and South", Role: labhealth.ManagementKeyRoleTeamAdmin, TeamRoleBindings: bindings[:2],
 	})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 
 	limited, err := labhealth.NewManagementClient(srv.OrgID, string(key.Key), labhealth.WithBaseURL(srv.URL))
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	defer limited.CloseIdleConnections()
 	for team, err := range limited.Teams.All(ctx, labhealth.ListTeamsParams{}) {
 		if err != nil {
-			fmt.Println(err)
-			return
+			log.Fatal(err)
 		}
 		fmt.Println(team.Name)
 	}

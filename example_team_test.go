@@ -1,106 +1,17 @@
 package labhealth_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
+	"log"
 	"net/http/httptest"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/labhealthtest"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
-
-// An order from its creation to its results. What moves the embedded service is the work of the patient and of the lab elsewhere.
-func ExampleOrdersService_Results() {
-	client, service, user := exampleService()
-	defer service.Close()
-	ctx := context.Background()
-
-	placed, err := client.Orders.Create(ctx, labhealth.CreateOrderBody{
-		UserID:         user,
-		PatientDetails: ada,
-		PatientAddress: labhealth.PatientAddressWithValidation{
-			FirstLine: "1 Main Street", City: "San Francisco", State: "CA", Zip: "94105", Country: "US",
-		},
-		OrderSet:   &labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{service.LabTests.WalkIn, service.LabTests.WithQuestions}},
-		AoEAnswers: []labhealth.AoEAnswer{{MarkerID: 904, QuestionID: 1234567890251, Answer: "I"}},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	id := placed.Order.ID
-	fmt.Println(placed.Order.CurrentStatus())
-
-	_, err = client.Orders.Results(ctx, id)
-	fmt.Println("not yet:", errors.Is(err, labhealth.ErrNotFound))
-
-	for err = nil; err == nil; {
-		_, err = service.Advance(id)
-	}
-	if err := service.SetMissing(id, 902, "quantity_not_sufficient_failure"); err != nil {
-		fmt.Println(err)
-		return
-	}
-
-	results, err := client.Orders.Results(ctx, id)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, r := range results.Results {
-		switch v := r.Parse().(type) {
-		case labhealth.NumericResult:
-			fmt.Println(r.Slug, "is", v.Value, *r.Unit, r.Interpretation)
-		case labhealth.RangeResult:
-			if v.High != nil {
-				fmt.Println(r.Slug, "is at most", *v.High, *r.Unit, r.Interpretation)
-			}
-		default:
-			fmt.Println(r.Slug, "is text:", r.Result)
-		}
-	}
-	for _, m := range results.MissingResults {
-		fmt.Println(m.Slug, "is missing:", m.InferredFailureType)
-	}
-	// Output:
-	// received.walk_in_test.ordered
-	// not yet: true
-	// total-cholesterol is 182 mg/dL normal
-	// lead-blood is at most 1 ug/dL normal
-	// hdl-cholesterol is missing: quantity_not_sufficient_failure
-}
-
-// The requisition goes to a file, to a response, or to anything else that is an io.Writer.
-func ExampleOrdersService_RequisitionPDF() {
-	client, service, user := exampleService()
-	defer service.Close()
-	id, err := service.AddOrder(user, service.LabTests.WalkIn)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	_, err = client.Orders.RequisitionPDF(context.Background(), id, io.Discard)
-	fmt.Println("not yet:", errors.Is(err, labhealth.ErrNotFound))
-
-	if _, err := service.Advance(id); err != nil {
-		fmt.Println(err)
-		return
-	}
-	var file bytes.Buffer
-	n, err := client.Orders.RequisitionPDF(context.Background(), id, &file)
-	fmt.Printf("%.8s, all of it: %v, error %v\n", &file, n == int64(file.Len()), err)
-	// Output:
-	// not yet: true
-	// %PDF-1.4, all of it: true, error <nil>
-}
 
 // The catalogue, page by page. An iterator holds one page at a time.
 func ExampleLabTestsService_All() {
@@ -112,8 +23,7 @@ func ExampleLabTestsService_All() {
 	}
 	for labTest, err := range client.LabTests.All(context.Background(), params) {
 		if err != nil {
-			fmt.Println(err)
-			return
+			log.Fatal(err)
 		}
 		fmt.Printf("%s of %s for %s:", labTest.Name, labTest.Lab.Name, labTest.Price)
 		for _, marker := range labTest.Markers {
@@ -133,36 +43,28 @@ func ExampleWorkoutsService_Stream() {
 	defer service.Close()
 
 	notices := make(chan *webhooks.WorkoutStreamNotice, 1)
-	application := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			http.Error(w, "the body could not be read", http.StatusBadRequest)
-			return
-		}
-		event, err := webhooks.Parse(body)
-		if err != nil {
-			http.Error(w, "not an event", http.StatusBadRequest)
-			return
-		}
+	handler, err := webhooks.NewHandler(webhooks.Unsigned, func(_ context.Context, event *webhooks.Event) error {
 		if notice, ok := event.Data.(*webhooks.WorkoutStreamNotice); ok {
 			notices <- notice
 		}
-	}))
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	application := httptest.NewServer(handler)
 	defer application.Close()
 	if err := service.DeliverTo(application.URL); err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	if _, err := service.AddWorkout(user, 1800); err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 
 	notice := <-notices
 	stream, err := client.Workouts.Stream(context.Background(), notice.WorkoutID)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	var sum, n, missing int64
 	for _, beat := range stream.Heartrate {
@@ -177,6 +79,25 @@ func ExampleWorkoutsService_Stream() {
 	// Cycling: 1800 seconds, 130 beats per minute, 180 values missing
 }
 
+// The team's users, page by page.
+func ExampleUsersService_All() {
+	client, service, _ := exampleService()
+	defer service.Close()
+	service.AddUser("grace")
+	service.AddUser("alan")
+
+	for user, err := range client.Users.All(context.Background(), labhealth.ListUsersParams{Limit: 2}) {
+		if err != nil {
+			log.Fatal(err) // an error ends the list
+		}
+		fmt.Println(user.ClientUserID)
+	}
+	// Output:
+	// ada
+	// grace
+	// alan
+}
+
 // GetOrCreate may be called as often as one likes: there is one user.
 func ExampleUsersService_GetOrCreate() {
 	client, service, _ := exampleService()
@@ -185,13 +106,11 @@ func ExampleUsersService_GetOrCreate() {
 
 	first, err := client.Users.GetOrCreate(ctx, labhealth.CreateUserBody{ClientUserID: "grace"})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	again, err := client.Users.GetOrCreate(ctx, labhealth.CreateUserBody{ClientUserID: "grace"})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	fmt.Println("the same user:", first.UserID == again.UserID)
 	// Output:
@@ -203,22 +122,19 @@ func ExampleUsersService_UndoDelete() {
 	now := time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC)
 	service, err := labhealthtest.Start(labhealthtest.WithClock(func() time.Time { return now }))
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	defer service.Close()
 	client, err := labhealth.NewClient(service.APIKey, labhealth.WithBaseURL(service.URL))
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	ctx := context.Background()
 	user := service.AddUser("ada")
 
 	for _, days := range []int{7, 8} {
 		if _, err := client.Users.Delete(ctx, user); err != nil {
-			fmt.Println(err)
-			return
+			log.Fatal(err)
 		}
 		_, err = client.Users.Get(ctx, user)
 		fmt.Println("deleted:", errors.Is(err, labhealth.ErrNotFound))
@@ -239,18 +155,15 @@ func ExampleUsersService_AllHistoricalPulls() {
 	client, service, user := exampleService()
 	defer service.Close()
 	if err := service.Connect(user, "oura"); err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	if err := service.SetHistoricalPull(user, "oura", "sleep", "retrying", "provider_rate_limit_exceeded"); err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
-	params := labhealth.HistoricalPullsParams{Provider: "oura"}
+	params := labhealth.ListHistoricalPullsParams{Provider: "oura"}
 	for pulls, err := range client.Users.AllHistoricalPulls(context.Background(), params) {
 		if err != nil {
-			fmt.Println(err)
-			return
+			log.Fatal(err)
 		}
 		sleep := pulls.Provider["oura"].Pulled["sleep"]
 		fmt.Println("sleep:", sleep.Status, string(sleep.ErrorDetails))
@@ -259,28 +172,4 @@ func ExampleUsersService_AllHistoricalPulls() {
 	// Output:
 	// sleep: retrying "provider_rate_limit_exceeded"
 	// activity: success
-}
-
-// Cancelling has no method: it goes through Do, and the answer is read as that of the other operations on orders.
-func ExampleClient_Do_cancel() {
-	client, service, user := exampleService()
-	defer service.Close()
-	id, err := service.AddOrder(user, service.LabTests.Testkit)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	var cancelled labhealth.PostOrderResponse
-	path := "/v3/order/" + id.String() + "/cancel"
-	if err := client.Do(context.Background(), http.MethodPost, path, nil, &cancelled); err != nil {
-		fmt.Println(err, labhealth.OutcomeOf(err))
-		return
-	}
-	fmt.Println(cancelled.Order.CurrentStatus())
-
-	err = client.Do(context.Background(), http.MethodPost, path, nil, nil)
-	fmt.Println("again:", labhealth.OutcomeOf(err))
-	// Output:
-	// cancelled.testkit.cancelled
-	// again: rejected
 }

@@ -2,102 +2,191 @@ package labhealthtest_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
-	"strings"
+	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/labhealthtest"
+	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-func Example() {
-	srv, err := labhealthtest.Start(
-		labhealthtest.WithSeed(1),
-		labhealthtest.WithClock(func() time.Time { return time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC) }),
-	)
+// exampleT stands for the *testing.T that go test hands to a test.
+type exampleT struct {
+	testing.TB
+	cleanup []func()
+}
+
+func (t *exampleT) Helper()                      {}
+func (t *exampleT) Cleanup(f func())             { t.cleanup = append(t.cleanup, f) }
+func (t *exampleT) Context() context.Context     { return context.Background() }
+func (t *exampleT) Fatal(args ...any)            { log.Fatal(args...) }
+func (t *exampleT) Errorf(f string, args ...any) { fmt.Printf(f+"\n", args...) }
+func (t *exampleT) done() {
+	for i := range t.cleanup {
+		t.cleanup[len(t.cleanup)-1-i]()
+	}
+}
+
+// placeOrder is the application's code that is tested: it imports an order and returns its id.
+func placeOrder(ctx context.Context, client *labhealth.Client, userID, labTestID uuid.UUID) (uuid.UUID, error) {
+	resp, err := client.Orders.Import(ctx, labhealth.ImportOrderBody{
+		UserID:           userID,
+		BillingType:      labhealth.BillingClientBill,
+		OrderSet:         labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{labTestID}},
+		CollectionMethod: labhealth.CollectionMethodWalkInTest,
+		PatientDetails: labhealth.PatientDetailsWithValidation{
+			FirstName: "Ada", LastName: "Example", DOB: labhealth.Date{Year: 1985, Month: time.December, Day: 10},
+			Gender: labhealth.GenderFemale, PhoneNumber: "+14155550123", Email: "ada@example.com",
+		},
+		PatientAddress: labhealth.PatientAddress{
+			ReceiverName: "Ada Example", FirstLine: "1 Example Street", City: "Monterey", State: "CA", Zip: "93940", Country: "US",
+		},
+		SampleID: "SAMPLE-0001",
+	})
 	if err != nil {
-		fmt.Println(err)
-		return
+		return uuid.Nil, err
+	}
+	return resp.Order.ID, nil
+}
+
+// A test of an application's own code, placeOrder, against a service that ends with the test.
+func ExampleNewServer() {
+	testOrder := func(t testing.TB) { // in a _test.go file: func TestOrder(t *testing.T)
+		srv := labhealthtest.NewServer(t)
+		client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL))
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := placeOrder(t.Context(), client, srv.AddUser("user-1"), srv.LabTests.WalkIn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if orders := srv.Orders(); len(orders) != 1 || orders[0] != id {
+			t.Errorf("the service has the orders %v, want %s", orders, id)
+		}
+		sent := srv.Requests()[0]
+		fmt.Println(sent.Method, sent.Path, sent.Status)
+	}
+
+	t := &exampleT{}
+	testOrder(t)
+	t.done()
+	// Output:
+	// POST /v3/order/import 200
+}
+
+// What does the application do when an order was made and the answer is lost? See the example of OrdersService.Import for what it
+// should do.
+func ExampleServer_FailAfter() {
+	srv, err := labhealthtest.Start()
+	if err != nil {
+		log.Fatal(err)
 	}
 	defer srv.Close()
-	srv.AddUser("ada")
+	client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
 
-	req, err := http.NewRequest(http.MethodGet, srv.URL+"/v2/user/", nil)
-	if err != nil {
-		fmt.Println(err)
-		return
+	if err := srv.FailAfter("POST /v3/order/import", 1, labhealthtest.FaultClosed); err != nil {
+		log.Fatal(err)
 	}
-	req.Header.Set("x-service-api-key", srv.APIKey)
-	resp, err := httpClient.Do(req)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(resp.Status)
-	fmt.Println(string(body))
-	fmt.Println(srv.Requests()[0].Path)
+	_, err = placeOrder(context.Background(), client, srv.AddUser("user-1"), srv.LabTests.WalkIn)
+	fmt.Println("outcome:", labhealth.OutcomeOf(err))
+	fmt.Println("orders at the service:", len(srv.Orders()))
 	// Output:
-	// 200 OK
-	// {"users":[{"user_id":"d67084ca-af0e-4d36-8849-6db7fef55fe0","team_id":"6ae6783f-4fbd-491b-aeb8-8b73a48ed247","client_user_id":"ada","created_on":"2025-03-04T12:00:00+00:00","connected_sources":[],"fallback_birth_date":null,"fallback_time_zone":null}],"total":1,"offset":0,"limit":100}
-	// /v2/user/
+	// outcome: unknown
+	// orders at the service: 1
 }
 
 // An application that receives the events of an order while the order goes its way.
 func ExampleServer_DeliverTo() {
-	application := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var event struct {
-			Type string `json:"event_type"`
-			Data struct {
-				LastEvent struct {
-					Status string `json:"status"`
-				} `json:"last_event"`
-			} `json:"data"`
+	const secret = "whsec_bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWE9" // an invented one
+	verifier, err := webhooks.NewVerifier(secret)
+	if err != nil {
+		log.Fatal(err)
+	}
+	handler, err := webhooks.NewHandler(verifier, func(_ context.Context, event *webhooks.Event) error {
+		if order, ok := event.Data.(*webhooks.LabOrder); ok {
+			fmt.Println(event.Type.Action(), order.CurrentStatus())
 		}
-		if err := json.NewDecoder(r.Body).Decode(&event); err != nil {
-			w.WriteHeader(http.StatusBadRequest)
-			return
-		}
-		kind := strings.TrimPrefix(event.Type, "labtest.order.")
-		fmt.Printf("%s: %s\n", kind, event.Data.LastEvent.Status)
-	}))
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	application := httptest.NewServer(handler)
 	defer application.Close()
 
 	srv, err := labhealthtest.Start()
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	defer srv.Close()
-	if err := srv.DeliverTo(application.URL); err != nil {
-		fmt.Println(err)
-		return
+	if err := srv.DeliverTo(application.URL, labhealthtest.Signed(secret)); err != nil {
+		log.Fatal(err)
 	}
-
-	order, err := srv.AddOrder(srv.AddUser("ada"), srv.LabTests.OnSite)
+	order, err := srv.AddOrder(srv.AddUser("user-1"), srv.LabTests.OnSite)
 	for range 3 {
 		if err == nil {
 			_, err = srv.Advance(order)
 		}
 	}
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	if err := srv.Flush(context.Background()); err != nil {
-		fmt.Println(err)
+		log.Fatal(err)
+	}
+	for _, d := range srv.Deliveries() {
+		if d.Status != http.StatusNoContent {
+			fmt.Println("not acknowledged:", d.Status, d.Err)
+		}
 	}
 	// Output:
-	// created: received.on_site_collection.ordered
-	// updated: received.on_site_collection.requisition_created
-	// updated: sample_with_lab.on_site_collection.draw_completed
-	// updated: completed.on_site_collection.completed
+	// created received.on_site_collection.ordered
+	// updated received.on_site_collection.requisition_created
+	// updated sample_with_lab.on_site_collection.draw_completed
+	// updated completed.on_site_collection.completed
+}
+
+// The service by itself, for anything that speaks HTTP. With a seed and a clock of its own its answers are the same in every run.
+func ExampleStart() {
+	srv, err := labhealthtest.Start(
+		labhealthtest.WithSeed(1),
+		labhealthtest.WithClock(func() time.Time { return time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC) }),
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	srv.AddUser("user-1")
+
+	req, err := http.NewRequest(http.MethodGet, srv.URL+"/v2/user/resolve/user-1", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	req.Header.Set("x-service-api-key", srv.APIKey)
+	resp, err := httpClient.Do(req)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(resp.Status)
+	fmt.Println(string(body))
+	// Output:
+	// 200 OK
+	// {"user_id":"d67084ca-af0e-4d36-8849-6db7fef55fe0","team_id":"6ae6783f-4fbd-491b-aeb8-8b73a48ed247","client_user_id":"user-1","created_on":"2025-03-04T12:00:00+00:00","connected_sources":[],"fallback_birth_date":null,"fallback_time_zone":null}
 }

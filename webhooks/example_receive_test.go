@@ -2,74 +2,159 @@ package webhooks_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/labhealth/labhealth-go/labhealthtest"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// A receiver, and the embedded service as the sender. The acknowledgement of each event gets lost once, so that it is sent again.
-func ExampleNewHandler() {
-	const secret = "whsec_bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWE9" // an invented one
+// secret is an invented one. A real one is read where secrets are kept.
+const secret = "whsec_bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWE9"
 
+// exampleOrder lets the embedded service send an event of an order to a receiver, and with faults more than once.
+func exampleOrder(receiver string, opts ...labhealthtest.DeliverOption) {
+	service, err := labhealthtest.Start(labhealthtest.WithSeed(1))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer service.Close()
+	if err := service.DeliverTo(receiver, append(opts, labhealthtest.Signed(secret), labhealthtest.Retried(time.Millisecond))...); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := service.AddOrder(service.AddUser("ada"), service.LabTests.Testkit); err != nil {
+		log.Fatal(err)
+	}
+	if err := service.Flush(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// The function is called once for each event that is really the service's, also if the acknowledgement got lost and the event is sent
+// again, as here. See the example of Handler for what it does with the event.
+func ExampleNewHandler() {
 	verifier, err := webhooks.NewVerifier(secret)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
-	handler, err := webhooks.NewHandler(verifier, func(ctx context.Context, e *webhooks.Event) error {
-		switch data := e.Data.(type) {
-		case *webhooks.LabOrder:
-			fmt.Println("apply", e.Type, data.CurrentStatus())
-		case *webhooks.Samples:
-			fmt.Println("apply", e.Type, len(data.Data), "samples")
-		default:
-			// What is not known is acknowledged: a receiver that keeps failing is switched off.
-		}
-		return nil // An error makes the sender try again later.
+	handler, err := webhooks.NewHandler(verifier, func(ctx context.Context, event *webhooks.Event) error {
+		fmt.Println("received", event.Type, webhooks.DeliveryIDFrom(ctx) != "")
+		return nil // an error makes the sender try again later
 	}, webhooks.WithObserver(func(_ context.Context, a webhooks.Answer) {
-		fmt.Println("answer", a.StatusCode, a.Result)
+		fmt.Println("answered", a.StatusCode, a.Result)
 	}))
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	server := httptest.NewServer(handler)
 	defer server.Close()
 
-	service, err := labhealthtest.Start()
+	exampleOrder(server.URL, labhealthtest.Unreliable(labhealthtest.DeliveryFaults{LoseAnswer: 1}))
+	// Output:
+	// received labtest.order.created true
+	// answered 204 applied
+	// answered 204 remembered
+}
+
+// The handler in a mux beside an application's other routes, and how both are shut down: the server first, so that nothing new comes
+// in, and then the handler, which waits for what is in work.
+func ExampleHandler() {
+	verifier, err := webhooks.NewVerifier(secret)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
-	defer service.Close()
-	err = service.DeliverTo(server.URL, labhealthtest.Signed(secret), labhealthtest.Retried(time.Millisecond),
-		labhealthtest.Unreliable(labhealthtest.Faults{LoseAnswer: 1}))
+	handler, err := webhooks.NewHandler(verifier, func(ctx context.Context, event *webhooks.Event) error {
+		switch data := event.Data.(type) {
+		case *webhooks.LabOrder:
+			fmt.Println("order", data.ID, "is", data.CurrentStatus())
+		case *webhooks.Samples:
+			fmt.Println(len(data.Data), "samples of", event.Type.Resource())
+		}
+		return nil // an error makes the sender try again later
+	})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
-	if _, err := service.AddOrder(service.AddUser("ada"), service.LabTests.Testkit); err != nil {
-		fmt.Println(err)
-		return
+	mux := http.NewServeMux()
+	mux.Handle("/webhooks", handler)
+	mux.HandleFunc("/health", func(w http.ResponseWriter, r *http.Request) {})
+	server := httptest.NewServer(mux) // of a program: http.Server{Addr: ":8080", Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+
+	exampleOrder(server.URL + "/webhooks")
+
+	server.Close() // of a program: server.Shutdown(ctx)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	fmt.Println(handler.Shutdown(ctx))
+	// Output:
+	// order e125750a-a608-45e2-8ffc-2d1212f4a465 is received.testkit.ordered
+	// <nil>
+}
+
+// A durable receiver: a delivery is acknowledged when it is stored, and read and applied afterwards, by this process or by another.
+// A file stands for the table or the broker of a real one.
+func ExampleNewRawHandler() {
+	dir, err := os.MkdirTemp("", "inbox")
+	if err != nil {
+		log.Fatal(err)
 	}
-	if err := service.Flush(context.Background()); err != nil {
-		fmt.Println(err)
-		return
+	defer os.RemoveAll(dir)
+	inbox, err := os.Create(filepath.Join(dir, "inbox.jsonl"))
+	if err != nil {
+		log.Fatal(err)
 	}
-	// Wait for what is in work before the program ends.
-	if err := handler.Shutdown(context.Background()); err != nil {
-		fmt.Println(err)
+	defer inbox.Close()
+
+	verifier, err := webhooks.NewVerifier(secret)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var mu sync.Mutex
+	handler, err := webhooks.NewRawHandler(verifier, func(ctx context.Context, d webhooks.RawDelivery) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if err := json.NewEncoder(inbox).Encode(d); err != nil {
+			return err // not acknowledged: the sender tries again
+		}
+		return inbox.Sync()
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	exampleOrder(server.URL)
+	server.Close()
+
+	// Later:
+	stored, err := os.Open(inbox.Name())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer stored.Close()
+	for d := json.NewDecoder(stored); d.More(); {
+		var raw webhooks.RawDelivery
+		if err := d.Decode(&raw); err != nil {
+			log.Fatal(err)
+		}
+		delivery, err := raw.Parse() // Latest and the stores take it as it is
+		if err != nil {
+			fmt.Println(raw.ID, "is not an event:", err) // and never will be: set it aside
+			continue
+		}
+		fmt.Println("apply", delivery.Event.Type, "received within the hour:", time.Since(delivery.Event.ReceivedAt) < time.Hour)
 	}
 	// Output:
-	// apply labtest.order.created received.testkit.ordered
-	// answer 204 applied
-	// answer 204 remembered
+	// apply labtest.order.created received within the hour: true
 }
 
 // Without a secret there is no handler. To do without signatures takes a name.
@@ -87,42 +172,96 @@ func ExampleNewHandler_unsigned() {
 	// <nil>
 }
 
+// While a secret is exchanged the receiver knows both: first it learns the new one, then the sender changes over, and a day later it
+// forgets the old one. WebhooksService.RotateSecret has an example of the whole.
+func ExampleNewVerifier_rotation() {
+	const next = "whsec_bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWI9"
+	before, err := webhooks.NewVerifier(secret)
+	if err != nil {
+		log.Fatal(err)
+	}
+	during, err := webhooks.NewVerifier(secret, next)
+	if err != nil {
+		log.Fatal(err)
+	}
+	after, err := webhooks.NewVerifier(next)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	body, now := []byte(`{"event_type":"daily.data.glucose.created"}`), time.Now()
+	for _, sender := range []*webhooks.Verifier{before, after} {
+		signature, err := sender.Sign("msg_1", now, body)
+		if err != nil {
+			log.Fatal(err)
+		}
+		header := http.Header{"Webhook-Id": {"msg_1"}, "Webhook-Timestamp": {fmt.Sprint(now.Unix())}, "Webhook-Signature": {signature}}
+		fmt.Println(before.Verify(body, header) == nil, during.Verify(body, header) == nil, after.Verify(body, header) == nil)
+	}
+	// Output:
+	// true true false
+	// false true true
+}
+
 // Verifying without the handler, as in a function of a cloud that gets headers and a body. DeliveryID is what was signed, and is to be
 // remembered.
 func ExampleVerifier_Verify() {
-	verifier, err := webhooks.NewVerifier("whsec_bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWE9") // an invented one
+	verifier, err := webhooks.NewVerifier(secret)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
-	receive := func(r *http.Request) {
-		body, err := io.ReadAll(io.LimitReader(r.Body, 16<<20))
-		if err == nil {
-			err = verifier.Verify(body, r.Header)
-		}
-		if err != nil {
+	receive := func(body []byte, header http.Header) {
+		err := verifier.Verify(body, header)
+		switch {
+		case err == nil:
+			fmt.Println("believed:", webhooks.DeliveryID(header))
+		case errors.Is(err, webhooks.ErrTimestamp):
+			fmt.Println("too old, or a clock is wrong")
+		default:
 			fmt.Println(err)
-			return
 		}
-		fmt.Println("believed:", webhooks.DeliveryID(r.Header))
 	}
 
 	const body = `{"event_type":"daily.data.glucose.created"}`
-	request := httptest.NewRequest(http.MethodPost, "/events", strings.NewReader(body))
-	receive(request)
-
-	now := time.Now()
-	signature, err := verifier.Sign("msg_1", now, []byte(body))
-	if err != nil {
-		fmt.Println(err)
-		return
+	sign := func(at time.Time) http.Header {
+		signature, err := verifier.Sign("msg_1", at, []byte(body))
+		if err != nil {
+			log.Fatal(err)
+		}
+		return http.Header{"Webhook-Id": {"msg_1"}, "Webhook-Timestamp": {fmt.Sprint(at.Unix())}, "Webhook-Signature": {signature}}
 	}
-	request = httptest.NewRequest(http.MethodPost, "/events", strings.NewReader(body))
-	request.Header.Set("webhook-id", "msg_1")
-	request.Header.Set("webhook-timestamp", fmt.Sprint(now.Unix()))
-	request.Header.Set("webhook-signature", signature)
-	receive(request)
+	receive([]byte(body), sign(time.Now()))
+	receive([]byte(body+" "), sign(time.Now()))
+	receive([]byte(body), sign(time.Now().Add(-time.Hour)))
+	receive([]byte(body), http.Header{})
 	// Output:
-	// webhooks: the signature headers are missing or malformed
 	// believed: msg_1
+	// webhooks: no signature of the delivery fits
+	// too old, or a clock is wrong
+	// webhooks: the signature headers are missing or malformed
+}
+
+// A body that is signed and yet no event is set aside, so that it can be looked at and is not sent again for a day.
+func ExampleWithDeadLetter() {
+	handler, err := webhooks.NewHandler(webhooks.Unsigned,
+		func(context.Context, *webhooks.Event) error { return nil },
+		webhooks.WithDeadLetter(func(_ context.Context, body []byte) error {
+			fmt.Println("set aside:", len(body), "bytes")
+			return nil
+		}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	resp, err := server.Client().Post(server.URL, "application/json", strings.NewReader(`[1, 2`))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer resp.Body.Close()
+	io.Copy(io.Discard, resp.Body)
+	fmt.Println(resp.StatusCode)
+	// Output:
+	// set aside: 5 bytes
+	// 204
 }

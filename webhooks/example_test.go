@@ -3,74 +3,222 @@ package webhooks_test
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
+// One type switch is the whole of most receivers. It needs no case for what the program does not use.
 func ExampleParse() {
 	for _, body := range []string{
-		`{"event_type":"daily.data.glucose.created","data":{"source":{"provider":"example_sensor","type":"automatic"},"data":[
-			{"timestamp":"2025-03-01T12:00:00+00:00","timezone_offset":3600,"type":"automatic","unit":"mmol/L","value":5.4}]}}`,
+		`{"event_type":"daily.data.glucose.created","data":{"source":{"provider":"example_sensor"},"data":[{"timestamp":"2025-03-01T12:00:00Z","unit":"mmol/L","value":5.4}]}}`,
 		`{"event_type":"daily.data.activity.updated","data":{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11","calendar_date":"2025-03-01","steps":10482}}`,
-		`{"event_type":"daily.data.sleep.created","data":{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c12","calendar_date":"2025-03-01","total":26100}}`,
-		`{"event_type":"daily.data.workout_stream.created","data":{"workout_id":"77d0a3b2-5c1e-4e0f-8a66-91f2d4c8b0a5","sport":{"id":7,"name":"Running","slug":"running"}}}`,
-		`{"event_type":"provider.connection.created","data":{"provider":{"name":"Example Ring","slug":"example_ring","logo":""}}}`,
 		`{"event_type":"labtest.order.updated","data":{"id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","last_event":{"id":2,"status":"completed.testkit.completed"}}}`,
-		`{"event_type":"historical.data.sleep.created","data":{"start_date":"2024-12-01","end_date":"2025-03-01","provider":"example_ring"}}`,
-		`{"event_type":"labtest.result.critical","data":{"sample_id":"S-1"}}`,
+		`{"event_type":"moon.phase.changed","data":{"phase":"full"}}`,
+	} {
+		event, err := webhooks.Parse([]byte(body))
+		if err != nil {
+			log.Fatal(err) // not a JSON object: no version of this package will ever read it
+		}
+		switch data := event.Data.(type) {
+		case *webhooks.Samples:
+			fmt.Println(len(data.Data), event.Type.Resource(), "from", data.Source.Provider)
+		case *webhooks.Activity:
+			fmt.Println("activity on", data.CalendarDate)
+		case *webhooks.LabOrder:
+			fmt.Println("order", data.ID, "is", data.CurrentStatus())
+		default:
+			fmt.Println(event.Type, "is not for us")
+		}
+	}
+	// Output:
+	// 1 glucose from example_sensor
+	// activity on 2025-03-01
+	// order c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5 is completed.testkit.completed
+	// moon.phase.changed is not for us
+}
+
+// A batch of measured values. Zero values and values that did not come can be told apart, and members without a field can be read.
+func ExampleParse_samples() {
+	event, err := webhooks.Parse([]byte(`{"event_type": "daily.data.glucose.created", "user_id": "0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4",
+		"data": {"source": {"provider": "example_sensor", "type": "automatic"}, "data": [
+			{"timestamp": "2025-03-01T13:00:00+01:00", "timezone_offset": 3600, "unit": "mmol/L", "value": 5.4, "sensor_location": "arm"},
+			{"timestamp": "2025-03-01T13:05:00+01:00", "timezone_offset": null, "unit": "mmol/L", "value": null}]}}`))
+	if err != nil {
+		log.Fatal(err)
+	}
+	batch := event.Data.(*webhooks.Samples)
+	fmt.Println(event.Type.Resource(), event.Type.Action(), "by", batch.Source.Provider, "of", event.UserID)
+	for _, sample := range batch.Data {
+		if !sample.HasValue {
+			fmt.Println(sample.Timestamp.UTC().Format(time.TimeOnly), "no value")
+			continue
+		}
+		var more struct {
+			SensorLocation string `json:"sensor_location"`
+		}
+		if err := sample.Decode(&more); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(sample.Timestamp.UTC().Format(time.TimeOnly), sample.Value, sample.Unit, more.SensorLocation)
+	}
+	// Output:
+	// glucose created by example_sensor of 0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4
+	// 12:00:00 5.4 mmol/L arm
+	// 12:05:00 no value
+}
+
+// Samples of blood pressure have two values, and notes have a text.
+func ExampleParse_samplesWithoutValue() {
+	for _, body := range []string{
+		`{"event_type":"daily.data.blood_pressure.created","data":{"data":[{"timestamp":"2025-03-01T12:00:00Z","unit":"mmHg","systolic":121,"diastolic":79}]}}`,
+		`{"event_type":"daily.data.note.created","data":{"data":[{"start":"2025-03-01T12:00:00Z","end":"2025-03-01T12:30:00Z","value":"lunch"}]}}`,
+	} {
+		event, err := webhooks.Parse([]byte(body))
+		if err != nil {
+			log.Fatal(err)
+		}
+		sample := event.Data.(*webhooks.Samples).Data[0]
+		switch event.Type.Resource() {
+		case "blood_pressure":
+			fmt.Println(sample.Systolic, "over", sample.Diastolic, sample.Unit)
+		case "note":
+			fmt.Println(sample.Text, "took", sample.End.Sub(sample.Start))
+		}
+	}
+	// Output:
+	// 121 over 79 mmHg
+	// lunch took 30m0s
+}
+
+// The summary of a day. What the source did not measure is nil.
+func ExampleParse_activity() {
+	event, err := webhooks.Parse([]byte(`{"event_type": "daily.data.activity.updated", "data": {
+		"id": "3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11", "calendar_date": "2025-03-01", "timezone_offset": 3600,
+		"steps": 10482, "distance": 7310.5, "floors_climbed": null, "heart_rate": {"avg": 71, "resting": 52},
+		"source": {"name": "Example Ring", "slug": "example_ring", "logo": ""}}}`))
+	if err != nil {
+		log.Fatal(err)
+	}
+	day := event.Data.(*webhooks.Activity)
+	fmt.Println(day.CalendarDate, *day.Steps, "steps", *day.Distance, "m", "floors:", day.FloorsClimbed != nil)
+	fmt.Println("at rest", *day.HeartRate.Resting, "by", day.Source.Slug)
+	// Output:
+	// 2025-03-01 10482 steps 7310.5 m floors: false
+	// at rest 52 by example_ring
+}
+
+// Sleep, workouts, body and the other summaries share a type: what they have in common has fields, the rest is read into a type of
+// the program's own.
+func ExampleParse_summary() {
+	event, err := webhooks.Parse([]byte(`{"event_type": "daily.data.sleep.created", "data": {
+		"id": "3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c12", "calendar_date": "2025-03-01", "total": 26100, "hr_lowest": 48}}`))
+	if err != nil {
+		log.Fatal(err)
+	}
+	summary := event.Data.(*webhooks.Summary)
+	var sleep struct {
+		Total    int // seconds
+		HRLowest int `json:"hr_lowest"`
+	}
+	if err := summary.Decode(&sleep); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(event.Type.Resource(), "until", summary.CalendarDate, time.Duration(sleep.Total)*time.Second, sleep.HRLowest)
+	// Output:
+	// sleep until 2025-03-01 7h15m0s 48
+}
+
+// An order whose status changed is the same type as that of Orders.Get. Events come in any order: see LabOrder.
+func ExampleParse_labOrder() {
+	event, err := webhooks.Parse([]byte(`{"event_type": "labtest.order.updated", "data": {
+		"id": "c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5", "sample_id": "SAMPLE-0001", "updated_at": "2025-03-01T12:00:00+00:00",
+		"last_event": {"id": 2, "created_at": "2025-03-01T12:00:00+00:00", "status": "completed.testkit.completed"}}}`))
+	if err != nil {
+		log.Fatal(err)
+	}
+	order := event.Data.(*webhooks.LabOrder)
+	fmt.Println(order.ID, *order.SampleID, order.CurrentStatus().TopLevel())
+	fmt.Println(order) // shows no patient
+	// Output:
+	// c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5 SAMPLE-0001 completed
+	// labhealth.Order{c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5 completed.testkit.completed, redacted}
+}
+
+// A user connected a wearable, and then its history was read. The data of that time comes in events of its own.
+func ExampleParse_connection() {
+	for _, body := range []string{
+		`{"event_type":"provider.connection.created","client_user_id":"user-1","data":{"provider":{"name":"Example Ring","slug":"example_ring","logo":""}}}`,
+		`{"event_type":"historical.data.sleep.created","client_user_id":"user-1","data":{"start_date":"2024-12-01","end_date":"2025-03-01","provider":"example_ring"}}`,
+	} {
+		event, err := webhooks.Parse([]byte(body))
+		if err != nil {
+			log.Fatal(err)
+		}
+		switch data := event.Data.(type) {
+		case *webhooks.ProviderConnection:
+			fmt.Println(event.ClientUserID, "connected", data.Provider.Name)
+		case *webhooks.HistoricalPull:
+			fmt.Println("all", event.Type.Resource(), "of", event.ClientUserID, "since", data.StartDate.Format(time.DateOnly), "was read")
+		}
+	}
+	// Output:
+	// user-1 connected Example Ring
+	// all sleep of user-1 since 2024-12-01 was read
+}
+
+// A workout's stream is too large for an event: this is the notice that Workouts.Stream can read it.
+func ExampleParse_workoutStream() {
+	event, err := webhooks.Parse([]byte(`{"event_type": "daily.data.workout_stream.created", "data": {
+		"workout_id": "77d0a3b2-5c1e-4e0f-8a66-91f2d4c8b0a5", "sport": {"id": 7, "name": "Running", "slug": "running"}}}`))
+	if err != nil {
+		log.Fatal(err)
+	}
+	notice := event.Data.(*webhooks.WorkoutStreamNotice)
+	fmt.Println(notice.Sport.Name, notice.WorkoutID)
+	// Output:
+	// Running 77d0a3b2-5c1e-4e0f-8a66-91f2d4c8b0a5
+}
+
+// What is not known, or is not what its type promises, is no error: it keeps its bytes. Encoding an event writes all that came.
+func ExampleParse_unknown() {
+	for _, body := range []string{
+		`{"event_type":"labtest.result.critical","data":{"sample_id":"S-1"},"severity":"high"}`,
 		`{"event_type":"daily.data.body.created","data":"see the API"}`,
 	} {
 		event, err := webhooks.Parse([]byte(body))
 		if err != nil {
-			fmt.Println(err) // not JSON: nobody can read this
-			continue
+			log.Fatal(err)
 		}
-		switch data := event.Data.(type) {
-		case *webhooks.Samples:
-			for _, s := range data.Data {
-				fmt.Println(event.Type.Resource(), s.Timestamp.Format(time.DateTime), s.Value, s.Unit, "from", data.Source.Provider)
-			}
-		case *webhooks.Activity:
-			fmt.Println("activity on", data.CalendarDate, *data.Steps, "steps")
-		case *webhooks.Summary:
-			var sleep struct{ Total int }
-			if err := data.Decode(&sleep); err != nil {
-				fmt.Println(err)
-			}
-			fmt.Println(event.Type.Resource(), "on", data.CalendarDate, sleep.Total, "seconds")
-		case *webhooks.WorkoutStreamNotice:
-			fmt.Println(data.Sport.Name, "can be read: workout", data.WorkoutID)
-		case *webhooks.ProviderConnection:
-			fmt.Println("connected", data.Provider.Name)
-		case *webhooks.LabOrder:
-			fmt.Println("order", data.ID, "is", data.CurrentStatus())
-		case *webhooks.HistoricalPull:
-			fmt.Println("all", event.Type.Resource(), "from", data.Provider, "since", data.StartDate.Format(time.DateOnly))
-		case *webhooks.Unknown:
-			fmt.Println(event.Type, "is not for us:", data.Err)
-		}
+		unknown := event.Data.(*webhooks.Unknown)
+		fmt.Println(event.Type, string(unknown.Raw), unknown.Err)
+		text, err := json.Marshal(event)
+		fmt.Println("the same bytes:", string(text) == body, err)
 	}
+	_, err := webhooks.Parse([]byte(`"ping"`))
+	var none *webhooks.ParseError
+	fmt.Println("the only error is for what is no JSON object:", errors.As(err, &none))
 	// Output:
-	// glucose 2025-03-01 12:00:00 5.4 mmol/L from example_sensor
-	// activity on 2025-03-01 10482 steps
-	// sleep on 2025-03-01 26100 seconds
-	// Running can be read: workout 77d0a3b2-5c1e-4e0f-8a66-91f2d4c8b0a5
-	// connected Example Ring
-	// order c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5 is completed.testkit.completed
-	// all sleep from example_ring since 2024-12-01
-	// labtest.result.critical is not for us: <nil>
-	// daily.data.body.created is not for us: webhooks: the data is not an object
+	// labtest.result.critical {"sample_id":"S-1"} <nil>
+	// the same bytes: true <nil>
+	// daily.data.body.created "see the API" webhooks: the data is not an object
+	// the same bytes: true <nil>
+	// the only error is for what is no JSON object: true
 }
 
+// A router needs the type and the ids only, which costs a fraction of Parse.
 func ExampleParseEnvelope() {
 	body := []byte(`{"event_type":"daily.data.steps.updated","data":{"data":[{"value":1}]},"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"}`)
 	envelope, err := webhooks.ParseEnvelope(body)
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	fmt.Println(envelope.Type, "goes to partition", envelope.UserID[15]%8)
 	// Output: daily.data.steps.updated goes to partition 4
@@ -102,33 +250,34 @@ func ExampleParse_eventHub() {
 	z.Close()
 	event, err := read(message.Bytes(), "gzip")
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	fmt.Println(event.Type, event.Data.(*webhooks.Samples).Data[0].Value)
 	// Output: daily.data.steps.created 237
 }
 
+// Last write wins, whatever the order in which the deliveries are applied: what was received last is the newest.
 func ExampleLatest() {
-	parse := func(receivedAt time.Time, steps string) webhooks.Delivery {
+	received := func(at time.Time, steps string) webhooks.Delivery {
 		event, err := webhooks.Parse([]byte(`{"event_type":"daily.data.steps.updated","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","data":{` +
 			`"source":{"slug":"example_watch"},"data":[{"timestamp":"2025-03-01T12:00:00Z","unit":"count","value":` + steps + `}]}}`))
 		if err != nil {
-			panic(err)
+			log.Fatal(err)
 		}
-		event.ReceivedAt = receivedAt
+		event.ReceivedAt = at
 		return webhooks.Delivery{Event: event}
 	}
 	noon := time.Date(2025, 3, 1, 12, 5, 0, 0, time.UTC)
 
 	var latest webhooks.Latest
 	for _, delivery := range []webhooks.Delivery{
-		parse(noon.Add(time.Minute), "237"), // a bucket that is still being filled
-		parse(noon.Add(2*time.Minute), "301"),
-		parse(noon, "120"), // received first, and applied last by a slow worker
+		received(noon.Add(time.Minute), "237"), // a bucket that is still being filled
+		received(noon.Add(2*time.Minute), "301"),
+		received(noon, "120"), // received first, and applied last by a slow worker
 	} {
 		changes, err := latest.Apply(delivery)
 		if err != nil {
-			fmt.Println(err)
+			log.Fatal(err)
 		}
 		fmt.Printf("added %d, updated %d, older %d\n", changes.Added, changes.Updated, changes.Older)
 	}
@@ -142,16 +291,23 @@ func ExampleLatest() {
 	// steps example_watch 12:00:00 301
 }
 
+// Data without a user has no keys, and is refused: under a zero id, values of different people would be taken for the same.
 func ExampleEvent_Keys() {
 	event, err := webhooks.Parse([]byte(`{"event_type":"daily.data.heartrate.created","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","data":{` +
 		`"source":{"provider":"example_ring","type":"ring"},"data":[{"timestamp":"2025-03-01T13:00:00+01:00","unit":"bpm","value":63}]}}`))
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	keys, err := event.Keys()
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	fmt.Printf("%+v\n", keys.Samples[0])
-	// Output: {UserID:0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4 Resource:heartrate Provider:example_ring SourceType:ring UnixNano:1740830400000000000}
+
+	event.UserID = uuid.Nil
+	_, err = event.Keys()
+	fmt.Println(err)
+	// Output:
+	// {UserID:0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4 Resource:heartrate Provider:example_ring SourceType:ring UnixNano:1740830400000000000}
+	// webhooks: the event has no readable user id
 }
