@@ -80,8 +80,8 @@ type Response struct {
 	RequestID  string      // the id under which the service knows the request; empty if it sent none
 }
 
-// WithHeader adds a header to the request. Headers that carry keys, and those that the client or
-// net/http sets, Accept excepted, are refused.
+// WithHeader adds a header to the request. Headers that carry keys, and those that the client or net/http sets, Accept excepted, are
+// refused.
 func WithHeader(name, value string) CallOption {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	return func(c *callConfig) error {
@@ -110,7 +110,7 @@ func validHeader(name, value string) bool {
 	return name != "" && !strings.ContainsFunc(name, token) && !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
 }
 
-// WithQuery adds a parameter to the query, for parameters that have no member yet.
+// WithQuery adds a parameter to the query, for parameters that have no member yet. The same name may be given more than once.
 func WithQuery(name, value string) CallOption {
 	return func(c *callConfig) error {
 		c.query.Add(name, value)
@@ -148,7 +148,7 @@ func WithCallRetry(p RetryPolicy) CallOption {
 	}
 }
 
-// WithCallBodyLimit caps the body of the answer for one call, in bytes after decompression.
+// WithCallBodyLimit caps the body of the answer for one call, in bytes after decompression, in place of [WithBodyLimit].
 func WithCallBodyLimit(n int64) CallOption {
 	return func(c *callConfig) error {
 		if n <= 0 {
@@ -267,7 +267,7 @@ func (c *core) do(ctx context.Context, r request, opts []CallOption) error {
 	q := &transport.Request{
 		Method: method, URL: target, Header: h, Body: body, MaxBody: cfg.maxBody, Repeatable: cfg.key != "", Read: r.read,
 		Policy: transport.Policy{
-			Attempts: p.MaxAttempts, MinWait: p.MinWait, MaxWait: p.MaxWait, RetryAfterCap: p.MaxRetryAfter,
+			Attempts: p.MaxAttempts, BaseWait: p.BaseWait, MaxWait: p.MaxWait, RetryAfterCap: p.MaxRetryAfter,
 			ReadTimeout: p.ReadTimeout, WriteTimeout: p.WriteTimeout, Strict: p.Strict,
 		},
 	}
@@ -294,8 +294,8 @@ func (c *core) do(ctx context.Context, r request, opts []CallOption) error {
 
 type operationKey struct{}
 
-// Operation returns the operation that a request of this package is for, such as "PATCH /v3/order/{order_id}", out of the request's
-// context; empty for other requests. A transport given with [WithHTTPClient] names spans and metrics with it: a path would hold the
+// Operation returns the operation that a request of this package is for, such as "PATCH /v3/order/{order_id}", out of the context of
+// the [http.Request]; empty for other requests. A transport given with [WithHTTPClient] names spans and metrics with it: a path would hold the
 // ids of orders and users.
 func Operation(ctx context.Context) string {
 	op, _ := ctx.Value(operationKey{}).(string)

@@ -286,7 +286,7 @@ func TestWithCallRetry(t *testing.T) {
 		equal(t, 2, len(s.sent)) // the client's
 		list(t, client, labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 1}))
 		equal(t, 3, len(s.sent))
-		list(t, client, labhealth.WithCallRetry(labhealth.RetryPolicy{MinWait: time.Second}))
+		list(t, client, labhealth.WithCallRetry(labhealth.RetryPolicy{BaseWait: time.Second}))
 		equal(t, 5, len(s.sent)) // zero keeps the client's
 	})
 	for _, test := range []struct {

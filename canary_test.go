@@ -263,7 +263,7 @@ func canaryClient(t *testing.T, a *aviary, where, base string, opts ...labhealth
 	}
 	client, err := labhealth.NewClient(canaryKey, append([]labhealth.Option{
 		labhealth.WithBaseURL(base),
-		labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 2, MinWait: 1, MaxWait: 1, ReadTimeout: 50 * time.Millisecond, WriteTimeout: 50 * time.Millisecond}),
+		labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 2, BaseWait: 1, MaxWait: 1, ReadTimeout: 50 * time.Millisecond, WriteTimeout: 50 * time.Millisecond}),
 		labhealth.WithBodyLimit(50_000),
 		labhealth.WithLogger(slog.New(slog.NewTextHandler(hear("text log"), &slog.HandlerOptions{Level: slog.LevelDebug, AddSource: true}))),
 		labhealth.WithLogger(slog.New(slog.NewJSONHandler(hear("JSON log"), &slog.HandlerOptions{Level: slog.LevelDebug}))),

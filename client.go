@@ -130,7 +130,8 @@ func loopback(host string) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// WithBaseURL sets the address that every path is appended to. It must be https, loopback addresses excepted.
+// WithBaseURL sets the address that every path is appended to, with or without a path of its own. It must be https, loopback
+// addresses excepted, and have no user info, query or fragment.
 func WithBaseURL(base string) Option {
 	return func(c *config) error {
 		c.base, c.chosen = base, append(c.chosen, "WithBaseURL")
@@ -138,7 +139,8 @@ func WithBaseURL(base string) Option {
 	}
 }
 
-// WithEnvironment chooses one of the environments and says where they are.
+// WithEnvironment chooses one of the environments and says where they are. One without an address is an error; the address chosen
+// must be as for [WithBaseURL].
 func WithEnvironment(env Environment, addresses BaseURLs) Option {
 	return func(c *config) error {
 		base, ok := addresses[env]
@@ -219,7 +221,7 @@ func WithLogger(l *slog.Logger) Option {
 	}
 }
 
-// WithUserAgent replaces the user agent.
+// WithUserAgent replaces the user agent, which is "labhealth-go/" and [Version] by default.
 func WithUserAgent(s string) Option {
 	return func(c *config) error {
 		c.core.userAgent = s
@@ -272,22 +274,23 @@ func parameters(path string) []string {
 // that are zero keep their defaults, or the client's values in [WithCallRetry].
 //
 // A GET is repeated after a lost connection, a timeout, 408, 429 and 5xx other than 501 and 505. Every other method is repeated
-// only if the request provably never reached the service, or after a 429, unless it carries an idempotency key. All clients of a process wait with full jitter; a
-// Retry-After is obeyed. A budget shared by all calls of a client keeps an outage from doubling the load: a thousand failing
-// calls cost at most a hundred extra requests. Nothing waits past the context's deadline.
+// only if the request provably never reached the service, or after a 429, unless it carries an idempotency key. A Retry-After is
+// obeyed; without one the wait is a random time below a bound that doubles. A budget shared by all calls of a client keeps an
+// outage from doubling the load: a thousand failing calls cost at most a hundred extra requests. Nothing waits past the context's
+// deadline.
 type RetryPolicy struct {
 	MaxAttempts   int           // attempts in all; 3 by default, 1 turns retries off
-	MinWait       time.Duration // the most that is waited before the second attempt, doubled for each further one; 250 ms by default
-	MaxWait       time.Duration // the most that is waited before any; 10 s by default
+	BaseWait      time.Duration // the most that is waited before the second attempt; twice that before the third, and so on; 250 ms by default
+	MaxWait       time.Duration // the most that is waited before any attempt, a Retry-After aside; 10 s by default
 	MaxRetryAfter time.Duration // if the service asks to wait longer, the call ends at once with the answer; 60 s by default
 	ReadTimeout   time.Duration // of an attempt of a GET; 30 s by default
 	WriteTimeout  time.Duration // of an attempt of anything else; 60 s by default
-	// Strict repeats a write only if it was provably not sent: not after a 429 either.
+	// Strict repeats a write only if it was provably not sent: not after a 429 either. Every call of a strict client is strict.
 	Strict bool
 }
 
 var defaultRetry = RetryPolicy{
-	MaxAttempts: 3, MinWait: 250 * time.Millisecond, MaxWait: 10 * time.Second, MaxRetryAfter: time.Minute,
+	MaxAttempts: 3, BaseWait: 250 * time.Millisecond, MaxWait: 10 * time.Second, MaxRetryAfter: time.Minute,
 	ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute,
 }
 
@@ -304,7 +307,7 @@ func (p RetryPolicy) over(base RetryPolicy) (RetryPolicy, error) {
 		of   *time.Duration
 		base time.Duration
 	}{
-		{"MinWait", &p.MinWait, base.MinWait}, {"MaxWait", &p.MaxWait, base.MaxWait},
+		{"BaseWait", &p.BaseWait, base.BaseWait}, {"MaxWait", &p.MaxWait, base.MaxWait},
 		{"MaxRetryAfter", &p.MaxRetryAfter, base.MaxRetryAfter},
 		{"ReadTimeout", &p.ReadTimeout, base.ReadTimeout}, {"WriteTimeout", &p.WriteTimeout, base.WriteTimeout},
 	} {

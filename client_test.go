@@ -72,7 +72,7 @@ func TestNewClientRefuses(t *testing.T) {
 		{"empty user agent", testKey, options{base, labhealth.WithUserAgent("")}, "labhealth: WithUserAgent needs text that can be sent in a header"},
 		{"user agent of two lines", testKey, options{base, labhealth.WithUserAgent("a\r\nb: c")}, "labhealth: WithUserAgent needs text that can be sent in a header"},
 		{"negative attempts", testKey, options{base, labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: -1})}, "labhealth: RetryPolicy.MaxAttempts must not be negative"},
-		{"negative MinWait", testKey, options{base, labhealth.WithRetry(labhealth.RetryPolicy{MinWait: -1})}, "labhealth: RetryPolicy.MinWait must not be negative"},
+		{"negative BaseWait", testKey, options{base, labhealth.WithRetry(labhealth.RetryPolicy{BaseWait: -1})}, "labhealth: RetryPolicy.BaseWait must not be negative"},
 		{"negative MaxWait", testKey, options{base, labhealth.WithRetry(labhealth.RetryPolicy{MaxWait: -1})}, "labhealth: RetryPolicy.MaxWait must not be negative"},
 		{"negative MaxRetryAfter", testKey, options{base, labhealth.WithRetry(labhealth.RetryPolicy{MaxRetryAfter: -1})}, "labhealth: RetryPolicy.MaxRetryAfter must not be negative"},
 		{"negative ReadTimeout", testKey, options{base, labhealth.WithRetry(labhealth.RetryPolicy{ReadTimeout: -1})}, "labhealth: RetryPolicy.ReadTimeout must not be negative"},

@@ -14,9 +14,9 @@ import (
 // Date is a calendar day without a time or zone: the document's type "date". Dates compare with ==. The zero Date is no day;
 // it prints as "0000-00-00" and cannot be sent.
 type Date struct {
-	Year  int
-	Month time.Month
-	Day   int
+	Year  int        // 1 to 9999
+	Month time.Month // 1 to 12
+	Day   int        // 1 to 31, a day that the month has
 }
 
 var errDate = errors.New("labhealth: not a date: want YYYY-MM-DD and a day that exists")

@@ -6,13 +6,28 @@
 // the bytes they came as. Nothing leaks: the key and the patient's data reach the service and nobody else, and no log, error
 // text or %v shows them.
 //
+// # Quick start
+//
 //	client, err := labhealth.NewClient(apiKey, labhealth.WithBaseURL("https://…"))
 //	if err != nil {
 //		return err
 //	}
 //	resp, err := client.Orders.Import(ctx, labhealth.ImportOrderBody{…})
+//	if err != nil {
+//		return err // labhealth.OutcomeOf(err) says what became of the order
+//	}
+//	fmt.Println(resp.Order.ID, resp.Order.CurrentStatus())
+//
+// Make one [Client] and keep it. Every method takes a context, the ids in the path, a body or parameters by value, and options of
+// the call ([CallOption]); it returns nil with every error. Lists have List for one page and All to range over.
+//
+// The events of the service are read by package [github.com/labhealth/labhealth-go/webhooks]. Package
+// [github.com/labhealth/labhealth-go/bulk] imports thousands of orders. Package [github.com/labhealth/labhealth-go/labhealthtest]
+// is an embedded service to try and to test against.
 //
 // # Operations
+//
+// The methods are those of [OrdersService], [LabTestsService], [UsersService] and [WorkoutsService].
 //
 //	POST   /v3/order/import                              Client.Orders.Import (closed beta)
 //	POST   /v3/order                                     Client.Orders.Create
@@ -33,50 +48,10 @@
 //	GET    /v2/timeseries/workouts/{workout_id}/stream   Client.Workouts.Stream
 //	any other                                            Client.Do
 //
-// The webhook events are read by package webhooks, thousands of orders are imported by package bulk, and package labhealthtest is an
-// embedded service to try and to test against.
+// The management API has a client of its own, [ManagementClient], so that its keys and those of the team API never meet.
 //
-// # Management
-//
-// [ManagementClient] is a client of its own for the management API: its keys and those of the team API never meet. See
-// [NewManagementClient] for its kinds of key. It is on the Scale plan. The interface document names the groups of its operations;
-// paths and members are from the public reference.
-//
-//	GET    /v1/org/{org_id}                                                              ManagementClient.Organisation.Get
-//	PATCH  /v1/org/{org_id}                                                              ManagementClient.Organisation.Update
-//	GET    /v1/org/{org_id}/team                                                         ManagementClient.Teams.List, All
-//	POST   /v1/org/{org_id}/team                                                         ManagementClient.Teams.Create
-//	GET    /v1/org/{org_id}/team/{team_id}                                               ManagementClient.Teams.Get
-//	PATCH  /v1/org/{org_id}/team/{team_id}                                               ManagementClient.Teams.Update, SetBrandInformation
-//	DELETE /v1/org/{org_id}/team/{team_id}                                               ManagementClient.Teams.Delete
-//	POST   /v1/org/{org_id}/resolve_team                                                 ManagementClient.Teams.Resolve
-//	POST   /v1/org/{org_id}/team/{team_id}/create_api_access_token                       ManagementClient.Teams.CreateAccessToken
-//	GET    /v1/org/{org_id}/management_key                                               ManagementClient.Keys.List, All
-//	POST   /v1/org/{org_id}/management_key                                               ManagementClient.Keys.Create
-//	PATCH  /v1/org/{org_id}/management_key/{key_id}                                      ManagementClient.Keys.Update
-//	DELETE /v1/org/{org_id}/management_key/{key_id}                                      ManagementClient.Keys.Delete
-//	GET    /v1/org/{org_id}/team/{team_id}/{environment}/webhook                         ManagementClient.Webhooks.List, All
-//	POST   /v1/org/{org_id}/team/{team_id}/{environment}/webhook                         ManagementClient.Webhooks.Create
-//	GET    /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}            ManagementClient.Webhooks.Get
-//	PATCH  /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}            ManagementClient.Webhooks.Update
-//	DELETE /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}            ManagementClient.Webhooks.Delete
-//	GET    /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/headers    ManagementClient.Webhooks.Headers
-//	PUT    /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/headers    ManagementClient.Webhooks.ReplaceHeaders
-//	GET    /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/secret     ManagementClient.Webhooks.Secret
-//	POST   /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/secret/rotate   ManagementClient.Webhooks.RotateSecret
-//	GET    /v1/org/{org_id}/team_api_keys/{env}/{region}                                 ManagementClient.TeamAPIKeys.List, All
-//	POST   /v1/org/{org_id}/team_api_keys/{env}/{region}                                 ManagementClient.TeamAPIKeys.Create
-//	DELETE /v1/org/{org_id}/team_api_keys/{env}/{region}                                 ManagementClient.TeamAPIKeys.Delete
-//	GET    /v1/org/{org_id}/team_custom_credentials/{env}/{region}                       ManagementClient.CustomCredentials.List, All
-//	POST   /v1/org/{org_id}/team_custom_credentials/{env}/{region}                       ManagementClient.CustomCredentials.Upsert
-//	DELETE /v1/org/{org_id}/team_custom_credentials/{env}/{region}                       ManagementClient.CustomCredentials.Delete
-//	POST   /v1/org/{org_id}/prepare_team_custom_credentials/{env}/{region}               ManagementClient.CustomCredentials.Prepare
-//	GET    /v1/org/{org_id}/team_etl_pipelines/{env}/{region}                            ManagementClient.Pipelines.List, All
-//	POST   /v1/org/{org_id}/team_etl_pipelines/{env}/{region}                            ManagementClient.Pipelines.Upsert
-//	DELETE /v1/org/{org_id}/team_etl_pipelines/{env}/{region}                            ManagementClient.Pipelines.Delete
-//	any other                                                                            ManagementClient.Do
-//
-// Keys, signing secrets, tokens and connection strings are [Secret]: printed, they are "[redacted]".
+// What the documentation calls the interface document is the service's description of version 0.4.545. Names that are "not in the
+// interface document" rest on the public reference of the same family of services, and a deployment may differ in them.
 //
 // # Environments
 //
@@ -86,40 +61,44 @@
 //
 // # Values
 //
-// In a request a required member is a plain value and always sent. An optional one is a pointer (see [Ptr]) or a slice and left
-// out if nil. Where leaving out and null differ there is [Nullable]. In an answer a member that may be null or absent is a
-// pointer, nil for both, unless the document gives a default: then the default is filled in. Dates without a time are [Date];
-// money keeps its digits in a json.Number. Enumerations are strings with constants; other values occur and pass in both
-// directions.
+//   - A required member of a request is a plain value and always sent. An optional one is a pointer (see [Ptr]) or a slice and left
+//     out if nil. Where leaving out and null differ there is [Nullable].
+//   - A member of an answer that may be null or absent is a pointer, nil for both, unless the document gives a default: then the
+//     default is filled in.
+//   - Ids are uuid.UUID, moments time.Time. Days without a time are [Date]; money keeps its digits in a json.Number.
+//   - Enumerations are strings with constants, such as [Billing]. Other values occur and pass in both directions, so that a switch
+//     needs a default case.
+//   - What comes in several kinds is an interface with a type for each kind and one for kinds that are not known, such as
+//     [OrderDetails.Data].
 //
 // A member whose value does not fit its type never fails the answer: it is left zero, [Kept.Malformed] names it, and
 // [Kept.RawJSON] has its bytes. Encoding a decoded value to JSON writes every member that came, with the changes made since.
 //
 // # Errors and outcomes
 //
-// [OutcomeOf] says what became of a failed request: not sent, rejected, applied, or unknown. Only a write whose outcome is
-// unknown needs care: look whether the order is there before you import it again.
+// [OutcomeOf] says what became of a failed request: [OutcomeNotSent], [OutcomeRejected], [OutcomeApplied] or [OutcomeUnknown]. Only a
+// write whose outcome is unknown needs care: look whether the order is there before you import it again.
 //
-//	*ValidationError     refused here, before anything was sent; names all members that are wrong
-//	*APIError            an answer that is not 2xx; errors.Is with ErrNotFound and its like tells the class
-//	*UserConflictError   the client user id belongs to a user already; holds that user's id
-//	*TeamConflictError   the integration team id belongs to a team already; holds that team's id
-//	*DecodeError         a 2xx answer that could not be read
-//	*TransportError      no answer; wraps the context's error and the cause
-//	*RedirectError       a redirect that is not followed
+//   - *[ValidationError]: refused here, before anything was sent; names all members that are wrong
+//   - *[APIError]: an answer that is not 2xx; errors.Is with [ErrNotFound] and its like tells the class
+//   - *[UserConflictError]: the client user id belongs to a user already; holds that user's id
+//   - *[TeamConflictError]: the integration team id belongs to a team already; holds that team's id
+//   - *[DecodeError]: a 2xx answer that could not be read
+//   - *[TransportError]: no answer; wraps the context's error and the cause
+//   - *[RedirectError]: a redirect that is not followed
 //
 // # Retries
 //
 // A GET is repeated after a lost connection, a timeout, 408, 429 and most 5xx. Every other method is repeated only if the
 // request provably never reached the service, or after a 429, which is taken as "not carried out": never after a 5xx, a timeout or
-// a lost connection, unless it carries an idempotency key. See [RetryPolicy].
+// a lost connection, unless it carries an idempotency key. See [RetryPolicy]. [WithObserver] and [WithLogger] tell of each attempt.
 //
 // # Redaction
 //
-// Types that hold patient data print a short form under every verb of fmt and as slog attributes. Two ways around that no type
-// can prevent: fmt prints the content of unexported fields of a caller's own struct, and slog's JSON handler encodes values
-// that sit inside structs and slices, because encoding to JSON is always complete. A nil pointer to such a type is safe to log, but
-// slog reports it as a panic of LogValue.
+// Types that hold patient data print a short form under every verb of fmt and as slog attributes; keys and secrets are of type
+// [Secret]. Two ways around that no type can prevent: fmt prints the content of unexported fields of a caller's own struct, and
+// slog's JSON handler encodes values that sit inside structs and slices, because encoding to JSON is always complete. A nil
+// pointer to such a type is safe to log, but slog reports it as a panic of LogValue.
 //
 // # Testing
 //

@@ -2,17 +2,13 @@ package labhealth
 
 import "strings"
 
-// The enumerations are open: each is a string type with constants for the
-// values that are documented, and any other value passes unchanged in both
-// directions. New values appear without a version change, and the service has
-// been seen to answer with values that are in no list, such as the gender
-// "Male" or the sample type "dried blood spot". A switch over an enumeration
-// therefore needs a default case. The empty string means that no value came,
-// or that none is sent.
+// The enumerations are open: each is a string type with constants for the values that are documented, and any other value passes
+// unchanged in both directions. New values appear without a version change, and the service has been seen to answer with values
+// that are in no list, such as the gender "Male" or the sample type "dried blood spot". A switch over an enumeration therefore
+// needs a default case. The empty string means that no value came, or that none is sent.
 
-// Billing says who pays for an order. It is the billing_type of
-// [ImportOrderBody], [CreateOrderBody] and [Order]. An answer without one
-// means BillingClientBill.
+// Billing says who pays for an order. It is the billing_type of [ImportOrderBody], [CreateOrderBody] and [Order]. An answer
+// without one means BillingClientBill.
 //
 // Values other than the constants occur and must be expected.
 type Billing string
@@ -25,10 +21,9 @@ const (
 	BillingPatientBill            Billing = "patient_bill"
 )
 
-// LabTestCollectionMethod is the way in which the sample is taken. It is the
-// collection_method of [ImportOrderBody] and [CreateOrderBody], the method of
-// a [LabTest], one of the collection methods of a [Lab], the type of
-// [OrderDetails] and the middle part of an [OrderStatus].
+// LabTestCollectionMethod is the way in which the sample is taken. It is the collection_method of [ImportOrderBody] and
+// [CreateOrderBody], the method of a [LabTest], one of the collection methods of a [Lab], the type of [OrderDetails] and the
+// middle part of an [OrderStatus].
 //
 // Values other than the constants occur and must be expected.
 type LabTestCollectionMethod string
@@ -43,8 +38,7 @@ const (
 
 // Gender is the gender of the patient in [PatientDetailsWithValidation].
 //
-// Values other than the constants occur and must be expected: the spelling
-// "Male" has been seen.
+// Values other than the constants occur and must be expected: the spelling "Male" has been seen.
 type Gender string
 
 // Values of [Gender].
@@ -55,8 +49,8 @@ const (
 	GenderUnknown Gender = "unknown"
 )
 
-// Race is the race of the patient in [PatientDetailsWithValidation] and
-// [OrderPatientDetails]. The service treats an absent one as 'Not Specified'.
+// Race is the race of the patient in [PatientDetailsWithValidation] and [OrderPatientDetails]. The service treats an absent one
+// as 'Not Specified'.
 //
 // Values other than the constants occur and must be expected.
 type Race string
@@ -71,9 +65,8 @@ const (
 	RaceWhiteCaucasian                       Race = "white_caucasian"
 )
 
-// Ethnicity is the ethnicity of the patient in [PatientDetailsWithValidation]
-// and [OrderPatientDetails]. The service treats an absent one as
-// 'Not Specified'.
+// Ethnicity is the ethnicity of the patient in [PatientDetailsWithValidation] and [OrderPatientDetails]. The service treats an
+// absent one as 'Not Specified'.
 //
 // Values other than the constants occur and must be expected.
 type Ethnicity string
@@ -86,9 +79,8 @@ const (
 	EthnicityOther           Ethnicity = "other"
 )
 
-// SexualOrientation is the sexual orientation of the patient in
-// [PatientDetailsWithValidation] and [OrderPatientDetails]. The service treats
-// an absent one as 'Not Specified'.
+// SexualOrientation is the sexual orientation of the patient in [PatientDetailsWithValidation] and [OrderPatientDetails]. The
+// service treats an absent one as 'Not Specified'.
 //
 // Values other than the constants occur and must be expected.
 type SexualOrientation string
@@ -102,9 +94,8 @@ const (
 	SexualOrientationOther                  SexualOrientation = "other"
 )
 
-// GenderIdentity is the gender identity of the patient in
-// [PatientDetailsWithValidation] and [OrderPatientDetails]. The service treats
-// an absent one as 'Not Specified'.
+// GenderIdentity is the gender identity of the patient in [PatientDetailsWithValidation] and [OrderPatientDetails]. The service
+// treats an absent one as 'Not Specified'.
 //
 // Values other than the constants occur and must be expected.
 type GenderIdentity string
@@ -119,11 +110,9 @@ const (
 	GenderIdentityOther                                      GenderIdentity = "other"
 )
 
-// LabTestSampleType is the kind of sample that a [LabTest] needs, and one of
-// the kinds that a [Lab] processes.
+// LabTestSampleType is the kind of sample that a [LabTest] needs, and one of the kinds that a [Lab] processes.
 //
-// Values other than the constants occur and must be expected: the spelling
-// "dried blood spot" has been seen.
+// Values other than the constants occur and must be expected: the spelling "dried blood spot" has been seen.
 type LabTestSampleType string
 
 // Values of [LabTestSampleType].
@@ -136,8 +125,7 @@ const (
 	SampleTypeStool          LabTestSampleType = "stool"
 )
 
-// LabTestStatus is the status of a [LabTest]. It replaces the deprecated
-// is_active.
+// LabTestStatus is the status of a [LabTest]. It replaces the deprecated is_active.
 //
 // Values other than the constants occur and must be expected.
 type LabTestStatus string
@@ -160,9 +148,8 @@ const (
 	MarkerTypePanel     MarkerType = "panel"
 )
 
-// Interpretation sums up the results of an [Order]. It is also the
-// interpretation filter of [ListOrdersParams], for which the document lists
-// normal, abnormal and critical only.
+// Interpretation sums up the results of an [Order]. It is also the interpretation filter of [ListOrdersParams], for which the
+// document lists normal, abnormal and critical only.
 //
 // Values other than the constants occur and must be expected.
 type Interpretation string
@@ -175,8 +162,8 @@ const (
 	InterpretationUnknown  Interpretation = "unknown"
 )
 
-// OrderOrigin says whether an [Order] or an [OrderInTransaction] is the initial
-// order of its transaction, or a redraw or recreation of an earlier one.
+// OrderOrigin says whether an [Order] or an [OrderInTransaction] is the initial order of its transaction, or a redraw or
+// recreation of an earlier one.
 //
 // Values other than the constants occur and must be expected.
 type OrderOrigin string
@@ -200,8 +187,7 @@ const (
 	OrderTransactionStatusCancelled OrderTransactionStatus = "cancelled"
 )
 
-// OrderTopLevelStatus is the first part of an [OrderStatus], and the
-// deprecated status of an [Order].
+// OrderTopLevelStatus is the first part of an [OrderStatus], and the deprecated status of an [Order].
 //
 // Values other than the constants occur and must be expected.
 type OrderTopLevelStatus string
@@ -216,13 +202,11 @@ const (
 	TopLevelFailed           OrderTopLevelStatus = "failed"
 )
 
-// OrderLowLevelStatus is the last part of an [OrderStatus], the
-// low_level_status of an [OrderInTransaction] and the status filter of
-// [ListOrdersParams]. Most of its values belong to some collection methods
-// only.
+// OrderLowLevelStatus is the last part of an [OrderStatus], the low_level_status of an [OrderInTransaction] and the status filter
+// of [ListOrdersParams]. Most of its values belong to some collection methods only.
 //
-// Values other than the constants occur and must be expected: the service has
-// been seen to write "testkit_registered" where the document has "registered".
+// Values other than the constants occur and must be expected: the service has been seen to write "testkit_registered" where the
+// document has "registered".
 type OrderLowLevelStatus string
 
 // Values of [OrderLowLevelStatus].
@@ -256,9 +240,8 @@ const (
 	LowLevelLabProcessingBlocked       OrderLowLevelStatus = "lab_processing_blocked"
 )
 
-// OrderStatusDetail is the status_detail of an [OrderEvent]. It describes the
-// event and decides nothing: the state of an order follows from its
-// [OrderStatus] alone.
+// OrderStatusDetail is the status_detail of an [OrderEvent]. It describes the event and decides nothing: the state of an order
+// follows from its [OrderStatus] alone.
 //
 // Values other than the constants occur and must be expected.
 type OrderStatusDetail string
@@ -276,13 +259,11 @@ const (
 	StatusDetailSampleImproperCollection          OrderStatusDetail = "sample_improper_collection"
 )
 
-// OrderStatus is the status of an [OrderEvent]. It has the shape
-// top_level.collection_method.low_level, which [OrderStatus.TopLevel],
-// [OrderStatus.Method] and [OrderStatus.LowLevel] take apart. The moves from
-// one status to another are not documented, and events may repeat a status.
+// OrderStatus is the status of an [OrderEvent]. It has the shape top_level.collection_method.low_level, which
+// [OrderStatus.TopLevel], [OrderStatus.Method] and [OrderStatus.LowLevel] take apart. The moves from one status to another are
+// not documented, and events may repeat a status.
 //
-// Values other than the constants occur and must be expected: compare the
-// parts rather than whole values where that is enough.
+// Values other than the constants occur and must be expected: compare the parts rather than whole values where that is enough.
 type OrderStatus string
 
 // Statuses of a walk-in test.
@@ -348,8 +329,7 @@ const (
 	OrderStatusReceivedOnSiteCollectionOrdered             OrderStatus = "received.on_site_collection.ordered"
 	OrderStatusReceivedOnSiteCollectionRequisitionCreated  OrderStatus = "received.on_site_collection.requisition_created"
 	OrderStatusReceivedOnSiteCollectionRequisitionBypassed OrderStatus = "received.on_site_collection.requisition_bypassed"
-	// The value "collecting_sample.on_site_collection.draw_completed" has been
-	// seen too.
+	// The value "collecting_sample.on_site_collection.draw_completed" has been seen too.
 	OrderStatusSampleWithLabOnSiteCollectionDrawCompleted  OrderStatus = "sample_with_lab.on_site_collection.draw_completed"
 	OrderStatusSampleWithLabOnSiteCollectionPartialResults OrderStatus = "sample_with_lab.on_site_collection.partial_results"
 	OrderStatusCompletedOnSiteCollectionCompleted          OrderStatus = "completed.on_site_collection.completed"
@@ -358,32 +338,29 @@ const (
 	OrderStatusCancelledOnSiteCollectionCancelled          OrderStatus = "cancelled.on_site_collection.cancelled"
 )
 
-// TopLevel is the part of the status before its first dot. It is empty if the
-// status has fewer than three parts: a lone word may be any of the three.
+// TopLevel is the part of the status before its first dot. It is empty if the status has fewer than three parts: a lone word may
+// be any of the three.
 func (s OrderStatus) TopLevel() OrderTopLevelStatus {
 	top, _, _ := s.parts()
 	return OrderTopLevelStatus(top)
 }
 
-// Method is the part of the status between its first two dots. It is empty if
-// the status has fewer than three parts.
+// Method is the part of the status between its first two dots. It is empty if the status has fewer than three parts.
 func (s OrderStatus) Method() LabTestCollectionMethod {
 	_, method, _ := s.parts()
 	return LabTestCollectionMethod(method)
 }
 
-// LowLevel is the part of the status after its second dot, further dots
-// included. It is empty if the status has fewer than three parts.
+// LowLevel is the part of the status after its second dot, further dots included. It is empty if the status has fewer than three
+// parts.
 func (s OrderStatus) LowLevel() OrderLowLevelStatus {
 	_, _, low := s.parts()
 	return OrderLowLevelStatus(low)
 }
 
-// Modifiable reports whether an order in this status can be updated
-// (PATCH /v3/order/{order_id}), which is so only while its low-level status is
-// ordered or awaiting_registration. It knows nothing else about the order: the
-// service also refuses to reschedule one that was created without an
-// activate_by.
+// Modifiable reports whether an order in this status can be updated (PATCH /v3/order/{order_id}), which is so only while its
+// low-level status is ordered or awaiting_registration. It knows nothing else about the order: the service also refuses to
+// reschedule one that was created without an activate_by.
 func (s OrderStatus) Modifiable() bool {
 	switch s.LowLevel() {
 	case LowLevelOrdered, LowLevelAwaitingRegistration:
@@ -401,13 +378,11 @@ func (s OrderStatus) parts() (top, method, low string) {
 	return top, method, low
 }
 
-// AoEQuestionType is the kind of answer that an [AoEQuestion] asks for. It is
-// not in the interface document. A choice or multi_choice question is answered
-// with the code of an answer, a text question with free text, a numeric one
-// with the number written as a string.
+// AoEQuestionType is the kind of answer that an [AoEQuestion] asks for. It is not in the interface document. A choice or
+// multi_choice question is answered with the code of an answer, a text question with free text, a numeric one with the number
+// written as a string.
 //
-// Values other than the constants occur and must be expected: the spelling
-// "multiple_choice" has been seen.
+// Values other than the constants occur and must be expected: the spelling "multiple_choice" has been seen.
 type AoEQuestionType string
 
 // Values of [AoEQuestionType].
@@ -418,8 +393,7 @@ const (
 	AoEQuestionTypeMultiChoice AoEQuestionType = "multi_choice"
 )
 
-// ConsentType names what the patient agreed to in a [Consent] of
-// [CreateOrderBody]. It is not in the interface document.
+// ConsentType names what the patient agreed to in a [Consent] of [CreateOrderBody]. It is not in the interface document.
 //
 // Values other than the constants occur and must be expected.
 type ConsentType string

@@ -131,7 +131,8 @@ func (e *APIError) Body() []byte { return slices.Clone(e.body) }
 func (e *APIError) Header() http.Header { return e.header.Clone() }
 
 // Detail returns the body's member "detail" as it came: a string, an object or a list. It is nil if the body is not a JSON
-// object or has no such member. It may echo patient data: do not log it.
+// object or has no such member; then [APIError.Body] may say more, as answers with "error" and "message" occur. It may echo
+// patient data: do not log it.
 func (e *APIError) Detail() json.RawMessage {
 	var b errorBody
 	if jsonread.Unmarshal(e.body, &b) != nil {
@@ -224,7 +225,7 @@ func requestID(h http.Header) string {
 	return ""
 }
 
-// UserConflictError is the answer to creating a user whose client user id belongs to a user already. It is also the *APIError
+// UserConflictError is the answer to creating a user whose client user id belongs to a user already. It is also the *[APIError]
 // that came.
 type UserConflictError struct {
 	UserID    uuid.UUID // the user who has the id
@@ -233,12 +234,12 @@ type UserConflictError struct {
 	api *APIError
 }
 
-// Error is that of the *APIError, and what it means.
+// Error is that of the *[APIError], and what it means.
 func (e *UserConflictError) Error() string {
 	return e.api.Error() + ": the client user id belongs to a user already"
 }
 
-// Unwrap returns the *APIError.
+// Unwrap returns the *[APIError].
 func (e *UserConflictError) Unwrap() error { return e.api }
 
 // Is reports true for [ErrConflict], whatever the status: the document gives 400.
@@ -348,7 +349,7 @@ func (e *TransportError) Error() string {
 	return fmt.Sprintf("labhealth: %s: %s (%s, outcome %s)", e.Op, e.reason, attempts(e.Attempts), e.outcome)
 }
 
-// Unwrap returns the causes: the context's error if it ended, the last failure, and the last answer, an *APIError, if an
+// Unwrap returns the causes: the context's error if it ended, the last failure, and the last answer, an *[APIError], if an
 // earlier attempt got one.
 func (e *TransportError) Unwrap() []error { return e.causes }
 

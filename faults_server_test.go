@@ -76,7 +76,7 @@ var faultCalls = []struct {
 }
 
 // quick has no waits worth mentioning.
-var quick = labhealth.RetryPolicy{MinWait: 1, MaxWait: 1, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
+var quick = labhealth.RetryPolicy{BaseWait: 1, MaxWait: 1, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
 
 // faultClient calls the service at url through transport, or through its own if that is nil.
 func faultClient(t testing.TB, url string, transport http.RoundTripper, opts ...labhealth.Option) *labhealth.Client {

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"runtime"
@@ -229,7 +230,7 @@ func TestFaultsBeforeSending(t *testing.T) {
 	dialing := func(err error) *http.Transport {
 		return &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, err }}
 	}
-	short := labhealth.RetryPolicy{MinWait: 1, MaxWait: 1, ReadTimeout: 30 * time.Millisecond, WriteTimeout: 30 * time.Millisecond}
+	short := labhealth.RetryPolicy{BaseWait: 1, MaxWait: 1, ReadTimeout: 30 * time.Millisecond, WriteTimeout: 30 * time.Millisecond}
 	for _, row := range []struct {
 		fault     string
 		url       string
@@ -634,17 +635,9 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// A caller that cancels is told promptly, wherever the call is.
+// A caller that cancels is told promptly, wherever the call is: each phase says itself when the client is there.
 func TestCancelPromptly(t *testing.T) {
-	reached := make(chan bool, 100)
-	silent := acceptAll(t, func(c net.Conn) {
-		reached <- true
-		io.Copy(io.Discard, c)
-	})
-	hang := func(x exchange) {
-		reached <- true
-		x.hang()
-	}
+	hang := func(x exchange) { x.hang() }
 	stalled := startFaults(t, false, -1, func(x exchange) bool { hang(x); return true })
 	slow := startFaults(t, false, -1, cut(hang))
 	slowError := startFaults(t, false, -1, func(x exchange) bool {
@@ -654,61 +647,82 @@ func TestCancelPromptly(t *testing.T) {
 		return true
 	})
 	limited := startFaults(t, false, -1, respond(429, `{}`, "Retry-After", "59"))
-	deaf := func() http.RoundTripper { // a server that does not read
-		return &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-			c, _ := net.Pipe()
-			reached <- true
-			return c, nil
-		}}
-	}
 	over := make(chan bool)
 	defer close(over) // net/http leaves a connection that is being made to itself
+	// watched is a client of url that calls there when it is at the phase. The call's context is to have the trace.
+	type watched func(url string, there func()) (*labhealth.Client, *httptrace.ClientTrace)
+	through := func(url string, transport http.RoundTripper) *labhealth.Client { return faultClient(t, url, transport) }
+	connecting := func(url string, there func()) (*labhealth.Client, *httptrace.ClientTrace) {
+		return through(url, &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			there()
+			<-over
+			return nil, errors.New("too late")
+		}}), &httptrace.ClientTrace{}
+	}
+	handshake := func(_ string, there func()) (*labhealth.Client, *httptrace.ClientTrace) {
+		silent := acceptAll(t, func(c net.Conn) {
+			c.Read(make([]byte, 1)) // of the client's hello
+			there()
+			io.Copy(io.Discard, c)
+		})
+		return through("https://"+silent.Addr().String(), nil), &httptrace.ClientTrace{}
+	}
+	sending := func(url string, there func()) (*labhealth.Client, *httptrace.ClientTrace) { // to a server that does not read
+		return through(url, &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			c, _ := net.Pipe()
+			return watchedConn{c, there}, nil
+		}}), &httptrace.ClientTrace{}
+	}
+	waiting := func(url string, there func()) (*labhealth.Client, *httptrace.ClientTrace) {
+		return through(url, nil), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { there() }}
+	}
+	reading := func(url string, there func()) (*labhealth.Client, *httptrace.ClientTrace) {
+		transport := &http.Transport{}
+		t.Cleanup(transport.CloseIdleConnections)
+		return through(url, roundTripper(func(r *http.Request) (*http.Response, error) {
+			resp, err := transport.RoundTrip(r)
+			if err == nil {
+				resp.Body = watchedBody{resp.Body, there}
+			}
+			return resp, err
+		})), &httptrace.ClientTrace{}
+	}
+	retrying := func(url string, there func()) (*labhealth.Client, *httptrace.ClientTrace) {
+		return faultClient(t, url, nil, labhealth.WithObserver(func(context.Context, labhealth.Attempt) { there() })), &httptrace.ClientTrace{}
+	}
 	for _, phase := range []struct {
-		name      string
-		url       string
-		transport func() http.RoundTripper
-		outcome   labhealth.Outcome // of a write
-		joined    bool              // whether the last answer is joined
+		name    string
+		url     string
+		client  watched
+		outcome labhealth.Outcome // of a write
+		joined  bool              // whether the last answer is joined
 	}{
-		{"connecting", "http://localhost", func() http.RoundTripper {
-			return &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-				reached <- true
-				<-over
-				return nil, errors.New("too late")
-			}}
-		}, notSent, false},
-		{"TLS handshake", "https://" + silent.Addr().String(), nil, notSent, false},
-		{"sending", "http://localhost", deaf, unknown, false},
-		{"waiting for the answer", stalled.URL, nil, unknown, false},
-		{"reading the answer", slow.URL, nil, applied, false},
-		{"reading an error", slowError.URL, nil, unknown, true},
-		{"waiting to retry", limited.URL, nil, rejected, true},
+		{"connecting", "http://localhost", connecting, notSent, false},
+		{"TLS handshake", "", handshake, notSent, false},
+		{"sending", "http://localhost", sending, unknown, false},
+		{"waiting for the answer", stalled.URL, waiting, unknown, false},
+		{"reading the answer", slow.URL, reading, applied, false},
+		{"reading an error", slowError.URL, reading, unknown, true},
+		{"waiting to retry", limited.URL, retrying, rejected, true},
 	} {
 		var took []time.Duration
 		for i := range 20 {
 			kind := faultCalls[i%len(faultCalls)]
-			var transport http.RoundTripper
-			if phase.transport != nil {
-				transport = phase.transport()
-			}
-			client := faultClient(t, phase.url, transport, labhealth.WithObserver(func(context.Context, labhealth.Attempt) {
-				if phase.url == limited.URL {
-					reached <- true
-				}
-			}))
 			ctx, cancel := context.WithCancel(t.Context())
 			var at time.Time
-			go func() {
-				<-reached
-				time.Sleep(5 * time.Millisecond) // until the client has got there too
-				at = time.Now()
-				cancel()
-			}()
+			there := sync.OnceFunc(func() {
+				go func() { // so that the client goes on
+					at = time.Now()
+					cancel()
+				}()
+			})
+			client, trace := phase.client(phase.url, there)
+			traced := httptrace.WithClientTrace(ctx, trace)
 			var err error
 			if kind.method == "GET" {
-				_, err = client.Orders.Get(ctx, faultOrderID)
+				_, err = client.Orders.Get(traced, faultOrderID)
 			} else {
-				_, err = client.Orders.Import(ctx, faultImport())
+				_, err = client.Orders.Import(traced, faultImport())
 			}
 			<-ctx.Done()
 			took = append(took, time.Since(at))
@@ -726,6 +740,27 @@ func TestCancelPromptly(t *testing.T) {
 			t.Errorf("%s: median %v", phase.name, took[len(took)/2])
 		}
 	}
+}
+
+// watchedConn and watchedBody call there when they are first used.
+type watchedConn struct {
+	net.Conn
+	there func()
+}
+
+func (c watchedConn) Write(b []byte) (int, error) {
+	c.there()
+	return c.Conn.Write(b)
+}
+
+type watchedBody struct {
+	io.ReadCloser
+	there func()
+}
+
+func (b watchedBody) Read(p []byte) (int, error) {
+	b.there()
+	return b.ReadCloser.Read(p)
 }
 
 // The bytes are those of the moment of the call.
@@ -829,7 +864,7 @@ func TestRetryWaits(t *testing.T) {
 							return answerTo(r, 429, `{}`, header...), nil
 						}
 						return answerTo(r, 200, faultAnswer), nil
-					}), labhealth.WithRetry(labhealth.RetryPolicy{MinWait: 2 * time.Second, MaxWait: 3 * time.Second}))
+					}), labhealth.WithRetry(labhealth.RetryPolicy{BaseWait: 2 * time.Second, MaxWait: 3 * time.Second}))
 					start := time.Now()
 					err := kind.call(t, client)
 					took := time.Since(start)
@@ -866,7 +901,7 @@ func TestBackOff(t *testing.T) {
 				n++
 				last = time.Now()
 				return answerTo(r, 503, ``), nil
-			}), labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 7, MinWait: time.Second, MaxWait: 6 * time.Second}))
+			}), labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 7, BaseWait: time.Second, MaxWait: 6 * time.Second}))
 			client.Orders.Get(t.Context(), faultOrderID)
 		}
 		for i, most := range []time.Duration{1, 2, 4, 6, 6, 6} {
@@ -878,7 +913,7 @@ func TestBackOff(t *testing.T) {
 			}
 		}
 		for _, p := range []labhealth.RetryPolicy{
-			{MinWait: 1<<63 - 1, MaxWait: 1<<63 - 1}, {MinWait: 1 << 62, MaxWait: 1<<63 - 1, MaxAttempts: 100}, {MinWait: time.Hour, MaxWait: 1},
+			{BaseWait: 1<<63 - 1, MaxWait: 1<<63 - 1}, {BaseWait: 1 << 62, MaxWait: 1<<63 - 1, MaxAttempts: 100}, {BaseWait: time.Hour, MaxWait: 1},
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			faultClient(t, testURL, roundTripper(func(r *http.Request) (*http.Response, error) { return answerTo(r, 503, ``), nil }),
@@ -920,7 +955,7 @@ func TestRetryOff(t *testing.T) {
 		{"two", labhealth.RetryPolicy{MaxAttempts: 2}, labhealth.RetryPolicy{}, 2, 2},
 	} {
 		for _, kind := range faultCalls {
-			row.client.MinWait, row.client.MaxWait = 1, 1
+			row.client.BaseWait, row.client.MaxWait = 1, 1
 			srv := startFaults(t, false, -1, respond(429, `{}`))
 			var r labhealth.Response
 			err := kind.call(t, faultClient(t, srv.URL, nil, labhealth.WithRetry(row.client)), labhealth.WithCallRetry(row.call), labhealth.WithResponse(&r))
@@ -1226,7 +1261,7 @@ func TestFailuresLeaveNothing(t *testing.T) {
 	var n atomic.Int64
 	srv := startFaults(t, false, -1, func(x exchange) bool { return faults[n.Add(1)%int64(len(faults))](x) })
 	refused := "http://" + closedAddress(t)
-	policy := labhealth.RetryPolicy{MaxAttempts: 2, MinWait: 1, MaxWait: 1, ReadTimeout: 20 * time.Millisecond, WriteTimeout: 20 * time.Millisecond}
+	policy := labhealth.RetryPolicy{MaxAttempts: 2, BaseWait: 1, MaxWait: 1, ReadTimeout: 20 * time.Millisecond, WriteTimeout: 20 * time.Millisecond}
 	run := func(calls int) {
 		client := faultClient(t, srv.URL, nil, labhealth.WithRetry(policy), labhealth.WithBodyLimit(4000))
 		nobody := faultClient(t, refused, nil, labhealth.WithRetry(policy))

@@ -22,15 +22,16 @@ const (
 	HistoricalPullRetrying HistoricalPullStatus = "retrying"
 )
 
-// HistoricalPullsParams choose users and providers. Zero members are left out. They are not in the interface document.
-type HistoricalPullsParams struct {
+// ListHistoricalPullsParams choose what [UsersService.HistoricalPulls] reads. Zero members are left out. They are not in the
+// interface document.
+type ListHistoricalPullsParams struct {
 	UserID     uuid.UUID // one user
 	Provider   string    // one provider, by its slug
 	UserLimit  int       // users on a page
 	NextCursor string    // where the page begins: NextCursor of the page before; empty for the first
 }
 
-// HistoricalPullPage is one page of the state of historical pulls.
+// HistoricalPullPage is one page of the state of historical pulls: the answer of [UsersService.HistoricalPulls].
 type HistoricalPullPage struct {
 	Data       []UserHistoricalPulls `json:"data" jsonread:"own"`  // the users of the page
 	NextCursor *string               `json:"next_cursor,omitzero"` // where the next page begins; nil at the end of the list
@@ -82,7 +83,7 @@ type HistoricalPullTimeline struct {
 
 // HistoricalPulls reads one page of the state of historical pulls: GET /v2/introspect/historical_pull. The interface document
 // names only its states and that it has error details.
-func (s *UsersService) HistoricalPulls(ctx context.Context, params HistoricalPullsParams, opts ...CallOption) (*HistoricalPullPage, error) {
+func (s *UsersService) HistoricalPulls(ctx context.Context, params ListHistoricalPullsParams, opts ...CallOption) (*HistoricalPullPage, error) {
 	var c checker
 	c.atLeast("user_limit", params.UserLimit, 0)
 	q := newQuery()
@@ -94,7 +95,7 @@ func (s *UsersService) HistoricalPulls(ctx context.Context, params HistoricalPul
 }
 
 // AllHistoricalPulls reads the state of historical pulls page by page, with the guarantees of [UsersService.All].
-func (s *UsersService) AllHistoricalPulls(ctx context.Context, params HistoricalPullsParams, opts ...CallOption) iter.Seq2[*UserHistoricalPulls, error] {
+func (s *UsersService) AllHistoricalPulls(ctx context.Context, params ListHistoricalPullsParams, opts ...CallOption) iter.Seq2[*UserHistoricalPulls, error] {
 	id := func(u *UserHistoricalPulls) uuid.UUID { return u.UserID }
 	return paged(opPullStatus, params.NextCursor, id, func(cursor string) (p part[UserHistoricalPulls, string], err error) {
 		params := params

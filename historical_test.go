@@ -35,7 +35,7 @@ const pullsJSON = `{
 
 func TestHistoricalPulls(t *testing.T) {
 	client, _ := answering(t, 200, pullsJSON)
-	got := must[*labhealth.HistoricalPullPage](t)(client.Users.HistoricalPulls(t.Context(), labhealth.HistoricalPullsParams{}))
+	got := must[*labhealth.HistoricalPullPage](t)(client.Users.HistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{}))
 	noon := time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) *time.Time { return labhealth.Ptr(noon.Add(d)) }
 	equal(t, &labhealth.HistoricalPullPage{
@@ -75,7 +75,7 @@ func TestHistoricalPullStates(t *testing.T) {
 	for _, state := range []labhealth.HistoricalPullStatus{"success", "failure", "in_progress", "scheduled", "retrying", "something new"} {
 		body := fmt.Sprintf(`{"data":[{"user_id":"x","provider":{"oura":{"pulled":{"sleep":{"status":%q,"timeline":7,"error_details":null}}}}}]}`, state)
 		client, _ := answering(t, 200, body)
-		got := must[*labhealth.HistoricalPullPage](t)(client.Users.HistoricalPulls(t.Context(), labhealth.HistoricalPullsParams{}))
+		got := must[*labhealth.HistoricalPullPage](t)(client.Users.HistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{}))
 		equal(t, state, got.Data[0].Provider["oura"].Pulled["sleep"].Status)
 		equal(t, []labhealth.Malformed{{Path: "data.0.user_id", Want: "uuid"}, {Path: "data.0.provider.oura.pulled.sleep.timeline", Want: "object"}}, got.Malformed())
 		equal(t, body, string(must[[]byte](t)(json.Marshal(got))))
@@ -111,7 +111,7 @@ func TestHistoricalPullPagesHostile(t *testing.T) {
 			}
 			client, s := scripted(t, replies)
 			var err error
-			for _, err = range client.Users.AllHistoricalPulls(t.Context(), labhealth.HistoricalPullsParams{}) {
+			for _, err = range client.Users.AllHistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{}) {
 			}
 			if test.problem != "" {
 				test.problem = "labhealth: GET /v2/introspect/historical_pull: the answer (status 200) could not be read: " + test.problem
@@ -136,7 +136,7 @@ func TestHistoricalPullsOfTheService(t *testing.T) {
 	}
 	must[any](t)(nil, srv.SetHistoricalPull(want[2], "oura", "sleep", "retrying", "provider_unavailable"))
 	var got []uuid.UUID
-	all := client.Users.AllHistoricalPulls(t.Context(), labhealth.HistoricalPullsParams{UserLimit: 2})
+	all := client.Users.AllHistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{UserLimit: 2})
 	for u, err := range all {
 		if err != nil {
 			t.Fatal(err)
@@ -149,8 +149,8 @@ func TestHistoricalPullsOfTheService(t *testing.T) {
 		equal(t, labhealth.HistoricalPullSuccess, u.Provider["oura"].Pulled["activity"].Status)
 	}
 	equal(t, want, got)
-	one := must[*labhealth.HistoricalPullPage](t)(client.Users.HistoricalPulls(t.Context(), labhealth.HistoricalPullsParams{UserID: want[2], Provider: "oura"}))
+	one := must[*labhealth.HistoricalPullPage](t)(client.Users.HistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{UserID: want[2], Provider: "oura"}))
 	equal(t, 1, len(one.Data))
-	none := must[*labhealth.HistoricalPullPage](t)(client.Users.HistoricalPulls(t.Context(), labhealth.HistoricalPullsParams{Provider: "fitbit"}))
+	none := must[*labhealth.HistoricalPullPage](t)(client.Users.HistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{Provider: "fitbit"}))
 	equal(t, 0, len(none.Data))
 }

@@ -114,7 +114,7 @@ type AoEAnswerOption struct {
 	Kept `json:"-"`
 }
 
-// LabTestsService is the catalogue of lab tests that the team can order.
+// LabTestsService is the catalogue of lab tests that the team can order: [Client.LabTests].
 type LabTestsService struct{ core *core }
 
 const (
@@ -159,8 +159,9 @@ func (p ListLabTestsParams) query() queryValues {
 	return q
 }
 
-// LabTestPage is one page of the catalogue. Elements that come wrapped, as {"lab_test": {…}}, are read as what they hold, and a bare
-// list as a page that holds it: RawJSON of the page is then that page, and encoding it again leaves the wrappers out.
+// LabTestPage is one page of the catalogue: the answer of [LabTestsService.List]. Elements that come wrapped, as {"lab_test": {…}},
+// are read as what they hold, and a bare list as a page that holds it: RawJSON of the page is then that page, and encoding it
+// again leaves the wrappers out.
 type LabTestPage struct {
 	Data       []LabTest `json:"data" jsonread:"own"` // the lab tests of the page
 	NextCursor *string   `json:"next_cursor"`         // where the next page begins; nil at the end of the list

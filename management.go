@@ -18,8 +18,42 @@ import (
 // pipelines. It is a client of its own, because its keys must never meet those of the team API. It is safe for concurrent use
 // and does not change once it is made. Make one with [NewManagementClient].
 //
-// The interface document says what can be managed; paths, members and answers are not in it, and a real deployment may differ:
-// see [WithPath], [WithQuery] and [ManagementClient.Do].
+// The interface document says what can be managed; paths, members and answers are from the public reference, and a deployment may
+// differ: see [WithPath], [WithQuery] and [ManagementClient.Do]. Keys, signing secrets, tokens and connection strings are [Secret].
+//
+//	GET    /v1/org/{org_id}                                                              ManagementClient.Organisation.Get
+//	PATCH  /v1/org/{org_id}                                                              ManagementClient.Organisation.Update
+//	GET    /v1/org/{org_id}/team                                                         ManagementClient.Teams.List, All
+//	POST   /v1/org/{org_id}/team                                                         ManagementClient.Teams.Create
+//	GET    /v1/org/{org_id}/team/{team_id}                                               ManagementClient.Teams.Get
+//	PATCH  /v1/org/{org_id}/team/{team_id}                                               ManagementClient.Teams.Update, SetBrandInformation
+//	DELETE /v1/org/{org_id}/team/{team_id}                                               ManagementClient.Teams.Delete
+//	POST   /v1/org/{org_id}/resolve_team                                                 ManagementClient.Teams.Resolve
+//	POST   /v1/org/{org_id}/team/{team_id}/create_api_access_token                       ManagementClient.Teams.CreateAccessToken
+//	GET    /v1/org/{org_id}/management_key                                               ManagementClient.Keys.List, All
+//	POST   /v1/org/{org_id}/management_key                                               ManagementClient.Keys.Create
+//	PATCH  /v1/org/{org_id}/management_key/{key_id}                                      ManagementClient.Keys.Update
+//	DELETE /v1/org/{org_id}/management_key/{key_id}                                      ManagementClient.Keys.Delete
+//	GET    /v1/org/{org_id}/team/{team_id}/{environment}/webhook                         ManagementClient.Webhooks.List, All
+//	POST   /v1/org/{org_id}/team/{team_id}/{environment}/webhook                         ManagementClient.Webhooks.Create
+//	GET    /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}            ManagementClient.Webhooks.Get
+//	PATCH  /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}            ManagementClient.Webhooks.Update
+//	DELETE /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}            ManagementClient.Webhooks.Delete
+//	GET    /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/headers    ManagementClient.Webhooks.Headers
+//	PUT    /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/headers    ManagementClient.Webhooks.ReplaceHeaders
+//	GET    /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/secret     ManagementClient.Webhooks.Secret
+//	POST   /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/secret/rotate   ManagementClient.Webhooks.RotateSecret
+//	GET    /v1/org/{org_id}/team_api_keys/{env}/{region}                                 ManagementClient.TeamAPIKeys.List, All
+//	POST   /v1/org/{org_id}/team_api_keys/{env}/{region}                                 ManagementClient.TeamAPIKeys.Create
+//	DELETE /v1/org/{org_id}/team_api_keys/{env}/{region}                                 ManagementClient.TeamAPIKeys.Delete
+//	GET    /v1/org/{org_id}/team_custom_credentials/{env}/{region}                       ManagementClient.CustomCredentials.List, All
+//	POST   /v1/org/{org_id}/team_custom_credentials/{env}/{region}                       ManagementClient.CustomCredentials.Upsert
+//	DELETE /v1/org/{org_id}/team_custom_credentials/{env}/{region}                       ManagementClient.CustomCredentials.Delete
+//	POST   /v1/org/{org_id}/prepare_team_custom_credentials/{env}/{region}               ManagementClient.CustomCredentials.Prepare
+//	GET    /v1/org/{org_id}/team_etl_pipelines/{env}/{region}                            ManagementClient.Pipelines.List, All
+//	POST   /v1/org/{org_id}/team_etl_pipelines/{env}/{region}                            ManagementClient.Pipelines.Upsert
+//	DELETE /v1/org/{org_id}/team_etl_pipelines/{env}/{region}                            ManagementClient.Pipelines.Delete
+//	any other                                                                            ManagementClient.Do
 type ManagementClient struct {
 	// Organisation reads and renames the organisation.
 	Organisation *OrganisationService
@@ -153,7 +187,7 @@ const (
 // OrganisationService is the organisation that the management key belongs to. A Team Management Key cannot reach it.
 type OrganisationService struct{ org *organisation }
 
-// Organisation is who owns the teams.
+// Organisation is who owns the teams: the answer of [OrganisationService.Get] and [OrganisationService.Update].
 type Organisation struct {
 	ID        uuid.UUID  `json:"id"`                  // the organisation's id
 	Name      string     `json:"name"`                // what people call it
@@ -193,7 +227,8 @@ func unlessID(id uuid.UUID, problem string) string {
 	return ""
 }
 
-// BatchDeletion says what became of each of several things that were to be deleted.
+// BatchDeletion says what became of each of several things that were to be deleted: the answer of [TeamAPIKeysService.Delete],
+// [CustomCredentialsService.Delete] and [PipelinesService.Delete].
 type BatchDeletion struct {
 	Success  []uuid.UUID `json:"success"`   // deleted
 	Failure  []uuid.UUID `json:"failure"`   // not deleted

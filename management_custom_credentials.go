@@ -41,7 +41,7 @@ type ListTeamCustomCredentialsParams struct {
 	NextCursor string    // where the page begins: NextCursor of the page before; empty for the first
 }
 
-// TeamCustomCredentialsPage is one page of the list of custom credentials.
+// TeamCustomCredentialsPage is one page of the list of custom credentials: the answer of [CustomCredentialsService.List].
 type TeamCustomCredentialsPage struct {
 	// Credentials is the credentials of the page. The name of the member is not published: an answer without it that has one list
 	// is read too.

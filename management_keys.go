@@ -75,7 +75,7 @@ type ListManagementKeysParams struct {
 	NextCursor string            // where the page begins: NextCursor of the page before; empty for the first
 }
 
-// ManagementKeyPage is one page of the list of management keys.
+// ManagementKeyPage is one page of the list of management keys: the answer of [ManagementKeysService.List].
 type ManagementKeyPage struct {
 	Data       []ManagementKey `json:"data" jsonread:"own"` // the keys of the page
 	NextCursor *string         `json:"next_cursor"`         // where the next page begins; nil at the end of the list

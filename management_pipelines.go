@@ -124,7 +124,8 @@ type ListETLPipelinesParams struct {
 	NextCursor string    // where the page begins: NextCursor of the page before; empty for the first
 }
 
-// ETLPipelinePage is one page of the list of pipelines, or those that were set.
+// ETLPipelinePage is one page of the list of pipelines, the answer of [PipelinesService.List], or those that
+// [PipelinesService.Upsert] set.
 type ETLPipelinePage struct {
 	Pipelines  []ETLPipeline `json:"pipelines" jsonread:"own"` // the pipelines of the page
 	NextCursor *string       `json:"next_cursor,omitzero"`     // where the next page begins; nil at the end of the list

@@ -34,7 +34,7 @@ type ListTeamAPIKeysParams struct {
 	NextCursor string    // where the page begins: NextCursor of the page before; empty for the first
 }
 
-// TeamAPIKeyPage is one page of the list of team API keys.
+// TeamAPIKeyPage is one page of the list of team API keys: the answer of [TeamAPIKeysService.List].
 type TeamAPIKeyPage struct {
 	APIKeys    []TeamAPIKey `json:"api_keys" jsonread:"own"` // the keys of the page
 	NextCursor *string      `json:"next_cursor,omitzero"`    // where the next page begins; nil at the end of the list

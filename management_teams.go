@@ -53,7 +53,7 @@ type TeamSettings struct {
 	LogoURL *string `json:"logo_url,omitzero"`
 	// RejectDuplicateConnection says whether a source that one user has connected is refused to another; false by default.
 	RejectDuplicateConnection bool `json:"reject_duplicate_connection" default:"false"`
-	// SDKPerDeviceActivityTimeseries is false by default.
+	// SDKPerDeviceActivityTimeseries is false by default; no more is published of it.
 	SDKPerDeviceActivityTimeseries bool `json:"sdk_per_device_activity_timeseries" default:"false"`
 	// PartialWebhooksEnabled says whether events come for partial results too; false by default.
 	PartialWebhooksEnabled bool `json:"partial_webhooks_enabled" default:"false"`
@@ -84,7 +84,7 @@ type ListTeamsParams struct {
 	NextCursor  string    // where the page begins: NextCursor of the page before; empty for the first
 }
 
-// TeamPage is one page of the list of teams.
+// TeamPage is one page of the list of teams: the answer of [TeamsService.List].
 type TeamPage struct {
 	Teams      []Team  `json:"teams" jsonread:"own"` // the teams of the page
 	NextCursor *string `json:"next_cursor"`          // where the next page begins; nil at the end of the list
@@ -104,15 +104,15 @@ type CreateTeamBody struct {
 	Region            Region  `json:"region"`                       // where its data is to be
 	IntegrationTeamID *string `json:"integration_team_id,omitzero"` // the application's own reference for the team; no two may have the same
 
-	LabTestsPatientSMSCommunicationEnabled   *bool             `json:"lab_tests_patient_sms_communication_enabled,omitzero"`
-	LabTestsPatientEmailCommunicationEnabled *bool             `json:"lab_tests_patient_email_communication_enabled,omitzero"`
-	CriticalResultNotificationEmail          *string           `json:"critical_result_notification_email,omitzero"`
-	BrandInformation                         *BrandInformation `json:"brand_information,omitzero"`
-	LogoURL                                  *string           `json:"logo_url,omitzero"`
-	RejectDuplicateConnection                *bool             `json:"reject_duplicate_connection,omitzero"`
-	SDKPerDeviceActivityTimeseries           *bool             `json:"sdk_per_device_activity_timeseries,omitzero"`
-	PartialWebhooksEnabled                   *bool             `json:"partial_webhooks_enabled,omitzero"`
-	MinorOrderingEnabled                     *bool             `json:"minor_ordering_enabled,omitzero"`
+	LabTestsPatientSMSCommunicationEnabled   *bool             `json:"lab_tests_patient_sms_communication_enabled,omitzero"`   // whether patients get text messages; nil for true
+	LabTestsPatientEmailCommunicationEnabled *bool             `json:"lab_tests_patient_email_communication_enabled,omitzero"` // whether patients get mail; nil for true
+	CriticalResultNotificationEmail          *string           `json:"critical_result_notification_email,omitzero"`            // who is told of critical results; nil for nobody
+	BrandInformation                         *BrandInformation `json:"brand_information,omitzero"`                             // what patients see of the team; nil for none
+	LogoURL                                  *string           `json:"logo_url,omitzero"`                                      // the address of a picture; nil for none
+	RejectDuplicateConnection                *bool             `json:"reject_duplicate_connection,omitzero"`                   // whether a source is refused to a second user; nil for false
+	SDKPerDeviceActivityTimeseries           *bool             `json:"sdk_per_device_activity_timeseries,omitzero"`            // see [TeamSettings]; nil for false
+	PartialWebhooksEnabled                   *bool             `json:"partial_webhooks_enabled,omitzero"`                      // whether events come for partial results too; nil for false
+	MinorOrderingEnabled                     *bool             `json:"minor_ordering_enabled,omitzero"`                        // whether minors can be patients; nil for false
 }
 
 // UpdateTeamBody is the request of [TeamsService.Update]. Members that are left out stay as they are. That the settings stand
@@ -127,15 +127,15 @@ type UpdateTeamBody struct {
 // UpdateTeamSettings changes [TeamSettings], which says what the members mean. Those that are left out stay as they are; [Null]
 // removes what is set.
 type UpdateTeamSettings struct {
-	LabTestsPatientSMSCommunicationEnabled   *bool                      `json:"lab_tests_patient_sms_communication_enabled,omitzero"`
-	LabTestsPatientEmailCommunicationEnabled *bool                      `json:"lab_tests_patient_email_communication_enabled,omitzero"`
-	CriticalResultNotificationEmail          Nullable[string]           `json:"critical_result_notification_email,omitzero"`
-	BrandInformation                         Nullable[BrandInformation] `json:"brand_information,omitzero"`
-	LogoURL                                  Nullable[string]           `json:"logo_url,omitzero"`
-	RejectDuplicateConnection                *bool                      `json:"reject_duplicate_connection,omitzero"`
-	SDKPerDeviceActivityTimeseries           *bool                      `json:"sdk_per_device_activity_timeseries,omitzero"`
-	PartialWebhooksEnabled                   *bool                      `json:"partial_webhooks_enabled,omitzero"`
-	MinorOrderingEnabled                     *bool                      `json:"minor_ordering_enabled,omitzero"`
+	LabTestsPatientSMSCommunicationEnabled   *bool                      `json:"lab_tests_patient_sms_communication_enabled,omitzero"`   // whether patients get text messages
+	LabTestsPatientEmailCommunicationEnabled *bool                      `json:"lab_tests_patient_email_communication_enabled,omitzero"` // whether patients get mail
+	CriticalResultNotificationEmail          Nullable[string]           `json:"critical_result_notification_email,omitzero"`            // who is told of critical results; [Null] for nobody
+	BrandInformation                         Nullable[BrandInformation] `json:"brand_information,omitzero"`                             // what patients see of the team; [Null] for none
+	LogoURL                                  Nullable[string]           `json:"logo_url,omitzero"`                                      // the address of a picture; [Null] for none
+	RejectDuplicateConnection                *bool                      `json:"reject_duplicate_connection,omitzero"`                   // whether a source is refused to a second user
+	SDKPerDeviceActivityTimeseries           *bool                      `json:"sdk_per_device_activity_timeseries,omitzero"`            // see [TeamSettings]
+	PartialWebhooksEnabled                   *bool                      `json:"partial_webhooks_enabled,omitzero"`                      // whether events come for partial results too
+	MinorOrderingEnabled                     *bool                      `json:"minor_ordering_enabled,omitzero"`                        // whether minors can be patients
 }
 
 // resolveTeamBody is the request of [TeamsService.Resolve].
@@ -158,18 +158,19 @@ type AccessToken struct {
 }
 
 // TeamConflictError is the answer to creating or changing a team so that it has the integration team id of another. It is also
-// the *APIError that came.
+// the *[APIError] that came.
 type TeamConflictError struct {
 	TeamID uuid.UUID // the team that has the id
 
 	api *APIError
 }
 
+// Error is that of the *[APIError], and what it means.
 func (e *TeamConflictError) Error() string {
 	return e.api.Error() + ": the integration team id belongs to a team already"
 }
 
-// Unwrap returns the *APIError.
+// Unwrap returns the *[APIError].
 func (e *TeamConflictError) Unwrap() error { return e.api }
 
 // Format prints the error's text under every verb.
@@ -222,7 +223,7 @@ func (s *TeamsService) All(ctx context.Context, params ListTeamsParams, opts ...
 }
 
 // Create makes a team: POST /v1/org/{org_id}/team. If its integration team id belongs to a team already, the error is a
-// *TeamConflictError that says which one. A Team Management Key is [ErrForbidden].
+// *[TeamConflictError] that says which one. A Team Management Key is [ErrForbidden].
 func (s *TeamsService) Create(ctx context.Context, body CreateTeamBody, opts ...CallOption) (*Team, error) {
 	var c checker
 	c.text("name", body.Name)
@@ -245,7 +246,7 @@ func (s *TeamsService) Get(ctx context.Context, teamID uuid.UUID, params GetTeam
 }
 
 // Update changes a team: PATCH /v1/org/{org_id}/team/{team_id}. If its new integration team id belongs to another team, the error
-// is a *TeamConflictError that says which one.
+// is a *[TeamConflictError] that says which one.
 func (s *TeamsService) Update(ctx context.Context, teamID uuid.UUID, body UpdateTeamBody, opts ...CallOption) (*Team, error) {
 	r := s.org.request(opUpdateTeam, teamID.String())
 	for _, settings := range []**UpdateTeamSettings{&body.Sandbox, &body.Production} {

@@ -205,7 +205,7 @@ func TestKeysNeverMeet(t *testing.T) {
 	home, other := newRecorder(t), newRecorder(t)
 	base := labhealth.WithBaseURL(home.URL)
 	once := labhealth.WithHTTPClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
-	fast := labhealth.WithRetry(labhealth.RetryPolicy{MinWait: 1, MaxWait: 1})
+	fast := labhealth.WithRetry(labhealth.RetryPolicy{BaseWait: 1, MaxWait: 1})
 	plain := func(w http.ResponseWriter) {
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, `{}`)
@@ -285,9 +285,9 @@ func TestKeysNeverMeet(t *testing.T) {
 	}
 }
 
-// The package documentation has every operation with a method that exists, and every method.
+// The documentation of the client has every operation with a method that exists, and every method.
 func TestManagementDocumentation(t *testing.T) {
-	text := string(must[[]byte](t)(os.ReadFile("doc.go")))
+	text := string(must[[]byte](t)(os.ReadFile("management.go")))
 	row := regexp.MustCompile(`(?m)^//\t([A-Z]+) +(/v1/org/\S+) +ManagementClient\.(.*)$`)
 	documented := map[string]string{}
 	ops := map[string]bool{}
@@ -311,12 +311,12 @@ func TestManagementDocumentation(t *testing.T) {
 		observed, _ := managing(t, []reply{{status: 418}}, labhealth.WithObserver(func(_ context.Context, a labhealth.Attempt) { seen = a.Op }))
 		call(observed, labhealth.WithoutValidation())
 		if documented[name] != seen {
-			t.Errorf("%s calls %q; the package documentation has it at %q", name, seen, documented[name])
+			t.Errorf("%s calls %q; the documentation has it at %q", name, seen, documented[name])
 		}
 		delete(documented, name)
 	})
 	for name := range documented {
-		t.Errorf("%s is in the package documentation and does not exist", name)
+		t.Errorf("%s is in the documentation and does not exist", name)
 	}
 	// The error of WithPath names all operations.
 	_, err := labhealth.NewManagementClient(testOrg, managementKey, labhealth.WithBaseURL(managementURL), labhealth.WithPath("", ""))
@@ -583,7 +583,7 @@ func TestManagementDo(t *testing.T) {
 	}
 	equal(t, "Clinic", team.Name)
 	equal(t, sent{Method: "PUT", URL: managementURL + "/v1/org/6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a10/anything?b=2", Body: `{"a":1}`, Header: http.Header{
-		"Accept": {"application/json"}, "Content-Type": {"application/json"}, "User-Agent": {"labhealth-go/" + labhealth.Version},
+		"Accept": {"application/json"}, "Content-Type": {"application/json"}, "User-Agent": {"labhealth-go/0.1.0"},
 		"X-Management-Key": {managementKey},
 	}}, s.only(t))
 	client.CloseIdleConnections()

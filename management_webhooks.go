@@ -43,7 +43,7 @@ type ListWebhooksParams struct {
 	Limit      int    // webhooks on a page; the service takes 50 if it is 0
 }
 
-// WebhookPage is one page of the list of webhooks.
+// WebhookPage is one page of the list of webhooks: the answer of [WebhooksService.List].
 type WebhookPage struct {
 	Data       []Webhook `json:"data" jsonread:"own"` // the webhooks of the page
 	NextCursor *string   `json:"next_cursor"`         // where the next page begins; nil at the end of the list

@@ -69,7 +69,7 @@ func TestNullableOfWhatDoesNotFit(t *testing.T) {
 func TestPtr(t *testing.T) {
 	a := GenderIdentityOther
 	p := Ptr(a)
-	if a = "changed"; *p != GenderIdentityOther {
+	if a = "changed"; *p != GenderIdentityOther || a == *p {
 		t.Errorf("got %q", *p)
 	}
 }

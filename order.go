@@ -8,7 +8,7 @@ import (
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
-// PostOrderResponse is the answer of an import, a creation and an update.
+// PostOrderResponse is the answer of [OrdersService.Import], [OrdersService.Create] and [OrdersService.Update].
 type PostOrderResponse struct {
 	// Order is the order as it is now. The answer of an update may hold only a few of its members, such as ID, TeamID, UserID,
 	// ActivateBy and Status; [Kept.RawJSON] shows what came.
@@ -145,7 +145,8 @@ type OrderDetails struct {
 	Kept `json:"-"`
 }
 
-// OrderDetailsData is one of the types that [OrderDetails.Data] names.
+// OrderDetailsData is a [*WalkInTestOrder], [*TestkitOrder], [*AtHomePhlebotomyOrder], [*OnSiteCollectionOrder] or
+// [*UnknownOrderDetails]: see [OrderDetails.Data].
 //
 //sumtype:decl
 type OrderDetailsData interface{ isOrderDetailsData() }

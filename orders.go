@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// OrdersService is the lab orders of the team.
+// OrdersService is the lab orders of the team: [Client.Orders].
 type OrdersService struct{ core *core }
 
 const (
@@ -29,7 +29,7 @@ type ImportOrderBody struct {
 	Physician        *PhysicianCreateRequest      `json:"physician,omitzero"`      // nil if none is named
 	PatientDetails   PatientDetailsWithValidation `json:"patient_details"`         // whose sample it is
 	PatientAddress   PatientAddress               `json:"patient_address"`         // where they live
-	SampleID         string                       `json:"sample_id"`               // id of the sample; no two orders may have the same
+	SampleID         string                       `json:"sample_id"`               // id of the sample; no two orders may have the same, says the public reference
 	LabAccountID     *uuid.UUID                   `json:"lab_account_id,omitzero"` // nil for the team's usual account
 }
 
@@ -100,8 +100,8 @@ type UpdateOrderBody struct {
 // It is never sent twice while it may have been carried out. After an error, [OutcomeOf] says what became of it; if that is
 // [OutcomeUnknown], look for the sample id among the user's orders before you import it again.
 //
-// A team that is not enabled for the closed beta gets an *APIError; neither its status nor its text is documented. A sample id
-// that is taken is an *APIError too.
+// A team that is not enabled for the closed beta gets an *[APIError]; neither its status nor its text is documented. A sample id
+// that is taken is an *[APIError] too; that it is refused at all is not in the interface document.
 //
 // Experimental: the endpoint is in closed beta.
 func (s *OrdersService) Import(ctx context.Context, body ImportOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
@@ -158,6 +158,9 @@ func hasOrder(r *PostOrderResponse) string { return orderProblem(&r.Order) }
 
 // ListOrdersParams choose orders. Zero members are left out. But for Interpretation they are not in the interface document. They
 // redact themselves when printed, because some name the patient.
+//
+// Times are sent as date-times with their offset. The service takes a bare date too, which [WithQuery] sends:
+// WithQuery("start_date", "2026-01-31").
 type ListOrdersParams struct {
 	Interpretation Interpretation // orders whose results are normal, abnormal or critical
 
@@ -168,7 +171,8 @@ type ListOrdersParams struct {
 	OrderType             []LabTestCollectionMethod // orders collected in one of these ways
 	OrderActivationTypes  []string                  // "current", "scheduled"
 	IsCritical            *bool                     // orders with, or without, critical results
-	StartDate, EndDate    time.Time                 // orders created between these
+	StartDate             time.Time                 // orders created since then
+	EndDate               time.Time                 // orders created until then
 	UpdatedStartDate      time.Time                 // orders changed since then
 	UpdatedEndDate        time.Time                 // orders changed until then
 	SearchInput           string                    // free text
@@ -207,7 +211,7 @@ func (p ListOrdersParams) query() queryValues {
 	return q
 }
 
-// OrderPage is one page of the list of orders. It redacts itself when printed.
+// OrderPage is one page of the list of orders: the answer of [OrdersService.List]. It redacts itself when printed.
 type OrderPage struct {
 	Orders []Order `json:"orders" jsonread:"own"` // the orders of the page
 	Total  *int64  `json:"total,omitzero"`        // how many orders there are in all; nil if the service does not say

@@ -28,7 +28,7 @@ func cursorPart[E any](items []E, next *string) part[E, string] {
 const noList = "it has no list"
 
 // paged ranges over all pages from start on. It never asks for more after a page that repeats the one before, that is empty
-// although more is due, or that leads back to an earlier one: it ends with a *DecodeError.
+// although more is due, or that leads back to an earlier one: it ends with a *[DecodeError].
 func paged[E any, At comparable](op string, start At, id func(*E) uuid.UUID, fetch func(At) (part[E, At], error)) iter.Seq2[*E, error] {
 	return func(yield func(*E, error) bool) {
 		var before []uuid.UUID

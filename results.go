@@ -22,7 +22,7 @@ func (s *OrdersService) Results(ctx context.Context, orderID uuid.UUID, opts ...
 	return call[OrderResults](ctx, s.core, request{op: opOrderResults, params: []string{orderID.String()}}, nil, opts)
 }
 
-// OrderResults is what the lab found. It redacts itself when printed.
+// OrderResults is what the lab found: the answer of [OrdersService.Results]. It redacts itself when printed.
 type OrderResults struct {
 	// Metadata says whose results these are, and of what.
 	Metadata ResultsMetadata `json:"metadata"`
@@ -170,24 +170,30 @@ const (
 type ResultValue interface{ isResultValue() }
 
 // NumericResult is a number.
-type NumericResult struct{ Value float64 }
+type NumericResult struct {
+	Value float64 // in the unit of the [Result]
+}
 
-// RangeResult is what lies between two bounds. A nil bound is open to that side; a strict bound is not part of the range.
+// RangeResult is what lies between two bounds, in the unit of the [Result].
 type RangeResult struct {
-	Low, High             *float64
-	LowStrict, HighStrict bool
+	Low, High             *float64 // the bounds; nil if the range is open to that side
+	LowStrict, HighStrict bool     // whether the bound itself is not part of the range
 }
 
 // CommentResult is text for people.
-type CommentResult struct{ Text string }
+type CommentResult struct {
+	Text string // as it came
+}
 
 // CodedResult is a code or a word of a list.
-type CodedResult struct{ Code string }
+type CodedResult struct {
+	Code string // without spaces around it
+}
 
 // UnparsedResult is a result of a type that is not known, or whose text does not fit its type.
 type UnparsedResult struct {
-	Type ResultType
-	Text string
+	Type ResultType // as it came; empty if none did
+	Text string     // as it came
 }
 
 func (NumericResult) isResultValue()  {}

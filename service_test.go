@@ -564,7 +564,7 @@ func TestServiceContextWhileWaiting(t *testing.T) {
 		newClient := func() *labhealth.Client {
 			return must[*labhealth.Client](t)(labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL),
 				labhealth.WithHTTPClient(&http.Client{Transport: transport}),
-				labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 100, MinWait: time.Second, MaxWait: time.Second})))
+				labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 100, BaseWait: time.Second, MaxWait: time.Second})))
 		}
 		srv.RefuseImport(429, `{"detail":"slow down"}`)
 		body := plainImport(srv, srv.AddUser("ada"), "SAMPLE-1")

@@ -79,13 +79,13 @@ var teamCalls = []struct {
 	{"Users.HistoricalPulls", "GET /v2/introspect/historical_pull",
 		"/v2/introspect/historical_pull?next_cursor=a%2Bb&provider=oura&user_id=11111111-2222-4333-8444-555555555555&user_limit=5",
 		func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (bool, error) {
-			v, err := c.Users.HistoricalPulls(ctx, labhealth.HistoricalPullsParams{UserID: userID, Provider: "oura", UserLimit: 5, NextCursor: "a+b"}, opts...)
+			v, err := c.Users.HistoricalPulls(ctx, labhealth.ListHistoricalPullsParams{UserID: userID, Provider: "oura", UserLimit: 5, NextCursor: "a+b"}, opts...)
 			return v != nil, err
 		}},
 	{"Users.AllHistoricalPulls", "GET /v2/introspect/historical_pull", "/v2/introspect/historical_pull",
 		func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (value bool, err error) {
 			var v *labhealth.UserHistoricalPulls
-			for v, err = range c.Users.AllHistoricalPulls(ctx, labhealth.HistoricalPullsParams{}, opts...) {
+			for v, err = range c.Users.AllHistoricalPulls(ctx, labhealth.ListHistoricalPullsParams{}, opts...) {
 				break
 			}
 			return v != nil, err
@@ -143,7 +143,7 @@ func TestTeamCallsRepeated(t *testing.T) {
 	for _, c := range teamCalls {
 		method, _, _ := cutOp(c.op)
 		for _, r := range []reply{{status: 502}, {err: io.ErrUnexpectedEOF}} {
-			client, s := scripted(t, []reply{r, r, r}, labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 3, MinWait: time.Nanosecond, MaxWait: time.Nanosecond}))
+			client, s := scripted(t, []reply{r, r, r}, labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 3, BaseWait: time.Nanosecond, MaxWait: time.Nanosecond}))
 			_, err := c.call(t.Context(), client)
 			want := 3
 			if method != "GET" {
@@ -183,7 +183,7 @@ func TestTeamCallsRefusedLocally(t *testing.T) {
 		{all(labhealth.ListLabTestsParams{LabTestLimit: -1}), "GET /v3/lab_test: not sent: query.lab_test_limit must be at least 0"},
 		{get(client.LabTests.ListDeprecated(ctx, labhealth.ListLabTestsParams{LabTestLimit: 1})), "GET /v3/lab_tests: not sent: query.lab_test_limit and next_cursor are for the paged list only"},
 		{get(client.LabTests.ListDeprecated(ctx, labhealth.ListLabTestsParams{NextCursor: "x"})), "GET /v3/lab_tests: not sent: query.lab_test_limit and next_cursor are for the paged list only"},
-		{get(client.Users.HistoricalPulls(ctx, labhealth.HistoricalPullsParams{UserLimit: -1})), "GET /v2/introspect/historical_pull: not sent: query.user_limit must be at least 0"},
+		{get(client.Users.HistoricalPulls(ctx, labhealth.ListHistoricalPullsParams{UserLimit: -1})), "GET /v2/introspect/historical_pull: not sent: query.user_limit must be at least 0"},
 		{get(client.Users.Get(ctx, userID, labhealth.WithIdempotencyKey("k"))), "GET /v2/user/{user_id}: not sent: WithIdempotencyKey is for Orders.Create only; an import is known by its sample id"},
 	} {
 		equal(t, "labhealth: "+test.want, errorText(test.err))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -14,244 +13,25 @@ import (
 	"time"
 
 	"github.com/labhealth/labhealth-go"
-	"github.com/labhealth/labhealth-go/labhealthtest"
+	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
-// bareGet is what a program does that has no client: net/http and encoding/json. It has the same limits as the client, in the
-// least code: a time limit and a cap.
-func bareGet(c *http.Client, url, key string, v any) error {
-	req, err := http.NewRequest(http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("x-service-api-key", key)
-	req.Header.Set("Accept", "application/json")
-	resp, err := c.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("status %d", resp.StatusCode)
-	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 8<<20))
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(body, v)
-}
-
-// bareOrder has the members of an order as a program writes them down for encoding/json.
-type bareOrder struct {
-	ID             string       `json:"id"`
-	UserID         string       `json:"user_id"`
-	TeamID         string       `json:"team_id"`
-	PatientDetails *barePerson  `json:"patient_details"`
-	PatientAddress *bareAddress `json:"patient_address"`
-	LabTest        bareLabTest  `json:"lab_test"`
-	Details        struct {
-		Type string `json:"type"`
-		Data *struct {
-			ID        string    `json:"id"`
-			CreatedAt time.Time `json:"created_at"`
-			UpdatedAt time.Time `json:"updated_at"`
-			Shipment  *struct {
-				ID                     string  `json:"id"`
-				OutboundTrackingNumber *string `json:"outbound_tracking_number"`
-				Notes                  *string `json:"notes"`
-			} `json:"shipment"`
-		} `json:"data"`
-	} `json:"details"`
-	SampleID           *string      `json:"sample_id"`
-	Notes              *string      `json:"notes"`
-	ClinicalNotes      *string      `json:"clinical_notes"`
-	CreatedAt          time.Time    `json:"created_at"`
-	UpdatedAt          time.Time    `json:"updated_at"`
-	Events             []bareEvent  `json:"events"`
-	Status             *string      `json:"status"`
-	LastEvent          bareEvent    `json:"last_event"`
-	Physician          *barePerson  `json:"physician"`
-	RequisitionFormURL *string      `json:"requisition_form_url"`
-	ShippingDetails    *bareAddress `json:"shipping_details"`
-	Passthrough        *string      `json:"passthrough"`
-	BillingType        string       `json:"billing_type"`
-	ICDCodes           []string     `json:"icd_codes"`
-	HasABN             bool         `json:"has_abn"`
-	Origin             *string      `json:"origin"`
-	Transaction        *struct {
-		ID     string `json:"id"`
-		Status string `json:"status"`
-		Orders []struct {
-			ID        string    `json:"id"`
-			CreatedAt time.Time `json:"created_at"`
-			UpdatedAt time.Time `json:"updated_at"`
-			Status    *string   `json:"low_level_status"`
-		} `json:"orders"`
-	} `json:"order_transaction"`
-}
-
-type bareEvent struct {
-	ID        int64     `json:"id"`
-	CreatedAt time.Time `json:"created_at"`
-	Status    string    `json:"status"`
-}
-
-type barePerson struct {
-	FirstName *string      `json:"first_name"`
-	LastName  *string      `json:"last_name"`
-	NPI       *string      `json:"npi"`
-	DOB       string       `json:"dob"`
-	Gender    string       `json:"gender"`
-	Phone     *string      `json:"phone_number"`
-	Email     *string      `json:"email"`
-	Proxy     *barePerson  `json:"medical_proxy"`
-	Address   *bareAddress `json:"address"`
-}
-
-type bareAddress struct {
-	ReceiverName string  `json:"receiver_name"`
-	FirstLine    string  `json:"first_line"`
-	SecondLine   *string `json:"second_line"`
-	City         string  `json:"city"`
-	State        string  `json:"state"`
-	Zip          string  `json:"zip"`
-	Country      string  `json:"country"`
-	AccessNotes  *string `json:"access_notes"`
-	Phone        *string `json:"phone_number"`
-}
-
-type bareLabTest struct {
-	ID         string      `json:"id"`
-	Slug       string      `json:"slug"`
-	Name       string      `json:"name"`
-	SampleType string      `json:"sample_type"`
-	Method     string      `json:"method"`
-	Price      json.Number `json:"price"`
-	IsActive   bool        `json:"is_active"`
-	Status     string      `json:"status"`
-	Lab        *struct {
-		ID      int64    `json:"id"`
-		Slug    string   `json:"slug"`
-		Name    string   `json:"name"`
-		Address string   `json:"first_line_address"`
-		City    string   `json:"city"`
-		Zip     string   `json:"zipcode"`
-		Methods []string `json:"collection_methods"`
-		Samples []string `json:"sample_types"`
-	} `json:"lab"`
-	Markers []struct {
-		ID          int64   `json:"id"`
-		Name        string  `json:"name"`
-		Slug        string  `json:"slug"`
-		Description *string `json:"description"`
-		LabID       *int64  `json:"lab_id"`
-		ProviderID  *string `json:"provider_id"`
-		Type        *string `json:"type"`
-		Unit        *string `json:"unit"`
-		Price       *string `json:"price"`
-	} `json:"markers"`
-}
-
-// One call beside the same over bare net/http and encoding/json, on the same server, a pair at a time.
-func BenchmarkGetOrder(b *testing.B) {
-	srv := labhealthtest.NewServer(b)
-	id, err := srv.AddOrder(srv.AddUser("ada"), srv.LabTests.OnSite)
-	if err != nil {
-		b.Fatal(err)
-	}
-	client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer client.CloseIdleConnections()
-	bare := &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}
-	defer bare.CloseIdleConnections()
-	address := srv.URL + "/v3/order/" + id.String()
-	ours := func() {
-		if o, err := client.Orders.Get(b.Context(), id); err != nil || o.ID != id {
-			b.Fatal(err)
+// BenchmarkTransport is what sending costs without a network: the loop, the limits and the proof of what became of a request,
+// over a RoundTripper that answers at once.
+func BenchmarkTransport(b *testing.B) {
+	header := http.Header{"Content-Type": {"application/json"}}
+	client := transport.NewClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Header: header, Body: io.NopCloser(strings.NewReader("{}")), ContentLength: 2, Request: r}, nil
+	})})
+	policy := transport.Policy{Attempts: 3, ReadTimeout: time.Minute}
+	read := func(*transport.Answer) error { return nil }
+	b.ReportAllocs()
+	for b.Loop() {
+		r := client.Do(b.Context(), &transport.Request{Method: "GET", URL: testURL + "/v3/order/x", MaxBody: 1 << 20, Policy: policy, Read: read})
+		if r.Outcome != transport.Applied {
+			b.Fatal(r.Err)
 		}
 	}
-	theirs := func() {
-		var o bareOrder
-		if err := bareGet(bare, address, srv.APIKey, &o); err != nil || o.ID != id.String() {
-			b.Fatal(err)
-		}
-	}
-	compare(b, ours, theirs)
-}
-
-// What sending and receiving costs, without reading the answer into a type: both check that it is JSON and copy it.
-func BenchmarkGetRaw(b *testing.B) {
-	answer := []byte(canaryOrder)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Write(answer)
-	}))
-	defer srv.Close()
-	client := faultClient(b, srv.URL, nil)
-	bare := &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}
-	defer bare.CloseIdleConnections()
-	compare(b, func() {
-		var raw json.RawMessage
-		if err := client.Do(b.Context(), "GET", "/v3/order/x", nil, &raw); err != nil || len(raw) != len(answer) {
-			b.Fatal(err)
-		}
-	}, func() {
-		var raw json.RawMessage
-		if err := bareGet(bare, srv.URL+"/v3/order/x", testKey, &raw); err != nil || len(raw) != len(answer) {
-			b.Fatal(err)
-		}
-	})
-}
-
-// The same with an answer of a fixed server that does nothing else.
-func BenchmarkGetOrderFixed(b *testing.B) {
-	answer := []byte(canaryOrder)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Write(answer)
-	}))
-	defer srv.Close()
-	client := faultClient(b, srv.URL, nil)
-	bare := &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}
-	defer bare.CloseIdleConnections()
-	compare(b, func() {
-		if _, err := client.Orders.Get(b.Context(), faultOrderID); err != nil {
-			b.Fatal(err)
-		}
-	}, func() {
-		var o bareOrder
-		if err := bareGet(bare, srv.URL+"/v3/order/"+faultOrderID.String(), testKey, &o); err != nil {
-			b.Fatal(err)
-		}
-	})
-}
-
-// compare reports how much longer ours takes than theirs, and how many more allocations it makes; each includes the server's.
-func compare(b *testing.B, ours, theirs func()) {
-	for range 100 {
-		ours()
-		theirs()
-	}
-	more := testing.AllocsPerRun(200, ours) - testing.AllocsPerRun(200, theirs)
-	var mine, others time.Duration
-	for i := 0; b.Loop(); i++ {
-		first, second, a, z := ours, theirs, &mine, &others
-		if i%2 == 1 {
-			first, second, a, z = theirs, ours, &others, &mine
-		}
-		start := time.Now()
-		first()
-		middle := time.Now()
-		second()
-		*a += middle.Sub(start)
-		*z += time.Since(middle)
-	}
-	b.ReportMetric(float64(mine)/float64(others), "ratio")
-	b.ReportMetric(float64(mine.Microseconds())/float64(b.N), "µs/call")
-	b.ReportMetric(float64(others.Microseconds())/float64(b.N), "µs/bare")
-	b.ReportMetric(more, "more-allocs")
 }
 
 // Whatever Retry-After says, the call ends or waits within its bounds, and what is carried is not junk.
@@ -266,7 +46,7 @@ func FuzzRetryAfter(f *testing.F) {
 		client := faultClient(t, testURL, roundTripper(func(r *http.Request) (*http.Response, error) {
 			attempts++
 			return answerTo(r, 429, "{}", "Retry-After", s), nil
-		}), labhealth.WithRetry(labhealth.RetryPolicy{MaxRetryAfter: limit, MinWait: 1, MaxWait: 1}))
+		}), labhealth.WithRetry(labhealth.RetryPolicy{MaxRetryAfter: limit, BaseWait: 1, MaxWait: 1}))
 		_, err := client.Orders.Import(t.Context(), faultImport())
 		api := apiErrorOf(t, err)
 		if api.Attempts != attempts || labhealth.OutcomeOf(err) != rejected {

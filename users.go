@@ -17,9 +17,9 @@ type User struct {
 	CreatedOn        time.Time         `json:"created_on"`        // when the user was created
 	ConnectedSources []ConnectedSource `json:"connected_sources"` // the wearable providers the user has connected
 
-	// FallbackBirthDate is nil if not known.
+	// FallbackBirthDate is a birth date that a source reported, nil if not known.
 	FallbackBirthDate *FallbackBirthDate `json:"fallback_birth_date,omitzero"`
-	// FallbackTimeZone is nil if not known.
+	// FallbackTimeZone is a time zone that a source reported, nil if not known.
 	FallbackTimeZone *FallbackTimeZone `json:"fallback_time_zone"`
 	// IngestionStart is the first day whose data is taken in, nil if there is no limit. It is not in the interface document.
 	IngestionStart *Date `json:"ingestion_start,omitzero"`
@@ -66,7 +66,7 @@ type FallbackTimeZone struct {
 	Kept `json:"-"`
 }
 
-// UsersService is the users of the team.
+// UsersService is the users of the team: [Client.Users].
 type UsersService struct{ core *core }
 
 const (
@@ -85,8 +85,8 @@ type ListUsersParams struct {
 	Limit  int // users on a page, 1 to 500; the service takes 100 if it is 0
 }
 
-// UserPage is one page of the user list. It redacts itself when printed. A bare list of users, which older deployments answer, is read
-// as a page that holds it: RawJSON is then that page.
+// UserPage is one page of the user list: the answer of [UsersService.List]. It redacts itself when printed. A bare list of users,
+// which older deployments answer, is read as a page that holds it: RawJSON is then that page.
 type UserPage struct {
 	Users  []User `json:"users" jsonread:"own"` // the users of the page
 	Total  int64  `json:"total"`                // how many users there are in all
@@ -138,7 +138,7 @@ type CreateUserBody struct {
 	IngestionEnd      *Date   `json:"ingestion_end,omitzero"`       // the last day whose data is taken in, nil for no limit
 }
 
-// Create makes a user: POST /v2/user. If the client user id belongs to a user already, the error is a *UserConflictError that
+// Create makes a user: POST /v2/user. If the client user id belongs to a user already, the error is a *[UserConflictError] that
 // says which one; that makes the call idempotent. The path is not in the interface document.
 func (s *UsersService) Create(ctx context.Context, body CreateUserBody, opts ...CallOption) (*User, error) {
 	var c checker
@@ -185,7 +185,7 @@ func (s *UsersService) Resolve(ctx context.Context, clientUserID string, opts ..
 	return call(ctx, s.core, request{op: opResolveUser, params: []string{clientUserID}}, hasUser, opts)
 }
 
-// UserDeletion is the answer to deleting a user and to undoing that. It is not in the interface document.
+// UserDeletion is the answer of [UsersService.Delete] and [UsersService.UndoDelete]. It is not in the interface document.
 type UserDeletion struct {
 	Success bool `json:"success"` // whether it was done
 

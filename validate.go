@@ -139,7 +139,7 @@ func (c *checker) email(v string) {
 	}
 }
 
-// Validate reports all that the interface document rules out, as a *ValidationError. [OrdersService.Import] calls it.
+// Validate reports all that the interface document rules out, as a *[ValidationError]. [OrdersService.Import] calls it.
 func (b ImportOrderBody) Validate() error {
 	var c checker
 	c.id("user_id", b.UserID)
@@ -158,7 +158,7 @@ func (b ImportOrderBody) Validate() error {
 	return c.err()
 }
 
-// Validate reports all that the interface document rules out, as a *ValidationError. [OrdersService.Create] calls it.
+// Validate reports all that the interface document rules out, as a *[ValidationError]. [OrdersService.Create] calls it.
 func (b CreateOrderBody) Validate() error {
 	var c checker
 	c.id("user_id", b.UserID)
@@ -180,7 +180,7 @@ func (b CreateOrderBody) Validate() error {
 	return c.err()
 }
 
-// Validate reports all that the interface document rules out, as a *ValidationError. [OrdersService.Update] calls it.
+// Validate reports all that the interface document rules out, as a *[ValidationError]. [OrdersService.Update] calls it.
 func (b UpdateOrderBody) Validate() error {
 	var c checker
 	if d, ok := b.ActivateBy.Get(); ok {

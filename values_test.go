@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go/internal/jsonread"
+	"github.com/labhealth/labhealth-go/internal/plain"
 )
 
 // tree is a JSON value whose members keep their order.
@@ -304,7 +305,7 @@ var changes = []struct {
 
 func merge(t testing.TB, seed1, seed2 uint64) {
 	r := rand.New(rand.NewPCG(seed1, seed2))
-	doc := treeOf(orderText(r.IntN(1000)))
+	doc := treeOf(plain.OrderText(r.IntN(1000)))
 	doc.disturb(r)
 	var b bytes.Buffer
 	doc.write(&b, r)
@@ -369,7 +370,7 @@ func FuzzMerge(f *testing.F) {
 func TestOrdersAsEncodingJSONReadsThem(t *testing.T) {
 	for n := range 200 {
 		r := rand.New(rand.NewPCG(uint64(n), 3))
-		doc := treeOf(orderText(n))
+		doc := treeOf(plain.OrderText(n))
 		var shuffle func(*tree)
 		shuffle = func(part *tree) {
 			for i := range part.names {
@@ -385,13 +386,13 @@ func TestOrdersAsEncodingJSONReadsThem(t *testing.T) {
 		var b bytes.Buffer
 		doc.write(&b, r)
 		var kept Order
-		var plain plainOrder
+		var bare plain.Order
 		mustDecode(t, b.Bytes(), &kept)
-		mustDecode(t, b.Bytes(), &plain)
+		mustDecode(t, b.Bytes(), &bare)
 		if odd := kept.Malformed(); odd != nil {
 			t.Fatal(odd)
 		}
-		samePlain(t, "order", reflect.ValueOf(plain), reflect.ValueOf(kept))
+		samePlain(t, "order", reflect.ValueOf(bare), reflect.ValueOf(kept))
 		if t.Failed() {
 			t.Fatal(b.String())
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// WorkoutsService is the workouts of the team's users.
+// WorkoutsService is the workouts of the team's users: [Client.Workouts].
 type WorkoutsService struct{ core *core }
 
 const opWorkoutStream = "GET /v2/timeseries/workouts/{workout_id}/stream"
@@ -18,9 +18,9 @@ func (s *WorkoutsService) Stream(ctx context.Context, workoutID uuid.UUID, opts 
 	return call[WorkoutStream](ctx, s.core, r, nil, opts)
 }
 
-// WorkoutStream is parallel lists: elements of the same index belong to the same moment. A list that was not recorded is nil or
-// empty; an element that was not recorded is nil. The members are not in the interface document. It redacts
-// itself when printed.
+// WorkoutStream is the answer of [WorkoutsService.Stream]: parallel lists, in which elements of the same index belong to the same
+// moment. A list that was not recorded is nil or empty; an element that was not recorded is nil. The members, and so their units,
+// are not in the interface document. It redacts itself when printed.
 type WorkoutStream struct {
 	Time           []int64    `json:"time,omitzero"`            // seconds since 1970
 	Heartrate      []*int64   `json:"heartrate,omitzero"`       // beats per minute

@@ -7,8 +7,8 @@
 //
 // POST /v3/order/import takes one order at a time and has no idempotency key. [Run] makes up for that with a [Journal]: it writes
 // down what it is about to send before it sends it, and what became of it afterwards. Started again with the same journal and
-// source, it skips what is done and goes on. The identity of a record is its sample id: there are never two orders for one
-// sample id, and every record of the source is counted by the [Report].
+// source, it skips what is done and goes on. The identity of a record is its sample id: there are never two orders for one sample
+// id, and every record of the source is counted by the [Report].
 //
 // # What happens to a record
 //
@@ -25,25 +25,25 @@
 //
 // # Unknown outcomes
 //
-// An attempt that was lost on its way back, or that was under way when the process was killed, may have created its order. Such
-// a record is not sent again before the list of orders was read twice, in full, the first time at least Options.Settle after the
+// An attempt that was lost on its way back, or that was under way when the process was killed, may have created its order. Such a
+// record is not sent again before the list of orders was read twice, in full, the first time at least [Options.Settle] after the
 // attempt (or, for one that was under way at a kill, after the next run had the journal). The lists are compared here: an order
-// of the same user with the same sample id means that the record is applied. If both lists show none, it is sent again. If a
-// list cannot be read in full, or has orders that do not show their sample id, the record is not certain: it stays as it is, is
+// of the same user with the same sample id means that the record is applied. If both lists show none, it is sent again. If a list
+// cannot be read in full, or has orders that do not show their sample id, the record is not certain: it stays as it is, is
 // reported, and the next run tries again.
 //
-// The interface document says that sample ids are unique and gives no status for one that is taken, so that no answer is
-// recognised by its text. If a record whose outcome was unknown before is refused, whatever the reason, the lists are read
-// again: an order of the same user with the same sample id means applied, otherwise the refusal stands. A record that is refused
-// in its first attempt is refused, also if the reason is an order that somebody else imported.
+// Sample ids are unique: the public reference says so, the interface document does not, and neither gives a status for one that
+// is taken, so that no answer is recognised by its text. If a record whose outcome was unknown before is refused, whatever the
+// reason, the lists are read again: an order of the same user with the same sample id means applied, otherwise the refusal
+// stands. A record that is refused in its first attempt is refused, also if the reason is an order that somebody else imported.
 //
-// Uniqueness is the safety net under the lists: an attempt that takes effect later than Options.Settle cannot make a second
+// Uniqueness is the safety net under the lists: an attempt that takes effect later than [Options.Settle] cannot make a second
 // order, because the service refuses it.
 //
 // # What it costs
 //
-// The index takes 24 to 48 bytes of memory for each record, and nothing else grows with the source. The journal is synced for groups of
-// records; a group is a few for each worker if the service is slow, and up to 256 if it is fast.
+// The index takes 24 to 48 bytes of memory for each record, and nothing else grows with the source. The journal is synced for
+// groups of records; a group is a few for each worker if the service is slow, and up to 256 if it is fast.
 //
 // # What is kept
 //

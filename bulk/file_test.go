@@ -196,7 +196,7 @@ func TestForeignJournals(t *testing.T) {
 		"a bad digest":    {someEntries[0], {Step: bulk.StepIntent, SampleID: "A", Digest: "xxxxxxxxxx"}},
 		"no digest":       {someEntries[0], {Step: bulk.StepIntent, SampleID: "A"}},
 	} {
-		j := bulk.NewMemory()
+		j := new(bulk.Memory)
 		j.Append(list)
 		if _, err := bulk.Run(t.Context(), s.client(t), from(records("A")), j, bulk.Options{Target: "sandbox"}); err == nil || len(s.sent) > 0 {
 			t.Errorf("%s: %v", name, err)

@@ -10,7 +10,7 @@ import (
 )
 
 // Journal is where [Run] writes what it is about to do and what became of it, so that another run can go on after this one was
-// killed. [OpenFile] and [NewMemory] make two; a team that wants it in its database writes two methods. Only one run may use a
+// killed. [File] and [Memory] are two; a team that wants it in its database writes two methods. Only one run may use a
 // journal at a time: whoever implements this has to see to that.
 type Journal interface {
 	// Append adds entries to the end, in their order. When it returns nil they must survive a crash of the machine. After an
@@ -23,7 +23,7 @@ type Journal interface {
 // Entry is one step of a record. It holds no patient data beyond the sample id, and a digest that proves nothing to who does
 // not know the whole record already: see [Entry.Digest].
 type Entry struct {
-	Step     Step      `json:"step"`
+	Step     Step      `json:"step"`               // what it says
 	At       time.Time `json:"at"`                 // when it was written down
 	SampleID string    `json:"sample_id,omitzero"` // the record; empty for StepBegin
 	Record   int64     `json:"record,omitzero"`    // its number in the source, from 1
@@ -88,9 +88,6 @@ type Memory struct {
 	mu      sync.Mutex
 	entries []Entry
 }
-
-// NewMemory returns an empty journal.
-func NewMemory() *Memory { return new(Memory) }
 
 // Append implements [Journal].
 func (m *Memory) Append(entries []Entry) error {

@@ -146,10 +146,10 @@ func (r *run) rest() error {
 
 // Progress is how far a run is.
 type Progress struct {
-	Phase   Phase
-	Records int64 // in the source; while it is being checked, those read so far
-	Done    int64 // records of which nothing is left to do
-	Report  Report
+	Phase   Phase         // what the run is doing
+	Records int64         // in the source; while it is being checked, those read so far
+	Done    int64         // records of which nothing is left to do
+	Report  Report        // the counts so far
 	Rate    float64       // records per second of late; 0 if that cannot be told yet
 	Left    time.Duration // until the import is through at that rate, or until the outcome of unknown attempts can be looked for; 0 if that cannot be told
 }

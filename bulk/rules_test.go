@@ -46,7 +46,7 @@ func TestChecks(t *testing.T) {
 `
 	for _, dry := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			s, j := &service{}, bulk.NewMemory()
+			s, j := &service{}, new(bulk.Memory)
 			var refusals bytes.Buffer
 			report, err := bulk.Run(t.Context(), s.client(t), source, j, bulk.Options{DryRun: dry, Refusals: &refusals})
 			if err != nil {
@@ -68,7 +68,7 @@ func TestChecks(t *testing.T) {
 func TestSecondRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refuse := true
-		s, j := &service{}, bulk.NewMemory()
+		s, j := &service{}, new(bulk.Memory)
 		s.onImport = func(_ int, body labhealth.ImportOrderBody) string {
 			if refuse && body.SampleID != "A" {
 				return "422"
@@ -105,7 +105,7 @@ func TestPauseOfAllWorkers(t *testing.T) {
 			return ""
 		}
 		began := time.Now()
-		report, err := bulk.Run(t.Context(), s.client(t), from(numbered(40)), bulk.NewMemory(), bulk.Options{})
+		report, err := bulk.Run(t.Context(), s.client(t), from(numbered(40)), new(bulk.Memory), bulk.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{latency: 100 * time.Millisecond}
 		began := time.Now()
-		if _, err := bulk.Run(t.Context(), s.client(t), from(numbered(101)), bulk.NewMemory(), bulk.Options{Rate: 10}); err != nil {
+		if _, err := bulk.Run(t.Context(), s.client(t), from(numbered(101)), new(bulk.Memory), bulk.Options{Rate: 10}); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took < 10*time.Second || took > 10300*time.Millisecond {
@@ -146,7 +146,7 @@ func TestConcurrency(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &service{latency: time.Second}
 			began := time.Now()
-			if _, err := bulk.Run(t.Context(), s.client(t), from(numbered(160)), bulk.NewMemory(), bulk.Options{Concurrency: n}); err != nil {
+			if _, err := bulk.Run(t.Context(), s.client(t), from(numbered(160)), new(bulk.Memory), bulk.Options{Concurrency: n}); err != nil {
 				t.Fatal(err)
 			}
 			want := 160 * time.Second / time.Duration(max(n, 1))
@@ -177,7 +177,7 @@ func TestStops(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, j := &service{latency: time.Millisecond}, bulk.NewMemory()
+				s, j := &service{latency: time.Millisecond}, new(bulk.Memory)
 				s.onImport = func(int, labhealth.ImportOrderBody) string { return test.fate }
 				began := time.Now()
 				report, err := bulk.Run(t.Context(), s.client(t), from(numbered(300)), j, bulk.Options{})
@@ -216,7 +216,7 @@ func TestPoison(t *testing.T) {
 			return ""
 		}
 		var refusals bytes.Buffer
-		report, err := bulk.Run(t.Context(), s.client(t), from(numbered(3)), bulk.NewMemory(), bulk.Options{Refusals: &refusals})
+		report, err := bulk.Run(t.Context(), s.client(t), from(numbered(3)), new(bulk.Memory), bulk.Options{Refusals: &refusals})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +228,7 @@ func TestPoison(t *testing.T) {
 // The end of the context lets what is under way come to its end, and sends nothing more.
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, j := &service{latency: 10 * time.Second}, bulk.NewMemory()
+		s, j := &service{latency: 10 * time.Second}, new(bulk.Memory)
 		ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
 		defer cancel()
 		began := time.Now()
@@ -268,7 +268,7 @@ func TestListByUser(t *testing.T) {
 			return ""
 		}
 		opts := bulk.Options{ListByUser: true, List: labhealth.ListOrdersParams{StartDate: time.Date(2025, 1, 2, 0, 0, 0, 0, time.UTC)}}
-		report, err := bulk.Run(t.Context(), s.client(t), from(records("A", "B")), bulk.NewMemory(), opts)
+		report, err := bulk.Run(t.Context(), s.client(t), from(records("A", "B")), new(bulk.Memory), opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -291,7 +291,7 @@ func TestOptions(t *testing.T) {
 		{bulk.Options{Outage: -1}, "bulk: Options.Timeout, Settle and Outage must not be negative"},
 		{bulk.Options{Settle: time.Minute}, "bulk: Options.Settle must be longer than Options.Timeout: an attempt could still be under way"},
 	} {
-		if report, err := bulk.Run(t.Context(), s.client(t), source, bulk.NewMemory(), test.opts); report != nil || fmt.Sprint(err) != test.err {
+		if report, err := bulk.Run(t.Context(), s.client(t), source, new(bulk.Memory), test.opts); report != nil || fmt.Sprint(err) != test.err {
 			t.Errorf("%v %v, want %s", report, err, test.err)
 		}
 	}
@@ -301,7 +301,7 @@ func TestOptions(t *testing.T) {
 	if report, err := bulk.Run(t.Context(), nil, source, nil, bulk.Options{DryRun: true}); err != nil || report.Pending != 1 {
 		t.Error(report, err)
 	}
-	j := bulk.NewMemory()
+	j := new(bulk.Memory)
 	if _, err := bulk.Run(t.Context(), s.client(t), source, j, bulk.Options{Target: "sandbox"}); err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func TestSources(t *testing.T) {
 			ranged++
 			from(records(fmt.Sprint("S", ranged)))(yield)
 		})
-		if _, err := bulk.Run(t.Context(), s.client(t), moving, bulk.NewMemory(), bulk.Options{}); fmt.Sprint(err) != "bulk: the source did not give the same records each time it was ranged over" {
+		if _, err := bulk.Run(t.Context(), s.client(t), moving, new(bulk.Memory), bulk.Options{}); fmt.Sprint(err) != "bulk: the source did not give the same records each time it was ranged over" {
 			t.Error(err)
 		}
 		broken := errors.New("disk gone")
@@ -329,7 +329,7 @@ func TestSources(t *testing.T) {
 				yield(labhealth.ImportOrderBody{}, broken)
 			}
 		})
-		if _, err := bulk.Run(t.Context(), s.client(t), failing, bulk.NewMemory(), bulk.Options{}); !errors.Is(err, broken) {
+		if _, err := bulk.Run(t.Context(), s.client(t), failing, new(bulk.Memory), bulk.Options{}); !errors.Is(err, broken) {
 			t.Error(err)
 		}
 		if len(s.sent) != 0 {
@@ -357,7 +357,7 @@ func (b *brokenJournal) Append(entries []bulk.Entry) error {
 func TestJournalFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for appends := range 8 {
-			s, j := &service{latency: time.Millisecond}, &brokenJournal{bulk.NewMemory(), appends}
+			s, j := &service{latency: time.Millisecond}, &brokenJournal{new(bulk.Memory), appends}
 			_, err := bulk.Run(t.Context(), s.client(t), from(numbered(100)), j, bulk.Options{})
 			if !errors.Is(err, errDisk) {
 				t.Fatal(appends, err)
@@ -382,7 +382,7 @@ func TestJournalFails(t *testing.T) {
 func TestNothingLeaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fates := []string{"", "400", "422", "500", "lost", "drop", "cut", "429 1", "400 lost"}
-		s, j := &service{}, bulk.NewMemory()
+		s, j := &service{}, new(bulk.Memory)
 		s.onImport = func(n int, _ labhealth.ImportOrderBody) string { return fates[n%len(fates)] }
 		s.onList = func(n int, _ map[string][]string) string { return []string{"", "404"}[n/5%2] }
 		list := numbered(40)
@@ -432,7 +432,7 @@ func TestProgress(t *testing.T) {
 			return ""
 		}
 		var middle, settling, last bulk.Progress
-		_, err := bulk.Run(t.Context(), s.client(t), from(numbered(80)), bulk.NewMemory(), bulk.Options{Progress: func(p bulk.Progress) {
+		_, err := bulk.Run(t.Context(), s.client(t), from(numbered(80)), new(bulk.Memory), bulk.Options{Progress: func(p bulk.Progress) {
 			switch last = p; {
 			case p.Phase == bulk.PhaseImporting && p.Done >= 40 && middle.Phase == "":
 				middle = p

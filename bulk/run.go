@@ -112,11 +112,13 @@ type run struct {
 // Run imports the records of source and writes into journal what it does, so that another Run with both of them goes on where
 // this one ended, whatever ended it. See the package documentation for what it guarantees.
 //
-// When ctx ends, imports that are under way are finished, which takes as long as Options.Timeout at most, and Run returns the
+// When ctx ends, imports that are under way are finished, which takes as long as [Options.Timeout] at most, and Run returns the
 // context's error. Other errors: the source or the journal cannot be read or written; the service refuses the key, or fails for
-// longer than Options.Outage; records are left whose outcome is unknown, because the list of orders could not be read in full.
+// longer than [Options.Outage]; records are left whose outcome is unknown, because the list of orders could not be read in full.
 // The report counts what became of the records in all these cases; it is nil only if nothing was begun. Records that are refused
 // or invalid are no error.
+//
+// Experimental: the endpoint it calls, POST /v3/order/import, is in closed beta.
 func Run(ctx context.Context, client *labhealth.Client, source Source, journal Journal, opts Options) (*Report, error) {
 	opts, err := opts.complete()
 	if err != nil {
@@ -126,7 +128,7 @@ func Run(ctx context.Context, client *labhealth.Client, source Source, journal J
 		return nil, errors.New("bulk: Run needs a client, a source and a journal")
 	}
 	if journal == nil {
-		journal = NewMemory()
+		journal = new(Memory)
 	}
 	r := &run{
 		client: client, source: source, journal: journal, opts: opts, index: newIndex(), disputes: map[id]Entry{},

@@ -37,7 +37,7 @@ func same(t *testing.T, what string, got, want any) {
 
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, j := &service{}, bulk.NewMemory()
+		s, j := &service{}, new(bulk.Memory)
 		report, err := bulk.Run(t.Context(), s.client(t), from(records("A", "B", "C")), j, bulk.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -83,7 +83,7 @@ func TestFates(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.fate, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, j := &service{}, bulk.NewMemory()
+				s, j := &service{}, new(bulk.Memory)
 				s.onImport = func(n int, _ labhealth.ImportOrderBody) string {
 					if n == 1 {
 						return test.fate
@@ -121,7 +121,7 @@ func TestFates(t *testing.T) {
 // A process that was killed leaves an intent and no outcome.
 func TestOrphans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, j := &service{}, bulk.NewMemory()
+		s, j := &service{}, new(bulk.Memory)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := bulk.Run(ctx, s.client(t), from(records("A", "B")), j, bulk.Options{}); !errors.Is(err, context.Canceled) {
@@ -192,7 +192,7 @@ func TestNotCertain(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, j := &service{onList: test.list}, bulk.NewMemory()
+				s, j := &service{onList: test.list}, new(bulk.Memory)
 				s.onImport = func(n int, body labhealth.ImportOrderBody) string {
 					return map[string]string{"A": "lost", "B": "drop"}[body.SampleID]
 				}
@@ -239,7 +239,7 @@ func TestListsThatDoNotShowSampleIDs(t *testing.T) {
 				s.onImport = func(n int, _ labhealth.ImportOrderBody) string {
 					return []string{"drop", ""}[n-1]
 				}
-				report, err := bulk.Run(t.Context(), s.client(t), from(records("A")), bulk.NewMemory(), bulk.Options{})
+				report, err := bulk.Run(t.Context(), s.client(t), from(records("A")), new(bulk.Memory), bulk.Options{})
 				if got := fmt.Sprint(err); test.failed != "" && got != test.failed || test.failed == "" && err != nil {
 					t.Errorf("error %v, want %q", err, test.failed)
 				}
@@ -269,7 +269,7 @@ func TestDisputed(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, j := &service{orders: test.before}, bulk.NewMemory()
+				s, j := &service{orders: test.before}, new(bulk.Memory)
 				s.onImport = func(n int, _ labhealth.ImportOrderBody) string {
 					if n == 1 {
 						return test.first
@@ -301,7 +301,7 @@ func TestDisputed(t *testing.T) {
 // A record whose outcome is unknown and that can no longer be read is not passed over.
 func TestUnreadableOrphan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, j := &service{}, bulk.NewMemory()
+		s, j := &service{}, new(bulk.Memory)
 		s.onImport = func(int, labhealth.ImportOrderBody) string { return "lost" }
 		s.onList = func(int, map[string][]string) string { return "404" }
 		bulk.Run(t.Context(), s.client(t), from(records("A")), j, bulk.Options{})

@@ -186,8 +186,7 @@ var (
 	)
 )
 
-// aPatient is the kind of patient_details: dates of birth in the future are
-// refused, and so is a minor without a medical proxy.
+// aPatient is the kind of patient_details: dates of birth in the future are refused, and so is a minor without a medical proxy.
 func aPatient(c *checker, loc []any, in json.RawMessage) any {
 	before := len(c.problems)
 	v := patient(c, loc, in)

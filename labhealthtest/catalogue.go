@@ -12,9 +12,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// AddLabTests adds n walk-in lab tests of the first lab to the end of the
-// catalogue and returns their ids. They are named "Panel 1", "Panel 2" and so on,
-// going on from there when it is called again, and can be ordered like the others.
+// AddLabTests adds n walk-in lab tests of the first lab to the end of the catalogue and returns their ids. They are named "Panel
+// 1", "Panel 2" and so on, going on from there when it is called again, and can be ordered like the others.
 func (s *Server) AddLabTests(n int) []uuid.UUID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,8 +33,8 @@ func (s *Server) addLabTest(t *labTest) {
 	s.labTestByID[t.ID] = t
 }
 
-// listLabTests filters, sorts and pages. A cursor names the last lab test of the
-// page before, so that lab tests added meanwhile move no page.
+// listLabTests filters, sorts and pages. A cursor names the last lab test of the page before, so that lab tests added meanwhile
+// move no page.
 func (s *Server) listLabTests(r *request) answer {
 	limit := r.queryRange("lab_test_limit", 50, 1, 0)
 	found := s.filterLabTests(r)
@@ -70,8 +69,7 @@ func (s *Server) listLabTestsOld(r *request) answer {
 	return reply(append([]*labTest{}, found...))
 }
 
-// filterLabTests returns the lab tests that the query parameters select, in the
-// order that they name.
+// filterLabTests returns the lab tests that the query parameters select, in the order that they name.
 func (s *Server) filterLabTests(r *request) []*labTest {
 	var conditions []func(*labTest) bool
 	where := func(f func(*labTest) bool) { conditions = append(conditions, f) }

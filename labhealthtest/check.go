@@ -71,13 +71,11 @@ func (c *checker) invalid() (a answer, bad bool) {
 	}
 }
 
-// kind checks the JSON value in, found at loc, and returns it in its one usual
-// form: string, bool, json.Number, []any, map[string]any or nil. What it returns
-// after it added a problem is never used.
+// kind checks the JSON value in, found at loc, and returns it in its one usual form: string, bool, json.Number, []any,
+// map[string]any or nil. What it returns after it added a problem is never used.
 type kind func(c *checker, loc []any, in json.RawMessage) any
 
-// field is a member of an object. Members that are not named are ignored, as the
-// service ignores them.
+// field is a member of an object. Members that are not named are ignored, as the service ignores them.
 type field struct {
 	name string
 	need need
@@ -156,8 +154,7 @@ func text(c *checker, loc []any, in json.RawMessage) any {
 	return s
 }
 
-// limited is the kind of a string of least to most characters that matches
-// pattern, if there is one.
+// limited is the kind of a string of least to most characters that matches pattern, if there is one.
 func limited(least, most int, pattern *regexp.Regexp) kind {
 	return func(c *checker, loc []any, in json.RawMessage) any {
 		s, ok := unquote(in)
@@ -185,8 +182,8 @@ func characters(n int) string {
 	return strconv.Itoa(n) + " characters"
 }
 
-// oneOf is the kind of an enumeration. Requests are held to the values of the
-// interface document, although later versions may know more.
+// oneOf is the kind of an enumeration. Requests are held to the values of the interface document, although later versions may
+// know more.
 func oneOf(values ...string) kind {
 	return func(c *checker, loc []any, in json.RawMessage) any {
 		s, ok := unquote(in)
@@ -211,8 +208,8 @@ func quotedList(values []string) string {
 	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 }
 
-// parseUUID reads the two forms that are in use, with hyphens and without.
-// uuid.Parse alone reads more, and does not check all of it.
+// parseUUID reads the two forms that are in use, with hyphens and without. uuid.Parse alone reads more, and does not check all of
+// it.
 func parseUUID(s string) (uuid.UUID, bool) {
 	if len(s) != 36 && len(s) != 32 {
 		return uuid.UUID{}, false
@@ -332,8 +329,8 @@ func anEmail(c *checker, loc []any, in json.RawMessage) any {
 	return s
 }
 
-// aPhone is the kind of a phone number. No rule is published; what is refused here
-// was seen to be refused: fewer than 10 or more than 15 digits, and letters.
+// aPhone is the kind of a phone number. No rule is published; what is refused here was seen to be refused: fewer than 10 or more
+// than 15 digits, and letters.
 func aPhone(c *checker, loc []any, in json.RawMessage) any {
 	s, ok := unquote(in)
 	if !ok {
@@ -354,8 +351,7 @@ func aPhone(c *checker, loc []any, in json.RawMessage) any {
 	return s
 }
 
-// decode checks the body against shape and reads it into v. It changes v only if
-// nothing is wrong with the request.
+// decode checks the body against shape and reads it into v. It changes v only if nothing is wrong with the request.
 func (r *request) decode(shape kind, v any) {
 	loc := []any{"body"}
 	body := bytes.TrimSpace(r.body)
@@ -382,8 +378,8 @@ func (r *request) decode(shape kind, v any) {
 	if len(r.problems) > 0 {
 		return
 	}
-	// By way of the checked value, because encoding/json would also take members of
-	// other spellings, and mixes members that are given twice.
+	// By way of the checked value, because encoding/json would also take members of other spellings, and mixes members that are
+	// given twice.
 	if err := json.Unmarshal(encode(checked), v); err != nil {
 		a := internalError
 		r.unreadable = &a
@@ -399,8 +395,7 @@ func (r *request) pathUUID(name string) uuid.UUID {
 	return id
 }
 
-// queryValues returns the values of a query parameter that may be repeated, in
-// both spellings that are in use: name and name[].
+// queryValues returns the values of a query parameter that may be repeated, in both spellings that are in use: name and name[].
 func (r *request) queryValues(name string) []string {
 	return append(r.query[name], r.query[name+"[]"]...)
 }
@@ -448,8 +443,7 @@ func (r *request) queryInt(name string, absent int) int {
 	return n
 }
 
-// queryRange reads an integer of a query parameter that must not be less than
-// least or, unless most is zero, more than most.
+// queryRange reads an integer of a query parameter that must not be less than least or, unless most is zero, more than most.
 func (r *request) queryRange(name string, absent, least, most int) int {
 	before := len(r.problems)
 	n := r.queryInt(name, absent)
@@ -484,8 +478,7 @@ func (r *request) queryBool(name string) *bool {
 	return &b
 }
 
-// queryTime reads a date or date-time of a query parameter; ok is false where
-// there is none.
+// queryTime reads a date or date-time of a query parameter; ok is false where there is none.
 func (r *request) queryTime(name string) (t time.Time, isDate, ok bool) {
 	s, ok := r.queryLast(name)
 	if !ok {

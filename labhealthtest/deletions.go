@@ -16,8 +16,7 @@ const graceLife = 7 * 24 * time.Hour
 // success is the answer to deleting a user and to undoing that.
 var success = reply(map[string]bool{"success": true})
 
-// deleteUser takes a user out of all lists. The reference is free again; the
-// orders stay.
+// deleteUser takes a user out of all lists. The reference is free again; the orders stay.
 func (s *Server) deleteUser(r *request) answer {
 	id := r.pathUUID("user_id")
 	if a, bad := r.invalid(); bad {
@@ -36,8 +35,7 @@ func (s *Server) deleteUser(r *request) answer {
 	return success
 }
 
-// undoDelete brings a user back, at the old place of the list but without
-// connected sources.
+// undoDelete brings a user back, at the old place of the list but without connected sources.
 func (s *Server) undoDelete(r *request) answer {
 	id := r.queryOne("user_id", aUUID)
 	clientUserID, byClient := r.queryLast("client_user_id")
@@ -77,8 +75,8 @@ func (s *Server) noUser(id uuid.UUID) answer {
 	return noUser
 }
 
-// patchUser changes the members that are given; null clears them. A reference that
-// is taken is a 409 here, and a 400 where a user is created.
+// patchUser changes the members that are given; null clears them. A reference that is taken is a 409 here, and a 400 where a user
+// is created.
 func (s *Server) patchUser(r *request) answer {
 	id := r.pathUUID("user_id")
 	var body map[string]*string

@@ -25,19 +25,15 @@ type envelope struct {
 	ClientUserID string    `json:"client_user_id"`
 }
 
-// DeliverTo makes the server post its events to an http or https address from now
-// on, beside the addresses it was given before: labtest.order.created for each new
-// order, labtest.order.updated for each later event of an order, both with the
-// whole order as it was then, and provider.connection.created.
+// DeliverTo makes the server post its events to an http or https address from now on, beside the addresses it was given before:
+// labtest.order.created for each new order, labtest.order.updated for each later event of an order, both with the whole order as
+// it was then, and provider.connection.created.
 //
-// Events are posted in the background, one after the other, in the order in which
-// they came about. Without options they are not signed and are posted once
-// whatever the answer is; [Signed], [Retried] and [Unreliable] deliver as the
-// service does over the real network. Every delivery has the header svix-id, which
-// is the same each time an event is posted.
+// Events are posted in the background, one after the other, in the order in which they came about. Without options they are not
+// signed and are posted once whatever the answer is; [Signed], [Retried] and [Unreliable] deliver as the service does over the
+// real network. Every delivery has the header svix-id, which is the same each time an event is posted.
 //
-// The interface document shows neither the headers, nor the signature, nor the
-// attempts: they are those of the service family.
+// The interface document shows neither the headers, nor the signature, nor the attempts: they are those of the service family.
 func (s *Server) DeliverTo(address string, opts ...DeliverOption) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -63,8 +59,8 @@ func (s *Server) DeliverTo(address string, opts ...DeliverOption) error {
 	return nil
 }
 
-// Send delivers an event as it is given, valid or not, such as a wearable event
-// that a test made up. It fails where [Server.DeliverTo] has named no address.
+// Send delivers an event as it is given, valid or not, such as a wearable event that a test made up. It fails where
+// [Server.DeliverTo] has named no address.
 func (s *Server) Send(event []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,16 +74,14 @@ func (s *Server) Send(event []byte) error {
 	return nil
 }
 
-// Flush waits until every event was delivered or given up: until nothing is left to
-// post. It fails when ctx ends or the server is closed before that. Events that
-// wait for another attempt are waited for; where the clock does not go by itself,
-// [Server.Elapse] does not wait for ever.
+// Flush waits until every event was delivered or given up: until nothing is left to post. It fails when ctx ends or the server is
+// closed before that. Events that wait for another attempt are waited for; where the clock does not go by itself, [Server.Elapse]
+// does not wait for ever.
 func (s *Server) Flush(ctx context.Context) error { return s.drain(ctx, nil) }
 
-// Elapse is [Server.Flush] for a clock that stands still until it is set. Whenever
-// all that is left to post waits for its time, Elapse calls set with the time of the
-// next attempt, and set has to set the clock of [WithClock] to that time or a later
-// one. So the 28 hours of the service's attempts pass in an instant:
+// Elapse is [Server.Flush] for a clock that stands still until it is set. Whenever all that is left to post waits for its time,
+// Elapse calls set with the time of the next attempt, and set has to set the clock of [WithClock] to that time or a later one. So
+// the 28 hours of the service's attempts pass in an instant:
 //
 //	srv := labhealthtest.NewServer(t, labhealthtest.WithClock(clock.Now))
 //	err := srv.DeliverTo(url, labhealthtest.Signed(secret), labhealthtest.Retried())

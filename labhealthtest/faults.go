@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// A Fault answers a request badly. good is the answer that the request would have had, empty if it was not carried out. A test can
-// write its own; it runs in the goroutine of the request and must not outlive it.
+// A Fault answers a request badly. good is the answer that the request would have had, empty if it was not carried out. A test
+// can write its own; it runs in the goroutine of the request and must not outlive it.
 //
 // A connection that is refused is not among the faults: the address of a server that was closed does that, once the client's idle
-// connections are closed too (a request on one of those has an unknown outcome). Nor are refusals of HTTP/2, which this server does
-// not speak.
+// connections are closed too (a request on one of those has an unknown outcome). Nor are refusals of HTTP/2, which this server
+// does not speak.
 type Fault func(w http.ResponseWriter, r *http.Request, good []byte)
 
 // scripted is a fault that waits for its requests.

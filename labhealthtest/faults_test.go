@@ -32,7 +32,7 @@ func importOf(srv *labhealthtest.Server, user uuid.UUID, sample string) labhealt
 func faultyClient(t *testing.T, srv *labhealthtest.Server) *labhealth.Client {
 	t.Helper()
 	client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL), labhealth.WithRetry(labhealth.RetryPolicy{
-		MinWait: 1, MaxWait: 1, ReadTimeout: 200 * time.Millisecond, WriteTimeout: 200 * time.Millisecond,
+		BaseWait: 1, MaxWait: 1, ReadTimeout: 200 * time.Millisecond, WriteTimeout: 200 * time.Millisecond,
 	}))
 	if err != nil {
 		t.Fatal(err)

@@ -48,12 +48,10 @@ func (s *Server) pullHistory(u *user, slug string) {
 	}
 }
 
-// SetHistoricalPull changes the state of the pull of a resource, such as "sleep",
-// from a source that a user has connected: "success", "failure", "in_progress",
-// "scheduled", "retrying" or any other. details, such as
-// "provider_rate_limit_exceeded", says why; it is null where it is empty. A success
-// sends the event of the pull, such as historical.data.sleep.created. It fails for
-// a user that does not exist and a source that is not connected.
+// SetHistoricalPull changes the state of the pull of a resource, such as "sleep", from a source that a user has connected:
+// "success", "failure", "in_progress", "scheduled", "retrying" or any other. details, such as "provider_rate_limit_exceeded",
+// says why; it is null where it is empty. A success sends the event of the pull, such as historical.data.sleep.created. It fails
+// for a user that does not exist and a source that is not connected.
 func (s *Server) SetHistoricalPull(userID uuid.UUID, slug, resource, status, details string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,8 +91,8 @@ func (s *Server) SetHistoricalPull(userID uuid.UUID, slug, resource, status, det
 	return nil
 }
 
-// listHistoricalPulls pages by a cursor, which names the last user of the page
-// before. Users without a connected source are left out.
+// listHistoricalPulls pages by a cursor, which names the last user of the page before. Users without a connected source are left
+// out.
 func (s *Server) listHistoricalPulls(r *request) answer {
 	type providerPulls struct {
 		Pulled    map[string]pullState `json:"pulled"`

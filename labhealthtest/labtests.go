@@ -8,16 +8,14 @@ import (
 	"github.com/google/uuid"
 )
 
-// LabTests are the ids of the lab tests that every server offers. They are the
-// same on every server.
+// LabTests are the ids of the lab tests that every server offers. They are the same on every server.
 type LabTests struct {
 	// One for each collection method, all of one lab and of the same markers.
 	Testkit, WalkIn, AtHome, OnSite uuid.UUID
-	// OtherLab is a walk-in test of a second lab, which an order cannot combine with
-	// the ones above.
+	// OtherLab is a walk-in test of a second lab, which an order cannot combine with the ones above.
 	OtherLab uuid.UUID
-	// WithQuestions is a walk-in test with a question that must be answered when an
-	// order is created: marker 904, question 1234567890251, any answer.
+	// WithQuestions is a walk-in test with a question that must be answered when an order is created: marker 904, question
+	// 1234567890251, any answer.
 	WithQuestions uuid.UUID
 	// Inactive is a test that cannot be ordered any more.
 	Inactive uuid.UUID
@@ -92,9 +90,8 @@ func slug(name string) string {
 	return strings.ReplaceAll(strings.ToLower(strings.ReplaceAll(name, ",", "")), " ", "-")
 }
 
-// resolve finds what an order is for: the lab test, made up for the order where it
-// asks for several or for markers, and the collection method. detail is the text
-// of a refusal, if there is one.
+// resolve finds what an order is for: the lab test, made up for the order where it asks for several or for markers, and the
+// collection method. detail is the text of a refusal, if there is one.
 func (s *Server) resolve(body *placeOrder) (test *labTest, method, detail string) {
 	wanted := body.OrderSet
 	if wanted == nil {
@@ -188,8 +185,8 @@ func resolveAddOn(body *placeOrder, wanted *orderSet) (extra []marker, detail st
 	return extra, ""
 }
 
-// combine makes the lab test of an order for several tests and markers, which the
-// catalogue then has too. Orders for the same ones share it.
+// combine makes the lab test of an order for several tests and markers, which the catalogue then has too. Orders for the same
+// ones share it.
 func (s *Server) combine(tests []*labTest, extra []marker, l *lab, method string) *labTest {
 	var names []string
 	var markers []marker
@@ -221,8 +218,7 @@ func (s *Server) combine(tests []*labTest, extra []marker, l *lab, method string
 	return t
 }
 
-// unanswered returns the text of a refusal if a question of the test that must be
-// answered was not.
+// unanswered returns the text of a refusal if a question of the test that must be answered was not.
 func unanswered(t *labTest, body *placeOrder) string {
 	for _, m := range t.Markers {
 		if m.AoE == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// next is the natural next step of each status, from the diagrams of the public
-// reference. requisition_bypassed goes on like requisition_created.
+// next is the natural next step of each status, from the diagrams of the public reference. requisition_bypassed goes on like
+// requisition_created.
 var next = map[string]string{
 	"received.testkit.ordered":                              "received.testkit.requisition_created",
 	"received.testkit.awaiting_registration":                "collecting_sample.testkit.transit_customer",
@@ -51,19 +51,17 @@ var next = map[string]string{
 	"sample_with_lab.on_site_collection.partial_results": "completed.on_site_collection.completed",
 }
 
-// nextOfRegistrable replaces steps of a testkit that had to be registered by its
-// user: the requisition is made when the user has the kit.
+// nextOfRegistrable replaces steps of a testkit that had to be registered by its user: the requisition is made when the user has
+// the kit.
 var nextOfRegistrable = map[string]string{
 	"collecting_sample.testkit.with_customer": "received.testkit.registered",
 	"received.testkit.requisition_created":    "collecting_sample.testkit.transit_lab",
 }
 
-// Advance moves an order to the natural next step of its collection method and
-// returns the status it has then. A testkit goes from ordered to completed by way
-// of the customer, the other methods by way of an appointment or a draw; one that
-// was set to received.testkit.awaiting_registration is registered on its way.
-// Advance fails for an order that does not exist, and where no next step is known:
-// at the end, and after a status that [Server.SetStatus] made up.
+// Advance moves an order to the natural next step of its collection method and returns the status it has then. A testkit goes
+// from ordered to completed by way of the customer, the other methods by way of an appointment or a draw; one that was set to
+// received.testkit.awaiting_registration is registered on its way. Advance fails for an order that does not exist, and where no
+// next step is known: at the end, and after a status that [Server.SetStatus] made up.
 func (s *Server) Advance(orderID uuid.UUID) (status string, err error) {
 	err = s.change(orderID, func(o *order, now time.Time) error {
 		from := o.LastEvent.Status
@@ -77,9 +75,8 @@ func (s *Server) Advance(orderID uuid.UUID) (status string, err error) {
 	return status, err
 }
 
-// SetStatus gives an order a new event with any status, such as
-// "collecting_sample.testkit.with_customer" or one that is not in the interface
-// document. It fails for an order that does not exist; moves are not restricted.
+// SetStatus gives an order a new event with any status, such as "collecting_sample.testkit.with_customer" or one that is not in
+// the interface document. It fails for an order that does not exist; moves are not restricted.
 func (s *Server) SetStatus(orderID uuid.UUID, status string) error {
 	return s.change(orderID, func(o *order, now time.Time) error {
 		s.step(o, status, "", now)
@@ -87,8 +84,8 @@ func (s *Server) SetStatus(orderID uuid.UUID, status string) error {
 	})
 }
 
-// PartialResults moves an order to partial_results; doing it again repeats the
-// status in the order's events. It fails for testkits, which know no such status.
+// PartialResults moves an order to partial_results; doing it again repeats the status in the order's events. It fails for
+// testkits, which know no such status.
 func (s *Server) PartialResults(orderID uuid.UUID) error {
 	return s.change(orderID, func(o *order, now time.Time) error {
 		if o.Details.Type == "testkit" {
@@ -99,9 +96,8 @@ func (s *Server) PartialResults(orderID uuid.UUID) error {
 	})
 }
 
-// Fail moves an order to sample_error with the status detail, such as
-// "sample_hemolyzed"; the detail is null where it is empty. Other failures are set
-// by [Server.SetStatus].
+// Fail moves an order to sample_error with the status detail, such as "sample_hemolyzed"; the detail is null where it is empty.
+// Other failures are set by [Server.SetStatus].
 func (s *Server) Fail(orderID uuid.UUID, detail string) error {
 	return s.change(orderID, func(o *order, now time.Time) error {
 		s.step(o, "failed."+o.Details.Type+".sample_error", detail, now)
@@ -109,14 +105,12 @@ func (s *Server) Fail(orderID uuid.UUID, detail string) error {
 	})
 }
 
-// Cancel cancels an order and so its transaction. It fails for an order that is
-// completed or cancelled already.
+// Cancel cancels an order and so its transaction. It fails for an order that is completed or cancelled already.
 func (s *Server) Cancel(orderID uuid.UUID) error {
 	return s.change(orderID, s.cancel)
 }
 
-// SetInterpretation sets the interpretation of an order's results, such as
-// "abnormal"; an empty one is null. It sends no event.
+// SetInterpretation sets the interpretation of an order's results, such as "abnormal"; an empty one is null. It sends no event.
 func (s *Server) SetInterpretation(orderID uuid.UUID, interpretation string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,8 +126,7 @@ func (s *Server) SetInterpretation(orderID uuid.UUID, interpretation string) err
 	return nil
 }
 
-// Orders returns the ids of all orders, oldest first: what the server committed,
-// whatever its clients were told.
+// Orders returns the ids of all orders, oldest first: what the server committed, whatever its clients were told.
 func (s *Server) Orders() []uuid.UUID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,10 +137,8 @@ func (s *Server) Orders() []uuid.UUID {
 	return ids
 }
 
-// AddOrder creates an order of an existing user for one of [Server.LabTests], with
-// an invented patient and for immediate processing, and sends the event
-// labtest.order.created. It fails where there is no such user or no such active
-// lab test.
+// AddOrder creates an order of an existing user for one of [Server.LabTests], with an invented patient and for immediate
+// processing, and sends the event labtest.order.created. It fails where there is no such user or no such active lab test.
 func (s *Server) AddOrder(userID, labTestID uuid.UUID) (uuid.UUID, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,10 +158,8 @@ func (s *Server) AddOrder(userID, labTestID uuid.UUID) (uuid.UUID, error) {
 	return o.ID, nil
 }
 
-// AddOrders creates n orders with invented patients and returns their ids. It takes
-// the users in turn, adding one if there is none, and the collection methods in
-// turn, testkit first, and goes on from there when it is called again. It sends no
-// events.
+// AddOrders creates n orders with invented patients and returns their ids. It takes the users in turn, adding one if there is
+// none, and the collection methods in turn, testkit first, and goes on from there when it is called again. It sends no events.
 func (s *Server) AddOrders(n int) []uuid.UUID {
 	s.mu.Lock()
 	defer s.mu.Unlock()

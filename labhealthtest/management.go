@@ -18,8 +18,8 @@ import (
 // managementPath is where all paths of the management API begin.
 const managementPath = "/v1/org/"
 
-// The server is the sandbox of its region: webhooks and keys of team API keys for
-// another environment or region exist, but get no events and open nothing.
+// The server is the sandbox of its region: webhooks and keys of team API keys for another environment or region exist, but get no
+// events and open nothing.
 const (
 	here       = "sandbox"
 	hereRegion = "us"
@@ -44,8 +44,7 @@ const (
 	pipelinesPath   = "/v1/org/{org_id}/team_etl_pipelines/{env}/{region}"
 )
 
-// managementOperations returns the table, which names what leads to itself: an
-// operation starts servers.
+// managementOperations returns the table, which names what leads to itself: an operation starts servers.
 func managementOperations() []managementOperation {
 	return []managementOperation{
 		{http.MethodGet, "/v1/org/{org_id}", true, (*Server).getOrganisation},
@@ -89,8 +88,7 @@ func managementOperations() []managementOperation {
 	}
 }
 
-// organisation is what the management API manages. Server.mu of the server that
-// listens guards it.
+// organisation is what the management API manages. Server.mu of the server that listens guards it.
 type organisation struct {
 	ID        uuid.UUID `json:"id"`
 	Name      string    `json:"name"`
@@ -106,8 +104,7 @@ type organisation struct {
 	gone        []*Server // of teams that were deleted
 }
 
-// managementKey is a key of the management API. Answers but that to its creation are
-// without Key.
+// managementKey is a key of the management API. Answers but that to its creation are without Key.
 type managementKey struct {
 	ID       uuid.UUID         `json:"id"`
 	Label    string            `json:"label"`
@@ -133,8 +130,7 @@ func (k *managementKey) may(team uuid.UUID) bool {
 	return k.Role == "org_admin" || slices.Contains(k.Bindings, binding{team})
 }
 
-// organise makes the organisation of a server: one team, whose API key is the
-// server's, and one Org Management Key.
+// organise makes the organisation of a server: one team, whose API key is the server's, and one Org Management Key.
 func (s *Server) organise() {
 	s.org = &organisation{Name: "Example Organisation", tokens: map[string]token{}}
 	s.OrgID = s.madeID()
@@ -168,9 +164,8 @@ func (s *Server) madeID() (id uuid.UUID) {
 
 func (s *Server) madeKey(prefix string) string { return prefix + hex.EncodeToString(s.made()[:20]) }
 
-// AddTeamManagementKey makes a Team Management Key for some teams, as the web
-// dashboard or an Org Management Key would, and returns it. It fails for a team that
-// does not exist.
+// AddTeamManagementKey makes a Team Management Key for some teams, as the web dashboard or an Org Management Key would, and
+// returns it. It fails for a team that does not exist.
 func (s *Server) AddTeamManagementKey(teams ...uuid.UUID) (key string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -314,8 +309,8 @@ func (s *Server) managedPath(r *request, caller *managementKey) (*team, answer) 
 	return s.managed(caller, id)
 }
 
-// pageAfter returns the elements after the one that the parameter next_cursor names,
-// limit at most, and the cursor of the page after them.
+// pageAfter returns the elements after the one that the parameter next_cursor names, limit at most, and the cursor of the page
+// after them.
 func pageAfter[E any](r *request, list []E, limit int, id func(E) string) (page []E, next *string, a answer, bad bool) {
 	limit = r.queryRange("limit", limit, 1, 0)
 	if a, bad := r.invalid(); bad {

@@ -84,8 +84,7 @@ var (
 // inPlace reads the environment and the region of the path.
 func (r *request) inPlace() (env, region string) { return r.vars["env"], r.vars["region"] }
 
-// within reports whether the caller may see a thing of a team in a place, which the
-// parameter team_id selects too.
+// within reports whether the caller may see a thing of a team in a place, which the parameter team_id selects too.
 func (s *Server) within(r *request, caller *managementKey) func(team uuid.UUID, env, region string) bool {
 	teamID := r.queryOne("team_id", aUUID)
 	wantEnv, wantRegion := r.inPlace()
@@ -206,8 +205,8 @@ func (s *Server) deleteCredentials(r *request, caller *managementKey) answer {
 	})
 }
 
-// prepareCredentials asks for a redirect address at providers whose name begins with
-// "oura" or "fitbit", and for nothing at others.
+// prepareCredentials asks for a redirect address at providers whose name begins with "oura" or "fitbit", and for nothing at
+// others.
 func (s *Server) prepareCredentials(r *request, caller *managementKey) answer {
 	var body struct {
 		TeamID   uuid.UUID `json:"team_id"`

@@ -12,8 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// team is a team of the organisation. Its users, orders and events are those of its
-// server.
+// team is a team of the organisation. Its users, orders and events are those of its server.
 type team struct {
 	ID                uuid.UUID `json:"id"`
 	Name              string    `json:"name"`
@@ -58,11 +57,9 @@ func newTeam(server *Server, name, region string, now stamp) *team {
 	}
 }
 
-// Team returns the server of a team that was created through the management API, nil
-// where there is none: its methods add users and orders to that team, name addresses
-// for its events and wait for them. It has the same URL, and no APIKey: keys are
-// created through the management API too. Its requests are in the log of s. It is
-// closed with s.
+// Team returns the server of a team that was created through the management API, nil where there is none: its methods add users
+// and orders to that team, name addresses for its events and wait for them. It has the same URL, and no APIKey: keys are created
+// through the management API too. Its requests are in the log of s. It is closed with s.
 func (s *Server) Team(id uuid.UUID) *Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,8 +251,7 @@ func (s *Server) patchTeam(r *request, caller *managementKey) answer {
 	return reply(t)
 }
 
-// deleteTeam deletes a team with its webhooks and keys. That of the server itself
-// stays.
+// deleteTeam deletes a team with its webhooks and keys. That of the server itself stays.
 func (s *Server) deleteTeam(r *request, caller *managementKey) answer {
 	t, a := s.managedPath(r, caller)
 	switch {

@@ -13,8 +13,7 @@ import (
 // oldSecretLife is how long the secret before the last rotation signs too.
 const oldSecretLife = 24 * time.Hour
 
-// webhook is an address that was named through the management API. Where the server
-// is its environment it has an endpoint.
+// webhook is an address that was named through the management API. Where the server is its environment it has an endpoint.
 type webhook struct {
 	ID string `json:"id"`
 	webhookSettings
@@ -151,8 +150,7 @@ func (s *Server) drop(e *endpoint, m *message) {
 	s.delivered.Broadcast()
 }
 
-// at is the endpoint as it is now. It may change while an event is posted. The clock
-// is asked only where it matters.
+// at is the endpoint as it is now. It may change while an event is posted. The clock is asked only where it matters.
 func (e endpoint) at(now func() time.Time) *endpoint {
 	if len(e.keys) > 1 && !e.oldUntil.IsZero() && !now().Before(e.oldUntil) {
 		e.keys = e.keys[:1]
@@ -212,8 +210,7 @@ func onWebhook(handle func(*Server, *request, *team, *webhook) answer) func(*Ser
 
 func (s *Server) getWebhook(_ *request, _ *team, w *webhook) answer { return reply(w) }
 
-// patchWebhook changes the members that are given; null clears the rate limit and
-// the filter and changes nothing else.
+// patchWebhook changes the members that are given; null clears the rate limit and the filter and changes nothing else.
 func (s *Server) patchWebhook(r *request, t *team, w *webhook) answer {
 	r.decode(patchWebhookBody, &struct{}{})
 	if a, bad := r.invalid(); bad {
@@ -275,8 +272,7 @@ func (s *Server) getWebhookSecret(_ *request, _ *team, w *webhook) answer {
 	return reply(map[string]string{"key": w.secret})
 }
 
-// rotateWebhookSecret changes the secret from the next delivery on. The one before it
-// signs too for a day.
+// rotateWebhookSecret changes the secret from the next delivery on. The one before it signs too for a day.
 func (s *Server) rotateWebhookSecret(r *request, t *team, w *webhook) answer {
 	var body struct {
 		Key *string `json:"key"`

@@ -41,8 +41,7 @@ func (s *Server) cancel(o *order, now time.Time) error {
 	return nil
 }
 
-// resendEvents sends the latest event of the orders that are named, and of those
-// that changed within a time.
+// resendEvents sends the latest event of the orders that are named, and of those that changed within a time.
 func (s *Server) resendEvents(r *request) answer {
 	var body struct {
 		OrderIDs []uuid.UUID `json:"order_ids"`
@@ -81,9 +80,8 @@ func (s *Server) resendEvents(r *request) answer {
 	return reply(map[string]any{"order_ids": sent})
 }
 
-// simulateOrder moves an order on as the sandbox does: step by step to
-// final_status, or to its end. A status that no step leads to is set at once. The
-// delay of the sandbox is accepted, and there is none.
+// simulateOrder moves an order on as the sandbox does: step by step to final_status, or to its end. A status that no step leads
+// to is set at once. The delay of the sandbox is accepted, and there is none.
 func (s *Server) simulateOrder(r *request) answer {
 	id := r.pathUUID("order_id")
 	final, named := r.queryLast("final_status")

@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// stamp is a date-time as most answers write it: whole seconds, or six digits of
-// fraction where there is one, and the offset +00:00.
+// stamp is a date-time as most answers write it: whole seconds, or six digits of fraction where there is one, and the offset
+// +00:00.
 type stamp time.Time
 
 // MarshalText writes the date-time.
@@ -20,8 +20,7 @@ func (s stamp) MarshalText() ([]byte, error) {
 	return t.AppendFormat(nil, "2006-01-02T15:04:05.000000+00:00"), nil
 }
 
-// microStamp is a date-time as order transactions write it, with a Z; one answer
-// holds both forms.
+// microStamp is a date-time as order transactions write it, with a Z; one answer holds both forms.
 type microStamp time.Time
 
 // MarshalText writes the date-time.
@@ -37,8 +36,8 @@ func (d birthDate) MarshalText() ([]byte, error) {
 	return []byte(d + "T00:00:00+00:00"), nil
 }
 
-// order is an order as every answer and event shows it. What it points to is
-// shared between orders and never changed, except for Details and Transaction.
+// order is an order as every answer and event shows it. What it points to is shared between orders and never changed, except for
+// Details and Transaction.
 type order struct {
 	ID                uuid.UUID        `json:"id"`
 	UserID            uuid.UUID        `json:"user_id"`

@@ -9,16 +9,14 @@ import (
 // operation is one row of what the server can do.
 type operation struct {
 	method string
-	// pattern is a path whose segments in braces match any one segment that is not
-	// empty. Paths are matched as they were sent, so an escaped slash is part of its
-	// segment, and a slash at the end makes another path.
+	// pattern is a path whose segments in braces match any one segment that is not empty. Paths are matched as they were sent, so
+	// an escaped slash is part of its segment, and a slash at the end makes another path.
 	pattern string
 	// handle runs under Server.mu.
 	handle func(*Server, *request) answer
 }
 
-// operations is searched from the top: the first row with the method and a
-// matching path answers.
+// operations is searched from the top: the first row with the method and a matching path answers.
 var operations = []operation{
 	{http.MethodPost, "/v3/order/import", (*Server).importOrder},
 	{http.MethodPost, "/v3/order", (*Server).createOrder},
@@ -52,8 +50,7 @@ var operations = []operation{
 	{http.MethodGet, "/v2/timeseries/workouts/{workout_id}/stream", (*Server).getWorkoutStream},
 }
 
-// find returns the operation of a request and sets r.vars, or returns the methods
-// that the path allows, if it is known.
+// find returns the operation of a request and sets r.vars, or returns the methods that the path allows, if it is known.
 func find(r *request) (op *operation, allow string) {
 	var methods []string
 	for i := range operations {

@@ -35,10 +35,9 @@ type placed struct {
 	Message string `json:"message"`
 }
 
-// RefuseImport makes every import fail with this status and body, as for a team
-// that is not enabled for the closed beta. Neither status nor body is documented:
-// servers have sent JSON since November 2025 and plain text before, and a body
-// that is not JSON is sent as plain text. Status 0 enables the team again.
+// RefuseImport makes every import fail with this status and body, as for a team that is not enabled for the closed beta. Neither
+// status nor body is documented: servers have sent JSON since November 2025 and plain text before, and a body that is not JSON is
+// sent as plain text. Status 0 enables the team again.
 func (s *Server) RefuseImport(status int, body string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,8 +47,7 @@ func (s *Server) RefuseImport(status int, body string) {
 	}
 }
 
-// importOrder takes over an order that exists already: it ends at
-// requisition_bypassed and cannot be modified.
+// importOrder takes over an order that exists already: it ends at requisition_bypassed and cannot be modified.
 func (s *Server) importOrder(r *request) answer {
 	if s.importDenied != nil {
 		return *s.importDenied
@@ -78,8 +76,8 @@ func (s *Server) importOrder(r *request) answer {
 	return reply(placed{o, "success", "Order created successfully"})
 }
 
-// createOrder honours X-Idempotency-Key: the outcome of a request that passed its
-// validation is answered again for 24 hours, whatever the later request says.
+// createOrder honours X-Idempotency-Key: the outcome of a request that passed its validation is answered again for 24 hours,
+// whatever the later request says.
 func (s *Server) createOrder(r *request) answer {
 	var body placeOrder
 	r.decode(createOrderBody, &body)
@@ -151,8 +149,7 @@ func (s *Server) updateOrder(r *request) answer {
 	}
 	o.ActivateBy = body.ActivateBy
 	o.UpdatedAt = stamp(r.now)
-	// Without a date the order is dispatched at once, but not before a testkit that
-	// awaits its registration was registered.
+	// Without a date the order is dispatched at once, but not before a testkit that awaits its registration was registered.
 	if body.ActivateBy == nil && low == "ordered" {
 		s.step(o, "received."+o.Details.Type+".requisition_created", "", r.now)
 		s.emitOrder(o)
@@ -217,8 +214,7 @@ func (s *Server) place(u *user, test *labTest, method string, body *placeOrder, 
 	return o
 }
 
-// insert keeps orders by creation time, also when the clock went back, and those
-// of one time as they came.
+// insert keeps orders by creation time, also when the clock went back, and those of one time as they came.
 func insert(orders []*order, o *order) []*order {
 	i := len(orders)
 	if i > 0 && byCreation(orders[i-1], o) > 0 {
@@ -273,8 +269,7 @@ var sortKeys = map[string]func(a, b *order) int{
 	"last_status": func(a, b *order) int { return strings.Compare(a.LastEvent.Status, b.LastEvent.Status) },
 }
 
-// filter returns the orders that the query parameters select, by creation time.
-// The slice may be the server's own.
+// filter returns the orders that the query parameters select, by creation time. The slice may be the server's own.
 func (s *Server) filter(r *request) []*order {
 	among := s.orders
 	var conditions []func(*order) bool

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// getRequisition answers with a PDF of one page. Orders that were imported have no
-// requisition, and the others have it when it was created.
+// getRequisition answers with a PDF of one page. Orders that were imported have no requisition, and the others have it when it
+// was created.
 func (s *Server) getRequisition(r *request) answer {
 	id := r.pathUUID("order_id")
 	if a, bad := r.invalid(); bad {

@@ -99,8 +99,8 @@ type sampleInfo struct {
 	ReceivedAt stamp  `json:"received_at"`
 }
 
-// SetResults replaces the results of an order, at any status, by a body as it is
-// given, valid or not. An empty one brings back the results that are made up.
+// SetResults replaces the results of an order, at any status, by a body as it is given, valid or not. An empty one brings back
+// the results that are made up.
 func (s *Server) SetResults(orderID uuid.UUID, body string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,8 +115,8 @@ func (s *Server) SetResults(orderID uuid.UUID, body string) error {
 	return nil
 }
 
-// SetMissing makes a marker of an order one that could not be measured, for a
-// reason such as "quantity_not_sufficient_failure". It sends no event.
+// SetMissing makes a marker of an order one that could not be measured, for a reason such as "quantity_not_sufficient_failure".
+// It sends no event.
 func (s *Server) SetMissing(orderID uuid.UUID, markerID int64, reason string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,8 +158,7 @@ func (s *Server) getResultsMetadata(r *request) answer {
 	return reply(o.makeResults().Metadata)
 }
 
-// orderWithResults returns the order of a request, or the answer if there is none
-// or if it has no results yet.
+// orderWithResults returns the order of a request, or the answer if there is none or if it has no results yet.
 func (s *Server) orderWithResults(r *request) (*order, answer) {
 	id := r.pathUUID("order_id")
 	if a, bad := r.invalid(); bad {
@@ -175,8 +174,7 @@ func (s *Server) orderWithResults(r *request) (*order, answer) {
 	return o, answer{}
 }
 
-// makeResults makes up the results of an order. The last marker of several has
-// none as long as the results are partial.
+// makeResults makes up the results of an order. The last marker of several has none as long as the results are partial.
 func (o *order) makeResults() orderResults {
 	specimen := o.ID.String()[:8]
 	if o.SampleID != nil {

@@ -27,33 +27,33 @@ var retrySchedule = []time.Duration{
 
 // Delivery is one attempt to deliver an event to an address of [Server.DeliverTo].
 type Delivery struct {
+	// URL is the address it was posted to.
 	URL string
 	// ID is the id of the event, as in the header svix-id.
-	ID   string
+	ID string
+	// Body is the event.
 	Body []byte
 	// Attempt counts from 1.
 	Attempt int
-	// At is when the attempt was due. It is made then, or as soon as those before it
-	// are answered.
+	// At is when the attempt was due. It is made then, or as soon as those before it are answered.
 	At time.Time
 	// Status is what the receiver answered, 0 where it did not.
 	Status int
 	// Err tells why there is no status.
 	Err error
-	// Lost is true where the receiver's answer got lost, see [Faults], so that
-	// the server takes the attempt for a failure.
+	// Lost is true where the receiver's answer got lost, see [DeliveryFaults], so that the server takes the attempt for a
+	// failure.
 	Lost bool
-	// Duplicate is true where the event had been acknowledged before, see [Faults].
+	// Duplicate is true where the event had been acknowledged before, see [DeliveryFaults].
 	Duplicate bool
 }
 
-// DeliverOption changes how [Server.DeliverTo] delivers. One that makes no sense is
-// an error of DeliverTo.
+// DeliverOption changes how [Server.DeliverTo] delivers. One that makes no sense is an error of DeliverTo.
 type DeliverOption func(*endpoint) error
 
-// Signed signs each delivery in the headers svix-timestamp and svix-signature
-// (Standard Webhooks, HMAC-SHA256), once with each secret, as the service does while
-// a secret is being exchanged. The timestamp is that of the server's clock. A secret is base64 with or without "whsec_" in front.
+// Signed signs each delivery in the headers svix-timestamp and svix-signature (Standard Webhooks, HMAC-SHA256), once with each
+// secret, as the service does while a secret is being exchanged. The timestamp is that of the server's clock. A secret is base64
+// with or without "whsec_" in front.
 func Signed(secrets ...string) DeliverOption {
 	return func(e *endpoint) error {
 		if len(secrets) == 0 {
@@ -70,10 +70,9 @@ func Signed(secrets ...string) DeliverOption {
 	}
 }
 
-// Retried posts an event again until it is acknowledged with 2xx, after these waits
-// by the clock of the server, and then gives it up. Without waits it does as the
-// service does: seven more attempts after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and
-// 10 h. See [Server.Elapse] for a clock that stands still.
+// Retried posts an event again until it is acknowledged with 2xx, after these waits by the clock of the server, and then gives it
+// up. Without waits it does as the service does: seven more attempts after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h. See
+// [Server.Elapse] for a clock that stands still.
 func Retried(waits ...time.Duration) DeliverOption {
 	return func(e *endpoint) error {
 		if slices.ContainsFunc(waits, func(d time.Duration) bool { return d < 0 }) {
@@ -87,39 +86,37 @@ func Retried(waits ...time.Duration) DeliverOption {
 	}
 }
 
-// Faults is what goes wrong between the service and a receiver. Shares are from 0,
-// never, to 1, always. With [WithSeed] the same events meet the same faults in every
-// run.
-type Faults struct {
-	// LoseAnswer is the share of answers that get lost: the receiver has
-	// acknowledged and the server does not know.
+// DeliveryFaults is what goes wrong between the service and a receiver. Shares are from 0, never, to 1, always. With [WithSeed]
+// the same events meet the same faults in every run.
+type DeliveryFaults struct {
+	// LoseAnswer is the share of answers that get lost: the receiver has acknowledged and the server does not know.
 	LoseAnswer float64
 	// Duplicate is the share of acknowledged events that are posted once more.
 	Duplicate float64
-	// Delay is the share of events that are held back before the first attempt, so
-	// that later ones overtake them, for a time of up to MaxDelay.
-	Delay    float64
+	// Delay is the share of events that are held back before the first attempt, so that later ones overtake them, for a time of
+	// up to MaxDelay.
+	Delay float64
+	// MaxDelay is required with Delay.
 	MaxDelay time.Duration
 }
 
 // Unreliable delivers with faults.
-func Unreliable(f Faults) DeliverOption {
+func Unreliable(f DeliveryFaults) DeliverOption {
 	return func(e *endpoint) error {
 		for _, share := range []float64{f.LoseAnswer, f.Duplicate, f.Delay} {
 			if !(share >= 0 && share <= 1) {
-				return errors.New("the shares of Faults are from 0 to 1")
+				return errors.New("the shares of DeliveryFaults are from 0 to 1")
 			}
 		}
 		if f.Delay > 0 && f.MaxDelay <= 0 {
-			return errors.New("Faults with Delay need a MaxDelay")
+			return errors.New("DeliveryFaults with Delay need a MaxDelay")
 		}
 		e.faults = f
 		return nil
 	}
 }
 
-// Through posts through a transport of the caller's: with connections in memory, or
-// none at all. The server does not close it.
+// Through posts through a transport of the caller's: with connections in memory, or none at all. The server does not close it.
 func Through(transport http.RoundTripper) DeliverOption {
 	return func(e *endpoint) error {
 		if transport == nil {
@@ -131,8 +128,7 @@ func Through(transport http.RoundTripper) DeliverOption {
 	}
 }
 
-// newPoster makes the client that posts events: no proxy, and a redirect is an
-// answer like any other.
+// newPoster makes the client that posts events: no proxy, and a redirect is an answer like any other.
 func newPoster() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{},
@@ -149,14 +145,13 @@ func (s *Server) Deliveries() []Delivery {
 	return slices.Clone(s.deliveries)
 }
 
-// endpoint is an address that events are posted to, one after the other. The mutex
-// of the server guards it.
+// endpoint is an address that events are posted to, one after the other. The mutex of the server guards it.
 type endpoint struct {
 	url    string
 	client *http.Client
 	keys   [][]byte
 	waits  []time.Duration
-	faults Faults
+	faults DeliveryFaults
 	seed   [sha256.Size]byte
 
 	ready   []*message // to be posted at once, in this order
@@ -191,8 +186,8 @@ func (e *endpoint) add(m *message, now time.Time) {
 	e.ready = append(e.ready, m)
 }
 
-// chance returns a number from 0 to 1, without the 1, that is the same whenever it is
-// asked for, so that the order of what happens at once changes nothing.
+// chance returns a number from 0 to 1, without the 1, that is the same whenever it is asked for, so that the order of what
+// happens at once changes nothing.
 func (e *endpoint) chance(m *message, what string) float64 {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%x %s %d %s", e.seed, m.id, m.attempt, what))
 	return float64(binary.LittleEndian.Uint64(sum[:])>>11) / (1 << 53)
@@ -210,8 +205,7 @@ func (e *endpoint) wait(m *message) {
 	e.waiting = slices.Insert(e.waiting, i, m)
 }
 
-// next takes the message that is to be posted now, nil if there is none. It asks for
-// the time only if a message waits for it.
+// next takes the message that is to be posted now, nil if there is none. It asks for the time only if a message waits for it.
 func (s *Server) next(e *endpoint) *message {
 	for len(e.waiting) > 0 && !e.waiting[0].due.After(s.now()) {
 		e.ready = append(e.ready, e.waiting[0])
@@ -225,8 +219,7 @@ func (s *Server) next(e *endpoint) *message {
 	return m
 }
 
-// nextAttempt returns when the next attempt is due, if nothing can be posted before
-// that.
+// nextAttempt returns when the next attempt is due, if nothing can be posted before that.
 func (s *Server) nextAttempt() (next time.Time, idle bool) {
 	for _, e := range s.endpoints {
 		switch {
@@ -292,8 +285,8 @@ func (s *Server) settle(e *endpoint, m *message, d Delivery) {
 	}
 }
 
-// sleep waits until something happens or the next message of the endpoint may be
-// due. If the clock is not that of the runtime, it may not be; then this is repeated.
+// sleep waits until something happens or the next message of the endpoint may be due. If the clock is not that of the runtime, it
+// may not be; then this is repeated.
 func (s *Server) sleep(e *endpoint) {
 	if len(e.waiting) > 0 {
 		timer := time.AfterFunc(max(e.waiting[0].due.Sub(s.now()), time.Millisecond), func() {
@@ -345,8 +338,7 @@ func sign(keys [][]byte, id, timestamp string, body []byte) string {
 	return strings.Join(signatures, " ")
 }
 
-// derive makes what looks random and is the same for the same team, so that it does
-// not change what else the seed decides.
+// derive makes what looks random and is the same for the same team, so that it does not change what else the seed decides.
 func (s *Server) derive(what string, number int) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%s %s %d", what, s.TeamID, number))
 }

@@ -266,14 +266,14 @@ func TestFaults(t *testing.T) {
 	c := &clock{now: noon}
 	srv := newServer(t, labhealthtest.WithClock(c.Now))
 	taken := labhealthtest.Through(direct(func(*http.Request, string) (int, error) { return 200, nil }))
-	noError(t, srv.DeliverTo(address, taken, labhealthtest.Retried(time.Second), labhealthtest.Unreliable(labhealthtest.Faults{LoseAnswer: 1})))
+	noError(t, srv.DeliverTo(address, taken, labhealthtest.Retried(time.Second), labhealthtest.Unreliable(labhealthtest.DeliveryFaults{LoseAnswer: 1})))
 	send(t, srv, "a", "b")
 	noError(t, srv.Elapse(t.Context(), c.Set))
 	checkAttempts(t, srv, "a 1 0s 200 lost", "b 1 0s 200 lost", "a 2 1s 200 lost", "b 2 1s 200 lost")
 
 	c = &clock{now: noon}
 	srv = newServer(t, labhealthtest.WithClock(c.Now))
-	noError(t, srv.DeliverTo(address, taken, labhealthtest.Retried(time.Second), labhealthtest.Unreliable(labhealthtest.Faults{Duplicate: 1})))
+	noError(t, srv.DeliverTo(address, taken, labhealthtest.Retried(time.Second), labhealthtest.Unreliable(labhealthtest.DeliveryFaults{Duplicate: 1})))
 	send(t, srv, "a")
 	noError(t, srv.Flush(t.Context()))
 	checkAttempts(t, srv, "a 1 0s 200", "a 2 0s 200 duplicate")
@@ -284,7 +284,7 @@ func TestFaults(t *testing.T) {
 		c := &clock{now: noon}
 		srv := newServer(t, labhealthtest.WithClock(c.Now))
 		noError(t, srv.DeliverTo(address, taken, labhealthtest.Retried(), labhealthtest.Unreliable(
-			labhealthtest.Faults{LoseAnswer: 0.2, Duplicate: 0.2, Delay: 0.5, MaxDelay: time.Hour})))
+			labhealthtest.DeliveryFaults{LoseAnswer: 0.2, Duplicate: 0.2, Delay: 0.5, MaxDelay: time.Hour})))
 		for j := range 100 {
 			send(t, srv, fmt.Sprint(j))
 			if j%10 == 9 {
@@ -328,14 +328,14 @@ func TestFaults(t *testing.T) {
 func TestDeliverOptionsRefused(t *testing.T) {
 	srv := newServer(t)
 	for want, opt := range map[string]labhealthtest.DeliverOption{
-		"labhealthtest: Signed needs a secret":                     labhealthtest.Signed(),
-		"labhealthtest: secret 1 of 1 is not base64":               labhealthtest.Signed(""),
-		"labhealthtest: secret 2 of 2 is not base64":               labhealthtest.Signed(oldSecret, "whsec_?"),
-		"labhealthtest: Retried cannot wait for less than no time": labhealthtest.Retried(1, -1),
-		"labhealthtest: the shares of Faults are from 0 to 1":      labhealthtest.Unreliable(labhealthtest.Faults{Duplicate: 5}),
-		"labhealthtest: the shares of Faults are from 0 to 1 ":     labhealthtest.Unreliable(labhealthtest.Faults{LoseAnswer: math.NaN()}),
-		"labhealthtest: Faults with Delay need a MaxDelay":         labhealthtest.Unreliable(labhealthtest.Faults{Delay: 1}),
-		"labhealthtest: Through needs a transport":                 labhealthtest.Through(nil),
+		"labhealthtest: Signed needs a secret":                         labhealthtest.Signed(),
+		"labhealthtest: secret 1 of 1 is not base64":                   labhealthtest.Signed(""),
+		"labhealthtest: secret 2 of 2 is not base64":                   labhealthtest.Signed(oldSecret, "whsec_?"),
+		"labhealthtest: Retried cannot wait for less than no time":     labhealthtest.Retried(1, -1),
+		"labhealthtest: the shares of DeliveryFaults are from 0 to 1":  labhealthtest.Unreliable(labhealthtest.DeliveryFaults{Duplicate: 5}),
+		"labhealthtest: the shares of DeliveryFaults are from 0 to 1 ": labhealthtest.Unreliable(labhealthtest.DeliveryFaults{LoseAnswer: math.NaN()}),
+		"labhealthtest: DeliveryFaults with Delay need a MaxDelay":     labhealthtest.Unreliable(labhealthtest.DeliveryFaults{Delay: 1}),
+		"labhealthtest: Through needs a transport":                     labhealthtest.Through(nil),
 	} {
 		if err := srv.DeliverTo(address, opt); err == nil || err.Error() != strings.TrimSuffix(want, " ") {
 			t.Errorf("%v, want %s", err, want)

@@ -34,20 +34,18 @@ const (
 	maxRequests = 10_000
 )
 
-// Server is a running service. Its methods are safe for concurrent use; its
-// fields are set by [Start] and must not be changed.
+// Server is a running service. Its methods are safe for concurrent use; its fields are set by [Start] and must not be changed.
 type Server struct {
 	// URL is the base address, such as "http://127.0.0.1:43210", without a slash at its end.
 	URL string
-	// APIKey is the key that is let in, in the header x-service-api-key, unless others
-	// are created through the management API.
+	// APIKey is the key that is let in, in the header x-service-api-key, unless others are created through the management API.
 	APIKey string
 	// TeamID is the team of every user and order. See [Server.Team] for others.
 	TeamID uuid.UUID
 	// OrgID is the organisation of all teams.
 	OrgID uuid.UUID
-	// OrgKey is an Org Management Key, which is let in to the management API in the
-	// header X-Management-Key. See [Server.AddTeamManagementKey] for the other kind.
+	// OrgKey is an Org Management Key, which is let in to the management API in the header X-Management-Key. See
+	// [Server.AddTeamManagementKey] for the other kind.
 	OrgKey string
 	// LabTests names the lab tests that an order can ask for.
 	LabTests LabTests
@@ -56,15 +54,15 @@ type Server struct {
 	listener net.Listener
 	http     http.Server
 
-	// running counts the accepting goroutine, the requests being answered and the
-	// delivering goroutines. It grows only under mu and while closed is false.
+	// running counts the accepting goroutine, the requests being answered and the delivering goroutines. It grows only under mu
+	// and while closed is false.
 	running sync.WaitGroup
 	// ended stops deliveries when the server is closed.
 	ended context.Context
 	end   context.CancelFunc
 
-	// mu guards what follows. A request is answered from its first check to its
-	// encoded answer under mu, so that no operation has to think about the others.
+	// mu guards what follows. A request is answered from its first check to its encoded answer under mu, so that no operation has
+	// to think about the others.
 	mu     sync.Mutex
 	closed bool
 	// ids and traces are two generators, so that reading does not change the ids of what is created next.
@@ -105,17 +103,15 @@ type Server struct {
 // Option changes how [Start] and [NewServer] set up a server.
 type Option func(*Server)
 
-// WithClock sets the clock that dates everything the server does; the default is
-// [time.Now]. It decides what "today" is, in UTC, when the stored outcome of an
-// idempotency key ends and until when a deletion can be undone. It is called while
-// a request is answered: it must be safe for concurrent use and must not call the
-// server.
+// WithClock sets the clock that dates everything the server does; the default is [time.Now]. It decides what "today" is, in UTC,
+// when the stored outcome of an idempotency key ends and until when a deletion can be undone. It is called while a request is
+// answered: it must be safe for concurrent use and must not call the server.
 func WithClock(now func() time.Time) Option {
 	return func(s *Server) { s.clock = now }
 }
 
-// WithSeed makes the key, the team and all ids a function of the seed and of the
-// order in which things are created. Without it they are random.
+// WithSeed makes the key, the team and all ids a function of the seed and of the order in which things are created. Without it
+// they are random.
 func WithSeed(seed uint64) Option {
 	return func(s *Server) {
 		var b [32]byte
@@ -124,15 +120,14 @@ func WithSeed(seed uint64) Option {
 	}
 }
 
-// WithListener makes the server accept on l, which it closes in the end, instead
-// of on a free port of 127.0.0.1: a fixed port, or connections in memory.
+// WithListener makes the server accept on l, which it closes in the end, instead of on a free port of 127.0.0.1: a fixed port, or
+// connections in memory.
 func WithListener(l net.Listener) Option {
 	return func(s *Server) { s.listener = l }
 }
 
-// NewServer starts a server that is closed when the test and its subtests are
-// over. It ends the test when there is no port to listen on, and never fails it
-// otherwise.
+// NewServer starts a server that is closed when the test and its subtests are over. It ends the test when there is no port to
+// listen on, and never fails it otherwise.
 func NewServer(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	s, err := Start(opts...)
@@ -143,8 +138,7 @@ func NewServer(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// Start starts a server, which is to be closed with [Server.Close]. It fails only
-// when there is no port to listen on.
+// Start starts a server, which is to be closed with [Server.Close]. It fails only when there is no port to listen on.
 func Start(opts ...Option) (*Server, error) {
 	s := &Server{
 		LabTests:     catalogueIDs,
@@ -195,10 +189,8 @@ func Start(opts ...Option) (*Server, error) {
 	return s, nil
 }
 
-// Close stops the server and returns when nothing of it runs any more:
-// connections are cut, events that were not delivered yet are dropped (see
-// [Server.Flush]). What the server recorded can still be read. Closing again does
-// nothing.
+// Close stops the server and returns when nothing of it runs any more: connections are cut, events that were not delivered yet
+// are dropped (see [Server.Flush]). What the server recorded can still be read. Closing again does nothing.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -213,19 +205,20 @@ func (s *Server) Close() {
 
 // Request is one request that a client made.
 type Request struct {
+	// Method is that of HTTP.
 	Method string
 	// Path is the path as it was sent, escapes and raw query included.
 	Path string
 	// Header is without the headers that carry keys.
 	Header http.Header
-	Body   []byte
+	// Body is as it came.
+	Body []byte
 	// Status is the status that was answered, 0 if a fault came before (see [Server.FailBefore]).
 	Status int
 }
 
-// Requests returns the requests received so far, the refused ones included, oldest
-// first: at least the newest 10,000. The caller must not change their headers and
-// bodies.
+// Requests returns the requests received so far, the refused ones included, oldest first: at least the newest 10,000. The caller
+// must not change their headers and bodies.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -343,8 +336,7 @@ func (s *Server) newID() uuid.UUID {
 	return id
 }
 
-// newTrace makes the value of a traceresponse header (W3C Trace Context), whose
-// second part identifies the request.
+// newTrace makes the value of a traceresponse header (W3C Trace Context), whose second part identifies the request.
 func (s *Server) newTrace() string {
 	var b [24]byte
 	s.traces.Read(b[:])

@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// AddUser adds a user with the application's own reference and returns the user's
-// id. Where there is such a user already it returns that one's id.
+// AddUser adds a user with the application's own reference and returns the user's id. Where there is such a user already it
+// returns that one's id.
 func (s *Server) AddUser(clientUserID string) uuid.UUID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -20,8 +20,7 @@ func (s *Server) AddUser(clientUserID string) uuid.UUID {
 	return s.addUser(clientUserID).UserID
 }
 
-// AddUsers adds n users, whose references are "user-1", "user-2" and so on, and
-// returns their ids.
+// AddUsers adds n users, whose references are "user-1", "user-2" and so on, and returns their ids.
 func (s *Server) AddUsers(n int) []uuid.UUID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,10 +49,8 @@ func (s *Server) addUser(clientUserID string) *user {
 	return u
 }
 
-// Connect connects a source, such as "oura" or "apple_health_kit", to a user, as
-// if the user had allowed it, and sends the event provider.connection.created. It
-// fails for a user that does not exist. Connecting a source again sends the event
-// again.
+// Connect connects a source, such as "oura" or "apple_health_kit", to a user, as if the user had allowed it, and sends the event
+// provider.connection.created. It fails for a user that does not exist. Connecting a source again sends the event again.
 func (s *Server) Connect(userID uuid.UUID, slug string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,8 +86,7 @@ func sourceName(slug string) string {
 	return strings.Join(words, " ")
 }
 
-// listUsers pages by offset and limit. The service does not check their range: it
-// fails.
+// listUsers pages by offset and limit. The service does not check their range: it fails.
 func (s *Server) listUsers(r *request) answer {
 	offset := r.queryInt("offset", 0)
 	limit := r.queryInt("limit", 100)

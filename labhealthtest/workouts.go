@@ -23,9 +23,9 @@ type workoutStream struct {
 	Temperature []*float64 `json:"temperature"`
 }
 
-// AddWorkout records a workout of a user, so many seconds long and with one sample
-// for each, and sends the event daily.data.workout_stream.created, which names its
-// id. Every tenth heart rate is missing. It fails for a user that does not exist.
+// AddWorkout records a workout of a user, so many seconds long and with one sample for each, and sends the event
+// daily.data.workout_stream.created, which names its id. Every tenth heart rate is missing. It fails for a user that does not
+// exist.
 func (s *Server) AddWorkout(userID uuid.UUID, seconds int) (workoutID uuid.UUID, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -159,7 +159,7 @@ func day(t *testing.T, seed uint64) {
 	events := dayOfEvents(chance)
 
 	var mu sync.Mutex
-	calls, outcomes := 0, map[string]int{}
+	calls, outcomes := 0, map[webhooks.AnswerResult]int{}
 	applied := map[int]int{}
 	var log []*webhooks.Event
 	// The newest by receipt, and the newest by the version that the sender gave.
@@ -205,7 +205,7 @@ func day(t *testing.T, seed uint64) {
 	srv := labhealthtest.NewServer(t, labhealthtest.WithSeed(seed), labhealthtest.WithListener(newPipes()))
 	err = srv.DeliverTo("http://receiver.example.com/events",
 		labhealthtest.Signed(secretA), labhealthtest.Retried(), labhealthtest.Through(near{h}),
-		labhealthtest.Unreliable(labhealthtest.Faults{LoseAnswer: 0.05, Duplicate: 0.02, Delay: 0.3, MaxDelay: time.Hour}))
+		labhealthtest.Unreliable(labhealthtest.DeliveryFaults{LoseAnswer: 0.05, Duplicate: 0.02, Delay: 0.3, MaxDelay: time.Hour}))
 	if err != nil {
 		t.Fatal(err)
 	}

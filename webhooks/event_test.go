@@ -441,7 +441,7 @@ func TestParseLabOrder(t *testing.T) {
 	const data = `{"id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","team_id":"5f2d7c90-13be-4a68-9d0e-7c41b6e8a2f3",` +
 		`"patient_details":{"first_name":"Ada","last_name":"Example","dob":"1990-01-02","gender":"female"},"sample_id":"S-1","details":{"type":"testkit","data":null},` +
 		`"events":[{"id":1,"created_at":"2025-03-01T12:00:00Z","status":"received.testkit.ordered"}],"status":"received","new":{"a":1}}`
-	for _, kind := range []EventType{LabtestOrderCreated, LabtestOrderUpdated} {
+	for _, kind := range []EventType{LabTestOrderCreated, LabTestOrderUpdated} {
 		eachEnvelope(t, kind, data, func(t *testing.T, e *Event, _ Source) {
 			o, ok := e.Data.(*LabOrder)
 			if !ok {
@@ -482,12 +482,12 @@ func TestParseUnknown(t *testing.T) {
 		ProviderConnectionError:           `{"provider":"example_ring","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","error_type":"unknown"}`,
 		ProviderDeviceCreated:             `{"id":"77d0a3b2-5c1e-4e0f-8a66-91f2d4c8b0a5","provider":"example_ring","source_type":"ring"}`,
 		ProviderDeviceUpdated:             `{}`,
-		LabtestAppointmentCreated:         `{"start_at":"2025-03-01T12:00:00","iana_timezone":"America/New_York"}`,
-		LabtestAppointmentUpdated:         `{"a":1}`,
-		LabtestAppointmentUpdate:          `{"a":1}`,
-		LabtestResultCritical:             `{"order_id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","interpretation":"critical"}`,
-		LabtestMatchReviewCreated:         `{"id":1,"status":"matched"}`,
-		LabtestMatchReviewUpdated:         `{"id":1}`,
+		LabTestAppointmentCreated:         `{"start_at":"2025-03-01T12:00:00","iana_timezone":"America/New_York"}`,
+		LabTestAppointmentUpdated:         `{"a":1}`,
+		LabTestAppointmentUpdate:          `{"a":1}`,
+		LabTestResultCritical:             `{"order_id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","interpretation":"critical"}`,
+		LabTestMatchReviewCreated:         `{"id":1,"status":"matched"}`,
+		LabTestMatchReviewUpdated:         `{"id":1}`,
 		LabReportParsingJobCreated:        `{"job":1}`,
 		LabReportParsingJobUpdated:        `{"job":1}`,
 		ContinuousQueryResultTableChanged: `[{"query":"q"}]`,
@@ -517,8 +517,8 @@ func TestParseUnexpectedShape(t *testing.T) {
 		{DailyWorkoutStreamCreated, `17`, errNoObject},
 		{ProviderConnectionCreated, `true`, errNoObject},
 		{HistoricalGlucoseCreated, `[{}]`, errNoObject},
-		{LabtestOrderUpdated, `{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"}`, errNoOrder},
-		{LabtestOrderUpdated, `{"id":"482gh249-0000-4000-8000-000000000000"}`, errNoOrder},
+		{LabTestOrderUpdated, `{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"}`, errNoOrder},
+		{LabTestOrderUpdated, `{"id":"482gh249-0000-4000-8000-000000000000"}`, errNoOrder},
 	} {
 		body := string(wrap(0, c.kind, c.data))
 		e := mustParse(t, []byte(body))
@@ -564,7 +564,7 @@ func TestParseEnvelopeMembers(t *testing.T) {
 		{"bad user, good one in the data", `{"user_id":"e66321dd-4e0g-4000-8000-000000000000","data":{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"}}`,
 			Envelope{UserID: adaID}, []labhealth.Malformed{{Path: "user_id", Want: "uuid"}}},
 		{"escapes", `{"event\u005ftype":"labtest\u002eresult.critical","client_user_id":"a\/\u00e9\ud83d\ude00\n"}`,
-			Envelope{Type: LabtestResultCritical, ClientUserID: "a/é😀\n"}, nil},
+			Envelope{Type: LabTestResultCritical, ClientUserID: "a/é😀\n"}, nil},
 		{"names that come twice", `{"event_type":"a.b","event_type":"c.d","user_id":"x","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"}`,
 			Envelope{Type: "c.d", UserID: adaID}, []labhealth.Malformed{{Path: "user_id", Want: "uuid"}}},
 		{"other case", `{"Event_Type":"a.b","USER_ID":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"}`, Envelope{}, nil},

@@ -5,7 +5,7 @@ import "strings"
 // EventType names what an event carries: the event_type of the envelope. Types other than the constants occur and must be
 // expected: new ones appear without notice. The empty type means that none came.
 //
-// The interface document names six of them and the pattern daily.data.<resource>.created and .updated; the others are from the
+// The interface document names seven of them and the pattern daily.data.<resource>.created and .updated; the others are from the
 // public event catalogue of the same family of services.
 type EventType string
 
@@ -256,13 +256,13 @@ const (
 
 // Lab tests. The payload of labtest.order.created and labtest.order.updated is a [*LabOrder], that of the others an [*Unknown].
 const (
-	LabtestOrderCreated        EventType = "labtest.order.created"
-	LabtestOrderUpdated        EventType = "labtest.order.updated"
-	LabtestAppointmentCreated  EventType = "labtest.appointment.created"
-	LabtestAppointmentUpdated  EventType = "labtest.appointment.updated"
-	LabtestResultCritical      EventType = "labtest.result.critical"
-	LabtestMatchReviewCreated  EventType = "labtest.match_review.created"
-	LabtestMatchReviewUpdated  EventType = "labtest.match_review.updated"
+	LabTestOrderCreated        EventType = "labtest.order.created"
+	LabTestOrderUpdated        EventType = "labtest.order.updated"
+	LabTestAppointmentCreated  EventType = "labtest.appointment.created"
+	LabTestAppointmentUpdated  EventType = "labtest.appointment.updated"
+	LabTestResultCritical      EventType = "labtest.result.critical"
+	LabTestMatchReviewCreated  EventType = "labtest.match_review.created"
+	LabTestMatchReviewUpdated  EventType = "labtest.match_review.updated"
 	LabReportParsingJobCreated EventType = "lab_report.parsing_job.created"
 	LabReportParsingJobUpdated EventType = "lab_report.parsing_job.updated"
 )
@@ -279,7 +279,7 @@ const (
 	DailyWorkoutStreamUnavailable EventType = "daily.data.workout_stream.unavailable"
 	HistoricalHypnogramCreated    EventType = "historical.data.hypnogram.created"
 	HistoricalDeviceCreated       EventType = "historical.data.device.created"
-	LabtestAppointmentUpdate      EventType = "labtest.appointment.update"
+	LabTestAppointmentUpdate      EventType = "labtest.appointment.update"
 )
 
 var constants = [...]EventType{
@@ -467,13 +467,13 @@ var constants = [...]EventType{
 	ProviderConnectionError,
 	ProviderDeviceCreated,
 	ProviderDeviceUpdated,
-	LabtestOrderCreated,
-	LabtestOrderUpdated,
-	LabtestAppointmentCreated,
-	LabtestAppointmentUpdated,
-	LabtestResultCritical,
-	LabtestMatchReviewCreated,
-	LabtestMatchReviewUpdated,
+	LabTestOrderCreated,
+	LabTestOrderUpdated,
+	LabTestAppointmentCreated,
+	LabTestAppointmentUpdated,
+	LabTestResultCritical,
+	LabTestMatchReviewCreated,
+	LabTestMatchReviewUpdated,
 	LabReportParsingJobCreated,
 	LabReportParsingJobUpdated,
 	ContinuousQueryResultTableChanged,
@@ -482,5 +482,5 @@ var constants = [...]EventType{
 	DailyWorkoutStreamUnavailable,
 	HistoricalHypnogramCreated,
 	HistoricalDeviceCreated,
-	LabtestAppointmentUpdate,
+	LabTestAppointmentUpdate,
 }

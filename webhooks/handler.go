@@ -69,19 +69,12 @@ type Handler struct {
 	idle    chan struct{} // closed when the handler is closed and nothing runs
 }
 
-// Answer tells how a delivery was answered. It holds nothing of the event but its type, and no error text. The results are, by status:
-//
-//	204  applied, stored, remembered, dead-lettered, not noted (dealt with, but the memory did not take the note)
-//	400  incomplete, unreadable
-//	401  headers, timestamp, signature (see [ErrHeaders] and the others)
-//	405  method
-//	413  too large
-//	503  failed, panicked, deadline, memory, shutdown
+// Answer tells how a delivery was answered. It holds nothing of the event but its type, and no error text.
 type Answer struct {
-	DeliveryID string    // empty if there is none or it is malformed; not verified where the status is 401
-	Type       EventType // empty where no event was read
-	StatusCode int       // what was answered, 0 if Late
-	Result     string
+	DeliveryID string        // empty if there is none or it is malformed; not verified where the status is 401
+	Type       EventType     // empty where no event was read
+	StatusCode int           // what was answered, 0 if Late
+	Result     AnswerResult  // why
 	Duplicate  bool          // another delivery with this id did the work, or tried to
 	Late       bool          // a second report, of a call that succeeded or panicked after it was answered for at its deadline
 	Panic      string        // if the application panicked: the type of the value, and the functions and lines that led there
@@ -89,7 +82,32 @@ type Answer struct {
 	Duration   time.Duration // from then to the answer, or to the end of the late call
 }
 
-// HandlerOption changes how a handler works. An option that makes no sense is an error of [NewHandler].
+// AnswerResult says why a delivery was answered as it was. It serves as a label of metrics: there are no others than these.
+type AnswerResult string
+
+// Results of deliveries, with the status that each is answered with.
+const (
+	AnswerApplied      AnswerResult = "applied"       // 204: the application has dealt with the event
+	AnswerStored       AnswerResult = "stored"        // 204: the function of [NewRawHandler] has stored the delivery
+	AnswerRemembered   AnswerResult = "remembered"    // 204: it was dealt with before
+	AnswerDeadLettered AnswerResult = "dead-lettered" // 204: the dead-letter function has taken the body
+	AnswerNotNoted     AnswerResult = "not noted"     // 204: it was dealt with, but the memory did not take the note
+	AnswerIncomplete   AnswerResult = "incomplete"    // 400: the body did not come in whole
+	AnswerUnreadable   AnswerResult = "unreadable"    // 400: the body is not an event, and there is no dead-letter function
+	AnswerHeaders      AnswerResult = "headers"       // 401: see [ErrHeaders]
+	AnswerTimestamp    AnswerResult = "timestamp"     // 401: see [ErrTimestamp]
+	AnswerSignature    AnswerResult = "signature"     // 401: see [ErrSignature]
+	AnswerMethod       AnswerResult = "method"        // 405: another method than POST
+	AnswerTooLarge     AnswerResult = "too large"     // 413: the body is above the limit
+	AnswerFailed       AnswerResult = "failed"        // 503: the function that was called returned an error
+	AnswerPanicked     AnswerResult = "panicked"      // 503: the function that was called, or the memory, panicked
+	AnswerDeadline     AnswerResult = "deadline"      // 503: the function that was called took too long
+	AnswerMemory       AnswerResult = "memory"        // 503: the memory could not be asked
+	AnswerShutdown     AnswerResult = "shutdown"      // 503: the handler is shutting down
+)
+
+// HandlerOption changes how a handler works. An option that makes no sense is an error of [NewHandler] or
+// [NewRawHandler].
 type HandlerOption func(*Handler) error
 
 // NewHandler returns a handler that calls apply with each event whose sender the verifier believes. ReceivedAt of the event is the
@@ -252,15 +270,16 @@ func WithLogger(l *slog.Logger) HandlerOption {
 			}
 			l.LogAttrs(ctx, level, "webhook delivery",
 				slog.String("delivery_id", a.DeliveryID), slog.String("type", string(a.Type)), slog.Int("status", a.StatusCode),
-				slog.String("result", a.Result), slog.Bool("duplicate", a.Duplicate), slog.Bool("late", a.Late),
+				slog.String("result", string(a.Result)), slog.Bool("duplicate", a.Duplicate), slog.Bool("late", a.Late),
 				slog.String("panic", a.Panic), slog.Time("received_at", a.ReceivedAt), slog.Duration("duration", a.Duration))
 		})
 		return nil
 	}
 }
 
-// WithClock sets the clock that dates the arrival of deliveries, judges their timestamps and ages the handler's own memory. The
-// default is [time.Now]. Deadlines follow the clock of the runtime whatever this one says.
+// WithClock sets the clock that dates the arrival of deliveries, judges their timestamps and ages the handler's own memory, for
+// tests whose sender has a clock of its own (labhealthtest.WithClock). The default is [time.Now]. Deadlines follow the clock of the
+// runtime whatever this one says.
 func WithClock(now func() time.Time) HandlerOption {
 	return func(h *Handler) error {
 		if now == nil {
@@ -274,16 +293,18 @@ func WithClock(now func() time.Time) HandlerOption {
 type deliveryIDKey struct{}
 
 // DeliveryIDFrom returns the id of the delivery that the application was called for, out of its context; empty if the delivery has
-// none.
+// none. With it the event is a [Delivery], as [Latest.Apply] takes it:
+//
+//	latest.Apply(webhooks.Delivery{Event: event, ID: webhooks.DeliveryIDFrom(ctx)})
 func DeliveryIDFrom(ctx context.Context) string {
 	id, _ := ctx.Value(deliveryIDKey{}).(string)
 	return id
 }
 
-// ServeHTTP receives a delivery.
+// ServeHTTP receives a delivery. See [Handler] for the answers.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d := delivery{id: DeliveryID(r.Header), received: h.now(), begun: time.Now()}
-	a := Answer{StatusCode: http.StatusServiceUnavailable, Result: "shutdown"}
+	a := Answer{StatusCode: http.StatusServiceUnavailable, Result: AnswerShutdown}
 	if h.enter() {
 		defer h.leave()
 		a = h.receive(w, r, d)
@@ -332,7 +353,7 @@ type delivery struct {
 // receive takes a delivery from its headers to its answer.
 func (h *Handler) receive(w http.ResponseWriter, r *http.Request, d delivery) Answer {
 	if r.Method != http.MethodPost {
-		return Answer{StatusCode: http.StatusMethodNotAllowed, Result: "method"}
+		return Answer{StatusCode: http.StatusMethodNotAllowed, Result: AnswerMethod}
 	}
 	// What is refused by its headers alone is not read.
 	headers, err := h.verifier.admit(r.Header, d.received)
@@ -343,9 +364,9 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, d delivery) An
 	d.body, err = h.read(w, r, deadline)
 	switch tooLarge := (*http.MaxBytesError)(nil); {
 	case errors.As(err, &tooLarge):
-		return Answer{StatusCode: http.StatusRequestEntityTooLarge, Result: "too large"}
+		return Answer{StatusCode: http.StatusRequestEntityTooLarge, Result: AnswerTooLarge}
 	case err != nil:
-		return Answer{StatusCode: http.StatusBadRequest, Result: "incomplete"}
+		return Answer{StatusCode: http.StatusBadRequest, Result: AnswerIncomplete}
 	}
 	if err := h.verifier.match(headers, d.body); err != nil {
 		return refused(err)
@@ -357,12 +378,12 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, d delivery) An
 }
 
 func refused(err error) Answer {
-	result := "signature"
+	result := AnswerSignature
 	switch err {
 	case ErrHeaders:
-		result = "headers"
+		result = AnswerHeaders
 	case ErrTimestamp:
-		result = "timestamp"
+		result = AnswerTimestamp
 	}
 	return Answer{StatusCode: http.StatusUnauthorized, Result: result}
 }
@@ -424,11 +445,11 @@ func (h *Handler) deliver(ctx context.Context, d delivery) Answer {
 }
 
 // overdue is the result of a call whose context ended.
-func (h *Handler) overdue() string {
+func (h *Handler) overdue() AnswerResult {
 	if h.ended.Err() != nil {
-		return "shutdown"
+		return AnswerShutdown
 	}
-	return "deadline"
+	return AnswerDeadline
 }
 
 // finish settles the answer to a delivery, unless it is settled. A delivery whose deadline passes while its success is being noted
@@ -442,7 +463,7 @@ func (h *Handler) finish(c *call, id string, a Answer) (settled bool) {
 	default:
 	}
 	if c.success && a.StatusCode != http.StatusNoContent {
-		a.StatusCode, a.Result = http.StatusNoContent, "not noted"
+		a.StatusCode, a.Result = http.StatusNoContent, AnswerNotNoted
 	}
 	a.Type = c.kind
 	c.answer = a
@@ -457,12 +478,12 @@ func (h *Handler) finish(c *call, id string, a Answer) (settled bool) {
 func (h *Handler) run(ctx context.Context, c *call, d delivery) {
 	defer h.leave()
 	// This is the answer if work ends without one, by a panic or by runtime.Goexit.
-	a := Answer{StatusCode: http.StatusServiceUnavailable, Result: "panicked"}
+	a := Answer{StatusCode: http.StatusServiceUnavailable, Result: AnswerPanicked}
 	defer func() {
 		if v := recover(); v != nil {
 			a.Panic = describe(v)
 		}
-		if h.finish(c, d.id, a) || a.StatusCode != http.StatusNoContent && a.Result != "panicked" {
+		if h.finish(c, d.id, a) || a.StatusCode != http.StatusNoContent && a.Result != AnswerPanicked {
 			return
 		}
 		a.StatusCode, a.Type, a.Late = 0, c.answer.Type, true
@@ -476,21 +497,21 @@ func (h *Handler) work(ctx context.Context, c *call, d delivery) Answer {
 	if d.id != "" {
 		seen, err := h.memory.Seen(ctx, d.id)
 		if err != nil {
-			return Answer{StatusCode: http.StatusServiceUnavailable, Result: "memory"}
+			return Answer{StatusCode: http.StatusServiceUnavailable, Result: AnswerMemory}
 		}
 		if seen {
-			return Answer{StatusCode: http.StatusNoContent, Result: "remembered", Duplicate: true}
+			return Answer{StatusCode: http.StatusNoContent, Result: AnswerRemembered, Duplicate: true}
 		}
 	}
 	result, err := h.handOver(ctx, c, d)
 	done := Answer{StatusCode: http.StatusNoContent, Result: result}
 	switch {
-	case result == "unreadable":
+	case result == AnswerUnreadable:
 		return Answer{StatusCode: http.StatusBadRequest, Result: result}
 	case err != nil && ctx.Err() != nil:
 		return Answer{StatusCode: http.StatusServiceUnavailable, Result: h.overdue()}
 	case err != nil:
-		return Answer{StatusCode: http.StatusServiceUnavailable, Result: "failed"}
+		return Answer{StatusCode: http.StatusServiceUnavailable, Result: AnswerFailed}
 	case d.id == "":
 		return done
 	}
@@ -501,15 +522,15 @@ func (h *Handler) work(ctx context.Context, c *call, d delivery) Answer {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)
 	defer cancel()
 	if err := h.memory.Remember(ctx, d.id); err != nil {
-		done.Result = "not noted"
+		done.Result = AnswerNotNoted
 	}
 	return done
 }
 
 // handOver gives a delivery to the application. The result is for the case that it takes it.
-func (h *Handler) handOver(ctx context.Context, c *call, d delivery) (result string, err error) {
+func (h *Handler) handOver(ctx context.Context, c *call, d delivery) (result AnswerResult, err error) {
 	if h.store != nil {
-		return "stored", h.store(ctx, RawDelivery{d.id, d.body, d.received})
+		return AnswerStored, h.store(ctx, RawDelivery{d.id, d.body, d.received})
 	}
 	event, err := parse(d.body)
 	switch {
@@ -518,11 +539,11 @@ func (h *Handler) handOver(ctx context.Context, c *call, d delivery) (result str
 		h.mu.Lock()
 		c.kind = event.Type
 		h.mu.Unlock()
-		return "applied", h.apply(ctx, event)
+		return AnswerApplied, h.apply(ctx, event)
 	case h.deadLetter == nil:
-		return "unreadable", err
+		return AnswerUnreadable, err
 	}
-	return "dead-lettered", h.deadLetter(ctx, d.body)
+	return AnswerDeadLettered, h.deadLetter(ctx, d.body)
 }
 
 // describe names what a goroutine panicked with and where, without the value.

@@ -158,7 +158,7 @@ func TestAnswers(t *testing.T) {
 		opts   []webhooks.HandlerOption
 		do     func(context.Context, *webhooks.Event) error
 		status int
-		result string
+		result webhooks.AnswerResult
 		calls  int64
 		kind   webhooks.EventType
 	}{

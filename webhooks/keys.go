@@ -11,16 +11,16 @@ import (
 // SummaryKey is the identity of a summary: of two versions with the same key, the newer one counts. It compares with == and can
 // be a key of a map or a database.
 type SummaryKey struct {
-	UserID   uuid.UUID
-	Resource string // such as "activity", see [EventType.Resource]
-	ID       uuid.UUID
+	UserID   uuid.UUID // the service's id of the user
+	Resource string    // such as "activity", see [EventType.Resource]
+	ID       uuid.UUID // the summary's id
 }
 
 // SampleKey is the identity of a sample: of two versions with the same key, the newer one counts. It compares with == and can
 // be a key of a map or a database. Times that are equal give the same key, whatever their offsets.
 type SampleKey struct {
-	UserID   uuid.UUID
-	Resource string // such as "glucose", see [EventType.Resource]
+	UserID   uuid.UUID // the service's id of the user
+	Resource string    // such as "glucose", see [EventType.Resource]
 	// Provider is the slug of the source's provider, the same in both shapes of [Source]; empty if it is not known.
 	Provider string
 	// SourceType is that of the source, else the type of the sample; empty if neither is known. "unknown" is not known.
@@ -31,12 +31,12 @@ type SampleKey struct {
 // Series returns what the key shares with other samples.
 func (k SampleKey) Series() Series { return Series{k.UserID, k.Resource, k.Provider, k.SourceType} }
 
-// Series is what samples have in common that differ in time only. Its fields are those of [SampleKey].
+// Series is what samples have in common that differ in time only.
 type Series struct {
-	UserID     uuid.UUID
-	Resource   string
-	Provider   string
-	SourceType string
+	UserID     uuid.UUID // see [SampleKey]
+	Resource   string    // see [SampleKey]
+	Provider   string    // see [SampleKey]
+	SourceType string    // see [SampleKey]
 }
 
 func (s Series) key(at int64) SampleKey {

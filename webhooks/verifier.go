@@ -88,7 +88,7 @@ func (v *Verifier) Verify(body []byte, header http.Header) error {
 	return v.VerifyAt(body, header, time.Now())
 }
 
-// VerifyAt is [Verifier.Verify] with another time for now, such as the time at which a stored delivery came in.
+// VerifyAt is [Verifier.Verify] with another time for now: the time at which a stored delivery came in, or that of a test.
 func (v *Verifier) VerifyAt(body []byte, header http.Header, now time.Time) error {
 	s, err := v.admit(header, now)
 	if err != nil {

@@ -45,7 +45,7 @@ func play(ctx context.Context, length time.Duration) error {
 	err = service.DeliverTo("http://"+listener.Addr().String()+"/events",
 		labhealthtest.Signed(demoSecret),
 		labhealthtest.Retried(100*time.Millisecond, 200*time.Millisecond, 400*time.Millisecond),
-		labhealthtest.Unreliable(labhealthtest.Faults{LoseAnswer: 0.1, Duplicate: 0.1, Delay: 0.3, MaxDelay: 500 * time.Millisecond}))
+		labhealthtest.Unreliable(labhealthtest.DeliveryFaults{LoseAnswer: 0.1, Duplicate: 0.1, Delay: 0.3, MaxDelay: 500 * time.Millisecond}))
 	if err == nil {
 		err = perform(ctx, service, length)
 	}

@@ -96,7 +96,7 @@ type receiver struct {
 
 	mu      sync.Mutex
 	orders  map[uuid.UUID]order
-	answers map[string]int // how many, by result
+	answers map[webhooks.AnswerResult]int // how many, by result
 }
 
 type order struct {
@@ -147,7 +147,7 @@ func (r *receiver) count(_ context.Context, a webhooks.Answer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.answers == nil {
-		r.answers = map[string]int{}
+		r.answers = map[webhooks.AnswerResult]int{}
 	}
 	r.answers[a.Result]++
 	if a.StatusCode != http.StatusNoContent && !a.Late {
@@ -169,5 +169,5 @@ func (r *receiver) printState() {
 	for id, o := range r.orders {
 		log.Printf("order %s is %s", id, o.status)
 	}
-	log.Printf("%d deliveries were applied, %d were recognized as repeated", r.answers["applied"], r.answers["remembered"])
+	log.Printf("%d deliveries were applied, %d were recognized as repeated", r.answers[webhooks.AnswerApplied], r.answers[webhooks.AnswerRemembered])
 }

@@ -34,12 +34,12 @@ const (
 
 // Policy is how a call is repeated and how long it may take.
 type Policy struct {
-	Attempts         int           // at most, the first included
-	MinWait, MaxWait time.Duration // bounds of the back-off
-	RetryAfterCap    time.Duration // a longer Retry-After is not waited for
-	ReadTimeout      time.Duration // of one attempt of a GET or HEAD
-	WriteTimeout     time.Duration // of one attempt of anything else
-	Strict           bool          // a write is repeated only if it was provably not sent
+	Attempts          int           // at most, the first included
+	BaseWait, MaxWait time.Duration // bounds of the back-off
+	RetryAfterCap     time.Duration // a longer Retry-After is not waited for
+	ReadTimeout       time.Duration // of one attempt of a GET or HEAD
+	WriteTimeout      time.Duration // of one attempt of anything else
+	Strict            bool          // a write is repeated only if it was provably not sent
 }
 
 // Limits of what is read.
@@ -308,7 +308,7 @@ func (c *call) outcome(now Outcome) Outcome {
 func (c *call) mayRepeat(ctx context.Context, v verdict) bool {
 	p := &c.request.Policy
 	// Full jitter: clients that failed together do not come back together.
-	most := p.MinWait
+	most := p.BaseWait
 	for i := 1; i < c.result.Attempts && most < p.MaxWait; i++ {
 		most += min(most, p.MaxWait-most)
 	}

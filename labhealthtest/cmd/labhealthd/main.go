@@ -2,8 +2,8 @@
 //
 //	go run ./labhealthtest/cmd/labhealthd -addr 127.0.0.1:8080 -users 20 -orders 50
 //
-// It prints its base URL and its key, which are the same at every start unless -seed 0 is given, and runs until it is interrupted.
-// What it holds is in memory and invented. An order goes on when it is told to:
+// It prints its base URL and its key, which are the same at every start unless -seed 0 is given, and runs until it is
+// interrupted. What it holds is in memory and invented. An order goes on when it is told to:
 //
 //	curl -X POST -H "x-service-api-key: $KEY" "$URL/v3/order/$ORDER/test?final_status=completed.testkit.completed"
 package main

@@ -1,0 +1,68 @@
+package labhealth
+
+import (
+	"go/ast"
+	"reflect"
+	"testing"
+)
+
+// Every type that is read from the service reads and writes itself without loss, and its members are checked against the interface
+// document or the public reference. The types are read from the source, so that a new one cannot be left out.
+func TestAnswersAreKeptAndSpecified(t *testing.T) {
+	specified := map[string]bool{}
+	for _, typ := range resourceTypes {
+		specified[typ.Name()] = true
+	}
+	for _, typ := range managementTypes {
+		specified[typ.Name()] = true
+	}
+	_, files := parsePackage(t)
+	var names []string
+	methods := map[string]bool{}
+	for _, file := range files {
+		for _, decl := range file.Decls {
+			switch decl := decl.(type) {
+			case *ast.GenDecl:
+				for _, spec := range decl.Specs {
+					if typ, ok := spec.(*ast.TypeSpec); ok && embedsKept(typ) {
+						names = append(names, typ.Name.Name)
+					}
+				}
+			case *ast.FuncDecl:
+				if decl.Recv == nil {
+					continue
+				}
+				switch typ := decl.Recv.List[0].Type.(type) {
+				case *ast.Ident:
+					methods[typ.Name+"."+decl.Name.Name] = true
+				case *ast.StarExpr:
+					if name, ok := typ.X.(*ast.Ident); ok {
+						methods["*"+name.Name+"."+decl.Name.Name] = true
+					}
+				}
+			}
+		}
+	}
+	for _, name := range names {
+		if !methods["*"+name+".UnmarshalJSON"] || !methods[name+".MarshalJSON"] {
+			t.Errorf("%s embeds Kept and lacks UnmarshalJSON of its pointer or MarshalJSON of its value", name)
+		}
+		if !specified[name] && name != "UnknownOrderDetails" { // which is what no table has
+			t.Errorf("%s stands neither in the tables of the interface document nor in those of the public reference", name)
+		}
+	}
+	t.Logf("%d types", len(names))
+}
+
+func embedsKept(typ *ast.TypeSpec) bool {
+	structure, ok := typ.Type.(*ast.StructType)
+	if !ok {
+		return false
+	}
+	for _, f := range structure.Fields.List {
+		if name, ok := f.Type.(*ast.Ident); ok && len(f.Names) == 0 && name.Name == reflect.TypeFor[Kept]().Name() {
+			return true
+		}
+	}
+	return false
+}
