@@ -50,13 +50,16 @@ func (s *Server) Mend() {
 	s.faults = nil
 }
 
-var errNoOperation = errors.New("labhealthtest: no such operation")
-
 func (s *Server) script(name string, times int, fault Fault, after bool) error {
 	method, pattern, _ := strings.Cut(name, " ")
 	known := slices.ContainsFunc(operations, func(o operation) bool { return o.method == method && o.pattern == pattern })
 	if name != "" && !known && !strings.HasPrefix(pattern, managementPath) {
-		return fmt.Errorf("%w: %q", errNoOperation, name)
+		names := make([]string, len(operations))
+		for i, o := range operations {
+			names[i] = o.method + " " + o.pattern
+		}
+		slices.Sort(names)
+		return fmt.Errorf("labhealthtest: no such operation: %q: want one of %q, or one of management", name, slices.Compact(names))
 	}
 	if fault == nil {
 		return errors.New("labhealthtest: no fault is given")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,8 +108,10 @@ func countOrders(t *testing.T, client *labhealth.Client, user uuid.UUID) (n int)
 
 func TestFaultScript(t *testing.T) {
 	srv := newServer(t)
-	if err := srv.FailBefore("POST /v3/orders/import", 1, labhealthtest.FaultClosed); err == nil {
-		t.Error("an operation that does not exist is accepted")
+	err := srv.FailBefore("POST /v3/orders/import", 1, labhealthtest.FaultClosed)
+	if err == nil || !strings.Contains(err.Error(), `no such operation: "POST /v3/orders/import"`) ||
+		!strings.Contains(err.Error(), `"POST /v3/order/import"`) {
+		t.Errorf("an operation that does not exist: %v", err)
 	}
 	teapot, gone := labhealthtest.FaultAnswer(http.StatusTeapot, "{}"), labhealthtest.FaultAnswer(http.StatusGone, "{}", "X-A", "b")
 	for _, err := range []error{

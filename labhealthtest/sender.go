@@ -48,6 +48,23 @@ type Delivery struct {
 	Duplicate bool
 }
 
+// String shows everything but the body: "msg_1, attempt 2: 204".
+func (d Delivery) String() string {
+	text := fmt.Sprint(d.ID, ", attempt ", d.Attempt, ": ")
+	if d.Err != nil {
+		text += d.Err.Error()
+	} else {
+		text += strconv.Itoa(d.Status)
+	}
+	if d.Lost {
+		text += ", lost"
+	}
+	if d.Duplicate {
+		text += ", duplicate"
+	}
+	return text
+}
+
 // DeliverOption changes how [Server.DeliverTo] delivers. One that makes no sense is an error of DeliverTo.
 type DeliverOption func(*endpoint) error
 

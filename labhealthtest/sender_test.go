@@ -143,6 +143,18 @@ func TestRetrySchedule(t *testing.T) {
 	}
 }
 
+func TestDeliveryIsReadable(t *testing.T) {
+	for want, d := range map[string]labhealthtest.Delivery{
+		"msg_1, attempt 2: 503":                  {ID: "msg_1", Attempt: 2, Status: 503, Body: []byte("{}")},
+		"msg_1, attempt 3: 204, lost, duplicate": {ID: "msg_1", Attempt: 3, Status: 204, Lost: true, Duplicate: true},
+		"msg_1, attempt 1: gone":                 {ID: "msg_1", Attempt: 1, Err: errors.New("gone")},
+	} {
+		if got := fmt.Sprintf("%+v", d); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 func TestOwnSchedule(t *testing.T) {
 	c := &clock{now: noon}
 	srv := newServer(t, labhealthtest.WithClock(c.Now))
