@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unique"
 
@@ -15,7 +16,7 @@ import (
 
 // Delivery is an event as it was delivered.
 type Delivery struct {
-	Event *Event
+	Event *Event // what was delivered, as [Parse] read it
 	// ID is the sender's id of the message, the same each time the message is delivered; empty if it is not known.
 	ID string
 }
@@ -98,8 +99,9 @@ func (l *Latest) Apply(d Delivery) (Changes, error) {
 			return Changes{}, err
 		}
 		return l.applySummary(keys.Summary, summary{l.version(d), string(text)}), nil
+	default: // nothing of which there are versions
+		return Changes{}, nil
 	}
-	return Changes{}, nil
 }
 
 func (l *Latest) version(d Delivery) int64 {
@@ -171,11 +173,11 @@ const (
 	odd                  // anything else: kept as text
 )
 
-// shapes gives numbers to shapes.
+// shapes gives numbers to shapes. Whoever knows a number finds its shape without a lock.
 type shapes struct {
 	mu      sync.RWMutex
 	numbers map[shape]uint32
-	list    []shape
+	list    atomic.Pointer[[]shape]
 }
 
 func (s *shapes) number(of shape) uint32 {
@@ -194,16 +196,19 @@ func (s *shapes) number(of shape) uint32 {
 	if s.numbers == nil {
 		s.numbers = map[shape]uint32{}
 	}
-	n = uint32(len(s.list))
+	all := s.all()
+	n = uint32(len(all))
 	s.numbers[of] = n
-	s.list = append(s.list, of)
+	all = append(all, of)
+	s.list.Store(&all)
 	return n
 }
 
 func (s *shapes) all() []shape {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.list
+	if list := s.list.Load(); list != nil {
+		return *list
+	}
+	return nil
 }
 
 // shapeOf returns the shape of a sample, and the seconds of an interval.

@@ -13,6 +13,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/internal/plain"
 )
 
 func TestKeys(t *testing.T) {
@@ -397,7 +399,7 @@ func checkChunks(t *testing.T, l *Latest) {
 				}
 				for _, r := range c {
 					all = append(all, r.at)
-					if l.shapes.list[r.shape].form == odd {
+					if l.shapes.all()[r.shape].form == odd {
 						texts++
 					}
 				}
@@ -459,7 +461,7 @@ func TestLatestHoldsNoEvents(t *testing.T) {
 	var l Latest
 	before := liveHeap()
 	for i := range 200 {
-		e := mustParse(t, batchBody(1000, "uniform"))
+		e := mustParse(t, plain.EventText(1000, "uniform"))
 		if _, err := l.Apply(received(e, i)); err != nil {
 			t.Fatal(err)
 		}
@@ -469,5 +471,29 @@ func TestLatestHoldsNoEvents(t *testing.T) {
 	}
 	if s, ok := l.Sample(SampleKey{adaID, "glucose", "example_sensor", "automatic", time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC).UnixNano()}); !ok || s.Value != 4 {
 		t.Error(ok)
+	}
+}
+
+// What the documentation promises of memory, and that nothing is lost whoever fills the store.
+func TestLatestIsSmall(t *testing.T) {
+	for _, shuffled := range []bool{false, true} {
+		for _, goroutines := range []int{1, 8} {
+			f := newFilling(t, 100, 100, shuffled)
+			before := liveHeap()
+			l := new(Latest)
+			f.apply(t, l, goroutines)
+			each := float64(liveHeap()-before) / float64(f.samples())
+			n := 0
+			for _, user := range f.users {
+				for i, s := range l.Range(Series{user, "glucose", "example_sensor", "automatic"}, noon, noon.AddDate(0, 0, 1)) {
+					if n++; s.Value != 4+float64(i%50)/10 || !s.Timestamp.Equal(noon.Add(time.Duration(i)*time.Minute)) {
+						t.Fatalf("sample %d of %s is %v at %s", i, user, s.Value, s.Timestamp)
+					}
+				}
+			}
+			if n != f.samples() || each < 32 || each > 48 {
+				t.Errorf("shuffled %t, %d goroutines: %d samples of %d, %.1f bytes each", shuffled, goroutines, n, f.samples(), each)
+			}
+		}
 	}
 }
