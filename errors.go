@@ -24,13 +24,13 @@ import (
 type Outcome uint8
 
 const (
-	// OutcomeUnknown: the service may or may not have carried the request out. Look before you send it again.
+	// OutcomeUnknown means that the service may or may not have carried the request out. Look before you send it again.
 	OutcomeUnknown Outcome = Outcome(transport.Unknown)
-	// OutcomeNotSent: the request provably never reached the service.
+	// OutcomeNotSent means that the request provably never reached the service.
 	OutcomeNotSent Outcome = Outcome(transport.NotSent)
-	// OutcomeRejected: the service answered that it refused the request.
+	// OutcomeRejected means that the service answered that it refused the request.
 	OutcomeRejected Outcome = Outcome(transport.Rejected)
-	// OutcomeApplied: the service carried the request out.
+	// OutcomeApplied means that the service carried the request out.
 	OutcomeApplied Outcome = Outcome(transport.Applied)
 )
 
@@ -43,8 +43,9 @@ func (o Outcome) String() string {
 		return "rejected"
 	case OutcomeApplied:
 		return "applied"
+	default:
+		return "unknown"
 	}
-	return "unknown"
 }
 
 // OutcomeOf says what became of the request whose error err is. No error means applied; an error that is not of this package

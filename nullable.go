@@ -48,8 +48,9 @@ func (n Nullable[T]) MarshalJSON() ([]byte, error) {
 		return b, err
 	case null:
 		return []byte("null"), nil
+	default:
+		return nil, errors.New("labhealth: a Nullable that is left out cannot be written: its field needs the tag option omitzero")
 	}
-	return nil, errors.New("labhealth: a Nullable that is left out cannot be written: its field needs the tag option omitzero")
 }
 
 // UnmarshalJSON reads null or a value.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"strings"
 
@@ -38,7 +39,7 @@ func (s *OrdersService) RequisitionPDF(ctx context.Context, orderID uuid.UUID, w
 		start, err := from.Peek(len(pdfMagic))
 		switch {
 		case err != nil && strings.HasPrefix(pdfMagic, string(start)):
-			a.Body, a.Truncated = bytes.Clone(start), err != io.EOF || len(start) > 0
+			a.Body, a.Truncated = bytes.Clone(start), !errors.Is(err, io.EOF) || len(start) > 0
 			return &unreadable{reason: "it ended before the PDF began", cause: err}
 		case string(start) != pdfMagic:
 			a.Body, _ = io.ReadAll(io.LimitReader(from, transport.MaxErrorBody)) // it may say why there is none
@@ -54,7 +55,7 @@ func (s *OrdersService) RequisitionPDF(ctx context.Context, orderID uuid.UUID, w
 			var more int
 			if more, err = io.ReadFull(body, make([]byte, 1)); more > 0 {
 				return transport.ErrTooLarge
-			} else if err == io.EOF {
+			} else if errors.Is(err, io.EOF) {
 				err = nil
 			}
 		}

@@ -226,6 +226,7 @@ func (r *run) progress(m *meter) Progress {
 	now := time.Now()
 	rate := m.rate(p.Phase, sample{now, p.Done})
 	switch p.Phase {
+	case PhaseChecking, PhaseListing: // nobody knows how long
 	case PhaseImporting:
 		p.Rate = rate
 		if left := float64(p.Records-p.Done) / rate; rate > 0 && left < 1e9 {

@@ -266,6 +266,7 @@ func (r *run) judge(j job, err error) Step {
 			return StepDisputed
 		}
 		return StepRefused
+	default:
+		return StepUnknown
 	}
-	return StepUnknown
 }

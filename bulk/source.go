@@ -60,7 +60,7 @@ func JSONLines(r io.ReadSeeker) Source {
 		}
 		for number := 1; ; number++ {
 			text, err := line(lines)
-			if err != nil && err != io.EOF {
+			if err != nil && !errors.Is(err, io.EOF) {
 				yield(labhealth.ImportOrderBody{}, fmt.Errorf("bulk: line %d: %w", number, err))
 				return
 			}
@@ -75,7 +75,7 @@ func JSONLines(r io.ReadSeeker) Source {
 					return
 				}
 			}
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				return
 			}
 		}

@@ -379,10 +379,10 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, d delivery) An
 
 func refused(err error) Answer {
 	result := AnswerSignature
-	switch err {
-	case ErrHeaders:
+	switch {
+	case errors.Is(err, ErrHeaders):
 		result = AnswerHeaders
-	case ErrTimestamp:
+	case errors.Is(err, ErrTimestamp):
 		result = AnswerTimestamp
 	}
 	return Answer{StatusCode: http.StatusUnauthorized, Result: result}

@@ -79,6 +79,7 @@ func (e *Event) Keys() (Keys, error) {
 		return e.summaryKey(data.ID)
 	case *Summary:
 		return e.summaryKey(data.ID)
+	case *LabOrder, *WorkoutStreamNotice, *ProviderConnection, *HistoricalPull, *Unknown:
 	}
 	return Keys{}, nil
 }

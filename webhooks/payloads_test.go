@@ -1,0 +1,93 @@
+package webhooks
+
+import (
+	"go/ast"
+	goparser "go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Every type that keeps what came writes it again, every payload prints nothing of it, and every constant is known to the parser. All
+// are read from the source, so that a new one cannot be left out.
+func TestNothingIsForgotten(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept, payloads []string
+	methods := map[string]bool{}
+	types := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := goparser.ParseFile(token.NewFileSet(), file, nil, goparser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range f.Decls {
+			switch decl := decl.(type) {
+			case *ast.FuncDecl:
+				if decl.Recv == nil {
+					continue
+				}
+				receiver := ""
+				switch typ := decl.Recv.List[0].Type.(type) {
+				case *ast.Ident:
+					receiver = typ.Name
+				case *ast.StarExpr:
+					if name, ok := typ.X.(*ast.Ident); ok {
+						receiver = "*" + name.Name
+					}
+				}
+				methods[receiver+"."+decl.Name.Name] = true
+				if decl.Name.Name == "isPayload" {
+					payloads = append(payloads, strings.TrimPrefix(receiver, "*"))
+				}
+			case *ast.GenDecl:
+				for _, spec := range decl.Specs {
+					switch spec := spec.(type) {
+					case *ast.TypeSpec:
+						if structure, ok := spec.Type.(*ast.StructType); ok && ast.IsExported(spec.Name.Name) && embedsKept(structure) {
+							kept = append(kept, spec.Name.Name)
+						}
+					case *ast.ValueSpec:
+						if name, ok := spec.Type.(*ast.Ident); !ok || decl.Tok != token.CONST || name.Name != "EventType" {
+							continue
+						}
+						types++
+						value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+						if err != nil || !slices.Contains(constants[:], EventType(value)) {
+							t.Errorf("%s is not in constants", spec.Names[0].Name)
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, name := range kept {
+		if !methods["*"+name+".UnmarshalJSON"] || !methods[name+".MarshalJSON"] {
+			t.Errorf("%s embeds Kept and lacks UnmarshalJSON of its pointer or MarshalJSON of its value", name)
+		}
+	}
+	for _, name := range payloads {
+		// A LabOrder has those of the order that it embeds.
+		if name != "LabOrder" && (!methods[name+".Format"] || !methods[name+".LogValue"]) {
+			t.Errorf("%s lacks Format or LogValue of its value", name)
+		}
+	}
+	t.Logf("%d types that keep what came, %d payloads, %d types of events", len(kept), len(payloads), types)
+}
+
+func embedsKept(structure *ast.StructType) bool {
+	for _, f := range structure.Fields.List {
+		if name, ok := f.Type.(*ast.SelectorExpr); ok && len(f.Names) == 0 && name.Sel.Name == "Kept" {
+			return true
+		}
+	}
+	return false
+}
