@@ -18,61 +18,57 @@ import (
 // is not as usual, such as a value of the wrong kind, is left to the general reader (see generalSamples), which reads the same
 // values from whatever this one reads.
 
-// batch reads the data here. It reports false, having noted nothing, if it is no batch, or not for it.
+// batchMembers are the members of a batch, in the order in which they mostly come.
+var batchMembers = expected("user_id", "source_id", "source", "data", "provider")
+
+const dataMember = 3 // in batchMembers
+
+// batch reads the data here into s and p.one, which are zero. It reports false if it is no batch, or not for it.
 func (p *parser) batch(s *Samples) bool {
 	if p.at() != '{' {
 		return false
 	}
-	*s = Samples{}
 	lo := p.i
-	const (
-		userBit = 1 << iota
-		sourceBit
-		sourceIDBit
-		providerBit
-		dataBit
-	)
-	seen := 0
+	seen, n := 0, -1
 	for more := p.open('}'); more; {
-		name, ok := p.key()
-		if !ok {
+		var ok bool
+		if n, ok = p.oneOf(batchMembers, n+1); !ok {
 			return false
 		}
-		bit := 0
-		switch string(name) {
-		case "user_id":
-			bit = userBit
+		if n < len(batchMembers) {
+			if seen&(1<<n) != 0 {
+				return false
+			}
+			seen |= 1 << n
+		}
+		switch n {
+		case 0: // user_id
 			ok = p.uuid(&s.UserID)
-		case "source":
-			bit = sourceBit
-			ok = p.source(&s.Source)
-		case "source_id":
-			bit = sourceIDBit
+		case 1: // source_id
 			ok = p.integer(&s.SourceID)
-		case "provider":
-			bit = providerBit
+		case 2: // source
+			ok = p.source(&s.Source)
+		case dataMember:
+			ok = p.at() == '[' && p.list(s)
+		case 4: // provider
 			if p.at() == 'n' {
 				ok = p.has("null")
 			} else {
 				s.Provider = new(Source)
 				ok = p.source(s.Provider)
 			}
-		case "data":
-			bit = dataBit
-			ok = p.at() == '[' && p.list(s)
 		default:
 			ok = p.skip(2)
 		}
-		if !ok || seen&bit != 0 {
+		if !ok {
 			return false
 		}
-		seen |= bit
 		if more, ok = p.more('}'); !ok {
 			return false
 		}
 	}
 	s.Kept = labhealth.Kept(p.doc.Ref(lo, p.i, 1))
-	return seen&dataBit != 0
+	return seen&(1<<dataMember) != 0
 }
 
 // integer reads null or a whole number as it is usually written.
@@ -102,7 +98,7 @@ func (p *parser) integer(to *int64) bool {
 }
 
 // sourceMembers are the members of a Source. The first five are strings, the others pointers to strings.
-var sourceMembers = [...]string{"name", "slug", "logo", "provider", "type", "app_id", "device_id", "sport", "workout_id"}
+var sourceMembers = expected("name", "slug", "logo", "provider", "type", "app_id", "device_id", "sport", "workout_id")
 
 // source reads the source of the data. Its strings are parts of one.
 func (p *parser) source(src *Source) bool {
@@ -110,18 +106,15 @@ func (p *parser) source(src *Source) bool {
 		return false
 	}
 	start := p.i
-	var places [len(sourceMembers)]struct {
+	var places [9]struct {
 		lo, hi                int
 		seen, string, escaped bool
 	}
+	n := -1
 	for more := p.open('}'); more; {
-		name, ok := p.key()
-		if !ok {
+		var ok bool
+		if n, ok = p.oneOf(sourceMembers, n+1); !ok {
 			return false
-		}
-		n := 0
-		for n < len(sourceMembers) && sourceMembers[n] != string(name) {
-			n++
 		}
 		switch {
 		case n == len(sourceMembers):
@@ -207,7 +200,7 @@ func (p *parser) list(s *Samples) bool {
 		types   words
 		units   words
 	)
-	data = append(data, Sample{})
+	data = data[:1]
 	cur := &data[0]
 	cur.doc, cur.lo = p.doc, uint32(p.i)
 	for {
@@ -261,15 +254,18 @@ func (p *parser) list(s *Samples) bool {
 					m = 0
 				}
 			}
-			name, ok := p.key()
+			likely, seen := 0, 0
+			for _, l := range layout[:m] {
+				likely = int(l.field) + 1
+				seen |= 1 << l.field
+			}
+			n, ok := p.oneOf(sampleMembers, likely)
 			if !ok || m == len(layout) {
 				return false
 			}
-			field = fieldOf(name)
-			for _, l := range layout[:m] {
-				if l.field == field && field != otherField {
-					return false // a name that comes twice
-				}
+			field = uint8(n)
+			if field != otherField && seen&(1<<field) != 0 {
+				return false // a name that comes twice
 			}
 			if m > 0 || layout[0].field != field {
 				length = m + 1
@@ -472,6 +468,21 @@ type knownWord struct {
 	word   string
 }
 
+// commonWords are words of which none is made: the units and types that the service is known to send.
+var commonWords = func() (t [128]string) {
+	for _, word := range []string{"automatic", "manual_scan", "unknown", "phone", "watch", "app", "multiple_sources", "fingerprick", "cuff", "insulin_pump",
+		"scale", "chest_strap", "ring", "lab", "exercise_machine", "earphone", "%", "kg", "count", "kcal", "mmol/L", "bpm", "rmssd", "ml", "mV", "mmHg", "m", "g",
+		"min", "mL/kg/min", "L", "L/min", "index", "°C", "cm", "unit"} {
+		t[hashOfWord([]byte(word))] = word
+	}
+	return t
+}()
+
+// hashOfWord tells words apart well enough, and all of commonWords from each other. The word is not empty.
+func hashOfWord(word []byte) int {
+	return (27*len(word) + int(word[0]) + int(word[len(word)/2])) % 128
+}
+
 // word reads null or a string.
 func (p *parser) word(to *string, seen *words) bool {
 	if w := &seen.last; w.lo > 0 && p.again(w.lo, w.hi) {
@@ -486,8 +497,14 @@ func (p *parser) word(to *string, seen *words) bool {
 	if !ok {
 		return false
 	}
-	w := &seen.some[(hi+int(p.text[lo])+int(p.text[(lo+hi)/2])-lo)%len(seen.some)]
-	if w.lo == 0 || string(p.text[w.lo:w.hi]) != string(p.text[start:p.i]) {
+	if lo == hi {
+		return true
+	}
+	hash := hashOfWord(p.text[lo:hi])
+	w := &seen.some[hash%len(seen.some)]
+	if common := commonWords[hash]; common == string(p.text[lo:hi]) {
+		*w = knownWord{uint32(start), uint32(p.i), common}
+	} else if w.lo == 0 || string(p.text[w.lo:w.hi]) != string(p.text[start:p.i]) {
 		*w = knownWord{uint32(start), uint32(p.i), p.string(lo, hi, escaped)}
 	}
 	seen.last = *w

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"testing"
 	"time"
@@ -143,61 +142,6 @@ func BenchmarkParseSummary(b *testing.B) {
 		if _, err := Parse(body); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-// BenchmarkLatest applies a million samples of 1,000 users in batches of 100, and states the memory of a stored one.
-func BenchmarkLatest(b *testing.B) {
-	const users, each, size = 1000, 1000, 100
-	type part struct{ user, batch int }
-	var inOrder []part
-	for batch := range each / size {
-		for user := range users {
-			inOrder = append(inOrder, part{user, batch})
-		}
-	}
-	shuffled := append([]part(nil), inOrder...)
-	rand.New(rand.NewPCG(1, 2)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	ids := make([]uuid.UUID, users)
-	for i := range ids {
-		ids[i] = uuid.New()
-	}
-	start := time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC)
-	batch := &Samples{Source: Source{Provider: "example_sensor", Type: SourceTypeAutomatic}, Data: make([]Sample, size)}
-	event := &Event{Type: DailyGlucoseCreated, Data: batch}
-	fill := func(i int, p part) {
-		event.UserID, event.ReceivedAt = ids[p.user], start.Add(time.Duration(i))
-		for k := range batch.Data {
-			n := p.batch*size + k
-			batch.Data[k] = Sample{Timestamp: start.Add(time.Duration(n) * time.Minute), Value: 4 + float64(n%50)/10, HasValue: true,
-				TimezoneOffset: 3600, HasTimezoneOffset: true, Type: "automatic", Unit: "mmol/L"}
-		}
-	}
-	for _, order := range []struct {
-		name  string
-		parts []part
-	}{{"in order", inOrder}, {"shuffled", shuffled}} {
-		b.Run(order.name, func(b *testing.B) {
-			b.ReportAllocs()
-			var bytes float64
-			var applying time.Duration
-			for b.Loop() {
-				before := liveHeap()
-				latest := new(Latest)
-				began := time.Now()
-				for i, p := range order.parts {
-					fill(i, p)
-					if _, err := latest.Apply(Delivery{Event: event}); err != nil {
-						b.Fatal(err)
-					}
-				}
-				applying += time.Since(began)
-				bytes = float64(liveHeap()-before) / (users * each)
-				runtime.KeepAlive(latest)
-			}
-			b.ReportMetric(float64(b.N)*users*each/applying.Seconds()/1e6, "Msamples/s")
-			b.ReportMetric(bytes, "B/sample")
-		})
 	}
 }
 

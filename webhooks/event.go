@@ -88,7 +88,7 @@ func Parse(body []byte) (*Event, error) { return parse(bytes.Clone(body)) }
 // parsed is what reading a batch of samples needs, in one piece of memory.
 type parsed struct {
 	event   Event
-	doc     jsonread.Document
+	doc     jsonread.Room
 	samples Samples
 	one     [1]Sample
 }
@@ -99,10 +99,8 @@ func parse(text []byte) (*Event, error) {
 		return nil, &ParseError{Reason: "it is too large"}
 	}
 	all := &parsed{}
-	all.doc.Keep(text)
-	p := parser{scanner: scanner{text: text}, doc: &all.doc, samples: &all.samples, one: all.one[:]}
+	p := parser{scanner: scanner{text: text}, doc: all.doc.Keep(text), samples: &all.samples, one: all.one[:]}
 	if !p.event() {
-		all.doc.Keep(text)
 		if err := p.generalEnvelope(); err != nil {
 			return nil, err
 		}
@@ -110,7 +108,7 @@ func parse(text []byte) (*Event, error) {
 	e := &all.event
 	e.Type, e.TeamID, e.UserID, e.ClientUserID = p.Type, p.TeamID, p.UserID, p.ClientUserID
 	e.ReceivedAt = time.Now()
-	e.Kept = labhealth.Kept(all.doc.Ref(p.lo, p.hi, 0))
+	e.Kept = labhealth.Kept(p.doc.Ref(p.lo, p.hi, 0))
 	if p.isSamples {
 		e.Data = &all.samples
 	} else {
@@ -134,8 +132,7 @@ func ParseEnvelope(body []byte) (Envelope, error) {
 	}
 	p := parser{scanner: scanner{text: body}}
 	if !p.event() {
-		p.doc = new(jsonread.Document)
-		p.doc.Keep(body)
+		p.doc = jsonread.NewDocument(body)
 		if err := p.generalEnvelope(); err != nil {
 			return Envelope{}, err
 		}
@@ -180,6 +177,10 @@ func (p *parser) generalEnvelope() error {
 	p.Envelope = Envelope{f.Type, f.TeamID, f.UserID, f.ClientUserID}
 	p.dataLo, p.dataHi, _ = jsonread.Ref(f.Data.Kept).Span()
 	p.isSamples, p.tried = false, false
+	if p.samples != nil { // the data may be read again, or other data of that name
+		*p.samples = Samples{}
+		clear(p.one)
+	}
 	return nil
 }
 
@@ -264,8 +265,9 @@ func (p *parser) payload() Payload {
 		return read(p, &HistoricalPull{})
 	case orderKind:
 		return p.order()
+	default:
+		return read(p, &Summary{})
 	}
-	return read(p, &Summary{})
 }
 
 // read reads the data into a struct.

@@ -12,7 +12,7 @@ import (
 // lost and nothing is printed.
 func FuzzParse(f *testing.F) {
 	for _, kind := range []EventType{DailySleepCreated, DailyActivityUpdated, DailyWorkoutStreamCreated, ProviderConnectionCreated,
-		LabtestOrderUpdated, HistoricalSleepCreated, ContinuousQueryResultTableChanged, "a.b"} {
+		LabTestOrderUpdated, HistoricalSleepCreated, ContinuousQueryResultTableChanged, "a.b"} {
 		for n := range envelopes {
 			f.Add(wrap(n, kind, `{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","source":`+
 				sources[n%2].text+`,"calendar_date":"2025-03-01","steps":1,"sport":{"id":1},"resource_availability":{"a":{"status":"b"}}}`))
@@ -41,6 +41,47 @@ func FuzzSamples(f *testing.F) {
 			source = namedSource
 		}
 		checkPaths(t, wrap(1, DailyGlucoseCreated, `{"source":`+source+`,"data":`+string(list)+`}`))
+	})
+}
+
+// FuzzParseEnvelope steps over lists whose elements are alike, with and without what differs: the scanner that compares an
+// object with the one before it accepts what is valid and nothing else, and finds what Parse finds.
+func FuzzParseEnvelope(f *testing.F) {
+	for _, seed := range [][3]string{
+		{`{"timestamp":"2025-03-01T12:00:00Z","value":1,"unit":"bpm"}`, `2`, `,"type":null`},
+		{`{"a":[{"b":1},{"b":2}],"c":{"d":"x"}}`, `"x\u00e9"`, `{"b":3}`},
+		{`{"a":"é","b":true}`, "\xff", `"`},
+		{`{}`, ` `, `{},`},
+		{`{"a":1,"a":{"a":-0.5e+3}}`, `}`, `1`},
+	} {
+		for at := range uint8(len(seed[0])) {
+			f.Add([]byte(seed[0]), at, at/2, []byte(seed[1]), []byte(seed[2]))
+		}
+	}
+	f.Fuzz(func(t *testing.T, object []byte, at, width uint8, change, insert []byte) {
+		lo := min(int(at), len(object))
+		hi := min(lo+int(width), len(object))
+		var list []byte
+		for i, part := range [][]byte{nil, object, object, object[:lo], change, object[hi:], object[:lo], insert, object[lo:], object} {
+			switch {
+			case i == 0:
+				list = append(list, '[')
+			case i != 4 && i != 5 && i != 7 && i != 8 && i > 1:
+				list = append(list, ',')
+			}
+			list = append(list, part...)
+		}
+		list = append(list, ']')
+		checkSkip(t, list)
+		body := wrap(0, DailyGlucoseCreated, `{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","data":`+string(list)+`}`)
+		e, err := Parse(body)
+		envelope, err2 := ParseEnvelope(body)
+		if (err == nil) != (err2 == nil) || err != nil && err.Error() != err2.Error() || (err == nil) != (jsonread.Valid(body) == nil) {
+			t.Fatalf("%s: Parse: %v, ParseEnvelope: %v", body, err, err2)
+		}
+		if err == nil && envelope != (Envelope{e.Type, e.TeamID, e.UserID, e.ClientUserID}) {
+			t.Fatalf("%s: %v", body, envelope)
+		}
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
@@ -21,8 +22,7 @@ import (
 func parseGeneral(body []byte) (*Event, error) {
 	all := &parsed{}
 	text := bytes.Clone(body)
-	all.doc.Keep(text)
-	p := parser{scanner: scanner{text: text}, doc: &all.doc, samples: &all.samples}
+	p := parser{scanner: scanner{text: text}, doc: all.doc.Keep(text), samples: &all.samples}
 	if err := p.generalEnvelope(); err != nil {
 		return nil, err
 	}
@@ -188,10 +188,36 @@ func TestScannerReadsTheUsual(t *testing.T) {
 	for _, r := range timeseries {
 		for _, source := range sources {
 			body := wrap(0, EventType("daily.data."+r.resource+".created"), `{"data":[{`+fmt.Sprintf(r.form, r.unit)+r.extra+`}],"source":`+source.text+`,"source_id":7}`)
-			p := parser{scanner: scanner{text: body}, doc: new(jsonread.Document), samples: new(Samples)}
-			p.doc.Keep(body)
+			p := parser{scanner: scanner{text: body}, doc: jsonread.NewDocument(body), samples: new(Samples)}
 			if !p.event() || !p.isSamples {
 				t.Errorf("%s", body)
+			}
+		}
+	}
+}
+
+// What was read before the event turned out to be unusual is forgotten: the last one of several members of a name counts.
+func TestReadAgain(t *testing.T) {
+	const first = `{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","source_id":7,"source":` + namedSource + `,"provider":` + providerSource +
+		`,"data":[{"timestamp":"2025-03-01T12:00:00Z","timezone_offset":3600,"type":"automatic","unit":"bpm","value":63,"x":1}]}`
+	for _, second := range []string{`{"data":[{"start":null}]}`, `{"data":[{}]}`, `{"data":[]}`, `{"data":1}`, `{"data":[{"value":1},{}]}`, `{}`, `null`} {
+		for _, form := range []string{
+			`{"event_type":"daily.data.glucose.created","data":%s,"data":%s}`,
+			`{"data":%s,"event_type":"daily.data.glucose.created","data":%s}`,
+			`{"event_type":"daily.data.glucose.created","data":%s,"d\u0061ta":%s}`,
+		} {
+			body := []byte(fmt.Sprintf(form, first, second))
+			checkPaths(t, body)
+			if s, ok := mustParse(t, body).Data.(*Samples); ok {
+				for _, sample := range s.Data {
+					sample.KeptSample, sample.Value, sample.HasValue = KeptSample{}, 0, false
+					if sample != (Sample{}) {
+						t.Errorf("%s: %+v", body, sample.Timestamp)
+					}
+				}
+				if s.SourceID != 0 || s.UserID != uuid.Nil || s.Provider != nil || s.Source.Name != "" {
+					t.Errorf("%s: the batch before it is still there", body)
+				}
 			}
 		}
 	}
@@ -211,6 +237,107 @@ func TestParseAllocations(t *testing.T) {
 	body := wrap(0, DailyStepsCreated, `{"source":`+providerSource+`,"data":[`+strings.Repeat(`{"timestamp":"2025-03-01T12:00:00Z","start":"2025-03-01T12:00:00Z","end":"2025-03-01T12:01:00Z","unit":"count","value":5,"id":{"a":[1]}},`, 999)+`{}]}`)
 	if got := testing.AllocsPerRun(3, func() { ParseEnvelope(body) }); got > 1 {
 		t.Errorf("ParseEnvelope: %v allocations", got)
+	}
+}
+
+// checkSkip checks that the scanner steps over text exactly if it is valid.
+func checkSkip(t *testing.T, text []byte) {
+	t.Helper()
+	s := scanner{text: text}
+	s.space()
+	ok := s.skip(0)
+	s.space()
+	if valid := jsonread.Valid(text) == nil; (ok && s.i == len(text)) != valid {
+		t.Fatalf("%q: valid %v, but skip says %v at %d", text, valid, ok, s.i)
+	}
+}
+
+// An object that is compared with one before it is looked at as strictly as the first one.
+func TestSkip(t *testing.T) {
+	lists := []string{
+		`[{"a":1,"b":"x"},{"a":1,"b":"x"},{"a":12,"b":"x"},{"a":-1.5e3,"b":"xy"}]`,
+		`[{"a":"","b":null,"c":true},{"a":"\u00e9","b":1,"c":[1,{"d":2}]},{"a":"é","b":[],"c":{}},{"a":"","b":null,"c":false}]`,
+		`[{"a":1},{"a":1,"b":2},{"b":2},{"a":1},{},{"a":1},{"a":1}, {"a":1},{"a" :1},{"a": 1},{"a":1 },7,{"a":1},[{"a":1},{"a":1}],{"a":1}]`,
+		`[{},{},{"a":1},{}]`,
+		`[{"a":[{"b":1},{"b":2}]},{"a":[{"b":1},{"b":2}]},{"a":[{"b":1},{"b":2,"c":3}]},{"a":[{"b":1}]}]`,
+		`[{"a":1,"a":2},{"a":1,"a":3},{"a":1}]`,
+	}
+	var many []string
+	for n := range 20 {
+		many = append(many, fmt.Sprintf(`"member %d":%d`, n, n))
+	}
+	for n := 15; n < 18; n++ {
+		object := `{` + strings.Join(many[:n], ",") + `}`
+		lists = append(lists, `[`+object+`,`+object+`,`+strings.Replace(object, `":7`, `":"seven"`, 1)+`]`)
+	}
+	for _, list := range lists {
+		if !json.Valid([]byte(list)) {
+			t.Fatalf("%s is not valid", list)
+		}
+		checkSkip(t, []byte(list))
+		for i := range list {
+			checkSkip(t, []byte(list[:i]))
+			checkSkip(t, []byte(list[:i]+list[i+1:]))
+			for _, c := range []byte("\x00 \n\"\\,:{}[]01-.eEtn\x7f\x80\xff") {
+				changed := []byte(list)
+				changed[i] = c
+				checkSkip(t, changed)
+				checkSkip(t, []byte(list[:i]+string(c)+list[i:]))
+			}
+		}
+	}
+	for depth := jsonread.MaxDepth - 2; depth <= jsonread.MaxDepth+2; depth++ {
+		objects := strings.Repeat(`[{"a":1},{"a":`, depth/2) + "1" + strings.Repeat(`}]`, depth/2)
+		checkSkip(t, []byte(objects))
+		checkSkip(t, []byte(`[`+objects+`]`))
+		checkSkip(t, []byte(`[`+strings.Replace(objects, "1}]", "{}}]", 1)+`]`))
+	}
+}
+
+// UUIDs are read as the uuid package reads those of 36 characters.
+func TestUUID(t *testing.T) {
+	check := func(text string) {
+		t.Helper()
+		p := parser{scanner: scanner{text: []byte(`"` + text + `"`)}}
+		var got uuid.UUID
+		ok := p.uuid(&got)
+		want, err := uuid.Parse(text)
+		if valid := err == nil && len(text) == 36; ok != valid || ok && (got != want || p.i != len(p.text)) {
+			t.Errorf("%q: %v, %v; want %v, %v", text, got, ok, want, err)
+		}
+	}
+	const id = "0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"
+	for _, text := range []string{id, strings.ToUpper(id), "{" + id + "}", "urn:uuid:" + id, strings.ReplaceAll(id, "-", ""), id[1:], id + "0", "",
+		"ffffffff-ffff-ffff-ffff-ffffffffffff", "00000000-0000-0000-0000-000000000000"} {
+		check(text)
+	}
+	for i := range id {
+		for c := range 256 {
+			check(id[:i] + string([]byte{byte(c)}) + id[i+1:])
+		}
+	}
+}
+
+// Words that the service is known to send take no memory.
+func TestCommonWords(t *testing.T) {
+	n := 0
+	for _, word := range commonWords {
+		if word == "" {
+			continue
+		}
+		n++
+		text := []byte(`"` + word + `"`)
+		if got := testing.AllocsPerRun(10, func() {
+			var to string
+			if p := (parser{scanner: scanner{text: text}}); !p.word(&to, new(words)) || to != word {
+				t.Errorf("%s: read as %q", word, to)
+			}
+		}); got > 0 {
+			t.Errorf("%s: %v allocations", word, got)
+		}
+	}
+	if n != 36 {
+		t.Errorf("%d words: two have the same place", n)
 	}
 }
 

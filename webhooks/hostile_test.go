@@ -45,6 +45,8 @@ func hostile(size int) map[string]string {
 		"notes":                   fill(glucose+`[`, `{"value":"`+strings.Repeat("a", 100)+`"},`, `{"value":""}]}}`),
 		"arrays in arrays":        `{"data":` + strings.Repeat("[", size) + strings.Repeat("]", size) + `}`,
 		"objects in objects":      glucose + strings.Repeat(`[{"data":`, size/9) + "1" + strings.Repeat("}]", size/9) + `}}`,
+		"objects with models":     glucose + `[` + strings.Repeat(strings.Repeat(`[{"a":1},{"a":`, 300)+`1`+strings.Repeat(`,"b":1}]`, 300)+`,`, size/6902) + `{}]}}`,
+		"objects that go on":      glucose + `[` + strings.Repeat(strings.Repeat(`[{"a":1},{"a":`, 300)+`1`+strings.Repeat(`},{"a":1}]`, 300)+`,`, size/7502) + `{}]}}`,
 		"deep and closed":         glucose + `[` + strings.Repeat(strings.Repeat(`[`, 900)+strings.Repeat(`]`, 900)+`,`, size/1801) + `{}]}}`,
 		"bad UTF-8":               `{"data":"` + strings.Repeat("\xc3\x28", size/2) + `"}`,
 		"spaces":                  `{` + strings.Repeat(" ", size) + `}`,

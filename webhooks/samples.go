@@ -1,9 +1,11 @@
 package webhooks
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 
@@ -238,9 +240,7 @@ func (s *Sample) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	list := append(append(append(make([]byte, 0, len(b)+2), '['), b...), ']')
-	doc := new(jsonread.Document)
-	doc.Keep(list)
-	one, _ := readSamples(doc, 0, len(list), 1)
+	one, _ := readSamples(jsonread.NewDocument(list), 0, len(list), 1)
 	*s = one[0]
 	return nil
 }
@@ -307,9 +307,8 @@ func (s *Samples) UnmarshalJSON(b []byte) error {
 	if err := jsonread.Valid(b); err != nil {
 		return err
 	}
-	p := parser{doc: new(jsonread.Document)}
-	p.text = append([]byte(nil), b...)
-	p.doc.Keep(p.text)
+	p := parser{scanner: scanner{text: bytes.Clone(b)}}
+	p.doc = jsonread.NewDocument(p.text)
 	p.dataLo, p.dataHi = trim(p.text)
 	p.samples = s
 	*s = Samples{}
@@ -379,11 +378,13 @@ func (f *sampleForm) extra(text []byte) bool {
 	}
 	var seen uint
 	for name, value := range jsonread.Members(text) {
-		field := fieldOf(name)
-		if field == otherField && string(value) != "null" || field != otherField && seen&(1<<field) != 0 {
+		field := slices.IndexFunc(sampleMembers, func(m member) bool { return m.name[1:len(m.name)-2] == string(name) })
+		if field < 0 && string(value) != "null" || field >= 0 && seen&(1<<field) != 0 {
 			return true
 		}
-		seen |= 1 << field
+		if field >= 0 {
+			seen |= 1 << field
+		}
 	}
 	return false
 }
@@ -402,26 +403,5 @@ const (
 	otherField
 )
 
-func fieldOf(name []byte) uint8 {
-	switch string(name) {
-	case "timestamp":
-		return timestampField
-	case "start":
-		return startField
-	case "end":
-		return endField
-	case "timezone_offset":
-		return offsetField
-	case "type":
-		return typeField
-	case "unit":
-		return unitField
-	case "value":
-		return valueField
-	case "systolic":
-		return systolicField
-	case "diastolic":
-		return diastolicField
-	}
-	return otherField
-}
+// sampleMembers are their names, in that order.
+var sampleMembers = expected("timestamp", "start", "end", "timezone_offset", "type", "unit", "value", "systolic", "diastolic")

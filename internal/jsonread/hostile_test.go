@@ -2,6 +2,7 @@ package jsonread
 
 import (
 	"errors"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -84,6 +85,27 @@ func TestHostileText(t *testing.T) {
 		if testing.Verbose() {
 			t.Logf("%-50s %9d bytes, %9d allocated, read in %v, written twice in %v", test.name, len(text), allocated, took, wrote)
 		}
+	}
+}
+
+// What a list takes in memory is what was charged for it, with the room that it has left.
+func TestListsStayInTheirBudget(t *testing.T) {
+	text := []byte(`{"parts":[` + strings.Repeat(`{},`, 99) + `{}]}`)
+	size := int(reflect.TypeFor[Part]().Size())
+	refused, read := 0, 0
+	for budget := 90 * size; budget < 200*size; budget += size / 4 {
+		var v Thing
+		if NewDocument(text).Read(0, len(text), &v, budget) != nil {
+			refused++
+			continue
+		}
+		read++
+		if taken := cap(v.Parts) * size; len(v.Parts) != 100 || taken > budget+budget/8 { // the runtime rounds up
+			t.Fatalf("%d parts take %d bytes of %d", len(v.Parts), taken, budget)
+		}
+	}
+	if refused == 0 || read == 0 {
+		t.Errorf("%d refused, %d read", refused, read)
 	}
 }
 

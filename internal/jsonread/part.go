@@ -14,8 +14,21 @@ type Document = document
 // Fits reports whether a text is short enough to be a [Document].
 func Fits(text []byte) bool { return uint64(len(text)) <= math.MaxUint32 }
 
-// Keep makes d the document of text and forgets what did not fit in an earlier one.
-func (d *document) Keep(text []byte) { d.in = &content{text: text} }
+// Room is the memory of a Document, for a caller that has it in one piece with what it reads.
+type Room struct {
+	document
+	content
+}
+
+// Keep makes r the document of text and forgets what did not fit in an earlier one.
+func (r *Room) Keep(text []byte) *Document {
+	r.content = content{text: text}
+	r.in = &r.content
+	return &r.document
+}
+
+// NewDocument returns the document of text.
+func NewDocument(text []byte) *Document { return new(Room).Keep(text) }
 
 // Text returns the document's bytes, not a copy.
 func (d *document) Text() []byte { return d.in.text }

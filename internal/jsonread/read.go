@@ -40,16 +40,6 @@ type content struct {
 	problems []Problem
 }
 
-// newDocument returns a document of text, in one piece of memory.
-func newDocument(text []byte) *document {
-	d := &struct {
-		document
-		content
-	}{content: content{text: text}}
-	d.in = &d.content
-	return &d.document
-}
-
 // Ref is what a value remembers of the text it was read from. Types that keep their bytes embed a type whose underlying type
 // is Ref. Printing a struct that embeds a Ref never prints the text.
 type Ref struct {
@@ -91,7 +81,7 @@ func unmarshal(text []byte, p any) error {
 	if uint64(len(text)) > math.MaxUint32 {
 		return &SyntaxError{Reason: tooLarge}
 	}
-	d := decoder{scanner: scanner{text: text}, doc: newDocument(text), budget: growth*len(text) + spare}
+	d := decoder{scanner: scanner{text: text}, doc: NewDocument(text), budget: growth*len(text) + spare}
 	v := reflect.ValueOf(p).Elem()
 	v.SetZero()
 	bind := binderOf(v.Type())
@@ -428,9 +418,10 @@ func bindSlice(t reflect.Type, own bool) binder {
 		d.path = append(d.path, step{})
 		n := 0
 		for more := d.open(']'); more; more = d.more(']') {
-			d.charge(size)
 			if n == v.Cap() {
-				v.Grow(max(2, n))
+				room := max(2, n)
+				d.charge(size * uintptr(room))
+				v.Grow(room)
 			}
 			v.SetLen(n + 1)
 			d.path[at].number = n
@@ -448,7 +439,7 @@ func bindSlice(t reflect.Type, own bool) binder {
 func ownDocument(bind binder) binder {
 	return func(d *decoder, v reflect.Value) {
 		doc, base, root, above, silent := d.doc, d.base, d.root, d.above, d.silent
-		inner := newDocument(nil)
+		inner := NewDocument(nil)
 		d.doc, d.base, d.root, d.above, d.silent = inner, d.i, len(d.path), 0, false
 		bind(d, v)
 		inner.in.text = slices.Clone(d.text[d.base:d.i])

@@ -6,7 +6,9 @@
 package jsonread
 
 import (
+	"encoding/binary"
 	"errors"
+	"math/bits"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -116,6 +118,16 @@ func (s *scanner) isNull() bool {
 	return true
 }
 
+// Special looks at eight bytes of a string at once. It returns the high bit of the first one, in little-endian order, that is a
+// quote, a backslash, a control character or not ASCII. The bits above it can be wrong.
+func Special(bytes uint64) uint64 {
+	const ones = 0x0101010101010101
+	// Exchanging '"' and space puts the quote right behind the control characters. What is less than zero has its high bit set, and
+	// what is not ASCII has it still in one of the two.
+	quote, backslash := bytes^('"'^' ')*ones, bytes^'\\'*ones
+	return ((quote - (' '+1)*ones) | (backslash - ones)) & (0x80 * ones)
+}
+
 // plain are the bytes that stand for themselves in a string and need no look at their neighbours.
 var plain = func() (t [256]bool) {
 	for c := 0x20; c < 0x80; c++ {
@@ -126,80 +138,95 @@ var plain = func() (t [256]bool) {
 
 // str reads the string at i. The result is valid until the next call.
 func (s *scanner) str() []byte {
-	text := s.text
-	i := s.i + 1
-	start := i
-	for i < len(text) && plain[text[i]] {
-		i++
-	}
-	if i < len(text) && text[i] == '"' {
+	start := s.i + 1
+	i := s.unescaped(start)
+	if s.text[i] == '"' {
 		s.i = i + 1
-		return text[start:i]
+		return s.text[start:i]
 	}
-	return s.strSlow(start, i)
+	out := append(s.esc[:0], s.text[start:i]...)
+	for s.text[i] != '"' {
+		var r rune
+		r, i = s.escape(i)
+		out = utf8.AppendRune(out, r) // a lone surrogate becomes U+FFFD
+		start, i = i, s.unescaped(i)
+		out = append(out, s.text[start:i]...)
+	}
+	s.i, s.esc = i+1, out
+	return out
 }
 
-func (s *scanner) strSlow(start, i int) []byte {
+// skipStr steps over the string at i.
+func (s *scanner) skipStr() {
+	i := s.unescaped(s.i + 1)
+	for s.text[i] != '"' {
+		_, i = s.escape(i)
+		i = s.unescaped(i)
+	}
+	s.i = i + 1
+}
+
+// unescaped steps from i over what stands for itself in a string, to a quote or backslash.
+func (s *scanner) unescaped(i int) int {
 	text := s.text
-	out := append(s.esc[:0], text[start:i]...)
-	stop := func(reason string) { s.i = min(i, len(text)); s.fail(reason) }
 	for {
-		if i >= len(text) {
-			stop(endOfText)
+		rest, n := text[i:], 0
+		for ; n <= len(rest)-8; n += 8 {
+			if special := Special(binary.LittleEndian.Uint64(rest[n:])); special != 0 {
+				n += bits.TrailingZeros64(special) / 8
+				break
+			}
 		}
-		switch c := text[i]; {
-		case c == '"':
-			s.i = i + 1
-			s.esc = out
-			return out
-		case c < 0x20:
-			stop(badString)
-		case c == '\\':
-			if i+1 >= len(text) {
-				stop(endOfText)
-			}
-			switch text[i+1] {
-			case '"', '\\', '/':
-				out = append(out, text[i+1])
-			case 'n':
-				out = append(out, '\n')
-			case 't':
-				out = append(out, '\t')
-			case 'r':
-				out = append(out, '\r')
-			case 'b':
-				out = append(out, '\b')
-			case 'f':
-				out = append(out, '\f')
-			case 'u':
-				r := s.hex(i + 2)
-				i += 4
-				if utf16.IsSurrogate(r) && i+3 < len(text) && text[i+2] == '\\' && text[i+3] == 'u' {
-					if pair := utf16.DecodeRune(r, s.hex(i+4)); pair != utf8.RuneError {
-						r = pair
-						i += 6
-					}
-				}
-				out = utf8.AppendRune(out, r) // a lone surrogate becomes U+FFFD
-			default:
-				stop(badString)
-			}
-			i += 2
-		case c < utf8.RuneSelf:
-			out = append(out, c)
+		i += n
+		for i < len(text) && plain[text[i]] {
 			i++
-		default:
+		}
+		if i < len(text) && (text[i] == '"' || text[i] == '\\') {
+			return i
+		}
+		if i < len(text) && text[i] >= utf8.RuneSelf {
 			r, n := utf8.DecodeRune(text[i:])
-			if r == utf8.RuneError && n == 1 {
-				if !utf8.FullRune(text[i:]) {
-					stop(endOfText)
-				}
-				stop(badUTF8)
+			if r != utf8.RuneError || n > 1 {
+				i += n
+				continue
 			}
-			out = append(out, text[i:i+n]...)
-			i += n
+		}
+		s.i = i
+		switch {
+		case !utf8.FullRune(text[i:]):
+			s.fail(endOfText)
+		case text[i] < ' ':
+			s.fail(badString)
+		}
+		s.fail(badUTF8)
+	}
+}
+
+// simple are the escapes of one letter.
+var simple = [256]rune{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// escape reads the escape at i, and the place behind it.
+func (s *scanner) escape(i int) (r rune, end int) {
+	text := s.text
+	if i+1 == len(text) {
+		s.i = i
+		s.fail(endOfText)
+	}
+	if r = simple[text[i+1]]; r != 0 {
+		return r, i + 2
+	}
+	if text[i+1] != 'u' {
+		s.i = i
+		s.fail(badString)
+	}
+	r = s.hex(i + 2)
+	i += 6
+	if utf16.IsSurrogate(r) && i+1 < len(text) && text[i] == '\\' && text[i+1] == 'u' {
+		if pair := utf16.DecodeRune(r, s.hex(i+2)); pair != utf8.RuneError {
+			return pair, i + 6
 		}
 	}
+	return r, i
 }
 
 func (s *scanner) hex(i int) (r rune) {
@@ -268,7 +295,7 @@ func isNumber(c byte) bool { return c == '-' || c-'0' < 10 }
 func (s *scanner) skip() {
 	switch c := s.peek(); {
 	case c == '"':
-		s.str()
+		s.skipStr()
 	case c == '{':
 		for more := s.open('}'); more; more = s.more('}') {
 			s.key()

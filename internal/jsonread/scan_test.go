@@ -1,8 +1,10 @@
 package jsonread
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"math/bits"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -146,5 +148,49 @@ func FuzzValid(f *testing.F) {
 		if (err == nil) != want {
 			t.Fatalf("%q: accepted %v, want %v: %v", text, err == nil, want, err)
 		}
+		var std string
+		isString := want && strings.HasPrefix(strings.TrimLeft(string(text), " \n\t\r"), `"`)
+		if isString {
+			if err := json.Unmarshal(text, &std); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s, ok := String(text); ok != isString || ok && s != std {
+			t.Fatalf("%q: read as %q, %v; want %q, %v", text, s, ok, std, isString)
+		}
 	})
+}
+
+// What is looked at eight bytes at a time is what one would find byte by byte.
+func TestSpecial(t *testing.T) {
+	for at := range 8 {
+		for c := range 256 {
+			for _, others := range []string{"aaaaaaaa", "        ", "!!!!!!!!", "########", "[[[[[[[[", "]]]]]]]]", "\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x7f"} {
+				text := []byte(others)
+				text[at] = byte(c)
+				want := 64
+				if c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+					want = 8*at + 7
+				}
+				if got := bits.TrailingZeros64(Special(binary.LittleEndian.Uint64(text))); got != want {
+					t.Fatalf("%q: bit %d, want %d", text, got, want)
+				}
+			}
+		}
+	}
+	if bits.TrailingZeros64(Special(binary.LittleEndian.Uint64([]byte("ab\x01\"\xff\\\x00z")))) != 2*8+7 {
+		t.Error("the first of several is not found")
+	}
+}
+
+// Stepping over a string makes no copy of it, however it is escaped.
+func TestValidTakesNoMemory(t *testing.T) {
+	text := []byte(`["` + strings.Repeat(`a\n\u00e9`, 1<<16) + `"]`)
+	if got := testing.AllocsPerRun(5, func() {
+		if err := Valid(text); err != nil {
+			t.Fatal(err)
+		}
+	}); got > 2 {
+		t.Errorf("%v allocations", got)
+	}
 }
