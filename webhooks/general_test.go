@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go/internal/jsonread"
+	"github.com/labhealth/labhealth-go/internal/plain"
 )
 
 // parseGeneral parses with the general reader only.
@@ -179,7 +180,7 @@ func TestScannerAgainstGeneral(t *testing.T) {
 		t.Errorf("only %d bodies were valid", valid)
 	}
 	for _, form := range []string{"uniform", "spaced", "mixed"} {
-		checkPaths(t, batchBody(50, form))
+		checkPaths(t, plain.EventText(50, form))
 	}
 }
 
@@ -227,7 +228,7 @@ func TestReadAgain(t *testing.T) {
 func TestParseAllocations(t *testing.T) {
 	for _, form := range []string{"uniform", "spaced", "mixed"} {
 		for _, n := range []int{1, 10, 1000, 20000} {
-			body := batchBody(n, form)
+			body := plain.EventText(n, form)
 			Parse(body)
 			if got := testing.AllocsPerRun(3, func() { Parse(body) }); got > 16 {
 				t.Errorf("%s, %d samples: %v allocations", form, n, got)
