@@ -45,12 +45,13 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// TestExamplesAreChecked wants an output of each example, without which it would not be run.
+// TestExamplesAreChecked wants an output of each example, without which it would not be run. Those of sqlstore need a driver, which
+// this module does not have; they are compiled.
 func TestExamplesAreChecked(t *testing.T) {
 	found := examples(t)
 	for _, dir := range slices.Sorted(maps.Keys(found)) {
 		for _, e := range found[dir] {
-			if e.Output == "" && !e.EmptyOutput {
+			if e.Output == "" && !e.EmptyOutput && dir != "webhooks/sqlstore" {
 				t.Errorf("%s: Example%s has no output to check", dir, e.Name)
 			}
 		}

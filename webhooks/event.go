@@ -72,6 +72,7 @@ type ParseError struct {
 	Reason string // a fixed phrase
 }
 
+// Error says where the body stops being an event, and why.
 func (e *ParseError) Error() string {
 	return "webhooks: not an event: at byte " + strconv.Itoa(e.Offset) + ": " + e.Reason
 }

@@ -1,0 +1,238 @@
+package sqlstore_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/labhealth/labhealth-go/webhooks"
+	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
+)
+
+// history is deliveries that are as unpleasant as can be: few keys and few times of receipt, so that the same is said again and
+// again, and versions are equal; both shapes of sources; every kind of sample; events without what makes a key.
+func history(r *rand.Rand, n int) []webhooks.RawDelivery {
+	pick := func(texts ...string) string { return texts[r.IntN(len(texts))] }
+	sample := func() string {
+		at := noon.Add(time.Duration(r.IntN(12)) * time.Minute)
+		zone := time.FixedZone("", 60*60*r.IntN(2))
+		timestamp := fmt.Sprintf(`"timestamp":%q,`, at.In(zone).Format(time.RFC3339))
+		value := fmt.Sprintf(`"value":%s`, pick("1", "1.5", "10", "9", "1e21", "0", "-0.0", "0.1", "123456789.125"))
+		more := pick(`"unit":"bpm",`, `"unit":"bpm","type":"automatic",`, `"unit":"bpm","type":"","timezone_offset":null,`,
+			`"unit":"bpm","timezone_offset":3600,`, `"unit":"\u0000\\","type":"a\u0000b",`)
+		switch r.IntN(12) {
+		case 0:
+			return `{` + more + value + `}`
+		case 1:
+			return `{` + timestamp + more + `"value":"a note \u0000 with \"quotes\" and \\ 'these'"}`
+		case 2:
+			return `{` + timestamp + more + `"systolic":` + pick("120", "130") + `,"diastolic":80}`
+		case 3:
+			return `{` + timestamp + more + value + `,"tags":["x",{"y":null}],"id":` + pick("1", "2") + `}`
+		case 4:
+			return fmt.Sprintf(`{%s"start":%q,"end":%q,%s%s}`, timestamp, at.In(zone).Format(time.RFC3339),
+				at.Add(time.Duration(r.IntN(4)*30)*time.Second).In(zone).Format(time.RFC3339), more, value)
+		case 5: // longer than the column for seconds holds
+			return fmt.Sprintf(`{%s"start":%q,"end":"2100-01-01T00:00:00Z",%s%s}`,
+				timestamp, at.In(zone).Format(time.RFC3339), more, value)
+		case 6:
+			return fmt.Sprintf(`{"start":%q,%s%s}`, at.Format(time.RFC3339), more, value)
+		case 7:
+			return `{` + timestamp + more + `"unit":"bpm"}`
+		}
+		return `{` + timestamp + more + value + `}`
+	}
+	all := make([]webhooks.RawDelivery, n)
+	for i := range all {
+		id := fmt.Sprintf(`,"user_id":%q`, user(r.IntN(3)))
+		if r.IntN(20) == 0 {
+			id = ""
+		}
+		var kind, data string
+		switch r.IntN(6) {
+		case 0:
+			kind = pick("daily.data.sleep.created", "daily.data.sleep.updated", "daily.data.activity.created", "daily.data.body.created")
+			data = fmt.Sprintf(`{"id":%s,"steps":%d,"note":"\u0000","new":{"a":[%d]}}`,
+				pick(`"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11"`, `"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c12"`, `"nonsense"`), r.IntN(3), r.IntN(2))
+		case 1:
+			kind, data = pick("labtest.order.created", "provider.connection.created", "some.new.thing"), `{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11"}`
+		default:
+			kind = pick("daily.data.heartrate.created", "daily.data.heartrate.updated", "daily.data.note.created", `daily.data.od\u0000d\\.created`)
+			source := pick(`{"name":"R","slug":"ring","logo":""}`, `{"provider":"ring","type":"automatic"}`, `{"provider":"ring","type":"unknown"}`,
+				`{"provider":"r\u0000ng","type":"\\x00"}`, `null`)
+			samples := make([]string, r.IntN(8))
+			for k := range samples {
+				samples[k] = sample()
+			}
+			data = fmt.Sprintf(`{"source":%s,"data":[%s]}`, source, strings.Join(samples, ","))
+		}
+		all[i] = webhooks.RawDelivery{
+			ID:         fmt.Sprintf("msg_%d", i),
+			Body:       []byte(fmt.Sprintf(`{"event_type":"%s","team_id":"00000000-0000-4000-8000-00000000000a"%s,"data":%s}`, kind, id, data)),
+			ReceivedAt: noon.Add(time.Duration(r.IntN(5)) * time.Second),
+		}
+	}
+	return all
+}
+
+func parse(t testing.TB, all []webhooks.RawDelivery) []webhooks.Delivery {
+	t.Helper()
+	deliveries := make([]webhooks.Delivery, len(all))
+	for i := range all {
+		var err error
+		if deliveries[i], err = all[i].Parse(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return deliveries
+}
+
+// contents is all of a store as lines of text in order.
+type contents []string
+
+func sampleLine(key webhooks.SampleKey, s webhooks.Sample) string {
+	text, _ := s.MarshalJSON()
+	return fmt.Sprintf("%v %q %q %q %d %s %v", key.UserID, key.Resource, key.Provider, key.SourceType, key.UnixNano, text, s.Extra)
+}
+
+func summaryLine(key webhooks.SummaryKey, data webhooks.Payload) string {
+	text, _ := data.MarshalJSON()
+	return fmt.Sprintf("%v %q %v %T %s", key.UserID, key.Resource, key.ID, data, text)
+}
+
+func contentsOf(t testing.TB, s *sqlstore.Store) (all contents) {
+	t.Helper()
+	for of, err := range s.Samples(context.Background()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, sampleLine(of.Key, of.Sample))
+	}
+	for of, err := range s.Summaries(context.Background()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, summaryLine(of.Key, of.Data))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func contentsOfLatest(l *webhooks.Latest) (all contents) {
+	for key, s := range l.Samples() {
+		all = append(all, sampleLine(key, s))
+	}
+	for key, data := range l.Summaries() {
+		all = append(all, summaryLine(key, data))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// The store is what Latest is, delivery by delivery: the same content, the same changes, the same errors, for batches of any size.
+func TestSameAsLatest(t *testing.T) {
+	onAll(t, func(t *testing.T, d database) {
+		for seed := range uint64(4) {
+			store := d.store(t)
+			clear(t, d)
+			r := rand.New(rand.NewPCG(seed, 1))
+			deliveries := parse(t, history(r, 400))
+			var latest webhooks.Latest
+			if seed == 3 {
+				version := func(d webhooks.Delivery) int64 { return int64(len(d.ID)) }
+				store.Version, latest.Version = version, version
+			}
+			for rest := deliveries; len(rest) > 0; {
+				n := min(1+r.IntN(30), len(rest))
+				applied, err := store.ApplyAll(t.Context(), rest[:n])
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, d := range rest[:n] {
+					changes, err := latest.Apply(d)
+					if diff := cmp.Diff(changes, applied[i].Changes); diff != "" || err != applied[i].Err {
+						t.Fatalf("%s: errors %v, %v, changes %s", d.Event.RawJSON(), err, applied[i].Err, diff)
+					}
+				}
+				rest = rest[n:]
+			}
+			want := contentsOfLatest(&latest)
+			if diff := cmp.Diff(want, contentsOf(t, store)); diff != "" || len(want) < 100 {
+				t.Errorf("seed %d, %d lines: %s", seed, len(want), diff)
+			}
+			read(t, store, &latest)
+		}
+	})
+}
+
+// read reads by keys what Latest has.
+func read(t *testing.T, store *sqlstore.Store, latest *webhooks.Latest) {
+	ctx := t.Context()
+	series := map[webhooks.Series]bool{}
+	for key, want := range latest.Samples() {
+		series[key.Series()] = true
+		got, ok, err := store.Sample(ctx, key)
+		if err != nil || !ok || sampleLine(key, got) != sampleLine(key, want) {
+			t.Fatalf("%v %v %v", key, ok, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	for key, want := range latest.Summaries() {
+		got, ok, err := store.Summary(ctx, key)
+		if err != nil || !ok || summaryLine(key, got) != summaryLine(key, want) {
+			t.Fatalf("%v %v %v", key, ok, err)
+		}
+	}
+	for of := range series {
+		for _, span := range [][2]time.Time{{{}, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}, {noon.Add(2 * time.Minute), noon.Add(5 * time.Minute)}} {
+			got, err := store.Range(ctx, of, span[0], span[1])
+			if diff := cmp.Diff(latest.Range(of, span[0], span[1]), got); err != nil || diff != "" {
+				t.Errorf("%v %s", err, diff)
+			}
+		}
+	}
+	found := 0
+	for n := range 4 {
+		of, err := store.Series(ctx, user(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, of := range of {
+			if !series[of] {
+				t.Errorf("%v is no series", of)
+			}
+			found++
+		}
+	}
+	if found != len(series) {
+		t.Errorf("%d series of %d", found, len(series))
+	}
+	if _, ok, err := store.Sample(ctx, webhooks.SampleKey{}); ok || err != nil {
+		t.Error(ok, err)
+	}
+	if _, ok, err := store.Summary(ctx, webhooks.SummaryKey{}); ok || err != nil {
+		t.Error(ok, err)
+	}
+}
+
+// clear empties the tables.
+func clear(t *testing.T, d database) {
+	db := d.open(t)
+	for _, table := range []string{"samples", "summaries", "series", "users", "deliveries", "inbox", "dead_letters"} {
+		verb := "DELETE FROM "
+		if d.dialect == sqlstore.PostgreSQL {
+			verb = "TRUNCATE "
+		}
+		if _, err := db.Exec(verb + "labhealth_" + table); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
