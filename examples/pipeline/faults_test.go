@@ -1,0 +1,745 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+// road is a way to a server that can be cut.
+type road struct {
+	listener net.Listener
+	to       string
+
+	mu    sync.Mutex
+	cut   bool
+	conns map[net.Conn]bool
+}
+
+func newRoad(t testing.TB, to string) *road {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &road{listener: l, to: to, conns: map[net.Conn]bool{}}
+	t.Cleanup(func() {
+		l.Close()
+		r.set(true)
+	})
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go r.carry(c)
+		}
+	}()
+	return r
+}
+
+func (r *road) carry(c net.Conn) {
+	defer c.Close()
+	far, err := net.Dial("tcp", r.to)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	r.mu.Lock()
+	if r.cut {
+		r.mu.Unlock()
+		return
+	}
+	r.conns[c], r.conns[far] = true, true
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.conns, c)
+		delete(r.conns, far)
+	}()
+	go func() {
+		defer c.Close()
+		defer far.Close()
+		io.Copy(far, c)
+	}()
+	io.Copy(c, far)
+}
+
+// set cuts the road, which ends what is on it, or mends it.
+func (r *road) set(cut bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cut = cut
+	for c := range r.conns {
+		if cut {
+			c.Close()
+		}
+	}
+}
+
+// through replaces the host in an address.
+func (r *road) through(t testing.TB, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Host = r.listener.Addr().String()
+	return u.String()
+}
+
+func hostOf(t testing.TB, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Host
+}
+
+// load delivers messages, one every few milliseconds, until it is stopped.
+type load struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	client *http.Client
+	done   sync.WaitGroup
+
+	mu       sync.Mutex
+	messages []message
+	attempts int
+}
+
+func startLoad(t testing.TB, addresses ...string) *load {
+	l := &load{client: newClient()}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	t.Cleanup(l.cancel)
+	t.Cleanup(l.client.CloseIdleConnections)
+	for range 4 {
+		user := uuid.New()
+		l.done.Go(func() {
+			for n := 0; l.ctx.Err() == nil; n++ {
+				m := message{"msg_" + uuid.NewString(), batch(user, []int{5 * n, 5*n + 1, 5*n + 2, 5*n + 3, 5*n + 4}, func(i int) float64 { return float64(n) })}
+				tries, err := deliver(t.Context(), l.client, addresses, m)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				l.mu.Lock()
+				l.messages = append(l.messages, m)
+				l.attempts += tries
+				l.mu.Unlock()
+				pause(l.ctx, 5*time.Millisecond)
+			}
+		})
+	}
+	return l
+}
+
+func (l *load) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.messages)
+}
+
+// stop ends the load, when the last deliveries are acknowledged.
+func (l *load) stop() {
+	l.cancel()
+	l.done.Wait()
+}
+
+// check compares the database with what was acknowledged. No sample came twice, so the order does not matter.
+func (l *load) check(t *testing.T, at *place) {
+	t.Helper()
+	var want webhooks.Latest
+	for _, m := range l.messages {
+		d, err := webhooks.RawDelivery{ID: m.id, Body: m.body}.Parse()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := want.Apply(d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := stored(t, at)
+	expected := map[webhooks.SampleKey]webhooks.Sample{}
+	for k, s := range want.Samples() {
+		expected[k] = s
+	}
+	if diff := diffSamples(expected, got); diff != "" {
+		t.Errorf("the state (-want +got):\n%s", diff)
+	}
+	t.Logf("%d deliveries, %d attempts", len(l.messages), l.attempts)
+}
+
+// While the broker is away, nothing is acknowledged. When it is back, all goes on by itself.
+func TestBrokerAway(t *testing.T) {
+	at := newPlace(t, true)
+	r := newRoad(t, hostOf(t, at.nats))
+	direct := at.nats
+	at.nats = r.through(t, direct)
+	receiver, worker := ready(t, at.args("receive")...), ready(t, at.args("work")...)
+	l := startLoad(t, receiver.events)
+	wait(t, 10*time.Second, "events", func() bool { return worker.metrics(t)["labhealth_applied_total"] > 20 })
+	if got := []int{receiver.status(t, "/readyz"), receiver.status(t, "/healthz"), worker.status(t, "/readyz")}; !cmp.Equal(got, []int{200, 200, 200}) {
+		t.Errorf("receiver ready and healthy, worker ready: %v", got)
+	}
+
+	r.set(true)
+	wait(t, 10*time.Second, "503", func() bool { return receiver.metrics(t)["labhealth_deliveries_total result=failed status=503"] > 10 })
+	if got := []int{receiver.status(t, "/readyz"), receiver.status(t, "/healthz"), worker.status(t, "/readyz")}; !cmp.Equal(got, []int{503, 200, 503}) {
+		t.Errorf("without the broker: receiver ready and healthy, worker ready: %v", got)
+	}
+	began, before := time.Now(), l.count()
+	status := post(l.client, receiver.events, message{"msg_away", batch(uuid.New(), []int{1}, func(int) float64 { return 1 })})
+	if took := time.Since(began); status != 503 || took > 8*time.Second {
+		t.Errorf("%d after %v, want 503 before the service gives up waiting", status, took)
+	}
+	if l.count() != before {
+		t.Errorf("%d deliveries were acknowledged without a broker", l.count()-before)
+	}
+
+	r.set(false)
+	wait(t, 20*time.Second, "deliveries to be acknowledged again", func() bool { return l.count() > before+100 })
+	l.stop()
+	at.drained(t)
+	l.check(t, at)
+}
+
+// A broker that has no room for more refuses what is new and keeps what it has.
+func TestBrokerFull(t *testing.T) {
+	at := newPlace(t, true)
+	receiver := ready(t, at.args("receive")...)
+	client := newClient()
+	defer client.CloseIdleConnections()
+	room := func(bytes int64) {
+		t.Helper()
+		stream, err := at.js.Stream(t.Context(), at.stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := stream.CachedInfo().Config
+		config.MaxBytes = bytes
+		if _, err := at.js.UpdateStream(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	room(20_000)
+	user, taken, status := uuid.New(), 0, 0
+	next := func() message {
+		return message{fmt.Sprintf("msg_%d", taken), batch(user, []int{taken}, func(int) float64 { return 5 })}
+	}
+	for taken < 1000 {
+		if status = post(client, receiver.events, next()); status != 204 {
+			break
+		}
+		taken++
+	}
+	if n := at.pending(t); status != 503 || taken < 10 || n != taken {
+		t.Errorf("%d after %d deliveries, of which the broker has %d", status, taken, n)
+	}
+	room(-1)
+	if status := post(client, receiver.events, next()); status != 204 {
+		t.Errorf("%d, want 204", status)
+	}
+	ready(t, at.args("work")...)
+	at.drained(t)
+	if n := len(stored(t, at)); n != taken+1 {
+		t.Errorf("%d samples, want %d", n, taken+1)
+	}
+}
+
+// A broker that is killed and comes back has lost nothing that it acknowledged.
+func TestBrokerKilled(t *testing.T) {
+	at := newPlace(t, true)
+	program, err := exec.LookPath("nats-server")
+	if err != nil {
+		program, err = exec.LookPath("/usr/sbin/nats-server")
+	}
+	if err != nil {
+		t.Skip("there is no nats-server on this machine to be killed")
+	}
+	address, dir := freePort(t), t.TempDir()
+	_, port, _ := net.SplitHostPort(address)
+	var server *exec.Cmd
+	start := func() {
+		server = exec.Command(program, "-a", "127.0.0.1", "-p", port, "-js", "-sd", dir)
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kill := func() {
+		server.Process.Kill()
+		server.Wait()
+	}
+	start()
+	t.Cleanup(func() { kill() })
+	at.useBroker(t, "nats://"+address)
+	p := ready(t, at.args("all")...)
+	l := startLoad(t, p.events)
+	for range 3 {
+		before := l.count()
+		wait(t, 20*time.Second, "deliveries to be acknowledged", func() bool { return l.count() > before+50 })
+		kill()
+		start()
+	}
+	l.stop()
+	wait(t, 20*time.Second, "the broker", func() bool { return p.status(t, "/readyz") == 200 })
+	at.drained(t)
+	l.check(t, at)
+}
+
+// Deliveries are taken before the database is there, and applied when it is.
+func TestDatabaseComesLater(t *testing.T) {
+	at := newPlace(t, true)
+	r := newRoad(t, hostOf(t, at.postgres))
+	at.postgres = r.through(t, at.postgres)
+	r.set(true)
+	p := launch(t, at.args("all")...)
+	client := newClient()
+	defer client.CloseIdleConnections()
+	if _, err := deliver(t.Context(), client, []string{p.events}, message{"msg_early", batch(uuid.New(), []int{1}, func(int) float64 { return 5 })}); err != nil {
+		t.Fatal(err)
+	}
+	if n := at.pending(t); n != 1 || p.status(t, "/readyz") != 503 {
+		t.Errorf("%d events wait, ready: %d", n, p.status(t, "/readyz"))
+	}
+	r.set(false)
+	at.drained(t)
+	if n := len(stored(t, at)); n != 1 {
+		t.Errorf("%d samples", n)
+	}
+}
+
+// A receiver that starts before its broker answers, and works when the broker is there.
+func TestBrokerComesLater(t *testing.T) {
+	at := newPlace(t, true)
+	r := newRoad(t, hostOf(t, at.nats))
+	at.nats = r.through(t, at.nats)
+	r.set(true)
+	p := launch(t, at.args("all")...)
+	m := message{"msg_early", batch(uuid.New(), []int{1}, func(int) float64 { return 5 })}
+	client := newClient()
+	defer client.CloseIdleConnections()
+	if status := post(client, p.events, m); status != 503 || p.status(t, "/readyz") != 503 {
+		t.Errorf("%d, want 503", status)
+	}
+	r.set(false)
+	if _, err := deliver(t.Context(), client, []string{p.events}, m); err != nil {
+		t.Fatal(err)
+	}
+	at.drained(t)
+	if n := len(stored(t, at)); n != 1 {
+		t.Errorf("%d samples", n)
+	}
+}
+
+// While the database is away, deliveries are acknowledged and wait in the broker.
+func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
+	away := 2 * time.Second
+	if long {
+		away = 10 * time.Second
+	}
+	at := newPlace(t, true)
+	receiver := ready(t, at.args("receive")...)
+	r := newRoad(t, hostOf(t, at.postgres))
+	direct := at.postgres
+	at.postgres = r.through(t, direct)
+	worker := ready(t, at.args("work")...)
+	l := startLoad(t, receiver.events)
+	wait(t, 10*time.Second, "events", func() bool { return worker.metrics(t)["labhealth_applied_total"] > 20 })
+
+	r.set(true)
+	began, before := time.Now(), l.count()
+	wait(t, 10*time.Second, "the worker to notice", func() bool { return worker.status(t, "/readyz") == 503 })
+	pause(t.Context(), away-time.Since(began))
+	if receiver.status(t, "/readyz") != 200 || l.count() < before+100 {
+		t.Errorf("%d deliveries were acknowledged while the database was away", l.count()-before)
+	}
+	if n := receiver.metrics(t)["labhealth_deliveries_total result=failed status=503"]; n != 0 {
+		t.Errorf("%v deliveries were refused", n)
+	}
+	r.set(false)
+	l.stop()
+	at.drained(t)
+	l.check(t, at)
+	if worker.metrics(t)["labhealth_failed_batches_total"] == 0 {
+		t.Error("the worker did not count that batches failed")
+	}
+}
+
+// With the inbox, a database that cannot be written is answered with 503, when the deadline of the handler has passed.
+func TestInboxLocked(t *testing.T) {
+	t.Parallel()
+	away := 2 * time.Second
+	if long {
+		away = 11 * time.Second
+	}
+	at := newPlace(t, false)
+	p := ready(t, at.args("all")...)
+	l := startLoad(t, p.events)
+	wait(t, 10*time.Second, "events", func() bool { return p.metrics(t)["labhealth_applied_total"] > 20 })
+	conn, err := at.db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(t.Context(), "begin immediate"); err != nil {
+		t.Fatal(err)
+	}
+	pause(t.Context(), 100*time.Millisecond) // for what was committed before to be acknowledged
+	before := l.count()
+	pause(t.Context(), away)
+	if n := l.count() - before; n != 0 {
+		t.Errorf("%d deliveries were acknowledged and not stored", n)
+	}
+	if _, err := conn.ExecContext(t.Context(), "rollback"); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, 20*time.Second, "deliveries to be acknowledged again", func() bool { return l.count() > before+100 })
+	l.stop()
+	at.drained(t)
+	l.check(t, at)
+	if long && p.metrics(t)["labhealth_deliveries_total result=deadline status=503"] == 0 {
+		t.Error("nothing was answered with 503")
+	}
+}
+
+// What can never be applied is put aside, and the rest goes on.
+func TestPoison(t *testing.T) {
+	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
+		t.Run(name, func(t *testing.T) {
+			at := newPlace(t, scaled)
+			p := ready(t, at.args("all")...)
+			client := newClient()
+			defer client.CloseIdleConnections()
+			const canary = "5417.25"
+			user := uuid.New()
+			good := batch(user, []int{1, 2, 3}, func(i int) float64 { return float64(i) })
+			for _, m := range []message{
+				{"msg_1", good},
+				{"msg_2", []byte(`{"event_type":"daily.data.glucose.updated","data":{"data":[{"value":` + canary + `}`)},
+				{"msg_3", []byte(`{"event_type":"daily.data.glucose.updated","data":{"data":[{"timestamp":"2026-01-01T00:00:00Z","value":` + canary + `}]}}`)},
+				{"msg_4", bytes.Replace(good, []byte(`"event_type":"daily.data.glucose.updated"`), []byte(`"event_type":"moon > phase.*..changed"`), 1)},
+				{"msg_5", batch(user, []int{3, 4}, func(i int) float64 { return float64(i + 10) })},
+			} {
+				if status := post(client, p.events, m); status != 204 {
+					t.Errorf("%s: %d, want 204", m.id, status)
+				}
+			}
+			at.drained(t)
+			if n := len(stored(t, at)); n != 4 {
+				t.Errorf("%d samples, want 4", n)
+			}
+			var dead []string
+			for d, err := range at.store.DeadLetters(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Contains(d.Delivery.Body, []byte(canary)) || d.Delivery.ReceivedAt.IsZero() {
+					t.Errorf("%s: the body or the time was not kept", d.Delivery.ID)
+				}
+				dead = append(dead, d.Delivery.ID)
+				if strings.Contains(d.Reason, canary) {
+					t.Errorf("%s: the reason quotes the body", d.Delivery.ID)
+				}
+			}
+			if diff := cmp.Diff([]string{"msg_2", "msg_3"}, dead); diff != "" {
+				t.Errorf("dead letters (-want +got):\n%s", diff)
+			}
+			p.terminate(t)
+			if log := p.log.String(); strings.Contains(log, canary) || strings.Contains(log, user.String()) || strings.Contains(log, testSecret) {
+				t.Errorf("the log holds what it should not:\n%s", log)
+			}
+		})
+	}
+}
+
+// What was put aside and is put back is applied by the workers of the inbox, which the scaled form has too.
+func TestRequeue(t *testing.T) {
+	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
+		t.Run(name, func(t *testing.T) {
+			at := newPlace(t, scaled)
+			ready(t, at.args("all")...)
+			raw := webhooks.RawDelivery{ID: "msg_1", Body: batch(uuid.New(), []int{1}, func(int) float64 { return 5 }), ReceivedAt: day}
+			if err := at.store.DeadLetter(t.Context(), raw, webhooks.ErrNoUser); err != nil {
+				t.Fatal(err)
+			}
+			for d, err := range at.store.DeadLetters(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if found, err := at.store.Requeue(t.Context(), d.Number); !found || err != nil {
+					t.Fatal(found, err)
+				}
+			}
+			wait(t, 10*time.Second, "the sample", func() bool { return len(stored(t, at)) == 1 })
+		})
+	}
+}
+
+// A shutdown in the middle of the load refuses nothing that it could deal with, finishes what it has begun, and leaves nothing that
+// others must do again.
+func TestShutdown(t *testing.T) {
+	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
+		t.Run(name, func(t *testing.T) {
+			at := newPlace(t, scaled)
+			address := freePort(t)
+			launched := []*process{ready(t, at.args("all", "-addr", address)...)}
+			l := startLoad(t, address)
+			for n := range 3 {
+				p := launched[n]
+				wait(t, 20*time.Second, "events", func() bool { return p.metrics(t)["labhealth_applied_total"] > 50 })
+				p.terminate(t)
+				launched = append(launched, ready(t, at.args("all", "-addr", address)...))
+			}
+			l.stop()
+			at.drained(t)
+			l.check(t, at)
+			if n := launched[3].metrics(t)["labhealth_redelivered_total"]; n != 0 {
+				t.Errorf("%v events were left to be done again", n)
+			}
+		})
+	}
+}
+
+// The page of metrics counts what happened.
+func TestMetrics(t *testing.T) {
+	at := newPlace(t, true)
+	receiver, worker := ready(t, at.args("receive")...), ready(t, at.args("work")...)
+	client := newClient()
+	defer client.CloseIdleConnections()
+	user := uuid.New()
+	for n := range 10 {
+		m := message{fmt.Sprintf("msg_%d", n), batch(user, []int{n, n + 1, n + 2}, func(int) float64 { return float64(n) })}
+		if n == 9 {
+			m.body = []byte("poison")
+		}
+		for range 2 {
+			if status := post(client, receiver.events, m); status != 204 {
+				t.Fatalf("%d, want 204", status)
+			}
+		}
+		at.drained(t) // one after the other
+	}
+	resp, err := client.Post("http://"+receiver.events+"/events", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	// Another receiver does not know that it was received.
+	other := ready(t, at.args("receive")...)
+	again := message{"msg_0", batch(user, []int{0, 1, 2}, func(int) float64 { return 0 })}
+	if status := post(client, other.events, again); status != 204 {
+		t.Fatalf("%d, want 204", status)
+	}
+
+	pick := func(all map[string]float64, names ...string) map[string]float64 {
+		picked := map[string]float64{}
+		for name, v := range all {
+			for _, n := range names {
+				if v != 0 && strings.HasPrefix(name, n) {
+					picked[name] = v
+				}
+			}
+		}
+		return picked
+	}
+	for what, c := range map[string]struct{ got, want map[string]float64 }{
+		"receiver": {pick(receiver.metrics(t), "labhealth_"), map[string]float64{
+			"labhealth_deliveries_total result=stored status=204":     10,
+			"labhealth_deliveries_total result=remembered status=204": 10,
+			"labhealth_deliveries_total result=headers status=401":    1,
+			"labhealth_answer_seconds":                                21,
+			"labhealth_published_total":                               10,
+		}},
+		"other receiver": {pick(other.metrics(t), "labhealth_"), map[string]float64{
+			"labhealth_deliveries_total result=stored status=204": 1,
+			"labhealth_answer_seconds":                            1,
+			"labhealth_published_duplicates_total":                1,
+		}},
+		"worker": {pick(worker.metrics(t), "labhealth_"), map[string]float64{
+			"labhealth_applied_total":                        9,
+			"labhealth_changes_total change=added":           11,
+			"labhealth_changes_total change=updated":         16,
+			"labhealth_dead_letters_total reason=unreadable": 1,
+			"labhealth_batch_events":                         9,
+			"labhealth_apply_seconds":                        9,
+			"labhealth_latency_seconds":                      9,
+		}},
+	} {
+		if diff := cmp.Diff(c.want, c.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	if worker.metrics(t)["process_cpu_seconds_total"] == 0 {
+		t.Error("there is nothing about the process")
+	}
+}
+
+// What a receiver whose clock is an hour behind has received counts as an hour old: it is no version to replace a newer one.
+func TestClockBehind(t *testing.T) {
+	at := newPlace(t, true)
+	ready(t, at.args("all")...)
+	user := uuid.New()
+	now := time.Now()
+	publish := func(minutes []int, value float64, received time.Time) {
+		t.Helper()
+		body := batch(user, minutes, func(int) float64 { return value })
+		msg := &nats.Msg{Subject: subject(at.stream, body), Data: body, Header: nats.Header{receivedHeader: {received.Format(time.RFC3339Nano)}}}
+		wait(t, 10*time.Second, "the stream", func() bool {
+			_, err := at.js.PublishMsg(t.Context(), msg)
+			return err == nil
+		})
+		at.drained(t)
+	}
+	publish([]int{1}, 5, now)
+	publish([]int{1, 2}, 6, now.Add(time.Minute-time.Hour)) // a minute later, it thinks
+	got := map[int64]float64{}
+	for key, s := range stored(t, at) {
+		got[time.Unix(0, key.UnixNano).Sub(day).Nanoseconds()/int64(time.Minute)] = s.Value
+	}
+	if diff := cmp.Diff(map[int64]float64{1: 5, 2: 6}, got); diff != "" {
+		t.Errorf("values by minute (-want +got):\n%s", diff)
+	}
+}
+
+// A worker for one part of the users leaves the rest to others.
+func TestPartition(t *testing.T) {
+	at := newPlace(t, true)
+	receiver := ready(t, at.args("receive")...)
+	client := newClient()
+	defer client.CloseIdleConnections()
+	const all = 64
+	parts := map[string]int{}
+	for n := range all {
+		body := batch(uuid.New(), []int{n}, func(int) float64 { return 1 })
+		parts[strings.Split(subject("s", body), ".")[1]]++
+		if _, err := deliver(t.Context(), client, []string{receiver.events}, message{fmt.Sprintf("msg_%d", n), body}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(parts) < 8 {
+		t.Errorf("64 users are in %d partitions", len(parts))
+	}
+	left := all
+	for part, n := range parts {
+		p := ready(t, at.args("work", "-partition", strings.TrimPrefix(part, "0"))...)
+		left -= n
+		wait(t, 10*time.Second, "the events of the partition", func() bool { return at.pending(t) == left })
+		if got := p.metrics(t)["labhealth_applied_total"]; got != float64(n) {
+			t.Errorf("partition %s: %v events, want %d", part, got, n)
+		}
+		if left < all-n { // the second one
+			break
+		}
+	}
+	if n := len(stored(t, at)); n != all-left || left == 0 {
+		t.Errorf("%d samples, %d events are left", n, left)
+	}
+}
+
+// A body that is larger than a message of the broker comes through all the same.
+func TestLargeBody(t *testing.T) {
+	at := newPlace(t, true)
+	p := ready(t, at.args("all")...)
+	client := newClient()
+	defer client.CloseIdleConnections()
+	minutes := make([]int, 30_000)
+	for i := range minutes {
+		minutes[i] = i
+	}
+	body := batch(uuid.New(), minutes, func(i int) float64 { return float64(i) / 8 })
+	if len(body) < 2<<20 {
+		t.Fatalf("%d bytes", len(body))
+	}
+	if _, err := deliver(t.Context(), client, []string{p.events}, message{"msg_large", body}); err != nil {
+		t.Fatal(err)
+	}
+	at.drained(t)
+	if n := len(stored(t, at)); n != len(minutes) {
+		t.Errorf("%d samples", n)
+	}
+}
+
+func TestSubject(t *testing.T) {
+	event := func(kind string) []byte {
+		return fmt.Appendf(nil, `{"event_type":%q,"user_id":"6f0f9ad7-9f0e-4f8c-8e0e-0a4f0f4d8c11","data":{}}`, kind)
+	}
+	part := strings.Split(subject("events", event("x")), ".")[1]
+	for kind, want := range map[string]string{
+		"daily.data.glucose.updated": "daily.data.glucose.updated",
+		"":                           "unknown",
+		"a..b":                       "unknown",
+		"a.*":                        "unknown",
+		"a.>":                        "unknown",
+		"a b":                        "unknown",
+		"a.b.":                       "unknown",
+		strings.Repeat("a", 200):     "unknown",
+	} {
+		if got := subject("events", event(kind)); got != "events."+part+"."+want {
+			t.Errorf("%q: %s", kind, got)
+		}
+	}
+	if got := subject("events", []byte("no JSON")); got != "events.00.unreadable" {
+		t.Errorf("no JSON: %s", got)
+	}
+}
+
+// What makes no sense is refused before anything begins.
+func TestFlags(t *testing.T) {
+	for _, c := range []struct{ args, secret, want string }{
+		{"", "", "LABHEALTH_WEBHOOK_SECRET holds no secret"},
+		{"-data x.db", "tooshort", "LABHEALTH_WEBHOOK_SECRET"},
+		{"-role sleep", testSecret, "-role is receive, work or all"},
+		{"-postgres postgres://x", testSecret, "need -nats"},
+		{"-role work", testSecret, "need -nats"},
+		{"-nats nats://x -role work", testSecret, "-nats needs -postgres"},
+		{"-nats nats://x -postgres postgres://x -stream a.b", testSecret, "-stream"},
+		{"-nats nats://x -postgres postgres://x -partition 16", testSecret, "-partition"},
+		{"-nats nats://x -postgres postgres://x -batch 0", testSecret, "-batch"},
+		{"-nats nats://x -postgres postgres://x -ack-wait 1ms", testSecret, "-ack-wait"},
+		{"-nats nats://x -role work -demo -postgres postgres://x", testSecret, "-demo"},
+		{"events", testSecret, "flags only"},
+		{"-role receive -nats nats://me:hunter2@x:y", testSecret, "-nats: this is no address"},
+		{"-role work -nats nats://x -postgres postgres://me:hunter2@x:y/z", testSecret, "-postgres: this is no address"},
+	} {
+		t.Setenv("LABHEALTH_WEBHOOK_SECRET", c.secret)
+		t.Chdir(t.TempDir())
+		var out bytes.Buffer
+		args := append([]string{"-addr", "127.0.0.1:0", "-admin", "127.0.0.1:0"}, strings.Fields(c.args)...)
+		if code := run(t.Context(), args, &out); code != 1 || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%s: %d %s, want %q", c.args, code, &out, c.want)
+		}
+		if strings.Contains(out.String(), "tooshort") || strings.Contains(out.String(), "hunter2") {
+			t.Errorf("the secret is shown: %s", &out)
+		}
+	}
+}
+
+// The demo ends by itself, with everything applied.
+func TestDemo(t *testing.T) {
+	t.Setenv("LABHEALTH_WEBHOOK_SECRET", "")
+	t.Chdir(t.TempDir())
+	var out bytes.Buffer
+	if code := run(t.Context(), []string{"-demo", "-for", "500ms", "-admin", "127.0.0.1:0"}, &out); code != 0 || !strings.Contains(out.String(), "the demo is over") {
+		t.Errorf("%d %s", code, &out)
+	}
+}

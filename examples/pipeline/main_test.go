@@ -1,0 +1,417 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/labhealth/labhealth-go/webhooks"
+	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
+)
+
+// The tests start the program as processes of their own, which are the test's binary.
+const programVariable = "LABHEALTH_PIPELINE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programVariable) == "" {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stderr))
+}
+
+// testSecret is an invented one.
+const testSecret = "whsec_cGlwZWxpbmUtdGVzdC1zZWNyZXQtMzItYnl0ZXMh"
+
+var long = os.Getenv("LABHEALTH_TEST_LONG") != ""
+
+// process is the program as it runs.
+type process struct {
+	args          []string
+	cmd           *exec.Cmd
+	log           *log
+	events, admin string // addresses
+	ended         chan struct{}
+}
+
+// log collects what processes say, and tells where they listen.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	line chan struct{}
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case l.line <- struct{}{}:
+	default:
+	}
+	return l.text.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+var running = regexp.MustCompile(`msg=running role=\w+ events=(\S+) admin=(\S+)`)
+
+// launch starts the program and waits until it listens. It is killed at the end of the test, if it lives then.
+func launch(t testing.TB, args ...string) *process {
+	t.Helper()
+	p := &process{args: args}
+	p.start(t)
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("%s:\n%s", strings.Join(args, " "), tail(p.log.String()))
+		}
+	})
+	return p
+}
+
+func tail(s string) string { return s[max(0, len(s)-3000):] }
+
+func (p *process) start(t testing.TB) {
+	t.Helper()
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.log = &log{line: make(chan struct{}, 1)}
+	p.cmd = exec.Command(binary, p.args...)
+	p.cmd.Env = append(os.Environ(), programVariable+"=yes", "LABHEALTH_WEBHOOK_SECRET="+testSecret)
+	p.cmd.Stderr = p.log
+	p.ended = make(chan struct{})
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.cmd.Wait()
+		close(p.ended)
+	}()
+	for {
+		if m := running.FindStringSubmatch(p.log.String()); m != nil {
+			p.events, p.admin = strings.Trim(m[1], `"`), m[2]
+			return
+		}
+		select {
+		case <-p.log.line:
+		case <-p.ended:
+			t.Fatalf("the program has ended:\n%s", p.log)
+		case <-time.After(30 * time.Second):
+			t.Fatalf("the program does not start:\n%s", p.log)
+		}
+	}
+}
+
+// ready starts the program and waits until it can do all of its work.
+func ready(t testing.TB, args ...string) *process {
+	t.Helper()
+	p := launch(t, args...)
+	wait(t, 20*time.Second, "the program to be ready", func() bool { return p.status(t, "/readyz") == http.StatusOK })
+	return p
+}
+
+// kill ends the process as a power failure would.
+func (p *process) kill() {
+	p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// terminate ends the process in good order.
+func (p *process) terminate(t testing.TB) {
+	t.Helper()
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.ended:
+		if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+			t.Errorf("the program ended with %d:\n%s", code, tail(p.log.String()))
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatalf("the program does not end:\n%s", tail(p.log.String()))
+	}
+}
+
+// metrics reads the page of the process: the values of counters and gauges, and the counts of histograms, by name and labels.
+func (p *process) metrics(t testing.TB) map[string]float64 {
+	t.Helper()
+	resp, err := http.Get("http://" + p.admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for name, f := range families {
+		for _, m := range f.Metric {
+			var labels []string
+			for _, l := range m.Label {
+				labels = append(labels, l.GetName()+"="+l.GetValue())
+			}
+			key := strings.Join(append([]string{name}, labels...), " ")
+			switch f.GetType() {
+			case dto.MetricType_COUNTER:
+				values[key] = m.Counter.GetValue()
+			case dto.MetricType_GAUGE:
+				values[key] = m.Gauge.GetValue()
+			case dto.MetricType_HISTOGRAM:
+				values[key] = float64(m.Histogram.GetSampleCount())
+			}
+		}
+	}
+	return values
+}
+
+// status is that of a page of the process.
+func (p *process) status(t testing.TB, page string) int {
+	t.Helper()
+	resp, err := http.Get("http://" + p.admin + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// place is where a test keeps its data, apart from all others.
+type place struct {
+	postgres string // empty with SQLite
+	nats     string
+	stream   string
+	data     string
+	db       *sql.DB
+	store    *sqlstore.Store
+	js       jetstream.JetStream
+	ackWait  string
+}
+
+func newPlace(t testing.TB, scaled bool) *place {
+	t.Helper()
+	if !scaled {
+		p := &place{data: filepath.Join(t.TempDir(), "pipeline.db")}
+		p.open(t, &settings{data: p.data})
+		return p
+	}
+	p := &place{postgres: os.Getenv("LABHEALTH_TEST_POSTGRES"), nats: os.Getenv("LABHEALTH_TEST_NATS"), ackWait: "3s"}
+	for _, name := range []string{"LABHEALTH_TEST_POSTGRES", "LABHEALTH_TEST_NATS"} {
+		if os.Getenv(name) == "" {
+			t.Skipf("%s is not set: eval \"$(.ci/services)\" starts what is needed", name)
+		}
+	}
+	name := fmt.Sprintf("pipeline_test_%016x", rand.Uint64())
+	p.stream = name
+	admin, err := sql.Open("pgx", p.postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { admin.Close() })
+	if _, err := admin.Exec("create schema " + name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := admin.Exec("drop schema " + name + " cascade"); err != nil {
+			t.Error(err)
+		}
+	})
+	u, err := url.Parse(p.postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("search_path", name)
+	q.Set("application_name", name)
+	u.RawQuery = q.Encode()
+	p.postgres = u.String()
+	p.open(t, &settings{postgres: p.postgres, parallel: 2})
+
+	p.useBroker(t, p.nats)
+	js := p.js
+	t.Cleanup(func() {
+		if err := js.DeleteStream(context.Background(), name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// useBroker looks at the events of a broker from now on.
+func (p *place) useBroker(t testing.TB, address string) {
+	t.Helper()
+	conn, err := nats.Connect(address, nats.RetryOnFailedConnect(true), nats.ReconnectWait(50*time.Millisecond), nats.MaxReconnects(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	p.nats = address
+	if p.js, err = jetstream.New(conn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *place) open(t testing.TB, s *settings) {
+	t.Helper()
+	var err error
+	if p.db, p.store, err = open(s); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.db.Close() })
+	if err := p.store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// args are the flags for a process that uses the place.
+func (p *place) args(role string, more ...string) []string {
+	args := []string{"-addr", "127.0.0.1:0", "-admin", "127.0.0.1:0", "-role", role}
+	switch {
+	case p.nats == "":
+		args = append(args, "-data", p.data)
+	case role == "receive":
+		args = append(args, "-nats", p.nats, "-stream", p.stream)
+	default:
+		args = append(args, "-nats", p.nats, "-stream", p.stream, "-postgres", p.postgres, "-ack-wait", p.ackWait)
+	}
+	return append(args, more...)
+}
+
+// pending is how many events are not dealt with yet.
+func (p *place) pending(t testing.TB) (n int) {
+	t.Helper()
+	if p.nats == "" {
+		if err := p.db.QueryRow("select count(*) from labhealth_inbox").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	stream, err := p.js.Stream(t.Context(), p.stream)
+	if err != nil {
+		t.Fatalf("the stream: %v", err)
+	}
+	return int(stream.CachedInfo().State.Msgs) // what is acknowledged is removed
+}
+
+// drained waits until nothing is pending.
+func (p *place) drained(t testing.TB) {
+	t.Helper()
+	wait(t, 60*time.Second, "all events to be applied", func() bool { return p.pending(t) == 0 })
+}
+
+// wait waits for a condition.
+func wait(t testing.TB, most time.Duration, what string, done func() bool) {
+	t.Helper()
+	for began := time.Now(); !done(); {
+		if time.Since(began) > most {
+			t.Fatalf("waited %v for %s", most, what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// freePort returns a port that nothing listens on, of those that outgoing connections do not get, so that it can be taken again
+// and again.
+func freePort(t testing.TB) string {
+	t.Helper()
+	for {
+		address := fmt.Sprintf("127.0.0.1:%d", 15_000+rand.IntN(15_000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			return address
+		}
+	}
+}
+
+// message is an event on its way to the receivers.
+type message struct {
+	id   string
+	body []byte
+}
+
+var verifier, _ = webhooks.NewVerifier(testSecret)
+
+// post makes one attempt to deliver a message: 0 if there is no answer.
+func post(client *http.Client, address string, m message) int {
+	now := time.Now()
+	signature, err := verifier.Sign(m.id, now, m.body)
+	if err != nil {
+		panic(err)
+	}
+	req, err := http.NewRequest(http.MethodPost, "http://"+address+"/events", bytes.NewReader(m.body))
+	if err != nil {
+		panic(err)
+	}
+	req.Header.Set("Svix-Id", m.id)
+	req.Header.Set("Svix-Timestamp", fmt.Sprint(now.Unix()))
+	req.Header.Set("Svix-Signature", signature)
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0
+	}
+	defer resp.Body.Close()
+	io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode
+}
+
+// deliver posts a message to any of the addresses until it is acknowledged, as the service does, but sooner.
+func deliver(ctx context.Context, client *http.Client, addresses []string, m message) (attempts int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for pause := 5 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 200*time.Millisecond) {
+		attempts++
+		if status := post(client, addresses[rand.IntN(len(addresses))], m); status >= 200 && status <= 299 {
+			return attempts, nil
+		}
+		time.Sleep(time.Duration(rand.Int64N(int64(pause))))
+	}
+	return attempts, ctx.Err()
+}
+
+func newClient() *http.Client {
+	return &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+}
+
+// batch is an event with samples of a user's glucose: values by minutes after the start of the year 2026.
+func batch(user uuid.UUID, minutes []int, value func(i int) float64) []byte {
+	var list []string
+	for i, minute := range minutes {
+		list = append(list, fmt.Sprintf(`{"timestamp":%q,"timezone_offset":0,"type":"automatic","unit":"mmol/L","value":%g}`,
+			day.Add(time.Duration(minute)*time.Minute).Format(time.RFC3339), value(i)))
+	}
+	return fmt.Appendf(nil, `{"event_type":"daily.data.glucose.updated","data":{"user_id":%q,`+
+		`"source":{"name":"Sensor","slug":"sensor","logo":"https://example.com/logos/sensor.png"},"data":[%s]},`+
+		`"team_id":"3b1c6b1e-4f52-4d3a-9d5e-0a4f0f4d8c11","user_id":%[1]q,"client_user_id":"test"}`, user, strings.Join(list, ","))
+}
+
+var day = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -1,0 +1,229 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+// TestThroughput measures and does not judge: what it says depends on the machine and on what else it does.
+//
+//	LABHEALTH_TEST_THROUGHPUT=1 go test -run TestThroughput -v .
+//
+// The whole pipeline (received over HTTP, verified, published, fetched, parsed, applied) is set beside the batched upsert of the same
+// deliveries alone, in the same run and on the same machine, which also runs the sender, the broker and the database.
+func TestThroughput(t *testing.T) {
+	if os.Getenv("LABHEALTH_TEST_THROUGHPUT") == "" {
+		t.Skip("LABHEALTH_TEST_THROUGHPUT is not set")
+	}
+	for _, c := range []struct{ users, rounds, perDelivery int }{{1000, 4, 100}, {1000, 20, 1}} {
+		t.Run(fmt.Sprintf("%d samples in a delivery", c.perDelivery), func(t *testing.T) { throughput(t, c.users, c.rounds, c.perDelivery) })
+	}
+}
+
+func throughput(t *testing.T, users, rounds, perDelivery int) {
+	var messages []message
+	var ids []uuid.UUID
+	for range users {
+		ids = append(ids, uuid.New())
+	}
+	for round := range rounds {
+		for n, id := range ids {
+			minutes := make([]int, perDelivery)
+			for i := range minutes {
+				minutes[i] = round*perDelivery + i
+			}
+			messages = append(messages, message{fmt.Sprintf("msg_%d_%d", round, n),
+				batch(id, minutes, func(i int) float64 { return float64(i) / 8 })})
+		}
+	}
+	samples := users * rounds * perDelivery
+	t.Logf("%d deliveries of %d samples, %d bytes each; %d cores, %s", len(messages), perDelivery, len(messages[0].body), runtime.NumCPU(), runtime.Version())
+
+	// Parsing alone.
+	var deliveries []webhooks.Delivery
+	began := ownCPU()
+	for n, m := range messages {
+		d, err := webhooks.RawDelivery{ID: m.id, Body: m.body, ReceivedAt: time.Unix(int64(n), 0)}.Parse()
+		if err != nil {
+			t.Fatal(err)
+		}
+		deliveries = append(deliveries, d)
+	}
+	report := func(what string, cpu time.Duration) {
+		t.Logf("%-44s %7.1f µs of CPU per delivery: %9.0f deliveries, %9.0f samples per second and core", what,
+			float64(cpu.Nanoseconds())/1000/float64(len(messages)), float64(len(messages))/cpu.Seconds(), float64(samples)/cpu.Seconds())
+	}
+	report("parse", ownCPU()-began)
+
+	// Memory alone.
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var latest webhooks.Latest
+	began = ownCPU()
+	for _, d := range deliveries {
+		if _, err := latest.Apply(d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report("apply to webhooks.Latest", ownCPU()-began)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	t.Logf("webhooks.Latest: %.1f bytes per sample", float64(after.HeapAlloc-before.HeapAlloc)/float64(samples))
+	runtime.KeepAlive(&latest)
+
+	// The batched upsert alone, one batch at a time and two.
+	alone := map[int]time.Duration{}
+	for _, parallel := range []int{1, 2} {
+		at := newPlace(t, true)
+		batches := make(chan []webhooks.Delivery, len(deliveries)/100)
+		for rest := deliveries; len(rest) > 0; rest = rest[100:] {
+			batches <- rest[:100]
+		}
+		close(batches)
+		wall, cpu := time.Now(), ownCPU()
+		var loops sync.WaitGroup
+		for range parallel {
+			loops.Go(func() {
+				for b := range batches {
+					if _, err := at.store.ApplyAll(t.Context(), b); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		loops.Wait()
+		alone[parallel] = time.Since(wall)
+		report(fmt.Sprintf("upsert alone, %d at a time: client", parallel), ownCPU()-cpu)
+		report(fmt.Sprintf("upsert alone, %d at a time: PostgreSQL", parallel), at.databaseCPU(t))
+		t.Logf("upsert alone, %d at a time: %.0f samples per second", parallel, float64(samples)/alone[parallel].Seconds())
+		if parallel == 1 {
+			var size int64
+			if err := at.db.QueryRow("select pg_total_relation_size('labhealth_samples')").Scan(&size); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("PostgreSQL: %.1f bytes per sample, with its index", float64(size)/float64(samples))
+		}
+	}
+
+	// The whole, in one process with SQLite, and in two with PostgreSQL and NATS.
+	send := func(address string) {
+		client := newClient()
+		defer client.CloseIdleConnections()
+		var next atomic.Int64
+		var senders sync.WaitGroup
+		for range 32 {
+			senders.Go(func() {
+				for n := next.Add(1); n <= int64(len(messages)); n = next.Add(1) {
+					if _, err := deliver(t.Context(), client, []string{address}, messages[n-1]); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		senders.Wait()
+	}
+	at := newPlace(t, false)
+	all := ready(t, at.args("all")...)
+	wall := time.Now()
+	send(all.events)
+	received := time.Since(wall)
+	at.drained(t)
+	report("the pipeline with SQLite: all", time.Duration(all.metrics(t)["process_cpu_seconds_total"]*float64(time.Second)))
+	t.Logf("the pipeline with SQLite: received after %.1f s, applied after %.1f s: %.0f samples per second",
+		received.Seconds(), time.Since(wall).Seconds(), float64(samples)/time.Since(wall).Seconds())
+
+	at = newPlace(t, true)
+	receiver, worker := ready(t, at.args("receive")...), ready(t, at.args("work")...)
+	brokerCPU := commandCPU(t, "nats-server")
+	wall, cpu := time.Now(), ownCPU()
+	send(receiver.events)
+	received = time.Since(wall)
+	at.drained(t)
+	whole := time.Since(wall)
+	report("the pipeline: sender", ownCPU()-cpu)
+	report("the pipeline: broker", commandCPU(t, "nats-server")-brokerCPU)
+	report("the pipeline: PostgreSQL", at.databaseCPU(t))
+	for what, p := range map[string]*process{"receiver": receiver, "worker": worker} {
+		report("the pipeline: "+what, time.Duration(p.metrics(t)["process_cpu_seconds_total"]*float64(time.Second)))
+	}
+	t.Logf("the pipeline: received after %.1f s, applied after %.1f s in %.0f batches: %.0f samples per second",
+		received.Seconds(), whole.Seconds(), worker.metrics(t)["labhealth_batch_events"], float64(samples)/whole.Seconds())
+	for _, parallel := range []int{1, 2} {
+		t.Logf("the pipeline does %.2f of what the upsert alone does, %d at a time", alone[parallel].Seconds()/whole.Seconds(), parallel)
+	}
+	if n := len(stored(t, at)); n != samples {
+		t.Errorf("%d samples, want %d", n, samples)
+	}
+}
+
+// ownCPU is the time that this process has had.
+func ownCPU() time.Duration {
+	var u syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// databaseCPU is the time that the connections of the place have had.
+func (p *place) databaseCPU(t *testing.T) (sum time.Duration) {
+	t.Helper()
+	rows, err := p.db.Query("select pid from pg_stat_activity where application_name = $1", p.stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var pid int
+		if err := rows.Scan(&pid); err != nil {
+			t.Fatal(err)
+		}
+		sum += cpuOf(pid)
+	}
+	return sum
+}
+
+// commandCPU is the time that all processes of a command have had.
+func commandCPU(t *testing.T, command string) (sum time.Duration) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if name, _ := os.ReadFile("/proc/" + e.Name() + "/comm"); strings.TrimSpace(string(name)) == command {
+			sum += cpuOf(pid)
+		}
+	}
+	return sum
+}
+
+// cpuOf reads the time of a process in hundredths of a second; zero if there is none.
+func cpuOf(pid int) time.Duration {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
