@@ -1,8 +1,11 @@
 package labhealth
 
 import (
+	"encoding/json"
 	"go/ast"
+	"maps"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -52,6 +55,29 @@ func TestAnswersAreKeptAndSpecified(t *testing.T) {
 		}
 	}
 	t.Logf("%d types", len(names))
+}
+
+// Each of them is read by encoding/json and written again with what it has no field for.
+func TestEveryAnswerReadsItself(t *testing.T) {
+	const text = `{"left_over":[1.50,{"a":null,"b":"\u00e9"}]}`
+	n := 0
+	for _, typ := range slices.AppendSeq(slices.Clone(managementTypes), maps.Values(resourceTypes)) {
+		if f, ok := typ.FieldByName("Kept"); !ok || !f.Anonymous {
+			continue
+		}
+		n++
+		v := reflect.New(typ)
+		if err := json.Unmarshal([]byte(text), v.Interface()); err != nil {
+			t.Errorf("%s: %v", typ.Name(), err)
+			continue
+		}
+		if got, err := json.Marshal(v.Elem().Interface()); err != nil || string(got) != text {
+			t.Errorf("%s is written as %s, %v", typ.Name(), got, err)
+		}
+	}
+	if n < 60 {
+		t.Errorf("only %d types", n)
+	}
 }
 
 func embedsKept(typ *ast.TypeSpec) bool {

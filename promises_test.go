@@ -93,6 +93,15 @@ func TestChangedMapKeepsTheRest(t *testing.T) {
 	}
 }
 
+func TestImagesAreBase64(t *testing.T) {
+	if got := *NewJPEG([]byte("image")); got != (SignatureImage{"aW1hZ2U=", "image/jpeg"}) {
+		t.Error(got.Content, got.ContentType)
+	}
+	if got := *NewPNG([]byte("image")); got != (SignatureImage{"aW1hZ2U=", "image/png"}) {
+		t.Error(got.Content, got.ContentType)
+	}
+}
+
 // What was read of a brand is sent again without the members that this version does not know.
 func TestBrandIsSentAsKnown(t *testing.T) {
 	var brand BrandInformation
@@ -110,8 +119,17 @@ func TestBrandIsSentAsKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const want = `{"sandbox":{"brand_information":{"company_name":"Example"}}}`
 	_, _ = client.Teams.SetBrandInformation(t.Context(), uuid.New(), TeamEnvironmentSandbox, brand)
-	if !strings.Contains(sent, `"company_name":"Example"`) || strings.Contains(sent, "new_member") {
+	if sent != want {
 		t.Error(sent)
+	}
+	settings := UpdateTeamSettings{BrandInformation: Value(brand)}
+	_, _ = client.Teams.Update(t.Context(), uuid.New(), UpdateTeamBody{Sandbox: &settings})
+	if sent != want {
+		t.Error(sent)
+	}
+	if given, _ := settings.BrandInformation.Get(); given.RawJSON() == nil {
+		t.Error("the caller's brand was changed")
 	}
 }

@@ -1,10 +1,12 @@
 package webhooks
 
 import (
+	"encoding/json"
 	"go/ast"
 	goparser "go/parser"
 	"go/token"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,4 +92,21 @@ func embedsKept(structure *ast.StructType) bool {
 		}
 	}
 	return false
+}
+
+// Each of them is read by encoding/json and written again with what it has no field for.
+func TestEveryPayloadReadsItself(t *testing.T) {
+	const text = `{"left_over":[1.50,{"a":null,"b":"\u00e9"}]}`
+	for _, v := range []any{
+		&Source{}, &Activity{}, &ActivityHeartRate{}, &Summary{}, &WorkoutStreamNotice{}, &Sport{}, &ProviderConnection{},
+		&ResourceAvailability{}, &HistoricalPull{}, &Samples{}, &Sample{},
+	} {
+		if err := json.Unmarshal([]byte(text), v); err != nil {
+			t.Errorf("%T: %v", v, err)
+			continue
+		}
+		if got, err := json.Marshal(reflect.ValueOf(v).Elem().Interface()); err != nil || string(got) != text {
+			t.Errorf("%T is written as %s, %v", v, got, err)
+		}
+	}
 }
