@@ -307,18 +307,20 @@ func TestTunnel(t *testing.T) {
 			return
 		}
 		w.WriteHeader(http.StatusOK)
-		from, _, err := http.NewResponseController(w).Hijack()
+		from, in, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		var both sync.WaitGroup
-		for _, p := range [][2]net.Conn{{from, to}, {to, from}} {
-			both.Go(func() {
-				io.Copy(p[0], p[1])
-				p[0].Close()
-			})
-		}
+		both.Go(func() {
+			io.Copy(to, in) // which may have the first byte already
+			to.Close()
+		})
+		both.Go(func() {
+			io.Copy(from, to)
+			from.Close()
+		})
 		both.Wait()
 	}))
 	defer proxy.Close()
@@ -329,10 +331,10 @@ func TestTunnel(t *testing.T) {
 			t.Error(r.Err)
 		}
 	}
-	if n := s.conns.Load(); n != 1 {
-		t.Errorf("%d connections", n)
-	}
 	close(later)
+	if n := s.conns.Load(); n != 1 {
+		t.Fatalf("%d connections", n)
+	}
 	<-ended
 	if text := out.String(); text != "" {
 		t.Errorf("written to the default logger: %q", text)
