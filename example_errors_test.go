@@ -127,22 +127,22 @@ func ExampleOrdersService_Import_reconcile() {
 
 	importOnce := func(body labhealth.ImportOrderBody) (uuid.UUID, error) {
 		resp, err := client.Orders.Import(ctx, body)
-		if err == nil {
+		switch {
+		case err == nil:
 			return resp.Order.ID, nil
+		case labhealth.OutcomeOf(err) == labhealth.OutcomeNotSent:
+			return uuid.Nil, err
 		}
-		switch labhealth.OutcomeOf(err) {
-		case labhealth.OutcomeNotSent, labhealth.OutcomeRejected:
-			return uuid.Nil, err // it is not there, and the error says why
-		}
+		// Look for it, also if it was refused: the reason may be that an earlier attempt has made it.
 		for order, listErr := range client.Orders.All(ctx, labhealth.ListOrdersParams{UserID: body.UserID}) {
 			if listErr != nil {
-				return uuid.Nil, errors.Join(err, listErr) // still unknown: look again later
+				return uuid.Nil, errors.Join(err, listErr) // nobody knows: look again later
 			}
-			if order.SampleID != nil && *order.SampleID == body.SampleID {
+			if order.UserID == body.UserID && order.SampleID != nil && *order.SampleID == body.SampleID {
 				return order.ID, nil
 			}
 		}
-		return uuid.Nil, err // not there, or not yet: look again before you import it again
+		return uuid.Nil, err // if it was not refused, it may be made yet: look again before you import it again
 	}
 
 	// The order is made, and the answer is lost.
@@ -151,9 +151,12 @@ func ExampleOrdersService_Import_reconcile() {
 	}
 	id, err := importOnce(exampleImport(service, user))
 	fmt.Println("found:", id == service.Orders()[0], err)
+	id, err = importOnce(exampleImport(service, user)) // refused, as the service has the sample
+	fmt.Println("found again:", id == service.Orders()[0], err)
 	fmt.Println("orders at the service:", len(service.Orders()))
 	// Output:
 	// found: true <nil>
+	// found again: true <nil>
 	// orders at the service: 1
 }
 

@@ -54,6 +54,41 @@ func exampleImport(service *labhealthtest.Server, user uuid.UUID) labhealth.Impo
 	}
 }
 
+// The client in short: import an order, list orders and users.
+func Example_overview() {
+	service, err := labhealthtest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer service.Close()
+	apiKey, baseURL, ctx := service.APIKey, service.URL, context.Background()
+	body := exampleImport(service, service.AddUser("user-1"))
+
+	client, err := labhealth.NewClient(apiKey, labhealth.WithBaseURL(baseURL))
+	if err != nil {
+		log.Fatal(err)
+	}
+	resp, err := client.Orders.Import(ctx, body)
+	if err != nil {
+		log.Fatal(labhealth.OutcomeOf(err), ": ", err) // such as "unknown": look before you import it again
+	}
+	for order, err := range client.Orders.All(ctx, labhealth.ListOrdersParams{StartDate: time.Now().AddDate(0, 0, -1)}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(order.ID == resp.Order.ID, order.CurrentStatus())
+	}
+	for user, err := range client.Users.All(ctx, labhealth.ListUsersParams{}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(user.ClientUserID)
+	}
+	// Output:
+	// true received.testkit.requisition_bypassed
+	// user-1
+}
+
 // From nothing to an order: a key, an address, a user, a lab test, and a sample that was taken. Here the embedded service gives
 // them.
 func Example() {
@@ -87,9 +122,9 @@ func Example() {
 	if err != nil {
 		log.Fatal(err, ": the order was ", labhealth.OutcomeOf(err))
 	}
-	fmt.Println(resp.Message, resp.Order.CurrentStatus())
+	fmt.Println(resp.Message+":", resp.Order.CurrentStatus())
 	// Output:
-	// Order created successfully received.walk_in_test.requisition_bypassed
+	// Order created successfully: received.walk_in_test.requisition_bypassed
 }
 
 // The service has four environments, and the document publishes none of their addresses: write yours down once, and choose one

@@ -128,7 +128,8 @@ func (s *OrdersService) Update(ctx context.Context, orderID uuid.UUID, body Upda
 	return call(ctx, s.core, r, hasOrder, opts)
 }
 
-// Reschedule sets the date on which a scheduled order is dispatched to the lab: today or later. See [OrdersService.Update].
+// Reschedule sets the date on which a scheduled order is dispatched to the lab: today or later, where a date that is today anywhere on
+// earth passes the local check. See [OrdersService.Update].
 func (s *OrdersService) Reschedule(ctx context.Context, orderID uuid.UUID, date Date, opts ...CallOption) (*PostOrderResponse, error) {
 	return s.Update(ctx, orderID, UpdateOrderBody{ActivateBy: Value(date)}, opts...)
 }
@@ -156,7 +157,8 @@ func orderProblem(o *Order) string {
 
 func hasOrder(r *PostOrderResponse) string { return orderProblem(&r.Order) }
 
-// ListOrdersParams choose orders. Zero members are left out. But for Interpretation they are not in the interface document. They
+// ListOrdersParams choose orders. Zero members are left out. But for Interpretation they are not in the interface document: a
+// deployment that does not know one gives all orders, so what must not be taken for another is to be compared again. They
 // redact themselves when printed, because some name the patient.
 //
 // Times are sent as date-times with their offset. The service takes a bare date too, which [WithQuery] sends:

@@ -29,12 +29,17 @@ type Report struct {
 	// They count nowhere else.
 	Strays int64
 
+	// Incomplete is true if the source was not read to its end: what stands behind counts nowhere.
+	Incomplete bool
+
 	Sent     int64         // how many requests this run has sent, tries of the same record included
 	Duration time.Duration // of this run
 }
 
-// Done reports whether nothing is left to do: another run would send nothing.
-func (r *Report) Done() bool { return r.Unknown == 0 && r.Pending == 0 && r.Strays == 0 }
+// Done reports whether nothing is left to do: the source was read to its end, and another run would send nothing.
+func (r *Report) Done() bool {
+	return !r.Incomplete && r.Unknown == 0 && r.Pending == 0 && r.Strays == 0
+}
 
 // String gives the counts in one line.
 func (r *Report) String() string {
@@ -50,6 +55,9 @@ func (r *Report) String() string {
 		if c.n > 0 {
 			fmt.Fprintf(&b, ", %d %s", c.n, c.name)
 		}
+	}
+	if r.Incomplete {
+		b.WriteString("; the source was not read to its end")
 	}
 	return b.String()
 }

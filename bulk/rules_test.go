@@ -329,8 +329,17 @@ func TestSources(t *testing.T) {
 				yield(labhealth.ImportOrderBody{}, broken)
 			}
 		})
-		if _, err := bulk.Run(t.Context(), s.client(t), failing, new(bulk.Memory), bulk.Options{}); !errors.Is(err, broken) {
+		report, err := bulk.Run(t.Context(), s.client(t), failing, new(bulk.Memory), bulk.Options{})
+		if !errors.Is(err, broken) {
 			t.Error(err)
+		}
+		counts(t, report, bulk.Report{Records: 1, Pending: 1, Incomplete: true})
+
+		// Nothing was left of it to do, and nobody may take it for done.
+		unreadable := bulk.CSV(strings.NewReader("no such column\n"), nil)
+		report, err = bulk.Run(t.Context(), s.client(t), unreadable, new(bulk.Memory), bulk.Options{})
+		if err == nil || report.Done() || report.String() != "0 records: 0 applied; the source was not read to its end" {
+			t.Errorf("%v, done: %t, %s", err, report.Done(), report)
 		}
 		if len(s.sent) != 0 {
 			t.Errorf("sent %v", s.sent)

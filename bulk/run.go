@@ -90,6 +90,7 @@ type run struct {
 	started time.Time
 	begun   time.Time // started by Options.Now
 	number  int64     // of the record that is being read
+	checked bool      // the source was read to its end
 
 	mu           sync.Mutex // guards what follows
 	index        *index
@@ -155,6 +156,7 @@ func Run(ctx context.Context, client *labhealth.Client, source Source, journal J
 	close(ended)
 	helpers.Wait()
 	report := r.report()
+	report.Incomplete = !r.checked
 	for _, s := range r.index.states {
 		if s.flags&seen == 0 && s.unresolved() {
 			report.Strays++
@@ -166,6 +168,7 @@ func Run(ctx context.Context, client *labhealth.Client, source Source, journal J
 // all does the phases in turn.
 func (r *run) all() error {
 	err := r.check()
+	r.checked = err == nil
 	if err == nil && !r.opts.DryRun {
 		r.enter(PhaseImporting)
 		err = r.wave(r.first)

@@ -59,8 +59,8 @@ func (s *Server) DeliverTo(address string, opts ...DeliverOption) error {
 	return nil
 }
 
-// Send delivers an event as it is given, valid or not, such as a wearable event that a test made up. It fails where
-// [Server.DeliverTo] has named no address.
+// Send delivers an event as it is given, valid or not, such as a wearable event that a test made up: the body of a webhook, or a
+// webhooks.Event encoded to JSON. It fails where [Server.DeliverTo] has named no address.
 func (s *Server) Send(event []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,6 +2,7 @@ package labhealthtest_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -156,6 +157,47 @@ func ExampleServer_DeliverTo() {
 	// updated received.on_site_collection.requisition_created
 	// updated sample_with_lab.on_site_collection.draw_completed
 	// updated completed.on_site_collection.completed
+}
+
+// A wearable event, which no operation of the service makes.
+func ExampleServer_Send() {
+	handler, err := webhooks.NewHandler(webhooks.Unsigned, func(_ context.Context, event *webhooks.Event) error {
+		if batch, ok := event.Data.(*webhooks.Samples); ok {
+			fmt.Println(event.Type.Resource(), batch.Data[0].Value, batch.Data[0].Unit)
+		}
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	application := httptest.NewServer(handler)
+	defer application.Close()
+
+	srv, err := labhealthtest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	if err := srv.DeliverTo(application.URL); err != nil {
+		log.Fatal(err)
+	}
+	body, err := json.Marshal(webhooks.Event{
+		Type: webhooks.DailyGlucoseCreated, UserID: srv.AddUser("user-1"),
+		Data: &webhooks.Samples{
+			Source: webhooks.Source{Provider: "freestyle_libre"},
+			Data:   []webhooks.Sample{{Timestamp: time.Now(), Value: 5.5, Unit: "mmol/L"}},
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := srv.Send(body); err != nil {
+		log.Fatal(err)
+	}
+	if err := srv.Flush(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	// Output: glucose 5.5 mmol/L
 }
 
 // The service by itself, for anything that speaks HTTP. With a seed and a clock of its own its answers are the same in every run.

@@ -242,6 +242,19 @@ func TestSampleTypes(t *testing.T) {
 	checkLossless(t, e, string(wrap(0, DailyStandHourCreated, data)), data)
 }
 
+// A sample that a program made is written with its value, whether or not it says that it has one.
+func TestSampleIsMade(t *testing.T) {
+	for want, s := range map[string]Sample{
+		`{"unit":"mmol/L","value":5.5}`: {Unit: "mmol/L", Value: 5.5},
+		`{"unit":"mmol/L","value":0}`:   {Unit: "mmol/L", HasValue: true},
+		`{"unit":"mmol/L"}`:             {Unit: "mmol/L"},
+	} {
+		if got, err := json.Marshal(s); err != nil || string(got) != want {
+			t.Errorf("%s, %v, not %s", got, err, want)
+		}
+	}
+}
+
 func TestSampleDecode(t *testing.T) {
 	const data = `{"data":[{"timestamp":"2025-03-01T12:00:00Z","unit":"unit","value":4,"type":"rapid_acting","delivery_mode":"bolus"}]}`
 	e := mustParse(t, wrap(0, DailyInsulinInjectionCreated, data))

@@ -49,7 +49,7 @@ type Sample struct {
 	// TimezoneOffset is where the user was, in seconds east of UTC; see HasTimezoneOffset.
 	TimezoneOffset    int32
 	HasTimezoneOffset bool // an offset came that is not null
-	HasValue          bool // a number came as value
+	HasValue          bool // a number came as value; a sample with a Value other than 0 is written with it all the same
 	// Extra says that the sample came with more than the fields here show: further members, or some that are malformed.
 	Extra bool
 
@@ -213,7 +213,7 @@ func (s Sample) MarshalJSON() ([]byte, error) {
 
 func valueOf(s *Sample) number {
 	switch {
-	case s.HasValue:
+	case s.HasValue || s.Value != 0: // a program that makes a sample may not know of HasValue
 		return numberOf(s.Value)
 	case s.Text != "":
 		return number{text: s.Text, kind: aText}

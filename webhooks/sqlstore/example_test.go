@@ -4,10 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"log"
 	"net/http"
 	"os"
 	"os/signal"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go/webhooks"
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
@@ -18,39 +21,63 @@ import (
 func Example() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-
-	db, err := sql.Open("sqlite", "file:labhealth.db?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer db.Close()
-	store, err := sqlstore.Open(db, sqlstore.SQLite)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	if err := store.Migrate(ctx); err != nil {
-		fmt.Println(err)
-		return
-	}
-
 	verifier, err := webhooks.NewVerifier(os.Getenv("LABHEALTH_WEBHOOK_SECRET"))
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
-	handler, err := webhooks.NewRawHandler(verifier, store.Receive)
+
+	db, err := sql.Open("sqlite", "file:labhealth.db?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)")
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
+	store, err := sqlstore.Open(db, sqlstore.SQLite) // or sqlstore.PostgreSQL
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := store.Migrate(ctx); err != nil {
+		log.Fatal(err)
+	}
+	handler, err := webhooks.NewRawHandler(verifier, store.Receive) // acknowledges what is in the database
+	if err != nil {
+		log.Fatal(err)
+	}
+	worker := &sqlstore.Worker{Store: store} // applies it: last write wins
+	go worker.Run(ctx)
+
 	server := &http.Server{Addr: ":8080", Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	go server.ListenAndServe()
+	<-ctx.Done()
+	// First the server, then the handler. What the worker has not applied by now is in the inbox, for the next start.
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	defer cancel()
+	server.Shutdown(ctx)
+	handler.Shutdown(ctx)
+	db.Close()
+}
 
+// The samples of the last day of one user, whatever measured them.
+func ExampleStore_Range() {
+	var store *sqlstore.Store // of Open
+	ctx, userID := context.Background(), uuid.MustParse("0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4")
+
+	series, err := store.Series(ctx, userID)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, s := range series {
+		samples, err := store.Range(ctx, s, time.Now().AddDate(0, 0, -1), time.Now())
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(s.Resource, s.Provider, s.SourceType, len(samples))
+	}
+}
+
+// What a worker's function writes is committed together with the samples.
+func ExampleWorker() {
+	var store *sqlstore.Store // of Open
 	worker := &sqlstore.Worker{
 		Store: store,
-		// What this writes is committed together with the samples.
 		Apply: func(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error {
 			if c.Added+c.Updated == 0 {
 				return nil
@@ -60,12 +87,7 @@ func Example() {
 		},
 		Observe: func(s sqlstore.Step, err error) { fmt.Println(s.Applied, s.Dead, err) },
 	}
-	worker.Run(ctx) // until the signal
-
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
-	defer cancel()
-	server.Shutdown(ctx)
-	handler.Shutdown(ctx)
+	worker.Run(context.Background())
 }
 
 // Applying deliveries that come from a broker. Those of one transaction are acknowledged together after it; a batch that the database
