@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -15,6 +18,17 @@ import (
 
 // demoSecret is an invented one.
 const demoSecret = "whsec_bGFiaGVhbHRoLWRlbW8tc2VjcmV0LTI0"
+
+// demonstrate keeps invented events apart from all others.
+func demonstrate(ctx context.Context, s *settings, log *slog.Logger) error {
+	dir, err := os.MkdirTemp("", "labhealth-demo")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	s.data = filepath.Join(dir, "pipeline.db")
+	return start(ctx, s, log)
+}
 
 // play has an embedded service send invented events, signed, late, lost and repeated as real ones are, and waits until they are
 // applied.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -472,6 +473,85 @@ func TestPoison(t *testing.T) {
 	}
 }
 
+// A statement that takes longer than the database lets it, here for a lock, is no fault of the event: it comes again, and holds up no
+// other.
+func TestStatementTimeout(t *testing.T) {
+	at := newPlace(t, true)
+	at.postgres += "&statement_timeout=200"
+	receiver := ready(t, at.args("receive")...)
+	client := newClient()
+	defer client.CloseIdleConnections()
+	send := func(id string, user uuid.UUID, minute int) {
+		t.Helper()
+		if status := post(client, receiver.events, message{id, batch(user, []int{minute}, func(int) float64 { return 1 })}); status != 204 {
+			t.Errorf("%s: %d, want 204", id, status)
+		}
+	}
+	user, other := uuid.New(), uuid.New()
+	send("msg_1", user, 1)
+	first := ready(t, at.args("work")...)
+	at.drained(t)
+	first.terminate(t)
+	tx, err := at.db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := tx.Exec("select from labhealth_users for update"); err != nil {
+		t.Fatal(err)
+	}
+	send("msg_2", user, 2)
+	for n := range 20 {
+		send(fmt.Sprintf("msg_other_%d", n), other, n)
+	}
+	p := ready(t, at.args("work", "-parallel", "1")...) // which gets all of them at once, that one first
+	wait(t, 20*time.Second, "the others to be applied", func() bool { return at.pending(t) == 1 })
+	if n := p.metrics(t)["labhealth_redelivered_total"]; n > 10 {
+		t.Errorf("%v events came again", n)
+	}
+	wait(t, 20*time.Second, "the event to come again", func() bool { return p.metrics(t)["labhealth_redelivered_total"] > 1 })
+	tx.Rollback()
+	at.drained(t)
+	if n := len(stored(t, at)); n != 22 {
+		t.Errorf("%d samples, want 22", n)
+	}
+	for d := range at.store.DeadLetters(t.Context()) {
+		t.Errorf("%v was put aside", d)
+	}
+}
+
+// Many large events are applied in several transactions, each with time of its own: together they would take longer than -ack-wait.
+func TestLargeEvents(t *testing.T) {
+	at := newPlace(t, true)
+	client := newClient()
+	defer client.CloseIdleConnections()
+	receiver := ready(t, at.args("receive")...)
+	minutes := make([]int, 8000)
+	for i := range minutes {
+		minutes[i] = i
+	}
+	const events = 12
+	for n := range events {
+		body := batch(uuid.New(), minutes, func(i int) float64 { return float64(i) })
+		if _, err := deliver(t.Context(), client, []string{receiver.events}, message{fmt.Sprintf("msg_%d", n), body}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := ready(t, at.args("work", "-parallel", "1")...)
+	at.drained(t)
+	var samples int
+	if err := at.db.QueryRow("select count(*) from labhealth_samples").Scan(&samples); err != nil || samples != events*len(minutes) {
+		t.Errorf("%d samples %v", samples, err)
+	}
+	m := p.metrics(t)
+	if n := m["labhealth_batch_events"]; n < 3 {
+		t.Errorf("%v transactions, want at least 3", n)
+	}
+	if m["labhealth_failed_batches_total"] != 0 || m["labhealth_applied_total"] != events {
+		t.Errorf("%v batches failed, %v events applied", m["labhealth_failed_batches_total"], m["labhealth_applied_total"])
+	}
+}
+
 // What was put aside and is put back is applied by the workers of the inbox, which the scaled form has too.
 func TestRequeue(t *testing.T) {
 	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
@@ -741,5 +821,8 @@ func TestDemo(t *testing.T) {
 	var out bytes.Buffer
 	if code := run(t.Context(), []string{"-demo", "-for", "500ms", "-admin", "127.0.0.1:0"}, &out); code != 0 || !strings.Contains(out.String(), "the demo is over") {
 		t.Errorf("%d %s", code, &out)
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 { // What is invented is not among what is not.
+		t.Errorf("the demo has left %v %v", left, err)
 	}
 }

@@ -69,7 +69,12 @@ func run(ctx context.Context, args []string, out io.Writer) int {
 		return 0
 	case err == nil:
 		log := slog.New(slog.NewTextHandler(out, nil))
-		if err = start(ctx, s, log); err == nil {
+		if s.demo && s.data == "" {
+			err = demonstrate(ctx, s, log)
+		} else {
+			err = start(ctx, s, log)
+		}
+		if err == nil {
 			return 0
 		}
 	}
@@ -83,7 +88,7 @@ func parseFlags(args []string, out io.Writer) (*settings, error) {
 	flags.SetOutput(out)
 	flags.StringVar(&s.addr, "addr", ":8080", "receive deliveries here, at /events")
 	flags.StringVar(&s.admin, "admin", "127.0.0.1:8081", "serve /healthz, /readyz and /metrics here")
-	flags.StringVar(&s.data, "data", "pipeline.db", "file of the database, without -postgres and -nats")
+	flags.StringVar(&s.data, "data", "", "file of the database, without -postgres and -nats; empty means pipeline.db, or one that the demo removes")
 	flags.StringVar(&s.postgres, "postgres", "", "address of the database: postgres://user@host/database; PGPASSWORD and ~/.pgpass are read")
 	flags.StringVar(&s.nats, "nats", "", "address of the broker: nats://host:4222, several with commas between them")
 	flags.StringVar(&s.role, "role", "all", "with -nats: receive, work, or all for both")
@@ -102,6 +107,8 @@ func parseFlags(args []string, out io.Writer) (*settings, error) {
 	}
 	if s.demo {
 		s.addr, s.secrets, s.unsigned = "127.0.0.1:0", []string{demoSecret}, false
+	} else if s.data == "" {
+		s.data = "pipeline.db"
 	}
 	receives, works := s.role != "work", s.role != "receive"
 	switch {

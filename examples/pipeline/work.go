@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -58,14 +59,39 @@ func collect(batch jetstream.MessageBatch, err error) ([]jetstream.Msg, error) {
 	return msgs, batch.Error()
 }
 
-// apply deals with messages in one transaction and acknowledges them. With an error, some may come again.
+// mostBytes is where a batch ends, however many events are there: deliveries of old data can be large, and all that is in a
+// transaction has to be in memory, and in the database before others get it.
+const mostBytes = 4 << 20
+
+// apply deals with messages and acknowledges them, in one transaction unless they are large. With an error, some may come again.
 func (w worker) apply(ctx context.Context, msgs []jetstream.Msg) error {
+	for first := true; len(msgs) > 0; first = false {
+		if !first {
+			for _, msg := range msgs {
+				msg.InProgress() // They have waited for those before.
+			}
+		}
+		n, err := w.applySome(ctx, msgs)
+		msgs = msgs[n:]
+		if err != nil || ctx.Err() != nil {
+			for _, msg := range msgs {
+				msg.NakWithDelay(time.Second)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// applySome deals with as many messages as a transaction should hold, and returns how many that are.
+func (w worker) applySome(ctx context.Context, msgs []jetstream.Msg) (n int, err error) {
 	// Shutting down does not disturb it. What is not done in time is somebody else's.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.ackWait*3/4)
 	defer cancel()
 	began := time.Now()
 	b := &taken{worker: w}
-	for _, msg := range msgs {
+	for size := 0; n < len(msgs) && size < mostBytes; n++ {
+		msg := msgs[n]
 		if meta, err := msg.Metadata(); err == nil {
 			w.metrics.pending.Set(float64(meta.NumPending))
 			if meta.NumDelivered > 1 {
@@ -73,6 +99,7 @@ func (w worker) apply(ctx context.Context, msgs []jetstream.Msg) error {
 			}
 		}
 		raw, err := rawOf(msg)
+		size += len(raw.Body)
 		if err != nil {
 			b.putAside(ctx, msg, raw, "message", err)
 			continue
@@ -85,14 +112,14 @@ func (w worker) apply(ctx context.Context, msgs []jetstream.Msg) error {
 		b.events, b.from = append(b.events, event), append(b.from, source{msg, raw})
 	}
 	if len(b.events) == 0 {
-		return acknowledge(ctx, b.done)
+		return n, acknowledge(ctx, b.done)
 	}
-	err := b.commit(ctx, b.events, b.from)
+	err = b.commit(ctx, b.events, b.from)
 	if err == nil {
 		w.metrics.batches.Observe(float64(len(b.events)))
 		w.metrics.applying.Observe(time.Since(began).Seconds())
 	}
-	return errors.Join(err, acknowledge(ctx, b.done))
+	return n, errors.Join(err, acknowledge(ctx, b.done))
 }
 
 // taken is what a worker has taken from the broker at a time.
@@ -112,17 +139,21 @@ type source struct {
 // what is refused is put aside. After any other failure they are given back.
 func (b *taken) commit(ctx context.Context, events []webhooks.Delivery, from []source) error {
 	applied, err := b.store.ApplyAll(ctx, events)
-	if failure := (*sqlstore.Error)(nil); errors.As(err, &failure) && failure.Refused {
-		if len(events) == 1 {
-			b.putAside(ctx, from[0].msg, from[0].raw, "refused", err)
-			return nil
-		}
+	switch {
+	case !isRefused(err):
+	case len(events) > 1:
+		var late error
 		for i := range events {
-			if err := b.commit(ctx, events[i:i+1], from[i:i+1]); err != nil {
+			err := b.commit(ctx, events[i:i+1], from[i:i+1])
+			if err != nil && !isRefused(err) {
 				giveBack(from[i+1:])
 				return err
 			}
+			late = cmp.Or(late, err) // It holds up no other.
 		}
+		return late
+	case !isLate(err):
+		b.putAside(ctx, from[0].msg, from[0].raw, "refused", err)
 		return nil
 	}
 	if err != nil {
@@ -140,6 +171,17 @@ func (b *taken) commit(ctx context.Context, events []webhooks.Delivery, from []s
 		b.done = append(b.done, from[i].msg)
 	}
 	return nil
+}
+
+func isRefused(err error) bool {
+	failure := (*sqlstore.Error)(nil)
+	return errors.As(err, &failure) && failure.Refused
+}
+
+// isLate reports whether a statement took longer than the database lets it, which another time it may not.
+func isLate(err error) bool {
+	failure := (*sqlstore.Error)(nil)
+	return errors.As(err, &failure) && failure.SQLState == "57014"
 }
 
 // giveBack has the broker send messages again, to this worker or another.

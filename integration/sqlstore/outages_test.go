@@ -325,11 +325,80 @@ func TestMigrate(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if d.dialect == sqlstore.PostgreSQL { // The program needs no right to make tables.
+			bound := d
+			bound.address += "&default_transaction_read_only=on"
+			bound.store(t)
+		}
 		store := d.store(t)
 		receive(t, store, heartrates("msg_1", 1, "60"))
 		drain(t, &sqlstore.Worker{Store: store}, db)
 		if samples, err := store.Range(t.Context(), ring(1), noon, noon.Add(time.Second)); err != nil || len(samples) != 1 {
 			t.Error(err, samples)
+		}
+	})
+}
+
+// A database that lost what it had committed gives the numbers of shapes to others. A store that remembers them writes no sample with
+// the unit of another, and none that cannot be read.
+func TestFailover(t *testing.T) {
+	d := postgres(t)
+	store, db := d.store(t), d.open(t)
+	glucose := func(u int, unit string) webhooks.Delivery {
+		t.Helper()
+		body := fmt.Sprintf(`{"event_type":"daily.data.glucose.created","user_id":%q,"data":{"source":{"slug":"ring"},"data":[
+			{"timestamp":"2025-03-01T12:00:00Z","unit":%q,"value":5}]}}`, user(u), unit)
+		return parse(t, []webhooks.RawDelivery{{ID: unit, Body: []byte(body), ReceivedAt: noon}})[0]
+	}
+	apply := func(store *sqlstore.Store, d webhooks.Delivery) {
+		t.Helper()
+		if changes, err := store.Apply(t.Context(), d); err != nil || changes.Added != 1 {
+			t.Fatal(changes, err)
+		}
+	}
+	apply(store, glucose(1, "mmol/L"))
+	if _, err := db.Exec("TRUNCATE labhealth_samples, labhealth_series, labhealth_users, labhealth_shapes RESTART IDENTITY"); err != nil {
+		t.Fatal(err)
+	}
+	apply(d.store(t), glucose(2, "mg/dL"))
+	apply(store, glucose(1, "mmol/L"))
+	for _, reader := range []*sqlstore.Store{store, d.store(t)} {
+		for u, unit := range map[int]string{1: "mmol/L", 2: "mg/dL"} {
+			of := webhooks.Series{UserID: user(u), Resource: "glucose", Provider: "ring"}
+			if found, err := reader.Range(t.Context(), of, noon, noon.Add(1)); err != nil || len(found) != 1 || found[0].Unit != unit {
+				t.Errorf("user %d: %d samples %v, want one in %s", u, len(found), err, unit)
+			}
+		}
+	}
+}
+
+// A delivery that is put back while its user is deleted is nowhere afterwards.
+func TestDeleteUserWhileRequeued(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, db := d.store(t), d.open(t)
+		for n := range 50 {
+			if err := store.DeadLetter(t.Context(), heartrates("msg", 1, "60"), nil); err != nil {
+				t.Fatal(err)
+			}
+			var number int64
+			if err := db.QueryRow("SELECT number FROM labhealth_dead_letters").Scan(&number); err != nil {
+				t.Fatal(err)
+			}
+			var both sync.WaitGroup
+			both.Go(func() {
+				if _, err := store.Requeue(t.Context(), number); err != nil {
+					t.Error(err)
+				}
+			})
+			both.Go(func() {
+				if err := store.DeleteUser(t.Context(), user(1)); err != nil {
+					t.Error(err)
+				}
+			})
+			both.Wait()
+			if count(t, db, "labhealth_inbox") != 0 || count(t, db, "labhealth_dead_letters") != 0 {
+				t.Fatalf("round %d: something of the user is left", n)
+			}
 		}
 	})
 }

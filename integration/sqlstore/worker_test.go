@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -332,6 +334,10 @@ func TestPoison(t *testing.T) {
 				switch d.ID {
 				case "fails":
 					return errors.New("canary Ada")
+				case "reads": // what is no connection of the transaction's
+					return fmt.Errorf("canary Ada: %w", io.ErrUnexpectedEOF)
+				case "calls":
+					return fmt.Errorf("canary Ada: %w", &net.OpError{Op: "dial", Err: errors.New("refused")})
 				case "panics":
 					panic("canary Ada")
 				case "statement":
@@ -342,7 +348,7 @@ func TestPoison(t *testing.T) {
 			return note(ctx, tx, d, c)
 		}}
 		var all []webhooks.RawDelivery
-		for i, id := range []string{"one", "fails", "two", "refused", "three", "panics", "four", "statement", "five"} {
+		for i, id := range []string{"reads", "one", "fails", "two", "refused", "three", "panics", "four", "statement", "five", "calls"} {
 			value := "60"
 			if id == "refused" {
 				value = "666"
@@ -353,14 +359,14 @@ func TestPoison(t *testing.T) {
 		receive(t, store, all...)
 
 		step, err := worker.Step(t.Context())
-		want := sqlstore.Step{Applied: 5, Delayed: 4, Dead: 1, Changes: webhooks.Changes{Added: 5}}
+		want := sqlstore.Step{Applied: 5, Delayed: 6, Dead: 1, Changes: webhooks.Changes{Added: 5}}
 		if diff := cmp.Diff(want, step); err != nil || diff != "" {
 			t.Error(err, diff)
 		}
 		// An inbox that holds nothing but what fails is tried all the same, and what comes meanwhile is applied.
-		receive(t, store, heartrates("six", 6, "60"))
+		receive(t, store, heartrates("six", 20, "60"))
 		sum := drain(t, worker, db)
-		if sum.Applied != 1 || sum.Delayed != 4 || sum.Dead != 4 {
+		if sum.Applied != 1 || sum.Delayed != 6 || sum.Dead != 6 {
 			t.Errorf("%+v", sum)
 		}
 		reasons := map[string]string{}
@@ -383,7 +389,7 @@ func TestPoison(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(map[string]string{
-			"fails": "the application failed", "panics": "the application panicked", "statement": statement[1], "refused": refused,
+			"fails": "the application failed", "reads": "the application failed", "calls": "the application failed", "panics": "the application panicked", "statement": statement[1], "refused": refused,
 			"unreadable": "not an event: at byte 10: the text ends too early",
 		}, reasons); diff != "" {
 			t.Error(diff)
@@ -399,10 +405,79 @@ func TestPoison(t *testing.T) {
 				t.Errorf("%s, again: %v %v", id, found, err)
 			}
 		}
-		if sum := drain(t, worker, db); sum.Applied != 3 || sum.Dead != 2 {
+		if sum := drain(t, worker, db); sum.Applied != 5 || sum.Dead != 2 {
 			t.Errorf("put back: %+v", sum)
 		}
 	})
+}
+
+// A connection that breaks under the function is the database's trouble, for which no delivery is blamed.
+func TestFunctionLosesConnection(t *testing.T) {
+	for _, driver := range []string{"pgx", "postgres"} {
+		t.Run(driver, func(t *testing.T) {
+			d := postgres(t)
+			d.driver = driver
+			store, db := d.store(t), d.open(t)
+			receive(t, store, heartrates("one", 1, "60"), heartrates("two", 2, "60"))
+			broken := false
+			worker := &sqlstore.Worker{Store: store, Attempts: 1, Apply: func(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error {
+				if broken {
+					return nil
+				}
+				broken = true
+				tx.ExecContext(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
+				_, err := tx.ExecContext(ctx, "SELECT 1")
+				return fmt.Errorf("canary Ada: %w", err)
+			}}
+			step, err := worker.Step(t.Context())
+			if err == nil || strings.Contains(err.Error(), "canary") || step.Applied+step.Delayed+step.Dead > 0 {
+				t.Errorf("%+v %v", step, err)
+			}
+			if sum := drain(t, worker, db); sum.Applied != 2 || sum.Dead != 0 {
+				t.Errorf("%+v", sum)
+			}
+		})
+	}
+}
+
+// Receipts of one id do not fail for each other where the database isolates more by default.
+func TestReceiveIsolated(t *testing.T) {
+	d := postgres(t)
+	d.address += "&default_transaction_isolation=serializable"
+	store, db := d.store(t), d.open(t)
+	const n = 20
+	for i := range n {
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if err := store.Receive(t.Context(), heartrates(fmt.Sprint("msg_", i), 1, "60")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	if got := count(t, db, "labhealth_inbox"); got != n {
+		t.Errorf("%d in the inbox, want %d", got, n)
+	}
+}
+
+// A batch may be larger than what a statement of SQLite has parameters for.
+func TestLargeBatch(t *testing.T) {
+	d := sqliteFile(t)
+	store, db := d.store(t), d.open(t)
+	const n = 33_000
+	if _, err := db.Exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+		INSERT INTO labhealth_inbox (received_at, body) SELECT i, cast('{"event_type":"labtest.order.updated"}' AS blob) FROM n`, n); err != nil {
+		t.Fatal(err)
+	}
+	worker := &sqlstore.Worker{Store: store, Batch: n}
+	if step, err := worker.Step(t.Context()); err != nil || step.Applied != n {
+		t.Errorf("%+v %v", step, err)
+	}
+	if n := count(t, db, "labhealth_inbox"); n != 0 {
+		t.Errorf("%d are left", n)
+	}
 }
 
 // A delivery without anything is one too.

@@ -39,16 +39,20 @@
 //     loses against what others received within that hour, and what it receives is kept from then on only as its clock passes theirs.
 //     Keep clocks in step, and set [Store.Version] where a version says itself which one it is.
 //   - Erasure for good: see [Store.DeleteUser].
+//   - A database that loses what it has committed, by a standby that was behind when it took over, or by an older backup: what it
+//     lost is not delivered again. Programs that only read are to be started anew, as they remember the numbers of rows of
+//     labhealth_shapes, which may be others' then; those that write notice it.
 //   - Infinities and values that are no numbers, which JSON has not: a sample that a program made with one is refused with its
 //     delivery.
 //
 // # Databases
 //
 // PostgreSQL 12 or newer. Tested: PostgreSQL 15 with github.com/jackc/pgx/v5/stdlib and github.com/lib/pq. Nothing is needed but
-// tables, so a pool that hands out a connection for each transaction may be between. Transactions are READ COMMITTED whatever the
-// default. A transaction takes 3 to 7 statements, however many samples it has, and their plans use the indexes whether or not the
-// tables were analyzed. A sample takes 90 to 105 bytes of table and index, by the order in which samples come, and 8 more if it is
-// an interval of a length that is not common. The space of versions that were replaced is used again after a VACUUM.
+// tables, so a pool that hands out a connection for each transaction may be between, if it knows prepared statements or the
+// driver does without (with pgx, default_query_exec_mode=exec in the address). Transactions are READ COMMITTED whatever the
+// default. A transaction takes 4 to 8 statements, however many samples it has, and their plans use the indexes whether or not the
+// tables were analyzed. A sample takes 90 to 105 bytes of table and index, by the order in which samples come, and 8 more if it
+// is an interval of a length that is not common. The space of versions that were replaced is used again after a VACUUM.
 //
 // SQLite 3.35 or newer, a file. Tested: modernc.org/sqlite. Its connections should have
 //

@@ -18,8 +18,9 @@ type Error struct {
 	// SQLState is PostgreSQL's five characters, such as 53100 for a full disk; empty if the driver gave none.
 	SQLState string
 	// Refused says that the database refused what was to be written, and will again: such a batch should be tried one delivery at
-	// a time, and what still fails is for [Store.DeadLetter]. Any other failure goes away with its cause: nothing was written, and
-	// it is right to wait and to do the same again.
+	// a time, and what still fails is for [Store.DeadLetter]; but with SQLState 57014, where a statement took longer than the
+	// database lets it, only after several attempts, as it may have waited for a lock. Any other failure goes away with its cause:
+	// nothing was written, and it is right to wait and to do the same again.
 	Refused bool
 
 	err error
@@ -56,7 +57,7 @@ func failed(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if e := (*Error)(nil); errors.As(err, &e) {
+	if _, ok := err.(*Error); ok { // An error of the application's function that wraps one has a text of its own.
 		return err
 	}
 	return &Error{Op: op, SQLState: sqlState(err), Refused: isRefusal(err), err: err}
@@ -98,17 +99,30 @@ func isRefusal(err error) bool {
 	}
 }
 
-// isAway reports whether an error of the application's function is certainly the database's own trouble and not the delivery's.
-func isAway(err error) bool {
+// isBroken reports whether an error is that of a connection that broke: to the database, or to whatever else the application's
+// function talks to or reads from.
+func isBroken(err error) bool {
 	for _, e := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF} {
 		if errors.Is(err, e) {
 			return true
 		}
 	}
-	if network := (*net.OpError)(nil); errors.As(err, &network) {
-		return true
-	}
+	network := (*net.OpError)(nil)
+	return errors.As(err, &network)
+}
+
+// isLost reports whether a transaction has no connection any more: nothing that the database itself says comes over it.
+func isLost(ctx context.Context, tx *sql.Tx) bool {
+	_, err := tx.ExecContext(ctx, `SELECT 1`)
+	return err != nil && sqlState(err) == "" && !errors.Is(err, sql.ErrTxDone)
+}
+
+// isAway reports whether an error of the application's function is the database's own trouble and not the delivery's; that of a
+// broken connection is, if it was that of the transaction.
+func isAway(err error) bool {
 	switch state := sqlState(err); {
+	case isBroken(err):
+		return true
 	case state == "":
 		return mentions(err, "database is locked", "database table is locked", "database or disk is full", "disk I/O error",
 			"unable to open database file", "attempt to write a readonly database")

@@ -80,7 +80,8 @@ func (s *Store) Receive(ctx context.Context, d webhooks.RawDelivery) error {
 			return s.failed(ctx, "receive", err)
 		}
 	} else {
-		if err := s.failed(ctx, "receive", s.receive(ctx, r)); err != nil {
+		// The database's default may be another isolation than READ COMMITTED, which gives up one of two that have the same id.
+		if err := s.retry(ctx, "receive", func() error { return s.receive(ctx, r) }); err != nil {
 			return err
 		}
 	}

@@ -208,8 +208,9 @@ func (s *Store) Summaries(ctx context.Context) iter.Seq2[StoredSummary, error] {
 func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID) error {
 	user := userID.String()
 	return s.transact(ctx, "delete user", func(tx *sql.Tx) error {
-		// First what a worker locks first.
-		for _, table := range []string{"labhealth_inbox", "labhealth_dead_letters"} {
+		// A worker moves deliveries from the inbox to the dead letters, and Requeue back: who deletes waits for them, and looks again
+		// where they may have put something. It locks no user yet, for whom a worker would wait.
+		for _, table := range []string{"labhealth_dead_letters", "labhealth_inbox", "labhealth_dead_letters"} {
 			if _, err := tx.ExecContext(ctx, s.sql(`DELETE FROM `+table+` WHERE user_id = ?`), user); err != nil {
 				return err
 			}

@@ -186,7 +186,7 @@ const schemaTable = `CREATE TABLE IF NOT EXISTS labhealth_schema (version intege
 
 // Schema returns what [Store.Migrate] runs on an empty database, as a script for the dialect's command line: for teams that
 // migrate by their own means, and for reading. It is empty for what is no dialect. Such a team runs the whole in one transaction;
-// Migrate then finds nothing to do.
+// Migrate then finds nothing to do, and with PostgreSQL needs no right to make tables.
 func Schema(dialect Dialect) string {
 	if migrations[dialect] == nil {
 		return ""
@@ -219,9 +219,15 @@ func (s *Store) Migrate(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-		}
-		if _, err := tx.ExecContext(ctx, schemaTable); err != nil {
-			return err
+			// IF NOT EXISTS needs the right to make tables also where there is nothing to make.
+			there := false
+			err = tx.QueryRowContext(ctx, `SELECT to_regclass(quote_ident(current_schema()) || '.labhealth_schema') IS NOT NULL`).Scan(&there)
+			if err == nil && !there {
+				_, err = tx.ExecContext(ctx, schemaTable)
+			}
+			if err != nil {
+				return err
+			}
 		}
 		version, steps := 0, migrations[s.dialect]
 		if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM labhealth_schema`).Scan(&version); err != nil {

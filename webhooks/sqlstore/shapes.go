@@ -5,11 +5,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 )
 
-// shapes is what a store knows of labhealth_shapes, from which no row is ever removed: what was committed once stays true.
+// shapes is what a store knows of labhealth_shapes, from which no row is ever removed: what was committed once stays true, unless the
+// database loses what it has committed. See areThere.
 type shapes struct {
 	mu      sync.RWMutex
 	numbers map[shape]int32
@@ -25,6 +27,32 @@ func (s *shapes) keep(numbers map[shape]int32) {
 	for sh, n := range numbers {
 		s.numbers[sh], s.shapes[n] = n, sh
 	}
+}
+
+func (s *shapes) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.numbers, s.shapes = nil, nil
+}
+
+// areThere asks PostgreSQL whether shapes still have the numbers that the store remembers. If a standby took over that was behind, they
+// may be nobody's, or another's: a sample would get the unit of that one.
+func areThere(ctx context.Context, tx *sql.Tx, numbers map[shape]int32) (bool, error) {
+	var ids, keys array
+	want, got := 0, 0
+	for sh, n := range numbers {
+		if n != 0 {
+			want++
+			ids.int(int64(n))
+			keys.bytes(sh.key())
+		}
+	}
+	if want == 0 {
+		return true, nil
+	}
+	err := tx.QueryRowContext(ctx, `SELECT count(*) FROM unnest($1::integer[], $2::bytea[]) AS k (id, key)
+		JOIN labhealth_shapes AS s ON s.id = k.id AND s.key = k.key`, ids.String(), keys.String()).Scan(&got)
+	return got == want, err
 }
 
 // number gives numbers to the shapes of a batch. New ones are written in ascending order of their keys, before anything is
@@ -49,6 +77,16 @@ func (s *Store) number(ctx context.Context, tx *sql.Tx, b *batch) error {
 		}
 	}
 	s.shapes.mu.RUnlock()
+	if s.dialect == PostgreSQL {
+		there, err := areThere(ctx, tx, b.shapeIDs)
+		if err != nil {
+			return err
+		}
+		if !there {
+			s.shapes.forget()
+			unknown = slices.Collect(maps.Keys(b.shapeIDs))
+		}
+	}
 	slices.SortFunc(unknown, func(a, b shape) int { return bytes.Compare(a.key(), b.key()) })
 	find := s.sql(`SELECT id FROM labhealth_shapes WHERE key = ?`)
 	insert := s.sql(`INSERT INTO labhealth_shapes (key, seconds, has_value, timezone_offset, east, type, unit) VALUES (?, ?, ?, ?, ?, ?, ?)

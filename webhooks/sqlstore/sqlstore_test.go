@@ -176,13 +176,21 @@ func TestErrorClasses(t *testing.T) {
 		{errors.New("canary"), false, false, false, "the application failed"},
 		{webhooks.ErrNoUser, false, false, false, "the event has no readable user id"},
 		{fmt.Errorf("canary: %w", webhooks.ErrNoID), false, false, false, "the summary has no readable id"},
-		{&functionError{errPanicked}, false, false, false, "the application panicked"},
-		{&functionError{&webhooks.ParseError{Reason: "canary"}}, false, false, false, "the application failed"},
+		{&functionError{error: errPanicked}, false, false, false, "the application panicked"},
+		{&functionError{error: &webhooks.ParseError{Reason: "canary"}}, false, false, false, "the application failed"},
 		{failed("apply", state("22003")), false, true, false, "the database refused the content (SQLSTATE 22003)"},
 	} {
 		if isConflict(c.err) != c.conflict || isRefusal(c.err) != c.refused || isAway(c.err) != c.away || reasonOf(c.err) != c.reason {
 			t.Errorf("%v: conflict %v, refused %v, away %v, %q", c.err, isConflict(c.err), isRefusal(c.err), isAway(c.err), reasonOf(c.err))
 		}
+	}
+}
+
+// What the application's function wraps an Error in has a text that nobody knows.
+func TestWrappedError(t *testing.T) {
+	err := failed("step", &functionError{error: fmt.Errorf("canary: %w", &Error{Op: "apply", err: state("08006")})})
+	if want := "sqlstore: step: the database failed (SQLSTATE 08006)"; err.Error() != want {
+		t.Errorf("%q, want %q", err, want)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,8 @@ type Worker struct {
 	// Apply, if it is not nil, is called with each delivery after those of the batch were applied, in the transaction: what it writes
 	// by tx is committed together with the rest or not at all. It is also called for events that change nothing here, such as those of
 	// orders. It must not use the Store, whose operations are transactions of their own, and must not end tx; the deliveries of a
-	// user wait for each other, in all processes, until it is through. An error or a panic is a failure of the delivery.
+	// user wait for each other, in all processes, until it is through. An error or a panic is a failure of the delivery, also if
+	// another service is away that the function needs; not if the database is.
 	Apply func(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error
 
 	Batch    int           // deliveries in a transaction; 0 means 100
@@ -130,14 +132,17 @@ type letter struct {
 }
 
 // functionError is an error of the application's function.
-type functionError struct{ error }
+type functionError struct {
+	error
+	away bool // it is the database's own trouble
+}
 
 func (e *functionError) Unwrap() error { return e.error }
 
 // isBlamed reports whether an error is the deliveries' fault, or that of what the application does with them.
 func isBlamed(err error) bool {
 	if function := (*functionError)(nil); errors.As(err, &function) {
-		return !isAway(function.error)
+		return !function.away
 	}
 	if errors.Is(err, sql.ErrTxDone) { // the function ended the transaction
 		return true
@@ -231,7 +236,7 @@ func (s *Store) take(ctx context.Context, tx *sql.Tx, where string, args ...any)
 func (w *Worker) do(ctx context.Context, tx *sql.Tx, letters []letter) (step Step, b *batch, err error) {
 	defer func() {
 		if recover() != nil { // with a value that may hold anything
-			err = &functionError{errPanicked}
+			err = &functionError{error: errPanicked}
 		}
 	}()
 	s := w.Store
@@ -277,7 +282,7 @@ func (w *Worker) do(ctx context.Context, tx *sql.Tx, letters []letter) (step Ste
 			continue
 		}
 		if err := w.Apply(ctx, tx, deliveries[i], applied[i].Changes); err != nil {
-			return step, nil, &functionError{err}
+			return step, nil, &functionError{err, isAway(err) && (!isBroken(err) || isLost(ctx, tx))}
 		}
 	}
 	return step, b, nil
@@ -293,12 +298,17 @@ func (s *Store) discard(ctx context.Context, tx *sql.Tx, letters []letter) error
 		_, err := tx.ExecContext(ctx, `DELETE FROM labhealth_inbox WHERE number = ANY($1::bigint[])`, numbers.String())
 		return err
 	}
-	args := make([]any, len(letters))
-	for i, l := range letters {
-		args[i] = l.number
+	for some := range slices.Chunk(letters, inPage) { // A statement takes 32,766 parameters.
+		args := make([]any, len(some))
+		for i, l := range some {
+			args[i] = l.number
+		}
+		_, err := tx.ExecContext(ctx, `DELETE FROM labhealth_inbox WHERE number IN (?`+strings.Repeat(", ?", len(args)-1)+`)`, args...)
+		if err != nil {
+			return err
+		}
 	}
-	_, err := tx.ExecContext(ctx, `DELETE FROM labhealth_inbox WHERE number IN (?`+strings.Repeat(", ?", len(args)-1)+`)`, args...)
-	return err
+	return nil
 }
 
 // charge counts a failed attempt at the one letter that where finds.
