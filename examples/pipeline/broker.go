@@ -81,9 +81,12 @@ func connect(s *settings, m *metrics, log *slog.Logger) (*broker, error) {
 	}}, nil
 }
 
-// prepare makes the stream, or changes it to what it should be.
+// prepare makes the stream. One that is there is left as it is: somebody may have given it more replicas or a limit.
 func (b *broker) prepare(ctx context.Context) error {
-	_, err := b.js.CreateOrUpdateStream(ctx, b.stream)
+	_, err := b.js.Stream(ctx, b.stream.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		_, err = b.js.CreateStream(ctx, b.stream)
+	}
 	return err
 }
 

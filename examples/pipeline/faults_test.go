@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -165,8 +166,8 @@ func (l *load) stop() {
 	l.done.Wait()
 }
 
-// check compares the database with what was acknowledged. No sample came twice, so the order does not matter.
-func (l *load) check(t *testing.T, at *place) {
+// difference compares the database with what was acknowledged. No sample came twice, so the order does not matter.
+func (l *load) difference(t *testing.T, at *place) string {
 	t.Helper()
 	var want webhooks.Latest
 	for _, m := range l.messages {
@@ -178,12 +179,16 @@ func (l *load) check(t *testing.T, at *place) {
 			t.Fatal(err)
 		}
 	}
-	got := stored(t, at)
 	expected := map[webhooks.SampleKey]webhooks.Sample{}
 	for k, s := range want.Samples() {
 		expected[k] = s
 	}
-	if diff := diffSamples(expected, got); diff != "" {
+	return diffSamples(expected, stored(t, at))
+}
+
+func (l *load) check(t *testing.T, at *place) {
+	t.Helper()
+	if diff := l.difference(t, at); diff != "" {
 		t.Errorf("the state (-want +got):\n%s", diff)
 	}
 	t.Logf("%d deliveries, %d attempts", len(l.messages), l.attempts)
@@ -302,7 +307,8 @@ func TestBrokerKilled(t *testing.T) {
 	}
 	l.stop()
 	wait(t, 20*time.Second, "the broker", func() bool { return p.status(t, "/readyz") == 200 })
-	at.drained(t)
+	// The stream need not be empty: a server that was killed may keep messages that were acknowledged.
+	wait(t, 60*time.Second, "all events to be applied", func() bool { return l.difference(t, at) == "" })
 	l.check(t, at)
 }
 
@@ -462,6 +468,7 @@ func TestPoison(t *testing.T) {
 					t.Errorf("%s: the reason quotes the body", d.Delivery.ID)
 				}
 			}
+			slices.Sort(dead) // Two batches can be under way at a time.
 			if diff := cmp.Diff([]string{"msg_2", "msg_3"}, dead); diff != "" {
 				t.Errorf("dead letters (-want +got):\n%s", diff)
 			}

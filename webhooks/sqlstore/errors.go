@@ -57,7 +57,8 @@ func failed(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if _, ok := err.(*Error); ok { // An error of the application's function that wraps one has a text of its own.
+	// An error of the application's function that wraps one has a text of its own.
+	if _, ok := err.(*Error); ok { //nolint:errorlint // it is not to be unwrapped
 		return err
 	}
 	return &Error{Op: op, SQLState: sqlState(err), Refused: isRefusal(err), err: err}
