@@ -228,25 +228,49 @@ func TestBrokerAway(t *testing.T) {
 	l.check(t, at)
 }
 
+// room limits the stream, as somebody who runs the broker may.
+func (at *place) room(t *testing.T, bytes int64) {
+	t.Helper()
+	stream, err := at.js.Stream(t.Context(), at.stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := stream.CachedInfo().Config
+	config.MaxBytes = bytes
+	if _, err := at.js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whoever starts leaves a stream that is there as it is.
+func TestStreamIsLeftAsItIs(t *testing.T) {
+	at := newPlace(t, true)
+	receiver := ready(t, at.args("receive")...)
+	client := newClient()
+	defer client.CloseIdleConnections()
+	const most = 50_000_000
+	at.room(t, most)
+	if status := post(client, receiver.events, message{"msg_1", batch(uuid.New(), []int{1}, func(int) float64 { return 5 })}); status != 204 {
+		t.Errorf("%d, want 204", status)
+	}
+	ready(t, at.args("work", "-dedup", "1m")...)
+	at.drained(t)
+	stream, err := at.js.Stream(t.Context(), at.stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := stream.CachedInfo().Config.MaxBytes; got != most {
+		t.Errorf("the stream holds at most %d bytes now, not %d", got, most)
+	}
+}
+
 // A broker that has no room for more refuses what is new and keeps what it has.
 func TestBrokerFull(t *testing.T) {
 	at := newPlace(t, true)
 	receiver := ready(t, at.args("receive")...)
 	client := newClient()
 	defer client.CloseIdleConnections()
-	room := func(bytes int64) {
-		t.Helper()
-		stream, err := at.js.Stream(t.Context(), at.stream)
-		if err != nil {
-			t.Fatal(err)
-		}
-		config := stream.CachedInfo().Config
-		config.MaxBytes = bytes
-		if _, err := at.js.UpdateStream(t.Context(), config); err != nil {
-			t.Fatal(err)
-		}
-	}
-	room(20_000)
+	at.room(t, 20_000)
 	user, taken, status := uuid.New(), 0, 0
 	next := func() message {
 		return message{fmt.Sprintf("msg_%d", taken), batch(user, []int{taken}, func(int) float64 { return 5 })}
@@ -260,7 +284,7 @@ func TestBrokerFull(t *testing.T) {
 	if n := at.pending(t); status != 503 || taken < 10 || n != taken {
 		t.Errorf("%d after %d deliveries, of which the broker has %d", status, taken, n)
 	}
-	room(-1)
+	at.room(t, -1)
 	if status := post(client, receiver.events, next()); status != 204 {
 		t.Errorf("%d, want 204", status)
 	}

@@ -26,7 +26,12 @@ type Error struct {
 	err error
 }
 
-// Error says what failed and the SQLSTATE if there is one, in fixed phrases.
+// sqlitePhrases are what SQLite says in place of an SQLSTATE.
+var sqlitePhrases = []string{
+	"database is locked", "database or disk is full", "disk I/O error", "unable to open database file", "attempt to write a readonly database",
+}
+
+// Error says what failed, and the SQLSTATE or SQLite's reason if it is a known one, in fixed phrases.
 func (e *Error) Error() string {
 	text := "sqlstore: " + e.Op + ": "
 	switch {
@@ -40,6 +45,14 @@ func (e *Error) Error() string {
 		text += "the database refused the content"
 	default:
 		text += "the database failed"
+		if mentions(e.err, "no such table: labhealth_", `relation "labhealth_`) {
+			text += ": tables are missing, see Store.Migrate"
+		}
+		for _, phrase := range sqlitePhrases {
+			if mentions(e.err, phrase) {
+				text += ": " + phrase
+			}
+		}
 	}
 	if e.SQLState != "" {
 		text += " (SQLSTATE " + e.SQLState + ")"

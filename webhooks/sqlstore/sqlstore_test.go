@@ -186,6 +186,20 @@ func TestErrorClasses(t *testing.T) {
 	}
 }
 
+// SQLite's reason is shown if it is one of those that hold nothing of what was written.
+func TestErrorText(t *testing.T) {
+	for cause, want := range map[string]string{
+		"SQL logic error: no such table: labhealth_schema (1)": "sqlstore: apply: the database failed: tables are missing, see Store.Migrate",
+		"database or disk is full (13)":                        "sqlstore: apply: the database failed: database or disk is full",
+		"canary Ada":                                           "sqlstore: apply: the database failed",
+		"constraint failed: canary Ada":                        "sqlstore: apply: the database refused the content",
+	} {
+		if got := failed("apply", errors.New(cause)).Error(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // What the application's function wraps an Error in has a text that nobody knows.
 func TestWrappedError(t *testing.T) {
 	err := failed("step", &functionError{error: fmt.Errorf("canary: %w", &Error{Op: "apply", err: state("08006")})})
