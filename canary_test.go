@@ -151,14 +151,14 @@ func canaryImport() labhealth.ImportOrderBody {
 	body.PatientDetails.DOB = labhealth.Date{Year: 1957, Month: time.November, Day: 23}
 	body.PatientDetails.PhoneNumber, body.PatientDetails.Email = canaryPhone, canaryEmail
 	body.PatientDetails.MedicalProxy = &labhealth.GuarantorDetails{
-		FirstName: canaryFirst, LastName: canaryLast, PhoneNumber: canaryPhone, Email: labhealth.Ptr(canaryEmail),
+		FirstName: canaryFirst, LastName: canaryLast, PhoneNumber: canaryPhone, Email: new(canaryEmail),
 		Address: labhealth.Address{FirstLine: canaryStreet, City: canaryCity, Zip: canaryZip, Country: "US", State: "CA"},
 	}
 	body.PatientAddress = labhealth.PatientAddress{
 		ReceiverName: canaryFirst + " " + canaryLast, FirstLine: canaryStreet, City: canaryCity, State: "CA", Zip: canaryZip, Country: "US",
-		AccessNotes: labhealth.Ptr(canaryNotes),
+		AccessNotes: new(canaryNotes),
 	}
-	body.Physician = &labhealth.PhysicianCreateRequest{FirstName: canaryFirst, LastName: canaryLast, NPI: canaryNPI, Email: labhealth.Ptr(canaryEmail)}
+	body.Physician = &labhealth.PhysicianCreateRequest{FirstName: canaryFirst, LastName: canaryLast, NPI: canaryNPI, Email: new(canaryEmail)}
 	body.SampleID = canarySample
 	return body
 }
@@ -289,7 +289,7 @@ func canaryCalls(ctx context.Context, client *labhealth.Client, r *labhealth.Res
 		"Create": func() (any, error) {
 			i := canaryImport()
 			return client.Orders.Create(ctx, labhealth.CreateOrderBody{
-				UserID: i.UserID, PatientDetails: i.PatientDetails, ClinicalNotes: labhealth.Ptr(canaryNotes), Passthrough: labhealth.Ptr(canaryNotes),
+				UserID: i.UserID, PatientDetails: i.PatientDetails, ClinicalNotes: new(canaryNotes), Passthrough: new(canaryNotes),
 			}, see, labhealth.WithoutValidation(), labhealth.WithIdempotencyKey(canarySample))
 		},
 		"Get": func() (any, error) {
@@ -408,7 +408,7 @@ func TestCanaryInRefusals(t *testing.T) {
 	long := strings.Repeat(canaryLast, 10)
 	body := canaryImport()
 	body.PatientDetails.FirstName, body.PatientDetails.Email, body.PatientDetails.PhoneNumber = long, long, canaryLast
-	body.PatientAddress.AccessNotes = labhealth.Ptr(strings.Repeat(canaryNotes, 100))
+	body.PatientAddress.AccessNotes = new(strings.Repeat(canaryNotes, 100))
 	body.SampleID = canarySample + "\xff"
 	body.BillingType = labhealth.Billing(canaryLast)
 	a.showError("Validate", body.Validate())
@@ -482,7 +482,7 @@ func TestCanaryInValues(t *testing.T) {
 	client := canaryClient(t, a, "values", testURL)
 	shipment := order.Details.Data.(*labhealth.TestkitOrder).Shipment
 	create := labhealth.CreateOrderBody{
-		PatientDetails: body.PatientDetails, ClinicalNotes: labhealth.Ptr(canaryNotes), Passthrough: labhealth.Ptr(canaryNotes),
+		PatientDetails: body.PatientDetails, ClinicalNotes: new(canaryNotes), Passthrough: new(canaryNotes),
 		PatientAddress: labhealth.PatientAddressWithValidation{FirstLine: canaryStreet, City: canaryCity, Zip: canaryZip},
 		AoEAnswers:     []labhealth.AoEAnswer{{Answer: canaryNotes}},
 	}

@@ -362,7 +362,7 @@ func (c *core) doAny(ctx context.Context, method, path string, body, out any, op
 	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "?#") {
 		return refuse("path", "must begin with one / and have no query or fragment (see WithQuery)")
 	}
-	for _, segment := range strings.Split(path[1:], "/") {
+	for segment := range strings.SplitSeq(path[1:], "/") {
 		plain, err := url.PathUnescape(segment)
 		if err != nil || plain == "." || plain == ".." || hasControl(plain) || hasControl(segment) || strings.Contains(segment, " ") {
 			return refuse("path", "must be escaped and have no . or .. segments")

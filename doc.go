@@ -61,7 +61,7 @@
 //
 // # Values
 //
-//   - A required member of a request is a plain value and always sent. An optional one is a pointer (see [Ptr]) or a slice and left
+//   - A required member of a request is a plain value and always sent. An optional one is a pointer (new(v) makes one) or a slice and left
 //     out if nil. Where leaving out and null differ there is [Nullable].
 //   - A member of an answer that may be null or absent is a pointer, nil for both, unless the document gives a default: then the
 //     default is filled in.

@@ -165,7 +165,7 @@ func ExampleTeamsService_Create() {
 		log.Fatal(err)
 	}
 	defer management.CloseIdleConnections()
-	body := labhealth.CreateTeamBody{Name: "Example Clinic", Region: labhealth.RegionUS, IntegrationTeamID: labhealth.Ptr("clinic-1")}
+	body := labhealth.CreateTeamBody{Name: "Example Clinic", Region: labhealth.RegionUS, IntegrationTeamID: new("clinic-1")}
 	team, err := management.Teams.Create(ctx, body)
 	if err != nil {
 		log.Fatal(err)
@@ -254,10 +254,10 @@ func ExampleUpsertETLPipelinesBody_EventHubDestination() {
 	body := labhealth.UpsertETLPipelinesBody{
 		TeamIDs: []uuid.UUID{uuid.MustParse("c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40")},
 		AzureAMQP: &labhealth.AzureAMQP{
-			DefaultEventHub: labhealth.Ptr("everything-else"),
+			DefaultEventHub: new("everything-else"),
 			EventHubMatchers: []labhealth.EventHubMatcher{
-				{EventTypePrefix: labhealth.Ptr("daily.data.sleep."), EventHub: labhealth.Ptr("sleep")},
-				{EventTypeRegex: labhealth.Ptr(`^labtest\.`), EventHub: labhealth.Ptr("lab")},
+				{EventTypePrefix: new("daily.data.sleep."), EventHub: new("sleep")},
+				{EventTypeRegex: new(`^labtest\.`), EventHub: new("lab")},
 			},
 		},
 	}

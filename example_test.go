@@ -161,7 +161,7 @@ func ExampleOrdersService_Import() {
 			Gender:      labhealth.GenderFemale,
 			PhoneNumber: "+14155550123",
 			Email:       "ada@example.com",
-			Race:        labhealth.Ptr(labhealth.RaceAsian), // optional members are pointers
+			Race:        new(labhealth.RaceAsian), // optional members are pointers
 		},
 		PatientAddress: labhealth.PatientAddress{
 			ReceiverName: "Ada Example",

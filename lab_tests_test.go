@@ -37,14 +37,14 @@ func wantLabTest() labhealth.LabTest {
 		Lab: &labhealth.Lab{ID: 27, Slug: "example-lab", Name: "Example Laboratories", FirstLineAddress: "1 Lab Way", City: "Reno", Zipcode: "89501",
 			CollectionMethods: []labhealth.LabTestCollectionMethod{"walk_in_test"}, SampleTypes: []labhealth.LabTestSampleType{"serum"}},
 		Markers: []labhealth.Marker{{
-			ID: 901, Name: "Total Cholesterol", Slug: "total-cholesterol", Price: labhealth.Ptr("N/A"), LabID: labhealth.Ptr[int64](27),
-			Type: labhealth.Ptr(labhealth.MarkerTypeBiomarker), IsOrderable: labhealth.Ptr(true),
+			ID: 901, Name: "Total Cholesterol", Slug: "total-cholesterol", Price: new("N/A"), LabID: new(int64(27)),
+			Type: new(labhealth.MarkerTypeBiomarker), IsOrderable: new(true),
 			AoE: &labhealth.AoE{Questions: []labhealth.AoEQuestion{{
-				ID: 1234567890251, Code: "PURPOSE", Value: "Purpose", Required: labhealth.Ptr(true), Type: labhealth.Ptr(labhealth.AoEQuestionTypeChoice),
-				Sequence: labhealth.Ptr[int64](1), Answers: []labhealth.AoEAnswerOption{{ID: 1, Code: "I", Value: "Initial"}},
+				ID: 1234567890251, Code: "PURPOSE", Value: "Purpose", Required: new(true), Type: new(labhealth.AoEQuestionTypeChoice),
+				Sequence: new(int64(1)), Answers: []labhealth.AoEAnswerOption{{ID: 1, Code: "I", Value: "Initial"}},
 			}}},
 		}},
-		CommonTATDays: labhealth.Ptr[int64](3),
+		CommonTATDays: new(int64(3)),
 	}
 }
 
@@ -55,7 +55,7 @@ func TestListLabTests(t *testing.T) {
 		want       labhealth.LabTestPage
 	}{
 		{"a page", `{"data":[` + labTestJSON + `],"next_cursor":"bmV4dA==","pricing":{"total":"45.00"}}`,
-			labhealth.LabTestPage{Data: []labhealth.LabTest{wantLabTest()}, NextCursor: labhealth.Ptr("bmV4dA=="), Pricing: json.RawMessage(`{"total":"45.00"}`)}},
+			labhealth.LabTestPage{Data: []labhealth.LabTest{wantLabTest()}, NextCursor: new("bmV4dA=="), Pricing: json.RawMessage(`{"total":"45.00"}`)}},
 		{"the last page", `{"data":[],"next_cursor":null}`, labhealth.LabTestPage{Data: []labhealth.LabTest{}}},
 		{"a bare list", `[` + labTestJSON + `]`, labhealth.LabTestPage{Data: []labhealth.LabTest{wantLabTest()}}},
 		{"an empty list", " [ ] ", labhealth.LabTestPage{Data: []labhealth.LabTest{}}},

@@ -48,23 +48,22 @@ const (
 
 var (
 	madeAt   = time.Date(2025, 5, 6, 7, 8, 9, 0, time.UTC)
-	ptr      = labhealth.Ptr[string]
 	webhook1 = labhealth.Webhook{
 		ID: "ep_2aB", URL: "https://app.example.com/events", CreatedAt: madeAt.Add(123456 * time.Microsecond), UpdatedAt: madeAt.AddDate(0, 0, 1),
-		Description: ptr("main"), RateLimit: labhealth.Ptr[int64](10), Disabled: labhealth.Ptr(false), FilterTypes: []string{"labtest.order.created"},
+		Description: new("main"), RateLimit: new(int64(10)), Disabled: new(false), FilterTypes: []string{"labtest.order.created"},
 	}
 	managementKey1 = labhealth.ManagementKey{
 		ID: testKeyID, Label: "CI", Role: labhealth.ManagementKeyRoleTeamAdmin, TeamRoleBindings: []labhealth.TeamRoleBinding{{TeamID: testTeam}, {TeamID: secondTeam}},
 		Creator: &labhealth.ManagementKeyCreator{Type: labhealth.ManagementKeyCreatorOrgMember}, Key: "mk_team_1",
 	}
 	team1 = labhealth.Team{
-		ID: testTeam, Name: "Clinic", CreatedOn: madeAt, Region: labhealth.RegionUS, IntegrationTeamID: ptr("clinic-1"),
+		ID: testTeam, Name: "Clinic", CreatedOn: madeAt, Region: labhealth.RegionUS, IntegrationTeamID: new("clinic-1"),
 		Environments: []labhealth.TeamEnvironment{labhealth.TeamEnvironmentSandbox, labhealth.TeamEnvironmentProduction},
 		Sandbox: &labhealth.TeamSettings{
-			CriticalResultNotificationEmail: ptr("lab@example.com"), LogoURL: ptr("https://example.com/logo.png"),
+			CriticalResultNotificationEmail: new("lab@example.com"), LogoURL: new("https://example.com/logo.png"),
 			BrandInformation: &labhealth.BrandInformation{
-				CompanyName: "Example Clinics", CompanyWebsite: ptr("https://example.com"), SupportEmail: ptr("help@example.com"),
-				SupportContact: ptr("+14155550123"), CompanyAddress: ptr("1 Example Street"), BrandColor: ptr("#00aa00"),
+				CompanyName: "Example Clinics", CompanyWebsite: new("https://example.com"), SupportEmail: new("help@example.com"),
+				SupportContact: new("+14155550123"), CompanyAddress: new("1 Example Street"), BrandColor: new("#00aa00"),
 			},
 			RejectDuplicateConnection: true, SDKPerDeviceActivityTimeseries: true, PartialWebhooksEnabled: true, MinorOrderingEnabled: true,
 		},
@@ -73,8 +72,8 @@ var (
 	apiKey1      = labhealth.TeamAPIKey{ID: testKeyID, Label: "backend", Value: "sk_us_1", TeamID: testTeam, CreatedAt: madeAt}
 	deletion1    = labhealth.BatchDeletion{Success: []uuid.UUID{testKeyID}, Failure: []uuid.UUID{secondTeam}, NotFound: []uuid.UUID{testTeam}}
 	credentials1 = labhealth.TeamCustomCredentials{
-		ID: testKeyID, TeamID: testTeam, Provider: "oura", ClientID: ptr("c1"), ClientSecretHash: ptr("9f86d0"), Details: json.RawMessage(`{"scopes":["daily"]}`),
-		RedirectURLOverride: ptr("https://example.com/back"),
+		ID: testKeyID, TeamID: testTeam, Provider: "oura", ClientID: new("c1"), ClientSecretHash: new("9f86d0"), Details: json.RawMessage(`{"scopes":["daily"]}`),
+		RedirectURLOverride: new("https://example.com/back"),
 	}
 	pipeline1 = labhealth.ETLPipeline{
 		TeamID: testTeam, Preferences: json.RawMessage(`{"enabled":true}`), PushHistoricalData: true, ProviderRawData: true,
@@ -82,10 +81,10 @@ var (
 		RabbitMQ:    &labhealth.PipelineDestination{JSON: json.RawMessage(`{"uri":"amqp://example.com"}`)},
 		Svix:        &labhealth.PipelineDestination{JSON: json.RawMessage(`{"a":[1, 2.50]}`)},
 		AzureAMQP: &labhealth.AzureAMQP{
-			ConnectionString: "Endpoint=x", DefaultEventHub: ptr("rest"), Compression: labhealth.Ptr(labhealth.EventHubCompressionAuto),
+			ConnectionString: "Endpoint=x", DefaultEventHub: new("rest"), Compression: new(labhealth.EventHubCompressionAuto),
 			EventHubMatchers: []labhealth.EventHubMatcher{
-				{EventTypePrefix: ptr("daily."), EventHub: ptr("daily")},
-				{EventTypeRegex: ptr("^labtest"), BlobStorage: &labhealth.BlobStorage{ConnectionString: "Blob=x", ContainerName: "lab", Container: ptr("lab2")}},
+				{EventTypePrefix: new("daily."), EventHub: new("daily")},
+				{EventTypeRegex: new("^labtest"), BlobStorage: &labhealth.BlobStorage{ConnectionString: "Blob=x", ContainerName: "lab", Container: new("lab2")}},
 			},
 		},
 		EventTypePrefixes: []string{"daily.", "labtest."},
@@ -104,9 +103,9 @@ func TestManagementCalls(t *testing.T) {
 	const teamPath = org + "/team/c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"
 	const hook = teamPath + "/sandbox/webhook"
 	ctx := t.Context()
-	organisation := &labhealth.Organisation{ID: testOrg, Name: "Example Clinics", ExpiresAt: labhealth.Ptr(time.Date(2030, 1, 31, 0, 0, 0, 0, time.UTC))}
+	organisation := &labhealth.Organisation{ID: testOrg, Name: "Example Clinics", ExpiresAt: new(time.Date(2030, 1, 31, 0, 0, 0, 0, time.UTC))}
 	body := labhealth.UpsertETLPipelinesBody{
-		TeamIDs: []uuid.UUID{testTeam, secondTeam}, Preferences: json.RawMessage(`{"enabled":true}`), PushHistoricalData: labhealth.Ptr(true),
+		TeamIDs: []uuid.UUID{testTeam, secondTeam}, Preferences: json.RawMessage(`{"enabled":true}`), PushHistoricalData: new(true),
 		AzureAMQP: pipeline1.AzureAMQP, EventTypePrefixes: []string{"daily."},
 	}
 	// Answers that come in another form than that of the type.
@@ -129,16 +128,16 @@ func TestManagementCalls(t *testing.T) {
 		{"Teams.List", func(c client) (any, error) {
 			return c.Teams.List(ctx, labhealth.ListTeamsParams{TeamID: testTeam, Region: []labhealth.Region{us, eu}, SearchQuery: "a b", NextCursor: "c1"})
 		}, "GET " + org + "/team?next_cursor=c1&region=us&region=eu&search_query=a+b&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
-			pageJSON("teams", teamJSON), &labhealth.TeamPage{Teams: []labhealth.Team{team1}, NextCursor: ptr("c2")}},
+			pageJSON("teams", teamJSON), &labhealth.TeamPage{Teams: []labhealth.Team{team1}, NextCursor: new("c2")}},
 		{"Teams.Create", func(c client) (any, error) {
 			return c.Teams.Create(ctx, labhealth.CreateTeamBody{Name: "Clinic", Region: us})
 		}, "POST " + org + "/team", `{"name":"Clinic","region":"us"}`, teamJSON, &team1},
 		{"Teams.Create with all", func(c client) (any, error) {
-			yes, no := labhealth.Ptr(true), labhealth.Ptr(false)
+			yes, no := new(true), new(false)
 			return c.Teams.Create(ctx, labhealth.CreateTeamBody{
-				Name: "Clinic", Region: eu, IntegrationTeamID: ptr("clinic-1"),
-				LabTestsPatientSMSCommunicationEnabled: no, LabTestsPatientEmailCommunicationEnabled: yes, CriticalResultNotificationEmail: ptr("lab@example.com"),
-				BrandInformation: &labhealth.BrandInformation{CompanyName: "Example Clinics"}, LogoURL: ptr("https://example.com/l"),
+				Name: "Clinic", Region: eu, IntegrationTeamID: new("clinic-1"),
+				LabTestsPatientSMSCommunicationEnabled: no, LabTestsPatientEmailCommunicationEnabled: yes, CriticalResultNotificationEmail: new("lab@example.com"),
+				BrandInformation: &labhealth.BrandInformation{CompanyName: "Example Clinics"}, LogoURL: new("https://example.com/l"),
 				RejectDuplicateConnection: yes, SDKPerDeviceActivityTimeseries: no, PartialWebhooksEnabled: yes, MinorOrderingEnabled: no,
 			})
 		}, "POST " + org + "/team", `{"name":"Clinic","region":"eu","integration_team_id":"clinic-1","lab_tests_patient_sms_communication_enabled":false,
@@ -161,13 +160,13 @@ func TestManagementCalls(t *testing.T) {
 			"sandbox":{"critical_result_notification_email":null,"brand_information":null,"logo_url":null}}`, teamJSON, &team1},
 		{"Teams.Update with values", func(c client) (any, error) {
 			return c.Teams.Update(ctx, testTeam, labhealth.UpdateTeamBody{
-				Name: ptr("Other"), IntegrationTeamID: labhealth.Value("clinic-2"),
-				Production: &labhealth.UpdateTeamSettings{LogoURL: labhealth.Value("https://example.com/l"), MinorOrderingEnabled: labhealth.Ptr(true)},
+				Name: new("Other"), IntegrationTeamID: labhealth.Value("clinic-2"),
+				Production: &labhealth.UpdateTeamSettings{LogoURL: labhealth.Value("https://example.com/l"), MinorOrderingEnabled: new(true)},
 			})
 		}, "PATCH " + teamPath, `{"name":"Other","integration_team_id":"clinic-2","production":{"logo_url":"https://example.com/l","minor_ordering_enabled":true}}`,
 			teamJSON, &team1},
 		{"Teams.SetBrandInformation", func(c client) (any, error) {
-			return c.Teams.SetBrandInformation(ctx, testTeam, production, labhealth.BrandInformation{CompanyName: "Example Clinics", BrandColor: ptr("#fff")})
+			return c.Teams.SetBrandInformation(ctx, testTeam, production, labhealth.BrandInformation{CompanyName: "Example Clinics", BrandColor: new("#fff")})
 		}, "PATCH " + teamPath, `{"production":{"brand_information":{"company_name":"Example Clinics","brand_color":"#fff"}}}`, teamJSON, &team1},
 		{"Teams.Delete", func(c client) (any, error) { return nil, c.Teams.Delete(ctx, testTeam) }, "DELETE " + teamPath, "", `{"success":true}`, nil},
 		{"Teams.Resolve", func(c client) (any, error) { return c.Teams.Resolve(ctx, "clinic-1") },
@@ -183,27 +182,27 @@ func TestManagementCalls(t *testing.T) {
 		{"Keys.List", func(c client) (any, error) {
 			return c.Keys.List(ctx, labhealth.ListManagementKeysParams{TeamID: testTeam, Role: labhealth.ManagementKeyRoleTeamAdmin, NextCursor: "c1"})
 		}, "GET " + org + "/management_key?next_cursor=c1&role=team_admin&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
-			pageJSON("data", keyJSON), &labhealth.ManagementKeyPage{Data: []labhealth.ManagementKey{managementKey1}, NextCursor: ptr("c2")}},
+			pageJSON("data", keyJSON), &labhealth.ManagementKeyPage{Data: []labhealth.ManagementKey{managementKey1}, NextCursor: new("c2")}},
 		{"Keys.Create", func(c client) (any, error) {
 			return c.Keys.Create(ctx, labhealth.CreateManagementKeyBody{Label: "CI", Role: labhealth.ManagementKeyRoleTeamAdmin,
 				TeamRoleBindings: []labhealth.TeamRoleBinding{{TeamID: testTeam}, {TeamID: secondTeam}}})
 		}, "POST " + org + "/management_key", `{"label":"CI","role":"team_admin","team_role_bindings":[
 			{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"},{"team_id":"d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51"}]}`, keyJSON, &managementKey1},
 		{"Keys.Update", func(c client) (any, error) {
-			return c.Keys.Update(ctx, testKeyID, labhealth.UpdateManagementKeyBody{Label: ptr("CI 2")})
+			return c.Keys.Update(ctx, testKeyID, labhealth.UpdateManagementKeyBody{Label: new("CI 2")})
 		}, "PATCH " + org + "/management_key/e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62", `{"label":"CI 2"}`, keyJSON, &managementKey1},
 		{"Keys.Delete", func(c client) (any, error) { return nil, c.Keys.Delete(ctx, testKeyID) },
 			"DELETE " + org + "/management_key/e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62", "", `null`, nil},
 
 		{"Webhooks.List", func(c client) (any, error) {
 			return c.Webhooks.List(ctx, testTeam, sandbox, labhealth.ListWebhooksParams{NextCursor: "c1", Limit: 5})
-		}, "GET " + hook + "?limit=5&next_cursor=c1", "", pageJSON("data", webhookJSON), &labhealth.WebhookPage{Data: []labhealth.Webhook{webhook1}, NextCursor: ptr("c2")}},
+		}, "GET " + hook + "?limit=5&next_cursor=c1", "", pageJSON("data", webhookJSON), &labhealth.WebhookPage{Data: []labhealth.Webhook{webhook1}, NextCursor: new("c2")}},
 		{"Webhooks.Create", func(c client) (any, error) {
 			return c.Webhooks.Create(ctx, testTeam, sandbox, labhealth.CreateWebhookBody{URL: "https://app.example.com/events"})
 		}, "POST " + hook, `{"url":"https://app.example.com/events"}`, webhookJSON, &webhook1},
 		{"Webhooks.Create with all", func(c client) (any, error) {
-			return c.Webhooks.Create(ctx, testTeam, production, labhealth.CreateWebhookBody{URL: "https://app.example.com/events", Description: ptr("main"),
-				RateLimit: labhealth.Ptr[int64](10), Disabled: labhealth.Ptr(true), FilterTypes: []string{"a", "b"}, Secret: "whsec_1"})
+			return c.Webhooks.Create(ctx, testTeam, production, labhealth.CreateWebhookBody{URL: "https://app.example.com/events", Description: new("main"),
+				RateLimit: new(int64(10)), Disabled: new(true), FilterTypes: []string{"a", "b"}, Secret: "whsec_1"})
 		}, "POST " + teamPath + "/production/webhook", `{"url":"https://app.example.com/events","description":"main","rate_limit":10,"disabled":true,
 			"filter_types":["a","b"],"secret":"whsec_1"}`, webhookJSON, &webhook1},
 		{"Webhooks.Get", func(c client) (any, error) { return c.Webhooks.Get(ctx, testTeam, sandbox, "ep/2?a") }, "GET " + hook + "/ep%2F2%3Fa", "", webhookJSON, &webhook1},
@@ -211,8 +210,8 @@ func TestManagementCalls(t *testing.T) {
 			return c.Webhooks.Update(ctx, testTeam, sandbox, "ep_2aB", labhealth.UpdateWebhookBody{RateLimit: labhealth.Null[int64](), FilterTypes: labhealth.Null[[]string]()})
 		}, "PATCH " + hook + "/ep_2aB", `{"rate_limit":null,"filter_types":null}`, webhookJSON, &webhook1},
 		{"Webhooks.Update with values", func(c client) (any, error) {
-			return c.Webhooks.Update(ctx, testTeam, sandbox, "ep_2aB", labhealth.UpdateWebhookBody{URL: ptr("https://b.example.com"), Description: ptr(""),
-				RateLimit: labhealth.Value[int64](3), Disabled: labhealth.Ptr(false), FilterTypes: labhealth.Value([]string{"a"})})
+			return c.Webhooks.Update(ctx, testTeam, sandbox, "ep_2aB", labhealth.UpdateWebhookBody{URL: new("https://b.example.com"), Description: new(""),
+				RateLimit: labhealth.Value[int64](3), Disabled: new(false), FilterTypes: labhealth.Value([]string{"a"})})
 		}, "PATCH " + hook + "/ep_2aB", `{"url":"https://b.example.com","description":"","rate_limit":3,"disabled":false,"filter_types":["a"]}`, webhookJSON, &webhook1},
 		{"Webhooks.Delete", func(c client) (any, error) { return nil, c.Webhooks.Delete(ctx, testTeam, sandbox, "ep_2aB") }, "DELETE " + hook + "/ep_2aB", "", "", nil},
 		{"Webhooks.Headers", func(c client) (any, error) { return c.Webhooks.Headers(ctx, testTeam, sandbox, "ep_2aB") }, "GET " + hook + "/ep_2aB/headers", "",
@@ -237,7 +236,7 @@ func TestManagementCalls(t *testing.T) {
 		{"TeamAPIKeys.List", func(c client) (any, error) {
 			return c.TeamAPIKeys.List(ctx, production, eu, labhealth.ListTeamAPIKeysParams{TeamID: testTeam, NextCursor: "c1"})
 		}, "GET " + org + "/team_api_keys/production/eu?next_cursor=c1&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
-			pageJSON("api_keys", apiKeyJSON), &labhealth.TeamAPIKeyPage{APIKeys: []labhealth.TeamAPIKey{apiKey1}, NextCursor: ptr("c2")}},
+			pageJSON("api_keys", apiKeyJSON), &labhealth.TeamAPIKeyPage{APIKeys: []labhealth.TeamAPIKey{apiKey1}, NextCursor: new("c2")}},
 		{"TeamAPIKeys.Create", func(c client) (any, error) {
 			return c.TeamAPIKeys.Create(ctx, sandbox, us, labhealth.CreateTeamAPIKeyBody{Label: "backend", TeamID: testTeam})
 		}, "POST " + org + "/team_api_keys/sandbox/us", `{"label":"backend","team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"}`, apiKeyJSON, &apiKey1},
@@ -250,14 +249,14 @@ func TestManagementCalls(t *testing.T) {
 		{"CustomCredentials.List", func(c client) (any, error) {
 			return c.CustomCredentials.List(ctx, sandbox, us, labhealth.ListTeamCustomCredentialsParams{TeamID: testTeam, NextCursor: "c1"})
 		}, "GET " + org + "/team_custom_credentials/sandbox/us?next_cursor=c1&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
-			pageJSON("credentials", credentialsJSON), &labhealth.TeamCustomCredentialsPage{Credentials: []labhealth.TeamCustomCredentials{credentials1}, NextCursor: ptr("c2")}},
+			pageJSON("credentials", credentialsJSON), &labhealth.TeamCustomCredentialsPage{Credentials: []labhealth.TeamCustomCredentials{credentials1}, NextCursor: new("c2")}},
 		{"CustomCredentials.List under another name", func(c client) (any, error) {
 			return c.CustomCredentials.List(ctx, sandbox, us, labhealth.ListTeamCustomCredentialsParams{})
 		}, "GET " + org + "/team_custom_credentials/sandbox/us", "", pageJSON("team_credentials", credentialsJSON),
-			&labhealth.TeamCustomCredentialsPage{Credentials: []labhealth.TeamCustomCredentials{credentials1}, NextCursor: ptr("c2")}},
+			&labhealth.TeamCustomCredentialsPage{Credentials: []labhealth.TeamCustomCredentials{credentials1}, NextCursor: new("c2")}},
 		{"CustomCredentials.Upsert", func(c client) (any, error) {
-			return c.CustomCredentials.Upsert(ctx, sandbox, us, labhealth.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: "oura", ClientID: ptr("c1"),
-				ClientSecret: "s1", Details: json.RawMessage(`{"a":1}`), RedirectURLOverride: ptr("https://example.com/back")})
+			return c.CustomCredentials.Upsert(ctx, sandbox, us, labhealth.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: "oura", ClientID: new("c1"),
+				ClientSecret: "s1", Details: json.RawMessage(`{"a":1}`), RedirectURLOverride: new("https://example.com/back")})
 		}, "POST " + org + "/team_custom_credentials/sandbox/us", `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","provider":"oura","client_id":"c1",
 			"client_secret":"s1","details":{"a":1},"redirect_url_override":"https://example.com/back"}`, credentialsJSON, &credentials1},
 		{"CustomCredentials.Delete", func(c client) (any, error) {
@@ -267,18 +266,18 @@ func TestManagementCalls(t *testing.T) {
 		{"CustomCredentials.Prepare", func(c client) (any, error) { return c.CustomCredentials.Prepare(ctx, sandbox, us, testTeam, "oura") },
 			"POST " + org + "/prepare_team_custom_credentials/sandbox/us", `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","provider":"oura"}`, preparationJSON,
 			&labhealth.TeamCustomCredentialsPreparation{Status: labhealth.PreparationStatusPreparationsRequired, PreparationSteps: []labhealth.PreparationStep{
-				{Type: "redirect_uri", Key: ptr("uri"), Value: "https://example.com/cb", Description: ptr("Allow it.")}}}},
+				{Type: "redirect_uri", Key: new("uri"), Value: "https://example.com/cb", Description: new("Allow it.")}}}},
 
 		{"Pipelines.List", func(c client) (any, error) {
 			return c.Pipelines.List(ctx, sandbox, us, labhealth.ListETLPipelinesParams{TeamID: testTeam, NextCursor: "c1"})
 		}, "GET " + org + "/team_etl_pipelines/sandbox/us?next_cursor=c1&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
-			pageJSON("pipelines", pipelineJSON), &labhealth.ETLPipelinePage{Pipelines: []labhealth.ETLPipeline{pipeline1}, NextCursor: ptr("c2")}},
+			pageJSON("pipelines", pipelineJSON), &labhealth.ETLPipelinePage{Pipelines: []labhealth.ETLPipeline{pipeline1}, NextCursor: new("c2")}},
 		{"Pipelines.Upsert", func(c client) (any, error) { return c.Pipelines.Upsert(ctx, sandbox, us, body) },
 			"POST " + org + "/team_etl_pipelines/sandbox/us", `{"team_ids":["c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51"],
 			"preferences":{"enabled":true},"push_historical_data":true,"azure_amqp":{"connection_string":"Endpoint=x","default_event_hub":"rest","compression":"auto",
 			"event_hub_matchers":[{"event_type_prefix":"daily.","event_hub":"daily"},
 			{"event_type_regex":"^labtest","blob_storage":{"connection_string":"Blob=x","container_name":"lab","container":"lab2"}}]},"event_type_prefixes":["daily."]}`,
-			pageJSON("pipelines", pipelineJSON), &labhealth.ETLPipelinePage{Pipelines: []labhealth.ETLPipeline{pipeline1}, NextCursor: ptr("c2")}},
+			pageJSON("pipelines", pipelineJSON), &labhealth.ETLPipelinePage{Pipelines: []labhealth.ETLPipeline{pipeline1}, NextCursor: new("c2")}},
 		{"Pipelines.Upsert of one", func(c client) (any, error) {
 			return c.Pipelines.Upsert(ctx, sandbox, us, labhealth.UpsertETLPipelinesBody{TeamIDs: []uuid.UUID{testTeam}, Preferences: json.RawMessage(`{}`),
 				RabbitMQ: &labhealth.PipelineDestination{JSON: json.RawMessage(`{"uri":"x"}`)}})

@@ -49,21 +49,21 @@ func TestManagementOverTheWire(t *testing.T) {
 	read(organisation, err)
 	equal(t, "Clinics", organisation.Name)
 
-	team, err := c.Teams.Create(ctx, labhealth.CreateTeamBody{Name: "North", Region: us, IntegrationTeamID: ptr("north"), PartialWebhooksEnabled: labhealth.Ptr(true)})
+	team, err := c.Teams.Create(ctx, labhealth.CreateTeamBody{Name: "North", Region: us, IntegrationTeamID: new("north"), PartialWebhooksEnabled: new(true)})
 	read(team, err)
-	_, err = c.Teams.Create(ctx, labhealth.CreateTeamBody{Name: "North 2", Region: us, IntegrationTeamID: ptr("north")})
+	_, err = c.Teams.Create(ctx, labhealth.CreateTeamBody{Name: "North 2", Region: us, IntegrationTeamID: new("north")})
 	var conflict *labhealth.TeamConflictError
 	if !errors.As(err, &conflict) || conflict.TeamID != team.ID {
 		t.Errorf("conflict: %v", err)
 	}
-	brand := labhealth.BrandInformation{CompanyName: "North Clinic", BrandColor: ptr("#0a0")}
+	brand := labhealth.BrandInformation{CompanyName: "North Clinic", BrandColor: new("#0a0")}
 	read(c.Teams.SetBrandInformation(ctx, team.ID, sandbox, brand))
 	team, err = c.Teams.Get(ctx, team.ID, labhealth.GetTeamParams{IncludeEnvironment: []labhealth.TeamEnvironment{sandbox}})
 	read(team, err)
 	if s := team.Sandbox; team.Production != nil || !s.PartialWebhooksEnabled || s.BrandInformation.CompanyName != "North Clinic" || *s.BrandInformation.BrandColor != "#0a0" {
 		t.Errorf("%+v", team)
 	}
-	team, err = c.Teams.Update(ctx, team.ID, labhealth.UpdateTeamBody{Name: ptr("North 1"), Sandbox: &labhealth.UpdateTeamSettings{BrandInformation: labhealth.Null[labhealth.BrandInformation]()}})
+	team, err = c.Teams.Update(ctx, team.ID, labhealth.UpdateTeamBody{Name: new("North 1"), Sandbox: &labhealth.UpdateTeamSettings{BrandInformation: labhealth.Null[labhealth.BrandInformation]()}})
 	read(team, err)
 	if team.Name != "North 1" || team.Sandbox.BrandInformation != nil {
 		t.Errorf("%+v", team)
@@ -81,12 +81,12 @@ func TestManagementOverTheWire(t *testing.T) {
 		TeamRoleBindings: []labhealth.TeamRoleBinding{{TeamID: team.ID}, {TeamID: srv.TeamID}}})
 	read(key, err)
 	equal(t, labhealth.ManagementKeyCreatorManagementKey, key.Creator.Type)
-	read(c.Keys.Update(ctx, key.ID, labhealth.UpdateManagementKeyBody{Label: ptr("CI 2"), TeamRoleBindings: key.TeamRoleBindings[:1]}))
+	read(c.Keys.Update(ctx, key.ID, labhealth.UpdateManagementKeyBody{Label: new("CI 2"), TeamRoleBindings: key.TeamRoleBindings[:1]}))
 	n, err = count(c.Keys.All(ctx, labhealth.ListManagementKeysParams{TeamID: team.ID, Role: labhealth.ManagementKeyRoleTeamAdmin}))
 	equal(t, "1 <nil>", fmt.Sprint(n, err))
 	done(c.Keys.Delete(ctx, key.ID))
 
-	webhook, err := c.Webhooks.Create(ctx, team.ID, sandbox, labhealth.CreateWebhookBody{URL: "https://app.example.com", RateLimit: labhealth.Ptr[int64](3), Disabled: labhealth.Ptr(true)})
+	webhook, err := c.Webhooks.Create(ctx, team.ID, sandbox, labhealth.CreateWebhookBody{URL: "https://app.example.com", RateLimit: new(int64(3)), Disabled: new(true)})
 	read(webhook, err)
 	webhook, err = c.Webhooks.Update(ctx, team.ID, sandbox, webhook.ID, labhealth.UpdateWebhookBody{RateLimit: labhealth.Null[int64](), FilterTypes: labhealth.Value([]string{"a"})})
 	read(webhook, err)

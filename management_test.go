@@ -295,7 +295,7 @@ func TestManagementDocumentation(t *testing.T) {
 		op := m[1] + " " + m[2]
 		ops[op] = true
 		service := ""
-		for _, name := range strings.Split(m[3], ", ") {
+		for name := range strings.SplitSeq(m[3], ", ") {
 			if before, after, ok := strings.Cut(name, "."); ok {
 				service, name = before, after
 			}
@@ -612,16 +612,15 @@ func eventHub(matchers []labhealth.EventHubMatcher, byDefault *string, prefixes 
 }
 
 func TestEventHubDestination(t *testing.T) {
-	p := labhealth.Ptr[string]
 	blob := &labhealth.BlobStorage{ConnectionString: hidden, ContainerName: "sleep"}
 	matchers := []labhealth.EventHubMatcher{
-		{EventTypePrefix: p("daily.data.sleep."), BlobStorage: blob},
-		{EventTypePrefix: p("daily.data."), EventHub: p("daily")},
-		{EventTypeRegex: p(`^labtest\.(order|appointment)\.`), EventHub: p("lab")},
-		{EventTypeRegex: p(`created$`), EventHub: p("created")},
-		{EventTypePrefix: p("both."), EventTypeRegex: p(`\.either$`), EventHub: p("both")},
-		{EventHub: p("never")},
-		{EventTypePrefix: p("nowhere.")},
+		{EventTypePrefix: new("daily.data.sleep."), BlobStorage: blob},
+		{EventTypePrefix: new("daily.data."), EventHub: new("daily")},
+		{EventTypeRegex: new(`^labtest\.(order|appointment)\.`), EventHub: new("lab")},
+		{EventTypeRegex: new(`created$`), EventHub: new("created")},
+		{EventTypePrefix: new("both."), EventTypeRegex: new(`\.either$`), EventHub: new("both")},
+		{EventHub: new("never")},
+		{EventTypePrefix: new("nowhere.")},
 	}
 	type destination = labhealth.EventHubDestination
 	for _, test := range []struct {
@@ -639,7 +638,7 @@ func TestEventHubDestination(t *testing.T) {
 		{"provider.connection.error", destination{"rest", nil, -1}, true},
 		{"", destination{"rest", nil, -1}, true},
 	} {
-		body := eventHub(matchers, p("rest"))
+		body := eventHub(matchers, new("rest"))
 		answer := labhealth.ETLPipeline{AzureAMQP: body.AzureAMQP}
 		got, ok, err := body.EventHubDestination(test.event)
 		again, okAgain, errAgain := answer.EventHubDestination(test.event)
@@ -656,14 +655,14 @@ func TestEventHubDestination(t *testing.T) {
 	if _, ok, err := (labhealth.ETLPipeline{}).EventHubDestination("a"); ok || err != nil {
 		t.Errorf("no event hub: %v, %v", ok, err)
 	}
-	limited := eventHub(matchers, p("rest"), "labtest.", "provider.")
+	limited := eventHub(matchers, new("rest"), "labtest.", "provider.")
 	if _, ok, _ := limited.EventHubDestination("daily.data.steps.created"); ok {
 		t.Error("the prefixes of the pipeline do not count")
 	}
 	if got, ok, _ := limited.EventHubDestination("provider.connection.error"); !ok || got.EventHub != "rest" {
 		t.Error("the prefixes of the pipeline refuse too much")
 	}
-	broken := eventHub(append(slices.Clone(matchers), labhealth.EventHubMatcher{EventTypeRegex: p("(")}), p("rest"))
+	broken := eventHub(append(slices.Clone(matchers), labhealth.EventHubMatcher{EventTypeRegex: new("(")}), new("rest"))
 	_, ok, err := broken.EventHubDestination("daily.data.steps.created")
 	equal(t, "labhealth: event_hub_matchers.7.event_type_regex is not a valid regular expression: error parsing regexp: missing closing ): `(`", errorText(err))
 	equal(t, false, ok)

@@ -62,6 +62,3 @@ func (n *Nullable[T]) UnmarshalJSON(b []byte) error {
 	n.state = given
 	return json.Unmarshal(b, &n.value)
 }
-
-// Ptr returns a pointer to v, for optional members: Ptr("text"), Ptr(GenderIdentityOther).
-func Ptr[T any](v T) *T { return &v }

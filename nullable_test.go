@@ -65,11 +65,3 @@ func TestNullableOfWhatDoesNotFit(t *testing.T) {
 		t.Errorf("%v, %v", n, err)
 	}
 }
-
-func TestPtr(t *testing.T) {
-	a := GenderIdentityOther
-	p := Ptr(a)
-	if a = "changed"; *p != GenderIdentityOther || a == *p {
-		t.Errorf("got %q", *p)
-	}
-}

@@ -125,13 +125,12 @@ func TestOperationsMethods(t *testing.T) {
 		}
 	}
 	client := reflect.TypeFor[Client]()
-	for i := range client.NumField() {
-		field := client.Field(i)
+	for field := range client.Fields() {
 		if !field.IsExported() {
 			continue
 		}
-		for j := range field.Type.NumMethod() {
-			name := field.Name + "." + field.Type.Method(j).Name
+		for method := range field.Type.Methods() {
+			name := field.Name + "." + method.Name
 			if listed[name] == "" {
 				t.Errorf("%s does not stand in the table", name)
 			}

@@ -34,24 +34,24 @@ func importBody() labhealth.ImportOrderBody {
 			LabAccountID: &teamID,
 		},
 		Physician: &labhealth.PhysicianCreateRequest{
-			FirstName: "Jane", LastName: "Doctor", NPI: "1234567890", Email: labhealth.Ptr("jane@example.com"),
+			FirstName: "Jane", LastName: "Doctor", NPI: "1234567890", Email: new("jane@example.com"),
 			LicensedStates: []string{"CA", "NV"}, SignatureImage: labhealth.NewPNG([]byte("not a picture")),
 		},
 		PatientDetails: labhealth.PatientDetailsWithValidation{
 			FirstName: "Ada", LastName: "Example", DOB: labhealth.Date{Year: 1950, Month: time.January, Day: 31},
 			Gender: labhealth.GenderFemale, PhoneNumber: "+14155550123", Email: "ada@example.com",
 			MedicalProxy: &labhealth.GuarantorDetails{
-				FirstName: "Grace", LastName: "Sample", PhoneNumber: "+14155550124", Email: labhealth.Ptr("grace@example.com"),
-				HouseholdIncome: labhealth.Ptr[int64](0), HouseholdSize: labhealth.Ptr[int64](2),
-				Address: labhealth.Address{FirstLine: "2 Oak Avenue", City: "Reno", State: "NV", Zip: "89501", Country: "US", SecondLine: labhealth.Ptr("")},
+				FirstName: "Grace", LastName: "Sample", PhoneNumber: "+14155550124", Email: new("grace@example.com"),
+				HouseholdIncome: new(int64(0)), HouseholdSize: new(int64(2)),
+				Address: labhealth.Address{FirstLine: "2 Oak Avenue", City: "Reno", State: "NV", Zip: "89501", Country: "US", SecondLine: new("")},
 			},
-			Race: labhealth.Ptr(labhealth.RaceAsian), Ethnicity: labhealth.Ptr(labhealth.EthnicityOther),
-			SexualOrientation: labhealth.Ptr(labhealth.SexualOrientationDontKnow), GenderIdentity: labhealth.Ptr(labhealth.GenderIdentity("new value")),
-			HouseholdIncome: labhealth.Ptr[int64](50000), HouseholdSize: labhealth.Ptr[int64](3),
+			Race: new(labhealth.RaceAsian), Ethnicity: new(labhealth.EthnicityOther),
+			SexualOrientation: new(labhealth.SexualOrientationDontKnow), GenderIdentity: new(labhealth.GenderIdentity("new value")),
+			HouseholdIncome: new(int64(50000)), HouseholdSize: new(int64(3)),
 		},
 		PatientAddress: labhealth.PatientAddress{
-			ReceiverName: "Ada Example", FirstLine: "1 Main Street", SecondLine: labhealth.Ptr("Apt <4>"), City: "San Francisco",
-			State: "CA", Zip: "94105", Country: "US", AccessNotes: labhealth.Ptr("ring twice"),
+			ReceiverName: "Ada Example", FirstLine: "1 Main Street", SecondLine: new("Apt <4>"), City: "San Francisco",
+			State: "CA", Zip: "94105", Country: "US", AccessNotes: new("ring twice"),
 		},
 		SampleID:     "SAMPLE-1",
 		LabAccountID: &teamID,
@@ -119,7 +119,7 @@ const createJSON = `{
 func fullCreateBody() labhealth.CreateOrderBody {
 	b := createBody()
 	b.PatientAddress.ReceiverName = "Ada Example"
-	b.PatientAddress.PhoneNumber = labhealth.Ptr("+14155550123")
+	b.PatientAddress.PhoneNumber = new("+14155550123")
 	b.LabTestID = &labTestID
 	b.CollectionMethod = labhealth.CollectionMethodWalkInTest
 	b.Priority = true
@@ -127,12 +127,12 @@ func fullCreateBody() labhealth.CreateOrderBody {
 	b.ICDCodes = []string{"E78.5"}
 	b.Consents = []labhealth.Consent{
 		{ConsentType: labhealth.ConsentHIPAAAuthorization},
-		{ConsentType: labhealth.ConsentPrivacyPolicy, Version: "2.0", TimeOfConsent: labhealth.Ptr(time.Date(2025, time.March, 4, 12, 0, 0, 0, time.FixedZone("", 3600)))},
+		{ConsentType: labhealth.ConsentPrivacyPolicy, Version: "2.0", TimeOfConsent: new(time.Date(2025, time.March, 4, 12, 0, 0, 0, time.FixedZone("", 3600)))},
 	}
 	b.ActivateBy = &future
 	b.AoEAnswers = []labhealth.AoEAnswer{{MarkerID: 904, QuestionID: 1234567890251, Answer: "I"}}
-	b.Passthrough = labhealth.Ptr("ours")
-	b.ClinicalNotes = labhealth.Ptr("fasting")
+	b.Passthrough = new("ours")
+	b.ClinicalNotes = new("fasting")
 	b.LabAccountID = &teamID
 	b.CreatorMemberID = &teamID
 	return b
@@ -207,7 +207,7 @@ func wantOrder() labhealth.Order {
 	return labhealth.Order{
 		ID: orderID, UserID: userID, TeamID: teamID,
 		PatientDetails: &labhealth.OrderPatientDetails{
-			DOB: labhealth.Date{Year: 1950, Month: time.January, Day: 31}, Gender: "female", FirstName: labhealth.Ptr("Ada"),
+			DOB: labhealth.Date{Year: 1950, Month: time.January, Day: 31}, Gender: "female", FirstName: new("Ada"),
 		},
 		LabTest: labhealth.LabTest{
 			ID: labTestID, Slug: "lipid", Name: "Lipid Panel", SampleType: "serum", Method: "testkit", Price: json.Number("45.10"),
@@ -216,17 +216,17 @@ func wantOrder() labhealth.Order {
 		Details: labhealth.OrderDetails{Type: "testkit", Data: &labhealth.TestkitOrder{
 			ID: uuid.MustParse("22222222-3333-4444-8555-666666666666"), CreatedAt: noon, UpdatedAt: noon.Add(250 * time.Millisecond),
 		}},
-		SampleID:  labhealth.Ptr("SAMPLE-1"),
+		SampleID:  new("SAMPLE-1"),
 		CreatedAt: noon, UpdatedAt: noon.Add(time.Second),
 		Events: []labhealth.OrderEvent{
 			{ID: 1, CreatedAt: noon, Status: "received.testkit.ordered"},
 			last,
 		},
-		Status:      labhealth.Ptr(labhealth.OrderTopLevelStatus("received")),
+		Status:      new(labhealth.OrderTopLevelStatus("received")),
 		LastEvent:   last,
 		ActivateBy:  &future,
 		BillingType: "client_bill",
-		Origin:      labhealth.Ptr(labhealth.OrderOrigin("initial")),
+		Origin:      new(labhealth.OrderOrigin("initial")),
 	}
 }
 
@@ -300,7 +300,7 @@ func TestReducedAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, &labhealth.PostOrderResponse{
-		Order:  labhealth.Order{ID: orderID, UserID: userID, TeamID: teamID, Status: labhealth.Ptr(labhealth.TopLevelReceived), BillingType: "client_bill"},
+		Order:  labhealth.Order{ID: orderID, UserID: userID, TeamID: teamID, Status: new(labhealth.TopLevelReceived), BillingType: "client_bill"},
 		Status: "success", Message: "order updated",
 	}, got, cmpopts.EquateEmpty())
 }
@@ -395,7 +395,7 @@ func TestGetOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, labhealth.Ptr(wantOrder()), got)
+	equal(t, new(wantOrder()), got)
 	equal(t, sent{Method: "GET", URL: "https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b", Header: readHeader}, s.only(t))
 }
 
@@ -413,7 +413,7 @@ func TestListOrders(t *testing.T) {
 		{"documented", labhealth.ListOrdersParams{Interpretation: labhealth.InterpretationAbnormal}, "?interpretation=abnormal"},
 		{"unknown interpretation", labhealth.ListOrdersParams{Interpretation: "new value"}, "?interpretation=new+value"},
 		{"page", labhealth.ListOrdersParams{Page: 3, Size: 100}, "?page=3&size=100"},
-		{"false", labhealth.ListOrdersParams{IsCritical: labhealth.Ptr(false)}, "?is_critical=false"},
+		{"false", labhealth.ListOrdersParams{IsCritical: new(false)}, "?is_critical=false"},
 		{"lists", labhealth.ListOrdersParams{
 			OrderIDs: []uuid.UUID{orderID, other}, Status: []labhealth.OrderLowLevelStatus{labhealth.LowLevelOrdered, labhealth.LowLevelCompleted},
 			OrderType:            []labhealth.LabTestCollectionMethod{labhealth.CollectionMethodTestkit, labhealth.CollectionMethodWalkInTest},
@@ -421,7 +421,7 @@ func TestListOrders(t *testing.T) {
 		}, "?order_activation_types=current&order_activation_types=scheduled&order_ids=0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b&" +
 			"order_ids=0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5c&order_type=testkit&order_type=walk_in_test&status=ordered&status=completed"},
 		{"the rest", labhealth.ListOrdersParams{
-			UserID: userID, OrderTransactionID: teamID, IsCritical: labhealth.Ptr(true),
+			UserID: userID, OrderTransactionID: teamID, IsCritical: new(true),
 			StartDate: time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC), EndDate: time.Date(2025, time.March, 4, 12, 0, 0, 500_000_000, time.FixedZone("", 3600)),
 			UpdatedStartDate: time.Date(2025, time.March, 5, 0, 0, 0, 0, time.UTC), UpdatedEndDate: time.Date(2025, time.March, 6, 0, 0, 0, 0, time.UTC),
 			SearchInput: "ada & co", PatientName: "Ada Example", ShippingRecipientName: "Ada", OrderKey: "created_at", OrderDirection: "asc",
@@ -437,7 +437,7 @@ func TestListOrders(t *testing.T) {
 				t.Fatal(err)
 			}
 			equal(t, &labhealth.OrderPage{
-				Orders: []labhealth.Order{wantOrder()}, Total: labhealth.Ptr[int64](101), Page: labhealth.Ptr[int64](3), Size: labhealth.Ptr[int64](100),
+				Orders: []labhealth.Order{wantOrder()}, Total: new(int64(101)), Page: new(int64(3)), Size: new(int64(100)),
 			}, got)
 			equal(t, sent{Method: "GET", URL: "https://api.example.com/orders" + test.query, Header: readHeader}, s.only(t))
 		})

@@ -123,7 +123,7 @@ func BenchmarkOrderMarshal(b *testing.B) {
 		b.Fatal(err)
 	}
 	changed := kept
-	changed.Notes = Ptr("changed")
+	changed.Notes = new("changed")
 	made = kept
 	made.Kept = Kept{}
 	for name, order := range map[string]Order{"made": made, "unchanged": kept, "changed": changed} {

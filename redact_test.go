@@ -244,8 +244,8 @@ func fill(v reflect.Value, n *int) {
 		v.Set(reflect.New(v.Type().Elem()))
 		fill(v.Elem(), n)
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i), n)
+		for _, field := range v.Fields() {
+			fill(field, n)
 		}
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
@@ -366,7 +366,7 @@ func printed(t *testing.T, p reflect.Value) (outputs int) {
 // What an order and a user show is what a log needs to name them.
 func TestWhatIsPrinted(t *testing.T) {
 	id := uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01")
-	order := Order{ID: id, Notes: Ptr("n"), LastEvent: OrderEvent{Status: OrderStatusReceivedTestkitOrdered}}
+	order := Order{ID: id, Notes: new("n"), LastEvent: OrderEvent{Status: OrderStatusReceivedTestkitOrdered}}
 	tests := map[string]any{
 		"labhealth.Order{3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01 received.testkit.ordered, redacted}": order,
 		"labhealth.User{3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01, redacted}":                           &User{UserID: id},

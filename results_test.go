@@ -44,31 +44,30 @@ func TestResults(t *testing.T) {
 	got := must[*labhealth.OrderResults](t)(client.Orders.Results(t.Context(), orderID))
 	equal(t, "https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b/result", s.only(t).URL)
 	noon := time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC)
-	text := labhealth.Ptr[string]
 	equal(t, &labhealth.OrderResults{
 		Metadata: labhealth.ResultsMetadata{
-			Age: "35", DOB: "18/08/1990", CLIA: text("99D0000000"), Patient: "Ada Example", Provider: text("Jane Doctor"),
-			Laboratory: text("Example Laboratories"), DateReported: "2025-03-04T12:00:00+00:00", DateCollected: text("03/03/2025"),
-			SpecimenNumber: "SPECIMEN-1", Status: labhealth.ResultsStatusFinal, Interpretation: labhealth.Ptr(labhealth.InterpretationCritical),
-			PatientID: text("P-1"),
+			Age: "35", DOB: "18/08/1990", CLIA: new("99D0000000"), Patient: "Ada Example", Provider: new("Jane Doctor"),
+			Laboratory: new("Example Laboratories"), DateReported: "2025-03-04T12:00:00+00:00", DateCollected: new("03/03/2025"),
+			SpecimenNumber: "SPECIMEN-1", Status: labhealth.ResultsStatusFinal, Interpretation: new(labhealth.InterpretationCritical),
+			PatientID: new("P-1"),
 		},
 		Results: []labhealth.Result{
 			{
-				Name: "Total Cholesterol", Slug: "total-cholesterol", Result: "412", ResultType: labhealth.Ptr(labhealth.ResultTypeNumeric),
-				Value: labhealth.Ptr(json.Number("412.0")), Unit: text("mg/dL"), Timestamp: &noon, Notes: text("fasting"), ReferenceRange: text("0-200"),
-				MinRangeValue: labhealth.Ptr(0.0), MaxRangeValue: labhealth.Ptr(200.0), IsAboveMaxRange: labhealth.Ptr(true),
-				IsBelowMinRange: labhealth.Ptr(false), Interpretation: labhealth.InterpretationCritical, LOINC: text("2093-3"),
-				LOINCSlug: text("cholesterol"), ProviderID: text("P-901"), PerformingLaboratory: text("Example Laboratories"), SourceSampleID: text("SAMPLE-1"),
-				SourceMarkers: []labhealth.SourceMarker{{MarkerID: 901, Name: "Total Cholesterol", Slug: "total-cholesterol", ProviderID: text("P-901")}},
+				Name: "Total Cholesterol", Slug: "total-cholesterol", Result: "412", ResultType: new(labhealth.ResultTypeNumeric),
+				Value: new(json.Number("412.0")), Unit: new("mg/dL"), Timestamp: &noon, Notes: new("fasting"), ReferenceRange: new("0-200"),
+				MinRangeValue: new(0.0), MaxRangeValue: new(200.0), IsAboveMaxRange: new(true),
+				IsBelowMinRange: new(false), Interpretation: labhealth.InterpretationCritical, LOINC: new("2093-3"),
+				LOINCSlug: new("cholesterol"), ProviderID: new("P-901"), PerformingLaboratory: new("Example Laboratories"), SourceSampleID: new("SAMPLE-1"),
+				SourceMarkers: []labhealth.SourceMarker{{MarkerID: 901, Name: "Total Cholesterol", Slug: "total-cholesterol", ProviderID: new("P-901")}},
 			},
 			{
-				Name: "Ketones", Result: "Negative", Type: labhealth.Ptr(labhealth.ResultTypeCodedValue),
-				Timestamp: labhealth.Ptr(time.Date(2025, time.March, 4, 0, 0, 0, 0, time.UTC)), Interpretation: labhealth.InterpretationNormal,
+				Name: "Ketones", Result: "Negative", Type: new(labhealth.ResultTypeCodedValue),
+				Timestamp: new(time.Date(2025, time.March, 4, 0, 0, 0, 0, time.UTC)), Interpretation: labhealth.InterpretationNormal,
 			},
 		},
 		MissingResults: []labhealth.MissingResult{{
-			Name: "HDL Cholesterol", Slug: "hdl", InferredFailureType: labhealth.FailureTypeQuantityNotSufficient, Note: text("too little"),
-			LOINC: text("2085-9"), LOINCSlug: text("hdl"), ProviderID: text("P-902"),
+			Name: "HDL Cholesterol", Slug: "hdl", InferredFailureType: labhealth.FailureTypeQuantityNotSufficient, Note: new("too little"),
+			LOINC: new("2085-9"), LOINCSlug: new("hdl"), ProviderID: new("P-902"),
 			SourceMarkers: []labhealth.SourceMarker{{MarkerID: 902, Name: "HDL", Slug: "hdl"}},
 		}},
 		SampleInformation: map[string]json.RawMessage{"SAMPLE-1": json.RawMessage(`{"sample_type": "serum", "received": 1}`)},
@@ -81,7 +80,7 @@ func TestResults(t *testing.T) {
 	equal(t, jsonData(t, resultsJSON), jsonData(t, string(must[[]byte](t)(json.Marshal(got)))))
 
 	// What is not known stays beside a change.
-	got.Results[1].Notes = text("seen")
+	got.Results[1].Notes = new("seen")
 	got.Metadata.Age = "36"
 	want := strings.Replace(strings.Replace(resultsJSON, `"trend": [1, 2]`, `"trend": [1, 2], "notes": "seen"`, 1), `"age": "35"`, `"age": "36"`, 1)
 	equal(t, jsonData(t, want), jsonData(t, string(must[[]byte](t)(json.Marshal(got)))))
@@ -103,11 +102,11 @@ func TestResultsOddShapes(t *testing.T) {
 		{"result as a number", `{"metadata":null,"results":[{"name":"Glucose","slug":null,"result":92,"value":"92","type":"numeric"}],"missing_results":null}`,
 			[]labhealth.Malformed{{Path: "results.0.result", Want: "string"}, {Path: "results.0.value", Want: "number"}},
 			labhealth.OrderResults{Results: []labhealth.Result{{
-				Name: "Glucose", Type: labhealth.Ptr(labhealth.ResultTypeNumeric), Interpretation: labhealth.InterpretationNormal,
+				Name: "Glucose", Type: new(labhealth.ResultTypeNumeric), Interpretation: labhealth.InterpretationNormal,
 			}}}},
 		{"new values", `{"metadata":{"status":"amended"},"results":[{"result":"x","result_type":"image","interpretation":"borderline"}],"missing_results":[{"inferred_failure_type":"lost_in_space"}]}`, nil,
 			labhealth.OrderResults{Metadata: labhealth.ResultsMetadata{Status: "amended"},
-				Results:        []labhealth.Result{{Result: "x", ResultType: labhealth.Ptr(labhealth.ResultType("image")), Interpretation: "borderline"}},
+				Results:        []labhealth.Result{{Result: "x", ResultType: new(labhealth.ResultType("image")), Interpretation: "borderline"}},
 				MissingResults: []labhealth.MissingResult{{InferredFailureType: "lost_in_space"}}}},
 		{"nothing", `{}`, nil, labhealth.OrderResults{}},
 	} {

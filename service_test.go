@@ -263,7 +263,7 @@ func TestServiceListOrders(t *testing.T) {
 		{"all", labhealth.ListOrdersParams{}, upTo(0, 12)},
 		{"interpretation", labhealth.ListOrdersParams{Interpretation: labhealth.InterpretationAbnormal}, []int{2}},
 		{"no such interpretation", labhealth.ListOrdersParams{Interpretation: labhealth.InterpretationNormal}, nil},
-		{"critical", labhealth.ListOrdersParams{IsCritical: labhealth.Ptr(true)}, []int{5}},
+		{"critical", labhealth.ListOrdersParams{IsCritical: new(true)}, []int{5}},
 		{"user", labhealth.ListOrdersParams{UserID: users[1]}, []int{1, 4, 7, 10}},
 		{"ids", labhealth.ListOrdersParams{OrderIDs: []uuid.UUID{all[3], all[9]}}, []int{3, 9}},
 		{"transaction", labhealth.ListOrdersParams{OrderTransactionID: scheduled.Order.OrderTransaction.ID}, []int{12}},
@@ -336,7 +336,7 @@ func TestServiceUsers(t *testing.T) {
 	equal(t, true, errors.Is(err, labhealth.ErrServer))
 	equal(t, "Internal Server Error", string(apiError(t, err).Body()))
 
-	made, err := client.Users.Create(t.Context(), labhealth.CreateUserBody{ClientUserID: "a/b ü", FallbackTimeZone: labhealth.Ptr("Europe/London"),
+	made, err := client.Users.Create(t.Context(), labhealth.CreateUserBody{ClientUserID: "a/b ü", FallbackTimeZone: new("Europe/London"),
 		FallbackBirthDate: &labhealth.Date{Year: 1990, Month: time.January, Day: 31}})
 	if err != nil {
 		t.Fatal(err)
@@ -516,7 +516,7 @@ func TestServiceUnknownStatus(t *testing.T) {
 	}
 	s := got.CurrentStatus()
 	equal(t, []any{labhealth.OrderTopLevelStatus("paused"), labhealth.OrderLowLevelStatus("waiting_for_spring"), false}, []any{s.TopLevel(), s.LowLevel(), s.Modifiable()})
-	equal(t, labhealth.Ptr(labhealth.OrderTopLevelStatus("paused")), got.Status)
+	equal(t, new(labhealth.OrderTopLevelStatus("paused")), got.Status)
 }
 
 // memoryListener is a listener whose connections are in memory, so that it and its clients run in a bubble of fake time.

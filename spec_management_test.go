@@ -320,9 +320,9 @@ func TestManagementFields(t *testing.T) {
 		fields += len(r.fields)
 		t.Run(r.name, func(t *testing.T) {
 			members := map[string]reflect.StructField{}
-			for i := range typ.NumField() {
-				if name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ","); name != "-" {
-					members[name] = typ.Field(i)
+			for field := range typ.Fields() {
+				if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "-" {
+					members[name] = field
 				}
 			}
 			for _, f := range r.fields {

@@ -766,8 +766,7 @@ func checkFields(t *testing.T, r specResource, typ reflect.Type) {
 		t.Errorf("the Go type is named %s", typ.Name())
 	}
 	members := map[string]reflect.StructField{}
-	for i := range typ.NumField() {
-		field := typ.Field(i)
+	for field := range typ.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
 		case name == "-":

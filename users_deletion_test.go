@@ -95,7 +95,7 @@ func TestGetOrCreateDamagedAnswer(t *testing.T) {
 			client, s := scripted(t, []reply{first, {status: 200, body: userJSON}})
 			got, err := client.Users.GetOrCreate(t.Context(), labhealth.CreateUserBody{ClientUserID: "ada"})
 			equal(t, "", errorText(err))
-			equal(t, labhealth.Ptr(wantUser()), got)
+			equal(t, new(wantUser()), got)
 			equal(t, 2, len(s.sent))
 			equal(t, "GET https://api.example.com/v2/user/resolve/ada", s.sent[1].Method+" "+s.sent[1].URL)
 		})

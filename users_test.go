@@ -101,7 +101,7 @@ func TestUserOperations(t *testing.T) {
 		}, sent{Method: "POST", URL: "https://api.example.com/v2/user"}, `{"client_user_id":"ada"}`},
 		{"Create with every member", func(c *labhealth.Client) (*labhealth.User, error) {
 			return c.Users.Create(t.Context(), labhealth.CreateUserBody{
-				ClientUserID: "ada", FallbackTimeZone: labhealth.Ptr("Europe/London"), FallbackBirthDate: &labhealth.Date{Year: 1950, Month: time.January, Day: 31},
+				ClientUserID: "ada", FallbackTimeZone: new("Europe/London"), FallbackBirthDate: &labhealth.Date{Year: 1950, Month: time.January, Day: 31},
 				IngestionStart: &day, IngestionEnd: &future,
 			})
 		}, sent{Method: "POST", URL: "https://api.example.com/v2/user"}, `{"client_user_id":"ada","fallback_time_zone":"Europe/London",
@@ -120,7 +120,7 @@ func TestUserOperations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			equal(t, labhealth.Ptr(wantUser()), got)
+			equal(t, new(wantUser()), got)
 			request := s.only(t)
 			test.sent.Header = readHeader
 			if test.body != "" {
@@ -169,7 +169,7 @@ func TestGetOrCreate(t *testing.T) {
 			got, err := client.Users.GetOrCreate(t.Context(), labhealth.CreateUserBody{ClientUserID: "ada"})
 			equal(t, test.err, errorText(err))
 			if test.err == "" {
-				equal(t, labhealth.Ptr(wantUser()), got)
+				equal(t, new(wantUser()), got)
 			} else if got != nil {
 				t.Error("a value beside an error")
 			}

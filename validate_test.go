@@ -88,7 +88,7 @@ func TestValidateImport(t *testing.T) {
 		}},
 		{"an empty order set is legal", func(b *ImportOrderBody) { b.OrderSet = OrderSetRequest{} }, nil},
 		{"values outside the enums are sent", func(b *ImportOrderBody) {
-			b.BillingType, b.CollectionMethod, b.PatientDetails.Gender, b.PatientDetails.Race = "barter", "drone_pickup", "Male", Ptr(Race(""))
+			b.BillingType, b.CollectionMethod, b.PatientDetails.Gender, b.PatientDetails.Race = "barter", "drone_pickup", "Male", new(Race(""))
 		}, nil},
 		{"texts that labs may refuse are sent", func(b *ImportOrderBody) {
 			b.PatientDetails.FirstName, b.PatientDetails.PhoneNumber, b.PatientAddress.Zip, b.PatientAddress.Country = " Zoë ", "call me", "0", "Atlantis"
@@ -107,16 +107,16 @@ func TestValidateImport(t *testing.T) {
 			b.PatientDetails.MedicalProxy.FirstName = strings.Repeat("a", 51)
 			b.Physician = &PhysicianCreateRequest{FirstName: strings.Repeat("a", 51), LastName: "Sample", NPI: "1"}
 		}, nil},
-		{"access notes of 1000 characters", func(b *ImportOrderBody) { b.PatientAddress.AccessNotes = Ptr(strings.Repeat("é", 1000)) }, nil},
+		{"access notes of 1000 characters", func(b *ImportOrderBody) { b.PatientAddress.AccessNotes = new(strings.Repeat("é", 1000)) }, nil},
 		{"access notes of 1001 characters", func(b *ImportOrderBody) {
-			b.PatientAddress.AccessNotes = Ptr(strings.Repeat("é", 1001))
+			b.PatientAddress.AccessNotes = new(strings.Repeat("é", 1001))
 			b.PatientDetails.MedicalProxy = goodProxy()
-			b.PatientDetails.MedicalProxy.Address.AccessNotes = Ptr(strings.Repeat("a", 1001))
+			b.PatientDetails.MedicalProxy.Address.AccessNotes = new(strings.Repeat("a", 1001))
 		}, []string{
 			"body.patient_details.medical_proxy.address.access_notes [string_too_long] must have at most 1000 characters",
 			"body.patient_address.access_notes [string_too_long] must have at most 1000 characters",
 		}},
-		{"empty access notes", func(b *ImportOrderBody) { b.PatientAddress.AccessNotes, b.PatientAddress.SecondLine = Ptr(""), Ptr("") }, nil},
+		{"empty access notes", func(b *ImportOrderBody) { b.PatientAddress.AccessNotes, b.PatientAddress.SecondLine = new(""), new("") }, nil},
 		{"nil UUIDs", func(b *ImportOrderBody) {
 			b.OrderSet = OrderSetRequest{LabTestIDs: []uuid.UUID{someTest, uuid.Nil}, LabAccountID: &uuid.Nil}
 			b.LabAccountID = &uuid.UUID{}
@@ -210,7 +210,7 @@ func TestValidateCreate(t *testing.T) {
 		}},
 		{"a zero date", func(b *CreateOrderBody) { b.ActivateBy = &Date{} }, []string{"body.activate_by [missing] is required: a date"}},
 		{"patient, address and physician as in an import", func(b *CreateOrderBody) {
-			b.PatientDetails.Email, b.PatientAddress.AccessNotes = "x", Ptr(strings.Repeat("a", 1001))
+			b.PatientDetails.Email, b.PatientAddress.AccessNotes = "x", new(strings.Repeat("a", 1001))
 			b.Physician = &PhysicianCreateRequest{FirstName: "Grace", LastName: "Sample"}
 		}, []string{
 			"body.patient_details.email [value_error] must be an email address: one @ and no spaces",

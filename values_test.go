@@ -157,7 +157,7 @@ var changes = []struct {
 	{"", func(t testing.TB, r *rand.Rand, o *Order, data object) {
 		o.ID, data["id"] = uuid.UUID{15: 9}, "00000000-0000-0000-0000-000000000009"
 	}},
-	{"Notes", func(t testing.TB, r *rand.Rand, o *Order, data object) { o.Notes, data["notes"] = Ptr("<é>"), "<é>" }},
+	{"Notes", func(t testing.TB, r *rand.Rand, o *Order, data object) { o.Notes, data["notes"] = new("<é>"), "<é>" }},
 	{"Notes", func(t testing.TB, r *rand.Rand, o *Order, data object) {
 		if o.Notes != nil {
 			o.Notes, data["notes"] = nil, nil
@@ -265,7 +265,7 @@ var changes = []struct {
 	}},
 	{"", func(t testing.TB, r *rand.Rand, o *Order, data object) {
 		if o.PatientDetails != nil {
-			o.PatientDetails.Email, data["patient_details"].(object)["email"] = Ptr("new@example.com"), "new@example.com"
+			o.PatientDetails.Email, data["patient_details"].(object)["email"] = new("new@example.com"), "new@example.com"
 		}
 	}},
 	{"", func(t testing.TB, r *rand.Rand, o *Order, data object) {
@@ -280,7 +280,7 @@ var changes = []struct {
 	{"", func(t testing.TB, r *rand.Rand, o *Order, data object) {
 		if kit, ok := o.Details.Data.(*TestkitOrder); ok && kit.Shipment != nil {
 			shipment := data["details"].(object)["data"].(object)["shipment"].(object)
-			kit.Shipment.Notes, shipment["notes"] = Ptr("left at the door"), "left at the door"
+			kit.Shipment.Notes, shipment["notes"] = new("left at the door"), "left at the door"
 		}
 	}},
 	{"", func(t testing.TB, r *rand.Rand, o *Order, data object) {
@@ -496,13 +496,13 @@ func TestWithinOtherTypes(t *testing.T) {
 
 // The zero Kept belongs to a value that a program made.
 func TestMadeValuesKeepNothing(t *testing.T) {
-	order := Order{Notes: Ptr("n")}
+	order := Order{Notes: new("n")}
 	if order.RawJSON() != nil || order.Malformed() != nil {
 		t.Error("a made value came from somewhere")
 	}
 	var again Order
 	mustDecode(t, mustEncode(t, order), &again)
-	if diff := cmp.Diff(Order{Notes: Ptr("n"), Events: []OrderEvent{}, LabTest: LabTest{Price: "0"}}, again); diff != "" {
+	if diff := cmp.Diff(Order{Notes: new("n"), Events: []OrderEvent{}, LabTest: LabTest{Price: "0"}}, again); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -514,8 +514,8 @@ func TestWorkoutStreamElements(t *testing.T) {
 	mustDecode(t, []byte(text), &stream)
 	want := WorkoutStream{
 		Time:      []int64{1700000000, 1700000001},
-		Heartrate: []*int64{Ptr(int64(60)), nil, Ptr(int64(0)), nil, nil},
-		Lat:       []*float64{nil, Ptr(1.5)},
+		Heartrate: []*int64{new(int64(60)), nil, new(int64(0)), nil, nil},
+		Lat:       []*float64{nil, new(1.5)},
 		Power:     []*float64{},
 	}
 	if !reflect.DeepEqual(want.Heartrate, stream.Heartrate) || !reflect.DeepEqual(want.Lat, stream.Lat) || !reflect.DeepEqual(want.Time, stream.Time) ||

@@ -20,19 +20,17 @@ const streamJSON = `{
 	"velocity_smooth": [8.5, 8.5, null], "strokes": [1, 2, 3]
 }`
 
-func some[T any](v T) *T { return &v }
-
 func TestWorkoutStream(t *testing.T) {
 	client, s := answering(t, 200, streamJSON)
 	got := must[*labhealth.WorkoutStream](t)(client.Workouts.Stream(t.Context(), workoutID))
 	equal(t, "https://api.example.com/v2/timeseries/workouts/6d1f2c3b-4a59-4687-9b7c-8d9e0f1a2b3c/stream", s.only(t).URL)
 	equal(t, &labhealth.WorkoutStream{
 		Time:           []int64{1741089590, 1741089591, 1741089592},
-		Heartrate:      []*int64{nil, some[int64](131), some[int64](132)},
-		Lat:            []*float64{some(37.77491), nil, some(0.0)},
+		Heartrate:      []*int64{nil, new(int64(131)), new(int64(132))},
+		Lat:            []*float64{new(37.77491), nil, new(0.0)},
 		Lng:            []*float64{},
-		Distance:       []*float64{some(0.0), some(8.5), some(17.0)},
-		VelocitySmooth: []*float64{some(8.5), some(8.5), nil},
+		Distance:       []*float64{new(0.0), new(8.5), new(17.0)},
+		VelocitySmooth: []*float64{new(8.5), new(8.5), nil},
 	}, got)
 	equal(t, 0, len(got.Malformed()))
 
@@ -41,14 +39,14 @@ func TestWorkoutStream(t *testing.T) {
 	encoded := must[[]byte](t)(json.Marshal(got))
 	equal(t, jsonData(t, streamJSON), jsonData(t, string(encoded)))
 	got.Heartrate[1] = nil
-	got.Lat = append(got.Lat, nil, some(1.25))
-	got.Power = []*float64{some(200.0), nil}
+	got.Lat = append(got.Lat, nil, new(1.25))
+	got.Power = []*float64{new(200.0), nil}
 	equal(t, jsonData(t, `{
 		"time": [1741089590, 1741089591, 1741089592], "heartrate": [null, null, 132],
 		"lat": [37.77491, null, -0.0, null, 1.25], "lng": [], "power": [200, null], "distance": [0, 8.5, 1.7e1],
 		"velocity_smooth": [8.5, 8.5, null], "strokes": [1, 2, 3]}`), jsonData(t, string(must[[]byte](t)(json.Marshal(got)))))
 	equal(t, `{"time":[1],"heartrate":[null,60],"cadence":[85.5]}`, string(must[[]byte](t)(json.Marshal(labhealth.WorkoutStream{
-		Time: []int64{1}, Heartrate: []*int64{nil, some[int64](60)}, Cadence: []*float64{some(85.5)},
+		Time: []int64{1}, Heartrate: []*int64{nil, new(int64(60))}, Cadence: []*float64{new(85.5)},
 	}))))
 }
 
@@ -57,14 +55,14 @@ func TestWorkoutStreamOddElements(t *testing.T) {
 	client, _ := answering(t, 200, text)
 	got := must[*labhealth.WorkoutStream](t)(client.Workouts.Stream(t.Context(), workoutID))
 	equal(t, &labhealth.WorkoutStream{
-		Time: []int64{0, 2}, Heartrate: []*int64{some[int64](60), nil, nil, nil},
-		Lat: []*float64{nil, some(1.0)}, Power: []*float64{nil, nil, some(1.0)},
+		Time: []int64{0, 2}, Heartrate: []*int64{new(int64(60)), nil, nil, nil},
+		Lat: []*float64{nil, new(1.0)}, Power: []*float64{nil, nil, new(1.0)},
 	}, got)
 	equal(t, []labhealth.Malformed{
 		{Path: "time.0", Want: "integer"}, {Path: "heartrate.1", Want: "integer"}, {Path: "heartrate.2", Want: "integer"},
 		{Path: "lat.0", Want: "number"}, {Path: "lng", Want: "array"}, {Path: "power.0", Want: "number"}, {Path: "power.1", Want: "number"},
 	}, got.Malformed())
-	got.Power[0] = some(5.0) // what did not fit stays beside a change
+	got.Power[0] = new(5.0) // what did not fit stays beside a change
 	equal(t, `{"time":["soon",2],"heartrate":[60,"sixty",61.5,null],"lat":[true,1],"lng":"none","power":[5,[],1]}`,
 		string(must[[]byte](t)(json.Marshal(got))))
 }

@@ -380,7 +380,7 @@ func (c column) set(v reflect.Value, cell string) (reason string) {
 	if c.kind != list {
 		return setText(v, cell)
 	}
-	for _, text := range strings.Split(cell, ";") {
+	for text := range strings.SplitSeq(cell, ";") {
 		e := reflect.New(v.Type().Elem()).Elem()
 		if reason := setText(e, strings.TrimSpace(text)); reason != "" {
 			return reason

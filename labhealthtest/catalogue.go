@@ -55,7 +55,7 @@ func (s *Server) listLabTests(r *request) answer {
 		NextCursor *string    `json:"next_cursor"`
 	}{Data: append([]*labTest{}, found[from:to]...)}
 	if to < len(found) {
-		page.NextCursor = ref(base64.RawURLEncoding.EncodeToString(found[to-1].ID[:]))
+		page.NextCursor = new(base64.RawURLEncoding.EncodeToString(found[to-1].ID[:]))
 	}
 	return reply(page)
 }

@@ -42,7 +42,7 @@ func (s *Server) pullHistory(u *user, slug string) {
 	for _, resource := range pulledResources {
 		u.pulls = append(u.pulls, &pull{slug, resource, pullState{
 			Status: "success", RangeStart: stamp(now.AddDate(0, 0, -90)), RangeEnd: stamp(now),
-			Timeline:     pullTimeline{stamp(now), ref(stamp(now)), ref(stamp(now))},
+			Timeline:     pullTimeline{stamp(now), new(stamp(now)), new(stamp(now))},
 			DaysWithData: 90, Release: "2025-05-09",
 		}})
 	}
@@ -72,7 +72,7 @@ func (s *Server) SetHistoricalPull(userID uuid.UUID, slug, resource, status, det
 	}
 	p := &u.pulls[i].state
 	p.Status, p.ErrorDetails, p.DaysWithData = status, nil, 0
-	p.Timeline.StartedAt, p.Timeline.EndedAt = ref(stamp(s.now())), nil
+	p.Timeline.StartedAt, p.Timeline.EndedAt = new(stamp(s.now())), nil
 	if details != "" {
 		p.ErrorDetails = &details
 	}
@@ -139,7 +139,7 @@ func (s *Server) listHistoricalPulls(r *request) answer {
 			continue
 		}
 		if len(page.Data) == limit {
-			page.NextCursor = ref(base64.RawURLEncoding.EncodeToString(page.Data[limit-1].UserID[:]))
+			page.NextCursor = new(base64.RawURLEncoding.EncodeToString(page.Data[limit-1].UserID[:]))
 			break
 		}
 		page.Data = append(page.Data, found)

@@ -75,14 +75,14 @@ var catalogue = []*labTest{
 func newLabTest(id uuid.UUID, name, method, sampleType string, l *lab, markers ...marker) *labTest {
 	return &labTest{
 		ID: id, Slug: slug(name), Name: name, SampleType: sampleType, Method: method, Price: "45.00", IsActive: true, Status: "active",
-		Lab: l, Markers: markers, HasCollectionInstructions: ref(method == "testkit"), CommonTATDays: ref(3), WorstCaseTATDays: ref(7),
+		Lab: l, Markers: markers, HasCollectionInstructions: new(method == "testkit"), CommonTATDays: new(3), WorstCaseTATDays: new(7),
 	}
 }
 
 func newMarker(id int64, l *lab, name, unit, price string) marker {
 	return marker{
-		ID: id, Name: name, Slug: slug(name), LabID: &l.ID, ProviderID: ref(fmt.Sprintf("P-%d", id)), Type: ref("biomarker"),
-		Unit: &unit, Price: &price, ALaCarteEnabled: true, CommonTATDays: ref(3), WorstCaseTATDays: ref(7), IsOrderable: ref(true),
+		ID: id, Name: name, Slug: slug(name), LabID: &l.ID, ProviderID: new(fmt.Sprintf("P-%d", id)), Type: new("biomarker"),
+		Unit: &unit, Price: &price, ALaCarteEnabled: true, CommonTATDays: new(3), WorstCaseTATDays: new(7), IsOrderable: new(true),
 	}
 }
 

@@ -252,7 +252,7 @@ func (s *Server) step(o *order, status, detail string, now time.Time) {
 		s.ship(data, low)
 	case *appointmentData:
 		if low == "appointment_scheduled" && data.AppointmentID == nil {
-			data.AppointmentID = ref(s.newID())
+			data.AppointmentID = new(s.newID())
 		}
 	}
 }
@@ -270,10 +270,10 @@ func (s *Server) ship(data *testkitData, low string) {
 	switch low {
 	case "transit_customer":
 		data.Shipment.OutboundTrackingNumber, data.Shipment.OutboundTrackingURL = &number, &url
-		data.Shipment.OutboundCourier = ref("usps")
+		data.Shipment.OutboundCourier = new("usps")
 	case "transit_lab":
 		data.Shipment.InboundTrackingNumber, data.Shipment.InboundTrackingURL = &number, &url
-		data.Shipment.InboundCourier = ref("usps")
+		data.Shipment.InboundCourier = new("usps")
 	}
 }
 

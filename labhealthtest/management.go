@@ -326,7 +326,7 @@ func pageAfter[E any](r *request, list []E, limit int, id func(E) string) (page 
 	}
 	to := from + min(limit, len(list)-from)
 	if to < len(list) {
-		next = ref(base64.RawURLEncoding.EncodeToString([]byte(id(list[to-1]))))
+		next = new(base64.RawURLEncoding.EncodeToString([]byte(id(list[to-1]))))
 	}
 	return append([]E{}, list[from:to]...), next, answer{}, false
 }

@@ -184,7 +184,7 @@ func (s *Server) upsertCredentials(r *request, caller *managementKey) answer {
 	c.env, c.region = r.inPlace()
 	if body.ClientSecret != nil {
 		hash := s.derive("secret "+*body.ClientSecret, 0)
-		c.SecretHash = ref(hex.EncodeToString(hash[:]))
+		c.SecretHash = new(hex.EncodeToString(hash[:]))
 	}
 	for _, old := range s.org.credentials {
 		if old.TeamID == c.TeamID && old.Provider == c.Provider && old.env == c.env && old.region == c.region {

@@ -314,6 +314,3 @@ type fallbackZone struct {
 	SourceSlug string `json:"source_slug"`
 	UpdatedAt  stamp  `json:"updated_at"`
 }
-
-// ref returns a pointer to v.
-func ref[T any](v T) *T { return &v }

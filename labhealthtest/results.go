@@ -11,13 +11,13 @@ import (
 // Results that are made up for the markers of the catalogue. Others have the first.
 var (
 	made = map[int64]madeResult{
-		901: {"182", "numeric", ref(0.0), ref(200.0), "2093-3"},
-		902: {"58.5", "numeric", ref(40.0), nil, "2085-9"},
-		903: {"92", "numeric", ref(70.0), ref(99.0), "2345-7"},
-		904: {"<1.0", "range", ref(0.0), ref(3.5), "5671-3"},
+		901: {"182", "numeric", new(0.0), new(200.0), "2093-3"},
+		902: {"58.5", "numeric", new(40.0), nil, "2085-9"},
+		903: {"92", "numeric", new(70.0), new(99.0), "2345-7"},
+		904: {"<1.0", "range", new(0.0), new(3.5), "5671-3"},
 	}
 	// beyond replaces the first result of an order that is not normal.
-	beyond = madeResult{"412", "numeric", ref(0.0), ref(200.0), "2093-3"}
+	beyond = madeResult{"412", "numeric", new(0.0), new(200.0), "2093-3"}
 )
 
 type madeResult struct {
@@ -132,7 +132,7 @@ func (s *Server) SetMissing(orderID uuid.UUID, markerID int64, reason string) er
 			o.missing = map[int64]string{}
 		}
 		o.missing[markerID] = reason
-		o.HasMissingResults = ref(true)
+		o.HasMissingResults = new(true)
 		o.UpdatedAt = stamp(s.now())
 		return nil
 	}
@@ -193,7 +193,7 @@ func (o *order) makeResults() orderResults {
 		Transaction: o.Transaction,
 	}
 	if o.Physician != nil {
-		all.Metadata.Provider = ref(o.Physician.FirstName + " " + o.Physician.LastName)
+		all.Metadata.Provider = new(o.Physician.FirstName + " " + o.Physician.LastName)
 	}
 	markers := o.LabTest.Markers
 	if o.lowLevel() == "partial_results" {
@@ -227,9 +227,9 @@ func (o *order) makeResults() orderResults {
 // usual writes what is usual for people.
 func (v madeResult) usual() *string {
 	if v.high == nil {
-		return ref(fmt.Sprintf(">=%g", *v.low))
+		return new(fmt.Sprintf(">=%g", *v.low))
 	}
-	return ref(fmt.Sprintf("%g-%g", *v.low, *v.high))
+	return new(fmt.Sprintf("%g-%g", *v.low, *v.high))
 }
 
 // age is the patient's age in years.

@@ -40,15 +40,15 @@ func (s *Server) AddWorkout(userID uuid.UUID, seconds int) (workoutID uuid.UUID,
 	}
 	for i := range seconds {
 		wave := math.Round(10 * math.Sin(float64(i)/30))
-		rate := ref(int64(130 + wave))
+		rate := new(int64(130 + wave))
 		if i%10 == 9 {
 			rate = nil
 		}
 		stream.Time = append(stream.Time, start+int64(i))
 		stream.Heartrate = append(stream.Heartrate, rate)
-		stream.Cadence = append(stream.Cadence, ref(85+wave/10))
-		stream.Power = append(stream.Power, ref(200+2*wave))
-		stream.Distance = append(stream.Distance, ref(float64(i)*8.5))
+		stream.Cadence = append(stream.Cadence, new(85+wave/10))
+		stream.Power = append(stream.Power, new(200+2*wave))
+		stream.Distance = append(stream.Distance, new(float64(i)*8.5))
 	}
 	workoutID = s.newID()
 	s.workouts[workoutID] = encode(stream)

@@ -158,20 +158,18 @@ func (p *parser) source(src *Source) bool {
 		case 4:
 			src.Type = SourceType(text)
 		case 5:
-			src.AppID = newString(text)
+			src.AppID = new(text)
 		case 6:
-			src.DeviceID = newString(text)
+			src.DeviceID = new(text)
 		case 7:
-			src.Sport = newString(text)
+			src.Sport = new(text)
 		case 8:
-			src.WorkoutID = newString(text)
+			src.WorkoutID = new(text)
 		}
 	}
 	src.Kept = labhealth.Kept(p.doc.Ref(start, p.i, 2))
 	return true
 }
-
-func newString(s string) *string { return &s }
 
 // slot is what stands before one value of a sample: for the first, the end of the sample before it too.
 type slot struct {

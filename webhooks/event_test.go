@@ -35,7 +35,7 @@ var sources = []struct {
 	want       Source
 }{
 	{"named", namedSource, Source{Name: "Example Ring", Slug: "example_ring", Logo: "https://example.com/ring.png"}},
-	{"provider", providerSource, Source{Provider: "example_ring", Type: SourceTypeRing, DeviceID: labhealth.Ptr("device-1")}},
+	{"provider", providerSource, Source{Provider: "example_ring", Type: SourceTypeRing, DeviceID: new("device-1")}},
 }
 
 // envelopes are the ways in which data is wrapped.
@@ -351,9 +351,9 @@ func TestParseActivity(t *testing.T) {
 			want := &Activity{
 				ID: summaryID, UserID: adaID, Source: source, CalendarDate: labhealth.Date{Year: 2025, Month: 3, Day: 1},
 				Date: time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC), CaloriesActive: p(412.5), CaloriesTotal: p(2210), Distance: p(7304.2),
-				FloorsClimbed: p(9), Steps: p(10482), TimezoneOffset: labhealth.Ptr(int64(3600)), TimeZone: labhealth.Ptr("Europe/London"),
+				FloorsClimbed: p(9), Steps: p(10482), TimezoneOffset: new(int64(3600)), TimeZone: new("Europe/London"),
 				High: p(12), Low: p(180), HeartRate: &ActivityHeartRate{Avg: p(71), Min: p(48), Max: p(155), Resting: p(52.5)},
-				WheelchairUse: labhealth.Ptr(false), CreatedAt: time.Date(2025, 3, 1, 23, 10, 0, 0, time.UTC),
+				WheelchairUse: new(false), CreatedAt: time.Date(2025, 3, 1, 23, 10, 0, 0, time.UTC),
 				UpdatedAt: time.Date(2025, 3, 2, 1, 0, 0, 123456000, time.UTC),
 			}
 			if diff := cmp.Diff(want, e.Data); diff != "" {
@@ -439,7 +439,7 @@ func TestParseProviderConnection(t *testing.T) {
 	eachEnvelope(t, ProviderConnectionCreated, `{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","provider":SOURCE,"external_user_id":"ext-1",`+
 		`"resource_availability":{"sleep":{"status":"available","scope_requirements":{"user_granted":{"required":["daily"]}}},"body":{"status":"unavailable"}}}`,
 		func(t *testing.T, e *Event, source Source) {
-			want := &ProviderConnection{UserID: adaID, Provider: &source, ExternalUserID: labhealth.Ptr("ext-1"),
+			want := &ProviderConnection{UserID: adaID, Provider: &source, ExternalUserID: new("ext-1"),
 				ResourceAvailability: map[string]ResourceAvailability{
 					"sleep": {Status: "available", ScopeRequirements: json.RawMessage(`{"user_granted":{"required":["daily"]}}`)},
 					"body":  {Status: "unavailable"},
@@ -662,7 +662,7 @@ func TestMarshalChanges(t *testing.T) {
 	}
 
 	e = mustParse(t, wrap(0, DailyActivityCreated, `{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11","steps":1,"new":2}`))
-	e.Data.(*Activity).Steps = labhealth.Ptr(3.0)
+	e.Data.(*Activity).Steps = new(3.0)
 	if got, err := json.Marshal(e.Data); err != nil || string(got) != `{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11","steps":3,"new":2}` {
 		t.Errorf("%v %s", err, got)
 	}

@@ -20,7 +20,7 @@ func TestRedaction(t *testing.T) {
 	number := regexp.MustCompile(`\b7731\b`) // on its own: within other digits it may occur by chance
 	at := time.Date(7731, 1, 1, 0, 0, 0, 0, time.UTC)
 	sample := Sample{Timestamp: at, Value: f, HasValue: true, Text: canary, Type: canary, Unit: canary}
-	source := Source{DeviceID: labhealth.Ptr(canary)}
+	source := Source{DeviceID: new(canary)}
 	var came Event
 	if err := json.Unmarshal([]byte(`{"event_type":"daily.data.note.created","client_user_id":"canary-7731","data":{"data":[{"value":"canary-7731"}]}}`), &came); err != nil {
 		t.Fatal(err)
@@ -30,11 +30,11 @@ func TestRedaction(t *testing.T) {
 		Event{Type: "a.b", ClientUserID: canary, Data: &Samples{Source: source, Data: []Sample{sample}}},
 		Envelope{Type: "a.b", UserID: adaID, ClientUserID: canary},
 		Samples{Source: source, Data: []Sample{sample}}, sample,
-		Activity{ID: adaID, Steps: &f, TimeZone: labhealth.Ptr(canary)}, ActivityHeartRate{Avg: &f},
-		Summary{CreatedAt: at}, WorkoutStreamNotice{Message: canary}, ProviderConnection{ExternalUserID: labhealth.Ptr(canary)},
+		Activity{ID: adaID, Steps: &f, TimeZone: new(canary)}, ActivityHeartRate{Avg: &f},
+		Summary{CreatedAt: at}, WorkoutStreamNotice{Message: canary}, ProviderConnection{ExternalUserID: new(canary)},
 		HistoricalPull{Provider: canary}, Unknown{Raw: json.RawMessage(canary), Err: errNoObject}, Unknown{Raw: json.RawMessage(canary)},
 		RawDelivery{ID: "a b", Body: []byte(canary)}, RawDelivery{ID: canary + "\n", Body: []byte("7731")},
-		LabOrder{labhealth.Order{Notes: labhealth.Ptr(canary)}}, Event{Type: canary + " "},
+		LabOrder{labhealth.Order{Notes: new(canary)}}, Event{Type: canary + " "},
 	}
 	for _, v := range values {
 		var out bytes.Buffer

@@ -1,6 +1,6 @@
 module github.com/labhealth/labhealth-go/examples/bulk-import
 
-go 1.25
+go 1.26
 
 replace github.com/labhealth/labhealth-go => ../..
 

@@ -74,7 +74,7 @@ func TestHostileText(t *testing.T) {
 		if err != nil || string(b) != test.text {
 			t.Errorf("%s: not written as it came: %v", test.name, err)
 		}
-		v.Limit = ptr(int64(1))
+		v.Limit = new(int64(1))
 		if _, err := Marshal(&v); err != nil {
 			t.Errorf("%s: %v", test.name, err)
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 // defaults is what an object with no members reads as.
-func defaults() Thing { return Thing{Colour: "red", On: true, Maybe: ptr(true)} }
+func defaults() Thing { return Thing{Colour: "red", On: true, Maybe: new(true)} }
 
 func problems(k Kept) (list []string) {
 	for _, p := range ref(k).Problems() {
@@ -38,24 +38,24 @@ func TestReadMembers(t *testing.T) {
 		{`{"name":"Ada \"Example\" \u00e9\ud83d\ude00\/"}`, func(v *Thing) { v.Name = `Ada "Example" é😀/` }, nil},
 		{`{"name":"\ud800x"}`, func(v *Thing) { v.Name = "\uFFFDx" }, nil},
 		{`{"name":""}`, func(v *Thing) {}, nil},
-		{`{"note":""}`, func(v *Thing) { v.Note = ptr("") }, nil},
+		{`{"note":""}`, func(v *Thing) { v.Note = new("") }, nil},
 		{`{"colour":"sky blue"}`, func(v *Thing) { v.Colour = "sky blue" }, nil},
 		{`{"count":1234567890251}`, func(v *Thing) { v.Count = 1234567890251 }, nil},
-		{`{"count":-9223372036854775808,"limit":9223372036854775807}`, func(v *Thing) { v.Count, v.Limit = -1<<63, ptr(int64(1<<63-1)) }, nil},
-		{`{"count":-0,"limit":3.0}`, func(v *Thing) { v.Limit = ptr(int64(3)) }, nil},
-		{`{"count":3e2,"limit":-120.50e1}`, func(v *Thing) { v.Count, v.Limit = 300, ptr(int64(-1205)) }, nil},
+		{`{"count":-9223372036854775808,"limit":9223372036854775807}`, func(v *Thing) { v.Count, v.Limit = -1<<63, new(int64(1<<63-1)) }, nil},
+		{`{"count":-0,"limit":3.0}`, func(v *Thing) { v.Limit = new(int64(3)) }, nil},
+		{`{"count":3e2,"limit":-120.50e1}`, func(v *Thing) { v.Count, v.Limit = 300, new(int64(-1205)) }, nil},
 		{`{"size":237}`, func(v *Thing) { v.Size = 237 }, nil},
 		{`{"size":39.518054167148996}`, func(v *Thing) { v.Size = 39.518054167148996 }, nil},
 		{`{"price":45.00}`, func(v *Thing) { v.Price = "45.00" }, nil},
 		{`{"price":0.1e-400}`, func(v *Thing) { v.Price = "0.1e-400" }, nil},
-		{`{"on":false,"maybe":false}`, func(v *Thing) { v.On, v.Maybe = false, ptr(false) }, nil},
+		{`{"on":false,"maybe":false}`, func(v *Thing) { v.On, v.Maybe = false, new(false) }, nil},
 		{`{"at":"2025-03-01T12:00:00.123456+02:00"}`, func(v *Thing) { v.At = time.Date(2025, 3, 1, 10, 0, 0, 123456000, time.UTC) }, nil},
-		{`{"until":"2025-03-01T12:00:00"}`, func(v *Thing) { v.Until = ptr(time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)) }, nil},
+		{`{"until":"2025-03-01T12:00:00"}`, func(v *Thing) { v.Until = new(time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)) }, nil},
 		{`{"at":"2025-03-01"}`, func(v *Thing) { v.At = time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC) }, nil},
 		{`{"day":"2025-03-01","due":"2025-03-02"}`, func(v *Thing) { v.Day, v.Due = Day{"2025-03-01"}, &Day{"2025-03-02"} }, nil},
 		{`{"tags":[],"codes":["a","b"]}`, func(v *Thing) { v.Tags, v.Codes = []string{}, []Colour{"a", "b"} }, nil},
 		{`{"beats":[60,null,0]}`, func(v *Thing) { v.Beats = []Perhaps[int64]{{Value: 60}, {Null: true}, {}} }, nil},
-		{`{"parts":[{"id":1},{"id":2,"name":"x"}]}`, func(v *Thing) { v.Parts = []Part{{ID: 1}, {ID: 2, Name: ptr("x")}} }, nil},
+		{`{"parts":[{"id":1},{"id":2,"name":"x"}]}`, func(v *Thing) { v.Parts = []Part{{ID: 1}, {ID: 2, Name: new("x")}} }, nil},
 		{`{"own":[{"id":1},{}]}`, func(v *Thing) { v.Own = []Part{{ID: 1}, {}} }, nil},
 		{`{"free":{"a": [1]}}`, func(v *Thing) { v.Free = json.RawMessage(`{"a": [1]}`) }, nil},
 		{`{"extra":{"a":1,"b":null,"a":2}}`, func(v *Thing) { v.Extra = map[string]json.RawMessage{"a": []byte("2"), "b": nil} }, nil},
@@ -85,8 +85,8 @@ func TestReadMembers(t *testing.T) {
 		{`{"name":"a","name":null}`, func(v *Thing) {}, nil},
 		{`{"colour":"blue","colour":null,"on":false,"on":null}`, func(v *Thing) {}, nil},
 		{`{"tags":["a","b"],"tags":["c"]}`, func(v *Thing) { v.Tags = []string{"c"} }, nil},
-		{`{"spare":{"id":1},"spare":{"name":"x"}}`, func(v *Thing) { v.Spare = &Part{Name: ptr("x")} }, nil},
-		{`{"main":{"id":1},"main":{"name":"x"}}`, func(v *Thing) { v.Main = Part{Name: ptr("x")} }, nil},
+		{`{"spare":{"id":1},"spare":{"name":"x"}}`, func(v *Thing) { v.Spare = &Part{Name: new("x")} }, nil},
+		{`{"main":{"id":1},"main":{"name":"x"}}`, func(v *Thing) { v.Main = Part{Name: new("x")} }, nil},
 		{`{"count":"x","count":2}`, func(v *Thing) { v.Count = 2 }, []string{"count integer"}},
 		{`{"count":2,"count":"x"}`, func(v *Thing) {}, []string{"count integer"}},
 
@@ -117,7 +117,7 @@ func TestReadMembers(t *testing.T) {
 		// One element does not take the list with it.
 		{`{"tags":["a",5,"b",{"x":[1]}]}`, func(v *Thing) { v.Tags = []string{"a", "", "b", ""} }, []string{"tags.1 string", "tags.3 string"}},
 		{`{"parts":[{"id":1},[{"id":2}],"x",7,{"id":"3","name":"c"}]}`, func(v *Thing) {
-			v.Parts = []Part{{ID: 1}, {}, {}, {}, {Name: ptr("c")}}
+			v.Parts = []Part{{ID: 1}, {}, {}, {}, {Name: new("c")}}
 		}, []string{"parts.1 object", "parts.2 object", "parts.3 object", "parts.4.id integer"}},
 		{`{"own":[7,{"id":2,"maker":{"city":3}}]}`, func(v *Thing) { v.Own = []Part{{}, {ID: 2, Maker: &Maker{}}} },
 			[]string{"own.0 object", "own.1.maker.city string"}},

@@ -139,6 +139,4 @@ type Page struct {
 	Kept `json:"-"`
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func ref(k Kept) Ref { return Ref(k) }

@@ -32,12 +32,12 @@ func TestMarshalChanges(t *testing.T) {
 		{"set to the same", func(v *Thing) { v.Name, v.Tags = "abc", []string{"a", "", "b", ""} }, thingText},
 		{"string", func(v *Thing) { v.Name = "<new> \"é\"" }, replaced(`"name":"a\u0062c"`, `"name":"\u003cnew\u003e \"é\""`)},
 		{"string cleared", func(v *Thing) { v.Name = "" }, replaced(`"name":"a\u0062c"`, `"name":""`)},
-		{"malformed replaced", func(v *Thing) { v.Note = ptr("n") }, replaced(`"note":7`, `"note":"n"`)},
+		{"malformed replaced", func(v *Thing) { v.Note = new("n") }, replaced(`"note":7`, `"note":"n"`)},
 		{"default changed", func(v *Thing) { v.Colour = "red" }, replaced(`"colour":"blue"`, `"colour":"red"`)},
-		{"default that did not come", func(v *Thing) { v.Maybe = ptr(false) }, added(`,"maybe":false`)},
+		{"default that did not come", func(v *Thing) { v.Maybe = new(false) }, added(`,"maybe":false`)},
 		{"default set to null", func(v *Thing) { v.Maybe = nil }, added(`,"maybe":null`)},
 		{"integer", func(v *Thing) { v.Count = 2 }, replaced(`"count":1.0`, `"count":2`)},
-		{"optional added", func(v *Thing) { v.Limit, v.Due = ptr(int64(0)), &Day{"2025-01-01"} }, added(`,"limit":0,"due":"2025-01-01"`)},
+		{"optional added", func(v *Thing) { v.Limit, v.Due = new(int64(0)), &Day{"2025-01-01"} }, added(`,"limit":0,"due":"2025-01-01"`)},
 		{"number of money", func(v *Thing) { v.Price = "45.10" }, replaced(`45.00`, `45.10`)},
 		{"date-time", func(v *Thing) { v.At = time.Date(2026, 1, 2, 3, 4, 5, 6000, time.FixedZone("", 3600)) },
 			replaced(`2025-03-01T12:00:00.000000+00:00`, `2026-01-02T03:04:05.000006+01:00`)},
@@ -61,7 +61,7 @@ func TestMarshalChanges(t *testing.T) {
 		{"objects shrunk", func(v *Thing) { v.Parts = v.Parts[1:3] }, replaced(`[{"id":1,"x1":"p"},7,{"id":"3","name":"c","x2":{}},null]`, `[7,{"id":"3","name":"c","x2":{}}]`)},
 		{"objects reordered", func(v *Thing) { v.Parts = []Part{v.Parts[3], v.Parts[2], v.Parts[1], v.Parts[0]} },
 			replaced(`[{"id":1,"x1":"p"},7,{"id":"3","name":"c","x2":{}},null]`, `[null,{"id":"3","name":"c","x2":{}},7,{"id":1,"x1":"p"}]`)},
-		{"object changed and moved", func(v *Thing) { v.Parts = []Part{v.Parts[2]}; v.Parts[0].Name = ptr("d") },
+		{"object changed and moved", func(v *Thing) { v.Parts = []Part{v.Parts[2]}; v.Parts[0].Name = new("d") },
 			replaced(`[{"id":1,"x1":"p"},7,{"id":"3","name":"c","x2":{}},null]`, `[{"id":"3","name":"d","x2":{}}]`)},
 		{"malformed object set", func(v *Thing) { v.Parts[1].ID = 2 }, replaced(`"p"},7,{`, `"p"},{"id":2,"name":null},{`)},
 		{"null object set", func(v *Thing) { v.Parts[3].ID = 2 }, replaced(`"x2":{}},null]`, `"x2":{}},{"id":2,"name":null}]`)},
@@ -203,7 +203,7 @@ func TestMarshalErrors(t *testing.T) {
 		{Thing{Name: "Ada\xff"}, "name: must be valid UTF-8"},
 		{Thing{Tags: []string{"a", "Ada\xff"}}, "tags.1: must be valid UTF-8"},
 		{Thing{Parts: []Part{{}, {Maker: &Maker{City: "\xff"}}}}, "parts.1.maker.city: must be valid UTF-8"},
-		{Thing{ByName: map[string]Part{"k": {Name: ptr("\xff")}}}, "by_name.k.name: must be valid UTF-8"},
+		{Thing{ByName: map[string]Part{"k": {Name: new("\xff")}}}, "by_name.k.name: must be valid UTF-8"},
 		{Thing{ByName: map[string]Part{"\xff": {}}}, "by_name: must have names in valid UTF-8"},
 		{Thing{Payload: Payload{Data: &Letter{Text: "\xff"}}}, "payload.data.text: must be valid UTF-8"},
 		{Thing{Size: math.NaN()}, "size: cannot be written as JSON"},
@@ -238,7 +238,7 @@ func TestConcurrentReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed := page
-	changed.Total = ptr(int64(2))
+	changed.Total = new(int64(2))
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
