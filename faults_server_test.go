@@ -345,6 +345,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 // answerTo is an answer of a roundTripper.
 func answerTo(r *http.Request, status int, body string, header ...string) *http.Response {
+	sendOnce(r)
 	h := http.Header{"Content-Type": {"application/json"}}
 	for i := 0; i+1 < len(header); i += 2 {
 		h.Set(header[i], header[i+1])

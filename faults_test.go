@@ -549,7 +549,7 @@ func TestCutAfterEveryByte(t *testing.T) {
 			client := faultClient(t, srv.URL, transport)
 			before := srv.commits.Load()
 			_, err := client.Orders.Import(t.Context(), faultImport())
-			transport.CloseIdleConnections()
+			client.CloseIdleConnections()
 			srv.settle(dials)
 			commits, outcome := srv.commits.Load()-before, labhealth.OutcomeOf(err)
 			seen[fmt.Sprintf("%v, %d done", outcome, commits)]++

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"testing"
@@ -40,7 +41,7 @@ type reply struct {
 	err    error
 }
 
-// script is a transport that answers from a list and fails what goes beyond it. It fires no hooks of net/http.
+// script is a transport that responds from a list and fails beyond its end. Its hooks say that it sends each request once.
 type script struct {
 	mu      sync.Mutex
 	replies []reply
@@ -56,6 +57,7 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		req.Body.Close()
 	}
+	sendOnce(req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent = append(s.sent, sent{req.Method, req.URL.String(), req.Header.Clone(), string(body)})
@@ -74,6 +76,15 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 		StatusCode: r.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h, Request: req,
 		Body: io.NopCloser(strings.NewReader(r.body)), ContentLength: int64(len(r.body)),
 	}, nil
+}
+
+// sendOnce fires the hooks that net/http fires when it sends a request.
+func sendOnce(req *http.Request) {
+	hooks := httptrace.ContextClientTrace(req.Context())
+	hooks.GetConn(req.URL.Host)
+	hooks.GotConn(httptrace.GotConnInfo{})
+	hooks.WroteHeaderField("Host", []string{req.URL.Host})
+	hooks.WroteHeaders()
 }
 
 // scripted returns a client whose requests are answered from replies, one attempt per call unless opts say otherwise.

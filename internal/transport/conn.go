@@ -7,9 +7,14 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/go-cleanhttp"
 )
 
 // net/http writes bytes that no request has asked for to the default logger, and they may be the answer to somebody else. conn
@@ -34,51 +39,128 @@ type conn struct {
 
 func newConn(c net.Conn) *conn { return &conn{Conn: c, in: bufio.NewReader(c)} }
 
-// connectTime is how long a connection and its TLS handshake may take.
+// connectTime is how long a connection of the client's own transport may take to be made, and its TLS handshake.
 const connectTime = 10 * time.Second
 
-// watch makes t use conns. A connection with TLS is watched inside it, unless it speaks HTTP/2, which has no such messages. TLS
-// through a proxy is made by net/http above a conn: there only what comes between requests is kept from it.
-func watch(t *http.Transport) {
-	dialer := &net.Dialer{Timeout: connectTime, KeepAlive: 30 * time.Second}
-	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := dialer.DialContext(ctx, network, addr)
+// ownTransport returns the transport of a client that was given none.
+func ownTransport() *http.Transport {
+	t := cleanhttp.DefaultPooledTransport()
+	t.DialContext = (&net.Dialer{Timeout: connectTime, KeepAlive: 30 * time.Second}).DialContext
+	t.TLSHandshakeTimeout = connectTime
+	t.MaxIdleConnsPerHost = 64
+	t.MaxResponseHeaderBytes = maxHeader
+	return t
+}
+
+// watch returns two copies of t that leave nothing of a response to the default logger. direct uses conns. tunnel is for TLS
+// through a proxy, which net/http puts above any conn: its HTTP/1 connections serve one request each, so that they are never
+// idle; HTTP/2, which has no such messages, is kept. Both go through the proxy that stands in the context of the request.
+func watch(t *http.Transport) (direct, tunnel *http.Transport) {
+	tunnel = t.Clone() // which also has t decide on HTTP/2
+	tunnel.Proxy = func(r *http.Request) (*url.URL, error) {
+		proxy, _ := r.Context().Value(proxyKey{}).(*url.URL)
+		return proxy, nil
+	}
+	if tunnel.TLSClientConfig == nil {
+		tunnel.TLSClientConfig = &tls.Config{}
+	}
+	// A copy with a TLS configuration or dialers of its own would not speak the HTTP/2 that it offers.
+	tunnel.ForceAttemptHTTP2 = slices.Contains(tunnel.TLSClientConfig.NextProtos, "h2")
+	direct = tunnel.Clone()
+	tunnel.MaxIdleConnsPerHost = -1
+
+	dial := t.DialContext
+	switch {
+	case dial != nil:
+	case t.Dial != nil: //nolint:staticcheck // deprecated, but honored by net/http
+		dial = func(_ context.Context, network, addr string) (net.Conn, error) { return t.Dial(network, addr) }
+	default:
+		dial = (&net.Dialer{}).DialContext
+	}
+	dialTLS := t.DialTLSContext
+	switch {
+	case dialTLS != nil:
+	case t.DialTLS != nil: //nolint:staticcheck // deprecated, but honored by net/http
+		dialTLS = func(_ context.Context, network, addr string) (net.Conn, error) { return t.DialTLS(network, addr) }
+	default:
+		dialTLS = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			config := direct.TLSClientConfig.Clone()
+			if config.ServerName == "" {
+				config.ServerName, _, _ = net.SplitHostPort(addr)
+			}
+			return tls.Client(c, config), nil
+		}
+	}
+	direct.DialTLSContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dialTLS(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		if secure, ok := c.(*tls.Conn); ok {
+			if err := handshake(ctx, secure, t.TLSHandshakeTimeout); err != nil {
+				return nil, err
+			}
+			if secure.ConnectionState().NegotiatedProtocol == "h2" {
+				return c, nil
+			}
+		}
+		return newConn(c), nil
+	}
+	if p := t.Protocols; p != nil && p.UnencryptedHTTP2() && !p.HTTP1() {
+		return direct, tunnel // without TLS it speaks HTTP/2
+	}
+	direct.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
 		return newConn(c), nil
 	}
-	t.DialTLSContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		config := &tls.Config{}
-		if t.TLSClientConfig != nil {
-			config = t.TLSClientConfig.Clone()
+	return direct, tunnel
+}
+
+// handshake does the TLS handshake of c within limit, if that is positive. If it fails, c is closed.
+func handshake(ctx context.Context, c *tls.Conn, limit time.Duration) error {
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	err := c.HandshakeContext(ctx)
+	if err != nil {
+		c.NetConn().Close()
+	}
+	return err
+}
+
+// watchConn adds hooks to trace that tell the conn of a request when the request begins and ends.
+func watchConn(trace *httptrace.ClientTrace) {
+	var watched *conn // the last; only HTTP/1 gives one back, and there one connection follows the other
+	got := trace.GotConn
+	trace.GotConn = func(info httptrace.GotConnInfo) {
+		if watched, _ = info.Conn.(*conn); watched != nil {
+			watched.begin()
 		}
-		config.NextProtos = []string{"h2", "http/1.1"}
-		c, err := (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
+		got(info)
+	}
+	trace.PutIdleConn = func(err error) {
+		if err == nil && watched != nil {
+			watched.end()
 		}
-		if c.(*tls.Conn).ConnectionState().NegotiatedProtocol == "h2" {
-			return c, nil
-		}
-		return newConn(c), nil
 	}
 }
 
-// begin notes that a request has got c, a connection of whatever kind. It returns nil if that is not watched.
-func begin(c net.Conn) *conn {
-	w, direct := c.(*conn)
-	if tunnel, ok := c.(*tls.Conn); ok {
-		w, _ = tunnel.NetConn().(*conn)
-	}
-	if w != nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.begun = true
-		w.open++
-		w.wrote = w.wrote && !direct
-	}
-	return w
+// begin notes that a request has got c.
+func (c *conn) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.begun = true
+	c.open++
+	c.wrote = false
 }
 
 // end notes that the answer was read. net/http calls it from the goroutine that reads next, but the connection may have got its

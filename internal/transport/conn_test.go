@@ -106,11 +106,54 @@ func serve(t *testing.T, secure bool, answer func(n int, c net.Conn, r *http.Req
 	return s
 }
 
-func (s *script) client(t *testing.T) *Client {
-	c := NewClient(nil)
-	c.own.TLSClientConfig = s.pool
+// client returns a client that trusts s and goes through proxy, if that is not empty.
+func (s *script) client(t *testing.T, proxy string) *Client {
+	transport := ownTransport()
+	transport.TLSClientConfig = s.pool
+	transport.Proxy = through(proxy)
+	c := NewClient(&http.Client{Transport: transport})
 	t.Cleanup(c.CloseIdleConnections)
 	return c
+}
+
+// through is the Proxy of a transport whose proxy has this URL.
+func through(proxy string) func(*http.Request) (*url.URL, error) {
+	if proxy == "" {
+		return nil
+	}
+	return func(*http.Request) (*url.URL, error) { return url.Parse(proxy) }
+}
+
+// connectProxy starts a proxy for CONNECT and returns its URL and the number of its tunnels.
+func connectProxy(t *testing.T) (proxy string, tunnels *atomic.Int32) {
+	t.Helper()
+	tunnels = new(atomic.Int32)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tunnels.Add(1)
+		to, err := net.Dial("tcp", r.Host)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		w.WriteHeader(http.StatusOK)
+		from, in, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		var both sync.WaitGroup
+		both.Go(func() {
+			io.Copy(to, in) // which may have the first byte already
+			to.Close()
+		})
+		both.Go(func() {
+			io.Copy(from, to)
+			from.Close()
+		})
+		both.Wait()
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL, tunnels
 }
 
 func send(c *Client, method, url string) *Result {
@@ -163,7 +206,7 @@ func TestConnectionsAreKept(t *testing.T) {
 						text = text[n:]
 					}
 				})
-				c := s.client(t)
+				c := s.client(t, "")
 				for range 5 {
 					r := send(c, "GET", s.url)
 					if r.Err != nil || string(r.Answer.Body) != a.body {
@@ -182,12 +225,17 @@ func TestConnectionsAreKept(t *testing.T) {
 // What comes with the end of an answer, or after it, is not written to the default logger, ends the connection and is nobody's
 // answer.
 func TestUnaskedBytes(t *testing.T) {
+	proxy, _ := connectProxy(t)
 	stray := "HTTP/1.1 200 OK\r\nContent-Length: " + fmt.Sprint(len(secret)) + "\r\n\r\n" + secret
 	for _, extra := range []string{secret, "\n" + secret, stray, "\r\n" + stray} {
-		for _, secure := range []bool{false, true} {
+		for _, way := range []struct {
+			secure bool
+			proxy  string
+		}{{false, ""}, {true, ""}, {true, proxy}} {
+			secure := way.secure
 			for _, a := range answers {
 				for _, how := range []string{"with the end", "right after", "later"} {
-					name := fmt.Sprintf("%q after %s, %s, tls %v", extra[:min(len(extra), 8)], a.name, how, secure)
+					name := fmt.Sprintf("%q after %s, %s, tls %v, proxy %q", extra[:min(len(extra), 8)], a.name, how, secure, way.proxy)
 					out := catchLog(t)
 					later, ended := make(chan bool), make(chan bool)
 					s := serve(t, secure, func(_ int, c net.Conn, r *http.Request) {
@@ -212,7 +260,7 @@ func TestUnaskedBytes(t *testing.T) {
 						close(ended)
 						c.Close()
 					})
-					c := s.client(t)
+					c := s.client(t, way.proxy)
 					send(c, "GET", s.url)
 					close(later)
 					if how != "with the end" || len(a.text) > 1000 {
@@ -245,8 +293,11 @@ func TestNetHTTPWritesUnaskedBytes(t *testing.T) {
 		c.Read(make([]byte, 1))
 		close(ended)
 	})
-	c := NewClient(&http.Client{Transport: &http.Transport{}})
-	send(c, "GET", s.url)
+	c := &http.Client{Transport: &http.Transport{}}
+	if resp, err := c.Get(s.url); err == nil {
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
 	<-ended
 	if !strings.Contains(out.String(), secret) {
 		t.Errorf("net/http wrote %q: if it has stopped doing so, conn can go", out)
@@ -287,57 +338,31 @@ func TestGreeting(t *testing.T) {
 	}
 }
 
-// Through a proxy, TLS is made by net/http above the watched connection: what comes late is kept from the default logger.
+// Through a proxy, HTTP/1.1 over TLS has one connection for each request, which shows nothing to the default logger, and HTTP/2 has one for all.
 func TestTunnel(t *testing.T) {
-	out := catchLog(t)
-	later, ended := make(chan bool), make(chan bool)
-	s := serve(t, true, func(n int, c net.Conn, _ *http.Request) {
-		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
-		if n == 10 {
-			<-later
-			io.WriteString(c, secret)
-			c.Read(make([]byte, 1))
-			close(ended)
+	for _, h2 := range []bool{false, true} {
+		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }))
+		srv.EnableHTTP2 = h2
+		srv.StartTLS()
+		proxy, tunnels := connectProxy(t)
+		want, proto := int32(10), "HTTP/1.1"
+		if h2 {
+			want, proto = 1, "HTTP/2.0"
 		}
-	})
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		to, err := net.Dial("tcp", r.Host)
-		if err != nil {
-			t.Error(err)
-			return
+		transport := ownTransport()
+		transport.TLSClientConfig = srv.Client().Transport.(*http.Transport).TLSClientConfig
+		transport.Proxy = through(proxy)
+		c := NewClient(&http.Client{Transport: transport})
+		for range 10 {
+			if r := send(c, "GET", srv.URL); r.Err != nil || string(r.Answer.Body) != proto {
+				t.Errorf("%v, %q, want %s", r.Err, r.Answer.Body, proto)
+			}
 		}
-		w.WriteHeader(http.StatusOK)
-		from, in, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
+		if n := tunnels.Load(); n != want {
+			t.Errorf("%s: %d connections, want %d", proto, n, want)
 		}
-		var both sync.WaitGroup
-		both.Go(func() {
-			io.Copy(to, in) // which may have the first byte already
-			to.Close()
-		})
-		both.Go(func() {
-			io.Copy(from, to)
-			from.Close()
-		})
-		both.Wait()
-	}))
-	defer proxy.Close()
-	c := s.client(t)
-	c.own.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy.URL) }
-	for range 10 {
-		if r := send(c, "GET", s.url); r.Err != nil {
-			t.Error(r.Err)
-		}
-	}
-	close(later)
-	if n := s.conns.Load(); n != 1 {
-		t.Fatalf("%d connections", n)
-	}
-	<-ended
-	if text := out.String(); text != "" {
-		t.Errorf("written to the default logger: %q", text)
+		c.CloseIdleConnections()
+		srv.Close()
 	}
 }
 
@@ -347,8 +372,9 @@ func TestHTTP2(t *testing.T) {
 	srv.EnableHTTP2 = true
 	srv.StartTLS()
 	defer srv.Close()
-	c := NewClient(nil)
-	c.own.TLSClientConfig = srv.Client().Transport.(*http.Transport).TLSClientConfig
+	transport := ownTransport()
+	transport.TLSClientConfig = srv.Client().Transport.(*http.Transport).TLSClientConfig
+	c := NewClient(&http.Client{Transport: transport})
 	defer c.CloseIdleConnections()
 	for range 3 {
 		if r := send(c, "GET", srv.URL); r.Err != nil || string(r.Answer.Body) != "HTTP/2.0" {

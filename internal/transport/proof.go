@@ -8,31 +8,128 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
-// proof is what net/http's own hooks saw of one attempt. "Not sent" is proven by them, never guessed from an error's text.
+// proof is what net/http's hooks saw of one attempt. What it says of the attempt is never guessed from an error's text, and
+// it stays true: a transport that goes on after the attempt was judged, or that sends a write a second time, loses its
+// connections before the request is complete.
 type proof struct {
-	looked  atomic.Int32 // times a connection was looked for
-	got     atomic.Int32 // connections obtained
-	wrote   atomic.Int32 // times the request's headers were written in full
-	stopped atomic.Bool  // one of these happened too often
-	ended   bool         // the attempt's time was over when it failed, or it was stopped
-	cancel  context.CancelFunc
+	write  bool               // the request is neither a GET nor a HEAD
+	cancel context.CancelFunc // ends the attempt
+	body   *once              // of a write
+
+	mu      sync.Mutex
+	looked  int        // times a connection was looked for
+	begun   int        // times the first header field was written
+	wrote   int        // times the headers were written in full
+	http2   bool       // HTTP/2 was used
+	conns   []net.Conn // connections obtained
+	judged  bool       // the attempt is over, and its outcome was read off
+	stopped bool       // it went on where it must not, and was ended
 }
 
-// notSent reports whether the service cannot have received the request. A transport that fires no hooks proves nothing. When
-// the time is over, net/http may still be writing while we look, so that only the lack of a connection is a proof.
-func (p *proof) notSent() bool {
-	if p.looked.Load() == 0 {
-		return false
+// Limits of how often net/http may send one attempt of a read again by itself. A write is sent once.
+const (
+	maxSent  = 2
+	maxTaken = 4
+)
+
+// trace returns the hooks.
+func (p *proof) trace() *httptrace.ClientTrace {
+	hook := func(f func() bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if f() {
+			p.stop()
+		}
 	}
-	return p.got.Load() == 0 || (!p.ended && p.wrote.Load() == 0)
+	return &httptrace.ClientTrace{
+		GetConn: func(string) {
+			hook(func() bool {
+				p.looked++
+				return p.looked > maxTaken || p.resends()
+			})
+		},
+		GotConn: func(info httptrace.GotConnInfo) {
+			hook(func() bool {
+				p.conns = append(p.conns, info.Conn)
+				return len(p.conns) > maxTaken || p.resends()
+			})
+		},
+		WroteHeaderField: func(name string, _ []string) {
+			if name == "Host" || name == ":authority" { // the first of each request, in HTTP/1 and HTTP/2
+				hook(func() bool {
+					p.begun++
+					p.http2 = p.http2 || name == ":authority"
+					return p.judged || (p.write && p.begun > 1)
+				})
+			}
+		},
+		WroteHeaders: func() {
+			hook(func() bool {
+				p.wrote++
+				return p.judged || p.wrote > maxSent
+			})
+		},
+	}
 }
 
-// errStopped says that net/http went on sending an attempt again by itself.
+// resends reports whether a write that was begun is about to be sent again.
+func (p *proof) resends() bool { return p.write && (p.begun > 0 || p.wrote > 0) }
+
+// stop ends the attempt. The connections of a write are closed, because a transport may not hear that the attempt is over.
+func (p *proof) stop() {
+	p.stopped = true
+	p.cancel()
+	if !p.write {
+		return
+	}
+	for _, c := range p.conns {
+		if c == nil { // a transport that is not net/http's may leave it out
+			continue
+		}
+		if t, ok := c.(*tls.Conn); ok {
+			c = t.NetConn() // TLS would wait for its last message to be written
+		}
+		c.Close()
+	}
+}
+
+// judge ends the attempt: from here on nothing may be sent. It reports whether the attempt was stopped.
+func (p *proof) judge() (stopped bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.judged = true
+	return p.stopped
+}
+
+// notSent reports whether the service cannot have received the request. HTTP/1 keeps the end of the headers in a buffer until
+// all are written; HTTP/2 passes them on before it says so. A transport that fires no hooks proves nothing, nor does one that
+// reads the body without beginning to write it: it may have sent it in another way.
+func (p *proof) notSent() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.begun == 0 {
+		return p.looked > 0 && p.wrote == 0 && !p.body.wasRead()
+	}
+	return p.wrote == 0 && !p.http2
+}
+
+// sentOnce reports whether the response is the one to the only request that this attempt sent, so that its status says what the
+// service did.
+func (p *proof) sentOnce() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.stopped && p.looked > 0 && max(p.begun, p.wrote) == 1
+}
+
+// errStopped says that the transport went on sending an attempt again by itself.
 var errStopped = errors.New("the connection was lost too often")
+
+// proxyKey is the context key of the *url.URL of the proxy that an attempt goes through.
+type proxyKey struct{}
 
 // RoundTrip makes call the http.RoundTripper of its own http.Client. It does not offer CloseIdleConnections, which
 // go-retryablehttp would use to close the connections of other calls.
@@ -43,37 +140,35 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	if c.started.IsZero() {
 		c.started = time.Now()
 	}
-	p := &proof{}
+	// The attempt's only deadline. That of http.Client would also close the older Request.Cancel, which may end an attempt
+	// before its context has ended.
+	ctx, cancel := context.WithDeadline(req.Context(), c.started.Add(c.timeout))
+	p := &proof{write: c.request.isWrite(), cancel: cancel}
+	p.body, _ = req.Body.(*once)
 	c.proof = p
-	ctx, cancel := context.WithCancel(req.Context())
-	p.cancel = cancel
-	count := func(n *atomic.Int32, most int32) {
-		if n.Add(1) > most {
-			p.stopped.Store(true)
-			cancel()
+	trace := p.trace()
+	transport := c.client.http.Transport
+	if c.client.direct != nil {
+		proxy, err := c.client.proxy(req)
+		if err != nil {
+			p.looked++ // and found none
+			return nil, err
+		}
+		if proxy != nil {
+			ctx = context.WithValue(ctx, proxyKey{}, proxy)
+		}
+		if proxy != nil && req.URL.Scheme == "https" {
+			transport = c.client.tunnel
+		} else {
+			transport = c.client.direct
+			watchConn(trace)
 		}
 	}
-	var watched *conn // the last; only HTTP/1 gives one back, and there one connection follows the other
-	resp, err := c.client.http.Transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { count(&p.looked, maxTaken) },
-		GotConn: func(info httptrace.GotConnInfo) {
-			count(&p.got, maxTaken)
-			if c.client.own != nil {
-				watched = begin(info.Conn)
-			}
-		},
-		WroteHeaders: func() { count(&p.wrote, maxSent) },
-		PutIdleConn: func(err error) {
-			if err == nil && watched != nil {
-				watched.end()
-			}
-		},
-	})))
+	resp, err := transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err == nil {
 		return resp, nil
 	}
-	p.ended = ctx.Err() != nil
-	if p.stopped.Load() {
+	if p.judge() {
 		err = errStopped
 	}
 	if resp != nil && resp.Body != nil {

@@ -16,9 +16,9 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/go-cleanhttp"
 	"github.com/hashicorp/go-retryablehttp"
 )
 
@@ -37,8 +37,8 @@ type Policy struct {
 	Attempts          int           // at most, the first included
 	BaseWait, MaxWait time.Duration // bounds of the back-off
 	RetryAfterCap     time.Duration // a longer Retry-After is not waited for
-	ReadTimeout       time.Duration // of one attempt of a GET or HEAD
-	WriteTimeout      time.Duration // of one attempt of anything else
+	ReadTimeout       time.Duration // of one attempt of a GET or HEAD; positive
+	WriteTimeout      time.Duration // of one attempt of anything else; positive
 	Strict            bool          // a write is repeated only if it was provably not sent
 }
 
@@ -47,40 +47,43 @@ const (
 	MaxErrorBody = 64 << 10
 	maxHeader    = 256 << 10
 	maxRedirects = 5
-	maxSent      = 2 // how often net/http may send an attempt; it is stopped during the next one
-	maxTaken     = 4 // how many connections it may take for that
 )
 
 // Client sends requests through one http.Client and shares a retry budget among them.
 type Client struct {
-	http   http.Client
-	own    *http.Transport
-	budget *budget
+	http           http.Client
+	direct, tunnel *http.Transport                       // see watch; nil if the http.RoundTripper is no *http.Transport
+	proxy          func(*http.Request) (*url.URL, error) // which proxy a request goes through, if any
+	budget         *budget
 }
 
-// NewClient returns a Client over a copy of user, or over a transport of its own if user is nil.
+// NewClient returns a Client over a copy of user, or over a transport of its own if user is nil. A *http.Transport is copied
+// too, because it has to be watched.
 func NewClient(user *http.Client) *Client {
-	c := &Client{budget: newBudget()}
+	c := &Client{budget: newBudget(), proxy: func(*http.Request) (*url.URL, error) { return nil, nil }}
 	if user != nil {
 		c.http = *user
 	}
 	switch {
 	case user == nil:
-		c.own = cleanhttp.DefaultPooledTransport()
-		c.own.MaxIdleConnsPerHost = 64
-		c.own.MaxResponseHeaderBytes = maxHeader
-		watch(c.own)
-		c.http.Transport = c.own
+		c.http.Transport = ownTransport()
 	case c.http.Transport == nil:
 		c.http.Transport = http.DefaultTransport
+	}
+	if t, ok := c.http.Transport.(*http.Transport); ok {
+		c.direct, c.tunnel = watch(t)
+		if t.Proxy != nil {
+			c.proxy = t.Proxy
+		}
 	}
 	return c
 }
 
-// CloseIdleConnections closes idle connections of the client's own transport. A transport that was passed in is left alone.
+// CloseIdleConnections closes idle connections of the client's own transports. One that was passed in is left alone.
 func (c *Client) CloseIdleConnections() {
-	if c.own != nil {
-		c.own.CloseIdleConnections()
+	if c.direct != nil {
+		c.direct.CloseIdleConnections()
+		c.tunnel.CloseIdleConnections()
 	}
 }
 
@@ -181,7 +184,7 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 	var body any
 	if q.isWrite() {
 		text := bytes.Clone(q.Body) // the caller may change its own while a retry waits
-		body = retryablehttp.ReaderFunc(func() (io.Reader, error) { return &once{bytes.NewReader(text)}, nil })
+		body = retryablehttp.ReaderFunc(func() (io.Reader, error) { return &once{r: bytes.NewReader(text)}, nil })
 	}
 	req, err := retryablehttp.NewRequestWithContext(ctx, q.Method, q.URL, body)
 	if err != nil || req.Request.URL.String() != q.URL { // net/url drops escapes from a path that has any character it escapes itself
@@ -192,13 +195,14 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 	hc := c.http
 	hc.Transport = call
 	hc.CheckRedirect = call.redirect
-	timeout := q.Policy.ReadTimeout
+	call.timeout = q.Policy.ReadTimeout
 	if q.isWrite() {
-		timeout = q.Policy.WriteTimeout
+		call.timeout = q.Policy.WriteTimeout
 	}
-	if hc.Timeout == 0 || (timeout > 0 && timeout < hc.Timeout) {
-		hc.Timeout = timeout
+	if hc.Timeout > 0 {
+		call.timeout = min(call.timeout, hc.Timeout)
 	}
+	hc.Timeout = 0 // RoundTrip sets the deadline
 	loop := retryablehttp.Client{
 		HTTPClient:   &hc,
 		RetryMax:     math.MaxInt32, // check decides
@@ -217,18 +221,30 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 	return &call.result
 }
 
-// once hides what kind of reader it holds.
-type once struct{ r *bytes.Reader }
+// once is the body of one attempt. It hides what kind of reader it holds.
+type once struct {
+	r    *bytes.Reader
+	read atomic.Bool
+}
 
-func (o *once) Read(p []byte) (int, error) { return o.r.Read(p) }
-func (o *once) Len() int                   { return o.r.Len() }
+func (o *once) Read(p []byte) (int, error) {
+	o.read.Store(true)
+	return o.r.Read(p)
+}
+
+func (o *once) Len() int     { return o.r.Len() }
+func (o *once) Close() error { return nil }
+
+// wasRead reports whether anybody has read the body, even if there is nothing in it.
+func (o *once) wasRead() bool { return o != nil && o.read.Load() }
 
 // call is the state of one call. Its attempts follow one another.
 type call struct {
 	client  *Client
 	request *Request
 	result  Result
-	started time.Time // of the attempt; zero before it
+	timeout time.Duration // of an attempt
+	started time.Time     // of the attempt; zero before it
 	proof   *proof
 	wait    time.Duration
 	waiting bool
@@ -363,12 +379,16 @@ func (c *call) judgeAnswer(resp *http.Response) verdict {
 		if to, err := resp.Location(); err == nil {
 			c.result.Err = &RedirectError{a.Status, to.Host}
 		}
-	case a.Status == http.StatusTooManyRequests:
-		v.outcome = Rejected
-		v.again = !write || !c.request.Policy.Strict
 	case a.Status >= 500 || a.Status == http.StatusRequestTimeout:
 		v.again = a.Status != http.StatusNotImplemented && a.Status != http.StatusHTTPVersionNotSupported &&
 			(!write || c.request.Repeatable)
+	case write && !c.proof.sentOnce():
+		// A transport that sends a write more than once may return a later response, such as a conflict with what the first one
+		// made. What it did with one that no hook saw is not known.
+		v.again = a.Status == http.StatusTooManyRequests && c.request.Repeatable
+	case a.Status == http.StatusTooManyRequests:
+		v.outcome = Rejected
+		v.again = !write || !c.request.Policy.Strict
 	case a.Status >= 400:
 		v.outcome = Rejected
 	}
