@@ -27,6 +27,7 @@ type proof struct {
 	http2   bool       // HTTP/2 was used
 	conns   []net.Conn // connections obtained
 	judged  bool       // the attempt is over, and its outcome was read off
+	ended   bool       // its time was over when it failed
 	stopped bool       // it went on where it must not, and was ended
 }
 
@@ -98,15 +99,15 @@ func (p *proof) stop() {
 }
 
 // judge ends the attempt: from here on nothing may be sent. It reports whether the attempt was stopped.
-func (p *proof) judge() (stopped bool) {
+func (p *proof) judge(ended bool) (stopped bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.judged = true
+	p.judged, p.ended = true, ended
 	return p.stopped
 }
 
 // notSent reports whether the service cannot have received the request. HTTP/1 keeps the end of the headers in a buffer until
-// all are written; HTTP/2 passes them on before it says so. A transport that fires no hooks proves nothing, nor does one that
+// all are written; HTTP/2 passes them on before it says so. What is half written when the time is over is not proven. A transport that fires no hooks proves nothing, nor does one that
 // reads the body without beginning to write it: it may have sent it in another way.
 func (p *proof) notSent() bool {
 	p.mu.Lock()
@@ -114,7 +115,7 @@ func (p *proof) notSent() bool {
 	if p.begun == 0 {
 		return p.looked > 0 && p.wrote == 0 && !p.body.wasRead()
 	}
-	return p.wrote == 0 && !p.http2
+	return p.wrote == 0 && !p.http2 && !p.ended
 }
 
 // sentOnce reports whether the response is the one to the only request that this attempt sent, so that its status says what the
@@ -168,7 +169,7 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err == nil {
 		return resp, nil
 	}
-	if p.judge() {
+	if p.judge(ctx.Err() != nil) {
 		err = errStopped
 	}
 	if resp != nil && resp.Body != nil {
