@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -117,12 +118,26 @@ func checkBase(base string) (string, error) {
 	switch {
 	case err != nil || u.Hostname() == "" || u.Opaque != "":
 		return "", errors.New("the base URL must look like https://host or https://host/path")
+	case !validPort(u):
+		return "", errors.New("the port of the base URL must be between 1 and 65535")
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(base, "#"):
 		return "", errors.New("the base URL must have no user info, query or fragment")
 	case u.Scheme == "http" && !loopback(u.Hostname()), u.Scheme != "http" && u.Scheme != "https":
 		return "", errors.New("the base URL must be https (http is for loopback addresses only)")
 	}
-	return strings.TrimRight(u.String(), "/"), nil
+	base = strings.TrimRight(u.String(), "/")
+	if path := strings.TrimRight(u.EscapedPath(), "/"); path != "" && !validPath(path) {
+		return "", errors.New("the path of the base URL must be escaped and have no . or .. segments")
+	}
+	return base, nil
+}
+
+func validPort(u *url.URL) bool {
+	if u.Port() == "" {
+		return !strings.HasSuffix(u.Host, ":")
+	}
+	n, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err == nil && n > 0
 }
 
 func loopback(host string) bool {
@@ -130,8 +145,8 @@ func loopback(host string) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// WithBaseURL sets the address that every path is appended to, with or without a path of its own. It must be https, loopback
-// addresses excepted, and have no user info, query or fragment.
+// WithBaseURL sets the URL that every path is appended to. It must be https, loopback hosts excepted, with a port between 1 and
+// 65535 if it has one, a path without dot segments if it has one, and no user info, query or fragment.
 func WithBaseURL(base string) Option {
 	return func(c *config) error {
 		c.base, c.chosen = base, append(c.chosen, "WithBaseURL")
@@ -154,8 +169,17 @@ func WithEnvironment(env Environment, addresses BaseURLs) Option {
 }
 
 // WithHTTPClient sends requests through a copy of h: its transport, cookie jar and timeout are used, its redirect policy is
-// not. Without this option the client has a transport of its own, with 64 idle connections and the proxy settings that are
-// usual in Go.
+// not. Without this option the client has its own transport, with 64 idle connections and Go's usual proxy settings.
+//
+// A transport that is an [*http.Transport], or nil for [http.DefaultTransport], is safe: the client uses a copy of it, whose
+// connections [Client.CloseIdleConnections] closes. Through a proxy, HTTP/1.1 over TLS uses one connection per request.
+//
+// Any other [http.RoundTripper] is used as it is. It must send each request once, pass on the request's context, and have the
+// hooks of [net/http/httptrace] fired, as one does that wraps an *http.Transport to sign, trace or count. If it retries, fails
+// over or duplicates, a write is stopped before it is sent a second time, and its outcome is [OutcomeUnknown]. Where no hooks are
+// fired, as with a mock or a context of its own, nothing can be seen or stopped: the outcome of a write is OutcomeUnknown even if
+// the response is a 4xx, and no write is repeated. What net/http itself writes to the default logger about a broken response,
+// the response's bytes included, can be kept from it only for an *http.Transport that is passed here, not for one that is wrapped.
 func WithHTTPClient(h *http.Client) Option {
 	return func(c *config) error {
 		if h == nil {
@@ -233,25 +257,36 @@ func WithUserAgent(s string) Option {
 }
 
 // WithPath says where a deployment has an operation that the interface document places elsewhere: WithPath("GET /orders",
-// "/v3/orders"). The path must have the same parameters in braces. An operation this client does not know is an error.
+// "/v3/orders"). The path must be as for [Client.Do] and have the same parameters in braces. An operation this client does not
+// know is an error.
 func WithPath(operation, path string) Option {
 	return func(c *config) error {
 		_, documented, _ := strings.Cut(operation, " ")
 		if !slices.Contains(c.operations, operation) {
 			return fmt.Errorf("WithPath: unknown operation %q: want one of %q", operation, c.operations)
 		}
-		if !sentAsIs(path) || !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "?# ") || hasControl(path) || !slices.Equal(parameters(path), parameters(documented)) {
-			return fmt.Errorf("WithPath: the path of %q must begin with /, be escaped and have the parameters %q", operation, parameters(documented))
+		// The braces of parameters are not sent.
+		if !validPath(strings.NewReplacer("{", "", "}", "").Replace(path)) || !slices.Equal(parameters(path), parameters(documented)) {
+			return fmt.Errorf("WithPath: the path of %q must begin with one /, be escaped, have no . or .. segments and have the parameters %q",
+				operation, parameters(documented))
 		}
 		c.core.paths[operation] = path
 		return nil
 	}
 }
 
-// sentAsIs reports whether net/url leaves a path as it is. Of one that is not escaped as it should be it makes another one, in
-// which %2F has become a slash. The braces of parameters are no part of what is sent.
-func sentAsIs(path string) bool {
-	path = strings.NewReplacer("{", "", "}", "").Replace(path)
+// validPath reports whether path begins with one slash and is sent as it stands: net/url makes another path of one that is not
+// escaped as it should be, in which %2F has become a slash, and dot segments or control characters may lead elsewhere.
+func validPath(path string) bool {
+	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "?#") {
+		return false
+	}
+	for segment := range strings.SplitSeq(path[1:], "/") {
+		plain, err := url.PathUnescape(segment)
+		if err != nil || plain == "." || plain == ".." || hasControl(plain) || hasControl(segment) || strings.Contains(segment, " ") {
+			return false
+		}
+	}
 	u, err := url.Parse(path)
 	return err == nil && u.EscapedPath() == path
 }
@@ -332,8 +367,8 @@ type Attempt struct {
 	Outcome    Outcome       // what became of the call so far
 }
 
-// CloseIdleConnections closes idle connections of the client's own transport. A transport given with [WithHTTPClient] is left
-// alone.
+// CloseIdleConnections closes the idle connections of the client's transport. Those of a transport given with [WithHTTPClient]
+// are left alone, but not those of the client's copy of it.
 func (c *Client) CloseIdleConnections() { c.core.http.CloseIdleConnections() }
 
 // Do calls any endpoint of the team API, with the same safety as the methods. path begins with / and has its values escaped
@@ -362,13 +397,7 @@ func (c *core) doAny(ctx context.Context, method, path string, body, out any, op
 	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "?#") {
 		return refuse("path", "must begin with one / and have no query or fragment (see WithQuery)")
 	}
-	for segment := range strings.SplitSeq(path[1:], "/") {
-		plain, err := url.PathUnescape(segment)
-		if err != nil || plain == "." || plain == ".." || hasControl(plain) || hasControl(segment) || strings.Contains(segment, " ") {
-			return refuse("path", "must be escaped and have no . or .. segments")
-		}
-	}
-	if !sentAsIs(path) {
+	if !validPath(path) {
 		return refuse("path", "must be escaped and have no . or .. segments")
 	}
 	switch b := body.(type) {

@@ -408,5 +408,8 @@ func (e DecodeError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }
 // Format prints the error's text under every verb, so that %#v does not print the causes.
 func (e TransportError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }
 
+// Format prints the error's text under every verb, so that %#v does not print the host.
+func (e RedirectError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }
+
 // Format prints the error's text under every verb.
 func (e UserConflictError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }

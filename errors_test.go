@@ -295,6 +295,10 @@ func TestErrorChains(t *testing.T) {
 			t.Fatalf("%T: %v", err, err)
 		}
 		equal(t, labhealth.RedirectError{Op: "GET /v3/order/{order_id}", StatusCode: 301, Host: "evil.example.com"}, *e)
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d"} {
+			equal(t, e.Error(), fmt.Sprintf(verb, e))
+			equal(t, e.Error(), fmt.Sprintf(verb, *e))
+		}
 		s.only(t)
 	})
 	t.Run("last answer", func(t *testing.T) {

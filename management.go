@@ -113,8 +113,8 @@ var managementOperations = []string{
 	opListPipelines, opUpsertPipelines, opDeletePipelines,
 }
 
-// CloseIdleConnections closes idle connections of the client's own transport. A transport given with [WithHTTPClient] is left
-// alone.
+// CloseIdleConnections closes the idle connections of the client's transport. Those of a transport given with [WithHTTPClient]
+// are left alone, but not those of the client's copy of it.
 func (c *ManagementClient) CloseIdleConnections() { c.core.http.CloseIdleConnections() }
 
 // Do calls any endpoint of the management API. It works as [Client.Do] does; path is the whole path, such as
