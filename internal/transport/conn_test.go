@@ -366,19 +366,73 @@ func TestTunnel(t *testing.T) {
 	}
 }
 
-// A server with HTTP/2 is spoken to in HTTP/2.
-func TestHTTP2(t *testing.T) {
+// A client speaks the version of HTTP that net/http would speak with the same transport, directly and through a proxy.
+func TestHTTPVersion(t *testing.T) {
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }))
 	srv.EnableHTTP2 = true
 	srv.StartTLS()
 	defer srv.Close()
-	transport := ownTransport()
-	transport.TLSClientConfig = srv.Client().Transport.(*http.Transport).TLSClientConfig
-	c := NewClient(&http.Client{Transport: transport})
-	defer c.CloseIdleConnections()
-	for range 3 {
-		if r := send(c, "GET", srv.URL); r.Err != nil || string(r.Answer.Body) != "HTTP/2.0" {
-			t.Errorf("%v, %q", r.Err, r.Answer.Body)
+	trusted := srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	proxy, _ := connectProxy(t)
+	protocols := func(http1, http2 bool) *http.Protocols {
+		p := new(http.Protocols)
+		p.SetHTTP1(http1)
+		p.SetHTTP2(http2)
+		return p
+	}
+	handshake := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return (&tls.Dialer{Config: &tls.Config{RootCAs: trusted, NextProtos: []string{"h2", "http/1.1"}}}).DialContext(ctx, network, addr)
+	}
+	for _, row := range []struct {
+		name, godebug string
+		make          func() *http.Transport
+		want          string
+	}{
+		{"own", "", ownTransport, "HTTP/2.0"},
+		{"own", "http2client=0", ownTransport, "HTTP/1.1"},
+		{"zero", "", func() *http.Transport { return &http.Transport{} }, "HTTP/2.0"},
+		{"zero", "http2client=0", func() *http.Transport { return &http.Transport{} }, "HTTP/1.1"},
+		{"with a configuration", "", func() *http.Transport { return &http.Transport{TLSClientConfig: &tls.Config{}} }, "HTTP/1.1"},
+		{"with a dialer", "", func() *http.Transport {
+			return &http.Transport{DialContext: (&net.Dialer{}).DialContext}
+		}, "HTTP/1.1"},
+		{"with a dialer, forced", "", func() *http.Transport {
+			return &http.Transport{DialContext: (&net.Dialer{}).DialContext, ForceAttemptHTTP2: true}
+		}, "HTTP/2.0"},
+		{"with a TLS dialer, forced", "", func() *http.Transport {
+			return &http.Transport{DialTLSContext: handshake, ForceAttemptHTTP2: true}
+		}, "HTTP/2.0"},
+		{"HTTP/1 only", "", func() *http.Transport { return &http.Transport{Protocols: protocols(true, false)} }, "HTTP/1.1"},
+		{"HTTP/2 only", "", func() *http.Transport { return &http.Transport{Protocols: protocols(false, true)} }, "HTTP/2.0"},
+		{"turned off", "", func() *http.Transport {
+			return &http.Transport{TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
+		}, "HTTP/1.1"},
+	} {
+		for _, through := range []func(*http.Request) (*url.URL, error){nil, through(proxy)} {
+			t.Run(fmt.Sprintf("%s/%s/proxy %v", row.name, row.godebug, through != nil), func(t *testing.T) {
+				t.Setenv("GODEBUG", row.godebug)
+				transport := row.make()
+				transport.Proxy = through
+				transport.Clone() // after this the configuration of TLS does not decide on the version any more
+				if transport.TLSClientConfig == nil {
+					transport.TLSClientConfig = &tls.Config{}
+				}
+				transport.TLSClientConfig.RootCAs = trusted
+				original := http.Client{Transport: transport}
+				defer original.CloseIdleConnections()
+				if resp, err := original.Get(srv.URL); err != nil || resp.Proto != row.want {
+					t.Fatalf("net/http: %v, %v, want %s", resp, err, row.want)
+				} else {
+					resp.Body.Close()
+				}
+				c := NewClient(&original)
+				defer c.CloseIdleConnections()
+				for range 3 {
+					if r := send(c, "GET", srv.URL); r.Err != nil || string(r.Answer.Body) != row.want {
+						t.Errorf("%v, %+v, want %s", r.Err, r.Answer, row.want)
+					}
+				}
+			})
 		}
 	}
 }
