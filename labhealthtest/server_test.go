@@ -133,6 +133,14 @@ type pipes struct {
 	once   sync.Once
 }
 
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	here, there := net.Pipe()
+	p.conns <- there
+	return here, nil
+}
+
 func (p *pipes) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
@@ -152,16 +160,9 @@ func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)
 // Over connections in memory the server runs in a synctest bubble, on its clock.
 func TestBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		l := newPipes()
 		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(l))
-		client := &http.Client{Transport: &http.Transport{
-			DisableKeepAlives: true,
-			DialContext: func(context.Context, string, string) (net.Conn, error) {
-				here, there := net.Pipe()
-				l.conns <- there
-				return here, nil
-			},
-		}}
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: l.dial}}
 		time.Sleep(24 * time.Hour) // It takes no time in a bubble.
 		srv.AddUser("ada")
 		req, err := http.NewRequest("GET", srv.URL+"/v2/user/resolve/ada", nil)

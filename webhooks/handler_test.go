@@ -858,7 +858,12 @@ func TestSlowSender(t *testing.T) {
 				app := &application{do: func(ctx context.Context, _ *webhooks.Event) error { return ctx.Err() }}
 				h, seen := newHandler(t, webhooks.Unsigned, app)
 				listener := newPipes()
-				server := &http.Server{Handler: h}
+				closed := make(chan struct{})
+				server := &http.Server{Handler: h, ConnState: func(_ net.Conn, state http.ConnState) {
+					if state == http.StateClosed {
+						close(closed)
+					}
+				}}
 				go server.Serve(listener)
 				conn, err := listener.Dial(t.Context(), "", "")
 				if err != nil {
@@ -879,7 +884,7 @@ func TestSlowSender(t *testing.T) {
 				}
 				conn.Close()
 				sender.Wait()
-				synctest.Wait()
+				<-closed // net/http may pause before it closes the connection
 				checkResults(t, seen, test.results...)
 				server.Close()
 				shutDown(t, h)
