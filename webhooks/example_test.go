@@ -102,14 +102,14 @@ func ExampleParse_samplesWithoutValue() {
 func ExampleParse_activity() {
 	event, err := webhooks.Parse([]byte(`{"event_type": "daily.data.activity.updated", "data": {
 		"id": "3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11", "calendar_date": "2025-03-01", "timezone_offset": 3600,
-		"steps": 10482, "distance": 7310.5, "floors_climbed": null, "heart_rate": {"avg": 71, "resting": 52},
+		"steps": 10482, "distance": 7310.5, "floors_climbed": null, "heart_rate": {"avg_bpm": 71, "resting_bpm": 52},
 		"source": {"name": "Example Ring", "slug": "example_ring", "logo": ""}}}`))
 	if err != nil {
 		log.Fatal(err)
 	}
 	day := event.Data.(*webhooks.Activity)
 	fmt.Println(day.CalendarDate, *day.Steps, "steps", *day.Distance, "m", "floors:", day.FloorsClimbed != nil)
-	fmt.Println("at rest", *day.HeartRate.Resting, "by", day.Source.Slug)
+	fmt.Println("at rest", *day.HeartRate.RestingBPM, "by", day.Source.Slug)
 	// Output:
 	// 2025-03-01 10482 steps 7310.5 m floors: false
 	// at rest 52 by example_ring

@@ -95,13 +95,14 @@ type Activity struct {
 	labhealth.Kept `json:"-"`
 }
 
-// ActivityHeartRate is beats per minute over a day. It is not in the interface document. It redacts itself when printed.
+// ActivityHeartRate summarizes the heart rate over a day, in beats per minute. A number that was not
+// measured is nil. It redacts itself when printed. Source: public API reference only.
 type ActivityHeartRate struct {
-	Avg        *float64 `json:"avg,omitzero"`         // mean
-	Min        *float64 `json:"min,omitzero"`         // lowest
-	Max        *float64 `json:"max,omitzero"`         // highest
-	Resting    *float64 `json:"resting,omitzero"`     // at rest
-	AvgWalking *float64 `json:"avg_walking,omitzero"` // mean while walking
+	AvgBPM        *float64 `json:"avg_bpm,omitzero"`         // mean
+	MinBPM        *float64 `json:"min_bpm,omitzero"`         // lowest
+	MaxBPM        *float64 `json:"max_bpm,omitzero"`         // highest
+	RestingBPM    *float64 `json:"resting_bpm,omitzero"`     // at rest
+	AvgWalkingBPM *float64 `json:"avg_walking_bpm,omitzero"` // mean while walking
 
 	labhealth.Kept `json:"-"`
 }
