@@ -478,8 +478,8 @@ func each[T ~string](q queryValues, name string, list []T) {
 	}
 }
 
-// unwrapped returns the answer in the form v expects if it came in one that is in use too: one order in a list of one, a bare
-// list of users or lab tests. Otherwise it returns nil.
+// unwrapped returns the response in the form that v expects if it has another one in use: one order
+// in a list of one, a bare list of orders, users, lab tests or pipelines. Otherwise it returns nil.
 func unwrapped(v any, text []byte) []byte {
 	var list []json.RawMessage
 	if jsonread.Valid(text) != nil || json.Unmarshal(text, &list) != nil || list == nil {
@@ -492,6 +492,10 @@ func unwrapped(v any, text []byte) []byte {
 		}
 	case *LabTestPage:
 		return fmt.Appendf(nil, `{"data":%s,"next_cursor":null}`, text)
+	case *OrderPage: // without a total: more may follow
+		return fmt.Appendf(nil, `{"orders":%s}`, text)
+	case *ETLPipelinePage:
+		return fmt.Appendf(nil, `{"pipelines":%s,"next_cursor":null}`, text)
 	case *UserPage:
 		return fmt.Appendf(nil, `{"users":%s,"total":%d}`, text, len(list))
 	}

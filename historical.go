@@ -94,7 +94,8 @@ func (s *UsersService) HistoricalPulls(ctx context.Context, params ListHistorica
 	return call[HistoricalPullPage](ctx, s.core, request{op: opPullStatus, query: q.Values, problems: c.in("query")}, nil, opts)
 }
 
-// AllHistoricalPulls reads the state of historical pulls page by page, with the guarantees of [UsersService.All].
+// AllHistoricalPulls reads the state of historical pulls page by page, with the guarantees of
+// [LabTestsService.All].
 func (s *UsersService) AllHistoricalPulls(ctx context.Context, params ListHistoricalPullsParams, opts ...CallOption) iter.Seq2[*UserHistoricalPulls, error] {
 	id := func(u *UserHistoricalPulls) uuid.UUID { return u.UserID }
 	return paged(opPullStatus, params.NextCursor, id, func(cursor string) (p part[UserHistoricalPulls, string], err error) {

@@ -179,8 +179,10 @@ func (s *LabTestsService) List(ctx context.Context, params ListLabTestsParams, o
 	return call(ctx, s.core, r, unwrapLabTests, opts)
 }
 
-// All reads the catalogue page by page, from params.NextCursor on. It can be ranged over again, which starts anew, and holds one
-// page at a time. An error ends it; a service whose cursor does not advance is an error, not a loop.
+// All reads the catalogue page by page, from params.NextCursor on. It can be ranged over again, which
+// starts anew, and holds one page at a time. An error ends it; a service whose cursor does not advance
+// or that repeats pages is an error, not a loop. Pages without elements are legal: All goes on, and
+// ends with an error after 100 of them in a row.
 func (s *LabTestsService) All(ctx context.Context, params ListLabTestsParams, opts ...CallOption) iter.Seq2[*LabTest, error] {
 	id := func(t *LabTest) uuid.UUID { return t.ID }
 	return paged(opListLabTests, params.NextCursor, id, func(cursor string) (p part[LabTest, string], err error) {

@@ -213,7 +213,8 @@ func (p ListOrdersParams) query() queryValues {
 	return q
 }
 
-// OrderPage is one page of the list of orders: the answer of [OrdersService.List]. It redacts itself when printed.
+// OrderPage is one page of the list of orders: the response of [OrdersService.List]. A bare list of
+// orders is read as a page that holds it: RawJSON is then that page. It redacts itself when printed.
 type OrderPage struct {
 	Orders []Order `json:"orders" jsonread:"own"` // the orders of the page
 	Total  *int64  `json:"total,omitzero"`        // how many orders there are in all; nil if the service does not say
@@ -232,11 +233,18 @@ func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts 
 	return call[OrderPage](ctx, s.core, r, nil, opts)
 }
 
-// All reads the orders page by page, from params.Page on. It can be ranged over again, which starts anew, and holds one page at
-// a time. An error ends it; a service that repeats a page or ignores the page number is an error, not a loop.
+// All reads the orders page by page, from params.Page on. It can be ranged over again, which starts
+// anew, and holds one page at a time. An error ends it; a service that repeats a page or ignores the
+// page number is an error, not a loop.
+//
+// Where the service does not say how many orders there are, an empty page ends the list, and so does
+// one that is shorter than the page size. A service that sends all its orders as one list, whatever
+// the page, is read to its end too, at the cost of a second request; if they are exactly as many as a
+// page has, the list ends with an error after the last one, because more may have been due.
 func (s *OrdersService) All(ctx context.Context, params ListOrdersParams, opts ...CallOption) iter.Seq2[*Order, error] {
 	return func(yield func(*Order, error) bool) {
 		start, size := cmp.Or(params.Page, 1), int64(cmp.Or(params.Size, 50))
+		unpaged := false // whether the first page may be the whole list, whatever the page number
 		paged(opListOrders, start, func(o *Order) uuid.UUID { return o.ID }, func(number int) (p part[Order, int], err error) {
 			params := params
 			params.Page = number
@@ -261,8 +269,10 @@ func (s *OrdersService) All(ctx context.Context, params ListOrdersParams, opts .
 				p.last = n == 0
 			}
 			if !said && number == start && !p.last {
+				unpaged = start == 1 && page.Total == nil && page.Page == nil && n != size
 				size = n // what the service takes as a page, whatever was asked for
 			}
+			p.repeatEnds = unpaged && number == start+1
 			return p, nil
 		})(yield)
 	}
