@@ -227,8 +227,8 @@ func unlessID(id uuid.UUID, problem string) string {
 	return ""
 }
 
-// BatchDeletion says what became of each of several things that were to be deleted: the answer of [TeamAPIKeysService.Delete],
-// [CustomCredentialsService.Delete] and [PipelinesService.Delete].
+// BatchDeletion says what became of each of several things that were to be deleted: the response of
+// [TeamAPIKeysService.Delete] and [CustomCredentialsService.Delete].
 type BatchDeletion struct {
 	Success  []uuid.UUID `json:"success"`   // deleted
 	Failure  []uuid.UUID `json:"failure"`   // not deleted
@@ -237,8 +237,8 @@ type BatchDeletion struct {
 	Kept `json:"-"`
 }
 
-// deleteBatch calls op with one parameter of the query for each id.
-func (o *organisation) deleteBatch(ctx context.Context, op, name string, env TeamEnvironment, region Region, ids []uuid.UUID, opts []CallOption) (*BatchDeletion, error) {
+// batch is a call of op with one parameter of the query for each ID.
+func (o *organisation) batch(op, name string, env TeamEnvironment, region Region, ids []uuid.UUID) request {
 	var c checker
 	if len(ids) == 0 {
 		c.add(name, "missing", "is required: at least one id")
@@ -250,5 +250,9 @@ func (o *organisation) deleteBatch(ctx context.Context, op, name string, env Tea
 	}
 	r := o.request(op, string(env), string(region))
 	r.query, r.problems = q.Values, c.in("query")
-	return call[BatchDeletion](ctx, o.core, r, nil, opts)
+	return r
+}
+
+func (o *organisation) deleteBatch(ctx context.Context, op, name string, env TeamEnvironment, region Region, ids []uuid.UUID, opts []CallOption) (*BatchDeletion, error) {
+	return call[BatchDeletion](ctx, o.core, o.batch(op, name, env, region, ids), nil, opts)
 }

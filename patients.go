@@ -40,10 +40,12 @@ type GuarantorDetails struct {
 	Kept `json:"-"`
 }
 
-// Address is the address of a guarantor. It redacts itself when printed.
+// Address is the address of a guarantor, in requests and in orders. It redacts itself when printed.
 type Address struct {
-	FirstLine   string  `json:"first_line"`            // street and number
-	SecondLine  *string `json:"second_line,omitzero"`  // nil means the empty string
+	FirstLine string `json:"first_line"` // street and number
+	// SecondLine points to the empty string if an order has no second line, and is nil if it has null.
+	// In a request nil leaves it out, which means the empty string.
+	SecondLine  *string `json:"second_line,omitzero" default:""`
 	Country     string  `json:"country"`               // no format is documented; US is the usual one
 	Zip         string  `json:"zip"`                   // postal code
 	City        string  `json:"city"`                  // city

@@ -686,7 +686,8 @@ func (f specField) goField(r specResource) (typ, tag string) {
 		typ = "json.Number"
 	}
 	// A request leaves out what has a default, and so does a resource that is
-	// both sent and received: it could not be left out otherwise.
+	// both sent and received: it could not be left out otherwise. Received, it
+	// has the default.
 	filled := f.hasDefault && !r.request
 	switch {
 	case f.nullClears:
@@ -709,7 +710,7 @@ func (f specField) goField(r specResource) (typ, tag string) {
 		tag = fmt.Sprintf(`json:"%s,omitzero"`, f.name)
 	}
 	// An absent string is empty, and an absent number is 0, without being told to.
-	if filled && f.value != "" && f.value != "0" {
+	if filled && f.value != "" && f.value != "0" || f.hasDefault && r.request && r.answer {
 		tag += fmt.Sprintf(` default:"%s"`, f.value)
 	}
 	if f.array && f.nullable && f.required {
@@ -871,11 +872,12 @@ func TestSpecZeroAnswers(t *testing.T) {
 	}
 }
 
-// An absent member with a default has it; so has a null, unless it may be one.
+// An absent field with a default has it. So has a null, unless null is allowed or the field is a
+// pointer, because the resource is sent too.
 func TestSpecDefaults(t *testing.T) {
 	count := 0
 	for _, r := range readDocument(t) {
-		if r.request {
+		if !r.answer {
 			continue
 		}
 		for _, f := range r.fields {
@@ -884,7 +886,7 @@ func TestSpecDefaults(t *testing.T) {
 			}
 			count++
 			whenNull := f.value
-			if f.nullable {
+			if f.nullable || r.request {
 				whenNull = "<nil>"
 			}
 			for text, want := range map[string]string{
@@ -1051,7 +1053,8 @@ func parsePackage(t *testing.T) (*token.FileSet, []*ast.File) {
 // A deprecated member has a paragraph that says so, and no other member has.
 func TestSpecDeprecated(t *testing.T) {
 	want := map[string]bool{}
-	for _, r := range readDocument(t) {
+	management, _ := readManagementDocument(t)
+	for _, r := range append(readDocument(t), management...) {
 		for _, f := range r.fields {
 			if f.deprecated {
 				want[r.name+"."+goName(f.name)] = true
