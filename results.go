@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
 const opOrderResults = "GET /v3/order/{order_id}/result"
@@ -26,9 +28,9 @@ func (s *OrdersService) Results(ctx context.Context, orderID uuid.UUID, opts ...
 type OrderResults struct {
 	// Metadata says whose results these are, and of what.
 	Metadata ResultsMetadata `json:"metadata"`
-	// Results has one element for each thing that was measured. Some older orders have an object instead, of no fixed shape: then
-	// Results is nil, [Kept.Malformed] says so, and [Kept.RawJSON] has it.
-	Results []Result `json:"results"`
+	// Results has one element for each thing that was measured. It is nil for older orders whose results
+	// are an object: see [OrderResults.LegacyResults].
+	Results []Result `json:"results" jsonread:"object"`
 	// MissingResults has what was ordered and could not be measured.
 	MissingResults []MissingResult `json:"missing_results,omitzero"`
 	// SampleInformation is by sample id, of no fixed shape.
@@ -37,6 +39,22 @@ type OrderResults struct {
 	OrderTransaction *OrderTransaction `json:"order_transaction,omitzero"`
 
 	Kept `json:"-"`
+}
+
+// LegacyResults returns the results of an older order, which are a JSON object of no published shape
+// in place of the list: a copy of the received JSON. It is nil if Results is a list. Source: public
+// API reference only.
+func (r *OrderResults) LegacyResults() json.RawMessage {
+	var results json.RawMessage
+	for name, value := range jsonread.Members(r.RawJSON()) {
+		if string(name) == "results" {
+			results = value // of a name that comes twice the last one counts
+		}
+	}
+	if len(results) == 0 || results[0] != '{' {
+		return nil
+	}
+	return results
 }
 
 // ResultsMetadata heads a report. Its texts are as the lab wrote them: dates occur with the day first, and an age as a number,
@@ -111,6 +129,7 @@ type Result struct {
 	IsAboveMaxRange      *bool          `json:"is_above_max_range,omitzero"`     // nil if not known
 	IsBelowMinRange      *bool          `json:"is_below_min_range,omitzero"`     // nil if not known
 	Interpretation       Interpretation `json:"interpretation" default:"normal"` // normal by default
+	SourceInterpretation string         `json:"source_interpretation"`           // the lab's own word for it; empty by default
 	LOINC                *string        `json:"loinc,omitzero"`                  // code of the measurement, nil if not given
 	LOINCSlug            *string        `json:"loinc_slug,omitzero"`             // the same, for programs; nil if not given
 	ProviderID           *string        `json:"provider_id,omitzero"`            // the lab's own code, nil if not given

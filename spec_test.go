@@ -32,7 +32,7 @@ import (
 // Types: uuid, string, integer, number, boolean, date, date-time, the name of
 // a resource or of an enumeration, any (no fixed shape), "array of", "map of" or
 // "one of" such a name, "array of maybe" where elements may be null, and a
-// question mark after it where null may come. Required is yes, no, or a dash
+// question mark after it where null may come; "or object" where an object may stand in for the array. Required is yes, no, or a dash
 // where the document marks nothing, which is taken as required. Rules,
 // separated by commas:
 //
@@ -556,6 +556,7 @@ type specField struct {
 	money      bool
 	nullClears bool
 	zeroAbsent bool
+	orObject   bool   // an object may stand in for the array
 	source     string // of an addition
 }
 
@@ -624,6 +625,7 @@ func readField(t *testing.T, row string) specField {
 		columns[i] = strings.TrimSpace(columns[i])
 	}
 	f := specField{name: columns[0], typ: columns[1]}
+	f.typ, f.orObject = strings.CutSuffix(f.typ, " or object")
 	f.typ, f.nullable = strings.CutSuffix(f.typ, "?")
 	f.typ, f.array = strings.CutPrefix(f.typ, "array of ")
 	f.typ, f.maybe = strings.CutPrefix(f.typ, "maybe ")
@@ -715,6 +717,9 @@ func (f specField) goField(r specResource) (typ, tag string) {
 	}
 	if f.array && f.nullable && f.required {
 		tag += ` jsonread:"nullable"`
+	}
+	if f.orObject {
+		tag += ` jsonread:"object"`
 	}
 	return typ, tag
 }
