@@ -32,6 +32,15 @@ type Source struct {
 	labhealth.Kept `json:"-"`
 }
 
+// ProviderSlug returns the slug of the provider, whichever shape the source has: Provider or, if that
+// is empty or "unknown", Slug. It is empty if neither is known.
+func (s Source) ProviderSlug() string {
+	if isKnown(s.Provider) {
+		return s.Provider
+	}
+	return whatIsKnown(s.Slug)
+}
+
 // SourceType is the kind of device or method that a source used. It is not in the interface document. Values other than the
 // constants occur and must be expected.
 type SourceType string
@@ -181,6 +190,22 @@ type ProviderConnection struct {
 	ResourceAvailability map[string]ResourceAvailability `json:"resource_availability,omitzero"`
 
 	labhealth.Kept `json:"-"`
+}
+
+// ConnectedProvider returns the provider that the user connected, under whichever of the two names it
+// came: Provider or, if that names none, Source. It is the zero Source if neither came.
+func (c *ProviderConnection) ConnectedProvider() Source {
+	for _, s := range []*Source{c.Provider, c.Source} {
+		if s != nil && s.ProviderSlug() != "" {
+			return *s
+		}
+	}
+	for _, s := range []*Source{c.Provider, c.Source} {
+		if s != nil {
+			return *s
+		}
+	}
+	return Source{}
 }
 
 // ResourceAvailability says whether a resource of a connected provider can be read. It is not in the interface document.
