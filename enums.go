@@ -358,9 +358,9 @@ func (s OrderStatus) LowLevel() OrderLowLevelStatus {
 	return OrderLowLevelStatus(low)
 }
 
-// Modifiable reports whether an order in this status can be updated (PATCH /v3/order/{order_id}), which is so only while its
-// low-level status is ordered or awaiting_registration. It knows nothing else about the order: the service also refuses to
-// reschedule one that was created without an activate_by.
+// Modifiable reports whether an order in this status can be updated (PATCH /v3/order/{order_id}), which
+// is so only while its low-level status is ordered or awaiting_registration. An order that was created
+// without activate_by cannot be rescheduled all the same: see [Order.Reschedulable].
 func (s OrderStatus) Modifiable() bool {
 	switch s.LowLevel() {
 	case LowLevelOrdered, LowLevelAwaitingRegistration:

@@ -111,6 +111,14 @@ func (o *Order) CurrentStatus() OrderStatus {
 	return newest.Status
 }
 
+// Reschedulable reports whether the order can be rescheduled or released: it has an ActivateBy, and its
+// current status is modifiable. An order that was created without activate_by, for immediate
+// processing, cannot be rescheduled, whatever its status. It is false if the order has no status, as
+// in the reduced response of an update. The service decides; an order may have changed since.
+func (o *Order) Reschedulable() bool {
+	return o.ActivateBy != nil && o.CurrentStatus().Modifiable()
+}
+
 // OrderEvent is a step in an order's life.
 type OrderEvent struct {
 	// ID is the event's id.

@@ -116,10 +116,11 @@ func (s *OrdersService) Create(ctx context.Context, body CreateOrderBody, opts .
 	return call(ctx, s.core, r, hasOrder, opts)
 }
 
-// Update changes or clears the date on which an order is to be processed: PATCH /v3/order/{order_id}. The service accepts it
-// only while the order's low-level status is ordered or awaiting_registration ([OrderStatus.Modifiable]), and only for orders
-// created with a date. What it answers otherwise is not documented; 400 is in use. [OrdersService.Reschedule] and
-// [OrdersService.Release] say what is meant.
+// Update changes or clears the date on which an order is to be processed: PATCH /v3/order/{order_id}.
+// The service accepts it only while the order's low-level status is ordered or awaiting_registration,
+// and only for orders that were created with a date: see [Order.Reschedulable]. How it responds
+// otherwise is not documented; 400 is in use. [OrdersService.Reschedule] and [OrdersService.Release]
+// say what is meant.
 func (s *OrdersService) Update(ctx context.Context, orderID uuid.UUID, body UpdateOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
 	r := request{op: opUpdateOrder, params: []string{orderID.String()}, value: &body, problems: problemsOf(body.Validate())}
 	if body.ActivateBy.IsZero() {
