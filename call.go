@@ -41,7 +41,7 @@ var operations = []string{
 
 // request is one call before it is sent.
 type request struct {
-	op         string   // method and path of the interface document
+	op         string   // method and path of the specification or the reference
 	params     []string // values of the path's parameters, in order
 	query      url.Values
 	value      any          // the body as a struct of this package
@@ -160,8 +160,9 @@ func WithCallBodyLimit(n int64) CallOption {
 }
 
 // WithIdempotencyKey sends X-Idempotency-Key with the creation of an order, and allows that it is repeated after an unknown
-// outcome. That is on the caller's word that the deployment honours the key, which the interface document does not say: where
+// outcome. That is on the caller's word that the deployment honours the key, which the specification does not say: where
 // it does, the first outcome is given again for 24 hours at least, success or failure. Other operations refuse this option.
+// Source: public API reference only.
 func WithIdempotencyKey(key string) CallOption {
 	return func(c *callConfig) error {
 		switch {

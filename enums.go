@@ -378,11 +378,12 @@ func (s OrderStatus) parts() (top, method, low string) {
 	return top, method, low
 }
 
-// AoEQuestionType is the kind of answer that an [AoEQuestion] asks for. It is not in the interface document. A choice or
-// multi_choice question is answered with the code of an answer, a text question with free text, a numeric one with the number
-// written as a string.
+// AoEQuestionType is the kind of answer that an [AoEQuestion] asks for. A choice or multi_choice
+// question is answered with the code of an answer, a text question with free text, a numeric one with
+// the number written as a string.
 //
-// Values other than the constants occur and must be expected: the spelling "multiple_choice" has been seen.
+// Values other than the constants occur and must be expected: the spelling "multiple_choice" has been
+// seen. Source: public API reference only.
 type AoEQuestionType string
 
 // Values of [AoEQuestionType].
@@ -393,9 +394,9 @@ const (
 	AoEQuestionTypeMultiChoice AoEQuestionType = "multi_choice"
 )
 
-// ConsentType names what the patient agreed to in a [Consent] of [CreateOrderBody]. It is not in the interface document.
+// ConsentType names what the patient agreed to in a [Consent] of [CreateOrderBody].
 //
-// Values other than the constants occur and must be expected.
+// Values other than the constants occur and must be expected. Source: public API reference only.
 type ConsentType string
 
 // Values of [ConsentType].

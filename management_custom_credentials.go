@@ -16,7 +16,8 @@ const (
 	opPrepareCustomCredentials = "POST /v1/org/{org_id}/prepare_team_custom_credentials/{env}/{region}"
 )
 
-// CustomCredentialsService is the credentials that teams have themselves at providers of wearable data.
+// CustomCredentialsService provides access to the credentials that teams have themselves at providers.
+// Source of its operations: public API reference only.
 type CustomCredentialsService struct{ org *organisation }
 
 // TeamCustomCredentials is what a team has at a provider. It redacts itself when printed.

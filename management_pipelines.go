@@ -18,8 +18,8 @@ const (
 )
 
 // PipelinesService provides access to the ETL pipelines of the teams: where events are pushed, beside
-// webhooks. They are available on the Scale plan. Except for the plan and the routing by event type
-// prefix, everything about them has the source: public API reference only.
+// webhooks. They are available on the Scale plan. Source of all but the plan and the routing by event
+// type prefix: public API reference only.
 type PipelinesService struct{ org *organisation }
 
 // EventDestination names a kind of destination that an ETL pipeline pushes events to. Values other
