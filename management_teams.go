@@ -67,12 +67,12 @@ type TeamSettings struct {
 // BrandInformation is what patients see of the team. It is read as part of [TeamSettings] and set with
 // [TeamsService.SetBrandInformation].
 type BrandInformation struct {
-	CompanyName    string  `json:"company_name"`                        // the company's name
-	CompanyWebsite *string `json:"company_website,omitzero" default:""` // its website; nil or empty for none
-	SupportEmail   *string `json:"support_email,omitzero"`              // where patients can write to; nil for none
-	SupportContact *string `json:"support_contact,omitzero" default:""` // how else patients get help; nil or empty if there is no other way
-	CompanyAddress *string `json:"company_address,omitzero" default:""` // the postal address; nil or empty for none
-	BrandColor     *string `json:"brand_color,omitzero" default:""`     // a color; nil or empty for none
+	CompanyName    string  `json:"company_name"`             // the company's name
+	CompanyWebsite *string `json:"company_website,omitzero"` // its website; nil or empty for none
+	SupportEmail   *string `json:"support_email,omitzero"`   // where patients can write to; nil for none
+	SupportContact *string `json:"support_contact,omitzero"` // how else patients get help; nil or empty if there is no other way
+	CompanyAddress *string `json:"company_address,omitzero"` // the postal address; nil or empty for none
+	BrandColor     *string `json:"brand_color,omitzero"`     // a color; nil or empty for none
 
 	Kept `json:"-"`
 }

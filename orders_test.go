@@ -361,7 +361,7 @@ func TestImportRefusedLocally(t *testing.T) {
 	body.SampleID = ""
 	body.PatientDetails.FirstName = ""
 	body.PatientDetails.MedicalProxy = nil
-	body.PatientDetails.DOB = future
+	body.PatientDetails.DOB = labhealth.DateOf(time.Now().UTC())
 	body.PatientAddress.Zip = ""
 	body.OrderSet.LabTestIDs = []uuid.UUID{labTestID, uuid.Nil}
 	_, err := client.Orders.Import(t.Context(), body)

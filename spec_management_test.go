@@ -113,11 +113,11 @@ minor_ordering_enabled    | boolean                      | no  | default false
 
 # BrandInformation: request, answer
 company_name              | string                       | yes |
-company_website           | string                       | no  | default ""
+company_website           | string                       | no  | service default ""
 support_email             | string                       | no  |
-support_contact           | string?                      | no  | default ""
-company_address           | string                       | no  | default ""
-brand_color               | string                       | no  | default ""
+support_contact           | string?                      | no  | service default ""
+company_address           | string                       | no  | service default ""
+brand_color               | string                       | no  | service default ""
 
 # TeamPage: answer
 teams                     | array of Team                | yes |

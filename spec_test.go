@@ -37,6 +37,7 @@ import (
 // separated by commas:
 //
 //	default X       what an absent member means
+//	service default X  the same, but not filled in: what was received is sent back as it was
 //	length N to M   in characters
 //	max length N    in characters
 //	deprecated
@@ -640,7 +641,7 @@ func readField(t *testing.T, row string) specField {
 	}
 	for rule := range strings.SplitSeq(columns[3], ", ") {
 		switch {
-		case rule == "":
+		case rule == "", strings.HasPrefix(rule, "service default "):
 		case rule == "deprecated":
 			f.deprecated = true
 		case rule == "money":
