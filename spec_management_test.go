@@ -363,7 +363,7 @@ func TestManagementFields(t *testing.T) {
 				if want := initialisms.Replace(goName(f.name)); field.Name != want {
 					t.Errorf("%s is named %s, want %s", f.name, field.Name, want)
 				}
-				if got := field.Type.String(); got != wantType {
+				if got := typeName(field.Type); got != wantType {
 					t.Errorf("%s has the type %s, want %s", f.name, got, wantType)
 				}
 				if got := strings.TrimSuffix(string(field.Tag), ` jsonread:"own"`); got != wantTag {

@@ -768,6 +768,11 @@ func TestSpecFields(t *testing.T) {
 	t.Logf("%d resources, %d fields, of which %d added or amended", len(resources), fields, added)
 }
 
+// typeName is the name of a type in source code. Go 1.27 makes json.RawMessage an alias of another name.
+func typeName(t reflect.Type) string {
+	return strings.ReplaceAll(t.String(), reflect.TypeFor[json.RawMessage]().String(), "json.RawMessage")
+}
+
 func checkFields(t *testing.T, r specResource, typ reflect.Type) {
 	if typ.Name() != r.name {
 		t.Errorf("the Go type is named %s", typ.Name())
@@ -796,7 +801,7 @@ func checkFields(t *testing.T, r specResource, typ reflect.Type) {
 			t.Errorf("%s is named %s, want %s", f.name, field.Name, want)
 		}
 		wantType, wantTag := f.goField(r)
-		if got := field.Type.String(); got != wantType {
+		if got := typeName(field.Type); got != wantType {
 			t.Errorf("%s has the type %s, want %s", f.name, got, wantType)
 		}
 		// How the reader keeps the bytes of a list is none of the document's.

@@ -200,8 +200,8 @@ type ProviderConnection struct {
 	labhealth.Kept `json:"-"`
 }
 
-// ConnectedProvider returns the provider that the user connected, under whichever of the two names it
-// came: Provider or, if that names none, Source. It is the zero Source if neither came.
+// ConnectedProvider returns the provider that the user connected: Provider or, if that names none,
+// Source. It is the zero Source if the event has neither.
 func (c *ProviderConnection) ConnectedProvider() Source {
 	for _, s := range []*Source{c.Provider, c.Source} {
 		if s != nil && s.ProviderSlug() != "" {
