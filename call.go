@@ -41,7 +41,7 @@ var operations = []string{
 
 // request is one call before it is sent.
 type request struct {
-	op         string   // method and path of the interface document
+	op         string   // method and path of the specification or the reference
 	params     []string // values of the path's parameters, in order
 	query      url.Values
 	value      any          // the body as a struct of this package
@@ -160,8 +160,9 @@ func WithCallBodyLimit(n int64) CallOption {
 }
 
 // WithIdempotencyKey sends X-Idempotency-Key with the creation of an order, and allows that it is repeated after an unknown
-// outcome. That is on the caller's word that the deployment honours the key, which the interface document does not say: where
+// outcome. That is on the caller's word that the deployment honours the key, which the specification does not say: where
 // it does, the first outcome is given again for 24 hours at least, success or failure. Other operations refuse this option.
+// Source: public API reference only.
 func WithIdempotencyKey(key string) CallOption {
 	return func(c *callConfig) error {
 		switch {
@@ -478,8 +479,8 @@ func each[T ~string](q queryValues, name string, list []T) {
 	}
 }
 
-// unwrapped returns the answer in the form v expects if it came in one that is in use too: one order in a list of one, a bare
-// list of users or lab tests. Otherwise it returns nil.
+// unwrapped returns the response in the form that v expects if it has another one in use: one order
+// in a list of one, a bare list of orders, users, lab tests or pipelines. Otherwise it returns nil.
 func unwrapped(v any, text []byte) []byte {
 	var list []json.RawMessage
 	if jsonread.Valid(text) != nil || json.Unmarshal(text, &list) != nil || list == nil {
@@ -492,6 +493,10 @@ func unwrapped(v any, text []byte) []byte {
 		}
 	case *LabTestPage:
 		return fmt.Appendf(nil, `{"data":%s,"next_cursor":null}`, text)
+	case *OrderPage: // without a total: more may follow
+		return fmt.Appendf(nil, `{"orders":%s}`, text)
+	case *ETLPipelinePage:
+		return fmt.Appendf(nil, `{"pipelines":%s,"next_cursor":null}`, text)
 	case *UserPage:
 		return fmt.Appendf(nil, `{"users":%s,"total":%d}`, text, len(list))
 	}

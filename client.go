@@ -37,7 +37,7 @@ type Client struct {
 	core *core
 }
 
-// Environment is one of the four addresses of the service. The interface document names them and publishes none, so
+// Environment is one of the four addresses of the service. The interface specification names them and publishes none, so
 // [WithEnvironment] takes the addresses too.
 type Environment string
 
@@ -256,7 +256,7 @@ func WithUserAgent(s string) Option {
 	}
 }
 
-// WithPath says where a deployment has an operation that the interface document places elsewhere: WithPath("GET /orders",
+// WithPath says where a deployment has an operation that the interface specification places elsewhere: WithPath("GET /orders",
 // "/v3/orders"). The path must be as for [Client.Do] and have the same parameters in braces. An operation this client does not
 // know is an error.
 func WithPath(operation, path string) Option {

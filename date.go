@@ -11,7 +11,7 @@ import (
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
-// Date is a calendar day without a time or zone: the document's type "date". Dates compare with ==. The zero Date is no day;
+// Date is a calendar day without a time or zone: the specification's type "date". Dates compare with ==. The zero Date is no day;
 // it prints as "0000-00-00" and cannot be sent.
 type Date struct {
 	Year  int        // 1 to 9999

@@ -50,8 +50,14 @@
 //
 // The management API has a client of its own, [ManagementClient], so that its keys and those of the team API never meet.
 //
-// What the documentation calls the interface document is the service's description of version 0.4.545. Names that are "not in the
-// interface document" rest on the public reference of the same family of services, and a deployment may differ in them.
+// # Sources
+//
+// The documentation rests on two sources. The interface specification (INTERFACE.md) describes this service, as of the declared API
+// version 0.4.545: what is said without a source rests on it. The public API reference describes the family of services that this one
+// belongs to, as of version 0.4.687. It fills the gaps that the specification leaves, and a deployment may differ from it. What rests
+// on it alone ends with "Source: public API reference only.", or names a part of it, such as "Source of the path: public API
+// reference only.": operations, types, fields, units and deprecations. Where the two
+// disagree the client sends what the specification says and reads both. An inference is neither, and is called one.
 //
 // # Environments
 //
@@ -63,7 +69,7 @@
 //
 //   - A required member of a request is a plain value and always sent. An optional one is a pointer (new(v) makes one) or a slice and left
 //     out if nil. Where leaving out and null differ there is [Nullable].
-//   - A member of an answer that may be null or absent is a pointer, nil for both, unless the document gives a default: then the
+//   - A member of an answer that may be null or absent is a pointer, nil for both, unless a default is documented: then the
 //     default is filled in.
 //   - Ids are uuid.UUID, moments time.Time. Days without a time are [Date]; money keeps its digits in a json.Number.
 //   - Enumerations are strings with constants, such as [Billing]. Other values occur and pass in both directions, so that a switch

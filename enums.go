@@ -358,9 +358,9 @@ func (s OrderStatus) LowLevel() OrderLowLevelStatus {
 	return OrderLowLevelStatus(low)
 }
 
-// Modifiable reports whether an order in this status can be updated (PATCH /v3/order/{order_id}), which is so only while its
-// low-level status is ordered or awaiting_registration. It knows nothing else about the order: the service also refuses to
-// reschedule one that was created without an activate_by.
+// Modifiable reports whether an order in this status can be updated (PATCH /v3/order/{order_id}), which
+// is so only while its low-level status is ordered or awaiting_registration. An order that was created
+// without activate_by cannot be rescheduled all the same: see [Order.Reschedulable].
 func (s OrderStatus) Modifiable() bool {
 	switch s.LowLevel() {
 	case LowLevelOrdered, LowLevelAwaitingRegistration:
@@ -378,11 +378,12 @@ func (s OrderStatus) parts() (top, method, low string) {
 	return top, method, low
 }
 
-// AoEQuestionType is the kind of answer that an [AoEQuestion] asks for. It is not in the interface document. A choice or
-// multi_choice question is answered with the code of an answer, a text question with free text, a numeric one with the number
-// written as a string.
+// AoEQuestionType is the kind of answer that an [AoEQuestion] asks for. A choice or multi_choice
+// question is answered with the code of an answer, a text question with free text, a numeric one with
+// the number written as a string.
 //
-// Values other than the constants occur and must be expected: the spelling "multiple_choice" has been seen.
+// Values other than the constants occur and must be expected: the spelling "multiple_choice" has been
+// seen. Source: public API reference only.
 type AoEQuestionType string
 
 // Values of [AoEQuestionType].
@@ -393,9 +394,9 @@ const (
 	AoEQuestionTypeMultiChoice AoEQuestionType = "multi_choice"
 )
 
-// ConsentType names what the patient agreed to in a [Consent] of [CreateOrderBody]. It is not in the interface document.
+// ConsentType names what the patient agreed to in a [Consent] of [CreateOrderBody].
 //
-// Values other than the constants occur and must be expected.
+// Values other than the constants occur and must be expected. Source: public API reference only.
 type ConsentType string
 
 // Values of [ConsentType].

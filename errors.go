@@ -61,8 +61,8 @@ func OutcomeOf(err error) Outcome {
 	return OutcomeUnknown
 }
 
-// Classes of [APIError], for errors.Is. The interface document gives no status for a missing or wrong key, for the closed beta
-// or for an order that cannot be changed; these are the statuses that are in use.
+// Classes of [APIError], for errors.Is. The interface specification gives no status for a missing or wrong key, for the closed
+// beta or for an order that cannot be changed; these are the statuses that are in use. Source: public API reference only.
 var (
 	ErrUnauthorized = errors.New("unauthorized") // 401: the key is missing, wrong or expired
 	ErrForbidden    = errors.New("forbidden")    // 403: the team may not do this
@@ -243,7 +243,7 @@ func (e *UserConflictError) Error() string {
 // Unwrap returns the *[APIError].
 func (e *UserConflictError) Unwrap() error { return e.api }
 
-// Is reports true for [ErrConflict], whatever the status: the document gives 400.
+// Is reports true for [ErrConflict], whatever the status: the specification gives 400.
 func (e *UserConflictError) Is(target error) bool { return target == ErrConflict }
 
 // userConflict finds the existing user at the top of the body or inside detail.

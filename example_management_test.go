@@ -254,7 +254,7 @@ func ExampleUpsertETLPipelinesBody_EventHubDestination() {
 	body := labhealth.UpsertETLPipelinesBody{
 		TeamIDs: []uuid.UUID{uuid.MustParse("c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40")},
 		AzureAMQP: &labhealth.AzureAMQP{
-			DefaultEventHub: new("everything-else"),
+			DefaultEventHub: "everything-else",
 			EventHubMatchers: []labhealth.EventHubMatcher{
 				{EventTypePrefix: new("daily.data.sleep."), EventHub: new("sleep")},
 				{EventTypeRegex: new(`^labtest\.`), EventHub: new("lab")},

@@ -231,7 +231,7 @@ func ExampleOrdersService_Reschedule() {
 	defer service.Close()
 	nextWeek, weekAfter := labhealth.DateOf(time.Now().AddDate(0, 0, 7)), labhealth.DateOf(time.Now().AddDate(0, 0, 14))
 	order := exampleScheduled(client, service, user, nextWeek)
-	fmt.Println(order.CurrentStatus(), "can be modified:", order.CurrentStatus().Modifiable())
+	fmt.Println(order.CurrentStatus(), "can be moved:", order.Reschedulable())
 
 	moved, err := client.Orders.Reschedule(context.Background(), order.ID, weekAfter)
 	if err != nil {
@@ -239,7 +239,7 @@ func ExampleOrdersService_Reschedule() {
 	}
 	fmt.Println("moved:", *moved.Order.ActivateBy == weekAfter)
 	// Output:
-	// received.walk_in_test.ordered can be modified: true
+	// received.walk_in_test.ordered can be moved: true
 	// moved: true
 }
 
@@ -255,12 +255,12 @@ func ExampleOrdersService_Release() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(released.Order.CurrentStatus(), "can be modified:", released.Order.CurrentStatus().Modifiable())
+	fmt.Println(released.Order.CurrentStatus(), "can be moved:", released.Order.Reschedulable())
 
 	_, err = client.Orders.Reschedule(ctx, order.ID, nextWeek)
 	fmt.Println("moving it now:", labhealth.OutcomeOf(err))
 	// Output:
-	// received.walk_in_test.requisition_created can be modified: false
+	// received.walk_in_test.requisition_created can be moved: false
 	// moving it now: rejected
 }
 

@@ -46,7 +46,7 @@ var fixtures = []struct {
 				MedicalProxy: &GuarantorDetails{
 					FirstName:   "Grace",
 					LastName:    "Example",
-					Address:     Address{FirstLine: "1 Sample Street", Country: "US", Zip: "94105", City: "Springfield", State: "CA"},
+					Address:     Address{FirstLine: "1 Sample Street", Country: "US", Zip: "94105", City: "Springfield", State: "CA", SecondLine: new("")},
 					PhoneNumber: "+14155550123",
 				},
 				Gender: "female",
@@ -189,7 +189,7 @@ var fixtures = []struct {
 				PatientDetails: &OrderPatientDetails{
 					DOB:          Date{1990, time.January, 31},
 					Gender:       "female",
-					MedicalProxy: &GuarantorDetails{FirstName: "Grace", Address: Address{City: "Springfield"}},
+					MedicalProxy: &GuarantorDetails{FirstName: "Grace", Address: Address{City: "Springfield", SecondLine: new("")}},
 				},
 				PatientAddress: &OrderPatientAddress{City: "Springfield"},
 				LabTest: LabTest{

@@ -9,7 +9,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// HistoricalPullStatus is the state of a pull of a user's older data. Values other than the constants occur.
+// HistoricalPullStatus is the state of a pull of a user's older data. Values other than the constants
+// occur. Source of all but [HistoricalPullRetrying]: public API reference only.
 type HistoricalPullStatus string
 
 // States of a historical pull.
@@ -22,8 +23,8 @@ const (
 	HistoricalPullRetrying HistoricalPullStatus = "retrying"
 )
 
-// ListHistoricalPullsParams choose what [UsersService.HistoricalPulls] reads. Zero members are left out. They are not in the
-// interface document.
+// ListHistoricalPullsParams selects what [UsersService.HistoricalPulls] reads. Zero fields are not sent.
+// Source: public API reference only.
 type ListHistoricalPullsParams struct {
 	UserID     uuid.UUID // one user
 	Provider   string    // one provider, by its slug
@@ -31,7 +32,8 @@ type ListHistoricalPullsParams struct {
 	NextCursor string    // where the page begins: NextCursor of the page before; empty for the first
 }
 
-// HistoricalPullPage is one page of the state of historical pulls: the answer of [UsersService.HistoricalPulls].
+// HistoricalPullPage is one page of the state of historical pulls: the response of
+// [UsersService.HistoricalPulls]. Source: public API reference only.
 type HistoricalPullPage struct {
 	Data       []UserHistoricalPulls `json:"data" jsonread:"own"`  // the users of the page
 	NextCursor *string               `json:"next_cursor,omitzero"` // where the next page begins; nil at the end of the list
@@ -39,7 +41,7 @@ type HistoricalPullPage struct {
 	Kept `json:"-"`
 }
 
-// UserHistoricalPulls is the historical pulls of one user.
+// UserHistoricalPulls is the historical pulls of one user. Source: public API reference only.
 type UserHistoricalPulls struct {
 	UserID   uuid.UUID                          `json:"user_id"`  // the service's id of the user
 	Provider map[string]ProviderHistoricalPulls `json:"provider"` // by the provider's slug
@@ -48,6 +50,7 @@ type UserHistoricalPulls struct {
 }
 
 // ProviderHistoricalPulls is what was pulled from one provider, and what was not.
+// Source: public API reference only.
 type ProviderHistoricalPulls struct {
 	Pulled    map[string]HistoricalPull `json:"pulled"`     // by resource
 	NotPulled []string                  `json:"not_pulled"` // resources
@@ -55,7 +58,7 @@ type ProviderHistoricalPulls struct {
 	Kept `json:"-"`
 }
 
-// HistoricalPull is one pull of one resource.
+// HistoricalPull is one pull of one resource. Source: public API reference only.
 type HistoricalPull struct {
 	Status       HistoricalPullStatus   `json:"status"`               // how far it is
 	Timeline     HistoricalPullTimeline `json:"timeline"`             // when
@@ -72,7 +75,7 @@ type HistoricalPull struct {
 	Kept `json:"-"`
 }
 
-// HistoricalPullTimeline is when a pull happened.
+// HistoricalPullTimeline is when a pull happened. Source: public API reference only.
 type HistoricalPullTimeline struct {
 	ScheduledAt time.Time  `json:"scheduled_at"`        // when it was planned
 	StartedAt   *time.Time `json:"started_at,omitzero"` // nil before it started
@@ -81,8 +84,9 @@ type HistoricalPullTimeline struct {
 	Kept `json:"-"`
 }
 
-// HistoricalPulls reads one page of the state of historical pulls: GET /v2/introspect/historical_pull. The interface document
-// names only its states and that it has error details.
+// HistoricalPulls reads one page of the state of historical pulls: GET
+// /v2/introspect/historical_pull. The interface specification says only that they have a status, one
+// of which is retrying, and error information. Source of the rest: public API reference only.
 func (s *UsersService) HistoricalPulls(ctx context.Context, params ListHistoricalPullsParams, opts ...CallOption) (*HistoricalPullPage, error) {
 	var c checker
 	c.atLeast("user_limit", params.UserLimit, 0)
@@ -94,7 +98,8 @@ func (s *UsersService) HistoricalPulls(ctx context.Context, params ListHistorica
 	return call[HistoricalPullPage](ctx, s.core, request{op: opPullStatus, query: q.Values, problems: c.in("query")}, nil, opts)
 }
 
-// AllHistoricalPulls reads the state of historical pulls page by page, with the guarantees of [UsersService.All].
+// AllHistoricalPulls reads the state of historical pulls page by page, with the guarantees of
+// [LabTestsService.All].
 func (s *UsersService) AllHistoricalPulls(ctx context.Context, params ListHistoricalPullsParams, opts ...CallOption) iter.Seq2[*UserHistoricalPulls, error] {
 	id := func(u *UserHistoricalPulls) uuid.UUID { return u.UserID }
 	return paged(opPullStatus, params.NextCursor, id, func(cursor string) (p part[UserHistoricalPulls, string], err error) {

@@ -100,8 +100,8 @@ func TestHistoricalPullPagesHostile(t *testing.T) {
 		problem string
 	}{
 		{"the same cursor again", []string{page(`"a"`, 1), page(`"a"`, 2)}, "it leads back to a page before it"},
-		{"the same page", []string{page(`"a"`, 1, 2), page(`"b"`, 1, 2)}, "it repeats the page before"},
-		{"an empty page", []string{page(`"a"`)}, "it is empty although more is to come"},
+		{"the same page", []string{page(`"a"`, 1, 2), page(`"b"`, 1, 2)}, "it repeats an earlier page"},
+		{"an empty page", []string{page(`"a"`), page(`null`, 1)}, ""},
 		{"none", []string{page(`"a"`, 1), page(`null`)}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -463,3 +463,27 @@ func (v *BlobStorage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(
 
 // MarshalJSON writes every member that came, with the changes made since. See [Kept].
 func (v BlobStorage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads v from JSON. It fails only if b is not valid JSON. See [Kept].
+func (v *EventDestinationPreferences) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every received field, with the changes made since. See [Kept].
+func (v EventDestinationPreferences) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads v from JSON. It fails only if b is not valid JSON. See [Kept].
+func (v *CloudPubSub) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every received field, with the changes made since. See [Kept].
+func (v CloudPubSub) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads v from JSON. It fails only if b is not valid JSON. See [Kept].
+func (v *RabbitMQ) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every received field, with the changes made since. See [Kept].
+func (v RabbitMQ) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON reads v from JSON. It fails only if b is not valid JSON. See [Kept].
+func (v *Svix) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON writes every received field, with the changes made since. See [Kept].
+func (v Svix) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }

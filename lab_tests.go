@@ -16,7 +16,7 @@ type LabTest struct {
 	Name       string                  `json:"name"`        // what people call it
 	SampleType LabTestSampleType       `json:"sample_type"` // what is taken
 	Method     LabTestCollectionMethod `json:"method"`      // how it is taken
-	// Price has the digits as they came: 45, 45.0 and 0 occur. The document names no currency.
+	// Price has the digits as they came: 45, 45.0 and 0 occur. No currency is documented.
 	Price json.Number `json:"price"`
 	// IsActive says whether the test is active.
 	//
@@ -51,7 +51,7 @@ type Lab struct {
 	Zipcode           string                    `json:"zipcode"`            // postal code
 	CollectionMethods []LabTestCollectionMethod `json:"collection_methods"` // how it takes samples
 	SampleTypes       []LabTestSampleType       `json:"sample_types"`       // which samples it takes
-	// LogoURL is the address of a picture, nil if there is none. It is not in the interface document.
+	// LogoURL is the address of a picture, nil if there is none. Source: public API reference only.
 	LogoURL *string `json:"logo_url,omitzero"`
 
 	Kept `json:"-"`
@@ -90,11 +90,14 @@ type AoE struct {
 	Kept `json:"-"`
 }
 
-// AoEQuestion is a question at order entry. The document gives id, code and value; the other members are not in it.
+// AoEQuestion is a question at order entry.
 type AoEQuestion struct {
-	ID         int64             `json:"id"`                  // the question's id; ids above 32 bits occur
-	Code       string            `json:"code"`                // the lab's code for it
-	Value      string            `json:"value"`               // the question itself
+	ID    int64  `json:"id"`    // the question's ID; IDs above 32 bits occur
+	Code  string `json:"code"`  // the lab's code for it
+	Value string `json:"value"` // the question itself
+
+	// Source of the fields below: public API reference only.
+
 	Required   *bool             `json:"required,omitzero"`   // whether it must be answered; nil if not said
 	Type       *AoEQuestionType  `json:"type,omitzero"`       // how it is answered; nil if not said
 	Sequence   *int64            `json:"sequence,omitzero"`   // its place among the questions; nil if not said
@@ -105,7 +108,8 @@ type AoEQuestion struct {
 	Kept `json:"-"`
 }
 
-// AoEAnswerOption is an answer that can be chosen. Its Code is what an order sends as the answer.
+// AoEAnswerOption is an answer that can be chosen. Its Code is what an order sends as the answer. Source
+// of the use of Code: public API reference only.
 type AoEAnswerOption struct {
 	ID    int64  `json:"id"`    // the answer's id
 	Code  string `json:"code"`  // what is sent
@@ -122,11 +126,14 @@ const (
 	opListLabTestsOld = "GET /v3/lab_tests"
 )
 
-// ListLabTestsParams choose lab tests. Zero members are left out. Those but LabTestLimit and NextCursor are not in the interface
-// document.
+// ListLabTestsParams selects lab tests. Zero fields are not sent.
 type ListLabTestsParams struct {
-	LabTestLimit int    // lab tests on a page; the service takes 50 if it is 0
-	NextCursor   string // where the page begins: NextCursor of the page before; empty for the first
+	// LabTestLimit is the number of lab tests on a page. The service takes 50 if it is 0. Source of the
+	// number: public API reference only.
+	LabTestLimit int
+	NextCursor   string // where the page starts: NextCursor of the previous page; empty for the first
+
+	// Source of the fields below: public API reference only.
 
 	LabAccountID     uuid.UUID               // tests of one account
 	GenerationMethod string                  // "auto", "manual" or "all"; the service takes manual if it is empty
@@ -165,7 +172,7 @@ func (p ListLabTestsParams) query() queryValues {
 type LabTestPage struct {
 	Data       []LabTest `json:"data" jsonread:"own"` // the lab tests of the page
 	NextCursor *string   `json:"next_cursor"`         // where the next page begins; nil at the end of the list
-	// Pricing has no fixed shape; nil if it did not come. It is not in the interface document.
+	// Pricing has no fixed shape; nil if the response has none. Source: public API reference only.
 	Pricing json.RawMessage `json:"pricing,omitzero"`
 
 	Kept `json:"-"`
@@ -179,8 +186,10 @@ func (s *LabTestsService) List(ctx context.Context, params ListLabTestsParams, o
 	return call(ctx, s.core, r, unwrapLabTests, opts)
 }
 
-// All reads the catalogue page by page, from params.NextCursor on. It can be ranged over again, which starts anew, and holds one
-// page at a time. An error ends it; a service whose cursor does not advance is an error, not a loop.
+// All reads the catalogue page by page, from params.NextCursor on. It can be ranged over again, which
+// starts anew, and holds one page at a time. An error ends it; a service whose cursor does not advance
+// or that repeats pages is an error, not a loop. Pages without elements are legal: All goes on, and
+// ends with an error after 100 of them in a row.
 func (s *LabTestsService) All(ctx context.Context, params ListLabTestsParams, opts ...CallOption) iter.Seq2[*LabTest, error] {
 	id := func(t *LabTest) uuid.UUID { return t.ID }
 	return paged(opListLabTests, params.NextCursor, id, func(cursor string) (p part[LabTest, string], err error) {
@@ -197,8 +206,8 @@ func (s *LabTestsService) All(ctx context.Context, params ListLabTestsParams, op
 // ListDeprecated reads the whole catalogue at once: GET /v3/lab_tests, with an answer of up to 64 MiB. LabTestLimit and NextCursor
 // are refused.
 //
-// Deprecated: use [LabTestsService.List] or [LabTestsService.All], which call GET /v3/lab_test. The removal of this endpoint was
-// announced for October 2026.
+// Deprecated: use [LabTestsService.List] or [LabTestsService.All], which call GET /v3/lab_test. The
+// endpoint is to be removed in October 2026. Source of the date: public API reference only.
 func (s *LabTestsService) ListDeprecated(ctx context.Context, params ListLabTestsParams, opts ...CallOption) ([]LabTest, error) {
 	var c checker
 	if params.LabTestLimit != 0 || params.NextCursor != "" {
@@ -217,7 +226,8 @@ func (s *LabTestsService) ListDeprecated(ctx context.Context, params ListLabTest
 	return page.Data, nil
 }
 
-// unwrapLabTests reads elements that came as {"lab_test": {…}}, which the public reference shows.
+// unwrapLabTests reads elements that are wrapped as {"lab_test": {…}}, which a page of the public API
+// reference shows.
 func unwrapLabTests(p *LabTestPage) string {
 	for i := range p.Data {
 		var wrapped struct {

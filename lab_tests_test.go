@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -94,7 +95,7 @@ func TestListLabTestsDeprecatedLimit(t *testing.T) {
 	equal(t, "labhealth: GET /v3/lab_test"+tooLarge, errorText(err))
 }
 
-// A service that does not get on is found out by the second request at the latest.
+// A service whose list does not advance is found out by the third request at the latest.
 func TestLabTestPagesHostile(t *testing.T) {
 	page := func(cursor string, numbers ...int) string {
 		var tests []string
@@ -112,11 +113,12 @@ func TestLabTestPagesHostile(t *testing.T) {
 	}{
 		{"the same cursor again", []string{page(`"a"`, 1, 2), page(`"a"`, 3, 4)}, "", "it leads back to a page before it", 2},
 		{"the cursor that was sent", []string{page(`"a"`, 1, 2)}, "a", "it leads back to a page before it", 0},
-		{"an empty page with a cursor", []string{page(`"a"`)}, "", "it is empty although more is to come", 0},
-		{"an empty page later", []string{page(`"a"`, 1), page(`"b"`)}, "", "it is empty although more is to come", 1},
+		{"an empty page with a cursor that does not advance", []string{page(`"a"`), page(`"a"`)}, "", "it leads back to a page before it", 0},
+		{"two pages in turns, with new cursors", []string{page(`"a"`, 1, 2), page(`"b"`, 3, 4), page(`"c"`, 1, 2)}, "", "it repeats an earlier page", 4},
+		{"a page repeated after an empty one", []string{page(`"a"`, 1, 2), page(`"b"`), page(`"c"`, 1, 2)}, "", "it repeats an earlier page", 2},
 		{"no data at all", []string{`{"next_cursor":"a"}`}, "", "it has no list", 0},
-		{"the same page with another cursor", []string{page(`"a"`, 1, 2), page(`"b"`, 1, 2)}, "", "it repeats the page before", 2},
-		{"the same page at the end", []string{page(`"a"`, 1, 2), page(`null`, 1, 2)}, "", "it repeats the page before", 2},
+		{"the same page with another cursor", []string{page(`"a"`, 1, 2), page(`"b"`, 1, 2)}, "", "it repeats an earlier page", 2},
+		{"the same page at the end", []string{page(`"a"`, 1, 2), page(`null`, 1, 2)}, "", "it repeats an earlier page", 2},
 		{"an empty cursor", []string{page(`""`, 1, 2)}, "", "", 2},
 		{"a cursor that is none", []string{page(`7`, 1, 2)}, "", "", 2},
 	} {
@@ -143,6 +145,81 @@ func TestLabTestPagesHostile(t *testing.T) {
 			equal(t, test.seen, seen)
 			equal(t, len(test.pages), len(s.sent))
 		})
+	}
+}
+
+// An empty page that names a next one is legal, in every list with a cursor: the list goes on, up to
+// 100 such pages in a row.
+func TestEmptyPagesWithACursor(t *testing.T) {
+	const us, sandbox = labhealth.RegionUS, labhealth.TeamEnvironmentSandbox
+	ctx := t.Context()
+	type all func(*testing.T, []reply) (n int, err error, requests int)
+	team := func(list func(*labhealth.Client) (int, error)) all {
+		return func(t *testing.T, replies []reply) (int, error, int) {
+			client, s := scripted(t, replies)
+			n, err := list(client)
+			return n, err, len(s.sent)
+		}
+	}
+	organisation := func(list func(*labhealth.ManagementClient) (int, error)) all {
+		return func(t *testing.T, replies []reply) (int, error, int) {
+			client, s := managing(t, replies)
+			n, err := list(client)
+			return n, err, len(s.sent)
+		}
+	}
+	for _, test := range []struct {
+		list, id string
+		all      all
+	}{
+		{"data", "id", team(func(c *labhealth.Client) (int, error) {
+			return count(c.LabTests.All(ctx, labhealth.ListLabTestsParams{}))
+		})},
+		{"data", "user_id", team(func(c *labhealth.Client) (int, error) {
+			return count(c.Users.AllHistoricalPulls(ctx, labhealth.ListHistoricalPullsParams{}))
+		})},
+		{"teams", "id", organisation(func(c *labhealth.ManagementClient) (int, error) {
+			return count(c.Teams.All(ctx, labhealth.ListTeamsParams{}))
+		})},
+		{"data", "id", organisation(func(c *labhealth.ManagementClient) (int, error) {
+			return count(c.Keys.All(ctx, labhealth.ListManagementKeysParams{}))
+		})},
+		{"data", "id", organisation(func(c *labhealth.ManagementClient) (int, error) {
+			return count(c.Webhooks.All(ctx, testTeam, sandbox, labhealth.ListWebhooksParams{}))
+		})},
+		{"api_keys", "id", organisation(func(c *labhealth.ManagementClient) (int, error) {
+			return count(c.TeamAPIKeys.All(ctx, sandbox, us, labhealth.ListTeamAPIKeysParams{}))
+		})},
+		{"credentials", "id", organisation(func(c *labhealth.ManagementClient) (int, error) {
+			return count(c.CustomCredentials.All(ctx, sandbox, us, labhealth.ListTeamCustomCredentialsParams{}))
+		})},
+		{"pipelines", "team_id", organisation(func(c *labhealth.ManagementClient) (int, error) {
+			return count(c.Pipelines.All(ctx, sandbox, us, labhealth.ListETLPipelinesParams{}))
+		})},
+	} {
+		empty := func(n int) reply {
+			return reply{status: 200, body: fmt.Sprintf(`{%q:[],"next_cursor":"c%d"}`, test.list, n)}
+		}
+		full := func(n int, next string) reply {
+			return reply{status: 200, body: fmt.Sprintf(`{%q:%s,"next_cursor":%s}`, test.list, elements(test.id, n, n), next)}
+		}
+		n, err, requests := test.all(t, []reply{empty(1), full(1, `"c2"`), empty(3), empty(4), full(2, `"c5"`), empty(6), {status: 200, body: fmt.Sprintf(`{%q:[],"next_cursor":null}`, test.list)}})
+		if n != 2 || err != nil || requests != 7 {
+			t.Errorf("%s: %d elements, %v, %d requests", test.list, n, err, requests)
+		}
+		many := []reply{full(1, `"c0"`)}
+		for n := range 99 {
+			many = append(many, empty(n+1))
+		}
+		n, err, _ = test.all(t, append(slices.Clone(many), full(2, "null")))
+		if n != 2 || err != nil {
+			t.Errorf("%s, 99 empty pages: %d elements, %v", test.list, n, err)
+		}
+		n, err, requests = test.all(t, append(many, empty(100)))
+		var bad *labhealth.DecodeError
+		if n != 1 || requests != 101 || !errors.As(err, &bad) || bad.Reason != "it is the 100th empty page in a row although more is to come" {
+			t.Errorf("%s, 100 empty pages: %d elements, %v, %d requests", test.list, n, err, requests)
+		}
 	}
 }
 

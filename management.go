@@ -18,8 +18,9 @@ import (
 // pipelines. It is a client of its own, because its keys must never meet those of the team API. It is safe for concurrent use
 // and does not change once it is made. Make one with [NewManagementClient].
 //
-// The interface document says what can be managed; paths, members and answers are from the public reference, and a deployment may
-// differ: see [WithPath], [WithQuery] and [ManagementClient.Do]. Keys, signing secrets, tokens and connection strings are [Secret].
+// The interface specification says what can be managed, how requests are authenticated and what the two kinds of keys may do. Source of
+// all else, in its methods and their types: public API reference only. A deployment may differ: see [WithPath],
+// [WithQuery] and [ManagementClient.Do]. Keys, signing secrets, tokens and connection strings are [Secret].
 //
 //	GET    /v1/org/{org_id}                                                              ManagementClient.Organisation.Get
 //	PATCH  /v1/org/{org_id}                                                              ManagementClient.Organisation.Update
@@ -184,7 +185,8 @@ const (
 	opUpdateOrganisation = "PATCH /v1/org/{org_id}"
 )
 
-// OrganisationService is the organisation that the management key belongs to. A Team Management Key cannot reach it.
+// OrganisationService provides access to the organisation that the management key belongs to. A Team
+// Management Key cannot reach it. Source of its operations: public API reference only.
 type OrganisationService struct{ org *organisation }
 
 // Organisation is who owns the teams: the answer of [OrganisationService.Get] and [OrganisationService.Update].
@@ -227,8 +229,8 @@ func unlessID(id uuid.UUID, problem string) string {
 	return ""
 }
 
-// BatchDeletion says what became of each of several things that were to be deleted: the answer of [TeamAPIKeysService.Delete],
-// [CustomCredentialsService.Delete] and [PipelinesService.Delete].
+// BatchDeletion says what became of each of several things that were to be deleted: the response of
+// [TeamAPIKeysService.Delete] and [CustomCredentialsService.Delete].
 type BatchDeletion struct {
 	Success  []uuid.UUID `json:"success"`   // deleted
 	Failure  []uuid.UUID `json:"failure"`   // not deleted
@@ -237,8 +239,8 @@ type BatchDeletion struct {
 	Kept `json:"-"`
 }
 
-// deleteBatch calls op with one parameter of the query for each id.
-func (o *organisation) deleteBatch(ctx context.Context, op, name string, env TeamEnvironment, region Region, ids []uuid.UUID, opts []CallOption) (*BatchDeletion, error) {
+// batch is a call of op with one parameter of the query for each ID.
+func (o *organisation) batch(op, name string, env TeamEnvironment, region Region, ids []uuid.UUID) request {
 	var c checker
 	if len(ids) == 0 {
 		c.add(name, "missing", "is required: at least one id")
@@ -250,5 +252,9 @@ func (o *organisation) deleteBatch(ctx context.Context, op, name string, env Tea
 	}
 	r := o.request(op, string(env), string(region))
 	r.query, r.problems = q.Values, c.in("query")
-	return call[BatchDeletion](ctx, o.core, r, nil, opts)
+	return r
+}
+
+func (o *organisation) deleteBatch(ctx context.Context, op, name string, env TeamEnvironment, region Region, ids []uuid.UUID, opts []CallOption) (*BatchDeletion, error) {
+	return call[BatchDeletion](ctx, o.core, o.batch(op, name, env, region, ids), nil, opts)
 }

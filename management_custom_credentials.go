@@ -4,10 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"time"
 
 	"github.com/google/uuid"
-
-	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
 const (
@@ -17,36 +16,37 @@ const (
 	opPrepareCustomCredentials = "POST /v1/org/{org_id}/prepare_team_custom_credentials/{env}/{region}"
 )
 
-// CustomCredentialsService is the credentials that teams have themselves at providers of wearable data.
+// CustomCredentialsService provides access to the credentials that teams have themselves at providers.
+// Source of its operations: public API reference only.
 type CustomCredentialsService struct{ org *organisation }
 
-// TeamCustomCredentials is what a team has at a provider. Only id, team and provider are sure to come. It redacts itself when
-// printed.
+// TeamCustomCredentials is what a team has at a provider. It redacts itself when printed.
 type TeamCustomCredentials struct {
-	ID                  uuid.UUID       `json:"id"`                             // id of the credentials
+	ID                  uuid.UUID       `json:"id"`                             // ID of the credentials
 	TeamID              uuid.UUID       `json:"team_id"`                        // the team
-	Provider            string          `json:"provider"`                       // the provider's slug
+	Source              string          `json:"source"`                         // the provider's slug
+	CreatedAt           time.Time       `json:"created_at"`                     // when they were created
+	UpdatedAt           time.Time       `json:"updated_at"`                     // when they were last changed
 	ClientID            *string         `json:"client_id,omitzero"`             // nil if there is none
-	ClientSecretHash    *string         `json:"client_secret_hash,omitzero"`    // a hash of the client secret, which itself never comes back; nil if there is none
-	Details             json.RawMessage `json:"details,omitzero"`               // differs with the provider; nil if there are none
+	ClientSecretHash    *string         `json:"client_secret_hash,omitzero"`    // a hash of the client secret, which the service never returns; nil if there is none
+	Details             json.RawMessage `json:"details,omitzero"`               // an object that differs with the provider; nil if there is none
+	AppURL              *string         `json:"app_url,omitzero"`               // nil if there is none
 	RedirectURLOverride *string         `json:"redirect_url_override,omitzero"` // nil if the service's own is used
 
 	Kept `json:"-"`
 }
 
-// ListTeamCustomCredentialsParams choose custom credentials. Zero members are left out. They are those of team API keys, an
-// inference.
+// ListTeamCustomCredentialsParams selects custom credentials. Zero fields are not sent.
 type ListTeamCustomCredentialsParams struct {
 	TeamID     uuid.UUID // credentials of one team
-	NextCursor string    // where the page begins: NextCursor of the page before; empty for the first
+	NextCursor string    // where the page starts: NextCursor of the previous page; empty for the first
 }
 
-// TeamCustomCredentialsPage is one page of the list of custom credentials: the answer of [CustomCredentialsService.List].
+// TeamCustomCredentialsPage is one page of the list of custom credentials: the response of
+// [CustomCredentialsService.List].
 type TeamCustomCredentialsPage struct {
-	// Credentials is the credentials of the page. The name of the member is not published: an answer without it that has one list
-	// is read too.
-	Credentials []TeamCustomCredentials `json:"credentials" jsonread:"own"`
-	NextCursor  *string                 `json:"next_cursor,omitzero"` // where the next page begins; nil at the end of the list
+	Credentials []TeamCustomCredentials `json:"credentials" jsonread:"own"` // the credentials of the page
+	NextCursor  *string                 `json:"next_cursor,omitzero"`       // where the next page starts; nil at the end of the list
 
 	Kept `json:"-"`
 }
@@ -102,20 +102,7 @@ func (s *CustomCredentialsService) List(ctx context.Context, env TeamEnvironment
 	q.text("next_cursor", params.NextCursor)
 	r := s.org.request(opListCustomCredentials, string(env), string(region))
 	r.query = q.Values
-	return call(ctx, s.org.core, r, findCredentials, opts)
-}
-
-// findCredentials reads the list from whatever member has one.
-func findCredentials(p *TeamCustomCredentialsPage) string {
-	if p.Credentials != nil {
-		return ""
-	}
-	for _, value := range jsonread.Members(p.RawJSON()) {
-		if list := ([]TeamCustomCredentials)(nil); json.Unmarshal(value, &list) == nil && list != nil {
-			p.Credentials = list
-		}
-	}
-	return ""
+	return call[TeamCustomCredentialsPage](ctx, s.org.core, r, nil, opts)
 }
 
 // All reads the custom credentials page by page, from params.NextCursor on, with the guarantees of [LabTestsService.All].

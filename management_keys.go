@@ -15,7 +15,8 @@ const (
 	opDeleteManagementKey = "DELETE /v1/org/{org_id}/management_key/{key_id}"
 )
 
-// ManagementKeysService is the management keys of the organisation. See [NewManagementClient] for the two kinds.
+// ManagementKeysService provides access to the management keys of the organisation. See
+// [NewManagementClient] for the two kinds. Source of its operations: public API reference only.
 type ManagementKeysService struct{ org *organisation }
 
 // ManagementKeyRole says what a management key may do. Values other than the constants occur.

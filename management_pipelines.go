@@ -1,19 +1,14 @@
 package labhealth
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
-	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/google/uuid"
-
-	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
 const (
@@ -22,50 +17,72 @@ const (
 	opDeletePipelines = "DELETE /v1/org/{org_id}/team_etl_pipelines/{env}/{region}"
 )
 
-// PipelinesService is the ETL pipelines of the teams: where events are pushed to, beside webhooks. They are available on the
-// Scale plan.
+// PipelinesService provides access to the ETL pipelines of the teams: where events are pushed, beside
+// webhooks. They are available on the Scale plan. Source of all but the plan and the routing by event
+// type prefix: public API reference only.
 type PipelinesService struct{ org *organisation }
 
-// ETLPipeline is where the events of a team are pushed: one of the four destinations is set. It redacts itself when printed.
+// EventDestination names a kind of destination that an ETL pipeline pushes events to. Values other
+// than the constants occur.
+type EventDestination string
+
+// The kinds of destinations.
+const (
+	EventDestinationCloudPubSub EventDestination = "cloud_pubsub"
+	EventDestinationRabbitMQ    EventDestination = "rabbitmq"
+	EventDestinationSvix        EventDestination = "svix"
+	EventDestinationAzureAMQP   EventDestination = "azure_amqp"
+)
+
+// ETLPipeline is where the events of a team are pushed. It redacts itself when printed.
 type ETLPipeline struct {
-	TeamID             uuid.UUID            `json:"team_id"`                              // the team
-	Preferences        json.RawMessage      `json:"preferences"`                          // of no published shape
-	PushHistoricalData bool                 `json:"push_historical_data" default:"false"` // whether older data is pushed too, as daily.data events; false by default
-	ProviderRawData    bool                 `json:"provider_raw_data" default:"false"`    // whether events raw.<provider>.* are pushed too; false by default
-	CloudPubSub        *PipelineDestination `json:"cloud_pubsub,omitzero"`                // nil for another destination
-	RabbitMQ           *PipelineDestination `json:"rabbitmq,omitzero"`                    // nil for another destination
-	Svix               *PipelineDestination `json:"svix,omitzero"`                        // nil for another destination
-	AzureAMQP          *AzureAMQP           `json:"azure_amqp,omitzero"`                  // nil for another destination
-	EventTypePrefixes  []string             `json:"event_type_prefixes,omitzero"`         // events whose type begins with one of these are pushed; nil for all
+	TeamID             uuid.UUID                   `json:"team_id"`                              // the team
+	Preferences        EventDestinationPreferences `json:"preferences"`                          // which destinations are in use
+	PushHistoricalData bool                        `json:"push_historical_data" default:"false"` // whether older data is pushed too, as daily.data events; false by default
+	ProviderRawData    bool                        `json:"provider_raw_data" default:"false"`    // whether events raw.<provider>.* are pushed too; false by default
+	CloudPubSub        *CloudPubSub                `json:"cloud_pubsub,omitzero"`                // nil if not configured
+	RabbitMQ           *RabbitMQ                   `json:"rabbitmq,omitzero"`                    // nil if not configured
+	Svix               *Svix                       `json:"svix,omitzero"`                        // nil if not configured
+	AzureAMQP          *AzureAMQP                  `json:"azure_amqp,omitzero"`                  // nil if not configured
+	EventTypePrefixes  []string                    `json:"event_type_prefixes,omitzero"`         // events whose type starts with one of these are pushed; nil for all
 
 	Kept `json:"-"`
 }
 
-// PipelineDestination is the configuration of a destination whose shape is not published: JSON, as it is sent and as it came. It
-// may hold passwords and redacts itself when printed.
-type PipelineDestination struct {
-	JSON json.RawMessage // empty is null
+// EventDestinationPreferences says which of its destinations a pipeline uses.
+type EventDestinationPreferences struct {
+	Preferred EventDestination   `json:"preferred"` // the main destination
+	Enabled   []EventDestination `json:"enabled"`   // the destinations that are in use
+
+	Kept `json:"-"`
 }
 
-// MarshalJSON writes the configuration as it is.
-func (d PipelineDestination) MarshalJSON() ([]byte, error) {
-	if len(d.JSON) == 0 {
-		return []byte("null"), nil
-	}
-	return d.JSON, nil
+// CloudPubSub is a destination at a topic of Google Cloud Pub/Sub.
+type CloudPubSub struct {
+	Project         string `json:"project"`          // the project's ID
+	Topic           string `json:"topic"`            // the topic's name
+	MessageOrdering bool   `json:"message_ordering"` // whether messages have an ordering key, which is the user's ID
+
+	Kept `json:"-"`
 }
 
-// UnmarshalJSON keeps the configuration as it is.
-func (d *PipelineDestination) UnmarshalJSON(b []byte) error {
-	d.JSON = bytes.Clone(b)
-	return nil
+// RabbitMQ is a destination at an exchange of a RabbitMQ server. It redacts itself when printed.
+type RabbitMQ struct {
+	URI      Secret `json:"uri"`      // the server, with user and password
+	Exchange string `json:"exchange"` // the exchange's name; the routing key is the event type
+
+	Kept `json:"-"`
 }
 
-// Format shows nothing of the value.
-func (d PipelineDestination) Format(s fmt.State, _ rune) { redacted(s, d) }
+// Svix is a destination at webhooks, which [WebhooksService] manages.
+type Svix struct {
+	// Regional is always true.
+	//
+	// Deprecated: it has one value. Source: public API reference only.
+	Regional *bool `json:"regional,omitzero" default:"true"`
 
-// LogValue shows nothing of the value.
-func (PipelineDestination) LogValue() slog.Value { return redactedValue("PipelineDestination") }
+	Kept `json:"-"`
+}
 
 // EventHubCompression says when an event is compressed. Values other than the constants occur.
 type EventHubCompression string
@@ -76,17 +93,18 @@ const (
 	EventHubCompressionAlways EventHubCompression = "always" // all of them
 )
 
-// AzureAMQP is a destination at an Azure event hub. Which event hub, or which container of a blob storage, an event goes to is
-// decided by the first matcher that fits its type: see [ETLPipeline.EventHubDestination]. It redacts itself when printed.
+// AzureAMQP is a destination at an Azure event hub. Which event hub, or which container of a blob
+// storage, an event goes to is decided by the first matcher that fits its type: see
+// [ETLPipeline.EventHubDestination]. It redacts itself when printed.
 type AzureAMQP struct {
-	// ConnectionString opens the event hubs. It is empty in answers that hide it. Its name is an inference.
-	ConnectionString Secret `json:"connection_string,omitzero"`
-	// DefaultEventHub takes what no matcher fits; nil if such events are not pushed.
-	DefaultEventHub *string `json:"default_event_hub,omitzero"`
+	// ConnectionString opens the event hubs.
+	ConnectionString Secret `json:"connection_string"`
+	// DefaultEventHub receives the events that no matcher fits.
+	DefaultEventHub string `json:"default_event_hub"`
 	// EventHubMatchers are tried in order.
 	EventHubMatchers []EventHubMatcher `json:"event_hub_matchers,omitzero"`
-	// Compression says when events are compressed, nil if not said.
-	Compression *EventHubCompression `json:"compression,omitzero"`
+	// Compression says when events are compressed: auto by default.
+	Compression *EventHubCompression `json:"compression,omitzero" default:"auto"`
 
 	Kept `json:"-"`
 }
@@ -103,9 +121,10 @@ type EventHubMatcher struct {
 
 // BlobStorage is a container that events are written to. It redacts itself when printed.
 type BlobStorage struct {
-	ConnectionString Secret `json:"connection_string"` // opens the storage; empty in answers that hide it
+	ConnectionString Secret `json:"connection_string"` // opens the storage
 	ContainerName    string `json:"container_name"`    // the container
-	// Container is ContainerName in another spelling, for answers that use it; nil otherwise.
+	// Container is ContainerName under another name, which one page of the reference shows; nil
+	// otherwise.
 	Container *string `json:"container,omitzero"`
 
 	Kept `json:"-"`
@@ -118,14 +137,13 @@ type EventHubDestination struct {
 	Matcher     int          // which of the matchers fits, counted from 0; -1 if none does and this is the default
 }
 
-// ListETLPipelinesParams choose pipelines. Zero members are left out. They are those of team API keys, an inference.
+// ListETLPipelinesParams selects pipelines. Zero fields are not sent.
 type ListETLPipelinesParams struct {
 	TeamID     uuid.UUID // pipelines of one team
 	NextCursor string    // where the page begins: NextCursor of the page before; empty for the first
 }
 
-// ETLPipelinePage is one page of the list of pipelines, the answer of [PipelinesService.List], or those that
-// [PipelinesService.Upsert] set.
+// ETLPipelinePage is one page of the list of pipelines: the response of [PipelinesService.List].
 type ETLPipelinePage struct {
 	Pipelines  []ETLPipeline `json:"pipelines" jsonread:"own"` // the pipelines of the page
 	NextCursor *string       `json:"next_cursor,omitzero"`     // where the next page begins; nil at the end of the list
@@ -133,18 +151,17 @@ type ETLPipelinePage struct {
 	Kept `json:"-"`
 }
 
-// UpsertETLPipelinesBody is the request of [PipelinesService.Upsert]. One of the four destinations is to be set. It redacts itself
-// when printed.
+// UpsertETLPipelinesBody is the request of [PipelinesService.Upsert]. It redacts itself when printed.
 type UpsertETLPipelinesBody struct {
-	TeamIDs            []uuid.UUID          `json:"team_ids"`                      // the teams that get a pipeline each
-	Preferences        json.RawMessage      `json:"preferences"`                   // required, of no published shape
-	PushHistoricalData *bool                `json:"push_historical_data,omitzero"` // see [ETLPipeline]; nil for false
-	ProviderRawData    *bool                `json:"provider_raw_data,omitzero"`    // see [ETLPipeline]; nil for false
-	CloudPubSub        *PipelineDestination `json:"cloud_pubsub,omitzero"`         // nil for another destination
-	RabbitMQ           *PipelineDestination `json:"rabbitmq,omitzero"`             // nil for another destination
-	Svix               *PipelineDestination `json:"svix,omitzero"`                 // nil for another destination
-	AzureAMQP          *AzureAMQP           `json:"azure_amqp,omitzero"`           // nil for another destination
-	EventTypePrefixes  []string             `json:"event_type_prefixes,omitzero"`  // see [ETLPipeline]; nil for all
+	TeamIDs            []uuid.UUID                  `json:"team_ids"`                      // the teams that get a pipeline each
+	Preferences        *EventDestinationPreferences `json:"preferences,omitzero"`          // which destinations are in use; nil leaves it to the service
+	PushHistoricalData *bool                        `json:"push_historical_data,omitzero"` // see [ETLPipeline]
+	ProviderRawData    *bool                        `json:"provider_raw_data,omitzero"`    // see [ETLPipeline]
+	CloudPubSub        *CloudPubSub                 `json:"cloud_pubsub,omitzero"`         // nil if not configured
+	RabbitMQ           *RabbitMQ                    `json:"rabbitmq,omitzero"`             // nil if not configured
+	Svix               *Svix                        `json:"svix,omitzero"`                 // nil if not configured
+	AzureAMQP          *AzureAMQP                   `json:"azure_amqp,omitzero"`           // nil if not configured
+	EventTypePrefixes  []string                     `json:"event_type_prefixes,omitzero"`  // see [ETLPipeline]
 }
 
 // List reads one page of the pipelines in an environment: GET /v1/org/{org_id}/team_etl_pipelines/{env}/{region}.
@@ -171,9 +188,10 @@ func (s *PipelinesService) All(ctx context.Context, env TeamEnvironment, region 
 	})
 }
 
-// Upsert sets the pipelines of teams, in place of those they had: POST /v1/org/{org_id}/team_etl_pipelines/{env}/{region}. It can
-// be called again after any error. What the service answers is not published: the pipelines, and one alone, are read.
-func (s *PipelinesService) Upsert(ctx context.Context, env TeamEnvironment, region Region, body UpsertETLPipelinesBody, opts ...CallOption) (*ETLPipelinePage, error) {
+// Upsert sets the pipelines of teams, in place of those they had, and returns them: POST
+// /v1/org/{org_id}/team_etl_pipelines/{env}/{region}. It can be called again after any error. At least
+// one team is required, because what an empty list means is not published.
+func (s *PipelinesService) Upsert(ctx context.Context, env TeamEnvironment, region Region, body UpsertETLPipelinesBody, opts ...CallOption) ([]ETLPipeline, error) {
 	var c checker
 	if len(body.TeamIDs) == 0 {
 		c.add("team_ids", "missing", "is required: at least one team")
@@ -183,22 +201,51 @@ func (s *PipelinesService) Upsert(ctx context.Context, env TeamEnvironment, regi
 			c.id(fmt.Sprint(i), id)
 		}
 	})
-	c.text("preferences", string(body.Preferences))
+	if p := body.Preferences; p != nil {
+		c.at("preferences", func() { c.text("preferred", string(p.Preferred)) })
+	}
+	c.at("cloud_pubsub", func() {
+		if d := body.CloudPubSub; d != nil {
+			c.text("project", d.Project)
+			c.text("topic", d.Topic)
+		}
+	})
+	c.at("rabbitmq", func() {
+		if d := body.RabbitMQ; d != nil {
+			c.text("uri", string(d.URI))
+			c.text("exchange", d.Exchange)
+		}
+	})
+	c.at("azure_amqp", func() {
+		if d := body.AzureAMQP; d != nil {
+			c.text("connection_string", string(d.ConnectionString))
+			c.text("default_event_hub", d.DefaultEventHub)
+		}
+	})
 	r := s.org.request(opUpsertPipelines, string(env), string(region))
 	r.value, r.problems = &body, c.in("body")
-	return call(ctx, s.org.core, r, func(p *ETLPipelinePage) string {
-		var one ETLPipeline
-		if p.Pipelines == nil && jsonread.Unmarshal(p.RawJSON(), &one) == nil && one.TeamID != uuid.Nil {
-			p.Pipelines = []ETLPipeline{one}
+	return s.list(ctx, r, opts)
+}
+
+// Delete deletes the pipelines of teams: DELETE /v1/org/{org_id}/team_etl_pipelines/{env}/{region}. It
+// returns the pipelines of the response; whether these are the deleted ones or those that remain is
+// not published. At least one team is required, because no team may mean all of them.
+func (s *PipelinesService) Delete(ctx context.Context, env TeamEnvironment, region Region, teamIDs []uuid.UUID, opts ...CallOption) ([]ETLPipeline, error) {
+	return s.list(ctx, s.org.batch(opDeletePipelines, "team_id", env, region, teamIDs), opts)
+}
+
+// list calls an operation that responds with a list of pipelines.
+func (s *PipelinesService) list(ctx context.Context, r request, opts []CallOption) ([]ETLPipeline, error) {
+	page, err := call(ctx, s.org.core, r, func(p *ETLPipelinePage) string {
+		if p.Pipelines == nil {
+			return noList
 		}
 		return ""
 	}, opts)
-}
-
-// Delete deletes the pipelines of teams: DELETE /v1/org/{org_id}/team_etl_pipelines/{env}/{region}. The answer says what became of
-// each. That pipelines are named by their teams, in a parameter team_id, is an inference.
-func (s *PipelinesService) Delete(ctx context.Context, env TeamEnvironment, region Region, teamIDs []uuid.UUID, opts ...CallOption) (*BatchDeletion, error) {
-	return s.org.deleteBatch(ctx, opDeletePipelines, "team_id", env, region, teamIDs, opts)
+	if err != nil {
+		return nil, err
+	}
+	return page.Pipelines, nil
 }
 
 // EventHubDestination says where an event of a type goes, without asking the service. The type must begin with one of the
@@ -234,7 +281,7 @@ func (a *AzureAMQP) destination(prefixes []string, eventType string) (d EventHub
 		return d, false, nil
 	}
 	d.Matcher = -1
-	hub := a.DefaultEventHub
+	hub := &a.DefaultEventHub
 	for i, m := range a.EventHubMatchers {
 		if m.EventTypePrefix != nil && begins(*m.EventTypePrefix) || expressions[i] != nil && expressions[i].MatchString(eventType) {
 			d.Matcher, d.BlobStorage, hub = i, m.BlobStorage, m.EventHub

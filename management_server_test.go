@@ -2,7 +2,6 @@ package labhealth_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -124,6 +123,8 @@ func TestManagementOverTheWire(t *testing.T) {
 
 	credentials, err := c.CustomCredentials.Upsert(ctx, sandbox, us, labhealth.UpsertTeamCustomCredentialsBody{TeamID: team.ID, Provider: "oura", ClientSecret: hidden})
 	read(credentials, err)
+	equal(t, "oura", credentials.Source)
+	equal(t, false, credentials.CreatedAt.IsZero() || credentials.UpdatedAt.IsZero())
 	n, err = count(c.CustomCredentials.All(ctx, sandbox, us, labhealth.ListTeamCustomCredentialsParams{}))
 	equal(t, "1 <nil>", fmt.Sprint(n, err))
 	preparation, err := c.CustomCredentials.Prepare(ctx, sandbox, us, team.ID, "oura")
@@ -131,16 +132,25 @@ func TestManagementOverTheWire(t *testing.T) {
 	equal(t, labhealth.PreparationStatusPreparationsRequired, preparation.Status)
 	read(c.CustomCredentials.Delete(ctx, sandbox, us, []uuid.UUID{credentials.ID}))
 
-	pipelines, err := c.Pipelines.Upsert(ctx, sandbox, us, labhealth.UpsertETLPipelinesBody{TeamIDs: []uuid.UUID{team.ID, srv.TeamID}, Preferences: json.RawMessage(`{}`),
+	pipelines, err := c.Pipelines.Upsert(ctx, sandbox, us, labhealth.UpsertETLPipelinesBody{TeamIDs: []uuid.UUID{team.ID, srv.TeamID}, Preferences: &pipeline1.Preferences,
 		AzureAMQP: pipeline1.AzureAMQP})
-	read(pipelines, err)
-	destination, ok, err := pipelines.Pipelines[1].EventHubDestination("labtest.order.created")
+	done(err)
+	equal(t, 2, len(pipelines))
+	equal(t, labhealth.EventHubCompressionAuto, *pipelines[0].AzureAMQP.Compression)
+	for _, p := range pipelines {
+		read(&p, nil)
+	}
+	destination, ok, err := pipelines[1].EventHubDestination("labtest.order.created")
 	if !ok || err != nil || destination.BlobStorage.ContainerName != "lab" {
 		t.Errorf("%+v %v %v", destination, ok, err)
 	}
 	n, err = count(c.Pipelines.All(ctx, sandbox, us, labhealth.ListETLPipelinesParams{}))
 	equal(t, "2 <nil>", fmt.Sprint(n, err))
-	read(c.Pipelines.Delete(ctx, sandbox, us, []uuid.UUID{team.ID}))
+	pipelines, err = c.Pipelines.Delete(ctx, sandbox, us, []uuid.UUID{team.ID, srv.TeamID})
+	done(err)
+	equal(t, 2, len(pipelines))
+	n, err = count(c.Pipelines.All(ctx, sandbox, us, labhealth.ListETLPipelinesParams{}))
+	equal(t, "0 <nil>", fmt.Sprint(n, err))
 	done(c.Teams.Delete(ctx, team.ID))
 
 	if len(attempts) != 32 {

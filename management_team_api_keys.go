@@ -14,7 +14,8 @@ const (
 	opDeleteTeamAPIKeys = "DELETE /v1/org/{org_id}/team_api_keys/{env}/{region}"
 )
 
-// TeamAPIKeysService is the keys of the team API: what [NewClient] takes. They have no scopes.
+// TeamAPIKeysService provides access to the keys of the team API, which [NewClient] takes. They have no
+// scopes. Source of its operations: public API reference only.
 type TeamAPIKeysService struct{ org *organisation }
 
 // TeamAPIKey is a key of the team API. It redacts itself when printed, but for its id.

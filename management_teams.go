@@ -22,7 +22,8 @@ const (
 	opCreateAccessToken = "POST /v1/org/{org_id}/team/{team_id}/create_api_access_token"
 )
 
-// TeamsService is the teams of the organisation. Only an Org Management Key can create and delete them.
+// TeamsService provides access to the teams of the organisation. Only an Org Management Key can create
+// and delete them. Source of its operations: public API reference only.
 type TeamsService struct{ org *organisation }
 
 // Team is a team of the organisation: users, orders and events belong to one.
@@ -67,11 +68,11 @@ type TeamSettings struct {
 // [TeamsService.SetBrandInformation].
 type BrandInformation struct {
 	CompanyName    string  `json:"company_name"`             // the company's name
-	CompanyWebsite *string `json:"company_website,omitzero"` // the address of its pages; nil for none
+	CompanyWebsite *string `json:"company_website,omitzero"` // its website; nil or empty for none
 	SupportEmail   *string `json:"support_email,omitzero"`   // where patients can write to; nil for none
-	SupportContact *string `json:"support_contact,omitzero"` // how else patients get help; nil if there is no other way
-	CompanyAddress *string `json:"company_address,omitzero"` // the postal address; nil for none
-	BrandColor     *string `json:"brand_color,omitzero"`     // a colour; nil for none
+	SupportContact *string `json:"support_contact,omitzero"` // how else patients get help; nil or empty if there is no other way
+	CompanyAddress *string `json:"company_address,omitzero"` // the postal address; nil or empty for none
+	BrandColor     *string `json:"brand_color,omitzero"`     // a color; nil or empty for none
 
 	Kept `json:"-"`
 }
@@ -115,8 +116,7 @@ type CreateTeamBody struct {
 	MinorOrderingEnabled                     *bool             `json:"minor_ordering_enabled,omitzero"`                        // whether minors can be patients; nil for false
 }
 
-// UpdateTeamBody is the request of [TeamsService.Update]. Members that are left out stay as they are. That the settings stand
-// under the name of their environment, as they do in a [Team], is an inference.
+// UpdateTeamBody is the request of [TeamsService.Update]. Omitted fields are unchanged.
 type UpdateTeamBody struct {
 	Name              *string             `json:"name,omitzero"`                // what people call it
 	IntegrationTeamID Nullable[string]    `json:"integration_team_id,omitzero"` // the application's own reference; [Null] removes it
@@ -152,7 +152,7 @@ type createAccessTokenBody struct {
 // tokens. It redacts itself when printed.
 type AccessToken struct {
 	AccessToken Secret `json:"access_token"` // the token itself
-	ExpiresIn   int64  `json:"expires_in"`   // how long it is valid, in seconds; ten minutes are usual
+	ExpiresIn   int64  `json:"expires_in"`   // how long it is valid, in seconds; ten minutes are usual; the unit is an inference
 
 	Kept `json:"-"`
 }
@@ -315,7 +315,7 @@ func (s *TeamsService) Resolve(ctx context.Context, integrationTeamID string, op
 }
 
 // CreateAccessToken makes a token that opens the team API for a short time: POST
-// /v1/org/{org_id}/team/{team_id}/create_api_access_token. It may do what a team API key may. One page of the public reference has
+// /v1/org/{org_id}/team/{team_id}/create_api_access_token. It may do what a team API key may. One page of the public API reference has
 // the path end in create_access_token: see [WithPath]. The operation is rate limited.
 func (s *TeamsService) CreateAccessToken(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, opts ...CallOption) (*AccessToken, error) {
 	var c checker

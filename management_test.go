@@ -364,7 +364,7 @@ func TestManagementRedaction(t *testing.T) {
 	s := labhealth.Secret(hidden)
 	hub := labhealth.AzureAMQP{ConnectionString: s, EventHubMatchers: []labhealth.EventHubMatcher{{BlobStorage: &labhealth.BlobStorage{ConnectionString: s}}}}
 	raw := json.RawMessage(`{"password":"hunter2"}`)
-	destination := &labhealth.PipelineDestination{JSON: raw}
+	queue := labhealth.RabbitMQ{URI: s, Exchange: "events"}
 	for _, v := range []any{
 		labhealth.ManagementKey{Key: s}, labhealth.ManagementKeyPage{Data: []labhealth.ManagementKey{{Key: s}}},
 		labhealth.TeamAPIKey{Value: s}, labhealth.TeamAPIKeyPage{APIKeys: []labhealth.TeamAPIKey{{Value: s}}},
@@ -372,11 +372,10 @@ func TestManagementRedaction(t *testing.T) {
 		labhealth.WebhookSecret{Key: s}, labhealth.AccessToken{AccessToken: s},
 		labhealth.UpsertTeamCustomCredentialsBody{ClientSecret: s, Details: raw}, labhealth.TeamCustomCredentials{Details: raw},
 		labhealth.TeamCustomCredentialsPage{Credentials: []labhealth.TeamCustomCredentials{{Details: raw}}},
-		hub, hub.EventHubMatchers[0], *hub.EventHubMatchers[0].BlobStorage, *destination,
+		hub, hub.EventHubMatchers[0], *hub.EventHubMatchers[0].BlobStorage, queue,
 		labhealth.EventHubDestination{BlobStorage: hub.EventHubMatchers[0].BlobStorage},
-		labhealth.ETLPipeline{AzureAMQP: &hub, Svix: destination, Preferences: raw},
-		labhealth.ETLPipelinePage{Pipelines: []labhealth.ETLPipeline{{RabbitMQ: destination}}},
-		labhealth.UpsertETLPipelinesBody{AzureAMQP: &hub, CloudPubSub: destination, Preferences: raw},
+		labhealth.ETLPipeline{AzureAMQP: &hub}, labhealth.ETLPipelinePage{Pipelines: []labhealth.ETLPipeline{{RabbitMQ: &queue}}},
+		labhealth.UpsertETLPipelinesBody{AzureAMQP: &hub}, labhealth.UpsertETLPipelinesBody{RabbitMQ: &queue},
 	} {
 		pointer := reflect.New(reflect.TypeOf(v))
 		pointer.Elem().Set(reflect.ValueOf(v))
@@ -604,7 +603,7 @@ func TestManagementReservedHeaders(t *testing.T) {
 }
 
 // eventHub is a pipeline that the destination is asked of.
-func eventHub(matchers []labhealth.EventHubMatcher, byDefault *string, prefixes ...string) labhealth.UpsertETLPipelinesBody {
+func eventHub(matchers []labhealth.EventHubMatcher, byDefault string, prefixes ...string) labhealth.UpsertETLPipelinesBody {
 	return labhealth.UpsertETLPipelinesBody{
 		AzureAMQP:         &labhealth.AzureAMQP{EventHubMatchers: matchers, DefaultEventHub: byDefault},
 		EventTypePrefixes: prefixes,
@@ -638,7 +637,7 @@ func TestEventHubDestination(t *testing.T) {
 		{"provider.connection.error", destination{"rest", nil, -1}, true},
 		{"", destination{"rest", nil, -1}, true},
 	} {
-		body := eventHub(matchers, new("rest"))
+		body := eventHub(matchers, "rest")
 		answer := labhealth.ETLPipeline{AzureAMQP: body.AzureAMQP}
 		got, ok, err := body.EventHubDestination(test.event)
 		again, okAgain, errAgain := answer.EventHubDestination(test.event)
@@ -649,20 +648,20 @@ func TestEventHubDestination(t *testing.T) {
 			t.Errorf("%s: an answer gives %v, %v, %v", test.event, again, okAgain, errAgain)
 		}
 	}
-	if got, ok, err := eventHub(nil, nil).EventHubDestination("a"); ok || err != nil || got.Matcher != -1 {
+	if got, ok, err := eventHub(nil, "").EventHubDestination("a"); ok || err != nil || got.Matcher != -1 {
 		t.Errorf("nothing fits and there is no default: %v, %v, %v", got, ok, err)
 	}
 	if _, ok, err := (labhealth.ETLPipeline{}).EventHubDestination("a"); ok || err != nil {
 		t.Errorf("no event hub: %v, %v", ok, err)
 	}
-	limited := eventHub(matchers, new("rest"), "labtest.", "provider.")
+	limited := eventHub(matchers, "rest", "labtest.", "provider.")
 	if _, ok, _ := limited.EventHubDestination("daily.data.steps.created"); ok {
 		t.Error("the prefixes of the pipeline do not count")
 	}
 	if got, ok, _ := limited.EventHubDestination("provider.connection.error"); !ok || got.EventHub != "rest" {
 		t.Error("the prefixes of the pipeline refuse too much")
 	}
-	broken := eventHub(append(slices.Clone(matchers), labhealth.EventHubMatcher{EventTypeRegex: new("(")}), new("rest"))
+	broken := eventHub(append(slices.Clone(matchers), labhealth.EventHubMatcher{EventTypeRegex: new("(")}), "rest")
 	_, ok, err := broken.EventHubDestination("daily.data.steps.created")
 	equal(t, "labhealth: event_hub_matchers.7.event_type_regex is not a valid regular expression: error parsing regexp: missing closing ): `(`", errorText(err))
 	equal(t, false, ok)

@@ -20,7 +20,9 @@ const (
 	opRotateWebhookSecret   = "POST /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/secret/rotate"
 )
 
-// WebhooksService is where the events of the organisation's teams are delivered. Package webhooks reads what is delivered there.
+// WebhooksService provides access to the webhooks that the events of the organisation's teams are
+// delivered to. Package webhooks reads what is delivered there. Source of its operations: public API
+// reference only.
 type WebhooksService struct{ org *organisation }
 
 // Webhook is an address that events of a team are posted to.

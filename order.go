@@ -21,7 +21,7 @@ type PostOrderResponse struct {
 	Kept `json:"-"`
 }
 
-// Order is a lab order, the document's ClientFacingOrder.
+// Order is a lab order, the specification's ClientFacingOrder.
 //
 // It holds patient data: printed or logged, it shows its id and status only. Encoding it to JSON is complete.
 type Order struct {
@@ -64,7 +64,7 @@ type Order struct {
 	HealthInsuranceID *uuid.UUID `json:"health_insurance_id"`
 	// RequisitionFormURL is a signed address, valid for 7 days: whoever has it can read the requisition. It may be nil.
 	//
-	// Deprecated: download the requisition PDF from the endpoint that replaces it, GET /v3/order/{order_id}/requisition/pdf.
+	// Deprecated: use [OrdersService.RequisitionPDF].
 	RequisitionFormURL *string `json:"requisition_form_url"`
 	// Priority is false by default; for some labs true means a STAT order.
 	Priority bool `json:"priority" default:"false"`
@@ -109,6 +109,14 @@ func (o *Order) CurrentStatus() OrderStatus {
 		}
 	}
 	return newest.Status
+}
+
+// Reschedulable reports whether the order can be rescheduled or released: it has an ActivateBy, and its
+// current status is modifiable. An order that was created without activate_by, for immediate
+// processing, cannot be rescheduled, whatever its status. It is false if the order has no status, as
+// in the reduced response of an update. The service decides; an order may have changed since.
+func (o *Order) Reschedulable() bool {
+	return o.ActivateBy != nil && o.CurrentStatus().Modifiable()
 }
 
 // OrderEvent is a step in an order's life.

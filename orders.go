@@ -22,15 +22,17 @@ const (
 
 // ImportOrderBody is the request of [OrdersService.Import]. It redacts itself when printed.
 type ImportOrderBody struct {
-	UserID           uuid.UUID                    `json:"user_id"`                 // the service's id of the user
-	BillingType      Billing                      `json:"billing_type"`            // who pays
-	OrderSet         OrderSetRequest              `json:"order_set"`               // what is ordered
-	CollectionMethod LabTestCollectionMethod      `json:"collection_method"`       // how the sample was taken
-	Physician        *PhysicianCreateRequest      `json:"physician,omitzero"`      // nil if none is named
-	PatientDetails   PatientDetailsWithValidation `json:"patient_details"`         // whose sample it is
-	PatientAddress   PatientAddress               `json:"patient_address"`         // where they live
-	SampleID         string                       `json:"sample_id"`               // id of the sample; no two orders may have the same, says the public reference
-	LabAccountID     *uuid.UUID                   `json:"lab_account_id,omitzero"` // nil for the team's usual account
+	UserID           uuid.UUID                    `json:"user_id"`            // the service's id of the user
+	BillingType      Billing                      `json:"billing_type"`       // who pays
+	OrderSet         OrderSetRequest              `json:"order_set"`          // what is ordered
+	CollectionMethod LabTestCollectionMethod      `json:"collection_method"`  // how the sample was taken
+	Physician        *PhysicianCreateRequest      `json:"physician,omitzero"` // nil if none is named
+	PatientDetails   PatientDetailsWithValidation `json:"patient_details"`    // whose sample it is
+	PatientAddress   PatientAddress               `json:"patient_address"`    // where they live
+	// SampleID is the ID of the sample. No two orders may have the same. Source of the rule: public API
+	// reference only.
+	SampleID     string     `json:"sample_id"`
+	LabAccountID *uuid.UUID `json:"lab_account_id,omitzero"` // nil for the team's usual account
 }
 
 // OrderSetRequest is what is ordered. Every member is optional, and the empty set is sent as {}.
@@ -46,8 +48,8 @@ type AddOnOrder struct {
 	ProviderIDs []string `json:"provider_ids,omitzero"` // the lab's codes of markers
 }
 
-// CreateOrderBody is the request of [OrdersService.Create]. Apart from OrderSet and LabTestID its members are not in the
-// interface document. It redacts itself when printed.
+// CreateOrderBody is the request of [OrdersService.Create]. It redacts itself when printed. Source of
+// all but OrderSet, LabTestID and the rule of ActivateBy: public API reference only.
 type CreateOrderBody struct {
 	UserID         uuid.UUID                    `json:"user_id"`            // the service's id of the user
 	PatientDetails PatientDetailsWithValidation `json:"patient_details"`    // whose sample is to be taken
@@ -73,15 +75,15 @@ type CreateOrderBody struct {
 	CreatorMemberID *uuid.UUID  `json:"creator_member_id,omitzero"` // who in the team creates the order
 }
 
-// Consent is something the patient has agreed to. It is not in the interface document.
+// Consent is something the patient has agreed to. Source: public API reference only.
 type Consent struct {
 	ConsentType   ConsentType `json:"consentType"`            // what
 	Version       string      `json:"version,omitzero"`       // which version; empty: "1.0"
 	TimeOfConsent *time.Time  `json:"timeOfConsent,omitzero"` // when
 }
 
-// AoEAnswer answers a question that a marker asks at order entry. It is not in the interface document. It redacts itself when
-// printed.
+// AoEAnswer answers a question that a marker asks at order entry. It redacts itself when printed.
+// Source: public API reference only.
 type AoEAnswer struct {
 	MarkerID   int64  `json:"marker_id"`   // the marker that asks
 	QuestionID int64  `json:"question_id"` // the question's id
@@ -100,8 +102,9 @@ type UpdateOrderBody struct {
 // It is never sent twice while it may have been carried out. After an error, [OutcomeOf] says what became of it; if that is
 // [OutcomeUnknown], look for the sample id among the user's orders before you import it again.
 //
-// A team that is not enabled for the closed beta gets an *[APIError]; neither its status nor its text is documented. A sample id
-// that is taken is an *[APIError] too; that it is refused at all is not in the interface document.
+// A team that is not enabled for the closed beta gets an *[APIError]; neither its status nor its text is
+// documented. A duplicate sample ID is an *[APIError] too. Source of the latter: public API reference
+// only.
 //
 // Experimental: the endpoint is in closed beta.
 func (s *OrdersService) Import(ctx context.Context, body ImportOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
@@ -109,17 +112,17 @@ func (s *OrdersService) Import(ctx context.Context, body ImportOrderBody, opts .
 	return call(ctx, s.core, r, hasOrder, opts)
 }
 
-// Create places a new order: POST /v3/order. The document describes only the order set of its body. With
-// [WithIdempotencyKey] it may be repeated after an unknown outcome.
+// Create places a new order: POST /v3/order. The interface specification describes only the order
+// set of its body. With [WithIdempotencyKey] it may be repeated after an unknown outcome.
 func (s *OrdersService) Create(ctx context.Context, body CreateOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
 	r := request{op: opCreateOrder, value: &body, problems: problemsOf(body.Validate()), repeatable: true}
 	return call(ctx, s.core, r, hasOrder, opts)
 }
 
-// Update changes or clears the date on which an order is to be processed: PATCH /v3/order/{order_id}. The service accepts it
-// only while the order's low-level status is ordered or awaiting_registration ([OrderStatus.Modifiable]), and only for orders
-// created with a date. What it answers otherwise is not documented; 400 is in use. [OrdersService.Reschedule] and
-// [OrdersService.Release] say what is meant.
+// Update changes or clears the date on which an order is to be processed: PATCH /v3/order/{order_id}.
+// The service accepts it only while the order's low-level status is ordered or awaiting_registration,
+// and only for orders that were created with a date: see [Order.Reschedulable]. Otherwise it responds
+// with 400. Source of the status: public API reference only. [OrdersService.Reschedule] and [OrdersService.Release] say what is meant.
 func (s *OrdersService) Update(ctx context.Context, orderID uuid.UUID, body UpdateOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
 	r := request{op: opUpdateOrder, params: []string{orderID.String()}, value: &body, problems: problemsOf(body.Validate())}
 	if body.ActivateBy.IsZero() {
@@ -139,8 +142,8 @@ func (s *OrdersService) Release(ctx context.Context, orderID uuid.UUID, opts ...
 	return s.Update(ctx, orderID, UpdateOrderBody{ActivateBy: Null[Date]()}, opts...)
 }
 
-// Get reads one order: GET /v3/order/{order_id}. The operation is not in the interface document. An unknown order is
-// [ErrNotFound].
+// Get reads one order: GET /v3/order/{order_id}. An unknown order is [ErrNotFound].
+// Source: public API reference only.
 func (s *OrdersService) Get(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*Order, error) {
 	return call(ctx, s.core, request{op: opGetOrder, params: []string{orderID.String()}}, func(o *Order) string {
 		return orderProblem(o)
@@ -157,14 +160,16 @@ func orderProblem(o *Order) string {
 
 func hasOrder(r *PostOrderResponse) string { return orderProblem(&r.Order) }
 
-// ListOrdersParams choose orders. Zero members are left out. But for Interpretation they are not in the interface document: a
-// deployment that does not know one gives all orders, so what must not be taken for another is to be compared again. They
-// redact themselves when printed, because some name the patient.
+// ListOrdersParams selects orders. Zero fields are not sent. A deployment that does not know a parameter
+// responds with all orders, so compare what must not be taken for another. It redacts itself when
+// printed, because some parameters name the patient.
 //
 // Times are sent as date-times with their offset. The service takes a bare date too, which [WithQuery] sends:
 // WithQuery("start_date", "2026-01-31").
 type ListOrdersParams struct {
 	Interpretation Interpretation // orders whose results are normal, abnormal or critical
+
+	// Source of the fields below: public API reference only.
 
 	UserID                uuid.UUID                 // orders of one user
 	OrderIDs              []uuid.UUID               // these orders
@@ -213,7 +218,8 @@ func (p ListOrdersParams) query() queryValues {
 	return q
 }
 
-// OrderPage is one page of the list of orders: the answer of [OrdersService.List]. It redacts itself when printed.
+// OrderPage is one page of the list of orders: the response of [OrdersService.List]. A bare list of
+// orders is read as a page that holds it: RawJSON is then that page. It redacts itself when printed.
 type OrderPage struct {
 	Orders []Order `json:"orders" jsonread:"own"` // the orders of the page
 	Total  *int64  `json:"total,omitzero"`        // how many orders there are in all; nil if the service does not say
@@ -223,7 +229,8 @@ type OrderPage struct {
 	Kept `json:"-"`
 }
 
-// List reads one page of the team's orders: GET /orders. Deployments have it at /v3/orders too: see [WithPath].
+// List reads one page of the team's orders: GET /orders. Deployments have it at /v3/orders too: see
+// [WithPath]. Source of the other path: public API reference only.
 func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts ...CallOption) (*OrderPage, error) {
 	var c checker
 	c.atLeast("page", params.Page, 0)
@@ -232,11 +239,18 @@ func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts 
 	return call[OrderPage](ctx, s.core, r, nil, opts)
 }
 
-// All reads the orders page by page, from params.Page on. It can be ranged over again, which starts anew, and holds one page at
-// a time. An error ends it; a service that repeats a page or ignores the page number is an error, not a loop.
+// All reads the orders page by page, from params.Page on. It can be ranged over again, which starts
+// anew, and holds one page at a time. An error ends it; a service that repeats a page or ignores the
+// page number is an error, not a loop.
+//
+// Where the service does not say how many orders there are, an empty page ends the list, and so does
+// one that is shorter than the page size. A service that sends all its orders as one list, whatever
+// the page, is read to its end too, at the cost of a second request; if they are exactly as many as a
+// page has, the list ends with an error after the last one, because more may have been due.
 func (s *OrdersService) All(ctx context.Context, params ListOrdersParams, opts ...CallOption) iter.Seq2[*Order, error] {
 	return func(yield func(*Order, error) bool) {
 		start, size := cmp.Or(params.Page, 1), int64(cmp.Or(params.Size, 50))
+		unpaged := false // whether the first page may be the whole list, whatever the page number
 		paged(opListOrders, start, func(o *Order) uuid.UUID { return o.ID }, func(number int) (p part[Order, int], err error) {
 			params := params
 			params.Page = number
@@ -261,8 +275,10 @@ func (s *OrdersService) All(ctx context.Context, params ListOrdersParams, opts .
 				p.last = n == 0
 			}
 			if !said && number == start && !p.last {
+				unpaged = start == 1 && page.Total == nil && page.Page == nil && n != size
 				size = n // what the service takes as a page, whatever was asked for
 			}
+			p.repeatEnds = unpaged && number == start+1
 			return p, nil
 		})(yield)
 	}

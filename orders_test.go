@@ -361,7 +361,7 @@ func TestImportRefusedLocally(t *testing.T) {
 	body.SampleID = ""
 	body.PatientDetails.FirstName = ""
 	body.PatientDetails.MedicalProxy = nil
-	body.PatientDetails.DOB = future
+	body.PatientDetails.DOB = labhealth.DateOf(time.Now().UTC())
 	body.PatientAddress.Zip = ""
 	body.OrderSet.LabTestIDs = []uuid.UUID{labTestID, uuid.Nil}
 	_, err := client.Orders.Import(t.Context(), body)
@@ -519,4 +519,48 @@ func TestReadsRefused(t *testing.T) {
 			equal(t, 7, len(s.sent))
 		})
 	}
+}
+
+// An order that was created for immediate processing cannot be rescheduled, although its status is one
+// in which orders can be updated.
+func TestReschedulable(t *testing.T) {
+	for _, test := range []struct {
+		order string
+		want  bool
+	}{
+		{`{"activate_by":"2099-01-31","last_event":{"status":"received.testkit.ordered"}}`, true},
+		{`{"activate_by":"2099-01-31","last_event":{"status":"received.testkit.awaiting_registration"}}`, true},
+		{`{"activate_by":"2099-01-31","events":[{"status":"received.testkit.ordered"}]}`, true},
+		{`{"activate_by":null,"last_event":{"status":"received.testkit.ordered"}}`, false},
+		{`{"last_event":{"status":"received.testkit.ordered"}}`, false},
+		{`{"activate_by":"2099-01-31","last_event":{"status":"collecting_sample.testkit.with_customer"}}`, false},
+		{`{"activate_by":"2099-01-31","status":"received"}`, false},
+		{`{}`, false},
+	} {
+		var o labhealth.Order
+		if err := json.Unmarshal([]byte(test.order), &o); err != nil {
+			t.Fatal(err)
+		}
+		if got := o.Reschedulable(); got != test.want {
+			t.Errorf("%s: %v, want %v", test.order, got, test.want)
+		}
+	}
+}
+
+// The second line of an address that has none is empty, which is its default; null stays null. Both are
+// written as they came, and a request leaves out what is nil.
+func TestSecondLineOfAnAddress(t *testing.T) {
+	for text, want := range map[string]*string{
+		`{"first_line":"1 Example Street"}`: new(""), `{"second_line":null}`: nil, `{"second_line":""}`: new(""), `{"second_line":"Apt 4"}`: new("Apt 4"),
+	} {
+		var a labhealth.Address
+		if err := json.Unmarshal([]byte(text), &a); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, want, a.SecondLine)
+		equal(t, text, string(must[[]byte](t)(json.Marshal(a))))
+	}
+	equal(t, `{"first_line":"","country":"","zip":"","city":"","state":""}`, string(must[[]byte](t)(json.Marshal(labhealth.Address{}))))
+	equal(t, `{"first_line":"","second_line":"","country":"","zip":"","city":"","state":""}`,
+		string(must[[]byte](t)(json.Marshal(labhealth.Address{SecondLine: new("")}))))
 }

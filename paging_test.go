@@ -112,9 +112,9 @@ func TestUserPages(t *testing.T) {
 			nil, broken + "its offset is not the one that was asked for", "?offset=4"},
 		{"offset echoed, page repeated", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(1, 2, `,"total":5,"offset":2,"limit":2`),
-		}, upTo(1, 2), broken + "it repeats the page before", "?limit=2 ?limit=2&offset=2"},
+		}, upTo(1, 2), broken + "it repeats an earlier page", "?limit=2 ?limit=2&offset=2"},
 		{"page repeated, no total", labhealth.ListUsersParams{}, []reply{users(1, 2, `,"offset":0`), users(1, 2, `,"offset":2`)},
-			upTo(1, 2), broken + "it repeats the page before", " ?offset=2"},
+			upTo(1, 2), broken + "it repeats an earlier page", " ?offset=2"},
 		{"no offset", labhealth.ListUsersParams{}, []reply{users(1, 2, `,"total":5`), users(3, 4, `,"total":5`)},
 			upTo(1, 2), broken + "its offset is not the one that was asked for", " ?offset=2"},
 		{"an error with 200", labhealth.ListUsersParams{}, []reply{{status: 200, body: `{"state":"error","error_type":"INVALID"}`}}, nil, broken + "it has no list", ""},
@@ -153,6 +153,7 @@ func TestOrderPages(t *testing.T) {
 	orders := func(from, to int, rest string) reply {
 		return reply{status: 200, body: `{"orders":` + elements("id", from, to) + rest + `}`}
 	}
+	bare := func(from, to int) reply { return reply{status: 200, body: elements("id", from, to)} }
 	const broken = "labhealth: GET /orders: the answer (status 200) could not be read: "
 	for _, test := range []struct {
 		name    string
@@ -189,6 +190,15 @@ func TestOrderPages(t *testing.T) {
 			orders(1, 2, `,"page":1,"size":2`), orders(1, 0, `,"page":2,"size":2`),
 		}, upTo(1, 2), "", "?page=1&size=2 ?page=2&size=2"},
 		{"nothing but orders", labhealth.ListOrdersParams{}, []reply{orders(1, 2, ``), orders(3, 3, ``)}, upTo(1, 3), "", "?page=1 ?page=2"},
+		// A service that does not page sends everything, whatever the page.
+		{"nothing but orders, the same for every page", labhealth.ListOrdersParams{}, []reply{orders(1, 2, ``), orders(1, 2, ``)}, upTo(1, 2), "", "?page=1 ?page=2"},
+		{"nothing but orders, more than a page", labhealth.ListOrdersParams{Size: 2}, []reply{orders(1, 3, ``), orders(1, 3, ``)},
+			upTo(1, 3), "", "?page=1&size=2 ?page=2&size=2"},
+		{"bare list", labhealth.ListOrdersParams{}, []reply{bare(1, 3), bare(1, 3)}, upTo(1, 3), "", "?page=1 ?page=2"},
+		{"bare list, then an empty one", labhealth.ListOrdersParams{}, []reply{bare(1, 3), bare(1, 0)}, upTo(1, 3), "", "?page=1 ?page=2"},
+		{"bare empty list", labhealth.ListOrdersParams{}, []reply{bare(1, 0)}, nil, "", "?page=1"},
+		{"bare lists, paged", labhealth.ListOrdersParams{Size: 2}, []reply{bare(1, 2), bare(3, 4), bare(5, 5)},
+			upTo(1, 5), "", "?page=1&size=2 ?page=2&size=2 ?page=3&size=2"},
 		{"nothing but orders, one page", labhealth.ListOrdersParams{}, []reply{orders(1, 2, ``), orders(1, 0, ``)}, upTo(1, 2), "", "?page=1 ?page=2"},
 		{"total shrinks", labhealth.ListOrdersParams{Size: 2}, []reply{
 			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(4, 4, `,"total":3,"page":2,"size":2`),
@@ -205,9 +215,17 @@ func TestOrderPages(t *testing.T) {
 			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(1, 2, `,"total":5,"page":1,"size":2`),
 		}, upTo(1, 2), broken + "it is another page than the one that was asked for", "?page=1&size=2 ?page=2&size=2"},
 		{"page repeated", labhealth.ListOrdersParams{Size: 2}, []reply{orders(1, 2, `,"total":5`), orders(1, 2, `,"total":5`)},
-			upTo(1, 2), broken + "it repeats the page before", "?page=1&size=2 ?page=2&size=2"},
-		{"page repeated, nothing but orders", labhealth.ListOrdersParams{}, []reply{orders(1, 2, ``), orders(1, 2, ``)},
-			upTo(1, 2), broken + "it repeats the page before", "?page=1 ?page=2"},
+			upTo(1, 2), broken + "it repeats an earlier page", "?page=1&size=2 ?page=2&size=2"},
+		// A full page may be one of many, of a service that ignores the page number.
+		{"full page repeated, nothing but orders", labhealth.ListOrdersParams{Size: 2}, []reply{orders(1, 2, ``), orders(1, 2, ``)},
+			upTo(1, 2), broken + "it repeats an earlier page", "?page=1&size=2 ?page=2&size=2"},
+		{"later page repeated, nothing but orders", labhealth.ListOrdersParams{}, []reply{orders(1, 2, ``), orders(3, 4, ``), orders(3, 4, ``)},
+			upTo(1, 4), broken + "it repeats an earlier page", "?page=1 ?page=2 ?page=3"},
+		{"page repeated from a later page on", labhealth.ListOrdersParams{Page: 2}, []reply{orders(1, 2, ``), orders(1, 2, ``)},
+			upTo(1, 2), broken + "it repeats an earlier page", "?page=2 ?page=3"},
+		{"two pages in turns, no total", labhealth.ListOrdersParams{}, []reply{
+			orders(1, 2, ``), orders(3, 4, ``), orders(1, 2, ``),
+		}, upTo(1, 4), broken + "it repeats an earlier page", "?page=1 ?page=2 ?page=3"},
 		{"empty below total", labhealth.ListOrdersParams{Size: 2}, []reply{
 			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(1, 0, `,"total":5,"page":2,"size":2`),
 		}, upTo(1, 2), broken + "it is empty although more is to come", "?page=1&size=2 ?page=2&size=2"},

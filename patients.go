@@ -4,7 +4,7 @@ import "encoding/base64"
 
 // PatientDetailsWithValidation is the patient in a request. It redacts itself when printed.
 type PatientDetailsWithValidation struct {
-	FirstName   string `json:"first_name"`   // 1 to 50 characters; labs have further rules, which the document does not give
+	FirstName   string `json:"first_name"`   // 1 to 50 characters; labs have further rules, which are not documented
 	LastName    string `json:"last_name"`    // 1 to 50 characters; see FirstName
 	DOB         Date   `json:"dob"`          // date of birth
 	Gender      Gender `json:"gender"`       // values other than the constants may be accepted
@@ -40,10 +40,12 @@ type GuarantorDetails struct {
 	Kept `json:"-"`
 }
 
-// Address is the address of a guarantor. It redacts itself when printed.
+// Address is the address of a guarantor, in requests and in orders. It redacts itself when printed.
 type Address struct {
-	FirstLine   string  `json:"first_line"`            // street and number
-	SecondLine  *string `json:"second_line,omitzero"`  // nil means the empty string
+	FirstLine string `json:"first_line"` // street and number
+	// SecondLine points to the empty string if an order has no second line, and is nil if it has null.
+	// In a request nil leaves it out, which means the empty string.
+	SecondLine  *string `json:"second_line,omitzero" default:""`
 	Country     string  `json:"country"`               // no format is documented; US is the usual one
 	Zip         string  `json:"zip"`                   // postal code
 	City        string  `json:"city"`                  // city
@@ -65,8 +67,8 @@ type PatientAddress struct {
 	AccessNotes  *string `json:"access_notes,omitzero"` // how to get in: up to 1000 characters
 }
 
-// PatientAddressWithValidation is the patient's address when an order is created. It is not in the interface document. It
-// redacts itself when printed.
+// PatientAddressWithValidation is the patient's address when an order is created. It redacts itself when
+// printed. Source: public API reference only.
 type PatientAddressWithValidation struct {
 	ReceiverName string  `json:"receiver_name,omitzero"` // left out if empty
 	FirstLine    string  `json:"first_line"`             // street and number
@@ -91,28 +93,28 @@ type PhysicianCreateRequest struct {
 	SignatureImage *SignatureImage `json:"signature_image,omitzero"`
 }
 
-// SignatureImage is the document's Jpeg and Png objects, which differ in nothing but the content type. [NewJPEG] and [NewPNG]
+// SignatureImage is the specification's Jpeg and Png objects, which differ in nothing but the content type. [NewJPEG] and [NewPNG]
 // make one from the bytes of a file.
 type SignatureImage struct {
-	// Content is sent as it is. The document calls it binary and does not say how the bytes become text.
+	// Content is sent as it is. The specification calls it binary and does not say how the bytes become text.
 	Content string `json:"content"`
 	// ContentType is image/jpeg or image/png.
 	ContentType string `json:"content_type"`
 }
 
-// NewJPEG returns a JPEG image with its bytes in base64. The encoding is an inference: the document does not name one.
+// NewJPEG returns a JPEG image with its bytes in base64. The encoding is an inference: none is documented.
 func NewJPEG(data []byte) *SignatureImage {
 	return &SignatureImage{base64.StdEncoding.EncodeToString(data), "image/jpeg"}
 }
 
-// NewPNG returns a PNG image with its bytes in base64. The encoding is an inference: the document does not name one.
+// NewPNG returns a PNG image with its bytes in base64. The encoding is an inference: none is documented.
 func NewPNG(data []byte) *SignatureImage {
 	return &SignatureImage{base64.StdEncoding.EncodeToString(data), "image/png"}
 }
 
 // OrderPatientDetails is the patient as an order shows them. It redacts itself when printed.
 type OrderPatientDetails struct {
-	// DOB is the date of birth. The document calls it a date-time; both that and a bare date occur, and the day as written counts.
+	// DOB is the date of birth. The specification calls it a date-time; both that and a bare date occur, and the day as written counts.
 	DOB         Date    `json:"dob"`
 	Gender      string  `json:"gender"`                // any text; see [Gender] for the usual ones
 	FirstName   *string `json:"first_name,omitzero"`   // nil if not shown

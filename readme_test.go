@@ -59,6 +59,43 @@ func TestExamplesAreChecked(t *testing.T) {
 	}
 }
 
+// TestExamplesUseBothShapesOfASource wants no example to read a field that one of the two shapes of a
+// webhooks.Source lacks: what readers copy has to work with both.
+func TestExamplesUseBothShapesOfASource(t *testing.T) {
+	oneShape := regexp.MustCompile(`\.Source\.(Provider|Slug|Name)\b|\.Provider\.(Provider|Slug|Name)\b`)
+	texts := map[string]string{}
+	for dir, list := range examples(t) {
+		for _, e := range list {
+			texts[dir+": Example"+e.Name] = strings.Join(e.lines, "\n")
+		}
+	}
+	programs, err := filepath.Glob("examples/*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses := 0
+	for _, name := range slices.Concat(programs, documents, []string{"README.md"}) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[name] = string(text)
+	}
+	for name, text := range texts {
+		if found := oneShape.FindString(text); found != "" {
+			t.Errorf("%s reads %s: use ProviderSlug or ConnectedProvider", name, found)
+		}
+		uses += strings.Count(text, ".ProviderSlug()")
+	}
+	if uses < 8 {
+		t.Errorf("%d uses of ProviderSlug in %d examples; is this still how they are found?", uses, len(texts))
+	}
+}
+
 // example is an example and the lines of its body.
 type example struct {
 	*doc.Example

@@ -320,6 +320,12 @@ func (UpsertETLPipelinesBody) LogValue() slog.Value { return redactedValue("Upse
 func (v UpsertETLPipelinesBody) Format(s fmt.State, _ rune) { redacted(s, v) }
 
 // LogValue shows nothing of the value.
+func (RabbitMQ) LogValue() slog.Value { return redactedValue("RabbitMQ") }
+
+// Format shows nothing of the value.
+func (v RabbitMQ) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue shows nothing of the value.
 func (AzureAMQP) LogValue() slog.Value { return redactedValue("AzureAMQP") }
 
 // Format shows nothing of the value.

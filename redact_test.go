@@ -36,7 +36,7 @@ var redactedTypes = []any{
 	NumericResult{}, RangeResult{}, CommentResult{}, CodedResult{}, UnparsedResult{},
 
 	AccessToken{}, AzureAMQP{}, BlobStorage{}, CreateWebhookBody{}, ETLPipeline{}, ETLPipelinePage{}, EventHubDestination{},
-	EventHubMatcher{}, ManagementKey{}, ManagementKeyPage{}, PipelineDestination{}, Secret(""), TeamAPIKey{}, TeamAPIKeyPage{},
+	EventHubMatcher{}, ManagementKey{}, ManagementKeyPage{}, RabbitMQ{}, Secret(""), TeamAPIKey{}, TeamAPIKeyPage{},
 	TeamCustomCredentials{}, TeamCustomCredentialsPage{}, UpsertETLPipelinesBody{}, UpsertTeamCustomCredentialsBody{}, WebhookHeaders{},
 	WebhookSecret{},
 }

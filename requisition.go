@@ -21,11 +21,13 @@ const (
 )
 
 // RequisitionPDF writes the requisition of an order to w as it comes, and returns how many bytes it wrote: GET
-// /v3/order/{order_id}/requisition/pdf, which replaces [Order.RequisitionFormURL]. The path is not in the interface document.
+// /v3/order/{order_id}/requisition/pdf, which replaces [Order.RequisitionFormURL]. Source of
+// the path: public API reference only.
 //
 // Nothing is written unless a PDF comes. It is asked for again only as long as nothing was written; after an error, n bytes of an
 // incomplete file are in w. A file of more than 64 MiB (see [WithCallBodyLimit]) is cut there and is an error. An error of w can
-// be found with errors.Is. Imported orders have no requisition. [Response.Body] does not hold the file.
+// be found with errors.Is. Imported orders have no requisition. Source of the
+// latter: public API reference only. [Response.Body] does not hold the file.
 func (s *OrdersService) RequisitionPDF(ctx context.Context, orderID uuid.UUID, w io.Writer, opts ...CallOption) (n int64, err error) {
 	if w == nil {
 		return 0, ofOperation(opRequisitionPDF, refused("must not be nil", "w"))

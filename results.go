@@ -11,24 +11,28 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
 const opOrderResults = "GET /v3/order/{order_id}/result"
 
-// Results reads the results of an order: GET /v3/order/{order_id}/result. Of the shape of results the interface document gives
-// only result, result_type and value; the rest, the path included, is not in it. An unknown order is [ErrNotFound]; what comes for
-// one that has no results yet is not documented.
+// Results reads the results of an order: GET /v3/order/{order_id}/result. An unknown order is
+// [ErrNotFound]; the response for one that has no results yet is not documented. Of results the
+// interface specification gives only result, result_type and value. Source of the rest, the path
+// included: public API reference only.
 func (s *OrdersService) Results(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*OrderResults, error) {
 	return call[OrderResults](ctx, s.core, request{op: opOrderResults, params: []string{orderID.String()}}, nil, opts)
 }
 
-// OrderResults is what the lab found: the answer of [OrdersService.Results]. It redacts itself when printed.
+// OrderResults is what the lab found: the response of [OrdersService.Results]. It redacts itself when
+// printed. Source: public API reference only.
 type OrderResults struct {
 	// Metadata says whose results these are, and of what.
 	Metadata ResultsMetadata `json:"metadata"`
-	// Results has one element for each thing that was measured. Some older orders have an object instead, of no fixed shape: then
-	// Results is nil, [Kept.Malformed] says so, and [Kept.RawJSON] has it.
-	Results []Result `json:"results"`
+	// Results has one element for each thing that was measured. It is nil for older orders whose results
+	// are an object: see [OrderResults.LegacyResults].
+	Results []Result `json:"results" jsonread:"object"`
 	// MissingResults has what was ordered and could not be measured.
 	MissingResults []MissingResult `json:"missing_results,omitzero"`
 	// SampleInformation is by sample id, of no fixed shape.
@@ -39,8 +43,24 @@ type OrderResults struct {
 	Kept `json:"-"`
 }
 
+// LegacyResults returns the results of an older order, which are a JSON object of no published shape
+// in place of the list: a copy of the received JSON. It is nil if Results is a list. Source: public
+// API reference only.
+func (r *OrderResults) LegacyResults() json.RawMessage {
+	var results json.RawMessage
+	for name, value := range jsonread.Members(r.RawJSON()) {
+		if string(name) == "results" {
+			results = value // of a name that comes twice the last one counts
+		}
+	}
+	if len(results) == 0 || results[0] != '{' {
+		return nil
+	}
+	return results
+}
+
 // ResultsMetadata heads a report. Its texts are as the lab wrote them: dates occur with the day first, and an age as a number,
-// which [Kept.Malformed] names then. It redacts itself when printed.
+// which [Kept.Malformed] names then. It redacts itself when printed. Source: public API reference only.
 type ResultsMetadata struct {
 	Age            string `json:"age"`             // in years, as text
 	DOB            string `json:"dob"`             // date of birth, in any form
@@ -48,18 +68,18 @@ type ResultsMetadata struct {
 	SpecimenNumber string `json:"specimen_number"` // the lab's number of the sample
 	// DateReported is when the results came.
 	//
-	// Deprecated: the public reference says so and names no replacement.
+	// Deprecated: no replacement is named. Source: public API reference only.
 	DateReported string  `json:"date_reported"`
 	CLIA         *string `json:"clia_#,omitzero"`     // the laboratory's CLIA number, nil if not given
 	Provider     *string `json:"provider,omitzero"`   // the ordering physician, nil if not given
 	Laboratory   *string `json:"laboratory,omitzero"` // nil if not given
 	// DateCollected is when the sample was taken, nil if not given.
 	//
-	// Deprecated: the public reference says so and names no replacement.
+	// Deprecated: no replacement is named. Source: public API reference only.
 	DateCollected *string `json:"date_collected,omitzero"`
 	// DateReceived is when the lab had the sample, nil if not given.
 	//
-	// Deprecated: the public reference says so and names no replacement.
+	// Deprecated: no replacement is named. Source: public API reference only.
 	DateReceived   *string         `json:"date_received,omitzero"`
 	Status         ResultsStatus   `json:"status" default:"final"`  // final by default
 	Interpretation *Interpretation `json:"interpretation,omitzero"` // nil if there is none
@@ -70,6 +90,7 @@ type ResultsMetadata struct {
 }
 
 // ResultsStatus says whether more results are to come. Values other than the constants occur.
+// Source: public API reference only.
 type ResultsStatus string
 
 // States of results.
@@ -78,7 +99,8 @@ const (
 	ResultsStatusPartial ResultsStatus = "partial"
 )
 
-// ResultType says how [Result.Result] is to be read. Values other than the constants occur.
+// ResultType says how [Result.Result] is to be read. Values other than the constants occur. Source of the
+// values: public API reference only.
 type ResultType string
 
 // Kinds of results.
@@ -89,14 +111,15 @@ const (
 	ResultTypeCodedValue ResultType = "coded_value" // a code or a word, such as "Negative"
 )
 
-// Result is one thing that was measured. It redacts itself when printed.
+// Result is one thing that was measured. It redacts itself when printed. Source of all
+// but Result, ResultType and Value: public API reference only.
 type Result struct {
 	Name   string `json:"name"`   // what was measured
 	Slug   string `json:"slug"`   // the same, for programs; empty by default
 	Result string `json:"result"` // what was found, as text: [Result.Parse] reads it
-	// ResultType says how to read Result, under the name the interface document uses; nil if the other name came.
+	// ResultType says how to read Result, under the name that the interface specification uses; nil if the other name came.
 	ResultType *ResultType `json:"result_type,omitzero"`
-	// Type is ResultType under the name that is in use; nil if the other name came.
+	// Type is ResultType under the name that the public API reference uses; nil if the other name came.
 	Type *ResultType `json:"type,omitzero"`
 	// Value is the result as a number, nil if there is none.
 	//
@@ -111,6 +134,7 @@ type Result struct {
 	IsAboveMaxRange      *bool          `json:"is_above_max_range,omitzero"`     // nil if not known
 	IsBelowMinRange      *bool          `json:"is_below_min_range,omitzero"`     // nil if not known
 	Interpretation       Interpretation `json:"interpretation" default:"normal"` // normal by default
+	SourceInterpretation string         `json:"source_interpretation"`           // the lab's own word for it; empty by default
 	LOINC                *string        `json:"loinc,omitzero"`                  // code of the measurement, nil if not given
 	LOINCSlug            *string        `json:"loinc_slug,omitzero"`             // the same, for programs; nil if not given
 	ProviderID           *string        `json:"provider_id,omitzero"`            // the lab's own code, nil if not given
@@ -122,6 +146,7 @@ type Result struct {
 }
 
 // MissingResult is something that was ordered and could not be measured. It redacts itself when printed.
+// Source: public API reference only.
 type MissingResult struct {
 	Name                string         `json:"name"`                    // what is missing
 	Slug                string         `json:"slug"`                    // the same, for programs
@@ -135,7 +160,7 @@ type MissingResult struct {
 	Kept `json:"-"`
 }
 
-// SourceMarker is an ordered marker that a result belongs to.
+// SourceMarker is an ordered marker that a result belongs to. Source: public API reference only.
 type SourceMarker struct {
 	MarkerID   int64   `json:"marker_id"`            // the marker's id
 	Name       string  `json:"name"`                 // what people call it
@@ -145,7 +170,8 @@ type SourceMarker struct {
 	Kept `json:"-"`
 }
 
-// FailureType says why a result is missing, as the service infers it. Values other than the constants occur.
+// FailureType says why a result is missing, as the service infers it. Values other than the constants
+// occur. Source: public API reference only.
 type FailureType string
 
 // Reasons for missing results.

@@ -26,7 +26,7 @@ const resultsJSON = `{
 			"name": "Total Cholesterol", "slug": "total-cholesterol", "result": "412", "result_type": "numeric", "value": 412.0, "unit": "mg/dL",
 			"timestamp": "2025-03-04T12:00:00+00:00", "notes": "fasting", "reference_range": "0-200", "min_range_value": 0, "max_range_value": 200,
 			"is_above_max_range": true, "is_below_min_range": false, "interpretation": "critical", "loinc": "2093-3",
-			"loinc_slug": "cholesterol", "provider_id": "P-901", "performing_laboratory": "Example Laboratories", "source_sample_id": "SAMPLE-1",
+			"loinc_slug": "cholesterol", "source_interpretation": "N", "provider_id": "P-901", "performing_laboratory": "Example Laboratories", "source_sample_id": "SAMPLE-1",
 			"source_markers": [{"marker_id": 901, "name": "Total Cholesterol", "slug": "total-cholesterol", "provider_id": "P-901"}]
 		},
 		{"name": "Ketones", "result": "Negative", "type": "coded_value", "timestamp": "2025-03-04", "interpretation": null, "trend": [1, 2]}
@@ -57,7 +57,7 @@ func TestResults(t *testing.T) {
 				Value: new(json.Number("412.0")), Unit: new("mg/dL"), Timestamp: &noon, Notes: new("fasting"), ReferenceRange: new("0-200"),
 				MinRangeValue: new(0.0), MaxRangeValue: new(200.0), IsAboveMaxRange: new(true),
 				IsBelowMinRange: new(false), Interpretation: labhealth.InterpretationCritical, LOINC: new("2093-3"),
-				LOINCSlug: new("cholesterol"), ProviderID: new("P-901"), PerformingLaboratory: new("Example Laboratories"), SourceSampleID: new("SAMPLE-1"),
+				LOINCSlug: new("cholesterol"), SourceInterpretation: "N", ProviderID: new("P-901"), PerformingLaboratory: new("Example Laboratories"), SourceSampleID: new("SAMPLE-1"),
 				SourceMarkers: []labhealth.SourceMarker{{MarkerID: 901, Name: "Total Cholesterol", Slug: "total-cholesterol", ProviderID: new("P-901")}},
 			},
 			{
@@ -93,9 +93,9 @@ func TestResultsOddShapes(t *testing.T) {
 		malformed  []labhealth.Malformed
 		want       labhealth.OrderResults
 	}{
-		{"results as an object", `{"metadata":{"status":"partial"},"results":{"total-cholesterol":{"value":182}}}`,
-			[]labhealth.Malformed{{Path: "results", Want: "array"}},
+		{"results as an object", `{"metadata":{"status":"partial"},"results":{"total-cholesterol":{"value":182}}}`, nil,
 			labhealth.OrderResults{Metadata: labhealth.ResultsMetadata{Status: labhealth.ResultsStatusPartial}}},
+		{"results as text", `{"results":"none yet"}`, []labhealth.Malformed{{Path: "results", Want: "array"}}, labhealth.OrderResults{}},
 		{"age as a number", `{"metadata":{"age":35,"patient":"Ada Example","status":null},"results":[]}`,
 			[]labhealth.Malformed{{Path: "metadata.age", Want: "string"}},
 			labhealth.OrderResults{Metadata: labhealth.ResultsMetadata{Patient: "Ada Example", Status: labhealth.ResultsStatusFinal}, Results: []labhealth.Result{}}},
@@ -118,6 +118,27 @@ func TestResultsOddShapes(t *testing.T) {
 			equal(t, test.body, string(must[[]byte](t)(json.Marshal(got))))
 		})
 	}
+}
+
+// Older orders have an object in place of the list. It is read as it is, next to a change too, and is
+// no malformed field.
+func TestResultsThatAreAnObject(t *testing.T) {
+	const body = `{"metadata":{"age":"35"},"results": {"glucose" : {"value":92.0, "unit":"mg/dL"}, "glucose": null},"missing_results":[]}`
+	client, _ := answering(t, 200, body)
+	got := must[*labhealth.OrderResults](t)(client.Orders.Results(t.Context(), orderID))
+	equal(t, `{"glucose" : {"value":92.0, "unit":"mg/dL"}, "glucose": null}`, string(got.LegacyResults()))
+	equal(t, 0, len(got.Results))
+	equal(t, 0, len(got.Malformed()))
+	equal(t, body, string(must[[]byte](t)(got.MarshalJSON())))
+	got.Metadata.Age = "36"
+	equal(t, strings.Replace(body, `"35"`, `"36"`, 1), string(must[[]byte](t)(got.MarshalJSON())))
+	for _, list := range []string{`{"results":[]}`, `{"results":null}`, `{}`, `{"results":"none"}`, `{"results":{},"results":[]}`} {
+		var other labhealth.OrderResults
+		if err := json.Unmarshal([]byte(list), &other); err != nil || other.LegacyResults() != nil {
+			t.Errorf("%s: %s, %v", list, other.LegacyResults(), err)
+		}
+	}
+	equal(t, json.RawMessage(nil), (&labhealth.OrderResults{}).LegacyResults())
 }
 
 func TestResultParse(t *testing.T) {

@@ -113,11 +113,11 @@ minor_ordering_enabled    | boolean                      | no  | default false
 
 # BrandInformation: request, answer
 company_name              | string                       | yes |
-company_website           | string                       | no  | default ""
+company_website           | string                       | no  | service default ""
 support_email             | string                       | no  |
-support_contact           | string?                      | no  |
-company_address           | string                       | no  | default ""
-brand_color               | string                       | no  | default ""
+support_contact           | string?                      | no  | service default ""
+company_address           | string                       | no  | service default ""
+brand_color               | string                       | no  | service default ""
 
 # TeamPage: answer
 teams                     | array of Team                | yes |
@@ -187,10 +187,13 @@ not_found                 | array of uuid                | yes |
 # TeamCustomCredentials: answer
 id                        | uuid                         | yes |
 team_id                   | uuid                         | yes |
-provider                  | string                       | yes |
+source                    | string                       | yes |
+created_at                | date-time                    | yes |
+updated_at                | date-time                    | yes |
 client_id                 | string?                      | no  |
 client_secret_hash        | string?                      | no  |
 details                   | object?                      | no  | | json.RawMessage
+app_url                   | string?                      | no  |
 redirect_url_override     | string?                      | no  |
 
 # TeamCustomCredentialsPage: answer
@@ -221,12 +224,12 @@ description               | string?                      | no  |
 
 # ETLPipeline: answer
 team_id                   | uuid                         | yes |
-preferences               | object                       | yes | | json.RawMessage
+preferences               | EventDestinationPreferences  | yes |
 push_historical_data      | boolean                      | no  | default false
 provider_raw_data         | boolean                      | no  | default false
-cloud_pubsub              | PipelineDestination?         | no  |
-rabbitmq                  | PipelineDestination?         | no  |
-svix                      | PipelineDestination?         | no  |
+cloud_pubsub              | CloudPubSub?                 | no  |
+rabbitmq                  | RabbitMQ?                    | no  |
+svix                      | Svix?                        | no  |
 azure_amqp                | AzureAMQP?                   | no  |
 event_type_prefixes       | array of string?             | no  |
 
@@ -236,20 +239,36 @@ next_cursor               | string?                      | no  |
 
 # UpsertETLPipelinesBody: request
 team_ids                  | array of uuid                | yes |
-preferences               | object                       | yes | | json.RawMessage
-push_historical_data      | boolean                      | no  | default false
-provider_raw_data         | boolean                      | no  | default false
-cloud_pubsub              | PipelineDestination?         | no  |
-rabbitmq                  | PipelineDestination?         | no  |
-svix                      | PipelineDestination?         | no  |
+preferences               | EventDestinationPreferences? | no  |
+push_historical_data      | boolean?                     | no  |
+provider_raw_data         | boolean?                     | no  |
+cloud_pubsub              | CloudPubSub?                 | no  |
+rabbitmq                  | RabbitMQ?                    | no  |
+svix                      | Svix?                        | no  |
 azure_amqp                | AzureAMQP?                   | no  |
 event_type_prefixes       | array of string?             | no  |
 
+# EventDestinationPreferences: request, answer
+preferred                 | EventDestination             | yes |
+enabled                   | array of EventDestination    | yes |
+
+# CloudPubSub: request, answer
+project                   | string                       | yes |
+topic                     | string                       | yes |
+message_ordering          | boolean                      | yes |
+
+# RabbitMQ: request, answer
+uri                       | string                       | yes | | labhealth.Secret
+exchange                  | string                       | yes |
+
+# Svix: request, answer
+regional                  | boolean                      | no  | deprecated, default true
+
 # AzureAMQP: request, answer
-connection_string         | string                       | no  | | labhealth.Secret
-default_event_hub         | string                       | no  |
+connection_string         | string                       | yes | | labhealth.Secret
+default_event_hub         | string                       | yes |
 event_hub_matchers        | array of EventHubMatcher     | no  |
-compression               | EventHubCompression          | no  |
+compression               | EventHubCompression          | no  | default auto
 
 # EventHubMatcher: request, answer
 event_type_prefix         | string?                      | no  |
@@ -278,6 +297,7 @@ var managementTypes = []reflect.Type{
 	reflect.TypeFor[TeamCustomCredentials](), reflect.TypeFor[TeamCustomCredentialsPage](), reflect.TypeFor[UpsertTeamCustomCredentialsBody](),
 	reflect.TypeFor[prepareTeamCustomCredentialsBody](), reflect.TypeFor[TeamCustomCredentialsPreparation](), reflect.TypeFor[PreparationStep](),
 	reflect.TypeFor[ETLPipeline](), reflect.TypeFor[ETLPipelinePage](), reflect.TypeFor[UpsertETLPipelinesBody](),
+	reflect.TypeFor[EventDestinationPreferences](), reflect.TypeFor[CloudPubSub](), reflect.TypeFor[RabbitMQ](), reflect.TypeFor[Svix](),
 	reflect.TypeFor[AzureAMQP](), reflect.TypeFor[EventHubMatcher](), reflect.TypeFor[BlobStorage](),
 }
 
@@ -301,7 +321,8 @@ func readManagementDocument(t *testing.T) (resources []specResource, goTypes map
 }
 
 // initialisms are names that goName does not know.
-var initialisms = strings.NewReplacer("Sms", "SMS", "Sdk", "SDK", "ApiKeys", "APIKeys", "CloudPubsub", "CloudPubSub", "Rabbitmq", "RabbitMQ", "Amqp", "AMQP")
+var initialisms = strings.NewReplacer("Sms", "SMS", "Sdk", "SDK", "ApiKeys", "APIKeys", "CloudPubsub", "CloudPubSub", "Rabbitmq", "RabbitMQ", "Amqp", "AMQP",
+	"Uri", "URI", "AppUrl", "AppURL")
 
 func TestManagementFields(t *testing.T) {
 	resources, goTypes := readManagementDocument(t)
@@ -412,7 +433,9 @@ func TestManagementEnumerations(t *testing.T) {
 		ManagementKeyCreatorOrgMember: "org_member", ManagementKeyCreatorRemovedOrgMember: "removed_org_member",
 		ManagementKeyCreatorServiceStaff: "service_staff", ManagementKeyCreatorManagementKey: "management_key",
 		PreparationStatusNoActionNeeded: "no_action_needed", PreparationStatusPreparationsRequired: "preparations_required",
-		EventHubCompressionAuto: "auto", EventHubCompressionAlways: "always",
+		EventDestinationCloudPubSub: "cloud_pubsub", EventDestinationRabbitMQ: "rabbitmq", EventDestinationSvix: "svix",
+		EventDestinationAzureAMQP: "azure_amqp",
+		EventHubCompressionAuto:   "auto", EventHubCompressionAlways: "always",
 	} {
 		if got := reflect.ValueOf(constant).String(); got != want {
 			t.Errorf("%T is %q, want %q", constant, got, want)

@@ -61,7 +61,7 @@ pricing                   | any?                         | no  |
 
 # OrderResults: answer
 metadata                  | ResultsMetadata              | yes |
-results                   | array of Result              | yes |
+results                   | array of Result or object    | yes |
 missing_results           | array of MissingResult?      | no  |
 sample_information        | map of any?                  | no  |
 order_transaction         | OrderTransaction?            | no  |
@@ -98,6 +98,7 @@ max_range_value           | number?                      | no  |
 is_above_max_range        | boolean?                     | no  |
 is_below_min_range        | boolean?                     | no  |
 interpretation            | Interpretation               | no  | default normal
+source_interpretation     | string                       | no  | default ""
 loinc                     | string?                      | no  |
 loinc_slug                | string?                      | no  |
 provider_id               | string?                      | no  |

@@ -32,11 +32,12 @@ import (
 // Types: uuid, string, integer, number, boolean, date, date-time, the name of
 // a resource or of an enumeration, any (no fixed shape), "array of", "map of" or
 // "one of" such a name, "array of maybe" where elements may be null, and a
-// question mark after it where null may come. Required is yes, no, or a dash
+// question mark after it where null may come; "or object" where an object may stand in for the array. Required is yes, no, or a dash
 // where the document marks nothing, which is taken as required. Rules,
 // separated by commas:
 //
 //	default X       what an absent member means
+//	service default X  the same, but not filled in: what was received is sent back as it was
 //	length N to M   in characters
 //	max length N    in characters
 //	deprecated
@@ -556,6 +557,7 @@ type specField struct {
 	money      bool
 	nullClears bool
 	zeroAbsent bool
+	orObject   bool   // an object may stand in for the array
 	source     string // of an addition
 }
 
@@ -624,6 +626,7 @@ func readField(t *testing.T, row string) specField {
 		columns[i] = strings.TrimSpace(columns[i])
 	}
 	f := specField{name: columns[0], typ: columns[1]}
+	f.typ, f.orObject = strings.CutSuffix(f.typ, " or object")
 	f.typ, f.nullable = strings.CutSuffix(f.typ, "?")
 	f.typ, f.array = strings.CutPrefix(f.typ, "array of ")
 	f.typ, f.maybe = strings.CutPrefix(f.typ, "maybe ")
@@ -638,7 +641,7 @@ func readField(t *testing.T, row string) specField {
 	}
 	for rule := range strings.SplitSeq(columns[3], ", ") {
 		switch {
-		case rule == "":
+		case rule == "", strings.HasPrefix(rule, "service default "):
 		case rule == "deprecated":
 			f.deprecated = true
 		case rule == "money":
@@ -686,7 +689,8 @@ func (f specField) goField(r specResource) (typ, tag string) {
 		typ = "json.Number"
 	}
 	// A request leaves out what has a default, and so does a resource that is
-	// both sent and received: it could not be left out otherwise.
+	// both sent and received: it could not be left out otherwise. Received, it
+	// has the default.
 	filled := f.hasDefault && !r.request
 	switch {
 	case f.nullClears:
@@ -709,11 +713,14 @@ func (f specField) goField(r specResource) (typ, tag string) {
 		tag = fmt.Sprintf(`json:"%s,omitzero"`, f.name)
 	}
 	// An absent string is empty, and an absent number is 0, without being told to.
-	if filled && f.value != "" && f.value != "0" {
+	if filled && f.value != "" && f.value != "0" || f.hasDefault && r.request && r.answer {
 		tag += fmt.Sprintf(` default:"%s"`, f.value)
 	}
 	if f.array && f.nullable && f.required {
 		tag += ` jsonread:"nullable"`
+	}
+	if f.orObject {
+		tag += ` jsonread:"object"`
 	}
 	return typ, tag
 }
@@ -878,11 +885,12 @@ func TestSpecZeroAnswers(t *testing.T) {
 	}
 }
 
-// An absent member with a default has it; so has a null, unless it may be one.
+// An absent field with a default has it. So has a null, unless null is allowed or the field is a
+// pointer, because the resource is sent too.
 func TestSpecDefaults(t *testing.T) {
 	count := 0
 	for _, r := range readDocument(t) {
-		if r.request {
+		if !r.answer {
 			continue
 		}
 		for _, f := range r.fields {
@@ -891,7 +899,7 @@ func TestSpecDefaults(t *testing.T) {
 			}
 			count++
 			whenNull := f.value
-			if f.nullable {
+			if f.nullable || r.request {
 				whenNull = "<nil>"
 			}
 			for text, want := range map[string]string{
@@ -1058,7 +1066,8 @@ func parsePackage(t *testing.T) (*token.FileSet, []*ast.File) {
 // A deprecated member has a paragraph that says so, and no other member has.
 func TestSpecDeprecated(t *testing.T) {
 	want := map[string]bool{}
-	for _, r := range readDocument(t) {
+	management, _ := readManagementDocument(t)
+	for _, r := range append(readDocument(t), management...) {
 		for _, f := range r.fields {
 			if f.deprecated {
 				want[r.name+"."+goName(f.name)] = true

@@ -21,9 +21,11 @@ type User struct {
 	FallbackBirthDate *FallbackBirthDate `json:"fallback_birth_date,omitzero"`
 	// FallbackTimeZone is a time zone that a source reported, nil if not known.
 	FallbackTimeZone *FallbackTimeZone `json:"fallback_time_zone"`
-	// IngestionStart is the first day whose data is taken in, nil if there is no limit. It is not in the interface document.
+	// IngestionStart is the first day whose data is taken in, nil if there is no limit.
+	// Source: public API reference only.
 	IngestionStart *Date `json:"ingestion_start,omitzero"`
-	// IngestionEnd is the last day whose data is taken in, nil if there is no limit. It is not in the interface document.
+	// IngestionEnd is the last day whose data is taken in, nil if there is no limit.
+	// Source: public API reference only.
 	IngestionEnd *Date `json:"ingestion_end,omitzero"`
 
 	Kept `json:"-"`
@@ -33,7 +35,7 @@ type User struct {
 type ConnectedSource struct {
 	CreatedOn time.Time `json:"created_on"` // when it was connected
 	Source    Source    `json:"source"`     // which one
-	// Provider is a newer name for Source, nil if it did not come. It is not in the interface document.
+	// Provider is a newer name for Source, nil if the response has none. Source: public API reference only.
 	Provider *Source `json:"provider,omitzero"`
 
 	Kept `json:"-"`
@@ -79,7 +81,7 @@ const (
 	opPullStatus   = "GET /v2/introspect/historical_pull"
 )
 
-// ListUsersParams choose a page of users. They are not in the interface document.
+// ListUsersParams selects a page of users. Source: public API reference only.
 type ListUsersParams struct {
 	Offset int // how many users are left out before the page; not negative
 	Limit  int // users on a page, 1 to 500; the service takes 100 if it is 0
@@ -129,7 +131,8 @@ func (s *UsersService) All(ctx context.Context, params ListUsersParams, opts ...
 	})
 }
 
-// CreateUserBody is the request of [UsersService.Create]. It is not in the interface document. It redacts itself when printed.
+// CreateUserBody is the request of [UsersService.Create]. It redacts itself when printed. Source of
+// all but ClientUserID: public API reference only.
 type CreateUserBody struct {
 	ClientUserID      string  `json:"client_user_id"`               // the application's own reference for the user
 	FallbackTimeZone  *string `json:"fallback_time_zone,omitzero"`  // a name of the time-zone database, nil if not known
@@ -139,7 +142,8 @@ type CreateUserBody struct {
 }
 
 // Create makes a user: POST /v2/user. If the client user id belongs to a user already, the error is a *[UserConflictError] that
-// says which one; that makes the call idempotent. The path is not in the interface document.
+// says which one; that makes the call idempotent. Source of the path: public API reference
+// only.
 func (s *UsersService) Create(ctx context.Context, body CreateUserBody, opts ...CallOption) (*User, error) {
 	var c checker
 	c.text("client_user_id", body.ClientUserID)
@@ -174,26 +178,28 @@ func (s *UsersService) GetOrCreate(ctx context.Context, body CreateUserBody, opt
 	return nil, err
 }
 
-// Get reads one user: GET /v2/user/{user_id}. The operation is not in the interface document. An unknown user is [ErrNotFound].
+// Get reads one user: GET /v2/user/{user_id}. An unknown user is [ErrNotFound].
+// Source: public API reference only.
 func (s *UsersService) Get(ctx context.Context, userID uuid.UUID, opts ...CallOption) (*User, error) {
 	return call(ctx, s.core, request{op: opGetUser, params: []string{userID.String()}}, hasUser, opts)
 }
 
-// Resolve reads the user with a client user id: GET /v2/user/resolve/{client_user_id}. The operation is not in the interface
-// document. An unknown id is [ErrNotFound].
+// Resolve reads the user with a client user id: GET /v2/user/resolve/{client_user_id}. An unknown ID
+// is [ErrNotFound]. Source: public API reference only.
 func (s *UsersService) Resolve(ctx context.Context, clientUserID string, opts ...CallOption) (*User, error) {
 	return call(ctx, s.core, request{op: opResolveUser, params: []string{clientUserID}}, hasUser, opts)
 }
 
-// UserDeletion is the answer of [UsersService.Delete] and [UsersService.UndoDelete]. It is not in the interface document.
+// UserDeletion is the response of [UsersService.Delete] and [UsersService.UndoDelete].
+// Source: public API reference only.
 type UserDeletion struct {
 	Success bool `json:"success"` // whether it was done
 
 	Kept `json:"-"`
 }
 
-// Delete deletes a user: DELETE /v2/user/{user_id}. For 7 days [UsersService.UndoDelete] brings the user back. The path is not in
-// the interface document.
+// Delete deletes a user: DELETE /v2/user/{user_id}. For 7 days [UsersService.UndoDelete] brings the user back. Source of
+// the path: public API reference only.
 func (s *UsersService) Delete(ctx context.Context, userID uuid.UUID, opts ...CallOption) (*UserDeletion, error) {
 	return call[UserDeletion](ctx, s.core, request{op: opDeleteUser, params: []string{userID.String()}}, nil, opts)
 }
@@ -204,9 +210,9 @@ type UndoDeleteParams struct {
 	ClientUserID string    // the application's own reference for the user
 }
 
-// UndoDelete brings back a user that was deleted less than 7 days ago: POST /v2/user/undo_delete. Connections to wearable
-// providers do not come back, and it is impossible once a new user has the same client user id. Path and parameters are not in
-// the interface document.
+// UndoDelete brings back a user that was deleted less than 7 days ago: POST /v2/user/undo_delete.
+// Connections to wearable providers do not come back, and it is impossible once a new user has the same
+// client user ID. Source of all but the 7 days: public API reference only.
 func (s *UsersService) UndoDelete(ctx context.Context, params UndoDeleteParams, opts ...CallOption) (*UserDeletion, error) {
 	var c checker
 	if (params.UserID == uuid.Nil) == (params.ClientUserID == "") {

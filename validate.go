@@ -10,7 +10,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Local checks refuse only what the interface document rules out: when in doubt, the request is sent and the service decides.
+// Local checks report only what the interface specification or the public API reference rules out:
+// when in doubt, the request is sent and the service decides. Two operations on lists of teams are
+// stricter, because an empty list may mean every team.
 
 // checker collects what is wrong with a request, with the paths that the service itself would give.
 type checker struct {
@@ -109,24 +111,20 @@ func (c *checker) date(name string, d Date) bool {
 	return false
 }
 
-func (c *checker) activateBy(d Date) {
-	if c.date("activate_by", d) && d.Compare(earliestToday()) < 0 {
-		c.add("activate_by", "value_error", "must be today or later")
-	}
-}
-
 // earliestToday is today where the day begins last, latestToday where it begins first: somewhere on earth it is either.
 func earliestToday() Date { return DateOf(time.Now().UTC().Add(-12 * time.Hour)) }
 func latestToday() Date   { return DateOf(time.Now().UTC().Add(14 * time.Hour)) }
 
-// minor reports whether somebody born on that day is under 18 everywhere on earth. Who is born on 29 February may come of age
-// on 28 February.
+// minor reports whether somebody born on that day is under 18 everywhere on earth. Who is born on
+// 29 February may come of age on 28 February. A birth date in the future makes nobody a minor: it is
+// another mistake, which neither the specification nor the reference rules out, so the service decides.
 func minor(dob Date) bool {
 	adult := Date{dob.Year + 18, dob.Month, dob.Day}
 	if dob.Month == time.February && dob.Day == 29 {
 		adult.Day = 28
 	}
-	return adult.Compare(latestToday()) > 0
+	today := latestToday()
+	return adult.Compare(today) > 0 && dob.Compare(today) <= 0
 }
 
 func (c *checker) email(v string) {
@@ -139,7 +137,8 @@ func (c *checker) email(v string) {
 	}
 }
 
-// Validate reports all that the interface document rules out, as a *[ValidationError]. [OrdersService.Import] calls it.
+// Validate reports everything in the request that the interface specification or the public API
+// reference rules out, as a *[ValidationError]. [OrdersService.Import] calls it.
 func (b ImportOrderBody) Validate() error {
 	var c checker
 	c.id("user_id", b.UserID)
@@ -158,7 +157,8 @@ func (b ImportOrderBody) Validate() error {
 	return c.err()
 }
 
-// Validate reports all that the interface document rules out, as a *[ValidationError]. [OrdersService.Create] calls it.
+// Validate reports everything in the request that the interface specification or the public API
+// reference rules out, as a *[ValidationError]. [OrdersService.Create] calls it.
 func (b CreateOrderBody) Validate() error {
 	var c checker
 	c.id("user_id", b.UserID)
@@ -172,19 +172,22 @@ func (b CreateOrderBody) Validate() error {
 	}
 	c.idPtr("lab_test_id", b.LabTestID)
 	c.physician(b.Physician)
-	if b.ActivateBy != nil {
-		c.activateBy(*b.ActivateBy)
+	if b.ActivateBy != nil { // it may be past: only the update of an order is said to refuse that
+		c.date("activate_by", *b.ActivateBy)
 	}
 	c.idPtr("lab_account_id", b.LabAccountID)
 	c.idPtr("creator_member_id", b.CreatorMemberID)
 	return c.err()
 }
 
-// Validate reports all that the interface document rules out, as a *[ValidationError]. [OrdersService.Update] calls it.
+// Validate reports everything in the request that the interface specification or the public API
+// reference rules out, as a *[ValidationError]. [OrdersService.Update] calls it.
 func (b UpdateOrderBody) Validate() error {
 	var c checker
 	if d, ok := b.ActivateBy.Get(); ok {
-		c.activateBy(d)
+		if c.date("activate_by", d) && d.Compare(earliestToday()) < 0 {
+			c.add("activate_by", "value_error", "must be today or later")
+		}
 	} else if !b.ActivateBy.IsNull() {
 		c.add("activate_by", "missing", "must be set: a date, or Null to release the order")
 	}

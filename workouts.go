@@ -19,17 +19,18 @@ func (s *WorkoutsService) Stream(ctx context.Context, workoutID uuid.UUID, opts 
 }
 
 // WorkoutStream is the answer of [WorkoutsService.Stream]: parallel lists, in which elements of the same index belong to the same
-// moment. A list that was not recorded is nil or empty; an element that was not recorded is nil. The members, and so their units,
-// are not in the interface document. It redacts itself when printed.
+// moment. A list that was not recorded is nil or empty; an element that was not recorded is nil. It redacts
+// itself when printed. Source of the fields and units: public API
+// reference only.
 type WorkoutStream struct {
 	Time           []int64    `json:"time,omitzero"`            // seconds since 1970
 	Heartrate      []*int64   `json:"heartrate,omitzero"`       // beats per minute
 	Cadence        []*float64 `json:"cadence,omitzero"`         // revolutions or steps per minute
-	Altitude       []*float64 `json:"altitude,omitzero"`        // metres
-	VelocitySmooth []*float64 `json:"velocity_smooth,omitzero"` // metres per second
+	Altitude       []*float64 `json:"altitude,omitzero"`        // meters
+	VelocitySmooth []*float64 `json:"velocity_smooth,omitzero"` // meters per second
 	Lat            []*float64 `json:"lat,omitzero"`             // degrees north
 	Lng            []*float64 `json:"lng,omitzero"`             // degrees east
-	Distance       []*float64 `json:"distance,omitzero"`        // metres
+	Distance       []*float64 `json:"distance,omitzero"`        // meters
 	Power          []*float64 `json:"power,omitzero"`           // watts
 	Resistance     []*float64 `json:"resistance,omitzero"`      // in units of the device
 	Temperature    []*float64 `json:"temperature,omitzero"`     // degrees Celsius

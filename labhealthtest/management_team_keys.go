@@ -28,10 +28,13 @@ type token struct {
 type credentials struct {
 	ID          uuid.UUID       `json:"id"`
 	TeamID      uuid.UUID       `json:"team_id"`
-	Provider    string          `json:"provider"`
+	Source      string          `json:"source"`
 	ClientID    *string         `json:"client_id"`
 	SecretHash  *string         `json:"client_secret_hash"`
+	CreatedAt   stamp           `json:"created_at"`
+	UpdatedAt   stamp           `json:"updated_at"`
 	Details     json.RawMessage `json:"details"`
+	AppURL      *string         `json:"app_url"`
 	RedirectURL *string         `json:"redirect_url_override"`
 
 	env, region string
@@ -68,16 +71,41 @@ var (
 		field{"team_id", required, aUUID, nil},
 		field{"provider", required, text, nil},
 	)
+	destination     = oneOf("cloud_pubsub", "rabbitmq", "svix", "azure_amqp")
+	eventHubMatcher = object(
+		field{"event_type_prefix", optional | nullable, text, nil},
+		field{"event_type_regex", optional | nullable, text, nil},
+		field{"event_hub", optional | nullable, text, nil},
+		field{"blob_storage", optional | nullable, object(
+			field{"connection_string", required, text, nil},
+			field{"container_name", required, text, nil},
+		), nil},
+	)
 	pipelinesBody = object(
-		field{"team_ids", required, list(aUUID), nil},
-		field{"preferences", required, anything, nil},
-		field{"push_historical_data", optional, aBoolean, false},
-		field{"provider_raw_data", optional, aBoolean, false},
-		field{"cloud_pubsub", optional | nullable, anything, nil},
-		field{"rabbitmq", optional | nullable, anything, nil},
-		field{"svix", optional | nullable, anything, nil},
-		field{"azure_amqp", optional | nullable, anything, nil},
-		field{"event_type_prefixes", optional | nullable, list(text), nil},
+		field{"team_ids", optional, list(aUUID), []any{}},
+		field{"preferences", optional | nullable, object(
+			field{"preferred", required, destination, nil},
+			field{"enabled", required, list(destination), nil},
+		), nil},
+		field{"push_historical_data", optional | nullable, aBoolean, nil},
+		field{"provider_raw_data", optional | nullable, aBoolean, nil},
+		field{"cloud_pubsub", optional | nullable, object(
+			field{"project", required, text, nil},
+			field{"topic", required, text, nil},
+			field{"message_ordering", required, aBoolean, nil},
+		), nil},
+		field{"rabbitmq", optional | nullable, object(
+			field{"uri", required, text, nil},
+			field{"exchange", required, text, nil},
+		), nil},
+		field{"svix", optional | nullable, object(field{"regional", optional, aBoolean, true}), nil},
+		field{"azure_amqp", optional | nullable, object(
+			field{"connection_string", required, text, nil},
+			field{"default_event_hub", required, text, nil},
+			field{"event_hub_matchers", optional, list(eventHubMatcher), []any{}},
+			field{"compression", optional, oneOf("auto", "always"), "auto"},
+		), nil},
+		field{"event_type_prefixes", optional, list(text), nil},
 	)
 )
 
@@ -171,6 +199,7 @@ func (s *Server) listCredentials(r *request, caller *managementKey) answer {
 func (s *Server) upsertCredentials(r *request, caller *managementKey) answer {
 	var body struct {
 		credentials
+		Provider     string  `json:"provider"`
 		ClientSecret *string `json:"client_secret"`
 	}
 	r.decode(credentialsBody, &body)
@@ -181,14 +210,15 @@ func (s *Server) upsertCredentials(r *request, caller *managementKey) answer {
 		return a
 	}
 	c := body.credentials
+	c.Source, c.CreatedAt, c.UpdatedAt = body.Provider, stamp(r.now), stamp(r.now)
 	c.env, c.region = r.inPlace()
 	if body.ClientSecret != nil {
 		hash := s.derive("secret "+*body.ClientSecret, 0)
 		c.SecretHash = new(hex.EncodeToString(hash[:]))
 	}
 	for _, old := range s.org.credentials {
-		if old.TeamID == c.TeamID && old.Provider == c.Provider && old.env == c.env && old.region == c.region {
-			c.ID = old.ID
+		if old.TeamID == c.TeamID && old.Source == c.Source && old.env == c.env && old.region == c.region {
+			c.ID, c.CreatedAt = old.ID, old.CreatedAt
 			*old = c
 			return reply(old)
 		}
@@ -223,7 +253,7 @@ func (s *Server) prepareCredentials(r *request, caller *managementKey) answer {
 		return reply(map[string]any{"status": "no_action_needed", "preparation_steps": []any{}})
 	}
 	return reply(map[string]any{"status": "preparations_required", "preparation_steps": []map[string]any{{
-		"type": "oauth_redirect_uri", "key": nil, "value": s.URL + "/oauth/" + body.Provider, "description": "Allow this redirect address.",
+		"type": "redirect_uri", "key": nil, "value": s.URL + "/oauth/" + body.Provider, "description": "Allow this redirect address.",
 	}}})
 }
 
@@ -233,7 +263,8 @@ func (s *Server) listPipelines(r *request, caller *managementKey) answer {
 	return replyPage(r, "pipelines", found, func(p *pipeline) string { return p.TeamID.String() })
 }
 
-// upsertPipelines keeps pipelines and pushes nothing.
+// upsertPipelines stores pipelines and pushes nothing. Without preferences a pipeline prefers the
+// first of its destinations and uses all of them.
 func (s *Server) upsertPipelines(r *request, caller *managementKey) answer {
 	var body struct {
 		pipeline
@@ -243,16 +274,17 @@ func (s *Server) upsertPipelines(r *request, caller *managementKey) answer {
 	if a, bad := r.invalid(); bad {
 		return a
 	}
-	destinations := 0
-	for _, d := range []json.RawMessage{body.CloudPubSub, body.RabbitMQ, body.Svix, body.AzureAMQP} {
-		if len(d) > 0 && string(d) != "null" {
-			destinations++
+	if string(body.Preferences) == "null" {
+		enabled := []string{}
+		for i, d := range []json.RawMessage{body.CloudPubSub, body.RabbitMQ, body.Svix, body.AzureAMQP} {
+			if string(d) != "null" {
+				enabled = append(enabled, []string{"cloud_pubsub", "rabbitmq", "svix", "azure_amqp"}[i])
+			}
 		}
-	}
-	if destinations != 1 {
-		r.addValueError([]any{"body"}, "exactly one destination is required", []byte("null"))
-		a, _ := r.invalid()
-		return a
+		if len(enabled) == 0 {
+			return refuse(http.StatusBadRequest, "A pipeline needs a destination")
+		}
+		body.Preferences = encode(map[string]any{"preferred": enabled[0], "enabled": enabled})
 	}
 	for _, id := range body.TeamIDs {
 		if t, a := s.inRegion(r, caller, id); t == nil {
@@ -268,12 +300,21 @@ func (s *Server) upsertPipelines(r *request, caller *managementKey) answer {
 		s.org.pipelines = append(s.org.pipelines, &p)
 		made = append(made, &p)
 	}
-	return reply(map[string]any{"pipelines": made})
+	return reply(made)
 }
 
+// deletePipelines deletes the pipelines of the teams that the query names, or of all teams, and
+// responds with them.
 func (s *Server) deletePipelines(r *request, caller *managementKey) answer {
-	in := s.within(r, caller)
-	return deleteEach(r, "team_id", func(id uuid.UUID) bool {
-		return removeFrom(&s.org.pipelines, func(p *pipeline) bool { return p.TeamID == id && in(p.TeamID, p.env, p.region) })
-	})
+	env, region := r.inPlace()
+	teams := r.queryList("team_id", aUUID)
+	if a, bad := r.invalid(); bad {
+		return a
+	}
+	chosen := func(p *pipeline) bool {
+		return caller.may(p.TeamID) && p.env == env && p.region == region && (len(teams) == 0 || slices.Contains(teams, p.TeamID.String()))
+	}
+	deleted := append([]*pipeline{}, choose(s.org.pipelines, chosen)...)
+	s.org.pipelines = slices.DeleteFunc(s.org.pipelines, chosen)
+	return reply(deleted)
 }

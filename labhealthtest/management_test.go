@@ -519,11 +519,12 @@ func TestCustomCredentials(t *testing.T) {
 	body := fmt.Sprintf(`{"team_id":%q,"provider":"oura","client_id":"c","client_secret":"hunter2","details":{"a":[1]}}`, srv.TeamID)
 	got := org(t, srv, "POST", path, body)
 	made := read[struct {
-		ID      uuid.UUID
-		Hash    string `json:"client_secret_hash"`
-		Details json.RawMessage
+		ID   uuid.UUID
+		Hash string `json:"client_secret_hash"`
 	}](t, got)
-	if strings.Contains(got.body, "hunter2") || len(made.Hash) != 64 || string(made.Details) != `{"a":[1]}` {
+	check(t, got, 200, fmt.Sprintf(`{"id":%q,"team_id":%q,"source":"oura","client_id":"c","client_secret_hash":%q,"created_at":"2025-03-04T12:00:00+00:00",
+		"updated_at":"2025-03-04T12:00:00+00:00","details":{"a":[1]},"app_url":null,"redirect_url_override":null}`, made.ID, srv.TeamID, made.Hash))
+	if strings.Contains(got.body, "hunter2") || len(made.Hash) != 64 {
 		t.Error(got.body)
 	}
 	if again := org(t, srv, "POST", path, body); again.body != got.body {
@@ -543,19 +544,36 @@ func TestPipelines(t *testing.T) {
 	srv := newServer(t)
 	second := created(t, srv, `{"name":"Second","region":"us"}`)
 	const path = "ORG/team_etl_pipelines/sandbox/us"
+	const hub = `{"connection_string":"Endpoint=x","default_event_hub":"rest","event_hub_matchers":[{"event_type_prefix":"daily.",
+		"event_type_regex":null,"event_hub":null,"blob_storage":{"connection_string":"Blob=x","container_name":"daily"}}],"compression":"auto"}`
 	pipeline := func(team uuid.UUID, raw bool) string {
-		return fmt.Sprintf(`{"team_id":%q,"preferences":{"enabled":true},"push_historical_data":false,"provider_raw_data":%v,"cloud_pubsub":null,"rabbitmq":null,
-			"svix":null,"azure_amqp":{"default_event_hub":"rest"},"event_type_prefixes":null}`, team, raw)
+		return fmt.Sprintf(`{"team_id":%q,"preferences":{"preferred":"azure_amqp","enabled":["azure_amqp"]},"push_historical_data":false,"provider_raw_data":%v,
+			"cloud_pubsub":null,"rabbitmq":null,"svix":null,"azure_amqp":%s,"event_type_prefixes":null}`, team, raw, hub)
 	}
 	body := func(raw bool) string {
-		return fmt.Sprintf(`{"team_ids":[%q,%q],"preferences":{"enabled":true},"provider_raw_data":%v,"azure_amqp":{"default_event_hub":"rest"}}`, srv.TeamID, second, raw)
+		return fmt.Sprintf(`{"team_ids":[%q,%q],"preferences":{"preferred":"azure_amqp","enabled":["azure_amqp"]},"provider_raw_data":%v,
+			"azure_amqp":{"connection_string":"Endpoint=x","default_event_hub":"rest","event_hub_matchers":[{"event_type_prefix":"daily.",
+			"blob_storage":{"connection_string":"Blob=x","container_name":"daily"}}]}}`, srv.TeamID, second, raw)
 	}
-	check(t, org(t, srv, "POST", path, body(false)), 200, `{"pipelines":[`+pipeline(srv.TeamID, false)+`,`+pipeline(second, false)+`]}`)
+	check(t, org(t, srv, "POST", path, body(false)), 200, `[`+pipeline(srv.TeamID, false)+`,`+pipeline(second, false)+`]`)
 	org(t, srv, "POST", path, body(true))
 	check(t, org(t, srv, "GET", path, ""), 200, `{"pipelines":[`+pipeline(srv.TeamID, true)+`,`+pipeline(second, true)+`],"next_cursor":null}`)
 	check(t, org(t, srv, "GET", path+"?team_id="+second.String(), ""), 200, `{"pipelines":[`+pipeline(second, true)+`],"next_cursor":null}`)
-	check(t, org(t, srv, "DELETE", path+"?team_id=TEAM", ""), 200, fmt.Sprintf(`{"success":[%q],"failure":[],"not_found":[]}`, srv.TeamID))
-	check(t, org(t, srv, "DELETE", path+"?team_id=TEAM", ""), 200, fmt.Sprintf(`{"success":[],"failure":[],"not_found":[%q]}`, srv.TeamID))
+	check(t, org(t, srv, "DELETE", path+"?team_id=TEAM", ""), 200, `[`+pipeline(srv.TeamID, true)+`]`)
+	check(t, org(t, srv, "DELETE", path+"?team_id=TEAM", ""), 200, `[]`)
+	org(t, srv, "POST", path, body(true))
+	check(t, org(t, srv, "DELETE", path+"?team_id="+second.String()+"&team_id=TEAM", ""), 200, `[`+pipeline(srv.TeamID, true)+`,`+pipeline(second, true)+`]`)
+	check(t, org(t, srv, "POST", path, fmt.Sprintf(`{"team_ids":[%q],"rabbitmq":{"uri":"amqps://example.com","exchange":"e"},"svix":{}}`, second)), 200,
+		fmt.Sprintf(`[{"team_id":%q,"preferences":{"preferred":"rabbitmq","enabled":["rabbitmq","svix"]},"push_historical_data":false,"provider_raw_data":false,
+			"cloud_pubsub":null,"rabbitmq":{"uri":"amqps://example.com","exchange":"e"},"svix":{"regional":true},"azure_amqp":null,"event_type_prefixes":null}]`, second))
+	for body, status := range map[string]int{
+		`{"team_ids":["TEAM"]}`: 422, `{}`: 400, `{"svix":{},"preferences":{"enabled":[]}}`: 422, `{"azure_amqp":{"connection_string":"x"}}`: 422,
+		`{"cloud_pubsub":{"project":"p"}}`: 422, `{"preferences":{"preferred":"fax","enabled":[]}}`: 422,
+	} {
+		if got := org(t, srv, "POST", path, body); got.status != status {
+			t.Errorf("%s: %d %s", body, got.status, got.body)
+		}
+	}
 }
 
 // The seed decides the organisation, too.

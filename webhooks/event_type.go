@@ -5,8 +5,8 @@ import "strings"
 // EventType names what an event carries: the event_type of the envelope. Types other than the constants occur and must be
 // expected: new ones appear without notice. The empty type means that none came.
 //
-// The interface document names seven of them and the pattern daily.data.<resource>.created and .updated; the others are from the
-// public event catalogue of the same family of services.
+// The interface specification names seven of them and the pattern daily.data.<resource>.created and
+// .updated. Source of the others: public API reference only.
 type EventType string
 
 // Resource returns the part before the action: "glucose" of "daily.data.glucose.created", "order" of "labtest.order.updated",

@@ -78,7 +78,7 @@ func ExampleHandler() {
 		case *webhooks.LabOrder:
 			fmt.Println("order", data.ID, "is", data.CurrentStatus())
 		case *webhooks.Samples:
-			fmt.Println(len(data.Data), "samples of", event.Type.Resource())
+			fmt.Println(len(data.Data), "samples of", event.Type.Resource(), "from", data.Source.ProviderSlug())
 		}
 		return nil // an error makes the sender try again later
 	})

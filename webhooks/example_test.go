@@ -15,36 +15,6 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// One type switch is the whole of most receivers. It needs no case for what the program does not use.
-func ExampleParse() {
-	for _, body := range []string{
-		`{"event_type":"daily.data.glucose.created","data":{"source":{"provider":"example_sensor"},"data":[{"timestamp":"2025-03-01T12:00:00Z","unit":"mmol/L","value":5.4}]}}`,
-		`{"event_type":"daily.data.activity.updated","data":{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11","calendar_date":"2025-03-01","steps":10482}}`,
-		`{"event_type":"labtest.order.updated","data":{"id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","last_event":{"id":2,"status":"completed.testkit.completed"}}}`,
-		`{"event_type":"moon.phase.changed","data":{"phase":"full"}}`,
-	} {
-		event, err := webhooks.Parse([]byte(body))
-		if err != nil {
-			log.Fatal(err) // not a JSON object: no version of this package will ever read it
-		}
-		switch data := event.Data.(type) {
-		case *webhooks.Samples:
-			fmt.Println(len(data.Data), event.Type.Resource(), "from", data.Source.Provider)
-		case *webhooks.Activity:
-			fmt.Println("activity on", data.CalendarDate)
-		case *webhooks.LabOrder:
-			fmt.Println("order", data.ID, "is", data.CurrentStatus())
-		default:
-			fmt.Println(event.Type, "is not for us")
-		}
-	}
-	// Output:
-	// 1 glucose from example_sensor
-	// activity on 2025-03-01
-	// order c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5 is completed.testkit.completed
-	// moon.phase.changed is not for us
-}
-
 // A batch of measured values. Zero values and values that did not come can be told apart, and members without a field can be read.
 func ExampleParse_samples() {
 	event, err := webhooks.Parse([]byte(`{"event_type": "daily.data.glucose.created", "user_id": "0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4",
@@ -55,7 +25,7 @@ func ExampleParse_samples() {
 		log.Fatal(err)
 	}
 	batch := event.Data.(*webhooks.Samples)
-	fmt.Println(event.Type.Resource(), event.Type.Action(), "by", batch.Source.Provider, "of", event.UserID)
+	fmt.Println(event.Type.Resource(), event.Type.Action(), "by", batch.Source.ProviderSlug(), "of", event.UserID)
 	for _, sample := range batch.Data {
 		if !sample.HasValue {
 			fmt.Println(sample.Timestamp.UTC().Format(time.TimeOnly), "no value")
@@ -102,14 +72,14 @@ func ExampleParse_samplesWithoutValue() {
 func ExampleParse_activity() {
 	event, err := webhooks.Parse([]byte(`{"event_type": "daily.data.activity.updated", "data": {
 		"id": "3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11", "calendar_date": "2025-03-01", "timezone_offset": 3600,
-		"steps": 10482, "distance": 7310.5, "floors_climbed": null, "heart_rate": {"avg": 71, "resting": 52},
+		"steps": 10482, "distance": 7310.5, "floors_climbed": null, "heart_rate": {"avg_bpm": 71, "resting_bpm": 52},
 		"source": {"name": "Example Ring", "slug": "example_ring", "logo": ""}}}`))
 	if err != nil {
 		log.Fatal(err)
 	}
 	day := event.Data.(*webhooks.Activity)
 	fmt.Println(day.CalendarDate, *day.Steps, "steps", *day.Distance, "m", "floors:", day.FloorsClimbed != nil)
-	fmt.Println("at rest", *day.HeartRate.Resting, "by", day.Source.Slug)
+	fmt.Println("at rest", *day.HeartRate.RestingBPM, "by", day.Source.ProviderSlug())
 	// Output:
 	// 2025-03-01 10482 steps 7310.5 m floors: false
 	// at rest 52 by example_ring
@@ -155,7 +125,8 @@ func ExampleParse_labOrder() {
 // A user connected a wearable, and then its history was read. The data of that time comes in events of its own.
 func ExampleParse_connection() {
 	for _, body := range []string{
-		`{"event_type":"provider.connection.created","client_user_id":"user-1","data":{"provider":{"name":"Example Ring","slug":"example_ring","logo":""}}}`,
+		`{"event_type":"provider.connection.created","client_user_id":"user-1","data":{"source":{"name":"Example Ring","slug":"example_ring","logo":""}}}`,
+		`{"event_type":"provider.connection.created","client_user_id":"user-2","data":{"provider":{"name":"Example Ring","slug":"example_ring","logo":""}}}`,
 		`{"event_type":"historical.data.sleep.created","client_user_id":"user-1","data":{"start_date":"2024-12-01","end_date":"2025-03-01","provider":"example_ring"}}`,
 	} {
 		event, err := webhooks.Parse([]byte(body))
@@ -164,13 +135,14 @@ func ExampleParse_connection() {
 		}
 		switch data := event.Data.(type) {
 		case *webhooks.ProviderConnection:
-			fmt.Println(event.ClientUserID, "connected", data.Provider.Name)
+			fmt.Println(event.ClientUserID, "connected", data.ConnectedProvider().Name)
 		case *webhooks.HistoricalPull:
 			fmt.Println("all", event.Type.Resource(), "of", event.ClientUserID, "since", data.StartDate.Format(time.DateOnly), "was read")
 		}
 	}
 	// Output:
 	// user-1 connected Example Ring
+	// user-2 connected Example Ring
 	// all sleep of user-1 since 2024-12-01 was read
 }
 

@@ -96,14 +96,11 @@ func (e *Event) summaryKey(id uuid.UUID) (Keys, error) {
 
 // series is what the samples share. Its SourceType is empty if each sample's own type takes its place: see typeIn.
 func (e *Event) series(s *Samples) Series {
-	provider := s.Source.Provider
-	if !isKnown(provider) {
-		provider = s.Source.Slug
+	provider := s.Source.ProviderSlug()
+	if provider == "" && s.Provider != nil {
+		provider = s.Provider.ProviderSlug()
 	}
-	if !isKnown(provider) && s.Provider != nil {
-		provider = s.Provider.Slug
-	}
-	return Series{e.UserID, e.Type.Resource(), whatIsKnown(provider), whatIsKnown(string(s.Source.Type))}
+	return Series{e.UserID, e.Type.Resource(), provider, whatIsKnown(string(s.Source.Type))}
 }
 
 // typeIn is the source type of a sample in a batch.

@@ -24,7 +24,7 @@ type Delivery struct {
 // Latest keeps the newest version of every summary and every sample in memory: last write wins. The zero Latest is empty and
 // ready. It is safe for any number of goroutines.
 //
-// Which version is the newest is decided by when it was received ([Event.ReceivedAt]), as the interface document has it, and
+// Which version is the newest is decided by when it was received ([Event.ReceivedAt]), as the interface specification has it, and
 // not by the order of the calls: whoever applies the same deliveries, in any order, with repetitions and on any number of
 // goroutines, ends with the same content. Within a batch the later element wins; of two deliveries with the same time, the one
 // whose content is the greater text. Events of action created and updated are treated alike.

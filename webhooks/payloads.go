@@ -13,14 +13,16 @@ import (
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
-// Source is where wearable data comes from. It comes in two shapes: Name, Slug and Logo, which the interface document has, or
-// Provider, Type and what follows, which newer events have. Members that did not come are empty or nil.
+// Source is where wearable data comes from. It has two shapes: Name, Slug and Logo, which the interface
+// specification gives, or Provider, Type and what follows, which newer events have and which are to
+// replace the first; [Source.ProviderSlug] reads both. Absent fields are empty or nil. Source of the
+// second shape: public API reference only.
 type Source struct {
 	Name string `json:"name,omitzero"` // what people call it
 	Slug string `json:"slug,omitzero"` // a short name that does not change
 	Logo string `json:"logo,omitzero"` // address of a picture
 
-	// The members below are not in the interface document.
+	// Source of the fields below: public API reference only.
 
 	Provider  string     `json:"provider,omitzero"`   // what Slug is in the other shape
 	Type      SourceType `json:"type,omitzero"`       // kind of device or method; empty means unknown
@@ -32,8 +34,17 @@ type Source struct {
 	labhealth.Kept `json:"-"`
 }
 
-// SourceType is the kind of device or method that a source used. It is not in the interface document. Values other than the
-// constants occur and must be expected.
+// ProviderSlug returns the slug of the provider, whichever shape the source has: Provider or, if that
+// is empty or "unknown", Slug. It is empty if neither is known.
+func (s Source) ProviderSlug() string {
+	if isKnown(s.Provider) {
+		return s.Provider
+	}
+	return whatIsKnown(s.Slug)
+}
+
+// SourceType is the kind of device or method that a source used. Values other than the constants occur
+// and must be expected. Source: public API reference only.
 type SourceType string
 
 // The documented source types.
@@ -66,25 +77,28 @@ type Activity struct {
 	CalendarDate labhealth.Date `json:"calendar_date"`
 	// Date is the day as a date-time.
 	//
-	// Deprecated: use CalendarDate.
+	// Deprecated: use CalendarDate. Source: public API reference only.
 	Date           time.Time `json:"date,omitzero"`
 	TimezoneOffset *int64    `json:"timezone_offset,omitzero"` // seconds east of UTC
-	TimeZone       *string   `json:"time_zone,omitzero"`       // name of a time zone; not in the interface document
+	// TimeZone is the name of a time zone. Source: public API reference only.
+	TimeZone *string `json:"time_zone,omitzero"`
+
+	// Source of the units of the fields below: public API reference only.
 
 	CaloriesActive *float64 `json:"calories_active,omitzero"` // kilocalories of movement
 	CaloriesTotal  *float64 `json:"calories_total,omitzero"`  // kilocalories in all
-	Distance       *float64 `json:"distance,omitzero"`        // metres
+	Distance       *float64 `json:"distance,omitzero"`        // meters
 	FloorsClimbed  *float64 `json:"floors_climbed,omitzero"`  // count
 	Steps          *float64 `json:"steps,omitzero"`           // count
 	High           *float64 `json:"high,omitzero"`            // minutes of high intensity
 	Medium         *float64 `json:"medium,omitzero"`          // minutes of medium intensity
 	Low            *float64 `json:"low,omitzero"`             // minutes of low intensity
-	// DailyMovement is metres.
+	// DailyMovement is in meters.
 	//
-	// Deprecated: use Distance.
+	// Deprecated: use Distance. Source: public API reference only.
 	DailyMovement *float64 `json:"daily_movement,omitzero"`
 
-	// The members below are not in the interface document.
+	// Source of the fields below: public API reference only.
 
 	HeartRate      *ActivityHeartRate `json:"heart_rate,omitzero"`      // nil if not measured
 	WheelchairUse  *bool              `json:"wheelchair_use,omitzero"`  // whether the user is known to use a wheelchair
@@ -95,27 +109,31 @@ type Activity struct {
 	labhealth.Kept `json:"-"`
 }
 
-// ActivityHeartRate is beats per minute over a day. It is not in the interface document. It redacts itself when printed.
+// ActivityHeartRate summarizes the heart rate over a day, in beats per minute. A number that was not
+// measured is nil. It redacts itself when printed. Source: public API reference only.
 type ActivityHeartRate struct {
-	Avg        *float64 `json:"avg,omitzero"`         // mean
-	Min        *float64 `json:"min,omitzero"`         // lowest
-	Max        *float64 `json:"max,omitzero"`         // highest
-	Resting    *float64 `json:"resting,omitzero"`     // at rest
-	AvgWalking *float64 `json:"avg_walking,omitzero"` // mean while walking
+	AvgBPM        *float64 `json:"avg_bpm,omitzero"`         // mean
+	MinBPM        *float64 `json:"min_bpm,omitzero"`         // lowest
+	MaxBPM        *float64 `json:"max_bpm,omitzero"`         // highest
+	RestingBPM    *float64 `json:"resting_bpm,omitzero"`     // at rest
+	AvgWalkingBPM *float64 `json:"avg_walking_bpm,omitzero"` // mean while walking
 
 	labhealth.Kept `json:"-"`
 }
 
 // Summary is a summary of wearable data other than activity: the data of daily.data.<resource>.created and .updated. The
-// interface document shows no more of it than the members here; [Summary.Decode] and [Summary.Fields] read the rest. It redacts
-// itself when printed, but for its ids.
+// interface specification gives ID, UserID and Source only; [Summary.Decode] and [Summary.Fields] read
+// the other fields of a resource. It redacts itself when printed, but for its IDs.
 type Summary struct {
-	ID           uuid.UUID      `json:"id"`                     // the same in every version of the summary; zero if it cannot be read
-	UserID       uuid.UUID      `json:"user_id,omitzero"`       // the service's id of the user
-	Source       Source         `json:"source,omitzero"`        // where it comes from
+	ID     uuid.UUID `json:"id"`               // the same in every version of the summary; zero if it cannot be read
+	UserID uuid.UUID `json:"user_id,omitzero"` // the service's ID of the user
+	Source Source    `json:"source,omitzero"`  // where it comes from
+
+	// Source of the fields below: public API reference only.
+
 	CalendarDate labhealth.Date `json:"calendar_date,omitzero"` // the day, where the user was; zero if there is none
-	CreatedAt    time.Time      `json:"created_at,omitzero"`    // when it was made; not in the interface document
-	UpdatedAt    time.Time      `json:"updated_at,omitzero"`    // when it last changed; not in the interface document
+	CreatedAt    time.Time      `json:"created_at,omitzero"`    // when it was created
+	UpdatedAt    time.Time      `json:"updated_at,omitzero"`    // when it last changed
 
 	labhealth.Kept `json:"-"`
 }
@@ -158,7 +176,7 @@ type WorkoutStreamNotice struct {
 type Sport struct {
 	// ID is a number of the service.
 	//
-	// Deprecated: it changes; use Slug.
+	// Deprecated: it changes; use Slug. Source: public API reference only.
 	ID   int64  `json:"id"`
 	Name string `json:"name"`          // what people call it
 	Slug string `json:"slug,omitzero"` // a short name that does not change; empty if it did not come
@@ -172,7 +190,7 @@ type ProviderConnection struct {
 	// Source is the provider, nil if only Provider came.
 	Source *Source `json:"source,omitzero"`
 
-	// The members below are not in the interface document.
+	// Source of the fields below: public API reference only.
 
 	Provider       *Source `json:"provider,omitzero"`         // the newer name of Source, nil if only Source came
 	ExternalUserID *string `json:"external_user_id,omitzero"` // the provider's id of the user, nil if not known
@@ -182,7 +200,24 @@ type ProviderConnection struct {
 	labhealth.Kept `json:"-"`
 }
 
-// ResourceAvailability says whether a resource of a connected provider can be read. It is not in the interface document.
+// ConnectedProvider returns the provider that the user connected: Provider or, if that names none,
+// Source. It is the zero Source if the event has neither.
+func (c *ProviderConnection) ConnectedProvider() Source {
+	for _, s := range []*Source{c.Provider, c.Source} {
+		if s != nil && s.ProviderSlug() != "" {
+			return *s
+		}
+	}
+	for _, s := range []*Source{c.Provider, c.Source} {
+		if s != nil {
+			return *s
+		}
+	}
+	return Source{}
+}
+
+// ResourceAvailability says whether a resource of a connected provider can be read.
+// Source: public API reference only.
 type ResourceAvailability struct {
 	Status            string          `json:"status"`                      // such as "available"
 	ScopeRequirements json.RawMessage `json:"scope_requirements,omitzero"` // what the user granted and denied, nil if it did not come
@@ -190,15 +225,17 @@ type ResourceAvailability struct {
 	labhealth.Kept `json:"-"`
 }
 
-// LabOrder is an order whose status changed: the data of labtest.order.created and .updated, which are not in the interface
-// document. Events come in any order and more than once, so treat one as a notice: an order read anew with Orders.Get is
+// LabOrder is an order whose status changed: the data of labtest.order.created and .updated. Events come
+// in any order and more than once, so treat one as a notice: an order read anew with Orders.Get is
 // certain to be the latest. It redacts itself as [labhealth.Order] does.
+// Source: public API reference only.
 type LabOrder struct {
 	labhealth.Order
 }
 
-// HistoricalPull says that the history of a resource was read after a connection: the data of historical.data.<resource>.created,
-// which is not in the interface document. The data of that time comes, or came, in events of its own.
+// HistoricalPull says that the history of a resource was read after a connection: the data of
+// historical.data.<resource>.created. The data of that time has its own events, before or after.
+// Source: public API reference only.
 type HistoricalPull struct {
 	UserID    uuid.UUID `json:"user_id,omitzero"` // the service's id of the user
 	StartDate time.Time `json:"start_date"`       // the history begins here; a bare date is midnight UTC
@@ -206,7 +243,7 @@ type HistoricalPull struct {
 	Provider  string    `json:"provider"`         // slug of the provider
 	// IsFinal is always true.
 	//
-	// Deprecated: there is one event for each pull.
+	// Deprecated: there is one event for each pull. Source: public API reference only.
 	IsFinal bool `json:"is_final" default:"true"`
 
 	labhealth.Kept `json:"-"`

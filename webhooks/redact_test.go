@@ -30,7 +30,7 @@ func TestRedaction(t *testing.T) {
 		Event{Type: "a.b", ClientUserID: canary, Data: &Samples{Source: source, Data: []Sample{sample}}},
 		Envelope{Type: "a.b", UserID: adaID, ClientUserID: canary},
 		Samples{Source: source, Data: []Sample{sample}}, sample,
-		Activity{ID: adaID, Steps: &f, TimeZone: new(canary)}, ActivityHeartRate{Avg: &f},
+		Activity{ID: adaID, Steps: &f, TimeZone: new(canary)}, ActivityHeartRate{AvgBPM: &f},
 		Summary{CreatedAt: at}, WorkoutStreamNotice{Message: canary}, ProviderConnection{ExternalUserID: new(canary)},
 		HistoricalPull{Provider: canary}, Unknown{Raw: json.RawMessage(canary), Err: errNoObject}, Unknown{Raw: json.RawMessage(canary)},
 		RawDelivery{ID: "a b", Body: []byte(canary)}, RawDelivery{ID: canary + "\n", Body: []byte("7731")},

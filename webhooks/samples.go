@@ -21,7 +21,8 @@ type Samples struct {
 	UserID   uuid.UUID // the service's id of the user; zero if the data does not repeat it
 	Source   Source    // where the samples come from
 	SourceID int64     // the service's number of the source, 0 if it did not come
-	// Provider is an older name of Source, nil in all but old events. It is not in the interface document.
+	// Provider is an older name of Source, nil in all but old events.
+	// Source: public API reference only.
 	Provider *Source
 	// Data are the samples in the order in which they came. A program may change, remove and add some: encoding the batch to
 	// JSON writes those that it did not change as they came.
@@ -30,8 +31,10 @@ type Samples struct {
 	labhealth.Kept
 }
 
-// Sample is one measured value. Resources differ in what a sample has: some have Start and End, a note has Text instead of
-// Value, a blood pressure has Systolic and Diastolic, and some have further members, which [KeptSample.Decode] reads.
+// Sample is one measured value. Resources differ in what a sample has: some have Start and End, a note
+// has Text instead of Value, a blood pressure has Systolic and Diastolic, and some have further fields,
+// which [KeptSample.Decode] reads. Source of all values other than one number:
+// public API reference only.
 //
 // Encoding a sample that came from the service to JSON gives the bytes that came; of one that a program changed, those members
 // that hold what was changed are written anew, and all others as they came.

@@ -30,9 +30,10 @@ const (
 	maxSignatures = 16  // signatures read of a delivery
 )
 
-// Verifier tells whether the service sent a delivery. It follows the Standard Webhooks scheme, which the service family uses (it is
-// not in the interface document): the sender signs the id of the delivery, the time and the body, with a secret that it shares
-// with the receiver. The headers are webhook-id, webhook-timestamp and webhook-signature, or the same names with svix-.
+// Verifier tells whether the service sent a delivery. It follows the Standard Webhooks scheme: the sender
+// signs the ID of the delivery, the time and the body, with a secret that it shares with the receiver.
+// The headers are webhook-id, webhook-timestamp and webhook-signature, or the same names with svix-.
+// Source: public API reference only.
 //
 // Make one with [NewVerifier]; the zero Verifier believes nothing. It is safe for concurrent use. Printing it shows no secret.
 type Verifier struct {
@@ -41,7 +42,7 @@ type Verifier struct {
 	unsigned bool
 }
 
-// Unsigned believes every delivery. The interface document does not show signing, so a deployment may have none; then anybody who
+// Unsigned believes every delivery. The interface specification does not show signing, so a deployment may have none; then anybody who
 // knows the address of the receiver can send it what looks like an event. It is a value to be named, so that a secret that was
 // forgotten is an error and never opens the door.
 var Unsigned = &Verifier{unsigned: true}

@@ -144,8 +144,8 @@ func tour(ctx context.Context) error {
 	if !errors.As(err, &refusal) {
 		return fmt.Errorf("expected a refusal, got %v", err)
 	}
-	fmt.Printf("modifiable: %t\nerror:      %v\ndetail:     %s\noutcome:    %s\n",
-		imported.Order.CurrentStatus().Modifiable(), err, refusal.Detail(), labhealth.OutcomeOf(err))
+	fmt.Printf("reschedulable: %t\nerror:         %v\ndetail:        %s\noutcome:       %s\n",
+		imported.Order.Reschedulable(), err, refusal.Detail(), labhealth.OutcomeOf(err))
 
 	title("An import with mistakes never leaves the program")
 	wrong := body

@@ -118,7 +118,7 @@ func (r *receiver) apply(ctx context.Context, e *webhooks.Event) error {
 		if err != nil {
 			return err
 		}
-		log.Printf("%s: user %s: %d added, %d changed, %d as before", e.Type, e.UserID, changes.Added, changes.Updated, changes.Same)
+		log.Printf("%s: user %s, %s: %d added, %d changed, %d as before", e.Type, e.UserID, providerOf(e), changes.Added, changes.Updated, changes.Same)
 
 	case *webhooks.LabOrder:
 		r.mu.Lock()
@@ -135,12 +135,28 @@ func (r *receiver) apply(ctx context.Context, e *webhooks.Event) error {
 		log.Printf("%s: order %s: %s", e.Type, data.ID, data.CurrentStatus())
 
 	case *webhooks.ProviderConnection:
-		log.Printf("%s: user %s has connected a source", e.Type, e.UserID)
+		log.Printf("%s: user %s has connected %s", e.Type, e.UserID, providerOf(e))
 
 	default: // The service adds types of events; not to know one is no failure.
 		log.Printf("%s: not used here", e.Type)
 	}
 	return nil
+}
+
+// providerOf returns the slug of the provider that an event is about, empty if it names none.
+func providerOf(e *webhooks.Event) string {
+	switch data := e.Data.(type) {
+	case *webhooks.Samples:
+		return data.Source.ProviderSlug()
+	case *webhooks.Activity:
+		return data.Source.ProviderSlug()
+	case *webhooks.Summary:
+		return data.Source.ProviderSlug()
+	case *webhooks.ProviderConnection:
+		return data.ConnectedProvider().ProviderSlug()
+	default:
+		return ""
+	}
 }
 
 func (r *receiver) count(_ context.Context, a webhooks.Answer) {

@@ -67,6 +67,7 @@ func planOf(t reflect.Type) *plan {
 //	default:"text"       what an absent member means
 //	jsonread:"nullable"  a required array that may be null
 //	jsonread:"own"       each element of the list keeps its own bytes
+//	jsonread:"object"    an array in whose place an object may be, which is not read
 //
 // It panics on a type that cannot be read; types are fixed, so a test that reads each once is enough.
 func buildPlan(t reflect.Type) *plan {
@@ -96,6 +97,8 @@ func buildPlan(t reflect.Type) *plan {
 			f.union, p.data = u, len(p.fields)
 		case mark == "own":
 			f.bind = bindSlice(sf.Type, true)
+		case mark == "object":
+			f.bind = skipObject(bindSlice(sf.Type, false))
 		default:
 			f.bind = binderOf(sf.Type)
 		}

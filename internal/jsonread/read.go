@@ -401,6 +401,17 @@ func bindPointer(t reflect.Type) binder {
 	}
 }
 
+// skipObject leaves the value alone if an object comes.
+func skipObject(bind binder) binder {
+	return func(d *decoder, v reflect.Value) {
+		if d.peek() == '{' {
+			d.skip()
+			return
+		}
+		bind(d, v)
+	}
+}
+
 func bindSlice(t reflect.Type, own bool) binder {
 	elem := t.Elem()
 	bind := binderOf(elem)
