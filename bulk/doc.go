@@ -27,7 +27,8 @@
 //
 // An attempt that was lost on its way back, or that was under way when the process was killed, may have created its order. Such a
 // record is not sent again before the list of orders was read twice, in full, the first time at least [Options.Settle] after the
-// attempt (or, for one that was under way at a kill, after the next run had the journal). The lists are compared here: an order
+// attempt. The attempts of earlier runs count as made when this run started, and the time is measured by a monotonic clock: a
+// wall clock that is wrong or set changes nothing. The lists are compared here: an order
 // of the same user with the same sample id means that the record is applied. If both lists show none, it is sent again. If a list
 // cannot be read in full, or has orders that do not show their sample id, the record is not certain: it stays as it is, is
 // reported, and the next run tries again.

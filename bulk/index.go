@@ -11,7 +11,6 @@ import (
 	"hash/maphash"
 	"reflect"
 	"slices"
-	"time"
 	"unicode/utf8"
 
 	"github.com/labhealth/labhealth-go"
@@ -90,7 +89,6 @@ type index struct {
 	last   uint32 // number of the journal's last entry
 
 	target string
-	since  time.Time // of the last attempt whose outcome was unknown
 }
 
 func newIndex() *index {
@@ -210,12 +208,7 @@ func (x *index) apply(e *Entry) error {
 		}
 	}
 	switch uint8(n) {
-	case unknown, disputed:
-		s.flags |= doubted
-		if e.At.After(x.since) {
-			x.since = e.At
-		}
-	case absent:
+	case unknown, disputed, absent:
 		s.flags |= doubted
 	}
 	s.step, s.entry = uint8(n), x.last

@@ -23,7 +23,7 @@ const pageTries = 5
 func (r *run) resolve() error {
 	for {
 		r.mu.Lock()
-		open, since := r.index.counts[bUnknown], r.index.since
+		open, since := r.index.counts[bUnknown], r.since
 		r.mu.Unlock()
 		if open == 0 {
 			return nil
@@ -61,7 +61,7 @@ func (r *run) resolve() error {
 // settle waits until the settling time after the last unknown attempt is over.
 func (r *run) settle(since time.Time) error {
 	for {
-		left := r.opts.Settle - r.opts.Now().Sub(since)
+		left := r.opts.Settle - time.Since(since)
 		if left <= 0 {
 			return nil
 		}

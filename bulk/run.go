@@ -49,7 +49,7 @@ type Options struct {
 	// Progress is told twice a second how far the run is. Nil for none.
 	Progress func(Progress)
 
-	// Now dates entries and measures the settling time; it must move with the time. [time.Now] if nil.
+	// Now dates the journal's entries; nothing is decided by it. [time.Now] if nil.
 	Now func() time.Time
 }
 
@@ -88,13 +88,13 @@ type run struct {
 	pace    *pacer // of imports
 	lists   *pacer
 	started time.Time
-	begun   time.Time // started by Options.Now
-	number  int64     // of the record that is being read
-	checked bool      // the source was read to its end
+	number  int64 // of the record that is being read
+	checked bool  // the source was read to its end
 
 	mu           sync.Mutex // guards what follows
 	index        *index
-	pending      []Entry // not yet in the journal
+	since        time.Time // of the last attempt of unknown outcome; those of earlier runs count as made when this one started
+	pending      []Entry   // not yet in the journal
 	disputes     map[id]Entry
 	phase        Phase
 	until        time.Time // the end of PhaseSettling
@@ -135,8 +135,9 @@ func Run(ctx context.Context, client *labhealth.Client, source Source, journal J
 		client: client, source: source, journal: journal, opts: opts, index: newIndex(), disputes: map[id]Entry{},
 		pace:    &pacer{outage: opts.Outage, workers: opts.Concurrency},
 		lists:   &pacer{outage: opts.Outage},
-		started: time.Now(), begun: opts.Now(), phase: PhaseChecking,
+		started: time.Now(), phase: PhaseChecking,
 	}
+	r.since = r.started
 	if opts.Rate > 0 {
 		r.pace.interval = time.Duration(float64(time.Second) / opts.Rate)
 		r.lists.interval = r.pace.interval
@@ -203,18 +204,9 @@ func (r *run) replay() error {
 			r.disputes[r.index.key(e.SampleID)] = e
 		}
 	}
-	if r.index.since.After(r.begun) {
-		r.index.since = r.begun // whatever the clock was then: the attempts of earlier runs are over
-	}
 	if r.index.mac != nil {
 		if r.index.target != r.opts.Target {
 			return fmt.Errorf("bulk: the journal is of an import into %q, not %q", r.index.target, r.opts.Target)
-		}
-		for _, s := range r.index.states {
-			if s.step == intent {
-				r.index.since = r.begun // it was sent, if at all, before this run had the journal
-				break
-			}
 		}
 		return nil
 	}
@@ -224,7 +216,7 @@ func (r *run) replay() error {
 		r.index.setKey(key)
 		return nil
 	}
-	e := Entry{Step: StepBegin, At: r.begun, Version: version, Key: key, Target: r.opts.Target}
+	e := Entry{Step: StepBegin, At: r.opts.Now(), Version: version, Key: key, Target: r.opts.Target}
 	if err := r.journal.Append([]Entry{e}); err != nil {
 		return err
 	}
@@ -450,7 +442,11 @@ func (r *run) record(e Entry) {
 	if err := r.index.apply(&e); err != nil {
 		r.stop(err)
 	}
-	if e.Step == StepDisputed {
+	switch e.Step {
+	case StepUnknown:
+		r.since = time.Now()
+	case StepDisputed:
+		r.since = time.Now()
 		r.disputes[r.index.key(e.SampleID)] = e
 	}
 }
