@@ -46,6 +46,7 @@ type bucket uint8
 
 const (
 	nowhere bucket = iota // not in the source
+	bStray                // not in the source, and of unknown outcome
 	bPending
 	bApplied
 	bRefused
@@ -57,17 +58,17 @@ const (
 
 func (s state) bucket() bucket {
 	switch {
+	case s.flags&seen == 0 && s.unresolved():
+		return bStray
 	case s.flags&seen == 0:
 		return nowhere
-	case s.flags&conflict != 0:
-		return bInvalid
 	case s.step == applied && s.flags&changed != 0:
 		return bChanged
 	case s.step == applied:
 		return bApplied
 	case s.unresolved():
 		return bUnknown
-	case s.flags&invalid != 0:
+	case s.flags&(conflict|invalid) != 0:
 		return bInvalid
 	case s.step == refused:
 		return bRefused
@@ -77,6 +78,11 @@ func (s state) bucket() bucket {
 
 // unresolved reports whether the record may have been applied.
 func (s state) unresolved() bool { return s.step == intent || s.step == unknown || s.step == disputed }
+
+// orphaned reports whether the record may have been applied, and has no row in the source that could be sent in its stead.
+func (s state) orphaned() bool {
+	return s.unresolved() && (s.flags&seen == 0 || s.flags&(conflict|invalid) != 0)
+}
 
 // index is what is known of all records.
 type index struct {

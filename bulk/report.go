@@ -17,16 +17,16 @@ type Report struct {
 	Records    int64 // records in the source
 	Applied    int64 // their orders exist
 	Refused    int64 // the service refused them
-	Invalid    int64 // not sent: unreadable, against the rules of the interface, or one of different records with one sample id
+	Invalid    int64 // not sent: unreadable, against the rules of the interface, or one of different records with one sample ID
 	Duplicates int64 // not sent: equal to an earlier record of the source
 	Changed    int64 // not sent: their orders exist, but were imported from a record that was different
-	Unknown    int64 // they may have been applied, and it could not be found out
+	Unknown    int64 // they may have been applied, and it could not be found out; also if their row is invalid by now
 	Pending    int64 // not applied and not refused: to be sent by the next run
 
 	Before int64 // of Applied: by earlier runs
 	Found  int64 // of Applied: the outcome was unknown, and a list of orders told this run that the order is there
-	// Strays are records that are not in the source although the journal says that they were sent and not what became of them.
-	// They count nowhere else.
+	// Strays are records that the source no longer has, and of which neither the journal nor a list of orders tells what became of
+	// them. They count nowhere else.
 	Strays int64
 
 	// Incomplete is true if the source was not read to its end: what stands behind counts nowhere.
@@ -128,14 +128,14 @@ func (r *run) rest() error {
 		}
 		number++
 		s := x.states[x.key(e.SampleID)]
-		if e.Step == StepBegin || s.entry != number || s.flags&conflict != 0 {
+		if e.Step == StepBegin || s.entry != number {
 			continue
 		}
 		outcome := ""
 		switch {
 		case s.unresolved():
 			outcome = "unknown"
-		case s.flags&seen == 0 || s.flags&invalid != 0:
+		case s.flags&seen == 0 || s.flags&(conflict|invalid) != 0:
 		case s.step == refused:
 			outcome = "refused"
 		case s.step == absent || s.step == postponed:

@@ -157,12 +157,7 @@ func Run(ctx context.Context, client *labhealth.Client, source Source, journal J
 	close(ended)
 	helpers.Wait()
 	report := r.report()
-	report.Incomplete = !r.checked
-	for _, s := range r.index.states {
-		if s.flags&seen == 0 && s.unresolved() {
-			report.Strays++
-		}
-	}
+	report.Incomplete, report.Strays = !r.checked, r.index.counts[bStray]
 	return &report, err
 }
 

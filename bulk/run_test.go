@@ -144,10 +144,9 @@ func TestOrphans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		counts(t, report, bulk.Report{Records: 3, Applied: 2, Found: 0, Changed: 1, Sent: 2, Strays: 1})
+		counts(t, report, bulk.Report{Records: 3, Applied: 2, Found: 0, Changed: 1, Sent: 2})
 		same(t, "orders", s.samples(), map[string]int{"A": 1, "B": 1, "C": 1})
 		same(t, "refusals", refusals.String(), `{"outcome":"changed","record":1,"sample_id":"A"}
-{"outcome":"unknown","sample_id":"GONE"}
 `)
 		if s.times["C"][0] != began {
 			t.Error("a new record waited for the old ones")
@@ -155,9 +154,7 @@ func TestOrphans(t *testing.T) {
 		if got := s.times["list"][0].Sub(began); got != 2*time.Minute {
 			t.Errorf("the first list was read after %v", got)
 		}
-		if report.Done() {
-			t.Error("a stray is not done")
-		}
+		same(t, "journal", steps(t, j)[3:], []string{"GONE: intent absent"})
 	})
 }
 
@@ -296,29 +293,4 @@ func TestDisputed(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A record whose outcome is unknown and that can no longer be read is not passed over.
-func TestUnreadableOrphan(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, j := &service{}, new(bulk.Memory)
-		s.onImport = func(int, labhealth.ImportOrderBody) string { return "lost" }
-		s.onList = func(int, map[string][]string) string { return "404" }
-		bulk.Run(t.Context(), s.client(t), from(records("A")), j, bulk.Options{})
-		s.onList, s.onImport = nil, nil
-		source := bulk.Source(func(yield func(labhealth.ImportOrderBody, error) bool) {
-			if yield(labhealth.ImportOrderBody{}, &bulk.RecordError{SampleID: "A", Problems: []bulk.Problem{{Reason: "is torn"}}}) {
-				yield(record("B"), nil)
-			}
-		})
-		var refusals bytes.Buffer
-		report, err := bulk.Run(t.Context(), s.client(t), source, j, bulk.Options{Refusals: &refusals})
-		if fmt.Sprint(err) != "bulk: 1 records whose outcome is unknown can no longer be read from the source" {
-			t.Error(err)
-		}
-		counts(t, report, bulk.Report{Records: 2, Applied: 1, Unknown: 1, Sent: 1})
-		same(t, "refusals", refusals.String(), `{"outcome":"invalid","record":1,"sample_id":"A","fields":[{"path":"","reason":"is torn"}]}
-{"outcome":"unknown","record":1,"sample_id":"A"}
-`)
-	})
 }
