@@ -19,9 +19,13 @@
 //	applied           done
 //	429               all workers wait as long as the service asks, then the record is sent again
 //	not sent          a pause, then it is sent again
-//	other refusal     reported, and not sent again unless the record is changed or Options.RetryRefused is set
+//	other rejection   reported, and not sent again unless the record is changed or Options.RetryRefused is set
 //	401, 403, 3xx     the run ends: all records would fare alike
 //	unknown           it is found out first; see below
+//
+// A run whose first records are all rejected with one status and without field errors ends with an error, and none of them is
+// recorded as rejected: that is what a wrong base URL looks like, or a team that may not import. See [Options.RejectionLimit], also
+// for a file of which every record is at fault.
 //
 // # Unknown outcomes
 //

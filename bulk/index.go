@@ -113,6 +113,16 @@ func (x *index) set(key id, s state) {
 	x.states[key] = s
 }
 
+// untouched reports whether the journal shows that nothing was imported: a target that was wrong may be corrected then.
+func (x *index) untouched() bool {
+	for _, s := range x.states {
+		if s.step != postponed {
+			return false
+		}
+	}
+	return true
+}
+
 // setKey sets the key of the digests.
 func (x *index) setKey(key []byte) { x.mac = hmac.New(sha256.New, key) }
 
@@ -192,11 +202,14 @@ func appendText(b []byte, s string) []byte {
 func (x *index) apply(e *Entry) error {
 	x.last++
 	if e.Step == StepBegin {
-		if x.mac != nil || e.Version != version || len(e.Key) == 0 {
+		again := x.mac != nil && (e.Target == x.target || !x.untouched())
+		if again || e.Version != version || len(e.Key) == 0 {
 			return fmt.Errorf("bulk: the journal is of a form that this version does not know (%d)", e.Version)
 		}
 		x.setKey(e.Key)
 		x.target = e.Target
+		clear(x.states)
+		clear(x.counts[:])
 		return nil
 	}
 	n := slices.Index(steps[:], e.Step)

@@ -35,7 +35,7 @@ type Entry struct {
 	Digest string `json:"digest,omitzero"`
 
 	OrderID   uuid.UUID `json:"order_id,omitzero"`   // with StepApplied, if the service said it
-	Status    int       `json:"status,omitzero"`     // HTTP status, with StepRefused and StepDisputed; 0 if nothing was sent
+	Status    int       `json:"status,omitzero"`     // HTTP status, with StepRefused, StepDisputed and StepPostponed; 0 if nothing was sent
 	RequestID string    `json:"request_id,omitzero"` // the id under which the service knows the request, if it said it
 	Fields    []Problem `json:"fields,omitzero"`     // what was wrong, with StepRefused and StepDisputed
 

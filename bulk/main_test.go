@@ -131,7 +131,11 @@ func (s *service) RoundTrip(req *http.Request) (*http.Response, error) {
 		if extra == "lost" && !taken {
 			s.add(body)
 		}
-		return answer(req, code, `{"detail":"not for Ada Example"}`, extra), nil
+		text := `{"detail":"not for Ada Example"}`
+		if extra == "fields" {
+			text = `{"detail":[{"type":"missing","loc":["body","user_id"],"msg":"Ada Example"}]}`
+		}
+		return answer(req, code, text, extra), nil
 	}
 	switch {
 	case status == "drop":

@@ -20,12 +20,20 @@ type Options struct {
 	Concurrency int     // imports at a time; 4 if 0
 	Rate        float64 // requests per second at most; 0 for no limit
 
-	// Target names what is imported into, such as the base URL. The journal keeps it, and a run with another one is refused: a
-	// journal of the sandbox would make a run skip what production has never seen.
+	// Target names what is imported into, such as the base URL. The journal keeps it, and a run with another one returns an error: a
+	// journal of the sandbox would make a run skip what production has never seen. It may be corrected as long as the journal shows
+	// that nothing was imported.
 	Target string
 
 	DryRun       bool // check the source, and write and send nothing
 	RetryRefused bool // send again what the service refused in earlier runs; without it only if the record was changed
+
+	// RejectionLimit ends a run whose first records are all rejected with the same status and without field errors, as with a wrong
+	// base URL or a team that may not import: after so many, 10 if 0, and after any number if the source ends and the status is 404
+	// or 405. None of them is recorded as rejected then, and the corrected run sends them. An order, another status or field errors
+	// show that the service reads the records, and lift the limit for the rest of the run. Negative for no limit: then every
+	// rejection is recorded, which is right if the records themselves are at fault.
+	RejectionLimit int
 
 	Timeout time.Duration // of one import; 1 minute if 0, and not longer than that of the client's http.Client
 	// Settle is how long after an attempt of unknown outcome its order may still come into being: 2 minutes if 0. It must be
@@ -59,6 +67,7 @@ func (o Options) complete() (Options, error) {
 	o.Timeout = cmp.Or(o.Timeout, time.Minute)
 	o.Settle = cmp.Or(o.Settle, 2*time.Minute)
 	o.Outage = cmp.Or(o.Outage, 10*time.Minute)
+	o.RejectionLimit = cmp.Or(o.RejectionLimit, 10)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -96,6 +105,9 @@ type run struct {
 	since        time.Time // of the last attempt of unknown outcome; those of earlier runs count as made when this one started
 	pending      []Entry   // not yet in the journal
 	disputes     map[id]Entry
+	proven       bool    // the service has shown that it reads records
+	held         []Entry // until then: rejections that may not be due to the records
+	rejection    error   // the last one's
 	phase        Phase
 	until        time.Time // the end of PhaseSettling
 	records      int64
@@ -135,7 +147,7 @@ func Run(ctx context.Context, client *labhealth.Client, source Source, journal J
 		client: client, source: source, journal: journal, opts: opts, index: newIndex(), disputes: map[id]Entry{},
 		pace:    &pacer{outage: opts.Outage, workers: opts.Concurrency},
 		lists:   &pacer{outage: opts.Outage},
-		started: time.Now(), phase: PhaseChecking,
+		started: time.Now(), phase: PhaseChecking, proven: opts.RejectionLimit < 0,
 	}
 	r.since = r.started
 	if opts.Rate > 0 {
@@ -199,7 +211,7 @@ func (r *run) replay() error {
 			r.disputes[r.index.key(e.SampleID)] = e
 		}
 	}
-	if r.index.mac != nil {
+	if r.index.mac != nil && (r.index.target == r.opts.Target || !r.index.untouched()) {
 		if r.index.target != r.opts.Target {
 			return fmt.Errorf("bulk: the journal is of an import into %q, not %q", r.index.target, r.opts.Target)
 		}
@@ -369,6 +381,9 @@ func (r *run) wave(visit visitor) error {
 	}
 	q.close()
 	workers.Wait()
+	if late := r.release(err == nil && r.ctx.Err() == nil); err == nil {
+		err = late
+	}
 	if late := r.commit(); err == nil {
 		err = late
 	}

@@ -77,7 +77,7 @@ func TestFates(t *testing.T) {
 		{"429 7", "intent applied", bulk.Report{Applied: 1, Sent: 2}, 7 * time.Second},
 		{"429", "intent applied", bulk.Report{Applied: 1, Sent: 2}, 0},
 		{"400", "intent refused", bulk.Report{Refused: 1, Sent: 1}, 0},
-		{"404", "intent refused", bulk.Report{Refused: 1, Sent: 1}, 0},
+		{"409", "intent refused", bulk.Report{Refused: 1, Sent: 1}, 0},
 		{"422", "intent refused", bulk.Report{Refused: 1, Sent: 1}, 0},
 	}
 	for _, test := range tests {
