@@ -40,14 +40,13 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // OpenFile opens the journal at path, and makes it, for its owner only, if there is none. It is locked until [File.Close] or
 // the end of the process, however that comes; if somebody else has it, the error is [ErrLocked].
 func OpenFile(path string) (*File, error) {
-	_, statErr := os.Stat(path)
 	f, unlock, err := openLocked(path)
 	if err != nil {
 		return nil, err
 	}
 	j := &File{f: f, free: unlock}
-	if err = j.recover(); err == nil && statErr != nil {
-		err = syncDir(filepath.Dir(path))
+	if err = j.recover(); err == nil {
+		err = syncDir(filepath.Dir(path)) // whoever made the file may have been killed before it was
 	}
 	if err != nil {
 		j.Close()
@@ -56,7 +55,10 @@ func OpenFile(path string) (*File, error) {
 	return j, nil
 }
 
-// syncDir makes the name of a new file as lasting as its content.
+// force brings a file, or the names in a folder, to the disk. Tests replace it.
+var force = (*os.File).Sync
+
+// syncDir makes the names of files as lasting as their content.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" || runtime.GOOS == "plan9" || runtime.GOOS == "js" || runtime.GOOS == "wasip1" {
 		return nil // directories cannot be synced there
@@ -65,7 +67,7 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(force(d), d.Close())
 }
 
 // recover finds where the good lines end, and cuts off what a crash left behind them.
@@ -100,9 +102,9 @@ func (j *File) recover() error {
 		if err := j.f.Truncate(bad); err != nil {
 			return err
 		}
-		if err := j.f.Sync(); err != nil {
-			return err
-		}
+	}
+	if err := force(j.f); err != nil { // a process that was killed may have left its last group in memory only
+		return err
 	}
 	_, err = j.f.Seek(bad, io.SeekStart)
 	return err
@@ -183,7 +185,7 @@ func (j *File) Append(entries []Entry) error {
 	n, err := j.f.Write(j.buf.Bytes())
 	j.size += int64(n)
 	if err == nil {
-		err = j.f.Sync()
+		err = force(j.f)
 	}
 	if err != nil {
 		j.err = fmt.Errorf("bulk: the journal cannot be written: %w", err)
