@@ -11,6 +11,7 @@ import (
 	"hash/maphash"
 	"reflect"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/labhealth/labhealth-go"
@@ -34,7 +35,7 @@ type id [8]byte
 
 const (
 	seen     = 1 << iota // it is in the source
-	conflict             // the source has different records with its sample id
+	conflict             // the source has different records with its sample id, perhaps in another case
 	invalid              // it cannot be sent
 	changed              // it is not what was sent under its sample id before
 	doubted              // the outcome of an attempt was unknown once
@@ -102,8 +103,13 @@ func newIndex() *index {
 }
 
 func (x *index) key(sampleID string) (key id) {
-	binary.LittleEndian.PutUint64(key[:], maphash.String(x.seed, sampleID))
+	binary.LittleEndian.PutUint64(key[:], maphash.String(x.seed, fold(sampleID)))
 	return key
+}
+
+// fold returns the form in which sample ids are compared: a service may change their case, or cut off spaces at their ends.
+func fold(sampleID string) string {
+	return strings.ToLower(strings.ToUpper(strings.TrimSpace(sampleID)))
 }
 
 // set changes a state and keeps the counts right.
@@ -218,7 +224,10 @@ func (x *index) apply(e *Entry) error {
 	}
 	key := x.key(e.SampleID)
 	s := x.states[key]
-	if uint8(n) == intent && s.flags&seen == 0 {
+	if s.step == applied && n != int(applied) {
+		return nil // what is applied stays so: a line that says something else is not where it was written
+	}
+	if s.flags&seen == 0 && (uint8(n) == intent || uint8(n) == applied && e.Digest != "") {
 		if n, err := hex.Decode(s.digest[:], []byte(e.Digest[:min(len(e.Digest), 2*len(s.digest))])); err != nil || n != len(s.digest) {
 			return errors.New("bulk: the journal holds a digest that cannot be read")
 		}

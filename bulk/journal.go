@@ -28,8 +28,8 @@ type Entry struct {
 	SampleID string    `json:"sample_id,omitzero"` // the record; empty for StepBegin
 	Record   int64     `json:"record,omitzero"`    // its number in the source, from 1
 
-	// Digest is the first 40 bits of an HMAC-SHA256 of the record, in hexadecimal, with StepIntent: it shows that a record was changed
-	// between two runs. Its key is random and made for each journal, so that digests of two journals cannot be compared and no
+	// Digest is the first 40 bits of an HMAC-SHA256 of the record, in hexadecimal, with StepIntent, and with StepApplied if the journal
+	// did not have the record before its order was found: it shows that a record was changed between two runs. Its key is random and made for each journal, so that digests of two journals cannot be compared and no
 	// table of them can be made beforehand. Who has the journal has the key too, and can confirm a guess of a whole record:
 	// therefore the file can be read by its owner only, and is best deleted when the import is over.
 	Digest string `json:"digest,omitzero"`

@@ -2,6 +2,7 @@ package bulk
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -53,9 +54,80 @@ func (r *run) resolve() error {
 		case uncertain != nil:
 			return uncertain
 		case l.doubts > 0:
-			return fmt.Errorf("bulk: the list of orders does not show the user and sample id of every order: %d records are not certain", l.doubts)
+			return l.hidden()
 		}
 	}
+}
+
+// recall looks for the orders of records that are about to be sent, if the journal is that of an earlier run. A journal that has lost
+// its end cannot be distinguished from one whose run ended there, and what it has lost would be sent again.
+func (r *run) recall() error {
+	if !r.resumed || r.opts.TrustJournal {
+		return nil
+	}
+	l := newLists(r.sendable)
+	open := false
+	r.mu.Lock()
+	for _, s := range r.index.states {
+		if open = r.sendable(s); open {
+			break
+		}
+	}
+	r.mu.Unlock()
+	if !open {
+		return nil
+	}
+	if r.torn { // what was dropped may have been an attempt that is still under way
+		if err := r.settle(r.started); err != nil {
+			return err
+		}
+	}
+	r.enter(PhaseListing)
+	if err := r.list(r.opts.List, l); err != nil {
+		if r.ctx.Err() != nil {
+			return context.Cause(r.ctx)
+		}
+		return fmt.Errorf("bulk: the list of orders could not be read in full, so that nothing was sent: the journal may have lost what an "+
+			"earlier run did (Options.TrustJournal): %w", err)
+	}
+	r.earlier = l
+	return nil
+}
+
+// missing reports whether a record is to be sent although the journal may have lost what an earlier run did: its sample has no order.
+func (r *run) missing(body *labhealth.ImportOrderBody, key id, s state) (bool, error) {
+	for _, o := range r.earlier.orders[key] {
+		switch {
+		case o.sampleID != fold(body.SampleID):
+			continue
+		case o.user == uuid.Nil:
+			r.earlier.doubts++
+			return false, nil
+		case o.user != body.UserID:
+			s.flags |= changed
+		}
+		e := Entry{Step: StepApplied, SampleID: body.SampleID, Record: r.number, OrderID: o.id}
+		if s.flags&changed != 0 {
+			// It was imported from another record; so the digest is that of none.
+			e.Digest = hex.EncodeToString(make([]byte, len(s.digest)))
+			r.mu.Lock()
+			r.index.set(key, s)
+			r.mu.Unlock()
+			r.record(e)
+			return false, r.write(Refusal{Outcome: "changed", Record: r.number, SampleID: body.SampleID})
+		}
+		e.Digest = hex.EncodeToString(s.digest[:])
+		r.mu.Lock()
+		r.found++
+		r.mu.Unlock()
+		r.record(e)
+		return false, nil
+	}
+	if r.earlier.hides(body.UserID) {
+		r.earlier.doubts++
+		return false, nil
+	}
+	return true, nil
 }
 
 // settle waits until the settling time after the last unknown attempt is over.
@@ -139,7 +211,7 @@ func (r *run) conclude(e Entry, key id, s state, user uuid.UUID, l *lists) Step 
 	certain := l.certain
 	for _, o := range l.orders[key] {
 		switch {
-		case o.sampleID != e.SampleID:
+		case o.sampleID != fold(e.SampleID):
 		case o.user == user || user == uuid.Nil:
 			e.Step, e.OrderID = StepApplied, o.id
 			r.record(e)
@@ -180,6 +252,7 @@ type lists struct {
 	blind   map[uuid.UUID]bool // users one of whose orders does not show its sample id; uuid.Nil for any user
 	certain bool               // the lists are complete
 	orphans int                // records that the source does not tell the user of
+	wanted  func(state) bool   // of which records orders are kept
 	doubts  int                // records of which the lists prove nothing because of orders that do not show what they are
 }
 
@@ -188,14 +261,26 @@ func (l *lists) hides(user uuid.UUID) bool {
 	return l.blind[user] || l.blind[uuid.Nil] || user == uuid.Nil && len(l.blind) > 0
 }
 
+func newLists(wanted func(state) bool) *lists {
+	return &lists{orders: map[id][]listed{}, blind: map[uuid.UUID]bool{}, wanted: wanted}
+}
+
+// hidden is an error if orders that do not show what they are left a record in doubt.
+func (l *lists) hidden() error {
+	if l.doubts == 0 {
+		return nil
+	}
+	return fmt.Errorf("bulk: the list of orders does not show the user and sample id of every order: %d records are not certain", l.doubts)
+}
+
 type listed struct {
-	sampleID string
+	sampleID string // folded
 	user, id uuid.UUID
 }
 
 // look reads the list of orders twice. An error means that it was not complete both times; what was found is there all the same.
 func (r *run) look() (*lists, error) {
-	l := &lists{orders: map[id][]listed{}, blind: map[uuid.UUID]bool{}}
+	l := newLists(state.unresolved)
 	users, err := r.usersOf(l)
 	if err != nil {
 		return l, err
@@ -301,7 +386,7 @@ func (r *run) list(params labhealth.ListOrdersParams, l *lists) error {
 	}
 }
 
-// note remembers an order if it belongs to a record whose outcome is unknown, or if it could.
+// note keeps an order if it belongs to a record that is looked for, or if it could.
 func (r *run) note(o *labhealth.Order, l *lists) {
 	if o.SampleID == nil {
 		// Orders that were not imported have none. One that does not show it could be any.
@@ -315,10 +400,10 @@ func (r *run) note(o *labhealth.Order, l *lists) {
 	}
 	key := r.index.key(*o.SampleID)
 	r.mu.Lock()
-	open := r.index.states[key].unresolved()
+	wanted := l.wanted(r.index.states[key])
 	r.mu.Unlock()
-	found := listed{*o.SampleID, o.UserID, o.ID}
-	if open && !slices.Contains(l.orders[key], found) {
+	found := listed{fold(*o.SampleID), o.UserID, o.ID}
+	if wanted && !slices.Contains(l.orders[key], found) {
 		l.orders[key] = append(l.orders[key], found)
 	}
 }

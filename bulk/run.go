@@ -28,6 +28,11 @@ type Options struct {
 	DryRun       bool // check the source, and write and send nothing
 	RetryRefused bool // send again what the service refused in earlier runs; without it only if the record was changed
 
+	// TrustJournal makes a run that goes on with an earlier run's journal send what is left without reading the list of orders
+	// first. Set it only if the list is out of reach and the journal is known to be whole: a journal that was cut, put together
+	// wrongly or restored from a copy does not show which orders it has lost, and they are made again.
+	TrustJournal bool
+
 	// RejectionLimit ends a run whose first records are all rejected with the same status and without field errors, as with a wrong
 	// base URL or a team that may not import: after so many, 10 if 0, and after any number if the source ends and the status is 404
 	// or 405. None of them is recorded as rejected then, and the corrected run sends them. An order, another status or field errors
@@ -97,8 +102,11 @@ type run struct {
 	pace    *pacer // of imports
 	lists   *pacer
 	started time.Time
-	number  int64 // of the record that is being read
-	checked bool  // the source was read to its end
+	number  int64  // of the record that is being read
+	resumed bool   // the journal was there before this run
+	torn    bool   // the journal's end was dropped when it was opened
+	earlier *lists // orders of records that the journal does not call applied; nil if nobody looked
+	checked bool   // the source was read to its end
 
 	mu           sync.Mutex // guards what follows
 	index        *index
@@ -150,6 +158,9 @@ func Run(ctx context.Context, client *labhealth.Client, source Source, journal J
 		started: time.Now(), phase: PhaseChecking, proven: opts.RejectionLimit < 0,
 	}
 	r.since = r.started
+	if f, ok := journal.(*File); ok {
+		r.resumed, r.torn = f.found, f.torn
+	}
 	if opts.Rate > 0 {
 		r.pace.interval = time.Duration(float64(time.Second) / opts.Rate)
 		r.lists.interval = r.pace.interval
@@ -178,10 +189,16 @@ func (r *run) all() error {
 	err := r.check()
 	r.checked = err == nil
 	if err == nil && !r.opts.DryRun {
-		r.enter(PhaseImporting)
-		err = r.wave(r.first)
+		err = r.recall()
+		if err == nil {
+			r.enter(PhaseImporting)
+			err = r.wave(r.first)
+		}
 		if err == nil {
 			err = r.resolve()
+		}
+		if err == nil && r.earlier != nil {
+			err = r.earlier.hidden()
 		}
 	} else if err == nil {
 		err = r.each(r.first)
@@ -204,6 +221,7 @@ func (r *run) replay() error {
 		if err != nil {
 			return err
 		}
+		r.resumed = true
 		if err := r.index.apply(&e); err != nil {
 			return err
 		}
@@ -311,17 +329,25 @@ func (r *run) first(body *labhealth.ImportOrderBody, key id, s state) (bool, err
 			return false, nil // check has reported it
 		}
 		return false, r.write(Refusal{Outcome: "conflict", Record: r.number, SampleID: body.SampleID})
-	case s.unresolved():
+	case s.step == applied && s.flags&changed != 0:
+		return false, r.write(Refusal{Outcome: "changed", Record: r.number, SampleID: body.SampleID})
+	case !r.sendable(s):
 		return false, nil
-	case s.step == applied:
-		if s.flags&changed != 0 {
-			return false, r.write(Refusal{Outcome: "changed", Record: r.number, SampleID: body.SampleID})
-		}
-		return false, nil
-	case s.flags&invalid != 0, s.step == refused && s.flags&changed == 0 && !r.opts.RetryRefused:
-		return false, nil
+	case r.earlier != nil:
+		return r.missing(body, key, s)
 	}
 	return true, nil
+}
+
+// sendable reports whether a record is to be sent for what is known of it before the first wave.
+func (r *run) sendable(s state) bool {
+	switch {
+	case s.flags&seen == 0 || s.flags&(conflict|invalid) != 0 || s.unresolved() || s.step == applied:
+		return false
+	case s.step == refused:
+		return s.flags&changed != 0 || r.opts.RetryRefused
+	}
+	return true
 }
 
 // visitor decides about a record of the source, and returns true if it is to be sent.

@@ -48,6 +48,8 @@ func (e *RecordError) Error() string {
 
 const maxLine = 16 << 20
 
+var errLong = errors.New("longer than 16 MiB")
+
 // JSONLines reads one [labhealth.ImportOrderBody] as JSON from each line of r that is not blank. Unlike the reader of answers it
 // is strict: a member that is not in the interface document would be left out in silence, so it is a problem of its record, as
 // is a value of the wrong type. Each range begins at the start of r; two at a time are not possible.
@@ -102,11 +104,10 @@ func line(r *bufio.Reader) ([]byte, error) {
 	}
 	long := slices.Clone(text)
 	for errors.Is(err, bufio.ErrBufferFull) {
-		if len(long) > maxLine {
-			return nil, errors.New("it is longer than 16 MiB")
-		}
 		text, err = r.ReadSlice('\n')
-		long = append(long, text...)
+		if long = append(long, text...); len(long) > maxLine {
+			return nil, errLong
+		}
 	}
 	return long, err
 }
@@ -279,36 +280,48 @@ func CSV(r io.ReadSeeker, rename map[string]string) Source {
 			fail(err)
 			return
 		}
-		rows := csv.NewReader(text)
+		limit := &rowReader{r: text}
+		rows := csv.NewReader(limit)
 		rows.ReuseRecord = true
 		header, err := rows.Read()
 		if err != nil {
 			fail(fmt.Errorf("bulk: the CSV header cannot be read: %w", withoutText(err)))
 			return
 		}
+		last, _ := rows.FieldPos(0)
 		cells, err := cellsOf(header, rename)
 		if err != nil {
 			fail(err)
 			return
 		}
 		for {
+			limit.row = rows.InputOffset()
 			row, err := rows.Read()
 			if err == io.EOF {
 				return
 			}
+			if rows.InputOffset()-limit.row > maxLine {
+				err = errLong
+			}
 			var syntax *csv.ParseError
 			if errors.As(err, &syntax) && errors.Is(err, csv.ErrFieldCount) {
+				last = syntax.Line
 				problem := &RecordError{Line: syntax.Line, Problems: []Problem{{"", "does not have as many cells as the header"}}}
 				if !yield(labhealth.ImportOrderBody{}, problem) {
 					return
 				}
 				continue
 			}
+			if errors.Is(err, errLong) {
+				fail(fmt.Errorf("bulk: the row after line %d: %w", last, err))
+				return
+			}
 			if err != nil { // where the next row begins cannot be told
 				fail(fmt.Errorf("bulk: the CSV file cannot be read on: %w", withoutText(err)))
 				return
 			}
 			start, _ := rows.FieldPos(0)
+			last, _ = rows.FieldPos(len(row) - 1)
 			var body labhealth.ImportOrderBody
 			var problems []Problem
 			for i, c := range cells {
@@ -327,6 +340,22 @@ func CSV(r io.ReadSeeker, rename map[string]string) Source {
 			}
 		}
 	}
+}
+
+// rowReader ends with an error when a row is too long, such as one whose quote is never closed: package csv would keep all of it.
+type rowReader struct {
+	r    io.Reader
+	read int64
+	row  int64 // where the row begins
+}
+
+func (r *rowReader) Read(b []byte) (int, error) {
+	if r.read-r.row > maxLine {
+		return 0, errLong
+	}
+	n, err := r.r.Read(b)
+	r.read += int64(n)
+	return n, err
 }
 
 // withoutText keeps of an error of package csv what it says of the place.
