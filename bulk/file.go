@@ -31,7 +31,7 @@ type File struct {
 	f     *os.File
 	size  int64
 	err   error
-	buf   *bytes.Buffer // behind a pointer, so that printing a File does not print entries
+	buf   bytes.Buffer
 	free  func() error
 	found bool // the file was there before
 	torn  bool // its end was dropped
@@ -47,7 +47,7 @@ func OpenFile(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &File{f: f, buf: new(bytes.Buffer), free: unlock, found: missing == nil}
+	j := &File{f: f, free: unlock, found: missing == nil}
 	if err = j.recover(); err == nil {
 		err = syncDir(filepath.Dir(path)) // whoever made the file may have been killed before it was
 	}

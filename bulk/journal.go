@@ -21,7 +21,8 @@ type Journal interface {
 }
 
 // Entry is one step of a record. It holds no patient data beyond the sample id, and a digest that proves nothing to who does
-// not know the whole record already: see [Entry.Digest].
+// not know the whole record already: see [Entry.Digest]. Printed or logged, it shows the step and the number of the record; encoded
+// as JSON, it is complete.
 type Entry struct {
 	Step     Step      `json:"step"`               // what it says
 	At       time.Time `json:"at"`                 // when it was written down
@@ -86,14 +87,15 @@ type Problem struct {
 // empty.
 type Memory struct {
 	mu      sync.Mutex
-	entries []Entry
+	entries func() []Entry // a function, because fmt would print anything else
 }
 
 // Append implements [Journal].
 func (m *Memory) Append(entries []Entry) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.entries = append(m.entries, entries...)
+	all := append(m.all(), entries...)
+	m.entries = func() []Entry { return all }
 	return nil
 }
 
@@ -101,7 +103,7 @@ func (m *Memory) Append(entries []Entry) error {
 func (m *Memory) Entries() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		m.mu.Lock()
-		entries := slices.Clip(m.entries)
+		entries := slices.Clip(m.all())
 		m.mu.Unlock()
 		for _, e := range entries {
 			if !yield(e, nil) {
@@ -109,4 +111,12 @@ func (m *Memory) Entries() iter.Seq2[Entry, error] {
 			}
 		}
 	}
+}
+
+// all returns what is there. The caller holds m.mu.
+func (m *Memory) all() []Entry {
+	if m.entries == nil {
+		return nil
+	}
+	return m.entries()
 }

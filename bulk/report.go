@@ -62,7 +62,8 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// Refusal is a line of the report's file: a record whose order does not exist, or may not. It holds paths and reasons, no values.
+// Refusal is a line of the report's file: a record whose order does not exist, or may not. It holds the sample id, paths and reasons,
+// and no other value. Printed or logged, it shows the outcome and the number of the record; encoded as JSON, it is complete.
 type Refusal struct {
 	// Outcome says why: "refused" by the service, "invalid" and not sent, "conflict" with another record of the same sample id and
 	// not sent, "changed" since its order was imported and not sent, "unknown" if it may have been applied, or "pending" if the next

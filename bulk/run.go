@@ -15,7 +15,7 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// Options are how a run works. The zero value is good.
+// Options configures [Run]. The zero value uses the defaults. Printed or logged, it shows nothing.
 type Options struct {
 	Concurrency int     // imports at a time; 4 if 0
 	Rate        float64 // requests per second at most; 0 for no limit
@@ -57,7 +57,8 @@ type Options struct {
 	// not. It is complete when Run has returned without an error. Nil for none.
 	Refusals io.Writer
 	// OnError is told of each attempt that failed, by several goroutines at once. The service's reasons are in the error's Detail
-	// and Body, and can quote patient data: they are nowhere else for that reason. Nil for none.
+	// and Body, and can quote patient data: they are nowhere else for that reason. The error's text does not have the sample id.
+	// Nil for none.
 	OnError func(sampleID string, err error)
 	// Progress is told twice a second how far the run is. Nil for none.
 	Progress func(Progress)
