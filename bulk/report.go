@@ -24,7 +24,7 @@ type Report struct {
 	Pending    int64 // not applied and not refused: to be sent by the next run
 
 	Before int64 // of Applied: by earlier runs
-	Found  int64 // of Applied: the outcome was unknown, and a list of orders told this run that the order is there
+	Found  int64 // of Applied: the journal did not have the outcome, and a list of orders told this run that the order is there
 	// Strays are records that the source no longer has, and of which neither the journal nor a list of orders tells what became of
 	// them. They count nowhere else.
 	Strays int64
@@ -166,7 +166,8 @@ type Progress struct {
 // Phase is what a run is doing.
 type Phase string
 
-// The phases, in their order. The last two, and the import, are repeated as long as there are records whose outcome is unknown.
+// The phases, in their order. The last two, and the import, are repeated as long as there are records whose outcome is unknown. A run
+// that goes on with an earlier journal lists before it imports.
 const (
 	PhaseChecking  Phase = "checking"  // reading the source and validating it
 	PhaseImporting Phase = "importing" // sending
@@ -185,16 +186,15 @@ func (r *run) report() Report {
 }
 
 // show calls the progress function twice a second, until stop is closed, and once more then.
-func (r *run) show(stop <-chan struct{}) {
+func (r *run) show(m *meter, stop <-chan struct{}) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
-	m := meter{}
 	for {
-		r.opts.Progress(r.progress(&m))
 		select {
 		case <-tick.C:
+			r.opts.Progress(r.progress(m))
 		case <-stop:
-			r.opts.Progress(r.progress(&m))
+			r.opts.Progress(r.progress(m))
 			return
 		}
 	}

@@ -174,7 +174,9 @@ func Run(ctx context.Context, client *labhealth.Client, source Source, journal J
 	var helpers sync.WaitGroup
 	ended := make(chan struct{})
 	if opts.Progress != nil {
-		helpers.Go(func() { r.show(ended) })
+		m := new(meter)
+		opts.Progress(r.progress(m)) // here, so that the first one is of the first phase
+		helpers.Go(func() { r.show(m, ended) })
 	}
 	helpers.Go(func() { r.flush(ended) })
 	err = r.all()
