@@ -34,9 +34,10 @@ import (
 	"github.com/labhealth/labhealth-go/bulk"
 )
 
-// The attack tries to get two orders for one sample, or none for one that is reported as applied: it kills runs, damages and sets back
-// their journals, sets their clocks and changes their sources, with a service that loses, delays and repeats at random and, in every
-// second round, takes a sample as often as it comes.
+// The attack tries to get two orders for one sample, or none for one that is reported as applied:
+// it kills runs, damages and sets back their journals, sets their clocks and changes their sources,
+// with a service that loses, delays and repeats at random and, in every second round, takes a
+// sample as often as it comes.
 //
 //	go test -run TestAttack ./bulk                                             200 rounds
 //	LABHEALTH_TEST_LONG=1 go test -run TestAttack -timeout 1h ./bulk           20,000 rounds
@@ -67,7 +68,8 @@ func TestAttack(t *testing.T) {
 // tally counts what the attack did.
 type tally struct{ Runs, Killed, Failed, Done, Damaged, Unreadable, Sent, Lists int }
 
-// attackService makes orders for the run of the moment; those before it are dead, and what they still send has no effect.
+// attackService makes orders for the run of the moment; those before it are dead, and what they
+// still send has no effect.
 type attackService struct {
 	mu      sync.Mutex
 	random  *rand.Rand
@@ -116,7 +118,8 @@ func (c attackClient) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer(req, status, body, ""), nil
 }
 
-// respond decides what becomes of a request, and returns its response when that is due; the status is 0 if it gets none.
+// respond decides what becomes of a request, and returns its response when that is due; the status
+// is 0 if it gets none.
 func (s *attackService) respond(req *http.Request, text []byte) (status int, body string) {
 	s.mu.Lock()
 	effect, delay, fate := false, time.Duration(s.random.Int64N(int64(s.settle)/150)), s.random.IntN(20)
@@ -301,7 +304,8 @@ func attack(t *testing.T, seed uint64, dir string, total *tally) {
 		}
 		history = append(history, text)
 		if random.IntN(2) == 0 {
-			// Attempts that the journal is going to lose are over: nobody can find those that are not.
+			// Attempts that the journal is going to lose are over: nobody can find those that are
+			// not.
 			s.pending.Wait()
 			what := ""
 			if text, what = damage(random, text, history); what != "" {
@@ -426,7 +430,8 @@ func change(random *rand.Rand, rows []labhealth.ImportOrderBody) []labhealth.Imp
 	return rows
 }
 
-// TestAttackProcesses is the attack with processes that are killed by the system, and a service on the loopback interface:
+// TestAttackProcesses is the attack with processes that are killed by the system, and a service on
+// the loopback interface:
 //
 //	go test -run TestAttackProcesses ./bulk                           2 rounds
 //	LABHEALTH_TEST_LONG=1 go test -run TestAttackProcesses ./bulk     100 rounds
@@ -450,7 +455,8 @@ func TestAttackProcesses(t *testing.T) {
 // attackedTimes are the timeout and the settling time of an importer that is attacked.
 const attackedTimeout, attackedSettle = 300 * time.Millisecond, 600 * time.Millisecond
 
-// playAttacked runs an import in the folder it is started in. Its exit status is 0 when nothing is left.
+// playAttacked runs an import in the folder it is started in. Its exit status is 0 when nothing is
+// left.
 func playAttacked() int {
 	fail := func(err error) int {
 		fmt.Fprintln(os.Stderr, err)
@@ -549,7 +555,8 @@ func attackProcesses(t *testing.T, seed uint64) {
 		}
 		history = append(history, text)
 		if random.IntN(2) == 0 {
-			// Attempts that the journal is going to lose are over: nobody can find those that are not.
+			// Attempts that the journal is going to lose are over: nobody can find those that are
+			// not.
 			open.Wait()
 			s.pending.Wait()
 			damaged, what := damage(random, text, history)

@@ -11,8 +11,9 @@ import (
 	"github.com/labhealth/labhealth-go/bulk"
 )
 
-// A wall clock that is wrong, or that is set between two runs or during one, does not change how long an attempt of unknown outcome
-// has to settle: its order may come into being until then, and must not be made again.
+// A wall clock that is wrong, or that is set between two runs or during one, does not change how
+// long an attempt of unknown outcome has to settle: its order may come into being until then, and
+// must not be made again.
 func TestClockSkew(t *testing.T) {
 	const day = 24 * time.Hour
 	tests := []struct {

@@ -113,7 +113,8 @@ func TestThroughput(t *testing.T) {
 	t.Logf("ratio %.3f, the median of %.2f", ratios[rounds/2], ratios) // no verdict: the machine may be busy with other things
 }
 
-// What the list costs that a run reads before it goes on, beside the import of the orders that are on it:
+// What the list costs that a run reads before it goes on, beside the import of the orders that are
+// on it:
 //
 //	LABHEALTH_TEST_THROUGHPUT=1 go test -run TestListCost -v ./bulk
 func TestListCost(t *testing.T) {

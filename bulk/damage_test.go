@@ -10,13 +10,14 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/bulk"
 )
 
-// finished runs an import to its end, with some of everything that a journal can say, and returns the journal's text: B is found,
-// C is rejected, D is postponed and then sent twice.
+// finished runs an import to its end, with some of everything that a journal can say, and returns
+// the journal's text: B is found, C is rejected, D is postponed and then sent twice.
 func finished(t *testing.T, s *service, path string) []byte {
 	t.Helper()
 	fates := map[string][]string{"B": {"lost"}, "C": {"422 fields"}, "D": {"401", "drop"}}
@@ -45,8 +46,9 @@ func finished(t *testing.T, s *service, path string) []byte {
 	return text
 }
 
-// A finished journal that was cut, damaged or put together wrongly never leads to a second order, also at a service that takes a
-// sample twice: it is not read, or the orders that are there are found before anything is sent.
+// A finished journal that was cut, damaged or put together wrongly never leads to a second order,
+// also at a service that takes a sample twice: it is not read, or the orders that are there are
+// found before anything is sent.
 func TestDamagedJournal(t *testing.T) {
 	bulk.SkipSync(t)
 	long := os.Getenv("LABHEALTH_TEST_LONG") != ""
@@ -66,9 +68,9 @@ func TestDamagedJournal(t *testing.T) {
 			source []labhealth.ImportOrderBody
 			opts   bulk.Options
 		}{
-			{"the same again", rows, bulk.Options{Target: "sandbox"}},
-			{"rejected ones too", rows, bulk.Options{Target: "sandbox", RetryRefused: true, ListByUser: true}},
-			{"for another user", moved, bulk.Options{Target: "sandbox", ListByUser: true}},
+			{"the same again", rows, bulk.Options{Target: "sandbox", Timeout: time.Second, Settle: 2 * time.Second}},
+			{"rejected ones too", rows, bulk.Options{Target: "sandbox", Timeout: time.Second, Settle: 2 * time.Second, RetryRefused: true, ListByUser: true}},
+			{"for another user", moved, bulk.Options{Target: "sandbox", Timeout: time.Second, Settle: 2 * time.Second, ListByUser: true}},
 		}
 		tried, sent, failed := 0, 0, 0
 		try := func(what string, damaged []byte) {
@@ -137,7 +139,8 @@ func TestDamagedJournal(t *testing.T) {
 	})
 }
 
-// A service may show sample ids in another case or without spaces at their ends, and a source may repeat them so: that is one sample.
+// A service may show sample ids in another case or without spaces at their ends, and a source may
+// repeat them so: that is one sample.
 func TestSampleIDsInAnotherForm(t *testing.T) {
 	for name, shown := range map[string]func(string) string{
 		"upper case": strings.ToUpper, "lower case": strings.ToLower, "no spaces": strings.TrimSpace, "as they are": nil,
@@ -179,7 +182,8 @@ func TestSampleIDsInAnotherForm(t *testing.T) {
 	}
 }
 
-// Before a run that goes on sends anything, it looks for the orders that its journal does not know, once; the first run does not.
+// Before a run that goes on sends anything, it looks for the orders that its journal does not know,
+// once; the first run does not.
 func TestListBeforeGoingOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, j := &service{}, new(bulk.Memory)

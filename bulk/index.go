@@ -80,7 +80,8 @@ func (s state) bucket() bucket {
 // unresolved reports whether the record may have been applied.
 func (s state) unresolved() bool { return s.step == intent || s.step == unknown || s.step == disputed }
 
-// orphaned reports whether the record may have been applied, and has no row in the source that could be sent in its stead.
+// orphaned reports whether the record may have been applied, and has no row in the source that
+// could be sent in its stead.
 func (s state) orphaned() bool {
 	return s.unresolved() && (s.flags&seen == 0 || s.flags&(conflict|invalid) != 0)
 }
@@ -107,7 +108,8 @@ func (x *index) key(sampleID string) (key id) {
 	return key
 }
 
-// fold returns the form in which sample ids are compared: a service may change their case, or cut off spaces at their ends.
+// fold returns the form in which sample ids are compared: a service may change their case, or cut
+// off spaces at their ends.
 func fold(sampleID string) string {
 	return strings.ToLower(strings.ToUpper(strings.TrimSpace(sampleID)))
 }
@@ -119,7 +121,8 @@ func (x *index) set(key id, s state) {
 	x.states[key] = s
 }
 
-// untouched reports whether the journal shows that nothing was imported: a target that was wrong may be corrected then.
+// untouched reports whether the journal shows that nothing was imported: a target that was wrong
+// may be corrected then.
 func (x *index) untouched() bool {
 	for _, s := range x.states {
 		if s.step != postponed {

@@ -20,19 +20,22 @@ type Journal interface {
 	Entries() iter.Seq2[Entry, error]
 }
 
-// Entry is one step of a record. It holds no patient data beyond the sample id, and a digest that proves nothing to who does
-// not know the whole record already: see [Entry.Digest]. Printed or logged, it shows the step and the number of the record; encoded
-// as JSON, it is complete.
+// Entry is one step of a record. It holds no patient data beyond the sample id, and a digest that
+// proves nothing to who does not know the whole record already: see [Entry.Digest]. Printed or
+// logged, it shows the step and the number of the record; encoded as JSON, it is complete.
 type Entry struct {
 	Step     Step      `json:"step"`               // what it says
 	At       time.Time `json:"at"`                 // when it was written down
 	SampleID string    `json:"sample_id,omitzero"` // the record; empty for StepBegin
 	Record   int64     `json:"record,omitzero"`    // its number in the source, from 1
 
-	// Digest is the first 40 bits of an HMAC-SHA256 of the record, in hexadecimal, with StepIntent, and with StepApplied if the journal
-	// did not have the record before its order was found: it shows that a record was changed between two runs. Its key is random and made for each journal, so that digests of two journals cannot be compared and no
-	// table of them can be made beforehand. Who has the journal has the key too, and can confirm a guess of a whole record:
-	// therefore the file can be read by its owner only, and is best deleted when the import is over.
+	// Digest is the first 40 bits of an HMAC-SHA256 of the record, in hexadecimal, with StepIntent,
+	// and with StepApplied if the journal did not have the record before its order was found: it
+	// shows that a record was changed between two runs. Its key is random and made for each
+	// journal, so that digests of two journals cannot be compared and no table of them can be made
+	// beforehand. Who has the journal has the key too, and can confirm a guess of a whole record:
+	// therefore the file can be read by its owner only, and is best deleted when the import is
+	// over.
 	Digest string `json:"digest,omitzero"`
 
 	OrderID   uuid.UUID `json:"order_id,omitzero"`   // with StepApplied, if the service said it

@@ -12,7 +12,8 @@ import (
 	"github.com/labhealth/labhealth-go/bulk"
 )
 
-// An order of unknown outcome is looked up and reported as what it is, whatever the source has become since it was sent.
+// An order of unknown outcome is looked up and reported as what it is, whatever the source has
+// become since it was sent.
 func TestUnknownOutcomeOutlivesItsRow(t *testing.T) {
 	different, invalid, moved := record("A"), record("A"), record("A")
 	different.PatientAddress.City = "Carmel"

@@ -5,8 +5,9 @@ import (
 	"log/slog"
 )
 
-// A sample id leads to a patient. Types that hold one print a short form under every verb of fmt and as attributes of slog; whoever
-// needs the id reads the field. Encoding them to JSON is complete: that is how they are stored.
+// A sample id leads to a patient. Types that hold one print a short form under every verb of fmt
+// and as attributes of slog; whoever needs the id reads the field. Encoding them to JSON is
+// complete: that is how they are stored.
 
 // short returns what a step of a record shows of itself.
 func short(name, what string, record int64) slog.Value {

@@ -25,7 +25,8 @@ import (
 
 const canary = "CANARY-77182"
 
-// No exported type prints a sample id, or anything else of a record, under any verb or in a log. Its fields have it.
+// No exported type prints a sample id, or anything else of a record, under any verb or in a log.
+// Its fields have it.
 func TestRedaction(t *testing.T) {
 	entry := bulk.Entry{Step: bulk.StepApplied, SampleID: canary, Record: 3, Digest: canary, RequestID: canary, Key: []byte(canary), Target: canary}
 	refusal := bulk.Refusal{Outcome: "invalid", Record: 7, SampleID: canary, RequestID: canary, Fields: []bulk.Problem{{Path: "body.user_id", Reason: "missing"}}}

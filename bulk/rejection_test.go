@@ -15,8 +15,8 @@ const allRejected = "bulk: every record so far (%d) was rejected with status %d 
 	"check the base URL and whether the team may import orders, or set Options.RejectionLimit: " +
 	"labhealth: POST /v3/order/import: %d %s (request req-1)"
 
-// A run whose first records are all rejected in the same way, such as by a wrong base URL, ends and records none of them as rejected,
-// so that the corrected run sends them.
+// A run whose first records are all rejected in the same way, such as by a wrong base URL, ends and
+// records none of them as rejected, so that the corrected run sends them.
 func TestRejectionOfEveryRecord(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -89,8 +89,8 @@ func TestRejectionOfEveryRecord(t *testing.T) {
 	}
 }
 
-// Records that are truly rejected do not stop a run, nor are they sent again, once anything shows that the service reads them: an
-// order, another status, or field errors.
+// Records that are truly rejected do not stop a run, nor are they sent again, once anything shows
+// that the service reads them: an order, another status, or field errors.
 func TestRejectionsOfFirstRecords(t *testing.T) {
 	for name, ninth := range map[string]string{"an order": "", "an order in half a response": "cut", "another status": "409", "field errors": "400 fields"} {
 		for _, workers := range []int{1, 4} {
@@ -123,7 +123,8 @@ func TestRejectionsOfFirstRecords(t *testing.T) {
 	}
 }
 
-// The target may be corrected as long as the journal shows that nothing was imported, and only so long.
+// The target may be corrected as long as the journal shows that nothing was imported, and only so
+// long.
 func TestCorrectedTarget(t *testing.T) {
 	const wrong, right = "https://api.example.com/v3", "https://api.example.com"
 	tests := []struct {

@@ -25,8 +25,8 @@ type Report struct {
 
 	Before int64 // of Applied: by earlier runs
 	Found  int64 // of Applied: the journal did not have the outcome, and a list of orders told this run that the order is there
-	// Strays are records that the source no longer has, and of which neither the journal nor a list of orders tells what became of
-	// them. They count nowhere else.
+	// Strays are records that the source no longer has, and of which neither the journal nor a list
+	// of orders tells what became of them. They count nowhere else.
 	Strays int64
 
 	// Incomplete is true if the source was not read to its end: what stands behind counts nowhere.
@@ -62,8 +62,9 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// Refusal is a line of the report's file: a record whose order does not exist, or may not. It holds the sample id, paths and reasons,
-// and no other value. Printed or logged, it shows the outcome and the number of the record; encoded as JSON, it is complete.
+// Refusal is a line of the report's file: a record whose order does not exist, or may not. It holds
+// the sample id, paths and reasons, and no other value. Printed or logged, it shows the outcome and
+// the number of the record; encoded as JSON, it is complete.
 type Refusal struct {
 	// Outcome says why: "refused" by the service, "invalid" and not sent, "conflict" with another record of the same sample id and
 	// not sent, "changed" since its order was imported and not sent, "unknown" if it may have been applied, or "pending" if the next
@@ -166,8 +167,9 @@ type Progress struct {
 // Phase is what a run is doing.
 type Phase string
 
-// The phases, in their order. The last two, and the import, are repeated as long as there are records whose outcome is unknown. A run
-// that goes on with an earlier journal lists before it imports.
+// The phases, in their order. The last two, and the import, are repeated as long as there are
+// records whose outcome is unknown. A run that goes on with an earlier journal lists before it
+// imports.
 const (
 	PhaseChecking  Phase = "checking"  // reading the source and validating it
 	PhaseImporting Phase = "importing" // sending

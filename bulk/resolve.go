@@ -59,8 +59,9 @@ func (r *run) resolve() error {
 	}
 }
 
-// recall looks for the orders of records that are about to be sent, if the journal is that of an earlier run. A journal that has lost
-// its end cannot be distinguished from one whose run ended there, and what it has lost would be sent again.
+// recall looks for the orders of records that are about to be sent, if the journal is that of an
+// earlier run. A journal that has lost its end cannot be distinguished from one whose run ended
+// there, and what it has lost would be sent again.
 func (r *run) recall() error {
 	if !r.resumed || r.opts.TrustJournal {
 		return nil
@@ -94,7 +95,8 @@ func (r *run) recall() error {
 	return nil
 }
 
-// missing reports whether a record is to be sent although the journal may have lost what an earlier run did: its sample has no order.
+// missing reports whether a record is to be sent although the journal may have lost what an earlier
+// run did: its sample has no order.
 func (r *run) missing(body *labhealth.ImportOrderBody, key id, s state) (bool, error) {
 	for _, o := range r.earlier.orders[key] {
 		switch {
@@ -164,8 +166,9 @@ func (r *run) settleOne(body *labhealth.ImportOrderBody, key id, s state, l *lis
 	return false, nil
 }
 
-// settleOrphans decides about the records whose outcome is unknown and that will not be sent again: the source has lost them, or
-// has something in their place that cannot be sent. What the journal says of them is enough to look for their orders.
+// settleOrphans decides about the records whose outcome is unknown and that will not be sent again:
+// the source has lost them, or has something in their place that cannot be sent. What the journal
+// says of them is enough to look for their orders.
 func (r *run) settleOrphans(l *lists) error {
 	if l.orphans == 0 {
 		return nil
@@ -205,10 +208,10 @@ func (r *run) settleOrphans(l *lists) error {
 	return nil
 }
 
-// conclude records what the lists say of a record whose outcome is unknown, and returns it; nothing if they are not certain. Where
-// user is nil, an order of any user counts.
+// conclude records what the lists say of a record whose outcome is unknown, and returns it; nothing
+// if they are not certain. Where user is nil, an order of any user counts.
 func (r *run) conclude(e Entry, key id, s state, user uuid.UUID, l *lists) Step {
-	certain := l.certain
+	certain, taken := l.certain, false
 	for _, o := range l.orders[key] {
 		switch {
 		case o.sampleID != fold(e.SampleID):
@@ -224,6 +227,8 @@ func (r *run) conclude(e Entry, key id, s state, user uuid.UUID, l *lists) Step 
 		case o.user == uuid.Nil:
 			certain = false
 			l.doubts++
+		default:
+			taken = true
 		}
 	}
 	if certain && l.hides(user) {
@@ -233,14 +238,17 @@ func (r *run) conclude(e Entry, key id, s state, user uuid.UUID, l *lists) Step 
 	if !certain {
 		return ""
 	}
-	e.Step = StepAbsent
-	if s.step == disputed {
-		// Its sample id belongs to another order, or it was refused for what it holds: either way it is not there.
+	switch e.Step = StepAbsent; {
+	case s.step == disputed:
+		// Its sample id belongs to another order, or it was rejected for what it holds: either way
+		// it is not there.
 		r.mu.Lock()
 		was := r.disputes[key]
 		delete(r.disputes, key)
 		r.mu.Unlock()
 		e.Step, e.Status, e.RequestID, e.Fields = StepRefused, was.Status, was.RequestID, was.Fields
+	case taken: // it would be a second order for one sample
+		e.Step, e.Fields = StepRefused, []Problem{{"body.sample_id", "belongs to an order of another user"}}
 	}
 	r.record(e)
 	return e.Step
@@ -256,7 +264,8 @@ type lists struct {
 	doubts  int                // records of which the lists prove nothing because of orders that do not show what they are
 }
 
-// hides reports whether an order of the user, or of anybody if it is nil, does not show its sample id.
+// hides reports whether an order of the user, or of anybody if it is nil, does not show its sample
+// id.
 func (l *lists) hides(user uuid.UUID) bool {
 	return l.blind[user] || l.blind[uuid.Nil] || user == uuid.Nil && len(l.blind) > 0
 }

@@ -20,24 +20,28 @@ type Options struct {
 	Concurrency int     // imports at a time; 4 if 0
 	Rate        float64 // requests per second at most; 0 for no limit
 
-	// Target names what is imported into, such as the base URL. The journal keeps it, and a run with another one returns an error: a
-	// journal of the sandbox would make a run skip what production has never seen. It may be corrected as long as the journal shows
-	// that nothing was imported.
+	// Target names what is imported into, such as the base URL. The journal keeps it, and a run
+	// with another one returns an error: a journal of the sandbox would make a run skip what
+	// production has never seen. It may be corrected as long as the journal shows that nothing was
+	// imported.
 	Target string
 
 	DryRun       bool // check the source, and write and send nothing
 	RetryRefused bool // send again what the service refused in earlier runs; without it only if the record was changed
 
-	// TrustJournal makes a run that goes on with an earlier run's journal send what is left without reading the list of orders
-	// first. Set it only if the list is out of reach and the journal is known to be whole: a journal that was cut, put together
-	// wrongly or restored from a copy does not show which orders it has lost, and they are made again.
+	// TrustJournal makes a run that goes on with an earlier run's journal send what is left without
+	// reading the list of orders first. Set it only if the list is out of reach and the journal is
+	// known to be whole: a journal that was cut, put together wrongly or restored from a copy does
+	// not show which orders it has lost, and they are made again.
 	TrustJournal bool
 
-	// RejectionLimit ends a run whose first records are all rejected with the same status and without field errors, as with a wrong
-	// base URL or a team that may not import: after so many, 10 if 0, and after any number if the source ends and the status is 404
-	// or 405. None of them is recorded as rejected then, and the corrected run sends them. An order, another status or field errors
-	// show that the service reads the records, and lift the limit for the rest of the run. Negative for no limit: then every
-	// rejection is recorded, which is right if the records themselves are at fault.
+	// RejectionLimit ends a run whose first records are all rejected with the same status and
+	// without field errors, as with a wrong base URL or a team that may not import: after so many,
+	// 10 if 0, and after any number if the source ends and the status is 404 or 405. None of them
+	// is recorded as rejected then, and the corrected run sends them. An order, another status or
+	// field errors show that the service reads the records, and lift the limit for the rest of the
+	// run. Negative for no limit: then every rejection is recorded, which is right if the records
+	// themselves are at fault.
 	RejectionLimit int
 
 	Timeout time.Duration // of one import; 1 minute if 0, and not longer than that of the client's http.Client
@@ -56,9 +60,9 @@ type Options struct {
 	// Refusals gets a [Refusal] as a line of JSON for each record of this and earlier runs whose order does not exist, or may
 	// not. It is complete when Run has returned without an error. Nil for none.
 	Refusals io.Writer
-	// OnError is told of each attempt that failed, by several goroutines at once. The service's reasons are in the error's Detail
-	// and Body, and can quote patient data: they are nowhere else for that reason. The error's text does not have the sample id.
-	// Nil for none.
+	// OnError is told of each attempt that failed, by several goroutines at once. The service's
+	// reasons are in the error's Detail and Body, and can quote patient data: they are nowhere else
+	// for that reason. The error's text does not have the sample id. Nil for none.
 	OnError func(sampleID string, err error)
 	// Progress is told twice a second how far the run is. Nil for none.
 	Progress func(Progress)

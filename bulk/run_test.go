@@ -261,6 +261,8 @@ func TestDisputed(t *testing.T) {
 		{"our own order showed late", "lost", 2, nil,
 			"intent unknown absent intent disputed applied", bulk.Report{Applied: 1, Found: 1, Sent: 2}},
 		{"the sample id is another user's", "drop", 0, []held{{ada, grace, `"A"`}},
+			"intent unknown refused", bulk.Report{Refused: 1, Sent: 1}},
+		{"the sample id becomes another user's", "drop", 2, []held{{ada, grace, `"A"`}},
 			"intent unknown absent intent disputed refused", bulk.Report{Refused: 1, Sent: 2}},
 	}
 	for _, test := range tests {
@@ -287,9 +289,14 @@ func TestDisputed(t *testing.T) {
 				test.want.Records = 1
 				counts(t, report, test.want)
 				same(t, "journal", steps(t, j), []string{"A: " + test.journal})
-				if test.want.Refused == 1 {
-					same(t, "refusals", refusals.String(), `{"outcome":"refused","record":1,"sample_id":"A","status":400,"request_id":"req-1"}`+"\n")
+				want := ""
+				switch {
+				case test.want.Refused == 1 && test.want.Sent == 1:
+					want = `{"outcome":"refused","record":1,"sample_id":"A","fields":[{"path":"body.sample_id","reason":"belongs to an order of another user"}]}` + "\n"
+				case test.want.Refused == 1:
+					want = `{"outcome":"refused","record":1,"sample_id":"A","status":400,"request_id":"req-1"}` + "\n"
 				}
+				same(t, "refusals", refusals.String(), want)
 			})
 		})
 	}

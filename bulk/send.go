@@ -244,8 +244,8 @@ func (r *run) send(j job) {
 	r.record(e)
 }
 
-// weigh records what an attempt came to, or holds it back: as long as nothing shows that the service reads the records, a rejection
-// may be due to something else.
+// weigh records what an attempt came to, or holds it back: as long as nothing shows that the
+// service reads the records, a rejection may be due to something else.
 func (r *run) weigh(e Entry, err error) {
 	rejected := e.Status != 0 && (e.Step == StepRefused || e.Step == StepDisputed)
 	var free []Entry
@@ -269,8 +269,8 @@ func (r *run) weigh(e Entry, err error) {
 	r.record(e)
 }
 
-// release records the rejections that are still held back when a wave is over: as such if the source was sent to its end and the
-// status is about records, otherwise as postponed.
+// release records the rejections that are still held back when a wave is over: as such if the
+// source was sent to its end and the status is about records, otherwise as postponed.
 func (r *run) release(complete bool) error {
 	r.mu.Lock()
 	held := r.held

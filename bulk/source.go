@@ -26,8 +26,8 @@ import (
 // cannot be read is a *[RecordError], after which the source goes on; any other error ends the run.
 type Source = iter.Seq2[labhealth.ImportOrderBody, error]
 
-// RecordError is a record of a source that cannot be read. It holds the sample id and no other value, and its text, which is also
-// what it prints under every verb, has no value at all.
+// RecordError is a record of a source that cannot be read. It holds the sample id and no other
+// value, and its text, which is also what it prints under every verb, has no value at all.
 type RecordError struct {
 	Line     int       // where it begins in its file, from 1; 0 if that means nothing
 	SampleID string    // whose record it is; empty if not even that can be read
@@ -343,7 +343,8 @@ func CSV(r io.ReadSeeker, rename map[string]string) Source {
 	}
 }
 
-// rowReader ends with an error when a row is too long, such as one whose quote is never closed: package csv would keep all of it.
+// rowReader ends with an error when a row is too long, such as one whose quote is never closed:
+// package csv would keep all of it.
 type rowReader struct {
 	r    io.Reader
 	read int64

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// What an earlier process wrote before it was killed may be in memory only, as may the name of a file that it made. A run that relies
-// on either after a power cut would import again what it cannot see any more.
+// What an earlier process wrote before it was killed may be in memory only, as may the name of a
+// file that it made. A run that relies on either after a power cut would import again what it
+// cannot see any more.
 func TestOpenFileSyncsWhatItFinds(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "run.journal")

@@ -82,7 +82,8 @@ func TestProgramRefuses(t *testing.T) {
 	}
 }
 
-// A base URL that is wrong by its path costs a few requests; with the right one the same journal goes on.
+// A base URL that is wrong by its path costs a few requests; with the right one the same journal
+// goes on.
 func TestWrongBaseURL(t *testing.T) {
 	dir := t.TempDir()
 	service := labhealthtest.NewServer(t, labhealthtest.WithSeed(1))
