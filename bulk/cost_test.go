@@ -113,6 +113,35 @@ func TestThroughput(t *testing.T) {
 	t.Logf("ratio %.3f, the median of %.2f", ratios[rounds/2], ratios) // no verdict: the machine may be busy with other things
 }
 
+// What the list costs that a run reads before it goes on, beside the import of the orders that are
+// on it:
+//
+//	LABHEALTH_TEST_THROUGHPUT=1 go test -run TestListCost -v ./bulk
+func TestListCost(t *testing.T) {
+	if os.Getenv("LABHEALTH_TEST_THROUGHPUT") == "" {
+		t.Skip("a measurement: set LABHEALTH_TEST_THROUGHPUT")
+	}
+	at, _ := startService(t, "LABHEALTH_BULK_FAULTS=none")
+	client, err := labhealth.NewClient(at.Key, labhealth.WithBaseURL(at.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	journal := new(bulk.Memory)
+	for _, n := range []int{1_000, 1_001, 10_000, 10_001} {
+		list := numbered(n)
+		for i := range list {
+			list[i].UserID, list[i].OrderSet.LabTestIDs[0] = at.Users[i%len(at.Users)], at.Test
+		}
+		began := time.Now()
+		report, err := bulk.Run(t.Context(), client, from(list), journal, bulk.Options{})
+		if err != nil || report.Applied != int64(n) {
+			t.Fatal(report, err)
+		}
+		t.Logf("%d records, %d of them sent, in %.2f s", n, report.Sent, time.Since(began).Seconds())
+	}
+}
+
 // atOnce answers every import without a network and without keeping anything.
 type atOnce struct{ sent atomic.Int64 }
 

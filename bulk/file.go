@@ -28,11 +28,13 @@ var ErrLocked = errors.New("bulk: the journal is in use by another run")
 // the disk, as one. A crash can cut off or spoil the last group only, and nothing was sent yet on the strength of it: so
 // [OpenFile] drops what is damaged if no later group follows, and otherwise refuses the file.
 type File struct {
-	f    *os.File
-	size int64
-	err  error
-	buf  bytes.Buffer
-	free func() error
+	f     *os.File
+	size  int64
+	err   error
+	buf   bytes.Buffer
+	free  func() error
+	found bool // the file was there before
+	torn  bool // its end was dropped
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -40,14 +42,14 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // OpenFile opens the journal at path, and makes it, for its owner only, if there is none. It is locked until [File.Close] or
 // the end of the process, however that comes; if somebody else has it, the error is [ErrLocked].
 func OpenFile(path string) (*File, error) {
-	_, statErr := os.Stat(path)
+	_, missing := os.Stat(path)
 	f, unlock, err := openLocked(path)
 	if err != nil {
 		return nil, err
 	}
-	j := &File{f: f, free: unlock}
-	if err = j.recover(); err == nil && statErr != nil {
-		err = syncDir(filepath.Dir(path))
+	j := &File{f: f, free: unlock, found: missing == nil}
+	if err = j.recover(); err == nil {
+		err = syncDir(filepath.Dir(path)) // whoever made the file may have been killed before it was
 	}
 	if err != nil {
 		j.Close()
@@ -56,7 +58,10 @@ func OpenFile(path string) (*File, error) {
 	return j, nil
 }
 
-// syncDir makes the name of a new file as lasting as its content.
+// force brings a file, or the names in a folder, to the disk. Tests replace it.
+var force = (*os.File).Sync
+
+// syncDir makes the names of files as lasting as their content.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" || runtime.GOOS == "plan9" || runtime.GOOS == "js" || runtime.GOOS == "wasip1" {
 		return nil // directories cannot be synced there
@@ -65,7 +70,7 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(force(d), d.Close())
 }
 
 // recover finds where the good lines end, and cuts off what a crash left behind them.
@@ -97,12 +102,13 @@ func (j *File) recover() error {
 	}
 	j.size = bad
 	if bad < end {
+		j.torn = true
 		if err := j.f.Truncate(bad); err != nil {
 			return err
 		}
-		if err := j.f.Sync(); err != nil {
-			return err
-		}
+	}
+	if err := force(j.f); err != nil { // a process that was killed may have left its last group in memory only
+		return err
 	}
 	_, err = j.f.Seek(bad, io.SeekStart)
 	return err
@@ -122,15 +128,11 @@ func (j *File) begun(end int64) bool {
 func (j *File) lines(end int64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		r := bufio.NewReaderSize(io.NewSectionReader(j.f, 0, end), 64<<10)
-		var long []byte
-		for {
-			l, err := r.ReadSlice('\n')
-			if errors.Is(err, bufio.ErrBufferFull) {
-				long = append(long, l...)
-				continue
-			}
-			if len(long) > 0 {
-				l, long = append(long, l...), nil
+		for number := 1; ; number++ {
+			l, err := line(r)
+			if errors.Is(err, errLong) {
+				yield(nil, fmt.Errorf("bulk: line %d of the journal: %w", number, errLong))
+				return
 			}
 			if len(l) > 0 && !yield(l, nil) {
 				return
@@ -173,6 +175,9 @@ func (j *File) Append(entries []Entry) error {
 		if err != nil {
 			return err
 		}
+		if len(text) > maxLine-10 {
+			return fmt.Errorf("bulk: the journal's entry of record %d: %w", e.Record, errLong)
+		}
 		sum := crc32.Update(crc32.Checksum([]byte{mark}, castagnoli), castagnoli, text)
 		var head [4]byte
 		binary.BigEndian.PutUint32(head[:], sum)
@@ -183,7 +188,7 @@ func (j *File) Append(entries []Entry) error {
 	n, err := j.f.Write(j.buf.Bytes())
 	j.size += int64(n)
 	if err == nil {
-		err = j.f.Sync()
+		err = force(j.f)
 	}
 	if err != nil {
 		j.err = fmt.Errorf("bulk: the journal cannot be written: %w", err)
@@ -196,7 +201,10 @@ func (j *File) Entries() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for l, err := range j.lines(j.size) {
 			if err != nil {
-				yield(Entry{}, fmt.Errorf("bulk: the journal cannot be read: %w", err))
+				if !errors.Is(err, errLong) {
+					err = fmt.Errorf("bulk: the journal cannot be read: %w", err)
+				}
+				yield(Entry{}, err)
 				return
 			}
 			var e Entry

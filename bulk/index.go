@@ -11,7 +11,7 @@ import (
 	"hash/maphash"
 	"reflect"
 	"slices"
-	"time"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/labhealth/labhealth-go"
@@ -35,7 +35,7 @@ type id [8]byte
 
 const (
 	seen     = 1 << iota // it is in the source
-	conflict             // the source has different records with its sample id
+	conflict             // the source has different records with its sample id, perhaps in another case
 	invalid              // it cannot be sent
 	changed              // it is not what was sent under its sample id before
 	doubted              // the outcome of an attempt was unknown once
@@ -47,6 +47,7 @@ type bucket uint8
 
 const (
 	nowhere bucket = iota // not in the source
+	bStray                // not in the source, and of unknown outcome
 	bPending
 	bApplied
 	bRefused
@@ -58,17 +59,17 @@ const (
 
 func (s state) bucket() bucket {
 	switch {
+	case s.flags&seen == 0 && s.unresolved():
+		return bStray
 	case s.flags&seen == 0:
 		return nowhere
-	case s.flags&conflict != 0:
-		return bInvalid
 	case s.step == applied && s.flags&changed != 0:
 		return bChanged
 	case s.step == applied:
 		return bApplied
 	case s.unresolved():
 		return bUnknown
-	case s.flags&invalid != 0:
+	case s.flags&(conflict|invalid) != 0:
 		return bInvalid
 	case s.step == refused:
 		return bRefused
@@ -78,6 +79,12 @@ func (s state) bucket() bucket {
 
 // unresolved reports whether the record may have been applied.
 func (s state) unresolved() bool { return s.step == intent || s.step == unknown || s.step == disputed }
+
+// orphaned reports whether the record may have been applied, and has no row in the source that
+// could be sent in its stead.
+func (s state) orphaned() bool {
+	return s.unresolved() && (s.flags&seen == 0 || s.flags&(conflict|invalid) != 0)
+}
 
 // index is what is known of all records.
 type index struct {
@@ -90,7 +97,6 @@ type index struct {
 	last   uint32 // number of the journal's last entry
 
 	target string
-	since  time.Time // of the last attempt whose outcome was unknown
 }
 
 func newIndex() *index {
@@ -98,8 +104,14 @@ func newIndex() *index {
 }
 
 func (x *index) key(sampleID string) (key id) {
-	binary.LittleEndian.PutUint64(key[:], maphash.String(x.seed, sampleID))
+	binary.LittleEndian.PutUint64(key[:], maphash.String(x.seed, fold(sampleID)))
 	return key
+}
+
+// fold returns the form in which sample ids are compared: a service may change their case, or cut
+// off spaces at their ends.
+func fold(sampleID string) string {
+	return strings.ToLower(strings.ToUpper(strings.TrimSpace(sampleID)))
 }
 
 // set changes a state and keeps the counts right.
@@ -107,6 +119,17 @@ func (x *index) set(key id, s state) {
 	x.counts[x.states[key].bucket()]--
 	x.counts[s.bucket()]++
 	x.states[key] = s
+}
+
+// untouched reports whether the journal shows that nothing was imported: a target that was wrong
+// may be corrected then.
+func (x *index) untouched() bool {
+	for _, s := range x.states {
+		if s.step != postponed {
+			return false
+		}
+	}
+	return true
 }
 
 // setKey sets the key of the digests.
@@ -188,11 +211,14 @@ func appendText(b []byte, s string) []byte {
 func (x *index) apply(e *Entry) error {
 	x.last++
 	if e.Step == StepBegin {
-		if x.mac != nil || e.Version != version || len(e.Key) == 0 {
+		again := x.mac != nil && (e.Target == x.target || !x.untouched())
+		if again || e.Version != version || len(e.Key) == 0 {
 			return fmt.Errorf("bulk: the journal is of a form that this version does not know (%d)", e.Version)
 		}
 		x.setKey(e.Key)
 		x.target = e.Target
+		clear(x.states)
+		clear(x.counts[:])
 		return nil
 	}
 	n := slices.Index(steps[:], e.Step)
@@ -201,7 +227,10 @@ func (x *index) apply(e *Entry) error {
 	}
 	key := x.key(e.SampleID)
 	s := x.states[key]
-	if uint8(n) == intent && s.flags&seen == 0 {
+	if s.step == applied && n != int(applied) {
+		return nil // what is applied stays so: a line that says something else is not where it was written
+	}
+	if s.flags&seen == 0 && (uint8(n) == intent || uint8(n) == applied && e.Digest != "") {
 		if n, err := hex.Decode(s.digest[:], []byte(e.Digest[:min(len(e.Digest), 2*len(s.digest))])); err != nil || n != len(s.digest) {
 			return errors.New("bulk: the journal holds a digest that cannot be read")
 		}
@@ -210,12 +239,7 @@ func (x *index) apply(e *Entry) error {
 		}
 	}
 	switch uint8(n) {
-	case unknown, disputed:
-		s.flags |= doubted
-		if e.At.After(x.since) {
-			x.since = e.At
-		}
-	case absent:
+	case unknown, disputed, absent:
 		s.flags |= doubted
 	}
 	s.step, s.entry = uint8(n), x.last

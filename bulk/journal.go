@@ -20,22 +20,26 @@ type Journal interface {
 	Entries() iter.Seq2[Entry, error]
 }
 
-// Entry is one step of a record. It holds no patient data beyond the sample id, and a digest that proves nothing to who does
-// not know the whole record already: see [Entry.Digest].
+// Entry is one step of a record. It holds no patient data beyond the sample id, and a digest that
+// proves nothing to who does not know the whole record already: see [Entry.Digest]. Printed or
+// logged, it shows the step and the number of the record; encoded as JSON, it is complete.
 type Entry struct {
 	Step     Step      `json:"step"`               // what it says
 	At       time.Time `json:"at"`                 // when it was written down
 	SampleID string    `json:"sample_id,omitzero"` // the record; empty for StepBegin
 	Record   int64     `json:"record,omitzero"`    // its number in the source, from 1
 
-	// Digest is the first 40 bits of an HMAC-SHA256 of the record, in hexadecimal, with StepIntent: it shows that a record was changed
-	// between two runs. Its key is random and made for each journal, so that digests of two journals cannot be compared and no
-	// table of them can be made beforehand. Who has the journal has the key too, and can confirm a guess of a whole record:
-	// therefore the file can be read by its owner only, and is best deleted when the import is over.
+	// Digest is the first 40 bits of an HMAC-SHA256 of the record, in hexadecimal, with StepIntent,
+	// and with StepApplied if the journal did not have the record before its order was found: it
+	// shows that a record was changed between two runs. Its key is random and made for each
+	// journal, so that digests of two journals cannot be compared and no table of them can be made
+	// beforehand. Who has the journal has the key too, and can confirm a guess of a whole record:
+	// therefore the file can be read by its owner only, and is best deleted when the import is
+	// over.
 	Digest string `json:"digest,omitzero"`
 
 	OrderID   uuid.UUID `json:"order_id,omitzero"`   // with StepApplied, if the service said it
-	Status    int       `json:"status,omitzero"`     // HTTP status, with StepRefused and StepDisputed; 0 if nothing was sent
+	Status    int       `json:"status,omitzero"`     // HTTP status, with StepRefused, StepDisputed and StepPostponed; 0 if nothing was sent
 	RequestID string    `json:"request_id,omitzero"` // the id under which the service knows the request, if it said it
 	Fields    []Problem `json:"fields,omitzero"`     // what was wrong, with StepRefused and StepDisputed
 
@@ -86,14 +90,15 @@ type Problem struct {
 // empty.
 type Memory struct {
 	mu      sync.Mutex
-	entries []Entry
+	entries func() []Entry // a function, because fmt would print anything else
 }
 
 // Append implements [Journal].
 func (m *Memory) Append(entries []Entry) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.entries = append(m.entries, entries...)
+	all := append(m.all(), entries...)
+	m.entries = func() []Entry { return all }
 	return nil
 }
 
@@ -101,7 +106,7 @@ func (m *Memory) Append(entries []Entry) error {
 func (m *Memory) Entries() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		m.mu.Lock()
-		entries := slices.Clip(m.entries)
+		entries := slices.Clip(m.all())
 		m.mu.Unlock()
 		for _, e := range entries {
 			if !yield(e, nil) {
@@ -109,4 +114,12 @@ func (m *Memory) Entries() iter.Seq2[Entry, error] {
 			}
 		}
 	}
+}
+
+// all returns what is there. The caller holds m.mu.
+func (m *Memory) all() []Entry {
+	if m.entries == nil {
+		return nil
+	}
+	return m.entries()
 }

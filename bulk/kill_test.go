@@ -43,6 +43,8 @@ func playRole(role string) int {
 		return playService()
 	case "importer":
 		return playImporter()
+	case "attacked":
+		return playAttacked()
 	}
 	fmt.Fprintln(os.Stderr, "unknown role")
 	return 2

@@ -83,6 +83,8 @@ type service struct {
 	onImport func(n int, body labhealth.ImportOrderBody) string
 	onList   func(n int, query map[string][]string) string
 	latency  time.Duration
+	twice    bool                         // it makes an order for every import, also for a sample that has one
+	shown    func(sampleID string) string // how lists show a sample id; as it is if nil
 }
 
 type held struct {
@@ -128,10 +130,14 @@ func (s *service) RoundTrip(req *http.Request) (*http.Response, error) {
 	status, extra, _ := strings.Cut(fate, " ")
 	taken := slices.ContainsFunc(s.orders, func(o held) bool { return o.sample == strconv.Quote(body.SampleID) })
 	if code, err := strconv.Atoi(status); err == nil {
-		if extra == "lost" && !taken {
+		if extra == "lost" && (!taken || s.twice) {
 			s.add(body)
 		}
-		return answer(req, code, `{"detail":"not for Ada Example"}`, extra), nil
+		text := `{"detail":"not for Ada Example"}`
+		if extra == "fields" {
+			text = `{"detail":[{"type":"missing","loc":["body","user_id"],"msg":"Ada Example"}]}`
+		}
+		return answer(req, code, text, extra), nil
 	}
 	switch {
 	case status == "drop":
@@ -144,7 +150,7 @@ func (s *service) RoundTrip(req *http.Request) (*http.Response, error) {
 			s.add(body)
 		})
 		return nil, errLost
-	case taken:
+	case taken && !s.twice:
 		return answer(req, 400, `{"detail":"An order with this sample_id already exists"}`, ""), nil
 	}
 	o := s.add(body)
@@ -182,6 +188,10 @@ func (s *service) list(req *http.Request, fate string) (*http.Response, error) {
 			break
 		}
 		if user := req.URL.Query().Get("user_id"); user == "" || user == o.user.String() {
+			if s.shown != nil {
+				id, _ := strconv.Unquote(o.sample)
+				o.sample = strconv.Quote(s.shown(id))
+			}
 			found = append(found, o.json())
 		}
 	}

@@ -17,16 +17,16 @@ type Report struct {
 	Records    int64 // records in the source
 	Applied    int64 // their orders exist
 	Refused    int64 // the service refused them
-	Invalid    int64 // not sent: unreadable, against the rules of the interface, or one of different records with one sample id
+	Invalid    int64 // not sent: unreadable, against the rules of the interface, or one of different records with one sample ID
 	Duplicates int64 // not sent: equal to an earlier record of the source
 	Changed    int64 // not sent: their orders exist, but were imported from a record that was different
-	Unknown    int64 // they may have been applied, and it could not be found out
+	Unknown    int64 // they may have been applied, and it could not be found out; also if their row is invalid by now
 	Pending    int64 // not applied and not refused: to be sent by the next run
 
 	Before int64 // of Applied: by earlier runs
-	Found  int64 // of Applied: the outcome was unknown, and a list of orders told this run that the order is there
-	// Strays are records that are not in the source although the journal says that they were sent and not what became of them.
-	// They count nowhere else.
+	Found  int64 // of Applied: the journal did not have the outcome, and a list of orders told this run that the order is there
+	// Strays are records that the source no longer has, and of which neither the journal nor a list
+	// of orders tells what became of them. They count nowhere else.
 	Strays int64
 
 	// Incomplete is true if the source was not read to its end: what stands behind counts nowhere.
@@ -62,7 +62,9 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// Refusal is a line of the report's file: a record whose order does not exist, or may not. It holds paths and reasons, no values.
+// Refusal is a line of the report's file: a record whose order does not exist, or may not. It holds
+// the sample id, paths and reasons, and no other value. Printed or logged, it shows the outcome and
+// the number of the record; encoded as JSON, it is complete.
 type Refusal struct {
 	// Outcome says why: "refused" by the service, "invalid" and not sent, "conflict" with another record of the same sample id and
 	// not sent, "changed" since its order was imported and not sent, "unknown" if it may have been applied, or "pending" if the next
@@ -128,14 +130,14 @@ func (r *run) rest() error {
 		}
 		number++
 		s := x.states[x.key(e.SampleID)]
-		if e.Step == StepBegin || s.entry != number || s.flags&conflict != 0 {
+		if e.Step == StepBegin || s.entry != number {
 			continue
 		}
 		outcome := ""
 		switch {
 		case s.unresolved():
 			outcome = "unknown"
-		case s.flags&seen == 0 || s.flags&invalid != 0:
+		case s.flags&seen == 0 || s.flags&(conflict|invalid) != 0:
 		case s.step == refused:
 			outcome = "refused"
 		case s.step == absent || s.step == postponed:
@@ -165,7 +167,9 @@ type Progress struct {
 // Phase is what a run is doing.
 type Phase string
 
-// The phases, in their order. The last two, and the import, are repeated as long as there are records whose outcome is unknown.
+// The phases, in their order. The last two, and the import, are repeated as long as there are
+// records whose outcome is unknown. A run that goes on with an earlier journal lists before it
+// imports.
 const (
 	PhaseChecking  Phase = "checking"  // reading the source and validating it
 	PhaseImporting Phase = "importing" // sending
@@ -184,16 +188,15 @@ func (r *run) report() Report {
 }
 
 // show calls the progress function twice a second, until stop is closed, and once more then.
-func (r *run) show(stop <-chan struct{}) {
+func (r *run) show(m *meter, stop <-chan struct{}) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
-	m := meter{}
 	for {
-		r.opts.Progress(r.progress(&m))
 		select {
 		case <-tick.C:
+			r.opts.Progress(r.progress(m))
 		case <-stop:
-			r.opts.Progress(r.progress(&m))
+			r.opts.Progress(r.progress(m))
 			return
 		}
 	}

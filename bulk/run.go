@@ -15,17 +15,34 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// Options are how a run works. The zero value is good.
+// Options configures [Run]. The zero value uses the defaults. Printed or logged, it shows nothing.
 type Options struct {
 	Concurrency int     // imports at a time; 4 if 0
 	Rate        float64 // requests per second at most; 0 for no limit
 
-	// Target names what is imported into, such as the base URL. The journal keeps it, and a run with another one is refused: a
-	// journal of the sandbox would make a run skip what production has never seen.
+	// Target names what is imported into, such as the base URL. The journal keeps it, and a run
+	// with another one returns an error: a journal of the sandbox would make a run skip what
+	// production has never seen. It may be corrected as long as the journal shows that nothing was
+	// imported.
 	Target string
 
 	DryRun       bool // check the source, and write and send nothing
 	RetryRefused bool // send again what the service refused in earlier runs; without it only if the record was changed
+
+	// TrustJournal makes a run that goes on with an earlier run's journal send what is left without
+	// reading the list of orders first. Set it only if the list is out of reach and the journal is
+	// known to be whole: a journal that was cut, put together wrongly or restored from a copy does
+	// not show which orders it has lost, and they are made again.
+	TrustJournal bool
+
+	// RejectionLimit ends a run whose first records are all rejected with the same status and
+	// without field errors, as with a wrong base URL or a team that may not import: after so many,
+	// 10 if 0, and after any number if the source ends and the status is 404 or 405. None of them
+	// is recorded as rejected then, and the corrected run sends them. An order, another status or
+	// field errors show that the service reads the records, and lift the limit for the rest of the
+	// run. Negative for no limit: then every rejection is recorded, which is right if the records
+	// themselves are at fault.
+	RejectionLimit int
 
 	Timeout time.Duration // of one import; 1 minute if 0, and not longer than that of the client's http.Client
 	// Settle is how long after an attempt of unknown outcome its order may still come into being: 2 minutes if 0. It must be
@@ -43,13 +60,14 @@ type Options struct {
 	// Refusals gets a [Refusal] as a line of JSON for each record of this and earlier runs whose order does not exist, or may
 	// not. It is complete when Run has returned without an error. Nil for none.
 	Refusals io.Writer
-	// OnError is told of each attempt that failed, by several goroutines at once. The service's reasons are in the error's Detail
-	// and Body, and can quote patient data: they are nowhere else for that reason. Nil for none.
+	// OnError is told of each attempt that failed, by several goroutines at once. The service's
+	// reasons are in the error's Detail and Body, and can quote patient data: they are nowhere else
+	// for that reason. The error's text does not have the sample id. Nil for none.
 	OnError func(sampleID string, err error)
 	// Progress is told twice a second how far the run is. Nil for none.
 	Progress func(Progress)
 
-	// Now dates entries and measures the settling time; it must move with the time. [time.Now] if nil.
+	// Now dates the journal's entries; nothing is decided by it. [time.Now] if nil.
 	Now func() time.Time
 }
 
@@ -59,6 +77,7 @@ func (o Options) complete() (Options, error) {
 	o.Timeout = cmp.Or(o.Timeout, time.Minute)
 	o.Settle = cmp.Or(o.Settle, 2*time.Minute)
 	o.Outage = cmp.Or(o.Outage, 10*time.Minute)
+	o.RejectionLimit = cmp.Or(o.RejectionLimit, 10)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -88,14 +107,20 @@ type run struct {
 	pace    *pacer // of imports
 	lists   *pacer
 	started time.Time
-	begun   time.Time // started by Options.Now
-	number  int64     // of the record that is being read
-	checked bool      // the source was read to its end
+	number  int64  // of the record that is being read
+	resumed bool   // the journal was there before this run
+	torn    bool   // the journal's end was dropped when it was opened
+	earlier *lists // orders of records that the journal does not call applied; nil if nobody looked
+	checked bool   // the source was read to its end
 
 	mu           sync.Mutex // guards what follows
 	index        *index
-	pending      []Entry // not yet in the journal
+	since        time.Time // of the last attempt of unknown outcome; those of earlier runs count as made when this one started
+	pending      []Entry   // not yet in the journal
 	disputes     map[id]Entry
+	proven       bool    // the service has shown that it reads records
+	held         []Entry // until then: rejections that may not be due to the records
+	rejection    error   // the last one's
 	phase        Phase
 	until        time.Time // the end of PhaseSettling
 	records      int64
@@ -135,7 +160,11 @@ func Run(ctx context.Context, client *labhealth.Client, source Source, journal J
 		client: client, source: source, journal: journal, opts: opts, index: newIndex(), disputes: map[id]Entry{},
 		pace:    &pacer{outage: opts.Outage, workers: opts.Concurrency},
 		lists:   &pacer{outage: opts.Outage},
-		started: time.Now(), begun: opts.Now(), phase: PhaseChecking,
+		started: time.Now(), phase: PhaseChecking, proven: opts.RejectionLimit < 0,
+	}
+	r.since = r.started
+	if f, ok := journal.(*File); ok {
+		r.resumed, r.torn = f.found, f.torn
 	}
 	if opts.Rate > 0 {
 		r.pace.interval = time.Duration(float64(time.Second) / opts.Rate)
@@ -149,19 +178,16 @@ func Run(ctx context.Context, client *labhealth.Client, source Source, journal J
 	var helpers sync.WaitGroup
 	ended := make(chan struct{})
 	if opts.Progress != nil {
-		helpers.Go(func() { r.show(ended) })
+		m := new(meter)
+		opts.Progress(r.progress(m)) // here, so that the first one is of the first phase
+		helpers.Go(func() { r.show(m, ended) })
 	}
 	helpers.Go(func() { r.flush(ended) })
 	err = r.all()
 	close(ended)
 	helpers.Wait()
 	report := r.report()
-	report.Incomplete = !r.checked
-	for _, s := range r.index.states {
-		if s.flags&seen == 0 && s.unresolved() {
-			report.Strays++
-		}
-	}
+	report.Incomplete, report.Strays = !r.checked, r.index.counts[bStray]
 	return &report, err
 }
 
@@ -170,10 +196,16 @@ func (r *run) all() error {
 	err := r.check()
 	r.checked = err == nil
 	if err == nil && !r.opts.DryRun {
-		r.enter(PhaseImporting)
-		err = r.wave(r.first)
+		err = r.recall()
+		if err == nil {
+			r.enter(PhaseImporting)
+			err = r.wave(r.first)
+		}
 		if err == nil {
 			err = r.resolve()
+		}
+		if err == nil && r.earlier != nil {
+			err = r.earlier.hidden()
 		}
 	} else if err == nil {
 		err = r.each(r.first)
@@ -196,6 +228,7 @@ func (r *run) replay() error {
 		if err != nil {
 			return err
 		}
+		r.resumed = true
 		if err := r.index.apply(&e); err != nil {
 			return err
 		}
@@ -203,18 +236,9 @@ func (r *run) replay() error {
 			r.disputes[r.index.key(e.SampleID)] = e
 		}
 	}
-	if r.index.since.After(r.begun) {
-		r.index.since = r.begun // whatever the clock was then: the attempts of earlier runs are over
-	}
-	if r.index.mac != nil {
+	if r.index.mac != nil && (r.index.target == r.opts.Target || !r.index.untouched()) {
 		if r.index.target != r.opts.Target {
 			return fmt.Errorf("bulk: the journal is of an import into %q, not %q", r.index.target, r.opts.Target)
-		}
-		for _, s := range r.index.states {
-			if s.step == intent {
-				r.index.since = r.begun // it was sent, if at all, before this run had the journal
-				break
-			}
 		}
 		return nil
 	}
@@ -224,7 +248,7 @@ func (r *run) replay() error {
 		r.index.setKey(key)
 		return nil
 	}
-	e := Entry{Step: StepBegin, At: r.begun, Version: version, Key: key, Target: r.opts.Target}
+	e := Entry{Step: StepBegin, At: r.opts.Now(), Version: version, Key: key, Target: r.opts.Target}
 	if err := r.journal.Append([]Entry{e}); err != nil {
 		return err
 	}
@@ -312,17 +336,25 @@ func (r *run) first(body *labhealth.ImportOrderBody, key id, s state) (bool, err
 			return false, nil // check has reported it
 		}
 		return false, r.write(Refusal{Outcome: "conflict", Record: r.number, SampleID: body.SampleID})
-	case s.unresolved():
+	case s.step == applied && s.flags&changed != 0:
+		return false, r.write(Refusal{Outcome: "changed", Record: r.number, SampleID: body.SampleID})
+	case !r.sendable(s):
 		return false, nil
-	case s.step == applied:
-		if s.flags&changed != 0 {
-			return false, r.write(Refusal{Outcome: "changed", Record: r.number, SampleID: body.SampleID})
-		}
-		return false, nil
-	case s.flags&invalid != 0, s.step == refused && s.flags&changed == 0 && !r.opts.RetryRefused:
-		return false, nil
+	case r.earlier != nil:
+		return r.missing(body, key, s)
 	}
 	return true, nil
+}
+
+// sendable reports whether a record is to be sent for what is known of it before the first wave.
+func (r *run) sendable(s state) bool {
+	switch {
+	case s.flags&seen == 0 || s.flags&(conflict|invalid) != 0 || s.unresolved() || s.step == applied:
+		return false
+	case s.step == refused:
+		return s.flags&changed != 0 || r.opts.RetryRefused
+	}
+	return true
 }
 
 // visitor decides about a record of the source, and returns true if it is to be sent.
@@ -382,6 +414,9 @@ func (r *run) wave(visit visitor) error {
 	}
 	q.close()
 	workers.Wait()
+	if late := r.release(err == nil && r.ctx.Err() == nil); err == nil {
+		err = late
+	}
 	if late := r.commit(); err == nil {
 		err = late
 	}
@@ -450,7 +485,11 @@ func (r *run) record(e Entry) {
 	if err := r.index.apply(&e); err != nil {
 		r.stop(err)
 	}
-	if e.Step == StepDisputed {
+	switch e.Step {
+	case StepUnknown:
+		r.since = time.Now()
+	case StepDisputed:
+		r.since = time.Now()
 		r.disputes[r.index.key(e.SampleID)] = e
 	}
 }

@@ -77,7 +77,7 @@ func TestFates(t *testing.T) {
 		{"429 7", "intent applied", bulk.Report{Applied: 1, Sent: 2}, 7 * time.Second},
 		{"429", "intent applied", bulk.Report{Applied: 1, Sent: 2}, 0},
 		{"400", "intent refused", bulk.Report{Refused: 1, Sent: 1}, 0},
-		{"404", "intent refused", bulk.Report{Refused: 1, Sent: 1}, 0},
+		{"409", "intent refused", bulk.Report{Refused: 1, Sent: 1}, 0},
 		{"422", "intent refused", bulk.Report{Refused: 1, Sent: 1}, 0},
 	}
 	for _, test := range tests {
@@ -144,20 +144,17 @@ func TestOrphans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		counts(t, report, bulk.Report{Records: 3, Applied: 2, Found: 0, Changed: 1, Sent: 2, Strays: 1})
+		counts(t, report, bulk.Report{Records: 3, Applied: 2, Found: 0, Changed: 1, Sent: 2})
 		same(t, "orders", s.samples(), map[string]int{"A": 1, "B": 1, "C": 1})
 		same(t, "refusals", refusals.String(), `{"outcome":"changed","record":1,"sample_id":"A"}
-{"outcome":"unknown","sample_id":"GONE"}
 `)
 		if s.times["C"][0] != began {
 			t.Error("a new record waited for the old ones")
 		}
-		if got := s.times["list"][0].Sub(began); got != 2*time.Minute {
-			t.Errorf("the first list was read after %v", got)
+		if lists := s.times["list"]; lists[1] != began || lists[2].Sub(began) != 2*time.Minute {
+			t.Errorf("lists at %v of a run that began at %v", lists, began)
 		}
-		if report.Done() {
-			t.Error("a stray is not done")
-		}
+		same(t, "journal", steps(t, j)[3:], []string{"GONE: intent absent"})
 	})
 }
 
@@ -264,6 +261,8 @@ func TestDisputed(t *testing.T) {
 		{"our own order showed late", "lost", 2, nil,
 			"intent unknown absent intent disputed applied", bulk.Report{Applied: 1, Found: 1, Sent: 2}},
 		{"the sample id is another user's", "drop", 0, []held{{ada, grace, `"A"`}},
+			"intent unknown refused", bulk.Report{Refused: 1, Sent: 1}},
+		{"the sample id becomes another user's", "drop", 2, []held{{ada, grace, `"A"`}},
 			"intent unknown absent intent disputed refused", bulk.Report{Refused: 1, Sent: 2}},
 	}
 	for _, test := range tests {
@@ -290,35 +289,15 @@ func TestDisputed(t *testing.T) {
 				test.want.Records = 1
 				counts(t, report, test.want)
 				same(t, "journal", steps(t, j), []string{"A: " + test.journal})
-				if test.want.Refused == 1 {
-					same(t, "refusals", refusals.String(), `{"outcome":"refused","record":1,"sample_id":"A","status":400,"request_id":"req-1"}`+"\n")
+				want := ""
+				switch {
+				case test.want.Refused == 1 && test.want.Sent == 1:
+					want = `{"outcome":"refused","record":1,"sample_id":"A","fields":[{"path":"body.sample_id","reason":"belongs to an order of another user"}]}` + "\n"
+				case test.want.Refused == 1:
+					want = `{"outcome":"refused","record":1,"sample_id":"A","status":400,"request_id":"req-1"}` + "\n"
 				}
+				same(t, "refusals", refusals.String(), want)
 			})
 		})
 	}
-}
-
-// A record whose outcome is unknown and that can no longer be read is not passed over.
-func TestUnreadableOrphan(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, j := &service{}, new(bulk.Memory)
-		s.onImport = func(int, labhealth.ImportOrderBody) string { return "lost" }
-		s.onList = func(int, map[string][]string) string { return "404" }
-		bulk.Run(t.Context(), s.client(t), from(records("A")), j, bulk.Options{})
-		s.onList, s.onImport = nil, nil
-		source := bulk.Source(func(yield func(labhealth.ImportOrderBody, error) bool) {
-			if yield(labhealth.ImportOrderBody{}, &bulk.RecordError{SampleID: "A", Problems: []bulk.Problem{{Reason: "is torn"}}}) {
-				yield(record("B"), nil)
-			}
-		})
-		var refusals bytes.Buffer
-		report, err := bulk.Run(t.Context(), s.client(t), source, j, bulk.Options{Refusals: &refusals})
-		if fmt.Sprint(err) != "bulk: 1 records whose outcome is unknown can no longer be read from the source" {
-			t.Error(err)
-		}
-		counts(t, report, bulk.Report{Records: 2, Applied: 1, Unknown: 1, Sent: 1})
-		same(t, "refusals", refusals.String(), `{"outcome":"invalid","record":1,"sample_id":"A","fields":[{"path":"","reason":"is torn"}]}
-{"outcome":"unknown","record":1,"sample_id":"A"}
-`)
-	})
 }

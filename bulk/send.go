@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"sync"
 	"time"
 
@@ -237,9 +238,65 @@ func (r *run) send(j job) {
 		if fatal(err) {
 			r.stop(err)
 		}
-		break
+		r.weigh(e, err)
+		return
 	}
 	r.record(e)
+}
+
+// weigh records what an attempt came to, or holds it back: as long as nothing shows that the
+// service reads the records, a rejection may be due to something else.
+func (r *run) weigh(e Entry, err error) {
+	rejected := e.Status != 0 && (e.Step == StepRefused || e.Step == StepDisputed)
+	var free []Entry
+	r.mu.Lock()
+	switch {
+	case r.proven:
+	case e.Step == StepApplied, rejected && (len(e.Fields) > 0 || len(r.held) > 0 && r.held[0].Status != e.Status):
+		free, r.held, r.proven = r.held, nil, true
+	case rejected:
+		r.held, r.rejection = append(r.held, e), err
+		if len(r.held) == r.opts.RejectionLimit {
+			r.stop(allRejected(r.held, err))
+		}
+		r.mu.Unlock()
+		return
+	}
+	r.mu.Unlock()
+	for _, h := range free {
+		r.record(h)
+	}
+	r.record(e)
+}
+
+// release records the rejections that are still held back when a wave is over: as such if the
+// source was sent to its end and the status is about records, otherwise as postponed.
+func (r *run) release(complete bool) error {
+	r.mu.Lock()
+	held := r.held
+	r.held = nil
+	r.mu.Unlock()
+	if len(held) == 0 {
+		return nil
+	}
+	// These two say nothing about a record: they are what a wrong base URL gives.
+	nowhere := held[0].Status == http.StatusNotFound || held[0].Status == http.StatusMethodNotAllowed
+	for _, e := range held {
+		if nowhere || !complete {
+			e.Step = StepPostponed
+		}
+		r.record(e)
+	}
+	if nowhere && complete {
+		return allRejected(held, r.rejection)
+	}
+	return nil
+}
+
+// allRejected is the error of a run that got nothing but rejections.
+func allRejected(held []Entry, last error) error {
+	return fmt.Errorf("bulk: every record so far (%d) was rejected with status %d and no field errors, and none is recorded as rejected: "+
+		"check the base URL and whether the team may import orders, or set Options.RejectionLimit: %w", len(held), held[0].Status, last)
 }
 
 // judge returns the step that an attempt came to, nothing if the same record may be sent again at once.

@@ -26,7 +26,8 @@ import (
 // cannot be read is a *[RecordError], after which the source goes on; any other error ends the run.
 type Source = iter.Seq2[labhealth.ImportOrderBody, error]
 
-// RecordError is a record of a source that cannot be read. It never holds a value.
+// RecordError is a record of a source that cannot be read. It holds the sample id and no other
+// value, and its text, which is also what it prints under every verb, has no value at all.
 type RecordError struct {
 	Line     int       // where it begins in its file, from 1; 0 if that means nothing
 	SampleID string    // whose record it is; empty if not even that can be read
@@ -47,6 +48,8 @@ func (e *RecordError) Error() string {
 }
 
 const maxLine = 16 << 20
+
+var errLong = errors.New("longer than 16 MiB")
 
 // JSONLines reads one [labhealth.ImportOrderBody] as JSON from each line of r that is not blank. Unlike the reader of answers it
 // is strict: a member that is not in the interface document would be left out in silence, so it is a problem of its record, as
@@ -102,11 +105,10 @@ func line(r *bufio.Reader) ([]byte, error) {
 	}
 	long := slices.Clone(text)
 	for errors.Is(err, bufio.ErrBufferFull) {
-		if len(long) > maxLine {
-			return nil, errors.New("it is longer than 16 MiB")
-		}
 		text, err = r.ReadSlice('\n')
-		long = append(long, text...)
+		if long = append(long, text...); len(long) > maxLine {
+			return nil, errLong
+		}
 	}
 	return long, err
 }
@@ -279,36 +281,48 @@ func CSV(r io.ReadSeeker, rename map[string]string) Source {
 			fail(err)
 			return
 		}
-		rows := csv.NewReader(text)
+		limit := &rowReader{r: text}
+		rows := csv.NewReader(limit)
 		rows.ReuseRecord = true
 		header, err := rows.Read()
 		if err != nil {
 			fail(fmt.Errorf("bulk: the CSV header cannot be read: %w", withoutText(err)))
 			return
 		}
+		last, _ := rows.FieldPos(0)
 		cells, err := cellsOf(header, rename)
 		if err != nil {
 			fail(err)
 			return
 		}
 		for {
+			limit.row = rows.InputOffset()
 			row, err := rows.Read()
 			if err == io.EOF {
 				return
 			}
+			if rows.InputOffset()-limit.row > maxLine {
+				err = errLong
+			}
 			var syntax *csv.ParseError
 			if errors.As(err, &syntax) && errors.Is(err, csv.ErrFieldCount) {
+				last = syntax.Line
 				problem := &RecordError{Line: syntax.Line, Problems: []Problem{{"", "does not have as many cells as the header"}}}
 				if !yield(labhealth.ImportOrderBody{}, problem) {
 					return
 				}
 				continue
 			}
+			if errors.Is(err, errLong) {
+				fail(fmt.Errorf("bulk: the row after line %d: %w", last, err))
+				return
+			}
 			if err != nil { // where the next row begins cannot be told
 				fail(fmt.Errorf("bulk: the CSV file cannot be read on: %w", withoutText(err)))
 				return
 			}
 			start, _ := rows.FieldPos(0)
+			last, _ = rows.FieldPos(len(row) - 1)
 			var body labhealth.ImportOrderBody
 			var problems []Problem
 			for i, c := range cells {
@@ -327,6 +341,23 @@ func CSV(r io.ReadSeeker, rename map[string]string) Source {
 			}
 		}
 	}
+}
+
+// rowReader ends with an error when a row is too long, such as one whose quote is never closed:
+// package csv would keep all of it.
+type rowReader struct {
+	r    io.Reader
+	read int64
+	row  int64 // where the row begins
+}
+
+func (r *rowReader) Read(b []byte) (int, error) {
+	if r.read-r.row > maxLine {
+		return 0, errLong
+	}
+	n, err := r.r.Read(b)
+	r.read += int64(n)
+	return n, err
 }
 
 // withoutText keeps of an error of package csv what it says of the place.

@@ -55,6 +55,8 @@ func run(ctx context.Context, interrupted func(), args []string, out, said io.Wr
 	flags.Float64Var(&opts.Rate, "rate", 0, "requests per second at most, 0 for no limit")
 	flags.DurationVar(&opts.Settle, "settle", 2*time.Minute, "how long an import of unknown outcome may still take effect")
 	flags.BoolVar(&opts.RetryRefused, "retry-refused", false, "send again what the service refused before")
+	flags.IntVar(&opts.RejectionLimit, "rejection-limit", 10, "stop if so many records are all rejected in the same way and none is accepted; negative for no limit")
+	flags.BoolVar(&opts.TrustJournal, "trust-journal", false, "go on without reading the list of orders first")
 	flags.BoolVar(&opts.ListByUser, "list-by-user", false, "look for lost orders user by user; the deployment must honour user_id in GET /orders")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
 // program runs the program in dir and returns its exit status, its output and what it said.
@@ -77,5 +79,25 @@ func TestProgramRefuses(t *testing.T) {
 	}
 	if status, _, said := program(t.Context(), dir, false, "-n", "5"); status != 1 || !strings.Contains(said, "is not a journal") {
 		t.Error(status, said)
+	}
+}
+
+// A base URL that is wrong by its path costs a few requests; with the right one the same journal
+// goes on.
+func TestWrongBaseURL(t *testing.T) {
+	dir := t.TempDir()
+	service := labhealthtest.NewServer(t, labhealthtest.WithSeed(1))
+	if err := generate(filepath.Join(dir, "orders.jsonl"), 50, service.AddUsers(20), service.LabTests); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("LABHEALTH_API_KEY", service.APIKey)
+	t.Setenv("LABHEALTH_BASE_URL", service.URL+"/v3")
+	status, out, said := program(t.Context(), dir, false, "-live", "-concurrency", "1")
+	if status != 3 || !strings.HasPrefix(out, "50 records: 0 applied, 4 invalid, 46 pending\nsent 10 requests in ") || !strings.Contains(said, "check the base URL") {
+		t.Errorf("exit status %d, output:\n%s%s", status, out, said)
+	}
+	t.Setenv("LABHEALTH_BASE_URL", service.URL)
+	if status, out, said = program(t.Context(), dir, false, "-live"); status != 0 || !strings.HasPrefix(out, "50 records: 44 applied, 2 refused, 4 invalid\n") {
+		t.Errorf("exit status %d, output:\n%s%s", status, out, said)
 	}
 }

@@ -1,0 +1,69 @@
+package bulk_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/bulk"
+)
+
+// A wall clock that is wrong, or that is set between two runs or during one, does not change how
+// long an attempt of unknown outcome has to settle: its order may come into being until then, and
+// must not be made again.
+func TestClockSkew(t *testing.T) {
+	const day = 24 * time.Hour
+	tests := []struct {
+		name          string
+		first, second time.Duration // how far the clock of each run is off
+		jump          time.Duration // how far it is set after the second run's first second
+	}{
+		{"right", 0, 0, 0},
+		{"behind when the journal was written", -day, 0, 0},
+		{"ahead when the journal was written", day, 0, 0},
+		{"behind when the journal is read", 0, -day, 0},
+		{"ahead when the journal is read", 0, day, 0},
+		{"set forward", 0, 0, day},
+		{"set back", 0, 0, -day},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, j := &service{}, new(bulk.Memory)
+				s.onImport = func(n int, _ labhealth.ImportOrderBody) string {
+					return []string{"late 100s", "", ""}[n-1]
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				_, err := bulk.Run(ctx, s.client(t), from(records("A")), j, bulk.Options{
+					OnError: func(string, error) { cancel() },
+					Now:     func() time.Time { return time.Now().Round(0).Add(test.first) },
+				})
+				if !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				report, err := bulk.Run(t.Context(), s.client(t), from(records("A")), j, bulk.Options{
+					Now: func() time.Time {
+						now := time.Now().Round(0).Add(test.second)
+						if time.Since(began) > time.Second {
+							now = now.Add(test.jump)
+						}
+						return now
+					},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				counts(t, report, bulk.Report{Records: 1, Applied: 1, Found: 1})
+				same(t, "orders", s.samples(), map[string]int{"A": 1})
+				if got := s.times["list"][0].Sub(began); got != 2*time.Minute {
+					t.Errorf("the first list was read after %v, want 2m0s", got)
+				}
+			})
+		})
+	}
+}

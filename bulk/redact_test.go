@@ -1,0 +1,137 @@
+package bulk_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/bulk"
+)
+
+const canary = "CANARY-77182"
+
+// No exported type prints a sample id, or anything else of a record, under any verb or in a log.
+// Its fields have it.
+func TestRedaction(t *testing.T) {
+	entry := bulk.Entry{Step: bulk.StepApplied, SampleID: canary, Record: 3, Digest: canary, RequestID: canary, Key: []byte(canary), Target: canary}
+	refusal := bulk.Refusal{Outcome: "invalid", Record: 7, SampleID: canary, RequestID: canary, Fields: []bulk.Problem{{Path: "body.user_id", Reason: "missing"}}}
+	unreadable := bulk.RecordError{Line: 4, SampleID: canary, Problems: []bulk.Problem{{Path: "body.user_id", Reason: "missing"}}}
+	memory := new(bulk.Memory)
+	if err := memory.Append([]bulk.Entry{entry}); err != nil {
+		t.Fatal(err)
+	}
+	file := open(t, filepath.Join(t.TempDir(), "run.journal"))
+	if err := file.Append([]bulk.Entry{entry}); err != nil {
+		t.Fatal(err)
+	}
+	opts := bulk.Options{Refusals: bytes.NewBufferString(canary), List: labhealth.ListOrdersParams{SearchInput: canary, PatientName: canary}}
+	const text = "bulk: a record cannot be read, line 4: body.user_id missing"
+	tests := map[string]struct {
+		value, pointer any
+		want           string // what %v prints; anything if empty
+	}{
+		"Entry":       {entry, &entry, "bulk.Entry{applied, record 3, redacted}"},
+		"Refusal":     {refusal, &refusal, "bulk.Refusal{invalid, record 7, redacted}"},
+		"RecordError": {unreadable, &unreadable, text},
+		"Options":     {opts, &opts, "bulk.Options{redacted}"},
+		"Memory":      {memory, &memory, ""},
+		"File":        {*file, file, "bulk.File{redacted}"},
+		"Journal":     {[]bulk.Journal{memory, file}, []bulk.Journal{memory, file}, ""},
+		"Problem":     {refusal.Fields[0], &refusal.Fields[0], "{body.user_id missing}"},
+		"Report":      {bulk.Report{Records: 1}, &bulk.Report{Records: 1}, ""},
+		"Progress":    {bulk.Progress{Records: 1}, &bulk.Progress{Records: 1}, ""},
+		"Step":        {bulk.StepApplied, new(bulk.StepApplied), ""},
+		"Phase":       {bulk.PhaseListing, new(bulk.PhaseListing), ""},
+		"Source":      {bulk.Source(from(records(canary))), new(bulk.Source(from(records(canary)))), ""},
+	}
+	if diff := cmp.Diff(exportedTypes(t), slices.Sorted(maps.Keys(tests))); diff != "" {
+		t.Errorf("exported types (-package +test):\n%s", diff)
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x"} {
+		var byValue struct{ Journal bulk.Memory }
+		if err := byValue.Journal.Append([]bulk.Entry{entry}); err != nil {
+			t.Fatal(err)
+		}
+		if printed := fmt.Sprintf(verb, reflect.ValueOf(&byValue).Elem()); strings.Contains(printed, canary) {
+			t.Errorf("Memory within a struct, %s: %s", verb, printed)
+		}
+	}
+	hidden := func(name, printed string) {
+		t.Helper()
+		for _, secret := range []string{canary, hex.EncodeToString([]byte(canary)), strings.Trim(fmt.Sprint([]byte(canary)), "[]"), "SYNB"} {
+			if strings.Contains(strings.ToLower(printed), strings.ToLower(secret)) {
+				t.Errorf("%s shows the sample id: %s", name, printed)
+			}
+		}
+	}
+	for name, test := range tests {
+		if test.want != "" {
+			same(t, name, fmt.Sprint(test.value), test.want)
+		}
+		type holder struct{ Value any }
+		for _, v := range []any{test.value, test.pointer, holder{test.value}, &holder{test.pointer}, []any{test.value, test.pointer}, map[string]any{"": test.value}} {
+			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%T"} {
+				hidden(name+" "+verb, fmt.Sprintf(verb, v))
+			}
+			var said bytes.Buffer
+			slog.New(slog.NewTextHandler(&said, nil)).Info("", "value", v)
+			hidden(name+" in slog's text", said.String())
+		}
+		for _, v := range []any{test.value, test.pointer} {
+			var said bytes.Buffer
+			slog.New(slog.NewJSONHandler(&said, nil)).Info("", "value", v)
+			hidden(name+" in slog's JSON", said.String())
+		}
+	}
+	// Stored, they are complete.
+	for _, v := range []any{entry, refusal} {
+		if text, err := json.Marshal(v); err != nil || !bytes.Contains(text, []byte(canary)) {
+			t.Errorf("%s, %v", text, err)
+		}
+	}
+}
+
+// exportedTypes lists those of the package.
+func exportedTypes(t *testing.T) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, text, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if s, ok := n.(*ast.TypeSpec); ok && s.Name.IsExported() {
+				names = append(names, s.Name.Name)
+			}
+			return true
+		})
+	}
+	slices.Sort(names)
+	return names
+}
