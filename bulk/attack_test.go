@@ -39,14 +39,18 @@ import (
 // with a service that loses, delays and repeats at random and, in every second round, takes a
 // sample as often as it comes.
 //
-//	go test -run TestAttack ./bulk                                             200 rounds
-//	LABHEALTH_TEST_LONG=1 go test -run TestAttack -timeout 1h ./bulk           20,000 rounds
-//	LABHEALTH_ATTACK_SEED=7 go test -run TestAttack -v ./bulk                  one round
+//	go test -run TestAttack ./bulk                                                     200 rounds
+//	LABHEALTH_TEST_LONG=1 go test -run TestAttack ./bulk                               1,000 rounds
+//	LABHEALTH_ATTACK_ROUNDS=20000 go test -run 'TestAttack$' -timeout 1h ./bulk        as many
+//	LABHEALTH_ATTACK_SEED=7 go test -run TestAttack -v ./bulk                          one round
 func TestAttack(t *testing.T) {
 	bulk.SkipSync(t)
 	first, rounds := uint64(1), uint64(200)
 	if os.Getenv("LABHEALTH_TEST_LONG") != "" {
-		first, rounds = rand.Uint64N(1<<40), 20_000
+		first, rounds = rand.Uint64N(1<<40), 1000
+	}
+	if n, err := strconv.ParseUint(os.Getenv("LABHEALTH_ATTACK_ROUNDS"), 10, 64); err == nil {
+		first, rounds = rand.Uint64N(1<<40), n
 	}
 	if seed, err := strconv.ParseUint(os.Getenv("LABHEALTH_ATTACK_SEED"), 10, 64); err == nil {
 		first, rounds = seed, 1
@@ -108,6 +112,7 @@ func (c attackClient) RoundTrip(req *http.Request) (*http.Response, error) {
 	if dead {
 		return nil, errors.New("killed")
 	}
+	sendOnce(req)
 	status, body := c.respond(req, text)
 	if req.Context().Err() != nil {
 		return nil, req.Context().Err()
@@ -433,15 +438,19 @@ func change(random *rand.Rand, rows []labhealth.ImportOrderBody) []labhealth.Imp
 // TestAttackProcesses is the attack with processes that are killed by the system, and a service on
 // the loopback interface:
 //
-//	go test -run TestAttackProcesses ./bulk                           2 rounds
-//	LABHEALTH_TEST_LONG=1 go test -run TestAttackProcesses ./bulk     100 rounds
+//	go test -run TestAttackProcesses ./bulk                                             2 rounds
+//	LABHEALTH_TEST_LONG=1 go test -run TestAttackProcesses ./bulk                       10 rounds
+//	LABHEALTH_ATTACK_ROUNDS=100 go test -run TestAttackProcesses -timeout 1h ./bulk     as many
 func TestAttackProcesses(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a process that was killed looks like one that failed there")
 	}
 	rounds := 2
 	if os.Getenv("LABHEALTH_TEST_LONG") != "" {
-		rounds = 100
+		rounds = 10
+	}
+	if n, err := strconv.Atoi(os.Getenv("LABHEALTH_ATTACK_ROUNDS")); err == nil {
+		rounds = n
 	}
 	for range rounds {
 		seed := rand.Uint64N(1 << 40)

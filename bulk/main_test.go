@@ -8,6 +8,7 @@ import (
 	"iter"
 	"maps"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"slices"
 	"strconv"
@@ -92,6 +93,15 @@ type held struct {
 	sample   string // JSON
 }
 
+// sendOnce fires the hooks that net/http fires when it sends a request.
+func sendOnce(req *http.Request) {
+	hooks := httptrace.ContextClientTrace(req.Context())
+	hooks.GetConn(req.URL.Host)
+	hooks.GotConn(httptrace.GotConnInfo{})
+	hooks.WroteHeaderField("Host", []string{req.URL.Host})
+	hooks.WroteHeaders()
+}
+
 var errLost = errors.New("connection lost: Ada Example")
 
 // RoundTrip knows these fates: "" (as it should be), "drop" (lost on its way there), "lost" (lost on its way back), "cut" (half an
@@ -103,6 +113,7 @@ func (s *service) RoundTrip(req *http.Request) (*http.Response, error) {
 		text, _ = io.ReadAll(req.Body)
 		req.Body.Close()
 	}
+	sendOnce(req)
 	time.Sleep(s.latency)
 	s.mu.Lock()
 	defer s.mu.Unlock()
