@@ -257,7 +257,7 @@ func WithObserver(f func(context.Context, Answer)) HandlerOption {
 }
 
 // WithLogger writes a record for each answer: at debug level if it is 2xx, as a warning otherwise. The record holds what [Answer]
-// holds and nothing else.
+// holds and nothing else, the type as [Event.LogValue] shows it.
 func WithLogger(l *slog.Logger) HandlerOption {
 	return func(h *Handler) error {
 		if l == nil {
@@ -269,7 +269,7 @@ func WithLogger(l *slog.Logger) HandlerOption {
 				level = slog.LevelDebug
 			}
 			l.LogAttrs(ctx, level, "webhook delivery",
-				slog.String("delivery_id", a.DeliveryID), slog.String("type", string(a.Type)), slog.Int("status", a.StatusCode),
+				slog.String("delivery_id", a.DeliveryID), slog.String("type", string(printable(a.Type))), slog.Int("status", a.StatusCode),
 				slog.String("result", string(a.Result)), slog.Bool("duplicate", a.Duplicate), slog.Bool("late", a.Late),
 				slog.String("panic", a.Panic), slog.Time("received_at", a.ReceivedAt), slog.Duration("duration", a.Duration))
 		})

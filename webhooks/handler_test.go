@@ -3,6 +3,7 @@ package webhooks_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -1071,5 +1072,33 @@ func TestParallel(t *testing.T) {
 	applied.Range(func(any, any) bool { count++; return true })
 	if count != 200 {
 		t.Errorf("%d ids were applied", count)
+	}
+}
+
+// A log line is bounded and on one line, whatever the sender calls its events.
+func TestLoggerBoundsTheType(t *testing.T) {
+	for kind, want := range map[string]string{
+		"daily.data.glucose.created": "daily.data.glucose.created",
+		strings.Repeat("a", 128):     strings.Repeat("a", 128),
+		strings.Repeat("a", 129):     "?",
+		strings.Repeat("a", 1<<20):   "?",
+		"a\nlevel=ERROR msg=forged":  "?",
+		"\x1b[2J":                    "?",
+		"ada@example.com":            "?",
+		"":                           "",
+	} {
+		var log bytes.Buffer
+		h, _ := newHandler(t, webhooks.Unsigned, new(application),
+			webhooks.WithLogger(slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+		name, err := json.Marshal(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deliver(h, delivery("msg_1", `{"event_type":`+string(name)+`,"data":{}}`))
+		shutDown(t, h)
+		var got struct{ Type string }
+		if err := json.Unmarshal(log.Bytes(), &got); err != nil || got.Type != want || log.Len() > 1000 {
+			t.Errorf("%.50q is logged as %.50q in %d bytes: %v", kind, got.Type, log.Len(), err)
+		}
 	}
 }

@@ -215,7 +215,7 @@ func (s *shapes) all() []shape {
 func shapeOf(s *Sample) (shape, uint32) {
 	_, east := s.Timestamp.Zone()
 	sh := shape{
-		hasValue: s.HasValue, hasOffset: s.HasTimezoneOffset, offset: s.TimezoneOffset,
+		hasValue: s.hasValue(), hasOffset: s.hasOffset(), offset: s.TimezoneOffset,
 		east: int32(east), kind: s.Type, unit: s.Unit,
 	}
 	if s.Extra || s.Text != "" || s.Systolic != 0 || s.Diastolic != 0 || s.Timestamp.IsZero() {
