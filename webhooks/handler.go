@@ -22,7 +22,7 @@ const senderTimeout = 15 * time.Second
 // and nothing else. Make one with [NewHandler] to deal with events at once, or with [NewRawHandler] to store them first. It fits
 // any router; mount it where the router does not redirect, because the sender takes a redirect for a failure. The answers:
 //
-//	204  the application has dealt with the event, now or before, or stored it; or the dead-letter function has taken the body
+//	204  the application has applied the event, now or before, or stored it; or the dead-letter function has taken the body
 //	400  the body did not come, or is not an event (see [Parse]) and there is no dead-letter function
 //	401  the verifier does not believe the delivery
 //	405  another method than POST
@@ -37,6 +37,9 @@ const senderTimeout = 15 * time.Second
 //   - An application that does not heed its context is answered for, with 503, at the deadline. The call goes on, [Handler.Shutdown]
 //     waits for it, and the next delivery of the event is a new call. If the late call succeeds after all, its id is remembered
 //     from then on.
+//   - An error that matches [ErrPermanent] is the same each time, so the body goes to the dead-letter function, and the delivery is
+//     acknowledged. Without such a function there is nowhere to keep it, and nothing that is not kept is acknowledged: the response
+//     is 503, and [WithLogger] writes an error. A sender that gets it for days may switch the receiver off, so set [WithDeadLetter].
 //   - A panic of the application is contained and is a failure. [WithObserver] and [WithLogger] tell where it came about; without
 //     them nobody hears of it. Its value is not shown to anybody, as it may hold what was received.
 //   - A delivery with the id of one that is being dealt with waits for it and shares its answer. One with the id of one that
@@ -100,6 +103,7 @@ const (
 	AnswerMethod       AnswerResult = "method"        // 405: another method than POST
 	AnswerTooLarge     AnswerResult = "too large"     // 413: the body is above the limit
 	AnswerFailed       AnswerResult = "failed"        // 503: the function that was called returned an error
+	AnswerPermanent    AnswerResult = "permanent"     // 503: it returned [ErrPermanent], and there is no dead-letter function
 	AnswerPanicked     AnswerResult = "panicked"      // 503: the function that was called, or the memory, panicked
 	AnswerDeadline     AnswerResult = "deadline"      // 503: the function that was called took too long
 	AnswerMemory       AnswerResult = "memory"        // 503: the memory could not be asked
@@ -112,7 +116,7 @@ type HandlerOption func(*Handler) error
 
 // NewHandler returns a handler that calls apply with each event whose sender the verifier believes. ReceivedAt of the event is the
 // arrival of the request. A nil error acknowledges the event; any other error makes the sender try again later, at most seven times
-// within 28 hours. Events of types that the application does not know should be acknowledged: a receiver that keeps failing is
+// within 28 hours, unless it matches [ErrPermanent], see [WithDeadLetter]. Events of types that the application does not know should be acknowledged: a receiver that keeps failing is
 // switched off.
 //
 // It fails for a nil verifier; a sender that does not sign takes the named value [Unsigned].
@@ -209,8 +213,10 @@ func WithDeadline(d time.Duration) HandlerOption {
 	}
 }
 
-// WithDeadLetter calls f with each body that the verifier believes and [Parse] cannot read, in place of the application and under the
-// same rules: a nil error acknowledges it. The body belongs to f. Without a dead-letter function such a body is answered with 400.
+// WithDeadLetter calls f with each body that the verifier believes and [Parse] cannot read, in place of the application, and with the
+// body of each event for which the application returned an error that matches [ErrPermanent]. The rules are those of the application:
+// a nil error acknowledges the delivery. The body belongs to f. Without a dead-letter function the response is 400 to a body that
+// cannot be read, and 503 to an event that fails permanently.
 func WithDeadLetter(f func(ctx context.Context, body []byte) error) HandlerOption {
 	return func(h *Handler) error {
 		if f == nil {
@@ -256,7 +262,8 @@ func WithObserver(f func(context.Context, Answer)) HandlerOption {
 	}
 }
 
-// WithLogger writes a record for each answer: at debug level if it is 2xx, as a warning otherwise. The record holds what [Answer]
+// WithLogger writes a record for each answer: at debug level if it is 2xx, as an error if it is [AnswerPermanent], as a warning
+// otherwise and for dead letters. The record holds what [Answer]
 // holds and nothing else, the type as [Event.LogValue] shows it.
 func WithLogger(l *slog.Logger) HandlerOption {
 	return func(h *Handler) error {
@@ -265,7 +272,10 @@ func WithLogger(l *slog.Logger) HandlerOption {
 		}
 		h.observers = append(h.observers, func(ctx context.Context, a Answer) {
 			level := slog.LevelWarn
-			if a.StatusCode >= 200 && a.StatusCode <= 299 {
+			switch {
+			case a.Result == AnswerPermanent:
+				level = slog.LevelError
+			case a.Result != AnswerDeadLettered && a.StatusCode >= 200 && a.StatusCode <= 299:
 				level = slog.LevelDebug
 			}
 			l.LogAttrs(ctx, level, "webhook delivery",
@@ -508,6 +518,8 @@ func (h *Handler) work(ctx context.Context, c *call, d delivery) Answer {
 	switch {
 	case result == AnswerUnreadable:
 		return Answer{StatusCode: http.StatusBadRequest, Result: result}
+	case result == AnswerPermanent:
+		return Answer{StatusCode: http.StatusServiceUnavailable, Result: result}
 	case err != nil && ctx.Err() != nil:
 		return Answer{StatusCode: http.StatusServiceUnavailable, Result: h.overdue()}
 	case err != nil:
@@ -533,17 +545,21 @@ func (h *Handler) handOver(ctx context.Context, c *call, d delivery) (result Ans
 		return AnswerStored, h.store(ctx, RawDelivery{d.id, d.body, d.received})
 	}
 	event, err := parse(d.body)
-	switch {
-	case err == nil:
+	unkept := AnswerUnreadable
+	if err == nil {
 		event.ReceivedAt = d.received
 		h.mu.Lock()
 		c.kind = event.Type
 		h.mu.Unlock()
-		return AnswerApplied, h.apply(ctx, event)
-	case h.deadLetter == nil:
-		return AnswerUnreadable, err
+		if err = h.apply(ctx, event); !errors.Is(err, ErrPermanent) {
+			return AnswerApplied, err
+		}
+		unkept = AnswerPermanent
 	}
-	return AnswerDeadLettered, h.deadLetter(ctx, d.body)
+	if h.deadLetter == nil {
+		return unkept, err
+	}
+	return AnswerDeadLettered, h.deadLetter(ctx, bytes.Clone(d.body)) // the application may hold the event, which shares the body
 }
 
 // describe names what a goroutine panicked with and where, without the value.
