@@ -2,7 +2,7 @@ package webhooks
 
 import (
 	"cmp"
-	"errors"
+	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -72,7 +72,7 @@ type Changes struct {
 	Samples []int
 }
 
-var errNoEvent = permanent(errors.New("webhooks: the delivery has no event"))
+const errNoEvent = permanentError("webhooks: the delivery has no event")
 
 // Apply keeps what an event carries, where it is the newest version. It changes nothing for an event that carries neither a
 // summary nor samples.
@@ -102,7 +102,7 @@ func (l *Latest) Apply(d Delivery) (Changes, error) {
 		}
 		text, err := data.MarshalJSON()
 		if err != nil {
-			return Changes{}, permanent(err)
+			return Changes{}, fmt.Errorf("%w: %w", ErrPermanent, err)
 		}
 		return l.applySummary(keys.Summary, summary{l.version(d), string(text)}), malformed(data)
 	default: // nothing of which there are versions
@@ -301,7 +301,7 @@ func (l *Latest) applySamples(e *Event, batch *Samples, version int64) (c Change
 		if sh.form == odd {
 			text, err := s.MarshalJSON()
 			if err != nil {
-				return Changes{}, permanent(err)
+				return Changes{}, fmt.Errorf("%w: %w", ErrPermanent, err)
 			}
 			now.text, now.value = string(text), 0
 		}

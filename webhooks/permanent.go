@@ -12,15 +12,13 @@ var (
 	// version of the program or a person, and is kept as a dead letter until then. See [WithDeadLetter].
 	ErrPermanent = errors.New("webhooks: the delivery fails each time")
 	// ErrUnreadable is the error for an event of which some data cannot be read. The rest of it was applied.
-	ErrUnreadable = permanent(errors.New("webhooks: some of the data cannot be read"))
+	ErrUnreadable error = permanentError("webhooks: some of the data cannot be read")
 )
 
-// permanent marks an error with ErrPermanent.
-func permanent(err error) error { return permanentError{err} }
+// permanentError is an error that matches ErrPermanent.
+type permanentError string
 
-type permanentError struct{ error }
-
-func (e permanentError) Unwrap() error { return e.error }
+func (e permanentError) Error() string { return string(e) }
 
 func (permanentError) Is(target error) bool { return target == ErrPermanent }
 

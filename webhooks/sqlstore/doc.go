@@ -29,7 +29,9 @@
 //     message, can happen again after a crash.
 //   - Deliveries of one user are applied one at a time, by whatever process; those of different users at the same time. No order of
 //     locks lets the package's own transactions wait for each other in a circle.
-//   - A delivery that cannot be applied ends in labhealth_dead_letters, which is to be watched, and holds up no other.
+//   - A delivery that cannot be applied, or not read whole, ends in labhealth_dead_letters with a reason, and holds up no other; what can
+//     be read of it is applied. Watch that table: a change of what the service sends shows there. After an update of the program,
+//     [Store.Requeue] puts such deliveries back.
 //   - Nothing is lost: a sample that is more than numbers is kept as its JSON, and so is every summary.
 //
 // What is not:
