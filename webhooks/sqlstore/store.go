@@ -130,16 +130,44 @@ func (s *Store) tx(ctx context.Context, f func(*sql.Tx) error) error {
 		return err
 	}
 	defer tx.Rollback()
+	before := 0
 	if s.dialect == SQLite {
 		// The writer's lock is taken before anything is read: two transactions that both read first could not both go on.
 		if _, err := tx.ExecContext(ctx, `UPDATE labhealth_schema SET version = version WHERE false`); err != nil {
+			return err
+		}
+		if err := tx.QueryRowContext(ctx, totalChanges).Scan(&before); err != nil {
 			return err
 		}
 	}
 	if err := f(tx); err != nil {
 		return err
 	}
+	if s.dialect == SQLite {
+		if err := leaveCommit(ctx, tx, before); err != nil {
+			return err
+		}
+	}
 	return tx.Commit()
+}
+
+const totalChanges = `SELECT total_changes()`
+
+// leaveCommit gives a transaction of SQLite that has changed nothing since before something to commit. What it found, such as the id of
+// a delivery, may be the work of a process that was killed before it synced its log: then it is in the cache of the system and not on
+// the disk, and a loss of power would take it although it was acknowledged. A commit syncs the whole log, whoever wrote it. A
+// checkpoint would, too, but waits for readers, and would have to be made whenever the last connection of all processes was closed.
+func leaveCommit(ctx context.Context, tx *sql.Tx, before int) error {
+	after := 0
+	if err := tx.QueryRowContext(ctx, totalChanges).Scan(&after); err != nil || after != before {
+		return err
+	}
+	for _, statement := range []string{`INSERT INTO labhealth_schema (version) VALUES (0)`, `DELETE FROM labhealth_schema WHERE version = 0`} {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // write waits until no other transaction of this store writes. SQLite has one writer at a time; the goroutines of a process

@@ -180,16 +180,25 @@ func (w *Worker) Step(ctx context.Context) (Step, error) {
 	return step, nil
 }
 
+// errIdle ends a transaction that has nothing to do, without a commit.
+var errIdle = errors.New("sqlstore: the inbox is empty")
+
 // try takes letters and applies them in a transaction.
 func (w *Worker) try(ctx context.Context, where string, args ...any) (step Step, letters []letter, err error) {
 	var b *batch
 	err = w.Store.transact(ctx, "step", func(tx *sql.Tx) (err error) {
-		if letters, err = w.Store.take(ctx, tx, where, args...); err != nil || len(letters) == 0 {
-			return err
+		letters, err = w.Store.take(ctx, tx, where, args...)
+		if err == nil && len(letters) == 0 {
+			err = errIdle
 		}
-		step, b, err = w.do(ctx, tx, letters)
+		if err == nil {
+			step, b, err = w.do(ctx, tx, letters)
+		}
 		return err
 	})
+	if errors.Is(err, errIdle) {
+		return Step{}, nil, nil
+	}
 	if err != nil {
 		return Step{}, letters, err
 	}
