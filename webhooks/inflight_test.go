@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -250,5 +252,74 @@ func TestRejectedByHeaders(t *testing.T) {
 				time.Sleep(time.Second) // net/http closes a connection half a second later
 			})
 		})
+	}
+}
+
+// Over the network, with bodies that nobody signed: however many arrive at once, the handler holds no more of them than it may, and what
+// the sender did sign gets through.
+func TestForgedBodiesAreBounded(t *testing.T) {
+	verifier := newVerifier(t, vectorSecret)
+	h, seen := newHandler(t, verifier, new(application), bounded()...)
+	server := httptest.NewServer(h)
+	defer server.Close()
+	client := server.Client()
+	forged := large(1 << 20)
+	send := func(id, body, signature string) int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		r.Header.Set("svix-id", id)
+		r.Header.Set("svix-timestamp", fmt.Sprint(time.Now().Unix()))
+		r.Header.Set("svix-signature", signature)
+		resp, err := client.Do(r)
+		if err != nil {
+			return 0 // the response can be lost while the body is being sent
+		}
+		defer resp.Body.Close()
+		io.Copy(io.Discard, resp.Body)
+		return resp.StatusCode
+	}
+
+	done := make(chan struct{})
+	most := make(chan uint64)
+	go func() {
+		peak := uint64(0)
+		for {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			peak = max(peak, m.HeapAlloc)
+			select {
+			case <-done:
+				most <- peak
+				return
+			default:
+				runtime.Gosched()
+			}
+		}
+	}()
+	var senders sync.WaitGroup
+	for n := range 150 {
+		senders.Go(func() {
+			if status := send(fmt.Sprintf("forged_%d", n), forged, vectorSignature); status >= 200 && status <= 299 {
+				t.Errorf("status %d of a forged delivery", status)
+			}
+		})
+	}
+	for n := range 200 {
+		id := fmt.Sprintf("msg_%d", n)
+		if status := send(id, glucoseEvent, sign(t, verifier, id, time.Now(), glucoseEvent)); status != 204 {
+			t.Errorf("status %d", status)
+		}
+	}
+	senders.Wait()
+	close(done)
+	if peak := <-most; peak > 100<<20 { // 150 MiB of bodies; what was let go is in memory until it is collected
+		t.Errorf("%d MiB at most", peak>>20)
+	}
+	shutDown(t, h)
+	if n := seen.count()["204 applied"]; n != 200 {
+		t.Errorf("%d were applied", n)
 	}
 }
