@@ -898,6 +898,7 @@ func TestSlowSender(t *testing.T) {
 				checkResults(t, seen, test.results...)
 				server.Close()
 				shutDown(t, h)
+				time.Sleep(time.Second) // net/http closes a connection half a second later
 			})
 		})
 	}
