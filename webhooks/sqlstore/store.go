@@ -130,13 +130,9 @@ func (s *Store) tx(ctx context.Context, f func(*sql.Tx) error) error {
 		return err
 	}
 	defer tx.Rollback()
-	before := 0
 	if s.dialect == SQLite {
 		// The writer's lock is taken before anything is read: two transactions that both read first could not both go on.
 		if _, err := tx.ExecContext(ctx, `UPDATE labhealth_schema SET version = version WHERE false`); err != nil {
-			return err
-		}
-		if err := tx.QueryRowContext(ctx, totalChanges).Scan(&before); err != nil {
 			return err
 		}
 	}
@@ -144,22 +140,20 @@ func (s *Store) tx(ctx context.Context, f func(*sql.Tx) error) error {
 		return err
 	}
 	if s.dialect == SQLite {
-		if err := leaveCommit(ctx, tx, before); err != nil {
+		if err := leaveCommit(ctx, tx); err != nil {
 			return err
 		}
 	}
 	return tx.Commit()
 }
 
-const totalChanges = `SELECT total_changes()`
-
-// leaveCommit gives a transaction of SQLite that has changed nothing since before something to commit. What it found, such as the id of
-// a delivery, may be the work of a process that was killed before it synced its log: then it is in the cache of the system and not on
+// leaveCommit gives a transaction of SQLite something to commit if it has changed nothing. What it found, such as the id of a
+// delivery, may be the work of a process that was killed before it synced its log: then it is in the cache of the system and not on
 // the disk, and a loss of power would take it although it was acknowledged. A commit syncs the whole log, whoever wrote it. A
 // checkpoint would, too, but waits for readers, and would have to be made whenever the last connection of all processes was closed.
-func leaveCommit(ctx context.Context, tx *sql.Tx, before int) error {
-	after := 0
-	if err := tx.QueryRowContext(ctx, totalChanges).Scan(&after); err != nil || after != before {
+func leaveCommit(ctx context.Context, tx *sql.Tx) error {
+	changed := 0 // by the last statement that changes rows, which is that of the lock if there was no other
+	if err := tx.QueryRowContext(ctx, `SELECT changes()`).Scan(&changed); err != nil || changed > 0 {
 		return err
 	}
 	for _, statement := range []string{`INSERT INTO labhealth_schema (version) VALUES (0)`, `DELETE FROM labhealth_schema WHERE version = 0`} {
