@@ -26,8 +26,9 @@
 // [Parse] turns a body into an [Event] whose Data is one of a few payload types. Nothing is lost: an event of a type that is not
 // known, or whose data is not what its type promises, is [*Unknown] with the bytes that came; members without a field are in
 // RawJSON, and encoding an event to JSON writes all of them again, with the program's changes on top. Values that do not fit, such
-// as a malformed date, leave their field zero and are named by Malformed. [ParseEnvelope] reads the type and the ids only, to
-// route an event.
+// as a malformed date, leave their field zero and are named by Malformed. [Event.Err] reports whether there are any, or data of another
+// shape than the type promises: return its error, and the handler keeps the body as a dead letter (see [WithDeadLetter]).
+// [ParseEnvelope] reads the type and the ids only, to route an event.
 //
 // # Last write wins
 //

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -22,12 +23,12 @@ const senderTimeout = 15 * time.Second
 // and nothing else. Make one with [NewHandler] to deal with events at once, or with [NewRawHandler] to store them first. It fits
 // any router; mount it where the router does not redirect, because the sender takes a redirect for a failure. The answers:
 //
-//	204  the application has dealt with the event, now or before, or stored it; or the dead-letter function has taken the body
+//	204  the application has applied the event, now or before, or stored it; or the dead-letter function has taken the body
 //	400  the body did not come, or is not an event (see [Parse]) and there is no dead-letter function
 //	401  the verifier does not believe the delivery
 //	405  another method than POST
 //	413  the body is above the limit
-//	503  the application failed, panicked or took too long; the memory failed; the handler is shutting down
+//	503  the application failed, panicked or took too long; the memory failed; too much is in flight; the handler is shutting down
 //
 // How a delivery is answered, and how the application is called:
 //
@@ -37,11 +38,17 @@ const senderTimeout = 15 * time.Second
 //   - An application that does not heed its context is answered for, with 503, at the deadline. The call goes on, [Handler.Shutdown]
 //     waits for it, and the next delivery of the event is a new call. If the late call succeeds after all, its id is remembered
 //     from then on.
+//   - An error that matches [ErrPermanent] is the same each time, so the body goes to the dead-letter function, and the delivery is
+//     acknowledged. Without such a function there is nowhere to keep it, and nothing that is not kept is acknowledged: the response
+//     is 503, and [WithLogger] writes an error. A sender that gets it for days may switch the receiver off, so set [WithDeadLetter].
 //   - A panic of the application is contained and is a failure. [WithObserver] and [WithLogger] tell where it came about; without
 //     them nobody hears of it. Its value is not shown to anybody, as it may hold what was received.
 //   - A delivery with the id of one that is being dealt with waits for it and shares its answer. One with the id of one that
 //     succeeded is acknowledged without work. What failed is not remembered. Deliveries without an id, which only [Unsigned] lets
 //     in, are all dealt with.
+//   - Bodies that were received and not let go by the application take up to 256 MiB ([WithInFlightLimit]), whoever sent them: a sender
+//     must have sent the whole body before its signature can be checked. A delivery whose headers are malformed or whose timestamp is
+//     too old gets its 401 before its body is read.
 //
 // The service delivers at least once and in any order. The memory makes doing something twice rare: it does not outlast a crash
 // between the application's success and the note of it, and by default not the process. Events that are applied by last write wins
@@ -55,6 +62,8 @@ type Handler struct {
 	maxIDs     int
 	maxAge     time.Duration
 	limit      int64
+	bound      int64 // of inFlight; 0 means the default
+	inFlight   *inFlight
 	timeout    time.Duration
 	now        func() time.Time
 	observers  []func(context.Context, Answer)
@@ -100,8 +109,10 @@ const (
 	AnswerMethod       AnswerResult = "method"        // 405: another method than POST
 	AnswerTooLarge     AnswerResult = "too large"     // 413: the body is above the limit
 	AnswerFailed       AnswerResult = "failed"        // 503: the function that was called returned an error
+	AnswerPermanent    AnswerResult = "permanent"     // 503: it returned [ErrPermanent], and there is no dead-letter function
 	AnswerPanicked     AnswerResult = "panicked"      // 503: the function that was called, or the memory, panicked
 	AnswerDeadline     AnswerResult = "deadline"      // 503: the function that was called took too long
+	AnswerOverloaded   AnswerResult = "overloaded"    // 503: there was no room for the body until the deadline, see [WithInFlightLimit]
 	AnswerMemory       AnswerResult = "memory"        // 503: the memory could not be asked
 	AnswerShutdown     AnswerResult = "shutdown"      // 503: the handler is shutting down
 )
@@ -112,7 +123,7 @@ type HandlerOption func(*Handler) error
 
 // NewHandler returns a handler that calls apply with each event whose sender the verifier believes. ReceivedAt of the event is the
 // arrival of the request. A nil error acknowledges the event; any other error makes the sender try again later, at most seven times
-// within 28 hours. Events of types that the application does not know should be acknowledged: a receiver that keeps failing is
+// within 28 hours, unless it matches [ErrPermanent], see [WithDeadLetter]. Events of types that the application does not know should be acknowledged: a receiver that keeps failing is
 // switched off.
 //
 // It fails for a nil verifier; a sender that does not sign takes the named value [Unsigned].
@@ -178,6 +189,14 @@ func newHandler(name string, h *Handler, opts []HandlerOption) (*Handler, error)
 	if h.store != nil && h.deadLetter != nil {
 		return nil, errors.New("webhooks: WithDeadLetter is for NewHandler: NewRawHandler stores every body")
 	}
+	const defaultBound = 256 << 20
+	switch {
+	case h.bound == 0:
+		h.bound = max(defaultBound, 4*min(h.limit, math.MaxInt64/4))
+	case h.bound/4 < h.limit:
+		return nil, errors.New("webhooks: WithInFlightLimit must be at least four times the limit of a body, see WithBodyLimit")
+	}
+	h.inFlight = newInFlight(h.bound, min(h.limit, h.bound/4))
 	if h.memory == nil {
 		h.memory = &recent{limit: h.maxIDs, age: h.maxAge, now: h.now, known: map[idHash]struct{}{}}
 	}
@@ -196,6 +215,23 @@ func WithBodyLimit(n int64) HandlerOption {
 	}
 }
 
+// WithInFlightLimit caps the memory of all bodies that the handler holds, in bytes: those that are arriving, and those that the
+// application or the store has been given and not returned from. Deliveries for which there is no room wait, within their deadline,
+// and then get a 503. The default is 256 MiB, or four times [WithBodyLimit] if that is more, which is the least. A quarter is for
+// bodies of up to 64 KiB, so that large ones do not keep them out.
+//
+// Beside its body an event takes up to three times its size while it is applied, and each connection some 20 kB. The number of
+// connections is for the server or what is in front of it to limit.
+func WithInFlightLimit(n int64) HandlerOption {
+	return func(h *Handler) error {
+		if n <= 0 {
+			return errors.New("WithInFlightLimit must be positive")
+		}
+		h.bound = n
+		return nil
+	}
+}
+
 // WithDeadline sets the time from the arrival of a request to its answer: for its body to come in and for the application to
 // deal with it. The default is 10 s; it must be below the 15 s that the sender waits. While the body is read it takes the place of the
 // server's ReadTimeout.
@@ -209,8 +245,10 @@ func WithDeadline(d time.Duration) HandlerOption {
 	}
 }
 
-// WithDeadLetter calls f with each body that the verifier believes and [Parse] cannot read, in place of the application and under the
-// same rules: a nil error acknowledges it. The body belongs to f. Without a dead-letter function such a body is answered with 400.
+// WithDeadLetter calls f with each body that the verifier believes and [Parse] cannot read, in place of the application, and with the
+// body of each event for which the application returned an error that matches [ErrPermanent]. The rules are those of the application:
+// a nil error acknowledges the delivery. The body belongs to f. Without a dead-letter function the response is 400 to a body that
+// cannot be read, and 503 to an event that fails permanently.
 func WithDeadLetter(f func(ctx context.Context, body []byte) error) HandlerOption {
 	return func(h *Handler) error {
 		if f == nil {
@@ -256,8 +294,9 @@ func WithObserver(f func(context.Context, Answer)) HandlerOption {
 	}
 }
 
-// WithLogger writes a record for each answer: at debug level if it is 2xx, as a warning otherwise. The record holds what [Answer]
-// holds and nothing else.
+// WithLogger writes a record for each answer: at debug level if it is 2xx, as an error if it is [AnswerPermanent], as a warning
+// otherwise and for dead letters. The record holds what [Answer]
+// holds and nothing else, the type as [Event.LogValue] shows it.
 func WithLogger(l *slog.Logger) HandlerOption {
 	return func(h *Handler) error {
 		if l == nil {
@@ -265,11 +304,14 @@ func WithLogger(l *slog.Logger) HandlerOption {
 		}
 		h.observers = append(h.observers, func(ctx context.Context, a Answer) {
 			level := slog.LevelWarn
-			if a.StatusCode >= 200 && a.StatusCode <= 299 {
+			switch {
+			case a.Result == AnswerPermanent:
+				level = slog.LevelError
+			case a.Result != AnswerDeadLettered && a.StatusCode >= 200 && a.StatusCode <= 299:
 				level = slog.LevelDebug
 			}
 			l.LogAttrs(ctx, level, "webhook delivery",
-				slog.String("delivery_id", a.DeliveryID), slog.String("type", string(a.Type)), slog.Int("status", a.StatusCode),
+				slog.String("delivery_id", a.DeliveryID), slog.String("type", string(printable(a.Type))), slog.Int("status", a.StatusCode),
 				slog.String("result", string(a.Result)), slog.Bool("duplicate", a.Duplicate), slog.Bool("late", a.Late),
 				slog.String("panic", a.Panic), slog.Time("received_at", a.ReceivedAt), slog.Duration("duration", a.Duration))
 		})
@@ -307,11 +349,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := Answer{StatusCode: http.StatusServiceUnavailable, Result: AnswerShutdown}
 	if h.enter() {
 		defer h.leave()
-		a = h.receive(w, r, d)
+		a = h.receive(w, r, &d)
+	}
+	// What is left of the body is read by the server before it sends the response, and a sender could take for ever over it.
+	connection := http.NewResponseController(w)
+	if d.body == nil {
+		connection.SetReadDeadline(d.begun.Add(h.timeout))
 	}
 	write(w, a.StatusCode)
 	if len(h.observers) > 0 {
-		http.NewResponseController(w).Flush() // An observer that takes its time holds up no answer. Not every writer can.
+		connection.Flush() // An observer that takes its time holds up no answer. Not every writer can.
+		connection.SetReadDeadline(time.Time{})
 	}
 	h.report(r.Context(), d, a)
 }
@@ -344,14 +392,15 @@ func (h *Handler) report(ctx context.Context, d delivery, a Answer) {
 
 // delivery is what is known of a delivery.
 type delivery struct {
-	id       string // empty if there is none
-	body     []byte
+	id       string    // empty if there is none
+	body     []byte    // nil until it was received
+	memory   *held     // of the body
 	received time.Time // by the handler's clock
 	begun    time.Time // the same moment by the clock of the runtime
 }
 
 // receive takes a delivery from its headers to its answer.
-func (h *Handler) receive(w http.ResponseWriter, r *http.Request, d delivery) Answer {
+func (h *Handler) receive(w http.ResponseWriter, r *http.Request, d *delivery) Answer {
 	if r.Method != http.MethodPost {
 		return Answer{StatusCode: http.StatusMethodNotAllowed, Result: AnswerMethod}
 	}
@@ -360,22 +409,38 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, d delivery) An
 	if err != nil {
 		return refused(err)
 	}
-	deadline := d.begun.Add(h.timeout)
-	d.body, err = h.read(w, r, deadline)
-	switch tooLarge := (*http.MaxBytesError)(nil); {
-	case errors.As(err, &tooLarge):
-		return Answer{StatusCode: http.StatusRequestEntityTooLarge, Result: AnswerTooLarge}
-	case err != nil:
-		return Answer{StatusCode: http.StatusBadRequest, Result: AnswerIncomplete}
-	}
-	if err := h.verifier.match(headers, d.body); err != nil {
-		return refused(err)
-	}
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(r.Context()), deadline)
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(r.Context()), d.begun.Add(h.timeout))
 	defer cancel()
 	defer context.AfterFunc(h.ended, cancel)()
-	return h.deliver(context.WithValue(ctx, deliveryIDKey{}, d.id), d)
+	d.memory = &held{from: h.inFlight, large: r.ContentLength > largestSmall}
+	err = h.read(ctx, w, r, d)
+	if err == nil {
+		err = h.verifier.match(headers, d.body)
+	}
+	if err != nil {
+		d.memory.release()
+		return h.unread(err)
+	}
+	return h.deliver(context.WithValue(ctx, deliveryIDKey{}, d.id), *d)
 }
+
+// unread is the answer to a delivery whose body was not received or not believed.
+func (h *Handler) unread(err error) Answer {
+	tooLarge := (*http.MaxBytesError)(nil)
+	switch {
+	case errors.As(err, &tooLarge):
+		return Answer{StatusCode: http.StatusRequestEntityTooLarge, Result: AnswerTooLarge}
+	case errors.Is(err, ErrSignature):
+		return refused(err)
+	case errors.Is(err, errNoRoom) && h.ended.Err() != nil:
+		return Answer{StatusCode: http.StatusServiceUnavailable, Result: AnswerShutdown}
+	case errors.Is(err, errNoRoom):
+		return Answer{StatusCode: http.StatusServiceUnavailable, Result: AnswerOverloaded}
+	}
+	return Answer{StatusCode: http.StatusBadRequest, Result: AnswerIncomplete}
+}
+
+var errNoRoom = errors.New("webhooks: too much is in flight")
 
 func refused(err error) Answer {
 	result := AnswerSignature
@@ -388,21 +453,58 @@ func refused(err error) Answer {
 	return Answer{StatusCode: http.StatusUnauthorized, Result: result}
 }
 
-// read reads the body until the deadline, if the connection can be given one.
-func (h *Handler) read(w http.ResponseWriter, r *http.Request, deadline time.Time) ([]byte, error) {
+// firstBuffer is the memory that a delivery takes before anything of its body was received. The length is what the sender says, so
+// it is believed for small bodies only; each further buffer has twice the size of what was received.
+const firstBuffer = 16 << 10
+
+// read reads the body until the deadline, if the connection can be given one. It takes the memory for it.
+func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Request, d *delivery) error {
 	if r.ContentLength > h.limit {
-		return nil, &http.MaxBytesError{Limit: h.limit}
+		return &http.MaxBytesError{Limit: h.limit}
 	}
 	connection := http.NewResponseController(w)
-	connection.SetReadDeadline(deadline)
-	// The length is what the sender says, so it is believed for small bodies only.
-	var body bytes.Buffer
-	body.Grow(int(min(max(r.ContentLength, 0), 1<<20)) + bytes.MinRead)
-	if _, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, h.limit)); err != nil {
-		return nil, err
+	connection.SetReadDeadline(d.begun.Add(h.timeout))
+	source := http.MaxBytesReader(w, r.Body, h.limit)
+	size := min(firstBuffer, h.limit)
+	if r.ContentLength >= 0 {
+		size = min(size, r.ContentLength)
 	}
+	if d.memory.take(ctx, size) != nil {
+		return errNoRoom
+	}
+	body := make([]byte, 0, size)
+	var next [1]byte // tells whether there is more, before a buffer is made for it
+	for {
+		room := body[len(body):cap(body)]
+		if len(room) == 0 {
+			room = next[:]
+		}
+		n, err := source.Read(room)
+		if n > 0 && len(body) == cap(body) {
+			size := min(2*max(int64(cap(body)), firstBuffer/2), h.limit)
+			if r.ContentLength > int64(len(body)) {
+				size = min(size, r.ContentLength)
+			}
+			if d.memory.take(ctx, size) != nil {
+				return errNoRoom
+			}
+			was := int64(cap(body))
+			body = append(append(make([]byte, 0, size), body...), next[0])
+			d.memory.give(was)
+		} else {
+			body = body[:len(body)+n]
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	d.memory.finish()
 	connection.SetReadDeadline(time.Time{}) // Left alone it would pass for the end of the connection.
-	return body.Bytes(), nil
+	d.body = body
+	return nil
 }
 
 // call is a delivery that is being dealt with.
@@ -429,6 +531,9 @@ func (h *Handler) deliver(ctx context.Context, d delivery) Answer {
 		go h.run(ctx, c, d)
 	}
 	h.mu.Unlock()
+	if duplicate {
+		d.memory.release() // The other one has a body of its own.
+	}
 
 	select {
 	case <-c.done:
@@ -477,6 +582,7 @@ func (h *Handler) finish(c *call, id string, a Answer) (settled bool) {
 // run is the goroutine of a call.
 func (h *Handler) run(ctx context.Context, c *call, d delivery) {
 	defer h.leave()
+	defer d.memory.release()
 	// This is the answer if work ends without one, by a panic or by runtime.Goexit.
 	a := Answer{StatusCode: http.StatusServiceUnavailable, Result: AnswerPanicked}
 	defer func() {
@@ -508,6 +614,8 @@ func (h *Handler) work(ctx context.Context, c *call, d delivery) Answer {
 	switch {
 	case result == AnswerUnreadable:
 		return Answer{StatusCode: http.StatusBadRequest, Result: result}
+	case result == AnswerPermanent:
+		return Answer{StatusCode: http.StatusServiceUnavailable, Result: result}
 	case err != nil && ctx.Err() != nil:
 		return Answer{StatusCode: http.StatusServiceUnavailable, Result: h.overdue()}
 	case err != nil:
@@ -533,17 +641,21 @@ func (h *Handler) handOver(ctx context.Context, c *call, d delivery) (result Ans
 		return AnswerStored, h.store(ctx, RawDelivery{d.id, d.body, d.received})
 	}
 	event, err := parse(d.body)
-	switch {
-	case err == nil:
+	unkept := AnswerUnreadable
+	if err == nil {
 		event.ReceivedAt = d.received
 		h.mu.Lock()
 		c.kind = event.Type
 		h.mu.Unlock()
-		return AnswerApplied, h.apply(ctx, event)
-	case h.deadLetter == nil:
-		return AnswerUnreadable, err
+		if err = h.apply(ctx, event); !errors.Is(err, ErrPermanent) {
+			return AnswerApplied, err
+		}
+		unkept = AnswerPermanent
 	}
-	return AnswerDeadLettered, h.deadLetter(ctx, d.body)
+	if h.deadLetter == nil {
+		return unkept, err
+	}
+	return AnswerDeadLettered, h.deadLetter(ctx, bytes.Clone(d.body)) // the application may hold the event, which shares the body
 }
 
 // describe names what a goroutine panicked with and where, without the value.

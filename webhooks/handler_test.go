@@ -3,6 +3,7 @@ package webhooks_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -212,6 +213,16 @@ func TestAnswers(t *testing.T) {
 
 		{name: "failure", r: signed(glucoseEvent), do: func(context.Context, *webhooks.Event) error { return boom },
 			status: 503, result: "failed", calls: 1, kind: "daily.data.glucose.created"},
+		{name: "permanent failure", r: signed(glucoseEvent), do: func(context.Context, *webhooks.Event) error { return webhooks.ErrNoUser },
+			opts: deadLetter(glucoseEvent, nil), status: 204, result: "dead-lettered", calls: 1, kind: "daily.data.glucose.created"},
+		{name: "wrapped permanent failure", r: signed(glucoseEvent),
+			do:   func(context.Context, *webhooks.Event) error { return fmt.Errorf("apply: %w", webhooks.ErrUnreadable) },
+			opts: deadLetter(glucoseEvent, nil), status: 204, result: "dead-lettered", calls: 1, kind: "daily.data.glucose.created"},
+		{name: "permanent failure that is not kept", r: signed(glucoseEvent), do: func(context.Context, *webhooks.Event) error { return webhooks.ErrNoUser },
+			opts: deadLetter(glucoseEvent, boom), status: 503, result: "failed", calls: 1, kind: "daily.data.glucose.created"},
+		{name: "permanent failure without a dead-letter function", r: signed(glucoseEvent),
+			do:     func(context.Context, *webhooks.Event) error { return webhooks.ErrNoUser },
+			status: 503, result: "permanent", calls: 1, kind: "daily.data.glucose.created"},
 		{name: "panic", r: signed(glucoseEvent), do: func(context.Context, *webhooks.Event) error { panic("ada@example.com") },
 			status: 503, result: "panicked", calls: 1, kind: "daily.data.glucose.created"},
 		{name: "panic with an error", r: signed(glucoseEvent), do: func(context.Context, *webhooks.Event) error { panic(http.ErrAbortHandler) },
@@ -288,6 +299,10 @@ func TestNewHandlerRefuses(t *testing.T) {
 		{"zero verifier", &webhooks.Verifier{}, apply, nil, "webhooks: NewHandler needs a verifier of NewVerifier, or webhooks.Unsigned to do without"},
 		{"no function", webhooks.Unsigned, nil, nil, "webhooks: NewHandler needs a function that is called with the events"},
 		{"body limit", webhooks.Unsigned, apply, webhooks.WithBodyLimit(0), "webhooks: WithBodyLimit must be positive"},
+		{"in flight 0", webhooks.Unsigned, apply, webhooks.WithInFlightLimit(0), "webhooks: WithInFlightLimit must be positive"},
+		{"too little in flight", webhooks.Unsigned, apply, webhooks.WithInFlightLimit(64<<20 - 1), "webhooks: WithInFlightLimit must be at least four times the limit of a body, see WithBodyLimit"},
+		{"little in flight", webhooks.Unsigned, apply, webhooks.WithInFlightLimit(64 << 20), ""},
+		{"huge bodies", webhooks.Unsigned, apply, webhooks.WithBodyLimit(1<<63 - 1), ""},
 		{"deadline 0", webhooks.Unsigned, apply, webhooks.WithDeadline(0), "webhooks: WithDeadline must be above 0 and below the 15s that the sender waits"},
 		{"deadline 15s", webhooks.Unsigned, apply, webhooks.WithDeadline(15 * time.Second), "webhooks: WithDeadline must be above 0 and below the 15s that the sender waits"},
 		{"dead letter", webhooks.Unsigned, apply, webhooks.WithDeadLetter(nil), "webhooks: WithDeadLetter needs a function"},
@@ -888,6 +903,7 @@ func TestSlowSender(t *testing.T) {
 				checkResults(t, seen, test.results...)
 				server.Close()
 				shutDown(t, h)
+				time.Sleep(time.Second) // net/http closes a connection half a second later
 			})
 		})
 	}
@@ -1076,5 +1092,85 @@ func TestParallel(t *testing.T) {
 	applied.Range(func(any, any) bool { count++; return true })
 	if count != 200 {
 		t.Errorf("%d ids were applied", count)
+	}
+}
+
+// A log line is bounded and on one line, whatever the sender calls its events.
+func TestLoggerBoundsTheType(t *testing.T) {
+	for kind, want := range map[string]string{
+		"daily.data.glucose.created": "daily.data.glucose.created",
+		strings.Repeat("a", 128):     strings.Repeat("a", 128),
+		strings.Repeat("a", 129):     "?",
+		strings.Repeat("a", 1<<20):   "?",
+		"a\nlevel=ERROR msg=forged":  "?",
+		"\x1b[2J":                    "?",
+		"ada@example.com":            "?",
+		"":                           "",
+	} {
+		var log bytes.Buffer
+		h, _ := newHandler(t, webhooks.Unsigned, new(application),
+			webhooks.WithLogger(slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+		name, err := json.Marshal(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deliver(h, delivery("msg_1", `{"event_type":`+string(name)+`,"data":{}}`))
+		shutDown(t, h)
+		var got struct{ Type string }
+		if err := json.Unmarshal(log.Bytes(), &got); err != nil || got.Type != want || log.Len() > 1000 {
+			t.Errorf("%.50q is logged as %.50q in %d bytes: %v", kind, got.Type, log.Len(), err)
+		}
+	}
+}
+
+// The error of Latest.Apply, returned as it is, keeps the delivery as a dead letter once and acknowledges it; what can be read is stored.
+func TestUnreadableDeliveryIsKept(t *testing.T) {
+	const body = `{"event_type":"daily.data.glucose.created","user_id":"1e9c0b37-54fd-43c6-9a5e-0c5e86d0a4de","data":{"data":[` +
+		`{"timestamp":"2025-03-01T12:00:00Z","unit":"mmol/L","value":5},{"timestamp":1740830400,"unit":"mmol/L","value":6}]}}`
+	var latest webhooks.Latest
+	var kept []string
+	app := &application{do: func(ctx context.Context, e *webhooks.Event) error {
+		_, err := latest.Apply(webhooks.Delivery{Event: e, ID: webhooks.DeliveryIDFrom(ctx)})
+		return err
+	}}
+	var log bytes.Buffer
+	h, _ := newHandler(t, webhooks.Unsigned, app, webhooks.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
+		webhooks.WithDeadLetter(func(ctx context.Context, body []byte) error {
+			kept = append(kept, webhooks.DeliveryIDFrom(ctx)+" "+string(body))
+			clear(body) // it belongs to the function
+			return nil
+		}))
+	for range 2 {
+		if status := deliver(h, delivery("msg_1", body)); status != 204 {
+			t.Errorf("status %d", status)
+		}
+	}
+	shutDown(t, h)
+	if diff := cmp.Diff([]string{"msg_1 " + body}, kept); diff != "" {
+		t.Error(diff)
+	}
+	n := 0
+	for _, s := range latest.Samples() {
+		if n++; s.Value != 5 {
+			t.Errorf("the value is %g", s.Value)
+		}
+	}
+	if n != 1 || !strings.Contains(log.String(), "level=WARN") {
+		t.Errorf("%d samples, log %s", n, &log)
+	}
+}
+
+// Without a dead-letter function nothing is acknowledged that is not kept, and the log says so as an error.
+func TestUnreadableDeliveryWithoutDeadLetters(t *testing.T) {
+	var log bytes.Buffer
+	app := &application{do: func(context.Context, *webhooks.Event) error { return webhooks.ErrUnreadable }}
+	h, seen := newHandler(t, webhooks.Unsigned, app, webhooks.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	for range 2 { // it is not remembered
+		deliver(h, delivery("msg_1", glucoseEvent))
+	}
+	shutDown(t, h)
+	checkResults(t, seen, "503 permanent", "503 permanent")
+	if !strings.Contains(log.String(), "level=ERROR") {
+		t.Errorf("log %s", &log)
 	}
 }

@@ -1,7 +1,6 @@
 package webhooks
 
 import (
-	"errors"
 	"math"
 	"time"
 
@@ -52,9 +51,9 @@ type Keys struct {
 var (
 	// ErrNoUser is the error for an event with wearable data of which nobody knows whose they are. Under a zero id, data of
 	// different people would be taken for the same.
-	ErrNoUser = errors.New("webhooks: the event has no readable user id")
+	ErrNoUser error = permanentError("webhooks: the event has no readable user id")
 	// ErrNoID is the error for a summary without a readable id.
-	ErrNoID = errors.New("webhooks: the summary has no readable id")
+	ErrNoID error = permanentError("webhooks: the summary has no readable id")
 )
 
 // Keys returns the identities of the summary or the samples that the event carries; none for an event that carries neither. The

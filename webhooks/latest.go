@@ -2,7 +2,7 @@ package webhooks
 
 import (
 	"cmp"
-	"errors"
+	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -66,18 +66,20 @@ type Changes struct {
 	Same     int // those that were there with the same content
 	Older    int // those of which a newer version was there
 	Repeated int // samples of which a later one in the batch has the same key
-	Keyless  int // samples without a key, which are not kept
+	Keyless  int // samples without a key, which are not kept: the event is [ErrUnreadable]
 	// Samples are the numbers of the samples in [Samples.Data] that were added or updated, in ascending order;
 	// nil if there are none.
 	Samples []int
 }
 
-var errNoEvent = errors.New("webhooks: the delivery has no event")
+const errNoEvent = permanentError("webhooks: the delivery has no event")
 
 // Apply keeps what an event carries, where it is the newest version. It changes nothing for an event that carries neither a
-// summary nor samples. The error is [ErrNoUser] or [ErrNoID]; nothing is kept then. Neither goes away when the event is sent
-// again: an application that returned it from a [Handler]'s function would be sent the event for 28 hours, so it should note the
-// error and acknowledge the event.
+// summary nor samples.
+//
+// Every error matches [ErrPermanent]: return it from the function of a [Handler] as it is, and the handler gives the delivery to the
+// dead-letter function. [ErrUnreadable] says that some of the event cannot be read (see [Event.Err]); the rest was applied, and the
+// changes tell what that did. With any other error, such as [ErrNoUser] and [ErrNoID], nothing of the event is kept.
 func (l *Latest) Apply(d Delivery) (Changes, error) {
 	e := d.Event
 	if e == nil {
@@ -88,7 +90,11 @@ func (l *Latest) Apply(d Delivery) (Changes, error) {
 		if e.UserID == uuid.Nil {
 			return Changes{}, ErrNoUser
 		}
-		return l.applySamples(e, data, l.version(d))
+		changes, err := l.applySamples(e, data, l.version(d))
+		if err == nil && changes.Keyless > 0 {
+			err = ErrUnreadable
+		}
+		return changes, cmp.Or(err, malformed(data))
 	case *Activity, *Summary:
 		keys, err := e.Keys()
 		if err != nil {
@@ -96,11 +102,11 @@ func (l *Latest) Apply(d Delivery) (Changes, error) {
 		}
 		text, err := data.MarshalJSON()
 		if err != nil {
-			return Changes{}, err
+			return Changes{}, fmt.Errorf("%w: %w", ErrPermanent, err)
 		}
-		return l.applySummary(keys.Summary, summary{l.version(d), string(text)}), nil
+		return l.applySummary(keys.Summary, summary{l.version(d), string(text)}), malformed(data)
 	default: // nothing of which there are versions
-		return Changes{}, nil
+		return Changes{}, e.Err()
 	}
 }
 
@@ -215,7 +221,7 @@ func (s *shapes) all() []shape {
 func shapeOf(s *Sample) (shape, uint32) {
 	_, east := s.Timestamp.Zone()
 	sh := shape{
-		hasValue: s.HasValue, hasOffset: s.HasTimezoneOffset, offset: s.TimezoneOffset,
+		hasValue: s.hasValue(), hasOffset: s.hasOffset(), offset: s.TimezoneOffset,
 		east: int32(east), kind: s.Type, unit: s.Unit,
 	}
 	if s.Extra || s.Text != "" || s.Systolic != 0 || s.Diastolic != 0 || s.Timestamp.IsZero() {
@@ -295,7 +301,7 @@ func (l *Latest) applySamples(e *Event, batch *Samples, version int64) (c Change
 		if sh.form == odd {
 			text, err := s.MarshalJSON()
 			if err != nil {
-				return Changes{}, err
+				return Changes{}, fmt.Errorf("%w: %w", ErrPermanent, err)
 			}
 			now.text, now.value = string(text), 0
 		}

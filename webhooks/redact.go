@@ -17,8 +17,8 @@ func redacted(s fmt.State, v slog.LogValuer) { fmt.Fprint(s, v.LogValue().String
 func short(name string, known ...any) slog.Value {
 	text := "webhooks." + name + "{"
 	for _, k := range known {
-		if t, ok := k.(EventType); ok && (len(t) > 128 || strings.Trim(string(t), typeChars) != "") {
-			k = "?" // it comes from outside, and any text may come
+		if t, ok := k.(EventType); ok {
+			k = printable(t)
 		}
 		if k != uuid.Nil && k != EventType("") {
 			text += fmt.Sprint(k) + " "
@@ -28,6 +28,14 @@ func short(name string, known ...any) slog.Value {
 		text = text[:len(text)-1] + ", "
 	}
 	return slog.StringValue(text + "redacted}")
+}
+
+// printable returns a type that fits a log line: it is set by the sender, and can be any text of any length.
+func printable(t EventType) EventType {
+	if len(t) > 128 || strings.Trim(string(t), typeChars) != "" {
+		return "?"
+	}
+	return t
 }
 
 const typeChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"

@@ -37,7 +37,9 @@ type Samples struct {
 // public API reference only.
 //
 // Encoding a sample that came from the service to JSON gives the bytes that came; of one that a program changed, those members
-// that hold what was changed are written anew, and all others as they came.
+// that hold what was changed are written anew, and all others as they came. A field that is not zero is written whatever its Has…
+// flag says; a zero one needs the flag. Value and Text are one field of the JSON: Text is written if the program set it, else the
+// number if there is one.
 //
 // It redacts itself when printed.
 type Sample struct {
@@ -51,8 +53,8 @@ type Sample struct {
 
 	// TimezoneOffset is where the user was, in seconds east of UTC; see HasTimezoneOffset.
 	TimezoneOffset    int32
-	HasTimezoneOffset bool // an offset came that is not null
-	HasValue          bool // a number came as value; a sample with a Value other than 0 is written with it all the same
+	HasTimezoneOffset bool // an offset came that is not null; set it to write an offset of 0
+	HasValue          bool // a number came as value; set it to write a value of 0
 	// Extra says that the sample came with more than the fields here show: further members, or some that are malformed.
 	Extra bool
 
@@ -207,22 +209,36 @@ func (s Sample) MarshalJSON() ([]byte, error) {
 	putTime(&f.End, was.End, s.End)
 	put(&f.Type, word(was.Type), word(s.Type))
 	put(&f.Unit, word(was.Unit), word(s.Unit))
-	put(&f.TimezoneOffset, integer{was.TimezoneOffset, was.HasTimezoneOffset}, integer{s.TimezoneOffset, s.HasTimezoneOffset})
+	put(&f.TimezoneOffset, offsetOf(&was), offsetOf(&s))
 	put(&f.Systolic, numberOf(was.Systolic), numberOf(s.Systolic))
 	put(&f.Diastolic, numberOf(was.Diastolic), numberOf(s.Diastolic))
-	put(&f.Value, valueOf(&was), valueOf(&s))
+	value := valueOf(&s)
+	if s.Text != "" && s.Text != was.Text {
+		value = textOfNote(&s)
+	}
+	put(&f.Value, valueOf(&was), value)
 	return jsonread.Marshal(&f)
 }
 
+func offsetOf(s *Sample) integer { return integer{s.TimezoneOffset, s.hasOffset()} }
+
+// hasOffset reports whether the sample has an offset: a program that sets one may not set the flag.
+func (s *Sample) hasOffset() bool { return s.HasTimezoneOffset || s.TimezoneOffset != 0 }
+
+// hasValue reports whether the sample has a number: a program that sets one may not set the flag.
+func (s *Sample) hasValue() bool { return s.HasValue || s.Value != 0 }
+
 func valueOf(s *Sample) number {
 	switch {
-	case s.HasValue || s.Value != 0: // a program that makes a sample may not know of HasValue
+	case s.hasValue():
 		return numberOf(s.Value)
 	case s.Text != "":
-		return number{text: s.Text, kind: aText}
+		return textOfNote(s)
 	}
 	return number{}
 }
+
+func textOfNote(s *Sample) number { return number{text: s.Text, kind: aText} }
 
 func putTime(p *time.Time, was, now time.Time) {
 	if !sameTime(was, now) {

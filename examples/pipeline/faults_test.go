@@ -858,3 +858,61 @@ func TestDemo(t *testing.T) {
 		t.Errorf("the demo has left %v %v", left, err)
 	}
 }
+
+// After a change of what the service sends, each sample is stored or in a dead letter: 10 deliveries of 100 samples whose times cannot
+// be read, and 10 of which half can.
+func TestDriftIsKept(t *testing.T) {
+	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
+		t.Run(name, func(t *testing.T) {
+			at := newPlace(t, scaled)
+			p := ready(t, at.args("all")...)
+			client := newClient()
+			defer client.CloseIdleConnections()
+			minutes := make([]int, 100)
+			for i := range minutes {
+				minutes[i] = i
+			}
+			var all []message
+			for n := range 20 {
+				body := string(batch(uuid.New(), minutes, func(i int) float64 { return float64(i) }))
+				for i := range 100 {
+					if n < 10 || i%2 == 0 { // a number in place of the time
+						body = strings.Replace(body, `"timestamp":"`, fmt.Sprintf(`"timestamp":%d,"was":"`, i), 1)
+					} else { // not again
+						body = strings.Replace(body, `"timestamp":"`, `"timestamp" : "`, 1)
+					}
+				}
+				all = append(all, message{fmt.Sprintf("msg_%d", n), []byte(body)})
+			}
+			all = append(all, message{"msg_new", []byte(`{"event_type":"labtest.appointment.updated","data":{"id":7}}`)})
+			for _, m := range all {
+				if status := post(client, p.events, m); status != 204 {
+					t.Fatalf("%d, want 204", status)
+				}
+			}
+			at.drained(t)
+			letters, samples := 0, 0
+			for letter, err := range at.store.DeadLetters(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				var n int
+				if fmt.Sscanf(letter.Delivery.ID, "msg_%d", &n); string(letter.Delivery.Body) != string(all[n].body) || letter.Reason != "some of the data cannot be read" {
+					t.Errorf("%v is not delivery %d", letter, n)
+				}
+				letters++
+				samples += strings.Count(string(letter.Delivery.Body), `"was"`)
+			}
+			if letters != 20 || samples != 1500 {
+				t.Errorf("%d dead letters with %d samples that cannot be read, want 20 with 1500", letters, samples)
+			}
+			if n := len(stored(t, at)); n != 500 {
+				t.Errorf("%d samples are stored, want 500", n)
+			}
+			m := p.metrics(t)
+			if m["labhealth_applied_total"] != 1 || m["labhealth_changes_total change=added"] != 500 || m["labhealth_changes_total change=keyless"] != 1500 {
+				t.Errorf("%v applied, %v added, %v keyless", m["labhealth_applied_total"], m["labhealth_changes_total change=added"], m["labhealth_changes_total change=keyless"])
+			}
+		})
+	}
+}

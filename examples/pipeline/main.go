@@ -98,7 +98,7 @@ func parseFlags(args []string, out io.Writer) (*settings, error) {
 	flags.IntVar(&s.parallel, "parallel", 2, "batches that a worker has under way; with -nats")
 	flags.DurationVar(&s.ackWait, "ack-wait", 30*time.Second, "time to apply a batch, after which other workers get it; with -nats")
 	flags.DurationVar(&s.dedup, "dedup", 3*time.Hour, "how long the broker knows the ids of deliveries; with -nats, when the stream is made")
-	flags.IntVar(&s.replicas, "replicas", 1, "servers of the broker that store each event: 3 for one that must survive a machine; with -nats, when the stream is made")
+	flags.IntVar(&s.replicas, "replicas", 1, "servers of the broker that store each event: with 3, one of them may fail; with -nats, when the stream is made")
 	flags.BoolVar(&s.unsigned, "unsigned", false, "believe everybody who knows the address")
 	flags.BoolVar(&s.demo, "demo", false, "have an embedded service send invented events, and end")
 	flags.DurationVar(&s.length, "for", 10*time.Second, "how long the demo takes")
@@ -149,7 +149,7 @@ func open(s *settings) (db *sql.DB, store *sqlstore.Store, err error) {
 		db.SetMaxIdleConns(s.parallel + 2)
 	} else {
 		dialect = sqlstore.SQLite
-		// What is committed is on the disk: see "synchronous" in the documentation of SQLite.
+		// What is committed was synced to the disk: see "synchronous" in the documentation of SQLite.
 		if db, err = sql.Open("sqlite", "file:"+(&url.URL{Path: s.data}).EscapedPath()+
 			"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(5000)&_txlock=immediate"); err != nil {
 			return nil, nil, err

@@ -141,7 +141,7 @@ func ready(t testing.TB, args ...string) *process {
 	return p
 }
 
-// kill ends the process as a power failure would.
+// kill ends the process at once, in the middle of whatever it does.
 func (p *process) kill() {
 	p.cmd.Process.Kill()
 	<-p.ended

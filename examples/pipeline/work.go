@@ -163,6 +163,11 @@ func (b *taken) commit(ctx context.Context, events []webhooks.Delivery, from []s
 		return err
 	}
 	for i, a := range applied {
+		if errors.Is(a.Err, webhooks.ErrUnreadable) {
+			b.metrics.countChanges(a.Changes) // of what could be read
+			b.putAside(ctx, from[i].msg, from[i].raw, "unreadable", a.Err)
+			continue
+		}
 		if a.Err != nil {
 			b.putAside(ctx, from[i].msg, from[i].raw, "keyless", a.Err)
 			continue

@@ -70,7 +70,7 @@ func listen(ctx context.Context, addr string, secrets []string) error {
 
 // serve takes events until ctx ends. It then lets no more in and waits for those that are in work.
 func serve(ctx context.Context, listener net.Listener, verifier *webhooks.Verifier, r *receiver) error {
-	handler, err := webhooks.NewHandler(verifier, r.apply, webhooks.WithObserver(r.count))
+	handler, err := webhooks.NewHandler(verifier, r.apply, webhooks.WithObserver(r.count), webhooks.WithDeadLetter(r.putAside))
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -97,6 +97,7 @@ type receiver struct {
 	mu      sync.Mutex
 	orders  map[uuid.UUID]order
 	answers map[webhooks.AnswerResult]int // how many, by result
+	letters [][]byte                      // bodies that cannot be applied, or not read whole
 }
 
 type order struct {
@@ -111,12 +112,9 @@ func (r *receiver) apply(ctx context.Context, e *webhooks.Event) error {
 	switch data := e.Data.(type) {
 	case *webhooks.Samples, *webhooks.Activity, *webhooks.Summary:
 		changes, err := r.latest.Apply(webhooks.Delivery{Event: e, ID: webhooks.DeliveryIDFrom(ctx)})
-		if errors.Is(err, webhooks.ErrNoUser) || errors.Is(err, webhooks.ErrNoID) {
-			log.Printf("%s: not kept: %v", e.Type, err) // It will not go better the next time.
-			return nil
-		}
 		if err != nil {
-			return err
+			log.Printf("%s: not all of it is kept: %v", e.Type, err)
+			return err // The handler calls putAside if it would not go better the next time.
 		}
 		log.Printf("%s: user %s, %s: %d added, %d changed, %d as before", e.Type, e.UserID, providerOf(e), changes.Added, changes.Updated, changes.Same)
 
@@ -140,6 +138,14 @@ func (r *receiver) apply(ctx context.Context, e *webhooks.Event) error {
 	default: // The service adds types of events; not to know one is no failure.
 		log.Printf("%s: not used here", e.Type)
 	}
+	return e.Err() // nil, unless some of the event cannot be read
+}
+
+// putAside keeps a body for a person to look at, in memory as everything here: see package sqlstore for a table of dead letters.
+func (r *receiver) putAside(_ context.Context, body []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.letters = append(r.letters, body)
 	return nil
 }
 

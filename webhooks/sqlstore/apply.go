@@ -16,17 +16,28 @@ import (
 
 // Applied is what became of a delivery.
 type Applied struct {
-	Changes webhooks.Changes // zero if Err is not nil
-	// Err says why nothing of the delivery is kept: [webhooks.ErrNoUser], [webhooks.ErrNoID], or that it has no event, or one that
-	// a program made and that cannot be written as JSON. It is the same each time.
+	Changes webhooks.Changes // zero if nothing was applied
+	// Err says why the delivery is for [Store.DeadLetter]. [webhooks.ErrUnreadable]: some of it cannot be read, and the rest was applied.
+	// Otherwise nothing was applied: [webhooks.ErrNoUser], [webhooks.ErrNoID], or that it has no event, or one that a program made and
+	// that cannot be written as JSON. It is the same each time, and matches [webhooks.ErrPermanent].
 	Err error
 }
 
-var errNoEvent = errors.New("sqlstore: the delivery has no event")
+// isUnreadable reports whether a part of the delivery was applied, and a part cannot be read.
+func (a Applied) isUnreadable() bool { return errors.Is(a.Err, webhooks.ErrUnreadable) }
+
+// permanentError is an error of a delivery that is the same each time.
+type permanentError string
+
+func (e permanentError) Error() string { return string(e) }
+
+func (permanentError) Is(target error) bool { return target == webhooks.ErrPermanent }
+
+const errNoEvent = permanentError("sqlstore: the delivery has no event")
 
 // Apply keeps what an event carries, where it is the newest version, in a transaction of its own. What is the newest, and what the
 // changes mean, is as [webhooks.Latest] has it, and the changes are exact whatever other processes apply meanwhile. The error is
-// that of [Applied], and nothing is kept then; or an [*Error] of the database.
+// that of [Applied]; or an [*Error] of the database, and nothing is kept then.
 func (s *Store) Apply(ctx context.Context, d webhooks.Delivery) (webhooks.Changes, error) {
 	all, err := s.ApplyAll(ctx, []webhooks.Delivery{d})
 	if err != nil {
@@ -36,7 +47,7 @@ func (s *Store) Apply(ctx context.Context, d webhooks.Delivery) (webhooks.Change
 }
 
 // ApplyAll applies deliveries in one transaction, with the result of applying one after the other: much faster, since a
-// transaction costs more than a sample. It returns one element for each delivery. A delivery that carries nothing to keep fails
+// transaction costs more than a sample. It returns one element for each delivery. A delivery that cannot be applied fails
 // neither the others nor the call. The error is an [*Error], and nothing is kept then.
 func (s *Store) ApplyAll(ctx context.Context, deliveries []webhooks.Delivery) ([]Applied, error) {
 	b := s.batch(deliveries)
@@ -146,6 +157,7 @@ func (s *Store) batch(deliveries []webhooks.Delivery) *batch {
 			b.applied[i].Err = err
 			continue
 		}
+		b.applied[i].Err = d.Event.Err()
 		switch data := d.Event.Data.(type) {
 		case *webhooks.Samples:
 			contents := make([]content, len(data.Data))

@@ -29,7 +29,9 @@
 //     message, can happen again after a crash.
 //   - Deliveries of one user are applied one at a time, by whatever process; those of different users at the same time. No order of
 //     locks lets the package's own transactions wait for each other in a circle.
-//   - A delivery that cannot be applied ends in labhealth_dead_letters, which is to be watched, and holds up no other.
+//   - A delivery that cannot be applied, or not read whole, ends in labhealth_dead_letters with a reason, and holds up no other; what can
+//     be read of it is applied. Watch that table: a change of what the service sends shows there. After an update of the program,
+//     [Store.Requeue] puts such deliveries back.
 //   - Nothing is lost: a sample that is more than numbers is kept as its JSON, and so is every summary.
 //
 // What is not:
@@ -58,11 +60,15 @@
 //
 //	PRAGMA journal_mode = WAL     -- readers and the writer do not wait for each other
 //	PRAGMA busy_timeout = 10000   -- other processes are waited for
-//	PRAGMA synchronous = FULL     -- what was acknowledged survives a loss of power too
+//	PRAGMA synchronous = FULL     -- what is committed was synced to the disk
 //
 // With modernc.org/sqlite these are parameters of the address:
 //
 //	file:labhealth.db?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)
+//
+// With these two, nothing is acknowledged before it was synced, not even what the store finds because a process that was killed had
+// written it. Whether that outlasts a loss of power is up to the disk, which must do what it is told. Other settings promise less:
+// with synchronous = NORMAL, or another journal mode, the last commits may be gone after a loss of power.
 //
 // SQLite has one writer at a time; the goroutines of a store take turns, and deliveries that wait are stored together.
 //

@@ -175,6 +175,8 @@ func reasonOf(err error) string {
 		return strings.TrimPrefix(webhooks.ErrNoUser.Error(), "webhooks: ")
 	case errors.Is(err, webhooks.ErrNoID):
 		return strings.TrimPrefix(webhooks.ErrNoID.Error(), "webhooks: ")
+	case errors.Is(err, webhooks.ErrUnreadable):
+		return strings.TrimPrefix(webhooks.ErrUnreadable.Error(), "webhooks: ")
 	case errors.Is(err, errUnwritable):
 		return strings.TrimPrefix(errUnwritable.Error(), "sqlstore: ")
 	case errors.As(err, &database):
@@ -186,7 +188,6 @@ func reasonOf(err error) string {
 	return phrase
 }
 
-var (
-	errPanicked   = errors.New("sqlstore: the application panicked")
-	errUnwritable = errors.New("sqlstore: the event cannot be written as JSON")
-)
+var errPanicked = errors.New("sqlstore: the application panicked")
+
+const errUnwritable = permanentError("sqlstore: the event cannot be written as JSON")

@@ -139,7 +139,29 @@ func (s *Store) tx(ctx context.Context, f func(*sql.Tx) error) error {
 	if err := f(tx); err != nil {
 		return err
 	}
+	if s.dialect == SQLite {
+		if err := leaveCommit(ctx, tx); err != nil {
+			return err
+		}
+	}
 	return tx.Commit()
+}
+
+// leaveCommit gives a transaction of SQLite something to commit if it has changed nothing. What it found, such as the id of a
+// delivery, may be the work of a process that was killed before it synced its log: then it is in the cache of the system and not on
+// the disk, and a loss of power would take it although it was acknowledged. A commit syncs the whole log, whoever wrote it. A
+// checkpoint would, too, but waits for readers, and would have to be made whenever the last connection of all processes was closed.
+func leaveCommit(ctx context.Context, tx *sql.Tx) error {
+	changed := 0 // by the last statement that changes rows, which is that of the lock if there was no other
+	if err := tx.QueryRowContext(ctx, `SELECT changes()`).Scan(&changed); err != nil || changed > 0 {
+		return err
+	}
+	for _, statement := range []string{`INSERT INTO labhealth_schema (version) VALUES (0)`, `DELETE FROM labhealth_schema WHERE version = 0`} {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // write waits until no other transaction of this store writes. SQLite has one writer at a time; the goroutines of a process

@@ -64,7 +64,7 @@ type content struct {
 func contentOf(s *webhooks.Sample, at int64) (content, error) {
 	_, east := s.Timestamp.Zone()
 	c := content{value: s.Value, shape: shape{
-		hasValue: s.HasValue, hasOffset: s.HasTimezoneOffset, offset: s.TimezoneOffset,
+		hasValue: s.HasValue || s.Value != 0, hasOffset: s.HasTimezoneOffset || s.TimezoneOffset != 0, offset: s.TimezoneOffset,
 		east: int32(east), kind: s.Type, unit: s.Unit,
 	}}
 	odd := s.Extra || s.Text != "" || s.Systolic != 0 || s.Diastolic != 0 || s.Timestamp.IsZero()

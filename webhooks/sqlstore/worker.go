@@ -18,8 +18,8 @@ import (
 // a worker that dies at any moment has either done all of it or nothing, and nothing is done twice.
 //
 // A batch that fails by its content is done again one delivery at a time. One that fails then is tried again later, and after
-// Attempts becomes a dead letter; the others go on. A body that is not an event, and an event of which nobody knows whose it is
-// (see [Applied]), is a dead letter at once. While the database is away or full, nothing is counted and nothing is lost.
+// Attempts becomes a dead letter; the others go on. A body that is not an event, and an event that cannot be applied or not read whole
+// (see [Applied]), is a dead letter at once, in the transaction in which what can be read of it is applied. While the database is away or full, nothing is counted and nothing is lost.
 //
 // Oldest first is no promise of order: several workers, and deliveries that failed, overtake each other. The result is the same.
 type Worker struct {
@@ -27,7 +27,7 @@ type Worker struct {
 	Store *Store
 	// Apply, if it is not nil, is called with each delivery after those of the batch were applied, in the transaction: what it writes
 	// by tx is committed together with the rest or not at all. It is also called for events that change nothing here, such as those of
-	// orders. It must not use the Store, whose operations are transactions of their own, and must not end tx; the deliveries of a
+	// orders, and for those of which some cannot be read ([webhooks.Event.Err]), again when such a dead letter is put back. It must not use the Store, whose operations are transactions of their own, and must not end tx; the deliveries of a
 	// user wait for each other, in all processes, until it is through. An error or a panic is a failure of the delivery, also if
 	// another service is away that the function needs; not if the database is.
 	Apply func(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error
@@ -45,7 +45,7 @@ type Step struct {
 	Applied int              // deliveries that were applied and have left the inbox
 	Delayed int              // deliveries that failed and will be tried again later
 	Dead    int              // deliveries that became dead letters
-	Changes webhooks.Changes // the sum of those applied; Samples is nil
+	Changes webhooks.Changes // the sum of those applied, in part too; Samples is nil
 }
 
 func (s *Step) add(other Step) {
@@ -180,16 +180,25 @@ func (w *Worker) Step(ctx context.Context) (Step, error) {
 	return step, nil
 }
 
+// errIdle ends a transaction that has nothing to do, without a commit.
+var errIdle = errors.New("sqlstore: the inbox is empty")
+
 // try takes letters and applies them in a transaction.
 func (w *Worker) try(ctx context.Context, where string, args ...any) (step Step, letters []letter, err error) {
 	var b *batch
 	err = w.Store.transact(ctx, "step", func(tx *sql.Tx) (err error) {
-		if letters, err = w.Store.take(ctx, tx, where, args...); err != nil || len(letters) == 0 {
-			return err
+		letters, err = w.Store.take(ctx, tx, where, args...)
+		if err == nil && len(letters) == 0 {
+			err = errIdle
 		}
-		step, b, err = w.do(ctx, tx, letters)
+		if err == nil {
+			step, b, err = w.do(ctx, tx, letters)
+		}
 		return err
 	})
+	if errors.Is(err, errIdle) {
+		return Step{}, nil, nil
+	}
 	if err != nil {
 		return Step{}, letters, err
 	}
@@ -264,9 +273,9 @@ func (w *Worker) do(ctx context.Context, tx *sql.Tx, letters []letter) (step Ste
 				return step, nil, err
 			}
 			step.Dead++
-			continue
+		} else {
+			step.Applied++
 		}
-		step.Applied++
 		step.count(applied[i].Changes)
 	}
 	if err := s.discard(ctx, tx, letters); err != nil || w.Apply == nil {
@@ -278,7 +287,7 @@ func (w *Worker) do(ctx context.Context, tx *sql.Tx, letters []letter) (step Ste
 		}
 	}
 	for i := range readable {
-		if applied[i].Err != nil {
+		if applied[i].Err != nil && !applied[i].isUnreadable() {
 			continue
 		}
 		if err := w.Apply(ctx, tx, deliveries[i], applied[i].Changes); err != nil {

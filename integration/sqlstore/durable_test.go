@@ -1,0 +1,79 @@
+package sqlstore_test
+
+import (
+	"testing"
+
+	"github.com/labhealth/labhealth-go/webhooks"
+	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
+)
+
+// What SQLite acknowledges it has synced, also what it found there: a process that was killed may have left it in the cache of the
+// system only, and a commit is what syncs it.
+func TestSQLiteCommitsWhatItAcknowledges(t *testing.T) {
+	d := sqliteFile(t)
+	store, ctx := d.store(t), t.Context()
+	raw := heartrates("msg_1", 1, "60")
+	delivery := parse(t, []webhooks.RawDelivery{raw})[0]
+	receive(t, store, raw)
+	if err := store.DeadLetter(ctx, raw, webhooks.ErrNoUser); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Apply(ctx, delivery); err != nil {
+		t.Fatal(err)
+	}
+
+	again := d.store(t) // as after a restart
+	db := d.open(t)
+	db.SetMaxOpenConns(1)
+	version := func() (n int) { // a number that each commit of another connection changes
+		t.Helper()
+		if err := db.QueryRow("PRAGMA data_version").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, c := range []struct {
+		name string
+		do   func() error
+	}{
+		{"migrate", func() error { return again.Migrate(ctx) }},
+		{"receive", func() error { return again.Receive(ctx, raw) }},
+		{"seen", func() error {
+			seen, err := again.Seen(ctx, "msg_1")
+			if !seen {
+				t.Error("the id is not known")
+			}
+			return err
+		}},
+		{"remember", func() error { return again.Remember(ctx, "msg_1") }},
+		{"dead letter", func() error { return again.DeadLetter(ctx, raw, webhooks.ErrNoUser) }},
+		{"apply", func() error { _, err := again.Apply(ctx, delivery); return err }},
+		{"delete user", func() error { return again.DeleteUser(ctx, user(2)) }},
+	} {
+		before := version()
+		if err := c.do(); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if version() == before {
+			t.Errorf("%s is acknowledged without a commit", c.name)
+		}
+	}
+
+	// What promises nothing writes nothing.
+	before := version()
+	if seen, err := again.Seen(ctx, "msg_2"); seen || err != nil {
+		t.Error(seen, err)
+	}
+	if _, err := db.Exec("DELETE FROM labhealth_inbox"); err != nil {
+		t.Fatal(err)
+	}
+	if step, err := (&sqlstore.Worker{Store: again}).Step(ctx); err != nil || step.Applied != 0 {
+		t.Error(step, err)
+	}
+	if version() != before {
+		t.Error("an empty inbox was committed")
+	}
+	if n := count(t, db, "labhealth_schema"); n != 1 {
+		t.Errorf("%d rows of the schema's version", n)
+	}
+}

@@ -1,0 +1,74 @@
+package webhooks
+
+import (
+	"errors"
+
+	"github.com/labhealth/labhealth-go/internal/jsonread"
+)
+
+var (
+	// ErrPermanent marks errors that stay the same however often a delivery is sent: [ErrNoUser], [ErrNoID], [ErrUnreadable] and
+	// *[ParseError] match it with [errors.Is], and so does an error of a program's own that wraps it. Such a delivery needs a new
+	// version of the program or a person, and is kept as a dead letter until then. See [WithDeadLetter].
+	ErrPermanent = errors.New("webhooks: the delivery fails each time")
+	// ErrUnreadable is the error for an event of which some data cannot be read. The rest of it was applied.
+	ErrUnreadable error = permanentError("webhooks: some of the data cannot be read")
+)
+
+// permanentError is an error that matches ErrPermanent.
+type permanentError string
+
+func (e permanentError) Error() string { return string(e) }
+
+func (permanentError) Is(target error) bool { return target == ErrPermanent }
+
+// Is reports whether target is [ErrPermanent]: the body will never be an event.
+func (e *ParseError) Is(target error) bool { return target == ErrPermanent }
+
+// Err returns [ErrUnreadable] if the event carries data that cannot be read: [*Unknown] data that is not what the event's type
+// promises, a sample without a readable time, a malformed value in any field of the data (see [labhealth.Kept]), or no type at all. It
+// returns nil for an event whose type has no payload type here: that is new, and not wrong. [Latest.Apply] and package sqlstore call
+// it; a program that applies events itself calls it to return the error after it has applied the rest.
+func (e *Event) Err() error {
+	switch data := e.Data.(type) {
+	case nil:
+		return nil
+	case *Unknown:
+		if data.Err != nil || e.Type == "" && !e.isOperational() {
+			return ErrUnreadable
+		}
+	case *Samples:
+		for i := range data.Data {
+			if _, ok := data.Data[i].instant(); !ok {
+				return ErrUnreadable
+			}
+		}
+		return malformed(data)
+	default:
+		return malformed(data)
+	}
+	return nil
+}
+
+// isOperational reports whether an event without an event_type is a message of the sender about itself, which has a type, or was
+// made by the program.
+func (e *Event) isOperational() bool {
+	ref := jsonread.Ref(e.Kept)
+	if !came(ref) {
+		return true
+	}
+	for name, value := range jsonread.Members(ref.Raw()) {
+		if string(name) == "type" && value[0] == '"' {
+			return true
+		}
+	}
+	return false
+}
+
+// malformed returns [ErrUnreadable] if a value in the data does not fit its field.
+func malformed(data Payload) error {
+	if len(data.Malformed()) > 0 {
+		return ErrUnreadable
+	}
+	return nil
+}
