@@ -69,7 +69,7 @@
 //
 //   - A required member of a request is a plain value and always sent. An optional one is a pointer (new(v) makes one) or a slice and left
 //     out if nil. Where leaving out and null differ there is [Nullable].
-//   - A member of an answer that may be null or absent is a pointer, nil for both, unless a default is documented: then the
+//   - A field of a response that may be null or absent is a pointer, nil for both, unless a default is documented: then the
 //     default is filled in.
 //   - Ids are uuid.UUID, moments time.Time. Days without a time are [Date]; money keeps its digits in a json.Number.
 //   - Enumerations are strings with constants, such as [Billing]. Other values occur and pass in both directions, so that a switch
