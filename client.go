@@ -145,7 +145,8 @@ func loopback(host string) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// WithBaseURL sets the URL that every path is appended to. It must be https, loopback hosts excepted, with a port between 1 and
+// WithBaseURL sets the URL that every path is appended to. The paths hold their versions, such as /v3, which the base URL must not
+// repeat. It must be https, loopback hosts excepted, with a port between 1 and
 // 65535 if it has one, a path without dot segments if it has one, and no user info, query or fragment.
 func WithBaseURL(base string) Option {
 	return func(c *config) error {
@@ -267,7 +268,7 @@ func WithPath(operation, path string) Option {
 		}
 		// The braces of parameters are not sent.
 		if !validPath(strings.NewReplacer("{", "", "}", "").Replace(path)) || !slices.Equal(parameters(path), parameters(documented)) {
-			return fmt.Errorf("WithPath: the path of %q must begin with one /, be escaped, have no . or .. segments and have the parameters %q",
+			return fmt.Errorf("WithPath: the path of %q must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters %q",
 				operation, parameters(documented))
 		}
 		c.core.paths[operation] = path

@@ -28,7 +28,7 @@ func TestNewClientRefuses(t *testing.T) {
 	addresses := labhealth.BaseURLs{labhealth.SandboxUS: testURL, labhealth.ProductionEU: "https://eu.example.com"}
 	const badPort = "labhealth: the port of the base URL must be between 1 and 65535"
 	const badPath = "labhealth: the path of the base URL must be escaped and have no . or .. segments"
-	const badOrdersPath = `labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no . or .. segments and have the parameters []`
+	const badOrdersPath = `labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters []`
 	const badKey = "labhealth: the API key must not be empty and may hold printable ASCII only"
 	for _, test := range []struct {
 		name, key string
@@ -92,24 +92,24 @@ func TestNewClientRefuses(t *testing.T) {
 		{"negative WriteTimeout", testKey, options{base, labhealth.WithRetry(labhealth.RetryPolicy{WriteTimeout: -1})}, "labhealth: RetryPolicy.WriteTimeout must not be negative"},
 
 		{"path without its parameter", testKey, options{base, labhealth.WithPath("GET /v3/order/{order_id}", "/v4/order")},
-			`labhealth: WithPath: the path of "GET /v3/order/{order_id}" must begin with one /, be escaped, have no . or .. segments and have the parameters ["order_id"]`},
+			`labhealth: WithPath: the path of "GET /v3/order/{order_id}" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters ["order_id"]`},
 		{"path with a wrong parameter", testKey, options{base, labhealth.WithPath("GET /v3/order/{order_id}", "/v4/order/{id}")},
-			`labhealth: WithPath: the path of "GET /v3/order/{order_id}" must begin with one /, be escaped, have no . or .. segments and have the parameters ["order_id"]`},
+			`labhealth: WithPath: the path of "GET /v3/order/{order_id}" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters ["order_id"]`},
 		{"path with a parameter twice", testKey, options{base, labhealth.WithPath("GET /v3/order/{order_id}", "/v4/{order_id}/{order_id}")},
-			`labhealth: WithPath: the path of "GET /v3/order/{order_id}" must begin with one /, be escaped, have no . or .. segments and have the parameters ["order_id"]`},
+			`labhealth: WithPath: the path of "GET /v3/order/{order_id}" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters ["order_id"]`},
 		{"path with a parameter too many", testKey, options{base, labhealth.WithPath("GET /orders", "/v4/{team_id}/orders")},
-			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no . or .. segments and have the parameters []`},
+			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters []`},
 		{"path of a parent", testKey, options{base, labhealth.WithPath("GET /orders", "/../x")}, badOrdersPath},
 		{"path of an escaped parent", testKey, options{base, labhealth.WithPath("GET /orders", "/%2e%2e/x")}, badOrdersPath},
 		{"path with NUL", testKey, options{base, labhealth.WithPath("GET /orders", "/v3/orders%00")}, badOrdersPath},
 		{"path with a line end", testKey, options{base, labhealth.WithPath("GET /orders", "/v3/orders%0d%0a")}, badOrdersPath},
 		{"path that names a host", testKey, options{base, labhealth.WithPath("GET /orders", "//evil.example.org/orders")}, badOrdersPath},
 		{"path without a slash", testKey, options{base, labhealth.WithPath("GET /orders", "v3/orders")},
-			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no . or .. segments and have the parameters []`},
+			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters []`},
 		{"path with a query", testKey, options{base, labhealth.WithPath("GET /orders", "/v3/orders?x=1")},
-			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no . or .. segments and have the parameters []`},
+			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters []`},
 		{"path that is not escaped", testKey, options{base, labhealth.WithPath("GET /orders", "/v3/%zz")},
-			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no . or .. segments and have the parameters []`},
+			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters []`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			client, err := labhealth.NewClient(test.key, test.opts...)

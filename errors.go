@@ -381,6 +381,8 @@ func reason(err error) string {
 	var dns *net.DNSError
 	var timeout net.Error
 	switch {
+	case errors.Is(err, transport.ErrSentAgain):
+		return "the http.RoundTripper was stopped before it sent the write a second time"
 	case errors.Is(err, context.Canceled):
 		return "canceled"
 	case errors.As(err, &dns) && dns.IsNotFound:

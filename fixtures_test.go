@@ -597,11 +597,21 @@ func TestAnswersOfLists(t *testing.T) {
 		}
 		sameData(t, []byte(lipids), mustEncode(t, page.Data[0]))
 	}
-	// What is neither an object nor a list is no page, and a page without its list is one with nothing in it.
+	// What is neither an object nor a list is no page. A page without its list does not say that there is nothing: a program that
+	// looks for a lost order there would import it again.
 	if _, err := answering(t, 200, jsonType, `"users"`).Users.List(ctx, ListUsersParams{}); err == nil {
 		t.Error("a string is a page of users")
 	}
-	if page, err := answering(t, 200, jsonType, `{"orders":null}`).Orders.List(ctx, ListOrdersParams{}); err != nil || page.Orders != nil {
+	for _, body := range []string{`{}`, `{"orders":null,"users":null}`, `{"message":"maintenance"}`} {
+		var unreadable *DecodeError
+		if page, err := answering(t, 200, jsonType, body).Orders.List(ctx, ListOrdersParams{}); page != nil || !errors.As(err, &unreadable) || unreadable.Reason != "it has no list" {
+			t.Errorf("%s: %v, %v", body, page, err)
+		}
+		if page, err := answering(t, 200, jsonType, body).Users.List(ctx, ListUsersParams{}); page != nil || !errors.As(err, &unreadable) || unreadable.Reason != "it has no list" {
+			t.Errorf("%s: %v, %v", body, page, err)
+		}
+	}
+	if page, err := answering(t, 200, jsonType, `{"orders":[]}`).Orders.List(ctx, ListOrdersParams{}); err != nil || len(page.Orders) != 0 {
 		t.Errorf("%v, %v", page, err)
 	}
 }

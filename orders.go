@@ -236,7 +236,7 @@ func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts 
 	c.atLeast("page", params.Page, 0)
 	c.within("size", params.Size, 0, 100)
 	r := request{op: opListOrders, query: params.query().Values, problems: c.in("query")}
-	return call[OrderPage](ctx, s.core, r, nil, opts)
+	return call(ctx, s.core, r, func(p *OrderPage) string { return listProblem(p.Orders == nil) }, opts)
 }
 
 // All reads the orders page by page, from params.Page on. It can be ranged over again, which starts

@@ -34,6 +34,14 @@ func cursorPart[E any](items []E, next *string) part[E, string] {
 // noList rejects a 200 response without a list: some deployments report errors with status 200.
 const noList = "it has no list"
 
+// listProblem returns why the response of a list cannot be read, if there is none in it.
+func listProblem(missing bool) string {
+	if missing {
+		return noList
+	}
+	return ""
+}
+
 // paged ranges over all pages from start on. It requests no further page after one that repeats an
 // earlier one, that leads back to an earlier one, or that is empty although more is due; of cursor
 // lists, after maxEmptyPages empty ones. It ends with a *[DecodeError] then.

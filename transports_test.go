@@ -265,6 +265,13 @@ func TestForeignTransportsThatAreSeen(t *testing.T) {
 			t.Errorf("%v, want %v: %v", got, row.want, err)
 		}
 	}
+	retries := foreignTransports[1].make(inner, nil)
+	unavailable := startFaults(t, false, -1, respond(503, `{}`))
+	err := withBody(t.Context(), faultClient(t, unavailable.URL, retries))
+	if want := "labhealth: POST /v3/order/import: the http.RoundTripper was stopped before it sent the write a second time " +
+		"(1 attempt, outcome unknown)"; errorText(err) != want {
+		t.Errorf("%q, want %q", errorText(err), want)
+	}
 	dead := fmt.Sprintf("http://%s", closedAddress(t))
 	for _, row := range []struct {
 		transport roundTripper

@@ -106,7 +106,8 @@ func (s *UsersService) List(ctx context.Context, params ListUsersParams, opts ..
 	q := newQuery()
 	q.number("offset", params.Offset)
 	q.number("limit", params.Limit)
-	return call[UserPage](ctx, s.core, request{op: opListUsers, query: q.Values, problems: c.in("query")}, nil, opts)
+	r := request{op: opListUsers, query: q.Values, problems: c.in("query")}
+	return call(ctx, s.core, r, func(p *UserPage) string { return listProblem(p.Users == nil) }, opts)
 }
 
 // All reads the users page by page, from params.Offset on. It can be ranged over again, which starts anew, and holds one page

@@ -90,7 +90,8 @@ func (j *File) recover() error {
 		case entry == nil && bad < 0:
 			bad = good
 		case entry != nil && bad >= 0 && first:
-			return fmt.Errorf("bulk: the journal is damaged at byte %d, before line %d: it is not what a crash leaves behind", bad, number)
+			return fmt.Errorf("bulk: the journal is damaged at byte %d, before line %d: it is not what a crash leaves behind; "+
+				"a copy that is cut at that byte can be used: the next run looks for the orders that it does not show", bad, number)
 		}
 		good += int64(len(l))
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 const allRejected = "bulk: every record so far (%d) was rejected with status %d and no field errors, and none is recorded as rejected: " +
-	"check the base URL and whether the team may import orders, or set Options.RejectionLimit: " +
+	"check the base URL and whether the team may import orders; if the orders may exist already, start the run again with the same journal; " +
+	"if each record is wrong, see Options.RejectionLimit: " +
 	"labhealth: POST /v3/order/import: %d %s (request req-1)"
 
 // A run whose first records are all rejected in the same way, such as by a wrong base URL, ends and

@@ -41,7 +41,8 @@ type Options struct {
 	// is recorded as rejected then, and the corrected run sends them. An order, another status or
 	// field errors show that the service reads the records, and lift the limit for the rest of the
 	// run. Negative for no limit: then every rejection is recorded, which is right if the records
-	// themselves are at fault.
+	// themselves are at fault. It is wrong if their orders exist already, which a service rejects too:
+	// start the run again with the same journal, which finds such orders before it sends anything.
 	RejectionLimit int
 
 	Timeout time.Duration // of one import; 1 minute if 0, and not longer than that of the client's http.Client

@@ -296,7 +296,8 @@ func (r *run) release(complete bool) error {
 // allRejected is the error of a run that got nothing but rejections.
 func allRejected(held []Entry, last error) error {
 	return fmt.Errorf("bulk: every record so far (%d) was rejected with status %d and no field errors, and none is recorded as rejected: "+
-		"check the base URL and whether the team may import orders, or set Options.RejectionLimit: %w", len(held), held[0].Status, last)
+		"check the base URL and whether the team may import orders; if the orders may exist already, start the run again with the same journal; "+
+		"if each record is wrong, see Options.RejectionLimit: %w", len(held), held[0].Status, last)
 }
 
 // judge returns the step that an attempt came to, nothing if the same record may be sent again at once.

@@ -126,8 +126,12 @@ func (p *proof) sentOnce() bool {
 	return !p.stopped && p.looked > 0 && max(p.begun, p.wrote) == 1
 }
 
-// errStopped says that the transport went on sending an attempt again by itself.
-var errStopped = errors.New("the connection was lost too often")
+// Errors of attempts that were stopped.
+var (
+	errLostAgain = errors.New("the connection was lost too often")
+	// ErrSentAgain says that a transport was about to send a write a second time.
+	ErrSentAgain = errors.New("the request was about to be sent a second time")
+)
 
 // proxyKey is the context key of the *url.URL of the proxy that an attempt goes through.
 type proxyKey struct{}
@@ -170,7 +174,9 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	if p.judge(ctx.Err() != nil) {
-		err = errStopped
+		if err = errLostAgain; p.write {
+			err = ErrSentAgain
+		}
 	}
 	if resp != nil && resp.Body != nil {
 		resp.Body.Close() // net/http would complain of both on the default logger
