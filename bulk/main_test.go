@@ -8,6 +8,7 @@ import (
 	"iter"
 	"maps"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"slices"
 	"strconv"
@@ -198,7 +199,13 @@ func (s *service) list(req *http.Request, fate string) (*http.Response, error) {
 	return answer(req, 200, fmt.Sprintf(`{"orders":[%s]%s,"page":%d,"size":2}`, strings.Join(shown, ","), total, page), ""), nil
 }
 
+// answer is the response to req. It fires the hooks that net/http fires when it sends a request.
 func answer(req *http.Request, status int, body, retryAfter string) *http.Response {
+	hooks := httptrace.ContextClientTrace(req.Context())
+	hooks.GetConn(req.URL.Host)
+	hooks.GotConn(httptrace.GotConnInfo{})
+	hooks.WroteHeaderField("Host", []string{req.URL.Host})
+	hooks.WroteHeaders()
 	h := http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"req-1"}}
 	if _, err := strconv.Atoi(retryAfter); err == nil {
 		h.Set("Retry-After", retryAfter)
