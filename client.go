@@ -177,10 +177,12 @@ func WithEnvironment(env Environment, addresses BaseURLs) Option {
 //
 // Any other [http.RoundTripper] is used as it is. It must send each request once, pass on the request's context, and have the
 // hooks of [net/http/httptrace] fired, as one does that wraps an *http.Transport to sign, trace or count. If it retries, fails
-// over or duplicates, a write is stopped before it is sent a second time, and its outcome is [OutcomeUnknown]. Where no hooks are
-// fired, as with a mock or a context of its own, nothing can be seen or stopped: the outcome of a write is OutcomeUnknown even if
-// the response is a 4xx, and no write is repeated. What net/http itself writes to the default logger about a broken response,
-// the response's bytes included, can be kept from it only for an *http.Transport that is passed here, not for one that is wrapped.
+// over or duplicates, a write is stopped before it is sent a second time, and its outcome is [OutcomeUnknown]. If it follows a
+// redirect to another host, or fails over to one, the request is stopped before the key is sent there, also that of a read. Where
+// no hooks are fired, as with a mock or a context of its own, nothing can be seen or stopped: the outcome of a write is
+// OutcomeUnknown even if the response is a 4xx, and no write is repeated. What net/http itself writes to the default logger about
+// a broken response, the response's bytes included, can be kept from it only for an *http.Transport that is passed here, not for
+// one that is wrapped.
 func WithHTTPClient(h *http.Client) Option {
 	return func(c *config) error {
 		if h == nil {

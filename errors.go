@@ -383,6 +383,8 @@ func reason(err error) string {
 	switch {
 	case errors.Is(err, transport.ErrSentAgain):
 		return "the http.RoundTripper was stopped before it sent the write a second time"
+	case errors.Is(err, transport.ErrOtherHost):
+		return "the http.RoundTripper was stopped before it sent the request to another host"
 	case errors.Is(err, context.Canceled):
 		return "canceled"
 	case errors.As(err, &dns) && dns.IsNotFound:

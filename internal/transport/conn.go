@@ -49,6 +49,9 @@ func ownTransport() *http.Transport {
 	t.TLSHandshakeTimeout = connectTime
 	t.MaxIdleConnsPerHost = 64
 	t.MaxResponseHeaderBytes = maxHeader
+	// A connection from which nothing comes is given up before a read's time is over, so that its next attempt does not meet it
+	// again.
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second}
 	return t
 }
 
@@ -100,13 +103,11 @@ func watch(t *http.Transport) (direct, tunnel *http.Transport) {
 		if err != nil {
 			return nil, err
 		}
-		if secure, ok := c.(*tls.Conn); ok {
-			if err := handshake(ctx, secure, t.TLSHandshakeTimeout); err != nil {
-				return nil, err
-			}
-			if secure.ConnectionState().NegotiatedProtocol == "h2" {
-				return c, nil
-			}
+		if err := handshake(ctx, c, t.TLSHandshakeTimeout); err != nil {
+			return nil, err
+		}
+		if speaksHTTP2(c) {
+			return c, nil
 		}
 		return newConn(c), nil
 	}
@@ -123,18 +124,30 @@ func watch(t *http.Transport) (direct, tunnel *http.Transport) {
 	return direct, tunnel
 }
 
-// handshake does the TLS handshake of c within limit, if that is positive. If it fails, c is closed.
-func handshake(ctx context.Context, c *tls.Conn, limit time.Duration) error {
+// handshake does the TLS handshake of c within limit, if that is positive. If it fails, c is closed. A c that has its TLS behind
+// it, or none, is left as it is.
+func handshake(ctx context.Context, c net.Conn, limit time.Duration) error {
+	secure, ok := c.(interface{ HandshakeContext(context.Context) error })
+	if !ok {
+		return nil
+	}
 	if limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	err := c.HandshakeContext(ctx)
+	err := secure.HandshakeContext(ctx)
 	if err != nil {
-		c.NetConn().Close()
+		lowest(c).Close()
 	}
 	return err
+}
+
+// speaksHTTP2 reports whether c was negotiated to speak HTTP/2. Since Go 1.27 net/http asks so any connection that can tell, not
+// only a *tls.Conn.
+func speaksHTTP2(c net.Conn) bool {
+	secure, ok := c.(interface{ ConnectionState() tls.ConnectionState })
+	return ok && secure.ConnectionState().NegotiatedProtocol == "h2"
 }
 
 // watchConn adds hooks to trace that tell the conn of a request when the request begins and ends.

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -435,4 +436,69 @@ func TestHTTPVersion(t *testing.T) {
 			})
 		}
 	}
+}
+
+// lossy is a connection whose peer is gone, without a word, once lost is true.
+type lossy struct {
+	net.Conn
+	lost *atomic.Bool
+}
+
+func (l lossy) Write(p []byte) (int, error) {
+	if l.lost.Load() {
+		return len(p), nil
+	}
+	return l.Conn.Write(p)
+}
+
+// pipes is a listener for connections in memory.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+func (p pipes) Close() error { return nil }
+func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// A read gives up an HTTP/2 connection from which nothing comes, and succeeds on another.
+func TestDeadHTTP2Connection(t *testing.T) {
+	certificates := httptest.NewTLSServer(http.NotFoundHandler())
+	defer certificates.Close()
+	synctest.Test(t, func(t *testing.T) {
+		arrived := make(pipes)
+		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ProtoMajor != 2 {
+				t.Error(r.Proto)
+			}
+		}), TLSConfig: &tls.Config{Certificates: certificates.TLS.Certificates}, ErrorLog: log.New(io.Discard, "", 0)}
+		go srv.ServeTLS(arrived, "", "")
+		var lost []*atomic.Bool
+		transport := ownTransport()
+		transport.Proxy = nil
+		transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+		transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
+			here, there := net.Pipe()
+			arrived <- there
+			lost = append(lost, new(atomic.Bool))
+			return lossy{here, lost[len(lost)-1]}, nil
+		}
+		c := NewClient(&http.Client{Transport: transport})
+		for _, attempts := range []int{1, 2} {
+			r := c.Do(t.Context(), &Request{
+				Method: "GET", URL: "https://example.com/", Header: http.Header{}, MaxBody: 1 << 20,
+				Policy: Policy{Attempts: 3, BaseWait: 1, MaxWait: 1, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute},
+				Read:   func(*Answer) error { return nil },
+			})
+			if r.Outcome != Applied || r.Attempts != attempts || len(lost) != attempts {
+				t.Errorf("%d attempts, %d connections: %v", r.Attempts, len(lost), r.Err)
+			}
+			lost[0].Store(true)
+		}
+		c.CloseIdleConnections()
+		close(arrived)
+		srv.Close()
+	})
 }

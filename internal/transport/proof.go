@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"sync"
 	"time"
 )
@@ -16,19 +17,22 @@ import (
 // it stays true: a transport that goes on after the attempt was judged, or that sends a write a second time, loses its
 // connections before the request is complete.
 type proof struct {
-	write  bool               // the request is neither a GET nor a HEAD
-	cancel context.CancelFunc // ends the attempt
-	body   *once              // of a write
+	write  bool            // the request is neither a GET nor a HEAD
+	native bool            // the transport is net/http's, which hides nothing from the hooks
+	ctx    context.Context // of the attempt
+	cancel context.CancelFunc
+	body   *once // of a write
 
 	mu      sync.Mutex
 	looked  int        // times a connection was looked for
 	begun   int        // times the first header field was written
+	host    string     // which it named first
 	wrote   int        // times the headers were written in full
 	http2   bool       // HTTP/2 was used
 	conns   []net.Conn // connections obtained
 	judged  bool       // the attempt is over, and its outcome was read off
-	ended   bool       // its time was over when it failed
-	stopped bool       // it went on where it must not, and was ended
+	ended   bool       // its time was over when it was judged
+	stopped error      // why it was ended, if it went on where it must not
 }
 
 // Limits of how often net/http may send one attempt of a read again by itself. A write is sent once.
@@ -37,100 +41,160 @@ const (
 	maxTaken = 4
 )
 
+// proofKey is the context key of the *proof of an attempt.
+type proofKey struct{}
+
 // trace returns the hooks.
 func (p *proof) trace() *httptrace.ClientTrace {
-	hook := func(f func() bool) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if f() {
-			p.stop()
-		}
-	}
 	return &httptrace.ClientTrace{
 		GetConn: func(string) {
-			hook(func() bool {
+			p.hook(func() error {
 				p.looked++
-				return p.looked > maxTaken || p.resends()
+				return p.repeats(p.looked)
 			})
 		},
 		GotConn: func(info httptrace.GotConnInfo) {
-			hook(func() bool {
+			p.hook(func() error {
 				p.conns = append(p.conns, info.Conn)
-				return len(p.conns) > maxTaken || p.resends()
+				return p.repeats(len(p.conns))
 			})
 		},
-		WroteHeaderField: func(name string, _ []string) {
-			if name == "Host" || name == ":authority" { // the first of each request, in HTTP/1 and HTTP/2
-				hook(func() bool {
-					p.begun++
-					p.http2 = p.http2 || name == ":authority"
-					return p.judged || (p.write && p.begun > 1)
-				})
+		WroteHeaderField: func(name string, value []string) {
+			if name != "Host" && name != ":authority" { // the first of each request, in HTTP/1 and HTTP/2
+				return
+			}
+			host := strings.Join(value, "")
+			if err := p.hook(func() error {
+				if p.begun++; p.begun == 1 {
+					p.host = host
+				}
+				p.http2 = p.http2 || name == ":authority"
+				switch {
+				case host != p.host: // a transport that follows redirects would take the key with it
+					return ErrOtherHost
+				case p.write && p.begun > 1:
+					return ErrSentAgain
+				case p.judged:
+					return errLate
+				}
+				return nil
+			}); err != nil && (p.write || err == ErrOtherHost) {
+				p.disconnect()
 			}
 		},
 		WroteHeaders: func() {
-			hook(func() bool {
+			// HTTP/2 fires this hook when the headers are on their way, which may be after the response. An attempt that got so
+			// far was not judged as not sent, and other calls use the connection.
+			if p.hook(func() error {
 				p.wrote++
-				return p.judged || p.wrote > maxSent
-			})
+				switch {
+				case p.wrote > maxSent:
+					return errLostAgain
+				case p.judged && !p.http2:
+					return errLate
+				}
+				return nil
+			}) != nil && p.write {
+				p.disconnect()
+			}
 		},
 	}
 }
 
-// resends reports whether a write that was begun is about to be sent again.
-func (p *proof) resends() bool { return p.write && (p.begun > 0 || p.wrote > 0) }
-
-// stop ends the attempt. The connections of a write are closed, because a transport may not hear that the attempt is over.
-func (p *proof) stop() {
-	p.stopped = true
-	p.cancel()
-	if !p.write {
-		return
+// hook runs f with the lock and cancels the attempt if f returns why it must stop.
+func (p *proof) hook(f func() error) error {
+	p.mu.Lock()
+	err := f()
+	if p.stopped == nil {
+		p.stopped = err
 	}
-	for _, c := range p.conns {
-		if c == nil { // a transport that is not net/http's may leave it out
-			continue
+	p.mu.Unlock()
+	if err != nil {
+		p.cancel()
+	}
+	return err
+}
+
+// repeats returns why the attempt must stop when it looks for a connection or gets one, for the n-th time.
+func (p *proof) repeats(n int) error {
+	switch {
+	case p.write && (p.begun > 0 || p.wrote > 0):
+		return ErrSentAgain
+	case n > maxTaken:
+		return errLostAgain
+	}
+	return nil
+}
+
+// disconnect closes the connections of a request that must not be sent, because a transport may not hear that the attempt is
+// over. It does not hold the lock: closing may take time.
+func (p *proof) disconnect() {
+	p.mu.Lock()
+	conns := p.conns
+	p.mu.Unlock()
+	for _, c := range conns {
+		if c = lowest(c); c != nil { // a transport that is not net/http's may leave it out
+			c.Close()
 		}
-		if t, ok := c.(*tls.Conn); ok {
-			c = t.NetConn() // TLS would wait for its last message to be written
-		}
-		c.Close()
 	}
 }
 
-// judge ends the attempt: from here on nothing may be sent. It reports whether the attempt was stopped.
-func (p *proof) judge(ended bool) (stopped bool) {
+// lowest returns the connection below TLS, which would wait for its last message to be written. There are two layers of TLS
+// through a proxy that is spoken to with TLS.
+func lowest(c net.Conn) net.Conn {
+	for {
+		switch upper := c.(type) {
+		case *conn:
+			c = upper.Conn
+		case interface{ NetConn() net.Conn }: // such as *tls.Conn
+			c = upper.NetConn()
+		default:
+			return c
+		}
+	}
+}
+
+// judge ends the attempt: from here on it must not be sent. It returns why the attempt was stopped, if it was.
+func (p *proof) judge() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.judged, p.ended = true, ended
+	p.judged, p.ended = true, p.ended || p.ctx.Err() != nil
 	return p.stopped
 }
 
 // notSent reports whether the service cannot have received the request. HTTP/1 keeps the end of the headers in a buffer until
-// all are written; HTTP/2 passes them on before it says so. What is half written when the time is over is not proven. A transport that fires no hooks proves nothing, nor does one that
-// reads the body without beginning to write it: it may have sent it in another way.
+// all are written; HTTP/2 passes them on before it says so. What is half written when the time is over is not proven. A
+// transport that fires no hooks proves nothing, nor does one that reads the body without writing the headers: it may have sent
+// it in another way.
 func (p *proof) notSent() bool {
+	read := p.body.wasRead()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.begun == 0 {
-		return p.looked > 0 && p.wrote == 0 && !p.body.wasRead()
+		return p.looked > 0 && p.wrote == 0 && !read
 	}
-	return p.wrote == 0 && !p.http2 && !p.ended
+	return p.wrote == 0 && !p.http2 && !p.ended && (p.native || !read) // net/http reads ahead to see whether a body is empty
 }
 
-// sentOnce reports whether the response is the one to the only request that this attempt sent, so that its status says what the
+// sentOnce reports whether resp is the response to the only request that this attempt sent, so that its status says what the
 // service did.
-func (p *proof) sentOnce() bool {
+func (p *proof) sentOnce(resp *http.Response) bool {
+	if resp.Request == nil || resp.Request.Context().Value(proofKey{}) != p {
+		return false // it is the response to a request that no hook saw
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.stopped && p.looked > 0 && max(p.begun, p.wrote) == 1
+	return p.stopped == nil && p.looked > 0 && max(p.begun, p.wrote) == 1
 }
 
 // Errors of attempts that were stopped.
 var (
 	errLostAgain = errors.New("the connection was lost too often")
+	errLate      = errors.New("the request was about to be sent after its time")
 	// ErrSentAgain says that a transport was about to send a write a second time.
 	ErrSentAgain = errors.New("the request was about to be sent a second time")
+	// ErrOtherHost says that a transport was about to send the request to another host.
+	ErrOtherHost = errors.New("the request was about to be sent to another host")
 )
 
 // proxyKey is the context key of the *url.URL of the proxy that an attempt goes through.
@@ -148,7 +212,9 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	// The attempt's only deadline. That of http.Client would also close the older Request.Cancel, which may end an attempt
 	// before its context has ended.
 	ctx, cancel := context.WithDeadline(req.Context(), c.started.Add(c.timeout))
-	p := &proof{write: c.request.isWrite(), cancel: cancel}
+	p := &proof{write: c.request.isWrite(), native: c.client.direct != nil, cancel: cancel}
+	ctx = context.WithValue(ctx, proofKey{}, p)
+	p.ctx = ctx
 	p.body, _ = req.Body.(*once)
 	c.proof = p
 	trace := p.trace()
@@ -173,10 +239,8 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err == nil {
 		return resp, nil
 	}
-	if p.judge(ctx.Err() != nil) {
-		if err = errLostAgain; p.write {
-			err = ErrSentAgain
-		}
+	if stopped := p.judge(); stopped != nil {
+		err = stopped
 	}
 	if resp != nil && resp.Body != nil {
 		resp.Body.Close() // net/http would complain of both on the default logger

@@ -191,6 +191,9 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 		return &Result{Outcome: NotSent, Err: errors.New("the address is not valid")}
 	}
 	req.GetBody = nil
+	if q.isWrite() && len(q.Body) == 0 {
+		req.ContentLength = -1 // a transport that replaces the body has to read it to see that it is empty
+	}
 	req.Header = q.Header.Clone()
 	hc := c.http
 	hc.Transport = call
@@ -280,6 +283,9 @@ func (c *call) check(ctx context.Context, resp *http.Response, err error) (bool,
 	r := &c.result
 	r.Attempts++
 	r.Err, r.RetryAfter = nil, 0
+	if c.proof != nil {
+		c.proof.judge() // a transport may go on without an error, and without a response
+	}
 	var v verdict
 	if err != nil {
 		r.Err = failed("the connection failed", err)
@@ -382,7 +388,7 @@ func (c *call) judgeAnswer(resp *http.Response) verdict {
 	case a.Status >= 500 || a.Status == http.StatusRequestTimeout:
 		v.again = a.Status != http.StatusNotImplemented && a.Status != http.StatusHTTPVersionNotSupported &&
 			(!write || c.request.Repeatable)
-	case write && !c.proof.sentOnce():
+	case write && !c.proof.sentOnce(resp):
 		// A transport that sends a write more than once may return a later response, such as a conflict with what the first one
 		// made. What it did with one that no hook saw is not known.
 		v.again = a.Status == http.StatusTooManyRequests && c.request.Repeatable
