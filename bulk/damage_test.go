@@ -220,6 +220,38 @@ func TestListBeforeGoingOn(t *testing.T) {
 	})
 }
 
+// A journal that was set back to an attempt for one user does not know of the order that was made for another one later: the run
+// that goes on finds it, also if it lists the orders by user.
+func TestOrderOfAnotherUserAfterTheJournalWasSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, j := &service{twice: true}, new(bulk.Memory)
+		s.onImport = func(int, labhealth.ImportOrderBody) string { return "400 fields" }
+		mine, theirs := records("A"), records("A")
+		theirs[0].UserID = grace
+		run := func(list []labhealth.ImportOrderBody, j bulk.Journal) *bulk.Report {
+			t.Helper()
+			report, err := bulk.Run(t.Context(), s.client(t), from(list), j, bulk.Options{ListByUser: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return report
+		}
+		run(mine, j)
+		s.onImport = nil
+		run(theirs, j)
+		var entries []bulk.Entry
+		for e := range j.Entries() {
+			entries = append(entries, e)
+		}
+		back := new(bulk.Memory)
+		back.Append(entries[:2]) // the attempt for the first user, without its outcome
+		counts(t, run(mine, back), bulk.Report{Records: 1, Refused: 1})
+		if n := s.samples()["A"]; n != 1 {
+			t.Errorf("%d orders", n)
+		}
+	})
+}
+
 // A line that is too long is named, and nothing is sent.
 func TestLinesThatAreTooLong(t *testing.T) {
 	const over = 16<<20 + 1

@@ -38,6 +38,7 @@ func (r *run) resolve() error {
 			return context.Cause(r.ctx)
 		}
 		l.certain = uncertain == nil
+		r.inherited = r.inherited && !l.certain
 		r.enter(PhaseImporting)
 		err := r.settleOrphans(l)
 		if err == nil {
@@ -70,9 +71,8 @@ func (r *run) recall() error {
 	open := false
 	r.mu.Lock()
 	for _, s := range r.index.states {
-		if open = r.sendable(s); open {
-			break
-		}
+		open = open || r.sendable(s)
+		r.inherited = r.inherited || s.unresolved()
 	}
 	r.mu.Unlock()
 	if !open {
@@ -320,7 +320,7 @@ func (r *run) look() (*lists, error) {
 
 // usersOf returns the users whose orders have to be listed, nil for all, and counts the orphans.
 func (r *run) usersOf(l *lists) (map[uuid.UUID]bool, error) {
-	any := !r.opts.ListByUser
+	any := !r.opts.ListByUser || r.inherited
 	r.mu.Lock()
 	for _, s := range r.index.states {
 		if s.orphaned() {

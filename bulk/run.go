@@ -55,7 +55,9 @@ type Options struct {
 	// deployment is known to honour: such as a StartDate well before the import began. Page is ignored. Zero lists all orders.
 	List labhealth.ListOrdersParams
 	// ListByUser asks for the orders of each user who has such a record, instead of for all: quicker where the account has many
-	// orders, and as safe if the deployment honours user_id, which is not in the interface document.
+	// orders, and as safe if the deployment honours user_id, which is not in the interface document. Of records that an earlier
+	// run left, the orders of all users are read, unless TrustJournal is set: a journal that was set back may name another user
+	// than the one whose order was made last.
 	ListByUser bool
 
 	// Refusals gets a [Refusal] as a line of JSON for each record of this and earlier runs whose order does not exist, or may
@@ -113,6 +115,8 @@ type run struct {
 	torn    bool   // the journal's end was dropped when it was opened
 	earlier *lists // orders of records that the journal does not call applied; nil if nobody looked
 	checked bool   // the source was read to its end
+	// inherited reports whether an earlier run may have left records whose outcome is still unknown.
+	inherited bool
 
 	mu           sync.Mutex // guards what follows
 	index        *index

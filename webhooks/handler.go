@@ -413,14 +413,20 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, d *delivery) A
 	defer cancel()
 	defer context.AfterFunc(h.ended, cancel)()
 	d.memory = &held{from: h.inFlight, large: r.ContentLength > largestSmall}
+	delivered := false
+	defer func() {
+		if !delivered { // A body that a middleware has wrapped may panic.
+			d.memory.release()
+		}
+	}()
 	err = h.read(ctx, w, r, d)
 	if err == nil {
 		err = h.verifier.match(headers, d.body)
 	}
 	if err != nil {
-		d.memory.release()
 		return h.unread(err)
 	}
+	delivered = true
 	return h.deliver(context.WithValue(ctx, deliveryIDKey{}, d.id), *d)
 }
 

@@ -6,14 +6,15 @@ import (
 	"sync"
 )
 
-// inFlight bounds the memory of the bodies that a handler holds. Memory is taken as bytes arrive, so a sender holds no more than it
-// has sent. A quarter is for small bodies only: senders of large ones, however slow, do not keep them out. One large body at a time
-// may take what is set aside for it, so that bodies that are there in part, and fill the rest, do not wait for each other.
+// inFlight bounds the memory of the bodies that a handler holds. Memory is taken as bytes arrive: beyond its first buffer a sender
+// holds a few times what it has sent. A quarter is for small bodies only: senders of large ones, however slow, do not keep them out.
+// Of each class, one body at a time may take what is set aside for it, the lane, so that bodies that are there in part, and fill
+// the rest, do not wait for each other.
 type inFlight struct {
 	mu     sync.Mutex
-	small  int64 // left for small bodies only
-	common int64 // left for all
-	lane   *held // the one that may take what is set aside: twice the largest body, for while it moves to a larger buffer
+	small  int64    // left for small bodies only
+	common int64    // left for all
+	lanes  [2]*held // by class, the body that has the lane: as much as a body of the class can hold, so it never waits
 	wanted [2][]*request
 }
 
@@ -23,19 +24,23 @@ const (
 	largeBody
 )
 
-// largestSmall is the largest small body, and smallHeld the memory that it takes: its buffer, and the one before while it moves.
+// largestSmall is the largest small body, and smallHeld the memory that it takes: its buffer, and while it moves the one before,
+// which has at most half the size.
 const (
 	largestSmall = 64 << 10
-	smallHeld    = 2 * largestSmall
+	smallHeld    = largestSmall + largestSmall/2
 )
 
 // held is the memory of one body, by where it was taken.
 type held struct {
-	from                *inFlight
-	small, common, lane int64
-	large               bool // the sender says so; another becomes it when it is larger than a small one
-	complete            bool // it takes no more
+	from          *inFlight
+	small, common int64
+	lanes         [2]int64
+	large         bool // the sender says so; another becomes it when it is larger than a small one
+	complete      bool // it takes no more
 }
+
+func (b *held) all() int64 { return b.small + b.common + b.lanes[smallBody] + b.lanes[largeBody] }
 
 type request struct {
 	*held
@@ -45,7 +50,12 @@ type request struct {
 
 // newInFlight returns a bound for bodies of up to limit bytes, which is at most a quarter of bound.
 func newInFlight(bound, limit int64) *inFlight {
-	return &inFlight{small: bound / 4, common: bound - bound/4 - 2*limit}
+	lanes := [2]int64{smallBody: min(smallHeld, 2*limit)}
+	if limit > largestSmall {
+		lanes[largeBody] = 2 * limit
+	}
+	small := max(0, bound/4-lanes[smallBody])
+	return &inFlight{small: small, common: bound - small - lanes[smallBody] - lanes[largeBody]}
 }
 
 // take waits for n bytes until ctx ends.
@@ -53,7 +63,7 @@ func (b *held) take(ctx context.Context, n int64) error {
 	f := b.from
 	f.mu.Lock()
 	class := b.class(n)
-	if (f.lane == b || len(f.wanted[class]) == 0) && b.grant(n, class) {
+	if (f.lanes[class] == b || len(f.wanted[class]) == 0) && b.grant(n, class) {
 		f.mu.Unlock()
 		return nil
 	}
@@ -78,7 +88,7 @@ func (b *held) take(ctx context.Context, n int64) error {
 }
 
 func (b *held) class(n int64) int {
-	if b.large || b.small+b.common+b.lane+n > smallHeld {
+	if b.large || b.all()+n > smallHeld {
 		return largeBody
 	}
 	return smallBody
@@ -94,9 +104,9 @@ func (b *held) grant(n int64, class int) bool {
 	case f.common >= n:
 		f.common -= n
 		b.common += n
-	case class == largeBody && (f.lane == nil || f.lane == b):
-		f.lane = b
-		b.lane += n
+	case f.lanes[class] == nil || f.lanes[class] == b:
+		f.lanes[class] = b
+		b.lanes[class] += n
 	default:
 		return false
 	}
@@ -114,26 +124,25 @@ func (b *held) give(n int64) {
 func (b *held) release() {
 	b.from.mu.Lock()
 	defer b.from.mu.Unlock()
-	b.put(b.small + b.common + b.lane)
+	b.put(b.all())
 }
 
-// put returns n bytes. The mutex is held. What only small bodies take goes first, so that a large one does not keep it; the lane goes
-// last, as whoever has it can go on.
+// put returns n bytes. The mutex is held. What only small bodies take goes first, so that a large one does not keep it; the lane of
+// large ones goes last, as whoever has it can go on.
 func (b *held) put(n int64) {
 	f := b.from
-	for _, place := range [...]struct{ mine, left *int64 }{{&b.small, &f.small}, {&b.common, &f.common}, {&b.lane, new(int64)}} {
+	for _, place := range [...]struct{ mine, left *int64 }{
+		{&b.small, &f.small}, {&b.lanes[smallBody], new(int64)}, {&b.common, &f.common}, {&b.lanes[largeBody], new(int64)},
+	} {
 		some := min(n, *place.mine)
 		*place.mine -= some
 		*place.left += some
 		n -= some
 	}
-	if f.lane == b && b.lane == 0 {
-		f.lane = nil
-	}
 	f.serve()
 }
 
-// finish says that the body takes no more, so that others get the lane as soon as there is room elsewhere.
+// finish says that the body takes no more, so that others get its lane as soon as there is room elsewhere.
 func (b *held) finish() {
 	b.from.mu.Lock()
 	defer b.from.mu.Unlock()
@@ -143,13 +152,18 @@ func (b *held) finish() {
 
 // serve grants what has been waited for longest. The mutex is held.
 func (f *inFlight) serve() {
-	if b := f.lane; b != nil && b.complete {
-		some := min(f.common, b.lane)
-		f.common -= some
-		b.common += some
-		b.lane -= some
-		if b.lane == 0 {
-			f.lane = nil
+	for class, b := range f.lanes {
+		if b == nil {
+			continue
+		}
+		if b.complete {
+			some := min(f.common, b.lanes[class])
+			f.common -= some
+			b.common += some
+			b.lanes[class] -= some
+		}
+		if b.lanes[class] == 0 {
+			f.lanes[class] = nil
 		}
 	}
 	for class := range f.wanted {

@@ -55,8 +55,8 @@ func TestInFlightAccounts(t *testing.T) {
 				})
 			}
 			bodies.Wait()
-			if f.small != small || f.common != common || f.lane != nil || len(f.wanted[0])+len(f.wanted[1]) != 0 {
-				t.Errorf("seed %d: %d and %d are left of %d and %d, lane %v, %d wait", seed, f.small, f.common, small, common, f.lane, len(f.wanted[0])+len(f.wanted[1]))
+			if f.small != small || f.common != common || f.lanes != [2]*held{} || len(f.wanted[0])+len(f.wanted[1]) != 0 {
+				t.Errorf("seed %d: %d and %d are left of %d and %d, lanes %v, %d wait", seed, f.small, f.common, small, common, f.lanes, len(f.wanted[0])+len(f.wanted[1]))
 			}
 			if most > bound || most < bound/2 {
 				t.Errorf("seed %d: %d bytes were held", seed, most)

@@ -141,6 +141,97 @@ func TestPartialBodiesMakeProgress(t *testing.T) {
 	})
 }
 
+// Neither do small ones, whatever the limits and whether or not the sender says how large they are.
+func TestPartialSmallBodiesMakeProgress(t *testing.T) {
+	const size, step, senders = 60 << 10, 4 << 10, 200
+	for _, limit := range []int64{64 << 10, 64<<10 + 1, 1 << 20} {
+		for _, chunked := range []bool{false, true} {
+			t.Run(fmt.Sprintf("limit %d chunked %t", limit, chunked), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					h, seen := newHandler(t, webhooks.Unsigned, new(application), webhooks.WithBodyLimit(limit), webhooks.WithInFlightLimit(4*limit))
+					listener := newPipes()
+					server := &http.Server{Handler: h}
+					go server.Serve(listener)
+					length := fmt.Sprintf("Content-Length: %d", size)
+					if chunked {
+						length = "Transfer-Encoding: chunked"
+					}
+					var all sync.WaitGroup
+					for n := range senders {
+						all.Go(func() {
+							conn, err := listener.Dial(t.Context(), "", "")
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							defer conn.Close()
+							fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: example.com\r\nSvix-Id: msg_%d\r\n%s\r\n\r\n", n, length)
+							all.Go(func() {
+								for rest := large(size); rest != ""; rest = rest[step:] {
+									if chunked {
+										fmt.Fprintf(conn, "%x\r\n%s\r\n", step, rest[:step])
+									} else {
+										io.WriteString(conn, rest[:step])
+									}
+									time.Sleep(time.Millisecond)
+								}
+								if chunked {
+									io.WriteString(conn, "0\r\n\r\n")
+								}
+							})
+							readStatus(conn)
+						})
+					}
+					all.Wait()
+					synctest.Wait()
+					if count := seen.count(); count["204 applied"] != senders {
+						t.Errorf("%v", count)
+					}
+					server.Close()
+					shutDown(t, h)
+				})
+			})
+		}
+	}
+}
+
+// panickingBody is a body that a middleware has wrapped, and that panics after some bytes.
+type panickingBody struct{ left int }
+
+func (b *panickingBody) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		panic(http.ErrAbortHandler)
+	}
+	n := min(b.left, len(p))
+	b.left -= n
+	return n, nil
+}
+
+func (*panickingBody) Close() error { return nil }
+
+// A body that panics gives back what it took.
+func TestPanickingBodyIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := newHandler(t, webhooks.Unsigned, new(application), bounded()...)
+		for n := range 300 {
+			func() {
+				defer func() {
+					if recover() != http.ErrAbortHandler {
+						t.Error("the panic was not passed on")
+					}
+				}()
+				r := delivery(fmt.Sprintf("msg_%d", n), "")
+				r.Body, r.ContentLength = &panickingBody{n << 11}, 1<<20
+				deliver(h, r)
+			}()
+		}
+		if status := deliver(h, delivery("large", large(1<<20))); status != 204 {
+			t.Errorf("status %d", status)
+		}
+		shutDown(t, h)
+	})
+}
+
 // Senders that stop in the middle keep out neither small deliveries, nor large ones for longer than the deadline.
 func TestSendersThatStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
