@@ -93,14 +93,15 @@ func TestRejectionOfEveryRecord(t *testing.T) {
 // Records that are truly rejected do not stop a run, nor are they sent again, once anything shows
 // that the service reads them: an order, another status, or field errors.
 func TestRejectionsOfFirstRecords(t *testing.T) {
-	for name, ninth := range map[string]string{"an order": "", "an order in half a response": "cut", "another status": "409", "field errors": "400 fields"} {
+	for name, fifth := range map[string]string{"an order": "", "an order in half a response": "cut", "another status": "409", "field errors": "400 fields"} {
 		for _, workers := range []int{1, 4} {
 			t.Run(fmt.Sprintf("%s, %d workers", name, workers), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s, j := &service{}, new(bulk.Memory)
+					// With a latency no worker gets ahead of the others by more rejections than the limit.
+					s, j := &service{latency: time.Millisecond}, new(bulk.Memory)
 					s.onImport = func(n int, _ labhealth.ImportOrderBody) string {
-						if n == 9 {
-							return ninth
+						if n == 5 {
+							return fifth
 						}
 						return "400"
 					}
@@ -109,7 +110,7 @@ func TestRejectionsOfFirstRecords(t *testing.T) {
 						t.Fatal(err)
 					}
 					applied := int64(0)
-					if ninth == "" || ninth == "cut" {
+					if fifth == "" || fifth == "cut" {
 						applied = 1
 					}
 					counts(t, report, bulk.Report{Records: 30, Applied: applied, Refused: 30 - applied, Sent: 30})
