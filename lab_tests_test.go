@@ -153,19 +153,19 @@ func TestLabTestPagesHostile(t *testing.T) {
 func TestEmptyPagesWithACursor(t *testing.T) {
 	const us, sandbox = labhealth.RegionUS, labhealth.TeamEnvironmentSandbox
 	ctx := t.Context()
-	type all func(*testing.T, []reply) (n int, err error, requests int)
+	type all func(*testing.T, []reply) (n, requests int, err error)
 	team := func(list func(*labhealth.Client) (int, error)) all {
-		return func(t *testing.T, replies []reply) (int, error, int) {
+		return func(t *testing.T, replies []reply) (int, int, error) {
 			client, s := scripted(t, replies)
 			n, err := list(client)
-			return n, err, len(s.sent)
+			return n, len(s.sent), err
 		}
 	}
 	organisation := func(list func(*labhealth.ManagementClient) (int, error)) all {
-		return func(t *testing.T, replies []reply) (int, error, int) {
+		return func(t *testing.T, replies []reply) (int, int, error) {
 			client, s := managing(t, replies)
 			n, err := list(client)
-			return n, err, len(s.sent)
+			return n, len(s.sent), err
 		}
 	}
 	for _, test := range []struct {
@@ -203,7 +203,7 @@ func TestEmptyPagesWithACursor(t *testing.T) {
 		full := func(n int, next string) reply {
 			return reply{status: 200, body: fmt.Sprintf(`{%q:%s,"next_cursor":%s}`, test.list, elements(test.id, n, n), next)}
 		}
-		n, err, requests := test.all(t, []reply{empty(1), full(1, `"c2"`), empty(3), empty(4), full(2, `"c5"`), empty(6), {status: 200, body: fmt.Sprintf(`{%q:[],"next_cursor":null}`, test.list)}})
+		n, requests, err := test.all(t, []reply{empty(1), full(1, `"c2"`), empty(3), empty(4), full(2, `"c5"`), empty(6), {status: 200, body: fmt.Sprintf(`{%q:[],"next_cursor":null}`, test.list)}})
 		if n != 2 || err != nil || requests != 7 {
 			t.Errorf("%s: %d elements, %v, %d requests", test.list, n, err, requests)
 		}
@@ -211,11 +211,11 @@ func TestEmptyPagesWithACursor(t *testing.T) {
 		for n := range 99 {
 			many = append(many, empty(n+1))
 		}
-		n, err, _ = test.all(t, append(slices.Clone(many), full(2, "null")))
+		n, _, err = test.all(t, append(slices.Clone(many), full(2, "null")))
 		if n != 2 || err != nil {
 			t.Errorf("%s, 99 empty pages: %d elements, %v", test.list, n, err)
 		}
-		n, err, requests = test.all(t, append(many, empty(100)))
+		n, requests, err = test.all(t, append(many, empty(100)))
 		var bad *labhealth.DecodeError
 		if n != 1 || requests != 101 || !errors.As(err, &bad) || bad.Reason != "it is the 100th empty page in a row although more is to come" {
 			t.Errorf("%s, 100 empty pages: %d elements, %v, %d requests", test.list, n, err, requests)

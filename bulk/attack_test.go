@@ -312,7 +312,7 @@ func attack(t *testing.T, seed uint64, dir string, total *tally) {
 			// Attempts that the journal is going to lose are over: nobody can find those that are
 			// not.
 			s.pending.Wait()
-			what := ""
+			var what string
 			if text, what = damage(random, text, history); what != "" {
 				total.Damaged++
 				log = append(log, what)

@@ -139,7 +139,7 @@ func (j *File) lines(end int64) iter.Seq2[[]byte, error] {
 				return
 			}
 			if err != nil {
-				if err != io.EOF {
+				if !errors.Is(err, io.EOF) {
 					yield(nil, err)
 				}
 				return

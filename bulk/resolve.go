@@ -155,15 +155,11 @@ func (r *run) settleOne(body *labhealth.ImportOrderBody, key id, s state, l *lis
 	if s.flags&changed != 0 {
 		user = uuid.Nil // the one that was sent may have been of another user
 	}
-	switch r.conclude(Entry{SampleID: body.SampleID, Record: r.number}, key, s, user, l) {
-	case StepApplied:
-		if s.flags&changed != 0 {
-			return false, r.write(Refusal{Outcome: "changed", Record: r.number, SampleID: body.SampleID})
-		}
-	case StepAbsent:
-		return s.attempts < maxAttempts, nil
+	step := r.conclude(Entry{SampleID: body.SampleID, Record: r.number}, key, s, user, l)
+	if step == StepApplied && s.flags&changed != 0 {
+		return false, r.write(Refusal{Outcome: "changed", Record: r.number, SampleID: body.SampleID})
 	}
-	return false, nil
+	return step == StepAbsent && s.attempts < maxAttempts, nil
 }
 
 // settleOrphans decides about the records whose outcome is unknown and that will not be sent again:

@@ -490,11 +490,10 @@ func (r *run) record(e Entry) {
 	if err := r.index.apply(&e); err != nil {
 		r.stop(err)
 	}
-	switch e.Step {
-	case StepUnknown:
+	if e.Step == StepUnknown || e.Step == StepDisputed {
 		r.since = time.Now()
-	case StepDisputed:
-		r.since = time.Now()
+	}
+	if e.Step == StepDisputed {
 		r.disputes[r.index.key(e.SampleID)] = e
 	}
 }

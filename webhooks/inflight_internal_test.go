@@ -34,7 +34,7 @@ func TestInFlightAccounts(t *testing.T) {
 					b, mine := &held{from: f, large: r.IntN(2) == 0}, int64(0)
 					defer func() { add(-mine); b.release() }()
 					size := int64(1 + r.IntN(limit))
-					for buffer := int64(min(firstBuffer, size)); ; buffer = min(2*buffer, size) {
+					for buffer := min(firstBuffer, size); ; buffer = min(2*buffer, size) {
 						if b.take(ctx, buffer) != nil {
 							return
 						}

@@ -75,7 +75,9 @@ func watch(t *http.Transport) (direct, tunnel *http.Transport) {
 	dial := t.DialContext
 	switch {
 	case dial != nil:
-	case t.Dial != nil: //nolint:staticcheck // deprecated, but honored by net/http
+	//lint:ignore SA1019 net/http honors it
+	case t.Dial != nil:
+		//lint:ignore SA1019 net/http honors it
 		dial = func(_ context.Context, network, addr string) (net.Conn, error) { return t.Dial(network, addr) }
 	default:
 		dial = (&net.Dialer{}).DialContext
@@ -83,7 +85,9 @@ func watch(t *http.Transport) (direct, tunnel *http.Transport) {
 	dialTLS := t.DialTLSContext
 	switch {
 	case dialTLS != nil:
-	case t.DialTLS != nil: //nolint:staticcheck // deprecated, but honored by net/http
+	//lint:ignore SA1019 net/http honors it
+	case t.DialTLS != nil:
+		//lint:ignore SA1019 net/http honors it
 		dialTLS = func(_ context.Context, network, addr string) (net.Conn, error) { return t.DialTLS(network, addr) }
 	default:
 		dialTLS = func(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -48,13 +48,13 @@ type proofKey struct{}
 func (p *proof) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GetConn: func(string) {
-			p.hook(func() error {
+			_ = p.hook(func() error {
 				p.looked++
 				return p.repeats(p.looked)
 			})
 		},
 		GotConn: func(info httptrace.GotConnInfo) {
-			p.hook(func() error {
+			_ = p.hook(func() error {
 				p.conns = append(p.conns, info.Conn)
 				return p.repeats(len(p.conns))
 			})
@@ -78,7 +78,7 @@ func (p *proof) trace() *httptrace.ClientTrace {
 					return errLate
 				}
 				return nil
-			}); err != nil && (p.write || err == ErrOtherHost) {
+			}); err != nil && (p.write || errors.Is(err, ErrOtherHost)) {
 				p.disconnect()
 			}
 		},

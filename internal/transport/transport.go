@@ -284,7 +284,7 @@ func (c *call) check(ctx context.Context, resp *http.Response, err error) (bool,
 	r.Attempts++
 	r.Err, r.RetryAfter = nil, 0
 	if c.proof != nil {
-		c.proof.judge() // a transport may go on without an error, and without a response
+		_ = c.proof.judge() // a transport may go on without an error, and without a response
 	}
 	var v verdict
 	if err != nil {
