@@ -186,7 +186,7 @@ func TestStallsUnderLoad(t *testing.T) {
 	filler := strings.Repeat("x", 200_000)
 	for _, protocol := range []int{1, 2} {
 		t.Run(fmt.Sprintf("HTTP%d", protocol), func(t *testing.T) {
-			const timeout = 400 * time.Millisecond
+			const timeout = 250 * time.Millisecond
 			commits := make([]atomic.Int32, calls)
 			srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == warmPath {

@@ -237,6 +237,7 @@ func TestForeignTransports(t *testing.T) {
 				late.Wait()
 				srv.Close() // when all that arrived is processed
 				told := map[string]bool{}
+				mu.Lock() // an HTTP/2 server does not wait for its handlers
 				for _, m := range list {
 					done := commits[m.id]
 					if (done > 1 && !m.hidden) || (done > 0 && (m.outcome == notSent || m.outcome == rejected)) || (done == 0 && m.outcome == applied) {
@@ -246,6 +247,7 @@ func TestForeignTransports(t *testing.T) {
 						told[m.what] = true
 					}
 				}
+				mu.Unlock()
 			}
 		}
 	}

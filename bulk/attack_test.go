@@ -435,6 +435,37 @@ func change(random *rand.Rand, rows []labhealth.ImportOrderBody) []labhealth.Imp
 	return rows
 }
 
+// connections counts the open ones. Unlike a sync.WaitGroup it may be waited for while one is made.
+type connections struct {
+	mu   sync.Mutex
+	n    int
+	none chan bool // closed when n becomes 0; nil if nobody waits
+}
+
+func (c *connections) add(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n += n; c.n == 0 && c.none != nil {
+		close(c.none)
+		c.none = nil
+	}
+}
+
+// wait waits until there is none.
+func (c *connections) wait() {
+	c.mu.Lock()
+	if c.n == 0 {
+		c.mu.Unlock()
+		return
+	}
+	if c.none == nil {
+		c.none = make(chan bool)
+	}
+	none := c.none
+	c.mu.Unlock()
+	<-none
+}
+
 // TestAttackProcesses is the attack with processes that are killed by the system, and a service on
 // the loopback interface:
 //
@@ -498,7 +529,7 @@ func playAttacked() int {
 func attackProcesses(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	s := &attackService{random: rand.New(rand.NewPCG(seed, 2)), settle: attackedSettle, upper: seed%2 == 0}
-	var open sync.WaitGroup // connections
+	var open connections
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		text, err := io.ReadAll(req.Body)
 		if err != nil {
@@ -516,9 +547,9 @@ func attackProcesses(t *testing.T, seed uint64) {
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:
-			open.Add(1)
+			open.add(1)
 		case http.StateClosed, http.StateHijacked:
-			open.Done()
+			open.add(-1)
 		}
 	}
 	server.Start()
@@ -566,7 +597,7 @@ func attackProcesses(t *testing.T, seed uint64) {
 		if random.IntN(2) == 0 {
 			// Attempts that the journal is going to lose are over: nobody can find those that are
 			// not.
-			open.Wait()
+			open.wait()
 			s.pending.Wait()
 			damaged, what := damage(random, text, history)
 			log = append(log, what)
@@ -578,7 +609,7 @@ func attackProcesses(t *testing.T, seed uint64) {
 			rows = change(random, rows)
 		}
 	}
-	open.Wait()
+	open.wait()
 	s.pending.Wait()
 	s.judge(t, strings.Join(log, "\n"))
 	t.Logf("%d requests, %d orders, %d lists: %s", s.sent, len(s.orders), s.lists, strings.Join(log, "\n"))
