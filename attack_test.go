@@ -18,8 +18,9 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// halfHidden are transports that send a write, or look for a connection, where hooks see it, and send it again where they do
-// not, or when the attempt is over. dead leads nowhere, and cut loses its connection within the headers.
+// halfHidden are transports that send a write, or look for a connection, where hooks see it, and
+// send it again where they do not, or when the attempt is over. dead leads nowhere, and cut loses
+// its connection within the headers.
 var halfHidden = []struct {
 	name string
 	make func(inner, dead, cut http.RoundTripper) roundTripper
@@ -138,8 +139,8 @@ func TestHalfHiddenTransports(t *testing.T) {
 	}
 }
 
-// startHeld starts a server whose response to the call "held" waits for release, and with HTTP/2 all share one connection. held
-// is closed when that call has arrived. The others get status.
+// startHeld starts a server whose response to the call "held" waits for release, and with HTTP/2
+// all share one connection. held is closed when that call has arrived. The others get status.
 func startHeld(t *testing.T, status int) (srv *httptest.Server, held, release chan struct{}) {
 	held, release = make(chan struct{}), make(chan struct{})
 	srv = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -187,7 +188,8 @@ func TestStoppedWriteLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// A write whose time is over while its headers are being written leaves the other calls on the connection alone.
+// A write whose time is over while its headers are being written leaves the other calls on the
+// connection alone.
 func TestLateHeadersLeaveOthersAlone(t *testing.T) {
 	srv, held, release := startHeld(t, http.StatusNotFound)
 	path := newStallingPath(t, srv.Listener.Addr().String(), 64<<10)
@@ -211,7 +213,8 @@ func TestLateHeadersLeaveOthersAlone(t *testing.T) {
 	}
 }
 
-// A transport that is a client of its own does not take the key to another host when it follows a redirect.
+// A transport that is a client of its own does not take the key to another host when it follows a
+// redirect.
 func TestTransportThatFollowsRedirects(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		for _, status := range []int{301, 302, 303, 307, 308} {
@@ -243,8 +246,8 @@ func (c foreignTLS) ConnectionState() tls.ConnectionState {
 	return c.Conn.(*tls.Conn).ConnectionState()
 }
 
-// A client speaks over the connections of DialTLSContext what net/http speaks over them: HTTP/2 over those that are no *tls.Conn
-// since Go 1.27.
+// A client speaks over the connections of DialTLSContext what net/http speaks over them: HTTP/2
+// over those that are no *tls.Conn since Go 1.27.
 func TestForeignTLS(t *testing.T) {
 	captureLog(t) // before, net/http wonders about the frames
 	srv := startFaults(t, true, 0, nil)

@@ -37,8 +37,8 @@ type Client struct {
 	core *core
 }
 
-// Environment is one of the four addresses of the service. The interface specification names them and publishes none, so
-// [WithEnvironment] takes the addresses too.
+// Environment is one of the four addresses of the service. The interface specification names them
+// and publishes none, so [WithEnvironment] takes the addresses too.
 type Environment string
 
 // The environments. There is no default: sending a patient to the wrong region by omission is an incident.
@@ -145,9 +145,10 @@ func loopback(host string) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// WithBaseURL sets the URL that every path is appended to. The paths hold their versions, such as /v3, which the base URL must not
-// repeat. It must be https, loopback hosts excepted, with a port between 1 and
-// 65535 if it has one, a path without dot segments if it has one, and no user info, query or fragment.
+// WithBaseURL sets the URL that every path is appended to. The paths hold their versions, such as
+// /v3, which the base URL must not repeat. It must be https, loopback hosts excepted, with a port
+// between 1 and 65535 if it has one, a path without dot segments if it has one, and no user info,
+// query or fragment.
 func WithBaseURL(base string) Option {
 	return func(c *config) error {
 		c.base, c.chosen = base, append(c.chosen, "WithBaseURL")
@@ -169,20 +170,24 @@ func WithEnvironment(env Environment, addresses BaseURLs) Option {
 	}
 }
 
-// WithHTTPClient sends requests through a copy of h: its transport, cookie jar and timeout are used, its redirect policy is
-// not. Without this option the client has its own transport, with 64 idle connections and Go's usual proxy settings.
+// WithHTTPClient sends requests through a copy of h: its transport, cookie jar and timeout are
+// used, its redirect policy is not. Without this option the client has its own transport, with 64
+// idle connections and Go's usual proxy settings.
 //
-// A transport that is an [*http.Transport], or nil for [http.DefaultTransport], is safe: the client uses a copy of it, whose
-// connections [Client.CloseIdleConnections] closes. Through a proxy, HTTP/1.1 over TLS uses one connection per request.
+// A transport that is an [*http.Transport], or nil for [http.DefaultTransport], is safe: the client
+// uses a copy of it, whose connections [Client.CloseIdleConnections] closes. Through a proxy,
+// HTTP/1.1 over TLS uses one connection per request.
 //
-// Any other [http.RoundTripper] is used as it is. It must send each request once, pass on the request's context, and have the
-// hooks of [net/http/httptrace] fired, as one does that wraps an *http.Transport to sign, trace or count. If it retries, fails
-// over or duplicates, a write is stopped before it is sent a second time, and its outcome is [OutcomeUnknown]. If it follows a
-// redirect to another host, or fails over to one, the request is stopped before the key is sent there, also that of a read. Where
-// no hooks are fired, as with a mock or a context of its own, nothing can be seen or stopped: the outcome of a write is
-// OutcomeUnknown even if the response is a 4xx, and no write is repeated. What net/http itself writes to the default logger about
-// a broken response, the response's bytes included, can be kept from it only for an *http.Transport that is passed here, not for
-// one that is wrapped.
+// Any other [http.RoundTripper] is used as it is. It must send each request once, pass on the
+// request's context, and have the hooks of [net/http/httptrace] fired, as one does that wraps an
+// *http.Transport to sign, trace or count. If it retries, fails over or duplicates, a write is
+// stopped before it is sent a second time, and its outcome is [OutcomeUnknown]. If it follows a
+// redirect to another host, or fails over to one, the request is stopped before the key is sent
+// there, also that of a read. Where no hooks are fired, as with a mock or a context of its own,
+// nothing can be seen or stopped: the outcome of a write is OutcomeUnknown even if the response is
+// a 4xx, and no write is repeated. What net/http itself writes to the default logger about a broken
+// response, the response's bytes included, can be kept from it only for an *http.Transport that is
+// passed here, not for one that is wrapped.
 func WithHTTPClient(h *http.Client) Option {
 	return func(c *config) error {
 		if h == nil {
@@ -259,9 +264,9 @@ func WithUserAgent(s string) Option {
 	}
 }
 
-// WithPath says where a deployment has an operation that the interface specification places elsewhere: WithPath("GET /orders",
-// "/v3/orders"). The path must be as for [Client.Do] and have the same parameters in braces. An operation this client does not
-// know is an error.
+// WithPath says where a deployment has an operation that the interface specification places
+// elsewhere: WithPath("GET /orders", "/v3/orders"). The path must be as for [Client.Do] and have
+// the same parameters in braces. An operation this client does not know is an error.
 func WithPath(operation, path string) Option {
 	return func(c *config) error {
 		_, documented, _ := strings.Cut(operation, " ")
@@ -278,8 +283,9 @@ func WithPath(operation, path string) Option {
 	}
 }
 
-// validPath reports whether path begins with one slash and is sent as it stands: net/url makes another path of one that is not
-// escaped as it should be, in which %2F has become a slash, and dot segments or control characters may lead elsewhere.
+// validPath reports whether path begins with one slash and is sent as it stands: net/url makes
+// another path of one that is not escaped as it should be, in which %2F has become a slash, and dot
+// segments or control characters may lead elsewhere.
 func validPath(path string) bool {
 	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "?#") {
 		return false
@@ -370,8 +376,8 @@ type Attempt struct {
 	Outcome    Outcome       // what became of the call so far
 }
 
-// CloseIdleConnections closes the idle connections of the client's transport. Those of a transport given with [WithHTTPClient]
-// are left alone, but not those of the client's copy of it.
+// CloseIdleConnections closes the idle connections of the client's transport. Those of a transport
+// given with [WithHTTPClient] are left alone, but not those of the client's copy of it.
 func (c *Client) CloseIdleConnections() { c.core.http.CloseIdleConnections() }
 
 // Do calls any endpoint of the team API, with the same safety as the methods. path begins with / and has its values escaped

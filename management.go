@@ -18,9 +18,10 @@ import (
 // pipelines. It is a client of its own, because its keys must never meet those of the team API. It is safe for concurrent use
 // and does not change once it is made. Make one with [NewManagementClient].
 //
-// The interface specification says what can be managed, how requests are authenticated and what the two kinds of keys may do. Source of
-// all else, in its methods and their types: public API reference only. A deployment may differ: see [WithPath],
-// [WithQuery] and [ManagementClient.Do]. Keys, signing secrets, tokens and connection strings are [Secret].
+// The interface specification says what can be managed, how requests are authenticated and what the
+// two kinds of keys may do. Source of all else, in its methods and their types: public API
+// reference only. A deployment may differ: see [WithPath], [WithQuery] and [ManagementClient.Do].
+// Keys, signing secrets, tokens and connection strings are [Secret].
 //
 //	GET    /v1/org/{org_id}                                                              ManagementClient.Organisation.Get
 //	PATCH  /v1/org/{org_id}                                                              ManagementClient.Organisation.Update
@@ -114,8 +115,8 @@ var managementOperations = []string{
 	opListPipelines, opUpsertPipelines, opDeletePipelines,
 }
 
-// CloseIdleConnections closes the idle connections of the client's transport. Those of a transport given with [WithHTTPClient]
-// are left alone, but not those of the client's copy of it.
+// CloseIdleConnections closes the idle connections of the client's transport. Those of a transport
+// given with [WithHTTPClient] are left alone, but not those of the client's copy of it.
 func (c *ManagementClient) CloseIdleConnections() { c.core.http.CloseIdleConnections() }
 
 // Do calls any endpoint of the management API. It works as [Client.Do] does; path is the whole path, such as
@@ -185,8 +186,8 @@ const (
 	opUpdateOrganisation = "PATCH /v1/org/{org_id}"
 )
 
-// OrganisationService provides access to the organisation that the management key belongs to. A Team
-// Management Key cannot reach it. Source of its operations: public API reference only.
+// OrganisationService provides access to the organisation that the management key belongs to. A
+// Team Management Key cannot reach it. Source of its operations: public API reference only.
 type OrganisationService struct{ org *organisation }
 
 // Organisation is who owns the teams: the answer of [OrganisationService.Get] and [OrganisationService.Update].

@@ -20,8 +20,8 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// stallingPath forwards TCP connections to a server and stops forwarding what clients send when told so, with little room for
-// bytes on their way. It knows nothing of HTTP.
+// stallingPath forwards TCP connections to a server and stops forwarding what clients send when
+// told so, with little room for bytes on their way. It knows nothing of HTTP.
 type stallingPath struct {
 	addr   string
 	buffer int // of each side of a connection
@@ -95,7 +95,8 @@ func (p *stallingPath) allow(n int64) {
 	p.moves.Broadcast()
 }
 
-// awaitStall waits until nothing more is forwarded. It reports false if there will be no more stalls.
+// awaitStall waits until nothing more is forwarded. It reports false if there will be no more
+// stalls.
 func (p *stallingPath) awaitStall() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,8 +139,8 @@ func withBody(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOp
 	return err
 }
 
-// The deadline passes while the request is half written, and the rest arrives later. The server processes a write once at most,
-// and what the error says is true.
+// The deadline passes while the request is half written, and the rest arrives later. The server
+// processes a write once at most, and what the error says is true.
 func TestStallWithinARequest(t *testing.T) {
 	filler := strings.Repeat("x", 100_000)
 	for _, protocol := range []int{1, 2} {
@@ -147,7 +148,8 @@ func TestStallWithinARequest(t *testing.T) {
 			name string
 			call func(context.Context, *labhealth.Client, ...labhealth.CallOption) error
 		}{{"with a body", withBody}, {"without a body", withoutBody}} {
-			// 0 bytes are before the request line or the frame, 300 and 90,000 within the headers, 101,000 within the body if there is one.
+			// 0 bytes are before the request line or the frame, 300 and 90,000 within the headers,
+			// 101,000 within the body if there is one.
 			for _, room := range []int64{0, 300, 90_000, 101_000} {
 				t.Run(fmt.Sprintf("HTTP%d/%s/%d bytes", protocol, kind.name, room), func(t *testing.T) {
 					t.Parallel()
@@ -167,7 +169,8 @@ func TestStallWithinARequest(t *testing.T) {
 						runtime.Gosched()
 					}
 					commits, outcome := srv.commits.Load(), labhealth.OutcomeOf(err)
-					// HTTP/2 compresses the headers, so that all of the request may fit before the last stall.
+					// HTTP/2 compresses the headers, so that all of the request may fit before the
+					// last stall.
 					if commits > 1 || outcome == rejected || (outcome == notSent && commits > 0) || (outcome == applied && commits != 1) {
 						t.Errorf("%d attempts, %d commits, %v: %v", r.Attempts, commits, outcome, err)
 					}

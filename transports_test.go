@@ -16,8 +16,9 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// foreignTransports are what programs put around net/http's transport, in forms that could carry a write out twice. Each makes
-// its http.RoundTripper of inner, which leads to the server, and dead, which leads nowhere.
+// foreignTransports are what programs put around net/http's transport, in forms that could carry a
+// write out twice. Each makes its http.RoundTripper of inner, which leads to the server, and dead,
+// which leads nowhere.
 var foreignTransports = []struct {
 	name   string
 	hidden bool // it sends what no hook of net/http sees, so that nobody can stop it
@@ -177,8 +178,9 @@ func unseen(inner http.RoundTripper) roundTripper {
 	}
 }
 
-// Transports that retry, fail over, duplicate or go on do not make two of one write, and the outcome claims nothing false. What
-// a transport hides from the hooks cannot be stopped, but is not claimed to be rejected or not sent either.
+// Transports that retry, fail over, duplicate or go on do not make two of one write, and the
+// outcome claims nothing false. What a transport hides from the hooks cannot be stopped, but is not
+// claimed to be rejected or not sent either.
 func TestForeignTransports(t *testing.T) {
 	calls := 1 // times 11 transports, 2 kinds and 12 servers, for each version of HTTP
 	if long {

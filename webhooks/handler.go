@@ -121,10 +121,11 @@ const (
 // [NewRawHandler].
 type HandlerOption func(*Handler) error
 
-// NewHandler returns a handler that calls apply with each event whose sender the verifier believes. ReceivedAt of the event is the
-// arrival of the request. A nil error acknowledges the event; any other error makes the sender try again later, at most seven times
-// within 28 hours, unless it matches [ErrPermanent], see [WithDeadLetter]. Events of types that the application does not know should be acknowledged: a receiver that keeps failing is
-// switched off.
+// NewHandler returns a handler that calls apply with each event whose sender the verifier believes.
+// ReceivedAt of the event is the arrival of the request. A nil error acknowledges the event; any
+// other error makes the sender try again later, at most seven times within 28 hours, unless it
+// matches [ErrPermanent], see [WithDeadLetter]. Events of types that the application does not know
+// should be acknowledged: a receiver that keeps failing is switched off.
 //
 // It fails for a nil verifier; a sender that does not sign takes the named value [Unsigned].
 func NewHandler(verifier *Verifier, apply func(context.Context, *Event) error, opts ...HandlerOption) (*Handler, error) {
@@ -215,13 +216,15 @@ func WithBodyLimit(n int64) HandlerOption {
 	}
 }
 
-// WithInFlightLimit caps the memory of all bodies that the handler holds, in bytes: those that are arriving, and those that the
-// application or the store has been given and not returned from. Deliveries for which there is no room wait, within their deadline,
-// and then get a 503. The default is 256 MiB, or four times [WithBodyLimit] if that is more, which is the least. A quarter is for
-// bodies of up to 64 KiB, so that large ones do not keep them out.
+// WithInFlightLimit caps the memory of all bodies that the handler holds, in bytes: those that are
+// arriving, and those that the application or the store has been given and not returned from.
+// Deliveries for which there is no room wait, within their deadline, and then get a 503. The
+// default is 256 MiB, or four times [WithBodyLimit] if that is more, which is the least. A quarter
+// is for bodies of up to 64 KiB, so that large ones do not keep them out.
 //
-// Beside its body an event takes up to three times its size while it is applied, and each connection some 20 kB. The number of
-// connections is for the server or what is in front of it to limit.
+// Beside its body an event takes up to three times its size while it is applied, and each
+// connection some 20 kB. The number of connections is for the server or what is in front of it to
+// limit.
 func WithInFlightLimit(n int64) HandlerOption {
 	return func(h *Handler) error {
 		if n <= 0 {
@@ -245,10 +248,11 @@ func WithDeadline(d time.Duration) HandlerOption {
 	}
 }
 
-// WithDeadLetter calls f with each body that the verifier believes and [Parse] cannot read, in place of the application, and with the
-// body of each event for which the application returned an error that matches [ErrPermanent]. The rules are those of the application:
-// a nil error acknowledges the delivery. The body belongs to f. Without a dead-letter function the response is 400 to a body that
-// cannot be read, and 503 to an event that fails permanently.
+// WithDeadLetter calls f with each body that the verifier believes and [Parse] cannot read, in
+// place of the application, and with the body of each event for which the application returned an
+// error that matches [ErrPermanent]. The rules are those of the application: a nil error
+// acknowledges the delivery. The body belongs to f. Without a dead-letter function the response is
+// 400 to a body that cannot be read, and 503 to an event that fails permanently.
 func WithDeadLetter(f func(ctx context.Context, body []byte) error) HandlerOption {
 	return func(h *Handler) error {
 		if f == nil {
@@ -294,8 +298,8 @@ func WithObserver(f func(context.Context, Answer)) HandlerOption {
 	}
 }
 
-// WithLogger writes a record for each answer: at debug level if it is 2xx, as an error if it is [AnswerPermanent], as a warning
-// otherwise and for dead letters. The record holds what [Answer]
+// WithLogger writes a record for each answer: at debug level if it is 2xx, as an error if it is
+// [AnswerPermanent], as a warning otherwise and for dead letters. The record holds what [Answer]
 // holds and nothing else, the type as [Event.LogValue] shows it.
 func WithLogger(l *slog.Logger) HandlerOption {
 	return func(h *Handler) error {
@@ -351,7 +355,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer h.leave()
 		a = h.receive(w, r, &d)
 	}
-	// What is left of the body is read by the server before it sends the response, and a sender could take for ever over it.
+	// What is left of the body is read by the server before it sends the response, and a sender
+	// could take for ever over it.
 	connection := http.NewResponseController(w)
 	if d.body == nil {
 		connection.SetReadDeadline(d.begun.Add(h.timeout))
@@ -459,11 +464,13 @@ func refused(err error) Answer {
 	return Answer{StatusCode: http.StatusUnauthorized, Result: result}
 }
 
-// firstBuffer is the memory that a delivery takes before anything of its body was received. The length is what the sender says, so
-// it is believed for small bodies only; each further buffer has twice the size of what was received.
+// firstBuffer is the memory that a delivery takes before anything of its body was received. The
+// length is what the sender says, so it is believed for small bodies only; each further buffer has
+// twice the size of what was received.
 const firstBuffer = 16 << 10
 
-// read reads the body until the deadline, if the connection can be given one. It takes the memory for it.
+// read reads the body until the deadline, if the connection can be given one. It takes the memory
+// for it.
 func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Request, d *delivery) error {
 	if r.ContentLength > h.limit {
 		return &http.MaxBytesError{Limit: h.limit}

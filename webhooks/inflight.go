@@ -6,10 +6,11 @@ import (
 	"sync"
 )
 
-// inFlight bounds the memory of the bodies that a handler holds. Memory is taken as bytes arrive: beyond its first buffer a sender
-// holds a few times what it has sent. A quarter is for small bodies only: senders of large ones, however slow, do not keep them out.
-// Of each class, one body at a time may take what is set aside for it, the lane, so that bodies that are there in part, and fill
-// the rest, do not wait for each other.
+// inFlight bounds the memory of the bodies that a handler holds. Memory is taken as bytes arrive:
+// beyond its first buffer a sender holds a few times what it has sent. A quarter is for small
+// bodies only: senders of large ones, however slow, do not keep them out. Of each class, one body
+// at a time may take what is set aside for it, the lane, so that bodies that are there in part, and
+// fill the rest, do not wait for each other.
 type inFlight struct {
 	mu     sync.Mutex
 	small  int64    // left for small bodies only
@@ -24,8 +25,8 @@ const (
 	largeBody
 )
 
-// largestSmall is the largest small body, and smallHeld the memory that it takes: its buffer, and while it moves the one before,
-// which has at most half the size.
+// largestSmall is the largest small body, and smallHeld the memory that it takes: its buffer, and
+// while it moves the one before, which has at most half the size.
 const (
 	largestSmall = 64 << 10
 	smallHeld    = largestSmall + largestSmall/2
@@ -127,8 +128,8 @@ func (b *held) release() {
 	b.put(b.all())
 }
 
-// put returns n bytes. The mutex is held. What only small bodies take goes first, so that a large one does not keep it; the lane of
-// large ones goes last, as whoever has it can go on.
+// put returns n bytes. The mutex is held. What only small bodies take goes first, so that a large
+// one does not keep it; the lane of large ones goes last, as whoever has it can go on.
 func (b *held) put(n int64) {
 	f := b.from
 	for _, place := range [...]struct{ mine, left *int64 }{
@@ -142,7 +143,8 @@ func (b *held) put(n int64) {
 	f.serve()
 }
 
-// finish says that the body takes no more, so that others get its lane as soon as there is room elsewhere.
+// finish says that the body takes no more, so that others get its lane as soon as there is room
+// elsewhere.
 func (b *held) finish() {
 	b.from.mu.Lock()
 	defer b.from.mu.Unlock()

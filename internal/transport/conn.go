@@ -39,7 +39,8 @@ type conn struct {
 
 func newConn(c net.Conn) *conn { return &conn{Conn: c, in: bufio.NewReader(c)} }
 
-// connectTime is how long a connection of the client's own transport may take to be made, and its TLS handshake.
+// connectTime is how long a connection of the client's own transport may take to be made, and its
+// TLS handshake.
 const connectTime = 10 * time.Second
 
 // ownTransport returns the transport of a client that was given none.
@@ -49,15 +50,16 @@ func ownTransport() *http.Transport {
 	t.TLSHandshakeTimeout = connectTime
 	t.MaxIdleConnsPerHost = 64
 	t.MaxResponseHeaderBytes = maxHeader
-	// A connection from which nothing comes is given up before a read's time is over, so that its next attempt does not meet it
-	// again.
+	// A connection from which nothing comes is given up before a read's time is over, so that its
+	// next attempt does not meet it again.
 	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second}
 	return t
 }
 
-// watch returns two copies of t that leave nothing of a response to the default logger. direct uses conns. tunnel is for TLS
-// through a proxy, which net/http puts above any conn: its HTTP/1 connections serve one request each, so that they are never
-// idle; HTTP/2, which has no such messages, is kept. Both go through the proxy that stands in the context of the request.
+// watch returns two copies of t that leave nothing of a response to the default logger. direct uses
+// conns. tunnel is for TLS through a proxy, which net/http puts above any conn: its HTTP/1
+// connections serve one request each, so that they are never idle; HTTP/2, which has no such
+// messages, is kept. Both go through the proxy that stands in the context of the request.
 func watch(t *http.Transport) (direct, tunnel *http.Transport) {
 	tunnel = t.Clone() // which also has t decide on HTTP/2
 	tunnel.Proxy = func(r *http.Request) (*url.URL, error) {
@@ -67,7 +69,8 @@ func watch(t *http.Transport) (direct, tunnel *http.Transport) {
 	if tunnel.TLSClientConfig == nil {
 		tunnel.TLSClientConfig = &tls.Config{}
 	}
-	// A copy with a TLS configuration or dialers of its own would not speak the HTTP/2 that it offers.
+	// A copy with a TLS configuration or dialers of its own would not speak the HTTP/2 that it
+	// offers.
 	tunnel.ForceAttemptHTTP2 = slices.Contains(tunnel.TLSClientConfig.NextProtos, "h2")
 	direct = tunnel.Clone()
 	tunnel.MaxIdleConnsPerHost = -1
@@ -128,8 +131,8 @@ func watch(t *http.Transport) (direct, tunnel *http.Transport) {
 	return direct, tunnel
 }
 
-// handshake does the TLS handshake of c within limit, if that is positive. If it fails, c is closed. A c that has its TLS behind
-// it, or none, is left as it is.
+// handshake does the TLS handshake of c within limit, if that is positive. If it fails, c is
+// closed. A c that has its TLS behind it, or none, is left as it is.
 func handshake(ctx context.Context, c net.Conn, limit time.Duration) error {
 	secure, ok := c.(interface{ HandshakeContext(context.Context) error })
 	if !ok {
@@ -147,8 +150,8 @@ func handshake(ctx context.Context, c net.Conn, limit time.Duration) error {
 	return err
 }
 
-// speaksHTTP2 reports whether c was negotiated to speak HTTP/2. Since Go 1.27 net/http asks so any connection that can tell, not
-// only a *tls.Conn.
+// speaksHTTP2 reports whether c was negotiated to speak HTTP/2. Since Go 1.27 net/http asks so any
+// connection that can tell, not only a *tls.Conn.
 func speaksHTTP2(c net.Conn) bool {
 	secure, ok := c.(interface{ ConnectionState() tls.ConnectionState })
 	return ok && secure.ConnectionState().NegotiatedProtocol == "h2"

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// proof is what net/http's hooks saw of one attempt. What it says of the attempt is never guessed from an error's text, and
-// it stays true: a transport that goes on after the attempt was judged, or that sends a write a second time, loses its
-// connections before the request is complete.
+// proof is what net/http's hooks saw of one attempt. What it says of the attempt is never guessed
+// from an error's text, and it stays true: a transport that goes on after the attempt was judged,
+// or that sends a write a second time, loses its connections before the request is complete.
 type proof struct {
 	write  bool            // the request is neither a GET nor a HEAD
 	native bool            // the transport is net/http's, which hides nothing from the hooks
@@ -35,7 +35,8 @@ type proof struct {
 	stopped error      // why it was ended, if it went on where it must not
 }
 
-// Limits of how often net/http may send one attempt of a read again by itself. A write is sent once.
+// Limits of how often net/http may send one attempt of a read again by itself. A write is sent
+// once.
 const (
 	maxSent  = 2
 	maxTaken = 4
@@ -83,8 +84,9 @@ func (p *proof) trace() *httptrace.ClientTrace {
 			}
 		},
 		WroteHeaders: func() {
-			// HTTP/2 fires this hook when the headers are on their way, which may be after the response. An attempt that got so
-			// far was not judged as not sent, and other calls use the connection.
+			// HTTP/2 fires this hook when the headers are on their way, which may be after the
+			// response. An attempt that got so far was not judged as not sent, and other calls use
+			// the connection.
 			if p.hook(func() error {
 				p.wrote++
 				switch {
@@ -115,7 +117,8 @@ func (p *proof) hook(f func() error) error {
 	return err
 }
 
-// repeats returns why the attempt must stop when it looks for a connection or gets one, for the n-th time.
+// repeats returns why the attempt must stop when it looks for a connection or gets one, for the
+// n-th time.
 func (p *proof) repeats(n int) error {
 	switch {
 	case p.write && (p.begun > 0 || p.wrote > 0):
@@ -126,8 +129,8 @@ func (p *proof) repeats(n int) error {
 	return nil
 }
 
-// disconnect closes the connections of a request that must not be sent, because a transport may not hear that the attempt is
-// over. It does not hold the lock: closing may take time.
+// disconnect closes the connections of a request that must not be sent, because a transport may not
+// hear that the attempt is over. It does not hold the lock: closing may take time.
 func (p *proof) disconnect() {
 	p.mu.Lock()
 	conns := p.conns
@@ -139,8 +142,8 @@ func (p *proof) disconnect() {
 	}
 }
 
-// lowest returns the connection below TLS, which would wait for its last message to be written. There are two layers of TLS
-// through a proxy that is spoken to with TLS.
+// lowest returns the connection below TLS, which would wait for its last message to be written.
+// There are two layers of TLS through a proxy that is spoken to with TLS.
 func lowest(c net.Conn) net.Conn {
 	for {
 		switch upper := c.(type) {
@@ -154,7 +157,8 @@ func lowest(c net.Conn) net.Conn {
 	}
 }
 
-// judge ends the attempt: from here on it must not be sent. It returns why the attempt was stopped, if it was.
+// judge ends the attempt: from here on it must not be sent. It returns why the attempt was stopped,
+// if it was.
 func (p *proof) judge() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,10 +166,10 @@ func (p *proof) judge() error {
 	return p.stopped
 }
 
-// notSent reports whether the service cannot have received the request. HTTP/1 keeps the end of the headers in a buffer until
-// all are written; HTTP/2 passes them on before it says so. What is half written when the time is over is not proven. A
-// transport that fires no hooks proves nothing, nor does one that reads the body without writing the headers: it may have sent
-// it in another way.
+// notSent reports whether the service cannot have received the request. HTTP/1 keeps the end of the
+// headers in a buffer until all are written; HTTP/2 passes them on before it says so. What is half
+// written when the time is over is not proven. A transport that fires no hooks proves nothing, nor
+// does one that reads the body without writing the headers: it may have sent it in another way.
 func (p *proof) notSent() bool {
 	read := p.body.wasRead()
 	p.mu.Lock()
@@ -176,8 +180,8 @@ func (p *proof) notSent() bool {
 	return p.wrote == 0 && !p.http2 && !p.ended && (p.native || !read) // net/http reads ahead to see whether a body is empty
 }
 
-// sentOnce reports whether resp is the response to the only request that this attempt sent, so that its status says what the
-// service did.
+// sentOnce reports whether resp is the response to the only request that this attempt sent, so that
+// its status says what the service did.
 func (p *proof) sentOnce(resp *http.Response) bool {
 	if resp.Request == nil || resp.Request.Context().Value(proofKey{}) != p {
 		return false // it is the response to a request that no hook saw
@@ -209,8 +213,8 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	if c.started.IsZero() {
 		c.started = time.Now()
 	}
-	// The attempt's only deadline. That of http.Client would also close the older Request.Cancel, which may end an attempt
-	// before its context has ended.
+	// The attempt's only deadline. That of http.Client would also close the older Request.Cancel,
+	// which may end an attempt before its context has ended.
 	ctx, cancel := context.WithDeadline(req.Context(), c.started.Add(c.timeout))
 	p := &proof{write: c.request.isWrite(), native: c.client.direct != nil, cancel: cancel}
 	ctx = context.WithValue(ctx, proofKey{}, p)

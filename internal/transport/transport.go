@@ -57,8 +57,8 @@ type Client struct {
 	budget         *budget
 }
 
-// NewClient returns a Client over a copy of user, or over a transport of its own if user is nil. A *http.Transport is copied
-// too, because it has to be watched.
+// NewClient returns a Client over a copy of user, or over a transport of its own if user is nil. A
+// *http.Transport is copied too, because it has to be watched.
 func NewClient(user *http.Client) *Client {
 	c := &Client{budget: newBudget(), proxy: func(*http.Request) (*url.URL, error) { return nil, nil }}
 	if user != nil {
@@ -79,7 +79,8 @@ func NewClient(user *http.Client) *Client {
 	return c
 }
 
-// CloseIdleConnections closes idle connections of the client's own transports. One that was passed in is left alone.
+// CloseIdleConnections closes idle connections of the client's own transports. One that was passed
+// in is left alone.
 func (c *Client) CloseIdleConnections() {
 	if c.direct != nil {
 		c.direct.CloseIdleConnections()
@@ -389,8 +390,9 @@ func (c *call) judgeAnswer(resp *http.Response) verdict {
 		v.again = a.Status != http.StatusNotImplemented && a.Status != http.StatusHTTPVersionNotSupported &&
 			(!write || c.request.Repeatable)
 	case write && !c.proof.sentOnce(resp):
-		// A transport that sends a write more than once may return a later response, such as a conflict with what the first one
-		// made. What it did with one that no hook saw is not known.
+		// A transport that sends a write more than once may return a later response, such as a
+		// conflict with what the first one made. What it did with one that no hook saw is not
+		// known.
 		v.again = a.Status == http.StatusTooManyRequests && c.request.Repeatable
 	case a.Status == http.StatusTooManyRequests:
 		v.outcome = Rejected
