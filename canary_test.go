@@ -502,7 +502,7 @@ func TestCanaryInValues(t *testing.T) {
 		"Response":                     labhealth.Response{Body: []byte(allCanaries), Header: http.Header{"X-Note": {allCanaries}}},
 		"SignatureImage":               labhealth.SignatureImage{Content: canaryNotes},
 		"FieldError":                   labhealth.FieldError{Loc: []string{"body", canaryEmail}, Msg: allCanaries, Type: canaryNotes},
-		"LabTest":                      order.LabTest, "OrderEvent": order.LastEvent, "[]OrderEvent": order.Events, "Kept": order.Kept,
+		"LabTest":                      order.LabTest, "OrderEvent": order.LastEvent, "[]OrderEvent": order.Events, "RawObject": order.RawObject,
 	} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
 			a.hear(name+" "+verb, fmt.Sprintf(verb, v))
@@ -510,7 +510,7 @@ func TestCanaryInValues(t *testing.T) {
 			a.hear(name+" in a map "+verb, fmt.Sprintf(verb, map[string]any{"v": v}))
 			a.hear(name+" in a field "+verb, fmt.Sprintf(verb, struct{ V any }{v}))
 		}
-		if name == "[]Order" || name == "[]User" || name == "client value" || name == "Orders value" || name == "Kept" || name == "FieldError" || name == "[]OrderEvent" {
+		if name == "[]Order" || name == "[]User" || name == "client value" || name == "Orders value" || name == "RawObject" || name == "FieldError" || name == "[]OrderEvent" {
 			continue // slog's JSON handler encodes what is in a slice, as the documentation says
 		}
 		a.show(name, v)

@@ -77,8 +77,8 @@
 //   - What comes in several kinds is an interface with a type for each kind and one for kinds that are not known, such as
 //     [OrderDetails.Data].
 //
-// A member whose value does not fit its type never fails the answer: it is left zero, [Kept.Malformed] names it, and
-// [Kept.RawJSON] has its bytes. Encoding a decoded value to JSON writes every member that came, with the changes made since.
+// A member whose value does not fit its type never fails the answer: it is left zero, [RawObject.Malformed] names it, and
+// [RawObject.RawJSON] has its bytes. Encoding a decoded value to JSON writes every member that came, with the changes made since.
 //
 // # Errors and outcomes
 //
@@ -109,5 +109,5 @@
 // # Testing
 //
 // Start the embedded service with labhealthtest.NewServer, or give [WithHTTPClient] a client whose transport answers from a
-// script. go-cmp compares decoded values with literals without options, because [Kept] has an Equal method.
+// script. go-cmp compares decoded values with literals without options, because [RawObject] has an Equal method.
 package labhealth

@@ -38,7 +38,7 @@ type HistoricalPullPage struct {
 	Data       []UserHistoricalPulls `json:"data" jsonread:"own"`  // the users of the page
 	NextCursor *string               `json:"next_cursor,omitzero"` // where the next page begins; nil at the end of the list
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // UserHistoricalPulls is the historical pulls of one user. Source: public API reference only.
@@ -46,7 +46,7 @@ type UserHistoricalPulls struct {
 	UserID   uuid.UUID                          `json:"user_id"`  // the service's id of the user
 	Provider map[string]ProviderHistoricalPulls `json:"provider"` // by the provider's slug
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // ProviderHistoricalPulls is what was pulled from one provider, and what was not.
@@ -55,7 +55,7 @@ type ProviderHistoricalPulls struct {
 	Pulled    map[string]HistoricalPull `json:"pulled"`     // by resource
 	NotPulled []string                  `json:"not_pulled"` // resources
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // HistoricalPull is one pull of one resource. Source: public API reference only.
@@ -72,7 +72,7 @@ type HistoricalPull struct {
 	// "retry_quota_exhausted" occur. It is nil or null if there is nothing to say.
 	ErrorDetails json.RawMessage `json:"error_details,omitzero"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // HistoricalPullTimeline is when a pull happened. Source: public API reference only.
@@ -81,7 +81,7 @@ type HistoricalPullTimeline struct {
 	StartedAt   *time.Time `json:"started_at,omitzero"` // nil before it started
 	EndedAt     *time.Time `json:"ended_at,omitzero"`   // nil before it ended
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // HistoricalPulls reads one page of the state of historical pulls: GET

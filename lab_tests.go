@@ -38,7 +38,7 @@ type LabTest struct {
 	// WorstCaseTATDays is the longest turnaround in days, nil if not known.
 	WorstCaseTATDays *int64 `json:"worst_case_tat_days,omitzero"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // Lab is a laboratory.
@@ -54,7 +54,7 @@ type Lab struct {
 	// LogoURL is the address of a picture, nil if there is none. Source: public API reference only.
 	LogoURL *string `json:"logo_url,omitzero"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // Marker is something that is measured: a biomarker or a panel of them.
@@ -80,14 +80,14 @@ type Marker struct {
 	// IsOrderable points to true if the member did not come, and is nil if null came.
 	IsOrderable *bool `json:"is_orderable" default:"true"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // AoE is the questions that a lab wants answered at order entry.
 type AoE struct {
 	Questions []AoEQuestion `json:"questions"` // may be empty
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // AoEQuestion is a question at order entry.
@@ -105,7 +105,7 @@ type AoEQuestion struct {
 	Constraint *string           `json:"constraint,omitzero"` // a hint for people about free text; nil if there is none
 	Default    *string           `json:"default,omitzero"`    // nil if there is none
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // AoEAnswerOption is an answer that can be chosen. Its Code is what an order sends as the answer. Source
@@ -115,7 +115,7 @@ type AoEAnswerOption struct {
 	Code  string `json:"code"`  // what is sent
 	Value string `json:"value"` // what people read
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // LabTestsService is the catalogue of lab tests that the team can order: [Client.LabTests].
@@ -175,7 +175,7 @@ type LabTestPage struct {
 	// Pricing has no fixed shape; nil if the response has none. Source: public API reference only.
 	Pricing json.RawMessage `json:"pricing,omitzero"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // List reads one page of the catalogue: GET /v3/lab_test.

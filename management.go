@@ -196,7 +196,7 @@ type Organisation struct {
 	Name      string     `json:"name"`                // what people call it
 	ExpiresAt *time.Time `json:"expires_at,omitzero"` // when it ends, nil if it does not
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // UpdateOrganisationBody is the request of [OrganisationService.Update].
@@ -237,7 +237,7 @@ type BatchDeletion struct {
 	Failure  []uuid.UUID `json:"failure"`   // not deleted
 	NotFound []uuid.UUID `json:"not_found"` // not there
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // batch is a call of op with one parameter of the query for each ID.

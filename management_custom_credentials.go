@@ -33,7 +33,7 @@ type TeamCustomCredentials struct {
 	AppURL              *string         `json:"app_url,omitzero"`               // nil if there is none
 	RedirectURLOverride *string         `json:"redirect_url_override,omitzero"` // nil if the service's own is used
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // ListTeamCustomCredentialsParams selects custom credentials. Zero fields are not sent.
@@ -48,7 +48,7 @@ type TeamCustomCredentialsPage struct {
 	Credentials []TeamCustomCredentials `json:"credentials" jsonread:"own"` // the credentials of the page
 	NextCursor  *string                 `json:"next_cursor,omitzero"`       // where the next page starts; nil at the end of the list
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // UpsertTeamCustomCredentialsBody is the request of [CustomCredentialsService.Upsert]. It redacts itself when printed.
@@ -82,7 +82,7 @@ type TeamCustomCredentialsPreparation struct {
 	Status           PreparationStatus `json:"status"`            // whether something is to be done
 	PreparationSteps []PreparationStep `json:"preparation_steps"` // what, in order
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // PreparationStep is one thing to do at the provider.
@@ -92,7 +92,7 @@ type PreparationStep struct {
 	Value       string  `json:"value"`                // what to set it to
 	Description *string `json:"description,omitzero"` // for people; nil if there is none
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // List reads one page of the custom credentials in an environment: GET /v1/org/{org_id}/team_custom_credentials/{env}/{region}.

@@ -40,14 +40,14 @@ type ManagementKey struct {
 	// Key is the key itself. It comes only in the answer to [ManagementKeysService.Create] and is empty everywhere else.
 	Key Secret `json:"key,omitzero"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // TeamRoleBinding binds a Team Management Key to a team.
 type TeamRoleBinding struct {
 	TeamID uuid.UUID `json:"team_id"` // the team
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // ManagementKeyCreatorType says what made a management key. Values other than the constants occur.
@@ -62,11 +62,11 @@ const (
 )
 
 // ManagementKeyCreator is who made a management key. What it says beside the type differs with the type and is not published:
-// [Kept.RawJSON] has it.
+// [RawObject.RawJSON] has it.
 type ManagementKeyCreator struct {
 	Type ManagementKeyCreatorType `json:"type"` // what made it
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // ListManagementKeysParams choose management keys. Zero members are left out.
@@ -81,7 +81,7 @@ type ManagementKeyPage struct {
 	Data       []ManagementKey `json:"data" jsonread:"own"` // the keys of the page
 	NextCursor *string         `json:"next_cursor"`         // where the next page begins; nil at the end of the list
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // CreateManagementKeyBody is the request of [ManagementKeysService.Create].

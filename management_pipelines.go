@@ -46,7 +46,7 @@ type ETLPipeline struct {
 	AzureAMQP          *AzureAMQP                  `json:"azure_amqp,omitzero"`                  // nil if not configured
 	EventTypePrefixes  []string                    `json:"event_type_prefixes,omitzero"`         // events whose type starts with one of these are pushed; nil for all
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // EventDestinationPreferences says which of its destinations a pipeline uses.
@@ -54,7 +54,7 @@ type EventDestinationPreferences struct {
 	Preferred EventDestination   `json:"preferred"` // the main destination
 	Enabled   []EventDestination `json:"enabled"`   // the destinations that are in use
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // CloudPubSub is a destination at a topic of Google Cloud Pub/Sub.
@@ -63,7 +63,7 @@ type CloudPubSub struct {
 	Topic           string `json:"topic"`            // the topic's name
 	MessageOrdering bool   `json:"message_ordering"` // whether messages have an ordering key, which is the user's ID
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // RabbitMQ is a destination at an exchange of a RabbitMQ server. It redacts itself when printed.
@@ -71,7 +71,7 @@ type RabbitMQ struct {
 	URI      Secret `json:"uri"`      // the server, with user and password
 	Exchange string `json:"exchange"` // the exchange's name; the routing key is the event type
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // Svix is a destination at webhooks, which [WebhooksService] manages.
@@ -81,7 +81,7 @@ type Svix struct {
 	// Deprecated: it has one value. Source: public API reference only.
 	Regional *bool `json:"regional,omitzero" default:"true"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // EventHubCompression says when an event is compressed. Values other than the constants occur.
@@ -106,7 +106,7 @@ type AzureAMQP struct {
 	// Compression says when events are compressed: auto by default.
 	Compression *EventHubCompression `json:"compression,omitzero" default:"auto"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // EventHubMatcher says where events of some types go: to an event hub or to a blob storage. It redacts itself when printed.
@@ -116,7 +116,7 @@ type EventHubMatcher struct {
 	EventHub        *string      `json:"event_hub,omitzero"`         // the event hub; nil for a blob storage
 	BlobStorage     *BlobStorage `json:"blob_storage,omitzero"`      // the blob storage; nil for an event hub
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // BlobStorage is a container that events are written to. It redacts itself when printed.
@@ -127,7 +127,7 @@ type BlobStorage struct {
 	// otherwise.
 	Container *string `json:"container,omitzero"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // EventHubDestination is where an event goes: one of the two is set. It redacts itself when printed.
@@ -148,7 +148,7 @@ type ETLPipelinePage struct {
 	Pipelines  []ETLPipeline `json:"pipelines" jsonread:"own"` // the pipelines of the page
 	NextCursor *string       `json:"next_cursor,omitzero"`     // where the next page begins; nil at the end of the list
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // UpsertETLPipelinesBody is the request of [PipelinesService.Upsert]. It redacts itself when printed.

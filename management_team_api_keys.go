@@ -26,7 +26,7 @@ type TeamAPIKey struct {
 	TeamID    uuid.UUID `json:"team_id"`    // the team whose key it is
 	CreatedAt time.Time `json:"created_at"` // when it was created
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // ListTeamAPIKeysParams choose team API keys. Zero members are left out.
@@ -40,7 +40,7 @@ type TeamAPIKeyPage struct {
 	APIKeys    []TeamAPIKey `json:"api_keys" jsonread:"own"` // the keys of the page
 	NextCursor *string      `json:"next_cursor,omitzero"`    // where the next page begins; nil at the end of the list
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // CreateTeamAPIKeyBody is the request of [TeamAPIKeysService.Create].

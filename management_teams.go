@@ -37,7 +37,7 @@ type Team struct {
 	Sandbox           *TeamSettings     `json:"sandbox,omitzero"`             // nil if it was not asked for (see [GetTeamParams])
 	Production        *TeamSettings     `json:"production,omitzero"`          // nil if it was not asked for (see [GetTeamParams])
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // TeamSettings is how a team works in one environment.
@@ -61,7 +61,7 @@ type TeamSettings struct {
 	// MinorOrderingEnabled says whether minors can be patients; false by default.
 	MinorOrderingEnabled bool `json:"minor_ordering_enabled" default:"false"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // BrandInformation is what patients see of the team. It is read as part of [TeamSettings] and set with
@@ -74,7 +74,7 @@ type BrandInformation struct {
 	CompanyAddress *string `json:"company_address,omitzero"` // the postal address; nil or empty for none
 	BrandColor     *string `json:"brand_color,omitzero"`     // a color; nil or empty for none
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // ListTeamsParams choose teams. Zero members are left out.
@@ -90,7 +90,7 @@ type TeamPage struct {
 	Teams      []Team  `json:"teams" jsonread:"own"` // the teams of the page
 	NextCursor *string `json:"next_cursor"`          // where the next page begins; nil at the end of the list
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // GetTeamParams say what is read of a team beside its name.
@@ -154,7 +154,7 @@ type AccessToken struct {
 	AccessToken Secret `json:"access_token"` // the token itself
 	ExpiresIn   int64  `json:"expires_in"`   // how long it is valid, in seconds; ten minutes are usual; the unit is an inference
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // TeamConflictError is the answer to creating or changing a team so that it has the integration team id of another. It is also
@@ -255,7 +255,7 @@ func (s *TeamsService) Update(ctx context.Context, teamID uuid.UUID, body Update
 		}
 		if brand, ok := (*settings).BrandInformation.Get(); ok {
 			changed := **settings
-			brand.Kept = Kept{} // of a brand that was read, send what is known of it
+			brand.RawObject = RawObject{} // of a brand that was read, send what is known of it
 			changed.BrandInformation = Value(brand)
 			*settings = &changed
 		}
@@ -267,7 +267,7 @@ func (s *TeamsService) Update(ctx context.Context, teamID uuid.UUID, body Update
 // SetBrandInformation changes what patients see of a team in one environment. See [TeamsService.Update]; reading it back takes
 // [TeamsService.Get] with that environment included.
 func (s *TeamsService) SetBrandInformation(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, brand BrandInformation, opts ...CallOption) (*Team, error) {
-	brand.Kept = Kept{} // as in Update
+	brand.RawObject = RawObject{} // as in Update
 	settings := &UpdateTeamSettings{BrandInformation: Value(brand)}
 	var c checker
 	c.text("company_name", brand.CompanyName)

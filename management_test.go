@@ -410,7 +410,7 @@ func TestManagementRedactionOfParts(t *testing.T) {
 		t.Fatal(err, string(key.Key))
 	}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x", "%z"} {
-		for _, part := range []any{key.TeamRoleBindings, key.TeamRoleBindings[0], key.Creator, *key.Creator, key.Kept} {
+		for _, part := range []any{key.TeamRoleBindings, key.TeamRoleBindings[0], key.Creator, *key.Creator, key.RawObject} {
 			shown := fmt.Sprintf(verb, part)
 			for _, bad := range []string{hidden, fmt.Sprintf("%x", hidden), strings.Trim(fmt.Sprint([]byte(hidden)), "[]")} {
 				if strings.Contains(shown, bad) {

@@ -36,7 +36,7 @@ type Webhook struct {
 	Disabled    *bool     `json:"disabled,omitzero"`     // whether nothing is delivered; nil if not said
 	FilterTypes []string  `json:"filter_types,omitzero"` // the event types that are delivered, nil for all
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // ListWebhooksParams choose a page of webhooks. Zero members are left out.
@@ -50,7 +50,7 @@ type WebhookPage struct {
 	Data       []Webhook `json:"data" jsonread:"own"` // the webhooks of the page
 	NextCursor *string   `json:"next_cursor"`         // where the next page begins; nil at the end of the list
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // CreateWebhookBody is the request of [WebhooksService.Create]. It redacts itself when printed.
@@ -77,7 +77,7 @@ type WebhookHeaders struct {
 	Headers   map[string]Secret `json:"headers"`   // by name; values of sensitive headers may be hidden
 	Sensitive []string          `json:"sensitive"` // names of the headers whose values are hidden
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // replaceWebhookHeadersBody is the request of [WebhooksService.ReplaceHeaders].
@@ -89,7 +89,7 @@ type replaceWebhookHeadersBody struct {
 type WebhookSecret struct {
 	Key Secret `json:"key"` // "whsec_" and base64, as webhooks.NewVerifier takes it
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // rotateWebhookSecretBody is the request of [WebhooksService.RotateSecret].

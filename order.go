@@ -11,14 +11,14 @@ import (
 // PostOrderResponse is the answer of [OrdersService.Import], [OrdersService.Create] and [OrdersService.Update].
 type PostOrderResponse struct {
 	// Order is the order as it is now. The answer of an update may hold only a few of its members, such as ID, TeamID, UserID,
-	// ActivateBy and Status; [Kept.RawJSON] shows what came.
+	// ActivateBy and Status; [RawObject.RawJSON] shows what came.
 	Order Order `json:"order"`
 	// Status is a word such as "success".
 	Status string `json:"status"`
 	// Message is meant for people.
 	Message string `json:"message"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // Order is a lab order, the specification's ClientFacingOrder.
@@ -93,7 +93,7 @@ type Order struct {
 	// OrderTransaction ties an order to its redraws and recreations; nil if not known.
 	OrderTransaction *OrderTransaction `json:"order_transaction,omitzero"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // CurrentStatus returns the status of LastEvent or, if that did not come, of the newest event by CreatedAt (the later one in
@@ -130,7 +130,7 @@ type OrderEvent struct {
 	// StatusDetail describes the status further; nil if there is nothing to add. Nothing depends on it.
 	StatusDetail *OrderStatusDetail `json:"status_detail,omitzero"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // OrderPhysician is the physician an order names. It redacts itself when printed.
@@ -139,7 +139,7 @@ type OrderPhysician struct {
 	LastName  string `json:"last_name"`  // family name
 	NPI       string `json:"npi"`        // National Provider Identifier
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // OrderDetails is what belongs to one way of collecting the sample.
@@ -150,7 +150,7 @@ type OrderDetails struct {
 	// Type is none of theirs. It is nil if the service sent null or nothing.
 	Data OrderDetailsData `json:"data"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // OrderDetailsData is a [*WalkInTestOrder], [*TestkitOrder], [*AtHomePhlebotomyOrder], [*OnSiteCollectionOrder] or
@@ -179,7 +179,7 @@ type WalkInTestOrder struct {
 	UpdatedAt     time.Time  `json:"updated_at"`     // when they last changed
 	AppointmentID *uuid.UUID `json:"appointment_id"` // nil if there is no appointment
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // TestkitOrder is the details of an order whose sample is taken with a kit that is sent to the patient.
@@ -189,7 +189,7 @@ type TestkitOrder struct {
 	CreatedAt time.Time `json:"created_at"` // when they were created
 	UpdatedAt time.Time `json:"updated_at"` // when they last changed
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // AtHomePhlebotomyOrder is the details of an order whose sample is taken by a phlebotomist who comes to the patient.
@@ -199,7 +199,7 @@ type AtHomePhlebotomyOrder struct {
 	CreatedAt     time.Time  `json:"created_at"`     // when they were created
 	UpdatedAt     time.Time  `json:"updated_at"`     // when they last changed
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // OnSiteCollectionOrder is the details of an order whose sample is taken where the customer is.
@@ -208,13 +208,13 @@ type OnSiteCollectionOrder struct {
 	CreatedAt time.Time `json:"created_at"` // when they were created
 	UpdatedAt time.Time `json:"updated_at"` // when they last changed
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
-// UnknownOrderDetails is the details of a type this version does not know. [Kept.RawJSON] has them, and encoding them to JSON
+// UnknownOrderDetails is the details of a type this version does not know. [RawObject.RawJSON] has them, and encoding them to JSON
 // gives the same text.
 type UnknownOrderDetails struct {
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // Shipment is the way of a test kit. Outbound means to the customer, inbound to the lab. Every member but the id may be nil.
@@ -229,7 +229,7 @@ type Shipment struct {
 	InboundCourier         *string   `json:"inbound_courier"`          // who carries it to the lab
 	Notes                  *string   `json:"notes"`                    // remarks
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // OrderTransaction ties together an order and those that follow from it.
@@ -238,7 +238,7 @@ type OrderTransaction struct {
 	Status OrderTransactionStatus `json:"status"` // active, completed or cancelled
 	Orders []OrderInTransaction   `json:"orders"` // the orders, the one at hand included
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // OrderInTransaction is one order of a transaction.
@@ -251,5 +251,5 @@ type OrderInTransaction struct {
 	Origin                  *OrderOrigin         `json:"origin"`                      // nil if not known
 	ParentID                *uuid.UUID           `json:"parent_id"`                   // the order it follows from, nil for the first
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }

@@ -226,7 +226,7 @@ type OrderPage struct {
 	Page   *int64  `json:"page,omitzero"`         // number of the page; nil if the service does not say
 	Size   *int64  `json:"size,omitzero"`         // how many orders a page has; nil if the service does not say
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // List reads one page of the team's orders: GET /orders. Deployments have it at /v3/orders too: see

@@ -37,7 +37,7 @@ type GuarantorDetails struct {
 	HouseholdSize   *int64  `json:"household_size,omitzero"`   // a number of people; nil if not given
 	Email           *string `json:"email,omitzero"`            // nil if not given
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // Address is the address of a guarantor, in requests and in orders. It redacts itself when printed.
@@ -52,7 +52,7 @@ type Address struct {
 	State       string  `json:"state"`                 // state, usually as two letters
 	AccessNotes *string `json:"access_notes,omitzero"` // how to get in: up to 1000 characters
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // PatientAddress is the patient's address in an import. It redacts itself when printed.
@@ -128,7 +128,7 @@ type OrderPatientDetails struct {
 	SexualOrientation *SexualOrientation `json:"sexual_orientation,omitzero"` // nil if not specified
 	GenderIdentity    *GenderIdentity    `json:"gender_identity,omitzero"`    // nil if not specified
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // OrderPatientAddress is the patient's address as an order shows it. It redacts itself when printed.
@@ -143,7 +143,7 @@ type OrderPatientAddress struct {
 	AccessNotes  *string `json:"access_notes,omitzero"` // up to 1000 characters, nil if there are none
 	PhoneNumber  *string `json:"phone_number,omitzero"` // nil if there is none
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // ShippingAddress is where a test kit is sent that nobody has registered yet. It redacts itself when printed.
@@ -157,5 +157,5 @@ type ShippingAddress struct {
 	Country      string  `json:"country"`              // country
 	PhoneNumber  string  `json:"phone_number"`         // for the courier
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }

@@ -125,7 +125,7 @@ func BenchmarkOrderMarshal(b *testing.B) {
 	changed := kept
 	changed.Notes = new("changed")
 	made = kept
-	made.Kept = Kept{}
+	made.RawObject = RawObject{}
 	for name, order := range map[string]Order{"made": made, "unchanged": kept, "changed": changed} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

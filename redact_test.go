@@ -210,7 +210,7 @@ func fill(v reflect.Value, n *int) {
 		return
 	}
 	switch p := v.Addr().Interface().(type) {
-	case *Kept:
+	case *RawObject:
 		return
 	case *uuid.UUID:
 		*p = uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01")

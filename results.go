@@ -40,7 +40,7 @@ type OrderResults struct {
 	// OrderTransaction ties the order to its redraws and recreations; nil if not known.
 	OrderTransaction *OrderTransaction `json:"order_transaction,omitzero"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // LegacyResults returns the results of an older order, which are a JSON object of no published shape
@@ -60,7 +60,7 @@ func (r *OrderResults) LegacyResults() json.RawMessage {
 }
 
 // ResultsMetadata heads a report. Its texts are as the lab wrote them: dates occur with the day first, and an age as a number,
-// which [Kept.Malformed] names then. It redacts itself when printed. Source: public API reference only.
+// which [RawObject.Malformed] names then. It redacts itself when printed. Source: public API reference only.
 type ResultsMetadata struct {
 	Age            string `json:"age"`             // in years, as text
 	DOB            string `json:"dob"`             // date of birth, in any form
@@ -86,7 +86,7 @@ type ResultsMetadata struct {
 	PatientID      *string         `json:"patient_id,omitzero"`     // nil if not given
 	AccountID      *string         `json:"account_id,omitzero"`     // nil if not given
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // ResultsStatus says whether more results are to come. Values other than the constants occur.
@@ -142,7 +142,7 @@ type Result struct {
 	PerformingLaboratory *string        `json:"performing_laboratory,omitzero"`  // nil if not given
 	SourceSampleID       *string        `json:"source_sample_id,omitzero"`       // the sample it was measured in, nil if not given
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // MissingResult is something that was ordered and could not be measured. It redacts itself when printed.
@@ -157,7 +157,7 @@ type MissingResult struct {
 	ProviderID          *string        `json:"provider_id,omitzero"`    // the lab's own code, nil if not given
 	SourceMarkers       []SourceMarker `json:"source_markers,omitzero"` // the ordered markers it belongs to
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // SourceMarker is an ordered marker that a result belongs to. Source: public API reference only.
@@ -167,7 +167,7 @@ type SourceMarker struct {
 	Slug       string  `json:"slug"`                 // the same, for programs
 	ProviderID *string `json:"provider_id,omitzero"` // the lab's own code, nil if not given
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // FailureType says why a result is missing, as the service infers it. Values other than the constants

@@ -377,7 +377,7 @@ func TestManagementFields(t *testing.T) {
 				last := typ.Field(typ.NumField() - 1)
 				_, reads := reflect.New(typ).Interface().(json.Unmarshaler)
 				_, writes := reflect.Zero(typ).Interface().(json.Marshaler)
-				if !last.Anonymous || last.Name != "Kept" || !reads || !writes {
+				if !last.Anonymous || last.Name != "RawObject" || !reads || !writes {
 					t.Errorf("the last field is %s; UnmarshalJSON: %v, MarshalJSON: %v", last.Name, reads, writes)
 				}
 			}

@@ -821,8 +821,8 @@ func checkFields(t *testing.T, r specResource, typ reflect.Type) {
 		if !reads || !writes {
 			t.Errorf("UnmarshalJSON: %v, MarshalJSON: %v, want both", reads, writes)
 		}
-		if !last.Anonymous || last.Name != "Kept" || last.Tag != `json:"-"` {
-			t.Errorf("the last field is %s %s, want an embedded Kept with the tag json:\"-\"", last.Name, last.Tag)
+		if !last.Anonymous || last.Name != "RawObject" || last.Tag != `json:"-"` {
+			t.Errorf("the last field is %s %s, want an embedded RawObject with the tag json:\"-\"", last.Name, last.Tag)
 		}
 	}
 }

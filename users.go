@@ -28,7 +28,7 @@ type User struct {
 	// Source: public API reference only.
 	IngestionEnd *Date `json:"ingestion_end,omitzero"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // ConnectedSource is a data source that a user has connected.
@@ -38,7 +38,7 @@ type ConnectedSource struct {
 	// Provider is a newer name for Source, nil if the response has none. Source: public API reference only.
 	Provider *Source `json:"provider,omitzero"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // Source is a data source: a wearable provider.
@@ -47,7 +47,7 @@ type Source struct {
 	Slug string `json:"slug"` // a short name that does not change
 	Logo string `json:"logo"` // address of a picture; other text occurs
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // FallbackBirthDate is a birth date that a data source reported. It redacts itself when printed.
@@ -56,7 +56,7 @@ type FallbackBirthDate struct {
 	SourceSlug string    `json:"source_slug"` // which source said so
 	UpdatedAt  time.Time `json:"updated_at"`  // when it did
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // FallbackTimeZone is a time zone that a data source reported.
@@ -65,7 +65,7 @@ type FallbackTimeZone struct {
 	SourceSlug string    `json:"source_slug"` // which source said so
 	UpdatedAt  time.Time `json:"updated_at"`  // when it did
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // UsersService is the users of the team: [Client.Users].
@@ -95,7 +95,7 @@ type UserPage struct {
 	Offset int64  `json:"offset"`               // how many were left out before the page
 	Limit  int64  `json:"limit"`                // how many a page has
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // List reads one page of the team's users: GET /v2/user/.
@@ -196,7 +196,7 @@ func (s *UsersService) Resolve(ctx context.Context, clientUserID string, opts ..
 type UserDeletion struct {
 	Success bool `json:"success"` // whether it was done
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 // Delete deletes a user: DELETE /v2/user/{user_id}. For 7 days [UsersService.UndoDelete] brings the user back. Source of

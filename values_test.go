@@ -494,7 +494,7 @@ func TestWithinOtherTypes(t *testing.T) {
 	}
 }
 
-// The zero Kept belongs to a value that a program made.
+// The zero RawObject belongs to a value that a program made.
 func TestMadeValuesKeepNothing(t *testing.T) {
 	order := Order{Notes: new("n")}
 	if order.RawJSON() != nil || order.Malformed() != nil {

@@ -35,5 +35,5 @@ type WorkoutStream struct {
 	Resistance     []*float64 `json:"resistance,omitzero"`      // in units of the device
 	Temperature    []*float64 `json:"temperature,omitzero"`     // degrees Celsius
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }

@@ -117,7 +117,7 @@ func line(r *bufio.Reader) ([]byte, error) {
 type wrapped struct {
 	Body labhealth.ImportOrderBody `json:"body"`
 
-	labhealth.Kept `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // readRecord reads a record and all that is wrong with its form.

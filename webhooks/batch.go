@@ -67,7 +67,7 @@ func (p *parser) batch(s *Samples) bool {
 			return false
 		}
 	}
-	s.Kept = labhealth.Kept(p.doc.Ref(lo, p.i, 1))
+	s.RawObject = labhealth.RawObject(p.doc.Ref(lo, p.i, 1))
 	return seen&(1<<dataMember) != 0
 }
 
@@ -167,7 +167,7 @@ func (p *parser) source(src *Source) bool {
 			src.WorkoutID = new(text)
 		}
 	}
-	src.Kept = labhealth.Kept(p.doc.Ref(start, p.i, 2))
+	src.RawObject = labhealth.RawObject(p.doc.Ref(start, p.i, 2))
 	return true
 }
 

@@ -32,7 +32,7 @@ type Event struct {
 	// Data is what the event carries. It is never nil after [Parse].
 	Data Payload
 
-	labhealth.Kept
+	labhealth.RawObject
 }
 
 // Payload is the data of an event: a [*Samples], [*Activity], [*Summary], [*WorkoutStreamNotice], [*ProviderConnection],
@@ -43,7 +43,7 @@ type Payload interface {
 	json.Marshaler
 	// RawJSON returns a copy of the data as it came, nil if it did not come from outside.
 	RawJSON() json.RawMessage
-	// Malformed names the members whose value does not fit, with paths that begin at the data. See [labhealth.Kept].
+	// Malformed names the members whose value does not fit, with paths that begin at the data. See [labhealth.RawObject].
 	Malformed() []labhealth.Malformed
 
 	isPayload()
@@ -109,7 +109,7 @@ func parse(text []byte) (*Event, error) {
 	e := &all.event
 	e.Type, e.TeamID, e.UserID, e.ClientUserID = p.Type, p.TeamID, p.UserID, p.ClientUserID
 	e.ReceivedAt = time.Now()
-	e.Kept = labhealth.Kept(p.doc.Ref(p.lo, p.hi, 0))
+	e.RawObject = labhealth.RawObject(p.doc.Ref(p.lo, p.hi, 0))
 	if p.isSamples {
 		e.Data = &all.samples
 	} else {
@@ -152,12 +152,12 @@ type envelopeForm[D any] struct {
 	UserID       uuid.UUID `json:"user_id,omitzero"`
 	ClientUserID string    `json:"client_user_id,omitzero"`
 
-	labhealth.Kept `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // anyJSON is a value of which nothing but its place is read.
 type anyJSON struct {
-	labhealth.Kept `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // generalEnvelope reads an envelope that the parser's own scanner did not.
@@ -176,7 +176,7 @@ func (p *parser) generalEnvelope() error {
 		return &ParseError{Reason: "it is not an object"} // cannot be: it is valid
 	}
 	p.Envelope = Envelope{f.Type, f.TeamID, f.UserID, f.ClientUserID}
-	p.dataLo, p.dataHi, _ = jsonread.Ref(f.Data.Kept).Span()
+	p.dataLo, p.dataHi, _ = jsonread.Ref(f.Data.RawObject).Span()
 	p.isSamples, p.tried = false, false
 	if p.samples != nil { // the data may be read again, or other data of that name
 		*p.samples = Samples{}
@@ -298,11 +298,11 @@ func (p *parser) unknown(err error) *Unknown {
 	return u
 }
 
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
 func (e Event) MarshalJSON() ([]byte, error) {
 	var f envelopeForm[json.RawMessage]
 	var was Event
-	if ref := jsonread.Ref(e.Kept); came(ref) {
+	if ref := jsonread.Ref(e.RawObject); came(ref) {
 		if err := ref.Again(&f); err != nil {
 			return nil, err
 		}

@@ -31,7 +31,7 @@ type Source struct {
 	Sport     *string    `json:"sport,omitzero"`      // of a workout
 	WorkoutID *string    `json:"workout_id,omitzero"` // of a workout
 
-	labhealth.Kept `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // ProviderSlug returns the slug of the provider, whichever shape the source has: Provider or, if that
@@ -106,7 +106,7 @@ type Activity struct {
 	CreatedAt      time.Time          `json:"created_at,omitzero"`      // when the summary was made
 	UpdatedAt      time.Time          `json:"updated_at,omitzero"`      // when it last changed
 
-	labhealth.Kept `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // ActivityHeartRate summarizes the heart rate over a day, in beats per minute. A number that was not
@@ -118,7 +118,7 @@ type ActivityHeartRate struct {
 	RestingBPM    *float64 `json:"resting_bpm,omitzero"`     // at rest
 	AvgWalkingBPM *float64 `json:"avg_walking_bpm,omitzero"` // mean while walking
 
-	labhealth.Kept `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // Summary is a summary of wearable data other than activity: the data of daily.data.<resource>.created and .updated. The
@@ -135,11 +135,11 @@ type Summary struct {
 	CreatedAt    time.Time      `json:"created_at,omitzero"`    // when it was created
 	UpdatedAt    time.Time      `json:"updated_at,omitzero"`    // when it last changed
 
-	labhealth.Kept `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // Decode reads the summary as it came into what v points to, as encoding/json does.
-func (s *Summary) Decode(v any) error { return decode(jsonread.Ref(s.Kept), v) }
+func (s *Summary) Decode(v any) error { return decode(jsonread.Ref(s.RawObject), v) }
 
 // Fields goes over the members of the summary as they came: names and copies of the values.
 func (s *Summary) Fields() iter.Seq2[string, json.RawMessage] {
@@ -169,7 +169,7 @@ type WorkoutStreamNotice struct {
 	Sport      Sport     `json:"sport"`            // what the user did
 	Message    string    `json:"message,omitzero"` // meant for people; the path in it can be wrong
 
-	labhealth.Kept `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // Sport is a kind of workout.
@@ -181,7 +181,7 @@ type Sport struct {
 	Name string `json:"name"`          // what people call it
 	Slug string `json:"slug,omitzero"` // a short name that does not change; empty if it did not come
 
-	labhealth.Kept `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // ProviderConnection says that a user connected a provider: the data of provider.connection.created.
@@ -197,7 +197,7 @@ type ProviderConnection struct {
 	// ResourceAvailability says of each resource whether the provider lets it be read, nil if that did not come.
 	ResourceAvailability map[string]ResourceAvailability `json:"resource_availability,omitzero"`
 
-	labhealth.Kept `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // ConnectedProvider returns the provider that the user connected: Provider or, if that names none,
@@ -222,7 +222,7 @@ type ResourceAvailability struct {
 	Status            string          `json:"status"`                      // such as "available"
 	ScopeRequirements json.RawMessage `json:"scope_requirements,omitzero"` // what the user granted and denied, nil if it did not come
 
-	labhealth.Kept `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // LabOrder is an order whose status changed: the data of labtest.order.created and .updated. Events come
@@ -246,7 +246,7 @@ type HistoricalPull struct {
 	// Deprecated: there is one event for each pull. Source: public API reference only.
 	IsFinal bool `json:"is_final" default:"true"`
 
-	labhealth.Kept `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // Unknown is the data of an event of a type that has no payload type here, or data that is not what its type promises. It
@@ -300,58 +300,58 @@ func kindOf(t EventType) kind {
 	return unknownKind
 }
 
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.Kept].
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
 func (v *Source) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
 func (v Source) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.Kept].
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
 func (v *Activity) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
 func (v Activity) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.Kept].
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
 func (v *ActivityHeartRate) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
 func (v ActivityHeartRate) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.Kept].
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
 func (v *Summary) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
 func (v Summary) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.Kept].
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
 func (v *WorkoutStreamNotice) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
 func (v WorkoutStreamNotice) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.Kept].
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
 func (v *Sport) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
 func (v Sport) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.Kept].
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
 func (v *ProviderConnection) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
 func (v ProviderConnection) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.Kept].
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
 func (v *ResourceAvailability) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
 func (v ResourceAvailability) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.Kept].
+// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
 func (v *HistoricalPull) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
 func (v HistoricalPull) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // MarshalJSON writes Raw, null if there is none.

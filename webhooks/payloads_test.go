@@ -73,7 +73,7 @@ func TestNothingIsForgotten(t *testing.T) {
 	}
 	for _, name := range kept {
 		if !methods["*"+name+".UnmarshalJSON"] || !methods[name+".MarshalJSON"] {
-			t.Errorf("%s embeds Kept and lacks UnmarshalJSON of its pointer or MarshalJSON of its value", name)
+			t.Errorf("%s embeds RawObject and lacks UnmarshalJSON of its pointer or MarshalJSON of its value", name)
 		}
 	}
 	for _, name := range payloads {
@@ -87,7 +87,7 @@ func TestNothingIsForgotten(t *testing.T) {
 
 func embedsKept(structure *ast.StructType) bool {
 	for _, f := range structure.Fields.List {
-		if name, ok := f.Type.(*ast.SelectorExpr); ok && len(f.Names) == 0 && name.Sel.Name == "Kept" {
+		if name, ok := f.Type.(*ast.SelectorExpr); ok && len(f.Names) == 0 && name.Sel.Name == "RawObject" {
 			return true
 		}
 	}

@@ -29,7 +29,7 @@ func (e *ParseError) Is(target error) bool { return target == ErrPermanent }
 
 // Err returns [ErrUnreadable] if the event carries data that cannot be read: [*Unknown] data that
 // is not what the event's type promises, a sample without a readable time, a malformed value in any
-// field of the data (see [labhealth.Kept]), or no type at all. It returns nil for an event whose
+// field of the data (see [labhealth.RawObject]), or no type at all. It returns nil for an event whose
 // type has no payload type here: that is new, and not wrong. [Latest.Apply] and package sqlstore
 // call it; a program that applies events itself calls it to return the error after it has applied
 // the rest.
@@ -57,7 +57,7 @@ func (e *Event) Err() error {
 // isOperational reports whether an event without an event_type is a message of the sender about
 // itself, which has a type, or was made by the program.
 func (e *Event) isOperational() bool {
-	ref := jsonread.Ref(e.Kept)
+	ref := jsonread.Ref(e.RawObject)
 	if !came(ref) {
 		return true
 	}

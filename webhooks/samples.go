@@ -28,7 +28,7 @@ type Samples struct {
 	// JSON writes those that it did not change as they came.
 	Data []Sample
 
-	labhealth.Kept
+	labhealth.RawObject
 }
 
 // Sample is one measured value. Resources differ in what a sample has: some have Start and End, a note
@@ -65,7 +65,7 @@ type Sample struct {
 	KeptSample
 }
 
-// KeptSample is embedded in [Sample], as [labhealth.Kept] is in other types, and keeps the bytes the sample came as. They are
+// KeptSample is embedded in [Sample], as [labhealth.RawObject] is in other types, and keeps the bytes the sample came as. They are
 // shared by all samples of an event: a sample that a program holds on to holds the whole event in memory.
 type KeptSample struct {
 	doc    *jsonread.Document
@@ -85,8 +85,10 @@ const sampleDepth = 3
 // RawJSON returns a copy of the bytes the sample came as, nil if it did not come from the service.
 func (k KeptSample) RawJSON() json.RawMessage { return k.ref().Raw() }
 
-// Malformed names the members of the sample whose value does not fit. See [labhealth.Kept].
-func (k KeptSample) Malformed() []labhealth.Malformed { return labhealth.Kept(k.ref()).Malformed() }
+// Malformed names the members of the sample whose value does not fit. See [labhealth.RawObject].
+func (k KeptSample) Malformed() []labhealth.Malformed {
+	return labhealth.RawObject(k.ref()).Malformed()
+}
 
 // Decode reads the sample as it came into what v points to, as encoding/json does: for members that have no field in [Sample],
 // such as sensor_location or tags. Changes that the program made are not seen.
@@ -109,7 +111,7 @@ type sampleForm struct {
 	Start          time.Time `json:"start,omitzero"`
 	End            time.Time `json:"end,omitzero"`
 
-	labhealth.Kept `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
 // word is text that occurs again and again.
@@ -272,13 +274,13 @@ type samplesForm[D any] struct {
 	Provider *Source   `json:"provider,omitzero"`
 	Data     D         `json:"data,omitzero"`
 
-	labhealth.Kept `json:"-"`
+	labhealth.RawObject `json:"-"`
 }
 
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.Kept].
+// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
 func (s Samples) MarshalJSON() ([]byte, error) {
 	var f samplesForm[json.RawMessage]
-	ref := jsonread.Ref(s.Kept)
+	ref := jsonread.Ref(s.RawObject)
 	if came(ref) {
 		if err := ref.Again(&f); err != nil {
 			return nil, err
@@ -349,8 +351,8 @@ func (p *parser) generalSamples() Payload {
 		return p.unknown(errAbsurd)
 	}
 	s := p.samples
-	*s = Samples{UserID: f.UserID, Source: f.Source, SourceID: f.SourceID, Provider: f.Provider, Kept: f.Kept}
-	lo, hi, ok := jsonread.Ref(f.Data.Kept).Span()
+	*s = Samples{UserID: f.UserID, Source: f.Source, SourceID: f.SourceID, Provider: f.Provider, RawObject: f.RawObject}
+	lo, hi, ok := jsonread.Ref(f.Data.RawObject).Span()
 	if !ok || p.text[lo] != '[' {
 		return s
 	}

@@ -186,7 +186,7 @@ func sameAsEncodingJSON(t *testing.T, text string) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("%s:\n%s", text, diff)
 	}
-	if odd := problems(got.Kept); odd != nil {
+	if odd := problems(got.RawObject); odd != nil {
 		t.Fatalf("%s: %q", text, odd)
 	}
 	if b, err := Marshal(got); err != nil || string(b) != strings.Trim(text, " \t\r\n") {
@@ -238,7 +238,7 @@ func FuzzRead(f *testing.F) {
 		if b, err := Marshal(&v); err != nil || string(b) != strings.Trim(string(text), " \t\r\n") {
 			t.Fatalf("%q: written as %q, %v", text, b, err)
 		}
-		if ref(v.Kept).Raw()[0] != '{' {
+		if ref(v.RawObject).Raw()[0] != '{' {
 			return
 		}
 		before := v

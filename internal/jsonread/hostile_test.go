@@ -119,8 +119,8 @@ func TestSmallObjects(t *testing.T) {
 		"one thing with its parts": `{"things":[{"parts":[` + strings.Repeat(`{"id":1},`, 9999) + `{}]}]}`,
 	} {
 		var page Page
-		if err := Unmarshal([]byte(text), &page); err != nil || problems(page.Kept) != nil {
-			t.Errorf("%s: %v %q", name, err, problems(page.Kept))
+		if err := Unmarshal([]byte(text), &page); err != nil || problems(page.RawObject) != nil {
+			t.Errorf("%s: %v %q", name, err, problems(page.RawObject))
 		}
 	}
 }

@@ -34,7 +34,7 @@ func TestParts(t *testing.T) {
 	if diff := cmp.Diff([]string{"list.1.id integer", "list.1.maker.city string", "list.2 object", "head tail"}, pathsOf(whole.Problems())); diff != "" {
 		t.Error(diff)
 	}
-	second := ref(parts[1].Kept)
+	second := ref(parts[1].RawObject)
 	if diff := cmp.Diff([]string{"id integer", "maker.city string"}, pathsOf(second.Problems())); diff != "" {
 		t.Error(diff)
 	}
@@ -42,7 +42,7 @@ func TestParts(t *testing.T) {
 		t.Error(lo, hi, ok)
 	}
 	var again Part
-	if err := ref(parts[3].Kept).Again(&again); err != nil || again.ID != 3 || len(whole.Problems()) != 4 {
+	if err := ref(parts[3].RawObject).Again(&again); err != nil || again.ID != 3 || len(whole.Problems()) != 4 {
 		t.Error(err, again.ID, whole.Problems())
 	}
 	if err := d.Read(0, len(text)-1, &part, 1<<10); !Truncated(err) {

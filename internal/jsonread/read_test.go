@@ -16,7 +16,7 @@ import (
 // defaults is what an object with no members reads as.
 func defaults() Thing { return Thing{Colour: "red", On: true, Maybe: new(true)} }
 
-func problems(k Kept) (list []string) {
+func problems(k RawObject) (list []string) {
 	for _, p := range ref(k).Problems() {
 		list = append(list, strings.Join(p.Path, ".")+" "+p.Want)
 	}
@@ -158,10 +158,10 @@ func TestReadMembers(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s:\n%s", test.text, diff)
 		}
-		if odd := problems(got.Kept); !slices.Equal(odd, test.odd) {
+		if odd := problems(got.RawObject); !slices.Equal(odd, test.odd) {
 			t.Errorf("%s: problems %q, want %q", test.text, odd, test.odd)
 		}
-		if raw := ref(got.Kept).Raw(); string(raw) != strings.Trim(test.text, " \n\t\r") {
+		if raw := ref(got.RawObject).Raw(); string(raw) != strings.Trim(test.text, " \n\t\r") {
 			t.Errorf("%s: kept %s", test.text, raw)
 		}
 		b, err := Marshal(&got)
@@ -177,7 +177,7 @@ func TestReadWrongKind(t *testing.T) {
 		if err := Unmarshal([]byte(text), &v); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
-		if got := problems(v.Kept); !slices.Equal(got, []string{" object"}) {
+		if got := problems(v.RawObject); !slices.Equal(got, []string{" object"}) {
 			t.Errorf("%s: problems %q", text, got)
 		}
 		if b, _ := Marshal(v); string(b) != text {
@@ -185,8 +185,8 @@ func TestReadWrongKind(t *testing.T) {
 		}
 	}
 	var v Thing
-	if err := Unmarshal([]byte(`null`), &v); err != nil || problems(v.Kept) != nil {
-		t.Error(err, problems(v.Kept))
+	if err := Unmarshal([]byte(`null`), &v); err != nil || problems(v.RawObject) != nil {
+		t.Error(err, problems(v.RawObject))
 	}
 	if Unmarshal([]byte(`{"name":"x"`), &v) == nil || Unmarshal([]byte(``), &v) == nil || UnmarshalOwned([]byte("{\"name\":\"\xff\"}"), &v) == nil {
 		t.Error("text that is not JSON is read")
@@ -208,49 +208,49 @@ func TestProblemPaths(t *testing.T) {
 	thing := page.Things[1]
 	tests := []struct {
 		of   string
-		kept Kept
+		kept RawObject
 		want []string
 	}{
-		{"page", page.Kept, []string{
+		{"page", page.RawObject, []string{
 			"things.1.id uuid", "things.1.parts.1.id integer", "things.1.parts.1.maker.city string", "things.1.spare.maker.city string",
 			"things.1.own.1.id integer", "things.1.own.1.maker.city string", "things.1.by_name.k.id integer", "things.1.payload.data.text string",
 			"things.2 object", "total integer",
 		}},
-		{"things.0", page.Things[0].Kept, nil},
-		{"things.0.parts.0", page.Things[0].Parts[0].Kept, nil},
-		{"things.1", thing.Kept, []string{
+		{"things.0", page.Things[0].RawObject, nil},
+		{"things.0.parts.0", page.Things[0].Parts[0].RawObject, nil},
+		{"things.1", thing.RawObject, []string{
 			"id uuid", "parts.1.id integer", "parts.1.maker.city string", "spare.maker.city string",
 			"own.1.id integer", "own.1.maker.city string", "by_name.k.id integer", "payload.data.text string",
 		}},
-		{"things.1.parts.0", thing.Parts[0].Kept, nil},
-		{"things.1.parts.1", thing.Parts[1].Kept, []string{"id integer", "maker.city string"}},
-		{"things.1.parts.1.maker", thing.Parts[1].Maker.Kept, []string{"city string"}},
-		{"things.1.spare", thing.Spare.Kept, []string{"maker.city string"}},
-		{"things.1.own.0", thing.Own[0].Kept, nil},
-		{"things.1.own.1", thing.Own[1].Kept, []string{"id integer", "maker.city string"}},
-		{"things.1.own.1.maker", thing.Own[1].Maker.Kept, []string{"city string"}},
-		{"things.1.by_name.k", thing.ByName["k"].Kept, []string{"id integer"}},
-		{"things.1.payload", thing.Payload.Kept, []string{"data.text string"}},
-		{"things.1.payload.data", thing.Payload.Data.(*Letter).Kept, []string{"text string"}},
-		{"things.2", page.Things[2].Kept, []string{" object"}},
-		{"a value of the program's own", Kept{}, nil},
+		{"things.1.parts.0", thing.Parts[0].RawObject, nil},
+		{"things.1.parts.1", thing.Parts[1].RawObject, []string{"id integer", "maker.city string"}},
+		{"things.1.parts.1.maker", thing.Parts[1].Maker.RawObject, []string{"city string"}},
+		{"things.1.spare", thing.Spare.RawObject, []string{"maker.city string"}},
+		{"things.1.own.0", thing.Own[0].RawObject, nil},
+		{"things.1.own.1", thing.Own[1].RawObject, []string{"id integer", "maker.city string"}},
+		{"things.1.own.1.maker", thing.Own[1].Maker.RawObject, []string{"city string"}},
+		{"things.1.by_name.k", thing.ByName["k"].RawObject, []string{"id integer"}},
+		{"things.1.payload", thing.Payload.RawObject, []string{"data.text string"}},
+		{"things.1.payload.data", thing.Payload.Data.(*Letter).RawObject, []string{"text string"}},
+		{"things.2", page.Things[2].RawObject, []string{" object"}},
+		{"a value of the program's own", RawObject{}, nil},
 	}
 	for _, test := range tests {
 		if got := problems(test.kept); !slices.Equal(got, test.want) {
 			t.Errorf("%s:\n got %q\nwant %q", test.of, got, test.want)
 		}
 	}
-	if raw := ref(thing.Own[1].Maker.Kept).Raw(); string(raw) != `{"city":9}` {
+	if raw := ref(thing.Own[1].Maker.RawObject).Raw(); string(raw) != `{"city":9}` {
 		t.Errorf("kept %s", raw)
 	}
-	if raw := ref(Kept{}).Raw(); raw != nil {
+	if raw := ref(RawObject{}).Raw(); raw != nil {
 		t.Errorf("kept %s", raw)
 	}
 	// What is handed out are copies.
-	list := ref(thing.Kept).Problems()
+	list := ref(thing.RawObject).Problems()
 	list[0].Path[0], list[1].Path[1] = "changed", "changed"
-	ref(thing.Kept).Raw()[1] = 'X'
-	if got := problems(thing.Kept); !slices.Equal(got, tests[3].want) || ref(thing.Kept).Raw()[1] == 'X' {
+	ref(thing.RawObject).Raw()[1] = 'X'
+	if got := problems(thing.RawObject); !slices.Equal(got, tests[3].want) || ref(thing.RawObject).Raw()[1] == 'X' {
 		t.Errorf("a copy is not one: %q", got)
 	}
 }
@@ -261,10 +261,10 @@ func TestProblemsEnd(t *testing.T) {
 	if err := Unmarshal([]byte(text), &v); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(ref(v.Kept).Problems()); n != maxProblems {
+	if n := len(ref(v.RawObject).Problems()); n != maxProblems {
 		t.Errorf("%d problems", n)
 	}
-	if got := problems(v.Own[5000].Kept); !slices.Equal(got, []string{"id integer"}) {
+	if got := problems(v.Own[5000].RawObject); !slices.Equal(got, []string{"id integer"}) {
 		t.Errorf("problems %q", got)
 	}
 	if b, err := Marshal(v); err != nil || string(b) != text {
@@ -279,11 +279,11 @@ func TestOwnDocuments(t *testing.T) {
 	if err := Unmarshal([]byte(text), &page); err != nil {
 		t.Fatal(err)
 	}
-	a, b := ref(page.Things[0].Kept), ref(page.Things[1].Kept)
+	a, b := ref(page.Things[0].RawObject), ref(page.Things[1].RawObject)
 	if string(a.doc.in.text) != `{"name":"a","own":[{"id":1}]}` || string(b.doc.in.text) != `{"name":"b"}` || cap(b.doc.in.text) > 1000 {
 		t.Errorf("documents %s, %s", a.doc.in.text, b.doc.in.text)
 	}
-	if own := ref(page.Things[0].Own[0].Kept); string(own.doc.in.text) != `{"id":1}` {
+	if own := ref(page.Things[0].Own[0].RawObject); string(own.doc.in.text) != `{"id":1}` {
 		t.Errorf("document %s", own.doc.in.text)
 	}
 }
@@ -310,7 +310,7 @@ func TestTextIsNotAliased(t *testing.T) {
 	if b, err := Marshal(v); err != nil || string(b) != came {
 		t.Errorf("written as %s, %v", b, err)
 	}
-	if raw := ref(v.Payload.Data.(*Unknown).Kept).Raw(); string(raw) != `{"a":"b"}` {
+	if raw := ref(v.Payload.Data.(*Unknown).RawObject).Raw(); string(raw) != `{"a":"b"}` {
 		t.Errorf("kept %s", raw)
 	}
 }

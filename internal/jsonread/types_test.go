@@ -10,12 +10,12 @@ import (
 
 // The types below have one member of every kind that an answer type can have.
 
-type Kept Ref
+type RawObject Ref
 
-var _ = Embeds(func(k *Kept) *Ref { return (*Ref)(k) })
+var _ = Embeds(func(k *RawObject) *Ref { return (*Ref)(k) })
 
 // Equal lets go-cmp compare what was read with what a test wrote down.
-func (Kept) Equal(Kept) bool { return true }
+func (RawObject) Equal(RawObject) bool { return true }
 
 type Colour string
 
@@ -60,13 +60,13 @@ type Part struct {
 	Name  *string `json:"name"`
 	Maker *Maker  `json:"maker,omitzero"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 type Maker struct {
 	City string `json:"city"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 type Thing struct {
@@ -97,14 +97,14 @@ type Thing struct {
 	Spare   *Part                      `json:"spare,omitzero"`
 	Payload Payload                    `json:"payload"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 type Payload struct {
 	Type Colour      `json:"type"`
 	Data PayloadData `json:"data"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 type PayloadData interface{ isPayload() }
@@ -112,17 +112,17 @@ type PayloadData interface{ isPayload() }
 type Letter struct {
 	Text string `json:"text"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 type Parcel struct {
 	Weight int64 `json:"weight"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 type Unknown struct {
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
 func (*Letter) isPayload()  {}
@@ -136,7 +136,7 @@ type Page struct {
 	Things []Thing `json:"things" jsonread:"own"`
 	Total  *int64  `json:"total,omitzero"`
 
-	Kept `json:"-"`
+	RawObject `json:"-"`
 }
 
-func ref(k Kept) Ref { return Ref(k) }
+func ref(k RawObject) Ref { return Ref(k) }

@@ -224,7 +224,7 @@ func TestMarshalErrors(t *testing.T) {
 		if err := Unmarshal([]byte(thingText), &came); err != nil {
 			t.Fatal(err)
 		}
-		test.v.Kept = came.Kept
+		test.v.RawObject = came.RawObject
 		if _, err := Marshal(test.v); err == nil {
 			t.Errorf("%s: written after all", test.want)
 		}
@@ -249,15 +249,15 @@ func TestConcurrentReading(t *testing.T) {
 				if _, err := Marshal(changed); err != nil {
 					t.Error(err)
 				}
-				if n := len(problems(page.Kept)); n != 7 {
+				if n := len(problems(page.RawObject)); n != 7 {
 					t.Error(n, "problems")
 				}
-				ref(page.Things[0].Parts[2].Kept).Raw()
+				ref(page.Things[0].Parts[2].RawObject).Raw()
 			}
 		})
 	}
 	wg.Wait()
-	if n := len(problems(page.Kept)); n != 7 {
+	if n := len(problems(page.RawObject)); n != 7 {
 		t.Error(n, "problems")
 	}
 }

@@ -48,7 +48,7 @@ func TestAnswersAreKeptAndSpecified(t *testing.T) {
 	}
 	for _, name := range names {
 		if !methods["*"+name+".UnmarshalJSON"] || !methods[name+".MarshalJSON"] {
-			t.Errorf("%s embeds Kept and lacks UnmarshalJSON of its pointer or MarshalJSON of its value", name)
+			t.Errorf("%s embeds RawObject and lacks UnmarshalJSON of its pointer or MarshalJSON of its value", name)
 		}
 		if !specified[name] && name != "UnknownOrderDetails" { // which is what no table has
 			t.Errorf("%s stands neither in the tables of the interface document nor in those of the public reference", name)
@@ -62,7 +62,7 @@ func TestEveryAnswerReadsItself(t *testing.T) {
 	const text = `{"left_over":[1.50,{"a":null,"b":"\u00e9"}]}`
 	n := 0
 	for _, typ := range slices.AppendSeq(slices.Clone(managementTypes), maps.Values(resourceTypes)) {
-		if f, ok := typ.FieldByName("Kept"); !ok || !f.Anonymous {
+		if f, ok := typ.FieldByName("RawObject"); !ok || !f.Anonymous {
 			continue
 		}
 		n++
@@ -86,7 +86,7 @@ func embedsKept(typ *ast.TypeSpec) bool {
 		return false
 	}
 	for _, f := range structure.Fields.List {
-		if name, ok := f.Type.(*ast.Ident); ok && len(f.Names) == 0 && name.Name == reflect.TypeFor[Kept]().Name() {
+		if name, ok := f.Type.(*ast.Ident); ok && len(f.Names) == 0 && name.Name == reflect.TypeFor[RawObject]().Name() {
 			return true
 		}
 	}
