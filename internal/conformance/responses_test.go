@@ -1,4 +1,4 @@
-package labhealth
+package conformance
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jarcoal/httpmock"
+	"github.com/labhealth/labhealth-go"
 )
 
 // fixtures are answers with what is odd about them in their names. Each is read as the literal value beside it, which names
@@ -22,46 +23,46 @@ import (
 var fixtures = []struct {
 	file      string
 	want      any
-	malformed []Malformed
+	malformed []labhealth.Malformed
 }{
 	{
 		file: "order_dob_is_a_date.json",
-		want: &Order{
+		want: &labhealth.Order{
 			ID:             uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01"),
 			UserID:         uuid.MustParse("7b9e4d10-21c3-4f58-a6d2-0c8f3b51e702"),
 			TeamID:         uuid.MustParse("d2a8f0c4-6e17-4c93-b5a0-91f4e6d83c03"),
-			PatientDetails: &OrderPatientDetails{DOB: Date{1990, time.January, 31}, Gender: "female"},
+			PatientDetails: &labhealth.OrderPatientDetails{DOB: labhealth.Date{Year: 1990, Month: time.January, Day: 31}, Gender: "female"},
 			CreatedAt:      time.Date(2025, 3, 1, 9, 30, 0, 0, time.UTC),
 			UpdatedAt:      time.Date(2025, 3, 1, 9, 30, 0, 0, time.UTC),
-			Events:         []OrderEvent{},
+			Events:         []labhealth.OrderEvent{},
 			BillingType:    "client_bill",
 		},
 	},
 	{
 		file: "order_dob_is_a_date_time.json",
-		want: &Order{
+		want: &labhealth.Order{
 			ID: uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01"),
-			PatientDetails: &OrderPatientDetails{
-				DOB: Date{1990, time.January, 31}, // as written, although it was the 30th in London
-				MedicalProxy: &GuarantorDetails{
+			PatientDetails: &labhealth.OrderPatientDetails{
+				DOB: labhealth.Date{Year: 1990, Month: time.January, Day: 31}, // as written, although it was the 30th in London
+				MedicalProxy: &labhealth.GuarantorDetails{
 					FirstName:   "Grace",
 					LastName:    "Example",
-					Address:     Address{FirstLine: "1 Sample Street", Country: "US", Zip: "94105", City: "Springfield", State: "CA", SecondLine: new("")},
+					Address:     labhealth.Address{FirstLine: "1 Sample Street", Country: "US", Zip: "94105", City: "Springfield", State: "CA", SecondLine: new("")},
 					PhoneNumber: "+14155550123",
 				},
 				Gender: "female",
 			},
 			BillingType: "client_bill",
-			ActivateBy:  &Date{2025, time.July, 6},
+			ActivateBy:  &labhealth.Date{Year: 2025, Month: time.July, Day: 6},
 		},
 	},
 	{
 		file: "order_times_in_every_form.json",
-		want: &Order{
+		want: &labhealth.Order{
 			ID:        uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01"),
 			CreatedAt: time.Date(2025, 3, 1, 9, 30, 0, 0, time.UTC),
 			UpdatedAt: time.Date(2025, 3, 1, 9, 30, 0, 250_000_000, time.UTC),
-			Events: []OrderEvent{
+			Events: []labhealth.OrderEvent{
 				{ID: 1, CreatedAt: time.Date(2025, 3, 1, 9, 30, 0, 0, time.UTC), Status: "received.testkit.ordered"},
 				{ID: 2, CreatedAt: time.Date(2025, 3, 1, 9, 30, 0, 123_000_000, time.UTC), Status: "received.testkit.requisition_created"},
 				{ID: 3, CreatedAt: time.Date(2025, 3, 1, 17, 30, 0, 123_456_000, time.UTC), Status: "collecting_sample.testkit.transit_customer"},
@@ -69,29 +70,29 @@ var fixtures = []struct {
 				{ID: 5, CreatedAt: time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC), Status: "collecting_sample.testkit.transit_lab"},
 			},
 			BillingType: "client_bill",
-			OrderTransaction: &OrderTransaction{
+			OrderTransaction: &labhealth.OrderTransaction{
 				ID:     uuid.MustParse("5c0d9e81-7a36-4f2b-8e4d-3b6a1f7c9d05"),
 				Status: "active",
-				Orders: []OrderInTransaction{{
+				Orders: []labhealth.OrderInTransaction{{
 					ID:                      uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01"),
 					CreatedAt:               time.Date(2025, 3, 1, 9, 30, 0, 1000, time.UTC),
 					UpdatedAt:               time.Date(2025, 3, 1, 9, 30, 0, 1000, time.UTC),
-					LowLevelStatus:          new(OrderLowLevelStatus("transit_lab")),
+					LowLevelStatus:          new(labhealth.OrderLowLevelStatus("transit_lab")),
 					LowLevelStatusCreatedAt: new(time.Date(2025, 3, 1, 9, 30, 0, 0, time.UTC)),
-					Origin:                  new(OrderOrigin("initial")),
+					Origin:                  new(labhealth.OrderOrigin("initial")),
 				}},
 			},
 		},
 	},
 	{
 		file: "order_update_answer_is_reduced.json",
-		want: &PostOrderResponse{
-			Order: Order{
+		want: &labhealth.PostOrderResponse{
+			Order: labhealth.Order{
 				ID:          uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01"),
 				UserID:      uuid.MustParse("7b9e4d10-21c3-4f58-a6d2-0c8f3b51e702"),
 				TeamID:      uuid.MustParse("d2a8f0c4-6e17-4c93-b5a0-91f4e6d83c03"),
-				ActivateBy:  &Date{2025, time.September, 1},
-				Status:      new(OrderTopLevelStatus("received")),
+				ActivateBy:  &labhealth.Date{Year: 2025, Month: time.September, Day: 1},
+				Status:      new(labhealth.OrderTopLevelStatus("received")),
 				BillingType: "client_bill",
 			},
 			Status:  "success",
@@ -100,15 +101,15 @@ var fixtures = []struct {
 	},
 	{
 		file: "order_required_members_are_missing.json",
-		want: &PostOrderResponse{
-			Order: Order{
+		want: &labhealth.PostOrderResponse{
+			Order: labhealth.Order{
 				ID:       uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01"),
 				UserID:   uuid.MustParse("7b9e4d10-21c3-4f58-a6d2-0c8f3b51e702"),
 				TeamID:   uuid.MustParse("d2a8f0c4-6e17-4c93-b5a0-91f4e6d83c03"),
-				LabTest:  LabTest{Name: "Basic lipids", Method: "testkit"},
-				Details:  OrderDetails{Type: "testkit"},
+				LabTest:  labhealth.LabTest{Name: "Basic lipids", Method: "testkit"},
+				Details:  labhealth.OrderDetails{Type: "testkit"},
 				SampleID: new("S-0001"),
-				Events: []OrderEvent{
+				Events: []labhealth.OrderEvent{
 					{ID: 1, CreatedAt: time.Date(2025, 3, 1, 9, 30, 0, 0, time.UTC), Status: "received.testkit.ordered"},
 					{ID: 2, CreatedAt: time.Date(2025, 3, 1, 9, 30, 1, 0, time.UTC), Status: "received.testkit.requisition_bypassed"},
 				},
@@ -119,213 +120,213 @@ var fixtures = []struct {
 	},
 	{
 		file: "order_null_everywhere.json",
-		want: &Order{
+		want: &labhealth.Order{
 			ID:             uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01"),
-			PatientDetails: &OrderPatientDetails{},
-			PatientAddress: &OrderPatientAddress{},
-			Details: OrderDetails{
+			PatientDetails: &labhealth.OrderPatientDetails{},
+			PatientAddress: &labhealth.OrderPatientAddress{},
+			Details: labhealth.OrderDetails{
 				Type: "testkit",
-				Data: &TestkitOrder{Shipment: &Shipment{ID: uuid.MustParse("8e7d6c5b-4a39-4281-9f0e-1d2c3b4a5f06")}},
+				Data: &labhealth.TestkitOrder{Shipment: &labhealth.Shipment{ID: uuid.MustParse("8e7d6c5b-4a39-4281-9f0e-1d2c3b4a5f06")}},
 			},
-			Events:           []OrderEvent{{}, {}},
+			Events:           []labhealth.OrderEvent{{}, {}},
 			BillingType:      "client_bill",
-			OrderTransaction: &OrderTransaction{Orders: []OrderInTransaction{{}}},
+			OrderTransaction: &labhealth.OrderTransaction{Orders: []labhealth.OrderInTransaction{{}}},
 		},
 	},
 	{
 		file: "order_enum_values_outside_the_enums.json",
-		want: &Order{
+		want: &labhealth.Order{
 			ID: uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01"),
-			PatientDetails: &OrderPatientDetails{
-				DOB:               Date{1990, time.January, 31},
+			PatientDetails: &labhealth.OrderPatientDetails{
+				DOB:               labhealth.Date{Year: 1990, Month: time.January, Day: 31},
 				Gender:            "male | female",
-				Race:              new(Race("Martian")),
-				Ethnicity:         new(Ethnicity("")),
-				SexualOrientation: new(SexualOrientation("Prefer not to say")),
-				GenderIdentity:    new(GenderIdentity("two_spirit")),
+				Race:              new(labhealth.Race("Martian")),
+				Ethnicity:         new(labhealth.Ethnicity("")),
+				SexualOrientation: new(labhealth.SexualOrientation("Prefer not to say")),
+				GenderIdentity:    new(labhealth.GenderIdentity("two_spirit")),
 			},
-			LabTest: LabTest{
+			LabTest: labhealth.LabTest{
 				SampleType: "dried blood spot",
 				Method:     "at_home_phlebomoty",
 				Status:     "retired",
-				Markers:    []Marker{{ID: 1, Type: new(MarkerType("ratio")), IsOrderable: new(true)}},
+				Markers:    []labhealth.Marker{{ID: 1, Type: new(labhealth.MarkerType("ratio")), IsOrderable: new(true)}},
 			},
-			Details: OrderDetails{
+			Details: labhealth.OrderDetails{
 				Type: "on_site_collection",
-				Data: &OnSiteCollectionOrder{ID: uuid.MustParse("8e7d6c5b-4a39-4281-9f0e-1d2c3b4a5f06")},
+				Data: &labhealth.OnSiteCollectionOrder{ID: uuid.MustParse("8e7d6c5b-4a39-4281-9f0e-1d2c3b4a5f06")},
 			},
-			Events: []OrderEvent{
-				{ID: 1, Status: "received.testkit.testkit_registered", StatusDetail: new(OrderStatusDetail("lost_in_space"))},
+			Events: []labhealth.OrderEvent{
+				{ID: 1, Status: "received.testkit.testkit_registered", StatusDetail: new(labhealth.OrderStatusDetail("lost_in_space"))},
 				{ID: 2, Status: "collecting_sample.on_site_collection.draw_completed"},
 				{ID: 3, Status: "completed.walk_in_test.partial_results"},
 			},
-			Status:         new(OrderTopLevelStatus("on_hold")),
-			LastEvent:      OrderEvent{ID: 3, Status: "completed"},
+			Status:         new(labhealth.OrderTopLevelStatus("on_hold")),
+			LastEvent:      labhealth.OrderEvent{ID: 3, Status: "completed"},
 			BillingType:    "barter",
-			Interpretation: new(Interpretation("borderline")),
-			Origin:         new(OrderOrigin("reflex")),
-			OrderTransaction: &OrderTransaction{
+			Interpretation: new(labhealth.Interpretation("borderline")),
+			Origin:         new(labhealth.OrderOrigin("reflex")),
+			OrderTransaction: &labhealth.OrderTransaction{
 				Status: "paused",
-				Orders: []OrderInTransaction{{
-					LowLevelStatus: new(OrderLowLevelStatus("testkit_registered")),
-					Origin:         new(OrderOrigin("reflex")),
+				Orders: []labhealth.OrderInTransaction{{
+					LowLevelStatus: new(labhealth.OrderLowLevelStatus("testkit_registered")),
+					Origin:         new(labhealth.OrderOrigin("reflex")),
 				}},
 			},
 		},
 	},
 	{
 		file: "order_details_of_an_unknown_type.json",
-		want: &Order{
+		want: &labhealth.Order{
 			ID:          uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01"),
-			Details:     OrderDetails{Type: "drone_pickup", Data: &UnknownOrderDetails{}},
+			Details:     labhealth.OrderDetails{Type: "drone_pickup", Data: &labhealth.UnknownOrderDetails{}},
 			BillingType: "client_bill",
 		},
 	},
 	{
 		file: "order_unknown_members_at_every_depth.json",
-		want: &PostOrderResponse{
-			Order: Order{
+		want: &labhealth.PostOrderResponse{
+			Order: labhealth.Order{
 				ID: uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01"),
-				PatientDetails: &OrderPatientDetails{
-					DOB:          Date{1990, time.January, 31},
+				PatientDetails: &labhealth.OrderPatientDetails{
+					DOB:          labhealth.Date{Year: 1990, Month: time.January, Day: 31},
 					Gender:       "female",
-					MedicalProxy: &GuarantorDetails{FirstName: "Grace", Address: Address{City: "Springfield", SecondLine: new("")}},
+					MedicalProxy: &labhealth.GuarantorDetails{FirstName: "Grace", Address: labhealth.Address{City: "Springfield", SecondLine: new("")}},
 				},
-				PatientAddress: &OrderPatientAddress{City: "Springfield"},
-				LabTest: LabTest{
+				PatientAddress: &labhealth.OrderPatientAddress{City: "Springfield"},
+				LabTest: labhealth.LabTest{
 					Name: "Basic lipids",
-					Lab:  &Lab{ID: 27},
-					Markers: []Marker{{
+					Lab:  &labhealth.Lab{ID: 27},
+					Markers: []labhealth.Marker{{
 						ID:          101,
-						AoE:         &AoE{Questions: []AoEQuestion{{ID: 5, Answers: []AoEAnswerOption{{ID: 6}}}}},
+						AoE:         &labhealth.AoE{Questions: []labhealth.AoEQuestion{{ID: 5, Answers: []labhealth.AoEAnswerOption{{ID: 6}}}}},
 						IsOrderable: new(true),
 					}},
 				},
-				Details: OrderDetails{
+				Details: labhealth.OrderDetails{
 					Type: "testkit",
-					Data: &TestkitOrder{
+					Data: &labhealth.TestkitOrder{
 						ID:       uuid.MustParse("8e7d6c5b-4a39-4281-9f0e-1d2c3b4a5f06"),
-						Shipment: &Shipment{ID: uuid.MustParse("9a8b7c6d-5e4f-4a3b-8c2d-1e0f9a8b7c07")},
+						Shipment: &labhealth.Shipment{ID: uuid.MustParse("9a8b7c6d-5e4f-4a3b-8c2d-1e0f9a8b7c07")},
 					},
 				},
-				Events:           []OrderEvent{{ID: 1}},
-				LastEvent:        OrderEvent{ID: 2},
-				Physician:        &OrderPhysician{NPI: "1234567893"},
-				ShippingDetails:  &ShippingAddress{Zip: "94105"},
+				Events:           []labhealth.OrderEvent{{ID: 1}},
+				LastEvent:        labhealth.OrderEvent{ID: 2},
+				Physician:        &labhealth.OrderPhysician{NPI: "1234567893"},
+				ShippingDetails:  &labhealth.ShippingAddress{Zip: "94105"},
 				BillingType:      "client_bill",
-				OrderTransaction: &OrderTransaction{Orders: []OrderInTransaction{{Origin: new(OrderOrigin("redraw"))}}},
+				OrderTransaction: &labhealth.OrderTransaction{Orders: []labhealth.OrderInTransaction{{Origin: new(labhealth.OrderOrigin("redraw"))}}},
 			},
 			Message: "Order created successfully",
 		},
 	},
 	{
 		file: "order_malformed_values.json",
-		want: &Order{
-			PatientDetails: &OrderPatientDetails{Email: new("ada@example.com")},
-			LabTest: LabTest{
-				Markers: []Marker{{IsOrderable: new(true)}, {}, {ID: 102, Price: new("N/A"), IsOrderable: new(true)}},
+		want: &labhealth.Order{
+			PatientDetails: &labhealth.OrderPatientDetails{Email: new("ada@example.com")},
+			LabTest: labhealth.LabTest{
+				Markers: []labhealth.Marker{{IsOrderable: new(true)}, {}, {ID: 102, Price: new("N/A"), IsOrderable: new(true)}},
 			},
-			Details:  OrderDetails{Type: "walk_in_test"},
-			Events:   []OrderEvent{{ID: 1, Status: "received.walk_in_test.ordered"}, {}, {}},
+			Details:  labhealth.OrderDetails{Type: "walk_in_test"},
+			Events:   []labhealth.OrderEvent{{ID: 1, Status: "received.walk_in_test.ordered"}, {}, {}},
 			ICDCodes: []string{"E78.5", "", "R73.03"},
 		},
-		malformed: []Malformed{
-			{"id", "uuid"},
-			{"user_id", "uuid"},
-			{"team_id", "uuid"},
-			{"patient_details.dob", "date"},
-			{"patient_details.gender", "string"},
-			{"patient_details.first_name", "string"},
-			{"patient_address", "object"},
-			{"lab_test.id", "uuid"},
-			{"lab_test.price", "number"},
-			{"lab_test.is_active", "boolean"},
-			{"lab_test.markers.0.id", "integer"},
-			{"lab_test.markers.0.price", "string"},
-			{"lab_test.markers.1", "object"},
-			{"details.data", "object"},
-			{"sample_id", "string"},
-			{"created_at", "date-time"},
-			{"updated_at", "date-time"},
-			{"events.1", "object"},
-			{"events.2.id", "integer"},
-			{"events.2.created_at", "date-time"},
-			{"last_event", "object"},
-			{"priority", "boolean"},
-			{"activate_by", "date"},
-			{"billing_type", "string"},
-			{"icd_codes.1", "string"},
-			{"has_abn", "boolean"},
-			{"expected_result_by_date", "date"},
+		malformed: []labhealth.Malformed{
+			{Path: "id", Want: "uuid"},
+			{Path: "user_id", Want: "uuid"},
+			{Path: "team_id", Want: "uuid"},
+			{Path: "patient_details.dob", Want: "date"},
+			{Path: "patient_details.gender", Want: "string"},
+			{Path: "patient_details.first_name", Want: "string"},
+			{Path: "patient_address", Want: "object"},
+			{Path: "lab_test.id", Want: "uuid"},
+			{Path: "lab_test.price", Want: "number"},
+			{Path: "lab_test.is_active", Want: "boolean"},
+			{Path: "lab_test.markers.0.id", Want: "integer"},
+			{Path: "lab_test.markers.0.price", Want: "string"},
+			{Path: "lab_test.markers.1", Want: "object"},
+			{Path: "details.data", Want: "object"},
+			{Path: "sample_id", Want: "string"},
+			{Path: "created_at", Want: "date-time"},
+			{Path: "updated_at", Want: "date-time"},
+			{Path: "events.1", Want: "object"},
+			{Path: "events.2.id", Want: "integer"},
+			{Path: "events.2.created_at", Want: "date-time"},
+			{Path: "last_event", Want: "object"},
+			{Path: "priority", Want: "boolean"},
+			{Path: "activate_by", Want: "date"},
+			{Path: "billing_type", Want: "string"},
+			{Path: "icd_codes.1", Want: "string"},
+			{Path: "has_abn", Want: "boolean"},
+			{Path: "expected_result_by_date", Want: "date"},
 		},
 	},
 	{
 		file: "order_misspelt_and_legacy_members.json",
-		want: &Order{
+		want: &labhealth.Order{
 			ID: uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01"),
-			Details: OrderDetails{
+			Details: labhealth.OrderDetails{
 				Type: "at_home_phlebotomy",
-				Data: &AtHomePhlebotomyOrder{ID: uuid.MustParse("8e7d6c5b-4a39-4281-9f0e-1d2c3b4a5f06")},
+				Data: &labhealth.AtHomePhlebotomyOrder{ID: uuid.MustParse("8e7d6c5b-4a39-4281-9f0e-1d2c3b4a5f06")},
 			},
 			BillingType: "client_bill",
 		},
 	},
 	{
 		file: "orders_elements_that_are_not_orders.json",
-		want: &OrderPage{
-			Orders: []Order{
-				{ID: uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01"), Events: []OrderEvent{{ID: 1}, {}}, BillingType: "client_bill"},
+		want: &labhealth.OrderPage{
+			Orders: []labhealth.Order{
+				{ID: uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01"), Events: []labhealth.OrderEvent{{ID: 1}, {}}, BillingType: "client_bill"},
 				{}, {}, {}, {},
 				{ID: uuid.MustParse("6c4f9d85-ba30-4ead-8f44-8b5aad237e04"), BillingType: "client_bill"},
 			},
 			Page: new(int64(1)),
 			Size: new(int64(50)),
 		},
-		malformed: []Malformed{
-			{"orders.0.events.1", "object"},
-			{"orders.1", "object"},
-			{"orders.2", "object"},
-			{"orders.4", "object"},
-			{"orders.5.details", "object"},
-			{"total", "integer"},
+		malformed: []labhealth.Malformed{
+			{Path: "orders.0.events.1", Want: "object"},
+			{Path: "orders.1", Want: "object"},
+			{Path: "orders.2", Want: "object"},
+			{Path: "orders.4", Want: "object"},
+			{Path: "orders.5.details", Want: "object"},
+			{Path: "total", Want: "integer"},
 		},
 	},
 	{
 		file: "lab_tests_prices_and_ids.json",
-		want: &LabTestPage{
-			Data: []LabTest{
+		want: &labhealth.LabTestPage{
+			Data: []labhealth.LabTest{
 				{
 					ID: uuid.MustParse("1a2b3c4d-5e6f-4a7b-8c9d-0e1f2a3b4c01"), Slug: "lipids", Name: "Basic lipids", SampleType: "serum", Method: "walk_in_test",
 					Price: "45", IsActive: true, Status: "active",
-					Markers: []Marker{
+					Markers: []labhealth.Marker{
 						{ID: 1234567890251, Name: "Cholesterol", Slug: "cholesterol", Price: new("10.00"), IsOrderable: new(true)},
 						{ID: 2, Name: "Triglycerides", Slug: "triglycerides", Price: new("N/A"), ALaCarteEnabled: true},
 					},
 				},
 				{ID: uuid.MustParse("1a2b3c4d-5e6f-4a7b-8c9d-0e1f2a3b4c02"), Price: "0.0"},
-				{ID: uuid.MustParse("1a2b3c4d-5e6f-4a7b-8c9d-0e1f2a3b4c03"), Price: "10.10", Markers: []Marker{}},
+				{ID: uuid.MustParse("1a2b3c4d-5e6f-4a7b-8c9d-0e1f2a3b4c03"), Price: "10.10", Markers: []labhealth.Marker{}},
 				{ID: uuid.MustParse("1a2b3c4d-5e6f-4a7b-8c9d-0e1f2a3b4c04"), Fasting: true},
-				{ID: uuid.MustParse("1a2b3c4d-5e6f-4a7b-8c9d-0e1f2a3b4c05"), Price: "123456789012345678.90", Lab: &Lab{ID: 27}},
+				{ID: uuid.MustParse("1a2b3c4d-5e6f-4a7b-8c9d-0e1f2a3b4c05"), Price: "123456789012345678.90", Lab: &labhealth.Lab{ID: 27}},
 			},
 			Pricing: json.RawMessage(`{"currency": "USD"}`),
 		},
-		malformed: []Malformed{{"data.3.price", "number"}},
+		malformed: []labhealth.Malformed{{Path: "data.3.price", Want: "number"}},
 	},
 	{
 		file: "lab_test_questions_at_order_entry.json",
-		want: &LabTest{
+		want: &labhealth.LabTest{
 			ID: uuid.MustParse("1a2b3c4d-5e6f-4a7b-8c9d-0e1f2a3b4c01"),
-			Markers: []Marker{
+			Markers: []labhealth.Marker{
 				{
 					ID: 1, Name: "Glucose", Slug: "glucose", IsOrderable: new(true),
-					AoE: &AoE{Questions: []AoEQuestion{
+					AoE: &labhealth.AoE{Questions: []labhealth.AoEQuestion{
 						{
 							ID: 1234567890251, Code: "FSTING", Value: "Has the patient fasted?", Required: new(true),
-							Type: new(AoEQuestionType("choice")), Sequence: new(int64(1)), Default: new("N"),
-							Answers: []AoEAnswerOption{{ID: 9876543210987, Code: "Y", Value: "Yes"}, {ID: 2, Code: "N", Value: "No"}},
+							Type: new(labhealth.AoEQuestionType("choice")), Sequence: new(int64(1)), Default: new("N"),
+							Answers: []labhealth.AoEAnswerOption{{ID: 9876543210987, Code: "Y", Value: "Yes"}, {ID: 2, Code: "N", Value: "No"}},
 						},
-						{ID: 3, Code: "WEIGHT", Value: "Weight in pounds", Type: new(AoEQuestionType("numeric")), Answers: []AoEAnswerOption{}},
-						{ID: 4, Code: "DRUGS", Value: "Medication", Type: new(AoEQuestionType("multiple_choice"))},
+						{ID: 3, Code: "WEIGHT", Value: "Weight in pounds", Type: new(labhealth.AoEQuestionType("numeric")), Answers: []labhealth.AoEAnswerOption{}},
+						{ID: 4, Code: "DRUGS", Value: "Medication", Type: new(labhealth.AoEQuestionType("multiple_choice"))},
 						{ID: 5, Code: "NOTE", Value: "Anything else"},
 					}},
 				},
@@ -335,53 +336,53 @@ var fixtures = []struct {
 	},
 	{
 		file: "users_with_little_known.json",
-		want: &UserPage{
-			Users: []User{
+		want: &labhealth.UserPage{
+			Users: []labhealth.User{
 				{
 					UserID:       uuid.MustParse("7b9e4d10-21c3-4f58-a6d2-0c8f3b51e702"),
 					TeamID:       uuid.MustParse("d2a8f0c4-6e17-4c93-b5a0-91f4e6d83c03"),
 					ClientUserID: "3Zru4O8cBEiwGTsXgUQGaQ==",
 					CreatedOn:    time.Date(2025, 3, 1, 9, 30, 0, 123_456_000, time.UTC),
-					ConnectedSources: []ConnectedSource{
+					ConnectedSources: []labhealth.ConnectedSource{
 						{
 							CreatedOn: time.Date(2025, 3, 2, 0, 0, 0, 0, time.UTC),
-							Source:    Source{Name: "Example Ring", Slug: "example_ring", Logo: "logo_url"},
-							Provider:  &Source{Name: "Example Ring", Slug: "example_ring", Logo: "https://example.com/ring.png"},
+							Source:    labhealth.Source{Name: "Example Ring", Slug: "example_ring", Logo: "logo_url"},
+							Provider:  &labhealth.Source{Name: "Example Ring", Slug: "example_ring", Logo: "https://example.com/ring.png"},
 						},
-						{Source: Source{Slug: "example_watch"}},
+						{Source: labhealth.Source{Slug: "example_watch"}},
 						{},
 					},
-					FallbackBirthDate: &FallbackBirthDate{Value: Date{1990, time.January, 31}, SourceSlug: "example_ring", UpdatedAt: time.Date(2025, 3, 2, 0, 0, 0, 0, time.UTC)},
-					FallbackTimeZone:  &FallbackTimeZone{ID: "Europe/London", SourceSlug: "example_ring", UpdatedAt: time.Date(2025, 3, 2, 0, 0, 0, 0, time.UTC)},
-					IngestionStart:    &Date{2024, time.January, 1},
+					FallbackBirthDate: &labhealth.FallbackBirthDate{Value: labhealth.Date{Year: 1990, Month: time.January, Day: 31}, SourceSlug: "example_ring", UpdatedAt: time.Date(2025, 3, 2, 0, 0, 0, 0, time.UTC)},
+					FallbackTimeZone:  &labhealth.FallbackTimeZone{ID: "Europe/London", SourceSlug: "example_ring", UpdatedAt: time.Date(2025, 3, 2, 0, 0, 0, 0, time.UTC)},
+					IngestionStart:    &labhealth.Date{Year: 2024, Month: time.January, Day: 1},
 				},
 				{UserID: uuid.MustParse("7b9e4d10-21c3-4f58-a6d2-0c8f3b51e703"), ClientUserID: "01ARZ3NDEKTSV4RRFFQ69G5FAV"},
 				{},
-				{UserID: uuid.MustParse("7b9e4d10-21c3-4f58-a6d2-0c8f3b51e705"), FallbackBirthDate: &FallbackBirthDate{}},
+				{UserID: uuid.MustParse("7b9e4d10-21c3-4f58-a6d2-0c8f3b51e705"), FallbackBirthDate: &labhealth.FallbackBirthDate{}},
 			},
 			Total: 4,
 		},
-		malformed: []Malformed{
-			{"users.0.connected_sources.2", "object"},
-			{"users.2.user_id", "uuid"},
-			{"users.3.client_user_id", "string"},
-			{"users.3.fallback_birth_date.value", "date"},
+		malformed: []labhealth.Malformed{
+			{Path: "users.0.connected_sources.2", Want: "object"},
+			{Path: "users.2.user_id", Want: "uuid"},
+			{Path: "users.3.client_user_id", Want: "string"},
+			{Path: "users.3.fallback_birth_date.value", Want: "date"},
 		},
 	},
 	{
 		file: "results_as_the_lab_wrote_them.json",
-		want: &OrderResults{
-			Metadata: ResultsMetadata{DOB: "18/08/1993", Patient: "Ada Example", SpecimenNumber: "S-0001", DateReported: "2025-03-05", CLIA: new("12D4567890"), Status: "final"},
-			Results: []Result{
+		want: &labhealth.OrderResults{
+			Metadata: labhealth.ResultsMetadata{DOB: "18/08/1993", Patient: "Ada Example", SpecimenNumber: "S-0001", DateReported: "2025-03-05", CLIA: new("12D4567890"), Status: "final"},
+			Results: []labhealth.Result{
 				{
-					Name: "Glucose", Slug: "glucose", Result: "90", Type: new(ResultType("numeric")), Value: new(json.Number("90")), Unit: new("mg/dL"),
+					Name: "Glucose", Slug: "glucose", Result: "90", Type: new(labhealth.ResultType("numeric")), Value: new(json.Number("90")), Unit: new("mg/dL"),
 					MinRangeValue: new(70.0), Interpretation: "normal",
 				},
-				{Name: "Lead", Slug: "lead", Result: "<0.5", ResultType: new(ResultType("range")), Interpretation: "normal"},
+				{Name: "Lead", Slug: "lead", Result: "<0.5", ResultType: new(labhealth.ResultType("range")), Interpretation: "normal"},
 			},
 			SampleInformation: map[string]json.RawMessage{"S-0001": json.RawMessage(`{"received": "2025-03-04"}`), "S-0002": nil},
 		},
-		malformed: []Malformed{{"metadata.age", "string"}, {"results.1.value", "number"}},
+		malformed: []labhealth.Malformed{{Path: "metadata.age", Want: "string"}, {Path: "results.1.value", Want: "number"}},
 	},
 }
 
@@ -403,7 +404,7 @@ func TestFixtures(t *testing.T) {
 			}
 			kept := got.(interface {
 				RawJSON() json.RawMessage
-				Malformed() []Malformed
+				Malformed() []labhealth.Malformed
 			})
 			if diff := cmp.Diff(f.malformed, kept.Malformed()); diff != "" {
 				t.Errorf("malformed (-want +got)\n%s", diff)
@@ -446,20 +447,20 @@ func sameData(t testing.TB, want, got []byte) {
 
 func newOf(example any) any {
 	switch example.(type) {
-	case *Order:
-		return new(Order)
-	case *PostOrderResponse:
-		return new(PostOrderResponse)
-	case *OrderPage:
-		return new(OrderPage)
-	case *LabTest:
-		return new(LabTest)
-	case *LabTestPage:
-		return new(LabTestPage)
-	case *UserPage:
-		return new(UserPage)
-	case *OrderResults:
-		return new(OrderResults)
+	case *labhealth.Order:
+		return new(labhealth.Order)
+	case *labhealth.PostOrderResponse:
+		return new(labhealth.PostOrderResponse)
+	case *labhealth.OrderPage:
+		return new(labhealth.OrderPage)
+	case *labhealth.LabTest:
+		return new(labhealth.LabTest)
+	case *labhealth.LabTestPage:
+		return new(labhealth.LabTestPage)
+	case *labhealth.UserPage:
+		return new(labhealth.UserPage)
+	case *labhealth.OrderResults:
+		return new(labhealth.OrderResults)
 	}
 	panic("no such type")
 }
@@ -470,9 +471,9 @@ func TestUnknownDetailsKeepTheirBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var order Order
+	var order labhealth.Order
 	mustDecode(t, text, &order)
-	unknown := order.Details.Data.(*UnknownOrderDetails)
+	unknown := order.Details.Data.(*labhealth.UnknownOrderDetails)
 	const want = `{"id": "8e7d6c5b-4a39-4281-9f0e-1d2c3b4a5f06", "drone": {"callsign": "Kestrel", "altitude": 1.20e2}}`
 	if got := string(unknown.RawJSON()); got != want {
 		t.Errorf("got %s", got)
@@ -484,15 +485,15 @@ func TestUnknownDetailsKeepTheirBytes(t *testing.T) {
 func TestCurrentStatus(t *testing.T) {
 	at := func(day int) time.Time { return time.Date(2025, 3, day, 0, 0, 0, 0, time.UTC) }
 	tests := []struct {
-		order Order
-		want  OrderStatus
+		order labhealth.Order
+		want  labhealth.OrderStatus
 	}{
-		{Order{}, ""},
-		{Order{LastEvent: OrderEvent{Status: "a.b.c"}, Events: []OrderEvent{{CreatedAt: at(9), Status: "d.e.f"}}}, "a.b.c"},
-		{Order{Events: []OrderEvent{{CreatedAt: at(1), Status: "a.b.c"}, {CreatedAt: at(3), Status: "d.e.f"}, {CreatedAt: at(2), Status: "g.h.i"}}}, "d.e.f"},
-		{Order{Events: []OrderEvent{{CreatedAt: at(1), Status: "a.b.c"}, {CreatedAt: at(1), Status: "d.e.f"}}}, "d.e.f"},
-		{Order{Events: []OrderEvent{{Status: "a.b.c"}, {Status: "d.e.f"}, {}}}, "d.e.f"},
-		{Order{Events: []OrderEvent{{CreatedAt: at(1), Status: "a.b.c"}, {CreatedAt: at(2)}}}, "a.b.c"},
+		{labhealth.Order{}, ""},
+		{labhealth.Order{LastEvent: labhealth.OrderEvent{Status: "a.b.c"}, Events: []labhealth.OrderEvent{{CreatedAt: at(9), Status: "d.e.f"}}}, "a.b.c"},
+		{labhealth.Order{Events: []labhealth.OrderEvent{{CreatedAt: at(1), Status: "a.b.c"}, {CreatedAt: at(3), Status: "d.e.f"}, {CreatedAt: at(2), Status: "g.h.i"}}}, "d.e.f"},
+		{labhealth.Order{Events: []labhealth.OrderEvent{{CreatedAt: at(1), Status: "a.b.c"}, {CreatedAt: at(1), Status: "d.e.f"}}}, "d.e.f"},
+		{labhealth.Order{Events: []labhealth.OrderEvent{{Status: "a.b.c"}, {Status: "d.e.f"}, {}}}, "d.e.f"},
+		{labhealth.Order{Events: []labhealth.OrderEvent{{CreatedAt: at(1), Status: "a.b.c"}, {CreatedAt: at(2)}}}, "a.b.c"},
 	}
 	for _, test := range tests {
 		if got := test.order.CurrentStatus(); got != test.want {
@@ -502,7 +503,7 @@ func TestCurrentStatus(t *testing.T) {
 }
 
 // answering returns a client whose every request gets the same answer.
-func answering(t *testing.T, status int, contentType, body string) *Client {
+func answering(t *testing.T, status int, contentType, body string) *labhealth.Client {
 	t.Helper()
 	mock := httpmock.NewMockTransport()
 	mock.RegisterNoResponder(func(*http.Request) (*http.Response, error) {
@@ -512,8 +513,8 @@ func answering(t *testing.T, status int, contentType, body string) *Client {
 		}
 		return r, nil
 	})
-	client, err := NewClient("sk_test_0123456789", WithBaseURL("https://api.example.com"),
-		WithHTTPClient(&http.Client{Transport: mock}), WithRetry(RetryPolicy{MaxAttempts: 1}))
+	client, err := labhealth.NewClient("sk_test_0123456789", labhealth.WithBaseURL("https://api.example.com"),
+		labhealth.WithHTTPClient(&http.Client{Transport: mock}), labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 1}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -566,7 +567,7 @@ func TestAnswersOfAnImport(t *testing.T) {
 			}
 			continue
 		}
-		var e *DecodeError
+		var e *labhealth.DecodeError
 		if !errors.As(err, &e) || e.Reason != test.reason || got != nil {
 			t.Errorf("%s: got %v, want %s", test.name, err, test.reason)
 			continue
@@ -584,13 +585,13 @@ func TestAnswersOfAnImport(t *testing.T) {
 func TestAnswersOfLists(t *testing.T) {
 	ctx := context.Background()
 	const user = `{"user_id":"7b9e4d10-21c3-4f58-a6d2-0c8f3b51e702","new":1}`
-	users, err := answering(t, 200, jsonType, "["+user+"]").Users.List(ctx, ListUsersParams{})
+	users, err := answering(t, 200, jsonType, "["+user+"]").Users.List(ctx, labhealth.ListUsersParams{})
 	if err != nil || len(users.Users) != 1 || users.Users[0].UserID != someUser || users.Total != 1 {
 		t.Errorf("%v, %v", users, err)
 	}
 	const lipids = `{"id":"1a2b3c4d-5e6f-4a7b-8c9d-0e1f2a3b4c01","name":"Basic lipids","new":1}`
 	for _, body := range []string{"[" + lipids + "]", `{"data":[` + lipids + `]}`, `{"data":[{"lab_test":` + lipids + `}],"next_cursor":null}`, `[{"lab_test":` + lipids + `}]`} {
-		page, err := answering(t, 200, jsonType, body).LabTests.List(ctx, ListLabTestsParams{})
+		page, err := answering(t, 200, jsonType, body).LabTests.List(ctx, labhealth.ListLabTestsParams{})
 		if err != nil || len(page.Data) != 1 || page.Data[0].ID != someTest || page.Data[0].Name != "Basic lipids" {
 			t.Errorf("%s: %v, %v", body, page, err)
 			continue
@@ -599,19 +600,19 @@ func TestAnswersOfLists(t *testing.T) {
 	}
 	// What is neither an object nor a list is no page. A page without its list does not say that there is nothing: a program that
 	// looks for a lost order there would import it again.
-	if _, err := answering(t, 200, jsonType, `"users"`).Users.List(ctx, ListUsersParams{}); err == nil {
+	if _, err := answering(t, 200, jsonType, `"users"`).Users.List(ctx, labhealth.ListUsersParams{}); err == nil {
 		t.Error("a string is a page of users")
 	}
 	for _, body := range []string{`{}`, `{"orders":null,"users":null}`, `{"message":"maintenance"}`} {
-		var unreadable *DecodeError
-		if page, err := answering(t, 200, jsonType, body).Orders.List(ctx, ListOrdersParams{}); page != nil || !errors.As(err, &unreadable) || unreadable.Reason != "it has no list" {
+		var unreadable *labhealth.DecodeError
+		if page, err := answering(t, 200, jsonType, body).Orders.List(ctx, labhealth.ListOrdersParams{}); page != nil || !errors.As(err, &unreadable) || unreadable.Reason != "it has no list" {
 			t.Errorf("%s: %v, %v", body, page, err)
 		}
-		if page, err := answering(t, 200, jsonType, body).Users.List(ctx, ListUsersParams{}); page != nil || !errors.As(err, &unreadable) || unreadable.Reason != "it has no list" {
+		if page, err := answering(t, 200, jsonType, body).Users.List(ctx, labhealth.ListUsersParams{}); page != nil || !errors.As(err, &unreadable) || unreadable.Reason != "it has no list" {
 			t.Errorf("%s: %v, %v", body, page, err)
 		}
 	}
-	if page, err := answering(t, 200, jsonType, `{"orders":[]}`).Orders.List(ctx, ListOrdersParams{}); err != nil || len(page.Orders) != 0 {
+	if page, err := answering(t, 200, jsonType, `{"orders":[]}`).Orders.List(ctx, labhealth.ListOrdersParams{}); err != nil || len(page.Orders) != 0 {
 		t.Errorf("%v, %v", page, err)
 	}
 }
@@ -624,7 +625,7 @@ func TestAnswersThatAreErrors(t *testing.T) {
 		contentType string
 		body        string
 		detail      string // as it came
-		fields      []FieldError
+		fields      []labhealth.FieldError
 		text        string
 	}{
 		{"detail is a string", 400, jsonType, `{"detail":"Ada Example is unknown"}`, `"Ada Example is unknown"`, nil, "labhealth: POST /v3/order/import: 400 Bad Request"},
@@ -632,10 +633,10 @@ func TestAnswersThatAreErrors(t *testing.T) {
 			`{"error_type": "INVALID_REQUEST", "error_message": "Ada"}`, nil, "labhealth: POST /v3/order/import: 400 Bad Request"},
 		{"detail is a list", 422, jsonType, `{"detail":[{"type":"string_too_long","loc":["body","patient_details","first_name"],"msg":"Ada","input":"Ada","ctx":{}},{"type":"enum","loc":["body","events",3],"msg":"x"}]}`,
 			`[{"type":"string_too_long","loc":["body","patient_details","first_name"],"msg":"Ada","input":"Ada","ctx":{}},{"type":"enum","loc":["body","events",3],"msg":"x"}]`,
-			[]FieldError{{[]string{"body", "patient_details", "first_name"}, "string_too_long", "Ada"}, {[]string{"body", "events", "3"}, "enum", "x"}},
+			[]labhealth.FieldError{{[]string{"body", "patient_details", "first_name"}, "string_too_long", "Ada"}, {[]string{"body", "events", "3"}, "enum", "x"}},
 			"labhealth: POST /v3/order/import: 422 Unprocessable Entity: body.patient_details.first_name (string_too_long), body.events.3 (enum)"},
 		{"detail is a list with broken elements", 422, jsonType, `{"detail":["Ada",7,{"loc":["body",{}],"msg":"m"},{"loc":[],"type":5}]}`,
-			`["Ada",7,{"loc":["body",{}],"msg":"m"},{"loc":[],"type":5}]`, []FieldError{{Loc: []string{"body", "{}"}, Msg: "m"}},
+			`["Ada",7,{"loc":["body",{}],"msg":"m"},{"loc":[],"type":5}]`, []labhealth.FieldError{{Loc: []string{"body", "{}"}, Msg: "m"}},
 			"labhealth: POST /v3/order/import: 422 Unprocessable Entity: body.? (invalid)"},
 		{"detail is absent", 409, jsonType, `{"error":"Conflict","message":"Ada","status_code":409}`, "", nil, "labhealth: POST /v3/order/import: 409 Conflict"},
 		{"detail is a number", 400, jsonType, `{"detail":7}`, "7", nil, "labhealth: POST /v3/order/import: 400 Bad Request"},
@@ -648,7 +649,7 @@ func TestAnswersThatAreErrors(t *testing.T) {
 	}
 	for _, test := range tests {
 		_, err := answering(t, test.status, test.contentType, test.body).Orders.Import(context.Background(), goodImport())
-		var e *APIError
+		var e *labhealth.APIError
 		if !errors.As(err, &e) || e.StatusCode != test.status {
 			t.Errorf("%s: got %v", test.name, err)
 			continue

@@ -1,4 +1,4 @@
-package labhealth_test
+package conformance
 
 import (
 	"bytes"
