@@ -383,3 +383,15 @@ func TestWhatIsPrinted(t *testing.T) {
 		}
 	}
 }
+
+// A status is text from outside, and only what looks like a status is printed.
+func TestOddStatusIsNotPrinted(t *testing.T) {
+	o := Order{LastEvent: OrderEvent{Status: "received.testkit.ordered"}}
+	if got := fmt.Sprint(o); got != "labhealth.Order{00000000-0000-0000-0000-000000000000 received.testkit.ordered, redacted}" {
+		t.Error(got)
+	}
+	o.LastEvent.Status = "Ada Example 1990\nfoo"
+	if got := fmt.Sprint(o); got != "labhealth.Order{00000000-0000-0000-0000-000000000000 ?, redacted}" {
+		t.Error(got)
+	}
+}

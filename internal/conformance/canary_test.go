@@ -469,13 +469,13 @@ func (unmarshalable) MarshalJSON() ([]byte, error) { return nil, errors.New(allC
 func TestCanaryInValues(t *testing.T) {
 	a := &aviary{t: t, found: map[string]bool{}}
 	var order labhealth.Order
-	mustJSON(t, canaryOrder, &order)
+	mustDecode(t, canaryOrder, &order)
 	var page labhealth.OrderPage
-	mustJSON(t, `{"orders":[`+canaryOrder+`],"total":1,"page":1,"size":50}`, &page)
+	mustDecode(t, `{"orders":[`+canaryOrder+`],"total":1,"page":1,"size":50}`, &page)
 	var placed labhealth.PostOrderResponse
-	mustJSON(t, `{"order":`+canaryOrder+`,"status":"success","message":"`+canaryNotes+`"}`, &placed)
+	mustDecode(t, `{"order":`+canaryOrder+`,"status":"success","message":"`+canaryNotes+`"}`, &placed)
 	var users labhealth.UserPage
-	mustJSON(t, fmt.Sprintf(`{"users":[{"user_id":%q,"team_id":%[1]q,"client_user_id":%q,"created_on":"2025-01-01T00:00:00Z","connected_sources":[],
+	mustDecode(t, fmt.Sprintf(`{"users":[{"user_id":%q,"team_id":%[1]q,"client_user_id":%q,"created_on":"2025-01-01T00:00:00Z","connected_sources":[],
 		"fallback_birth_date":{"value":%q,"source_slug":"oura","updated_at":"2025-01-01T00:00:00Z"},"fallback_time_zone":null}],"total":1,"offset":0,"limit":100}`,
 		faultOrderID, canaryUser, canaryDOB), &users)
 	body := canaryImport()
@@ -516,13 +516,6 @@ func TestCanaryInValues(t *testing.T) {
 		a.show(name, v)
 	}
 	t.Logf("%d bytes", a.said)
-}
-
-func mustJSON(t *testing.T, text string, v any) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(text), v); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A program that panics with what it has at hand prints none of it.

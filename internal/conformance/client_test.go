@@ -6,12 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -321,175 +325,86 @@ func TestClientShowsNoKey(t *testing.T) {
 	}
 }
 
-func TestDo(t *testing.T) {
-	type thing struct {
-		Name string `json:"name"`
+// What goes over the wire beside what a RoundTripper sees.
+func TestOnTheWire(t *testing.T) {
+	var got []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var header []string
+		for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+			header = append(header, name+": "+strings.Join(r.Header[name], ","))
+		}
+		got = append(got, fmt.Sprintf("%s %s %s %d %v\n%s", r.Method, r.RequestURI, r.Proto, len(body), r.TransferEncoding, strings.Join(header, "\n")))
+		fmt.Fprint(w, placedJSON)
+	}))
+	defer srv.Close()
+	client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(srv.URL)))
+	defer client.CloseIdleConnections()
+	if _, err := client.Orders.Release(t.Context(), orderID); err != nil {
+		t.Error(err)
 	}
-	var plain thing
-	var raw json.RawMessage
-	var order labhealth.Order
-	for _, test := range []struct {
-		name, method, path string
-		body, out          any
-		opts               []labhealth.CallOption
-		reply              reply
-		url, sent          string
-		check              func() any
-		want               any
-	}{
-		{name: "value to value", method: "POST", path: "/v2/things", body: thing{"<Ada>"}, out: &plain,
-			reply: reply{status: 201, body: `{"name":"made"}`}, url: "/v2/things", sent: `{"name":"<Ada>"}`,
-			check: func() any { return plain }, want: thing{"made"}},
-		{name: "bytes to bytes", method: "PUT", path: "/v2/things/1", body: []byte(` {"a" :1} `), out: &raw,
-			reply: reply{status: 200, body: ` {"b" :2} `}, url: "/v2/things/1", sent: `{"a":1}`,
-			check: func() any { return string(raw) }, want: `{"b" :2}`},
-		{name: "raw message", method: "PATCH", path: "/v2/things/1", body: json.RawMessage(`[null]`),
-			reply: reply{status: 200, body: `[]`}, url: "/v2/things/1", sent: `[null]`},
-		{name: "type of this package", method: "GET", path: "/v3/order/1", out: &order,
-			reply: reply{status: 200, body: `{"id":"0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b","new":1,"has_abn":"?"}`}, url: "/v3/order/1",
-			check: func() any { return order.ID.String() + " " + fmt.Sprint(order.Malformed()) },
-			want:  "0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b [{has_abn boolean}]"},
-		{name: "query", method: "GET", path: "/v2/things", opts: []labhealth.CallOption{
-			labhealth.WithQuery("b", "x&y=z #"), labhealth.WithQuery("a", "1"), labhealth.WithQuery("b", "ü")},
-			reply: reply{status: 200, body: `{}`}, url: "/v2/things?a=1&b=x%26y%3Dz+%23&b=%C3%BC"},
-		{name: "no content", method: "DELETE", path: "/v2/things/1", out: &plain, reply: reply{status: 204}, url: "/v2/things/1",
-			check: func() any { return plain }, want: thing{"made"}},
-		{name: "nothing to read", method: "POST", path: "/v2/things", reply: reply{status: 200}, url: "/v2/things"},
-		{name: "head", method: "HEAD", path: "/v2/things", out: &plain, reply: reply{status: 200}, url: "/v2/things"},
-		{name: "trailing slash", method: "GET", path: "/v2/things/", reply: reply{status: 200, body: `1`}, url: "/v2/things/"},
-		{name: "root", method: "GET", path: "/", reply: reply{status: 200, body: `"x"`}, url: "/"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			client, s := scripted(t, []reply{test.reply})
-			if err := client.Do(t.Context(), test.method, test.path, test.body, test.out, test.opts...); err != nil {
-				t.Fatal(err)
-			}
-			header := http.Header{
-				"Accept": {"application/json"}, "User-Agent": {"labhealth-go/0.1.0"}, "X-Service-Api-Key": {testKey},
-			}
-			got := s.only(t)
-			if test.sent != "" {
-				header["Content-Type"] = []string{"application/json"}
-				equal(t, jsonData(t, test.sent), jsonData(t, got.Body))
-				got.Body = ""
-			}
-			equal(t, sent{Method: test.method, URL: testURL + test.url, Header: header}, got)
-			if test.check != nil {
-				equal(t, test.want, test.check())
+	if err := client.Do(t.Context(), "POST", "/v2/anything", nil, nil); err != nil {
+		t.Error(err)
+	}
+	if err := client.Do(t.Context(), "GET", "/v2/anything", nil, nil); err != nil {
+		t.Error(err)
+	}
+	equal(t, []string{
+		"PATCH /v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b HTTP/1.1 20 []\n" +
+			"Accept: application/json\nAccept-Encoding: gzip\nContent-Length: 20\nContent-Type: application/json\n" +
+			"User-Agent: labhealth-go/0.1.0\nX-Service-Api-Key: sk_test_0123456789",
+		// A body that net/http must not send again by itself has no length it knows.
+		"POST /v2/anything HTTP/1.1 0 [chunked]\n" +
+			"Accept: application/json\nAccept-Encoding: gzip\n" +
+			"User-Agent: labhealth-go/0.1.0\nX-Service-Api-Key: sk_test_0123456789",
+		"GET /v2/anything HTTP/1.1 0 []\n" +
+			"Accept: application/json\nAccept-Encoding: gzip\n" +
+			"User-Agent: labhealth-go/0.1.0\nX-Service-Api-Key: sk_test_0123456789",
+	}, got)
+}
+
+// One client, many goroutines: go test -race looks on.
+func TestConcurrentCalls(t *testing.T) {
+	var mu sync.Mutex
+	imports := map[string]int{}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == "POST" {
+			mu.Lock()
+			imports[r.Header.Get("X-Caller")]++
+			mu.Unlock()
+			fmt.Fprint(w, placedJSON)
+			return
+		}
+		fmt.Fprintf(w, `{"users":[],"total":0,"offset":%s,"limit":100}`, r.URL.Query().Get("offset"))
+	}))
+	defer srv.Close()
+	client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(srv.URL),
+		labhealth.WithObserver(func(context.Context, labhealth.Attempt) {})))
+	defer client.CloseIdleConnections()
+	shared := labhealth.WithHeader("X-Shared", "1")
+	refused := labhealth.WithHeader("Host", "x")
+	var group sync.WaitGroup
+	for i := range 50 {
+		group.Go(func() {
+			for range 4 {
+				var resp labhealth.Response
+				if _, err := client.Orders.Import(t.Context(), importBody(), shared, labhealth.WithResponse(&resp), labhealth.WithHeader("X-Caller", fmt.Sprint(i))); err != nil || resp.StatusCode != 200 {
+					t.Error(err)
+				}
+				if page, err := client.Users.List(t.Context(), labhealth.ListUsersParams{Offset: i + 1}, shared); err != nil || page.Offset != int64(i+1) {
+					t.Error(err)
+				}
+				if _, err := client.Orders.Release(t.Context(), orderID, refused); errorText(err) != "labhealth: PATCH /v3/order/{order_id}: not sent: header.Host is set by the client" {
+					t.Error(err)
+				}
 			}
 		})
 	}
-}
-
-func TestDoRefuses(t *testing.T) {
-	const (
-		path    = "labhealth: GET (Do): not sent: path must begin with one / and have no query or fragment (see WithQuery)"
-		segment = "labhealth: GET (Do): not sent: path must be escaped and have no . or .. segments"
-		method  = "labhealth: Do: not sent: method must be GET, HEAD, POST, PUT, PATCH or DELETE"
-		body    = "labhealth: POST (Do): not sent: body must be valid JSON in UTF-8"
-	)
-	for _, test := range []struct {
-		method, path string
-		body         any
-		want         string
-	}{
-		{"get", "/", nil, method},
-		{"", "/", nil, method},
-		{"CONNECT", "/", nil, method},
-		{"GET\r\nX: y", "/", nil, method},
-		{"GET", "", nil, path},
-		{"GET", "v2/user", nil, path},
-		{"GET", "//evil.example.com/v2", nil, path},
-		{"GET", "https://evil.example.com/", nil, path},
-		{"GET", "@evil.example.com/", nil, path},
-		{"GET", "/v2/user?limit=1", nil, path},
-		{"GET", "/v2/user#x", nil, path},
-		{"GET", "/v2/../v3", nil, segment},
-		{"GET", "/v2/.", nil, segment},
-		{"GET", "/..", nil, segment},
-		{"GET", "/v2/%2e%2E/v3", nil, segment},
-		{"GET", "/v2/%2e", nil, segment},
-		{"GET", "/v2/.%2e", nil, segment},
-		{"GET", "/v2/100%", nil, segment},
-		{"GET", "/v2/%zz", nil, segment},
-		{"GET", "/v2/a b", nil, segment},
-		{"GET", "/v2/a\nb", nil, segment},
-		{"GET", "/v2/a%0d%0ab", nil, segment},
-		{"GET", "/v2/a%00", nil, segment},
-		{"GET", "/v2/a\x7f", nil, segment},
-		{"GET", "/v2/\xff", nil, segment},
-		{"GET", "/v2/%ff", nil, segment},
-		{"GET", "/", []byte(`{}`), "labhealth: GET (Do): not sent: body must be nil for GET and HEAD"},
-		{"HEAD", "/", 1, "labhealth: HEAD (Do): not sent: body must be nil for GET and HEAD"},
-		{"POST", "/", []byte(`{`), body},
-		{"POST", "/", []byte(`{} {}`), body},
-		{"POST", "/", []byte{}, body},
-		{"POST", "/", json.RawMessage("\"\xff\""), body},
-		{"POST", "/", func() {}, "labhealth: POST (Do): not sent: body cannot be written as JSON"},
-		{"POST", "/", struct{ N labhealth.Nullable[string] }{}, "labhealth: POST (Do): not sent: body cannot be written as JSON"},
-	} {
-		client, s := scripted(t, nil)
-		err := client.Do(t.Context(), test.method, test.path, test.body, nil)
-		if errorText(err) != test.want {
-			t.Errorf("Do(%q, %q): error %q\n want %q", test.method, test.path, errorText(err), test.want)
+	group.Wait()
+	equal(t, 50, len(imports))
+	for caller, n := range imports {
+		if n != 4 {
+			t.Errorf("caller %s: %d imports", caller, n)
 		}
-		if labhealth.OutcomeOf(err) != labhealth.OutcomeNotSent || len(s.sent) != 0 {
-			t.Errorf("Do(%q, %q): outcome %v, %d requests", test.method, test.path, labhealth.OutcomeOf(err), len(s.sent))
-		}
-	}
-}
-
-// What a caller escapes arrives as it was, and stays one segment of the path.
-func TestPathSafety(t *testing.T) {
-	ids := []string{
-		"plain", "a/b", "../admin", "a/../b", "..%2f..", "%2e%2e", "%", "100%25", "a b", "a+b", "ü/ñ", "日本", "3Zru4O8cBEiwGTsXgUQGaQ==",
-		"a?b", "a#b", "a;b", "a\\b", "a:b@c", "{user_id}", "…", "\u0085", "a\u2028b",
-	}
-	for _, through := range []struct {
-		name string
-		call func(*labhealth.Client, string) error
-	}{
-		{"Do", func(c *labhealth.Client, id string) error {
-			return c.Do(t.Context(), "GET", "/v2/user/resolve/"+url.PathEscape(id), nil, nil)
-		}},
-		{"Resolve", func(c *labhealth.Client, id string) error {
-			_, err := c.Users.Resolve(t.Context(), id)
-			return err
-		}},
-	} {
-		t.Run(through.name, func(t *testing.T) {
-			var paths []string
-			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				raw, _, _ := strings.Cut(r.RequestURI, "?")
-				paths = append(paths, raw)
-				fmt.Fprint(w, `{"user_id":"0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b"}`)
-			}))
-			defer srv.Close()
-			client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(srv.URL)))
-			defer client.CloseIdleConnections()
-			for i, id := range ids {
-				if err := through.call(client, id); err != nil {
-					t.Fatalf("%q: %v", id, err)
-				}
-				segment, ok := strings.CutPrefix(paths[i], "/v2/user/resolve/")
-				back, err := url.PathUnescape(segment)
-				if !ok || err != nil || back != id || strings.Contains(segment, "/") {
-					t.Errorf("%q arrived as %q", id, paths[i])
-				}
-			}
-			for _, id := range []string{"", ".", "..", "a\x00b", "a\nb", "\t", "\x7f", "\xff", "a\xc3"} {
-				err := through.call(client, id)
-				if id == "" && through.name == "Do" {
-					continue // a path like another
-				}
-				if labhealth.OutcomeOf(err) != labhealth.OutcomeNotSent || !errors.Is(err, labhealth.ErrValidation) {
-					t.Errorf("%q: %v", id, err)
-				}
-				if through.name == "Resolve" {
-					equal(t, "labhealth: GET /v2/user/resolve/{client_user_id}: not sent: path.client_user_id must not be empty, "+
-						"a dot segment or hold control characters", errorText(err))
-				}
-			}
-		})
 	}
 }

@@ -61,14 +61,14 @@ func TestHistoricalPulls(t *testing.T) {
 		NextCursor: new("bmV4dA"),
 	}, got)
 	equal(t, 0, len(got.Malformed()))
-	equal(t, jsonData(t, pullsJSON), jsonData(t, string(must[[]byte](t)(json.Marshal(got)))))
+	equal(t, jsonData(t, pullsJSON), jsonData(t, mustEncode(t, got)))
 
 	// A change within a map keeps what is not known beside it.
 	oura := got.Data[0].Provider["oura"]
 	oura.NotPulled = nil
 	got.Data[0].Provider["oura"] = oura
 	want := strings.Replace(pullsJSON, `["workouts", "body"]`, "[]", 1)
-	equal(t, jsonData(t, want), jsonData(t, string(must[[]byte](t)(json.Marshal(got)))))
+	equal(t, jsonData(t, want), jsonData(t, mustEncode(t, got)))
 }
 
 func TestHistoricalPullStates(t *testing.T) {
@@ -78,7 +78,7 @@ func TestHistoricalPullStates(t *testing.T) {
 		got := must[*labhealth.HistoricalPullPage](t)(client.Users.HistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{}))
 		equal(t, state, got.Data[0].Provider["oura"].Pulled["sleep"].Status)
 		equal(t, []labhealth.Malformed{{Path: "data.0.user_id", Want: "uuid"}, {Path: "data.0.provider.oura.pulled.sleep.timeline", Want: "object"}}, got.Malformed())
-		equal(t, body, string(must[[]byte](t)(json.Marshal(got))))
+		equal(t, body, mustEncode(t, got))
 	}
 	equal(t, []labhealth.HistoricalPullStatus{"success", "failure", "in_progress", "scheduled", "retrying"}, []labhealth.HistoricalPullStatus{
 		labhealth.HistoricalPullSuccess, labhealth.HistoricalPullFailure, labhealth.HistoricalPullInProgress, labhealth.HistoricalPullScheduled,

@@ -320,7 +320,7 @@ func TestManagementCalls(t *testing.T) {
 				t.Errorf("malformed: %v", kept.Malformed())
 			}
 			if !rewritten[test.name] { // What came is written again.
-				equal(t, jsonData(t, test.answer), jsonData(t, string(must[[]byte](t)(json.Marshal(got)))))
+				equal(t, jsonData(t, test.answer), jsonData(t, mustEncode(t, got)))
 			}
 		})
 	}

@@ -14,107 +14,6 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-var (
-	orderID   = uuid.MustParse("0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b")
-	userID    = uuid.MustParse("11111111-2222-4333-8444-555555555555")
-	teamID    = uuid.MustParse("aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee")
-	labTestID = uuid.MustParse("5b41f610-ebc5-4803-8f0c-a61c3bdc7f01")
-	future    = labhealth.Date{Year: 2999, Month: time.December, Day: 31}
-)
-
-// importBody is an import with every member.
-func importBody() labhealth.ImportOrderBody {
-	return labhealth.ImportOrderBody{
-		UserID:           userID,
-		BillingType:      labhealth.BillingPatientBillPassthrough,
-		CollectionMethod: labhealth.CollectionMethodTestkit,
-		OrderSet: labhealth.OrderSetRequest{
-			LabTestIDs:   []uuid.UUID{labTestID},
-			AddOn:        &labhealth.AddOnOrder{MarkerIDs: []int64{901, 902}, ProviderIDs: []string{"P-903"}},
-			LabAccountID: &teamID,
-		},
-		Physician: &labhealth.PhysicianCreateRequest{
-			FirstName: "Jane", LastName: "Doctor", NPI: "1234567890", Email: new("jane@example.com"),
-			LicensedStates: []string{"CA", "NV"}, SignatureImage: labhealth.NewPNG([]byte("not a picture")),
-		},
-		PatientDetails: labhealth.PatientDetailsWithValidation{
-			FirstName: "Ada", LastName: "Example", DOB: labhealth.Date{Year: 1950, Month: time.January, Day: 31},
-			Gender: labhealth.GenderFemale, PhoneNumber: "+14155550123", Email: "ada@example.com",
-			MedicalProxy: &labhealth.GuarantorDetails{
-				FirstName: "Grace", LastName: "Sample", PhoneNumber: "+14155550124", Email: new("grace@example.com"),
-				HouseholdIncome: new(int64(0)), HouseholdSize: new(int64(2)),
-				Address: labhealth.Address{FirstLine: "2 Oak Avenue", City: "Reno", State: "NV", Zip: "89501", Country: "US", SecondLine: new("")},
-			},
-			Race: new(labhealth.RaceAsian), Ethnicity: new(labhealth.EthnicityOther),
-			SexualOrientation: new(labhealth.SexualOrientationDontKnow), GenderIdentity: new(labhealth.GenderIdentity("new value")),
-			HouseholdIncome: new(int64(50000)), HouseholdSize: new(int64(3)),
-		},
-		PatientAddress: labhealth.PatientAddress{
-			ReceiverName: "Ada Example", FirstLine: "1 Main Street", SecondLine: new("Apt <4>"), City: "San Francisco",
-			State: "CA", Zip: "94105", Country: "US", AccessNotes: new("ring twice"),
-		},
-		SampleID:     "SAMPLE-1",
-		LabAccountID: &teamID,
-	}
-}
-
-const importJSON = `{
-	"user_id": "11111111-2222-4333-8444-555555555555",
-	"billing_type": "patient_bill_passthrough",
-	"order_set": {
-		"lab_test_ids": ["5b41f610-ebc5-4803-8f0c-a61c3bdc7f01"],
-		"add_on": {"marker_ids": [901, 902], "provider_ids": ["P-903"]},
-		"lab_account_id": "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee"
-	},
-	"collection_method": "testkit",
-	"physician": {
-		"first_name": "Jane", "last_name": "Doctor", "npi": "1234567890", "email": "jane@example.com",
-		"licensed_states": ["CA", "NV"], "signature_image": {"content": "bm90IGEgcGljdHVyZQ==", "content_type": "image/png"}
-	},
-	"patient_details": {
-		"first_name": "Ada", "last_name": "Example", "dob": "1950-01-31", "gender": "female", "phone_number": "+14155550123",
-		"email": "ada@example.com",
-		"medical_proxy": {
-			"first_name": "Grace", "last_name": "Sample", "phone_number": "+14155550124", "email": "grace@example.com",
-			"household_income": 0, "household_size": 2,
-			"address": {"first_line": "2 Oak Avenue", "second_line": "", "country": "US", "zip": "89501", "city": "Reno", "state": "NV"}
-		},
-		"race": "asian", "ethnicity": "other", "sexual_orientation": "dont_know", "gender_identity": "new value",
-		"household_income": 50000, "household_size": 3
-	},
-	"patient_address": {
-		"receiver_name": "Ada Example", "first_line": "1 Main Street", "second_line": "Apt <4>", "city": "San Francisco", "state": "CA",
-		"zip": "94105", "country": "US", "access_notes": "ring twice"
-	},
-	"sample_id": "SAMPLE-1",
-	"lab_account_id": "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee"
-}`
-
-// createBody is the least that can be asked for.
-func createBody() labhealth.CreateOrderBody {
-	return labhealth.CreateOrderBody{
-		UserID:   userID,
-		OrderSet: &labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{labTestID}},
-		PatientDetails: labhealth.PatientDetailsWithValidation{
-			FirstName: "Ada", LastName: "Example", DOB: labhealth.Date{Year: 1950, Month: time.January, Day: 31},
-			Gender: labhealth.GenderFemale, PhoneNumber: "+14155550123", Email: "ada@example.com",
-		},
-		PatientAddress: labhealth.PatientAddressWithValidation{
-			FirstLine: "1 Main Street", City: "San Francisco", State: "CA", Zip: "94105", Country: "US",
-		},
-	}
-}
-
-const createJSON = `{
-	"user_id": "11111111-2222-4333-8444-555555555555",
-	"order_set": {"lab_test_ids": ["5b41f610-ebc5-4803-8f0c-a61c3bdc7f01"]},
-	"patient_details": {
-		"first_name": "Ada", "last_name": "Example", "dob": "1950-01-31", "gender": "female", "phone_number": "+14155550123",
-		"email": "ada@example.com"
-	},
-	"patient_address": {"first_line": "1 Main Street", "city": "San Francisco", "state": "CA", "zip": "94105", "country": "US"}
-}`
-
 // fullCreateBody is a creation with every member.
 func fullCreateBody() labhealth.CreateOrderBody {
 	b := createBody()
@@ -166,70 +65,6 @@ const fullCreateJSON = `{
 	"creator_member_id": "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee"
 }`
 
-const orderJSON = `{
-	"id": "0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b",
-	"user_id": "11111111-2222-4333-8444-555555555555",
-	"team_id": "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee",
-	"patient_details": {"dob": "1950-01-31T00:00:00+00:00", "gender": "female", "first_name": "Ada", "last_name": null},
-	"patient_address": null,
-	"lab_test": {
-		"id": "5b41f610-ebc5-4803-8f0c-a61c3bdc7f01", "slug": "lipid", "name": "Lipid Panel", "sample_type": "serum", "method": "testkit",
-		"price": 45.10, "is_active": true, "status": "active", "lab": null, "markers": null
-	},
-	"details": {"type": "testkit", "data": {
-		"id": "22222222-3333-4444-8555-666666666666", "shipment": null,
-		"created_at": "2025-03-04T12:00:00+00:00", "updated_at": "2025-03-04T12:00:00.250000Z"
-	}},
-	"sample_id": "SAMPLE-1",
-	"notes": null,
-	"created_at": "2025-03-04T12:00:00+00:00",
-	"updated_at": "2025-03-04T12:00:01+00:00",
-	"events": [
-		{"id": 1, "created_at": "2025-03-04T12:00:00+00:00", "status": "received.testkit.ordered"},
-		{"id": 2, "created_at": "2025-03-04T12:00:01+00:00", "status": "received.testkit.requisition_bypassed", "status_detail": null}
-	],
-	"status": "received",
-	"last_event": {"id": 2, "created_at": "2025-03-04T12:00:01+00:00", "status": "received.testkit.requisition_bypassed", "status_detail": null},
-	"health_insurance_id": null,
-	"requisition_form_url": null,
-	"shipping_details": null,
-	"activate_by": "2999-12-31",
-	"has_abn": false,
-	"origin": "initial"
-}`
-
-const placedJSON = `{"order": ` + orderJSON + `, "status": "success", "message": "Order created successfully"}`
-
-// wantOrder is what orderJSON says.
-func wantOrder() labhealth.Order {
-	noon := time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC)
-	last := labhealth.OrderEvent{ID: 2, CreatedAt: noon.Add(time.Second), Status: "received.testkit.requisition_bypassed"}
-	return labhealth.Order{
-		ID: orderID, UserID: userID, TeamID: teamID,
-		PatientDetails: &labhealth.OrderPatientDetails{
-			DOB: labhealth.Date{Year: 1950, Month: time.January, Day: 31}, Gender: "female", FirstName: new("Ada"),
-		},
-		LabTest: labhealth.LabTest{
-			ID: labTestID, Slug: "lipid", Name: "Lipid Panel", SampleType: "serum", Method: "testkit", Price: json.Number("45.10"),
-			IsActive: true, Status: "active",
-		},
-		Details: labhealth.OrderDetails{Type: "testkit", Data: &labhealth.TestkitOrder{
-			ID: uuid.MustParse("22222222-3333-4444-8555-666666666666"), CreatedAt: noon, UpdatedAt: noon.Add(250 * time.Millisecond),
-		}},
-		SampleID:  new("SAMPLE-1"),
-		CreatedAt: noon, UpdatedAt: noon.Add(time.Second),
-		Events: []labhealth.OrderEvent{
-			{ID: 1, CreatedAt: noon, Status: "received.testkit.ordered"},
-			last,
-		},
-		Status:      new(labhealth.OrderTopLevelStatus("received")),
-		LastEvent:   last,
-		ActivateBy:  &future,
-		BillingType: "client_bill",
-		Origin:      new(labhealth.OrderOrigin("initial")),
-	}
-}
-
 // writes is every method that writes an order, and the request it must make.
 var writes = []struct {
 	name string
@@ -279,15 +114,6 @@ func TestOrderWrites(t *testing.T) {
 			}}, request)
 		})
 	}
-}
-
-func cutOp(op string) (method, path string, ok bool) {
-	for i := range op {
-		if op[i] == ' ' {
-			return op[:i], op[i+1:], true
-		}
-	}
-	return op, "", false
 }
 
 // The answer of an update may hold five members of the order, and 200 is not the only success.
@@ -398,9 +224,6 @@ func TestGetOrder(t *testing.T) {
 	equal(t, new(wantOrder()), got)
 	equal(t, sent{Method: "GET", URL: "https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b", Header: readHeader}, s.only(t))
 }
-
-// readHeader is the header of every request without a body.
-var readHeader = http.Header{"Accept": {"application/json"}, "User-Agent": {"labhealth-go/0.1.0"}, "X-Service-Api-Key": {testKey}}
 
 func TestListOrders(t *testing.T) {
 	other := uuid.MustParse("0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5c")
@@ -558,9 +381,27 @@ func TestSecondLineOfAnAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 		equal(t, want, a.SecondLine)
-		equal(t, text, string(must[[]byte](t)(json.Marshal(a))))
+		equal(t, text, mustEncode(t, a))
 	}
-	equal(t, `{"first_line":"","country":"","zip":"","city":"","state":""}`, string(must[[]byte](t)(json.Marshal(labhealth.Address{}))))
+	equal(t, `{"first_line":"","country":"","zip":"","city":"","state":""}`, mustEncode(t, labhealth.Address{}))
 	equal(t, `{"first_line":"","second_line":"","country":"","zip":"","city":"","state":""}`,
-		string(must[[]byte](t)(json.Marshal(labhealth.Address{SecondLine: new("")}))))
+		mustEncode(t, labhealth.Address{SecondLine: new("")}))
+}
+
+// A date that was forgotten must not become the null that releases an order.
+func TestZeroDateDoesNotRelease(t *testing.T) {
+	client, s := scripted(t, nil)
+	for _, opts := range [][]labhealth.CallOption{nil, {labhealth.WithoutValidation()}} {
+		_, err := client.Orders.Reschedule(t.Context(), uuid.New(), labhealth.Date{}, opts...)
+		if labhealth.OutcomeOf(err) != labhealth.OutcomeNotSent || !errors.Is(err, labhealth.ErrValidation) {
+			t.Errorf("%v", err)
+		}
+	}
+	equal(t, 0, len(s.sent))
+	if b, err := json.Marshal(labhealth.UpdateOrderBody{ActivateBy: labhealth.Value(labhealth.Date{})}); err == nil {
+		t.Errorf("encoded as %s", b)
+	}
+	if b, err := json.Marshal(labhealth.UpdateOrderBody{ActivateBy: labhealth.Null[labhealth.Date]()}); err != nil || string(b) != `{"activate_by":null}` {
+		t.Errorf("%s, %v", b, err)
+	}
 }

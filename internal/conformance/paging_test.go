@@ -408,14 +408,6 @@ func TestKeptElementsKeepNoPage(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-func liveHeap() int64 {
-	runtime.GC()
-	runtime.GC() // what the first one's finalizers and pools let go
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
-
 // 100,000 users and as many orders go through the iterators, and what is alive does not grow with them. The service is in the
 // same process; what it holds is there before the measuring begins.
 func TestLargeLists(t *testing.T) {

@@ -77,13 +77,13 @@ func TestResults(t *testing.T) {
 	}, got)
 	equal(t, 0, len(got.Malformed()))
 	equal(t, resultsJSON, string(got.RawJSON()))
-	equal(t, jsonData(t, resultsJSON), jsonData(t, string(must[[]byte](t)(json.Marshal(got)))))
+	equal(t, jsonData(t, resultsJSON), jsonData(t, mustEncode(t, got)))
 
 	// What is not known stays beside a change.
 	got.Results[1].Notes = new("seen")
 	got.Metadata.Age = "36"
 	want := strings.Replace(strings.Replace(resultsJSON, `"trend": [1, 2]`, `"trend": [1, 2], "notes": "seen"`, 1), `"age": "35"`, `"age": "36"`, 1)
-	equal(t, jsonData(t, want), jsonData(t, string(must[[]byte](t)(json.Marshal(got)))))
+	equal(t, jsonData(t, want), jsonData(t, mustEncode(t, got)))
 }
 
 // Shapes that occur beside the one above. What does not fit is named and keeps its bytes.
@@ -115,7 +115,7 @@ func TestResultsOddShapes(t *testing.T) {
 			got := must[*labhealth.OrderResults](t)(client.Orders.Results(t.Context(), orderID))
 			equal(t, &test.want, got)
 			equal(t, test.malformed, got.Malformed())
-			equal(t, test.body, string(must[[]byte](t)(json.Marshal(got))))
+			equal(t, test.body, mustEncode(t, got))
 		})
 	}
 }

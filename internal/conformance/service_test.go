@@ -1,19 +1,16 @@
 package conformance
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -517,78 +514,6 @@ func TestServiceUnknownStatus(t *testing.T) {
 	s := got.CurrentStatus()
 	equal(t, []any{labhealth.OrderTopLevelStatus("paused"), labhealth.OrderLowLevelStatus("waiting_for_spring"), false}, []any{s.TopLevel(), s.LowLevel(), s.Modifiable()})
 	equal(t, new(labhealth.OrderTopLevelStatus("paused")), got.Status)
-}
-
-// memoryListener is a listener whose connections are in memory, so that it and its clients run in a bubble of fake time.
-type memoryListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newMemoryListener() *memoryListener {
-	return &memoryListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-}
-
-func (l *memoryListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *memoryListener) Close() error { l.once.Do(func() { close(l.closed) }); return nil }
-
-func (l *memoryListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
-
-func (l *memoryListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case l.conns <- server:
-		return client, nil
-	case <-ctx.Done():
-	case <-l.closed:
-	}
-	return nil, errors.Join(net.ErrClosed, client.Close(), server.Close())
-}
-
-// A service that asks for patience, a context that ends meanwhile: the service, the client and the time are all in the bubble.
-func TestServiceContextWhileWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newMemoryListener()
-		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(l))
-		transport := &http.Transport{DialContext: l.dial}
-		defer transport.CloseIdleConnections()
-		newClient := func() *labhealth.Client {
-			return must[*labhealth.Client](t)(labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL),
-				labhealth.WithHTTPClient(&http.Client{Transport: transport}),
-				labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 100, BaseWait: time.Second, MaxWait: time.Second})))
-		}
-		srv.RefuseImport(429, `{"detail":"slow down"}`)
-		body := plainImport(srv, srv.AddUser("ada"), "SAMPLE-1")
-
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(500*time.Millisecond, cancel)
-		start := time.Now()
-		_, err := newClient().Orders.Import(ctx, body)
-		equal(t, 500*time.Millisecond, time.Since(start))
-		if !errors.Is(err, context.Canceled) || !errors.Is(err, labhealth.ErrRateLimited) {
-			t.Error("one of the two is missing in the chain")
-		}
-		e := apiError(t, err)
-		equal(t, `"slow down"`, string(e.Detail()))
-		equal(t, len(srv.Requests()), e.Attempts)
-		equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
-
-		// The service relents while the client waits: the import succeeds, once.
-		time.AfterFunc(500*time.Millisecond, func() { srv.RefuseImport(0, "") })
-		if _, err := newClient().Orders.Import(t.Context(), body); err != nil {
-			t.Error(err)
-		}
-		equal(t, 1, len(srv.Orders()))
-	})
 }
 
 // Many goroutines, one client, one service: every import is there once.

@@ -44,7 +44,7 @@ func TestWorkoutStream(t *testing.T) {
 	equal(t, jsonData(t, `{
 		"time": [1741089590, 1741089591, 1741089592], "heartrate": [null, null, 132],
 		"lat": [37.77491, null, -0.0, null, 1.25], "lng": [], "power": [200, null], "distance": [0, 8.5, 1.7e1],
-		"velocity_smooth": [8.5, 8.5, null], "strokes": [1, 2, 3]}`), jsonData(t, string(must[[]byte](t)(json.Marshal(got)))))
+		"velocity_smooth": [8.5, 8.5, null], "strokes": [1, 2, 3]}`), jsonData(t, mustEncode(t, got)))
 	equal(t, `{"time":[1],"heartrate":[null,60],"cadence":[85.5]}`, string(must[[]byte](t)(json.Marshal(labhealth.WorkoutStream{
 		Time: []int64{1}, Heartrate: []*int64{nil, new(int64(60))}, Cadence: []*float64{new(85.5)},
 	}))))
@@ -64,7 +64,7 @@ func TestWorkoutStreamOddElements(t *testing.T) {
 	}, got.Malformed())
 	got.Power[0] = new(5.0) // what did not fit stays beside a change
 	equal(t, `{"time":["soon",2],"heartrate":[60,"sixty",61.5,null],"lat":[true,1],"lng":"none","power":[5,[],1]}`,
-		string(must[[]byte](t)(json.Marshal(got))))
+		mustEncode(t, got))
 }
 
 // The shortest text for so many elements is one digit each: long streams of zeros or nulls are read like any other.
@@ -106,7 +106,7 @@ func TestWorkoutStreamOfZeros(t *testing.T) {
 				}
 				equal(t, want, n)
 			}
-			equal(t, true, text == string(must[[]byte](t)(json.Marshal(got))))
+			equal(t, true, text == mustEncode(t, got))
 		})
 	}
 }

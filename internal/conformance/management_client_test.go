@@ -287,7 +287,7 @@ func TestKeysNeverMeet(t *testing.T) {
 
 // The documentation of the client has every operation with a method that exists, and every method.
 func TestManagementDocumentation(t *testing.T) {
-	text := string(must[[]byte](t)(os.ReadFile("management.go")))
+	text := string(must[[]byte](t)(os.ReadFile("../../management.go")))
 	row := regexp.MustCompile(`(?m)^//\t([A-Z]+) +(/v1/org/\S+) +ManagementClient\.(.*)$`)
 	documented := map[string]string{}
 	ops := map[string]bool{}
@@ -346,7 +346,7 @@ func TestSecret(t *testing.T) {
 	equal(t, "[redacted]", fmt.Sprint(s))
 	equal(t, "[redacted] [redacted]", fmt.Sprintf("%#v %q", s, &s))
 	equal(t, hidden, string(s))
-	equal(t, `{"Plain":"hunter2","List":null,"ByName":null}`, string(must[[]byte](t)(json.Marshal(outer{Plain: s}))))
+	equal(t, `{"Plain":"hunter2","List":null,"ByName":null}`, mustEncode(t, outer{Plain: s}))
 	for _, handler := range []func(io.Writer) slog.Handler{
 		func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, nil) },
 		func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, nil) },
@@ -621,21 +621,23 @@ func TestEventHubDestination(t *testing.T) {
 		{EventHub: new("never")},
 		{EventTypePrefix: new("nowhere.")},
 	}
-	type destination = labhealth.EventHubDestination
+	to := func(eventHub string, blob *labhealth.BlobStorage, matcher int) labhealth.EventHubDestination {
+		return labhealth.EventHubDestination{EventHub: eventHub, BlobStorage: blob, Matcher: matcher}
+	}
 	for _, test := range []struct {
 		event string
-		want  destination
+		want  labhealth.EventHubDestination
 		ok    bool
 	}{
-		{"daily.data.sleep.created", destination{"", blob, 0}, true},
-		{"daily.data.steps.created", destination{"daily", nil, 1}, true},
-		{"labtest.order.created", destination{"lab", nil, 2}, true},
-		{"provider.connection.created", destination{"created", nil, 3}, true},
-		{"both.one", destination{"both", nil, 4}, true},
-		{"some.either", destination{"both", nil, 4}, true},
-		{"nowhere.updated", destination{"", nil, 6}, false},
-		{"provider.connection.error", destination{"rest", nil, -1}, true},
-		{"", destination{"rest", nil, -1}, true},
+		{"daily.data.sleep.created", to("", blob, 0), true},
+		{"daily.data.steps.created", to("daily", nil, 1), true},
+		{"labtest.order.created", to("lab", nil, 2), true},
+		{"provider.connection.created", to("created", nil, 3), true},
+		{"both.one", to("both", nil, 4), true},
+		{"some.either", to("both", nil, 4), true},
+		{"nowhere.updated", to("", nil, 6), false},
+		{"provider.connection.error", to("rest", nil, -1), true},
+		{"", to("rest", nil, -1), true},
 	} {
 		body := eventHub(matchers, "rest")
 		answer := labhealth.ETLPipeline{AzureAMQP: body.AzureAMQP}
@@ -665,4 +667,21 @@ func TestEventHubDestination(t *testing.T) {
 	_, ok, err := broken.EventHubDestination("daily.data.steps.created")
 	equal(t, "labhealth: event_hub_matchers.7.event_type_regex is not a valid regular expression: error parsing regexp: missing closing ): `(`", errorText(err))
 	equal(t, false, ok)
+}
+
+// A brand that was decoded is sent without the fields that this version does not have.
+func TestBrandIsSentAsKnown(t *testing.T) {
+	var brand labhealth.BrandInformation
+	mustDecode(t, `{"company_name":"Example","new_field":1}`, &brand)
+	client, s := managing(t, []reply{{status: 400}, {status: 400}})
+	_, _ = client.Teams.SetBrandInformation(t.Context(), testTeam, labhealth.TeamEnvironmentSandbox, brand)
+	settings := labhealth.UpdateTeamSettings{BrandInformation: labhealth.Value(brand)}
+	_, _ = client.Teams.Update(t.Context(), testTeam, labhealth.UpdateTeamBody{Sandbox: &settings})
+	equal(t, 2, len(s.sent))
+	for _, request := range s.sent {
+		equal(t, `{"sandbox":{"brand_information":{"company_name":"Example"}}}`, request.Body)
+	}
+	if given, _ := settings.BrandInformation.Get(); given.RawJSON() == nil {
+		t.Error("the caller's brand was changed")
+	}
 }

@@ -3,14 +3,20 @@ package conformance
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"os"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/labhealth/labhealth-go"
@@ -286,6 +292,207 @@ func TestForeignTransportsThatAreSeen(t *testing.T) {
 		err := withBody(t.Context(), faultClient(t, dead, row.transport), labhealth.WithResponse(&r))
 		if got := labhealth.OutcomeOf(err); got != row.want || r.Attempts != row.attempts {
 			t.Errorf("%v, %d attempts, want %v, %d: %v", got, r.Attempts, row.want, row.attempts, err)
+		}
+	}
+}
+
+// halfHidden are transports that send a write, or look for a connection, where hooks see it, and
+// send it again where they do not, or when the attempt is over. dead leads nowhere, and cut loses
+// its connection within the headers.
+var halfHidden = []struct {
+	name string
+	make func(inner, dead, cut http.RoundTripper) roundTripper
+}{
+	{"a hidden retry after a 503", func(inner, _, _ http.RoundTripper) roundTripper {
+		return func(r *http.Request) (resp *http.Response, err error) {
+			next := inner
+			for r = range copies(r, 2) {
+				if resp, err = next.RoundTrip(r); err != nil || resp.StatusCode < 500 {
+					return resp, err
+				}
+				resp.Body.Close()
+				next = unseen(inner)
+			}
+			return resp, err
+		}
+	}},
+	{"a hidden failover that does not read an empty body", func(inner, dead, _ http.RoundTripper) roundTripper {
+		return func(r *http.Request) (*http.Response, error) {
+			_, err := dead.RoundTrip(r)
+			if r.ContentLength == 0 {
+				other := r.Clone(context.Background())
+				other.Body = nil
+				if resp, err := inner.RoundTrip(other); err == nil {
+					resp.Body.Close()
+				}
+			}
+			return nil, err
+		}
+	}},
+	{"a hidden failover after half the headers", func(inner, _, cut http.RoundTripper) roundTripper {
+		return func(r *http.Request) (resp *http.Response, err error) {
+			next := cut
+			for r = range copies(r, 2) {
+				if resp, err = next.RoundTrip(r); err == nil {
+					resp.Body.Close()
+					err = errors.New("the response is lost")
+				}
+				next = unseen(inner)
+			}
+			return nil, err
+		}
+	}},
+	{"neither a response nor an error", func(inner, _, _ http.RoundTripper) roundTripper {
+		return func(r *http.Request) (*http.Response, error) {
+			sendLater(inner, r)
+			return nil, nil
+		}
+	}},
+	{"a response without a body", func(inner, _, _ http.RoundTripper) roundTripper {
+		return func(r *http.Request) (*http.Response, error) {
+			sendLater(inner, r)
+			return &http.Response{StatusCode: http.StatusServiceUnavailable, ContentLength: 5}, nil
+		}
+	}},
+}
+
+// sendLater looks for a connection now and sends r when the attempt is over.
+func sendLater(inner http.RoundTripper, r *http.Request) {
+	httptrace.ContextClientTrace(r.Context()).GetConn(r.URL.Host)
+	over := r.Context().Done()
+	r = r.WithContext(context.WithoutCancel(r.Context()))
+	late.Go(func() {
+		<-over
+		if resp, err := inner.RoundTrip(r); err == nil {
+			resp.Body.Close()
+		}
+	})
+}
+
+// cutTransport speaks HTTP/1 on connections that end after the first bytes.
+func cutTransport() *http.Transport {
+	dial := func(context.Context, string, string) (net.Conn, error) {
+		here, there := net.Pipe()
+		late.Go(func() {
+			io.ReadFull(there, make([]byte, 1000))
+			there.Close()
+		})
+		return here, nil
+	}
+	return &http.Transport{DialContext: dial, DialTLSContext: dial}
+}
+
+func TestHalfHiddenTransports(t *testing.T) {
+	for _, protocol := range []int{1, 2} {
+		for _, transport := range halfHidden {
+			for _, kind := range []struct {
+				name string
+				call func(context.Context, *labhealth.Client, ...labhealth.CallOption) error
+			}{{"with a body", withBody}, {"without a body", withoutBody}} {
+				var commits atomic.Int32
+				srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if _, err := io.Copy(io.Discard, r.Body); err != nil {
+						return
+					}
+					if commits.Add(1) == 1 {
+						w.WriteHeader(http.StatusServiceUnavailable)
+						return
+					}
+					w.WriteHeader(http.StatusConflict)
+				}))
+				srv.EnableHTTP2 = protocol == 2
+				srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+				srv.StartTLS()
+				dead := &http.Transport{Proxy: proxyAt("http://" + closedAddress(t))}
+				client := faultClient(t, srv.URL, transport.make(srv.Client().Transport, dead, cutTransport()))
+				err := kind.call(t.Context(), client, labhealth.WithHeader("X-Filler", strings.Repeat("x", 50_000)))
+				late.Wait()
+				srv.Close()
+				done, outcome := commits.Load(), labhealth.OutcomeOf(err)
+				if (done > 0 && outcome != unknown) || (done == 0 && outcome == applied) {
+					t.Errorf("HTTP/%d, %s, %s: %v, %d done: %v", protocol, transport.name, kind.name, outcome, done, err)
+				}
+			}
+		}
+	}
+}
+
+// A transport without hooks that carries a request out and then fails proves nothing.
+func TestTransportsWithoutHooks(t *testing.T) {
+	srv := startFaults(t, false, -1, func(x exchange) bool { x.raw().Close(); return true })
+	inner := &http.Transport{}
+	defer inner.CloseIdleConnections()
+	for name, transport := range map[string]http.RoundTripper{
+		"mock": roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Body != nil {
+				io.Copy(io.Discard, r.Body)
+			}
+			srv.commits.Add(1)
+			return nil, errors.New("connection refused")
+		}),
+		"mock of a refused connection": roundTripper(func(r *http.Request) (*http.Response, error) {
+			srv.commits.Add(1)
+			return nil, &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}
+		}),
+		"context of its own": roundTripper(func(r *http.Request) (*http.Response, error) {
+			return inner.RoundTrip(r.WithContext(context.Background()))
+		}),
+		"answer and error": roundTripper(func(r *http.Request) (*http.Response, error) {
+			srv.commits.Add(1)
+			return answerTo(r, 200, faultAnswer), errors.New("both")
+		}),
+	} {
+		for _, kind := range faultCalls {
+			t.Run(name+"/"+kind.method, func(t *testing.T) {
+				out := captureLog(t)
+				before := srv.commits.Load()
+				var r labhealth.Response
+				err := kind.call(t, faultClient(t, srv.URL, transport), labhealth.WithResponse(&r))
+				got := came{int64(r.Attempts), srv.commits.Load() - before, labhealth.OutcomeOf(err)}
+				want := came{1, 1, unknown}
+				if kind.method == "GET" {
+					want = came{3, 3, unknown}
+				}
+				if got != want {
+					t.Errorf("%v, want %v: %v", got, want, err)
+				}
+				if text := out.String(); text != "" {
+					t.Errorf("written to the default logger: %q", text)
+				}
+			})
+		}
+	}
+}
+
+// foreignTLS is a connection with TLS that is no *tls.Conn.
+type foreignTLS struct{ net.Conn }
+
+func (c foreignTLS) ConnectionState() tls.ConnectionState {
+	return c.Conn.(*tls.Conn).ConnectionState()
+}
+
+// A client speaks over the connections of DialTLSContext what net/http speaks over them: HTTP/2
+// over those that are no *tls.Conn since Go 1.27.
+func TestForeignTLS(t *testing.T) {
+	captureLog(t) // before, net/http wonders about the frames
+	srv := startFaults(t, true, 0, nil)
+	for _, protocol := range []string{"h2", "http/1.1"} {
+		transport := &http.Transport{ForceAttemptHTTP2: true, DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			config := srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+			config.NextProtos, config.ServerName = []string{protocol}, "example.com"
+			c, err := (&tls.Dialer{Config: config}).DialContext(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return foreignTLS{c}, nil
+		}}
+		resp, err := (&http.Client{Transport: transport}).Get(srv.URL + warmPath)
+		if err == nil {
+			resp.Body.Close()
+		}
+		transport.CloseIdleConnections()
+		if got := withBody(t.Context(), faultClient(t, srv.URL, transport)); (got == nil) != (err == nil) {
+			t.Errorf("%s: %v; net/http alone: %v", protocol, got, err)
 		}
 	}
 }
