@@ -136,7 +136,7 @@ func TestIdempotencyKey(t *testing.T) {
 }
 
 func TestWithHeader(t *testing.T) {
-	client, s := answering(t, 200, placedJSON)
+	client, s := responding(t, 200, placedJSON)
 	_, err := client.Orders.Create(t.Context(), createBody(), nil,
 		labhealth.WithHeader("x-idempotency-error", "no-cache"), labhealth.WithHeader("X-A", "1"), labhealth.WithHeader("x-a", "2"),
 		labhealth.WithHeader("Accept", "application/vnd.example+json"))
@@ -150,7 +150,7 @@ func TestWithHeader(t *testing.T) {
 }
 
 func TestWithQuery(t *testing.T) {
-	client, s := answering(t, 200, `{"orders":[]}`)
+	client, s := responding(t, 200, `{"orders":[]}`)
 	_, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{Size: 10}, labhealth.WithQuery("new", "a b"), labhealth.WithQuery("new", "&"))
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func TestWithResponse(t *testing.T) {
 		})
 	})
 	t.Run("the caller's own bytes", func(t *testing.T) {
-		client, _ := answering(t, 403, `{"detail":"no"}`)
+		client, _ := responding(t, 403, `{"detail":"no"}`)
 		var got labhealth.Response
 		_, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{}, labhealth.WithResponse(&got))
 		got.Body[0] = 'x'

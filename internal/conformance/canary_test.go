@@ -184,45 +184,45 @@ var allCanaries = strings.Join(canaries, " ; ")
 // echoes answer with what they were sent, in every place in which an answer has text.
 var echoes = map[string]func(exchange){
 	"422 with input": func(x exchange) {
-		x.answer(422, fmt.Sprintf(`{"detail":[{"type":"value_error","loc":["body","patient_details",%q],"msg":%[2]q,"input":%[2]q,"ctx":{"error":%[2]q}},
+		x.respond(422, fmt.Sprintf(`{"detail":[{"type":"value_error","loc":["body","patient_details",%q],"msg":%[2]q,"input":%[2]q,"ctx":{"error":%[2]q}},
 			{"type":%[2]q,"loc":[%[2]q],"msg":%[2]q}]}`, "first_name", allCanaries))
 	},
-	"400 with a text": func(x exchange) { x.answer(400, fmt.Sprintf(`{"detail":%q}`, allCanaries)) },
+	"400 with a text": func(x exchange) { x.respond(400, fmt.Sprintf(`{"detail":%q}`, allCanaries)) },
 	"400 with an object": func(x exchange) {
-		x.answer(400, fmt.Sprintf(`{"detail":{"user_id":%q,"error":%q}}`, faultOrderID, allCanaries))
+		x.respond(400, fmt.Sprintf(`{"detail":{"user_id":%q,"error":%q}}`, faultOrderID, allCanaries))
 	},
-	"500 plain":           func(x exchange) { x.answer(500, allCanaries, "Content-Type", "text/plain") },
-	"429":                 func(x exchange) { x.answer(429, allCanaries, "Retry-After", "3600", "X-Note", allCanaries) },
-	"429, to be repeated": func(x exchange) { x.answer(429, allCanaries) },
-	"junk Retry-After":    func(x exchange) { x.answer(503, allCanaries, "Retry-After", allCanaries) },
-	"request id":          func(x exchange) { x.answer(404, "{}", "Traceresponse", canaryEmail, "X-Request-Id", canaryUser) },
-	"200 HTML":            func(x exchange) { x.answer(200, "<html>"+allCanaries, "Content-Type", "text/html; name="+canaryLast) },
-	"200 text":            func(x exchange) { x.answer(200, allCanaries) },
-	"200 string":          func(x exchange) { x.answer(200, fmt.Sprintf("%q", allCanaries)) },
-	"200 list":            func(x exchange) { x.answer(200, fmt.Sprintf("[%q]", allCanaries)) },
-	"200 two documents":   func(x exchange) { x.answer(200, fmt.Sprintf("{} %q", allCanaries)) },
-	"200 bad UTF-8":       func(x exchange) { x.answer(200, `{"a":"`+allCanaries+"\xff\"}") },
+	"500 plain":           func(x exchange) { x.respond(500, allCanaries, "Content-Type", "text/plain") },
+	"429":                 func(x exchange) { x.respond(429, allCanaries, "Retry-After", "3600", "X-Note", allCanaries) },
+	"429, to be repeated": func(x exchange) { x.respond(429, allCanaries) },
+	"junk Retry-After":    func(x exchange) { x.respond(503, allCanaries, "Retry-After", allCanaries) },
+	"request id":          func(x exchange) { x.respond(404, "{}", "Traceresponse", canaryEmail, "X-Request-Id", canaryUser) },
+	"200 HTML":            func(x exchange) { x.respond(200, "<html>"+allCanaries, "Content-Type", "text/html; name="+canaryLast) },
+	"200 text":            func(x exchange) { x.respond(200, allCanaries) },
+	"200 string":          func(x exchange) { x.respond(200, fmt.Sprintf("%q", allCanaries)) },
+	"200 list":            func(x exchange) { x.respond(200, fmt.Sprintf("[%q]", allCanaries)) },
+	"200 two documents":   func(x exchange) { x.respond(200, fmt.Sprintf("{} %q", allCanaries)) },
+	"200 bad UTF-8":       func(x exchange) { x.respond(200, `{"a":"`+allCanaries+"\xff\"}") },
 	"200 without an id": func(x exchange) {
-		x.answer(200, fmt.Sprintf(`{"id":%q,"order":{"id":%[1]q},"user_id":%[1]q}`, allCanaries))
+		x.respond(200, fmt.Sprintf(`{"id":%q,"order":{"id":%[1]q},"user_id":%[1]q}`, allCanaries))
 	},
-	"200 wrong kinds": func(x exchange) { x.answer(200, fmt.Sprintf(`{"id":{"a":%q},"order":%[1]q}`, allCanaries)) },
+	"200 wrong kinds": func(x exchange) { x.respond(200, fmt.Sprintf(`{"id":{"a":%q},"order":%[1]q}`, allCanaries)) },
 	"200 cut": func(x exchange) {
 		x.Header().Set("Content-Length", "100000")
-		x.answer(200, fmt.Sprintf(`{"a":%q`, allCanaries))
+		x.respond(200, fmt.Sprintf(`{"a":%q`, allCanaries))
 		abort(x)
 	},
-	"200 too large": func(x exchange) { x.answer(200, strings.Repeat(allCanaries, 500)) },
+	"200 too large": func(x exchange) { x.respond(200, strings.Repeat(allCanaries, 500)) },
 	"302": func(x exchange) {
-		x.answer(302, allCanaries, "Location", "https://elsewhere.example.com/"+url.PathEscape(allCanaries)+"?a="+url.QueryEscape(allCanaries))
+		x.respond(302, allCanaries, "Location", "https://elsewhere.example.com/"+url.PathEscape(allCanaries)+"?a="+url.QueryEscape(allCanaries))
 	},
 	"307": func(x exchange) {
-		x.answer(307, allCanaries, "Location", "https://elsewhere.example.com/"+url.PathEscape(allCanaries))
+		x.respond(307, allCanaries, "Location", "https://elsewhere.example.com/"+url.PathEscape(allCanaries))
 	},
 	"302 user info": func(x exchange) {
-		x.answer(302, "", "Location", "http://"+canaryFirst+":"+canaryLast+"@elsewhere.example.com/")
+		x.respond(302, "", "Location", "http://"+canaryFirst+":"+canaryLast+"@elsewhere.example.com/")
 	},
-	"302 bad":       func(x exchange) { x.answer(302, "", "Location", "http://[::1]%"+canaryLast+":"+canaryPhone+"/") },
-	"302 to itself": func(x exchange) { x.answer(302, "", "Location", "/"+url.PathEscape(canaryUser)) },
+	"302 bad":       func(x exchange) { x.respond(302, "", "Location", "http://[::1]%"+canaryLast+":"+canaryPhone+"/") },
+	"302 to itself": func(x exchange) { x.respond(302, "", "Location", "/"+url.PathEscape(canaryUser)) },
 	"status line":   rawEcho(allCanaries + "\r\n\r\n"),
 	"status":        rawEcho("HTTP/1.1 200" + allCanaries + "\r\n\r\n"),
 	"status text":   rawEcho("HTTP/1.1 503 " + allCanaries + "\r\nContent-Length: 0\r\n\r\n"),
@@ -543,7 +543,7 @@ func TestCanaryInPanics(t *testing.T) {
 				}
 			}),
 			labhealth.WithHTTPClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
-				return answerTo(r, 422, fmt.Sprintf(`{"detail":[{"type":"missing","loc":["body"],"msg":%q}]}`, allCanaries)), nil
+				return responseTo(r, 422, fmt.Sprintf(`{"detail":[{"type":"missing","loc":["body"],"msg":%q}]}`, allCanaries)), nil
 			})}))
 		if err != nil {
 			os.Exit(3)

@@ -138,7 +138,7 @@ func TestCancelPromptly(t *testing.T) {
 	stalled := startFaults(t, false, -1, func(x exchange) bool { hang(x); return true })
 	slow := startFaults(t, false, -1, cut(hang))
 	slowError := startFaults(t, false, -1, func(x exchange) bool {
-		x.answer(503, "{")
+		x.respond(503, "{")
 		http.NewResponseController(x.ResponseWriter).Flush()
 		hang(x)
 		return true

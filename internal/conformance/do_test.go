@@ -189,7 +189,7 @@ func TestPathSafety(t *testing.T) {
 // Through Do, too, only an order id proves that there is an order.
 func TestDoWantsAnOrder(t *testing.T) {
 	for _, out := range []any{&labhealth.PostOrderResponse{}, &labhealth.Order{}} {
-		client, _ := answering(t, 200, `{}`)
+		client, _ := responding(t, 200, `{}`)
 		err := client.Do(t.Context(), "POST", "/v3/order/import", map[string]int{}, out)
 		var unreadable *labhealth.DecodeError
 		if !errors.As(err, &unreadable) || labhealth.OutcomeOf(err) != labhealth.OutcomeUnknown {

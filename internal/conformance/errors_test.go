@@ -118,7 +118,7 @@ func TestAPIError(t *testing.T) {
 	}
 	for _, r := range refusals {
 		t.Run(r.name, func(t *testing.T) {
-			client, _ := answering(t, r.status, r.body, r.header...)
+			client, _ := responding(t, r.status, r.body, r.header...)
 			_, err := client.Orders.Import(t.Context(), importBody())
 			e := apiError(t, err)
 			equal(t, "labhealth: POST /v3/order/import: "+r.text, e.Error())
@@ -158,7 +158,7 @@ func TestAPIError(t *testing.T) {
 
 // The first 64 KiB of a refusal are kept.
 func TestLargeRefusal(t *testing.T) {
-	client, _ := answering(t, 404, strings.Repeat("x", 100_000))
+	client, _ := responding(t, 404, strings.Repeat("x", 100_000))
 	_, err := client.Orders.Get(t.Context(), orderID)
 	equal(t, 65536, len(apiError(t, err).Body()))
 }
@@ -186,7 +186,7 @@ func TestUserConflict(t *testing.T) {
 		{"another status", `{"detail":{"user_id":"11111111-2222-4333-8444-555555555555"}}`, 403, uuid.Nil, time.Time{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client, s := answering(t, test.status, test.body)
+			client, s := responding(t, test.status, test.body)
 			user, err := client.Users.Create(t.Context(), labhealth.CreateUserBody{ClientUserID: "Ada Example"})
 			if user != nil {
 				t.Error("a value beside an error")
@@ -210,7 +210,7 @@ func TestUserConflict(t *testing.T) {
 		})
 	}
 	// It belongs to the creation of users and to nothing else.
-	client, _ := answering(t, 400, `{"user_id":"11111111-2222-4333-8444-555555555555"}`)
+	client, _ := responding(t, 400, `{"user_id":"11111111-2222-4333-8444-555555555555"}`)
 	_, err := client.Orders.Import(t.Context(), importBody())
 	var conflict *labhealth.UserConflictError
 	equal(t, false, errors.As(err, &conflict))
@@ -267,7 +267,7 @@ func TestErrorChains(t *testing.T) {
 		}
 	})
 	t.Run("redirect", func(t *testing.T) {
-		client, s := answering(t, 301, "", "Location", "https://evil.example.com/v3/order?name=Ada")
+		client, s := responding(t, 301, "", "Location", "https://evil.example.com/v3/order?name=Ada")
 		_, err := client.Orders.Get(t.Context(), orderID)
 		var e *labhealth.RedirectError
 		if !errors.As(err, &e) {
@@ -292,7 +292,7 @@ func TestErrorChains(t *testing.T) {
 		})
 	})
 	t.Run("unreadable", func(t *testing.T) {
-		client, _ := answering(t, 200, `Ada Example`)
+		client, _ := responding(t, 200, `Ada Example`)
 		_, err := client.Orders.Import(t.Context(), importBody())
 		if shown := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(shown, "Ada") {
 			t.Error(shown)

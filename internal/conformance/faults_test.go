@@ -32,7 +32,7 @@ func (c came) String() string {
 // respond is a fault that is an answer.
 func respond(status int, body string, header ...string) func(exchange) bool {
 	return func(x exchange) bool {
-		x.answer(status, body, header...)
+		x.respond(status, body, header...)
 		return status < 400 || status >= 500 || status == http.StatusRequestTimeout
 	}
 }
@@ -41,8 +41,8 @@ func respond(status int, body string, header ...string) func(exchange) bool {
 func cut(end func(exchange)) func(exchange) bool {
 	return func(x exchange) bool {
 		x.Header().Set("Content-Type", "application/json")
-		x.Header().Set("Content-Length", strconv.Itoa(len(faultAnswer)))
-		io.WriteString(x, faultAnswer[:len(faultAnswer)/2])
+		x.Header().Set("Content-Length", strconv.Itoa(len(faultResponse)))
+		io.WriteString(x, faultResponse[:len(faultResponse)/2])
 		http.NewResponseController(x.ResponseWriter).Flush()
 		end(x)
 		return true
@@ -94,7 +94,7 @@ var faultTable = []struct {
 	{"truncated body", 0, 1, cut(abort), came{2, 2, applied}, came{1, 1, applied}},
 	{"truncated body, always", 0, -1, cut(abort), came{3, 3, applied}, came{1, 1, applied}},
 	{"slow body", 0, 1, cut(exchange.hang), came{2, 2, applied}, came{1, 1, applied}},
-	{"truncated JSON, whole body", 0, 1, respond(200, faultAnswer[:40]), came{2, 2, applied}, came{1, 1, applied}},
+	{"truncated JSON, whole body", 0, 1, respond(200, faultResponse[:40]), came{2, 2, applied}, came{1, 1, applied}},
 	{"body beyond the cap", 0, 1, respond(200, `{"id":"`+strings.Repeat("x", 5000)+`"}`), came{1, 1, applied}, came{1, 1, applied}},
 	{"HTML", 0, 1, respond(200, "<html>Welcome</html>", "Content-Type", "text/html"), came{1, 1, unknown}, came{1, 1, unknown}},
 	{"empty", 0, 1, respond(200, ""), came{1, 1, unknown}, came{1, 1, unknown}},
@@ -118,7 +118,7 @@ var faultTable = []struct {
 	{"505", 0, 1, respond(505, `{}`), came{1, 1, unknown}, came{1, 1, unknown}},
 	{"599", 0, 1, respond(599, `{}`), came{2, 2, applied}, came{1, 1, unknown}},
 	{"503, slow body", 0, 1, func(x exchange) bool {
-		x.answer(503, `{"detail":`)
+		x.respond(503, `{"detail":`)
 		http.NewResponseController(x.ResponseWriter).Flush()
 		x.hang()
 		return true

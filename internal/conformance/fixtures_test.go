@@ -35,8 +35,8 @@ var long = os.Getenv("LABHEALTH_TEST_LONG") == "1"
 // faultOrderID is the order that fault servers know.
 var faultOrderID = uuid.MustParse("3f0c9a52-7d1e-4b6a-9c58-2e41d7a6b803")
 
-// faultAnswer serves every operation: it is an order, the answer to an order placed, and an object.
-var faultAnswer = fmt.Sprintf(`{"id":%q,"order":{"id":%[1]q},"status":"success","message":"done"}`, faultOrderID)
+// faultResponse serves every operation: it is an order, the answer to an order placed, and an object.
+var faultResponse = fmt.Sprintf(`{"id":%q,"order":{"id":%[1]q},"status":"success","message":"done"}`, faultOrderID)
 
 // faultImport is a valid import.
 func faultImport() labhealth.ImportOrderBody {
@@ -118,7 +118,7 @@ func (x exchange) raw() net.Conn {
 }
 
 // answer writes a whole answer; header holds names and values in turn.
-func (x exchange) answer(status int, body string, header ...string) {
+func (x exchange) respond(status int, body string, header ...string) {
 	h := x.Header()
 	h.Set("Content-Type", "application/json")
 	for i := 0; i+1 < len(header); i += 2 {
@@ -131,28 +131,35 @@ func (x exchange) answer(status int, body string, header ...string) {
 // hang waits until the client has given up.
 func (x exchange) hang() { <-x.req.Context().Done() }
 
-// faultServer counts the requests that came in whole as commits, and answers badly first.
+// faultServer counts the requests that arrived in full as commits, and first injects faults.
 type faultServer struct {
 	*httptest.Server
-	commits, conns, ended atomic.Int64 // requests carried out; connections made and over
+	commits, conns, ended atomic.Int64 // requests processed; connections made and closed
+
+	changed chan struct{} // has an element after a connection was made or closed
 }
 
-// settle waits until so many connections were made, and are over.
+// settle waits until at least conns connections were made and all are closed.
 func (s *faultServer) settle(conns int64) {
 	for s.conns.Load() < conns || s.ended.Load() < s.conns.Load() {
-		runtime.Gosched()
+		<-s.changed
 	}
 }
 
 type connKey struct{}
 
-// warmPath is answered by fault servers without further ado.
+// warmPath is a path that fault servers respond to without a fault.
 const warmPath = "/warm-up"
 
-// startFaults answers the first bad requests with fault, all if bad is negative, and the others well. A fault with status 429 or
-// 4xx is not carried out; fault says so by returning false.
+// startFaults starts a server on loopback that injects fault into the first bad requests, or into all if bad is
+// negative. fault reports whether the server processes the request: it does not if it responds with 429 or another 4xx.
 func startFaults(t testing.TB, h2 bool, bad int64, fault func(exchange) (committed bool)) *faultServer {
-	s := &faultServer{}
+	return startFaultsOn(t, nil, h2, bad, fault)
+}
+
+// startFaultsOn is startFaults on a listener.
+func startFaultsOn(t testing.TB, l net.Listener, h2 bool, bad int64, fault func(exchange) (committed bool)) *faultServer {
+	s := &faultServer{changed: make(chan struct{}, 1)}
 	var served atomic.Int64
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == warmPath {
@@ -167,14 +174,18 @@ func startFaults(t testing.TB, h2 bool, bad int64, fault func(exchange) (committ
 		x := exchange{w, r, conn, r.ProtoMajor == 2}
 		if bad >= 0 && n > bad {
 			s.commits.Add(1)
-			x.answer(http.StatusOK, faultAnswer)
+			x.respond(http.StatusOK, faultResponse)
 			return
 		}
-		s.commits.Add(1) // first, because what follows may end this goroutine
+		s.commits.Add(1) // first, because the fault may end this goroutine
 		if !fault(x) {
 			s.commits.Add(-1)
 		}
 	}))
+	if l != nil {
+		s.Listener.Close()
+		s.Listener = l
+	}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
@@ -182,11 +193,17 @@ func startFaults(t testing.TB, h2 bool, bad int64, fault func(exchange) (committ
 			s.conns.Add(1)
 		case http.StateClosed, http.StateHijacked:
 			s.ended.Add(1)
+		default:
+			return
+		}
+		select {
+		case s.changed <- struct{}{}:
+		default:
 		}
 	}
 	s.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
+	s.EnableHTTP2 = h2
 	if h2 {
-		s.EnableHTTP2 = true
 		s.StartTLS()
 	} else {
 		s.Start()
@@ -254,7 +271,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // answerTo is an answer of a roundTripper.
-func answerTo(r *http.Request, status int, body string, header ...string) *http.Response {
+func responseTo(r *http.Request, status int, body string, header ...string) *http.Response {
 	sendOnce(r)
 	h := http.Header{"Content-Type": {"application/json"}}
 	for i := 0; i+1 < len(header); i += 2 {
@@ -404,7 +421,7 @@ func scripted(t testing.TB, replies []reply, opts ...labhealth.Option) (*labheal
 }
 
 // answering is scripted with one answer.
-func answering(t testing.TB, status int, body string, header ...string) (*labhealth.Client, *script) {
+func responding(t testing.TB, status int, body string, header ...string) (*labhealth.Client, *script) {
 	t.Helper()
 	return scripted(t, []reply{{status: status, body: body, header: header}})
 }

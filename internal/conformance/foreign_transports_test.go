@@ -216,7 +216,7 @@ func TestForeignTransports(t *testing.T) {
 					}
 					w.Header().Set("Content-Type", "application/json")
 					w.WriteHeader(status)
-					io.WriteString(w, faultAnswer)
+					io.WriteString(w, faultResponse)
 				}))
 				srv.EnableHTTP2 = protocol == 2
 				srv.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -439,7 +439,7 @@ func TestTransportsWithoutHooks(t *testing.T) {
 		}),
 		"answer and error": roundTripper(func(r *http.Request) (*http.Response, error) {
 			srv.commits.Add(1)
-			return answerTo(r, 200, faultAnswer), errors.New("both")
+			return responseTo(r, 200, faultResponse), errors.New("both")
 		}),
 	} {
 		for _, kind := range faultCalls {

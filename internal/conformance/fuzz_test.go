@@ -25,7 +25,7 @@ func FuzzRetryAfter(f *testing.F) {
 		attempts := 0
 		client := faultClient(t, testURL, roundTripper(func(r *http.Request) (*http.Response, error) {
 			attempts++
-			return answerTo(r, 429, "{}", "Retry-After", s), nil
+			return responseTo(r, 429, "{}", "Retry-After", s), nil
 		}), labhealth.WithRetry(labhealth.RetryPolicy{MaxRetryAfter: limit, BaseWait: 1, MaxWait: 1}))
 		_, err := client.Orders.Import(t.Context(), faultImport())
 		api := apiErrorOf(t, err)
@@ -61,7 +61,7 @@ func FuzzErrorBody(f *testing.F) {
 			status = 422
 		}
 		client := faultClient(t, testURL, roundTripper(func(r *http.Request) (*http.Response, error) {
-			return answerTo(r, status, string(body)), nil
+			return responseTo(r, status, string(body)), nil
 		}), labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 1}))
 		_, err := client.Users.Create(t.Context(), labhealth.CreateUserBody{ClientUserID: "a"})
 		var api *labhealth.APIError
@@ -105,7 +105,7 @@ func FuzzPath(f *testing.F) {
 					t.Errorf("%q became %v", path, r.URL)
 				}
 			}
-			return answerTo(r, 200, `{"user_id":"`+faultOrderID.String()+`"}`), nil
+			return responseTo(r, 200, `{"user_id":"`+faultOrderID.String()+`"}`), nil
 		}))
 		err := client.Do(t.Context(), "GET", path, nil, nil)
 		switch {

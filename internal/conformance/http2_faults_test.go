@@ -35,7 +35,7 @@ func (s h2Stream) frame(kind, flags byte, id uint32, payload ...byte) {
 }
 
 // answer is 200 with a JSON body.
-func (s h2Stream) answer(body string) {
+func (s h2Stream) respond(body string) {
 	header := append([]byte{0x88 /* :status 200 */, 0x0f, 0x10 /* content-type */}, byte(len("application/json")))
 	s.frame(h2Headers, h2EndHeaders, s.id, append(header, "application/json"...)...)
 	s.frame(h2Data, h2EndStream, s.id, []byte(body)...)
@@ -135,7 +135,7 @@ func TestFaultsOfHTTP2(t *testing.T) {
 						row.inject(s)
 						return
 					}
-					s.answer(faultAnswer)
+					s.respond(faultResponse)
 				})
 				client := faultClient(t, srv.url, h2Transport(t))
 				var r labhealth.Response

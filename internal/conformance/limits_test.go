@@ -166,8 +166,8 @@ func TestMemoryIsBounded(t *testing.T) {
 			}
 			return true
 		}},
-		{"deep arrays", 4 * limit, func(x exchange) bool { x.answer(200, ""); x.Write(nested); return true }},
-		{"deep objects", 4 * limit, func(x exchange) bool { x.answer(200, ""); x.Write(objects); return true }},
+		{"deep arrays", 4 * limit, func(x exchange) bool { x.respond(200, ""); x.Write(nested); return true }},
+		{"deep objects", 4 * limit, func(x exchange) bool { x.respond(200, ""); x.Write(objects); return true }},
 	} {
 		srv := startFaults(t, false, -1, row.inject)
 		client := faultClient(t, srv.URL, nil, labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 1}))
@@ -198,7 +198,7 @@ func TestFailuresLeaveNothing(t *testing.T) {
 		calls = 10_000
 	}
 	faults := []func(exchange) bool{
-		respond(200, faultAnswer), respond(500, "x"), respond(422, `{}`), respond(429, `{}`, "Retry-After", "100"),
+		respond(200, faultResponse), respond(500, "x"), respond(422, `{}`), respond(429, `{}`, "Retry-After", "100"),
 		respond(200, "<html>"), cut(abort), func(x exchange) bool { x.raw().Close(); return true },
 		respond(302, "", "Location", "https://elsewhere.example.com"), respond(302, "", "Location", "/self"),
 		respond(200, strings.Repeat(" ", 5000)), respond(404, strings.Repeat("x", 100_000)), respond(204, ""),

@@ -51,12 +51,12 @@ func TestCutAfterEveryByte(t *testing.T) {
 		srv := startFaults(t, false, -1, func(x exchange) bool {
 			x.Header().Set("Content-Type", "application/json")
 			if chunked {
-				io.WriteString(x, faultAnswer[:50])
+				io.WriteString(x, faultResponse[:50])
 				http.NewResponseController(x.ResponseWriter).Flush()
-				io.WriteString(x, faultAnswer[50:])
+				io.WriteString(x, faultResponse[50:])
 				return true
 			}
-			io.WriteString(x, faultAnswer)
+			io.WriteString(x, faultResponse)
 			return true
 		})
 		cases := 0
@@ -109,7 +109,7 @@ func TestReusedConnectionDies(t *testing.T) {
 		var dies atomic.Int64
 		srv := startFaults(t, false, -1, func(x exchange) bool {
 			if dies.Load() == 0 || dies.Add(1)%2 == 0 {
-				x.answer(200, faultAnswer)
+				x.respond(200, faultResponse)
 				return true
 			}
 			x.raw().Close()

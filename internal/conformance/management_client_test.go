@@ -175,9 +175,9 @@ func argument(t *testing.T, method string, typ reflect.Type) reflect.Value {
 // recorder is a server that records what comes and answers what it is told.
 type recorder struct {
 	*httptest.Server
-	mu     sync.Mutex
-	came   []http.Header
-	answer func(w http.ResponseWriter, r *http.Request, n int)
+	mu      sync.Mutex
+	came    []http.Header
+	respond func(w http.ResponseWriter, r *http.Request, n int)
 }
 
 func newRecorder(t *testing.T) *recorder {
@@ -189,11 +189,11 @@ func newRecorder(t *testing.T) *recorder {
 		h := r.Header.Clone()
 		h.Set("The-Rest", r.Method+" "+r.RequestURI+" "+string(body)) // where a key might be too
 		rec.came = append(rec.came, h)
-		if rec.answer == nil {
+		if rec.respond == nil {
 			t.Errorf("a request came to the wrong server")
 			return
 		}
-		rec.answer(w, r, len(rec.came))
+		rec.respond(w, r, len(rec.came))
 	}))
 	t.Cleanup(rec.Close)
 	return rec
@@ -211,9 +211,9 @@ func TestKeysNeverMeet(t *testing.T) {
 		io.WriteString(w, `{}`)
 	}
 	modes := []struct {
-		name   string
-		least  int // requests for a method at least
-		answer func(w http.ResponseWriter, r *http.Request, n int)
+		name    string
+		least   int // requests for a method at least
+		respond func(w http.ResponseWriter, r *http.Request, n int)
 	}{
 		{"answered", 1, func(w http.ResponseWriter, _ *http.Request, _ int) { plain(w) }},
 		{"retried", 2, func(w http.ResponseWriter, _ *http.Request, n int) {
@@ -251,7 +251,7 @@ func TestKeysNeverMeet(t *testing.T) {
 			for _, mode := range modes {
 				t.Run(side.name+"/"+name+"/"+mode.name, func(t *testing.T) {
 					home.mu.Lock()
-					home.came, home.answer = nil, mode.answer
+					home.came, home.respond = nil, mode.respond
 					home.mu.Unlock()
 					call(must[any](t)(side.make()), labhealth.WithoutValidation()) // a new client has its retry budget
 					if len(home.came) < mode.least {

@@ -96,7 +96,7 @@ var writes = []struct {
 func TestOrderWrites(t *testing.T) {
 	for _, w := range writes {
 		t.Run(w.name, func(t *testing.T) {
-			client, s := answering(t, 200, placedJSON)
+			client, s := responding(t, 200, placedJSON)
 			got, err := w.call(t, client)
 			if err != nil {
 				t.Fatal(err)
@@ -118,7 +118,7 @@ func TestOrderWrites(t *testing.T) {
 
 // The answer of an update may hold five members of the order, and 200 is not the only success.
 func TestReducedAnswer(t *testing.T) {
-	client, _ := answering(t, 202, `{"order":{"id":"0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b","team_id":"aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee",
+	client, _ := responding(t, 202, `{"order":{"id":"0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b","team_id":"aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee",
 		"user_id":"11111111-2222-4333-8444-555555555555","activate_by":null,"status":"received"},"status":"success","message":"order updated"}`,
 		"Content-Type", "text/plain")
 	got, err := client.Orders.Release(t.Context(), orderID)
@@ -136,7 +136,7 @@ func TestOrderWritesRefused(t *testing.T) {
 	for _, w := range writes {
 		for _, r := range refusals {
 			t.Run(w.name+"/"+r.name, func(t *testing.T) {
-				client, s := answering(t, r.status, r.body, r.header...)
+				client, s := responding(t, r.status, r.body, r.header...)
 				var resp labhealth.Response
 				got, err := w.call(t, client, labhealth.WithResponse(&resp))
 				if got != nil {
@@ -216,7 +216,7 @@ func TestImportRefusedLocally(t *testing.T) {
 }
 
 func TestGetOrder(t *testing.T) {
-	client, s := answering(t, 200, orderJSON)
+	client, s := responding(t, 200, orderJSON)
 	got, err := client.Orders.Get(t.Context(), orderID)
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func TestListOrders(t *testing.T) {
 			"user_id=11111111-2222-4333-8444-555555555555"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client, s := answering(t, 200, `{"orders":[`+orderJSON+`],"total":101,"page":3,"size":100}`)
+			client, s := responding(t, 200, `{"orders":[`+orderJSON+`],"total":101,"page":3,"size":100}`)
 			got, err := client.Orders.List(t.Context(), test.params)
 			if err != nil {
 				t.Fatal(err)
@@ -266,7 +266,7 @@ func TestListOrders(t *testing.T) {
 		})
 	}
 	t.Run("bare answer", func(t *testing.T) {
-		client, _ := answering(t, 200, `{"orders":[]}`)
+		client, _ := responding(t, 200, `{"orders":[]}`)
 		got, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{})
 		if err != nil {
 			t.Fatal(err)
@@ -294,7 +294,7 @@ func TestListOrders(t *testing.T) {
 
 // One odd order spoils neither its page nor itself.
 func TestOddOrdersInAList(t *testing.T) {
-	client, _ := answering(t, 200, `{"orders":[{"id":"not a uuid","created_at":"2024-15-","sample_id":7},`+orderJSON+`,{}],"total":"3"}`)
+	client, _ := responding(t, 200, `{"orders":[{"id":"not a uuid","created_at":"2024-15-","sample_id":7},`+orderJSON+`,{}],"total":"3"}`)
 	page, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{})
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func TestRedirects(t *testing.T) {
 			w.WriteHeader(int(status.Load()))
 		case isHop || r.URL.Path == "/there":
 			w.Header().Set("Content-Type", "application/json")
-			io.WriteString(w, faultAnswer)
+			io.WriteString(w, faultResponse)
 		default:
 			w.Header().Set("Location", strings.NewReplacer("SELF", r.Host, "PORT", port).Replace(location.Load().(string)))
 			w.WriteHeader(int(status.Load()))

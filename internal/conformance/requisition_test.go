@@ -82,7 +82,7 @@ func streamed(t testing.TB, contentType string, bodies ...io.ReadCloser) (*labhe
 
 func TestRequisitionPDF(t *testing.T) {
 	for _, contentType := range []string{"application/pdf", "application/octet-stream", "application/json", ""} {
-		client, s := answering(t, 200, pdf, "Content-Type", contentType)
+		client, s := responding(t, 200, pdf, "Content-Type", contentType)
 		var b bytes.Buffer
 		var resp labhealth.Response
 		n, err := client.Orders.RequisitionPDF(t.Context(), orderID, &b, labhealth.WithResponse(&resp))
@@ -270,7 +270,7 @@ func TestRequisitionPDFLimit(t *testing.T) {
 		})
 	}
 	// The limit of other answers is not that of files.
-	client, _ := answering(t, 200, pdf+strings.Repeat("x", 9<<20))
+	client, _ := responding(t, 200, pdf+strings.Repeat("x", 9<<20))
 	n, err := client.Orders.RequisitionPDF(t.Context(), orderID, io.Discard)
 	equal(t, "", errorText(err))
 	equal(t, int64(len(pdf)+9<<20), n)
@@ -378,7 +378,7 @@ func TestRequisitionPDFMemory(t *testing.T) {
 func TestRequisitionPDFRefusals(t *testing.T) {
 	for _, r := range refusals {
 		t.Run(r.name, func(t *testing.T) {
-			client, s := answering(t, r.status, r.body, r.header...)
+			client, s := responding(t, r.status, r.body, r.header...)
 			var b bytes.Buffer
 			n, err := client.Orders.RequisitionPDF(t.Context(), orderID, &b)
 			equal(t, pdfOp+r.text, errorText(err))

@@ -137,9 +137,9 @@ func TestRetryWaits(t *testing.T) {
 					attempts := 0
 					client := faultClient(t, testURL, roundTripper(func(r *http.Request) (*http.Response, error) {
 						if attempts++; attempts == 1 {
-							return answerTo(r, 429, `{}`, header...), nil
+							return responseTo(r, 429, `{}`, header...), nil
 						}
-						return answerTo(r, 200, faultAnswer), nil
+						return responseTo(r, 200, faultResponse), nil
 					}), labhealth.WithRetry(labhealth.RetryPolicy{BaseWait: 2 * time.Second, MaxWait: 3 * time.Second}))
 					start := time.Now()
 					err := kind.call(t, client)
@@ -182,7 +182,7 @@ func TestRetryAfter(t *testing.T) {
 			{429, "", 0},
 			{429, "99999999999999999999", 1<<63 - 1},
 		} {
-			client, s := answering(t, test.status, "", "Retry-After", test.header)
+			client, s := responding(t, test.status, "", "Retry-After", test.header)
 			_, err := client.Orders.Import(t.Context(), importBody())
 			equal(t, test.want, apiError(t, err).RetryAfter)
 			s.only(t)
@@ -203,7 +203,7 @@ func TestBackOff(t *testing.T) {
 				}
 				n++
 				last = time.Now()
-				return answerTo(r, 503, ``), nil
+				return responseTo(r, 503, ``), nil
 			}), labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 7, BaseWait: time.Second, MaxWait: 6 * time.Second}))
 			client.Orders.Get(t.Context(), faultOrderID)
 		}
@@ -219,7 +219,7 @@ func TestBackOff(t *testing.T) {
 			{BaseWait: 1<<63 - 1, MaxWait: 1<<63 - 1}, {BaseWait: 1 << 62, MaxWait: 1<<63 - 1, MaxAttempts: 100}, {BaseWait: time.Hour, MaxWait: 1},
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			faultClient(t, testURL, roundTripper(func(r *http.Request) (*http.Response, error) { return answerTo(r, 503, ``), nil }),
+			faultClient(t, testURL, roundTripper(func(r *http.Request) (*http.Response, error) { return responseTo(r, 503, ``), nil }),
 				labhealth.WithRetry(p)).Orders.Get(ctx, faultOrderID)
 			cancel()
 		}
@@ -230,7 +230,7 @@ func TestBackOff(t *testing.T) {
 func TestNoWaitPastTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := faultClient(t, testURL, roundTripper(func(r *http.Request) (*http.Response, error) {
-			return answerTo(r, 429, `{}`, "Retry-After", "20"), nil
+			return responseTo(r, 429, `{}`, "Retry-After", "20"), nil
 		}))
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
@@ -251,9 +251,9 @@ func TestRetrySendsTheSameBytes(t *testing.T) {
 			body, _ := io.ReadAll(r.Body)
 			bodies <- string(body)
 			if attempt++; attempt == 1 {
-				return answerTo(r, 429, `{}`, "Retry-After", "1"), nil
+				return responseTo(r, 429, `{}`, "Retry-After", "1"), nil
 			}
-			return answerTo(r, 200, faultAnswer), nil
+			return responseTo(r, 200, faultResponse), nil
 		}))
 		body := faultImport()
 		raw := []byte(`{"note":"before"}`)
@@ -283,7 +283,7 @@ func TestRetrySendsTheSameHeader(t *testing.T) {
 	var headers []http.Header
 	transport := roundTripper(func(r *http.Request) (*http.Response, error) {
 		headers = append(headers, r.Header.Clone())
-		return answerTo(r, 503, `{}`), nil
+		return responseTo(r, 503, `{}`), nil
 	})
 	client := faultClient(t, testURL, nil, labhealth.WithHTTPClient(&http.Client{Transport: transport, Jar: oneCookie{}}))
 	client.Orders.Get(t.Context(), faultOrderID)
@@ -340,7 +340,7 @@ func TestOutcomeOverAttempts(t *testing.T) {
 		}}).RoundTrip(r)
 	}
 	status := func(n int) roundTripper {
-		return func(r *http.Request) (*http.Response, error) { return answerTo(r, n, `{}`), nil }
+		return func(r *http.Request) (*http.Response, error) { return responseTo(r, n, `{}`), nil }
 	}
 	for _, row := range []struct {
 		name  string

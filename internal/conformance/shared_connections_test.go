@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -28,7 +29,7 @@ func startHeld(t *testing.T, status int) (srv *httptest.Server, held, release ch
 		}
 		close(held)
 		<-release
-		io.WriteString(w, faultAnswer)
+		io.WriteString(w, faultResponse)
 	}))
 	srv.EnableHTTP2 = true
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -68,7 +69,9 @@ func TestStoppedWriteLeavesOthersAlone(t *testing.T) {
 // connection alone.
 func TestLateHeadersLeaveOthersAlone(t *testing.T) {
 	srv, held, release := startHeld(t, http.StatusNotFound)
-	path := newStallingPath(t, srv.Listener.Addr().String(), 64<<10)
+	network := onLoopback
+	network.buffer = 64 << 10
+	path := newStallingPath(t, network, func() (net.Conn, error) { return net.Dial("tcp", srv.Listener.Addr().String()) })
 	client := faultClient(t, srv.URL, path.transport(srv))
 	other := make(chan error)
 	go func() { other <- withBody(t.Context(), client, labhealth.WithHeader("X-Call", "held")) }()
@@ -97,13 +100,13 @@ func TestOthersKeepTheirConnections(t *testing.T) {
 		switch x.req.URL.Path {
 		case "/warm":
 			<-gate
-			x.answer(200, `{}`)
+			x.respond(200, `{}`)
 		case "/hang":
 			x.hang()
 		case "/close":
 			x.raw().Close()
 		default:
-			x.answer(500, `{}`)
+			x.respond(500, `{}`)
 		}
 		return true
 	})

@@ -97,7 +97,7 @@ func TestTeamCallsRefused(t *testing.T) {
 	for _, c := range teamCalls {
 		for _, r := range refusals {
 			t.Run(c.name+"/"+r.name, func(t *testing.T) {
-				client, s := answering(t, r.status, r.body, r.header...)
+				client, s := responding(t, r.status, r.body, r.header...)
 				value, err := c.call(t.Context(), client)
 				if value {
 					t.Error("a value beside an error")
@@ -127,7 +127,7 @@ func TestTeamCallsUnreadable(t *testing.T) {
 			"not UTF-8": {"{\"a\":\"\xff\"}", "application/json", "it is not valid JSON at byte 6: invalid UTF-8"},
 		} {
 			t.Run(c.name+"/"+name, func(t *testing.T) {
-				client, _ := answering(t, 200, test.body, "Content-Type", test.contentType)
+				client, _ := responding(t, 200, test.body, "Content-Type", test.contentType)
 				value, err := c.call(t.Context(), client)
 				if value {
 					t.Error("a value beside an error")

@@ -51,7 +51,7 @@ func TestUnreadableAnswers(t *testing.T) {
 		{"failure with 200", "application/json", `{"state":"error","error_type":"x","error":"Ada Example"}`, noID, unknown},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client, s := answering(t, 200, test.body, "Content-Type", test.contentType, "X-Request-Id", "r-1")
+			client, s := responding(t, 200, test.body, "Content-Type", test.contentType, "X-Request-Id", "r-1")
 			got, err := client.Orders.Import(t.Context(), importBody())
 			var e *labhealth.DecodeError
 			if got != nil || !errors.As(err, &e) {
@@ -65,12 +65,12 @@ func TestUnreadableAnswers(t *testing.T) {
 		})
 	}
 	t.Run("order", func(t *testing.T) {
-		client, _ := answering(t, 200, `{}`)
+		client, _ := responding(t, 200, `{}`)
 		_, err := client.Orders.Get(t.Context(), orderID)
 		equal(t, "labhealth: GET /v3/order/{order_id}: the answer (status 200) could not be read: it has no readable order id", errorText(err))
 	})
 	t.Run("user", func(t *testing.T) {
-		client, _ := answering(t, 200, `{"client_user_id":"ada"}`)
+		client, _ := responding(t, 200, `{"client_user_id":"ada"}`)
 		_, err := client.Users.Create(t.Context(), labhealth.CreateUserBody{ClientUserID: "ada"})
 		equal(t, "labhealth: POST /v2/user: the answer (status 200) could not be read: it has no readable user id", errorText(err))
 	})
@@ -95,7 +95,7 @@ func TestUnreadableAnswers(t *testing.T) {
 			`{"a":`: "it is not valid JSON at byte 5: the text ends too early", `<p>`: html, "OK": "it is not valid JSON at byte 0: unexpected character",
 			`{"a":"Ada Example"}`: "it does not fit the Go type it is to be read into", "": empty,
 		} {
-			client, _ := answering(t, 200, body)
+			client, _ := responding(t, 200, body)
 			var out struct {
 				A int `json:"a"`
 			}

@@ -25,7 +25,7 @@ func TestListUsers(t *testing.T) {
 		{"both", labhealth.ListUsersParams{Offset: 1, Limit: 1}, "?limit=1&offset=1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client, s := answering(t, 200, `{"users":[`+userJSON+`],"total":301,"offset":200,"limit":100}`)
+			client, s := responding(t, 200, `{"users":[`+userJSON+`],"total":301,"offset":200,"limit":100}`)
 			got, err := client.Users.List(t.Context(), test.params)
 			if err != nil {
 				t.Fatal(err)
@@ -35,7 +35,7 @@ func TestListUsers(t *testing.T) {
 		})
 	}
 	t.Run("bare list", func(t *testing.T) {
-		client, _ := answering(t, 200, `[`+userJSON+`]`)
+		client, _ := responding(t, 200, `[`+userJSON+`]`)
 		got, err := client.Users.List(t.Context(), labhealth.ListUsersParams{})
 		if err != nil {
 			t.Fatal(err)
@@ -89,7 +89,7 @@ func TestUserOperations(t *testing.T) {
 			sent{Method: "GET", URL: "https://api.example.com/v2/user/resolve/a%2Fb%20c"}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client, s := answering(t, 200, userJSON)
+			client, s := responding(t, 200, userJSON)
 			got, err := test.call(client)
 			if err != nil {
 				t.Fatal(err)
@@ -172,7 +172,7 @@ func TestUserDeletion(t *testing.T) {
 		}, sent{Method: "POST", URL: "https://api.example.com/v2/user/undo_delete?client_user_id=a%26b", Header: readHeader}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client, s := answering(t, 200, `{"success":true}`)
+			client, s := responding(t, 200, `{"success":true}`)
 			got, err := test.call(client)
 			if err != nil {
 				t.Fatal(err)
