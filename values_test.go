@@ -347,11 +347,10 @@ func merge(t testing.TB, seed1, seed2 uint64) {
 	}
 }
 
-// MERGE_ROUNDS=1000000 makes a long run of it.
 func TestMerge(t *testing.T) {
-	rounds := 2000
-	if n, err := strconv.Atoi(os.Getenv("MERGE_ROUNDS")); err == nil {
-		rounds = n
+	rounds := 500
+	if os.Getenv("LABHEALTH_TEST_LONG") == "1" {
+		rounds = 10_000
 	}
 	for n := range rounds {
 		merge(t, uint64(n), 7)

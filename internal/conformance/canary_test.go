@@ -14,15 +14,17 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/labhealth/labhealth-go"
 )
 
-// The canaries: a key and the data of a patient, none of which may be seen anywhere.
+// The canaries: a key and a patient's data, which must not appear in any output.
 const (
 	canaryKey     = "sk_canary_7f3e9d1c5b8a2046"
 	canaryFirst   = "Zephyrine"
@@ -45,8 +47,8 @@ var canaries = []string{
 	canaryNotes, canaryUser, canaryNPI, canaryTracker,
 }
 
-// cages are the forms in which a canary would be known, as sorted by the text they hide.
-var cages = func() map[string]string {
+// canaryForms are the forms in which a canary could appear in output, with the canary of each.
+var canaryForms = func() map[string]string {
 	forms := map[string]string{}
 	for _, c := range canaries {
 		b := []byte(c)
@@ -61,7 +63,7 @@ var cages = func() map[string]string {
 		add(url.PathEscape(c))
 		quoted, _ := json.Marshal(c)
 		add(strings.Trim(string(quoted), `"`))
-		for shift := range 3 { // wherever the text stands in what is encoded
+		for shift := range 3 { // wherever the canary is in what is encoded
 			for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 				text := enc.EncodeToString(append(make([]byte, shift), b...))
 				add(text[(shift*8+5)/6 : len(text)-1])
@@ -71,76 +73,79 @@ var cages = func() map[string]string {
 	return forms
 }()
 
-// aviary collects what is said, and where.
-type aviary struct {
+// leakChecker searches output for canaries.
+type leakChecker struct {
 	t     *testing.T
-	said  int
-	found map[string]bool
+	bytes int             // of output
+	seen  map[string]bool // output that was searched, which is mostly the same redacted form
 }
 
-func (a *aviary) hear(where, text string) {
-	a.t.Helper()
-	a.said += len(text)
-	for form, canary := range cages {
-		if at := strings.Index(text, form); at >= 0 && !a.found[where+canary] {
-			a.found[where+canary] = true
-			a.t.Errorf("%s: %q is shown as %q in …%s…", where, canary, form, text[max(0, at-60):min(len(text), at+len(form)+20)])
+func newLeakChecker(t *testing.T) *leakChecker { return &leakChecker{t: t, seen: map[string]bool{}} }
+
+// text checks output of the origin where.
+func (c *leakChecker) text(where, text string) {
+	c.t.Helper()
+	c.bytes += len(text)
+	if c.seen[text] {
+		return
+	}
+	c.seen[text] = true
+	for form, canary := range canaryForms {
+		if at := strings.Index(text, form); at >= 0 {
+			c.t.Errorf("%s: %q is shown as %q in …%s…", where, canary, form, text[max(0, at-60):min(len(text), at+len(form)+20)])
 		}
 	}
 }
 
-// show says a value in every way in which programs say values.
-func (a *aviary) show(where string, v any) {
-	a.t.Helper()
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%d", "%T", "%10v", "%-5s"} {
-		a.hear(where+" "+verb, fmt.Sprintf(verb, v))
-		a.hear(where+" in a slice "+verb, fmt.Sprintf(verb, []any{v}))
-		a.hear(where+" in a map "+verb, fmt.Sprintf(verb, map[string]any{"v": v}))
-		a.hear(where+" in a field "+verb, fmt.Sprintf(verb, struct{ V any }{v}))
+// noTime leaves the time out of log records, so that equal records are equal texts.
+var noTime = &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.TimeKey {
+		return slog.Attr{}
 	}
-	a.hear(where+" Sprint", fmt.Sprint(v)+fmt.Sprintln(v))
+	return a
+}}
+
+// value checks what fmt and log/slog print of a value.
+func (c *leakChecker) value(where string, v any) {
+	c.t.Helper()
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%d", "%T", "%10v", "%-5s"} {
+		c.text(where+" "+verb, fmt.Sprintf(verb, v))
+		c.text(where+" in a slice "+verb, fmt.Sprintf(verb, []any{v}))
+		c.text(where+" in a map "+verb, fmt.Sprintf(verb, map[string]any{"v": v}))
+		c.text(where+" in a field "+verb, fmt.Sprintf(verb, struct{ V any }{v}))
+	}
+	c.text(where+" Sprint", fmt.Sprint(v)+fmt.Sprintln(v))
 	var text, object bytes.Buffer
-	for _, h := range []slog.Handler{slog.NewTextHandler(&text, nil), slog.NewJSONHandler(&object, nil)} {
+	for _, h := range []slog.Handler{slog.NewTextHandler(&text, noTime), slog.NewJSONHandler(&object, noTime)} {
 		l := slog.New(h)
 		l.Info("message", "value", v)
 		l.With("value", v).WithGroup("group").Error("message", slog.Any("value", v), slog.Group("deeper", slog.Any("value", v)))
 	}
-	a.hear(where+" slog text", text.String())
-	a.hear(where+" slog JSON", object.String())
+	c.text(where+" slog text", text.String())
+	c.text(where+" slog JSON", object.String())
 }
 
-// showError says an error and all it wraps.
-func (a *aviary) showError(where string, err error) {
-	a.t.Helper()
+// error checks an error and all that it wraps.
+func (c *leakChecker) error(where string, err error) {
+	c.t.Helper()
 	if err == nil {
 		return
 	}
-	a.hear(where, err.Error())
-	a.show(where, err)
-	a.show(where+" wrapped", fmt.Errorf("my call: %w", err))
-	a.show(where+" joined", errors.Join(err, io.EOF))
+	c.text(where, err.Error())
+	c.value(where, err)
+	c.value(where+" wrapped", fmt.Errorf("my call: %w", err))
+	c.value(where+" joined", errors.Join(err, io.EOF))
 	text, _ := json.Marshal(map[string]any{"error": err})
-	a.hear(where+" as JSON", string(text))
-	switch e := err.(type) { // as values
-	case *labhealth.APIError:
-		a.show(where+" value", *e)
-	case *labhealth.DecodeError:
-		a.show(where+" value", *e)
-	case *labhealth.TransportError:
-		a.show(where+" value", *e)
-	case *labhealth.UserConflictError:
-		a.show(where+" value", *e)
-	case *labhealth.ValidationError:
-		a.show(where+" value", *e)
-	case *labhealth.RedirectError:
-		a.show(where+" value", *e)
+	c.text(where+" as JSON", string(text))
+	if v := reflect.ValueOf(err); v.Kind() == reflect.Pointer && strings.HasPrefix(v.Type().String(), "*labhealth.") {
+		c.value(where+" value", v.Elem().Interface())
 	}
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:
-		a.showError(where+" →", e.Unwrap())
+		c.error(where+" →", e.Unwrap())
 	case interface{ Unwrap() []error }:
 		for _, err := range e.Unwrap() {
-			a.showError(where+" →", err)
+			c.error(where+" →", err)
 		}
 	}
 }
@@ -163,7 +168,7 @@ func canaryImport() labhealth.ImportOrderBody {
 	return body
 }
 
-// canaryOrder is an order as it would come.
+// canaryOrder is an order with canaries in its fields.
 var canaryOrder = fmt.Sprintf(`{"id":%q,"user_id":%[1]q,"team_id":%[1]q,
 	"patient_details":{"dob":"1957-11-23T00:00:00+00:00","gender":"female","first_name":%q,"last_name":%q,"phone_number":%q,"email":%q,
 		"medical_proxy":{"first_name":%[2]q,"last_name":%[3]q,"phone_number":%[4]q,"address":{"first_line":%[6]q,"city":%[7]q,"zip":%[8]q,"state":"CA","country":"US"}}},
@@ -178,10 +183,10 @@ var canaryOrder = fmt.Sprintf(`{"id":%q,"user_id":%[1]q,"team_id":%[1]q,
 	"passthrough":%[9]q,"has_abn":false}`,
 	faultOrderID, canaryFirst, canaryLast, canaryPhone, canaryEmail, canaryStreet, canaryCity, canaryZip, canaryNotes, canaryTracker, canarySample, canaryNPI)
 
-// allCanaries is every canary in one text, for answers that echo what was sent.
+// allCanaries is one string with every canary, for responses that echo the request.
 var allCanaries = strings.Join(canaries, " ; ")
 
-// echoes answer with what they were sent, in every place in which an answer has text.
+// echoes respond with canaries in every string of a response.
 var echoes = map[string]func(exchange){
 	"422 with input": func(x exchange) {
 		x.respond(422, fmt.Sprintf(`{"detail":[{"type":"value_error","loc":["body","patient_details",%q],"msg":%[2]q,"input":%[2]q,"ctx":{"error":%[2]q}},
@@ -244,7 +249,6 @@ var echoes = map[string]func(exchange){
 	},
 	"upgrade": rawEcho("HTTP/1.1 101 " + allCanaries + "\r\nUpgrade: " + canaryLast + "\r\nConnection: upgrade\r\n\r\n" + allCanaries),
 	"closed":  func(x exchange) { x.raw().Close() },
-	"silent":  exchange.hang,
 }
 
 func rawEcho(text string) func(exchange) {
@@ -255,19 +259,19 @@ func rawEcho(text string) func(exchange) {
 	}
 }
 
-// canaryClient is a client that says all it can to a.
-func canaryClient(t *testing.T, a *aviary, where, base string, opts ...labhealth.Option) *labhealth.Client {
+// canaryClient returns a client whose logs and observer are checked.
+func canaryClient(t *testing.T, check *leakChecker, where, base string, opts ...labhealth.Option) *labhealth.Client {
 	t.Helper()
-	hear := func(kind string) io.Writer {
-		return writer(func(p []byte) (int, error) { a.hear(where+" "+kind, string(p)); return len(p), nil })
+	log := func(kind string) io.Writer {
+		return writer(func(p []byte) (int, error) { check.text(where+" "+kind, string(p)); return len(p), nil })
 	}
 	client, err := labhealth.NewClient(canaryKey, append([]labhealth.Option{
 		labhealth.WithBaseURL(base),
 		labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 2, BaseWait: 1, MaxWait: 1, ReadTimeout: 50 * time.Millisecond, WriteTimeout: 50 * time.Millisecond}),
 		labhealth.WithBodyLimit(50_000),
-		labhealth.WithLogger(slog.New(slog.NewTextHandler(hear("text log"), &slog.HandlerOptions{Level: slog.LevelDebug, AddSource: true}))),
-		labhealth.WithLogger(slog.New(slog.NewJSONHandler(hear("JSON log"), &slog.HandlerOptions{Level: slog.LevelDebug}))),
-		labhealth.WithObserver(func(_ context.Context, at labhealth.Attempt) { a.show(where+" observer", at) }),
+		labhealth.WithLogger(slog.New(slog.NewTextHandler(log("text log"), &slog.HandlerOptions{Level: slog.LevelDebug, AddSource: true}))),
+		labhealth.WithLogger(slog.New(slog.NewJSONHandler(log("JSON log"), &slog.HandlerOptions{Level: slog.LevelDebug}))),
+		labhealth.WithObserver(func(_ context.Context, at labhealth.Attempt) { check.value(where+" observer", at) }),
 	}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
@@ -280,7 +284,7 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// canaryCalls say the patient's data in every place in which a request has text.
+// canaryCalls send the patient's data in every string of a request.
 func canaryCalls(ctx context.Context, client *labhealth.Client, r *labhealth.Response) map[string]func() (any, error) {
 	see := labhealth.WithResponse(r)
 	note := labhealth.WithHeader("X-Note", canaryNotes)
@@ -319,61 +323,50 @@ func canaryCalls(ctx context.Context, client *labhealth.Client, r *labhealth.Res
 }
 
 func TestCanary(t *testing.T) {
-	a := &aviary{t: t, found: map[string]bool{}}
+	check := newLeakChecker(t)
 	logged := captureLog(t)
 	stderr := captureStderr(t)
-	cells := 0
+	calls := 0
+	run := func(ctx context.Context, t *testing.T, name, base string, opts ...labhealth.Option) {
+		client := canaryClient(t, check, name, base, opts...)
+		defer client.CloseIdleConnections()
+		var r labhealth.Response
+		for method, call := range canaryCalls(ctx, client, &r) {
+			calls++
+			v, err := call()
+			check.error(name+", "+method, err)
+			check.value(name+", "+method+" value", v)
+			check.value(name+", "+method+" response", r)
+			check.value(name+", "+method+" response pointer", &r)
+		}
+	}
 	for name, echo := range echoes {
 		srv := startFaults(t, false, -1, func(x exchange) bool { echo(x); return true })
-		client := canaryClient(t, a, name, srv.URL)
-		var r labhealth.Response
-		for method, call := range canaryCalls(t.Context(), client, &r) {
-			cells++
-			where := name + ", " + method
-			v, err := call()
-			a.showError(where, err)
-			a.show(where+" answer", v)
-			a.show(where+" response", r)
-			a.show(where+" response pointer", &r)
-		}
-		client.CloseIdleConnections()
+		run(t.Context(), t, name, srv.URL)
 		srv.CloseClientConnections()
 	}
-	for name, transport := range map[string]http.RoundTripper{
-		"refused": nil,
-		"quoting": roundTripper(func(r *http.Request) (*http.Response, error) {
-			body := []byte{}
-			if r.Body != nil {
-				body, _ = io.ReadAll(r.Body)
-			}
-			return nil, fmt.Errorf("cannot send %s to %s with %v", body, r.URL, r.Header)
-		}),
-	} {
-		opts := []labhealth.Option{}
-		if transport != nil {
-			opts = append(opts, labhealth.WithHTTPClient(&http.Client{Transport: transport}))
+	synctest.Test(t, func(t *testing.T) {
+		l := newMemoryListener()
+		srv := startFaultsOn(t, l, false, -1, func(x exchange) bool { x.hang(); return true })
+		run(t.Context(), t, "silence", srv.URL, labhealth.WithHTTPClient(&http.Client{Transport: &http.Transport{DialContext: l.dial, DisableKeepAlives: true}}))
+	})
+	run(t.Context(), t, "connection refused", "http://"+closedAddress(t))
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	run(canceled, t, "canceled", testURL)
+	run(t.Context(), t, "transport that quotes the request", testURL, labhealth.WithHTTPClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		body := []byte{}
+		if r.Body != nil {
+			body, _ = io.ReadAll(r.Body)
 		}
-		client := canaryClient(t, a, name, "http://"+closedAddress(t), opts...)
-		var r labhealth.Response
-		for method, call := range canaryCalls(t.Context(), client, &r) {
-			cells++
-			v, err := call()
-			a.showError(name+", "+method, err)
-			a.show(name+", "+method, v)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		for method, call := range canaryCalls(ctx, client, &r) {
-			_, err := call()
-			a.showError("canceled, "+method, err)
-		}
-	}
-	a.hear("default logger", logged.String())
-	a.hear("stderr", stderr())
+		return nil, fmt.Errorf("cannot send %s to %s with %v", body, r.URL, r.Header)
+	})}))
+	check.text("default logger", logged.String())
+	check.text("stderr", stderr())
 	if text := logged.String(); text != "" {
 		t.Errorf("the default logger was written to: %q", text)
 	}
-	t.Logf("%d calls, %d forms of %d values sought in %d bytes", cells, len(cages), len(canaries), a.said)
+	t.Logf("%d calls, %d forms of %d values sought in %d bytes", calls, len(canaryForms), len(canaries), check.bytes)
 }
 
 // captureStderr returns what is written to os.Stderr until it is called.
@@ -400,10 +393,10 @@ func captureStderr(t *testing.T) func() string {
 	}
 }
 
-// What was refused before it was sent.
-func TestCanaryInRefusals(t *testing.T) {
-	a := &aviary{t: t, found: map[string]bool{}}
-	client := canaryClient(t, a, "refusals", "http://localhost:1")
+// Calls that are invalid and not sent.
+func TestCanaryInValidationErrors(t *testing.T) {
+	check := newLeakChecker(t)
+	client := canaryClient(t, check, "refusals", "http://localhost:1")
 	ctx := t.Context()
 	long := strings.Repeat(canaryLast, 10)
 	body := canaryImport()
@@ -411,7 +404,7 @@ func TestCanaryInRefusals(t *testing.T) {
 	body.PatientAddress.AccessNotes = new(strings.Repeat(canaryNotes, 100))
 	body.SampleID = canarySample + "\xff"
 	body.BillingType = labhealth.Billing(canaryLast)
-	a.showError("Validate", body.Validate())
+	check.error("Validate", body.Validate())
 	for name, call := range map[string]func() error{
 		"Import":       func() error { _, err := client.Orders.Import(ctx, body); return err },
 		"Import bytes": func() error { _, err := client.Orders.Import(ctx, body, labhealth.WithoutValidation()); return err },
@@ -456,18 +449,18 @@ func TestCanaryInRefusals(t *testing.T) {
 		if err == nil || labhealth.OutcomeOf(err) == applied {
 			t.Errorf("%s: %v", name, err)
 		}
-		a.showError(name, err)
+		check.error(name, err)
 	}
-	t.Logf("%d bytes", a.said)
+	t.Logf("%d bytes", check.bytes)
 }
 
 type unmarshalable struct{}
 
 func (unmarshalable) MarshalJSON() ([]byte, error) { return nil, errors.New(allCanaries) }
 
-// The values themselves, the client, and all that hangs on it.
+// The values themselves, the client and its services.
 func TestCanaryInValues(t *testing.T) {
-	a := &aviary{t: t, found: map[string]bool{}}
+	check := newLeakChecker(t)
 	var order labhealth.Order
 	mustDecode(t, canaryOrder, &order)
 	var page labhealth.OrderPage
@@ -479,7 +472,7 @@ func TestCanaryInValues(t *testing.T) {
 		"fallback_birth_date":{"value":%q,"source_slug":"oura","updated_at":"2025-01-01T00:00:00Z"},"fallback_time_zone":null}],"total":1,"offset":0,"limit":100}`,
 		faultOrderID, canaryUser, canaryDOB), &users)
 	body := canaryImport()
-	client := canaryClient(t, a, "values", testURL)
+	client := canaryClient(t, check, "values", testURL)
 	shipment := order.Details.Data.(*labhealth.TestkitOrder).Shipment
 	create := labhealth.CreateOrderBody{
 		PatientDetails: body.PatientDetails, ClinicalNotes: new(canaryNotes), Passthrough: new(canaryNotes),
@@ -505,23 +498,23 @@ func TestCanaryInValues(t *testing.T) {
 		"LabTest":                      order.LabTest, "OrderEvent": order.LastEvent, "[]OrderEvent": order.Events, "RawObject": order.RawObject,
 	} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
-			a.hear(name+" "+verb, fmt.Sprintf(verb, v))
-			a.hear(name+" in a slice "+verb, fmt.Sprintf(verb, []any{v, &v}))
-			a.hear(name+" in a map "+verb, fmt.Sprintf(verb, map[string]any{"v": v}))
-			a.hear(name+" in a field "+verb, fmt.Sprintf(verb, struct{ V any }{v}))
+			check.text(name+" "+verb, fmt.Sprintf(verb, v))
+			check.text(name+" in a slice "+verb, fmt.Sprintf(verb, []any{v, &v}))
+			check.text(name+" in a map "+verb, fmt.Sprintf(verb, map[string]any{"v": v}))
+			check.text(name+" in a field "+verb, fmt.Sprintf(verb, struct{ V any }{v}))
 		}
 		if name == "[]Order" || name == "[]User" || name == "client value" || name == "Orders value" || name == "RawObject" || name == "FieldError" || name == "[]OrderEvent" {
 			continue // slog's JSON handler encodes what is in a slice, as the documentation says
 		}
-		a.show(name, v)
+		check.value(name, v)
 	}
-	t.Logf("%d bytes", a.said)
+	t.Logf("%d bytes", check.bytes)
 }
 
 // A program that panics with what it has at hand prints none of it.
 func TestCanaryInPanics(t *testing.T) {
 	const variable = "LABHEALTH_TEST_PANIC"
-	a := &aviary{t: t, found: map[string]bool{}}
+	check := newLeakChecker(t)
 	kinds := map[string]func(client *labhealth.Client, err error){
 		"error":        func(_ *labhealth.Client, err error) { panic(err) },
 		"wrapped":      func(_ *labhealth.Client, err error) { panic(fmt.Errorf("import: %w", err)) },
@@ -558,13 +551,13 @@ func TestCanaryInPanics(t *testing.T) {
 		if err == nil || !bytes.Contains(out, []byte("panic")) {
 			t.Errorf("%s: no panic: %v, %s", kind, err, out)
 		}
-		a.hear("panic with "+kind, string(out))
+		check.text("panic with "+kind, string(out))
 	}
-	t.Logf("%d bytes", a.said)
+	t.Logf("%d bytes", check.bytes)
 }
 
-// The search itself finds what it is meant to find.
-func TestCanaryIsFound(t *testing.T) {
+// The search finds each form of a canary.
+func TestCanaryForms(t *testing.T) {
 	for name, text := range map[string]string{
 		"raw": canaryEmail, "hex": fmt.Sprintf("%x", "a"+canaryEmail), "HEX": fmt.Sprintf("%X", canaryEmail), "spaced": fmt.Sprintf("% x", "a"+canaryEmail),
 		"bytes": fmt.Sprint([]byte("a" + canaryEmail)), "base64": base64.StdEncoding.EncodeToString([]byte("ab" + canaryEmail + "c")),
@@ -572,7 +565,7 @@ func TestCanaryIsFound(t *testing.T) {
 		"query": url.QueryEscape("a b" + canaryEmail), "path": url.PathEscape("a/" + canaryEmail), "%#v": fmt.Sprintf("%#v", []byte(canaryEmail)),
 	} {
 		found := false
-		for form := range cages {
+		for form := range canaryForms {
 			found = found || strings.Contains(text, form)
 		}
 		if !found {

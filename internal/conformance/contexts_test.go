@@ -204,7 +204,7 @@ func TestCancelPromptly(t *testing.T) {
 	} {
 		var took []time.Duration
 		for i := range 20 {
-			kind := faultCalls[i%len(faultCalls)]
+			call := faultCalls[i%len(faultCalls)]
 			ctx, cancel := context.WithCancel(t.Context())
 			var at time.Time
 			there := sync.OnceFunc(func() {
@@ -216,7 +216,7 @@ func TestCancelPromptly(t *testing.T) {
 			client, trace := phase.client(phase.url, there)
 			traced := httptrace.WithClientTrace(ctx, trace)
 			var err error
-			if kind.method == "GET" {
+			if call.method == "GET" {
 				_, err = client.Orders.Get(traced, faultOrderID)
 			} else {
 				_, err = client.Orders.Import(traced, faultImport())
@@ -227,7 +227,7 @@ func TestCancelPromptly(t *testing.T) {
 			if !errors.Is(err, context.Canceled) || errors.As(err, &api) != phase.joined {
 				t.Errorf("%s: %v", phase.name, err)
 			}
-			if got := labhealth.OutcomeOf(err); kind.method != "GET" && got != phase.outcome {
+			if got := labhealth.OutcomeOf(err); call.method != "GET" && got != phase.outcome {
 				t.Errorf("%s: %v, want %v", phase.name, got, phase.outcome)
 			}
 		}

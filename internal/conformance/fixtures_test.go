@@ -56,11 +56,14 @@ func faultImport() labhealth.ImportOrderBody {
 	}
 }
 
-// faultCalls are one call of each kind.
-var faultCalls = []struct {
+// faultCall is a call of one HTTP method.
+type faultCall struct {
 	method string
-	call   func(*testing.T, *labhealth.Client, ...labhealth.CallOption) error
-}{
+	do     func(*testing.T, *labhealth.Client, ...labhealth.CallOption) error
+}
+
+// faultCalls has one call of each method.
+var faultCalls = []faultCall{
 	{"GET", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) error {
 		_, err := c.Orders.Get(t.Context(), faultOrderID, opts...)
 		return err

@@ -442,16 +442,16 @@ func TestTransportsWithoutHooks(t *testing.T) {
 			return responseTo(r, 200, faultResponse), errors.New("both")
 		}),
 	} {
-		for _, kind := range faultCalls {
-			t.Run(name+"/"+kind.method, func(t *testing.T) {
+		for _, call := range faultCalls {
+			t.Run(name+"/"+call.method, func(t *testing.T) {
 				out := captureLog(t)
 				before := srv.commits.Load()
 				var r labhealth.Response
-				err := kind.call(t, faultClient(t, srv.URL, transport), labhealth.WithResponse(&r))
-				got := came{int64(r.Attempts), srv.commits.Load() - before, labhealth.OutcomeOf(err)}
-				want := came{1, 1, unknown}
-				if kind.method == "GET" {
-					want = came{3, 3, unknown}
+				err := call.do(t, faultClient(t, srv.URL, transport), labhealth.WithResponse(&r))
+				got := result{int64(r.Attempts), srv.commits.Load() - before, labhealth.OutcomeOf(err)}
+				want := result{1, 1, unknown}
+				if call.method == "GET" {
+					want = result{3, 3, unknown}
 				}
 				if got != want {
 					t.Errorf("%v, want %v: %v", got, want, err)

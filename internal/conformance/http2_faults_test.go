@@ -119,17 +119,17 @@ func TestFaultsOfHTTP2(t *testing.T) {
 		fault  string
 		always bool
 		inject func(h2Stream)
-		get    came // attempts and commits are maxima: which faults net/http retries depends on the Go version
-		write  came
+		get    result // attempts and commits are maxima: which faults net/http retries depends on the Go version
+		write  result
 	}{
-		{"GOAWAY", false, goAway, came{3, 2, applied}, came{1, 1, unknown}},
-		{"GOAWAY with an error", false, func(s h2Stream) { s.goAway(0, h2ProtocolError) }, came{3, 2, applied}, came{1, 1, unknown}},
-		{"REFUSED_STREAM", false, refuse, came{3, 2, applied}, came{1, 1, unknown}},
-		{"PROTOCOL_ERROR", false, protocol, came{3, 2, applied}, came{1, 1, unknown}},
-		{"GOAWAY, always", true, goAway, came{3, 9, unknown}, came{1, 1, unknown}},
+		{"GOAWAY", false, goAway, result{3, 2, applied}, result{1, 1, unknown}},
+		{"GOAWAY with an error", false, func(s h2Stream) { s.goAway(0, h2ProtocolError) }, result{3, 2, applied}, result{1, 1, unknown}},
+		{"REFUSED_STREAM", false, refuse, result{3, 2, applied}, result{1, 1, unknown}},
+		{"PROTOCOL_ERROR", false, protocol, result{3, 2, applied}, result{1, 1, unknown}},
+		{"GOAWAY, always", true, goAway, result{3, 9, unknown}, result{1, 1, unknown}},
 	} {
-		for _, kind := range faultCalls {
-			t.Run(row.fault+"/"+kind.method, func(t *testing.T) {
+		for _, call := range faultCalls {
+			t.Run(row.fault+"/"+call.method, func(t *testing.T) {
 				srv := startH2(t, func(h2Stream) {}, func(n int64, s h2Stream) {
 					if n == 1 || row.always {
 						row.inject(s)
@@ -139,11 +139,11 @@ func TestFaultsOfHTTP2(t *testing.T) {
 				})
 				client := faultClient(t, srv.url, h2Transport(t))
 				var r labhealth.Response
-				err := kind.call(t, client, labhealth.WithResponse(&r))
-				got := came{int64(r.Attempts), srv.commits.Load(), labhealth.OutcomeOf(err)}
-				matrix.add(row.fault, kind.method, "HTTP/2", got, err)
+				err := call.do(t, client, labhealth.WithResponse(&r))
+				got := result{int64(r.Attempts), srv.commits.Load(), labhealth.OutcomeOf(err)}
+				matrix.add(row.fault, call.method, "HTTP/2", got, err)
 				want := row.write
-				if kind.method == "GET" {
+				if call.method == "GET" {
 					want = row.get
 					want.attempts = min(want.attempts, got.attempts)
 					want.commits = min(want.commits, got.commits)
@@ -173,16 +173,16 @@ func TestRefusedForEver(t *testing.T) {
 		"REFUSED_STREAM": func(s h2Stream) { s.reset(h2RefusedStream) },
 		"PROTOCOL_ERROR": func(s h2Stream) { s.reset(h2ProtocolError) },
 	} {
-		for _, kind := range faultCalls {
-			t.Run(name+"/"+kind.method, func(t *testing.T) {
+		for _, call := range faultCalls {
+			t.Run(name+"/"+call.method, func(t *testing.T) {
 				srv := startH2(t, func(h2Stream) {}, func(_ int64, s h2Stream) { inject(s) })
 				policy := quick
 				policy.ReadTimeout, policy.WriteTimeout = patience, patience
 				client := faultClient(t, srv.url, h2Transport(t), labhealth.WithRetry(policy))
 				start := time.Now()
-				err := kind.call(t, client)
+				err := call.do(t, client)
 				most := int64(1)
-				if kind.method == "GET" {
+				if call.method == "GET" {
 					most = 9 // three attempts, each of which net/http repeats until it is stopped
 				}
 				n := srv.commits.Load()
@@ -199,17 +199,17 @@ func TestRefusedForEver(t *testing.T) {
 // depends on who is quicker.
 func TestGoAwayAtOnce(t *testing.T) {
 	for _, closes := range []bool{false, true} {
-		for _, kind := range faultCalls {
+		for _, call := range faultCalls {
 			srv := startH2(t, func(s h2Stream) {
 				s.goAway(0, h2NoError)
 				if closes {
 					s.Writer.(net.Conn).Close()
 				}
 			}, func(_ int64, s h2Stream) { s.goAway(0, h2NoError) })
-			err := kind.call(t, faultClient(t, srv.url, h2Transport(t)))
+			err := call.do(t, faultClient(t, srv.url, h2Transport(t)))
 			commits, outcome := srv.commits.Load(), labhealth.OutcomeOf(err)
-			t.Logf("closes %v, %s: %d connections, %d done: %v", closes, kind.method, srv.conns.Load(), commits, err)
-			if commits > 9 || (commits > 1 && kind.method != "GET") || (commits > 0 && outcome == notSent) || outcome == applied || srv.conns.Load() > 12 {
+			t.Logf("closes %v, %s: %d connections, %d done: %v", closes, call.method, srv.conns.Load(), commits, err)
+			if commits > 9 || (commits > 1 && call.method != "GET") || (commits > 0 && outcome == notSent) || outcome == applied || srv.conns.Load() > 12 {
 				t.Error("that is too much")
 			}
 		}

@@ -223,13 +223,13 @@ func TestFailuresLeaveNothing(t *testing.T) {
 				for i := range calls / 8 {
 					switch {
 					case i%50 == 7:
-						faultCalls[w%4].call(t, nobody)
+						faultCalls[w%4].do(t, nobody)
 					case i%20 == 3:
 						ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 						client.Orders.Import(ctx, faultImport())
 						cancel()
 					default:
-						faultCalls[(w+i)%4].call(t, client)
+						faultCalls[(w+i)%4].do(t, client)
 					}
 				}
 			})

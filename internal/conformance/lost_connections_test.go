@@ -105,7 +105,7 @@ func TestCutAfterEveryByte(t *testing.T) {
 
 // A connection that is kept dies: while nobody uses it, or when the next request, or the one after, has come in.
 func TestReusedConnectionDies(t *testing.T) {
-	for _, kind := range faultCalls {
+	for _, call := range faultCalls {
 		var dies atomic.Int64
 		srv := startFaults(t, false, -1, func(x exchange) bool {
 			if dies.Load() == 0 || dies.Add(1)%2 == 0 {
@@ -119,7 +119,7 @@ func TestReusedConnectionDies(t *testing.T) {
 		for range 50 {
 			client := faultClient(t, srv.URL, nil)
 			dies.Store(0)
-			if err := kind.call(t, client); err != nil {
+			if err := call.do(t, client); err != nil {
 				t.Fatal(err)
 			}
 			if rand.N(2) == 0 {
@@ -128,17 +128,17 @@ func TestReusedConnectionDies(t *testing.T) {
 				srv.CloseClientConnections()
 			}
 			before := srv.commits.Load()
-			err := kind.call(t, client)
+			err := call.do(t, client)
 			client.CloseIdleConnections()
 			commits, outcome := srv.commits.Load()-before, labhealth.OutcomeOf(err)
 			seen[fmt.Sprintf("%v, %d done", outcome, commits)]++
-			if kind.method == "GET" && err != nil {
+			if call.method == "GET" && err != nil {
 				t.Errorf("GET: %v", err)
 			}
-			if kind.method != "GET" && commits > 1 || (outcome == notSent && commits != 0) || (outcome == applied && commits == 0) {
-				t.Errorf("%s: %v, %d done: %v", kind.method, outcome, commits, err)
+			if call.method != "GET" && commits > 1 || (outcome == notSent && commits != 0) || (outcome == applied && commits == 0) {
+				t.Errorf("%s: %v, %d done: %v", call.method, outcome, commits, err)
 			}
 		}
-		t.Logf("%s: %v", kind.method, seen)
+		t.Logf("%s: %v", call.method, seen)
 	}
 }

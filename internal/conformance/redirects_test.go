@@ -65,15 +65,15 @@ func TestRedirects(t *testing.T) {
 		{"strange scheme", "ftp://SELF/there", self, 1},
 	} {
 		for _, code := range statuses {
-			for _, kind := range faultCalls {
+			for _, call := range faultCalls {
 				location.Store(row.location)
 				status.Store(int64(code))
 				keys.Store(0)
 				var r labhealth.Response
-				err := kind.call(t, faultClient(t, srv.URL, nil), labhealth.WithResponse(&r))
-				name := fmt.Sprintf("%s, %d, %s", row.name, code, kind.method)
+				err := call.do(t, faultClient(t, srv.URL, nil), labhealth.WithResponse(&r))
+				name := fmt.Sprintf("%s, %d, %s", row.name, code, call.method)
 				requests, host := row.requests, row.host
-				if kind.method != "GET" {
+				if call.method != "GET" {
 					requests = 1
 					if host == "" || strings.Contains(row.name, "hops") {
 						host = self
@@ -100,9 +100,9 @@ func TestRedirects(t *testing.T) {
 	}
 	// A location that is no address is not shown either.
 	location.Store("http://[Ada Example/")
-	for _, kind := range faultCalls {
-		if err := kind.call(t, faultClient(t, srv.URL, nil)); err == nil || strings.Contains(fmt.Sprintf("%+v", err), "Ada") {
-			t.Errorf("%s: %v", kind.method, err)
+	for _, call := range faultCalls {
+		if err := call.do(t, faultClient(t, srv.URL, nil)); err == nil || strings.Contains(fmt.Sprintf("%+v", err), "Ada") {
+			t.Errorf("%s: %v", call.method, err)
 		}
 	}
 	if n := touched.Load(); n != 0 {
@@ -125,10 +125,10 @@ func TestTransportThatFollowsRedirects(t *testing.T) {
 				}
 				return client.Do(r)
 			})
-			for _, kind := range faultCalls {
-				err := kind.call(t, faultClient(t, srv.URL, transport))
+			for _, call := range faultCalls {
+				err := call.do(t, faultClient(t, srv.URL, transport))
 				if n := elsewhere.commits.Load(); n > 0 || labhealth.OutcomeOf(err) != unknown {
-					t.Errorf("%s, %d: %d requests elsewhere: %v", kind.method, status, n, err)
+					t.Errorf("%s, %d: %d requests elsewhere: %v", call.method, status, n, err)
 				}
 			}
 			client.CloseIdleConnections()

@@ -259,12 +259,6 @@ func TestParsedResultsRedact(t *testing.T) {
 			fmt.Fprintf(&b, verb+"\n", []labhealth.ResultValue{v})
 			fmt.Fprintf(&b, verb+"\n", struct{ V labhealth.ResultValue }{v})
 		}
-		noTime := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-			if a.Key == slog.TimeKey {
-				return slog.Attr{}
-			}
-			return a
-		}}
 		slog.New(slog.NewTextHandler(&b, noTime)).Info("result", "value", v)
 		slog.New(slog.NewJSONHandler(&b, noTime)).Info("result", "value", v)
 		for _, leak := range []string{"412", "Ada", "4.125", "0xc"} {

@@ -80,17 +80,17 @@ func TestRetryOff(t *testing.T) {
 		{"strict for the call", labhealth.RetryPolicy{}, labhealth.RetryPolicy{Strict: true}, 3, 1},
 		{"two", labhealth.RetryPolicy{MaxAttempts: 2}, labhealth.RetryPolicy{}, 2, 2},
 	} {
-		for _, kind := range faultCalls {
+		for _, call := range faultCalls {
 			row.client.BaseWait, row.client.MaxWait = 1, 1
 			srv := startFaults(t, false, -1, respond(429, `{}`))
 			var r labhealth.Response
-			err := kind.call(t, faultClient(t, srv.URL, nil, labhealth.WithRetry(row.client)), labhealth.WithCallRetry(row.call), labhealth.WithResponse(&r))
+			err := call.do(t, faultClient(t, srv.URL, nil, labhealth.WithRetry(row.client)), labhealth.WithCallRetry(row.call), labhealth.WithResponse(&r))
 			want := row.write
-			if kind.method == "GET" {
+			if call.method == "GET" {
 				want = row.get
 			}
 			if r.Attempts != want || labhealth.OutcomeOf(err) != rejected {
-				t.Errorf("%s, %s: %d attempts, want %d: %v", row.name, kind.method, r.Attempts, want, err)
+				t.Errorf("%s, %s: %d attempts, want %d: %v", row.name, call.method, r.Attempts, want, err)
 			}
 		}
 	}
@@ -127,8 +127,8 @@ func TestRetryWaits(t *testing.T) {
 		{"junk", text("soon"), -1, nil},
 		{"date without zone", text("Fri, 31 Dec 2027 23:59:59"), -1, nil},
 	} {
-		for _, kind := range faultCalls {
-			t.Run(row.name+"/"+kind.method, func(t *testing.T) {
+		for _, call := range faultCalls {
+			t.Run(row.name+"/"+call.method, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					header := []string{}
 					if row.after != nil {
@@ -142,7 +142,7 @@ func TestRetryWaits(t *testing.T) {
 						return responseTo(r, 200, faultResponse), nil
 					}), labhealth.WithRetry(labhealth.RetryPolicy{BaseWait: 2 * time.Second, MaxWait: 3 * time.Second}))
 					start := time.Now()
-					err := kind.call(t, client)
+					err := call.do(t, client)
 					took := time.Since(start)
 					var api *labhealth.APIError
 					switch {
