@@ -340,47 +340,7 @@ func TestManagementFields(t *testing.T) {
 		delete(types, r.name)
 		fields += len(r.fields)
 		t.Run(r.name, func(t *testing.T) {
-			members := map[string]reflect.StructField{}
-			for field := range typ.Fields() {
-				if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "-" && field.Name != "Redacted" {
-					members[name] = field
-				}
-			}
-			for _, f := range r.fields {
-				field, ok := members[f.name]
-				if !ok {
-					t.Errorf("%s is missing", f.name)
-					continue
-				}
-				delete(members, f.name)
-				wantType, wantTag := f.goField(r)
-				if override := goTypes[r.name+"."+f.name]; override != "" {
-					wantType, wantTag = override, `json:"`+f.name+`"`
-					if !f.required {
-						wantTag = `json:"` + f.name + `,omitzero"`
-					}
-				}
-				if want := initialisms.Replace(goName(f.name)); field.Name != want {
-					t.Errorf("%s is named %s, want %s", f.name, field.Name, want)
-				}
-				if got := typeName(field.Type); got != wantType {
-					t.Errorf("%s has the type %s, want %s", f.name, got, wantType)
-				}
-				if got := strings.TrimSuffix(string(field.Tag), ` jsonread:"own"`); got != wantTag {
-					t.Errorf("%s has the tag %s, want %s", f.name, got, wantTag)
-				}
-			}
-			for name := range members {
-				t.Errorf("%s is not in the reference", name)
-			}
-			if r.answer {
-				last := typ.Field(typ.NumField() - 1)
-				_, reads := reflect.New(typ).Interface().(json.Unmarshaler)
-				_, writes := reflect.Zero(typ).Interface().(json.Marshaler)
-				if !last.Anonymous || last.Name != "RawObject" || !reads || !writes {
-					t.Errorf("the last field is %s; UnmarshalJSON: %v, MarshalJSON: %v", last.Name, reads, writes)
-				}
-			}
+			checkFields(t, r, typ, func(name string) string { return initialisms.Replace(goName(name)) }, goTypes)
 		})
 	}
 	for name := range types {

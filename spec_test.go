@@ -752,7 +752,7 @@ func TestSpecFields(t *testing.T) {
 			t.Errorf("%s: no Go type", r.name)
 			continue
 		}
-		t.Run(r.name, func(t *testing.T) { checkFields(t, r, typ) })
+		t.Run(r.name, func(t *testing.T) { checkFields(t, r, typ, goName, nil) })
 		for _, f := range r.fields {
 			fields++
 			if f.source != "" {
@@ -775,7 +775,9 @@ func typeName(typ reflect.Type) string {
 	return strings.ReplaceAll(typ.String(), rawMessage, "json.RawMessage")
 }
 
-func checkFields(t *testing.T, r specResource, typ reflect.Type) {
+// checkFields compares a struct with its resource. overrides has the Go types of "Resource.field" that do not follow from the type
+// in the specification.
+func checkFields(t *testing.T, r specResource, typ reflect.Type, goName func(string) string, overrides map[string]string) {
 	if typ.Name() != r.name {
 		t.Errorf("the Go type is named %s", typ.Name())
 	}
@@ -803,6 +805,12 @@ func checkFields(t *testing.T, r specResource, typ reflect.Type) {
 			t.Errorf("%s is named %s, want %s", f.name, field.Name, want)
 		}
 		wantType, wantTag := f.goField(r)
+		if override := overrides[r.name+"."+f.name]; override != "" {
+			wantType, wantTag = override, `json:"`+f.name+`"`
+			if !f.required {
+				wantTag = `json:"` + f.name + `,omitzero"`
+			}
+		}
 		if got := typeName(field.Type); got != wantType {
 			t.Errorf("%s has the type %s, want %s", f.name, got, wantType)
 		}

@@ -31,56 +31,14 @@ var foreignTransports = []struct {
 	make   func(inner, dead http.RoundTripper) roundTripper
 }{
 	{"passes on", false, func(inner, _ http.RoundTripper) roundTripper { return inner.RoundTrip }},
-	{"retries after 5xx and errors", false, func(inner, _ http.RoundTripper) roundTripper {
-		return func(r *http.Request) (resp *http.Response, err error) {
-			for r = range copies(r, 3) {
-				if resp, err = inner.RoundTrip(r); err == nil && resp.StatusCode < 500 {
-					return resp, nil
-				}
-				if err == nil {
-					resp.Body.Close()
-				}
-			}
-			return resp, err
-		}
-	}},
+	{"retries after 5xx and errors", false, func(inner, _ http.RoundTripper) roundTripper { return retrying(inner) }},
 	{"retries, deaf to the end of the attempt", false, func(inner, _ http.RoundTripper) roundTripper {
-		return func(r *http.Request) (resp *http.Response, err error) {
-			for r = range copies(r.WithContext(context.WithoutCancel(r.Context())), 3) {
-				if resp, err = inner.RoundTrip(r); err == nil && resp.StatusCode < 500 {
-					return resp, nil
-				}
-				if err == nil {
-					resp.Body.Close()
-				}
-			}
-			return resp, err
+		return func(r *http.Request) (*http.Response, error) {
+			return retrying(inner)(r.WithContext(context.WithoutCancel(r.Context())))
 		}
 	}},
-	{"fails over", false, func(inner, dead http.RoundTripper) roundTripper {
-		return func(r *http.Request) (resp *http.Response, err error) {
-			next := dead
-			for r = range copies(r, 2) {
-				if resp, err = next.RoundTrip(r); err == nil {
-					return resp, nil
-				}
-				next = inner
-			}
-			return resp, err
-		}
-	}},
-	{"fails over, unseen", true, func(inner, dead http.RoundTripper) roundTripper {
-		return func(r *http.Request) (resp *http.Response, err error) {
-			next := dead
-			for r = range copies(r, 2) {
-				if resp, err = next.RoundTrip(r); err == nil {
-					return resp, nil
-				}
-				next = unseen(inner)
-			}
-			return resp, err
-		}
-	}},
+	{"fails over", false, func(inner, dead http.RoundTripper) roundTripper { return failingOver(dead, inner) }},
+	{"fails over, unseen", true, func(inner, dead http.RoundTripper) roundTripper { return failingOver(dead, unseen(inner)) }},
 	{"sends two at once", false, func(inner, _ http.RoundTripper) roundTripper {
 		return func(r *http.Request) (*http.Response, error) {
 			type result struct {
@@ -145,19 +103,36 @@ var foreignTransports = []struct {
 			return client.Do(r)
 		}
 	}},
-	{"retries, unseen", true, func(inner, _ http.RoundTripper) roundTripper {
-		return func(r *http.Request) (resp *http.Response, err error) {
-			for r = range copies(r, 3) {
-				if resp, err = unseen(inner).RoundTrip(r); err == nil && resp.StatusCode < 500 {
-					return resp, nil
-				}
-				if err == nil {
-					resp.Body.Close()
-				}
+	{"retries, unseen", true, func(inner, _ http.RoundTripper) roundTripper { return retrying(unseen(inner)) }},
+}
+
+// retrying sends a request up to three times, until the response is no 5xx.
+func retrying(next http.RoundTripper) roundTripper {
+	return func(r *http.Request) (resp *http.Response, err error) {
+		for r = range copies(r, 3) {
+			if resp, err = next.RoundTrip(r); err == nil && resp.StatusCode < 500 {
+				return resp, nil
 			}
-			return resp, err
+			if err == nil {
+				resp.Body.Close()
+			}
 		}
-	}},
+		return resp, err
+	}
+}
+
+// failingOver sends a request through second if first fails.
+func failingOver(first, second http.RoundTripper) roundTripper {
+	return func(r *http.Request) (resp *http.Response, err error) {
+		next := first
+		for r = range copies(r, 2) {
+			if resp, err = next.RoundTrip(r); err == nil {
+				return resp, nil
+			}
+			next = second
+		}
+		return resp, err
+	}
 }
 
 // late is what goes on after its http.RoundTripper has returned.
@@ -230,10 +205,7 @@ func TestForeignTransports(t *testing.T) {
 				}
 				var list []made
 				for _, transport := range foreignTransports {
-					for _, kind := range []struct {
-						name string
-						call func(context.Context, *labhealth.Client, ...labhealth.CallOption) error
-					}{{"with a body", withBody}, {"without a body", withoutBody}} {
+					for _, kind := range writeCalls {
 						client := faultClient(t, srv.URL, transport.make(inner, dead))
 						for range calls {
 							id := strconv.Itoa(len(list))
@@ -275,7 +247,7 @@ func TestForeignTransportsThatAreSeen(t *testing.T) {
 			t.Errorf("%v, want %v: %v", got, row.want, err)
 		}
 	}
-	retries := foreignTransports[1].make(inner, nil)
+	retries := retrying(inner)
 	unavailable := startFaults(t, false, -1, respond(503, `{}`))
 	err := withBody(t.Context(), faultClient(t, unavailable.URL, retries))
 	if want := "labhealth: POST /v3/order/import: the http.RoundTripper was stopped before it sent the write a second time " +
@@ -385,10 +357,7 @@ func cutTransport() *http.Transport {
 func TestHalfHiddenTransports(t *testing.T) {
 	for _, protocol := range []int{1, 2} {
 		for _, transport := range halfHidden {
-			for _, kind := range []struct {
-				name string
-				call func(context.Context, *labhealth.Client, ...labhealth.CallOption) error
-			}{{"with a body", withBody}, {"without a body", withoutBody}} {
+			for _, kind := range writeCalls {
 				var commits atomic.Int32
 				srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if _, err := io.Copy(io.Discard, r.Body); err != nil {

@@ -86,42 +86,6 @@ func TestHistoricalPullStates(t *testing.T) {
 	})
 }
 
-func TestHistoricalPullPagesHostile(t *testing.T) {
-	page := func(cursor string, users ...int) string {
-		var list []string
-		for _, n := range users {
-			list = append(list, fmt.Sprintf(`{"user_id":"5b41f610-ebc5-4803-8f0c-%012d"}`, n))
-		}
-		return `{"data":[` + strings.Join(list, ",") + `],"next_cursor":` + cursor + `}`
-	}
-	for _, test := range []struct {
-		name    string
-		pages   []string
-		problem string
-	}{
-		{"the same cursor again", []string{page(`"a"`, 1), page(`"a"`, 2)}, "it leads back to a page before it"},
-		{"the same page", []string{page(`"a"`, 1, 2), page(`"b"`, 1, 2)}, "it repeats an earlier page"},
-		{"an empty page", []string{page(`"a"`), page(`null`, 1)}, ""},
-		{"none", []string{page(`"a"`, 1), page(`null`)}, ""},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			var replies []reply
-			for _, p := range test.pages {
-				replies = append(replies, reply{status: 200, body: p})
-			}
-			client, s := scripted(t, replies)
-			var err error
-			for _, err = range client.Users.AllHistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{}) {
-			}
-			if test.problem != "" {
-				test.problem = "labhealth: GET /v2/introspect/historical_pull: the answer (status 200) could not be read: " + test.problem
-			}
-			equal(t, test.problem, errorText(err))
-			equal(t, len(test.pages), len(s.sent))
-		})
-	}
-}
-
 // The state of a user's pulls, from connecting a source to a pull that is retried.
 func TestHistoricalPullsOfTheService(t *testing.T) {
 	srv := labhealthtest.NewServer(t)

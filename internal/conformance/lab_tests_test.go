@@ -95,59 +95,6 @@ func TestListLabTestsDeprecatedLimit(t *testing.T) {
 	equal(t, "labhealth: GET /v3/lab_test"+tooLarge, errorText(err))
 }
 
-// A service whose list does not advance is found out by the third request at the latest.
-func TestLabTestPagesHostile(t *testing.T) {
-	page := func(cursor string, numbers ...int) string {
-		var tests []string
-		for _, n := range numbers {
-			tests = append(tests, fmt.Sprintf(`{"id":"5b41f610-ebc5-4803-8f0c-%012d"}`, n))
-		}
-		return `{"data":[` + strings.Join(tests, ",") + `],"next_cursor":` + cursor + `}`
-	}
-	for _, test := range []struct {
-		name    string
-		pages   []string
-		start   string
-		problem string
-		seen    int
-	}{
-		{"the same cursor again", []string{page(`"a"`, 1, 2), page(`"a"`, 3, 4)}, "", "it leads back to a page before it", 2},
-		{"the cursor that was sent", []string{page(`"a"`, 1, 2)}, "a", "it leads back to a page before it", 0},
-		{"an empty page with a cursor that does not advance", []string{page(`"a"`), page(`"a"`)}, "", "it leads back to a page before it", 0},
-		{"two pages in turns, with new cursors", []string{page(`"a"`, 1, 2), page(`"b"`, 3, 4), page(`"c"`, 1, 2)}, "", "it repeats an earlier page", 4},
-		{"a page repeated after an empty one", []string{page(`"a"`, 1, 2), page(`"b"`), page(`"c"`, 1, 2)}, "", "it repeats an earlier page", 2},
-		{"no data at all", []string{`{"next_cursor":"a"}`}, "", "it has no list", 0},
-		{"the same page with another cursor", []string{page(`"a"`, 1, 2), page(`"b"`, 1, 2)}, "", "it repeats an earlier page", 2},
-		{"the same page at the end", []string{page(`"a"`, 1, 2), page(`null`, 1, 2)}, "", "it repeats an earlier page", 2},
-		{"an empty cursor", []string{page(`""`, 1, 2)}, "", "", 2},
-		{"a cursor that is none", []string{page(`7`, 1, 2)}, "", "", 2},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			var replies []reply
-			for _, p := range test.pages {
-				replies = append(replies, reply{status: 200, body: p})
-			}
-			client, s := scripted(t, replies)
-			seen := 0
-			var err error
-			for l, e := range client.LabTests.All(t.Context(), labhealth.ListLabTestsParams{NextCursor: test.start}) {
-				if err = e; e == nil {
-					seen++
-				} else if l != nil {
-					t.Error("a value beside an error")
-				}
-			}
-			want := ""
-			if test.problem != "" {
-				want = "labhealth: GET /v3/lab_test: the answer (status 200) could not be read: " + test.problem
-			}
-			equal(t, want, errorText(err))
-			equal(t, test.seen, seen)
-			equal(t, len(test.pages), len(s.sent))
-		})
-	}
-}
-
 // An empty page that names a next one is legal, in every list with a cursor: the list goes on, up to
 // 100 such pages in a row.
 func TestEmptyPagesWithACursor(t *testing.T) {

@@ -245,6 +245,67 @@ func TestOrderPages(t *testing.T) {
 	}
 }
 
+// A list with a cursor that does not advance ends with an error at the third request at the latest.
+func TestCursorPages(t *testing.T) {
+	page := func(cursor string, numbers ...int) string {
+		var list []string
+		for _, n := range numbers {
+			list = append(list, fmt.Sprintf(`{"id":%q,"user_id":%[1]q}`, nth(n)))
+		}
+		return `{"data":[` + strings.Join(list, ",") + `],"next_cursor":` + cursor + `}`
+	}
+	for _, test := range []struct {
+		name   string
+		pages  []string
+		start  string
+		reason string
+		want   []int
+	}{
+		{"two pages", []string{page(`"a"`, 1), page(`null`, 2)}, "", "", upTo(1, 2)},
+		{"an empty page in the middle", []string{page(`"a"`), page(`null`, 1)}, "", "", upTo(1, 1)},
+		{"an empty page at the end", []string{page(`"a"`, 1), page(`null`)}, "", "", upTo(1, 1)},
+		{"an empty cursor", []string{page(`""`, 1, 2)}, "", "", upTo(1, 2)},
+		{"a cursor of another type", []string{page(`7`, 1, 2)}, "", "", upTo(1, 2)},
+		{"the same cursor twice", []string{page(`"a"`, 1, 2), page(`"a"`, 3, 4)}, "", "it leads back to a page before it", upTo(1, 2)},
+		{"the cursor that was sent", []string{page(`"a"`, 1, 2)}, "a", "it leads back to a page before it", nil},
+		{"empty pages with the same cursor", []string{page(`"a"`), page(`"a"`)}, "", "it leads back to a page before it", nil},
+		{"two pages in turns, with new cursors", []string{page(`"a"`, 1, 2), page(`"b"`, 3, 4), page(`"c"`, 1, 2)}, "", "it repeats an earlier page", upTo(1, 4)},
+		{"a page repeated after an empty one", []string{page(`"a"`, 1, 2), page(`"b"`), page(`"c"`, 1, 2)}, "", "it repeats an earlier page", upTo(1, 2)},
+		{"a page repeated with another cursor", []string{page(`"a"`, 1, 2), page(`"b"`, 1, 2)}, "", "it repeats an earlier page", upTo(1, 2)},
+		{"a page repeated at the end", []string{page(`"a"`, 1, 2), page(`null`, 1, 2)}, "", "it repeats an earlier page", upTo(1, 2)},
+		{"no data at all", []string{`{"next_cursor":"a"}`}, "", "it has no list", nil},
+	} {
+		for _, list := range []struct {
+			op  string
+			all func(*labhealth.Client, string) ([]int, string)
+		}{
+			{"GET /v3/lab_test", func(c *labhealth.Client, cursor string) ([]int, string) {
+				return numbers(c.LabTests.All(t.Context(), labhealth.ListLabTestsParams{NextCursor: cursor}), func(l *labhealth.LabTest) uuid.UUID { return l.ID })
+			}},
+			{"GET /v2/introspect/historical_pull", func(c *labhealth.Client, cursor string) ([]int, string) {
+				return numbers(c.Users.AllHistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{NextCursor: cursor}),
+					func(u *labhealth.UserHistoricalPulls) uuid.UUID { return u.UserID })
+			}},
+		} {
+			t.Run(test.name+"/"+list.op, func(t *testing.T) {
+				var replies []reply
+				for _, p := range test.pages {
+					replies = append(replies, reply{status: 200, body: p})
+				}
+				client, s := scripted(t, replies)
+				want := ""
+				if test.reason != "" {
+					want = "labhealth: " + list.op + ": the answer (status 200) could not be read: " + test.reason
+				}
+				got, text := list.all(client, test.start)
+				equal(t, test.want, got)
+				equal(t, want, text)
+				equal(t, len(test.pages), len(s.sent))
+			})
+		}
+	}
+}
+
 // pages answers every request from n users and as many orders, and counts the requests.
 func pages(t *testing.T, n int) (client *labhealth.Client, requests func() int) {
 	var mu sync.Mutex

@@ -41,18 +41,7 @@ func startHeld(t *testing.T, status int) (srv *httptest.Server, held, release ch
 // A write that a transport repeats is stopped, and the other calls on the connection go on.
 func TestStoppedWriteLeavesOthersAlone(t *testing.T) {
 	srv, held, release := startHeld(t, http.StatusServiceUnavailable)
-	inner := srv.Client().Transport
-	client := faultClient(t, srv.URL, roundTripper(func(r *http.Request) (resp *http.Response, err error) {
-		for r = range copies(r, 3) {
-			if resp, err = inner.RoundTrip(r); err == nil && resp.StatusCode < 500 {
-				return resp, nil
-			}
-			if err == nil {
-				resp.Body.Close()
-			}
-		}
-		return resp, err
-	}))
+	client := faultClient(t, srv.URL, retrying(srv.Client().Transport))
 	other := make(chan error)
 	go func() { other <- withBody(t.Context(), client, labhealth.WithHeader("X-Call", "held")) }()
 	<-held
