@@ -252,11 +252,6 @@ func acceptAll(t testing.TB, serve func(net.Conn)) net.Listener {
 	return l
 }
 
-// silentListener accepts and says nothing.
-func silentListener(t testing.TB) net.Listener {
-	return acceptAll(t, func(c net.Conn) { io.Copy(io.Discard, c) })
-}
-
 // closedAddress is where nobody listens.
 func closedAddress(t testing.TB) string {
 	t.Helper()

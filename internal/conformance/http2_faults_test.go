@@ -164,6 +164,9 @@ func TestFaultsOfHTTP2(t *testing.T) {
 
 // A server that refuses for ever is asked a bounded number of times, however long the caller's patience.
 func TestRefusedForEver(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a second")
+	}
 	patience := 300 * time.Millisecond
 	if long {
 		patience = 3 * time.Second

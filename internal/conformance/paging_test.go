@@ -472,6 +472,9 @@ func TestKeptElementsKeepNoPage(t *testing.T) {
 // Iterators go through many users and orders, and the live heap does not grow with them. The service
 // is in the same process; what it holds is allocated before the measurement.
 func TestLargeLists(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a second")
+	}
 	n := 20_000
 	switch {
 	case raceDetector():

@@ -250,6 +250,9 @@ func stallWithinRequest(t *testing.T, network stallNetwork, protocol int, call f
 // The calls on one HTTP/2 connection wait for each other's locks, with which fake time does not
 // advance: they use TCP.
 func TestStallsUnderLoad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a second")
+	}
 	for _, row := range []struct {
 		protocol int
 		network  stallNetwork
