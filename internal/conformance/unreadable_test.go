@@ -57,7 +57,7 @@ func TestUnreadableAnswers(t *testing.T) {
 			if got != nil || !errors.As(err, &e) {
 				t.Fatalf("%v, %T: %v", got, err, err)
 			}
-			equal(t, "labhealth: POST /v3/order/import: the answer (status 200) could not be read: "+test.reason+" (request r-1)", errorText(err))
+			equal(t, "labhealth: POST /v3/order/import: the response (status 200) could not be read: "+test.reason+" (request r-1)", errorText(err))
 			equal(t, test.outcome, labhealth.OutcomeOf(err))
 			equal(t, test.body, string(e.Body()))
 			equal(t, []any{"POST /v3/order/import", 200, "r-1", 1, test.reason}, []any{e.Op, e.StatusCode, e.RequestID, e.Attempts, e.Reason})
@@ -67,12 +67,12 @@ func TestUnreadableAnswers(t *testing.T) {
 	t.Run("order", func(t *testing.T) {
 		client, _ := responding(t, 200, `{}`)
 		_, err := client.Orders.Get(t.Context(), orderID)
-		equal(t, "labhealth: GET /v3/order/{order_id}: the answer (status 200) could not be read: it has no readable order id", errorText(err))
+		equal(t, "labhealth: GET /v3/order/{order_id}: the response (status 200) could not be read: it has no readable order id", errorText(err))
 	})
 	t.Run("user", func(t *testing.T) {
 		client, _ := responding(t, 200, `{"client_user_id":"ada"}`)
 		_, err := client.Users.Create(t.Context(), labhealth.CreateUserBody{ClientUserID: "ada"})
-		equal(t, "labhealth: POST /v2/user: the answer (status 200) could not be read: it has no readable user id", errorText(err))
+		equal(t, "labhealth: POST /v2/user: the response (status 200) could not be read: it has no readable user id", errorText(err))
 	})
 	t.Run("lists", func(t *testing.T) {
 		for _, body := range []string{"null", "1", `"x"`, "[1", "true"} {
@@ -100,7 +100,7 @@ func TestUnreadableAnswers(t *testing.T) {
 				A int `json:"a"`
 			}
 			err := client.Do(t.Context(), "GET", "/", nil, &out)
-			equal(t, "labhealth: GET (Do): the answer (status 200) could not be read: "+want, errorText(err))
+			equal(t, "labhealth: GET (Do): the response (status 200) could not be read: "+want, errorText(err))
 		}
 	})
 }
