@@ -24,7 +24,7 @@ const modulePath = "github.com/labhealth/labhealth-go"
 // where Go wants that, and the names in brackets exist, so that a documentation site makes links of them.
 func TestDocumentation(t *testing.T) {
 	packages := publicPackages(t)
-	symbols := map[string]map[string]bool{} // by import path: "Name" and "Type.Member"
+	symbols := map[string]map[string]bool{} // by import path: "Name" and "Type.Field"
 	for _, p := range packages {
 		symbols[p.ImportPath] = symbolsOf(p)
 	}
@@ -116,7 +116,7 @@ func symbolsOf(p *doc.Package) map[string]bool {
 	return names
 }
 
-// members are the exported fields of a struct or methods of an interface.
+// fields are the exported fields of a struct or methods of an interface.
 func members(typ *doc.Type) []*ast.Field {
 	for _, spec := range typ.Decl.Specs {
 		switch of := spec.(*ast.TypeSpec).Type.(type) {

@@ -11,7 +11,7 @@ import (
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
-// answers are the types that answers are read into.
+// responses are the types that responses are read into.
 var answers = []func() any{
 	func() any { return new(PostOrderResponse) }, func() any { return new(Order) }, func() any { return new(OrderPage) },
 	func() any { return new(OrderDetails) }, func() any { return new(OrderResults) }, func() any { return new(LabTestPage) },
@@ -20,8 +20,8 @@ var answers = []func() any{
 	func() any { return new(ManagementKeyPage) }, func() any { return new(ETLPipelinePage) },
 }
 
-// Whatever comes, an answer is read if it is JSON, gives the same bytes back, and prints nothing it should not.
-func FuzzAnswers(f *testing.F) {
+// Whatever comes, a response is read if it is JSON, gives the same bytes back, and prints nothing it should not.
+func FuzzResponses(f *testing.F) {
 	for i, text := range []string{
 		`{"order":{"id":"11111111-2222-4333-8444-555555555555","notes":"x"},"status":"success","message":"ok"}`,
 		`{"id":7,"details":{"data":{"shipment":{"inbound_tracking_number":"1Z"}},"type":"testkit"},"events":[null,{"status":"a.b.c"}]}`,

@@ -52,7 +52,7 @@ func TestNullableWithoutOmitzero(t *testing.T) {
 	}
 }
 
-func TestNullableOfWhatDoesNotFit(t *testing.T) {
+func TestNullableMalformed(t *testing.T) {
 	for _, text := range []string{`"2025-02-29"`, `7`, `{}`} {
 		var n Nullable[Date]
 		if err := json.Unmarshal([]byte(text), &n); err == nil {

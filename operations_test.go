@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// documentedOperations are the operations of the team API that the interface document names, in its order, typed by hand. Those it
-// names without a method or path have the public reference's.
-var documentedOperations = []struct{ operation, from string }{
+// specifiedOperations are the operations of the team API that the interface specification names, in its order, typed by hand. Those it
+// names without a method or path have the public API reference's.
+var specifiedOperations = []struct{ operation, from string }{
 	{"POST /v3/order/import", "Endpoints"},
 	{"PATCH /v3/order/{order_id}", "Endpoints"},
 	{"GET /v2/user/", "Endpoints"},
@@ -30,7 +30,7 @@ var documentedOperations = []struct{ operation, from string }{
 	{"GET /v2/introspect/historical_pull", "Versioning: historical data pull status"},
 }
 
-// furtherOperations have methods too, because nobody gets by without them. They are in the public reference.
+// furtherOperations have methods too, because nobody gets by without them. They are in the public API reference.
 var furtherOperations = []string{
 	"GET /v3/order/{order_id}",
 	"GET /v2/user/{user_id}",
@@ -80,7 +80,7 @@ func readOperations(t *testing.T) []operationRow {
 	return rows
 }
 
-// The table lists what the interface document names and what the methods call: nothing is missing, and nothing else is there.
+// The table lists what the interface specification names and what the methods call: nothing is missing, and nothing else is there.
 func TestOperationsTable(t *testing.T) {
 	var listed []string
 	for _, r := range readOperations(t) {
@@ -96,7 +96,7 @@ func TestOperationsTable(t *testing.T) {
 		}
 	}
 	want := slices.Clone(furtherOperations)
-	for _, d := range documentedOperations {
+	for _, d := range specifiedOperations {
 		if !slices.Contains(listed, d.operation) {
 			t.Errorf("%s is missing; the document names it under %s", d.operation, d.from)
 		}

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Every type that is read from the service reads and writes itself without loss, and its members are checked against the interface
-// document or the public reference. The types are read from the source, so that a new one cannot be left out.
-func TestAnswersAreKeptAndSpecified(t *testing.T) {
+// Every type that is read from the service reads and writes itself without loss, and its fields are checked against the interface
+// document or the public API reference. The types are read from the source, so that a new one cannot be left out.
+func TestResponsesAreLosslessAndSpecified(t *testing.T) {
 	specified := map[string]bool{}
 	for _, typ := range resourceTypes {
 		specified[typ.Name()] = true
@@ -58,7 +58,7 @@ func TestAnswersAreKeptAndSpecified(t *testing.T) {
 }
 
 // Each of them is read by encoding/json and written again with what it has no field for.
-func TestEveryAnswerReadsItself(t *testing.T) {
+func TestEveryResponseRoundTrips(t *testing.T) {
 	const text = `{"left_over":[1.50,{"a":null,"b":"\u00e9"}]}`
 	n := 0
 	for _, typ := range slices.AppendSeq(slices.Clone(managementTypes), maps.Values(resourceTypes)) {

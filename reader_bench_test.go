@@ -13,7 +13,7 @@ import (
 )
 
 // What is measured beside encoding/json compares like with like only if both sides read the same.
-func TestPlainReadsEverything(t *testing.T) {
+func TestPlainDecodesEverything(t *testing.T) {
 	text := plain.OrderPageText(3)
 	var page OrderPage
 	if err := jsonread.Unmarshal(text, &page); err != nil || len(page.Malformed()) > 0 {
@@ -115,7 +115,7 @@ func liveHeap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// BenchmarkOrderMarshal is what a value costs to write: one that a program made, one as it came, one that was changed.
+// BenchmarkOrderMarshal is what a value costs to write: one that a program made, one as received, one that was changed.
 func BenchmarkOrderMarshal(b *testing.B) {
 	var kept, made Order
 	text := []byte(plain.OrderText(1))

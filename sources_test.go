@@ -13,7 +13,7 @@ import (
 
 // What the documentation says on the word of the public API reference alone, it says so: each
 // deprecation that the interface specification does not have, and each unit that it does not give.
-func TestSourcesAreSaid(t *testing.T) {
+func TestSources(t *testing.T) {
 	// Deprecations and units that are in the interface specification.
 	specified := []string{
 		"CreateOrderBody.LabTestID", "LabTest.IsActive", "LabTest.IsDelegated", "LabTestsService.ListDeprecated", "Order.RequisitionFormURL",

@@ -19,7 +19,7 @@ import (
 	"github.com/labhealth/labhealth-go/internal/plain"
 )
 
-// tree is a JSON value whose members keep their order.
+// tree is a JSON value whose fields keep their order.
 type tree struct {
 	text  string // of a string, number or literal
 	kind  byte   // '{', '[' or 0
@@ -55,7 +55,7 @@ func readTree(d *json.Decoder) *tree {
 	return t
 }
 
-// disturb makes of a document one that a service might send on a bad day: members in any order, some missing, null, of another
+// disturb makes of a document one that a service might send on a bad day: fields in any order, some missing, null, of another
 // kind or unknown.
 func (t *tree) disturb(r *rand.Rand) {
 	if t.kind == '{' {
@@ -339,7 +339,7 @@ func merge(t testing.TB, seed1, seed2 uint64) {
 	if err := json.Unmarshal(out, &again); err != nil {
 		t.Fatalf("%s: %v", out, err)
 	}
-	// The same members, written without what came with them. cmp.Diff says it better, but takes longer than all the rest.
+	// The same fields, written without what was received with them. cmp.Diff says it better, but takes longer than all the rest.
 	want, err1 := jsonread.MarshalPlain(order)
 	got, err2 := jsonread.MarshalPlain(again)
 	if err1 != nil || err2 != nil || !bytes.Equal(want, got) || (seed1%50 == 0 && !cmp.Equal(order, again)) {
@@ -366,7 +366,7 @@ func FuzzMerge(f *testing.F) {
 }
 
 // What encoding/json reads into types of its own, jsonread reads too.
-func TestOrdersAsEncodingJSONReadsThem(t *testing.T) {
+func TestOrdersLikeEncodingJSON(t *testing.T) {
 	for n := range 200 {
 		r := rand.New(rand.NewPCG(uint64(n), 3))
 		doc := treeOf(plain.OrderText(n))
@@ -448,7 +448,7 @@ func samePlain(t *testing.T, path string, want, got reflect.Value) {
 	}
 }
 
-// fieldOrZero allows for the plain address, which stands for three types of which not all have every member.
+// fieldOrZero allows for the plain address, which stands for three types of which not all have every field.
 func fieldOrZero(v reflect.Value, name string, t reflect.Type) reflect.Value {
 	f := v.FieldByName(name)
 	switch {
@@ -494,7 +494,7 @@ func TestWithinOtherTypes(t *testing.T) {
 }
 
 // The zero RawObject belongs to a value that a program made.
-func TestMadeValuesKeepNothing(t *testing.T) {
+func TestNewValuesKeepNothing(t *testing.T) {
 	order := Order{Notes: new("n")}
 	if order.RawJSON() != nil || order.Malformed() != nil {
 		t.Error("a made value came from somewhere")
@@ -533,8 +533,8 @@ func TestWorkoutStreamElements(t *testing.T) {
 	}
 }
 
-// Members of a map that did not fit stay beside one that is changed.
-func TestChangedMapKeepsTheRest(t *testing.T) {
+// Fields of a map that did not fit stay beside one that is changed.
+func TestChangedMapKeepsOtherEntries(t *testing.T) {
 	var h WebhookHeaders
 	if err := json.Unmarshal([]byte(`{"headers":{"X-B":5,"X-A":"1","X-C":{"a":1},"X-D":"4"},"new":1}`), &h); err != nil {
 		t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// everyCall makes one call of each method with the options.
-func everyCall(t testing.TB, client *labhealth.Client, opts ...labhealth.CallOption) map[string]error {
+// callAll makes one call of each method with the options.
+func callAll(t testing.TB, client *labhealth.Client, opts ...labhealth.CallOption) map[string]error {
 	ctx := t.Context()
 	errs := map[string]error{}
 	_, errs["Import"] = client.Orders.Import(ctx, importBody(), opts...)
@@ -36,7 +36,7 @@ func everyCall(t testing.TB, client *labhealth.Client, opts ...labhealth.CallOpt
 	return errs
 }
 
-func TestCallOptionsRefused(t *testing.T) {
+func TestInvalidCallOptions(t *testing.T) {
 	const header = " header must be a name and a value that can be sent"
 	reserved := func(name string) string { return " header." + name + " is set by the client" }
 	for _, test := range []struct {
@@ -77,7 +77,7 @@ func TestCallOptionsRefused(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			client, s := scripted(t, nil)
-			errs := everyCall(t, client, test.opt)
+			errs := callAll(t, client, test.opt)
 			for name, op := range calledOperations {
 				err := errs[name]
 				if want := "labhealth: " + op + ": not sent:" + test.want; errorText(err) != want {
@@ -92,7 +92,7 @@ func TestCallOptionsRefused(t *testing.T) {
 	}
 }
 
-// calledOperations is what errors call the operations of everyCall.
+// calledOperations is what errors call the operations of callAll.
 var calledOperations = map[string]string{
 	"Import": "POST /v3/order/import", "Create": "POST /v3/order", "Get": "GET /v3/order/{order_id}",
 	"Orders.List": "GET /orders", "Orders.All": "GET /orders",
@@ -103,7 +103,7 @@ var calledOperations = map[string]string{
 func TestIdempotencyKey(t *testing.T) {
 	// Refused where it makes no sense, and where it is none.
 	client, s := scripted(t, nil)
-	errs := everyCall(t, client, labhealth.WithIdempotencyKey("key-1"))
+	errs := callAll(t, client, labhealth.WithIdempotencyKey("key-1"))
 	delete(errs, "Create")
 	if len(errs) != len(calledOperations)-1 {
 		t.Fatalf("%d calls", len(errs))
@@ -117,7 +117,7 @@ func TestIdempotencyKey(t *testing.T) {
 		_, err := client.Orders.Create(t.Context(), createBody(), labhealth.WithIdempotencyKey(key))
 		equal(t, "labhealth: POST /v3/order: not sent: WithIdempotencyKey needs 1 to 255 printable ASCII characters", errorText(err))
 	}
-	equal(t, 1, len(s.sent)) // that of Create in everyCall
+	equal(t, 1, len(s.sent)) // that of Create in callAll
 
 	// With a key an unknown outcome is repeated: the same bytes, the same key.
 	synctest.Test(t, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestIdempotencyKey(t *testing.T) {
 }
 
 func TestWithHeader(t *testing.T) {
-	client, s := responding(t, 200, placedJSON)
+	client, s := respondingWith(t, 200, placedJSON)
 	_, err := client.Orders.Create(t.Context(), createBody(), nil,
 		labhealth.WithHeader("x-idempotency-error", "no-cache"), labhealth.WithHeader("X-A", "1"), labhealth.WithHeader("x-a", "2"),
 		labhealth.WithHeader("Accept", "application/vnd.example+json"))
@@ -150,7 +150,7 @@ func TestWithHeader(t *testing.T) {
 }
 
 func TestWithQuery(t *testing.T) {
-	client, s := responding(t, 200, `{"orders":[]}`)
+	client, s := respondingWith(t, 200, `{"orders":[]}`)
 	_, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{Size: 10}, labhealth.WithQuery("new", "a b"), labhealth.WithQuery("new", "&"))
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func TestWithResponse(t *testing.T) {
 		})
 	})
 	t.Run("the caller's own bytes", func(t *testing.T) {
-		client, _ := responding(t, 403, `{"detail":"no"}`)
+		client, _ := respondingWith(t, 403, `{"detail":"no"}`)
 		var got labhealth.Response
 		_, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{}, labhealth.WithResponse(&got))
 		got.Body[0] = 'x'

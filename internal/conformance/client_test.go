@@ -26,7 +26,7 @@ const httpsOnly = "labhealth: the base URL must be https (http is for loopback a
 const noParts = "labhealth: the base URL must have no user info, query or fragment"
 const notAddress = "labhealth: the base URL must look like https://host or https://host/path"
 
-func TestNewClientRefuses(t *testing.T) {
+func TestNewClientErrors(t *testing.T) {
 	base := labhealth.WithBaseURL(testURL)
 	type options = []labhealth.Option
 	addresses := labhealth.BaseURLs{labhealth.SandboxUS: testURL, labhealth.ProductionEU: "https://eu.example.com"}
@@ -233,7 +233,7 @@ type counting struct {
 func (c *counting) CloseIdleConnections() { c.closed++ }
 
 // Neither a failing call nor the client closes connections that belong to somebody else.
-func TestTransportsOfOthersAreLeftAlone(t *testing.T) {
+func TestCallersTransportIsNotClosed(t *testing.T) {
 	c := &counting{script: &script{replies: []reply{{err: errors.New("broken")}, {status: 500}}}}
 	client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL),
 		labhealth.WithHTTPClient(&http.Client{Transport: c}), labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 1})))

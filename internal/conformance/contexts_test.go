@@ -41,7 +41,7 @@ func TestContext(t *testing.T) {
 			t.Error("not the context's error")
 		}
 	})
-	// While waiting for another attempt: the context's error and the last answer.
+	// While waiting for another attempt: the context's error and the last response.
 	t.Run("cancelled while waiting", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -62,7 +62,7 @@ func TestContext(t *testing.T) {
 			s.only(t)
 		})
 	})
-	// Nothing waits if the time would be over before: the answer comes back at once.
+	// Nothing waits if the time would be over before: the response comes back immediately.
 	t.Run("deadline before the wait ends", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -124,7 +124,7 @@ func TestContext(t *testing.T) {
 	})
 }
 
-// silent answers nothing until the request's time is over.
+// silent responses nothing until the request's time is over.
 type silent struct{}
 
 func (silent) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -132,7 +132,7 @@ func (silent) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, req.Context().Err()
 }
 
-// A caller that cancels is told promptly, wherever the call is: each phase says itself when the client is there.
+// A caller that cancels is fieldLines promptly, wherever the call is: each phase says itself when the client is there.
 func TestCancelPromptly(t *testing.T) {
 	hang := func(x exchange) { x.hang() }
 	stalled := startFaults(t, false, -1, func(x exchange) bool { hang(x); return true })
@@ -192,7 +192,7 @@ func TestCancelPromptly(t *testing.T) {
 		url     string
 		client  watched
 		outcome labhealth.Outcome // of a write
-		joined  bool              // whether the last answer is joined
+		joined  bool              // whether the last response is joined
 	}{
 		{"connecting", "http://localhost", connecting, notSent, false},
 		{"TLS handshake", "", handshake, notSent, false},

@@ -73,7 +73,7 @@ func TestDo(t *testing.T) {
 	}
 }
 
-func TestDoRefuses(t *testing.T) {
+func TestInvalidDo(t *testing.T) {
 	const (
 		path    = "labhealth: GET (Do): not sent: path must begin with one / and have no query or fragment (see WithQuery)"
 		segment = "labhealth: GET (Do): not sent: path must be escaped and have no . or .. segments"
@@ -187,9 +187,9 @@ func TestPathSafety(t *testing.T) {
 }
 
 // Through Do, too, only an order id proves that there is an order.
-func TestDoWantsAnOrder(t *testing.T) {
+func TestDoRequiresOrderID(t *testing.T) {
 	for _, out := range []any{&labhealth.PostOrderResponse{}, &labhealth.Order{}} {
-		client, _ := responding(t, 200, `{}`)
+		client, _ := respondingWith(t, 200, `{}`)
 		err := client.Do(t.Context(), "POST", "/v3/order/import", map[string]int{}, out)
 		var unreadable *labhealth.DecodeError
 		if !errors.As(err, &unreadable) || labhealth.OutcomeOf(err) != labhealth.OutcomeUnknown {

@@ -17,7 +17,7 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// refusal is an answer other than 2xx, with what becomes of it.
+// rejection is a response other than 2xx, with what becomes of it.
 type refusal struct {
 	name   string
 	status int
@@ -37,7 +37,7 @@ func (r refusal) outcome() labhealth.Outcome {
 	return labhealth.OutcomeRejected
 }
 
-// refusals are the answers that are documented or were seen.
+// rejections are the responses that are documented or were seen.
 var refusals = []refusal{
 	{name: "detail text", status: 400, body: `{"detail":"Ada Example can not be modified"}`, text: "400 Bad Request",
 		detail: `"Ada Example can not be modified"`},
@@ -118,7 +118,7 @@ func TestAPIError(t *testing.T) {
 	}
 	for _, r := range refusals {
 		t.Run(r.name, func(t *testing.T) {
-			client, _ := responding(t, r.status, r.body, r.header...)
+			client, _ := respondingWith(t, r.status, r.body, r.header...)
 			_, err := client.Orders.Import(t.Context(), importBody())
 			e := apiError(t, err)
 			equal(t, "labhealth: POST /v3/order/import: "+r.text, e.Error())
@@ -139,7 +139,7 @@ func TestAPIError(t *testing.T) {
 			}
 			equal(t, r.outcome(), labhealth.OutcomeOf(err))
 
-			// Neither text nor JSON shows what came.
+			// Neither text nor JSON shows what was received.
 			shown := fmt.Sprintf("%v %+v %#v %s %q %x", e, e, e, e, e, e) + fmt.Sprintf("%v %+v %#v", *e, *e, *e) + fmt.Sprintf("%+v", e.Fields())
 			text, _ := json.Marshal(e)
 			if shown += string(text); strings.Contains(shown, "Ada Example") || strings.Contains(shown, fmt.Sprintf("%x", "Ada Example")) {
@@ -156,9 +156,9 @@ func TestAPIError(t *testing.T) {
 	}
 }
 
-// The first 64 KiB of a refusal are kept.
-func TestLargeRefusal(t *testing.T) {
-	client, _ := responding(t, 404, strings.Repeat("x", 100_000))
+// The first 64 KiB of a rejection are kept.
+func TestLargeErrorBody(t *testing.T) {
+	client, _ := respondingWith(t, 404, strings.Repeat("x", 100_000))
 	_, err := client.Orders.Get(t.Context(), orderID)
 	equal(t, 65536, len(apiError(t, err).Body()))
 }
@@ -186,7 +186,7 @@ func TestUserConflict(t *testing.T) {
 		{"another status", `{"detail":{"user_id":"11111111-2222-4333-8444-555555555555"}}`, 403, uuid.Nil, time.Time{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client, s := responding(t, test.status, test.body)
+			client, s := respondingWith(t, test.status, test.body)
 			user, err := client.Users.Create(t.Context(), labhealth.CreateUserBody{ClientUserID: "Ada Example"})
 			if user != nil {
 				t.Error("a value beside an error")
@@ -210,7 +210,7 @@ func TestUserConflict(t *testing.T) {
 		})
 	}
 	// It belongs to the creation of users and to nothing else.
-	client, _ := responding(t, 400, `{"user_id":"11111111-2222-4333-8444-555555555555"}`)
+	client, _ := respondingWith(t, 400, `{"user_id":"11111111-2222-4333-8444-555555555555"}`)
 	_, err := client.Orders.Import(t.Context(), importBody())
 	var conflict *labhealth.UserConflictError
 	equal(t, false, errors.As(err, &conflict))
@@ -250,7 +250,7 @@ func TestOutcomeOf(t *testing.T) {
 		labhealth.OutcomeRejected, labhealth.OutcomeApplied, labhealth.Outcome(9)))
 }
 
-// Errors of which only the chain tells more: no text quotes an address, a name or what came.
+// Errors of which only the chain tells more: no text quotes an address, a name or what was received.
 func TestErrorChains(t *testing.T) {
 	t.Run("transport", func(t *testing.T) {
 		cause := errors.New("dial tcp api.example.com: Ada Example")
@@ -267,7 +267,7 @@ func TestErrorChains(t *testing.T) {
 		}
 	})
 	t.Run("redirect", func(t *testing.T) {
-		client, s := responding(t, 301, "", "Location", "https://evil.example.com/v3/order?name=Ada")
+		client, s := respondingWith(t, 301, "", "Location", "https://evil.example.com/v3/order?name=Ada")
 		_, err := client.Orders.Get(t.Context(), orderID)
 		var e *labhealth.RedirectError
 		if !errors.As(err, &e) {
@@ -292,7 +292,7 @@ func TestErrorChains(t *testing.T) {
 		})
 	})
 	t.Run("unreadable", func(t *testing.T) {
-		client, _ := responding(t, 200, `Ada Example`)
+		client, _ := respondingWith(t, 200, `Ada Example`)
 		_, err := client.Orders.Import(t.Context(), importBody())
 		if shown := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(shown, "Ada") {
 			t.Error(shown)

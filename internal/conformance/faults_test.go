@@ -62,7 +62,7 @@ type faultRow struct {
 	write    result
 }
 
-// faultTable has the faults that occur at once.
+// faultTable has the faults that occur immediately.
 var faultTable = []faultRow{
 	{"none", 0, 0, nil, result{1, 1, applied}, result{1, 1, applied}},
 

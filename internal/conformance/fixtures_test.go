@@ -35,7 +35,7 @@ var long = os.Getenv("LABHEALTH_TEST_LONG") == "1"
 // faultOrderID is the order that fault servers know.
 var faultOrderID = uuid.MustParse("3f0c9a52-7d1e-4b6a-9c58-2e41d7a6b803")
 
-// faultResponse serves every operation: it is an order, the answer to an order placed, and an object.
+// faultResponse serves every operation: it is an order, the response to an order placed, and an object.
 var faultResponse = fmt.Sprintf(`{"id":%q,"order":{"id":%[1]q},"status":"success","message":"done"}`, faultOrderID)
 
 // faultImport is a valid import.
@@ -100,7 +100,7 @@ func faultClient(t testing.TB, url string, transport http.RoundTripper, opts ...
 	return client
 }
 
-// exchange is a request that a fault server has carried out and is to answer badly.
+// exchange is a request that a fault server has processed and is to response badly.
 type exchange struct {
 	http.ResponseWriter
 	req  *http.Request
@@ -120,7 +120,7 @@ func (x exchange) raw() net.Conn {
 	return c
 }
 
-// answer writes a whole answer; header holds names and values in turn.
+// response writes a whole response; header holds names and values in turn.
 func (x exchange) respond(status int, body string, header ...string) {
 	h := x.Header()
 	h.Set("Content-Type", "application/json")
@@ -268,7 +268,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// answerTo is an answer of a roundTripper.
+// answerTo is a response of a roundTripper.
 func responseTo(r *http.Request, status int, body string, header ...string) *http.Response {
 	sendOnce(r)
 	h := http.Header{"Content-Type": {"application/json"}}
@@ -339,7 +339,7 @@ type sent struct {
 	Body   string
 }
 
-// reply is what a script answers: a failure, or a status, a body and headers given as names and values in turn. The content type
+// reply is what a script responses: a failure, or a status, a body and headers given as names and values in turn. The content type
 // is application/json unless header says otherwise.
 type reply struct {
 	status int
@@ -418,8 +418,8 @@ func scripted(t testing.TB, replies []reply, opts ...labhealth.Option) (*labheal
 	return client, s
 }
 
-// answering is scripted with one answer.
-func responding(t testing.TB, status int, body string, header ...string) (*labhealth.Client, *script) {
+// answering is scripted with one response.
+func respondingWith(t testing.TB, status int, body string, header ...string) (*labhealth.Client, *script) {
 	t.Helper()
 	return scripted(t, []reply{{status: status, body: body, header: header}})
 }
@@ -478,7 +478,7 @@ var (
 	future    = labhealth.Date{Year: 2999, Month: time.December, Day: 31}
 )
 
-// importBody is an import with every member.
+// importBody is an import with every field.
 func importBody() labhealth.ImportOrderBody {
 	return labhealth.ImportOrderBody{
 		UserID:           userID,

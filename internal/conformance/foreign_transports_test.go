@@ -22,10 +22,10 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// foreignTransports are what programs put around net/http's transport, in forms that could carry a
+// wrappedTransports are what programs put around net/http's transport, in forms that could carry a
 // write out twice. Each makes its http.RoundTripper of inner, which leads to the server, and dead,
 // which leads nowhere.
-var foreignTransports = []struct {
+var wrappedTransports = []struct {
 	name   string
 	hidden bool // it sends what no hook of net/http sees, so that nobody can stop it
 	make   func(inner, dead http.RoundTripper) roundTripper
@@ -162,7 +162,7 @@ func unseen(inner http.RoundTripper) roundTripper {
 // Transports that retry, fail over, duplicate or go on do not make two of one write, and the
 // outcome claims nothing false. What a transport hides from the hooks cannot be stopped, but is not
 // claimed to be rejected or not sent either.
-func TestForeignTransports(t *testing.T) {
+func TestWrappedTransports(t *testing.T) {
 	calls := 1 // times 11 transports, 2 kinds and 12 servers, for each version of HTTP
 	if long {
 		calls = 10 // more than 2,000
@@ -204,7 +204,7 @@ func TestForeignTransports(t *testing.T) {
 					outcome  labhealth.Outcome
 				}
 				var list []made
-				for _, transport := range foreignTransports {
+				for _, transport := range wrappedTransports {
 					for _, kind := range writeCalls {
 						client := faultClient(t, srv.URL, transport.make(inner, dead))
 						for range calls {
@@ -216,15 +216,15 @@ func TestForeignTransports(t *testing.T) {
 				}
 				late.Wait()
 				srv.Close() // when all that arrived is processed
-				told := map[string]bool{}
+				fieldLines := map[string]bool{}
 				mu.Lock() // an HTTP/2 server does not wait for its handlers
 				for _, m := range list {
 					done := commits[m.id]
 					if (done > 1 && !m.hidden) || (done > 0 && (m.outcome == notSent || m.outcome == rejected)) || (done == 0 && m.outcome == applied) {
-						if !told[m.what] {
+						if !fieldLines[m.what] {
 							t.Errorf("HTTP/%d, %d then %d, %s: %v, %d done", protocol, first, again, m.what, m.outcome, done)
 						}
-						told[m.what] = true
+						fieldLines[m.what] = true
 					}
 				}
 				mu.Unlock()
@@ -234,7 +234,7 @@ func TestForeignTransports(t *testing.T) {
 }
 
 // A transport that is seen to send each request once is believed.
-func TestForeignTransportsThatAreSeen(t *testing.T) {
+func TestObservedTransports(t *testing.T) {
 	srv := startFaults(t, false, -1, respond(422, `{}`))
 	inner := srv.Client().Transport
 	defer srv.Client().CloseIdleConnections()

@@ -34,7 +34,7 @@ const pullsJSON = `{
 }`
 
 func TestHistoricalPulls(t *testing.T) {
-	client, _ := responding(t, 200, pullsJSON)
+	client, _ := respondingWith(t, 200, pullsJSON)
 	got := must[*labhealth.HistoricalPullPage](t)(client.Users.HistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{}))
 	noon := time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) *time.Time { return new(noon.Add(d)) }
@@ -74,7 +74,7 @@ func TestHistoricalPulls(t *testing.T) {
 func TestHistoricalPullStates(t *testing.T) {
 	for _, state := range []labhealth.HistoricalPullStatus{"success", "failure", "in_progress", "scheduled", "retrying", "something new"} {
 		body := fmt.Sprintf(`{"data":[{"user_id":"x","provider":{"oura":{"pulled":{"sleep":{"status":%q,"timeline":7,"error_details":null}}}}}]}`, state)
-		client, _ := responding(t, 200, body)
+		client, _ := respondingWith(t, 200, body)
 		got := must[*labhealth.HistoricalPullPage](t)(client.Users.HistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{}))
 		equal(t, state, got.Data[0].Provider["oura"].Pulled["sleep"].Status)
 		equal(t, []labhealth.Malformed{{Path: "data.0.user_id", Want: "uuid"}, {Path: "data.0.provider.oura.pulled.sleep.timeline", Want: "object"}}, got.Malformed())

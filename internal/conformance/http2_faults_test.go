@@ -14,8 +14,8 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// h2Server is an HTTP/2 server without TLS of as few frames as will do. It carries out each request that is complete, in act,
-// which answers and says whether to go on with the connection.
+// h2Server is an HTTP/2 server without TLS of as few frames as will do. It processes each request that is complete, in act,
+// which responses and says whether to go on with the connection.
 type h2Server struct {
 	url     string
 	commits atomic.Int64
@@ -34,7 +34,7 @@ func (s h2Stream) frame(kind, flags byte, id uint32, payload ...byte) {
 	s.Write(append(head, payload...))
 }
 
-// answer is 200 with a JSON body.
+// response is 200 with a JSON body.
 func (s h2Stream) respond(body string) {
 	header := append([]byte{0x88 /* :status 200 */, 0x0f, 0x10 /* content-type */}, byte(len("application/json")))
 	s.frame(h2Headers, h2EndHeaders, s.id, append(header, "application/json"...)...)
@@ -46,7 +46,7 @@ func (s h2Stream) reset(code uint32) {
 	s.frame(h2Reset, 0, s.id, binary.BigEndian.AppendUint32(nil, code)...)
 }
 
-// goAway says that streams after last were not and will not be carried out.
+// goAway says that streams after last were not and will not be processed.
 func (s h2Stream) goAway(last, code uint32) {
 	s.frame(h2GoAway, 0, 0, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, last), code)...)
 }
@@ -108,7 +108,7 @@ func h2Transport(t testing.TB) *http.Transport {
 	return transport
 }
 
-// HTTP/2 refuses in ways of its own: by frames that say a request was not carried out, whether or not that is true. Here it is not
+// HTTP/2 refuses in ways of its own: by frames that say a request was not processed, whether or not that is true. Here it is not
 // true.
 func TestFaultsOfHTTP2(t *testing.T) {
 	refuse := func(s h2Stream) { s.reset(h2RefusedStream) }
@@ -162,8 +162,8 @@ func TestFaultsOfHTTP2(t *testing.T) {
 	}
 }
 
-// A server that refuses for ever is asked a bounded number of times, however long the caller's patience.
-func TestRefusedForEver(t *testing.T) {
+// A server that refuses forever is asked a bounded number of times, however long the caller's patience.
+func TestRefusedForever(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a second")
 	}
@@ -200,7 +200,7 @@ func TestRefusedForEver(t *testing.T) {
 
 // A server that says GOAWAY before it has seen a request, and then takes one all the same or hangs up. How far the client gets
 // depends on who is quicker.
-func TestGoAwayAtOnce(t *testing.T) {
+func TestImmediateGoAway(t *testing.T) {
 	for _, closes := range []bool{false, true} {
 		for _, call := range faultCalls {
 			srv := startH2(t, func(s h2Stream) {

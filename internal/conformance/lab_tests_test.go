@@ -82,7 +82,7 @@ func TestListLabTests(t *testing.T) {
 	}
 }
 
-// The deprecated list comes at once and may be larger than other answers.
+// The deprecated list comes immediately and may be larger than other responses.
 func TestListLabTestsDeprecatedLimit(t *testing.T) {
 	large := `[{"description":"` + strings.Repeat("x", 9<<20) + `"},` + labTestJSON + `]`
 	client, _ := scripted(t, []reply{{status: 200, body: large}, {status: 200, body: large}, {status: 200, body: large}})
@@ -240,9 +240,9 @@ func TestLabTestPagesMemory(t *testing.T) {
 	}
 }
 
-// An iterator begins anew each time, stops asking when its user stops, begins where it is told to, and can be used by several
-// goroutines at once.
-func TestLabTestPagesAgain(t *testing.T) {
+// An iterator begins anew each time, stops asking when its user stops, begins where it is fieldLines to, and can be used by several
+// goroutines immediately.
+func TestLabTestIteratorsRestart(t *testing.T) {
 	client, c := paging(t, 25)
 	all := client.LabTests.All(t.Context(), labhealth.ListLabTestsParams{LabTestLimit: 10})
 	count := func() (n int) {

@@ -42,8 +42,8 @@ func TestBodyLimits(t *testing.T) {
 	}
 }
 
-// The cap counts what a compressed answer grows to.
-func TestCompressedAnswers(t *testing.T) {
+// The cap counts what a compressed response grows to.
+func TestCompressedResponses(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Encoding", "gzip")
@@ -182,7 +182,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// openFiles is how many file descriptors the process has, -1 where that cannot be told.
+// openFiles is how many file descriptors the process has, -1 where that cannot be fieldLines.
 func openFiles() int {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -192,7 +192,7 @@ func openFiles() int {
 }
 
 // Failing calls leave nothing behind.
-func TestFailuresLeaveNothing(t *testing.T) {
+func TestFailuresLeakNothing(t *testing.T) {
 	calls := 1_000
 	if long {
 		calls = 10_000

@@ -45,7 +45,7 @@ func (c cutConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The request cut after every byte, and the answer cut after every byte.
+// The request cut after every byte, and the response cut after every byte.
 func TestCutAfterEveryByte(t *testing.T) {
 	for _, chunked := range []bool{false, true} {
 		srv := startFaults(t, false, -1, func(x exchange) bool {

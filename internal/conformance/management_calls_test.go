@@ -14,7 +14,7 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// The answers of the management API, written by hand: JSON, and what it is in Go. Each has all members of its type, and one that
+// The responses of the management API, written by hand: JSON, and what it is in Go. Each has all fields of its type, and one that
 // the type does not know.
 const (
 	organisationJSON = `{"id":"6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a10","name":"Example Clinics","expires_at":"2030-01-31T00:00:00+00:00","plan":"scale"}`
@@ -103,7 +103,7 @@ func pageJSON(name, element string) string {
 	return `{"` + name + `":[` + element + `],"next_cursor":"c2","total":7}`
 }
 
-// Every operation: what is sent, and what an answer becomes.
+// Every operation: what is sent, and what a response becomes.
 func TestManagementCalls(t *testing.T) {
 	type client = *labhealth.ManagementClient
 	const us, sandbox, eu, production = labhealth.RegionUS, labhealth.TeamEnvironmentSandbox, labhealth.RegionEU, labhealth.TeamEnvironmentProduction
@@ -116,7 +116,7 @@ func TestManagementCalls(t *testing.T) {
 		TeamIDs: []uuid.UUID{testTeam, secondTeam}, Preferences: &pipeline1.Preferences, PushHistoricalData: new(true),
 		AzureAMQP: pipeline1.AzureAMQP, EventTypePrefixes: []string{"daily."},
 	}
-	// Answers that come in another form than that of the type.
+	// Responses that come in another form than that of the type.
 	rewritten := map[string]bool{
 		"Teams.Resolve to an id": true, "Teams.Resolve to a member": true,
 	}

@@ -53,7 +53,7 @@ func managing(t testing.TB, replies []reply, opts ...labhealth.Option) (*labheal
 	return client, s
 }
 
-func TestNewManagementClientRefuses(t *testing.T) {
+func TestNewManagementClientErrors(t *testing.T) {
 	base := labhealth.WithBaseURL(managementURL)
 	for _, test := range []struct {
 		name string
@@ -172,7 +172,7 @@ func argument(t *testing.T, method string, typ reflect.Type) reflect.Value {
 	return reflect.Zero(typ)
 }
 
-// recorder is a server that records what comes and answers what it is told.
+// recorder is a server that records what comes and responses what it is fieldLines.
 type recorder struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -201,7 +201,7 @@ func newRecorder(t *testing.T) *recorder {
 
 // The two kinds of key never meet: whatever a client does, each of its requests has its own key in its own header, nothing of the
 // other side, and no other host gets any request at all.
-func TestKeysNeverMeet(t *testing.T) {
+func TestKeysStayApart(t *testing.T) {
 	home, other := newRecorder(t), newRecorder(t)
 	base := labhealth.WithBaseURL(home.URL)
 	once := labhealth.WithHTTPClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
@@ -359,7 +359,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// Whatever has a secret in it shows none, printed or logged as an attribute.
+// Whatever has a secret in it shows none, checkPrinted or logged as an attribute.
 func TestManagementRedaction(t *testing.T) {
 	s := labhealth.Secret(hidden)
 	hub := labhealth.AzureAMQP{ConnectionString: s, EventHubMatchers: []labhealth.EventHubMatcher{{BlobStorage: &labhealth.BlobStorage{ConnectionString: s}}}}
@@ -402,7 +402,7 @@ func TestManagementRedaction(t *testing.T) {
 	equal(t, "labhealth.ManagementKey{e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62, redacted}", fmt.Sprint(key))
 }
 
-// A part of a value that came with a secret does not show the secret of the whole, whose bytes it remembers.
+// A part of a value that was received with a secret does not show the secret of the whole, whose bytes it keeps.
 func TestManagementRedactionOfParts(t *testing.T) {
 	var key labhealth.ManagementKey
 	text := strings.Replace(keyJSON, "mk_team_1", hidden, 1)
@@ -486,7 +486,7 @@ func TestManagementErrors(t *testing.T) {
 	}
 }
 
-// What must be there for an answer to be believed.
+// What must be there for a response to be believed.
 func TestManagementUnreadable(t *testing.T) {
 	us, sandbox := labhealth.RegionUS, labhealth.TeamEnvironmentSandbox
 	for _, test := range []struct {
@@ -530,7 +530,7 @@ func TestManagementUnreadable(t *testing.T) {
 	}
 }
 
-// An answer without content is 204, and whatever else says that it was done. A page of a proxy says nothing.
+// A response without content is 204, and whatever else says that it was done. A page of a proxy says nothing.
 func TestManagementNoContent(t *testing.T) {
 	sandbox := labhealth.TeamEnvironmentSandbox
 	calls := map[string]func(*labhealth.ManagementClient) error{
@@ -670,7 +670,7 @@ func TestEventHubDestination(t *testing.T) {
 }
 
 // A brand that was decoded is sent without the fields that this version does not have.
-func TestBrandIsSentAsKnown(t *testing.T) {
+func TestBrandIsSentWithoutUnknownFields(t *testing.T) {
 	var brand labhealth.BrandInformation
 	mustDecode(t, `{"company_name":"Example","new_field":1}`, &brand)
 	client, s := managing(t, []reply{{status: 400}, {status: 400}})

@@ -25,7 +25,7 @@ func TestManagementOverTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// read fails the test for an error and for members that do not fit.
+	// read fails the test for an error and for fields that do not fit.
 	read := func(v any, err error) {
 		t.Helper()
 		if err != nil {
@@ -159,7 +159,7 @@ func TestManagementOverTheWire(t *testing.T) {
 }
 
 // A key of one side opens nothing on the other.
-func TestKeysOfTheOtherSide(t *testing.T) {
+func TestKeyOfOtherAPI(t *testing.T) {
 	srv := labhealthtest.NewServer(t)
 	alone := labhealth.WithHTTPClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
 	team, err := srv.AddTeamManagementKey(srv.TeamID)

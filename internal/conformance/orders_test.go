@@ -14,7 +14,7 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// fullCreateBody is a creation with every member.
+// fullCreateBody is a creation with every field.
 func fullCreateBody() labhealth.CreateOrderBody {
 	b := createBody()
 	b.PatientAddress.ReceiverName = "Ada Example"
@@ -96,7 +96,7 @@ var writes = []struct {
 func TestOrderWrites(t *testing.T) {
 	for _, w := range writes {
 		t.Run(w.name, func(t *testing.T) {
-			client, s := responding(t, 200, placedJSON)
+			client, s := respondingWith(t, 200, placedJSON)
 			got, err := w.call(t, client)
 			if err != nil {
 				t.Fatal(err)
@@ -116,9 +116,9 @@ func TestOrderWrites(t *testing.T) {
 	}
 }
 
-// The answer of an update may hold five members of the order, and 200 is not the only success.
-func TestReducedAnswer(t *testing.T) {
-	client, _ := responding(t, 202, `{"order":{"id":"0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b","team_id":"aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee",
+// The response of an update may hold five fields of the order, and 200 is not the only success.
+func TestReducedResponse(t *testing.T) {
+	client, _ := respondingWith(t, 202, `{"order":{"id":"0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b","team_id":"aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee",
 		"user_id":"11111111-2222-4333-8444-555555555555","activate_by":null,"status":"received"},"status":"success","message":"order updated"}`,
 		"Content-Type", "text/plain")
 	got, err := client.Orders.Release(t.Context(), orderID)
@@ -131,12 +131,12 @@ func TestReducedAnswer(t *testing.T) {
 	}, got, cmpopts.EquateEmpty())
 }
 
-// Every documented status and shape of a refusal, for every write: what is sent once stays one request.
-func TestOrderWritesRefused(t *testing.T) {
+// Every documented status and shape of a rejection, for every write: what is sent once stays one request.
+func TestOrderWritesRejected(t *testing.T) {
 	for _, w := range writes {
 		for _, r := range refusals {
 			t.Run(w.name+"/"+r.name, func(t *testing.T) {
-				client, s := responding(t, r.status, r.body, r.header...)
+				client, s := respondingWith(t, r.status, r.body, r.header...)
 				var resp labhealth.Response
 				got, err := w.call(t, client, labhealth.WithResponse(&resp))
 				if got != nil {
@@ -155,7 +155,7 @@ func TestOrderWritesRefused(t *testing.T) {
 }
 
 // Nothing is sent where an update says nothing, where its date is none, or without an order id.
-func TestUpdateRefusedLocally(t *testing.T) {
+func TestInvalidUpdates(t *testing.T) {
 	client, s := scripted(t, nil)
 	yesterday := labhealth.DateOf(time.Now().UTC().AddDate(0, 0, -2))
 	for _, test := range []struct {
@@ -180,8 +180,8 @@ func TestUpdateRefusedLocally(t *testing.T) {
 	equal(t, 0, len(s.sent))
 }
 
-// All that is wrong is named at once, by the paths of the service's own answer.
-func TestImportRefusedLocally(t *testing.T) {
+// All that is wrong is named immediately, by the paths of the service's own response.
+func TestInvalidImports(t *testing.T) {
 	client, s := scripted(t, nil)
 	body := importBody()
 	body.SampleID = ""
@@ -216,7 +216,7 @@ func TestImportRefusedLocally(t *testing.T) {
 }
 
 func TestGetOrder(t *testing.T) {
-	client, s := responding(t, 200, orderJSON)
+	client, s := respondingWith(t, 200, orderJSON)
 	got, err := client.Orders.Get(t.Context(), orderID)
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func TestListOrders(t *testing.T) {
 			"user_id=11111111-2222-4333-8444-555555555555"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client, s := responding(t, 200, `{"orders":[`+orderJSON+`],"total":101,"page":3,"size":100}`)
+			client, s := respondingWith(t, 200, `{"orders":[`+orderJSON+`],"total":101,"page":3,"size":100}`)
 			got, err := client.Orders.List(t.Context(), test.params)
 			if err != nil {
 				t.Fatal(err)
@@ -266,7 +266,7 @@ func TestListOrders(t *testing.T) {
 		})
 	}
 	t.Run("bare answer", func(t *testing.T) {
-		client, _ := responding(t, 200, `{"orders":[]}`)
+		client, _ := respondingWith(t, 200, `{"orders":[]}`)
 		got, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{})
 		if err != nil {
 			t.Fatal(err)
@@ -294,7 +294,7 @@ func TestListOrders(t *testing.T) {
 
 // One odd order spoils neither its page nor itself.
 func TestOddOrdersInAList(t *testing.T) {
-	client, _ := responding(t, 200, `{"orders":[{"id":"not a uuid","created_at":"2024-15-","sample_id":7},`+orderJSON+`,{}],"total":"3"}`)
+	client, _ := respondingWith(t, 200, `{"orders":[{"id":"not a uuid","created_at":"2024-15-","sample_id":7},`+orderJSON+`,{}],"total":"3"}`)
 	page, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{})
 	if err != nil {
 		t.Fatal(err)
@@ -305,8 +305,8 @@ func TestOddOrdersInAList(t *testing.T) {
 		{Path: "orders.0.sample_id", Want: "string"}, {Path: "total", Want: "integer"}}, page.Malformed(), cmp.Options{})
 }
 
-// Reads report refusals as writes do.
-func TestReadsRefused(t *testing.T) {
+// Reads report rejections as writes do.
+func TestReadsRejected(t *testing.T) {
 	for _, r := range refusals {
 		t.Run(r.name, func(t *testing.T) {
 			replies := []reply{{status: r.status, body: r.body, header: r.header}}
@@ -371,7 +371,7 @@ func TestReschedulable(t *testing.T) {
 }
 
 // The second line of an address that has none is empty, which is its default; null stays null. Both are
-// written as they came, and a request leaves out what is nil.
+// written as received, and a request leaves out what is nil.
 func TestSecondLineOfAnAddress(t *testing.T) {
 	for text, want := range map[string]*string{
 		`{"first_line":"1 Example Street"}`: new(""), `{"second_line":null}`: nil, `{"second_line":""}`: new(""), `{"second_line":"Apt 4"}`: new("Apt 4"),

@@ -29,7 +29,7 @@ func nth(n int) uuid.UUID {
 	return id
 }
 
-// numbers ranges over a list and returns what came: the numbers of the ids, and the text of the error that ended it.
+// numbers ranges over a list and returns what was received: the numbers of the ids, and the text of the error that ended it.
 func numbers[T any](seq iter.Seq2[*T, error], id func(*T) uuid.UUID) (got []int, problem string) {
 	for v, err := range seq {
 		if err != nil {
@@ -306,7 +306,7 @@ func TestCursorPages(t *testing.T) {
 	}
 }
 
-// pages answers every request from n users and as many orders, and counts the requests.
+// pages responses every request from n users and as many orders, and counts the requests.
 func pages(t *testing.T, n int) (client *labhealth.Client, requests func() int) {
 	var mu sync.Mutex
 	count := 0
@@ -347,7 +347,7 @@ func TestIteratorsRestart(t *testing.T) {
 		equal(t, "", problem)
 	}
 	equal(t, 3*(3+3), requests())
-	// One range within another, and many at once: each has a place of its own.
+	// One range within another, and many immediately: each has a place of its own.
 	n := 0
 	for range users {
 		if n++; n%10 == 0 {
@@ -436,8 +436,8 @@ func TestIteratorOptions(t *testing.T) {
 	equal(t, []string{"b"}, s.sent[1].Header["X-A"])
 }
 
-// An element that is kept keeps no page: 50 of 5,000, one of each page, hold a hundredth of what came.
-func TestKeptElementsKeepNoPage(t *testing.T) {
+// An element that is kept keeps no page: 50 of 5,000, one of each page, hold a hundredth of what was received.
+func TestElementsKeepNoPage(t *testing.T) {
 	page := func(offset int) string {
 		var b strings.Builder
 		for n := range 100 {

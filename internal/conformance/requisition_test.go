@@ -24,7 +24,7 @@ const (
 	pdf    = "%PDF-1.4\n1 0 obj\n%%EOF\n"
 )
 
-// body is the body of an answer: pieces of text, and what comes after them.
+// body is the body of a response: pieces of text, and what comes after them.
 type body struct {
 	pieces []string
 	end    error // io.EOF if nil
@@ -52,7 +52,7 @@ func (b *body) Close() error {
 	return nil
 }
 
-// streaming is a transport that answers each attempt with the next body.
+// streaming is a transport that responses each attempt with the next body.
 type streaming struct {
 	bodies      []io.ReadCloser
 	contentType string
@@ -82,7 +82,7 @@ func streamed(t testing.TB, contentType string, bodies ...io.ReadCloser) (*labhe
 
 func TestRequisitionPDF(t *testing.T) {
 	for _, contentType := range []string{"application/pdf", "application/octet-stream", "application/json", ""} {
-		client, s := responding(t, 200, pdf, "Content-Type", contentType)
+		client, s := respondingWith(t, 200, pdf, "Content-Type", contentType)
 		var b bytes.Buffer
 		var resp labhealth.Response
 		n, err := client.Orders.RequisitionPDF(t.Context(), orderID, &b, labhealth.WithResponse(&resp))
@@ -98,8 +98,8 @@ func TestRequisitionPDF(t *testing.T) {
 }
 
 // What comes instead of a PDF is never written. It is asked for again only if the connection was lost before the first byte could
-// be told from a PDF's.
-func TestRequisitionPDFRefused(t *testing.T) {
+// be fieldLines from a PDF's.
+func TestRequisitionPDFErrors(t *testing.T) {
 	lost := io.ErrUnexpectedEOF
 	const (
 		notPDF   = "the response (status 200) could not be read: it is not a PDF"
@@ -164,7 +164,7 @@ func TestRequisitionPDFRefused(t *testing.T) {
 }
 
 // What was lost before the first byte was written is asked for again; later nothing is.
-func TestRequisitionPDFAgain(t *testing.T) {
+func TestRequisitionPDFRetried(t *testing.T) {
 	lost := io.ErrUnexpectedEOF
 	synctest.Test(t, func(t *testing.T) {
 		client, s := streamed(t, "application/pdf", &body{pieces: []string{"%PD"}, end: lost}, &body{pieces: []string{pdf}})
@@ -269,8 +269,8 @@ func TestRequisitionPDFLimit(t *testing.T) {
 			equal(t, 1, len(s.sent))
 		})
 	}
-	// The limit of other answers is not that of files.
-	client, _ := responding(t, 200, pdf+strings.Repeat("x", 9<<20))
+	// The limit of other responses is not that of files.
+	client, _ := respondingWith(t, 200, pdf+strings.Repeat("x", 9<<20))
 	n, err := client.Orders.RequisitionPDF(t.Context(), orderID, io.Discard)
 	equal(t, "", errorText(err))
 	equal(t, int64(len(pdf)+9<<20), n)
@@ -375,10 +375,10 @@ func TestRequisitionPDFMemory(t *testing.T) {
 	}
 }
 
-func TestRequisitionPDFRefusals(t *testing.T) {
+func TestRequisitionPDFRejected(t *testing.T) {
 	for _, r := range refusals {
 		t.Run(r.name, func(t *testing.T) {
-			client, s := responding(t, r.status, r.body, r.header...)
+			client, s := respondingWith(t, r.status, r.body, r.header...)
 			var b bytes.Buffer
 			n, err := client.Orders.RequisitionPDF(t.Context(), orderID, &b)
 			equal(t, pdfOp+r.text, errorText(err))

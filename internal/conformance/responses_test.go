@@ -14,8 +14,8 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// fixtures are answers with what is odd about them in their names. Each is read as the literal value beside it, which names
-// what does not fit, and is written back with every member that came.
+// fixtures are responses with what is odd about them in their names. Each is read as the literal value beside it, which names
+// what does not fit, and is written back with every field that was received.
 var fixtures = []struct {
 	file      string
 	want      any
@@ -446,7 +446,7 @@ func newOf(example any) any {
 }
 
 // What is unknown keeps its bytes.
-func TestUnknownDetailsKeepTheirBytes(t *testing.T) {
+func TestUnknownDetailsKeepRawJSON(t *testing.T) {
 	text, err := os.ReadFile("testdata/order_details_of_an_unknown_type.json")
 	if err != nil {
 		t.Fatal(err)
@@ -461,7 +461,7 @@ func TestUnknownDetailsKeepTheirBytes(t *testing.T) {
 	equal(t, jsonData(t, want), jsonData(t, mustEncode(t, unknown)))
 }
 
-// The status of an answer that names none in the usual place.
+// The status of a response that names none in the usual place.
 func TestCurrentStatus(t *testing.T) {
 	at := func(day int) time.Time { return time.Date(2025, 3, day, 0, 0, 0, 0, time.UTC) }
 	tests := []struct {
@@ -485,14 +485,14 @@ func TestCurrentStatus(t *testing.T) {
 // Lists are read bare too, and lab tests wrapped.
 func TestFormsOfLists(t *testing.T) {
 	const user = `{"user_id":"7b9e4d10-21c3-4f58-a6d2-0c8f3b51e702","new":1}`
-	client, _ := responding(t, 200, "["+user+"]")
+	client, _ := respondingWith(t, 200, "["+user+"]")
 	users := must[*labhealth.UserPage](t)(client.Users.List(t.Context(), labhealth.ListUsersParams{}))
 	if len(users.Users) != 1 || users.Users[0].UserID != uuid.MustParse("7b9e4d10-21c3-4f58-a6d2-0c8f3b51e702") || users.Total != 1 {
 		t.Errorf("%s", users.RawJSON())
 	}
 	const lipids = `{"id":"1a2b3c4d-5e6f-4a7b-8c9d-0e1f2a3b4c01","name":"Basic lipids","new":1}`
 	for _, body := range []string{"[" + lipids + "]", `{"data":[` + lipids + `]}`, `{"data":[{"lab_test":` + lipids + `}],"next_cursor":null}`, `[{"lab_test":` + lipids + `}]`} {
-		client, _ := responding(t, 200, body)
+		client, _ := respondingWith(t, 200, body)
 		page, err := client.LabTests.List(t.Context(), labhealth.ListLabTestsParams{})
 		if err != nil || len(page.Data) != 1 || page.Data[0].Name != "Basic lipids" {
 			t.Errorf("%s: %v, %v", body, page, err)
@@ -517,7 +517,7 @@ func TestPagesWithoutAList(t *testing.T) {
 			t.Errorf("%s: %v, %v", body, users, err)
 		}
 	}
-	client, _ := responding(t, 200, `{"orders":[]}`)
+	client, _ := respondingWith(t, 200, `{"orders":[]}`)
 	page := must[*labhealth.OrderPage](t)(client.Orders.List(t.Context(), labhealth.ListOrdersParams{}))
 	equal(t, 0, len(page.Orders))
 }

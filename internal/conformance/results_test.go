@@ -40,7 +40,7 @@ const resultsJSON = `{
 }`
 
 func TestResults(t *testing.T) {
-	client, s := responding(t, 200, resultsJSON)
+	client, s := respondingWith(t, 200, resultsJSON)
 	got := must[*labhealth.OrderResults](t)(client.Orders.Results(t.Context(), orderID))
 	equal(t, "https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b/result", s.only(t).URL)
 	noon := time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC)
@@ -111,7 +111,7 @@ func TestResultsOddShapes(t *testing.T) {
 		{"nothing", `{}`, nil, labhealth.OrderResults{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client, _ := responding(t, 200, test.body)
+			client, _ := respondingWith(t, 200, test.body)
 			got := must[*labhealth.OrderResults](t)(client.Orders.Results(t.Context(), orderID))
 			equal(t, &test.want, got)
 			equal(t, test.malformed, got.Malformed())
@@ -124,7 +124,7 @@ func TestResultsOddShapes(t *testing.T) {
 // no malformed field.
 func TestResultsThatAreAnObject(t *testing.T) {
 	const body = `{"metadata":{"age":"35"},"results": {"glucose" : {"value":92.0, "unit":"mg/dL"}, "glucose": null},"missing_results":[]}`
-	client, _ := responding(t, 200, body)
+	client, _ := respondingWith(t, 200, body)
 	got := must[*labhealth.OrderResults](t)(client.Orders.Results(t.Context(), orderID))
 	equal(t, `{"glucose" : {"value":92.0, "unit":"mg/dL"}, "glucose": null}`, string(got.LegacyResults()))
 	equal(t, 0, len(got.Results))
@@ -150,7 +150,7 @@ func TestResultParse(t *testing.T) {
 	above := func(low float64, strict bool) labhealth.ResultValue {
 		return labhealth.RangeResult{Low: &low, LowStrict: strict}
 	}
-	// An empty want is what cannot be read: the type and the text as they came.
+	// An empty want is what cannot be read: the type and the text as received.
 	for _, test := range []struct {
 		kind labhealth.ResultType
 		text string

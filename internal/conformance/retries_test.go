@@ -104,7 +104,7 @@ func TestRetryWaits(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		after   func() string // nil for none
-		waits   time.Duration // -1 for a back-off with jitter, -2 for returning at once
+		waits   time.Duration // -1 for a backoff with jitter, -2 for returning immediately
 		carried func(time.Duration) bool
 	}{
 		{"none", nil, -1, func(d time.Duration) bool { return d == 0 }},
@@ -182,7 +182,7 @@ func TestRetryAfter(t *testing.T) {
 			{429, "", 0},
 			{429, "99999999999999999999", 1<<63 - 1},
 		} {
-			client, s := responding(t, test.status, "", "Retry-After", test.header)
+			client, s := respondingWith(t, test.status, "", "Retry-After", test.header)
 			_, err := client.Orders.Import(t.Context(), importBody())
 			equal(t, test.want, apiError(t, err).RetryAfter)
 			s.only(t)
@@ -190,8 +190,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// The back-off grows to its bound, never beyond, and is spread over all of it.
-func TestBackOff(t *testing.T) {
+// The backoff grows to its bound, never beyond, and is spread over all of it.
+func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waits [6][]time.Duration
 		for range 300 {
@@ -226,8 +226,8 @@ func TestBackOff(t *testing.T) {
 	})
 }
 
-// Nothing waits past the deadline, and the answer that asked for the wait comes back at once.
-func TestNoWaitPastTheDeadline(t *testing.T) {
+// Nothing waits past the deadline, and the response that asked for the wait comes back immediately.
+func TestNoWaitPastDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := faultClient(t, testURL, roundTripper(func(r *http.Request) (*http.Response, error) {
 			return responseTo(r, 429, `{}`, "Retry-After", "20"), nil
@@ -243,7 +243,7 @@ func TestNoWaitPastTheDeadline(t *testing.T) {
 }
 
 // The bytes are those of the moment of the call.
-func TestRetrySendsTheSameBytes(t *testing.T) {
+func TestRetrySendsSameBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bodies := make(chan string)
 		attempt := 0
@@ -279,7 +279,7 @@ func TestRetrySendsTheSameBytes(t *testing.T) {
 }
 
 // A cookie jar adds to the header of each attempt; attempts do not add up.
-func TestRetrySendsTheSameHeader(t *testing.T) {
+func TestRetrySendsSameHeader(t *testing.T) {
 	var headers []http.Header
 	transport := roundTripper(func(r *http.Request) (*http.Response, error) {
 		headers = append(headers, r.Header.Clone())

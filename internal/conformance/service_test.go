@@ -58,8 +58,8 @@ func statuses(o *labhealth.Order) []labhealth.OrderStatus {
 	return list
 }
 
-// refusedWith checks status and detail of an *APIError.
-func refusedWith(t testing.TB, err error, op string, status int, detail string) {
+// checkRejected checks status and detail of an *APIError.
+func checkRejected(t testing.TB, err error, op string, status int, detail string) {
 	t.Helper()
 	e := apiError(t, err)
 	var text string
@@ -98,15 +98,15 @@ func TestServiceImport(t *testing.T) {
 	// What was imported cannot be rescheduled or released.
 	const op, refusal = "PATCH /v3/order/{order_id}", "Order can not be modified in its current status"
 	_, err = client.Orders.Reschedule(t.Context(), o.ID, days(7))
-	refusedWith(t, err, op, 400, refusal)
+	checkRejected(t, err, op, 400, refusal)
 	_, err = client.Orders.Release(t.Context(), o.ID)
-	refusedWith(t, err, op, 400, refusal)
+	checkRejected(t, err, op, 400, refusal)
 	// The same sample, once more.
 	_, err = client.Orders.Import(t.Context(), body)
-	refusedWith(t, err, "POST /v3/order/import", 400, "An order with this sample_id already exists")
+	checkRejected(t, err, "POST /v3/order/import", 400, "An order with this sample_id already exists")
 	body.UserID, body.SampleID = uuid.New(), "SAMPLE-2"
 	_, err = client.Orders.Import(t.Context(), body)
-	refusedWith(t, err, "POST /v3/order/import", 404, "User not found")
+	checkRejected(t, err, "POST /v3/order/import", 404, "User not found")
 	equal(t, true, errors.Is(err, labhealth.ErrNotFound))
 	equal(t, []uuid.UUID{o.ID}, srv.Orders())
 
@@ -123,7 +123,7 @@ func TestServiceImport(t *testing.T) {
 	equal(t, []labhealth.Order{*o}, page.Orders)
 }
 
-// Neither status nor body of the closed beta's refusal is documented: any of them is an *APIError.
+// Neither status nor body of the closed beta's rejection is documented: any of them is an *APIError.
 func TestServiceClosedBeta(t *testing.T) {
 	srv, client := serve(t)
 	body := plainImport(srv, srv.AddUser("ada"), "SAMPLE-1")
@@ -184,7 +184,7 @@ func TestServiceScheduledOrder(t *testing.T) {
 	_, err = client.Orders.Reschedule(t.Context(), id, days(-2))
 	equal(t, labhealth.OutcomeNotSent, labhealth.OutcomeOf(err))
 	_, err = client.Orders.Reschedule(t.Context(), id, days(-2), labhealth.WithoutValidation())
-	refusedWith(t, err, op, 400, "activate_by must be today or a future date")
+	checkRejected(t, err, op, 400, "activate_by must be today or a future date")
 
 	released, err := client.Orders.Release(t.Context(), id)
 	if err != nil {
@@ -193,7 +193,7 @@ func TestServiceScheduledOrder(t *testing.T) {
 	equal(t, (*labhealth.Date)(nil), released.Order.ActivateBy)
 	equal(t, labhealth.OrderStatusReceivedWalkInTestRequisitionCreated, released.Order.CurrentStatus())
 	_, err = client.Orders.Release(t.Context(), id)
-	refusedWith(t, err, op, 400, "Order can not be modified in its current status")
+	checkRejected(t, err, op, 400, "Order can not be modified in its current status")
 
 	// Without a date from the start there is nothing to move.
 	now, err := client.Orders.Create(t.Context(), plainCreate(srv, user, nil))
@@ -201,9 +201,9 @@ func TestServiceScheduledOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = client.Orders.Reschedule(t.Context(), now.Order.ID, later)
-	refusedWith(t, err, op, 400, "Order was created for immediate processing and can not be rescheduled")
+	checkRejected(t, err, op, 400, "Order was created for immediate processing and can not be rescheduled")
 	_, err = client.Orders.Release(t.Context(), uuid.New())
-	refusedWith(t, err, op, 404, "This order doesn't exist")
+	checkRejected(t, err, op, 404, "This order doesn't exist")
 
 	var bodies []string
 	for _, r := range srv.Requests() {
@@ -291,7 +291,7 @@ func TestServiceListOrders(t *testing.T) {
 	equal(t, all[10], page.Orders[0].ID)
 	_, err = client.Orders.List(t.Context(), labhealth.ListOrdersParams{Interpretation: "new value"})
 	equal(t, "query.interpretation (enum)", fmt.Sprint(apiError(t, err).Fields()[0]))
-	// The page's own path, and where the public reference has it.
+	// The page's own path, and where the public API reference has it.
 	moved, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL), labhealth.WithPath("GET /orders", "/v3/orders"))
 	check(err)
 	defer moved.CloseIdleConnections()
@@ -360,7 +360,7 @@ func TestServiceUsers(t *testing.T) {
 	}
 	equal(t, made, again)
 	_, err = client.Users.Resolve(t.Context(), "nobody")
-	refusedWith(t, err, "GET /v2/user/resolve/{client_user_id}", 404, "User not found")
+	checkRejected(t, err, "GET /v2/user/resolve/{client_user_id}", 404, "User not found")
 }
 
 func TestServiceKeyAndDo(t *testing.T) {
@@ -368,7 +368,7 @@ func TestServiceKeyAndDo(t *testing.T) {
 	wrong := must[*labhealth.Client](t)(labhealth.NewClient("sk_us_wrong", labhealth.WithBaseURL(srv.URL)))
 	defer wrong.CloseIdleConnections()
 	_, err := wrong.Users.List(t.Context(), labhealth.ListUsersParams{})
-	refusedWith(t, err, "GET /v2/user/", 401, "Invalid token")
+	checkRejected(t, err, "GET /v2/user/", 401, "Invalid token")
 	equal(t, true, errors.Is(err, labhealth.ErrUnauthorized))
 
 	var user labhealth.User
@@ -377,7 +377,7 @@ func TestServiceKeyAndDo(t *testing.T) {
 	}
 	equal(t, "ada", user.ClientUserID)
 	err = client.Do(t.Context(), "GET", "/v4/nothing", nil, nil)
-	refusedWith(t, err, "GET (Do)", 404, "Not Found")
+	checkRejected(t, err, "GET (Do)", 404, "Not Found")
 }
 
 // The same mistakes, refused here and by the service: the paths are the same.

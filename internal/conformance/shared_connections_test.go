@@ -39,7 +39,7 @@ func startHeld(t *testing.T, status int) (srv *httptest.Server, held, release ch
 }
 
 // A write that a transport repeats is stopped, and the other calls on the connection go on.
-func TestStoppedWriteLeavesOthersAlone(t *testing.T) {
+func TestStoppedWriteOnSharedConnection(t *testing.T) {
 	srv, held, release := startHeld(t, http.StatusServiceUnavailable)
 	client := faultClient(t, srv.URL, retrying(srv.Client().Transport))
 	other := make(chan error)
@@ -56,7 +56,7 @@ func TestStoppedWriteLeavesOthersAlone(t *testing.T) {
 
 // A write whose time is over while its headers are being written leaves the other calls on the
 // connection alone.
-func TestLateHeadersLeaveOthersAlone(t *testing.T) {
+func TestLateHeadersOnSharedConnection(t *testing.T) {
 	srv, held, release := startHeld(t, http.StatusNotFound)
 	network := onLoopback
 	network.buffer = 64 << 10
@@ -82,7 +82,7 @@ func TestLateHeadersLeaveOthersAlone(t *testing.T) {
 }
 
 // The connections of other calls survive a call that fails or is canceled.
-func TestOthersKeepTheirConnections(t *testing.T) {
+func TestOtherConnectionsStayOpen(t *testing.T) {
 	const warm = 20
 	gate := make(chan bool)
 	srv := startFaults(t, false, -1, func(x exchange) bool {

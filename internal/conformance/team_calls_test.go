@@ -92,12 +92,12 @@ var teamCalls = []struct {
 		}},
 }
 
-// Every documented status and shape of a refusal: the error, its class, and what became of the request.
-func TestTeamCallsRefused(t *testing.T) {
+// Every documented status and shape of a rejection: the error, its class, and what became of the request.
+func TestTeamCallsRejected(t *testing.T) {
 	for _, c := range teamCalls {
 		for _, r := range refusals {
 			t.Run(c.name+"/"+r.name, func(t *testing.T) {
-				client, s := responding(t, r.status, r.body, r.header...)
+				client, s := respondingWith(t, r.status, r.body, r.header...)
 				value, err := c.call(t.Context(), client)
 				if value {
 					t.Error("a value beside an error")
@@ -127,7 +127,7 @@ func TestTeamCallsUnreadable(t *testing.T) {
 			"not UTF-8": {"{\"a\":\"\xff\"}", "application/json", "it is not valid JSON at byte 6: invalid UTF-8"},
 		} {
 			t.Run(c.name+"/"+name, func(t *testing.T) {
-				client, _ := responding(t, 200, test.body, "Content-Type", test.contentType)
+				client, _ := respondingWith(t, 200, test.body, "Content-Type", test.contentType)
 				value, err := c.call(t.Context(), client)
 				if value {
 					t.Error("a value beside an error")
@@ -156,7 +156,7 @@ func TestTeamCallsRepeated(t *testing.T) {
 }
 
 // Nothing is sent for ids that are none and parameters that are out of range.
-func TestTeamCallsRefusedLocally(t *testing.T) {
+func TestInvalidTeamCalls(t *testing.T) {
 	const dots = " must not be empty, a dot segment or hold control characters"
 	const none = " must not be the nil UUID"
 	client, s := scripted(t, nil)

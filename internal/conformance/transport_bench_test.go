@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkTransport is what sending costs without a network: the loop, the limits and the proof of what became of a request,
-// over a RoundTripper that answers at once.
+// over a RoundTripper that responses immediately.
 func BenchmarkTransport(b *testing.B) {
 	header := http.Header{"Content-Type": {"application/json"}}
 	client := transport.NewClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {

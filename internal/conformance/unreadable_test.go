@@ -9,7 +9,7 @@ import (
 )
 
 // A 2xx that cannot be read says why in a fixed phrase, and whether it proves that the service has carried the request out.
-func TestUnreadableAnswers(t *testing.T) {
+func TestUnreadableResponses(t *testing.T) {
 	const (
 		html    = "it is HTML, not JSON; something between here and the service may have sent it"
 		empty   = "it is empty"
@@ -51,7 +51,7 @@ func TestUnreadableAnswers(t *testing.T) {
 		{"failure with 200", "application/json", `{"state":"error","error_type":"x","error":"Ada Example"}`, noID, unknown},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client, s := responding(t, 200, test.body, "Content-Type", test.contentType, "X-Request-Id", "r-1")
+			client, s := respondingWith(t, 200, test.body, "Content-Type", test.contentType, "X-Request-Id", "r-1")
 			got, err := client.Orders.Import(t.Context(), importBody())
 			var e *labhealth.DecodeError
 			if got != nil || !errors.As(err, &e) {
@@ -65,12 +65,12 @@ func TestUnreadableAnswers(t *testing.T) {
 		})
 	}
 	t.Run("order", func(t *testing.T) {
-		client, _ := responding(t, 200, `{}`)
+		client, _ := respondingWith(t, 200, `{}`)
 		_, err := client.Orders.Get(t.Context(), orderID)
 		equal(t, "labhealth: GET /v3/order/{order_id}: the response (status 200) could not be read: it has no readable order id", errorText(err))
 	})
 	t.Run("user", func(t *testing.T) {
-		client, _ := responding(t, 200, `{"client_user_id":"ada"}`)
+		client, _ := respondingWith(t, 200, `{"client_user_id":"ada"}`)
 		_, err := client.Users.Create(t.Context(), labhealth.CreateUserBody{ClientUserID: "ada"})
 		equal(t, "labhealth: POST /v2/user: the response (status 200) could not be read: it has no readable user id", errorText(err))
 	})
@@ -95,7 +95,7 @@ func TestUnreadableAnswers(t *testing.T) {
 			`{"a":`: "it is not valid JSON at byte 5: the text ends too early", `<p>`: html, "OK": "it is not valid JSON at byte 0: unexpected character",
 			`{"a":"Ada Example"}`: "it does not fit the Go type it is to be read into", "": empty,
 		} {
-			client, _ := responding(t, 200, body)
+			client, _ := respondingWith(t, 200, body)
 			var out struct {
 				A int `json:"a"`
 			}
@@ -106,7 +106,7 @@ func TestUnreadableAnswers(t *testing.T) {
 }
 
 // A response is read whatever its content type, with space around it, and in a list of one.
-func TestReadableAnswers(t *testing.T) {
+func TestReadableResponses(t *testing.T) {
 	for name, response := range map[string]reply{
 		"no content type":  {body: placedJSON, header: []string{"Content-Type", ""}},
 		"odd content type": {body: placedJSON, header: []string{"Content-Type", "text/plain; charset=iso-8859-1"}},

@@ -25,7 +25,7 @@ func TestListUsers(t *testing.T) {
 		{"both", labhealth.ListUsersParams{Offset: 1, Limit: 1}, "?limit=1&offset=1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client, s := responding(t, 200, `{"users":[`+userJSON+`],"total":301,"offset":200,"limit":100}`)
+			client, s := respondingWith(t, 200, `{"users":[`+userJSON+`],"total":301,"offset":200,"limit":100}`)
 			got, err := client.Users.List(t.Context(), test.params)
 			if err != nil {
 				t.Fatal(err)
@@ -35,7 +35,7 @@ func TestListUsers(t *testing.T) {
 		})
 	}
 	t.Run("bare list", func(t *testing.T) {
-		client, _ := responding(t, 200, `[`+userJSON+`]`)
+		client, _ := respondingWith(t, 200, `[`+userJSON+`]`)
 		got, err := client.Users.List(t.Context(), labhealth.ListUsersParams{})
 		if err != nil {
 			t.Fatal(err)
@@ -61,7 +61,7 @@ func TestListUsers(t *testing.T) {
 	})
 }
 
-// Answers that show a user, and the requests they belong to.
+// Responses that show a user, and the requests they belong to.
 func TestUserOperations(t *testing.T) {
 	day := labhealth.Date{Year: 2025, Month: time.March, Day: 4}
 	for _, test := range []struct {
@@ -89,7 +89,7 @@ func TestUserOperations(t *testing.T) {
 			sent{Method: "GET", URL: "https://api.example.com/v2/user/resolve/a%2Fb%20c"}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client, s := responding(t, 200, userJSON)
+			client, s := respondingWith(t, 200, userJSON)
 			got, err := test.call(client)
 			if err != nil {
 				t.Fatal(err)
@@ -172,7 +172,7 @@ func TestUserDeletion(t *testing.T) {
 		}, sent{Method: "POST", URL: "https://api.example.com/v2/user/undo_delete?client_user_id=a%26b", Header: readHeader}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client, s := responding(t, 200, `{"success":true}`)
+			client, s := respondingWith(t, 200, `{"success":true}`)
 			got, err := test.call(client)
 			if err != nil {
 				t.Fatal(err)
@@ -263,8 +263,8 @@ func TestUndoDeleteTooLate(t *testing.T) {
 	equal(t, second, must[*labhealth.User](t)(client.Users.Resolve(ctx, "ada")))
 }
 
-// An answer that was damaged says that the user was made; who it is can be asked.
-func TestGetOrCreateDamagedAnswer(t *testing.T) {
+// A response that was damaged says that the user was made; who it is can be asked.
+func TestGetOrCreateDamagedResponse(t *testing.T) {
 	for name, first := range map[string]reply{
 		"cut":        {status: 200, body: userJSON[:40]},
 		"no user id": {status: 200, body: `{"client_user_id":"ada"}`},
@@ -279,7 +279,7 @@ func TestGetOrCreateDamagedAnswer(t *testing.T) {
 			equal(t, "GET https://api.example.com/v2/user/resolve/ada", s.sent[1].Method+" "+s.sent[1].URL)
 		})
 	}
-	// If the service does not know the user then, the first error is the answer.
+	// If the service does not know the user then, the first error is the response.
 	client, s := scripted(t, []reply{{status: 200, body: userJSON[:40]}, {status: 404}})
 	_, err := client.Users.GetOrCreate(t.Context(), labhealth.CreateUserBody{ClientUserID: "ada"})
 	equal(t, labhealth.OutcomeApplied, labhealth.OutcomeOf(err))

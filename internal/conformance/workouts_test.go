@@ -21,7 +21,7 @@ const streamJSON = `{
 }`
 
 func TestWorkoutStream(t *testing.T) {
-	client, s := responding(t, 200, streamJSON)
+	client, s := respondingWith(t, 200, streamJSON)
 	got := must[*labhealth.WorkoutStream](t)(client.Workouts.Stream(t.Context(), workoutID))
 	equal(t, "https://api.example.com/v2/timeseries/workouts/6d1f2c3b-4a59-4687-9b7c-8d9e0f1a2b3c/stream", s.only(t).URL)
 	equal(t, &labhealth.WorkoutStream{
@@ -34,7 +34,7 @@ func TestWorkoutStream(t *testing.T) {
 	}, got)
 	equal(t, 0, len(got.Malformed()))
 
-	// Unchanged it is the bytes that came; a change keeps nulls, digits and what is not known.
+	// Unchanged it is the raw bytes; a change keeps nulls, digits and what is not known.
 	equal(t, streamJSON, string(got.RawJSON()))
 	encoded := must[[]byte](t)(json.Marshal(got))
 	equal(t, jsonData(t, streamJSON), jsonData(t, string(encoded)))
@@ -52,7 +52,7 @@ func TestWorkoutStream(t *testing.T) {
 
 func TestWorkoutStreamOddElements(t *testing.T) {
 	const text = `{"time":["soon",2],"heartrate":[60,"sixty",61.5,null],"lat":[true,1],"lng":"none","power":[{},[],1]}`
-	client, _ := responding(t, 200, text)
+	client, _ := respondingWith(t, 200, text)
 	got := must[*labhealth.WorkoutStream](t)(client.Workouts.Stream(t.Context(), workoutID))
 	equal(t, &labhealth.WorkoutStream{
 		Time: []int64{0, 2}, Heartrate: []*int64{new(int64(60)), nil, nil, nil},
@@ -91,7 +91,7 @@ func TestWorkoutStreamOfZeros(t *testing.T) {
 				text += `"` + name + `":` + list
 			}
 			text += "}"
-			client, _ := responding(t, 200, text)
+			client, _ := respondingWith(t, 200, text)
 			got := must[*labhealth.WorkoutStream](t)(client.Workouts.Stream(t.Context(), workoutID))
 			equal(t, 0, len(got.Malformed()))
 			for i, n := range []int{
@@ -111,13 +111,13 @@ func TestWorkoutStreamOfZeros(t *testing.T) {
 	}
 }
 
-// A stream may be larger than other answers.
+// A stream may be larger than other responses.
 func TestWorkoutStreamLimit(t *testing.T) {
 	large := `{"time":[` + strings.Repeat("1741089590,", 900_000) + "1]}"
-	client, _ := responding(t, 200, large)
+	client, _ := respondingWith(t, 200, large)
 	got := must[*labhealth.WorkoutStream](t)(client.Workouts.Stream(t.Context(), workoutID))
 	equal(t, 900_001, len(got.Time))
-	client, _ = responding(t, 200, large)
+	client, _ = respondingWith(t, 200, large)
 	_, err := client.Workouts.Stream(t.Context(), workoutID, labhealth.WithCallBodyLimit(1<<20))
 	equal(t, "labhealth: GET /v2/timeseries/workouts/{workout_id}/stream: the response (status 200) could not be read: the response is larger than the limit", errorText(err))
 }
