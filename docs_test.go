@@ -20,8 +20,8 @@ import (
 
 const modulePath = "github.com/labhealth/labhealth-go"
 
-// TestDocumentation holds every exported name of the public packages to the rules: it has a comment, which begins with the name
-// where Go wants that, and the names in brackets exist, so that a documentation site makes links of them.
+// TestDocumentation checks every exported name of the public packages: it has a comment, which
+// starts with the name if Go requires that, and links to names that exist.
 func TestDocumentation(t *testing.T) {
 	packages := publicPackages(t)
 	symbols := map[string]map[string]bool{} // by import path: "Name" and "Type.Field"
@@ -169,7 +169,7 @@ func isInterface(typ *doc.Type) bool {
 	return ok
 }
 
-// values checks constants and variables. A comment on their group is enough: they are values of one type, shown beside their names.
+// values checks constants and variables. A comment on their group is enough.
 func (c *docChecker) values(list []*doc.Value, kind string) {
 	for _, v := range list {
 		c.links(v.Names[0], v.Doc)
@@ -196,7 +196,7 @@ func (c *docChecker) funcs(list []*doc.Func, prefix, kind string) {
 	}
 }
 
-// named checks a comment that is to begin with the name.
+// named checks a comment that must start with the name.
 func (c *docChecker) named(name, full, text, kind string) {
 	c.count(full, text, kind)
 	c.links(full, text)
@@ -222,7 +222,7 @@ func (c *docChecker) count(name, text, kind string) {
 
 var bracketed = regexp.MustCompile(`\[\*?([A-Za-z]\w*(?:\.\w+)*)\]`)
 
-// links checks that the names in brackets exist: those of this package without, those of others of this module with its name.
+// links checks that the names in brackets exist, with the package for names of other packages.
 func (c *docChecker) links(where, text string) {
 	var parts []string
 	for _, block := range c.p.Parser().Parse(text).Content {
@@ -250,8 +250,8 @@ func (c *docChecker) links(where, text string) {
 	}
 }
 
-// The tree of docs/architecture.md has every source file of this module once, each with a sentence, and no other file. The files
-// that its prose names exist.
+// The tree of docs/architecture.md has every source file of this module once, each with a sentence,
+// and no other file. The files that its prose names exist.
 func TestArchitecture(t *testing.T) {
 	text, err := os.ReadFile("docs/architecture.md")
 	if err != nil {

@@ -38,7 +38,7 @@ func TestNullable(t *testing.T) {
 	}
 }
 
-// A field without omitzero would send a null that nobody asked for.
+// A field without omitzero would send a null that was not set.
 func TestNullableWithoutOmitzero(t *testing.T) {
 	body := struct {
 		ActivateBy Nullable[Date] `json:"activate_by"`
@@ -59,7 +59,7 @@ func TestNullableMalformed(t *testing.T) {
 			t.Errorf("%s: read as %v", text, n)
 		}
 	}
-	// What was there before is gone.
+	// Decoding replaces the previous value.
 	n := Value(int64(7))
 	if err := json.Unmarshal([]byte(`null`), &n); err != nil || n != Null[int64]() {
 		t.Errorf("%v, %v", n, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// specifiedOperations are the operations of the team API that the interface specification names, in its order, typed by hand. Those it
-// names without a method or path have the public API reference's.
+// specifiedOperations are the team operations of the interface specification, in its order, typed
+// by hand. Where it has no method or path, they are those of the public API reference.
 var specifiedOperations = []struct{ operation, from string }{
 	{"POST /v3/order/import", "Endpoints"},
 	{"PATCH /v3/order/{order_id}", "Endpoints"},
@@ -30,7 +30,8 @@ var specifiedOperations = []struct{ operation, from string }{
 	{"GET /v2/introspect/historical_pull", "Versioning: historical data pull status"},
 }
 
-// furtherOperations have methods too, because nobody gets by without them. They are in the public API reference.
+// furtherOperations are in the public API reference only, and have methods because most programs
+// need them.
 var furtherOperations = []string{
 	"GET /v3/order/{order_id}",
 	"GET /v2/user/{user_id}",
@@ -80,7 +81,8 @@ func readOperations(t *testing.T) []operationRow {
 	return rows
 }
 
-// The table lists what the interface specification names and what the methods call: nothing is missing, and nothing else is there.
+// The table has the operations of the interface specification and those of the methods, and no
+// other.
 func TestOperationsTable(t *testing.T) {
 	var listed []string
 	for _, r := range readOperations(t) {
@@ -112,7 +114,7 @@ func TestOperationsTable(t *testing.T) {
 	t.Logf("%d operations", len(listed))
 }
 
-// Every exported method of every service stands in the table once, and the table names no other.
+// The table has every exported method of every service once, and no other.
 func TestOperationsMethods(t *testing.T) {
 	listed := map[string]string{}
 	for _, r := range readOperations(t) {
@@ -142,7 +144,8 @@ func TestOperationsMethods(t *testing.T) {
 	}
 }
 
-// The first method of each row says in its documentation which operation it calls, and whether it is deprecated.
+// The documentation of the first method of each row names its operation, and whether it is
+// deprecated.
 func TestOperationsDocumentation(t *testing.T) {
 	_, files := parsePackage(t)
 	docs := map[string]*ast.CommentGroup{}

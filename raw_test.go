@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// Every type that is read from the service reads and writes itself without loss, and its fields are checked against the interface
-// document or the public API reference. The types are read from the source, so that a new one cannot be left out.
+// Every type that embeds RawObject has its JSON methods, and is compared with the interface
+// specification or the public API reference. The types are those of the source, so that none is
+// left out.
 func TestResponsesAreLosslessAndSpecified(t *testing.T) {
 	specified := map[string]bool{}
 	for _, typ := range resourceTypes {
@@ -57,7 +58,7 @@ func TestResponsesAreLosslessAndSpecified(t *testing.T) {
 	t.Logf("%d types", len(names))
 }
 
-// Each of them is read by encoding/json and written again with what it has no field for.
+// Each type decodes with encoding/json and encodes to the same JSON, unknown fields included.
 func TestEveryResponseRoundTrips(t *testing.T) {
 	const text = `{"left_over":[1.50,{"a":null,"b":"\u00e9"}]}`
 	n := 0

@@ -24,8 +24,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// redactedTypes are the types that hold patient data, or can, and those that hold keys. TestRedactedTypes compares them with
-// the source.
+// redactedTypes are the types that can hold patient data or keys. TestRedactedTypes compares them
+// with the source.
 var redactedTypes = []any{
 	Address{}, AoEAnswer{}, CreateOrderBody{}, CreateUserBody{}, FallbackBirthDate{}, FieldError{}, GuarantorDetails{}, ImportOrderBody{},
 	ListOrdersParams{}, MissingResult{}, Order{}, OrderDetails{}, OrderPage{}, OrderPatientAddress{}, OrderPatientDetails{}, OrderPhysician{},
@@ -41,7 +41,7 @@ var redactedTypes = []any{
 	WebhookSecret{},
 }
 
-// patientFields are the fields that hold data of a patient, by the specification's names.
+// patientFields are the JSON names of fields with patient data.
 var patientFields = []string{
 	"first_name", "last_name", "dob", "gender", "phone_number", "email", "medical_proxy", "race", "ethnicity", "sexual_orientation",
 	"gender_identity", "household_income", "household_size", "receiver_name", "first_line", "second_line", "zip", "access_notes", "npi",
@@ -49,8 +49,8 @@ var patientFields = []string{
 	"inbound_tracking_number", "inbound_tracking_url", "fallback_birth_date", "patient", "patient_id", "specimen_number", "result", "lat", "heartrate",
 }
 
-// A type that has a patient's data in a field, or reaches it through exported fields, redacts itself. The types are read from
-// the source, so that a new one cannot be left out.
+// A type with patient data in a field, or within an exported field, redacts itself. The types are
+// those of the source, so that none is left out.
 func TestRedactedTypes(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -117,7 +117,7 @@ func TestRedactedTypes(t *testing.T) {
 			}
 		}
 	}
-	// named lists the package's types that an expression names, and those that stand behind an interface.
+	// named returns the types in an expression, and those that implement its interfaces.
 	named := func(e ast.Expr) (list []string) {
 		ast.Inspect(e, func(n ast.Node) bool {
 			if id, ok := n.(*ast.Ident); ok {
@@ -162,7 +162,7 @@ func TestRedactedTypes(t *testing.T) {
 			changed = changed || bears[name] != ""
 		}
 	}
-	// The method set decides: two embedded types with the same method hide each other's.
+	// The method set decides, because two embedded types hide each other's methods.
 	tested := map[string]bool{}
 	for _, v := range redactedTypes {
 		name := reflect.TypeOf(v).Name()
@@ -199,7 +199,7 @@ const (
 	canaryYear   = 7391
 )
 
-// canaries are what no output may hold: the values in every spelling that fmt and encoders give them.
+// canaries are texts that no output may have: the values in the forms of fmt and encoders.
 var canaries = func() []string {
 	list := []string{
 		canaryText, url.QueryEscape(canaryText), url.PathEscape(canaryText), hex.EncodeToString([]byte(canaryText)),
@@ -214,10 +214,10 @@ var canaries = func() []string {
 	return list
 }()
 
-// canaryYears finds the year on its own: within the digits of an address it may occur by chance.
+// canaryYears matches the year as a word, because it may occur within other digits by chance.
 var canaryYears = regexp.MustCompile(`\b` + strconv.Itoa(canaryYear) + `\b`)
 
-// fillCanaries gives every exported field of v a canary; n counts the texts, so that each is another one.
+// fillCanaries sets every exported field of v to a canary. n numbers the strings.
 func fillCanaries(v reflect.Value, n *int) {
 	if !v.CanSet() {
 		return
@@ -327,7 +327,8 @@ func encodes(typ reflect.Type) bool {
 	return false
 }
 
-// checkPrinted prints what p points to in every way that a type can do something about, and returns how many those are.
+// checkPrinted checks all output of the value of p that its type can control, and returns the
+// number of outputs.
 func checkPrinted(t *testing.T, p reflect.Value) (outputs int) {
 	v := p.Elem()
 	pp := reflect.New(p.Type())
@@ -386,7 +387,7 @@ func checkPrinted(t *testing.T, p reflect.Value) (outputs int) {
 	return outputs
 }
 
-// What an order and a user show is what a log needs to name them.
+// The redacted forms of orders and users have what a log needs to identify them.
 func TestRedactedForms(t *testing.T) {
 	id := uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01")
 	order := Order{ID: id, Notes: new("n"), LastEvent: OrderEvent{Status: OrderStatusReceivedTestkitOrdered}}
@@ -407,7 +408,7 @@ func TestRedactedForms(t *testing.T) {
 	}
 }
 
-// A status is text from outside, and only what looks like a status is checkPrinted.
+// A status is printed only if it looks like one.
 func TestMalformedStatusIsNotPrinted(t *testing.T) {
 	o := Order{LastEvent: OrderEvent{Status: "received.testkit.ordered"}}
 	if got := fmt.Sprint(o); got != "labhealth.Order{00000000-0000-0000-0000-000000000000 received.testkit.ordered, redacted}" {

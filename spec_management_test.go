@@ -9,9 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The management API as the public API reference of the service shows it, in the form of the text in spec_test.go, typed by hand and
-// never from the Go code. The interface specification names its groups only. A fifth column gives the Go type of a field that the
-// rules there do not cover: one that is secret, of no published shape, a map, or for which null and absent differ.
+// The management API of the public API reference, in the form of spec_test.go, typed by hand and
+// never from the Go code. The interface specification has its groups only. A fifth column has the
+// Go type of a field that the rules there do not cover: a secret, a map, a value without a
+// published shape, or one for which null and absent differ.
 const managementSpecification = `
 # Organisation: response
 id                        | uuid                         | yes |
@@ -301,7 +302,7 @@ var managementTypes = []reflect.Type{
 	reflect.TypeFor[AzureAMQP](), reflect.TypeFor[EventHubMatcher](), reflect.TypeFor[BlobStorage](),
 }
 
-// readManagementSpecification reads the text, and the fifth columns by resource and field.
+// readManagementSpecification parses the specification, and its fifth column by resource and field.
 func readManagementSpecification(t *testing.T) (resources []specResource, goTypes map[string]string) {
 	t.Helper()
 	goTypes = map[string]string{}
@@ -320,7 +321,7 @@ func readManagementSpecification(t *testing.T) (resources []specResource, goType
 	return readResources(t, strings.Join(rows, "\n")), goTypes
 }
 
-// initialisms are names that goName does not know.
+// initialisms are names that goName does not have.
 var initialisms = strings.NewReplacer("Sms", "SMS", "Sdk", "SDK", "ApiKeys", "APIKeys", "CloudPubsub", "CloudPubSub", "Rabbitmq", "RabbitMQ", "Amqp", "AMQP",
 	"Uri", "URI", "AppUrl", "AppURL")
 
@@ -349,7 +350,7 @@ func TestManagementFields(t *testing.T) {
 	t.Logf("%d resources, %d fields", len(resources), fields)
 }
 
-// The zero value, sent or written, has the required fields and, in a response, those with a default.
+// The zero value encodes its required fields and, in a response, those with a default.
 func TestManagementZeroValues(t *testing.T) {
 	resources, _ := readManagementSpecification(t)
 	for _, typ := range managementTypes {
@@ -371,7 +372,7 @@ func TestManagementZeroValues(t *testing.T) {
 	}
 }
 
-// An absent setting has its default, and so has a null.
+// Absent and null settings have their defaults.
 func TestManagementDefaults(t *testing.T) {
 	for _, text := range []string{"{}", `{"lab_tests_patient_sms_communication_enabled":null,"lab_tests_patient_email_communication_enabled":null,"minor_ordering_enabled":null}`} {
 		var s TeamSettings
@@ -403,7 +404,8 @@ func TestManagementEnumerations(t *testing.T) {
 	}
 }
 
-// Every operation of the table has a row in the package documentation, and the team's table has none of them.
+// Every management operation has a row in the documentation of ManagementClient, and none in the
+// table of the team API.
 func TestManagementOperationsTables(t *testing.T) {
 	for _, op := range managementOperations {
 		if !strings.Contains(op, " /v1/org/{org_id}") {

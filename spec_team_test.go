@@ -8,9 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The resources of the team API that the interface specification names without showing
-// their fields, in the form of spec_test.go. What is not marked is from the public
-// reference; what the specification does say of them is marked.
+// The resources of the team API that the interface specification names without fields, in the form
+// of spec_test.go. Rows are from the public API reference unless they are marked.
 const teamSpecification = `
 # CreateOrderBody: request
 user_id                   | uuid                         | yes |
@@ -195,8 +194,8 @@ func init() {
 	})
 }
 
-// The enumerations of these resources, by the names of their constants. The
-// document names only the state retrying.
+// The enumerations of these resources, by the names of their constants. The interface specification
+// has only the state retrying.
 func TestSpecTeamEnumerations(t *testing.T) {
 	want := map[string]map[string]string{
 		"ResultType": {

@@ -463,14 +463,14 @@ OrderLowLevelStatus: ordered, requisition_created, requisition_bypassed, transit
 	lab_processing_blocked
 `
 
-// The enumerations of the public API reference that the specification does not show.
+// The enumerations of the public API reference that the specification does not have.
 const addedEnumerations = `
 AoEQuestionType: choice, text, numeric, multi_choice
 ConsentType: terms-of-use, telehealth-informed-consent, mobile-terms-and-conditions,
 	notice-of-privacy-practices, privacy-policy, hipaa-authorization
 `
 
-// Constants begin with the name of their type, but for these.
+// Constants start with the name of their type, except for these.
 var constantPrefixes = map[string]string{
 	"LabTestCollectionMethod": "CollectionMethod",
 	"LabTestSampleType":       "SampleType",
@@ -480,7 +480,7 @@ var constantPrefixes = map[string]string{
 	"ConsentType":             "Consent",
 }
 
-// The fields that the zero value of a request type sends.
+// zeroRequests are the fields that the zero value of a request sends.
 var zeroRequests = map[string]string{
 	"ImportOrderBody":              "user_id billing_type order_set collection_method patient_details patient_address sample_id",
 	"OrderSetRequest":              "",
@@ -494,7 +494,7 @@ var zeroRequests = map[string]string{
 	"UpdateOrderBody":              "",
 }
 
-// The Go types of the resources.
+// resourceTypes are the Go types of the resources.
 var resourceTypes = map[string]reflect.Type{
 	"ImportOrderBody":              reflect.TypeFor[ImportOrderBody](),
 	"OrderSetRequest":              reflect.TypeFor[OrderSetRequest](),
@@ -561,7 +561,7 @@ type specField struct {
 	source     string // of an addition
 }
 
-// readSpecification reads the text of the specification, and with it the additions.
+// readSpecification parses the specification and the additions.
 func readSpecification(t *testing.T) []specResource {
 	t.Helper()
 	resources := append(readResources(t, document), readResources(t, teamSpecification)...)
@@ -669,7 +669,7 @@ func readField(t *testing.T, row string) specField {
 	return f
 }
 
-// goField gives the type and the tag that a field has in Go.
+// goField returns the type and the tag of a field in Go.
 func (f specField) goField(r specResource) (typ, tag string) {
 	basic := map[string]string{
 		"uuid":      "uuid.UUID",
@@ -688,9 +688,8 @@ func (f specField) goField(r specResource) (typ, tag string) {
 	if f.money {
 		typ = "json.Number"
 	}
-	// A request leaves out what has a default, and so does a resource that is
-	// both sent and received: it could not be left out otherwise. Received, it
-	// has the default.
+	// A request omits fields with a default, and so does a resource that is both sent and received.
+	// A received one has the default.
 	filled := f.hasDefault && !r.request
 	switch {
 	case f.nullClears:
@@ -712,7 +711,7 @@ func (f specField) goField(r specResource) (typ, tag string) {
 	if !f.required && !filled {
 		tag = fmt.Sprintf(`json:"%s,omitzero"`, f.name)
 	}
-	// An absent string is empty, and an absent number is 0, without being fieldLines to.
+	// An absent string is empty and an absent number is 0 without a default.
 	if filled && f.value != "" && f.value != "0" || f.hasDefault && r.request && r.response {
 		tag += fmt.Sprintf(` default:"%s"`, f.value)
 	}
@@ -725,7 +724,7 @@ func (f specField) goField(r specResource) (typ, tag string) {
 	return typ, tag
 }
 
-// goName is the name of a field or an enumeration value in Go's spelling.
+// goName returns the name of a field or an enumeration value in Go's spelling.
 func goName(name string) string {
 	words := map[string]string{
 		"id": "ID", "ids": "IDs", "url": "URL", "npi": "NPI", "dob": "DOB", "icd": "ICD", "abn": "ABN", "aoe": "AoE",
@@ -768,15 +767,15 @@ func TestSpecFields(t *testing.T) {
 	t.Logf("%d resources, %d fields, of which %d added or amended", len(resources), fields, added)
 }
 
-// typeName returns the name that the source gives to a type. From Go 1.27 on json.RawMessage is an
-// alias, and reflect names the type behind it.
+// typeName returns the name of a type in the source. Since Go 1.27 json.RawMessage is an alias, and
+// reflect returns the name of its target.
 func typeName(typ reflect.Type) string {
 	rawMessage := reflect.TypeFor[json.RawMessage]().String()
 	return strings.ReplaceAll(typ.String(), rawMessage, "json.RawMessage")
 }
 
-// checkFields compares a struct with its resource. overrides has the Go types of "Resource.field" that do not follow from the type
-// in the specification.
+// checkFields compares a struct with its resource. overrides has the Go types of "Resource.field"
+// that do not follow from the type in the specification.
 func checkFields(t *testing.T, r specResource, typ reflect.Type, goName func(string) string, overrides map[string]string) {
 	if typ.Name() != r.name {
 		t.Errorf("the Go type is named %s", typ.Name())
@@ -814,7 +813,7 @@ func checkFields(t *testing.T, r specResource, typ reflect.Type, goName func(str
 		if got := typeName(field.Type); got != wantType {
 			t.Errorf("%s has the type %s, want %s", f.name, got, wantType)
 		}
-		// How the reader keeps the bytes of a list is none of the specification's.
+		// How a list keeps its raw bytes is not in the specification.
 		if got := strings.TrimSuffix(string(field.Tag), ` jsonread:"own"`); got != wantTag {
 			t.Errorf("%s has the tag %s, want %s", f.name, got, wantTag)
 		}
@@ -835,7 +834,7 @@ func checkFields(t *testing.T, r specResource, typ reflect.Type, goName func(str
 	}
 }
 
-// The zero value of a request sends what is required and nothing else.
+// The zero value of a request sends its required fields only.
 func TestSpecZeroRequests(t *testing.T) {
 	for _, r := range readSpecification(t) {
 		if !r.request {
@@ -853,8 +852,8 @@ func TestSpecZeroRequests(t *testing.T) {
 	}
 }
 
-// The zero value of a response, marshalled, has the required fields and those
-// with a default. An array that may not be null is an empty one.
+// The zero value of a response encodes its required fields and those with a default. An array that
+// may not be null is empty.
 func TestSpecZeroResponses(t *testing.T) {
 	for _, r := range readSpecification(t) {
 		if !r.response {
@@ -878,7 +877,7 @@ func TestSpecZeroResponses(t *testing.T) {
 				if !ok {
 					continue
 				}
-				// The zero Date is no day, which only null can say.
+				// The zero Date is not a day, and encodes to null.
 				if null := string(value) == "null"; null != (f.nullable || f.object || f.typ == "date") {
 					t.Errorf("%s: is %s", f.name, value)
 				}
@@ -893,8 +892,8 @@ func TestSpecZeroResponses(t *testing.T) {
 	}
 }
 
-// An absent field with a default has it. So has a null, unless null is allowed or the field is a
-// pointer, because the resource is sent too.
+// An absent field has its default. So has a null, unless null is allowed or the field is a pointer
+// because the resource is sent too.
 func TestSpecDefaults(t *testing.T) {
 	count := 0
 	for _, r := range readSpecification(t) {
@@ -958,7 +957,7 @@ func marshalledNames(t *testing.T, value any) string {
 	return strings.Join(names, " ")
 }
 
-// The details of an order, by their type.
+// The types of the details of an order.
 func TestSpecDetails(t *testing.T) {
 	tests := map[string]any{
 		"walk_in_test":       &WalkInTestOrder{},
@@ -1023,8 +1022,7 @@ func TestSpecEnumerations(t *testing.T) {
 	t.Logf("%d enumerations, %d values", enums, values)
 }
 
-// readConstants gives, for each enumeration declared in one of the files, its
-// constants, wherever in the package they are declared.
+// readConstants returns the constants of each enumeration that is declared in one of the files.
 func readConstants(t *testing.T, declaredIn ...string) map[string]map[string]string {
 	t.Helper()
 	fset, files := parsePackage(t)
@@ -1071,7 +1069,7 @@ func parsePackage(t *testing.T) (*token.FileSet, []*ast.File) {
 	return fset, files
 }
 
-// A deprecated field has a paragraph that says so, and no other field has.
+// Deprecated fields have a Deprecated paragraph, and no other fields do.
 func TestSpecDeprecated(t *testing.T) {
 	want := map[string]bool{}
 	management, _ := readManagementSpecification(t)
@@ -1191,7 +1189,7 @@ func TestSpecLimits(t *testing.T) {
 	t.Logf("%d limits", count)
 }
 
-// A limit binds what is sent. What comes is read whatever its length.
+// Limits apply to requests. A response decodes whatever its length.
 func TestSpecLimitsOfResponses(t *testing.T) {
 	notes := strings.Repeat("é", 1001)
 	var address OrderPatientAddress

@@ -217,7 +217,7 @@ func TestValidateCreate(t *testing.T) {
 			"body.patient_address.access_notes [string_too_long] must have at most 1000 characters",
 			"body.physician.npi [missing] is required",
 		}},
-		// Only the update of an order is said to refuse a past date.
+		// Only the update of an order requires a date that is not past.
 		{"a past date", func(b *CreateOrderBody) { b.ActivateBy = &Date{2020, 1, 1} }, nil},
 	}
 	for _, test := range tests {
@@ -252,7 +252,7 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
-// sleepUntil moves the clock of a synctest bubble, which begins at midnight UTC of 1 January 2000.
+// sleepUntil sets the clock of a synctest bubble, which starts at midnight UTC of 1 January 2000.
 func sleepUntil(t *testing.T, at string) {
 	t.Helper()
 	moment, err := time.Parse(time.RFC3339, at)
@@ -262,7 +262,8 @@ func sleepUntil(t *testing.T, at string) {
 	time.Sleep(time.Until(moment))
 }
 
-// A date is past only if it is past everywhere on earth: the day begins last where clocks are 12 hours behind UTC.
+// A date is past only if it is past everywhere on earth: the day starts last where clocks are 12
+// hours behind UTC.
 func TestActivateByAroundMidnight(t *testing.T) {
 	tests := []struct {
 		now      string
@@ -293,7 +294,8 @@ func TestActivateByAroundMidnight(t *testing.T) {
 	}
 }
 
-// A patient is a minor only if under 18 everywhere on earth: the birthday begins first where clocks are 14 hours ahead of UTC.
+// A patient is a minor only if under 18 everywhere on earth: the birthday starts first where clocks
+// are 14 hours ahead of UTC.
 func TestMinorsAroundMidnight(t *testing.T) {
 	tests := []struct {
 		now   string
@@ -308,7 +310,7 @@ func TestMinorsAroundMidnight(t *testing.T) {
 		{"2025-06-15T12:00:00Z", Date{2008, 1, 1}, true},
 		{"2025-06-15T12:00:00Z", Date{1900, 1, 1}, false},
 		{"2025-06-15T12:00:00Z", Date{2025, 6, 15}, true},
-		// Not born yet: no proxy helps, and whether such a date is accepted is the service's to say.
+		// A date of birth in the future is left to the service.
 		{"2025-06-15T09:59:59Z", Date{2025, 6, 15}, true},
 		{"2025-06-15T09:59:59Z", Date{2025, 6, 16}, false},
 		{"2025-06-15T10:00:00Z", Date{2025, 6, 16}, true},
@@ -316,7 +318,8 @@ func TestMinorsAroundMidnight(t *testing.T) {
 		{"2025-06-15T12:00:00Z", Date{2085, 12, 10}, false},
 		{"2025-12-31T09:59:59Z", Date{2008, 1, 1}, true},
 		{"2025-12-31T10:00:00Z", Date{2008, 1, 1}, false},
-		// Born on 29 February: of age on 28 February of a year that has no 29th, and on that of every other year too.
+		// Born on 29 February: of age on 28 February of a year that has no 29th, and on that of
+		// every other year too.
 		{"2022-02-27T09:59:59Z", Date{2004, 2, 29}, true},
 		{"2022-02-27T10:00:00Z", Date{2004, 2, 29}, false},
 		{"2022-02-28T12:00:00Z", Date{2004, 2, 29}, false},

@@ -19,7 +19,7 @@ import (
 	"github.com/labhealth/labhealth-go/internal/plain"
 )
 
-// tree is a JSON value whose fields keep their order.
+// tree is a JSON value that keeps the order of its fields.
 type tree struct {
 	text  string // of a string, number or literal
 	kind  byte   // '{', '[' or 0
@@ -55,8 +55,7 @@ func readTree(d *json.Decoder) *tree {
 	return t
 }
 
-// disturb makes of a document one that a service might send on a bad day: fields in any order, some missing, null, of another
-// kind or unknown.
+// disturb changes a document: fields in any order, missing, null, of another type or unknown.
 func (t *tree) disturb(r *rand.Rand) {
 	if t.kind == '{' {
 		for i := len(t.parts) - 1; i >= 0; i-- {
@@ -134,7 +133,7 @@ type (
 	list   = []any
 )
 
-// dataOf is the JSON data of v with the digits of its numbers.
+// dataOf returns the JSON of v, decoded with the digits of its numbers.
 func dataOf(t testing.TB, v any) (data any) {
 	text, ok := v.([]byte)
 	if !ok {
@@ -148,8 +147,8 @@ func dataOf(t testing.TB, v any) (data any) {
 	return data
 }
 
-// changes are things that a program does to an order, each with what it does to the order's JSON. A change that cannot be made
-// to the order at hand makes none. Those of one name exclude each other: what is set and taken back is not changed at all.
+// changes are changes of an order by a program, each with its change of the order's JSON. Some have
+// no effect on some orders. Changes of one name exclude each other.
 var changes = []struct {
 	name string
 	make func(t testing.TB, r *rand.Rand, o *Order, data object)
@@ -339,7 +338,7 @@ func merge(t testing.TB, seed1, seed2 uint64) {
 	if err := json.Unmarshal(out, &again); err != nil {
 		t.Fatalf("%s: %v", out, err)
 	}
-	// The same fields, written without what was received with them. cmp.Diff says it better, but takes longer than all the rest.
+	// The same fields, encoded without raw bytes. cmp.Diff would take longer than all the rest.
 	want, err1 := jsonread.MarshalPlain(order)
 	got, err2 := jsonread.MarshalPlain(again)
 	if err1 != nil || err2 != nil || !bytes.Equal(want, got) || (seed1%50 == 0 && !cmp.Equal(order, again)) {
@@ -365,7 +364,7 @@ func FuzzMerge(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed1, seed2 uint64) { merge(t, seed1, seed2) })
 }
 
-// What encoding/json reads into types of its own, jsonread reads too.
+// Plain types decode to the same values with encoding/json.
 func TestOrdersLikeEncodingJSON(t *testing.T) {
 	for n := range 200 {
 		r := rand.New(rand.NewPCG(uint64(n), 3))
@@ -448,7 +447,8 @@ func samePlain(t *testing.T, path string, want, got reflect.Value) {
 	}
 }
 
-// fieldOrZero allows for the plain address, which stands for three types of which not all have every field.
+// fieldOrZero returns a field of a plain struct, zero if it has none, because one plain address
+// serves three types.
 func fieldOrZero(v reflect.Value, name string, t reflect.Type) reflect.Value {
 	f := v.FieldByName(name)
 	switch {
@@ -462,7 +462,7 @@ func fieldOrZero(v reflect.Value, name string, t reflect.Type) reflect.Value {
 	return f
 }
 
-// Values of this package read and write themselves within the types of a program.
+// Values of this package decode and encode within the types of a program.
 func TestWithinOtherTypes(t *testing.T) {
 	const text = `{"orders":{"a":{"id":"3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01","new":[1],"priority":"x"}},"user":{"user_id":"bad","new":2},"none":null}`
 	type mine struct {
@@ -493,7 +493,7 @@ func TestWithinOtherTypes(t *testing.T) {
 	}
 }
 
-// The zero RawObject belongs to a value that a program made.
+// New values have the zero RawObject.
 func TestNewValuesKeepNothing(t *testing.T) {
 	order := Order{Notes: new("n")}
 	if order.RawJSON() != nil || order.Malformed() != nil {
@@ -506,7 +506,7 @@ func TestNewValuesKeepNothing(t *testing.T) {
 	}
 }
 
-// Lists of numbers in which null differs from 0 keep the difference.
+// Null differs from 0 in lists of numbers.
 func TestWorkoutStreamElements(t *testing.T) {
 	const text = `{"time":[1700000000,1700000001],"heartrate":[60,null,0,"x",61.5],"lat":[null,1.5],"power":[],"cadence":null,"new":[null]}`
 	var stream WorkoutStream
@@ -533,7 +533,7 @@ func TestWorkoutStreamElements(t *testing.T) {
 	}
 }
 
-// Fields of a map that did not fit stay beside one that is changed.
+// Malformed entries of a map stay beside a changed one.
 func TestChangedMapKeepsOtherEntries(t *testing.T) {
 	var h WebhookHeaders
 	if err := json.Unmarshal([]byte(`{"headers":{"X-B":5,"X-A":"1","X-C":{"a":1},"X-D":"4"},"new":1}`), &h); err != nil {

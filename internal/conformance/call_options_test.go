@@ -92,7 +92,7 @@ func TestInvalidCallOptions(t *testing.T) {
 	}
 }
 
-// calledOperations is what errors call the operations of callAll.
+// calledOperations has the operation of each call of callAll.
 var calledOperations = map[string]string{
 	"Import": "POST /v3/order/import", "Create": "POST /v3/order", "Get": "GET /v3/order/{order_id}",
 	"Orders.List": "GET /orders", "Orders.All": "GET /orders",
@@ -101,7 +101,7 @@ var calledOperations = map[string]string{
 }
 
 func TestIdempotencyKey(t *testing.T) {
-	// Refused where it makes no sense, and where it is none.
+	// The option is invalid for other operations, and with an invalid key.
 	client, s := scripted(t, nil)
 	errs := callAll(t, client, labhealth.WithIdempotencyKey("key-1"))
 	delete(errs, "Create")
@@ -119,7 +119,7 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 	equal(t, 1, len(s.sent)) // that of Create in callAll
 
-	// With a key an unknown outcome is repeated: the same bytes, the same key.
+	// With a key a write with an unknown outcome is repeated: same bytes, same key.
 	synctest.Test(t, func(t *testing.T) {
 		client, s := scripted(t, []reply{{status: 502}, {err: errors.New("lost")}, {status: 200, body: placedJSON}})
 		_, err := client.Orders.Create(t.Context(), createBody(), labhealth.WithIdempotencyKey(strings.Repeat("k", 255)),
@@ -221,7 +221,7 @@ func TestWithResponse(t *testing.T) {
 	})
 }
 
-// equateEmpty takes no bytes and nil for the same.
+// equateEmpty treats an empty slice of bytes like nil.
 var equateEmpty = cmp.Transformer("text", func(b []byte) string { return string(b) })
 
 func TestWithoutValidation(t *testing.T) {
@@ -240,7 +240,7 @@ func TestWithoutValidation(t *testing.T) {
 	equal(t, jsonData(t, `{"activate_by":"2001-01-31"}`), jsonData(t, s.sent[1].Body))
 	equal(t, "https://api.example.com/v2/user/?limit=501&offset=-1", s.sent[2].URL)
 
-	// What cannot be a request is refused all the same.
+	// Without validation, a path or body that cannot be sent is still an error.
 	for name, err := range map[string]error{
 		"labhealth: PATCH /v3/order/{order_id}: not sent: path.order_id must not be the nil UUID": func() error {
 			_, err := client.Orders.Release(t.Context(), [16]byte{}, labhealth.WithoutValidation())

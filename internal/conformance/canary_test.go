@@ -82,7 +82,7 @@ type leakChecker struct {
 
 func newLeakChecker(t *testing.T) *leakChecker { return &leakChecker{t: t, seen: map[string]bool{}} }
 
-// text checks output of the origin where.
+// text checks output. where says what printed it.
 func (c *leakChecker) text(where, text string) {
 	c.t.Helper()
 	c.bytes += len(text)

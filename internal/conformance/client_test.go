@@ -127,7 +127,7 @@ func TestNewClientErrors(t *testing.T) {
 	}
 }
 
-// The error names what there is, so that a misspelt operation is found.
+// The error lists the operations, so that a misspelt one is easy to find.
 func TestWithPathUnknownOperation(t *testing.T) {
 	_, err := labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL), labhealth.WithPath("GET /order", "/v3/orders"))
 	want := `labhealth: WithPath: unknown operation "GET /order": want one of ["GET /orders" "GET /v2/introspect/historical_pull" ` +
@@ -175,7 +175,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// A moved operation keeps its name in errors, and its parameters wherever the path has them.
+// An operation with another path keeps its name in errors, and its parameters.
 func TestWithPath(t *testing.T) {
 	client, s := scripted(t, []reply{{status: 404, body: `{}`}, {status: 404, body: `{}`}, {status: 404, body: `{}`}},
 		labhealth.WithPath("GET /orders", "/v3/orders"),
@@ -224,7 +224,7 @@ func TestWithHTTPClientIsCopied(t *testing.T) {
 	}
 }
 
-// counting counts how often its idle connections were closed.
+// counting counts calls of CloseIdleConnections.
 type counting struct {
 	*script
 	closed int
@@ -232,7 +232,7 @@ type counting struct {
 
 func (c *counting) CloseIdleConnections() { c.closed++ }
 
-// Neither a failing call nor the client closes connections that belong to somebody else.
+// Neither a failing call nor the client closes the connections of a caller's transport.
 func TestCallersTransportIsNotClosed(t *testing.T) {
 	c := &counting{script: &script{replies: []reply{{err: errors.New("broken")}, {status: 500}}}}
 	client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL),
@@ -246,7 +246,7 @@ func TestCallersTransportIsNotClosed(t *testing.T) {
 	equal(t, 0, c.closed)
 }
 
-// The client's own transport: one connection for many calls, closed on demand (goleak looks after the rest).
+// The client's own transport uses one connection for many calls and closes it on demand.
 func TestOwnTransport(t *testing.T) {
 	addresses := map[string]bool{}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -325,7 +325,7 @@ func TestClientShowsNoKey(t *testing.T) {
 	}
 }
 
-// What goes over the wire beside what a RoundTripper sees.
+// The requests as a server receives them.
 func TestOnTheWire(t *testing.T) {
 	var got []string
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -353,7 +353,7 @@ func TestOnTheWire(t *testing.T) {
 		"PATCH /v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b HTTP/1.1 20 []\n" +
 			"Accept: application/json\nAccept-Encoding: gzip\nContent-Length: 20\nContent-Type: application/json\n" +
 			"User-Agent: labhealth-go/0.1.0\nX-Service-Api-Key: sk_test_0123456789",
-		// A body that net/http must not send again by itself has no length it knows.
+		// An empty body of a write is chunked, so that net/http does not repeat it by itself.
 		"POST /v2/anything HTTP/1.1 0 [chunked]\n" +
 			"Accept: application/json\nAccept-Encoding: gzip\n" +
 			"User-Agent: labhealth-go/0.1.0\nX-Service-Api-Key: sk_test_0123456789",
@@ -363,7 +363,7 @@ func TestOnTheWire(t *testing.T) {
 	}, got)
 }
 
-// One client, many goroutines: go test -race looks on.
+// Many goroutines share one client.
 func TestConcurrentCalls(t *testing.T) {
 	var mu sync.Mutex
 	imports := map[string]int{}

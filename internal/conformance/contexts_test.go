@@ -41,7 +41,7 @@ func TestContext(t *testing.T) {
 			t.Error("not the context's error")
 		}
 	})
-	// While waiting for another attempt: the context's error and the last response.
+	// While the client waits for the next attempt: the context's error and the last response.
 	t.Run("cancelled while waiting", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -62,7 +62,7 @@ func TestContext(t *testing.T) {
 			s.only(t)
 		})
 	})
-	// Nothing waits if the time would be over before: the response comes back immediately.
+	// The client does not wait if the deadline is before the end of the wait.
 	t.Run("deadline before the wait ends", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -76,7 +76,7 @@ func TestContext(t *testing.T) {
 			equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
 		})
 	})
-	// In flight: what a write did is not known.
+	// In flight: the outcome of a write is unknown.
 	t.Run("during", func(t *testing.T) {
 		for _, test := range []struct {
 			ctx  func(context.Context) (context.Context, context.CancelFunc)
@@ -108,7 +108,7 @@ func TestContext(t *testing.T) {
 			})
 		}
 	})
-	// The client's own limit is no error of the context; a read is tried again.
+	// The client's own timeout is no error of the context. A read is repeated.
 	t.Run("attempt timeout", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL),
@@ -124,7 +124,7 @@ func TestContext(t *testing.T) {
 	})
 }
 
-// silent responses nothing until the request's time is over.
+// silent does not respond until the request's context ends.
 type silent struct{}
 
 func (silent) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -132,7 +132,8 @@ func (silent) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, req.Context().Err()
 }
 
-// A caller that cancels is fieldLines promptly, wherever the call is: each phase says itself when the client is there.
+// A canceled call returns promptly in every phase. Each phase reports when the client has reached
+// it.
 func TestCancelPromptly(t *testing.T) {
 	hang := func(x exchange) { x.hang() }
 	stalled := startFaults(t, false, -1, func(x exchange) bool { hang(x); return true })
@@ -146,7 +147,8 @@ func TestCancelPromptly(t *testing.T) {
 	limited := startFaults(t, false, -1, respond(429, `{}`, "Retry-After", "59"))
 	over := make(chan bool)
 	defer close(over) // net/http leaves a connection that is being made to itself
-	// watched is a client of url that calls there when it is at the phase. The call's context is to have the trace.
+	// watched returns a client of url that calls there when it reaches the phase. The context of
+	// the call must have the trace.
 	type watched func(url string, there func()) (*labhealth.Client, *httptrace.ClientTrace)
 	through := func(url string, transport http.RoundTripper) *labhealth.Client { return faultClient(t, url, transport) }
 	connecting := func(url string, there func()) (*labhealth.Client, *httptrace.ClientTrace) {
@@ -239,7 +241,7 @@ func TestCancelPromptly(t *testing.T) {
 	}
 }
 
-// watchedConn and watchedBody call there when they are first used.
+// watchedConn and watchedBody call there before they are used.
 type watchedConn struct {
 	net.Conn
 	there func()
@@ -260,7 +262,8 @@ func (b watchedBody) Read(p []byte) (int, error) {
 	return b.ReadCloser.Read(p)
 }
 
-// A service that asks for patience, a context that ends meanwhile: the service, the client and the time are all in the bubble.
+// The context ends while the service responds with 429. The service, the client and the clock are
+// in one bubble.
 func TestServiceContextWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newMemoryListener()
@@ -288,7 +291,7 @@ func TestServiceContextWhileWaiting(t *testing.T) {
 		equal(t, len(srv.Requests()), e.Attempts)
 		equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
 
-		// The service relents while the client waits: the import succeeds, once.
+		// The service accepts imports again while the client waits: the import succeeds once.
 		time.AfterFunc(500*time.Millisecond, func() { srv.RefuseImport(0, "") })
 		if _, err := newClient().Orders.Import(t.Context(), body); err != nil {
 			t.Error(err)

@@ -131,7 +131,7 @@ func TestInvalidDo(t *testing.T) {
 	}
 }
 
-// What a caller escapes arrives as it was, and stays one segment of the path.
+// An escaped value arrives unchanged, as one segment of the path.
 func TestPathSafety(t *testing.T) {
 	ids := []string{
 		"plain", "a/b", "../admin", "a/../b", "..%2f..", "%2e%2e", "%", "100%25", "a b", "a+b", "ü/ñ", "日本", "3Zru4O8cBEiwGTsXgUQGaQ==",
@@ -186,7 +186,7 @@ func TestPathSafety(t *testing.T) {
 	}
 }
 
-// Through Do, too, only an order id proves that there is an order.
+// With Do, too, only an order ID proves that there is an order.
 func TestDoRequiresOrderID(t *testing.T) {
 	for _, out := range []any{&labhealth.PostOrderResponse{}, &labhealth.Order{}} {
 		client, _ := respondingWith(t, 200, `{}`)

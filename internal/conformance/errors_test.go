@@ -17,7 +17,7 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// rejection is a response other than 2xx, with what becomes of it.
+// rejection is a response that is not 2xx, with the error that it makes.
 type refusal struct {
 	name   string
 	status int
@@ -29,7 +29,7 @@ type refusal struct {
 	fields []labhealth.FieldError
 }
 
-// outcome is what the status says about the request.
+// outcome returns the outcome of a request with this response.
 func (r refusal) outcome() labhealth.Outcome {
 	if r.status >= 500 || r.status == 408 {
 		return labhealth.OutcomeUnknown
@@ -37,7 +37,7 @@ func (r refusal) outcome() labhealth.Outcome {
 	return labhealth.OutcomeRejected
 }
 
-// rejections are the responses that are documented or were seen.
+// rejections are the error responses that are documented or were observed.
 var refusals = []refusal{
 	{name: "detail text", status: 400, body: `{"detail":"Ada Example can not be modified"}`, text: "400 Bad Request",
 		detail: `"Ada Example can not be modified"`},
@@ -60,7 +60,7 @@ var refusals = []refusal{
 		fields: []labhealth.FieldError{
 			{Loc: []string{"a"}, Type: "b"}, {Loc: []string{"c"}, Type: "d"}, {Loc: []string{"e"}, Type: "f"}, {Loc: []string{"g"}, Type: "h"}, {Loc: []string{"i"}, Type: "j"},
 		}},
-	// What comes as a name or a code is shown only if it looks like one.
+	// Names and codes of the response are shown only if they look like ones.
 	{name: "detail list with patient data", status: 422, class: labhealth.ErrValidation,
 		body:   `{"detail":[{"type":"Ada Example","loc":["body","Ada Example","ada@example.com"],"msg":"m"},{"loc":null,"type":7,"msg":null},null,"x",{}]}`,
 		text:   "422 Unprocessable Entity: body.?.? (invalid)",
@@ -139,14 +139,14 @@ func TestAPIError(t *testing.T) {
 			}
 			equal(t, r.outcome(), labhealth.OutcomeOf(err))
 
-			// Neither text nor JSON shows what was received.
+			// Neither the text nor the JSON of the error shows the body.
 			shown := fmt.Sprintf("%v %+v %#v %s %q %x", e, e, e, e, e, e) + fmt.Sprintf("%v %+v %#v", *e, *e, *e) + fmt.Sprintf("%+v", e.Fields())
 			text, _ := json.Marshal(e)
 			if shown += string(text); strings.Contains(shown, "Ada Example") || strings.Contains(shown, fmt.Sprintf("%x", "Ada Example")) {
 				t.Errorf("patient data in %s", shown)
 			}
 
-			// What is given out is the caller's own.
+			// The caller gets copies.
 			if len(r.body) > 0 {
 				e.Body()[0] = 'x'
 				e.Header().Set("Content-Type", "x")
@@ -156,7 +156,7 @@ func TestAPIError(t *testing.T) {
 	}
 }
 
-// The first 64 KiB of a rejection are kept.
+// An error keeps the first 64 KiB of its body.
 func TestLargeErrorBody(t *testing.T) {
 	client, _ := respondingWith(t, 404, strings.Repeat("x", 100_000))
 	_, err := client.Orders.Get(t.Context(), orderID)
@@ -209,7 +209,7 @@ func TestUserConflict(t *testing.T) {
 			s.only(t)
 		})
 	}
-	// It belongs to the creation of users and to nothing else.
+	// Other operations have no user conflicts.
 	client, _ := respondingWith(t, 400, `{"user_id":"11111111-2222-4333-8444-555555555555"}`)
 	_, err := client.Orders.Import(t.Context(), importBody())
 	var conflict *labhealth.UserConflictError
@@ -250,7 +250,7 @@ func TestOutcomeOf(t *testing.T) {
 		labhealth.OutcomeRejected, labhealth.OutcomeApplied, labhealth.Outcome(9)))
 }
 
-// Errors of which only the chain tells more: no text quotes an address, a name or what was received.
+// Errors wrap their causes, and no text quotes a URL, a name or a response.
 func TestErrorChains(t *testing.T) {
 	t.Run("transport", func(t *testing.T) {
 		cause := errors.New("dial tcp api.example.com: Ada Example")

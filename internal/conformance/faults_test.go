@@ -20,7 +20,8 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// result is how often a call was attempted, how often the server processed it, and the outcome of its error.
+// result is how often a call was attempted, how often the server processed it, and the outcome of
+// its error.
 type result struct {
 	attempts, commits int64
 	outcome           labhealth.Outcome
@@ -30,7 +31,8 @@ func (r result) String() string {
 	return fmt.Sprintf("%d attempts, %d commits, %v", r.attempts, r.commits, r.outcome)
 }
 
-// respond is a fault that is a response. The server does not process a request that it responds to with a 4xx, 408 excepted.
+// respond is a fault that is a response. The server does not process a request that it responds to
+// with a 4xx, 408 excepted.
 func respond(status int, body string, header ...string) func(exchange) bool {
 	return func(x exchange) bool {
 		x.respond(status, body, header...)
@@ -322,7 +324,7 @@ func otherName(s *faultServer) *tls.Config {
 	return c
 }
 
-// brokenConn can be written to in vain.
+// brokenConn fails to write.
 type brokenConn struct{ net.Conn }
 
 func (brokenConn) Write([]byte) (int, error) { return 0, errors.New("broken") }

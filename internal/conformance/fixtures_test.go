@@ -29,13 +29,13 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// long reports whether the long forms of tests are wanted.
+// long reports whether tests run in their long forms.
 var long = os.Getenv("LABHEALTH_TEST_LONG") == "1"
 
-// faultOrderID is the order that fault servers know.
+// faultOrderID is the ID of the order of fault servers.
 var faultOrderID = uuid.MustParse("3f0c9a52-7d1e-4b6a-9c58-2e41d7a6b803")
 
-// faultResponse serves every operation: it is an order, the response to an order placed, and an object.
+// faultResponse serves every operation: it is an order, the response to a new order, and an object.
 var faultResponse = fmt.Sprintf(`{"id":%q,"order":{"id":%[1]q},"status":"success","message":"done"}`, faultOrderID)
 
 // faultImport is a valid import.
@@ -82,10 +82,10 @@ var faultCalls = []faultCall{
 	}},
 }
 
-// quick has no waits worth mentioning.
+// quick retries without waiting.
 var quick = labhealth.RetryPolicy{BaseWait: 1, MaxWait: 1, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
 
-// faultClient calls the service at url through transport, or through its own if that is nil.
+// faultClient returns a client of url that uses transport, or its own if transport is nil.
 func faultClient(t testing.TB, url string, transport http.RoundTripper, opts ...labhealth.Option) *labhealth.Client {
 	t.Helper()
 	opts = append([]labhealth.Option{labhealth.WithBaseURL(url), labhealth.WithRetry(quick)}, opts...)
@@ -100,7 +100,7 @@ func faultClient(t testing.TB, url string, transport http.RoundTripper, opts ...
 	return client
 }
 
-// exchange is a request that a fault server has processed and is to response badly.
+// exchange is a request that a fault server has processed and now responds to with a fault.
 type exchange struct {
 	http.ResponseWriter
 	req  *http.Request
@@ -108,7 +108,7 @@ type exchange struct {
 	h2   bool
 }
 
-// raw returns the connection, to write on it what is no HTTP.
+// raw returns the connection, to write to it what is not HTTP.
 func (x exchange) raw() net.Conn {
 	if x.h2 {
 		return x.conn
@@ -120,7 +120,7 @@ func (x exchange) raw() net.Conn {
 	return c
 }
 
-// response writes a whole response; header holds names and values in turn.
+// respond writes a complete response. header has names and values in turn.
 func (x exchange) respond(status int, body string, header ...string) {
 	h := x.Header()
 	h.Set("Content-Type", "application/json")
@@ -154,8 +154,9 @@ type connKey struct{}
 // warmPath is a path that fault servers respond to without a fault.
 const warmPath = "/warm-up"
 
-// startFaults starts a server on loopback that injects fault into the first bad requests, or into all if bad is
-// negative. fault reports whether the server processes the request: it does not if it responds with 429 or another 4xx.
+// startFaults starts a server on loopback that injects fault into the first bad requests, or into
+// all if bad is negative. fault reports whether the server processes the request: it does not if it
+// responds with 429 or another 4xx.
 func startFaults(t testing.TB, h2 bool, bad int64, fault func(exchange) (committed bool)) *faultServer {
 	return startFaultsOn(t, nil, h2, bad, fault)
 }
@@ -215,7 +216,7 @@ func startFaultsOn(t testing.TB, l net.Listener, h2 bool, bad int64, fault func(
 	return s
 }
 
-// acceptAll serves the connections of a listener of its own, until the test ends.
+// acceptAll serves the connections of a new listener until the test ends.
 func acceptAll(t testing.TB, serve func(net.Conn)) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -252,7 +253,7 @@ func acceptAll(t testing.TB, serve func(net.Conn)) net.Listener {
 	return l
 }
 
-// closedAddress is where nobody listens.
+// closedAddress returns an address at which nobody listens.
 func closedAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -268,7 +269,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// answerTo is a response of a roundTripper.
+// responseTo returns a response of a roundTripper, and fires the hooks of one request.
 func responseTo(r *http.Request, status int, body string, header ...string) *http.Response {
 	sendOnce(r)
 	h := http.Header{"Content-Type": {"application/json"}}
@@ -307,7 +308,7 @@ func (s *safeBuffer) String() string {
 	return s.b.String()
 }
 
-// tcpOf is the TCP connection below c.
+// tcpOf returns the TCP connection below c.
 func tcpOf(c net.Conn) *net.TCPConn {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
@@ -331,7 +332,7 @@ const (
 	testURL = "https://api.example.com"
 )
 
-// sent is a request as a transport got it.
+// sent is a request as a transport received it.
 type sent struct {
 	Method string
 	URL    string
@@ -339,8 +340,8 @@ type sent struct {
 	Body   string
 }
 
-// reply is what a script responses: a failure, or a status, a body and headers given as names and values in turn. The content type
-// is application/json unless header says otherwise.
+// reply is an error, or a response. header has names and values in turn; the content type is
+// application/json unless it is in header.
 type reply struct {
 	status int
 	body   string
@@ -348,7 +349,8 @@ type reply struct {
 	err    error
 }
 
-// script is a transport that responds from a list and fails beyond its end. Its hooks say that it sends each request once.
+// script is a transport that responds from a list and fails after its end. It fires the hooks of
+// one request each.
 type script struct {
 	mu      sync.Mutex
 	replies []reply
@@ -403,7 +405,7 @@ func sendOnce(req *http.Request) {
 	hooks.WroteHeaders()
 }
 
-// scripted returns a client whose requests are answered from replies, one attempt per call unless opts say otherwise.
+// scripted returns a client with a script. A call makes one attempt unless opts change that.
 func scripted(t testing.TB, replies []reply, opts ...labhealth.Option) (*labhealth.Client, *script) {
 	t.Helper()
 	s := &script{replies: replies}
@@ -418,13 +420,13 @@ func scripted(t testing.TB, replies []reply, opts ...labhealth.Option) (*labheal
 	return client, s
 }
 
-// answering is scripted with one response.
+// respondingWith is scripted with one response.
 func respondingWith(t testing.TB, status int, body string, header ...string) (*labhealth.Client, *script) {
 	t.Helper()
 	return scripted(t, []reply{{status: status, body: body, header: header}})
 }
 
-// jsonData reads JSON for comparison; numbers keep their digits.
+// jsonData decodes JSON for comparison. Numbers keep their digits.
 func jsonData(t testing.TB, text string) any {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
@@ -443,7 +445,7 @@ func equal(t testing.TB, want, got any, opts ...cmp.Option) {
 	}
 }
 
-// errorText is the text of an error, empty if there is none.
+// errorText returns the text of an error, "" for nil.
 func errorText(err error) string {
 	if err == nil {
 		return ""
@@ -546,7 +548,7 @@ const importJSON = `{
 	"lab_account_id": "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee"
 }`
 
-// createBody is the least that can be asked for.
+// createBody is a creation with the required fields.
 func createBody() labhealth.CreateOrderBody {
 	return labhealth.CreateOrderBody{
 		UserID:   userID,
@@ -605,7 +607,7 @@ const orderJSON = `{
 
 const placedJSON = `{"order": ` + orderJSON + `, "status": "success", "message": "Order created successfully"}`
 
-// wantOrder is what orderJSON says.
+// wantOrder returns the order of orderJSON.
 func wantOrder() labhealth.Order {
 	noon := time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC)
 	last := labhealth.OrderEvent{ID: 2, CreatedAt: noon.Add(time.Second), Status: "received.testkit.requisition_bypassed"}
@@ -690,7 +692,7 @@ func liveHeap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// memoryListener is a listener whose connections are in memory, so that it and its clients run in a bubble of fake time.
+// memoryListener is a listener of connections in memory, for servers in a bubble of fake time.
 type memoryListener struct {
 	conns  chan net.Conn
 	closed chan struct{}

@@ -22,9 +22,8 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// wrappedTransports are what programs put around net/http's transport, in forms that could carry a
-// write out twice. Each makes its http.RoundTripper of inner, which leads to the server, and dead,
-// which leads nowhere.
+// wrappedTransports wrap net/http's transport in ways that could send a write twice. inner connects
+// to the server, dead to nothing.
 var wrappedTransports = []struct {
 	name   string
 	hidden bool // it sends what no hook of net/http sees, so that nobody can stop it
@@ -106,7 +105,7 @@ var wrappedTransports = []struct {
 	{"retries, unseen", true, func(inner, _ http.RoundTripper) roundTripper { return retrying(unseen(inner)) }},
 }
 
-// retrying sends a request up to three times, until the response is no 5xx.
+// retrying sends a request up to three times, until the response is not a 5xx.
 func retrying(next http.RoundTripper) roundTripper {
 	return func(r *http.Request) (resp *http.Response, err error) {
 		for r = range copies(r, 3) {
@@ -135,7 +134,7 @@ func failingOver(first, second http.RoundTripper) roundTripper {
 	}
 }
 
-// late is what goes on after its http.RoundTripper has returned.
+// late waits for what goes on after an http.RoundTripper has returned.
 var late sync.WaitGroup
 
 // copies yields n copies of a request whose body can be read.
@@ -152,16 +151,16 @@ func copies(r *http.Request, n int) func(func(*http.Request) bool) {
 	}
 }
 
-// unseen sends with a context of its own.
+// unseen sends requests with another context, which has no hooks.
 func unseen(inner http.RoundTripper) roundTripper {
 	return func(r *http.Request) (*http.Response, error) {
 		return inner.RoundTrip(r.WithContext(context.Background()))
 	}
 }
 
-// Transports that retry, fail over, duplicate or go on do not make two of one write, and the
-// outcome claims nothing false. What a transport hides from the hooks cannot be stopped, but is not
-// claimed to be rejected or not sent either.
+// A write through a transport that retries, fails over, duplicates or goes on is processed at most
+// once, and its outcome is true. What a transport hides from the hooks cannot be stopped, but its
+// outcome is never rejected or not sent.
 func TestWrappedTransports(t *testing.T) {
 	calls := 1 // times 11 transports, 2 kinds and 12 servers, for each version of HTTP
 	if long {
@@ -233,7 +232,7 @@ func TestWrappedTransports(t *testing.T) {
 	}
 }
 
-// A transport that is seen to send each request once is believed.
+// The responses of a transport that sends each request once, observed by hooks, are trusted.
 func TestObservedTransports(t *testing.T) {
 	srv := startFaults(t, false, -1, respond(422, `{}`))
 	inner := srv.Client().Transport
@@ -268,9 +267,9 @@ func TestObservedTransports(t *testing.T) {
 	}
 }
 
-// halfHidden are transports that send a write, or look for a connection, where hooks see it, and
-// send it again where they do not, or when the attempt is over. dead leads nowhere, and cut loses
-// its connection within the headers.
+// halfHidden are transports that send a write, or get a connection, observed by hooks, and then
+// send it again without hooks or after the attempt. dead connects to nothing, and cut loses its
+// connection within the headers.
 var halfHidden = []struct {
 	name string
 	make func(inner, dead, cut http.RoundTripper) roundTripper
@@ -328,7 +327,7 @@ var halfHidden = []struct {
 	}},
 }
 
-// sendLater looks for a connection now and sends r when the attempt is over.
+// sendLater fires the hook of a connection now, and sends r after the attempt.
 func sendLater(inner http.RoundTripper, r *http.Request) {
 	httptrace.ContextClientTrace(r.Context()).GetConn(r.URL.Host)
 	over := r.Context().Done()
@@ -386,7 +385,7 @@ func TestHalfHiddenTransports(t *testing.T) {
 	}
 }
 
-// A transport without hooks that carries a request out and then fails proves nothing.
+// An error of a transport without hooks proves nothing.
 func TestTransportsWithoutHooks(t *testing.T) {
 	srv := startFaults(t, false, -1, func(x exchange) bool { x.raw().Close(); return true })
 	inner := &http.Transport{}
@@ -433,15 +432,15 @@ func TestTransportsWithoutHooks(t *testing.T) {
 	}
 }
 
-// foreignTLS is a connection with TLS that is no *tls.Conn.
+// foreignTLS is a TLS connection that is not a *tls.Conn.
 type foreignTLS struct{ net.Conn }
 
 func (c foreignTLS) ConnectionState() tls.ConnectionState {
 	return c.Conn.(*tls.Conn).ConnectionState()
 }
 
-// A client speaks over the connections of DialTLSContext what net/http speaks over them: HTTP/2
-// over those that are no *tls.Conn since Go 1.27.
+// A client uses the same protocol over connections of DialTLSContext as net/http: since Go 1.27,
+// HTTP/2 also if they are not a *tls.Conn.
 func TestForeignTLS(t *testing.T) {
 	captureLog(t) // before, net/http wonders about the frames
 	srv := startFaults(t, true, 0, nil)

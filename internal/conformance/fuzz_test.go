@@ -14,7 +14,7 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// Whatever Retry-After says, the call ends or waits within its bounds, and what is carried is not junk.
+// Whatever Retry-After is, the call returns or waits within its bounds, and RetryAfter is valid.
 func FuzzRetryAfter(f *testing.F) {
 	for _, s := range []string{"", "0", "7", "-1", "99999999999999999999", "1.5", "Fri, 31 Dec 9999 23:59:59 GMT", "Sunday, 06-Nov-94 08:49:37 GMT",
 		"Sun Nov  6 08:49:37 1994", " 3 ", "+4", "0x10", "1e3", "Fri, 31 Dec 10000 23:59:59 GMT", "\t"} {
@@ -48,7 +48,7 @@ func apiErrorOf(t *testing.T, err error) *labhealth.APIError {
 	return api
 }
 
-// Whatever an error's body says, its methods neither panic nor show text of it.
+// Whatever the body of an error is, its methods do not panic, and its text does not quote the body.
 func FuzzErrorBody(f *testing.F) {
 	for _, s := range []string{"", "null", "{}", "[]", `{"detail":"x"}`, `{"detail":[{"type":"missing","loc":["body",1,"a b"],"msg":"m","input":{}}]}`,
 		`{"detail":[1,null,{"loc":null}]}`, `{"detail":{"user_id":"3f0c9a52-7d1e-4b6a-9c58-2e41d7a6b803","created_on":"x"}}`, `{"user_id":{}}`,
@@ -87,7 +87,7 @@ func FuzzErrorBody(f *testing.F) {
 	})
 }
 
-// Whatever the path, the request goes to that path of that host or nowhere.
+// Whatever the path is, the request goes to that path of that host, or is not sent.
 func FuzzPath(f *testing.F) {
 	for _, s := range []string{"/", "/%2F\"", "/v2/user/a", "/a%2Fb", "//evil.example.com", "/../a", "/%2e%2e/a", "/a/./b", "/a?b", "/a#b", "/a b", "/%00", "/%zz",
 		"/\xff", "/ü", "/a:80", "/@b", "/a;b=c", "/a\\b", "http://a/b", "", "/%2F%2Fevil", "/a//b", "/%25"} {

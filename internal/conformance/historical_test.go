@@ -63,7 +63,7 @@ func TestHistoricalPulls(t *testing.T) {
 	equal(t, 0, len(got.Malformed()))
 	equal(t, jsonData(t, pullsJSON), jsonData(t, mustEncode(t, got)))
 
-	// A change within a map keeps what is not known beside it.
+	// A change within a map keeps unknown fields beside it.
 	oura := got.Data[0].Provider["oura"]
 	oura.NotPulled = nil
 	got.Data[0].Provider["oura"] = oura
@@ -86,7 +86,7 @@ func TestHistoricalPullStates(t *testing.T) {
 	})
 }
 
-// The state of a user's pulls, from connecting a source to a pull that is retried.
+// The pulls of users whose sources are connected, one of which is retried.
 func TestHistoricalPullsOfTheService(t *testing.T) {
 	srv := labhealthtest.NewServer(t)
 	client := must[*labhealth.Client](t)(labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL)))

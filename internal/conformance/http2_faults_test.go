@@ -14,8 +14,7 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// h2Server is an HTTP/2 server without TLS of as few frames as will do. It processes each request that is complete, in act,
-// which responses and says whether to go on with the connection.
+// h2Server is a minimal HTTP/2 server without TLS.
 type h2Server struct {
 	url     string
 	commits atomic.Int64
@@ -34,7 +33,7 @@ func (s h2Stream) frame(kind, flags byte, id uint32, payload ...byte) {
 	s.Write(append(head, payload...))
 }
 
-// response is 200 with a JSON body.
+// respond sends a 200 with a JSON body.
 func (s h2Stream) respond(body string) {
 	header := append([]byte{0x88 /* :status 200 */, 0x0f, 0x10 /* content-type */}, byte(len("application/json")))
 	s.frame(h2Headers, h2EndHeaders, s.id, append(header, "application/json"...)...)
@@ -46,7 +45,7 @@ func (s h2Stream) reset(code uint32) {
 	s.frame(h2Reset, 0, s.id, binary.BigEndian.AppendUint32(nil, code)...)
 }
 
-// goAway says that streams after last were not and will not be processed.
+// goAway sends that streams after last were not and will not be processed.
 func (s h2Stream) goAway(last, code uint32) {
 	s.frame(h2GoAway, 0, 0, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, last), code)...)
 }
@@ -64,7 +63,8 @@ const (
 	h2NoError, h2ProtocolError, h2RefusedStream = 0x0, 0x1, 0x7
 )
 
-// startH2 starts an h2Server. greet is called for each connection, act for each request with the number of requests so far.
+// startH2 starts an h2Server. It calls greet for each connection, and act for each complete request
+// with the number of requests so far.
 func startH2(t testing.TB, greet func(h2Stream), act func(n int64, s h2Stream)) *h2Server {
 	s := &h2Server{}
 	l := acceptAll(t, func(c net.Conn) {
@@ -108,8 +108,7 @@ func h2Transport(t testing.TB) *http.Transport {
 	return transport
 }
 
-// HTTP/2 refuses in ways of its own: by frames that say a request was not processed, whether or not that is true. Here it is not
-// true.
+// Frames of HTTP/2 can say that a request was not processed. In this test that is false.
 func TestFaultsOfHTTP2(t *testing.T) {
 	refuse := func(s h2Stream) { s.reset(h2RefusedStream) }
 	protocol := func(s h2Stream) { s.reset(h2ProtocolError) }
@@ -162,7 +161,7 @@ func TestFaultsOfHTTP2(t *testing.T) {
 	}
 }
 
-// A server that refuses forever is asked a bounded number of times, however long the caller's patience.
+// The number of requests to a server that refuses all is bounded, however long the timeout.
 func TestRefusedForever(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a second")
@@ -198,8 +197,8 @@ func TestRefusedForever(t *testing.T) {
 	}
 }
 
-// A server that says GOAWAY before it has seen a request, and then takes one all the same or hangs up. How far the client gets
-// depends on who is quicker.
+// A server sends GOAWAY before it has received a request, and then processes one or closes. How far
+// the client gets depends on timing.
 func TestImmediateGoAway(t *testing.T) {
 	for _, closes := range []bool{false, true} {
 		for _, call := range faultCalls {

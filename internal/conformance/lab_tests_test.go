@@ -49,7 +49,7 @@ func wantLabTest() labhealth.LabTest {
 	}
 }
 
-// The forms in which lists of lab tests come: paged, as a bare list at either path, and with each element wrapped.
+// The forms of lists of lab tests: paged, as a bare list, and with each element wrapped.
 func TestListLabTests(t *testing.T) {
 	for _, test := range []struct {
 		name, body string
@@ -82,7 +82,7 @@ func TestListLabTests(t *testing.T) {
 	}
 }
 
-// The deprecated list comes immediately and may be larger than other responses.
+// The deprecated list is one response, which may be larger than others.
 func TestListLabTestsDeprecatedLimit(t *testing.T) {
 	large := `[{"description":"` + strings.Repeat("x", 9<<20) + `"},` + labTestJSON + `]`
 	client, _ := scripted(t, []reply{{status: 200, body: large}, {status: 200, body: large}, {status: 200, body: large}})
@@ -95,8 +95,8 @@ func TestListLabTestsDeprecatedLimit(t *testing.T) {
 	equal(t, "labhealth: GET /v3/lab_test"+tooLarge, errorText(err))
 }
 
-// An empty page that names a next one is legal, in every list with a cursor: the list goes on, up to
-// 100 such pages in a row.
+// An empty page with a cursor is valid in every list: iteration goes on, for up to 100 such pages
+// in a row.
 func TestEmptyPagesWithACursor(t *testing.T) {
 	const us, sandbox = labhealth.RegionUS, labhealth.TeamEnvironmentSandbox
 	ctx := t.Context()
@@ -170,7 +170,7 @@ func TestEmptyPagesWithACursor(t *testing.T) {
 	}
 }
 
-// catalogue is a transport that pages through n lab tests.
+// catalogue is a transport that responds with pages of n lab tests.
 type catalogue struct {
 	n        int
 	requests atomic.Int64
@@ -213,7 +213,7 @@ func paging(t testing.TB, n int) (*labhealth.Client, *catalogue) {
 	return client, c
 }
 
-// 100,000 lab tests go by, each once and in order, and what is alive does not grow with them.
+// An iterator yields many lab tests once and in order, and the live heap does not grow with them.
 func TestLabTestPagesMemory(t *testing.T) {
 	n := 20_000
 	if long {
@@ -240,8 +240,8 @@ func TestLabTestPagesMemory(t *testing.T) {
 	}
 }
 
-// An iterator begins anew each time, stops asking when its user stops, begins where it is fieldLines to, and can be used by several
-// goroutines immediately.
+// An iterator can be ranged over again, requests no page after its loop ends, starts at its cursor,
+// and can be used by several goroutines.
 func TestLabTestIteratorsRestart(t *testing.T) {
 	client, c := paging(t, 25)
 	all := client.LabTests.All(t.Context(), labhealth.ListLabTestsParams{LabTestLimit: 10})
@@ -273,7 +273,7 @@ func TestLabTestIteratorsRestart(t *testing.T) {
 	equal(t, 5, n)
 }
 
-// The embedded service agrees, and lab tests that are added meanwhile move no page.
+// With the embedded service, lab tests that are added during iteration change no page.
 func TestLabTestsOfTheService(t *testing.T) {
 	srv := labhealthtest.NewServer(t, labhealthtest.WithSeed(1))
 	client := must[*labhealth.Client](t)(labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL)))

@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// A call may take less or more than the client allows.
+// The limit of a call may be below or above that of the client.
 func TestBodyLimits(t *testing.T) {
 	page := `{"orders":[],"padding":"` + strings.Repeat("x", 1000) + `"}`
 	for _, test := range []struct {
@@ -42,7 +42,7 @@ func TestBodyLimits(t *testing.T) {
 	}
 }
 
-// The cap counts what a compressed response grows to.
+// The limit counts decompressed bytes.
 func TestCompressedResponses(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -61,7 +61,7 @@ func TestCompressedResponses(t *testing.T) {
 	equal(t, "labhealth: GET /orders: the response (status 200) could not be read: the response is larger than the limit", errorText(err))
 }
 
-// peakHeap runs f and returns by how much the heap grew meanwhile.
+// peakHeap returns by how much the heap grows while f runs.
 func peakHeap(f func()) int64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -85,7 +85,7 @@ func peakHeap(f func()) int64 {
 	}
 }
 
-// What a hostile server sends costs at most four times the cap.
+// A hostile response takes at most four times the limit in memory.
 func TestMemoryIsBounded(t *testing.T) {
 	const limit = 8 << 20 // the default
 	bomb := gzipOf(make([]byte, 1<<20))
@@ -182,7 +182,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// openFiles is how many file descriptors the process has, -1 where that cannot be fieldLines.
+// openFiles returns the number of file descriptors of the process, -1 where it is not available.
 func openFiles() int {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -191,7 +191,7 @@ func openFiles() int {
 	return len(list)
 }
 
-// Failing calls leave nothing behind.
+// Failing calls leak no goroutine, file or memory.
 func TestFailuresLeakNothing(t *testing.T) {
 	calls := 1_000
 	if long {

@@ -13,7 +13,7 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// cutConn loses what is written after up bytes, and ends after down bytes were read.
+// cutConn loses what is written after up bytes, and closes after down bytes were read.
 type cutConn struct {
 	net.Conn
 	up, down *int // nil for no limit
@@ -103,7 +103,8 @@ func TestCutAfterEveryByte(t *testing.T) {
 	}
 }
 
-// A connection that is kept dies: while nobody uses it, or when the next request, or the one after, has come in.
+// A kept connection dies: while it is idle, or after the next request or the one after it has
+// arrived.
 func TestReusedConnectionDies(t *testing.T) {
 	for _, call := range faultCalls {
 		var dies atomic.Int64

@@ -14,8 +14,8 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// The responses of the management API, written by hand: JSON, and what it is in Go. Each has all fields of its type, and one that
-// the type does not know.
+// The responses of the management API, written by hand: JSON and the Go value. Each has all fields
+// of its type, and an unknown one.
 const (
 	organisationJSON = `{"id":"6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a10","name":"Example Clinics","expires_at":"2030-01-31T00:00:00+00:00","plan":"scale"}`
 	webhookJSON      = `{"id":"ep_2aB","url":"https://app.example.com/events","created_at":"2025-05-06T07:08:09.123456+00:00",
@@ -103,7 +103,7 @@ func pageJSON(name, element string) string {
 	return `{"` + name + `":[` + element + `],"next_cursor":"c2","total":7}`
 }
 
-// Every operation: what is sent, and what a response becomes.
+// Every operation: the request, and the value of the response.
 func TestManagementCalls(t *testing.T) {
 	type client = *labhealth.ManagementClient
 	const us, sandbox, eu, production = labhealth.RegionUS, labhealth.TeamEnvironmentSandbox, labhealth.RegionEU, labhealth.TeamEnvironmentProduction
@@ -116,7 +116,7 @@ func TestManagementCalls(t *testing.T) {
 		TeamIDs: []uuid.UUID{testTeam, secondTeam}, Preferences: &pipeline1.Preferences, PushHistoricalData: new(true),
 		AzureAMQP: pipeline1.AzureAMQP, EventTypePrefixes: []string{"daily."},
 	}
-	// Responses that come in another form than that of the type.
+	// Responses that have another form than their type.
 	rewritten := map[string]bool{
 		"Teams.Resolve to an id": true, "Teams.Resolve to a member": true,
 	}
@@ -389,7 +389,7 @@ func count[E any](all iter.Seq2[*E, error]) (n int, err error) {
 	return n, nil
 }
 
-// Requests that cannot be right are not sent.
+// Invalid requests are not sent.
 func TestManagementValidation(t *testing.T) {
 	type client = *labhealth.ManagementClient
 	const us, sandbox = labhealth.RegionUS, labhealth.TeamEnvironmentSandbox

@@ -38,7 +38,7 @@ var (
 	testKeyID  = uuid.MustParse("e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62")
 )
 
-// managing returns a management client whose requests are answered from replies.
+// managing returns a management client with a script.
 func managing(t testing.TB, replies []reply, opts ...labhealth.Option) (*labhealth.ManagementClient, *script) {
 	t.Helper()
 	s := &script{replies: replies}
@@ -78,7 +78,7 @@ func TestNewManagementClientErrors(t *testing.T) {
 	}
 }
 
-// Each client knows its own operations only.
+// Each client has its own operations only.
 func TestManagementWithPath(t *testing.T) {
 	base := labhealth.WithBaseURL(managementURL)
 	_, err := labhealth.NewManagementClient(testOrg, managementKey, base, labhealth.WithPath("GET /orders", "/v3/orders"))
@@ -107,7 +107,7 @@ func TestManagementClientShowsNoKey(t *testing.T) {
 	}
 }
 
-// arguments is what the methods are called with, by type. A struct that is not here is its zero value.
+// arguments are the arguments of methods, by type. Other structs are zero.
 var arguments = []any{
 	testTeam, labhealth.TeamEnvironmentSandbox, labhealth.RegionUS, labhealth.Secret("whsec_"), []uuid.UUID{testKeyID},
 	map[string]labhealth.Secret{"X-Test": "1"}, "text",
@@ -172,7 +172,7 @@ func argument(t *testing.T, method string, typ reflect.Type) reflect.Value {
 	return reflect.Zero(typ)
 }
 
-// recorder is a server that records what comes and responses what it is fieldLines.
+// recorder is a server that records headers.
 type recorder struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -199,8 +199,8 @@ func newRecorder(t *testing.T) *recorder {
 	return rec
 }
 
-// The two kinds of key never meet: whatever a client does, each of its requests has its own key in its own header, nothing of the
-// other side, and no other host gets any request at all.
+// Whatever a client does, each of its requests has its own key in its own header and nothing of the
+// other API, and no other host gets a request.
 func TestKeysStayApart(t *testing.T) {
 	home, other := newRecorder(t), newRecorder(t)
 	base := labhealth.WithBaseURL(home.URL)
@@ -359,7 +359,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// Whatever has a secret in it shows none, checkPrinted or logged as an attribute.
+// A value that holds a secret does not show it when printed or logged as an attribute.
 func TestManagementRedaction(t *testing.T) {
 	s := labhealth.Secret(hidden)
 	hub := labhealth.AzureAMQP{ConnectionString: s, EventHubMatchers: []labhealth.EventHubMatcher{{BlobStorage: &labhealth.BlobStorage{ConnectionString: s}}}}
@@ -402,7 +402,7 @@ func TestManagementRedaction(t *testing.T) {
 	equal(t, "labhealth.ManagementKey{e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62, redacted}", fmt.Sprint(key))
 }
 
-// A part of a value that was received with a secret does not show the secret of the whole, whose bytes it keeps.
+// A part of a received value does not show a secret of the whole, although it keeps its raw bytes.
 func TestManagementRedactionOfParts(t *testing.T) {
 	var key labhealth.ManagementKey
 	text := strings.Replace(keyJSON, "mk_team_1", hidden, 1)
@@ -478,7 +478,7 @@ func TestManagementErrors(t *testing.T) {
 			}
 		}
 	}
-	// Another operation knows no such conflict.
+	// Other operations have no team conflicts.
 	client, _ := managing(t, []reply{{status: 409, body: `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"}`}})
 	_, err := client.Organisation.Get(t.Context())
 	if conflict := (*labhealth.TeamConflictError)(nil); errors.As(err, &conflict) {
@@ -486,7 +486,7 @@ func TestManagementErrors(t *testing.T) {
 	}
 }
 
-// What must be there for a response to be believed.
+// Responses without their required field are errors.
 func TestManagementUnreadable(t *testing.T) {
 	us, sandbox := labhealth.RegionUS, labhealth.TeamEnvironmentSandbox
 	for _, test := range []struct {
@@ -530,7 +530,7 @@ func TestManagementUnreadable(t *testing.T) {
 	}
 }
 
-// A response without content is 204, and whatever else says that it was done. A page of a proxy says nothing.
+// An empty response is a 204 or another 2xx without HTML, which may come from a proxy.
 func TestManagementNoContent(t *testing.T) {
 	sandbox := labhealth.TeamEnvironmentSandbox
 	calls := map[string]func(*labhealth.ManagementClient) error{
@@ -588,7 +588,7 @@ func TestManagementDo(t *testing.T) {
 	client.CloseIdleConnections()
 }
 
-// A management key and its headers cannot be smuggled in by a call.
+// A call cannot set the headers of keys.
 func TestManagementReservedHeaders(t *testing.T) {
 	client, s := managing(t, nil)
 	for _, name := range []string{"X-Service-Api-Key", "X-Management-Key", "X-Service-Org-Key", "Authorization"} {
@@ -602,7 +602,7 @@ func TestManagementReservedHeaders(t *testing.T) {
 	equal(t, 0, len(s.sent))
 }
 
-// eventHub is a pipeline that the destination is asked of.
+// eventHub returns a pipeline to an event hub.
 func eventHub(matchers []labhealth.EventHubMatcher, byDefault string, prefixes ...string) labhealth.UpsertETLPipelinesBody {
 	return labhealth.UpsertETLPipelinesBody{
 		AzureAMQP:         &labhealth.AzureAMQP{EventHubMatchers: matchers, DefaultEventHub: byDefault},
@@ -669,7 +669,7 @@ func TestEventHubDestination(t *testing.T) {
 	equal(t, false, ok)
 }
 
-// A brand that was decoded is sent without the fields that this version does not have.
+// A decoded brand is sent without unknown fields.
 func TestBrandIsSentWithoutUnknownFields(t *testing.T) {
 	var brand labhealth.BrandInformation
 	mustDecode(t, `{"company_name":"Example","new_field":1}`, &brand)

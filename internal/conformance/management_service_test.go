@@ -13,7 +13,7 @@ import (
 	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
-// The client and the embedded service, which share no code, understand each other in every operation.
+// Every operation of the client, against the embedded service, which shares no code with it.
 func TestManagementOverTheWire(t *testing.T) {
 	const us, sandbox = labhealth.RegionUS, labhealth.TeamEnvironmentSandbox
 	ctx := t.Context()
@@ -25,7 +25,7 @@ func TestManagementOverTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// read fails the test for an error and for fields that do not fit.
+	// read fails the test for an error and for malformed fields.
 	read := func(v any, err error) {
 		t.Helper()
 		if err != nil {
@@ -158,7 +158,7 @@ func TestManagementOverTheWire(t *testing.T) {
 	}
 }
 
-// A key of one side opens nothing on the other.
+// A key of one API is rejected by the other.
 func TestKeyOfOtherAPI(t *testing.T) {
 	srv := labhealthtest.NewServer(t)
 	alone := labhealth.WithHTTPClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}})

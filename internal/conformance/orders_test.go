@@ -65,7 +65,7 @@ const fullCreateJSON = `{
 	"creator_member_id": "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee"
 }`
 
-// writes is every method that writes an order, and the request it must make.
+// writes are the methods that write an order, with their requests.
 var writes = []struct {
 	name string
 	call func(*testing.T, *labhealth.Client, ...labhealth.CallOption) (*labhealth.PostOrderResponse, error)
@@ -116,7 +116,7 @@ func TestOrderWrites(t *testing.T) {
 	}
 }
 
-// The response of an update may hold five fields of the order, and 200 is not the only success.
+// The response to an update may have five fields of the order only, and another 2xx status.
 func TestReducedResponse(t *testing.T) {
 	client, _ := respondingWith(t, 202, `{"order":{"id":"0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b","team_id":"aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee",
 		"user_id":"11111111-2222-4333-8444-555555555555","activate_by":null,"status":"received"},"status":"success","message":"order updated"}`,
@@ -131,7 +131,7 @@ func TestReducedResponse(t *testing.T) {
 	}, got, cmpopts.EquateEmpty())
 }
 
-// Every documented status and shape of a rejection, for every write: what is sent once stays one request.
+// Every write returns each rejection as an error, after one request.
 func TestOrderWritesRejected(t *testing.T) {
 	for _, w := range writes {
 		for _, r := range refusals {
@@ -154,7 +154,7 @@ func TestOrderWritesRejected(t *testing.T) {
 	}
 }
 
-// Nothing is sent where an update says nothing, where its date is none, or without an order id.
+// Updates without a change, with an invalid date or without an order ID are not sent.
 func TestInvalidUpdates(t *testing.T) {
 	client, s := scripted(t, nil)
 	yesterday := labhealth.DateOf(time.Now().UTC().AddDate(0, 0, -2))
@@ -180,7 +180,7 @@ func TestInvalidUpdates(t *testing.T) {
 	equal(t, 0, len(s.sent))
 }
 
-// All that is wrong is named immediately, by the paths of the service's own response.
+// The error names all invalid fields, by the paths of the service's own errors.
 func TestInvalidImports(t *testing.T) {
 	client, s := scripted(t, nil)
 	body := importBody()
@@ -207,7 +207,7 @@ func TestInvalidImports(t *testing.T) {
 		"body.patient_address.zip is required; body.sample_id is required", errorText(err))
 	equal(t, labhealth.OutcomeNotSent, labhealth.OutcomeOf(err))
 
-	// What Go cannot write is refused by its path too, without what it is.
+	// A value that cannot be encoded is named by its path, without the value.
 	body = importBody()
 	body.PatientAddress.City = "San Fran\xff"
 	_, err = client.Orders.Import(t.Context(), body)
@@ -292,7 +292,7 @@ func TestListOrders(t *testing.T) {
 	})
 }
 
-// One odd order spoils neither its page nor itself.
+// A malformed order fails neither its page nor its other fields.
 func TestOddOrdersInAList(t *testing.T) {
 	client, _ := respondingWith(t, 200, `{"orders":[{"id":"not a uuid","created_at":"2024-15-","sample_id":7},`+orderJSON+`,{}],"total":"3"}`)
 	page, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{})
@@ -305,7 +305,7 @@ func TestOddOrdersInAList(t *testing.T) {
 		{Path: "orders.0.sample_id", Want: "string"}, {Path: "total", Want: "integer"}}, page.Malformed(), cmp.Options{})
 }
 
-// Reads report rejections as writes do.
+// Reads return rejections as writes do.
 func TestReadsRejected(t *testing.T) {
 	for _, r := range refusals {
 		t.Run(r.name, func(t *testing.T) {
@@ -344,8 +344,8 @@ func TestReadsRejected(t *testing.T) {
 	}
 }
 
-// An order that was created for immediate processing cannot be rescheduled, although its status is one
-// in which orders can be updated.
+// An order that was created without a date cannot be rescheduled, although its status can be
+// updated.
 func TestReschedulable(t *testing.T) {
 	for _, test := range []struct {
 		order string
@@ -370,8 +370,8 @@ func TestReschedulable(t *testing.T) {
 	}
 }
 
-// The second line of an address that has none is empty, which is its default; null stays null. Both are
-// written as received, and a request leaves out what is nil.
+// The second line of an address is empty by default, and null stays null. Both are encoded as
+// received, and a request omits nil.
 func TestSecondLineOfAnAddress(t *testing.T) {
 	for text, want := range map[string]*string{
 		`{"first_line":"1 Example Street"}`: new(""), `{"second_line":null}`: nil, `{"second_line":""}`: new(""), `{"second_line":"Apt 4"}`: new("Apt 4"),
@@ -388,7 +388,7 @@ func TestSecondLineOfAnAddress(t *testing.T) {
 		mustEncode(t, labhealth.Address{SecondLine: new("")}))
 }
 
-// A date that was forgotten must not become the null that releases an order.
+// A zero date must not become the null that releases an order.
 func TestZeroDateDoesNotRelease(t *testing.T) {
 	client, s := scripted(t, nil)
 	for _, opts := range [][]labhealth.CallOption{nil, {labhealth.WithoutValidation()}} {

@@ -22,14 +22,15 @@ import (
 	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
-// nth is an id that tells its number.
+// nth returns an ID that contains n.
 func nth(n int) uuid.UUID {
 	id := uuid.MustParse("00000000-0000-4000-8000-000000000000")
 	binary.BigEndian.PutUint32(id[12:], uint32(n))
 	return id
 }
 
-// numbers ranges over a list and returns what was received: the numbers of the ids, and the text of the error that ended it.
+// numbers ranges over a list and returns the numbers of its IDs, and the text of the error that
+// ended it.
 func numbers[T any](seq iter.Seq2[*T, error], id func(*T) uuid.UUID) (got []int, problem string) {
 	for v, err := range seq {
 		if err != nil {
@@ -43,7 +44,7 @@ func numbers[T any](seq iter.Seq2[*T, error], id func(*T) uuid.UUID) (got []int,
 func orderNumber(o *labhealth.Order) uuid.UUID { return o.ID }
 func userNumber(u *labhealth.User) uuid.UUID   { return u.UserID }
 
-// upTo is from, from+1 … to.
+// upTo returns from, from+1, …, to.
 func upTo(from, to int) []int {
 	var list []int
 	for n := from; n <= to; n++ {
@@ -52,7 +53,7 @@ func upTo(from, to int) []int {
 	return list
 }
 
-// elements writes JSON objects whose ids have the numbers from … to.
+// elements returns JSON objects whose IDs have the numbers from, …, to.
 func elements(name string, from, to int) string {
 	var list []string
 	for n := from; n <= to; n++ {
@@ -61,8 +62,7 @@ func elements(name string, from, to int) string {
 	return "[" + strings.Join(list, ",") + "]"
 }
 
-// A service that pages oddly. Where it is right, or as good as right, all comes; else the list ends with an error before a third
-// request.
+// Services page in many ways. The list is complete, or ends with an error before a third request.
 func TestUserPages(t *testing.T) {
 	users := func(from, to int, rest string) reply {
 		return reply{status: 200, body: `{"users":` + elements("user_id", from, to) + rest + `}`}
@@ -83,7 +83,7 @@ func TestUserPages(t *testing.T) {
 		{"exactly full", labhealth.ListUsersParams{Limit: 2}, []reply{users(1, 2, `,"total":2,"offset":0,"limit":2`)}, upTo(1, 2), "", "?limit=2"},
 		{"from an offset", labhealth.ListUsersParams{Offset: 3}, []reply{users(4, 5, `,"total":5,"offset":3,"limit":100`)}, upTo(4, 5), "", "?offset=3"},
 		{"offset beyond the end", labhealth.ListUsersParams{Offset: 9}, []reply{users(1, 0, `,"total":5,"offset":9,"limit":100`)}, nil, "", "?offset=9"},
-		// What was received counts, not what was asked for.
+		// The offset and limit of the response count, not those of the request.
 		{"limit capped by the service", labhealth.ListUsersParams{Limit: 500}, []reply{
 			users(1, 2, `,"total":3,"offset":0,"limit":2`), users(3, 3, `,"total":3,"offset":2,"limit":2`),
 		}, upTo(1, 3), "", "?limit=500 ?limit=500&offset=2"},
@@ -96,7 +96,7 @@ func TestUserPages(t *testing.T) {
 		{"total grows", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":3,"offset":0,"limit":2`), users(3, 4, `,"total":5,"offset":2,"limit":2`), users(5, 5, `,"total":5,"offset":4,"limit":2`),
 		}, upTo(1, 5), "", "?limit=2 ?limit=2&offset=2 ?limit=2&offset=4"},
-		// Without a total only an empty page is the end.
+		// Without a total, only an empty page ends the list.
 		{"no total", labhealth.ListUsersParams{}, []reply{
 			users(1, 2, `,"offset":0`), users(3, 3, `,"offset":2`), users(1, 0, `,"offset":3`),
 		}, upTo(1, 3), "", " ?offset=2 ?offset=3"},
@@ -190,7 +190,7 @@ func TestOrderPages(t *testing.T) {
 			orders(1, 2, `,"page":1,"size":2`), orders(1, 0, `,"page":2,"size":2`),
 		}, upTo(1, 2), "", "?page=1&size=2 ?page=2&size=2"},
 		{"nothing but orders", labhealth.ListOrdersParams{}, []reply{orders(1, 2, ``), orders(3, 3, ``)}, upTo(1, 3), "", "?page=1 ?page=2"},
-		// A service that does not page sends everything, whatever the page.
+		// A service without pages returns everything for every page.
 		{"nothing but orders, the same for every page", labhealth.ListOrdersParams{}, []reply{orders(1, 2, ``), orders(1, 2, ``)}, upTo(1, 2), "", "?page=1 ?page=2"},
 		{"nothing but orders, more than a page", labhealth.ListOrdersParams{Size: 2}, []reply{orders(1, 3, ``), orders(1, 3, ``)},
 			upTo(1, 3), "", "?page=1&size=2 ?page=2&size=2"},
@@ -206,7 +206,7 @@ func TestOrderPages(t *testing.T) {
 		{"total shrinks below the page", labhealth.ListOrdersParams{Size: 2}, []reply{
 			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(1, 0, `,"total":1,"page":2,"size":2`),
 		}, upTo(1, 2), "", "?page=1&size=2 ?page=2&size=2"},
-		// A page that hides some of its orders ends nothing.
+		// A short page does not end the list.
 		{"short page in the middle", labhealth.ListOrdersParams{Size: 2}, []reply{
 			orders(1, 1, `,"total":5,"page":1,"size":2`), orders(3, 4, `,"total":5,"page":2,"size":2`), orders(5, 5, `,"total":5,"page":3,"size":2`),
 		}, []int{1, 3, 4, 5}, "", "?page=1&size=2 ?page=2&size=2 ?page=3&size=2"},
@@ -216,7 +216,7 @@ func TestOrderPages(t *testing.T) {
 		}, upTo(1, 2), broken + "it is another page than the one that was asked for", "?page=1&size=2 ?page=2&size=2"},
 		{"page repeated", labhealth.ListOrdersParams{Size: 2}, []reply{orders(1, 2, `,"total":5`), orders(1, 2, `,"total":5`)},
 			upTo(1, 2), broken + "it repeats an earlier page", "?page=1&size=2 ?page=2&size=2"},
-		// A full page may be one of many, of a service that ignores the page number.
+		// A full page may be one of many of a service that ignores the page number.
 		{"full page repeated, nothing but orders", labhealth.ListOrdersParams{Size: 2}, []reply{orders(1, 2, ``), orders(1, 2, ``)},
 			upTo(1, 2), broken + "it repeats an earlier page", "?page=1&size=2 ?page=2&size=2"},
 		{"later page repeated, nothing but orders", labhealth.ListOrdersParams{}, []reply{orders(1, 2, ``), orders(3, 4, ``), orders(3, 4, ``)},
@@ -306,7 +306,7 @@ func TestCursorPages(t *testing.T) {
 	}
 }
 
-// pages responses every request from n users and as many orders, and counts the requests.
+// pages starts a server with n users and n orders, and counts the requests.
 func pages(t *testing.T, n int) (client *labhealth.Client, requests func() int) {
 	var mu sync.Mutex
 	count := 0
@@ -347,7 +347,7 @@ func TestIteratorsRestart(t *testing.T) {
 		equal(t, "", problem)
 	}
 	equal(t, 3*(3+3), requests())
-	// One range within another, and many immediately: each has a place of its own.
+	// Nested and concurrent loops over one iterator are independent.
 	n := 0
 	for range users {
 		if n++; n%10 == 0 {
@@ -372,7 +372,7 @@ func TestIteratorsRestart(t *testing.T) {
 	group.Wait()
 }
 
-// Who leaves early asks for no page that is not looked at.
+// A loop that ends early requests no further page.
 func TestIteratorsBreak(t *testing.T) {
 	client, requests := pages(t, 35)
 	for _, test := range []struct{ take, requests int }{{1, 1}, {10, 1}, {11, 2}, {20, 2}, {35, 4}} {
@@ -416,7 +416,7 @@ func TestIteratorsCancelled(t *testing.T) {
 	equal(t, 2, requests())
 }
 
-// The call options go with every page; the response is that of the latest.
+// The call options apply to every page. The response is that of the latest page.
 func TestIteratorOptions(t *testing.T) {
 	client, s := scripted(t, []reply{
 		{status: 200, body: `{"users":` + elements("user_id", 1, 1) + `,"total":2,"offset":0,"limit":1}`},
@@ -436,7 +436,8 @@ func TestIteratorOptions(t *testing.T) {
 	equal(t, []string{"b"}, s.sent[1].Header["X-A"])
 }
 
-// An element that is kept keeps no page: 50 of 5,000, one of each page, hold a hundredth of what was received.
+// A kept element does not keep its page: 50 of 5,000 elements, one of each page, take a hundredth
+// of the memory.
 func TestElementsKeepNoPage(t *testing.T) {
 	page := func(offset int) string {
 		var b strings.Builder
@@ -469,8 +470,8 @@ func TestElementsKeepNoPage(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// Iterators go through many users and orders, and the live heap does not grow with them. The service
-// is in the same process; what it holds is allocated before the measurement.
+// Iterators go through many users and orders, and the live heap does not grow with them. The
+// service is in the same process; what it holds is allocated before the measurement.
 func TestLargeLists(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a second")

@@ -98,7 +98,7 @@ func TestRedirects(t *testing.T) {
 			}
 		}
 	}
-	// A location that is no address is not shown either.
+	// An invalid location is not shown.
 	location.Store("http://[Ada Example/")
 	for _, call := range faultCalls {
 		if err := call.do(t, faultClient(t, srv.URL, nil)); err == nil || strings.Contains(fmt.Sprintf("%+v", err), "Ada") {
@@ -110,8 +110,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// A transport that is a client of its own does not take the key to another host when it follows a
-// redirect.
+// A transport that follows redirects itself does not send the key to another host.
 func TestTransportThatFollowsRedirects(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		for _, status := range []int{301, 302, 303, 307, 308} {

@@ -24,7 +24,7 @@ const (
 	pdf    = "%PDF-1.4\n1 0 obj\n%%EOF\n"
 )
 
-// body is the body of a response: pieces of text, and what comes after them.
+// body is the body of a response: pieces, and the error after them.
 type body struct {
 	pieces []string
 	end    error // io.EOF if nil
@@ -52,7 +52,7 @@ func (b *body) Close() error {
 	return nil
 }
 
-// streaming is a transport that responses each attempt with the next body.
+// streaming is a transport that responds to each attempt with the next body.
 type streaming struct {
 	bodies      []io.ReadCloser
 	contentType string
@@ -97,8 +97,8 @@ func TestRequisitionPDF(t *testing.T) {
 	}
 }
 
-// What comes instead of a PDF is never written. It is asked for again only if the connection was lost before the first byte could
-// be fieldLines from a PDF's.
+// A body that is not a PDF is never written. It is requested again only if the connection was lost
+// before the start of a PDF was complete.
 func TestRequisitionPDFErrors(t *testing.T) {
 	lost := io.ErrUnexpectedEOF
 	const (
@@ -163,7 +163,7 @@ func TestRequisitionPDFErrors(t *testing.T) {
 	}
 }
 
-// What was lost before the first byte was written is asked for again; later nothing is.
+// A PDF is requested again only if the connection was lost before the first byte was written.
 func TestRequisitionPDFRetried(t *testing.T) {
 	lost := io.ErrUnexpectedEOF
 	synctest.Test(t, func(t *testing.T) {
@@ -253,7 +253,7 @@ func TestRequisitionPDFLimit(t *testing.T) {
 		{5, nil, tooLarge, 5},
 		{4, nil, tooLarge, 0},
 		{1, nil, tooLarge, 0},
-		// Whether the file ends at the limit is not known if the connection does.
+		// A lost connection at the limit does not show whether the file ends there.
 		{size, io.ErrUnexpectedEOF, "the response (status 200) could not be read: it ended too early", size},
 	} {
 		t.Run(fmt.Sprint(test.limit, test.end), func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestRequisitionPDFLimit(t *testing.T) {
 			equal(t, 1, len(s.sent))
 		})
 	}
-	// The limit of other responses is not that of files.
+	// Files have a larger limit than other responses.
 	client, _ := respondingWith(t, 200, pdf+strings.Repeat("x", 9<<20))
 	n, err := client.Orders.RequisitionPDF(t.Context(), orderID, io.Discard)
 	equal(t, "", errorText(err))
@@ -305,7 +305,7 @@ func TestRequisitionPDFContext(t *testing.T) {
 	equal(t, 0, len(s.sent))
 }
 
-// stuckBody sends what it has and then nothing, as a body of net/http does until its context ends.
+// stuckBody returns what it has and then blocks until the context ends, like a body of net/http.
 type stuckBody struct {
 	io.Reader
 	ctx context.Context
@@ -321,7 +321,7 @@ func (b *stuckBody) Read(p []byte) (int, error) {
 
 func (*stuckBody) Close() error { return nil }
 
-// A file of 30 MB goes from a real connection through a pipe with little memory.
+// A file of 30 MB passes from a connection to a pipe with little memory.
 func TestRequisitionPDFMemory(t *testing.T) {
 	const size = 30 << 20
 	chunk := bytes.Repeat([]byte("0123456789abcdef"), 4<<10) // 64 KiB

@@ -14,8 +14,8 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// fixtures are responses with what is odd about them in their names. Each is read as the literal value beside it, which names
-// what does not fit, and is written back with every field that was received.
+// fixtures are odd responses, described by their names. Each decodes to the literal value beside
+// it, reports its malformed fields, and encodes to the received JSON.
 var fixtures = []struct {
 	file      string
 	want      any
@@ -445,7 +445,7 @@ func newOf(example any) any {
 	panic("no such type")
 }
 
-// What is unknown keeps its bytes.
+// Unknown details keep their raw bytes.
 func TestUnknownDetailsKeepRawJSON(t *testing.T) {
 	text, err := os.ReadFile("testdata/order_details_of_an_unknown_type.json")
 	if err != nil {
@@ -461,7 +461,7 @@ func TestUnknownDetailsKeepRawJSON(t *testing.T) {
 	equal(t, jsonData(t, want), jsonData(t, mustEncode(t, unknown)))
 }
 
-// The status of a response that names none in the usual place.
+// The current status of orders with and without a last event.
 func TestCurrentStatus(t *testing.T) {
 	at := func(day int) time.Time { return time.Date(2025, 3, day, 0, 0, 0, 0, time.UTC) }
 	tests := []struct {
@@ -482,7 +482,7 @@ func TestCurrentStatus(t *testing.T) {
 	}
 }
 
-// Lists are read bare too, and lab tests wrapped.
+// Lists may be bare, and their lab tests wrapped.
 func TestFormsOfLists(t *testing.T) {
 	const user = `{"user_id":"7b9e4d10-21c3-4f58-a6d2-0c8f3b51e702","new":1}`
 	client, _ := respondingWith(t, 200, "["+user+"]")

@@ -79,14 +79,14 @@ func TestResults(t *testing.T) {
 	equal(t, resultsJSON, string(got.RawJSON()))
 	equal(t, jsonData(t, resultsJSON), jsonData(t, mustEncode(t, got)))
 
-	// What is not known stays beside a change.
+	// Unknown fields stay beside a change.
 	got.Results[1].Notes = new("seen")
 	got.Metadata.Age = "36"
 	want := strings.Replace(strings.Replace(resultsJSON, `"trend": [1, 2]`, `"trend": [1, 2], "notes": "seen"`, 1), `"age": "35"`, `"age": "36"`, 1)
 	equal(t, jsonData(t, want), jsonData(t, mustEncode(t, got)))
 }
 
-// Shapes that occur beside the one above. What does not fit is named and keeps its bytes.
+// Other forms of results. Malformed fields are reported and keep their raw bytes.
 func TestResultsOddShapes(t *testing.T) {
 	for _, test := range []struct {
 		name, body string
@@ -120,8 +120,8 @@ func TestResultsOddShapes(t *testing.T) {
 	}
 }
 
-// Older orders have an object in place of the list. It is read as it is, next to a change too, and is
-// no malformed field.
+// Older orders have an object instead of the list. It is kept as received, also beside a change,
+// and is not malformed.
 func TestResultsThatAreAnObject(t *testing.T) {
 	const body = `{"metadata":{"age":"35"},"results": {"glucose" : {"value":92.0, "unit":"mg/dL"}, "glucose": null},"missing_results":[]}`
 	client, _ := respondingWith(t, 200, body)
@@ -150,7 +150,7 @@ func TestResultParse(t *testing.T) {
 	above := func(low float64, strict bool) labhealth.ResultValue {
 		return labhealth.RangeResult{Low: &low, LowStrict: strict}
 	}
-	// An empty want is what cannot be read: the type and the text as received.
+	// Without want, the result cannot be parsed and keeps its type and text.
 	for _, test := range []struct {
 		kind labhealth.ResultType
 		text string
@@ -246,7 +246,7 @@ func TestResultParse(t *testing.T) {
 	equal(t, labhealth.ResultValue(labhealth.UnparsedResult{Text: "12"}), (&labhealth.Result{Result: "12"}).Parse())
 }
 
-// A parsed result is a result still.
+// Parsed results redact themselves too.
 func TestParsedResultsRedact(t *testing.T) {
 	n := 412.5
 	for _, v := range []labhealth.ResultValue{

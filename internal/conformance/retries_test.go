@@ -65,7 +65,7 @@ func TestWithCallRetry(t *testing.T) {
 	}
 }
 
-// Retries are switched off for a client, for a call, and for writes after a 429.
+// Retries can be turned off for a client, for a call, and for writes after a 429.
 func TestRetryOff(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -190,7 +190,7 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// The backoff grows to its bound, never beyond, and is spread over all of it.
+// The backoff grows up to its bound, and is spread over all of it.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waits [6][]time.Duration
@@ -226,7 +226,7 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// Nothing waits past the deadline, and the response that asked for the wait comes back immediately.
+// A wait beyond the deadline returns its response immediately.
 func TestNoWaitPastDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := faultClient(t, testURL, roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -242,7 +242,7 @@ func TestNoWaitPastDeadline(t *testing.T) {
 	})
 }
 
-// The bytes are those of the moment of the call.
+// All attempts send the bytes as they were at the call.
 func TestRetrySendsSameBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bodies := make(chan string)
@@ -278,7 +278,7 @@ func TestRetrySendsSameBytes(t *testing.T) {
 	})
 }
 
-// A cookie jar adds to the header of each attempt; attempts do not add up.
+// A cookie jar changes the header of each attempt, and not that of later attempts.
 func TestRetrySendsSameHeader(t *testing.T) {
 	var headers []http.Header
 	transport := roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -300,7 +300,7 @@ func (oneCookie) Cookies(*url.URL) []*http.Cookie { return []*http.Cookie{{Name:
 
 func (oneCookie) SetCookies(*url.URL, []*http.Cookie) {}
 
-// With a key, creating an order may be repeated: with the same key and the same bytes.
+// With a key, the creation of an order is repeated, with the same key and bytes.
 func TestIdempotencyKeyRepeats(t *testing.T) {
 	for _, row := range []struct {
 		fault   string
@@ -332,7 +332,7 @@ func TestIdempotencyKeyRepeats(t *testing.T) {
 	}
 }
 
-// An attempt after an unknown one changes what is known only if it succeeds.
+// After an attempt with an unknown outcome, only success changes the outcome of a write.
 func TestOutcomeOverAttempts(t *testing.T) {
 	refused := func(r *http.Request) (*http.Response, error) {
 		return (&http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {

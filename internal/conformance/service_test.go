@@ -95,13 +95,13 @@ func TestServiceImport(t *testing.T) {
 		t.Error("an imported order says it can be modified")
 	}
 
-	// What was imported cannot be rescheduled or released.
+	// An imported order cannot be rescheduled or released.
 	const op, refusal = "PATCH /v3/order/{order_id}", "Order can not be modified in its current status"
 	_, err = client.Orders.Reschedule(t.Context(), o.ID, days(7))
 	checkRejected(t, err, op, 400, refusal)
 	_, err = client.Orders.Release(t.Context(), o.ID)
 	checkRejected(t, err, op, 400, refusal)
-	// The same sample, once more.
+	// A duplicate sample ID.
 	_, err = client.Orders.Import(t.Context(), body)
 	checkRejected(t, err, "POST /v3/order/import", 400, "An order with this sample_id already exists")
 	body.UserID, body.SampleID = uuid.New(), "SAMPLE-2"
@@ -123,7 +123,7 @@ func TestServiceImport(t *testing.T) {
 	equal(t, []labhealth.Order{*o}, page.Orders)
 }
 
-// Neither status nor body of the closed beta's rejection is documented: any of them is an *APIError.
+// The rejection of the closed beta has no documented status or body. Any is an *APIError.
 func TestServiceClosedBeta(t *testing.T) {
 	srv, client := serve(t)
 	body := plainImport(srv, srv.AddUser("ada"), "SAMPLE-1")
@@ -180,7 +180,7 @@ func TestServiceScheduledOrder(t *testing.T) {
 	equal(t, "order updated", moved.Message)
 	equal(t, labhealth.OrderStatusReceivedWalkInTestOrdered, moved.Order.CurrentStatus())
 
-	// A date in the past is refused here, and by the service.
+	// A date in the past is invalid, and the service rejects it.
 	_, err = client.Orders.Reschedule(t.Context(), id, days(-2))
 	equal(t, labhealth.OutcomeNotSent, labhealth.OutcomeOf(err))
 	_, err = client.Orders.Reschedule(t.Context(), id, days(-2), labhealth.WithoutValidation())
@@ -195,7 +195,7 @@ func TestServiceScheduledOrder(t *testing.T) {
 	_, err = client.Orders.Release(t.Context(), id)
 	checkRejected(t, err, op, 400, "Order can not be modified in its current status")
 
-	// Without a date from the start there is nothing to move.
+	// An order that was created without a date cannot be rescheduled.
 	now, err := client.Orders.Create(t.Context(), plainCreate(srv, user, nil))
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestServiceScheduledOrder(t *testing.T) {
 	}, bodies)
 }
 
-// With an idempotency key the second creation gives the first order again.
+// With an idempotency key the second creation returns the first order.
 func TestServiceIdempotencyKey(t *testing.T) {
 	srv, client := serve(t)
 	body := plainCreate(srv, srv.AddUser("ada"), nil)
@@ -291,7 +291,7 @@ func TestServiceListOrders(t *testing.T) {
 	equal(t, all[10], page.Orders[0].ID)
 	_, err = client.Orders.List(t.Context(), labhealth.ListOrdersParams{Interpretation: "new value"})
 	equal(t, "query.interpretation (enum)", fmt.Sprint(apiError(t, err).Fields()[0]))
-	// The page's own path, and where the public API reference has it.
+	// The path of the interface specification, and that of the public API reference.
 	moved, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL), labhealth.WithPath("GET /orders", "/v3/orders"))
 	check(err)
 	defer moved.CloseIdleConnections()
@@ -327,7 +327,7 @@ func TestServiceUsers(t *testing.T) {
 	}
 	equal(t, "oura", first.ConnectedSources[0].Source.Slug)
 
-	// The service does not check the range itself.
+	// The service fails for a limit that is out of range.
 	_, err = client.Users.List(t.Context(), labhealth.ListUsersParams{Limit: 501}, labhealth.WithoutValidation(),
 		labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 1}))
 	equal(t, true, errors.Is(err, labhealth.ErrServer))
@@ -380,7 +380,7 @@ func TestServiceKeyAndDo(t *testing.T) {
 	checkRejected(t, err, "GET (Do)", 404, "Not Found")
 }
 
-// The same mistakes, refused here and by the service: the paths are the same.
+// The client and the service find the same invalid fields.
 func TestServiceValidation(t *testing.T) {
 	srv, client := serve(t)
 	user := srv.AddUser("ada")
@@ -444,7 +444,8 @@ func paths(fields []labhealth.FieldError) []string {
 	return list
 }
 
-// What happens to an order reaches a receiver, and an order within an event reads as the one of the API.
+// Changes of an order are delivered as events, and the order within an event equals that of the
+// API.
 func TestServiceEvents(t *testing.T) {
 	type event struct {
 		Type   string          `json:"event_type"`
@@ -500,7 +501,7 @@ func TestServiceEvents(t *testing.T) {
 	}
 }
 
-// Statuses that nobody knows yet pass.
+// Unknown statuses decode.
 func TestServiceUnknownStatus(t *testing.T) {
 	srv, client := serve(t)
 	order := srv.AddOrders(1)[0]
@@ -516,7 +517,7 @@ func TestServiceUnknownStatus(t *testing.T) {
 	equal(t, new(labhealth.OrderTopLevelStatus("paused")), got.Status)
 }
 
-// Many goroutines, one client, one service: every import is there once.
+// Many goroutines import with one client, and every order exists once.
 func TestServiceConcurrent(t *testing.T) {
 	srv, client := serve(t)
 	user := srv.AddUser("ada")

@@ -16,8 +16,8 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// startHeld starts a server whose response to the call "held" waits for release, and with HTTP/2
-// all share one connection. held is closed when that call has arrived. The others get status.
+// startHeld starts an HTTP/2 server whose response to the call "held" waits for release. held is
+// closed when that call has arrived. Other calls get status.
 func startHeld(t *testing.T, status int) (srv *httptest.Server, held, release chan struct{}) {
 	held, release = make(chan struct{}), make(chan struct{})
 	srv = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -38,7 +38,7 @@ func startHeld(t *testing.T, status int) (srv *httptest.Server, held, release ch
 	return srv, held, release
 }
 
-// A write that a transport repeats is stopped, and the other calls on the connection go on.
+// A write that a transport repeats is stopped, and other calls on the connection go on.
 func TestStoppedWriteOnSharedConnection(t *testing.T) {
 	srv, held, release := startHeld(t, http.StatusServiceUnavailable)
 	client := faultClient(t, srv.URL, retrying(srv.Client().Transport))
@@ -54,8 +54,8 @@ func TestStoppedWriteOnSharedConnection(t *testing.T) {
 	}
 }
 
-// A write whose time is over while its headers are being written leaves the other calls on the
-// connection alone.
+// A write whose deadline passes while its headers are written does not affect other calls on the
+// connection.
 func TestLateHeadersOnSharedConnection(t *testing.T) {
 	srv, held, release := startHeld(t, http.StatusNotFound)
 	network := onLoopback
@@ -100,7 +100,7 @@ func TestOtherConnectionsStayOpen(t *testing.T) {
 		return true
 	})
 	client := faultClient(t, srv.URL, nil)
-	// together makes calls that are all under way when meanwhile is called.
+	// together makes calls that are all in flight when meanwhile is called.
 	together := func(meanwhile func()) {
 		var all sync.WaitGroup
 		before := srv.commits.Load()

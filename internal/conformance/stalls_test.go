@@ -20,8 +20,8 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// stallNetwork is the network under a stallingPath: a listener for the server, and pairs of connected
-// ends for the clients.
+// stallNetwork is the network under a stallingPath: a listener for the server, and pairs of
+// connected ends for the clients.
 type stallNetwork struct {
 	name   string
 	buffer int // from client to server, in bytes, of each connection
@@ -64,7 +64,7 @@ var onLoopback = stallNetwork{"TCP", 4 << 10, func(t *testing.T, f func(*testing
 	return client, path, nil
 }}
 
-// stallNetworks are the networks of this run: memory, and in the long form TCP too.
+// stallNetworks returns the networks of this run: memory, and TCP in the long form.
 func stallNetworks() []stallNetwork {
 	if long {
 		return []stallNetwork{inMemory, onLoopback}

@@ -11,8 +11,7 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// teamCalls are the methods beside those that import, create, list and change orders and list and make users: the request that
-// each sends, to the byte.
+// teamCalls are the methods that orders_test.go and users_test.go do not have, with their requests.
 var teamCalls = []struct {
 	name, op, url string
 	call          func(context.Context, *labhealth.Client, ...labhealth.CallOption) (value bool, err error)
@@ -92,7 +91,7 @@ var teamCalls = []struct {
 		}},
 }
 
-// Every documented status and shape of a rejection: the error, its class, and what became of the request.
+// Every rejection becomes an error with its class and outcome.
 func TestTeamCallsRejected(t *testing.T) {
 	for _, c := range teamCalls {
 		for _, r := range refusals {
@@ -114,7 +113,7 @@ func TestTeamCallsRejected(t *testing.T) {
 	}
 }
 
-// What cannot be read is an error that names the operation and quotes nothing.
+// The error of an unreadable response names the operation and quotes nothing.
 func TestTeamCallsUnreadable(t *testing.T) {
 	for _, c := range teamCalls {
 		for name, test := range map[string]struct{ body, contentType, text string }{
@@ -155,7 +154,7 @@ func TestTeamCallsRepeated(t *testing.T) {
 	}
 }
 
-// Nothing is sent for ids that are none and parameters that are out of range.
+// Calls with invalid IDs and parameters are not sent.
 func TestInvalidTeamCalls(t *testing.T) {
 	const dots = " must not be empty, a dot segment or hold control characters"
 	const none = " must not be the nil UUID"

@@ -10,8 +10,8 @@ import (
 	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
-// BenchmarkTransport is what sending costs without a network: the loop, the limits and the proof of what became of a request,
-// over a RoundTripper that responses immediately.
+// BenchmarkTransport measures sending without a network: the loop, the limits and the proof of the
+// outcome, over an http.RoundTripper that responds immediately.
 func BenchmarkTransport(b *testing.B) {
 	header := http.Header{"Content-Type": {"application/json"}}
 	client := transport.NewClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// A 2xx that cannot be read says why in a fixed phrase, and whether it proves that the service has carried the request out.
+// A 2xx that cannot be read is an error with a fixed reason, and with the outcome that it proves.
 func TestUnreadableResponses(t *testing.T) {
 	const (
 		html    = "it is HTML, not JSON; something between here and the service may have sent it"

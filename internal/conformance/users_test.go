@@ -61,7 +61,7 @@ func TestListUsers(t *testing.T) {
 	})
 }
 
-// Responses that show a user, and the requests they belong to.
+// The operations that return a user, with their requests.
 func TestUserOperations(t *testing.T) {
 	day := labhealth.Date{Year: 2025, Month: time.March, Day: 4}
 	for _, test := range []struct {
@@ -117,7 +117,7 @@ func TestUserOperations(t *testing.T) {
 	equal(t, 0, len(s.sent))
 }
 
-// Whatever happens to the creation, the user is found, and is never made twice.
+// Whatever happens to the creation, the user is found, and is never created twice.
 func TestGetOrCreate(t *testing.T) {
 	lost := errors.New("lost")
 	for _, test := range []struct {
@@ -244,7 +244,7 @@ func TestUndoDeleteInTime(t *testing.T) {
 	}
 }
 
-// Once somebody else has the client user id, the user does not come back.
+// A deletion cannot be undone if another user has the client user ID.
 func TestUndoDeleteTooLate(t *testing.T) {
 	srv := labhealthtest.NewServer(t)
 	client := must[*labhealth.Client](t)(labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL)))
@@ -263,7 +263,7 @@ func TestUndoDeleteTooLate(t *testing.T) {
 	equal(t, second, must[*labhealth.User](t)(client.Users.Resolve(ctx, "ada")))
 }
 
-// A response that was damaged says that the user was made; who it is can be asked.
+// After a damaged response the user exists, and is resolved.
 func TestGetOrCreateDamagedResponse(t *testing.T) {
 	for name, first := range map[string]reply{
 		"cut":        {status: 200, body: userJSON[:40]},
@@ -279,7 +279,7 @@ func TestGetOrCreateDamagedResponse(t *testing.T) {
 			equal(t, "GET https://api.example.com/v2/user/resolve/ada", s.sent[1].Method+" "+s.sent[1].URL)
 		})
 	}
-	// If the service does not know the user then, the first error is the response.
+	// If the user does not exist then, the first error is returned.
 	client, s := scripted(t, []reply{{status: 200, body: userJSON[:40]}, {status: 404}})
 	_, err := client.Users.GetOrCreate(t.Context(), labhealth.CreateUserBody{ClientUserID: "ada"})
 	equal(t, labhealth.OutcomeApplied, labhealth.OutcomeOf(err))

@@ -34,7 +34,8 @@ func TestWorkoutStream(t *testing.T) {
 	}, got)
 	equal(t, 0, len(got.Malformed()))
 
-	// Unchanged it is the raw bytes; a change keeps nulls, digits and what is not known.
+	// An unchanged value encodes to the received JSON; a change keeps nulls, digits and unknown
+	// fields.
 	equal(t, streamJSON, string(got.RawJSON()))
 	encoded := must[[]byte](t)(json.Marshal(got))
 	equal(t, jsonData(t, streamJSON), jsonData(t, string(encoded)))
@@ -67,7 +68,7 @@ func TestWorkoutStreamOddElements(t *testing.T) {
 		mustEncode(t, got))
 }
 
-// The shortest text for so many elements is one digit each: long streams of zeros or nulls are read like any other.
+// Long streams of zeros or nulls, which have one digit for each element, decode like any other.
 func TestWorkoutStreamOfZeros(t *testing.T) {
 	lists := []string{"time", "heartrate", "cadence", "altitude", "velocity_smooth", "lat", "lng", "distance", "power", "resistance", "temperature"}
 	for _, test := range []struct {
