@@ -87,7 +87,7 @@ func TestOperationsTable(t *testing.T) {
 	var listed []string
 	for _, r := range readOperations(t) {
 		if slices.Contains(listed, r.operation) {
-			t.Errorf("%s stands twice", r.operation)
+			t.Errorf("%s is there twice", r.operation)
 		}
 		listed = append(listed, r.operation)
 		if deprecated := r.operation == "GET /v3/lab_tests"; deprecated != (r.note == "deprecated") {
@@ -100,7 +100,7 @@ func TestOperationsTable(t *testing.T) {
 	want := slices.Clone(furtherOperations)
 	for _, d := range specifiedOperations {
 		if !slices.Contains(listed, d.operation) {
-			t.Errorf("%s is missing; the document names it under %s", d.operation, d.from)
+			t.Errorf("%s is missing; the interface specification has it under %s", d.operation, d.from)
 		}
 		want = append(want, d.operation)
 	}
@@ -121,7 +121,7 @@ func TestOperationsMethods(t *testing.T) {
 		for _, m := range r.methods {
 			name := r.service + "." + m
 			if listed[name] != "" {
-				t.Errorf("%s stands twice", name)
+				t.Errorf("%s is there twice", name)
 			}
 			listed[name] = r.operation
 		}
@@ -134,7 +134,7 @@ func TestOperationsMethods(t *testing.T) {
 		for method := range field.Type.Methods() {
 			name := field.Name + "." + method.Name
 			if listed[name] == "" {
-				t.Errorf("%s does not stand in the table", name)
+				t.Errorf("%s is not in the table", name)
 			}
 			delete(listed, name)
 		}

@@ -52,7 +52,7 @@ func TestResponsesAreLosslessAndSpecified(t *testing.T) {
 			t.Errorf("%s embeds RawObject and lacks UnmarshalJSON of its pointer or MarshalJSON of its value", name)
 		}
 		if !specified[name] && name != "UnknownOrderDetails" { // which is what no table has
-			t.Errorf("%s stands neither in the tables of the interface document nor in those of the public reference", name)
+			t.Errorf("%s is neither in the interface specification nor in the public API reference", name)
 		}
 	}
 	t.Logf("%d types", len(names))

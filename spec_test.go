@@ -44,7 +44,7 @@ import (
 //	money           a number whose digits are kept
 //	null clears     null and absent differ
 //	zero is absent  of a request: the zero value is left out
-const document = `
+const specification = `
 # ImportOrderBody: request
 user_id                   | uuid                         | yes |
 billing_type              | Billing                      | yes |
@@ -564,11 +564,11 @@ type specField struct {
 // readSpecification parses the specification and the additions.
 func readSpecification(t *testing.T) []specResource {
 	t.Helper()
-	resources := append(readResources(t, document), readResources(t, teamSpecification)...)
+	resources := append(readResources(t, specification), readResources(t, teamSpecification)...)
 	for _, extra := range readResources(t, additions) {
 		i := slices.IndexFunc(resources, func(r specResource) bool { return r.name == extra.name })
 		if i < 0 {
-			t.Fatalf("additions to %s, which the document does not have", extra.name)
+			t.Fatalf("additions to %s, which the specification does not have", extra.name)
 		}
 		for _, f := range extra.fields {
 			if f.source == "" {
@@ -601,7 +601,7 @@ func readResources(t *testing.T, text string) []specResource {
 				response: strings.Contains(direction, "response"),
 			}
 			if !r.request && !r.response {
-				t.Fatalf("heading %q: neither request nor answer", line)
+				t.Fatalf("heading %q: neither request nor response", line)
 			}
 			resources = append(resources, r)
 			continue
@@ -609,7 +609,7 @@ func readResources(t *testing.T, text string) []specResource {
 		r := &resources[len(resources)-1]
 		f := readField(t, line)
 		if slices.ContainsFunc(r.fields, func(g specField) bool { return g.name == f.name }) {
-			t.Fatalf("%s.%s stands twice", r.name, f.name)
+			t.Fatalf("%s.%s is there twice", r.name, f.name)
 		}
 		r.fields = append(r.fields, f)
 	}
@@ -761,7 +761,7 @@ func TestSpecFields(t *testing.T) {
 	}
 	for name := range resourceTypes {
 		if !names[name] {
-			t.Errorf("%s: not in the document", name)
+			t.Errorf("%s: not in the specification", name)
 		}
 	}
 	t.Logf("%d resources, %d fields, of which %d added or amended", len(resources), fields, added)
@@ -788,7 +788,7 @@ func checkFields(t *testing.T, r specResource, typ reflect.Type, goName func(str
 		case name == "":
 			t.Errorf("%s has no json tag", field.Name)
 		case members[name].Name != "":
-			t.Errorf("%s stands twice", name)
+			t.Errorf("%s is there twice", name)
 		default:
 			members[name] = field
 		}
@@ -819,7 +819,7 @@ func checkFields(t *testing.T, r specResource, typ reflect.Type, goName func(str
 		}
 	}
 	for name, field := range members {
-		t.Errorf("%s %s is not in the document", name, field.Type)
+		t.Errorf("%s %s is not in the specification", name, field.Type)
 	}
 	if r.response {
 		last := typ.Field(typ.NumField() - 1)
@@ -843,7 +843,7 @@ func TestSpecZeroRequests(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			want, ok := zeroRequests[r.name]
 			if !ok {
-				t.Fatal("no list of members")
+				t.Fatal("no list of fields")
 			}
 			if got := marshalledNames(t, reflect.Zero(resourceTypes[r.name]).Interface()); got != want {
 				t.Errorf("sends  %s\nwant   %s", got, want)
@@ -886,7 +886,7 @@ func TestSpecZeroResponses(t *testing.T) {
 				}
 			}
 			for name := range got {
-				t.Errorf("%s: is not in the document", name)
+				t.Errorf("%s: is not in the specification", name)
 			}
 		})
 	}
@@ -1017,7 +1017,7 @@ func TestSpecEnumerations(t *testing.T) {
 		}
 	}
 	for name := range declared {
-		t.Errorf("%s: constants of an enumeration that is not in the document", name)
+		t.Errorf("%s: constants of an enumeration that is not in the specification", name)
 	}
 	t.Logf("%d enumerations, %d values", enums, values)
 }
@@ -1108,9 +1108,9 @@ func TestSpecDeprecated(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("deprecated members (-document +Go):\n%s", diff)
+		t.Errorf("deprecated fields (-specification +Go):\n%s", diff)
 	}
-	t.Logf("%d deprecated members", len(want))
+	t.Logf("%d deprecated fields", len(want))
 }
 
 func isDeprecated(doc *ast.CommentGroup) bool {
@@ -1176,7 +1176,7 @@ func TestSpecLimits(t *testing.T) {
 							want = nil
 						}
 						if diff := cmp.Diff(want, invalidPaths(t, body.Validate())); diff != "" {
-							t.Errorf("%d times %s: refused paths (-want +got):\n%s", length, letter, diff)
+							t.Errorf("%d times %s: invalid paths (-want +got):\n%s", length, letter, diff)
 						}
 					}
 				}
@@ -1184,7 +1184,7 @@ func TestSpecLimits(t *testing.T) {
 		}
 	}
 	if count != len(members) {
-		t.Errorf("%d limits in the document, %d members here", count, len(members))
+		t.Errorf("%d limits in the specification, %d here", count, len(members))
 	}
 	t.Logf("%d limits", count)
 }

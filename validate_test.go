@@ -90,7 +90,7 @@ func TestValidateImport(t *testing.T) {
 		{"values outside the enums are sent", func(b *ImportOrderBody) {
 			b.BillingType, b.CollectionMethod, b.PatientDetails.Gender, b.PatientDetails.Race = "barter", "drone_pickup", "Male", new(Race(""))
 		}, nil},
-		{"texts that labs may refuse are sent", func(b *ImportOrderBody) {
+		{"texts that labs may reject are sent", func(b *ImportOrderBody) {
 			b.PatientDetails.FirstName, b.PatientDetails.PhoneNumber, b.PatientAddress.Zip, b.PatientAddress.Country = " Zoë ", "call me", "0", "Atlantis"
 		}, nil},
 		{"names of 50 characters, not bytes", func(b *ImportOrderBody) {

@@ -497,7 +497,7 @@ func TestWithinOtherTypes(t *testing.T) {
 func TestNewValuesKeepNothing(t *testing.T) {
 	order := Order{Notes: new("n")}
 	if order.RawJSON() != nil || order.Malformed() != nil {
-		t.Error("a made value came from somewhere")
+		t.Error("a new value has raw JSON")
 	}
 	var again Order
 	mustDecode(t, mustEncode(t, order), &again)

@@ -170,7 +170,7 @@ func TestWithResponse(t *testing.T) {
 		{"success", reply{status: 200, body: `{"orders":[]} `, header: []string{"Traceresponse", id}}, labhealth.Response{
 			StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}, "Traceresponse": {id}}, Body: []byte(`{"orders":[]} `), Attempts: 1, RequestID: id,
 		}, ""},
-		{"refusal", reply{status: 403, body: `{"detail":"no"}`, header: []string{"X-Request-Id", "abc-1"}}, labhealth.Response{
+		{"rejection", reply{status: 403, body: `{"detail":"no"}`, header: []string{"X-Request-Id", "abc-1"}}, labhealth.Response{
 			StatusCode: 403, Header: http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"abc-1"}}, Body: []byte(`{"detail":"no"}`), Attempts: 1, RequestID: "abc-1",
 		}, "labhealth: GET /orders: 403 Forbidden (request abc-1)"},
 		{"request id that is none", reply{status: 403, header: []string{"X-Request-Id", "Ada Example"}}, labhealth.Response{
@@ -179,7 +179,7 @@ func TestWithResponse(t *testing.T) {
 		{"unreadable", reply{status: 200, body: `{`}, labhealth.Response{
 			StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{`), Attempts: 1,
 		}, "labhealth: GET /orders: the response (status 200) could not be read: it is not valid JSON at byte 1: the text ends too early"},
-		{"no answer", reply{err: errors.New("lost")}, labhealth.Response{Attempts: 1},
+		{"no response", reply{err: errors.New("lost")}, labhealth.Response{Attempts: 1},
 			"labhealth: GET /orders: the connection failed (1 attempt, outcome unknown)"},
 		{"redirect to elsewhere", reply{status: 302, header: []string{"Location", "https://elsewhere.example.com/orders"}}, labhealth.Response{
 			StatusCode: 302, Header: http.Header{"Content-Type": {"application/json"}, "Location": {"https://elsewhere.example.com/orders"}}, Attempts: 1,

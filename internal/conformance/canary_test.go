@@ -396,7 +396,7 @@ func captureStderr(t *testing.T) func() string {
 // Calls that are invalid and not sent.
 func TestCanaryInValidationErrors(t *testing.T) {
 	check := newLeakChecker(t)
-	client := canaryClient(t, check, "refusals", "http://localhost:1")
+	client := canaryClient(t, check, "invalid", "http://localhost:1")
 	ctx := t.Context()
 	long := strings.Repeat(canaryLast, 10)
 	body := canaryImport()

@@ -199,8 +199,8 @@ func TestCancelPromptly(t *testing.T) {
 		{"connecting", "http://localhost", connecting, notSent, false},
 		{"TLS handshake", "", handshake, notSent, false},
 		{"sending", "http://localhost", sending, unknown, false},
-		{"waiting for the answer", stalled.URL, waiting, unknown, false},
-		{"reading the answer", slow.URL, reading, applied, false},
+		{"waiting for the response", stalled.URL, waiting, unknown, false},
+		{"reading the response", slow.URL, reading, applied, false},
 		{"reading an error", slowError.URL, reading, unknown, true},
 		{"waiting to retry", limited.URL, retrying, rejected, true},
 	} {

@@ -237,7 +237,7 @@ func TestOutcomeOf(t *testing.T) {
 		{"wrapped", fmt.Errorf("import: %w", rejected), labhealth.OutcomeRejected},
 		{"joined", errors.Join(io.EOF, rejected), labhealth.OutcomeRejected},
 		{"502", unknown, labhealth.OutcomeUnknown},
-		{"no answer", call(reply{err: io.ErrUnexpectedEOF}), labhealth.OutcomeUnknown},
+		{"no response", call(reply{err: io.ErrUnexpectedEOF}), labhealth.OutcomeUnknown},
 		{"redirected write", call(reply{status: 307, header: []string{"Location", "/v3/order"}}), labhealth.OutcomeUnknown},
 		{"cut short", call(reply{status: 200, body: `{"order":`}), labhealth.OutcomeApplied},
 		{"empty", call(reply{status: 200}), labhealth.OutcomeUnknown},
@@ -280,7 +280,7 @@ func TestErrorChains(t *testing.T) {
 		}
 		s.only(t)
 	})
-	t.Run("last answer", func(t *testing.T) {
+	t.Run("last response", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			client, _ := scripted(t, []reply{{status: 503, body: `{"detail":"later"}`}, {err: io.ErrUnexpectedEOF}})
 			_, err := client.Orders.Get(t.Context(), orderID, labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 2}))

@@ -405,7 +405,7 @@ func TestTransportsWithoutHooks(t *testing.T) {
 		"context of its own": roundTripper(func(r *http.Request) (*http.Response, error) {
 			return inner.RoundTrip(r.WithContext(context.Background()))
 		}),
-		"answer and error": roundTripper(func(r *http.Request) (*http.Response, error) {
+		"response and error": roundTripper(func(r *http.Request) (*http.Response, error) {
 			srv.commits.Add(1)
 			return responseTo(r, 200, faultResponse), errors.New("both")
 		}),

@@ -28,7 +28,7 @@ const labTestJSON = `{
 	"markers": [{"id": 901, "name": "Total Cholesterol", "slug": "total-cholesterol", "price": "N/A", "lab_id": 27, "type": "biomarker",
 		"aoe": {"questions": [{"id": 1234567890251, "code": "PURPOSE", "value": "Purpose", "required": true, "type": "choice", "sequence": 1,
 			"answers": [{"id": 1, "code": "I", "value": "Initial"}]}]}}],
-	"common_tat_days": 3, "description": "not in the document"
+	"common_tat_days": 3, "description": "not in the specification"
 }`
 
 func wantLabTest() labhealth.LabTest {

@@ -156,7 +156,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			io.WriteString(c, "\r\n")
 			return true
 		}},
-		{"20 MB of interim answers", 1 << 20, func(x exchange) bool {
+		{"20 MB of interim responses", 1 << 20, func(x exchange) bool {
 			c := x.raw()
 			defer c.Close()
 			for range 5000 {

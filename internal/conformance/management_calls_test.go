@@ -118,7 +118,7 @@ func TestManagementCalls(t *testing.T) {
 	}
 	// Responses that have another form than their type.
 	rewritten := map[string]bool{
-		"Teams.Resolve to an id": true, "Teams.Resolve to a member": true,
+		"Teams.Resolve to an id": true, "Teams.Resolve to a field": true,
 	}
 	for _, test := range []struct {
 		name   string
@@ -181,7 +181,7 @@ func TestManagementCalls(t *testing.T) {
 			"POST " + org + "/resolve_team", `{"integration_team_id":"clinic-1"}`, teamJSON, &team1},
 		{"Teams.Resolve to an id", func(c client) (any, error) { return c.Teams.Resolve(ctx, "clinic-1") },
 			"POST " + org + "/resolve_team", `{"integration_team_id":"clinic-1"}`, `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"}`, &labhealth.Team{ID: testTeam}},
-		{"Teams.Resolve to a member", func(c client) (any, error) { return c.Teams.Resolve(ctx, "clinic-1") },
+		{"Teams.Resolve to a field", func(c client) (any, error) { return c.Teams.Resolve(ctx, "clinic-1") },
 			"POST " + org + "/resolve_team", `{"integration_team_id":"clinic-1"}`, `{"team":` + teamJSON + `}`, &team1},
 		{"Teams.CreateAccessToken", func(c client) (any, error) { return c.Teams.CreateAccessToken(ctx, testTeam, production) },
 			"POST " + teamPath + "/create_api_access_token", `{"env":"production"}`, `{"access_token":"at_1","expires_in":600,"new":1}`,
@@ -373,7 +373,7 @@ func TestManagementAll(t *testing.T) {
 			}
 			client, _ = managing(t, []reply{{status: 200, body: pageJSON(test.member, test.first)}, {status: 403, body: `{}`}})
 			if n, err = test.all(client); n != 1 || !errors.Is(err, labhealth.ErrForbidden) {
-				t.Errorf("a page that is refused: %d elements, %v", n, err)
+				t.Errorf("a rejected page: %d elements, %v", n, err)
 			}
 		})
 	}

@@ -190,7 +190,7 @@ func newRecorder(t *testing.T) *recorder {
 		h.Set("The-Rest", r.Method+" "+r.RequestURI+" "+string(body)) // where a key might be too
 		rec.came = append(rec.came, h)
 		if rec.respond == nil {
-			t.Errorf("a request came to the wrong server")
+			t.Errorf("a request to the wrong server")
 			return
 		}
 		rec.respond(w, r, len(rec.came))
@@ -215,7 +215,7 @@ func TestKeysStayApart(t *testing.T) {
 		least   int // requests for a method at least
 		respond func(w http.ResponseWriter, r *http.Request, n int)
 	}{
-		{"answered", 1, func(w http.ResponseWriter, _ *http.Request, _ int) { plain(w) }},
+		{"successful", 1, func(w http.ResponseWriter, _ *http.Request, _ int) { plain(w) }},
 		{"retried", 2, func(w http.ResponseWriter, _ *http.Request, n int) {
 			if n == 1 {
 				w.WriteHeader(http.StatusTooManyRequests)
@@ -233,7 +233,7 @@ func TestKeysStayApart(t *testing.T) {
 		{"sent to another host", 1, func(w http.ResponseWriter, r *http.Request, _ int) {
 			http.Redirect(w, r, other.URL+"/v1/org", http.StatusTemporaryRedirect)
 		}},
-		{"refused", 1, func(w http.ResponseWriter, _ *http.Request, _ int) { w.WriteHeader(http.StatusUnauthorized) }},
+		{"rejected", 1, func(w http.ResponseWriter, _ *http.Request, _ int) { w.WriteHeader(http.StatusUnauthorized) }},
 	}
 	for _, side := range []struct {
 		name, header, key string
@@ -267,7 +267,7 @@ func TestKeysStayApart(t *testing.T) {
 						}
 						for _, foreign := range side.foreign {
 							if _, ok := h[foreign]; ok {
-								t.Errorf("%s came", foreign)
+								t.Errorf("%s was sent", foreign)
 							}
 						}
 						h.Del(side.header)
@@ -647,7 +647,7 @@ func TestEventHubDestination(t *testing.T) {
 			t.Errorf("%s: ok %v, error %v (-want +got):\n%s", test.event, ok, err, diff)
 		}
 		if !cmp.Equal(got, again) || ok != okAgain || errAgain != nil {
-			t.Errorf("%s: an answer gives %v, %v, %v", test.event, again, okAgain, errAgain)
+			t.Errorf("%s: a response gives %v, %v, %v", test.event, again, okAgain, errAgain)
 		}
 	}
 	if got, ok, err := eventHub(nil, "").EventHubDestination("a"); ok || err != nil || got.Matcher != -1 {
@@ -661,7 +661,7 @@ func TestEventHubDestination(t *testing.T) {
 		t.Error("the prefixes of the pipeline do not count")
 	}
 	if got, ok, _ := limited.EventHubDestination("provider.connection.error"); !ok || got.EventHub != "rest" {
-		t.Error("the prefixes of the pipeline refuse too much")
+		t.Error("the prefixes of the pipeline exclude too much")
 	}
 	broken := eventHub(append(slices.Clone(matchers), labhealth.EventHubMatcher{EventTypeRegex: new("(")}), "rest")
 	_, ok, err := broken.EventHubDestination("daily.data.steps.created")

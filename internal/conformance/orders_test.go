@@ -79,7 +79,7 @@ var writes = []struct {
 	{"Create", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
 		return c.Orders.Create(t.Context(), createBody(), opts...)
 	}, "POST /v3/order", "https://api.example.com/v3/order", createJSON},
-	{"Create with every member", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
+	{"Create with every field", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
 		return c.Orders.Create(t.Context(), fullCreateBody(), opts...)
 	}, "POST /v3/order", "https://api.example.com/v3/order", fullCreateJSON},
 	{"Update", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
@@ -265,7 +265,7 @@ func TestListOrders(t *testing.T) {
 			equal(t, sent{Method: "GET", URL: "https://api.example.com/orders" + test.query, Header: readHeader}, s.only(t))
 		})
 	}
-	t.Run("bare answer", func(t *testing.T) {
+	t.Run("bare response", func(t *testing.T) {
 		client, _ := respondingWith(t, 200, `{"orders":[]}`)
 		got, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{})
 		if err != nil {
@@ -273,7 +273,7 @@ func TestListOrders(t *testing.T) {
 		}
 		equal(t, &labhealth.OrderPage{Orders: []labhealth.Order{}}, got)
 	})
-	t.Run("refused", func(t *testing.T) {
+	t.Run("invalid", func(t *testing.T) {
 		client, s := scripted(t, nil)
 		for want, params := range map[string]labhealth.ListOrdersParams{
 			"query.page must be at least 0":                                       {Page: -1},

@@ -31,7 +31,7 @@ func nth(n int) uuid.UUID {
 
 // numbers ranges over a list and returns the numbers of its IDs, and the text of the error that
 // ended it.
-func numbers[T any](seq iter.Seq2[*T, error], id func(*T) uuid.UUID) (got []int, problem string) {
+func numbers[T any](seq iter.Seq2[*T, error], id func(*T) uuid.UUID) (got []int, text string) {
 	for v, err := range seq {
 		if err != nil {
 			return got, err.Error()
@@ -122,10 +122,10 @@ func TestUserPages(t *testing.T) {
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(1, 0, `,"total":5,"offset":2,"limit":2`),
 		}, upTo(1, 2), broken + "it is empty although more is to come", "?limit=2 ?limit=2&offset=2"},
 		{"empty at once", labhealth.ListUsersParams{}, []reply{users(1, 0, `,"total":5,"offset":0,"limit":2`)}, nil, broken + "it is empty although more is to come", ""},
-		{"refusal in the middle", labhealth.ListUsersParams{Limit: 2}, []reply{
+		{"rejection in the middle", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), {status: 403, body: `{}`},
 		}, upTo(1, 2), "labhealth: GET /v2/user/: 403 Forbidden", "?limit=2 ?limit=2&offset=2"},
-		{"no answer in the middle", labhealth.ListUsersParams{Limit: 2}, []reply{
+		{"no response in the middle", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), {err: errors.New("lost")},
 		}, upTo(1, 2), "labhealth: GET /v2/user/: the connection failed (1 attempt, outcome unknown)", "?limit=2 ?limit=2&offset=2"},
 	} {
@@ -231,7 +231,7 @@ func TestOrderPages(t *testing.T) {
 		}, upTo(1, 2), broken + "it is empty although more is to come", "?page=1&size=2 ?page=2&size=2"},
 		{"empty at once", labhealth.ListOrdersParams{}, []reply{orders(1, 0, `,"total":5,"page":1,"size":50`)},
 			nil, broken + "it is empty although more is to come", "?page=1"},
-		{"refusal in the middle", labhealth.ListOrdersParams{Size: 2}, []reply{
+		{"rejection in the middle", labhealth.ListOrdersParams{Size: 2}, []reply{
 			orders(1, 2, `,"total":5,"page":1,"size":2`), {status: 500, body: "Internal Server Error"},
 		}, upTo(1, 2), "labhealth: GET /orders: 500 Internal Server Error", "?page=1&size=2 ?page=2&size=2"},
 	} {

@@ -406,7 +406,7 @@ func TestFixtures(t *testing.T) {
 				t.Errorf("malformed (-want +got)\n%s", diff)
 			}
 			if raw := kept.RawJSON(); string(raw) != string(bytes.TrimSpace(text)) {
-				t.Errorf("RawJSON is not what came:\n%s", raw)
+				t.Errorf("RawJSON is not the received JSON:\n%s", raw)
 			}
 			equal(t, jsonData(t, string(text)), jsonData(t, mustEncode(t, got)))
 			if b, err := got.(json.Marshaler).MarshalJSON(); err != nil || string(b) != string(bytes.TrimSpace(text)) {

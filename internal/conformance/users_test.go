@@ -42,7 +42,7 @@ func TestListUsers(t *testing.T) {
 		}
 		equal(t, &labhealth.UserPage{Users: []labhealth.User{wantUser()}, Total: 1}, got)
 	})
-	t.Run("refused", func(t *testing.T) {
+	t.Run("invalid", func(t *testing.T) {
 		client, s := scripted(t, nil)
 		for want, params := range map[string]labhealth.ListUsersParams{
 			"query.offset must be at least 0":                                        {Offset: -1},
@@ -73,7 +73,7 @@ func TestUserOperations(t *testing.T) {
 		{"Create", func(c *labhealth.Client) (*labhealth.User, error) {
 			return c.Users.Create(t.Context(), labhealth.CreateUserBody{ClientUserID: "ada"})
 		}, sent{Method: "POST", URL: "https://api.example.com/v2/user"}, `{"client_user_id":"ada"}`},
-		{"Create with every member", func(c *labhealth.Client) (*labhealth.User, error) {
+		{"Create with every field", func(c *labhealth.Client) (*labhealth.User, error) {
 			return c.Users.Create(t.Context(), labhealth.CreateUserBody{
 				ClientUserID: "ada", FallbackTimeZone: new("Europe/London"), FallbackBirthDate: &labhealth.Date{Year: 1950, Month: time.January, Day: 31},
 				IngestionStart: &day, IngestionEnd: &future,
@@ -129,12 +129,12 @@ func TestGetOrCreate(t *testing.T) {
 		{"made", []reply{{status: 200, body: userJSON}}, []string{"POST /v2/user"}, ""},
 		{"there already", []reply{{status: 400, body: `{"detail":{"user_id":"11111111-2222-4333-8444-555555555555"}}`}, {status: 200, body: userJSON}},
 			[]string{"POST /v2/user", "GET /v2/user/11111111-2222-4333-8444-555555555555"}, ""},
-		{"answer lost, made", []reply{{err: lost}, {status: 200, body: userJSON}}, []string{"POST /v2/user", "GET /v2/user/resolve/ada"}, ""},
+		{"response lost, made", []reply{{err: lost}, {status: 200, body: userJSON}}, []string{"POST /v2/user", "GET /v2/user/resolve/ada"}, ""},
 		{"502, made", []reply{{status: 502}, {status: 200, body: userJSON}}, []string{"POST /v2/user", "GET /v2/user/resolve/ada"}, ""},
 		{"502, not made", []reply{{status: 502}, {status: 404}}, []string{"POST /v2/user", "GET /v2/user/resolve/ada"}, "labhealth: POST /v2/user: 502 Bad Gateway"},
-		{"answer lost, nothing known", []reply{{err: lost}, {err: lost}}, []string{"POST /v2/user", "GET /v2/user/resolve/ada"},
+		{"response lost, nothing known", []reply{{err: lost}, {err: lost}}, []string{"POST /v2/user", "GET /v2/user/resolve/ada"},
 			"labhealth: POST /v2/user: the connection failed (1 attempt, outcome unknown)"},
-		{"refused", []reply{{status: 403}}, []string{"POST /v2/user"}, "labhealth: POST /v2/user: 403 Forbidden"},
+		{"rejected", []reply{{status: 403}}, []string{"POST /v2/user"}, "labhealth: POST /v2/user: 403 Forbidden"},
 		{"there, and gone again", []reply{{status: 400, body: `{"detail":{"user_id":"11111111-2222-4333-8444-555555555555"}}`}, {status: 404}},
 			[]string{"POST /v2/user", "GET /v2/user/11111111-2222-4333-8444-555555555555"}, "labhealth: GET /v2/user/{user_id}: 404 Not Found"},
 	} {
@@ -254,7 +254,7 @@ func TestUndoDeleteTooLate(t *testing.T) {
 	must[*labhealth.UserDeletion](t)(client.Users.Delete(ctx, first.UserID))
 	second := must[*labhealth.User](t)(client.Users.GetOrCreate(ctx, labhealth.CreateUserBody{ClientUserID: "ada"}))
 	if first.UserID == second.UserID {
-		t.Error("a deleted user came back without being asked for")
+		t.Error("a deleted user was restored without being asked for")
 	}
 	_, err := client.Users.UndoDelete(ctx, labhealth.UndoDeleteParams{UserID: first.UserID})
 	equal(t, 400, apiError(t, err).StatusCode)
