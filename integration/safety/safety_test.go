@@ -55,7 +55,7 @@ var faults = []struct {
 	name  string
 	times int64
 	do    func(http.ResponseWriter, *http.Request)
-	// want are the cells of the README's table, one for each client.
+	// want are the cells of the table in docs/safety.md, one for each client.
 	want [4]string
 }{
 	{"the answer is lost: the connection is closed", 1, hangUp, [4]string{"1, unknown", "1", "1", "**2**"}},
@@ -237,12 +237,12 @@ func TestOrdersOfOneImport(t *testing.T) {
 	text := strings.Join(table, "\n") + "\n"
 	t.Log("\n" + text)
 
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/safety.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(readme), text) {
-		t.Error("README.md has another table")
+	if !strings.Contains(string(page), text) {
+		t.Error("docs/safety.md has another table")
 	}
 }
 
