@@ -58,7 +58,7 @@ func TestDocumentLinks(t *testing.T) {
 			}
 		}
 	}
-	if links < 20 {
+	if links < 10 {
 		t.Errorf("found only %d links", links)
 	}
 }
