@@ -19,6 +19,7 @@ const webhookSecret = "whsec_bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWE9"
 func Example_receiveEvents() {
 	_, srv, userID := exampleService()
 	defer srv.Close()
+	mux := http.NewServeMux()
 
 	verifier, err := webhooks.NewVerifier(webhookSecret)
 	if err != nil {
@@ -36,7 +37,6 @@ func Example_receiveEvents() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	mux := http.NewServeMux()
 	mux.Handle("/webhooks", handler)
 
 	application := httptest.NewServer(mux)
@@ -66,7 +66,7 @@ func Example_latestSamples() {
 	}
 	changes, err := latest.Apply(webhooks.Delivery{Event: event})
 	if err != nil {
-		log.Fatal(err) // part of the event cannot be read; the rest is stored
+		log.Fatal(err) // such as webhooks.ErrUnreadable: the rest of the event is stored
 	}
 	fmt.Println("added:", changes.Added, "updated:", changes.Updated)
 	for key, sample := range latest.Samples() {

@@ -15,25 +15,28 @@ import (
 	"testing"
 )
 
-// TestReadmeCode checks that every Go block of README.md is a run of consecutive lines of one
-// example, which is compiled and whose output is checked.
-func TestReadmeCode(t *testing.T) {
+// TestDocumentCode checks that every Go block of the Markdown files is a run of consecutive lines of
+// one example, which is compiled and whose output is checked.
+func TestDocumentCode(t *testing.T) {
 	var bodies [][]string
 	for _, list := range examples(t) {
 		for _, e := range list {
 			bodies = append(bodies, e.lines)
 		}
 	}
-	readme := readFile(t, "README.md")
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(readme, -1)
-	if len(blocks) < 10 {
-		t.Errorf("found only %d Go blocks in README.md", len(blocks))
-	}
-	for _, match := range blocks {
-		block := strings.Split(strings.TrimRight(match[1], "\n"), "\n")
-		if !slices.ContainsFunc(bodies, func(body []string) bool { return containsLines(body, block) }) {
-			t.Errorf("this code of README.md is in no example:\n%s", match[1])
+	goBlock := regexp.MustCompile("(?s)```go\n(.*?)```")
+	blocks := 0
+	for _, name := range documents(t) {
+		for _, match := range goBlock.FindAllStringSubmatch(readFile(t, name), -1) {
+			blocks++
+			block := strings.Split(strings.TrimRight(match[1], "\n"), "\n")
+			if !slices.ContainsFunc(bodies, func(body []string) bool { return containsLines(body, block) }) {
+				t.Errorf("this code of %s is in no example:\n%s", name, match[1])
+			}
 		}
+	}
+	if blocks < 10 {
+		t.Errorf("found only %d Go blocks", blocks)
 	}
 }
 
