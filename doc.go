@@ -107,19 +107,19 @@
 //
 // # Retries
 //
-// A GET is retried after a lost connection, a timeout, 408, 429 and most 5xx. Every other request is
-// retried only if it provably never reached the service, or after a 429, which is treated as "not
-// processed". It is never retried after a 5xx, a timeout or a lost connection, unless it has an
-// idempotency key. See [RetryPolicy]. [WithObserver] and [WithLogger] report every attempt.
+// A GET is retried after a lost connection, a timeout, 408, 429 and most 5xx. Every other request
+// is retried only if it provably never reached the service, or after a 429, which is treated as
+// "not processed". It is never retried after a 5xx, a timeout or a lost connection, unless it has
+// an idempotency key. See [RetryPolicy]. [WithObserver] and [WithLogger] report every attempt.
 //
 // # Redaction
 //
 // Types that hold patient data or secrets embed [Redacted] or are of type [Secret]: they print a
 // short form under every verb of fmt and as slog attributes. Encoding them as JSON is complete.
 //
-// No type can prevent two leaks. Package fmt prints the unexported fields of a program's own structs.
-// The JSON handler of slog encodes values inside slices, maps and structs. A nil pointer to such a
-// type is safe to log, but slog reports a panic in LogValue.
+// No type can prevent two leaks. Package fmt prints the unexported fields of a program's own
+// structs. The JSON handler of slog encodes values inside slices, maps and structs. A nil pointer
+// to such a type is safe to log, but slog reports a panic in LogValue.
 //
 // # Testing
 //

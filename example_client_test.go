@@ -129,7 +129,8 @@ func ExampleWithResponse() {
 func ExampleWithCallRetry() {
 	client, srv, userID := exampleService()
 	defer srv.Close()
-	if err := srv.FailBefore("GET /v2/user/{user_id}", 1, labhealthtest.FaultAnswer(http.StatusServiceUnavailable, `{}`)); err != nil {
+	unavailable := labhealthtest.FaultAnswer(http.StatusServiceUnavailable, `{}`)
+	if err := srv.FailBefore("GET /v2/user/{user_id}", 1, unavailable); err != nil {
 		log.Fatal(err)
 	}
 	once := labhealth.RetryPolicy{MaxAttempts: 1, ReadTimeout: 2 * time.Second}
@@ -151,7 +152,8 @@ func ExampleWithObserver() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := srv.FailBefore("GET /v2/user/{user_id}", 1, labhealthtest.FaultAnswer(http.StatusServiceUnavailable, `{}`, "Retry-After", "0")); err != nil {
+	unavailable := labhealthtest.FaultAnswer(http.StatusServiceUnavailable, `{}`, "Retry-After", "0")
+	if err := srv.FailBefore("GET /v2/user/{user_id}", 1, unavailable); err != nil {
 		log.Fatal(err)
 	}
 	if _, err = client.Users.Get(context.Background(), userID); err != nil {

@@ -95,8 +95,8 @@ func ExampleAPIError() {
 	// body.patient_details.phone_number value_error
 }
 
-// Decide by the outcome what to do after a failed import. Only an unknown outcome requires a look at
-// the service.
+// Decide by the outcome what to do after a failed import. Only an unknown outcome requires a look
+// at the service.
 func ExampleOutcomeOf() {
 	client, srv, userID := exampleService()
 	defer srv.Close()

@@ -122,10 +122,10 @@ func ExampleOrdersService_Import_reconcile() {
 }
 
 // exampleScheduled creates an order that is scheduled for a date.
-func exampleScheduled(client *labhealth.Client, srv *labhealthtest.Server, userID uuid.UUID, date labhealth.Date) *labhealth.Order {
+func exampleScheduled(client *labhealth.Client, userID, labTestID uuid.UUID, date labhealth.Date) *labhealth.Order {
 	resp, err := client.Orders.Create(context.Background(), labhealth.CreateOrderBody{
 		UserID:         userID,
-		OrderSet:       &labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{srv.LabTests.WalkIn}},
+		OrderSet:       &labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{labTestID}},
 		PatientDetails: ada,
 		PatientAddress: labhealth.PatientAddressWithValidation{
 			FirstLine: "1 Example Street", City: "Monterey", State: "CA", Zip: "93940", Country: "US",
@@ -143,7 +143,7 @@ func Example_reschedule() {
 	client, srv, userID := exampleService()
 	defer srv.Close()
 	ctx := context.Background()
-	order := exampleScheduled(client, srv, userID, labhealth.DateOf(time.Now().AddDate(0, 0, 7)))
+	order := exampleScheduled(client, userID, srv.LabTests.WalkIn, labhealth.DateOf(time.Now().AddDate(0, 0, 7)))
 
 	if order.Reschedulable() {
 		_, err := client.Orders.Reschedule(ctx, order.ID, labhealth.DateOf(time.Now().AddDate(0, 0, 14)))
@@ -166,7 +166,7 @@ func ExampleOrdersService_Reschedule() {
 	defer srv.Close()
 	nextWeek := labhealth.DateOf(time.Now().AddDate(0, 0, 7))
 	weekAfter := labhealth.DateOf(time.Now().AddDate(0, 0, 14))
-	order := exampleScheduled(client, srv, userID, nextWeek)
+	order := exampleScheduled(client, userID, srv.LabTests.WalkIn, nextWeek)
 	fmt.Println(order.CurrentStatus(), "reschedulable:", order.Reschedulable())
 
 	resp, err := client.Orders.Reschedule(context.Background(), order.ID, weekAfter)
@@ -185,7 +185,7 @@ func ExampleOrdersService_Release() {
 	defer srv.Close()
 	ctx := context.Background()
 	nextWeek := labhealth.DateOf(time.Now().AddDate(0, 0, 7))
-	order := exampleScheduled(client, srv, userID, nextWeek)
+	order := exampleScheduled(client, userID, srv.LabTests.WalkIn, nextWeek)
 
 	resp, err := client.Orders.Release(ctx, order.ID)
 	if err != nil {

@@ -60,8 +60,8 @@ func ExampleOrderStatus() {
 	// collecting_sample drone_collection in_flight
 }
 
-// A malformed field is left zero and reported by Malformed. Encoding the value writes every received
-// field, including malformed and unknown ones, with the program's changes.
+// A malformed field is left zero and reported by Malformed. Encoding the value writes every
+// received field, including malformed and unknown ones, with the program's changes.
 func ExampleRawObject() {
 	var event labhealth.OrderEvent
 	err := json.Unmarshal([]byte(`{"id":7,"created_at":"yesterday","status":"received.testkit.ordered","new_member":[1]}`), &event)

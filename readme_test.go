@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// TestDocumentCode checks that every Go block of the Markdown files is a run of consecutive lines of
-// one example, which is compiled and whose output is checked.
+// TestDocumentCode checks that every Go block of the Markdown files is a run of consecutive lines
+// of one example, which is compiled and whose output is checked.
 func TestDocumentCode(t *testing.T) {
 	var bodies [][]string
 	for _, list := range examples(t) {
@@ -78,8 +78,8 @@ func anchors(markdown string) (list []string) {
 	return list
 }
 
-// TestExamplesAreChecked checks that every example has an output, without which go test does not run
-// it. The examples of sqlstore are only compiled: they need a driver, which this module lacks.
+// TestExamplesAreChecked checks that every example has an output, without which go test does not
+// run it. The examples of sqlstore are only compiled: they need a driver, which this module lacks.
 func TestExamplesAreChecked(t *testing.T) {
 	found := examples(t)
 	for _, dir := range slices.Sorted(maps.Keys(found)) {
@@ -92,8 +92,8 @@ func TestExamplesAreChecked(t *testing.T) {
 	}
 }
 
-// TestExamplesUseBothShapesOfASource checks that no example reads a field that one of the two shapes
-// of a webhooks.Source lacks, so that copied code works with both.
+// TestExamplesUseBothShapesOfASource checks that no example reads a field that one of the two
+// shapes of a webhooks.Source lacks, so that copied code works with both.
 func TestExamplesUseBothShapesOfASource(t *testing.T) {
 	oneShape := regexp.MustCompile(`\.Source\.(Provider|Slug|Name)\b|\.Provider\.(Provider|Slug|Name)\b`)
 	sources := map[string]string{} // source code by the name of its example or file

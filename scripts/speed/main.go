@@ -1,13 +1,13 @@
-// Command speed measures this module against encoding/json, goccy/go-json, sonic and jx, and how its
-// cost grows. It writes the results between the lines <!-- speed --> and <!-- /speed --> of
+// Command speed measures this module against encoding/json, goccy/go-json, sonic and jx, and how
+// its cost grows. It writes the results between the lines <!-- speed --> and <!-- /speed --> of
 // docs/speed.md and README.md, and draws docs/growth.svg.
 //
-//	go run ./scripts/speed            measures everything: about six minutes, on an idle machine
-//	go run ./scripts/speed -quick     runs each short benchmark once and only prints; its figures mean nothing
+//	go run ./scripts/speed          measures everything: about six minutes, on an idle machine
+//	go run ./scripts/speed -quick   checks that the benchmarks run; prints meaningless figures
 //
-// It compiles the benchmarks of the packages in suites and runs them in rounds, one after the other,
-// so that a disturbance affects everything that is compared. A figure is the median of the rounds; a
-// ratio is the median of the ratios within each round.
+// It compiles the benchmarks of the packages in suites and runs them in rounds, one after the
+// other, so that a disturbance affects everything that is compared. A figure is the median of the
+// rounds; a ratio is the median of the ratios within each round.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 
 func main() {
 	rounds := flag.Int("rounds", 11, "number of rounds")
-	quick := flag.Bool("quick", false, "one round of 2 ms for each short benchmark; writes nothing")
+	quick := flag.Bool("quick", false, "run each short benchmark for 2 ms, print the figures and write nothing")
 	flag.Parse()
 	if err := run(*rounds, *quick); err != nil {
 		fmt.Fprintln(os.Stderr, "speed:", err)

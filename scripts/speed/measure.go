@@ -24,8 +24,8 @@ type suite struct {
 	maxRounds int    // 0 for no limit
 }
 
-// suites holds all suites by the name that the report uses. With one CPU, the garbage collector runs
-// on that CPU too.
+// suites holds all suites by the name that the report uses. With one CPU, the garbage collector
+// runs on that CPU too.
 var suites = map[string]suite{
 	"compare":   {"integration/compare", `^BenchmarkParse$//^(1|100|10000)$|^Benchmark(Route|Scan|OrderPage)$`, "80ms", 1, 0},
 	"call":      {"integration/compare", `^BenchmarkCall$`, "200ms", 2, 0},

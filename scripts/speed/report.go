@@ -89,7 +89,8 @@ func (m *measurement) writeLatest(b *strings.Builder) {
 	} {
 		fmt.Fprintf(b, "| %s | %s million/s |", row.name, number(m.median(row.suite, row.bench+"1", "Msamples/s")))
 		if two := m.median("two", row.bench+"2", "Msamples/s"); two > 0 {
-			fmt.Fprintf(b, " %s million/s | **%s** |", number(two), times(m.ratioAcross(row.suite, row.bench+"1", "two", row.bench+"2")))
+			fmt.Fprintf(b, " %s million/s | **%s** |",
+				number(two), times(m.ratioAcross(row.suite, row.bench+"1", "two", row.bench+"2")))
 		} else {
 			b.WriteString(" | |")
 		}
@@ -144,7 +145,8 @@ func (m *measurement) sentence(subject, bench string) string {
 			ratios = append(ratios, library.name+" "+times(ratio))
 		}
 	}
-	return fmt.Sprintf("%s %s; relative times: %s", subject, duration(m.median("compare", bench+"/ours", "ns/op")), strings.Join(ratios, ", "))
+	return fmt.Sprintf("%s %s; relative times: %s",
+		subject, duration(m.median("compare", bench+"/ours", "ns/op")), strings.Join(ratios, ", "))
 }
 
 func times(ratio float64) string { return number(ratio) + "×" }
