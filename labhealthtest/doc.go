@@ -69,8 +69,8 @@
 // [Signed], [Retried] and [Unreliable] events are signed, posted again by the service's schedule, lost, repeated and out of
 // order, as a receiver will find them:
 //
-//	err := srv.DeliverTo(receiver.URL, labhealthtest.Signed(secret), labhealthtest.Retried(),
-//		labhealthtest.Unreliable(labhealthtest.DeliveryFaults{LoseAnswer: 0.05, Delay: 0.2, MaxDelay: time.Hour}))
+//	err := srv.DeliverTo(receiver.URL, labhealthtest.WithSigningSecrets(secret), labhealthtest.WithRetries(),
+//		labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{LoseResponse: 0.05, Delay: 0.2, MaxDelay: time.Hour}))
 //
 // # Faults
 //

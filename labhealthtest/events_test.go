@@ -105,8 +105,8 @@ func TestOrderEvents(t *testing.T) {
 		t.Fatalf("%d deliveries", len(deliveries))
 	}
 	for i, d := range deliveries {
-		if d.URL != rec.URL+"/events" || d.Status != 204 || d.Err != nil || string(d.Body) != rec.bodies[i] {
-			t.Errorf("delivery %d: %s %d %v", i, d.URL, d.Status, d.Err)
+		if d.URL != rec.URL+"/events" || d.StatusCode != 204 || d.Err != nil || string(d.Body) != rec.bodies[i] {
+			t.Errorf("delivery %d: %s %d %v", i, d.URL, d.StatusCode, d.Err)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestSend(t *testing.T) {
 	}
 	statuses := map[int]int{}
 	for _, d := range srv.Deliveries() {
-		statuses[d.Status]++
+		statuses[d.StatusCode]++
 	}
 	if !cmp.Equal(statuses, map[int]int{302: 3, 500: 3}) {
 		t.Errorf("statuses %v", statuses)
@@ -164,7 +164,7 @@ func TestDeliveryFails(t *testing.T) {
 	noError(t, srv.DeliverTo(rec.URL))
 	noError(t, srv.Send([]byte("{}")))
 	noError(t, srv.Flush(t.Context()))
-	if d := srv.Deliveries(); len(d) != 1 || d[0].Status != 0 || d[0].Err == nil {
+	if d := srv.Deliveries(); len(d) != 1 || d[0].StatusCode != 0 || d[0].Err == nil {
 		t.Errorf("deliveries %+v", d)
 	}
 }

@@ -73,7 +73,7 @@ func ExampleNewServer() {
 			t.Errorf("the service has the orders %v, want %s", orders, id)
 		}
 		sent := srv.Requests()[0]
-		fmt.Println(sent.Method, sent.Path, sent.Status)
+		fmt.Println(sent.Method, sent.Path, sent.StatusCode)
 	}
 
 	t := &exampleT{}
@@ -132,7 +132,7 @@ func ExampleServer_DeliverTo() {
 		log.Fatal(err)
 	}
 	defer srv.Close()
-	if err := srv.DeliverTo(application.URL, labhealthtest.Signed(secret)); err != nil {
+	if err := srv.DeliverTo(application.URL, labhealthtest.WithSigningSecrets(secret)); err != nil {
 		log.Fatal(err)
 	}
 	order, err := srv.AddOrder(srv.AddUser("user-1"), srv.LabTests.OnSite)
@@ -148,8 +148,8 @@ func ExampleServer_DeliverTo() {
 		log.Fatal(err)
 	}
 	for _, d := range srv.Deliveries() {
-		if d.Status != http.StatusNoContent {
-			fmt.Println("not acknowledged:", d.Status, d.Err)
+		if d.StatusCode != http.StatusNoContent {
+			fmt.Println("not acknowledged:", d.StatusCode, d.Err)
 		}
 	}
 	// Output:

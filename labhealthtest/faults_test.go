@@ -34,7 +34,7 @@ func importOf(srv *labhealthtest.Server, user uuid.UUID, sample string) labhealt
 
 // Every fault, after and before an import is carried out, with the outcome the client reports.
 func TestInjectedFaults(t *testing.T) {
-	answer := labhealthtest.FaultAnswer
+	answer := labhealthtest.FaultResponse
 	for _, row := range []struct {
 		name          string
 		fault         labhealthtest.Fault
@@ -121,7 +121,7 @@ func TestFaultScript(t *testing.T) {
 		!strings.Contains(err.Error(), `"POST /v3/order/import"`) {
 		t.Errorf("an operation that does not exist: %v", err)
 	}
-	teapot, gone := labhealthtest.FaultAnswer(http.StatusTeapot, "{}"), labhealthtest.FaultAnswer(http.StatusGone, "{}", "X-A", "b")
+	teapot, gone := labhealthtest.FaultResponse(http.StatusTeapot, "{}"), labhealthtest.FaultResponse(http.StatusGone, "{}", "X-A", "b")
 	for _, err := range []error{
 		srv.FailBefore("GET /v3/order/{order_id}", 2, teapot),
 		srv.FailBefore("GET /v3/order/{order_id}", 1, gone),
@@ -150,12 +150,12 @@ func TestFaultScript(t *testing.T) {
 	}
 	var logged []int
 	for _, r := range srv.Requests() {
-		logged = append(logged, r.Status)
+		logged = append(logged, r.StatusCode)
 	}
 	if want := []int{0, 0, 0, 404, 200, 200, 200, 200, 200, 400, 400, 400}; !slices.Equal(logged, want) {
 		t.Errorf("logged %v, want %v", logged, want)
 	}
-	srv.Mend()
+	srv.ClearFaults()
 	if got := statuses("POST", "/v2/user"); got != [4]int{400, 400, 400, 400} {
 		t.Error(got)
 	}

@@ -140,15 +140,15 @@ func TestImportRefused(t *testing.T) {
 func TestImportClosedBeta(t *testing.T) {
 	srv := newServer(t)
 	user := srv.AddUser("ada")
-	srv.RefuseImport(403, `{"detail":"Not enabled"}`)
+	srv.RejectImports(403, `{"detail":"Not enabled"}`)
 	// A team that is not enabled hears of nothing else.
 	check(t, do(t, srv, "POST", "/v3/order/import", `{}`), 403, `{"detail":"Not enabled"}`)
-	srv.RefuseImport(400, "Not enabled")
+	srv.RejectImports(400, "Not enabled")
 	got := do(t, srv, "POST", "/v3/order/import", bodyFor(t, importBody, user))
 	if got.status != 400 || got.body != "Not enabled" || got.header.Get("Content-Type") != "text/plain; charset=utf-8" {
 		t.Errorf("%+v", got)
 	}
-	srv.RefuseImport(0, "")
+	srv.RejectImports(0, "")
 	if got := do(t, srv, "POST", "/v3/order/import", bodyFor(t, importBody, user)); got.status != 200 {
 		t.Errorf("%+v", got)
 	}

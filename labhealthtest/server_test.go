@@ -82,8 +82,8 @@ func TestRequests(t *testing.T) {
 		got[i].Header = http.Header{"X-Test": got[i].Header["X-Test"]}
 	}
 	want := []labhealthtest.Request{
-		{Method: "GET", Path: "/v2/user/resolve/a%2Fb?x=%20y", Header: http.Header{"X-Test": {"1"}}, Body: []byte{}, Status: 404},
-		{Method: "POST", Path: "/v2/user", Header: http.Header{"X-Test": nil}, Body: []byte(`{"client_user_id": "a/b"}`), Status: 401},
+		{Method: "GET", Path: "/v2/user/resolve/a%2Fb?x=%20y", Header: http.Header{"X-Test": {"1"}}, Body: []byte{}, StatusCode: 404},
+		{Method: "POST", Path: "/v2/user", Header: http.Header{"X-Test": nil}, Body: []byte(`{"client_user_id": "a/b"}`), StatusCode: 401},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)

@@ -204,7 +204,7 @@ func receive(ctx context.Context, service *labhealthtest.Server, orderID uuid.UU
 	go receiver.Serve(listener)
 	defer receiver.Close()
 
-	if err := service.DeliverTo("http://"+listener.Addr().String(), labhealthtest.Signed(webhookSecret)); err != nil {
+	if err := service.DeliverTo("http://"+listener.Addr().String(), labhealthtest.WithSigningSecrets(webhookSecret)); err != nil {
 		return err
 	}
 	if _, err := service.Advance(orderID); err != nil {

@@ -41,11 +41,11 @@ func play(ctx context.Context, length time.Duration) error {
 	served := make(chan error, 1)
 	go func() { served <- serve(serving, listener, verifier, r) }()
 
-	// The network is as bad as it gets. The real waits between attempts are longer: see labhealthtest.Retried.
+	// The network is as bad as it gets. The real waits between attempts are longer: see labhealthtest.WithRetries.
 	err = service.DeliverTo("http://"+listener.Addr().String()+"/events",
-		labhealthtest.Signed(demoSecret),
-		labhealthtest.Retried(100*time.Millisecond, 200*time.Millisecond, 400*time.Millisecond),
-		labhealthtest.Unreliable(labhealthtest.DeliveryFaults{LoseAnswer: 0.1, Duplicate: 0.1, Delay: 0.3, MaxDelay: 500 * time.Millisecond}))
+		labhealthtest.WithSigningSecrets(demoSecret),
+		labhealthtest.WithRetries(100*time.Millisecond, 200*time.Millisecond, 400*time.Millisecond),
+		labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{LoseResponse: 0.1, Duplicate: 0.1, Delay: 0.3, MaxDelay: 500 * time.Millisecond}))
 	if err == nil {
 		err = perform(ctx, service, length)
 	}

@@ -64,7 +64,7 @@ const address = "http://receiver.example.com/events"
 // attempts returns what the server did: for each attempt the body, the number, the time since noon and the answer.
 func attempts(srv *labhealthtest.Server) (texts []string) {
 	for _, d := range srv.Deliveries() {
-		text := fmt.Sprintf("%s %d %s %d", d.Body, d.Attempt, d.At.Sub(noon), d.Status)
+		text := fmt.Sprintf("%s %d %s %d", d.Body, d.Attempt, d.At.Sub(noon), d.StatusCode)
 		if d.Err != nil {
 			text += " error"
 		}
@@ -108,7 +108,7 @@ func TestRetrySchedule(t *testing.T) {
 	c := &clock{now: noon}
 	srv := newServer(t, labhealthtest.WithClock(c.Now))
 	tries := 0
-	noError(t, srv.DeliverTo(address, labhealthtest.Retried(), labhealthtest.Through(direct(func(_ *http.Request, body string) (int, error) {
+	noError(t, srv.DeliverTo(address, labhealthtest.WithRetries(), labhealthtest.WithTransport(direct(func(_ *http.Request, body string) (int, error) {
 		switch {
 		case body == "taken":
 			tries++
@@ -145,8 +145,8 @@ func TestRetrySchedule(t *testing.T) {
 
 func TestDeliveryIsReadable(t *testing.T) {
 	for want, d := range map[string]labhealthtest.Delivery{
-		"msg_1, attempt 2: 503":                  {ID: "msg_1", Attempt: 2, Status: 503, Body: []byte("{}")},
-		"msg_1, attempt 3: 204, lost, duplicate": {ID: "msg_1", Attempt: 3, Status: 204, Lost: true, Duplicate: true},
+		"msg_1, attempt 2: 503":                  {ID: "msg_1", Attempt: 2, StatusCode: 503, Body: []byte("{}")},
+		"msg_1, attempt 3: 204, lost, duplicate": {ID: "msg_1", Attempt: 3, StatusCode: 204, Lost: true, Duplicate: true},
 		"msg_1, attempt 1: gone":                 {ID: "msg_1", Attempt: 1, Err: errors.New("gone")},
 	} {
 		if got := fmt.Sprintf("%+v", d); got != want {
@@ -158,8 +158,8 @@ func TestDeliveryIsReadable(t *testing.T) {
 func TestOwnSchedule(t *testing.T) {
 	c := &clock{now: noon}
 	srv := newServer(t, labhealthtest.WithClock(c.Now))
-	noError(t, srv.DeliverTo(address, labhealthtest.Retried(0, time.Minute),
-		labhealthtest.Through(direct(func(*http.Request, string) (int, error) { return 503, nil }))))
+	noError(t, srv.DeliverTo(address, labhealthtest.WithRetries(0, time.Minute),
+		labhealthtest.WithTransport(direct(func(*http.Request, string) (int, error) { return 503, nil }))))
 	send(t, srv, "a")
 	noError(t, srv.Elapse(t.Context(), c.Set))
 	checkAttempts(t, srv, "a 1 0s 503", "a 2 0s 503", "a 3 1m0s 503")
@@ -170,8 +170,8 @@ func TestRetriesByTheRuntimesClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(&pipes{closed: make(chan struct{})}))
 		began := time.Now()
-		noError(t, srv.DeliverTo(address, labhealthtest.Retried(),
-			labhealthtest.Through(direct(func(*http.Request, string) (int, error) { time.Sleep(time.Second); return 503, nil }))))
+		noError(t, srv.DeliverTo(address, labhealthtest.WithRetries(),
+			labhealthtest.WithTransport(direct(func(*http.Request, string) (int, error) { time.Sleep(time.Second); return 503, nil }))))
 		send(t, srv, "a")
 		noError(t, srv.Flush(t.Context()))
 		// The wait begins when the answer is there.
@@ -192,7 +192,7 @@ func TestReceiverHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(&pipes{closed: make(chan struct{})}))
 		began := time.Now()
-		noError(t, srv.DeliverTo(address, labhealthtest.Through(direct(func(r *http.Request, _ string) (int, error) {
+		noError(t, srv.DeliverTo(address, labhealthtest.WithTransport(direct(func(r *http.Request, _ string) (int, error) {
 			<-r.Context().Done()
 			return 0, r.Context().Err()
 		}))))
@@ -211,8 +211,8 @@ func TestElapse(t *testing.T) {
 	if err := srv.Elapse(t.Context(), nil); err == nil {
 		t.Error("Elapse works without a function")
 	}
-	noError(t, srv.DeliverTo(address, labhealthtest.Retried(),
-		labhealthtest.Through(direct(func(*http.Request, string) (int, error) { return 503, nil }))))
+	noError(t, srv.DeliverTo(address, labhealthtest.WithRetries(),
+		labhealthtest.WithTransport(direct(func(*http.Request, string) (int, error) { return 503, nil }))))
 	send(t, srv, "a")
 	if err := srv.Elapse(t.Context(), func(time.Time) {}); err == nil || errors.Is(err, context.Canceled) {
 		t.Errorf("Elapse with a clock that stands still: %v", err)
@@ -242,12 +242,12 @@ func TestSigned(t *testing.T) {
 		body   string
 	}
 	var got []received
-	noError(t, srv.DeliverTo(address, labhealthtest.Signed(oldSecret, newSecret), labhealthtest.Through(direct(func(r *http.Request, body string) (int, error) {
+	noError(t, srv.DeliverTo(address, labhealthtest.WithSigningSecrets(oldSecret, newSecret), labhealthtest.WithTransport(direct(func(r *http.Request, body string) (int, error) {
 		got = append(got, received{r.Header, body})
 		return 200, nil
 	}))))
 	var plain http.Header
-	noError(t, srv.DeliverTo(address, labhealthtest.Through(direct(func(r *http.Request, body string) (int, error) {
+	noError(t, srv.DeliverTo(address, labhealthtest.WithTransport(direct(func(r *http.Request, body string) (int, error) {
 		plain = r.Header
 		return 200, nil
 	}))))
@@ -277,15 +277,15 @@ func TestSigned(t *testing.T) {
 func TestFaults(t *testing.T) {
 	c := &clock{now: noon}
 	srv := newServer(t, labhealthtest.WithClock(c.Now))
-	taken := labhealthtest.Through(direct(func(*http.Request, string) (int, error) { return 200, nil }))
-	noError(t, srv.DeliverTo(address, taken, labhealthtest.Retried(time.Second), labhealthtest.Unreliable(labhealthtest.DeliveryFaults{LoseAnswer: 1})))
+	taken := labhealthtest.WithTransport(direct(func(*http.Request, string) (int, error) { return 200, nil }))
+	noError(t, srv.DeliverTo(address, taken, labhealthtest.WithRetries(time.Second), labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{LoseResponse: 1})))
 	send(t, srv, "a", "b")
 	noError(t, srv.Elapse(t.Context(), c.Set))
 	checkAttempts(t, srv, "a 1 0s 200 lost", "b 1 0s 200 lost", "a 2 1s 200 lost", "b 2 1s 200 lost")
 
 	c = &clock{now: noon}
 	srv = newServer(t, labhealthtest.WithClock(c.Now))
-	noError(t, srv.DeliverTo(address, taken, labhealthtest.Retried(time.Second), labhealthtest.Unreliable(labhealthtest.DeliveryFaults{Duplicate: 1})))
+	noError(t, srv.DeliverTo(address, taken, labhealthtest.WithRetries(time.Second), labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{Duplicate: 1})))
 	send(t, srv, "a")
 	noError(t, srv.Flush(t.Context()))
 	checkAttempts(t, srv, "a 1 0s 200", "a 2 0s 200 duplicate")
@@ -295,8 +295,8 @@ func TestFaults(t *testing.T) {
 	for i := range logs {
 		c := &clock{now: noon}
 		srv := newServer(t, labhealthtest.WithClock(c.Now))
-		noError(t, srv.DeliverTo(address, taken, labhealthtest.Retried(), labhealthtest.Unreliable(
-			labhealthtest.DeliveryFaults{LoseAnswer: 0.2, Duplicate: 0.2, Delay: 0.5, MaxDelay: time.Hour})))
+		noError(t, srv.DeliverTo(address, taken, labhealthtest.WithRetries(), labhealthtest.WithNetworkConditions(
+			labhealthtest.NetworkConditions{LoseResponse: 0.2, Duplicate: 0.2, Delay: 0.5, MaxDelay: time.Hour})))
 		for j := range 100 {
 			send(t, srv, fmt.Sprint(j))
 			if j%10 == 9 {
@@ -339,15 +339,15 @@ func TestFaults(t *testing.T) {
 
 func TestDeliverOptionsRefused(t *testing.T) {
 	srv := newServer(t)
-	for want, opt := range map[string]labhealthtest.DeliverOption{
-		"labhealthtest: Signed needs a secret":                         labhealthtest.Signed(),
-		"labhealthtest: secret 1 of 1 is not base64":                   labhealthtest.Signed(""),
-		"labhealthtest: secret 2 of 2 is not base64":                   labhealthtest.Signed(oldSecret, "whsec_?"),
-		"labhealthtest: Retried cannot wait for less than no time":     labhealthtest.Retried(1, -1),
-		"labhealthtest: the shares of DeliveryFaults are from 0 to 1":  labhealthtest.Unreliable(labhealthtest.DeliveryFaults{Duplicate: 5}),
-		"labhealthtest: the shares of DeliveryFaults are from 0 to 1 ": labhealthtest.Unreliable(labhealthtest.DeliveryFaults{LoseAnswer: math.NaN()}),
-		"labhealthtest: DeliveryFaults with Delay need a MaxDelay":     labhealthtest.Unreliable(labhealthtest.DeliveryFaults{Delay: 1}),
-		"labhealthtest: Through needs a transport":                     labhealthtest.Through(nil),
+	for want, opt := range map[string]labhealthtest.DeliveryOption{
+		"labhealthtest: WithSigningSecrets needs a secret":               labhealthtest.WithSigningSecrets(),
+		"labhealthtest: secret 1 of 1 is not base64":                     labhealthtest.WithSigningSecrets(""),
+		"labhealthtest: secret 2 of 2 is not base64":                     labhealthtest.WithSigningSecrets(oldSecret, "whsec_?"),
+		"labhealthtest: WithRetries needs waits that are not negative":   labhealthtest.WithRetries(1, -1),
+		"labhealthtest: the rates of NetworkConditions are from 0 to 1":  labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{Duplicate: 5}),
+		"labhealthtest: the rates of NetworkConditions are from 0 to 1 ": labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{LoseResponse: math.NaN()}),
+		"labhealthtest: NetworkConditions with Delay need a MaxDelay":    labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{Delay: 1}),
+		"labhealthtest: WithTransport needs a transport":                 labhealthtest.WithTransport(nil),
 	} {
 		if err := srv.DeliverTo(address, opt); err == nil || err.Error() != strings.TrimSuffix(want, " ") {
 			t.Errorf("%v, want %s", err, want)
@@ -356,7 +356,7 @@ func TestDeliverOptionsRefused(t *testing.T) {
 	if err := srv.Send(nil); err == nil {
 		t.Error("a refused address is delivered to")
 	}
-	noError(t, srv.DeliverTo(address, nil, labhealthtest.Through(direct(func(*http.Request, string) (int, error) { return 200, nil }))))
+	noError(t, srv.DeliverTo(address, nil, labhealthtest.WithTransport(direct(func(*http.Request, string) (int, error) { return 200, nil }))))
 }
 
 func ExampleServer_Elapse() {
@@ -375,7 +375,7 @@ func ExampleServer_Elapse() {
 		}
 		return http.StatusNoContent, nil
 	})
-	err = srv.DeliverTo("https://receiver.example.com/events", labhealthtest.Signed(oldSecret), labhealthtest.Retried(), labhealthtest.Through(receiver))
+	err = srv.DeliverTo("https://receiver.example.com/events", labhealthtest.WithSigningSecrets(oldSecret), labhealthtest.WithRetries(), labhealthtest.WithTransport(receiver))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -390,7 +390,7 @@ func ExampleServer_Elapse() {
 		return
 	}
 	for _, d := range srv.Deliveries() {
-		fmt.Println(d.Attempt, d.At.Format("15:04:05"), d.Status)
+		fmt.Println(d.Attempt, d.At.Format("15:04:05"), d.StatusCode)
 	}
 	// Output:
 	// 1 12:00:00 0
