@@ -69,8 +69,9 @@ var catalog = []*labTest{
 
 func newLabTest(id uuid.UUID, name, method, sampleType string, l *lab, markers ...marker) *labTest {
 	return &labTest{
-		ID: id, Slug: slug(name), Name: name, SampleType: sampleType, Method: method, Price: "45.00", IsActive: true, Status: "active",
-		Lab: l, Markers: markers, HasCollectionInstructions: new(method == "testkit"), CommonTATDays: new(3), WorstCaseTATDays: new(7),
+		ID: id, Slug: slug(name), Name: name, SampleType: sampleType, Method: method, Price: "45.00",
+		IsActive: true, Status: "active", Lab: l, Markers: markers,
+		HasCollectionInstructions: new(method == "testkit"), CommonTATDays: new(3), WorstCaseTATDays: new(7),
 	}
 }
 
@@ -81,8 +82,9 @@ func inactive(t *labTest) *labTest {
 
 func newMarker(id int64, l *lab, name, unit, price string, questions ...question) marker {
 	m := marker{
-		ID: id, Name: name, Slug: slug(name), LabID: &l.ID, ProviderID: new(fmt.Sprintf("P-%d", id)), Type: new("biomarker"),
-		Unit: &unit, Price: &price, ALaCarteEnabled: true, CommonTATDays: new(3), WorstCaseTATDays: new(7), IsOrderable: new(true),
+		ID: id, Name: name, Slug: slug(name), LabID: &l.ID, ProviderID: new(fmt.Sprintf("P-%d", id)),
+		Type: new("biomarker"), Unit: &unit, Price: &price, ALaCarteEnabled: true,
+		CommonTATDays: new(3), WorstCaseTATDays: new(7), IsOrderable: new(true),
 	}
 	if questions != nil {
 		m.AoE = &aoe{questions}

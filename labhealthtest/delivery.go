@@ -85,10 +85,10 @@ func WithSigningSecrets(secrets ...string) DeliveryOption {
 	}
 }
 
-// WithRetries posts an event again until the receiver responds with 2xx. waits are the times between
-// the attempts, by the server's clock. After the last one the server drops the event. Without waits
-// it uses the schedule of the service: seven more attempts after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h
-// and 10 h. See [Server.Elapse] for a clock that stands still.
+// WithRetries posts an event again until the receiver responds with 2xx. waits are the times
+// between the attempts, by the server's clock. After the last one the server drops the event.
+// Without waits it uses the schedule of the service: seven more attempts after 5 s, 5 min, 30 min,
+// 2 h, 5 h, 10 h and 10 h. See [Server.Elapse] for a clock that stands still.
 func WithRetries(waits ...time.Duration) DeliveryOption {
 	return func(e *endpoint) error {
 		if slices.ContainsFunc(waits, func(d time.Duration) bool { return d < 0 }) {
@@ -102,8 +102,8 @@ func WithRetries(waits ...time.Duration) DeliveryOption {
 	}
 }
 
-// WithTransport posts events with transport, for example to call a handler without a connection. The
-// server does not close the transport.
+// WithTransport posts events with transport, for example to call a handler without a connection.
+// The server does not close the transport.
 func WithTransport(transport http.RoundTripper) DeliveryOption {
 	return func(e *endpoint) error {
 		if transport == nil {

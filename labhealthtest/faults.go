@@ -12,9 +12,10 @@ import (
 	"strings"
 )
 
-// A Fault is a handler that responds to a request incorrectly. body is the body of the response that
-// the request would have had, or nil if the request was not processed. Tests can implement their own
-// faults. A fault runs in the goroutine of the request and must not use w after it returns.
+// A Fault is a handler that responds to a request incorrectly. body is the body of the response
+// that the request would have had, or nil if the request was not processed. Tests can implement
+// their own faults. A fault runs in the goroutine of the request and must not use w after it
+// returns.
 //
 // No fault refuses connections. To test that, close the server and the client's idle connections: a
 // request on an idle connection has an unknown outcome. HTTP/2 errors are not available either,
@@ -31,10 +32,10 @@ type plannedFault struct {
 
 // FailAfter makes the server process the next requests for an operation and then respond with a
 // fault. Unless the fault is a conclusive response, the client cannot know whether the request was
-// processed. operation is the method and the path of an operation, such as "POST /v3/order/import" or
-// "PATCH /v3/order/{order_id}", or "" for all operations. times is the number of requests; if it is
-// negative, all requests fail until [Server.ClearFaults]. Faults are used in the order in which they
-// were added. FailAfter returns an error if the server does not have the operation.
+// processed. operation is the method and the path of an operation, such as "POST /v3/order/import"
+// or "PATCH /v3/order/{order_id}", or "" for all operations. times is the number of requests; if it
+// is negative, all requests fail until [Server.ClearFaults]. Faults are used in the order in which
+// they were added. FailAfter returns an error if the server does not have the operation.
 func (s *Server) FailAfter(operation string, times int, fault Fault) error {
 	return s.addFault(operation, times, fault, true)
 }
@@ -107,8 +108,8 @@ func (s *Server) fail(f *plannedFault, w http.ResponseWriter, hr *http.Request, 
 	f.fault(w, hr, resp.body)
 }
 
-// FaultResponse responds with a status code, a body and headers, which are names and values in turn.
-// The default content type is application/json. Examples:
+// FaultResponse responds with a status code, a body and headers, which are names and values in
+// turn. The default content type is application/json. Examples:
 //
 //	FaultResponse(503, "", "Retry-After", "2")
 //	FaultResponse(200, "<html>…", "Content-Type", "text/html")      // the page of a proxy

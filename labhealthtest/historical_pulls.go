@@ -68,8 +68,8 @@ func (s *Server) addHistoricalPulls(u *user, slug string) {
 
 // SetHistoricalPull sets the status of the historical pull of a resource, such as "sleep", from a
 // connected source of a user. The status is "success", "failure", "in_progress", "scheduled",
-// "retrying" or any other. details is the reason, such as "provider_rate_limit_exceeded"; it is null
-// if empty. A success sends the event of the pull, such as historical.data.sleep.created.
+// "retrying" or any other. details is the reason, such as "provider_rate_limit_exceeded"; it is
+// null if empty. A success sends the event of the pull, such as historical.data.sleep.created.
 // SetHistoricalPull returns an error if the user does not exist or the source is not connected.
 func (s *Server) SetHistoricalPull(userID uuid.UUID, slug, resource, status, details string) error {
 	s.mu.Lock()

@@ -103,6 +103,7 @@ func (s *Server) prepareCredentials(r *request) (any, error) {
 		return map[string]any{"status": "no_action_needed", "preparation_steps": []any{}}, nil
 	}
 	return map[string]any{"status": "preparations_required", "preparation_steps": []map[string]any{{
-		"type": "redirect_uri", "key": nil, "value": s.URL + "/oauth/" + body.Provider, "description": "Allow this redirect address.",
+		"type": "redirect_uri", "key": nil, "value": s.URL + "/oauth/" + body.Provider,
+		"description": "Allow this redirect address.",
 	}}}, nil
 }

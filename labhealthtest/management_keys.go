@@ -61,8 +61,9 @@ var (
 	)
 )
 
-// AddTeamManagementKey creates a Team Management Key for one or more teams and returns it. It returns
-// an error if a team does not exist. The management API can also create Team Management Keys.
+// AddTeamManagementKey creates a Team Management Key for one or more teams and returns it. It
+// returns an error if a team does not exist. The management API can also create Team Management
+// Keys.
 func (s *Server) AddTeamManagementKey(teams ...uuid.UUID) (key string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

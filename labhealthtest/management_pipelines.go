@@ -86,8 +86,8 @@ func (p *pipeline) destinations() []string {
 	return names
 }
 
-// upsertPipelines stores pipelines. The server pushes nothing to them. Without preferences a pipeline
-// prefers the first of its destinations and enables all of them.
+// upsertPipelines stores pipelines. The server pushes nothing to them. Without preferences a
+// pipeline prefers the first of its destinations and enables all of them.
 func (s *Server) upsertPipelines(r *request) (any, error) {
 	var body struct {
 		pipeline
@@ -120,8 +120,8 @@ func (s *Server) upsertPipelines(r *request) (any, error) {
 	return upserted, nil
 }
 
-// deletePipelines deletes the pipelines of the teams in the query, or of all teams, and responds with
-// them.
+// deletePipelines deletes the pipelines of the teams in the query, or of all teams, and responds
+// with them.
 func (s *Server) deletePipelines(r *request) (any, error) {
 	teams := r.queryList("team_id", uuidSchema)
 	if err := r.err(); err != nil {

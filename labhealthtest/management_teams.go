@@ -113,8 +113,8 @@ var (
 
 // Team returns the server of a team that was created through the management API, or nil if there is
 // no such team. Its methods add users and orders to the team and deliver the events of the team. It
-// has the same URL but no APIKey: team API keys are created through the management API. The parent s
-// logs its requests and closes it.
+// has the same URL but no APIKey: team API keys are created through the management API. The parent
+// s logs its requests and closes it.
 func (s *Server) Team(id uuid.UUID) *Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 // oldSecretLifetime is how long the previous secret signs too after a rotation.
 const oldSecretLifetime = 24 * time.Hour
 
-// webhook is a webhook of the management API. If it belongs to the environment and the region of the
-// server, it has an endpoint.
+// webhook is a webhook of the management API. If it belongs to the environment and the region of
+// the server, it has an endpoint.
 type webhook struct {
 	ID string `json:"id"`
 	webhookSettings
@@ -154,8 +154,8 @@ func onWebhook(handle func(*Server, *request, *team, *webhook) (any, error)) fun
 
 func (s *Server) getWebhook(_ *request, _ *team, w *webhook) (any, error) { return w, nil }
 
-// patchWebhook changes the fields of the body. Null clears the rate limit and the filter, and leaves
-// other fields unchanged.
+// patchWebhook changes the fields of the body. Null clears the rate limit and the filter, and
+// leaves other fields unchanged.
 func (s *Server) patchWebhook(r *request, t *team, w *webhook) (any, error) {
 	w.FilterTypes = slices.Clone(w.FilterTypes) // The endpoint uses the old slice concurrently.
 	r.decode(patchWebhookSchema, &w.webhookSettings)

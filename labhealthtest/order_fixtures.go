@@ -19,9 +19,9 @@ func (s *Server) Orders() []uuid.UUID {
 	return ids
 }
 
-// AddOrder creates an order of a user for one of [Server.LabTests], with an invented patient and for
-// immediate processing. It sends the event labtest.order.created. It returns an error if the user
-// does not exist or the lab test does not exist or is not active.
+// AddOrder creates an order of a user for one of [Server.LabTests], with an invented patient and
+// for immediate processing. It sends the event labtest.order.created. It returns an error if the
+// user does not exist or the lab test does not exist or is not active.
 func (s *Server) AddOrder(userID, labTestID uuid.UUID) (uuid.UUID, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,9 +37,9 @@ func (s *Server) AddOrder(userID, labTestID uuid.UUID) (uuid.UUID, error) {
 	return o.ID, nil
 }
 
-// AddOrders creates n orders with invented patients and returns their IDs. It uses all users in turn,
-// and adds one if there is none. It uses all collection methods in turn, testkits first. Further
-// calls continue both sequences. AddOrders sends no events.
+// AddOrders creates n orders with invented patients and returns their IDs. It uses all users in
+// turn, and adds one if there is none. It uses all collection methods in turn, testkits first.
+// Further calls continue both sequences. AddOrders sends no events.
 func (s *Server) AddOrders(n int) []uuid.UUID {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -103,8 +103,8 @@ func (s *Server) SetStatus(orderID uuid.UUID, status string) error {
 	})
 }
 
-// PartialResults sets the status of an order to partial_results. Each call adds an event. It returns
-// an error for testkits, which do not have this status.
+// PartialResults sets the status of an order to partial_results. Each call adds an event. It
+// returns an error for testkits, which do not have this status.
 func (s *Server) PartialResults(orderID uuid.UUID) error {
 	return s.changeOrder(orderID, func(o *order, now time.Time) error {
 		if o.Details.Type == "testkit" {
@@ -124,8 +124,8 @@ func (s *Server) Fail(orderID uuid.UUID, detail string) error {
 	})
 }
 
-// Cancel cancels an order and its transaction. It returns an error if the order is already completed
-// or canceled.
+// Cancel cancels an order and its transaction. It returns an error if the order is already
+// completed or canceled.
 func (s *Server) Cancel(orderID uuid.UUID) error {
 	return s.changeOrder(orderID, s.cancel)
 }

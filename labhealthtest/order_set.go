@@ -127,8 +127,8 @@ func labOf(m marker) *lab {
 	return mainLab
 }
 
-// generateTest returns a lab test with the markers of all tests and the other markers. It adds it to
-// the catalog. Orders with the same content share it.
+// generateTest returns a lab test with the markers of all tests and the other markers. It adds it
+// to the catalog. Orders with the same content share it.
 func (s *Server) generateTest(tests []*labTest, others []marker, l *lab, method string) *labTest {
 	var names []string
 	var markers []marker

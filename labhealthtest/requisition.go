@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// getRequisition returns a PDF with one page. Imported orders have no requisition, other orders have
-// one after the status requisition_created.
+// getRequisition returns a PDF with one page. Imported orders have no requisition, other orders
+// have one after the status requisition_created.
 func (s *Server) getRequisition(r *request) (any, error) {
 	o, err := s.requestedOrder(r)
 	if err != nil {

@@ -121,8 +121,8 @@ func (s *Server) SetResults(orderID uuid.UUID, body string) error {
 	})
 }
 
-// SetInterpretation sets the interpretation of an order's results, such as "abnormal". It is null if
-// empty. SetInterpretation sends no event.
+// SetInterpretation sets the interpretation of an order's results, such as "abnormal". It is null
+// if empty. SetInterpretation sends no event.
 func (s *Server) SetInterpretation(orderID uuid.UUID, interpretation string) error {
 	return s.editOrder(orderID, func(o *order) error {
 		o.Interpretation = nil
@@ -182,8 +182,8 @@ func (s *Server) requestedResults(r *request) (*order, error) {
 	return o, nil
 }
 
-// inventResults returns results for the markers of an order. Partial results lack the last of several
-// markers.
+// inventResults returns results for the markers of an order. Partial results lack the last of
+// several markers.
 func (o *order) inventResults() orderResults {
 	specimen := o.ID.String()[:8]
 	if o.SampleID != nil {
@@ -219,14 +219,15 @@ func (o *order) inventResults() orderResults {
 			all.Missing = append(all.Missing, missingResult{m.Name, m.Slug, reason, nil, v.loinc, m.Slug, m.ProviderID, source})
 			continue
 		}
+		normal := i > 0 || o.interpretation() == "" || o.interpretation() == "normal"
 		interpretation := "normal"
-		if i == 0 && o.Interpretation != nil && *o.Interpretation != "normal" {
-			v, interpretation = outOfRange, *o.Interpretation
+		if !normal {
+			v, interpretation = outOfRange, o.interpretation()
 		}
 		all.Results = append(all.Results, result{
 			Name: m.Name, Slug: m.Slug, Result: v.value, ResultType: v.kind, Type: v.kind, Unit: m.Unit, Timestamp: at,
 			ReferenceRange: v.referenceRange(), MinRangeValue: v.low, MaxRangeValue: v.high,
-			IsAboveMaxRange: interpretation != "normal", Interpretation: interpretation,
+			IsAboveMaxRange: !normal, Interpretation: interpretation,
 			LOINC: v.loinc, LOINCSlug: m.Slug, ProviderID: m.ProviderID, SourceMarkers: source,
 			Laboratory: o.LabTest.Lab.Name, SampleID: specimen,
 		})
