@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,39 +23,6 @@ const (
 	oldSecret = "whsec_bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWE9"
 	newSecret = "bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWItMzItYnl0ZXM="
 )
-
-// clock stands still until it is set.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) Set(now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = now
-}
-
-// direct is a transport without connections: it has a function answer with a status.
-type direct func(r *http.Request, body string) (status int, err error)
-
-func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	status, err := d(r, string(body))
-	if err != nil {
-		return nil, err
-	}
-	return &http.Response{StatusCode: status, Body: http.NoBody, Request: r}, nil
-}
 
 const address = "http://receiver.example.com/events"
 
@@ -108,7 +73,7 @@ func TestRetrySchedule(t *testing.T) {
 	c := &clock{now: noon}
 	srv := newServer(t, labhealthtest.WithClock(c.Now))
 	tries := 0
-	noError(t, srv.DeliverTo(address, labhealthtest.WithRetries(), labhealthtest.WithTransport(direct(func(_ *http.Request, body string) (int, error) {
+	noError(t, srv.DeliverTo(address, labhealthtest.WithRetries(), labhealthtest.WithTransport(transportFunc(func(_ *http.Request, body string) (int, error) {
 		switch {
 		case body == "taken":
 			tries++
@@ -143,7 +108,7 @@ func TestRetrySchedule(t *testing.T) {
 	}
 }
 
-func TestDeliveryIsReadable(t *testing.T) {
+func TestDeliveryString(t *testing.T) {
 	for want, d := range map[string]labhealthtest.Delivery{
 		"msg_1, attempt 2: 503":                  {ID: "msg_1", Attempt: 2, StatusCode: 503, Body: []byte("{}")},
 		"msg_1, attempt 3: 204, lost, duplicate": {ID: "msg_1", Attempt: 3, StatusCode: 204, Lost: true, Duplicate: true},
@@ -155,23 +120,23 @@ func TestDeliveryIsReadable(t *testing.T) {
 	}
 }
 
-func TestOwnSchedule(t *testing.T) {
+func TestCustomSchedule(t *testing.T) {
 	c := &clock{now: noon}
 	srv := newServer(t, labhealthtest.WithClock(c.Now))
 	noError(t, srv.DeliverTo(address, labhealthtest.WithRetries(0, time.Minute),
-		labhealthtest.WithTransport(direct(func(*http.Request, string) (int, error) { return 503, nil }))))
+		labhealthtest.WithTransport(always(503))))
 	send(t, srv, "a")
 	noError(t, srv.Elapse(t.Context(), c.Set))
 	checkAttempts(t, srv, "a 1 0s 503", "a 2 0s 503", "a 3 1m0s 503")
 }
 
 // With the clock of the runtime, here that of a bubble, attempts are made when their time has come.
-func TestRetriesByTheRuntimesClock(t *testing.T) {
+func TestRetriesWithSystemClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(&pipes{closed: make(chan struct{})}))
+		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(newMemoryListener()))
 		began := time.Now()
 		noError(t, srv.DeliverTo(address, labhealthtest.WithRetries(),
-			labhealthtest.WithTransport(direct(func(*http.Request, string) (int, error) { time.Sleep(time.Second); return 503, nil }))))
+			labhealthtest.WithTransport(transportFunc(func(*http.Request, string) (int, error) { time.Sleep(time.Second); return 503, nil }))))
 		send(t, srv, "a")
 		noError(t, srv.Flush(t.Context()))
 		// The wait begins when the answer is there.
@@ -188,11 +153,11 @@ func TestRetriesByTheRuntimesClock(t *testing.T) {
 	})
 }
 
-func TestReceiverHangs(t *testing.T) {
+func TestReceiverTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(&pipes{closed: make(chan struct{})}))
+		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(newMemoryListener()))
 		began := time.Now()
-		noError(t, srv.DeliverTo(address, labhealthtest.WithTransport(direct(func(r *http.Request, _ string) (int, error) {
+		noError(t, srv.DeliverTo(address, labhealthtest.WithTransport(transportFunc(func(r *http.Request, _ string) (int, error) {
 			<-r.Context().Done()
 			return 0, r.Context().Err()
 		}))))
@@ -212,7 +177,7 @@ func TestElapse(t *testing.T) {
 		t.Error("Elapse works without a function")
 	}
 	noError(t, srv.DeliverTo(address, labhealthtest.WithRetries(),
-		labhealthtest.WithTransport(direct(func(*http.Request, string) (int, error) { return 503, nil }))))
+		labhealthtest.WithTransport(always(503))))
 	send(t, srv, "a")
 	if err := srv.Elapse(t.Context(), func(time.Time) {}); err == nil || errors.Is(err, context.Canceled) {
 		t.Errorf("Elapse with a clock that stands still: %v", err)
@@ -235,19 +200,19 @@ func TestElapse(t *testing.T) {
 }
 
 // What is signed is believed by a verifier that was written without this package.
-func TestSigned(t *testing.T) {
+func TestSigningSecrets(t *testing.T) {
 	srv := newServer(t)
 	type received struct {
 		header http.Header
 		body   string
 	}
 	var got []received
-	noError(t, srv.DeliverTo(address, labhealthtest.WithSigningSecrets(oldSecret, newSecret), labhealthtest.WithTransport(direct(func(r *http.Request, body string) (int, error) {
+	noError(t, srv.DeliverTo(address, labhealthtest.WithSigningSecrets(oldSecret, newSecret), labhealthtest.WithTransport(transportFunc(func(r *http.Request, body string) (int, error) {
 		got = append(got, received{r.Header, body})
 		return 200, nil
 	}))))
 	var plain http.Header
-	noError(t, srv.DeliverTo(address, labhealthtest.WithTransport(direct(func(r *http.Request, body string) (int, error) {
+	noError(t, srv.DeliverTo(address, labhealthtest.WithTransport(transportFunc(func(r *http.Request, body string) (int, error) {
 		plain = r.Header
 		return 200, nil
 	}))))
@@ -274,10 +239,10 @@ func TestSigned(t *testing.T) {
 }
 
 // Lost answers and duplicates reach a receiver as deliveries with an id that it knows.
-func TestFaults(t *testing.T) {
+func TestNetworkConditions(t *testing.T) {
 	c := &clock{now: noon}
 	srv := newServer(t, labhealthtest.WithClock(c.Now))
-	taken := labhealthtest.WithTransport(direct(func(*http.Request, string) (int, error) { return 200, nil }))
+	taken := labhealthtest.WithTransport(always(200))
 	noError(t, srv.DeliverTo(address, taken, labhealthtest.WithRetries(time.Second), labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{LoseResponse: 1})))
 	send(t, srv, "a", "b")
 	noError(t, srv.Elapse(t.Context(), c.Set))
@@ -337,7 +302,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func TestDeliverOptionsRefused(t *testing.T) {
+func TestInvalidDeliveryOptions(t *testing.T) {
 	srv := newServer(t)
 	for want, opt := range map[string]labhealthtest.DeliveryOption{
 		"labhealthtest: WithSigningSecrets needs a secret":               labhealthtest.WithSigningSecrets(),
@@ -356,7 +321,7 @@ func TestDeliverOptionsRefused(t *testing.T) {
 	if err := srv.Send(nil); err == nil {
 		t.Error("a refused address is delivered to")
 	}
-	noError(t, srv.DeliverTo(address, nil, labhealthtest.WithTransport(direct(func(*http.Request, string) (int, error) { return 200, nil }))))
+	noError(t, srv.DeliverTo(address, nil, labhealthtest.WithTransport(always(200))))
 }
 
 func ExampleServer_Elapse() {
@@ -369,7 +334,7 @@ func ExampleServer_Elapse() {
 	defer srv.Close()
 
 	// A receiver that is down until the evening.
-	receiver := direct(func(*http.Request, string) (int, error) {
+	receiver := transportFunc(func(*http.Request, string) (int, error) {
 		if clock.Now().Hour() < 18 {
 			return 0, errors.New("connection refused")
 		}

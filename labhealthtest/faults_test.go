@@ -33,7 +33,7 @@ func importOf(srv *labhealthtest.Server, user uuid.UUID, sample string) labhealt
 }
 
 // Every fault, after and before an import is carried out, with the outcome the client reports.
-func TestInjectedFaults(t *testing.T) {
+func TestFaults(t *testing.T) {
 	answer := labhealthtest.FaultResponse
 	for _, row := range []struct {
 		name          string
@@ -94,7 +94,7 @@ func TestInjectedFaults(t *testing.T) {
 				}
 				// The client waits for its deadline, which takes no time in a bubble.
 				synctest.Test(t, func(t *testing.T) {
-					listener := newPipes()
+					listener := newMemoryListener()
 					try(t, newServer(t, labhealthtest.WithListener(listener)), &http.Transport{DialContext: listener.dial})
 				})
 			})
@@ -114,7 +114,7 @@ func countOrders(t *testing.T, client *labhealth.Client, user uuid.UUID) (n int)
 	return n
 }
 
-func TestFaultScript(t *testing.T) {
+func TestPlannedFaults(t *testing.T) {
 	srv := newServer(t)
 	err := srv.FailBefore("POST /v3/orders/import", 1, labhealthtest.FaultClosed)
 	if err == nil || !strings.Contains(err.Error(), `no such operation: "POST /v3/orders/import"`) ||

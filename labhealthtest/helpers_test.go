@@ -1,10 +1,16 @@
 package labhealthtest_test
 
+// The helpers of the tests of this package.
+
 import (
+	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,10 +23,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// httpClient leaves no idle connections behind.
+// httpClient keeps no idle connections.
 var httpClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// noon is the time of servers made by newServer.
+// unknownID is the ID of no object.
+const unknownID = "0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31"
+
+// noon is the time of servers that newServer starts.
 var noon = time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC)
 
 func newServer(t testing.TB, opts ...labhealthtest.Option) *labhealthtest.Server {
@@ -37,7 +46,7 @@ type response struct {
 	body   string
 }
 
-// do makes a request with the server's key; header holds names and values in turn.
+// do makes a request with the server's team API key. header are names and values in turn.
 func do(t testing.TB, srv *labhealthtest.Server, method, path, body string, header ...string) response {
 	t.Helper()
 	req, err := http.NewRequest(method, srv.URL+path, strings.NewReader(body))
@@ -63,19 +72,19 @@ func do(t testing.TB, srv *labhealthtest.Server, method, path, body string, head
 	return response{resp.StatusCode, resp.Header, string(b)}
 }
 
-// check compares a response with a status and a body, JSON as data.
+// check compares a response with a status code and a JSON body.
 func check(t testing.TB, got response, status int, body string) {
 	t.Helper()
 	if got.status != status {
 		t.Errorf("status %d, want %d; body %s", got.status, status, got.body)
 		return
 	}
-	if diff := cmp.Diff(data(t, body), data(t, got.body)); diff != "" {
+	if diff := cmp.Diff(decodeJSON(t, body), decodeJSON(t, got.body)); diff != "" {
 		t.Errorf("body (-want +got):\n%s", diff)
 	}
 }
 
-func data(t testing.TB, text string) any {
+func decodeJSON(t testing.TB, text string) any {
 	t.Helper()
 	var v any
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
@@ -84,8 +93,8 @@ func data(t testing.TB, text string) any {
 	return v
 }
 
-// read decodes an answer.
-func read[T any](t testing.TB, r response) T {
+// decode decodes the body of a 200 response.
+func decode[T any](t testing.TB, r response) T {
 	t.Helper()
 	var v T
 	if r.status != http.StatusOK {
@@ -97,7 +106,7 @@ func read[T any](t testing.TB, r response) T {
 	return v
 }
 
-// order is what tests look at in an order.
+// order has the fields of an order that tests use.
 type order struct {
 	ID         uuid.UUID
 	UserID     uuid.UUID `json:"user_id"`
@@ -139,7 +148,7 @@ type placed struct {
 
 func getOrder(t testing.TB, srv *labhealthtest.Server, id uuid.UUID) order {
 	t.Helper()
-	return read[order](t, do(t, srv, "GET", "/v3/order/"+id.String(), ""))
+	return decode[order](t, do(t, srv, "GET", "/v3/order/"+id.String(), ""))
 }
 
 func noError(t testing.TB, err error) {
@@ -149,8 +158,8 @@ func noError(t testing.TB, err error) {
 	}
 }
 
-// replaced replaces the one occurrence of old.
-func replaced(t testing.TB, text, old, new string) string {
+// replaceOnce replaces the only occurrence of old.
+func replaceOnce(t testing.TB, text, old, new string) string {
 	t.Helper()
 	if strings.Count(text, old) != 1 {
 		t.Fatalf("%q occurs %d times in %s", old, strings.Count(text, old), text)
@@ -158,7 +167,7 @@ func replaced(t testing.TB, text, old, new string) string {
 	return strings.Replace(text, old, new, 1)
 }
 
-// importBody is a body of POST /v3/order/import with USER for the user's id.
+// importBody is a valid body of POST /v3/order/import. bodyFor replaces USER.
 const importBody = `{
 	"user_id": "USER",
 	"billing_type": "client_bill",
@@ -176,7 +185,7 @@ const importBody = `{
 	"sample_id": "SAMPLE-1"
 }`
 
-// createBody is a body of POST /v3/order with USER for the user's id.
+// createBody is a valid body of POST /v3/order.
 const createBody = `{
 	"user_id": "USER",
 	"order_set": {"lab_test_ids": ["5b41f610-ebc5-4803-8f0c-a61c3bdc7f02"]},
@@ -192,5 +201,182 @@ const createBody = `{
 
 func bodyFor(t testing.TB, body string, userID uuid.UUID) string {
 	t.Helper()
-	return replaced(t, body, "USER", userID.String())
+	return replaceOnce(t, body, "USER", userID.String())
+}
+
+type userPage struct {
+	Users []struct {
+		UserID       uuid.UUID `json:"user_id"`
+		ClientUserID string    `json:"client_user_id"`
+	}
+	Total, Offset, Limit int
+}
+
+// clock is a clock that stands still until it is set.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Set(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = now
+}
+
+// memoryListener is a listener with connections in memory.
+type memoryListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newMemoryListener() *memoryListener {
+	return &memoryListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+func (l *memoryListener) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	l.conns <- server
+	return client, nil
+}
+
+func (l *memoryListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *memoryListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *memoryListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
+
+// transportFunc is a transport without connections. It returns the status code of the response.
+type transportFunc func(r *http.Request, body string) (statusCode int, err error)
+
+func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	statusCode, err := f(r, string(body))
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: statusCode, Body: http.NoBody, Request: r}, nil
+}
+
+// always is a transport whose responses all have one status code.
+func always(statusCode int) transportFunc {
+	return func(*http.Request, string) (int, error) { return statusCode, nil }
+}
+
+// receiver is an application that receives events.
+type receiver struct {
+	*httptest.Server
+	statusCode int // of responses
+
+	mu     sync.Mutex
+	events []receivedEvent
+}
+
+type receivedEvent struct {
+	header http.Header
+	body   string
+}
+
+func newReceiver(t testing.TB) *receiver {
+	r := &receiver{statusCode: http.StatusNoContent}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.events = append(r.events, receivedEvent{req.Header, string(body)})
+		w.Header().Set("Location", "/elsewhere")
+		w.WriteHeader(r.statusCode)
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// take returns the events received since the last call.
+func (r *receiver) take() []receivedEvent {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	events := r.events
+	r.events = nil
+	return events
+}
+
+// bodies returns the bodies of events.
+func bodies(events []receivedEvent) []string {
+	var list []string
+	for _, e := range events {
+		list = append(list, e.body)
+	}
+	return list
+}
+
+// eventTypes returns the type of each event and the status of its order.
+func eventTypes(t testing.TB, events []receivedEvent) []string {
+	t.Helper()
+	var types []string
+	for _, e := range events {
+		var decoded struct {
+			EventType string `json:"event_type"`
+			Data      order
+		}
+		noError(t, json.Unmarshal([]byte(e.body), &decoded))
+		types = append(types, decoded.EventType+" "+decoded.Data.LastEvent.Status)
+	}
+	return types
+}
+
+// checkEvent compares an event with JSON.
+func checkEvent(t testing.TB, got []byte, want string) {
+	t.Helper()
+	check(t, response{status: 200, body: string(got)}, 200, want)
+}
+
+// completeOrder adds an order and advances it until it is completed.
+func completeOrder(t testing.TB, srv *labhealthtest.Server, labTest uuid.UUID) uuid.UUID {
+	t.Helper()
+	id, err := srv.AddOrder(srv.AddUser("ada"), labTest)
+	noError(t, err)
+	for err == nil {
+		_, err = srv.Advance(id)
+	}
+	return id
+}
+
+// manage makes a request to the management API. It replaces ORG and TEAM in the path by those of the
+// server.
+func manage(t testing.TB, srv *labhealthtest.Server, key, method, path, body string) response {
+	t.Helper()
+	path = strings.NewReplacer("ORG", "/v1/org/"+srv.OrgID.String(), "TEAM", srv.TeamID.String()).Replace(path)
+	return do(t, srv, method, path, body, "x-service-api-key", "", "X-Management-Key", key)
+}
+
+// manageOrg is like manage, with the Org Management Key.
+func manageOrg(t testing.TB, srv *labhealthtest.Server, method, path, body string) response {
+	t.Helper()
+	return manage(t, srv, srv.OrgKey, method, path, body)
+}
+
+// createTeam creates a team and returns its ID.
+func createTeam(t testing.TB, srv *labhealthtest.Server, body string) uuid.UUID {
+	t.Helper()
+	return decode[struct{ ID uuid.UUID }](t, manageOrg(t, srv, "POST", "ORG/team", body)).ID
 }

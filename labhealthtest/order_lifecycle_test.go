@@ -76,7 +76,7 @@ func TestAdvance(t *testing.T) {
 	}
 }
 
-func TestDetours(t *testing.T) {
+func TestUnusualStatuses(t *testing.T) {
 	srv := newServer(t)
 	ids := srv.AddOrders(4)
 	testkit, walkIn, atHome, onSite := ids[0], ids[1], ids[2], ids[3]
@@ -132,7 +132,7 @@ func TestDetours(t *testing.T) {
 	}
 }
 
-func TestDetailsFollow(t *testing.T) {
+func TestDetailsOfStatus(t *testing.T) {
 	srv := newServer(t)
 	ids := srv.AddOrders(2)
 	noError(t, srv.SetStatus(ids[0], "collecting_sample.testkit.transit_customer"))

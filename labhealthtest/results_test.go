@@ -6,28 +6,15 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-
-	"github.com/labhealth/labhealth-go/labhealthtest"
 )
-
-// completed makes a user's order and moves it to its end.
-func completed(t testing.TB, srv *labhealthtest.Server, labTest uuid.UUID) uuid.UUID {
-	t.Helper()
-	id, err := srv.AddOrder(srv.AddUser("ada"), labTest)
-	noError(t, err)
-	for err == nil {
-		_, err = srv.Advance(id)
-	}
-	return id
-}
 
 func TestResults(t *testing.T) {
 	srv := newServer(t)
-	id := completed(t, srv, srv.LabTests.WalkIn)
+	id := completeOrder(t, srv, srv.LabTests.WalkIn)
 	noError(t, srv.SetMissing(id, 902, "quantity_not_sufficient_failure"))
 	noError(t, srv.SetInterpretation(id, "abnormal"))
 	transaction := getOrder(t, srv, id).Transaction.ID.String()
-	metadata := replaced(t, `{
+	metadata := replaceOnce(t, `{
 		"age":"35","dob":"1990-01-31","clia_#":"99D0000000","patient":"Ada Example","provider":null,
 		"laboratory":"Example Laboratories","date_reported":"2025-03-04T12:00:00+00:00",
 		"date_collected":"2025-03-04T12:00:00+00:00","date_received":"2025-03-04T12:00:00+00:00",
@@ -60,7 +47,7 @@ func TestResults(t *testing.T) {
 	check(t, do(t, srv, "GET", path, ""), 200, want)
 }
 
-func TestResultsOfOtherStates(t *testing.T) {
+func TestResultsByStatus(t *testing.T) {
 	srv := newServer(t)
 	type results struct {
 		Metadata struct{ Status string }
@@ -73,18 +60,18 @@ func TestResultsOfOtherStates(t *testing.T) {
 		check(t, do(t, srv, "GET", p, ""), 404, `{"detail":"Results are not available yet"}`)
 	}
 	noError(t, srv.PartialResults(id))
-	got := read[results](t, do(t, srv, "GET", path, ""))
+	got := decode[results](t, do(t, srv, "GET", path, ""))
 	if s := fmt.Sprint(got); s != "{{partial} [{total-cholesterol 182 numeric}]}" {
 		t.Error(s)
 	}
 	_, err = srv.Advance(id)
 	noError(t, err)
-	got = read[results](t, do(t, srv, "GET", path, ""))
+	got = decode[results](t, do(t, srv, "GET", path, ""))
 	if s := fmt.Sprint(got); s != "{{final} [{total-cholesterol 182 numeric} {hdl-cholesterol 58.5 numeric}]}" {
 		t.Error(s)
 	}
-	lead := completed(t, srv, srv.LabTests.WithQuestions)
-	got = read[results](t, do(t, srv, "GET", "/v3/order/"+lead.String()+"/result", ""))
+	lead := completeOrder(t, srv, srv.LabTests.WithQuestions)
+	got = decode[results](t, do(t, srv, "GET", "/v3/order/"+lead.String()+"/result", ""))
 	if s := fmt.Sprint(got); s != "{{final} [{lead-blood <1.0 range}]}" {
 		t.Error(s)
 	}
@@ -124,7 +111,7 @@ func TestRequisition(t *testing.T) {
 			t.Errorf("object %d is not at %q", i+1, row)
 		}
 	}
-	imported := read[placed](t, do(t, srv, "POST", "/v3/order/import", bodyFor(t, importBody, srv.AddUser("ada")))).Order.ID
+	imported := decode[placed](t, do(t, srv, "POST", "/v3/order/import", bodyFor(t, importBody, srv.AddUser("ada")))).Order.ID
 	for err == nil {
 		_, err = srv.Advance(imported)
 	}

@@ -1,7 +1,6 @@
 package labhealthtest_test
 
 import (
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -126,41 +125,10 @@ func TestListener(t *testing.T) {
 	check(t, do(t, srv, "GET", "/v2/user", ""), 200, `{"users":[],"total":0,"offset":0,"limit":100}`)
 }
 
-// pipes is a listener whose connections are in memory.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
-
-func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
-	here, there := net.Pipe()
-	p.conns <- there
-	return here, nil
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
-
 // Over connections in memory the server runs in a synctest bubble, on its clock.
 func TestBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newPipes()
+		l := newMemoryListener()
 		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(l))
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: l.dial}}
 		time.Sleep(24 * time.Hour) // It takes no time in a bubble.
@@ -219,8 +187,8 @@ func TestConcurrent(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			sample := "S-" + string(rune('a'+i))
-			got := do(t, srv, "POST", "/v3/order/import", replaced(t, bodyFor(t, importBody, user), "SAMPLE-1", sample))
-			id := read[placed](t, got).Order.ID
+			got := do(t, srv, "POST", "/v3/order/import", replaceOnce(t, bodyFor(t, importBody, user), "SAMPLE-1", sample))
+			id := decode[placed](t, got).Order.ID
 			if _, err := srv.Advance(id); err != nil {
 				t.Error(err)
 			}

@@ -13,7 +13,7 @@ import (
 func users(t testing.TB, srv *labhealthtest.Server) string {
 	t.Helper()
 	var names []string
-	page := read[userPage](t, do(t, srv, "GET", "/v2/user/", ""))
+	page := decode[userPage](t, do(t, srv, "GET", "/v2/user/", ""))
 	for _, u := range page.Users {
 		names = append(names, u.ClientUserID)
 	}
@@ -65,7 +65,7 @@ func TestDeleteAndUndo(t *testing.T) {
 	if got := users(t, srv); got != "ada grete alan" {
 		t.Errorf("users %s", got)
 	}
-	check(t, do(t, srv, "GET", path, ""), 200, replaced(t, replaced(t, `{"user_id":"ID","team_id":"TEAM","client_user_id":"grete",
+	check(t, do(t, srv, "GET", path, ""), 200, replaceOnce(t, replaceOnce(t, `{"user_id":"ID","team_id":"TEAM","client_user_id":"grete",
 		"created_on":"2025-03-04T12:00:00+00:00","connected_sources":[],"fallback_birth_date":null,"fallback_time_zone":null}`,
 		`"ID"`, `"`+grete.String()+`"`), "TEAM", srv.TeamID.String()))
 
@@ -83,7 +83,7 @@ func TestDeleteAndUndo(t *testing.T) {
 	check(t, undo("client_user_id=alan"), 400, taken)
 	check(t, do(t, srv, "DELETE", "/v2/user/"+second.String(), ""), 200, done)
 	check(t, undo("client_user_id=alan"), 200, done) // the newest of that reference
-	if got := read[struct {
+	if got := decode[struct {
 		UserID uuid.UUID `json:"user_id"`
 	}](t, do(t, srv, "GET", "/v2/user/resolve/alan", "")).UserID; got != second {
 		t.Errorf("%s, want %s", got, second)
@@ -115,7 +115,7 @@ func TestPatchUser(t *testing.T) {
 			t.Errorf("%d %q", got.status, got.body)
 		}
 	}
-	want := replaced(t, replaced(t, `{"user_id":"ID","team_id":"TEAM","client_user_id":"ada 2","created_on":"2025-03-04T12:00:00+00:00",
+	want := replaceOnce(t, replaceOnce(t, `{"user_id":"ID","team_id":"TEAM","client_user_id":"ada 2","created_on":"2025-03-04T12:00:00+00:00",
 		"connected_sources":[],"ingestion_start":"2025-01-01",
 		"fallback_birth_date":{"value":"1990-01-31","source_slug":"manual","updated_at":"2025-03-04T12:00:00+00:00"},
 		"fallback_time_zone":{"id":"Europe/London","source_slug":"manual","updated_at":"2025-03-04T12:00:00+00:00"}}`,

@@ -1,9 +1,6 @@
 package labhealthtest_test
 
 import (
-	"context"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -11,15 +8,14 @@ import (
 )
 
 func TestWorkoutStream(t *testing.T) {
-	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer receiver.Close()
+	rec := newReceiver(t)
 	srv := newServer(t)
 	ada := srv.AddUser("ada")
-	noError(t, srv.DeliverTo(receiver.URL))
+	noError(t, srv.DeliverTo(rec.URL))
 	id, err := srv.AddWorkout(ada, 10)
 	noError(t, err)
-	noError(t, srv.Flush(context.Background()))
-	check(t, response{status: 200, body: string(srv.Deliveries()[0].Body)}, 200, strings.NewReplacer(
+	noError(t, srv.Flush(t.Context()))
+	checkEvent(t, srv.Deliveries()[0].Body, strings.NewReplacer(
 		"TEAM", srv.TeamID.String(), "USER", ada.String(), "WORKOUT", id.String()).Replace(`{
 		"event_type":"daily.data.workout_stream.created","team_id":"TEAM","user_id":"USER","client_user_id":"ada",
 		"data":{"user_id":"USER","workout_id":"WORKOUT","provider_id":"1","sport":{"id":64,"name":"Cycling","slug":"cycling"},
