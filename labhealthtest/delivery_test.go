@@ -18,7 +18,7 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// Secrets that were made up.
+// Invented secrets.
 const (
 	oldSecret = "whsec_bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWE9"
 	newSecret = "bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWItMzItYnl0ZXM="
@@ -26,7 +26,7 @@ const (
 
 const address = "http://receiver.example.com/events"
 
-// attempts returns what the server did: for each attempt the body, the number, the time since noon and the answer.
+// attempts describes each attempt: the body, the number, the time since noon and the result.
 func attempts(srv *labhealthtest.Server) (texts []string) {
 	for _, d := range srv.Deliveries() {
 		text := fmt.Sprintf("%s %d %s %d", d.Body, d.Attempt, d.At.Sub(noon), d.StatusCode)
@@ -44,7 +44,7 @@ func attempts(srv *labhealthtest.Server) (texts []string) {
 	return texts
 }
 
-// history tells in short how the deliveries of a body went.
+// history describes the deliveries of an event.
 func history(srv *labhealthtest.Server, body string) (text string) {
 	for _, d := range srv.Deliveries() {
 		if string(d.Body) == body {
@@ -68,14 +68,14 @@ func send(t testing.TB, srv *labhealthtest.Server, events ...string) {
 	}
 }
 
-// The attempts of an event that nobody takes, and of one that is taken at the third.
+// One event is never acknowledged, another one at the third attempt.
 func TestRetrySchedule(t *testing.T) {
 	c := &clock{now: noon}
 	srv := newServer(t, labhealthtest.WithClock(c.Now))
 	tries := 0
 	noError(t, srv.DeliverTo(address, labhealthtest.WithRetries(), labhealthtest.WithTransport(transportFunc(func(_ *http.Request, body string) (int, error) {
 		switch {
-		case body == "taken":
+		case body == "third":
 			tries++
 			return []int{500, 302, 200}[tries-1], nil
 		case c.Now().Sub(noon) > time.Hour:
@@ -83,15 +83,15 @@ func TestRetrySchedule(t *testing.T) {
 		}
 		return 400, nil
 	}))))
-	send(t, srv, "never", "taken")
+	send(t, srv, "never", "third")
 	noError(t, srv.Elapse(t.Context(), c.Set))
 	checkAttempts(t, srv,
 		"never 1 0s 400",
-		"taken 1 0s 500",
+		"third 1 0s 500",
 		"never 2 5s 400",
-		"taken 2 5s 302",
+		"third 2 5s 302",
 		"never 3 5m5s 400",
-		"taken 3 5m5s 200",
+		"third 3 5m5s 200",
 		"never 4 35m5s 400",
 		"never 5 2h35m5s 0 error",
 		"never 6 7h35m5s 0 error",
@@ -104,7 +104,7 @@ func TestRetrySchedule(t *testing.T) {
 		ids[string(d.Body)+" "+d.ID] = true
 	}
 	if len(ids) != 2 {
-		t.Errorf("the ids are not stable: %v", ids)
+		t.Errorf("IDs change between attempts: %v", ids)
 	}
 }
 
@@ -130,18 +130,18 @@ func TestCustomSchedule(t *testing.T) {
 	checkAttempts(t, srv, "a 1 0s 503", "a 2 0s 503", "a 3 1m0s 503")
 }
 
-// With the clock of the runtime, here that of a bubble, attempts are made when their time has come.
+// With the system clock, here of a synctest bubble, attempts are made at the scheduled time.
 func TestRetriesWithSystemClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(newMemoryListener()))
-		began := time.Now()
+		start := time.Now()
 		noError(t, srv.DeliverTo(address, labhealthtest.WithRetries(),
 			labhealthtest.WithTransport(transportFunc(func(*http.Request, string) (int, error) { time.Sleep(time.Second); return 503, nil }))))
 		send(t, srv, "a")
 		noError(t, srv.Flush(t.Context()))
-		// The wait begins when the answer is there.
-		if d, want := time.Since(began), 27*time.Hour+35*time.Minute+5*time.Second+8*time.Second; d != want {
-			t.Errorf("it took %s, want %s", d, want)
+		// Each wait starts after the response.
+		if d, want := time.Since(start), 27*time.Hour+35*time.Minute+5*time.Second+8*time.Second; d != want {
+			t.Errorf("elapsed time %s, want %s", d, want)
 		}
 
 		send(t, srv, "b")
@@ -156,15 +156,15 @@ func TestRetriesWithSystemClock(t *testing.T) {
 func TestReceiverTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(newMemoryListener()))
-		began := time.Now()
+		start := time.Now()
 		noError(t, srv.DeliverTo(address, labhealthtest.WithTransport(transportFunc(func(r *http.Request, _ string) (int, error) {
 			<-r.Context().Done()
 			return 0, r.Context().Err()
 		}))))
 		send(t, srv, "a")
 		noError(t, srv.Flush(t.Context()))
-		if d := srv.Deliveries()[0]; time.Since(began) != 15*time.Second || !errors.Is(d.Err, context.DeadlineExceeded) {
-			t.Errorf("%v after %s", d.Err, time.Since(began))
+		if d := srv.Deliveries()[0]; time.Since(start) != 15*time.Second || !errors.Is(d.Err, context.DeadlineExceeded) {
+			t.Errorf("%v after %s", d.Err, time.Since(start))
 		}
 	})
 }
@@ -174,7 +174,7 @@ func TestElapse(t *testing.T) {
 	srv := newServer(t, labhealthtest.WithClock(c.Now))
 	noError(t, srv.Elapse(t.Context(), c.Set))
 	if err := srv.Elapse(t.Context(), nil); err == nil {
-		t.Error("Elapse works without a function")
+		t.Error("Elapse succeeds without a function")
 	}
 	noError(t, srv.DeliverTo(address, labhealthtest.WithRetries(),
 		labhealthtest.WithTransport(always(503))))
@@ -187,7 +187,7 @@ func TestElapse(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Elapse: %v", err)
 	}
-	// A clock that is set too far is as good.
+	// The clock may be set to a later time.
 	noError(t, srv.Elapse(t.Context(), func(now time.Time) { c.Set(now.Add(time.Hour)) }))
 	if n := len(srv.Deliveries()); n != 8 {
 		t.Errorf("%d attempts", n)
@@ -199,7 +199,7 @@ func TestElapse(t *testing.T) {
 	}
 }
 
-// What is signed is believed by a verifier that was written without this package.
+// Package webhooks, which shares no code with this package, verifies the signatures.
 func TestSigningSecrets(t *testing.T) {
 	srv := newServer(t)
 	type received struct {
@@ -225,7 +225,7 @@ func TestSigningSecrets(t *testing.T) {
 		for _, r := range got {
 			noError(t, v.VerifyAt([]byte(r.body), r.header, noon))
 			if err := v.VerifyAt([]byte(r.body+" "), r.header, noon); err == nil {
-				t.Error("another body is believed")
+				t.Error("the signature is valid for another body")
 			}
 		}
 	}
@@ -234,11 +234,11 @@ func TestSigningSecrets(t *testing.T) {
 		t.Errorf("headers of an unsigned delivery: %v", plain)
 	}
 	if d := srv.Deliveries(); d[len(d)-1].ID != id || got[0].header.Get("svix-id") == id {
-		t.Error("the ids of two events are the same, or that in the log is another")
+		t.Error("two events have the same ID, or Deliveries has another ID")
 	}
 }
 
-// Lost answers and duplicates reach a receiver as deliveries with an id that it knows.
+// Lost responses and duplicates repeat the ID of an earlier delivery.
 func TestNetworkConditions(t *testing.T) {
 	c := &clock{now: noon}
 	srv := newServer(t, labhealthtest.WithClock(c.Now))
@@ -255,7 +255,7 @@ func TestNetworkConditions(t *testing.T) {
 	noError(t, srv.Flush(t.Context()))
 	checkAttempts(t, srv, "a 1 0s 200", "a 2 0s 200 duplicate")
 
-	// The same seed makes the same faults.
+	// With the same seed the same events are affected.
 	var logs, perEvent [2][]string
 	for i := range logs {
 		c := &clock{now: noon}
@@ -274,31 +274,31 @@ func TestNetworkConditions(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(perEvent[0], perEvent[1]); diff != "" {
-		t.Errorf("the same seed made other faults:\n%s", diff)
+		t.Errorf("the same seed affected other events:\n%s", diff)
 	}
 	count := func(what string) (n int) {
-		for _, text := range logs[0] {
-			if strings.Contains(text, what) {
+		for _, attempt := range logs[0] {
+			if strings.Contains(attempt, what) {
 				n++
 			}
 		}
 		return n
 	}
-	lost, again := count("lost"), count("duplicate")
-	if lost < 10 || lost > 40 || again < 10 || again > 40 {
-		t.Errorf("%d answers lost, %d duplicates", lost, again)
+	lost, duplicates := count("lost"), count("duplicate")
+	if lost < 10 || lost > 40 || duplicates < 10 || duplicates > 40 {
+		t.Errorf("%d responses lost, %d duplicates", lost, duplicates)
 	}
 	first := func(j int) int {
 		return slices.IndexFunc(logs[0], func(s string) bool { return strings.HasPrefix(s, fmt.Sprint(j, " 1 ")) })
 	}
-	overtaken := 0
+	reordered := 0
 	for j := range 99 {
 		if first(j) > first(j+1) {
-			overtaken++
+			reordered++
 		}
 	}
-	if overtaken < 10 {
-		t.Errorf("%d events were overtaken", overtaken)
+	if reordered < 10 {
+		t.Errorf("%d events arrived after a later one", reordered)
 	}
 }
 
@@ -319,7 +319,7 @@ func TestInvalidDeliveryOptions(t *testing.T) {
 		}
 	}
 	if err := srv.Send(nil); err == nil {
-		t.Error("a refused address is delivered to")
+		t.Error("DeliverTo with an invalid option added a URL")
 	}
 	noError(t, srv.DeliverTo(address, nil, labhealthtest.WithTransport(always(200))))
 }
@@ -333,7 +333,7 @@ func ExampleServer_Elapse() {
 	}
 	defer srv.Close()
 
-	// A receiver that is down until the evening.
+	// A receiver that is unavailable until 18:00.
 	receiver := transportFunc(func(*http.Request, string) (int, error) {
 		if clock.Now().Hour() < 18 {
 			return 0, errors.New("connection refused")

@@ -361,8 +361,8 @@ func completeOrder(t testing.TB, srv *labhealthtest.Server, labTest uuid.UUID) u
 	return id
 }
 
-// manage makes a request to the management API. It replaces ORG and TEAM in the path by those of the
-// server.
+// manage makes a request to the management API. It replaces ORG and TEAM in the path by those of
+// the server.
 func manage(t testing.TB, srv *labhealthtest.Server, key, method, path, body string) response {
 	t.Helper()
 	path = strings.NewReplacer("ORG", "/v1/org/"+srv.OrgID.String(), "TEAM", srv.TeamID.String()).Replace(path)

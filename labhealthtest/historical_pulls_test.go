@@ -21,7 +21,7 @@ type pullPage struct {
 func TestHistoricalPulls(t *testing.T) {
 	srv := newServer(t)
 	ids := srv.AddUsers(5)
-	for _, i := range []int{0, 1, 3, 4} { // The third has connected nothing.
+	for _, i := range []int{0, 1, 3, 4} { // The third user has no source.
 		noError(t, srv.Connect(ids[i], "oura"))
 		noError(t, srv.Connect(ids[i], "oura"))
 	}
@@ -83,6 +83,6 @@ func TestSetHistoricalPull(t *testing.T) {
 		"event_type":"historical.data.sleep.created","team_id":"TEAM","user_id":"USER","client_user_id":"ada",
 		"data":{"user_id":"USER","start_date":"2024-12-04T12:00:00+00:00","end_date":"2025-03-04T12:00:00+00:00","is_final":true,"provider":"oura"}}`))
 	if srv.SetHistoricalPull(ada, "fitbit", "sleep", "success", "") == nil || srv.SetHistoricalPull(uuid.New(), "oura", "sleep", "success", "") == nil {
-		t.Error("a pull of what is not connected")
+		t.Error("SetHistoricalPull succeeds for an unknown user or source")
 	}
 }

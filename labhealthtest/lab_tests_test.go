@@ -26,11 +26,11 @@ func (p labTestPage) names() string {
 func TestListLabTestsFilters(t *testing.T) {
 	srv := newServer(t)
 	user := srv.AddUser("ada")
-	// An order for two lab tests makes one of its own.
-	refused := do(t, srv, "POST", "/v3/order", replaceOnce(t, bodyFor(t, createBody, user),
+	// An order for two lab tests generates a lab test.
+	unanswered := do(t, srv, "POST", "/v3/order", replaceOnce(t, bodyFor(t, createBody, user),
 		`"5b41f610-ebc5-4803-8f0c-a61c3bdc7f02"`, `"5b41f610-ebc5-4803-8f0c-a61c3bdc7f02","5b41f610-ebc5-4803-8f0c-a61c3bdc7f06"`))
-	if refused.status != 400 { // The second one has a question.
-		t.Fatal(refused.status, refused.body)
+	if unanswered.status != 400 { // The second one has a question.
+		t.Fatal(unanswered.status, unanswered.body)
 	}
 	answered := replaceOnce(t, replaceOnce(t, bodyFor(t, createBody, user),
 		`"5b41f610-ebc5-4803-8f0c-a61c3bdc7f02"`, `"5b41f610-ebc5-4803-8f0c-a61c3bdc7f02","5b41f610-ebc5-4803-8f0c-a61c3bdc7f06"`),
@@ -86,7 +86,7 @@ func TestListLabTestsInvalid(t *testing.T) {
 	}
 }
 
-// Lab tests that are added while somebody pages move no page, in either direction.
+// Lab tests that are added between two requests do not shift pages.
 func TestLabTestCursorsAreStable(t *testing.T) {
 	for _, test := range []struct{ query, want string }{
 		{"", "Lipid Panel Testkit; Lipid Panel; Lipid Panel at Home; Lipid Panel on Site; Glucose; Lead; Old Lipid Panel; Panel 1; Panel 2"},
@@ -131,7 +131,7 @@ func TestAddLabTests(t *testing.T) {
 	if got := getOrder(t, srv, id).LabTest.Name; got != "Panel 2" {
 		t.Errorf("ordered %q", got)
 	}
-	// Another server gives the same ids, and does not have what was added here.
+	// IDs are the same on all servers, the catalog is not shared.
 	other := newServer(t)
 	if diff := cmp.Diff(append(first, second...), other.AddLabTests(3)); diff != "" {
 		t.Error(diff)

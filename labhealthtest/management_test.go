@@ -47,7 +47,7 @@ func TestManagementKeys(t *testing.T) {
 	}
 	check(t, do(t, srv, "GET", "/v1/org/"+srv.TeamID.String(), "", "X-Management-Key", srv.OrgKey), 403,
 		`{"detail":"The management key has no permission for this"}`)
-	// The reverse: management keys open nothing of the team API.
+	// Management keys are invalid for the team API.
 	for _, key := range []string{srv.OrgKey, team} {
 		check(t, do(t, srv, "GET", "/v2/user", "", "x-service-api-key", key), 401, `{"detail":"Invalid token"}`)
 		check(t, do(t, srv, "GET", "/v2/user", "", "x-service-api-key", "", "X-Management-Key", key), 401, `{"detail":"Missing token"}`)
@@ -55,23 +55,22 @@ func TestManagementKeys(t *testing.T) {
 	}
 	for _, r := range srv.Requests() {
 		if text := fmt.Sprint(r.Header); strings.Contains(text, srv.OrgKey) || strings.Contains(text, team) {
-			t.Error("the log of requests holds a key")
+			t.Error("the request log contains a key")
 		}
 	}
 	if _, err := srv.AddTeamManagementKey(); err == nil {
-		t.Error("a key for no team")
+		t.Error("AddTeamManagementKey succeeds without a team")
 	}
 	if _, err := srv.AddTeamManagementKey(uuid.New()); err == nil {
-		t.Error("a key for a team that does not exist")
+		t.Error("AddTeamManagementKey succeeds for an unknown team")
 	}
 }
 
-// What belongs to the organisation is refused to a Team Management Key, and so are the teams it is not bound to.
+// A Team Management Key is rejected for the organisation and for teams that it is not bound to.
 func TestTeamManagementKey(t *testing.T) {
 	srv := newServer(t)
 	second := createTeam(t, srv, `{"name":"Second","region":"us"}`)
 	other := createTeam(t, srv, `{"name":"Other","region":"us","integration_team_id":"other"}`)
-	// One for two teams can be created here.
 	got := manageOrg(t, srv, "POST", "ORG/management_key", fmt.Sprintf(
 		`{"label":"Two","role":"team_admin","team_role_bindings":[{"team_id":%q},{"team_id":%q}]}`, srv.TeamID, second))
 	key := decode[struct {
@@ -82,14 +81,14 @@ func TestTeamManagementKey(t *testing.T) {
 	if key.Creator["type"] != "management_key" {
 		t.Errorf("creator %v", key.Creator)
 	}
-	for _, refused := range []string{
+	for _, rejected := range []string{
 		"GET ORG", "PATCH ORG", "GET ORG/management_key", "POST ORG/management_key", "PATCH ORG/management_key/" + key.ID.String(),
 		"DELETE ORG/management_key/" + key.ID.String(), "POST ORG/team", "DELETE ORG/team/TEAM",
 		"GET ORG/team/" + other.String(), "PATCH ORG/team/" + other.String(), "POST ORG/team/" + other.String() + "/create_api_access_token",
 		"GET ORG/team/" + other.String() + "/sandbox/webhook", "POST ORG/team/" + other.String() + "/sandbox/webhook",
 		"GET ORG/team/" + other.String() + "/sandbox/webhook/ep_1/secret", "GET ORG/team/" + uuid.NewString(),
 	} {
-		method, path, _ := strings.Cut(refused, " ")
+		method, path, _ := strings.Cut(rejected, " ")
 		body := ""
 		if method != "GET" && method != "DELETE" {
 			body = `{"name":"X","region":"us","label":"X","role":"org_admin","env":"sandbox","url":"https://example.com"}`
@@ -98,7 +97,7 @@ func TestTeamManagementKey(t *testing.T) {
 			body = `{"name":"X"}`
 		}
 		if got := manage(t, srv, key.Key, method, path, body); got.status != 403 {
-			t.Errorf("%s: %d %s", refused, got.status, got.body)
+			t.Errorf("%s: %d %s", rejected, got.status, got.body)
 		}
 	}
 	for _, path := range []string{"ORG/team_api_keys/sandbox/us", "ORG/team_custom_credentials/sandbox/us"} {
@@ -120,7 +119,7 @@ func TestTeamManagementKey(t *testing.T) {
 	if got := decode[teams](t, manageOrg(t, srv, "GET", "ORG/team?search_query=OTH&region=us&region=eu", "")); len(got.Teams) != 1 || got.Teams[0].Name != "Other" {
 		t.Errorf("%+v", got)
 	}
-	// Its API keys are those of its teams.
+	// It lists the API keys of its teams.
 	manageOrg(t, srv, "POST", "ORG/team_api_keys/sandbox/us", fmt.Sprintf(`{"label":"X","team_id":%q}`, other))
 	type keys struct {
 		APIKeys []struct{ Label string } `json:"api_keys"`
@@ -168,7 +167,7 @@ func TestManagementKeyLifecycle(t *testing.T) {
 	check(t, manageOrg(t, srv, "PATCH", "ORG", `{"name":"Renamed"}`), 200, fmt.Sprintf(`{"id":%q,"name":"Renamed","expires_at":null}`, srv.OrgID))
 	for _, body := range []string{
 		`{"label":"X","role":"team_admin"}`, `{"label":"X","role":"org_admin","team_role_bindings":[{"team_id":"` + srv.TeamID.String() + `"}]}`,
-		`{"label":"X","role":"king"}`, `{"role":"org_admin"}`,
+		`{"label":"X","role":"owner"}`, `{"role":"org_admin"}`,
 	} {
 		if got := manageOrg(t, srv, "POST", "ORG/management_key", body); got.status != 422 {
 			t.Errorf("%s: %d %s", body, got.status, got.body)
@@ -215,7 +214,7 @@ func TestManagementErrors(t *testing.T) {
 		if got := manageOrg(t, srv, method, path, test.body); got.status != test.status {
 			t.Errorf("%s %s: %d %s", test.request, test.body, got.status, got.body)
 		} else if strings.Contains(got.body, "whsec_short") {
-			t.Error("the answer holds the secret")
+			t.Error("the response contains the secret")
 		}
 	}
 	if got := manageOrg(t, srv, "DELETE", "ORG", ""); got.header.Get("Allow") != "GET, PATCH" {
@@ -223,7 +222,7 @@ func TestManagementErrors(t *testing.T) {
 	}
 }
 
-// Another team has users, orders, keys and events of its own.
+// Each team has its own users, orders, keys and events.
 func TestTeams(t *testing.T) {
 	srv := newServer(t)
 	srv.AddUser("ada")
@@ -245,7 +244,7 @@ func TestTeams(t *testing.T) {
 		200, team(changed, settings))
 	check(t, manageOrg(t, srv, "PATCH", path, `{"sandbox":{"brand_information":{"company_name":"Two"},"logo_url":null}}`), 200, team(settings, settings))
 
-	// The reference of a team is its own.
+	// integration_team_id is unique.
 	conflict := fmt.Sprintf(`{"team_id":%q}`, id)
 	check(t, manageOrg(t, srv, "POST", "ORG/team", `{"name":"Third","region":"us","integration_team_id":"two"}`), 409, conflict)
 	check(t, manageOrg(t, srv, "PATCH", "ORG/team/TEAM", `{"integration_team_id":"two"}`), 409, conflict)
@@ -285,7 +284,7 @@ func TestTeams(t *testing.T) {
 	}
 	check(t, do(t, srv, "GET", "/v2/user/"+user.UserID.String(), ""), 404, `{"detail":"User not found"}`)
 
-	// A token opens the team for ten minutes.
+	// A token is valid for ten minutes.
 	token := decode[struct {
 		AccessToken string `json:"access_token"`
 		ExpiresIn   int    `json:"expires_in"`
@@ -374,7 +373,7 @@ func TestWebhooks(t *testing.T) {
 	check(t, manageOrg(t, srv, "GET", one, ""), 200, plain)
 	check(t, manageOrg(t, srv, "GET", path, ""), 200, `{"data":[`+plain+`],"next_cursor":null}`)
 	check(t, manageOrg(t, srv, "GET", one+"/secret", ""), 200, fmt.Sprintf(`{"key":%q}`, secrets[0]))
-	// One of another environment is another one, and gets no events.
+	// A webhook of another environment receives no events.
 	check(t, manageOrg(t, srv, "GET", "ORG/team/TEAM/production/webhook/"+hook.ID, ""), 404, `{"detail":"Webhook not found"}`)
 	manageOrg(t, srv, "POST", "ORG/team/TEAM/production/webhook", fmt.Sprintf(`{"url":%q}`, rec.URL))
 	connect()
@@ -393,7 +392,7 @@ func TestWebhooks(t *testing.T) {
 	expect(secrets[0], "provider.connection.created true 1")
 	noContent(manageOrg(t, srv, "PUT", one+"/headers", `{"headers":{}}`))
 
-	// A filter, and events that a test makes up.
+	// A filter, with events of Send.
 	check(t, manageOrg(t, srv, "PATCH", one, `{"filter_types":["daily.data.steps.created"],"rate_limit":5,"description":"d"}`), 200,
 		webhook(`"description":"d","rate_limit":5,"disabled":false,"filter_types":["daily.data.steps.created"]`))
 	noError(t, srv.Send([]byte(`{"event_type":"daily.data.steps.created"}`)))
@@ -402,7 +401,7 @@ func TestWebhooks(t *testing.T) {
 	expect(secrets[0], "daily.data.steps.created true")
 	check(t, manageOrg(t, srv, "PATCH", one, `{"filter_types":null,"rate_limit":null,"description":"","url":null}`), 200, plain)
 
-	// Rotation: the new secret signs the next delivery, and the old one too for a day.
+	// Rotation: the new secret signs the next delivery, and for a day the old one signs too.
 	noContent(manageOrg(t, srv, "POST", one+"/secret/rotate", fmt.Sprintf(`{"key":%q}`, secrets[1])))
 	check(t, manageOrg(t, srv, "GET", one+"/secret", ""), 200, fmt.Sprintf(`{"key":%q}`, secrets[1]))
 	connect()
@@ -419,7 +418,7 @@ func TestWebhooks(t *testing.T) {
 	connect()
 	expect(made, "provider.connection.created true")
 
-	// Off, on, gone.
+	// Disable, enable, delete.
 	manageOrg(t, srv, "PATCH", one, `{"disabled":true}`)
 	connect()
 	expect(made)
@@ -432,7 +431,7 @@ func TestWebhooks(t *testing.T) {
 	expect(made)
 }
 
-// A webhook that is deleted takes along what waits for another attempt.
+// Deleting a webhook drops events that wait for another attempt.
 func TestDeletedWebhook(t *testing.T) {
 	srv := newServer(t)
 	rec := newReceiver(t)
@@ -444,7 +443,7 @@ func TestDeletedWebhook(t *testing.T) {
 	noError(t, srv.Flush(t.Context()))
 }
 
-// The events of a team go to its own webhooks.
+// Webhooks receive the events of their team.
 func TestWebhooksOfTeams(t *testing.T) {
 	srv := newServer(t)
 	id := createTeam(t, srv, `{"name":"Second","region":"us"}`)
@@ -483,8 +482,8 @@ func TestCustomCredentials(t *testing.T) {
 	if strings.Contains(got.body, "hunter2") || len(made.Hash) != 64 {
 		t.Error(got.body)
 	}
-	if again := manageOrg(t, srv, "POST", path, body); again.body != got.body {
-		t.Errorf("set again: %s", again.body)
+	if second := manageOrg(t, srv, "POST", path, body); second.body != got.body {
+		t.Errorf("second upsert: %s", second.body)
 	}
 	check(t, manageOrg(t, srv, "GET", path, ""), 200, `{"credentials":[`+got.body+`],"next_cursor":null}`)
 	check(t, manageOrg(t, srv, "GET", "ORG/team_custom_credentials/production/us", ""), 200, `{"credentials":[],"next_cursor":null}`)
@@ -532,17 +531,17 @@ func TestPipelines(t *testing.T) {
 	}
 }
 
-// The seed decides the organisation, too.
+// The IDs and keys of the organisation depend on the seed.
 func TestManagementSeed(t *testing.T) {
 	a, b, c := newServer(t), newServer(t), newServer(t, labhealthtest.WithSeed(2))
 	if a.OrgID != b.OrgID || a.OrgKey != b.OrgKey || a.OrgID == c.OrgID || a.OrgKey == c.OrgKey {
-		t.Error("the organisation does not follow the seed")
+		t.Error("the organisation does not depend on the seed")
 	}
 	body := `{"name":"Second","region":"us"}`
 	if x, y := createTeam(t, a, body), createTeam(t, b, body); x != y {
 		t.Errorf("teams %s and %s", x, y)
 	}
 	if x, y := createTeam(t, a, body), createTeam(t, a, body); x == y {
-		t.Error("two teams have one id")
+		t.Error("two teams have the same ID")
 	}
 }

@@ -22,10 +22,10 @@ func TestCancelOrder(t *testing.T) {
 		got.Order.Transaction.Status != "cancelled" {
 		t.Errorf("%+v", got)
 	}
-	const refusal = `{"error":"Bad Request","message":"Order can not be cancelled in its current status","status_code":400}`
-	check(t, do(t, srv, "POST", path, ""), 400, refusal)
-	check(t, do(t, srv, "POST", "/v3/order/"+completeOrder(t, srv, srv.LabTests.OnSite).String()+"/cancel", ""), 400, refusal)
-	check(t, do(t, srv, "POST", "/v3/order/0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31/cancel", ""), 404, `{"detail":"This order doesn't exist"}`)
+	const rejection = `{"error":"Bad Request","message":"Order can not be cancelled in its current status","status_code":400}`
+	check(t, do(t, srv, "POST", path, ""), 400, rejection)
+	check(t, do(t, srv, "POST", "/v3/order/"+completeOrder(t, srv, srv.LabTests.OnSite).String()+"/cancel", ""), 400, rejection)
+	check(t, do(t, srv, "POST", "/v3/order/"+unknownID+"/cancel", ""), 404, `{"detail":"This order doesn't exist"}`)
 	if got := do(t, srv, "POST", "/v3/order/x/cancel", ""); got.status != 422 {
 		t.Errorf("status %d", got.status)
 	}
@@ -55,7 +55,7 @@ func TestResendEvents(t *testing.T) {
 		{fmt.Sprintf(`{"start_at":"2025-03-07T00:00:00Z","order_ids":[%q,%q]}`, ids[1], ids[0]), "updated 0; created 1"},
 	} {
 		before := len(srv.Deliveries())
-		answer := decode[struct {
+		response := decode[struct {
 			OrderIDs []uuid.UUID `json:"order_ids"`
 		}](t, do(t, srv, "POST", "/v3/order/resend_events", test.body))
 		noError(t, srv.Flush(t.Context()))
@@ -67,13 +67,13 @@ func TestResendEvents(t *testing.T) {
 			}
 			noError(t, json.Unmarshal(d.Body, &event))
 			for n, id := range ids {
-				if event.Data.ID == id && answer.OrderIDs[i] == id {
+				if event.Data.ID == id && response.OrderIDs[i] == id {
 					got = append(got, fmt.Sprint(strings.TrimPrefix(event.Type, "labtest.order."), " ", n))
 				}
 			}
 		}
-		if s := strings.Join(got, "; "); s != test.want || len(answer.OrderIDs) != len(got) {
-			t.Errorf("%s: sent %s, want %s; answer %v", test.body, s, test.want, answer)
+		if s := strings.Join(got, "; "); s != test.want || len(response.OrderIDs) != len(got) {
+			t.Errorf("%s: sent %s, want %s; response %v", test.body, s, test.want, response)
 		}
 	}
 	check(t, do(t, srv, "POST", "/v3/order/resend_events", `{}`), 400, `{"detail":"order_ids or a time range is required"}`)
@@ -98,7 +98,7 @@ func TestSimulateOrder(t *testing.T) {
 			t.Errorf("%s, want %s", got, test.want)
 		}
 	}
-	check(t, do(t, srv, "POST", "/v3/order/0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31/test", ""), 404, `{"detail":"This order doesn't exist"}`)
+	check(t, do(t, srv, "POST", "/v3/order/"+unknownID+"/test", ""), 404, `{"detail":"This order doesn't exist"}`)
 	if got := do(t, srv, "POST", "/v3/order/x/test?delay=soon", ""); got.status != 422 {
 		t.Errorf("status %d", got.status)
 	}

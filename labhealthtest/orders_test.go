@@ -14,7 +14,7 @@ import (
 	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
-// imported is the whole answer to importBody; the words in capitals are ids.
+// imported is the response to importBody, with words in capitals instead of IDs.
 const imported = `{
 	"status": "success",
 	"message": "Order created successfully",
@@ -96,7 +96,7 @@ func TestImport(t *testing.T) {
 	check(t, do(t, srv, "GET", "/orders", ""), 200, `{"orders":[`+want+`],"total":1,"page":1,"size":50}`)
 	check(t, do(t, srv, "GET", "/v3/orders", ""), 200, `{"orders":[`+want+`],"total":1,"page":1,"size":50}`)
 
-	// An imported order is past the statuses in which it can be modified.
+	// The status of an imported order does not allow changes.
 	check(t, do(t, srv, "PATCH", "/v3/order/"+o.ID.String(), `{"activate_by":"2025-03-05"}`), 400,
 		`{"detail":"Order can not be modified in its current status"}`)
 	check(t, do(t, srv, "POST", "/v3/order/import", bodyFor(t, importBody, user)), 400,
@@ -116,9 +116,9 @@ func TestImportRejected(t *testing.T) {
 		{"user", user.String(), "00000000-0000-4000-8000-000000000000", "User not found", 404},
 		{"lab test", "bdc7f01", "bdc7f99", "Test does not exist", 400},
 		{"inactive lab test", "bdc7f01", "bdc7f07", "Test is not active", 400},
-		{"nothing to test", `"5b41f610-ebc5-4803-8f0c-a61c3bdc7f01"`, "", "order_set must contain lab_test_ids or an add_on", 400},
+		{"no test", `"5b41f610-ebc5-4803-8f0c-a61c3bdc7f01"`, "", "order_set must contain lab_test_ids or an add_on", 400},
 		{"two labs", `"5b41f610`, `"5b41f610-ebc5-4803-8f0c-a61c3bdc7f05","5b41f610`, "All tests of an order must belong to the same lab", 400},
-		{"method the lab does not know", "bdc7f01", "bdc7f05", "Cannot set collection_method to TESTKIT", 400},
+		{"unsupported collection method", "bdc7f01", "bdc7f05", "Cannot set collection_method to TESTKIT", 400},
 		{"add-on without ids", `{"lab_test_ids"`, `{"add_on":{},"lab_test_ids"`, "add_on must contain marker_ids or provider_ids", 400},
 		{"add-on with both ids", `{"lab_test_ids"`, `{"add_on":{"marker_ids":[901],"provider_ids":["P-902"]},"lab_test_ids"`,
 			"add_on must not contain both marker_ids and provider_ids", 400},
@@ -141,7 +141,7 @@ func TestImportClosedBeta(t *testing.T) {
 	srv := newServer(t)
 	user := srv.AddUser("ada")
 	srv.RejectImports(403, `{"detail":"Not enabled"}`)
-	// A team that is not enabled hears of nothing else.
+	// The rejection precedes the validation.
 	check(t, do(t, srv, "POST", "/v3/order/import", `{}`), 403, `{"detail":"Not enabled"}`)
 	srv.RejectImports(400, "Not enabled")
 	got := do(t, srv, "POST", "/v3/order/import", bodyFor(t, importBody, user))
@@ -183,10 +183,10 @@ func TestValidation(t *testing.T) {
 	name := func(in, typ, msg, ctx string) string {
 		return fmt.Sprintf(`{"type":%q,"loc":["body","patient_details","first_name"],"msg":"%s","input":%s,"ctx":%s}`, typ, msg, in, ctx)
 	}
-	misspelt := name(`%s`, "string_pattern_mismatch", "String should match pattern '"+pattern+"'", `{"pattern":"`+pattern+`"}`)
+	mismatch := name(`%s`, "string_pattern_mismatch", "String should match pattern '"+pattern+"'", `{"pattern":"`+pattern+`"}`)
 	for _, test := range []struct {
 		name, old, new string
-		want           string // the problems, or empty if the order is taken
+		want           string // validation errors, or empty if the order is valid
 	}{
 		{"name of one character", `"Ada"`, `"A"`, ""},
 		{"name of 50 characters", `"Ada"`, `"` + strings.Repeat("a", 50) + `"`, ""},
@@ -194,25 +194,25 @@ func TestValidation(t *testing.T) {
 		{"name empty", `"Ada"`, `""`, name(`""`, "string_too_short", "String should have at least 1 character", `{"min_length":1}`)},
 		{"name of 51 characters", `"Ada"`, `"` + strings.Repeat("é", 51) + `"`,
 			name(`"`+strings.Repeat("é", 51)+`"`, "string_too_long", "String should have at most 50 characters", `{"max_length":50}`)},
-		{"name with an accent", `"Ada"`, `"Zoé"`, strings.Replace(misspelt, "%s", `"Zoé"`, 1)},
-		{"name with a space in front", `"Ada"`, `" Ada"`, strings.Replace(misspelt, "%s", `" Ada"`, 1)},
-		{"name with a space behind", `"Ada"`, `"Ada "`, strings.Replace(misspelt, "%s", `"Ada "`, 1)},
-		{"name with two spaces", `"Ada"`, `"Ada  B"`, strings.Replace(misspelt, "%s", `"Ada  B"`, 1)},
-		{"name with a line break", `"Ada"`, `"Ada\n"`, strings.Replace(misspelt, "%s", `"Ada\n"`, 1)},
-		{"name with a hyphen in front", `"Ada"`, `"-Ada"`, strings.Replace(misspelt, "%s", `"-Ada"`, 1)},
+		{"name with an accent", `"Ada"`, `"Zoé"`, strings.Replace(mismatch, "%s", `"Zoé"`, 1)},
+		{"name with leading space", `"Ada"`, `" Ada"`, strings.Replace(mismatch, "%s", `" Ada"`, 1)},
+		{"name with trailing space", `"Ada"`, `"Ada "`, strings.Replace(mismatch, "%s", `"Ada "`, 1)},
+		{"name with two spaces", `"Ada"`, `"Ada  B"`, strings.Replace(mismatch, "%s", `"Ada  B"`, 1)},
+		{"name with a line break", `"Ada"`, `"Ada\n"`, strings.Replace(mismatch, "%s", `"Ada\n"`, 1)},
+		{"name with leading hyphen", `"Ada"`, `"-Ada"`, strings.Replace(mismatch, "%s", `"-Ada"`, 1)},
 		{"name a number", `"Ada"`, `7.50`,
 			`{"type":"string_type","loc":["body","patient_details","first_name"],"msg":"Input should be a valid string","input":7.50}`},
 		{"name null", `"Ada"`, `null`,
 			`{"type":"string_type","loc":["body","patient_details","first_name"],"msg":"Input should be a valid string","input":null}`},
-		{"member of another spelling", `"race": "asian"`, `"First_Name": 3`, ""},
-		{"member given twice", `"race": "asian"`, `"race": 3, "race": "asian"`, ""},
-		{"missing member", `"sample_id": "SAMPLE-1"`, `"x": "<&>"`, `{"type":"missing","loc":["body","sample_id"],"msg":"Field required","input":BODY}`},
-		{"missing member below", `{"first_name": "Jane", "last_name"`, `{"last_name"`,
+		{"field name in another case", `"race": "asian"`, `"First_Name": 3`, ""},
+		{"duplicate field", `"race": "asian"`, `"race": 3, "race": "asian"`, ""},
+		{"missing field", `"sample_id": "SAMPLE-1"`, `"x": "<&>"`, `{"type":"missing","loc":["body","sample_id"],"msg":"Field required","input":BODY}`},
+		{"missing nested field", `{"first_name": "Jane", "last_name"`, `{"last_name"`,
 			`{"type":"missing","loc":["body","physician","first_name"],"msg":"Field required","input":{"last_name":"Doctor","npi":"1234567890"}}`},
 		{"optional object null", `{"first_name": "Jane", "last_name": "Doctor", "npi": "1234567890"}`, `null`, ""},
 		{"object a list", `{"first_name": "Jane", "last_name": "Doctor", "npi": "1234567890"}`, `[]`,
 			`{"type":"model_attributes_type","loc":["body","physician"],"msg":"Input should be a valid dictionary or object to extract fields from","input":[]}`},
-		{"uuid with a bad character", `bdc7f01"`, `bdc7f0g"`,
+		{"uuid with an invalid character", `bdc7f01"`, `bdc7f0g"`,
 			`{"type":"uuid_parsing","loc":["body","order_set","lab_test_ids",0],"msg":"Input should be a valid UUID, invalid character","input":"5b41f610-ebc5-4803-8f0c-a61c3bdc7f0g","ctx":{"error":"invalid character"}}`},
 		{"uuid in braces", `"5b41f610-ebc5-4803-8f0c-a61c3bdc7f01"`, `"{5b41f610-ebc5-4803-8f0c-a61c3bdc7f01}"`,
 			`{"type":"uuid_parsing","loc":["body","order_set","lab_test_ids",0],"msg":"Input should be a valid UUID, invalid length: expected length 32 for simple format, found 38","input":"{5b41f610-ebc5-4803-8f0c-a61c3bdc7f01}","ctx":{"error":"invalid length: expected length 32 for simple format, found 38"}}`},
@@ -256,11 +256,11 @@ func TestValidation(t *testing.T) {
 		{"integer a list", `"household_size": 3`, `"household_size": []`,
 			`{"type":"int_type","loc":["body","patient_details","household_size"],"msg":"Input should be a valid integer","input":[]}`},
 		{"integer null", `"household_size": 3`, `"household_size": null`, ""},
-		{"number that is no float", `"household_size": 3`, `"whatever": 1e999`, ""},
+		{"number out of range", `"household_size": 3`, `"whatever": 1e999`, ""},
 		{"access notes of 1000 characters", `"country": "US"`, `"country": "US", "access_notes": "` + strings.Repeat("é", 1000) + `"`, ""},
 		{"access notes of 1001 characters", `"country": "US"`, `"country": "US", "access_notes": "` + long + `"`,
 			`{"type":"string_too_long","loc":["body","patient_address","access_notes"],"msg":"String should have at most 1000 characters","input":"` + long + `","ctx":{"max_length":1000}}`},
-		{"zip is not checked", `"94105"`, `"SW1A 1AA"`, ""},
+		{"zip is not validated", `"94105"`, `"SW1A 1AA"`, ""},
 		{"signature", `"1234567890"`, `"1234567890", "signature_image": {"content": "AAAA", "content_type": "image/png"}`, ""},
 		{"signature of another type", `"1234567890"`, `"1234567890", "signature_image": {"content": "AAAA", "content_type": "image/gif"}`,
 			`{"type":"enum","loc":["body","physician","signature_image","content_type"],"msg":"Input should be 'image/jpeg' or 'image/png'","input":"image/gif","ctx":{"expected":"'image/jpeg' or 'image/png'"}}`},
@@ -291,10 +291,10 @@ func TestUnreadableBodies(t *testing.T) {
 		{"none", "", "application/json", 422, missing},
 		{"null", " null ", "application/json", 422, missing},
 		{"list", "[1, 2]", "application/json", 422, `{"detail":[{"type":"model_attributes_type","loc":["body"],"msg":"Input should be a valid dictionary or object to extract fields from","input":[1,2]}]}`},
-		{"broken", `{"a":}`, "application/json", 422, `{"detail":[{"type":"json_invalid","loc":["body",5],"msg":"JSON decode error","input":{},"ctx":{"error":"Expecting value"}}]}`},
-		{"cut", `{"a":1`, "application/json; charset=utf-8", 422, `{"detail":[{"type":"json_invalid","loc":["body",5],"msg":"JSON decode error","input":{},"ctx":{"error":"Expecting value"}}]}`},
+		{"invalid JSON", `{"a":}`, "application/json", 422, `{"detail":[{"type":"json_invalid","loc":["body",5],"msg":"JSON decode error","input":{},"ctx":{"error":"Expecting value"}}]}`},
+		{"truncated", `{"a":1`, "application/json; charset=utf-8", 422, `{"detail":[{"type":"json_invalid","loc":["body",5],"msg":"JSON decode error","input":{},"ctx":{"error":"Expecting value"}}]}`},
 		{"form", `a=1`, "application/x-www-form-urlencoded", 422, `{"detail":[{"type":"model_attributes_type","loc":["body"],"msg":"Input should be a valid dictionary or object to extract fields from","input":"a=1"}]}`},
-		{"bad UTF-8", "{\"a\":\"\xff\"}", "application/json", 400, `{"detail":"There was an error parsing the body"}`},
+		{"invalid UTF-8", "{\"a\":\"\xff\"}", "application/json", 400, `{"detail":"There was an error parsing the body"}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			check(t, do(t, srv, "POST", "/v3/order/import", test.body, "Content-Type", test.contentType), test.status, test.want)
@@ -324,9 +324,9 @@ func TestCreate(t *testing.T) {
 			"clinical_notes": "n", "lab_account_id": null, "aoe_answers": [], "order_set"`, "received.walk_in_test.ordered", ""},
 		{"answered question", `["5b41f610-ebc5-4803-8f0c-a61c3bdc7f02"]}`, `["5b41f610-ebc5-4803-8f0c-a61c3bdc7f06"]},
 			"aoe_answers": [{"marker_id": 904, "question_id": 1234567890251, "answer": "I"}]`, "received.walk_in_test.ordered", ""},
-		{"open question", "bdc7f02", "bdc7f06", "", "Missing required questions for marker 904: [1234567890251]"},
+		{"unanswered question", "bdc7f02", "bdc7f06", "", "Missing required questions for marker 904: [1234567890251]"},
 		{"yesterday", `"order_set"`, `"activate_by": "2025-03-03", "order_set"`, "", "activate_by must be today or a future date"},
-		{"nothing to test", `"order_set"`, `"set"`, "", "order_set must contain lab_test_ids or an add_on"},
+		{"no test", `"order_set"`, `"set"`, "", "order_set must contain lab_test_ids or an add_on"},
 		{"add-on without method", `{"lab_test_ids": `, `{"add_on": {"marker_ids": [901]}, "lab_test_ids": `, "", "collection_method is required with an add_on"},
 		{"two methods", `"5b41f610`, `"5b41f610-ebc5-4803-8f0c-a61c3bdc7f01","5b41f610`, "", "Tests of an order have different collection methods, collection_method is required"},
 	} {
@@ -365,10 +365,10 @@ func TestIdempotency(t *testing.T) {
 	is("invalid", post(invalid, "X-Idempotency-Key", "a"), 422, 0)
 	first := post(body, "X-Idempotency-Key", "a")
 	is("first", first, 200, 1)
-	again := post(body, "X-Idempotency-Key", "a")
-	is("again", again, 200, 1)
-	if again.body != first.body {
-		t.Error("the second answer differs")
+	repeated := post(body, "X-Idempotency-Key", "a")
+	is("repeated", repeated, 200, 1)
+	if repeated.body != first.body {
+		t.Error("the second response differs")
 	}
 	is("other key", post(body, "X-Idempotency-Key", "b"), 200, 2)
 	is("no key", post(body), 200, 3)
@@ -376,8 +376,8 @@ func TestIdempotency(t *testing.T) {
 
 	is("failure", post(unknown, "X-Idempotency-Key", "c"), 404, 4)
 	is("stored failure", post(body, "X-Idempotency-Key", "c"), 404, 4)
-	is("failure not to be stored", post(unknown, "X-Idempotency-Key", "d", "X-Idempotency-Error", "no-cache"), 404, 4)
-	is("after it", post(body, "X-Idempotency-Key", "d", "X-Idempotency-Error", "no-cache"), 200, 5)
+	is("failure with no-cache", post(unknown, "X-Idempotency-Key", "d", "X-Idempotency-Error", "no-cache"), 404, 4)
+	is("success after no-cache", post(body, "X-Idempotency-Key", "d", "X-Idempotency-Error", "no-cache"), 200, 5)
 	is("success is stored", post(body, "X-Idempotency-Key", "d", "X-Idempotency-Error", "no-cache"), 200, 5)
 
 	hours.Store(23)
@@ -408,7 +408,7 @@ func TestUpdate(t *testing.T) {
 	}
 	check(t, patch(`{"activate_by":null}`), 400, `{"detail":"Order can not be modified in its current status"}`)
 
-	// A testkit that awaits its registration keeps waiting.
+	// A testkit that awaits registration is not dispatched.
 	id = decode[placed](t, do(t, srv, "POST", "/v3/order", replaceOnce(t, scheduled, "bdc7f02", "bdc7f01"))).Order.ID
 	path = "/v3/order/" + id.String()
 	noError(t, srv.SetStatus(id, "received.testkit.awaiting_registration"))
@@ -442,7 +442,8 @@ func TestListOrders(t *testing.T) {
 	set("2025-03-01 12:00:00")
 	srv := newServer(t, labhealthtest.WithClock(func() time.Time { return *now.Load() }))
 	users := srv.AddUsers(2)
-	// a to d are a testkit, a walk-in, an at-home and an on-site order of Ada, Grace, Alan and Ada, for the users in turn.
+	// Orders a to d are a testkit, a walk-in, an at-home and an on-site order of the patients Ada,
+	// Grace, Alan and Ada. Their users alternate.
 	ids := srv.AddOrders(3)
 	set("2025-03-02 23:59:59")
 	ids = append(ids, srv.AddOrders(1)...)
@@ -450,7 +451,7 @@ func TestListOrders(t *testing.T) {
 	body := replaceOnce(t, bodyFor(t, createBody, users[1]), `"order_set"`, `"activate_by": "2025-03-05", "order_set"`)
 	ids = append(ids, decode[placed](t, do(t, srv, "POST", "/v3/order", body)).Order.ID)
 	ids = append(ids, decode[placed](t, do(t, srv, "POST", "/v3/order", replaceOnce(t, body, "2025-03-05", "2025-03-04"))).Order.ID)
-	// g was imported when the clock had gone back.
+	// Order g was imported after the clock was set back.
 	set("2025-02-01 00:00:00")
 	ids = append(ids, decode[placed](t, do(t, srv, "POST", "/v3/order/import",
 		replaceOnce(t, bodyFor(t, importBody, users[0]), `"last_name": "Example"`, `"last_name": "Zeta"`))).Order.ID)
@@ -561,7 +562,6 @@ func TestManyOrders(t *testing.T) {
 	}
 }
 
-// The lists must stay quick over many orders, filtered or not.
 func BenchmarkListOrders(b *testing.B) {
 	srv := newServer(b)
 	user := srv.AddUsers(1000)[0]

@@ -75,14 +75,14 @@ func TestResultsByStatus(t *testing.T) {
 	if s := fmt.Sprint(got); s != "{{final} [{lead-blood <1.0 range}]}" {
 		t.Error(s)
 	}
-	unknown := uuid.MustParse("0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31")
+	unknown := uuid.MustParse(unknownID)
 	check(t, do(t, srv, "GET", "/v3/order/"+unknown.String()+"/result", ""), 404, `{"detail":"This order doesn't exist"}`)
 	if got := do(t, srv, "GET", "/v3/order/x/result", ""); got.status != 422 {
 		t.Errorf("status %d", got.status)
 	}
 	for _, err := range []error{srv.SetResults(unknown, ""), srv.SetMissing(unknown, 901, "unknown_failure"), srv.SetMissing(id, 904, "unknown_failure")} {
 		if err == nil {
-			t.Error("no error")
+			t.Error("no error for an unknown order or marker")
 		}
 	}
 }
@@ -100,10 +100,11 @@ func TestRequisition(t *testing.T) {
 		!strings.HasSuffix(got.body, "%%EOF\n") || !strings.Contains(got.body, "(Requisition for order "+id.String()+") Tj") {
 		t.Fatalf("%d %s %q", got.status, got.header.Get("Content-Type"), got.body)
 	}
-	// The table at the end says where each object begins, and the last number where the table does.
+	// The cross-reference table has the offset of each object, and startxref the offset of the
+	// table.
 	var start int
 	if _, err := fmt.Sscanf(got.body[strings.Index(got.body, "startxref\n")+10:], "%d", &start); err != nil || !strings.HasPrefix(got.body[start:], "xref\n0 6\n") {
-		t.Fatalf("no table at %d", start)
+		t.Fatalf("no cross-reference table at %d", start)
 	}
 	for i, row := range strings.Split(got.body[start:], "\n")[3:8] {
 		var at int
@@ -116,5 +117,5 @@ func TestRequisition(t *testing.T) {
 		_, err = srv.Advance(imported)
 	}
 	check(t, do(t, srv, "GET", "/v3/order/"+imported.String()+"/requisition/pdf", ""), 404, `{"detail":"Requisition is not available"}`)
-	check(t, do(t, srv, "GET", "/v3/order/0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31/requisition/pdf", ""), 404, `{"detail":"This order doesn't exist"}`)
+	check(t, do(t, srv, "GET", "/v3/order/"+unknownID+"/requisition/pdf", ""), 404, `{"detail":"This order doesn't exist"}`)
 }

@@ -51,14 +51,14 @@ func TestDeleteAndUndo(t *testing.T) {
 		t.Errorf("users %s", got)
 	}
 	if srv.Connect(grete, "oura") == nil {
-		t.Error("a deleted user was connected")
+		t.Error("Connect succeeds for a deleted user")
 	}
-	// The order stays and goes on.
+	// The order remains and can be advanced.
 	noError(t, srv.DeliverTo(srv.URL))
 	if _, err := srv.Advance(order); err != nil {
 		t.Error(err)
 	}
-	noError(t, srv.Flush(t.Context())) // deliveries ask for the time
+	noError(t, srv.Flush(t.Context())) // Deliveries call the clock.
 
 	now = noon.Add(grace)
 	check(t, undo("user_id="+grete.String()), 200, done)
@@ -74,15 +74,15 @@ func TestDeleteAndUndo(t *testing.T) {
 	check(t, undo("client_user_id=grete"), 404, none)
 	check(t, do(t, srv, "GET", path, ""), 404, none)
 
-	// The reference is free for another user, and then the first does not come back.
+	// The client user ID can be used again. Then the deletion cannot be undone.
 	check(t, do(t, srv, "DELETE", "/v2/user/"+alan.String(), ""), 200, done)
 	second := srv.AddUser("alan")
 	if second == alan {
-		t.Error("a deleted user was added again")
+		t.Error("AddUser restored a deleted user")
 	}
 	check(t, undo("client_user_id=alan"), 400, taken)
 	check(t, do(t, srv, "DELETE", "/v2/user/"+second.String(), ""), 200, done)
-	check(t, undo("client_user_id=alan"), 200, done) // the newest of that reference
+	check(t, undo("client_user_id=alan"), 200, done) // the latest user with this client user ID
 	if got := decode[struct {
 		UserID uuid.UUID `json:"user_id"`
 	}](t, do(t, srv, "GET", "/v2/user/resolve/alan", "")).UserID; got != second {

@@ -33,7 +33,7 @@ func TestListUsersPages(t *testing.T) {
 					return
 				}
 				if page.Users[0].UserID != ids[test.first] || page.Users[test.len-1].UserID != ids[test.last] {
-					t.Error("other users than wanted")
+					t.Error("wrong users")
 				}
 			})
 		}
@@ -77,7 +77,7 @@ func TestCreateUser(t *testing.T) {
 		"error_type":"INVALID_REQUEST","error_message":"Client user id already exists.",
 		"user_id":%q,"created_on":"2025-03-04T12:00:00+00:00"}}`, id))
 	if srv.AddUser("a/b c") != id {
-		t.Error("AddUser made a second user of one reference")
+		t.Error("AddUser added a second user with the same client user ID")
 	}
 
 	check(t, do(t, srv, "POST", "/v2/user", `{"fallback_birth_date":"1990-02-30"}`), 422, `{"detail":[
@@ -94,17 +94,17 @@ func TestGetUser(t *testing.T) {
 	check(t, do(t, srv, "GET", "/v2/user/seven", ""), 422, `{"detail":[{"type":"uuid_parsing","loc":["path","user_id"],
 		"msg":"Input should be a valid UUID, invalid length: expected length 32 for simple format, found 5","input":"seven",
 		"ctx":{"error":"invalid length: expected length 32 for simple format, found 5"}}]}`)
-	for _, reference := range []string{"..", ".", "ÿ", "100%", "a?b#c", "3Zru4O8cBEiwGTsXgUQGaQ=="} {
-		id := srv.AddUser(reference)
-		path := map[string]string{"..": "..", ".": "%2E", "ÿ": "%C3%BF", "100%": "100%25", "a?b#c": "a%3Fb%23c"}[reference]
+	for _, clientUserID := range []string{"..", ".", "ÿ", "100%", "a?b#c", "3Zru4O8cBEiwGTsXgUQGaQ=="} {
+		id := srv.AddUser(clientUserID)
+		path := map[string]string{"..": "..", ".": "%2E", "ÿ": "%C3%BF", "100%": "100%25", "a?b#c": "a%3Fb%23c"}[clientUserID]
 		if path == "" {
-			path = reference
+			path = clientUserID
 		}
 		got := decode[struct {
 			UserID uuid.UUID `json:"user_id"`
 		}](t, do(t, srv, "GET", "/v2/user/resolve/"+path, ""))
 		if got.UserID != id {
-			t.Errorf("%s resolves to another user", reference)
+			t.Errorf("%s resolves to another user", clientUserID)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestConnect(t *testing.T) {
 	noError(t, srv.Connect(id, "apple_health_kit"))
 	noError(t, srv.Connect(id, "apple_health_kit"))
 	if err := srv.Connect(uuid.Nil, "oura"); err == nil {
-		t.Error("an unknown user was connected")
+		t.Error("Connect succeeds for an unknown user")
 	}
 	check(t, do(t, srv, "GET", "/v2/user/"+id.String(), ""), http.StatusOK, fmt.Sprintf(`{
 		"user_id":%q,"team_id":%q,"client_user_id":"ada","created_on":"2025-03-04T12:00:00+00:00",

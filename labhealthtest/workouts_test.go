@@ -30,11 +30,11 @@ func TestWorkoutStream(t *testing.T) {
 		"power":[200,200,202,202,202,204,204,204,206,206],
 		"distance":[0,8.5,17,25.5,34,42.5,51,59.5,68,76.5],
 		"lat":[],"lng":[],"altitude":[],"velocity_smooth":[],"resistance":null,"temperature":null}`)
-	check(t, do(t, srv, "GET", "/v2/timeseries/workouts/0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31/stream", ""), 404, `{"detail":"Workout not found"}`)
+	check(t, do(t, srv, "GET", "/v2/timeseries/workouts/"+unknownID+"/stream", ""), 404, `{"detail":"Workout not found"}`)
 	if got := do(t, srv, "GET", "/v2/timeseries/workouts/x/stream", ""); got.status != 422 {
 		t.Errorf("status %d", got.status)
 	}
-	if _, err := srv.AddWorkout(uuid.MustParse("0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31"), 1); err == nil {
-		t.Error("a workout of nobody")
+	if _, err := srv.AddWorkout(uuid.MustParse(unknownID), 1); err == nil {
+		t.Error("AddWorkout succeeds for an unknown user")
 	}
 }

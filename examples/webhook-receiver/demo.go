@@ -19,8 +19,8 @@ import (
 // demoSecret is an invented signing secret.
 const demoSecret = "whsec_bGFiaGVhbHRoLWRlbW8tc2VjcmV0LTI0"
 
-// play makes the embedded service deliver invented events to a receiver: batches of samples, some of
-// which correct earlier ones, a growing summary, and orders whose status changes.
+// play makes the embedded service deliver invented events to a receiver: batches of samples, some
+// of which correct earlier ones, a growing summary, and orders whose status changes.
 func play(ctx context.Context, length time.Duration) error {
 	service, err := labhealthtest.Start()
 	if err != nil {

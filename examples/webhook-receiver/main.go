@@ -1,8 +1,8 @@
 // Webhook-receiver is a server that receives events, verifies their signatures, keeps the latest
 // version of all data and prints the changes.
 //
-// With -demo it receives ten seconds of invented deliveries, which are signed, repeated, late and out
-// of order like real ones:
+// With -demo it receives ten seconds of invented deliveries, which are signed, repeated, late and
+// out of order like real ones:
 //
 //	go run ./examples/webhook-receiver -demo
 //

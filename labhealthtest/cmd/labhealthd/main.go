@@ -1,11 +1,11 @@
-// Labhealthd runs the embedded service of package labhealthtest on a port, for curl, other languages
-// and front-end development.
+// Labhealthd runs the embedded service of package labhealthtest on a port, for curl, other
+// languages and front-end development.
 //
 //	go run ./labhealthtest/cmd/labhealthd -addr 127.0.0.1:8080 -users 20 -orders 50
 //
 // It prints its base URL and its team API key, which are the same at every start unless -seed 0 is
-// given, and runs until it is interrupted. Its data is invented and kept in memory. The status of an
-// order changes only on request:
+// given, and runs until it is interrupted. Its data is invented and kept in memory. The status of
+// an order changes only on request:
 //
 //	curl -X POST -H "x-service-api-key: $KEY" "$URL/v3/order/$ORDER/test?final_status=completed.testkit.completed"
 package main
