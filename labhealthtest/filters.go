@@ -23,9 +23,14 @@ func selected[E any](r *request, list []E, filters []filter[E]) []E {
 	if len(conditions) == 0 || len(r.errors) > 0 {
 		return list
 	}
+	return selectFunc(list, func(e E) bool { return meetsAll(e, conditions) })
+}
+
+// selectFunc returns the elements of list that match.
+func selectFunc[E any](list []E, match func(E) bool) []E {
 	var found []E
 	for _, e := range list {
-		if meetsAll(e, conditions) {
+		if match(e) {
 			found = append(found, e)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -154,6 +155,42 @@ func (s *Server) localTeam(r *request, id uuid.UUID) (*team, error) {
 		return nil, reject(http.StatusBadRequest, "The team is in another region")
 	}
 	return t, err
+}
+
+// isVisible returns a function that reports whether the caller may see an object of a team in a
+// deployment, and the request selects it by its path and the parameter team_id.
+func isVisible(r *request) func(team uuid.UUID, d deployment) bool {
+	teamID := r.queryOne("team_id", uuidSchema)
+	return func(team uuid.UUID, d deployment) bool {
+		return r.caller.manages(team) && d == r.deployment() && (teamID == "" || team.String() == teamID)
+	}
+}
+
+// removeFunc removes the elements that match from list and reports whether there were any.
+func removeFunc[E any](list *[]E, match func(E) bool) bool {
+	n := len(*list)
+	*list = slices.DeleteFunc(*list, match)
+	return len(*list) < n
+}
+
+// deleteByID calls remove with each ID in the parameter name.
+func deleteByID(r *request, name string, remove func(uuid.UUID) bool) (any, error) {
+	ids := r.queryList(name, uuidSchema)
+	if len(ids) == 0 {
+		r.add("missing", []any{"query", name}, "Field required", jsonNull, nil)
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	deleted, missing := []string{}, []string{}
+	for _, id := range ids {
+		if remove(uuid.MustParse(id)) {
+			deleted = append(deleted, id)
+		} else {
+			missing = append(missing, id)
+		}
+	}
+	return map[string][]string{"success": deleted, "failure": {}, "not_found": missing}, nil
 }
 
 func (s *Server) getOrganisation(*request) (any, error) { return s.org, nil }

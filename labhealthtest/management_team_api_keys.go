@@ -1,10 +1,6 @@
 package labhealthtest
 
-import (
-	"slices"
-
-	"github.com/google/uuid"
-)
+import "github.com/google/uuid"
 
 type apiKey struct {
 	ID        uuid.UUID `json:"id"`
@@ -20,47 +16,6 @@ var createAPIKeySchema = object(
 	required("label", stringSchema),
 	required("team_id", uuidSchema),
 )
-
-// isVisible returns a function that reports whether the caller may see an object of a team in a
-// deployment, and the request selects it by its path and the parameter team_id.
-func isVisible(r *request) func(team uuid.UUID, d deployment) bool {
-	teamID := r.queryOne("team_id", uuidSchema)
-	return func(team uuid.UUID, d deployment) bool {
-		return r.caller.manages(team) && d == r.deployment() && (teamID == "" || team.String() == teamID)
-	}
-}
-
-// selectFunc returns the elements of list that match.
-func selectFunc[E any](list []E, match func(E) bool) []E {
-	return slices.DeleteFunc(slices.Clone(list), func(e E) bool { return !match(e) })
-}
-
-// removeFunc removes the elements that match from list and reports whether there were any.
-func removeFunc[E any](list *[]E, match func(E) bool) bool {
-	n := len(*list)
-	*list = slices.DeleteFunc(*list, match)
-	return len(*list) < n
-}
-
-// deleteByID calls remove with each ID in the parameter name.
-func deleteByID(r *request, name string, remove func(uuid.UUID) bool) (any, error) {
-	ids := r.queryList(name, uuidSchema)
-	if len(ids) == 0 {
-		r.add("missing", []any{"query", name}, "Field required", jsonNull, nil)
-	}
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	deleted, missing := []string{}, []string{}
-	for _, id := range ids {
-		if remove(uuid.MustParse(id)) {
-			deleted = append(deleted, id)
-		} else {
-			missing = append(missing, id)
-		}
-	}
-	return map[string][]string{"success": deleted, "failure": {}, "not_found": missing}, nil
-}
 
 func (s *Server) listAPIKeys(r *request) (any, error) {
 	visible := isVisible(r)

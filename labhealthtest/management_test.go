@@ -66,65 +66,76 @@ func TestManagementKeys(t *testing.T) {
 	}
 }
 
-// A Team Management Key is rejected for the organisation and for teams that it is not bound to.
-func TestTeamManagementKey(t *testing.T) {
-	srv := newServer(t)
-	second := createTeam(t, srv, `{"name":"Second","region":"us"}`)
-	other := createTeam(t, srv, `{"name":"Other","region":"us","integration_team_id":"other"}`)
-	got := manageOrg(t, srv, "POST", "ORG/management_key", fmt.Sprintf(
-		`{"label":"Two","role":"team_admin","team_role_bindings":[{"team_id":%q},{"team_id":%q}]}`, srv.TeamID, second))
-	key := decode[struct {
+// teamManagementKey creates a Team Management Key for two teams and returns its ID and the key.
+func teamManagementKey(t testing.TB, srv *labhealthtest.Server, one, two uuid.UUID) (id uuid.UUID, key string) {
+	t.Helper()
+	created := decode[struct {
 		ID      uuid.UUID
 		Key     string
 		Creator map[string]string
-	}](t, got)
-	if key.Creator["type"] != "management_key" {
-		t.Errorf("creator %v", key.Creator)
+	}](t, manageOrg(t, srv, "POST", "ORG/management_key", fmt.Sprintf(
+		`{"label":"Two","role":"team_admin","team_role_bindings":[{"team_id":%q},{"team_id":%q}]}`, one, two)))
+	if created.Creator["type"] != "management_key" {
+		t.Errorf("creator %v", created.Creator)
 	}
-	for _, rejected := range []string{
-		"GET ORG", "PATCH ORG", "GET ORG/management_key", "POST ORG/management_key", "PATCH ORG/management_key/" + key.ID.String(),
-		"DELETE ORG/management_key/" + key.ID.String(), "POST ORG/team", "DELETE ORG/team/TEAM",
-		"GET ORG/team/" + other.String(), "PATCH ORG/team/" + other.String(), "POST ORG/team/" + other.String() + "/create_api_access_token",
-		"GET ORG/team/" + other.String() + "/sandbox/webhook", "POST ORG/team/" + other.String() + "/sandbox/webhook",
-		"GET ORG/team/" + other.String() + "/sandbox/webhook/ep_1/secret", "GET ORG/team/" + uuid.NewString(),
+	return created.ID, created.Key
+}
+
+// A Team Management Key is rejected for the organisation and for teams that it is not bound to.
+func TestTeamManagementKeyRejected(t *testing.T) {
+	srv := newServer(t)
+	second := createTeam(t, srv, `{"name":"Second","region":"us"}`)
+	other := createTeam(t, srv, `{"name":"Other","region":"us","integration_team_id":"other"}`).String()
+	id, key := teamManagementKey(t, srv, srv.TeamID, second)
+	for _, test := range []struct{ request, body string }{
+		{"GET ORG", ""},
+		{"PATCH ORG", `{"name":"X"}`},
+		{"GET ORG/management_key", ""},
+		{"POST ORG/management_key", `{"label":"X","role":"org_admin"}`},
+		{"PATCH ORG/management_key/" + id.String(), `{"label":"X"}`},
+		{"DELETE ORG/management_key/" + id.String(), ""},
+		{"POST ORG/team", `{"name":"X","region":"us"}`},
+		{"DELETE ORG/team/TEAM", ""},
+		{"GET ORG/team/" + uuid.NewString(), ""},
+		{"GET ORG/team/" + other, ""},
+		{"PATCH ORG/team/" + other, `{"name":"X"}`},
+		{"POST ORG/team/" + other + "/create_api_access_token", `{"env":"sandbox"}`},
+		{"GET ORG/team/" + other + "/sandbox/webhook", ""},
+		{"POST ORG/team/" + other + "/sandbox/webhook", `{"url":"https://example.com"}`},
+		{"GET ORG/team/" + other + "/sandbox/webhook/ep_1/secret", ""},
+		{"POST ORG/team_api_keys/sandbox/us", `{"label":"X","team_id":"` + other + `"}`},
+		{"POST ORG/team_custom_credentials/sandbox/us", `{"provider":"oura","team_id":"` + other + `"}`},
 	} {
-		method, path, _ := strings.Cut(rejected, " ")
-		body := ""
-		if method != "GET" && method != "DELETE" {
-			body = `{"name":"X","region":"us","label":"X","role":"org_admin","env":"sandbox","url":"https://example.com"}`
-		}
-		if strings.HasSuffix(path, other.String()) && method == "PATCH" {
-			body = `{"name":"X"}`
-		}
-		if got := manage(t, srv, key.Key, method, path, body); got.status != 403 {
-			t.Errorf("%s: %d %s", rejected, got.status, got.body)
-		}
+		method, path, _ := strings.Cut(test.request, " ")
+		check(t, manage(t, srv, key, method, path, test.body), 403,
+			`{"detail":"The management key has no permission for this"}`)
 	}
-	for _, path := range []string{"ORG/team_api_keys/sandbox/us", "ORG/team_custom_credentials/sandbox/us"} {
-		body := fmt.Sprintf(`{"label":"X","provider":"oura","team_id":%q}`, other)
-		if got := manage(t, srv, key.Key, "POST", path, body); got.status != 403 {
-			t.Errorf("%s: %d %s", path, got.status, got.body)
-		}
-	}
+	check(t, manage(t, srv, key, "POST", "ORG/resolve_team", `{"integration_team_id":"other"}`), 404, `{"detail":"Team not found"}`)
+}
+
+// A Team Management Key can list and change the teams that it is bound to, and their API keys.
+func TestTeamManagementKey(t *testing.T) {
+	srv := newServer(t)
+	second := createTeam(t, srv, `{"name":"Second","region":"us"}`)
+	other := createTeam(t, srv, `{"name":"Other","region":"us"}`)
+	_, key := teamManagementKey(t, srv, srv.TeamID, second)
 	for _, id := range []uuid.UUID{srv.TeamID, second} {
-		if got := manage(t, srv, key.Key, "PATCH", "ORG/team/"+id.String(), `{"name":"Renamed"}`); got.status != 200 {
+		if got := manage(t, srv, key, "PATCH", "ORG/team/"+id.String(), `{"name":"Renamed"}`); got.status != 200 {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 	}
-	check(t, manage(t, srv, key.Key, "POST", "ORG/resolve_team", `{"integration_team_id":"other"}`), 404, `{"detail":"Team not found"}`)
 	type teams struct{ Teams []struct{ Name string } }
-	if got := decode[teams](t, manage(t, srv, key.Key, "GET", "ORG/team", "")); len(got.Teams) != 2 || got.Teams[1].Name != "Renamed" {
+	if got := decode[teams](t, manage(t, srv, key, "GET", "ORG/team", "")); len(got.Teams) != 2 || got.Teams[1].Name != "Renamed" {
 		t.Errorf("%+v", got)
 	}
 	if got := decode[teams](t, manageOrg(t, srv, "GET", "ORG/team?search_query=OTH&region=us&region=eu", "")); len(got.Teams) != 1 || got.Teams[0].Name != "Other" {
 		t.Errorf("%+v", got)
 	}
-	// It lists the API keys of its teams.
 	manageOrg(t, srv, "POST", "ORG/team_api_keys/sandbox/us", fmt.Sprintf(`{"label":"X","team_id":%q}`, other))
 	type keys struct {
 		APIKeys []struct{ Label string } `json:"api_keys"`
 	}
-	if got := decode[keys](t, manage(t, srv, key.Key, "GET", "ORG/team_api_keys/sandbox/us", "")); len(got.APIKeys) != 1 || got.APIKeys[0].Label != "Default" {
+	if got := decode[keys](t, manage(t, srv, key, "GET", "ORG/team_api_keys/sandbox/us", "")); len(got.APIKeys) != 1 || got.APIKeys[0].Label != "Default" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -222,10 +233,8 @@ func TestManagementErrors(t *testing.T) {
 	}
 }
 
-// Each team has its own users, orders, keys and events.
 func TestTeams(t *testing.T) {
 	srv := newServer(t)
-	srv.AddUser("ada")
 	id := createTeam(t, srv, `{"name":"Second","region":"us","integration_team_id":"two","minor_ordering_enabled":true,"brand_information":{"company_name":"Two"}}`)
 	const settings = `{"lab_tests_patient_sms_communication_enabled":true,"lab_tests_patient_email_communication_enabled":true,
 		"critical_result_notification_email":null,"brand_information":{"company_name":"Two","company_website":"","support_email":null,
@@ -249,7 +258,14 @@ func TestTeams(t *testing.T) {
 	check(t, manageOrg(t, srv, "POST", "ORG/team", `{"name":"Third","region":"us","integration_team_id":"two"}`), 409, conflict)
 	check(t, manageOrg(t, srv, "PATCH", "ORG/team/TEAM", `{"integration_team_id":"two"}`), 409, conflict)
 	check(t, manageOrg(t, srv, "PATCH", path, `{"integration_team_id":"two"}`), 200, team(settings, settings))
+}
 
+// Each team has its own users, orders, keys and events.
+func TestTeamServers(t *testing.T) {
+	srv := newServer(t)
+	srv.AddUser("ada")
+	id := createTeam(t, srv, `{"name":"Second","region":"us"}`)
+	path := "ORG/team/" + id.String()
 	type apiKey struct {
 		ID    uuid.UUID
 		Value string
