@@ -24,7 +24,7 @@ const (
 	newSecret = "bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWItMzItYnl0ZXM="
 )
 
-const address = "http://receiver.example.com/events"
+const receiverURL = "http://receiver.example.com/events"
 
 // attempts describes each attempt: the body, the number, the time since noon and the result.
 func attempts(srv *labhealthtest.Server) (texts []string) {
@@ -73,7 +73,7 @@ func TestRetrySchedule(t *testing.T) {
 	c := &clock{now: noon}
 	srv := newServer(t, labhealthtest.WithClock(c.Now))
 	tries := 0
-	noError(t, srv.DeliverTo(address, labhealthtest.WithRetries(), labhealthtest.WithTransport(transportFunc(func(_ *http.Request, body string) (int, error) {
+	noError(t, srv.DeliverTo(receiverURL, labhealthtest.WithRetries(), labhealthtest.WithTransport(transportFunc(func(_ *http.Request, body string) (int, error) {
 		switch {
 		case body == "third":
 			tries++
@@ -123,7 +123,7 @@ func TestDeliveryString(t *testing.T) {
 func TestCustomSchedule(t *testing.T) {
 	c := &clock{now: noon}
 	srv := newServer(t, labhealthtest.WithClock(c.Now))
-	noError(t, srv.DeliverTo(address, labhealthtest.WithRetries(0, time.Minute),
+	noError(t, srv.DeliverTo(receiverURL, labhealthtest.WithRetries(0, time.Minute),
 		labhealthtest.WithTransport(always(503))))
 	send(t, srv, "a")
 	noError(t, srv.Elapse(t.Context(), c.Set))
@@ -135,7 +135,7 @@ func TestRetriesWithSystemClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(newMemoryListener()))
 		start := time.Now()
-		noError(t, srv.DeliverTo(address, labhealthtest.WithRetries(),
+		noError(t, srv.DeliverTo(receiverURL, labhealthtest.WithRetries(),
 			labhealthtest.WithTransport(transportFunc(func(*http.Request, string) (int, error) { time.Sleep(time.Second); return 503, nil }))))
 		send(t, srv, "a")
 		noError(t, srv.Flush(t.Context()))
@@ -157,7 +157,7 @@ func TestReceiverTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(newMemoryListener()))
 		start := time.Now()
-		noError(t, srv.DeliverTo(address, labhealthtest.WithTransport(transportFunc(func(r *http.Request, _ string) (int, error) {
+		noError(t, srv.DeliverTo(receiverURL, labhealthtest.WithTransport(transportFunc(func(r *http.Request, _ string) (int, error) {
 			<-r.Context().Done()
 			return 0, r.Context().Err()
 		}))))
@@ -176,7 +176,7 @@ func TestElapse(t *testing.T) {
 	if err := srv.Elapse(t.Context(), nil); err == nil {
 		t.Error("Elapse succeeds without a function")
 	}
-	noError(t, srv.DeliverTo(address, labhealthtest.WithRetries(),
+	noError(t, srv.DeliverTo(receiverURL, labhealthtest.WithRetries(),
 		labhealthtest.WithTransport(always(503))))
 	send(t, srv, "a")
 	if err := srv.Elapse(t.Context(), func(time.Time) {}); err == nil || errors.Is(err, context.Canceled) {
@@ -207,12 +207,12 @@ func TestSigningSecrets(t *testing.T) {
 		body   string
 	}
 	var got []received
-	noError(t, srv.DeliverTo(address, labhealthtest.WithSigningSecrets(oldSecret, newSecret), labhealthtest.WithTransport(transportFunc(func(r *http.Request, body string) (int, error) {
+	noError(t, srv.DeliverTo(receiverURL, labhealthtest.WithSigningSecrets(oldSecret, newSecret), labhealthtest.WithTransport(transportFunc(func(r *http.Request, body string) (int, error) {
 		got = append(got, received{r.Header, body})
 		return 200, nil
 	}))))
 	var plain http.Header
-	noError(t, srv.DeliverTo(address, labhealthtest.WithTransport(transportFunc(func(r *http.Request, body string) (int, error) {
+	noError(t, srv.DeliverTo(receiverURL, labhealthtest.WithTransport(transportFunc(func(r *http.Request, body string) (int, error) {
 		plain = r.Header
 		return 200, nil
 	}))))
@@ -243,14 +243,14 @@ func TestNetworkConditions(t *testing.T) {
 	c := &clock{now: noon}
 	srv := newServer(t, labhealthtest.WithClock(c.Now))
 	taken := labhealthtest.WithTransport(always(200))
-	noError(t, srv.DeliverTo(address, taken, labhealthtest.WithRetries(time.Second), labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{LoseResponse: 1})))
+	noError(t, srv.DeliverTo(receiverURL, taken, labhealthtest.WithRetries(time.Second), labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{LoseResponse: 1})))
 	send(t, srv, "a", "b")
 	noError(t, srv.Elapse(t.Context(), c.Set))
 	checkAttempts(t, srv, "a 1 0s 200 lost", "b 1 0s 200 lost", "a 2 1s 200 lost", "b 2 1s 200 lost")
 
 	c = &clock{now: noon}
 	srv = newServer(t, labhealthtest.WithClock(c.Now))
-	noError(t, srv.DeliverTo(address, taken, labhealthtest.WithRetries(time.Second), labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{Duplicate: 1})))
+	noError(t, srv.DeliverTo(receiverURL, taken, labhealthtest.WithRetries(time.Second), labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{Duplicate: 1})))
 	send(t, srv, "a")
 	noError(t, srv.Flush(t.Context()))
 	checkAttempts(t, srv, "a 1 0s 200", "a 2 0s 200 duplicate")
@@ -260,7 +260,7 @@ func TestNetworkConditions(t *testing.T) {
 	for i := range logs {
 		c := &clock{now: noon}
 		srv := newServer(t, labhealthtest.WithClock(c.Now))
-		noError(t, srv.DeliverTo(address, taken, labhealthtest.WithRetries(), labhealthtest.WithNetworkConditions(
+		noError(t, srv.DeliverTo(receiverURL, taken, labhealthtest.WithRetries(), labhealthtest.WithNetworkConditions(
 			labhealthtest.NetworkConditions{LoseResponse: 0.2, Duplicate: 0.2, Delay: 0.5, MaxDelay: time.Hour})))
 		for j := range 100 {
 			send(t, srv, fmt.Sprint(j))
@@ -314,14 +314,14 @@ func TestInvalidDeliveryOptions(t *testing.T) {
 		"labhealthtest: NetworkConditions with Delay need a MaxDelay":    labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{Delay: 1}),
 		"labhealthtest: WithTransport needs a transport":                 labhealthtest.WithTransport(nil),
 	} {
-		if err := srv.DeliverTo(address, opt); err == nil || err.Error() != strings.TrimSuffix(want, " ") {
+		if err := srv.DeliverTo(receiverURL, opt); err == nil || err.Error() != strings.TrimSuffix(want, " ") {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	if err := srv.Send(nil); err == nil {
 		t.Error("DeliverTo with an invalid option added a URL")
 	}
-	noError(t, srv.DeliverTo(address, nil, labhealthtest.WithTransport(always(200))))
+	noError(t, srv.DeliverTo(receiverURL, nil, labhealthtest.WithTransport(always(200))))
 }
 
 func ExampleServer_Elapse() {

@@ -157,7 +157,7 @@ func bodyError(readErr error) error {
 		return reject(http.StatusRequestEntityTooLarge, "Request body too large")
 	}
 	if readErr != nil {
-		return errBadBody
+		return errInvalidBody
 	}
 	return nil
 }

@@ -168,7 +168,7 @@ func (s *Server) lastListedUser(r *request) (number int, err error) {
 	text, err := decodeCursor(cursor)
 	id, idErr := uuid.FromBytes([]byte(text))
 	if err != nil || idErr != nil || s.userByID[id] == nil {
-		return 0, errBadCursor
+		return 0, errInvalidCursor
 	}
 	return s.userByID[id].number, nil
 }

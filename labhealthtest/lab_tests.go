@@ -180,7 +180,7 @@ func markerFilter(r *request) func(*labTest) bool {
 	for i, text := range r.queryValues("marker_ids") {
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			r.addBadInteger([]any{"query", "marker_ids", i}, encode(text))
+			r.addInvalidInteger([]any{"query", "marker_ids", i}, encode(text))
 		}
 		wanted = append(wanted, id)
 	}

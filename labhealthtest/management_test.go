@@ -152,17 +152,17 @@ func TestManagementKeyLifecycle(t *testing.T) {
 		Data       []key
 		NextCursor *string `json:"next_cursor"`
 	}
-	made := decode[key](t, manageOrg(t, srv, "POST", "ORG/management_key", `{"label":"Robot","role":"org_admin"}`))
-	if !strings.HasPrefix(made.Key, "mk_org_") {
-		t.Errorf("key %q", made.Key)
+	created := decode[key](t, manageOrg(t, srv, "POST", "ORG/management_key", `{"label":"Robot","role":"org_admin"}`))
+	if !strings.HasPrefix(created.Key, "mk_org_") {
+		t.Errorf("key %q", created.Key)
 	}
-	if got := manage(t, srv, made.Key, "GET", "ORG", ""); got.status != 200 {
+	if got := manage(t, srv, created.Key, "GET", "ORG", ""); got.status != 200 {
 		t.Errorf("a new key: %d", got.status)
 	}
-	path := "ORG/management_key/" + made.ID.String()
+	path := "ORG/management_key/" + created.ID.String()
 	check(t, manageOrg(t, srv, "PATCH", path, `{"label":"Robot 2"}`), 200, fmt.Sprintf(
 		`{"id":%q,"label":"Robot 2","role":"org_admin","team_role_bindings":[],"created_at":"2025-03-04T12:00:00+00:00",
-		"creator":{"type":"management_key","key_id":%q}}`, made.ID, decode[page](t, manageOrg(t, srv, "GET", "ORG/management_key?role=org_admin", "")).Data[0].ID))
+		"creator":{"type":"management_key","key_id":%q}}`, created.ID, decode[page](t, manageOrg(t, srv, "GET", "ORG/management_key?role=org_admin", "")).Data[0].ID))
 	listed := decode[page](t, manageOrg(t, srv, "GET", "ORG/management_key", ""))
 	if len(listed.Data) != 2 || listed.Data[0].Key != "" || listed.Data[1].Key != "" || listed.Data[1].Label != "Robot 2" {
 		t.Errorf("%+v", listed)
@@ -170,10 +170,10 @@ func TestManagementKeyLifecycle(t *testing.T) {
 	if n := len(decode[page](t, manageOrg(t, srv, "GET", "ORG/management_key?team_id=TEAM", "")).Data); n != 0 {
 		t.Errorf("%d keys are bound to the team", n)
 	}
-	if got := manageOrg(t, srv, "DELETE", path, ""); got.status != 200 || strings.Contains(got.body, made.Key) {
+	if got := manageOrg(t, srv, "DELETE", path, ""); got.status != 200 || strings.Contains(got.body, created.Key) {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	check(t, manage(t, srv, made.Key, "GET", "ORG", ""), 401, `{"detail":"Invalid management key"}`)
+	check(t, manage(t, srv, created.Key, "GET", "ORG", ""), 401, `{"detail":"Invalid management key"}`)
 	check(t, manageOrg(t, srv, "DELETE", path, ""), 404, `{"detail":"Management key not found"}`)
 	check(t, manageOrg(t, srv, "PATCH", "ORG", `{"name":"Renamed"}`), 200, fmt.Sprintf(`{"id":%q,"name":"Renamed","expires_at":null}`, srv.OrgID))
 	for _, body := range []string{
@@ -430,21 +430,21 @@ func TestWebhooks(t *testing.T) {
 	connect()
 	expect(secrets[1], "provider.connection.created true")
 	noContent(manageOrg(t, srv, "POST", one+"/secret/rotate", ""))
-	made := decode[struct{ Key string }](t, manageOrg(t, srv, "GET", one+"/secret", "")).Key
+	created := decode[struct{ Key string }](t, manageOrg(t, srv, "GET", one+"/secret", "")).Key
 	connect()
-	expect(made, "provider.connection.created true")
+	expect(created, "provider.connection.created true")
 
 	// Disable, enable, delete.
 	manageOrg(t, srv, "PATCH", one, `{"disabled":true}`)
 	connect()
-	expect(made)
+	expect(created)
 	manageOrg(t, srv, "PATCH", one, `{"disabled":false}`)
 	connect()
-	expect(made, "provider.connection.created true")
+	expect(created, "provider.connection.created true")
 	noContent(manageOrg(t, srv, "DELETE", one, ""))
 	check(t, manageOrg(t, srv, "GET", one, ""), 404, `{"detail":"Webhook not found"}`)
 	connect()
-	expect(made)
+	expect(created)
 }
 
 // Deleting a webhook drops events that wait for another attempt.
@@ -489,13 +489,13 @@ func TestCustomCredentials(t *testing.T) {
 	const path = "ORG/team_custom_credentials/sandbox/us"
 	body := fmt.Sprintf(`{"team_id":%q,"provider":"oura","client_id":"c","client_secret":"hunter2","details":{"a":[1]}}`, srv.TeamID)
 	got := manageOrg(t, srv, "POST", path, body)
-	made := decode[struct {
+	created := decode[struct {
 		ID   uuid.UUID
 		Hash string `json:"client_secret_hash"`
 	}](t, got)
 	check(t, got, 200, fmt.Sprintf(`{"id":%q,"team_id":%q,"source":"oura","client_id":"c","client_secret_hash":%q,"created_at":"2025-03-04T12:00:00+00:00",
-		"updated_at":"2025-03-04T12:00:00+00:00","details":{"a":[1]},"app_url":null,"redirect_url_override":null}`, made.ID, srv.TeamID, made.Hash))
-	if strings.Contains(got.body, "hunter2") || len(made.Hash) != 64 {
+		"updated_at":"2025-03-04T12:00:00+00:00","details":{"a":[1]},"app_url":null,"redirect_url_override":null}`, created.ID, srv.TeamID, created.Hash))
+	if strings.Contains(got.body, "hunter2") || len(created.Hash) != 64 {
 		t.Error(got.body)
 	}
 	if second := manageOrg(t, srv, "POST", path, body); second.body != got.body {
@@ -503,7 +503,7 @@ func TestCustomCredentials(t *testing.T) {
 	}
 	check(t, manageOrg(t, srv, "GET", path, ""), 200, `{"credentials":[`+got.body+`],"next_cursor":null}`)
 	check(t, manageOrg(t, srv, "GET", "ORG/team_custom_credentials/production/us", ""), 200, `{"credentials":[],"next_cursor":null}`)
-	check(t, manageOrg(t, srv, "DELETE", path+"?credential_id="+made.ID.String(), ""), 200, fmt.Sprintf(`{"success":[%q],"failure":[],"not_found":[]}`, made.ID))
+	check(t, manageOrg(t, srv, "DELETE", path+"?credential_id="+created.ID.String(), ""), 200, fmt.Sprintf(`{"success":[%q],"failure":[],"not_found":[]}`, created.ID))
 	const prepare = "ORG/prepare_team_custom_credentials/sandbox/us"
 	check(t, manageOrg(t, srv, "POST", prepare, fmt.Sprintf(`{"team_id":%q,"provider":"garmin"}`, srv.TeamID)), 200, `{"status":"no_action_needed","preparation_steps":[]}`)
 	if got := manageOrg(t, srv, "POST", prepare, fmt.Sprintf(`{"team_id":%q,"provider":"oura"}`, srv.TeamID)); !strings.Contains(got.body, "preparations_required") {

@@ -7,18 +7,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// Orders returns the IDs of all orders, oldest first. These are the orders that the server stored,
-// whatever it responded to its clients.
-func (s *Server) Orders() []uuid.UUID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ids := make([]uuid.UUID, len(s.orders))
-	for i, o := range s.orders {
-		ids[i] = o.ID
-	}
-	return ids
-}
-
 // AddOrder creates an order of a user for one of [Server.LabTests], with an invented patient and
 // for immediate processing. It sends the event labtest.order.created. It returns an error if the
 // user does not exist or the lab test does not exist or is not active.
@@ -59,7 +47,7 @@ func (s *Server) AddOrders(n int) []uuid.UUID {
 
 // addInventedOrder adds an order of the i-th invented patient.
 func (s *Server) addInventedOrder(u *user, test *labTest, i int) *order {
-	return s.addOrder(u, test, test.Method, &newOrder{
+	return s.addOrder(u, test, test.Method, &orderRequest{
 		BillingType:    "client_bill",
 		PatientDetails: people[i%len(people)],
 		PatientAddress: addresses[i%len(addresses)],

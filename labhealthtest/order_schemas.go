@@ -185,9 +185,9 @@ func patientSchema(v *validator, location []any, raw json.RawMessage) any {
 	return value
 }
 
-// newOrder is the body of the operations that create and import an order. Fields that the server
-// does not use are missing.
-type newOrder struct {
+// orderRequest is the body of the operations that create and import an order. Fields that the
+// server does not use are missing.
+type orderRequest struct {
 	UserID           uuid.UUID       `json:"user_id"`
 	BillingType      string          `json:"billing_type"`
 	LabTestID        *uuid.UUID      `json:"lab_test_id"`

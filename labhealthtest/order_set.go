@@ -11,7 +11,7 @@ import (
 
 // resolveTest returns the lab test and the collection method of a new order. For several lab tests
 // or for markers it generates a lab test.
-func (s *Server) resolveTest(body *newOrder) (test *labTest, method string, err error) {
+func (s *Server) resolveTest(body *orderRequest) (test *labTest, method string, err error) {
 	tests, err := s.requestedTests(body)
 	if err != nil {
 		return nil, "", err
@@ -33,7 +33,7 @@ func (s *Server) resolveTest(body *newOrder) (test *labTest, method string, err 
 	return s.generateTest(tests, markers, l, method), method, nil
 }
 
-func (s *Server) requestedTests(body *newOrder) ([]*labTest, error) {
+func (s *Server) requestedTests(body *orderRequest) ([]*labTest, error) {
 	var ids []uuid.UUID
 	switch {
 	case body.OrderSet != nil:
@@ -56,7 +56,7 @@ func (s *Server) requestedTests(body *newOrder) ([]*labTest, error) {
 }
 
 // addOnMarkers returns the markers that an order requests in addition to lab tests.
-func addOnMarkers(body *newOrder) ([]marker, error) {
+func addOnMarkers(body *orderRequest) ([]marker, error) {
 	if body.OrderSet == nil || body.OrderSet.AddOn == nil {
 		return nil, nil
 	}
@@ -163,13 +163,13 @@ func withoutDuplicates(markers []marker) []marker {
 }
 
 // checkAnswers returns an error if the answer to a required question of the test is missing.
-func checkAnswers(t *labTest, body *newOrder) error {
+func checkAnswers(t *labTest, body *orderRequest) error {
 	for _, m := range t.Markers {
 		if m.AoE == nil {
 			continue
 		}
 		for _, q := range m.AoE.Questions {
-			if q.Required && !body.answers(m.ID, q.ID) {
+			if q.Required && !body.hasAnswer(m.ID, q.ID) {
 				return reject(http.StatusBadRequest, fmt.Sprintf("Missing required questions for marker %d: [%d]", m.ID, q.ID))
 			}
 		}
@@ -177,7 +177,7 @@ func checkAnswers(t *labTest, body *newOrder) error {
 	return nil
 }
 
-func (body *newOrder) answers(markerID, questionID int64) bool {
+func (body *orderRequest) hasAnswer(markerID, questionID int64) bool {
 	for _, a := range body.AoEAnswers {
 		if a.MarkerID == markerID && a.QuestionID == questionID && a.Answer != "" {
 			return true

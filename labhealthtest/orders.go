@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // idempotencyPeriod is how long the outcome of an idempotency key is kept.
@@ -55,7 +57,7 @@ func (s *Server) importOrder(r *request) (any, error) {
 	if s.importRejected != nil {
 		return nil, s.importRejected
 	}
-	var body newOrder
+	var body orderRequest
 	r.decode(importOrderSchema, &body)
 	if err := r.err(); err != nil {
 		return nil, err
@@ -82,7 +84,7 @@ func (s *Server) importOrder(r *request) (any, error) {
 // createOrder supports X-Idempotency-Key: for 24 hours it repeats the response to a valid request,
 // whatever later requests with the key contain.
 func (s *Server) createOrder(r *request) (any, error) {
-	var body newOrder
+	var body orderRequest
 	r.decode(createOrderSchema, &body)
 	if err := r.err(); err != nil {
 		return nil, err
@@ -101,7 +103,7 @@ func (s *Server) createOrder(r *request) (any, error) {
 	return &resp, nil
 }
 
-func (s *Server) create(body *newOrder, now time.Time) (any, error) {
+func (s *Server) create(body *orderRequest, now time.Time) (any, error) {
 	u := s.user(body.UserID)
 	if u == nil {
 		return nil, userNotFound
@@ -168,7 +170,7 @@ func (s *Server) requestedOrder(r *request) (*order, error) {
 }
 
 // addOrder adds an order with the status ordered.
-func (s *Server) addOrder(u *user, test *labTest, method string, body *newOrder, now time.Time) *order {
+func (s *Server) addOrder(u *user, test *labTest, method string, body *orderRequest, now time.Time) *order {
 	o := &order{
 		ID:             s.newID(),
 		UserID:         u.UserID,
@@ -211,6 +213,18 @@ func (s *Server) addOrder(u *user, test *labTest, method string, body *newOrder,
 	s.ordersOf[u.UserID] = insertOrder(s.ordersOf[u.UserID], o)
 	s.orderByID[o.ID] = o
 	return o
+}
+
+// Orders returns the IDs of all orders, oldest first. These are the orders that the server stored,
+// whatever it responded to its clients.
+func (s *Server) Orders() []uuid.UUID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := make([]uuid.UUID, len(s.orders))
+	for i, o := range s.orders {
+		ids[i] = o.ID
+	}
+	return ids
 }
 
 // insertOrder keeps orders sorted by creation time, even if the clock was set back.

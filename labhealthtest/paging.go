@@ -15,7 +15,7 @@ func cursorPage[E any](r *request, list []E, limit int, id func(E) string) (page
 		last, err := decodeCursor(cursor)
 		from = 1 + slices.IndexFunc(list, func(e E) bool { return err == nil && id(e) == last })
 		if from == 0 {
-			return nil, nil, errBadCursor
+			return nil, nil, errInvalidCursor
 		}
 	}
 	to := from + min(limit, len(list)-from)
@@ -38,7 +38,7 @@ func page[E any](r *request, name string, list []E, id func(E) string) (any, err
 	return map[string]any{name: elements, "next_cursor": next}, nil
 }
 
-var errBadCursor = reject(http.StatusBadRequest, "Invalid cursor")
+var errInvalidCursor = reject(http.StatusBadRequest, "Invalid cursor")
 
 func encodeCursor(id string) *string {
 	return new(base64.RawURLEncoding.EncodeToString([]byte(id)))

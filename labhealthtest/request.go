@@ -67,7 +67,7 @@ func (r *request) decode(bodySchema schema, v any) {
 	var syntax *json.SyntaxError
 	switch {
 	case !utf8.Valid(body):
-		r.unreadable = errBadBody
+		r.unreadable = errInvalidBody
 		return
 	case len(body) == 0 || isJSON && string(body) == "null":
 		r.add("missing", location, "Field required", jsonNull, nil)
@@ -132,7 +132,7 @@ func (r *request) queryInt(name string, missing int) int {
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil {
-		r.addBadInteger([]any{"query", name}, encode(text))
+		r.addInvalidInteger([]any{"query", name}, encode(text))
 	}
 	return n
 }
@@ -181,7 +181,7 @@ func (r *request) queryTime(name string) (t time.Time, isDate, ok bool) {
 	}
 	t, isDate, ok = parseTime(text)
 	if !ok {
-		r.addBadDate([]any{"query", name}, encode(text))
+		r.addInvalidDate([]any{"query", name}, encode(text))
 	}
 	return t, isDate, ok
 }

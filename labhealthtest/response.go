@@ -27,7 +27,7 @@ func reject(statusCode int, detail any) error {
 
 var (
 	noContent  = &response{statusCode: http.StatusNoContent}
-	errBadBody = reject(http.StatusBadRequest, "There was an error parsing the body")
+	errInvalidBody = reject(http.StatusBadRequest, "There was an error parsing the body")
 	// errInternal is the response of the service where its own validation is incomplete.
 	errInternal error = &response{
 		statusCode:  http.StatusInternalServerError,

@@ -245,7 +245,7 @@ func integerSchema(v *validator, location []any, raw json.RawMessage) any {
 	var n json.Number
 	switch {
 	case raw[0] == '"':
-		v.addBadInteger(location, raw)
+		v.addInvalidInteger(location, raw)
 	case json.Unmarshal(raw, &n) != nil || n == "":
 		v.add("int_type", location, "Input should be a valid integer", raw, nil)
 	default:
@@ -260,7 +260,7 @@ func integerSchema(v *validator, location []any, raw json.RawMessage) any {
 	return nil
 }
 
-func (v *validator) addBadInteger(location []any, raw []byte) {
+func (v *validator) addInvalidInteger(location []any, raw []byte) {
 	v.add("int_parsing", location, "Input should be a valid integer, unable to parse string as an integer", raw, nil)
 }
 

@@ -67,7 +67,7 @@ func dateSchema(v *validator, location []any, raw json.RawMessage) any {
 	t, isDate, ok := parseTime(s)
 	switch {
 	case !ok:
-		v.addBadDate(location, raw)
+		v.addInvalidDate(location, raw)
 	case !isDate && !t.Equal(time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())):
 		v.add("date_from_datetime_inexact", location,
 			"Datetimes provided to dates should have zero time - e.g. be exact dates", raw, nil)
@@ -75,7 +75,7 @@ func dateSchema(v *validator, location []any, raw json.RawMessage) any {
 	return t.Format(time.DateOnly)
 }
 
-func (v *validator) addBadDate(location []any, raw []byte) {
+func (v *validator) addInvalidDate(location []any, raw []byte) {
 	const reason = "input is not a date or datetime"
 	v.add("date_from_datetime_parsing", location, "Input should be a valid date or datetime, "+reason, raw,
 		map[string]any{"error": reason})
