@@ -26,7 +26,7 @@ func reject(statusCode int, detail any) error {
 }
 
 var (
-	noContent  = &response{statusCode: http.StatusNoContent}
+	noContent      = &response{statusCode: http.StatusNoContent}
 	errInvalidBody = reject(http.StatusBadRequest, "There was an error parsing the body")
 	// errInternal is the response of the service where its own validation is incomplete.
 	errInternal error = &response{
