@@ -129,7 +129,7 @@ func ExampleWithResponse() {
 func ExampleWithCallRetry() {
 	client, srv, userID := exampleService()
 	defer srv.Close()
-	unavailable := labhealthtest.FaultAnswer(http.StatusServiceUnavailable, `{}`)
+	unavailable := labhealthtest.FaultResponse(http.StatusServiceUnavailable, `{}`)
 	if err := srv.FailBefore("GET /v2/user/{user_id}", 1, unavailable); err != nil {
 		log.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func ExampleWithObserver() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	unavailable := labhealthtest.FaultAnswer(http.StatusServiceUnavailable, `{}`, "Retry-After", "0")
+	unavailable := labhealthtest.FaultResponse(http.StatusServiceUnavailable, `{}`, "Retry-After", "0")
 	if err := srv.FailBefore("GET /v2/user/{user_id}", 1, unavailable); err != nil {
 		log.Fatal(err)
 	}

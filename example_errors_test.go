@@ -43,9 +43,9 @@ func Example_errors() {
 
 	const operation = "POST /v3/order/import"
 	for _, fault := range []labhealthtest.Fault{
-		labhealthtest.FaultAnswer(http.StatusForbidden, `{"detail":"This endpoint is in closed beta"}`),
-		labhealthtest.FaultAnswer(http.StatusTooManyRequests, `{}`, "Retry-After", "120"), // above RetryPolicy.MaxRetryAfter
-		labhealthtest.FaultAnswer(http.StatusBadGateway, "<html>Bad Gateway</html>", "Content-Type", "text/html"),
+		labhealthtest.FaultResponse(http.StatusForbidden, `{"detail":"This endpoint is in closed beta"}`),
+		labhealthtest.FaultResponse(http.StatusTooManyRequests, `{}`, "Retry-After", "120"), // above RetryPolicy.MaxRetryAfter
+		labhealthtest.FaultResponse(http.StatusBadGateway, "<html>Bad Gateway</html>", "Content-Type", "text/html"),
 		labhealthtest.FaultClosed,
 	} {
 		if err := srv.FailBefore(operation, 1, fault); err != nil {
@@ -117,7 +117,7 @@ func ExampleOutcomeOf() {
 		}
 	}
 
-	badGateway := labhealthtest.FaultAnswer(http.StatusBadGateway, "<html>Bad Gateway</html>", "Content-Type", "text/html")
+	badGateway := labhealthtest.FaultResponse(http.StatusBadGateway, "<html>Bad Gateway</html>", "Content-Type", "text/html")
 	if err := srv.FailBefore("POST /v3/order/import", 1, badGateway); err != nil {
 		log.Fatal(err)
 	}

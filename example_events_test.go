@@ -41,7 +41,7 @@ func Example_receiveEvents() {
 
 	application := httptest.NewServer(mux)
 	defer application.Close()
-	if err := srv.DeliverTo(application.URL+"/webhooks", labhealthtest.Signed(webhookSecret)); err != nil {
+	if err := srv.DeliverTo(application.URL+"/webhooks", labhealthtest.WithSigningSecrets(webhookSecret)); err != nil {
 		log.Fatal(err)
 	}
 	if _, err := srv.AddOrder(userID, srv.LabTests.Testkit); err != nil {
