@@ -275,7 +275,7 @@ func TestServiceContextWhileWaiting(t *testing.T) {
 				labhealth.WithHTTPClient(&http.Client{Transport: transport}),
 				labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 100, BaseWait: time.Second, MaxWait: time.Second})))
 		}
-		srv.RefuseImport(429, `{"detail":"slow down"}`)
+		srv.RejectImports(429, `{"detail":"slow down"}`)
 		body := plainImport(srv, srv.AddUser("ada"), "SAMPLE-1")
 
 		ctx, cancel := context.WithCancel(t.Context())
@@ -292,7 +292,7 @@ func TestServiceContextWhileWaiting(t *testing.T) {
 		equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
 
 		// The service accepts imports again while the client waits: the import succeeds once.
-		time.AfterFunc(500*time.Millisecond, func() { srv.RefuseImport(0, "") })
+		time.AfterFunc(500*time.Millisecond, func() { srv.RejectImports(0, "") })
 		if _, err := newClient().Orders.Import(t.Context(), body); err != nil {
 			t.Error(err)
 		}

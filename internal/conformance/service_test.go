@@ -140,7 +140,7 @@ func TestServiceClosedBeta(t *testing.T) {
 		{402, `This endpoint is in closed beta`, "402 Payment Required", "", false},
 		{501, `{"detail":"soon"}`, "501 Not Implemented", `"soon"`, true},
 	} {
-		srv.RefuseImport(test.status, test.body)
+		srv.RejectImports(test.status, test.body)
 		_, err := client.Orders.Import(t.Context(), body)
 		e := apiError(t, err)
 		equal(t, "labhealth: POST /v3/order/import: "+test.text+" (request "+e.RequestID+")", errorText(err))
@@ -153,7 +153,7 @@ func TestServiceClosedBeta(t *testing.T) {
 		equal(t, want, labhealth.OutcomeOf(err))
 	}
 	equal(t, 5, len(srv.Requests()))
-	srv.RefuseImport(0, "")
+	srv.RejectImports(0, "")
 	if _, err := client.Orders.Import(t.Context(), body); err != nil {
 		t.Error(err)
 	}
