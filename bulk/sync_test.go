@@ -14,9 +14,9 @@ func TestOpenFileSyncsWhatItFinds(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "run.journal")
 	var synced []string
-	sync := force
-	t.Cleanup(func() { force = sync })
-	force = func(f *os.File) error {
+	sync := syncFile
+	t.Cleanup(func() { syncFile = sync })
+	syncFile = func(f *os.File) error {
 		synced = append(synced, f.Name())
 		return sync(f)
 	}
