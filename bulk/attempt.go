@@ -30,7 +30,8 @@ func (r *run) send(j job) {
 	}
 }
 
-// attempt sends one request. It is not canceled with the run, which would leave its outcome unknown.
+// attempt sends one request. It is not canceled with the run, which would leave its outcome
+// unknown.
 func (r *run) attempt(j job) (*labhealth.PostOrderResponse, error) {
 	resp, err := r.client.Orders.Import(context.WithoutCancel(r.ctx), j.body, labhealth.WithoutValidation(),
 		labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 1, WriteTimeout: r.opts.Timeout}))

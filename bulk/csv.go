@@ -32,8 +32,8 @@ func CSVColumns() []string { return slices.Sorted(maps.Keys(columns())) }
 //	physician.npi, physician.signature_image.content, …
 //
 // [CSVColumns] returns all names. rename, which may be nil, maps other names in the file to these:
-// {"Sample": "sample_id"}. A column renamed to "-" is ignored. Any other unknown column is an error,
-// because its values would not be sent.
+// {"Sample": "sample_id"}. A column renamed to "-" is ignored. Any other unknown column is an
+// error, because its values would not be sent.
 //
 // An empty cell omits the field. Cells with several IDs or codes separate them by semicolons. Dates
 // are formatted as 2006-01-02. Spaces around a cell are ignored. Rows follow RFC 4180: cells with

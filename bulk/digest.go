@@ -81,7 +81,8 @@ func appendScalar(b []byte, v reflect.Value, path string) ([]byte, *Problem) {
 		}
 		return b, nil
 	}
-	return b, &Problem{path, "cannot be compared with other records"} // a kind that the request does not have yet
+	// A kind of field that the request does not have yet.
+	return b, &Problem{path, "cannot be compared with other records"}
 }
 
 func appendString(b []byte, s string) []byte {

@@ -29,12 +29,12 @@ type index struct {
 // padding.
 type sampleKey [8]byte
 
-// state is the state of a record: 12 bytes, in addition to the 8 of its key. Two sample IDs with the
-// same hash, which is practically impossible, would have different digests. They would be reported as
-// two records with one ID, not lost.
+// state is the state of a record: 12 bytes, in addition to the 8 of its key. Two sample IDs with
+// the same hash, which is practically impossible, would have different digests. They would be
+// reported as two records with one ID, not lost.
 type state struct {
 	entry    uint32   // number of its last journal entry
-	digest   digest   // of the record in the source; until that is read, of the last one that was sent
+	digest   digest   // in the source; until that is read, of the last one sent
 	step     stepCode // of its last journal entry
 	flags    flags
 	attempts uint8 // in this run
@@ -44,7 +44,7 @@ type flags uint8
 
 const (
 	inSource   flags = 1 << iota // the source has it
-	conflict                     // the source has different records with its sample ID, perhaps in another case
+	conflict                     // different records of the source have its sample ID
 	invalid                      // it cannot be sent
 	changed                      // it differs from what was sent under its sample ID before
 	wasUnknown                   // an attempt has had an unknown outcome
@@ -121,8 +121,8 @@ func (x *index) set(key sampleKey, s state) {
 	x.states[key] = s
 }
 
-// nothingImported reports whether the journal shows that nothing was imported, so that the target may
-// still change.
+// nothingImported reports whether the journal shows that nothing was imported, so that the target
+// may still change.
 func (x *index) nothingImported() bool {
 	for _, s := range x.states {
 		if s.step != codePostponed {
@@ -158,7 +158,7 @@ func (x *index) apply(e *Entry) error {
 			s.flags |= wasUnknown
 		}
 	}
-	if code == codeUnknown || code == codeDisputed || code == codeAbsent {
+	if code.followsUnknown() {
 		s.flags |= wasUnknown
 	}
 	s.step, s.entry = code, x.lastEntry

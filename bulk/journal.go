@@ -9,13 +9,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// Journal stores what [Run] is about to do and the outcome, so that another run can resume the import
-// after an interruption. [File] and [Memory] implement it; a team that prefers its own database
-// implements two methods. Only one run may use a journal at a time, which the implementation must
-// enforce.
+// Journal stores what [Run] is about to do and the outcome, so that another run can resume the
+// import after an interruption. [File] and [Memory] implement it; a team that prefers its own
+// database implements two methods. Only one run may use a journal at a time, which the
+// implementation must enforce.
 type Journal interface {
-	// Append adds entries to the end, in order. After it returns nil they must survive a crash of the
-	// machine. After an error the journal may contain some of them. Run never calls Append
+	// Append adds entries to the end, in order. After it returns nil they must survive a crash of
+	// the machine. After an error the journal may contain some of them. Run never calls Append
 	// concurrently.
 	Append(entries []Entry) error
 	// Entries returns all entries in the order in which they were added. The sequence can be ranged
@@ -24,8 +24,8 @@ type Journal interface {
 }
 
 // Entry is one step of a record. Apart from the sample ID it holds no patient data, and its digest
-// reveals nothing without the whole record: see [Entry.Digest]. Printed or logged, it shows the step
-// and the number of the record; its JSON is complete.
+// reveals nothing without the whole record: see [Entry.Digest]. Printed or logged, it shows the
+// step and the number of the record; its JSON is complete.
 type Entry struct {
 	Step     Step      `json:"step"`
 	At       time.Time `json:"at"`                 // when the entry was written
@@ -33,8 +33,8 @@ type Entry struct {
 	Record   int64     `json:"record,omitzero"`    // its number in the source, from 1
 
 	// Digest is the first 40 bits of an HMAC-SHA256 of the record, in hexadecimal. It is set for
-	// StepIntent, and for StepApplied if the journal did not contain the record before its order was
-	// found. It shows whether a record has changed between two runs.
+	// StepIntent, and for StepApplied if the journal did not contain the record before its order
+	// was found. It shows whether a record has changed between two runs.
 	//
 	// Each journal has its own random key, so that digests of two journals cannot be compared and
 	// tables of them cannot be prepared. Anyone with the journal also has the key and can confirm a
@@ -42,9 +42,11 @@ type Entry struct {
 	// after the import.
 	Digest string `json:"digest,omitzero"`
 
-	OrderID   uuid.UUID `json:"order_id,omitzero"`   // for StepApplied, if the service returned it
-	Status    int       `json:"status,omitzero"`     // HTTP status, for StepRefused, StepDisputed and StepPostponed; 0 if nothing was sent
-	RequestID string    `json:"request_id,omitzero"` // the service's ID of the request, if it returned one
+	OrderID uuid.UUID `json:"order_id,omitzero"` // for StepApplied, if the service returned it
+	// Status is the HTTP status for StepRefused, StepDisputed and StepPostponed, or 0 if nothing was
+	// sent.
+	Status    int       `json:"status,omitzero"`
+	RequestID string    `json:"request_id,omitzero"` // the service's ID of the request, if any
 	Fields    []Problem `json:"fields,omitzero"`     // for StepRefused and StepDisputed
 
 	Version int    `json:"version,omitzero"` // format of the journal, for StepBegin
@@ -63,8 +65,8 @@ const (
 	StepRefused   Step = "refused"   // rejected by the service, or by the client before sending
 	StepPostponed Step = "postponed" // not applied, for a temporary reason
 	StepUnknown   Step = "unknown"   // sent, with an unknown outcome
-	StepAbsent    Step = "absent"    // unknown before, and its order is missing from two complete lists
-	StepDisputed  Step = "disputed"  // rejected after an attempt with an unknown outcome; the lists decide
+	StepAbsent    Step = "absent"    // unknown before, and two complete lists lack its order
+	StepDisputed  Step = "disputed"  // rejected after an unknown outcome; the lists decide
 )
 
 // stepCode is a step in the index.
@@ -80,6 +82,11 @@ const (
 	codeAbsent
 	codeDisputed
 )
+
+// followsUnknown reports whether the outcome of an attempt of the record was unknown.
+func (c stepCode) followsUnknown() bool {
+	return c == codeUnknown || c == codeDisputed || c == codeAbsent
+}
 
 // steps are the steps by their code.
 var steps = [...]Step{

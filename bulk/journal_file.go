@@ -14,10 +14,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/labhealth/labhealth-go"
 )
 
-// ErrLocked is returned by [OpenFile] if another process, or another part of this one, has opened the
-// journal.
+// ErrLocked is returned by [OpenFile] if another process, or another part of this one, has opened
+// the journal.
 var ErrLocked = errors.New("bulk: the journal is in use by another run")
 
 // File is a journal in an append-only file. Each line is a checksum, a mark and an [Entry] as JSON:
@@ -27,9 +29,11 @@ var ErrLocked = errors.New("bulk: the journal is in use by another run")
 //
 // The checksum is the CRC-32C of the rest of the line. The mark is + on the first line of a batch,
 // which is written and synced as a whole, and a space on the others. A crash can truncate or damage
-// only the last batch, whose records have not been sent yet. So [OpenFile] drops damaged lines if no
-// later batch follows them, and returns an error otherwise.
+// only the last batch, whose records have not been sent yet. So [OpenFile] drops damaged lines if
+// no later batch follows them, and returns an error otherwise.
 type File struct {
+	labhealth.Redacted[File] `json:"-"` // buf holds sample IDs
+
 	f       *os.File
 	size    int64
 	err     error // after it the file takes no more entries
@@ -41,9 +45,9 @@ type File struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// OpenFile opens the journal at path and locks it until [File.Close] or the end of the process. If the
-// file does not exist, OpenFile creates it, readable by its owner only. It returns [ErrLocked] if the
-// journal is in use.
+// OpenFile opens the journal at path and locks it until [File.Close] or the end of the process. If
+// the file does not exist, OpenFile creates it, readable by its owner only. It returns [ErrLocked]
+// if the journal is in use.
 func OpenFile(path string) (*File, error) {
 	_, statErr := os.Stat(path)
 	f, unlock, err := openLocked(path)
@@ -52,7 +56,7 @@ func OpenFile(path string) (*File, error) {
 	}
 	j := &File{f: f, unlock: unlock, existed: statErr == nil}
 	if err = j.recover(); err == nil {
-		err = syncDir(filepath.Dir(path)) // the process that created the file may not have synced it
+		err = syncDir(filepath.Dir(path)) // whoever created the file may not have synced it
 	}
 	if err != nil {
 		j.Close()
@@ -101,8 +105,8 @@ func (j *File) recover() error {
 	return err
 }
 
-// validSize returns the size of the lines before the first damaged one. It returns an error if a batch
-// follows a damaged line.
+// validSize returns the size of the lines before the first damaged one. It returns an error if a
+// batch follows a damaged line.
 func (j *File) validSize(fileSize int64) (int64, error) {
 	offset, damagedAt, number := int64(0), int64(-1), 0
 	for line, err := range j.lines(fileSize) {
@@ -136,8 +140,8 @@ func (j *File) isTornBegin(fileSize int64) bool {
 		bytes.HasPrefix(prefix, content[8:min(len(content), 8+len(prefix))]) && !bytes.ContainsRune(content, '\n')
 }
 
-// lines ranges over the lines in the first bytes of the file, with their line breaks. A line is valid
-// until the next one.
+// lines ranges over the lines in the first bytes of the file, with their line breaks. A line is
+// valid until the next one.
 func (j *File) lines(size int64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		r := bufio.NewReaderSize(io.NewSectionReader(j.f, 0, size), 64<<10)
@@ -160,8 +164,8 @@ func (j *File) lines(size int64) iter.Seq2[[]byte, error] {
 	}
 }
 
-// parseLine returns the JSON of a line, or nil if the line is damaged, and whether the line starts a
-// batch.
+// parseLine returns the JSON of a line, or nil if the line is damaged, and whether the line starts
+// a batch.
 func parseLine(line []byte) (entry []byte, startsBatch bool) {
 	var sum [4]byte
 	if len(line) < 10 || line[len(line)-1] != '\n' {
@@ -177,8 +181,8 @@ func parseLine(line []byte) (entry []byte, startsBatch bool) {
 	return marked[1:], marked[0] == '+'
 }
 
-// Append implements [Journal]. After an error the file takes no more entries, because its content on
-// the disk is unknown.
+// Append implements [Journal]. After an error the file takes no more entries, because its content
+// on the disk is unknown.
 func (j *File) Append(entries []Entry) error {
 	if j.err != nil {
 		return j.err

@@ -9,9 +9,9 @@ import (
 	"os"
 )
 
-// openLocked opens the file and locks it with a second file, which only one process can create. These
-// systems have no lock that ends with the process, so that file has to be removed manually after a
-// crash.
+// openLocked opens the file and locks it with a second file, which only one process can create.
+// These systems have no lock that ends with the process, so that file has to be removed manually
+// after a crash.
 func openLocked(path string) (*os.File, func() error, error) {
 	lock := path + ".lock"
 	l, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

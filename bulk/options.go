@@ -12,6 +12,8 @@ import (
 
 // Options configures [Run]. The zero value uses the defaults. Printed or logged, it shows nothing.
 type Options struct {
+	labhealth.Redacted[Options] `json:"-"` // Refusals may hold sample IDs
+
 	Concurrency int     // number of concurrent imports; 4 if 0
 	Rate        float64 // maximum number of requests per second; 0 for no limit
 
@@ -24,18 +26,18 @@ type Options struct {
 	DryRun       bool // check the source, and write and send nothing
 	RetryRefused bool // resend records that earlier runs recorded as refused, even if unchanged
 
-	// TrustJournal makes a resumed run send the remaining records without reading the list of orders
-	// first. Set it only if the list is not available and the journal is known to be complete: a
-	// journal that was truncated, damaged or restored from a copy does not show which orders are
-	// missing from it, and they would be created again.
+	// TrustJournal makes a resumed run send the remaining records without reading the list of
+	// orders first. Set it only if the list is not available and the journal is known to be
+	// complete: a journal that was truncated, damaged or restored from a copy does not show which
+	// orders are missing from it, and they would be created again.
 	TrustJournal bool
 
 	// RejectionLimit stops a run whose first records are all rejected with the same status and
-	// without field errors, as with a wrong base URL or a team that may not import. It is the number
-	// of such rejections, 10 if 0. If the source ends earlier, the run stops too if the status is
-	// 404 or 405. None of these records is recorded as refused, and the corrected run sends them. An
-	// order, another status or field errors show that the service reads the records, and lift the
-	// limit for the rest of the run.
+	// without field errors, as with a wrong base URL or a team that may not import. It is the
+	// number of such rejections, 10 if 0. If the source ends earlier, the run stops too if the
+	// status is 404 or 405. None of these records is recorded as refused, and the corrected run
+	// sends them. An order, another status or field errors show that the service reads the records,
+	// and lift the limit for the rest of the run.
 	//
 	// A negative value disables the limit: every rejection is recorded. Use it if the records
 	// themselves are invalid, but not if their orders may already exist, which a service rejects
@@ -60,13 +62,13 @@ type Options struct {
 	// ListByUser lists the orders of each user with such a record instead of all orders. This is
 	// faster for accounts with many orders, and as safe if the deployment honors user_id, which is
 	// not in the interface specification. For records of an earlier run the orders of all users are
-	// read, unless TrustJournal is set: a restored journal may name another user than the one of the
-	// last attempt.
+	// read, unless TrustJournal is set: a restored journal may name another user than the one of
+	// the last attempt.
 	ListByUser bool
 
-	// Refusals receives a [Refusal] as a line of JSON for each record, of this run and earlier ones,
-	// whose order does not exist or may not exist. It is complete when Run returns without an error.
-	// It may be nil.
+	// Refusals receives a [Refusal] as a line of JSON for each record, of this run and earlier
+	// ones, whose order does not exist or may not exist. It is complete when Run returns without an
+	// error. It may be nil.
 	Refusals io.Writer
 	// OnError is called after each failed attempt, from several goroutines at once. The Detail and
 	// Body of the error hold the service's reasons, which can quote patient data and are not stored

@@ -20,7 +20,7 @@ const maxPageAttempts = 5
 type orderList struct {
 	matches  func(state) bool // selects the records whose orders are kept
 	orders   map[sampleKey][]listedOrder
-	hidden   map[uuid.UUID]bool // users with an order that does not show its sample ID; uuid.Nil for any user
+	hidden   map[uuid.UUID]bool // users (Nil: any) with an order that does not show its sample ID
 	complete bool               // the lists were read in full
 	orphans  int                // number of records that are orphaned
 
@@ -36,8 +36,8 @@ func newOrderList(matches func(state) bool) *orderList {
 	return &orderList{matches: matches, orders: map[sampleKey][]listedOrder{}, hidden: map[uuid.UUID]bool{}}
 }
 
-// mayHide reports whether an order of the user, or of any user if it is nil, does not show its sample
-// ID.
+// mayHide reports whether an order of the user, or of any user if it is nil, does not show its
+// sample ID.
 func (l *orderList) mayHide(user uuid.UUID) bool {
 	return l.hidden[user] || l.hidden[uuid.Nil] || user == uuid.Nil && len(l.hidden) > 0
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// pacer applies the rate limit and the backoff to the requests of all workers. Imports and lists have
-// their own.
+// pacer applies the rate limit and the backoff to the requests of all workers. Imports and lists
+// have their own.
 type pacer struct {
 	interval time.Duration // between requests
 	outage   time.Duration // the longest sequence of failures

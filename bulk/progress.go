@@ -22,7 +22,7 @@ type Phase string
 const (
 	PhaseChecking  Phase = "checking"  // reading and validating the source
 	PhaseImporting Phase = "importing" // sending
-	PhaseSettling  Phase = "settling"  // waiting until attempts with an unknown outcome must have ended
+	PhaseSettling  Phase = "settling"  // waiting for the end of attempts with an unknown outcome
 	PhaseListing   Phase = "listing"   // looking up their orders
 )
 

@@ -13,8 +13,8 @@ type job struct {
 }
 
 // queue holds jobs for the workers. Its capacity starts at a few jobs per worker and grows whenever
-// the workers have to wait for a batch of intents to be written. So the journal keeps up with a fast
-// service, and with a slow one few records are in progress if the process is killed.
+// the workers have to wait for a batch of intents to be written. So the journal keeps up with a
+// fast service, and with a slow one few records are in progress if the process is killed.
 type queue struct {
 	mu       sync.Mutex
 	changed  *sync.Cond

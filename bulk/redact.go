@@ -5,8 +5,9 @@ import (
 	"log/slog"
 )
 
-// A sample ID leads to a patient. Types that hold one print a short form under every verb of fmt and
-// as attributes of slog. Their fields hold the ID, and so does their JSON, in which they are stored.
+// A sample ID leads to a patient. Types that hold one print a short form under every verb of fmt
+// and as attributes of slog. Their fields hold the ID, and so does their JSON, in which they are
+// stored.
 
 func shortForm(typeName, step string, record int64) slog.Value {
 	return slog.StringValue(fmt.Sprintf("bulk.%s{%s, record %d, redacted}", typeName, nameOrMark(step), record))
@@ -29,15 +30,3 @@ func (e RecordError) LogValue() slog.Value { return slog.StringValue(e.Error()) 
 
 // Format prints the error message under every verb.
 func (e RecordError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }
-
-// LogValue shows nothing of the value: its Refusals may hold sample IDs.
-func (Options) LogValue() slog.Value { return slog.StringValue("bulk.Options{redacted}") }
-
-// Format prints the same as [Options.LogValue].
-func (o Options) Format(s fmt.State, _ rune) { fmt.Fprint(s, o.LogValue().String()) }
-
-// LogValue shows nothing of the value: it holds written entries.
-func (File) LogValue() slog.Value { return slog.StringValue("bulk.File{redacted}") }
-
-// Format prints the same as [File.LogValue].
-func (j File) Format(s fmt.State, _ rune) { fmt.Fprint(s, j.LogValue().String()) }

@@ -10,9 +10,9 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// Refusal is a line of [Options.Refusals]: a record whose order does not exist, or may not exist. It
-// holds the sample ID, paths and reasons, and no other value. Printed or logged, it shows the outcome
-// and the number of the record; its JSON is complete.
+// Refusal is a line of [Options.Refusals]: a record whose order does not exist, or may not exist.
+// It holds the sample ID, paths and reasons, and no other value. Printed or logged, it shows the
+// outcome and the number of the record; its JSON is complete.
 type Refusal struct {
 	// Outcome is one of:
 	//
@@ -24,7 +24,7 @@ type Refusal struct {
 	//	pending   the next run sends it
 	Outcome   string    `json:"outcome"`
 	Record    int64     `json:"record,omitzero"`     // its number in the source, from 1
-	Line      int       `json:"line,omitzero"`       // where it starts in its file, if it cannot be read
+	Line      int       `json:"line,omitzero"`       // in its file, if it cannot be read
 	SampleID  string    `json:"sample_id,omitzero"`  // empty if it has none
 	Status    int       `json:"status,omitzero"`     // the HTTP status of the rejection
 	RequestID string    `json:"request_id,omitzero"` // the service's ID of the request

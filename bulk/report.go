@@ -17,13 +17,13 @@ type Report struct {
 	Invalid    int64 // not sent: unreadable, invalid, or different records with the same sample ID
 	Duplicates int64 // not sent: equal to an earlier record of the source
 	Changed    int64 // not sent: their orders exist, but were imported from a different record
-	Unknown    int64 // possibly applied, and the lists did not tell; also if the record is now invalid
+	Unknown    int64 // possibly applied; the lists did not show it
 	Pending    int64 // neither applied nor rejected: the next run sends them
 
 	Before int64 // those of Applied that earlier runs applied
 	Found  int64 // those of Applied that this run found in a list of orders and not in the journal
-	// Strays are records that are no longer in the source and whose outcome neither the journal nor a
-	// list of orders shows. No other count includes them.
+	// Strays are records that are no longer in the source and whose outcome neither the journal nor
+	// a list of orders shows. No other count includes them.
 	Strays int64
 
 	// Incomplete is true if the source was not read to its end. The counts do not include the rest.
@@ -33,8 +33,8 @@ type Report struct {
 	Duration time.Duration // of this run
 }
 
-// Done reports whether the import is finished: the source was read to its end, and another run would
-// send nothing.
+// Done reports whether the import is finished: the source was read to its end, and another run
+// would send nothing.
 func (r *Report) Done() bool {
 	return !r.Incomplete && r.Unknown == 0 && r.Pending == 0 && r.Strays == 0
 }

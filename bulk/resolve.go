@@ -32,8 +32,8 @@ func (r *run) resolveUnknown() error {
 	}
 }
 
-// resolveOnce reads the lists and resolves what they show. It returns an error if they leave a record
-// unresolved.
+// resolveOnce reads the lists and resolves what they show. It returns an error if they leave a
+// record unresolved.
 func (r *run) resolveOnce() error {
 	r.setPhase(PhaseListing)
 	l, listErr := r.readListsTwice()
@@ -91,8 +91,8 @@ func (r *run) resolveRecord(body *labhealth.ImportOrderBody, key sampleKey, s st
 	return step == StepAbsent && s.attempts < maxAttempts, nil
 }
 
-// resolveOrphans resolves the records that cannot be sent again, because the source has lost them or
-// has an invalid record in their place. The journal has what is needed to find their orders.
+// resolveOrphans resolves the records that cannot be sent again, because the source has lost them
+// or has an invalid record in their place. The journal has what is needed to find their orders.
 func (r *run) resolveOrphans(l *orderList) error {
 	if l.orphans == 0 {
 		return nil
@@ -165,8 +165,8 @@ func (r *run) resolve(e Entry, key sampleKey, s state, user uuid.UUID, l *orderL
 	}
 	switch {
 	case s.step == codeDisputed:
-		// The sample ID belongs to another order, or the record is invalid. Its order does not exist
-		// in either case.
+		// The sample ID belongs to another order, or the record is invalid. Its order does not
+		// exist in either case.
 		r.mu.Lock()
 		rejection := r.disputes[key]
 		delete(r.disputes, key)
@@ -213,7 +213,8 @@ func (r *run) readListsTwice() (*orderList, error) {
 	return l, nil
 }
 
-// unknownUsers returns the users whose orders have to be listed, nil for all, and counts the orphans.
+// unknownUsers returns the users whose orders have to be listed, nil for all, and counts the
+// orphans.
 func (r *run) unknownUsers(l *orderList) (map[uuid.UUID]bool, error) {
 	all := !r.opts.ListByUser || r.hasUnknown
 	r.mu.Lock()

@@ -10,9 +10,9 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// findExistingOrders lists the orders of records that a resumed run is about to send. A journal that
-// has lost its end cannot be distinguished from one whose run was interrupted there, and the lost
-// records would be sent again.
+// findExistingOrders lists the orders of records that a resumed run is about to send. A journal
+// that has lost its end cannot be distinguished from one whose run was interrupted there, and the
+// lost records would be sent again.
 func (r *run) findExistingOrders() error {
 	if !r.resumed || r.opts.TrustJournal {
 		return nil

@@ -34,7 +34,7 @@ type run struct {
 
 	mu            sync.Mutex // guards the following fields
 	index         *index
-	lastUnknown   time.Time // the last attempt with an unknown outcome; those of earlier runs count as made at the start of this one
+	lastUnknown   time.Time // attempt with an unknown outcome; those of earlier runs count as made at the start
 	pending       []Entry   // not yet in the journal
 	disputes      map[sampleKey]Entry
 	proven        bool    // the service has shown that it reads the records
@@ -43,7 +43,7 @@ type run struct {
 	phase         Phase
 	settledAt     time.Time // when PhaseSettling ends
 	records       int64
-	extraInvalid  int64 // invalid records that the index does not count: without a sample ID, or with a repeated one
+	extraInvalid  int64 // without a sample ID or with a repeated one, which the index does not count
 	duplicates    int64
 	appliedBefore int64
 	found         int64
@@ -86,7 +86,7 @@ func Run(ctx context.Context, client *labhealth.Client, source Source, journal J
 	finished := make(chan struct{})
 	if opts.Progress != nil {
 		m := new(meter)
-		opts.Progress(r.progress(m)) // in this goroutine, so that the first call shows the first phase
+		opts.Progress(r.progress(m)) // before the run starts, to show the first phase
 		background.Go(func() { r.reportProgress(m, finished) })
 	}
 	background.Go(func() { r.commitPeriodically(finished) })

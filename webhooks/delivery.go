@@ -45,10 +45,10 @@ type Reason string
 // Reasons, by status code.
 const (
 	ReasonApplied      Reason = "applied"       // 204: the application processed the event
-	ReasonStored       Reason = "stored"        // 204: the function of [NewRawHandler] stored the delivery
+	ReasonStored       Reason = "stored"        // 204: the store function stored the delivery
 	ReasonRemembered   Reason = "remembered"    // 204: the delivery was processed before
 	ReasonDeadLettered Reason = "dead-lettered" // 204: the dead-letter function took the body
-	ReasonNotNoted     Reason = "not noted"     // 204: processed, but the memory did not store the ID
+	ReasonNotNoted     Reason = "not noted"     // 204: processed, but the ID was not stored
 	ReasonIncomplete   Reason = "incomplete"    // 400: the body is incomplete
 	ReasonUnreadable   Reason = "unreadable"    // 400: not an event, and no dead-letter function
 	ReasonHeaders      Reason = "headers"       // 401: see [ErrHeaders]
@@ -56,7 +56,7 @@ const (
 	ReasonSignature    Reason = "signature"     // 401: see [ErrSignature]
 	ReasonMethod       Reason = "method"        // 405: the method is not POST
 	ReasonTooLarge     Reason = "too large"     // 413: the body exceeds the limit
-	ReasonFailed       Reason = "failed"        // 503: the application, store or dead-letter function failed
+	ReasonFailed       Reason = "failed"        // 503: the called function returned an error
 	ReasonPermanent    Reason = "permanent"     // 503: [ErrPermanent], and no dead-letter function
 	ReasonPanicked     Reason = "panicked"      // 503: the called function, or the memory, panicked
 	ReasonDeadline     Reason = "deadline"      // 503: the called function timed out

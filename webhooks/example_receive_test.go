@@ -22,8 +22,8 @@ import (
 // secret is invented. A program reads its own from where it keeps secrets.
 const secret = "whsec_bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWE9"
 
-// exampleOrder makes the embedded service send the event of an order to a receiver, with faults more
-// than once.
+// exampleOrder makes the embedded service send the event of an order to a receiver, with faults
+// more than once.
 func exampleOrder(receiver string, opts ...labhealthtest.DeliverOption) {
 	service, err := labhealthtest.Start(labhealthtest.WithSeed(1))
 	if err != nil {
@@ -89,7 +89,8 @@ func ExampleHandler() {
 	mux := http.NewServeMux()
 	mux.Handle("/webhooks", handler)
 	mux.HandleFunc("/health", func(w http.ResponseWriter, r *http.Request) {})
-	server := httptest.NewServer(mux) // in a program: http.Server{Addr: ":8080", Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	// In a program: http.Server{Addr: ":8080", Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server := httptest.NewServer(mux)
 
 	exampleOrder(server.URL + "/webhooks")
 
@@ -102,8 +103,8 @@ func ExampleHandler() {
 	// <nil>
 }
 
-// A durable receiver: a delivery is acknowledged when it is stored, and parsed and applied later, by
-// this process or another one. The file stands for a table or a broker.
+// A durable receiver: a delivery is acknowledged when it is stored, and parsed and applied later,
+// by this process or another one. The file stands for a table or a broker.
 func ExampleNewRawHandler() {
 	dir, err := os.MkdirTemp("", "inbox")
 	if err != nil {
@@ -149,7 +150,7 @@ func ExampleNewRawHandler() {
 		}
 		delivery, err := raw.Parse() // as Latest and the stores take it
 		if err != nil {
-			fmt.Println(raw.ID, "is not an event:", err) // and never will be: keep it as a dead letter
+			fmt.Println(raw.ID, "is not an event:", err) // keep it as a dead letter
 			continue
 		}
 		fmt.Println("apply", delivery.Event.Type, "received within the hour:", time.Since(delivery.Event.ReceivedAt) < time.Hour)
@@ -173,8 +174,8 @@ func ExampleNewHandler_unsigned() {
 	// <nil>
 }
 
-// To rotate a secret, add the new one to the receiver, then switch the sender, and remove the old one
-// a day later. WebhooksService.RotateSecret has a complete example.
+// To rotate a secret, add the new one to the receiver, then switch the sender, and remove the old
+// one a day later. WebhooksService.RotateSecret has a complete example.
 func ExampleNewVerifier_rotation() {
 	const next = "whsec_bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWI9"
 	before, err := webhooks.NewVerifier(secret)

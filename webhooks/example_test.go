@@ -15,8 +15,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// A batch of samples. HasValue distinguishes zero from a missing value, and Decode reads fields that
-// Sample does not have.
+// A batch of samples. HasValue distinguishes zero from a missing value, and Decode reads fields
+// that Sample does not have.
 func ExampleParse_samples() {
 	event, err := webhooks.Parse([]byte(`{"event_type": "daily.data.glucose.created", "user_id": "0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4",
 		"data": {"source": {"provider": "example_sensor", "type": "automatic"}, "data": [
@@ -124,8 +124,8 @@ func ExampleParse_labOrder() {
 	// labhealth.Order{c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5 completed.testkit.completed, redacted}
 }
 
-// A user connected a wearable, and then its history was read. The historical data arrives in separate
-// events.
+// A user connected a wearable, and then its history was read. The historical data arrives in
+// separate events.
 func ExampleParse_connection() {
 	for _, body := range []string{
 		`{"event_type":"provider.connection.created","client_user_id":"user-1","data":{"source":{"name":"Example Ring","slug":"example_ring","logo":""}}}`,
@@ -232,7 +232,8 @@ func ExampleParse_eventHub() {
 	// Output: daily.data.steps.created 237
 }
 
-// The latest version wins, whatever the order in which deliveries are applied: the one received last.
+// The latest version wins, whatever the order in which deliveries are applied: the one received
+// last.
 func ExampleLatest() {
 	received := func(at time.Time, steps string) webhooks.Delivery {
 		event, err := webhooks.Parse([]byte(`{"event_type":"daily.data.steps.updated","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","data":{` +

@@ -19,7 +19,7 @@ const senderTimeout = 15 * time.Second
 // failure. It responds with these status codes:
 //
 //	204  the event was applied, now or before, or stored; or the dead-letter function took the body
-//	400  the body is incomplete, or is not an event (see [Parse]) and there is no dead-letter function
+//	400  the body is incomplete, or it is not an event and there is no dead-letter function
 //	401  the delivery failed verification
 //	405  the method is not POST
 //	413  the body exceeds the limit
@@ -28,13 +28,13 @@ const senderTimeout = 15 * time.Second
 //
 // Deliveries are processed as follows:
 //
-//   - The application runs in its own goroutine. Its context has the values of the request's context
-//     and ends at the deadline, counted from the arrival of the request. It does not end when the
-//     sender disconnects: the event is still processed, and its ID is stored, so that the repeated
-//     delivery is acknowledged without processing.
-//   - If the application does not return by the deadline, the response is 503 and the call continues.
-//     [Handler.Shutdown] waits for it. The next delivery of the event starts a new call. If the late
-//     call succeeds, its ID is stored then.
+//   - The application runs in its own goroutine. Its context has the values of the request's
+//     context and ends at the deadline, counted from the arrival of the request. It does not end
+//     when the sender disconnects: the event is still processed, and its ID is stored, so that the
+//     repeated delivery is acknowledged without processing.
+//   - If the application does not return by the deadline, the response is 503 and the call
+//     continues. [Handler.Shutdown] waits for it. The next delivery of the event starts a new call.
+//     If the late call succeeds, its ID is stored then.
 //   - An error that matches [ErrPermanent] recurs with each delivery. The body goes to the
 //     dead-letter function and the delivery is acknowledged. Without such a function the body would
 //     be lost, so the response is 503 and [WithLogger] logs an error. Set [WithDeadLetter]: the
@@ -47,8 +47,8 @@ const senderTimeout = 15 * time.Second
 //     not stored. Deliveries without an ID, which only [Unsigned] accepts, are always processed.
 //   - Received bodies that the application has not returned from use up to 256 MiB of memory
 //     ([WithInFlightLimit]). The limit includes unverified bodies: a signature can be checked only
-//     when its body is complete. A delivery with malformed signature headers or an expired timestamp
-//     gets its 401 before its body is read.
+//     when its body is complete. A delivery with malformed signature headers or an expired
+//     timestamp gets its 401 before its body is read.
 //
 // The service delivers at least once and in any order. The memory makes repeated processing rare,
 // not impossible: an ID is lost if the process crashes between the application's success and the
@@ -153,15 +153,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer h.leave()
 		result = h.receive(w, r, &d)
 	}
-	// The server reads the rest of the body before it sends the response, which a sender could delay
-	// forever.
+	// The server reads the rest of the body before it sends the response, which a sender could
+	// delay forever.
 	connection := http.NewResponseController(w)
 	if d.body == nil {
 		connection.SetReadDeadline(d.start.Add(h.timeout))
 	}
 	writeStatus(w, result.StatusCode)
 	if len(h.observers) > 0 {
-		connection.Flush() // so that a slow observer does not delay the response; not all writers can
+		connection.Flush() // a slow observer must not delay it; not all writers can
 		connection.SetReadDeadline(time.Time{})
 	}
 	h.report(r.Context(), d, result)

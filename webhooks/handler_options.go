@@ -57,7 +57,8 @@ func WithDeadline(d time.Duration) HandlerOption {
 // WithDeadLetter sets the function for bodies that cannot be applied: verified bodies that [Parse]
 // cannot read, and events for which the application returns an error that matches [ErrPermanent].
 // Like the application, f acknowledges the delivery by returning nil. It may keep the body. Without
-// a dead-letter function the response is 400 for an unreadable body and 503 for a permanent failure.
+// a dead-letter function the response is 400 for an unreadable body and 503 for a permanent
+// failure.
 func WithDeadLetter(f func(ctx context.Context, body []byte) error) HandlerOption {
 	return func(h *Handler) error {
 		if f == nil {
@@ -68,7 +69,8 @@ func WithDeadLetter(f func(ctx context.Context, body []byte) error) HandlerOptio
 	}
 }
 
-// WithMemory replaces the memory of delivery IDs, for example with one that several processes share.
+// WithMemory replaces the memory of delivery IDs, for example with one that several processes
+// share.
 func WithMemory(m Memory) HandlerOption {
 	return func(h *Handler) error {
 		if m == nil {

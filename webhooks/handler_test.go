@@ -1123,8 +1123,8 @@ func TestLoggerBoundsTheType(t *testing.T) {
 	}
 }
 
-// The error of Latest.Apply, returned unchanged, sends the delivery to the dead-letter function once
-// and acknowledges it. The readable data is stored.
+// The error of Latest.Apply, returned unchanged, sends the delivery to the dead-letter function
+// once and acknowledges it. The readable data is stored.
 func TestUnreadableDeliveryIsKept(t *testing.T) {
 	const body = `{"event_type":"daily.data.glucose.created","user_id":"1e9c0b37-54fd-43c6-9a5e-0c5e86d0a4de","data":{"data":[` +
 		`{"timestamp":"2025-03-01T12:00:00Z","unit":"mmol/L","value":5},{"timestamp":1740830400,"unit":"mmol/L","value":6}]}}`

@@ -7,8 +7,8 @@ import (
 )
 
 // inFlight limits the memory of the bodies that a handler holds. Memory is acquired as bytes
-// arrive: beyond its first buffer, a body takes a small multiple of the received bytes. A quarter is
-// reserved for small bodies, so that large ones, however slow, do not block them.
+// arrive: beyond its first buffer, a body takes a small multiple of the received bytes. A quarter
+// is reserved for small bodies, so that large ones, however slow, do not block them.
 //
 // Partly received bodies that use up the limit would wait for each other. So each class has a lane:
 // enough memory for one body of the class, which one body at a time may use.
@@ -38,7 +38,7 @@ type reservation struct {
 	inFlight      *inFlight
 	small, common int64
 	lanes         [2]int64
-	large         bool // by its Content-Length; other bodies become large when they exceed a small one
+	large         bool // by its Content-Length; others become large as they grow
 	completed     bool // it needs no more memory
 }
 

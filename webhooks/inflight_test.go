@@ -234,8 +234,8 @@ func TestPanickingBodyIsReleased(t *testing.T) {
 	})
 }
 
-// Senders that stop in the middle do not block small deliveries, and block large ones only until the
-// deadline.
+// Senders that stop in the middle do not block small deliveries, and block large ones only until
+// the deadline.
 func TestSendersThatStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, seen := newHandler(t, webhooks.Unsigned, new(application), smallLimits()...)
@@ -304,8 +304,8 @@ func TestShutdownWhileWaitingForMemory(t *testing.T) {
 	})
 }
 
-// A delivery that is rejected by its headers gets its response whether or not its body arrives. If it
-// does, the connection serves the next delivery.
+// A delivery that is rejected by its headers gets its response whether or not its body arrives. If
+// it does, the connection serves the next delivery.
 func TestRejectedByHeaders(t *testing.T) {
 	verifier := newVerifier(t, vectorSecret)
 	for _, test := range []struct {

@@ -7,10 +7,10 @@ import (
 )
 
 var (
-	// ErrPermanent marks errors that recur however often a delivery is sent. [ErrNoUser], [ErrNoID],
-	// [ErrUnreadable] and *[ParseError] match it with [errors.Is], as does an application's own error
-	// that wraps it. Such a delivery needs a new version of the program or a manual repair, and is
-	// kept as a dead letter until then. See [WithDeadLetter].
+	// ErrPermanent marks errors that recur however often a delivery is sent. [ErrNoUser],
+	// [ErrNoID], [ErrUnreadable] and *[ParseError] match it with [errors.Is], as does an
+	// application's own error that wraps it. Such a delivery needs a new version of the program or
+	// a manual repair, and is kept as a dead letter until then. See [WithDeadLetter].
 	ErrPermanent = errors.New("webhooks: the delivery fails each time")
 	// ErrUnreadable is returned for an event with data that cannot be read. The rest of the event
 	// was applied.
@@ -29,8 +29,8 @@ func (e *ParseError) Is(target error) bool { return target == ErrPermanent }
 
 // Err returns [ErrUnreadable] if some data of the event cannot be read: [*Unknown] data that is not
 // what the event's type promises, a sample without a readable time, a malformed value in any field
-// of the data (see [labhealth.RawObject]), or a missing type. It returns nil for an event whose type
-// has no payload type in this package: that type is new, not wrong. [Latest.Apply] and package
+// of the data (see [labhealth.RawObject]), or a missing type. It returns nil for an event whose
+// type has no payload type in this package: that type is new, not wrong. [Latest.Apply] and package
 // sqlstore call Err. A program that applies events itself returns the error after it has applied
 // the rest.
 func (e *Event) Err() error {

@@ -74,8 +74,8 @@ func unavailable(reason Reason) DeliveryResult {
 }
 
 // initialBuffer is the memory that a delivery takes before any of its body is received. The sender
-// chooses Content-Length, so only small values are trusted; each further buffer is twice the size of
-// what was received.
+// chooses Content-Length, so only small values are trusted; each further buffer is twice the size
+// of what was received.
 const initialBuffer = 16 << 10
 
 // readBody reads the body into d until the deadline, if the connection supports one. It reserves
@@ -124,7 +124,7 @@ func (h *Handler) readBody(ctx context.Context, w http.ResponseWriter, r *http.R
 		}
 	}
 	d.memory.complete()
-	connection.SetReadDeadline(time.Time{}) // otherwise the server treats it as the end of the connection
+	connection.SetReadDeadline(time.Time{}) // the server would treat it as a closed connection
 	d.body = body
 	return nil
 }

@@ -35,8 +35,8 @@ func mebibyte(samples bool) []byte {
 }
 
 // BenchmarkReceive receives deliveries of 1 MiB. Compare B/op with the size of the body. Parsing
-// samples allocates them in addition to the copy of the body, so the event with one long string shows
-// the copies alone.
+// samples allocates them in addition to the copy of the body, so the event with one long string
+// shows the copies alone.
 func BenchmarkReceive(b *testing.B) {
 	for _, shape := range []struct {
 		name    string
@@ -87,7 +87,8 @@ func BenchmarkReceive(b *testing.B) {
 	}
 }
 
-// BenchmarkDuplicate receives a delivery that was processed before. It includes the cost of httptest.
+// BenchmarkDuplicate receives a delivery that was processed before. It includes the cost of
+// httptest.
 func BenchmarkDuplicate(b *testing.B) {
 	h, err := webhooks.NewHandler(webhooks.Unsigned, func(context.Context, *webhooks.Event) error { return nil })
 	if err != nil {

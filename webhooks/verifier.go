@@ -15,10 +15,11 @@ import (
 
 // Errors of [Verifier.Verify]. They hold nothing of the delivery.
 var (
-	// ErrHeaders is returned if a signature header is missing or malformed, or if there is more than
-	// one ID or timestamp.
+	// ErrHeaders is returned if a signature header is missing or malformed, or if there is more
+	// than one ID or timestamp.
 	ErrHeaders = errors.New("webhooks: the signature headers are missing or malformed")
-	// ErrTimestamp is returned if the delivery was signed more than five minutes before or after now.
+	// ErrTimestamp is returned if the delivery was signed more than five minutes before or after
+	// now.
 	ErrTimestamp = errors.New("webhooks: the timestamp of the delivery is more than five minutes away")
 	// ErrSignature is returned if none of the signatures was made with any of the secrets.
 	ErrSignature = errors.New("webhooks: no signature of the delivery matches")
@@ -36,8 +37,8 @@ const (
 // receiver. The headers are webhook-id, webhook-timestamp and webhook-signature, or the same names
 // with the prefix svix-. Source: public API reference only.
 //
-// [NewVerifier] returns a Verifier; the zero Verifier rejects every delivery. A Verifier is safe for
-// concurrent use. Printing it does not show the secrets.
+// [NewVerifier] returns a Verifier; the zero Verifier rejects every delivery. A Verifier is safe
+// for concurrent use. Printing it does not show the secrets.
 type Verifier struct {
 	// sign returns a signature with each secret. It is a closure, because %#v prints every field.
 	sign     func(id, timestamp string, body []byte) []string
@@ -88,8 +89,8 @@ func NewVerifier(secrets ...string) (*Verifier, error) {
 
 // Verify returns nil if the service signed the headers and the body within five minutes before or
 // after now. Otherwise it returns [ErrHeaders], [ErrTimestamp] or [ErrSignature]. The body must be
-// the received bytes. Verify does not detect a delivery that is repeated within that time: store its
-// [DeliveryID], as [Handler] does.
+// the received bytes. Verify does not detect a delivery that is repeated within that time: store
+// its [DeliveryID], as [Handler] does.
 func (v *Verifier) Verify(body []byte, header http.Header) error {
 	return v.VerifyAt(body, header, time.Now())
 }
@@ -104,10 +105,10 @@ func (v *Verifier) VerifyAt(body []byte, header http.Header, now time.Time) erro
 	return v.checkSignatures(s, body)
 }
 
-// Sign returns the value of the signature header for a delivery: one signature per secret, separated
-// by spaces. It is for senders and tests. The timestamp is truncated to seconds. Sign returns an
-// error if the ID is not 1 to 256 characters of A-Z a-z 0-9 _ -, if the time is before 1970, or if
-// there is no secret.
+// Sign returns the value of the signature header for a delivery: one signature per secret,
+// separated by spaces. It is for senders and tests. The timestamp is truncated to seconds. Sign
+// returns an error if the ID is not 1 to 256 characters of A-Z a-z 0-9 _ -, if the time is before
+// 1970, or if there is no secret.
 func (v *Verifier) Sign(id string, timestamp time.Time, body []byte) (string, error) {
 	switch {
 	case v == nil || v.sign == nil:
@@ -133,8 +134,8 @@ func DeliveryID(header http.Header) string {
 // signatureHeaders are the signature headers of one naming scheme.
 type signatureHeaders struct{ ids, timestamps, signatures []string }
 
-// signatureHeadersOf returns the first scheme with all its headers, or the first one with an ID. The
-// schemes are never mixed: the ID must be the one that was signed.
+// signatureHeadersOf returns the first scheme with all its headers, or the first one with an ID.
+// The schemes are never mixed: the ID must be the one that was signed.
 func signatureHeadersOf(h http.Header) (s signatureHeaders) {
 	for _, scheme := range [...]signatureHeaders{
 		{h["Webhook-Id"], h["Webhook-Timestamp"], h["Webhook-Signature"]},
@@ -161,7 +162,7 @@ func (v *Verifier) checkHeaders(h http.Header, now time.Time) (signatureHeaders,
 	case len(s.ids) != 1 || len(s.timestamps) != 1 || len(s.signatures) == 0 || !validID(s.ids[0]):
 		return s, ErrHeaders
 	}
-	seconds, err := strconv.ParseUint(s.timestamps[0], 10, 40) // up to the year 36812, so that nothing overflows
+	seconds, err := strconv.ParseUint(s.timestamps[0], 10, 40) // to the year 36812
 	if err != nil {
 		return s, ErrHeaders
 	}

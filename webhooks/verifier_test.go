@@ -319,7 +319,8 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// A delivery is verified by the headers of one naming scheme, and its ID is the one that was signed.
+// A delivery is verified by the headers of one naming scheme, and its ID is the one that was
+// signed.
 func TestHeaderSchemes(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	v := newVerifier(t, secretA)
