@@ -43,8 +43,8 @@ type Entry struct {
 	Digest string `json:"digest,omitzero"`
 
 	OrderID uuid.UUID `json:"order_id,omitzero"` // for StepApplied, if the service returned it
-	// Status is the HTTP status for StepRefused, StepDisputed and StepPostponed, or 0 if nothing was
-	// sent.
+	// Status is the HTTP status for StepRefused, StepDisputed and StepPostponed. It is 0 if nothing
+	// was sent.
 	Status    int       `json:"status,omitzero"`
 	RequestID string    `json:"request_id,omitzero"` // the service's ID of the request, if any
 	Fields    []Problem `json:"fields,omitzero"`     // for StepRefused and StepDisputed

@@ -34,7 +34,7 @@ type run struct {
 
 	mu            sync.Mutex // guards the following fields
 	index         *index
-	lastUnknown   time.Time // attempt with an unknown outcome; those of earlier runs count as made at the start
+	lastUnknown   time.Time // last attempt with an unknown outcome, or the start of the run
 	pending       []Entry   // not yet in the journal
 	disputes      map[sampleKey]Entry
 	proven        bool    // the service has shown that it reads the records
@@ -43,7 +43,7 @@ type run struct {
 	phase         Phase
 	settledAt     time.Time // when PhaseSettling ends
 	records       int64
-	extraInvalid  int64 // without a sample ID or with a repeated one, which the index does not count
+	extraInvalid  int64 // not in the index: without a sample ID, or with a repeated one
 	duplicates    int64
 	appliedBefore int64
 	found         int64
