@@ -2,7 +2,7 @@
 // with one line per name, field and method, so that a diff shows each change of the API.
 //
 //	go run ./scripts/api           write the listing
-//	go run ./scripts/api -check    print the differences from the listing, and exit with 1 if there are any
+//	go run ./scripts/api -check    print the differences from the listing; exit with 1 if any
 package main
 
 import (
