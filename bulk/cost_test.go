@@ -38,16 +38,16 @@ func TestThroughput(t *testing.T) {
 	defer client.CloseIdleConnections()
 	dir := t.TempDir()
 	source := func(name string) bulk.Source {
-		var text strings.Builder
+		var lines strings.Builder
 		for i := range n {
-			fmt.Fprintf(&text, `{"sample_id":"%s-%05d","user_id":"%s","order_set":{"lab_test_ids":["%s"]},`+
+			fmt.Fprintf(&lines, `{"sample_id":"%s-%05d","user_id":"%s","order_set":{"lab_test_ids":["%s"]},`+
 				`"billing_type":"client_bill","collection_method":"walk_in_test","patient_details":{"first_name":"Ada","last_name":"Example",`+
 				`"dob":"1955-12-10","gender":"female","phone_number":"+14155550123","email":"ada@example.com"},`+
 				`"patient_address":{"receiver_name":"Ada Example","first_line":"1 Example Street","city":"Monterey","state":"CA",`+
 				`"zip":"93940","country":"US"}}`+"\n", name, i, at.Users[i%len(at.Users)], at.Test)
 		}
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(lines.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		f, err := os.Open(path)

@@ -75,11 +75,11 @@ func TestFile(t *testing.T) {
 	if err := j.Append(someEntries[:1]); err == nil {
 		t.Error("a closed journal accepted an entry")
 	}
-	text, err := os.ReadFile(path)
+	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkEqual(t, "file", string(text), someLines)
+	checkEqual(t, "file", string(content), someLines)
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
@@ -93,9 +93,9 @@ func TestFileAfterCrash(t *testing.T) {
 	lines := strings.SplitAfter(someLines, "\n")
 	lastBatch := len(strings.Join(lines[:3], ""))
 	path := filepath.Join(t.TempDir(), "run.journal")
-	try := func(text string, want int) {
+	try := func(content string, want int) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		j := open(t, path)
@@ -122,16 +122,16 @@ func TestFileAfterCrash(t *testing.T) {
 	try("", 0)
 	// A block of the last batch that was not written reads as zeros.
 	for at := lastBatch; at < len(someLines); at += 7 {
-		text := []byte(someLines)
-		clear(text[at:min(at+40, len(text))])
+		content := []byte(someLines)
+		clear(content[at:min(at+40, len(content))])
 		want := 3
 		if at > lastBatch+len(lines[3]) {
 			want = 4
 		}
-		if got := bytes.Count(text[lastBatch:at], []byte("\n")); got+3 != want && at+40 < len(text) {
+		if got := bytes.Count(content[lastBatch:at], []byte("\n")); got+3 != want && at+40 < len(content) {
 			want = 3 + got
 		}
-		try(string(text), want)
+		try(string(content), want)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestInvalidFiles(t *testing.T) {
 	lines := strings.SplitAfter(someLines, "\n")
 	flipped := []byte(someLines)
 	flipped[len(lines[0])+40] ^= 1
-	for name, text := range map[string]string{
+	for name, content := range map[string]string{
 		"a bit in the second batch":  string(flipped),
 		"a line missing its end":     lines[0] + lines[1][:20] + "\n" + strings.Join(lines[2:], ""),
 		"records instead of journal": `{"user_id":"00000000-0000-4000-8000-000000000001","sample_id":"A"}` + "\n",
@@ -150,13 +150,13 @@ func TestInvalidFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "run.journal")
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := bulk.OpenFile(path); err == nil || strings.Contains(err.Error(), "sample_id") {
 				t.Errorf("error %v", err)
 			}
-			if after, _ := os.ReadFile(path); string(after) != text {
+			if after, _ := os.ReadFile(path); string(after) != content {
 				t.Error("the file was changed")
 			}
 			if _, err := bulk.OpenFile(path); errors.Is(err, bulk.ErrLocked) {

@@ -99,8 +99,8 @@ func TestRedaction(t *testing.T) {
 	}
 	// As JSON they are complete.
 	for _, v := range []any{entry, refusal} {
-		if text, err := json.Marshal(v); err != nil || !bytes.Contains(text, []byte(canary)) {
-			t.Errorf("%s, %v", text, err)
+		if content, err := json.Marshal(v); err != nil || !bytes.Contains(content, []byte(canary)) {
+			t.Errorf("%s, %v", content, err)
 		}
 	}
 }
@@ -116,11 +116,11 @@ func exportedTypes(t *testing.T) (names []string) {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		text, err := os.ReadFile(name)
+		content, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, text, 0)
+		file, err := parser.ParseFile(token.NewFileSet(), name, content, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

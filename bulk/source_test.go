@@ -56,8 +56,8 @@ const whole = `{
 	"sample_id": "S-1", "lab_account_id": "00000000-0000-4000-8000-000000000004"
 }`
 
-func oneLine(text string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(text, "\n", " "), "\t", " ")
+func oneLine(content string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(content, "\n", " "), "\t", " ")
 }
 
 func wholeRecord(t *testing.T) labhealth.ImportOrderBody {
@@ -73,7 +73,7 @@ func wholeRecord(t *testing.T) labhealth.ImportOrderBody {
 }
 
 func TestJSONLines(t *testing.T) {
-	text := "\uFEFF" + oneLine(whole) + "\r\n\n  \n" +
+	content := "\uFEFF" + oneLine(whole) + "\r\n\n  \n" +
 		`{"sample_id":"S-2","user_id":"nonsense","patient_details":{"dob":"1990-02-30","first_name":7,"household_size":"x"}}` + "\n" +
 		`{"sample_id":"S-3","sampel":"Ada","patient_details":{"Dob":"1990-01-01","medical_proxy":{"name":"Ada","address":{"street":"Ada"}}},"Ada Example":1}` + "\n" +
 		`{"sample_id":"S-4","user_id":` + "\n" +
@@ -81,7 +81,7 @@ func TestJSONLines(t *testing.T) {
 		"{\"sample_id\":\"S-\xff6\"}\n" +
 		`{"sample_id":"S-7","sample_id":"S-8","billing_type":null} trailing` + "\n" +
 		`{"sample_id":"` + strings.Repeat("x", 200_000) + `"}`
-	list, errs := read(t, bulk.JSONLines(strings.NewReader(text)))
+	list, errs := read(t, bulk.JSONLines(strings.NewReader(content)))
 	if diff := cmp.Diff([]labhealth.ImportOrderBody{wholeRecord(t), {SampleID: strings.Repeat("x", 200_000)}}, list); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
 	}
@@ -96,13 +96,13 @@ func TestJSONLines(t *testing.T) {
 		"bulk: a record cannot be read, line 8: is not valid JSON in UTF-8 at byte 16: " + reasonOf("{\"sample_id\":\"S-\xff6\"}"),
 		"bulk: a record cannot be read, line 9: is not valid JSON in UTF-8 at byte 58: " + reasonOf(`{} trailing`),
 	})
-	for _, err := range bulk.JSONLines(strings.NewReader(text)) {
+	for _, err := range bulk.JSONLines(strings.NewReader(content)) {
 		var r *bulk.RecordError
 		if errors.As(err, &r) && r.Line == 4 && r.SampleID != "S-2" {
 			t.Errorf("sample id %q", r.SampleID)
 		}
 	}
-	for range bulk.JSONLines(strings.NewReader(text)) {
+	for range bulk.JSONLines(strings.NewReader(content)) {
 		break // a range that stops early
 	}
 }
@@ -162,14 +162,14 @@ func TestCSV(t *testing.T) {
 }
 
 func TestCSVProblems(t *testing.T) {
-	text := "Sample,user_id,Remarks,patient_details.dob,order_set.add_on.marker_ids,patient_address.first_line\r\n" +
+	content := "Sample,user_id,Remarks,patient_details.dob,order_set.add_on.marker_ids,patient_address.first_line\r\n" +
 		"S-1,00000000-0000-4000-8000-00000000000a,nothing,1990-01-31,,\"1 Example\nStreet, \"\"left\"\"\"\r\n" +
 		"S-2,{00000000-0000-4000-8000-00000000000a},,31.01.1990,1;two,\r\n" +
 		"S-3,too few\r\n" +
 		"S-4,,,,,\xff\r\n" +
 		"S-5,,,,,\"never closed"
 	rename := map[string]string{"Sample": "sample_id", "Remarks": "-"}
-	list, errs := read(t, bulk.CSV(strings.NewReader(text), rename))
+	list, errs := read(t, bulk.CSV(strings.NewReader(content), rename))
 	dob := labhealth.Date{Year: 1990, Month: 1, Day: 31}
 	want := []labhealth.ImportOrderBody{{
 		UserID: uuid.MustParse("00000000-0000-4000-8000-00000000000a"), SampleID: "S-1",

@@ -20,12 +20,12 @@ func TestOpenFileSyncs(t *testing.T) {
 		return original(f)
 	}
 	for _, found := range []string{"", "+{\"step\":\"begin\"", "whole"} {
-		text := []byte("00000000" + found)
+		content := []byte("00000000" + found)
 		if found == "whole" {
-			text = []byte(`9717880f+{"step":"begin","at":"2025-03-04T12:00:00Z","version":1,"key":"MDEyMzQ1Njc4OWFiY2RlZg==","target":"sandbox"}` + "\n")
+			content = []byte(`9717880f+{"step":"begin","at":"2025-03-04T12:00:00Z","version":1,"key":"MDEyMzQ1Njc4OWFiY2RlZg==","target":"sandbox"}` + "\n")
 		}
 		if found != "" {
-			if err := os.WriteFile(path, text, 0o600); err != nil {
+			if err := os.WriteFile(path, content, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
