@@ -83,6 +83,16 @@ func newHandler(t testing.TB, v *webhooks.Verifier, app *application, opts ...we
 	return h, seen
 }
 
+// wait waits for d or for the end of ctx.
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
 // delivery returns the request of an unsigned delivery, without an ID if id is empty.
 func delivery(id, body string) *http.Request {
 	r := httptest.NewRequest("POST", "/events", strings.NewReader(body))
@@ -617,12 +627,7 @@ func TestSenderDisconnects(t *testing.T) {
 			if v := ctx.Value(key{}); v != "trace" {
 				t.Errorf("the value of the request's context is %v", v)
 			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(5 * time.Second):
-				return nil
-			}
+			return wait(ctx, 5*time.Second)
 		}}
 		h, seen := newHandler(t, webhooks.Unsigned, app)
 		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "trace"), time.Second)
@@ -774,14 +779,7 @@ func TestSharedMemory(t *testing.T) {
 
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		app := &application{do: func(ctx context.Context, _ *webhooks.Event) error {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(5 * time.Second):
-				return nil
-			}
-		}}
+		app := &application{do: func(ctx context.Context, _ *webhooks.Event) error { return wait(ctx, 5*time.Second) }}
 		h, seen := newHandler(t, webhooks.Unsigned, app)
 		began := time.Now()
 		go deliver(h, delivery("msg_1", glucoseEvent))
