@@ -106,7 +106,7 @@ func ExampleRun_resume() {
 	// The first run stops early: a response is lost, and then the service rejects the key once.
 	if err := errors.Join(
 		service.FailAfter("POST /v3/order/import", 1, labhealthtest.FaultClosed),
-		service.FailBefore("POST /v3/order/import", 1, labhealthtest.FaultAnswer(401, `{"detail":"Invalid token"}`)),
+		service.FailBefore("POST /v3/order/import", 1, labhealthtest.FaultResponse(401, `{"detail":"Invalid token"}`)),
 	); err != nil {
 		log.Fatal(err)
 	}

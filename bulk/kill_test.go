@@ -70,21 +70,21 @@ var killFaults = []killFault{
 	{"garbage after", 10, true, 0, labhealthtest.FaultGarbage},
 	{"half a header after", 10, true, 0, labhealthtest.FaultHalfHeader},
 	{"half a body after", 20, true, 0, labhealthtest.FaultHalfBody},
-	{"500 before", 10, false, 3, labhealthtest.FaultAnswer(500, "Internal Server Error", "Content-Type", "text/plain")},
-	{"500 after", 10, true, 3, labhealthtest.FaultAnswer(500, "Internal Server Error", "Content-Type", "text/plain")},
-	{"502 after", 10, true, 3, labhealthtest.FaultAnswer(502, "<html>bad gateway</html>", "Content-Type", "text/html")},
-	{"504 after", 10, true, 3, labhealthtest.FaultAnswer(504, "")},
-	{"a proxy's page after", 10, true, 0, labhealthtest.FaultAnswer(200, "<html>hello</html>", "Content-Type", "text/html")},
-	{"empty after", 10, true, 0, labhealthtest.FaultAnswer(200, "")},
-	{"no order id after", 10, true, 0, labhealthtest.FaultAnswer(200, `{"order":{},"status":"","message":""}`)},
-	{"408 before", 10, false, 0, labhealthtest.FaultAnswer(408, "")},
-	{"429 before", 8, false, 4, labhealthtest.FaultAnswer(429, `{"detail":"slow down"}`)},
+	{"500 before", 10, false, 3, labhealthtest.FaultResponse(500, "Internal Server Error", "Content-Type", "text/plain")},
+	{"500 after", 10, true, 3, labhealthtest.FaultResponse(500, "Internal Server Error", "Content-Type", "text/plain")},
+	{"502 after", 10, true, 3, labhealthtest.FaultResponse(502, "<html>bad gateway</html>", "Content-Type", "text/html")},
+	{"504 after", 10, true, 3, labhealthtest.FaultResponse(504, "")},
+	{"a proxy's page after", 10, true, 0, labhealthtest.FaultResponse(200, "<html>hello</html>", "Content-Type", "text/html")},
+	{"empty after", 10, true, 0, labhealthtest.FaultResponse(200, "")},
+	{"no order id after", 10, true, 0, labhealthtest.FaultResponse(200, `{"order":{},"status":"","message":""}`)},
+	{"408 before", 10, false, 0, labhealthtest.FaultResponse(408, "")},
+	{"429 before", 8, false, 4, labhealthtest.FaultResponse(429, `{"detail":"slow down"}`)},
 	{"429 with a date before", 1, false, 6, func(w http.ResponseWriter, r *http.Request, _ []byte) {
 		w.Header().Set("Retry-After", time.Now().Add(time.Second).UTC().Format(http.TimeFormat))
 		w.WriteHeader(429)
 	}},
-	{"429 with seconds before", 1, false, 6, labhealthtest.FaultAnswer(429, "", "Retry-After", "1")},
-	{"503 with seconds before", 1, false, 4, labhealthtest.FaultAnswer(503, "", "Retry-After", "1")},
+	{"429 with seconds before", 1, false, 6, labhealthtest.FaultResponse(429, "", "Retry-After", "1")},
+	{"503 with seconds before", 1, false, 4, labhealthtest.FaultResponse(503, "", "Retry-After", "1")},
 	{"silence before", 1, false, 0, labhealthtest.FaultSilence},
 	{"silence after", 2, true, 0, labhealthtest.FaultSilence},
 	{"slow body after", 2, true, 0, labhealthtest.FaultSlowBody},
@@ -140,7 +140,7 @@ func pass(w http.ResponseWriter, r *http.Request, good []byte) {
 	if bytes.HasPrefix(good, []byte(`{"detail"`)) {
 		status = 400
 	}
-	labhealthtest.FaultAnswer(status, string(good))(w, r, good)
+	labhealthtest.FaultResponse(status, string(good))(w, r, good)
 }
 
 // playService runs the service until its input ends. A line of input stops the faults.
@@ -170,8 +170,8 @@ func playService() int {
 	in.Scan()
 	imports.stopped.Store(true)
 	lists.stopped.Store(true)
-	srv.Mend()
-	fmt.Println("mended")
+	srv.ClearFaults()
+	fmt.Println("cleared")
 	in.Scan()
 	return 0
 }
@@ -259,8 +259,8 @@ func role(t *testing.T, name string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// startService starts the service in a process that ends with the test. mend stops its faults.
-func startService(t *testing.T, env ...string) (at *killService, mend func()) {
+// startService starts the service in a process that ends with the test. clearFaults stops its faults.
+func startService(t *testing.T, env ...string) (at *killService, clearFaults func()) {
 	t.Helper()
 	service := role(t, "service", env...)
 	service.Stderr = os.Stderr
@@ -288,7 +288,7 @@ func startService(t *testing.T, env ...string) (at *killService, mend func()) {
 		if _, err := io.WriteString(stdin, "\n"); err != nil {
 			t.Fatal(err)
 		}
-		if line, err := lines.ReadString('\n'); err != nil || line != "mended\n" {
+		if line, err := lines.ReadString('\n'); err != nil || line != "cleared\n" {
 			t.Fatal(line, err)
 		}
 	}
@@ -297,12 +297,12 @@ func startService(t *testing.T, env ...string) (at *killService, mend func()) {
 func killRound(t *testing.T, n int) {
 	start := time.Now()
 	dir := t.TempDir()
-	at, mend := startService(t)
+	at, clearFaults := startService(t)
 	want := writeOrders(t, filepath.Join(dir, "orders.jsonl"), n, at)
 	report, kills, unfinished := runAndKill(t, dir, n, at)
 	took := time.Since(start)
 
-	mend()
+	clearFaults()
 	orders, count := listOrders(t, at)
 	if diff := cmp.Diff(want.orders, orders); diff != "" || count != n {
 		t.Errorf("%d orders of %d; sample IDs and users (-want +got):\n%s", count, n, diff)

@@ -77,7 +77,7 @@ func run(ctx context.Context) error {
 	}
 
 	// The first response to the list is a 429, so that there is a second attempt.
-	if err := service.FailBefore("GET /v2/user/", 1, labhealthtest.FaultAnswer(429, `{}`, "Retry-After", "0")); err != nil {
+	if err := service.FailBefore("GET /v2/user/", 1, labhealthtest.FaultResponse(429, `{}`, "Retry-After", "0")); err != nil {
 		return err
 	}
 	if _, err := client.Users.List(ctx, labhealth.ListUsersParams{}); err != nil {
