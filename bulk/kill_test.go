@@ -259,7 +259,8 @@ func role(t *testing.T, name string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// startService starts the service in a process that ends with the test. clearFaults stops its faults.
+// startService starts the service in a process that ends with the test. clearFaults stops its
+// faults.
 func startService(t *testing.T, env ...string) (at *killService, clearFaults func()) {
 	t.Helper()
 	service := role(t, "service", env...)

@@ -133,8 +133,8 @@ func (r DeliveryResult) level() slog.Level {
 	return slog.LevelWarn
 }
 
-// WithClock sets the clock for the arrival of deliveries, the check of their timestamps and the
-// age of stored IDs. It is for tests whose sender has its own clock (labhealthtest.WithClock). The
+// WithClock sets the clock for the arrival of deliveries, the check of their timestamps and the age
+// of stored IDs. It is for tests whose sender has its own clock (labhealthtest.WithClock). The
 // default is [time.Now]. Deadlines always follow the clock of the runtime.
 func WithClock(now func() time.Time) HandlerOption {
 	return func(h *Handler) error {
