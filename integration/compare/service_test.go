@@ -52,7 +52,7 @@ func serve() {
 	panic(http.Serve(l, mux))
 }
 
-// startService starts the service in its own process and returns its base URL. baseURL.
+// startService starts the service in its own process and returns its base URL.
 func startService(b *testing.B, users int) string {
 	program, err := os.Executable()
 	if err != nil {

@@ -54,7 +54,7 @@ var faults = []struct {
 	name  string
 	times int64 // number of requests that fail
 	do    func(http.ResponseWriter, *http.Request)
-	want  [4]string // the cells of the README's table, by client
+	want  [4]string // the cells of the table in docs/safety.md, by client
 }{
 	{"the response is lost: the connection is closed", 1, hangUp, [4]string{"1, unknown", "1", "1", "**2**"}},
 	{"the response is lost: the connection is reset", 1, reset, [4]string{"1, unknown", "1", "1", "**2**"}},
@@ -237,12 +237,12 @@ func TestOrdersOfOneImport(t *testing.T) {
 	markdown := strings.Join(table, "\n") + "\n"
 	t.Log("\n" + markdown)
 
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/safety.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(readme), markdown) {
-		t.Error("README.md has another table")
+	if !strings.Contains(string(page), markdown) {
+		t.Error("docs/safety.md has another table")
 	}
 }
 
