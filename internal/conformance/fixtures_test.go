@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httptrace"
 	"os"
 	"runtime"
 	"strings"
@@ -27,6 +26,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/httptracetest"
 )
 
 // long reports whether tests run in their long forms.
@@ -271,7 +271,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 // responseTo returns a response of a roundTripper, and fires the hooks of one request.
 func responseTo(r *http.Request, status int, body string, header ...string) *http.Response {
-	sendOnce(r)
+	httptracetest.SendRequest(r)
 	h := http.Header{"Content-Type": {"application/json"}}
 	for i := 0; i+1 < len(header); i += 2 {
 		h.Set(header[i], header[i+1])
@@ -366,7 +366,7 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		req.Body.Close()
 	}
-	sendOnce(req)
+	httptracetest.SendRequest(req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent = append(s.sent, sent{req.Method, req.URL.String(), req.Header.Clone(), string(body)})
@@ -394,15 +394,6 @@ func (s *script) only(t testing.TB) sent {
 		t.Fatalf("%d requests were sent, want 1", len(s.sent))
 	}
 	return s.sent[0]
-}
-
-// sendOnce fires the hooks that net/http fires when it sends a request.
-func sendOnce(req *http.Request) {
-	hooks := httptrace.ContextClientTrace(req.Context())
-	hooks.GetConn(req.URL.Host)
-	hooks.GotConn(httptrace.GotConnInfo{})
-	hooks.WroteHeaderField("Host", []string{req.URL.Host})
-	hooks.WroteHeaders()
 }
 
 // scripted returns a client with a script. A call makes one attempt unless opts change that.
