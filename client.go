@@ -65,7 +65,8 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 		return nil, errors.New("labhealth: the API key must not be empty and may hold printable ASCII only")
 	}
 	cfg := config{operations: operations, core: core{
-		auth:      func(h http.Header) { h.Set(header, key) }, // a closure, because %#v prints all fields
+		// The key is in a closure, because %#v prints all fields.
+		auth:      func(h http.Header) { h.Set(header, key) },
 		userAgent: "labhealth-go/" + Version,
 		policy:    defaultRetry,
 		maxBody:   8 << 20,

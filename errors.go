@@ -84,17 +84,19 @@ var statusErrors = map[int]error{
 	http.StatusTooManyRequests:     ErrRateLimited,
 }
 
-// APIError is a response that is not 2xx, whether its body is JSON or not.
+// APIError reports a response whose status is not 2xx. Its body may be JSON or not.
 //
 // Its message contains the operation, the status, the paths and types of up to three field errors
 // and the request ID. The body, the header and the detail may echo the request, including patient
 // data. They are available through methods, and are never printed or encoded.
 type APIError struct {
-	Op         string        // the operation, such as "POST /v3/order/import"
-	StatusCode int           // the HTTP status code
-	RequestID  string        // the service's ID of the request; empty if it sent none
-	RetryAfter time.Duration // the Retry-After of the response; 0 if it has none, negative if it has passed
-	Attempts   int           // number of attempts
+	Op         string // the operation, such as "POST /v3/order/import"
+	StatusCode int    // the HTTP status code
+	RequestID  string // the service's ID of the request; empty if it sent none
+	// RetryAfter is the Retry-After of the response. It is 0 if there is none, and negative if that
+	// time has passed.
+	RetryAfter time.Duration
+	Attempts   int // number of attempts
 
 	outcome Outcome
 	header  http.Header
@@ -234,9 +236,9 @@ func requestID(h http.Header) string {
 	return ""
 }
 
-// DecodeError is a 2xx response that could not be decoded: it is not JSON, HTML, truncated, too
-// large, of the wrong type, or has no readable ID where one is required. Its message never quotes
-// the response.
+// DecodeError reports a 2xx response that could not be decoded: it is HTML, invalid JSON,
+// truncated, too large, of the wrong JSON type, or has no readable ID where one is required. Its
+// message never quotes the response.
 type DecodeError struct {
 	Op         string // the operation
 	StatusCode int    // the HTTP status code, a 2xx
@@ -268,7 +270,7 @@ func (e *DecodeError) Unwrap() error { return e.cause }
 // Body returns a copy of the received body. It may hold patient data: do not log it.
 func (e *DecodeError) Body() []byte { return slices.Clone(e.body) }
 
-// ValidationError is a request that is invalid. Nothing was sent.
+// ValidationError reports an invalid request. Nothing was sent.
 type ValidationError struct {
 	Op string // the operation; empty if Validate was called directly
 	// Fields lists everything that is invalid, with the same paths as in a 422 of the service.
@@ -298,8 +300,8 @@ func (e *ValidationError) Error() string {
 // Is reports whether target is [ErrValidation].
 func (e *ValidationError) Is(target error) bool { return target == ErrValidation }
 
-// TransportError is a request without a response. Its message names the kind of failure. The causes
-// that errors.As finds may quote addresses and received bytes.
+// TransportError reports a request that received no response. Its message names the kind of
+// failure. The causes that errors.As finds may quote addresses and received bytes.
 type TransportError struct {
 	Op       string // the operation
 	Attempts int    // number of attempts
@@ -327,8 +329,8 @@ func formatAttempts(n int) string {
 	return strconv.Itoa(n) + " attempts"
 }
 
-// RedirectError is a redirect that was not followed: nothing was sent to its target. A GET follows
-// at most five redirects to the same scheme, host and port. A write follows none.
+// RedirectError reports a redirect that was not followed: nothing was sent to its target. A GET
+// follows at most five redirects to the same scheme, host and port. A write follows none.
 type RedirectError struct {
 	Op         string // the operation
 	StatusCode int    // the HTTP status code, a 3xx

@@ -37,8 +37,9 @@ type ListHistoricalPullsParams struct {
 // HistoricalPullPage is one page of historical pulls: the response of
 // [UsersService.HistoricalPulls]. Source: public API reference only.
 type HistoricalPullPage struct {
-	Data       []UserHistoricalPulls `json:"data" jsonread:"own"`  // the users of the page
-	NextCursor *string               `json:"next_cursor,omitzero"` // where the next page starts; nil on the last page
+	Data []UserHistoricalPulls `json:"data" jsonread:"own"` // the users of the page
+	// NextCursor is where the next page starts, nil on the last page.
+	NextCursor *string `json:"next_cursor,omitzero"`
 
 	RawObject `json:"-"`
 }
@@ -62,13 +63,16 @@ type ProviderHistoricalPulls struct {
 
 // HistoricalPull is the pull of one resource. Source: public API reference only.
 type HistoricalPull struct {
-	Status       HistoricalPullStatus   `json:"status"`               // status of the pull
-	Timeline     HistoricalPullTimeline `json:"timeline"`             // when the pull took place
-	Release      string                 `json:"release"`              // version of the service that pulled the data
-	RangeStart   *time.Time             `json:"range_start,omitzero"` // start of the requested time, nil if unknown
-	RangeEnd     *time.Time             `json:"range_end,omitzero"`   // end of the requested time, nil if unknown
-	DaysWithData int64                  `json:"days_with_data"`       // 0 by default
-	TraceID      *string                `json:"trace_id,omitzero"`    // nil if there is none
+	Status   HistoricalPullStatus   `json:"status"`   // status of the pull
+	Timeline HistoricalPullTimeline `json:"timeline"` // when the pull took place
+	// Release is the version of the service that pulled the data.
+	Release string `json:"release"`
+	// RangeStart is the start of the requested period, nil if unknown.
+	RangeStart *time.Time `json:"range_start,omitzero"`
+	// RangeEnd is the end of the requested period, nil if unknown.
+	RangeEnd     *time.Time `json:"range_end,omitzero"`
+	DaysWithData int64      `json:"days_with_data"`    // 0 by default
+	TraceID      *string    `json:"trace_id,omitzero"` // nil if there is none
 	// ErrorDetails is the reason for a failure or a retry, nil or null if there is none. It has no
 	// fixed shape. The strings "provider_rate_limit_exceeded", "provider_unavailable",
 	// "transport_failure", "resource_contention", "non_retriable_error", "unexpected_error" and

@@ -95,13 +95,11 @@ type AoE struct {
 	RawObject `json:"-"`
 }
 
-// AoEQuestion is a question that a lab asks at order entry. It is answered with an [AoEAnswer].
+// AoEQuestion is a question that a lab asks at order entry. It is answered with an [AoEAnswer]. Source of all but ID, Code and Value: public API reference only.
 type AoEQuestion struct {
 	ID    int64  `json:"id"`    // question ID; IDs above 32 bits occur
 	Code  string `json:"code"`  // the lab's code
 	Value string `json:"value"` // text of the question
-
-	// Source of the fields below: public API reference only.
 
 	Required   *bool             `json:"required,omitzero"`   // whether an answer is required; nil if unknown
 	Type       *AoEQuestionType  `json:"type,omitzero"`       // kind of answer; nil if unknown
@@ -132,15 +130,13 @@ const (
 	opListLabTestsOld = "GET /v3/lab_tests"
 )
 
-// ListLabTestsParams selects lab tests. Zero fields are not sent.
+// ListLabTestsParams selects lab tests. Zero fields are not sent. Source of all but LabTestLimit and NextCursor: public API reference only.
 type ListLabTestsParams struct {
 	// LabTestLimit is the number of lab tests per page. The service's default is 50. Source of the
 	// number: public API reference only.
 	LabTestLimit int
 	// NextCursor is where the page starts: NextCursor of the previous page, or empty for the first.
 	NextCursor string
-
-	// Source of the fields below: public API reference only.
 
 	LabAccountID     uuid.UUID               // tests of one account
 	GenerationMethod string                  // "auto", "manual" (the service's default) or "all"

@@ -63,7 +63,7 @@ type Order struct {
 	PatientAddress *OrderPatientAddress `json:"patient_address"`
 	// LabTest is the ordered test or panel.
 	LabTest LabTest `json:"lab_test"`
-	// Details depend on the collection method.
+	// Details holds what depends on the collection method.
 	Details OrderDetails `json:"details"`
 	// SampleID is the ID of the sample, nil if there is none yet. It identifies an imported order.
 	SampleID *string `json:"sample_id"`
@@ -287,12 +287,14 @@ type Shipment struct {
 
 	ID                     uuid.UUID `json:"id"`                       // shipment ID
 	OutboundTrackingNumber *string   `json:"outbound_tracking_number"` // to the customer
-	OutboundTrackingURL    *string   `json:"outbound_tracking_url"`    // the courier's tracking page
-	InboundTrackingNumber  *string   `json:"inbound_tracking_number"`  // to the lab
-	InboundTrackingURL     *string   `json:"inbound_tracking_url"`     // the courier's tracking page
-	OutboundCourier        *string   `json:"outbound_courier"`         // courier to the customer
-	InboundCourier         *string   `json:"inbound_courier"`          // courier to the lab
-	Notes                  *string   `json:"notes"`                    // remarks
+	// OutboundTrackingURL is the courier's tracking page.
+	OutboundTrackingURL   *string `json:"outbound_tracking_url"`
+	InboundTrackingNumber *string `json:"inbound_tracking_number"` // to the lab
+	// InboundTrackingURL is the courier's tracking page.
+	InboundTrackingURL *string `json:"inbound_tracking_url"`
+	OutboundCourier    *string `json:"outbound_courier"` // courier to the customer
+	InboundCourier     *string `json:"inbound_courier"`  // courier to the lab
+	Notes              *string `json:"notes"`            // remarks
 
 	RawObject `json:"-"`
 }

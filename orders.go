@@ -27,13 +27,17 @@ const (
 type ImportOrderBody struct {
 	Redacted[ImportOrderBody]
 
-	UserID           uuid.UUID                    `json:"user_id"`            // the service's ID of the user
-	BillingType      Billing                      `json:"billing_type"`       // who pays
-	OrderSet         OrderSetRequest              `json:"order_set"`          // what is ordered
-	CollectionMethod LabTestCollectionMethod      `json:"collection_method"`  // how the sample was collected
-	Physician        *PhysicianCreateRequest      `json:"physician,omitzero"` // nil if there is none
-	PatientDetails   PatientDetailsWithValidation `json:"patient_details"`    // the patient
-	PatientAddress   PatientAddress               `json:"patient_address"`    // the patient's address
+	// UserID is the service's ID of the user.
+	UserID      uuid.UUID       `json:"user_id"`
+	BillingType Billing         `json:"billing_type"` // who pays
+	OrderSet    OrderSetRequest `json:"order_set"`    // what is ordered
+	// CollectionMethod is how the sample was collected.
+	CollectionMethod LabTestCollectionMethod `json:"collection_method"`
+	// Physician is nil if there is none.
+	Physician      *PhysicianCreateRequest      `json:"physician,omitzero"`
+	PatientDetails PatientDetailsWithValidation `json:"patient_details"` // the patient
+	// PatientAddress is the patient's address.
+	PatientAddress PatientAddress `json:"patient_address"`
 	// SampleID is the ID of the sample. No two orders may have the same. Source of the rule: public
 	// API reference only.
 	SampleID     string     `json:"sample_id"`
@@ -59,7 +63,8 @@ type AddOnOrder struct {
 type CreateOrderBody struct {
 	Redacted[CreateOrderBody]
 
-	UserID         uuid.UUID                    `json:"user_id"`            // the service's ID of the user
+	// UserID is the service's ID of the user.
+	UserID         uuid.UUID                    `json:"user_id"`
 	PatientDetails PatientDetailsWithValidation `json:"patient_details"`    // the patient
 	PatientAddress PatientAddressWithValidation `json:"patient_address"`    // the patient's address
 	OrderSet       *OrderSetRequest             `json:"order_set,omitzero"` // what is ordered
@@ -69,11 +74,12 @@ type CreateOrderBody struct {
 	LabTestID *uuid.UUID `json:"lab_test_id,omitzero"`
 	// CollectionMethod is that of the lab test if empty. It is required with an add-on.
 	CollectionMethod LabTestCollectionMethod `json:"collection_method,omitzero"`
-	Physician        *PhysicianCreateRequest `json:"physician,omitzero"`    // nil if there is none
-	Priority         bool                    `json:"priority,omitzero"`     // for some labs true means a STAT order
-	BillingType      Billing                 `json:"billing_type,omitzero"` // client_bill if empty
-	ICDCodes         []string                `json:"icd_codes,omitzero"`    // diagnosis codes
-	Consents         []Consent               `json:"consents,omitzero"`     // the patient's consents
+	Physician        *PhysicianCreateRequest `json:"physician,omitzero"` // nil if there is none
+	// Priority is omitted if false. For some labs true means a STAT order.
+	Priority    bool      `json:"priority,omitzero"`
+	BillingType Billing   `json:"billing_type,omitzero"` // client_bill if empty
+	ICDCodes    []string  `json:"icd_codes,omitzero"`    // diagnosis codes
+	Consents    []Consent `json:"consents,omitzero"`     // the patient's consents
 	// ActivateBy is the date on which the order is processed, nil to process it immediately. Only
 	// an order that was created with a date can be rescheduled or released.
 	ActivateBy *Date `json:"activate_by,omitzero"`
@@ -90,9 +96,10 @@ type CreateOrderBody struct {
 
 // Consent records a consent of the patient. Source: public API reference only.
 type Consent struct {
-	ConsentType   ConsentType `json:"consentType"`            // what the patient agreed to
-	Version       string      `json:"version,omitzero"`       // version of the document; "1.0" if empty
-	TimeOfConsent *time.Time  `json:"timeOfConsent,omitzero"` // nil if not given
+	ConsentType ConsentType `json:"consentType"` // what the patient agreed to
+	// Version is the version of the document, "1.0" if empty.
+	Version       string     `json:"version,omitzero"`
+	TimeOfConsent *time.Time `json:"timeOfConsent,omitzero"` // nil if not given
 }
 
 // AoEAnswer answers a question that a marker asks at order entry. Source: public API reference
@@ -238,13 +245,12 @@ func (s *OrdersService) Get(ctx context.Context, orderID uuid.UUID, opts ...Call
 // parameter returns all orders, so check the returned orders if a wrong match would do harm.
 //
 // Times are sent as date-times with their offset. The service also accepts bare dates, which
-// [WithQuery] can send: WithQuery("start_date", "2026-01-31").
+// [WithQuery] can send: WithQuery("start_date", "2026-01-31"). Source of all but Interpretation:
+// public API reference only.
 type ListOrdersParams struct {
 	Redacted[ListOrdersParams]
 
 	Interpretation Interpretation // normal, abnormal or critical results
-
-	// Source of the fields below: public API reference only.
 
 	UserID                uuid.UUID                 // orders of one user
 	OrderIDs              []uuid.UUID               // orders with these IDs
@@ -260,8 +266,9 @@ type ListOrdersParams struct {
 	SearchInput           string                    // free text
 	PatientName           string                    // orders of patients with this name
 	ShippingRecipientName string                    // orders sent to recipients with this name
-	OrderKey              string                    // sort key: "created_at", "patient_name" or "last_status"
-	OrderDirection        string                    // "asc" or "desc"
+	// OrderKey is the sort key: "created_at", "patient_name" or "last_status".
+	OrderKey       string
+	OrderDirection string // "asc" or "desc"
 
 	Page int // page number; the first page is 1, the default
 	Size int // orders per page, 1 to 100; the service's default is 50
@@ -302,9 +309,10 @@ type OrderPage struct {
 	Redacted[OrderPage]
 
 	Orders []Order `json:"orders" jsonread:"own"` // the orders of the page
-	Total  *int64  `json:"total,omitzero"`        // number of orders on all pages, nil if not reported
-	Page   *int64  `json:"page,omitzero"`         // page number, nil if not reported
-	Size   *int64  `json:"size,omitzero"`         // orders per page, nil if not reported
+	// Total is the number of orders on all pages, nil if not reported.
+	Total *int64 `json:"total,omitzero"`
+	Page  *int64 `json:"page,omitzero"` // page number, nil if not reported
+	Size  *int64 `json:"size,omitzero"` // orders per page, nil if not reported
 
 	RawObject `json:"-"`
 }

@@ -57,12 +57,13 @@ type Address struct {
 	FirstLine string `json:"first_line"` // street and number
 	// SecondLine is omitted from a request if nil, which the service treats as the empty string. In
 	// an order it points to the empty string if the field is absent, and is nil if it is null.
-	SecondLine  *string `json:"second_line,omitzero" default:""`
-	Country     string  `json:"country"`               // no format is documented; US is usual
-	Zip         string  `json:"zip"`                   // postal code
-	City        string  `json:"city"`                  // city
-	State       string  `json:"state"`                 // state, usually two letters
-	AccessNotes *string `json:"access_notes,omitzero"` // at most 1000 characters
+	SecondLine *string `json:"second_line,omitzero" default:""`
+	Country    string  `json:"country"` // no format is documented; US is usual
+	Zip        string  `json:"zip"`     // postal code
+	City       string  `json:"city"`    // city
+	State      string  `json:"state"`   // state, usually two letters
+	// AccessNotes describes how to get in. It has at most 1000 characters, and is nil if absent.
+	AccessNotes *string `json:"access_notes,omitzero"`
 
 	RawObject `json:"-"`
 }
@@ -71,14 +72,15 @@ type Address struct {
 type PatientAddress struct {
 	Redacted[PatientAddress]
 
-	ReceiverName string  `json:"receiver_name"`         // name on the parcel
-	FirstLine    string  `json:"first_line"`            // street and number
-	City         string  `json:"city"`                  // city
-	State        string  `json:"state"`                 // state, usually two letters
-	Zip          string  `json:"zip"`                   // postal code
-	Country      string  `json:"country"`               // no format is documented; US is usual
-	SecondLine   *string `json:"second_line,omitzero"`  // nil if there is none
-	AccessNotes  *string `json:"access_notes,omitzero"` // at most 1000 characters; nil if there are none
+	ReceiverName string  `json:"receiver_name"`        // name on the parcel
+	FirstLine    string  `json:"first_line"`           // street and number
+	City         string  `json:"city"`                 // city
+	State        string  `json:"state"`                // state, usually two letters
+	Zip          string  `json:"zip"`                  // postal code
+	Country      string  `json:"country"`              // no format is documented; US is usual
+	SecondLine   *string `json:"second_line,omitzero"` // nil if there is none
+	// AccessNotes describes how to get in. It has at most 1000 characters, and is nil if absent.
+	AccessNotes *string `json:"access_notes,omitzero"`
 }
 
 // PatientAddressWithValidation is the patient's address in a [CreateOrderBody]. Source: public API
@@ -93,8 +95,9 @@ type PatientAddressWithValidation struct {
 	Zip          string  `json:"zip"`                    // ZIP code, such as 94105 or 94105-1234
 	Country      string  `json:"country"`                // no format is documented; US is usual
 	SecondLine   *string `json:"second_line,omitzero"`   // nil if there is none
-	AccessNotes  *string `json:"access_notes,omitzero"`  // at most 1000 characters; nil if there are none
-	PhoneNumber  *string `json:"phone_number,omitzero"`  // nil if there is none
+	// AccessNotes describes how to get in. It has at most 1000 characters, and is nil if absent.
+	AccessNotes *string `json:"access_notes,omitzero"`
+	PhoneNumber *string `json:"phone_number,omitzero"` // nil if there is none
 }
 
 // PhysicianCreateRequest is the ordering physician in a request.
@@ -141,18 +144,24 @@ type OrderPatientDetails struct {
 
 	// DOB is the date of birth. The specification declares a date-time, and both date-times and
 	// bare dates occur. DOB is the date as written, without conversion to another time zone.
-	DOB         Date    `json:"dob"`
-	Gender      string  `json:"gender"`                // any string; see [Gender] for the usual values
+	DOB Date `json:"dob"`
+	// Gender is any string. See [Gender] for the usual values.
+	Gender      string  `json:"gender"`
 	FirstName   *string `json:"first_name,omitzero"`   // nil if absent
 	LastName    *string `json:"last_name,omitzero"`    // nil if absent
 	PhoneNumber *string `json:"phone_number,omitzero"` // nil if absent
 	Email       *string `json:"email,omitzero"`        // nil if absent
 
-	MedicalProxy      *GuarantorDetails  `json:"medical_proxy,omitzero"`      // parent or proxy; nil if none
-	Race              *Race              `json:"race,omitzero"`               // nil if not specified
-	Ethnicity         *Ethnicity         `json:"ethnicity,omitzero"`          // nil if not specified
-	SexualOrientation *SexualOrientation `json:"sexual_orientation,omitzero"` // nil if not specified
-	GenderIdentity    *GenderIdentity    `json:"gender_identity,omitzero"`    // nil if not specified
+	// MedicalProxy is the parent or proxy, nil if there is none.
+	MedicalProxy *GuarantorDetails `json:"medical_proxy,omitzero"`
+	// Race is nil if not specified.
+	Race *Race `json:"race,omitzero"`
+	// Ethnicity is nil if not specified.
+	Ethnicity *Ethnicity `json:"ethnicity,omitzero"`
+	// SexualOrientation is nil if not specified.
+	SexualOrientation *SexualOrientation `json:"sexual_orientation,omitzero"`
+	// GenderIdentity is nil if not specified.
+	GenderIdentity *GenderIdentity `json:"gender_identity,omitzero"`
 
 	RawObject `json:"-"`
 }
@@ -161,15 +170,16 @@ type OrderPatientDetails struct {
 type OrderPatientAddress struct {
 	Redacted[OrderPatientAddress]
 
-	ReceiverName string  `json:"receiver_name"`         // empty by default
-	FirstLine    string  `json:"first_line"`            // street and number
-	SecondLine   *string `json:"second_line,omitzero"`  // nil if there is none
-	City         string  `json:"city"`                  // city
-	State        string  `json:"state"`                 // state
-	Zip          string  `json:"zip"`                   // postal code
-	Country      string  `json:"country"`               // country
-	AccessNotes  *string `json:"access_notes,omitzero"` // at most 1000 characters; nil if there are none
-	PhoneNumber  *string `json:"phone_number,omitzero"` // nil if there is none
+	ReceiverName string  `json:"receiver_name"`        // empty by default
+	FirstLine    string  `json:"first_line"`           // street and number
+	SecondLine   *string `json:"second_line,omitzero"` // nil if there is none
+	City         string  `json:"city"`                 // city
+	State        string  `json:"state"`                // state
+	Zip          string  `json:"zip"`                  // postal code
+	Country      string  `json:"country"`              // country
+	// AccessNotes describes how to get in. It has at most 1000 characters, and is nil if absent.
+	AccessNotes *string `json:"access_notes,omitzero"`
+	PhoneNumber *string `json:"phone_number,omitzero"` // nil if there is none
 
 	RawObject `json:"-"`
 }

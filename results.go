@@ -72,10 +72,11 @@ type ResultsMetadata struct {
 	// DateReported is when the lab reported the results.
 	//
 	// Deprecated: no replacement is named. Source: public API reference only.
-	DateReported string  `json:"date_reported"`
-	CLIA         *string `json:"clia_#,omitzero"`     // the laboratory's CLIA number, nil if not given
-	Provider     *string `json:"provider,omitzero"`   // the ordering physician, nil if not given
-	Laboratory   *string `json:"laboratory,omitzero"` // nil if not given
+	DateReported string `json:"date_reported"`
+	// CLIA is the laboratory's CLIA number, nil if not given.
+	CLIA       *string `json:"clia_#,omitzero"`
+	Provider   *string `json:"provider,omitzero"`   // the ordering physician, nil if not given
+	Laboratory *string `json:"laboratory,omitzero"` // nil if not given
 	// DateCollected is when the sample was collected, nil if not given.
 	//
 	// Deprecated: no replacement is named. Source: public API reference only.
@@ -147,13 +148,15 @@ type Result struct {
 	Interpretation  Interpretation `json:"interpretation" default:"normal"` // normal by default
 	// SourceInterpretation is the lab's own interpretation; empty by default.
 	SourceInterpretation string  `json:"source_interpretation"`
-	LOINC                *string `json:"loinc,omitzero"`       // LOINC code, nil if not given
-	LOINCSlug            *string `json:"loinc_slug,omitzero"`  // stable identifier of the code, nil if not given
-	ProviderID           *string `json:"provider_id,omitzero"` // the lab's code, nil if not given
+	LOINC                *string `json:"loinc,omitzero"` // LOINC code, nil if not given
+	// LOINCSlug is a stable identifier of the LOINC code, nil if not given.
+	LOINCSlug  *string `json:"loinc_slug,omitzero"`
+	ProviderID *string `json:"provider_id,omitzero"` // the lab's code, nil if not given
 	// SourceMarkers lists the ordered markers that the result belongs to.
 	SourceMarkers        []SourceMarker `json:"source_markers,omitzero"`
 	PerformingLaboratory *string        `json:"performing_laboratory,omitzero"` // nil if not given
-	SourceSampleID       *string        `json:"source_sample_id,omitzero"`      // ID of the sample, nil if not given
+	// SourceSampleID is the ID of the sample, nil if not given.
+	SourceSampleID *string `json:"source_sample_id,omitzero"`
 
 	RawObject `json:"-"`
 }
@@ -163,13 +166,16 @@ type Result struct {
 type MissingResult struct {
 	Redacted[MissingResult]
 
-	Name                string      `json:"name"`                  // human-readable name
-	Slug                string      `json:"slug"`                  // stable identifier
-	InferredFailureType FailureType `json:"inferred_failure_type"` // why the result is missing
-	Note                *string     `json:"note,omitzero"`         // note of the lab, nil if there is none
-	LOINC               *string     `json:"loinc,omitzero"`        // LOINC code, nil if not given
-	LOINCSlug           *string     `json:"loinc_slug,omitzero"`   // stable identifier of the code, nil if not given
-	ProviderID          *string     `json:"provider_id,omitzero"`  // the lab's code, nil if not given
+	Name string `json:"name"` // human-readable name
+	Slug string `json:"slug"` // stable identifier
+	// InferredFailureType is why the result is missing.
+	InferredFailureType FailureType `json:"inferred_failure_type"`
+	// Note is a note of the lab, nil if there is none.
+	Note  *string `json:"note,omitzero"`
+	LOINC *string `json:"loinc,omitzero"` // LOINC code, nil if not given
+	// LOINCSlug is a stable identifier of the LOINC code, nil if not given.
+	LOINCSlug  *string `json:"loinc_slug,omitzero"`
+	ProviderID *string `json:"provider_id,omitzero"` // the lab's code, nil if not given
 	// SourceMarkers lists the ordered markers that the result belongs to.
 	SourceMarkers []SourceMarker `json:"source_markers,omitzero"`
 

@@ -18,9 +18,10 @@ import (
 //
 // Printed or logged, it shows only its ID. Encoding it to JSON is complete.
 type User struct {
-	UserID           uuid.UUID         `json:"user_id"`           // the service's ID of the user
-	TeamID           uuid.UUID         `json:"team_id"`           // team ID
-	ClientUserID     string            `json:"client_user_id"`    // the application's own ID of the user; any string
+	UserID uuid.UUID `json:"user_id"` // the service's ID of the user
+	TeamID uuid.UUID `json:"team_id"` // team ID
+	// ClientUserID is the application's own ID of the user. It may be any string.
+	ClientUserID     string            `json:"client_user_id"`
 	CreatedOn        time.Time         `json:"created_on"`        // when the user was created
 	ConnectedSources []ConnectedSource `json:"connected_sources"` // connected wearable providers
 
@@ -51,7 +52,7 @@ func (v User) Format(s fmt.State, _ rune) { printLogValue(s, v) }
 // ConnectedSource is a data source that a user has connected.
 type ConnectedSource struct {
 	CreatedOn time.Time `json:"created_on"` // when it was connected
-	Source    Source    `json:"source"`     // the source
+	Source    Source    `json:"source"`     // which source
 	// Provider is a newer name for Source, nil if the response has none. Source: public API
 	// reference only.
 	Provider *Source `json:"provider,omitzero"`
@@ -217,8 +218,8 @@ func (e *UserConflictError) Error() string {
 // Unwrap returns the *[APIError].
 func (e *UserConflictError) Unwrap() error { return e.api }
 
-// Is reports whether target is [ErrConflict]. The status code does not matter, because the
-// interface specification documents 400.
+// Is reports whether target is [ErrConflict]. It ignores the status code: the interface
+// specification documents 400.
 func (e *UserConflictError) Is(target error) bool { return target == ErrConflict }
 
 // userConflict returns e as a *UserConflictError if its body names the existing user, at the top
