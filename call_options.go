@@ -23,7 +23,7 @@ type callConfig struct {
 	repeatable     bool // the operation accepts an idempotency key
 }
 
-// Response is the HTTP response of a call, beside the value that the call returns. See
+// Response is the HTTP response of a call, in addition to the value that the call returns. See
 // [WithResponse].
 type Response struct {
 	Redacted[Response]
@@ -32,7 +32,7 @@ type Response struct {
 	Header     http.Header // nil without a response
 	// Body is the raw body after decompression. It has at most 64 KiB unless the status is 2xx.
 	Body      []byte
-	Attempts  int    // how often the request was attempted
+	Attempts  int    // number of attempts
 	RequestID string // the service's ID of the request; empty if it sent none
 }
 
@@ -88,8 +88,8 @@ func WithResponse(r *Response) CallOption {
 	}
 }
 
-// WithoutValidation sends the request even if local validation fails. Path parameters are validated
-// all the same.
+// WithoutValidation sends the request even if local validation fails. Path parameters are always
+// validated.
 func WithoutValidation() CallOption {
 	return func(c *callConfig) error {
 		c.skipValidation = true

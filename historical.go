@@ -106,14 +106,14 @@ func (p ListHistoricalPullsParams) query() queryValues {
 // interface specification documents only that they have a status, one of which is retrying, and
 // error information. Source of the rest: public API reference only.
 func (s *UsersService) HistoricalPulls(ctx context.Context, params ListHistoricalPullsParams, opts ...CallOption) (*HistoricalPullPage, error) {
-	return call[HistoricalPullPage](ctx, s.core, request{op: opPullStatus, query: params}, opts)
+	return call[HistoricalPullPage](ctx, s.core, request{op: opHistoricalPulls, query: params}, opts)
 }
 
 // AllHistoricalPulls returns an iterator over the historical pulls, page by page. It behaves like
 // [LabTestsService.All].
 func (s *UsersService) AllHistoricalPulls(ctx context.Context, params ListHistoricalPullsParams, opts ...CallOption) iter.Seq2[*UserHistoricalPulls, error] {
 	id := func(u *UserHistoricalPulls) uuid.UUID { return u.UserID }
-	return cursorPages(opPullStatus, params.NextCursor, id, func(cursor string) ([]UserHistoricalPulls, *string, error) {
+	return cursorPages(opHistoricalPulls, params.NextCursor, id, func(cursor string) ([]UserHistoricalPulls, *string, error) {
 		params := params
 		params.NextCursor = cursor
 		page, err := s.HistoricalPulls(ctx, params, opts...)

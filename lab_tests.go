@@ -95,7 +95,8 @@ type AoE struct {
 	RawObject `json:"-"`
 }
 
-// AoEQuestion is a question that a lab asks at order entry. It is answered with an [AoEAnswer]. Source of all but ID, Code and Value: public API reference only.
+// AoEQuestion is a question that a lab asks at order entry. It is answered with an [AoEAnswer].
+// Source of all but ID, Code and Value: public API reference only.
 type AoEQuestion struct {
 	ID    int64  `json:"id"`    // question ID; IDs above 32 bits occur
 	Code  string `json:"code"`  // the lab's code
@@ -126,11 +127,12 @@ type AoEAnswerOption struct {
 type LabTestsService struct{ core *core }
 
 const (
-	opListLabTests    = "GET /v3/lab_test"
-	opListLabTestsOld = "GET /v3/lab_tests"
+	opListLabTests           = "GET /v3/lab_test"
+	opListLabTestsDeprecated = "GET /v3/lab_tests"
 )
 
-// ListLabTestsParams selects lab tests. Zero fields are not sent. Source of all but LabTestLimit and NextCursor: public API reference only.
+// ListLabTestsParams selects lab tests. Zero fields are not sent. Source of all but LabTestLimit
+// and NextCursor: public API reference only.
 type ListLabTestsParams struct {
 	// LabTestLimit is the number of lab tests per page. The service's default is 50. Source of the
 	// number: public API reference only.
@@ -224,7 +226,7 @@ func (s *LabTestsService) All(ctx context.Context, params ListLabTestsParams, op
 // Deprecated: use [LabTestsService.List] or [LabTestsService.All], which call GET /v3/lab_test. The
 // endpoint will be removed in October 2026. Source of the date: public API reference only.
 func (s *LabTestsService) ListDeprecated(ctx context.Context, params ListLabTestsParams, opts ...CallOption) ([]LabTest, error) {
-	r := request{op: opListLabTestsOld, query: unpagedLabTestsParams{params}, maxBody: 64 << 20}
+	r := request{op: opListLabTestsDeprecated, query: unpagedLabTestsParams{params}, maxBody: 64 << 20}
 	page, err := s.list(ctx, r, opts)
 	if err != nil {
 		return nil, err

@@ -93,13 +93,13 @@ type FallbackTimeZone struct {
 type UsersService struct{ core *core }
 
 const (
-	opListUsers    = "GET /v2/user/"
-	opCreateUser   = "POST /v2/user"
-	opGetUser      = "GET /v2/user/{user_id}"
-	opResolveUser  = "GET /v2/user/resolve/{client_user_id}"
-	opDeleteUser   = "DELETE /v2/user/{user_id}"
-	opUndoDeletion = "POST /v2/user/undo_delete"
-	opPullStatus   = "GET /v2/introspect/historical_pull"
+	opListUsers       = "GET /v2/user/"
+	opCreateUser      = "POST /v2/user"
+	opGetUser         = "GET /v2/user/{user_id}"
+	opResolveUser     = "GET /v2/user/resolve/{client_user_id}"
+	opDeleteUser      = "DELETE /v2/user/{user_id}"
+	opUndoDeletion    = "POST /v2/user/undo_delete"
+	opHistoricalPulls = "GET /v2/introspect/historical_pull"
 )
 
 // ListUsersParams selects a page of users. Source: public API reference only.

@@ -67,11 +67,11 @@ func (v *validator) required(name, s string) {
 	}
 }
 
-func (v *validator) length(name, s string, least, most int) {
-	if n := utf8.RuneCountInString(s); n < least {
-		v.add(name, "string_too_short", fmt.Sprintf("is required: %d to %d characters", least, most))
-	} else if n > most {
-		v.add(name, "string_too_long", fmt.Sprintf("must have at most %d characters", most))
+func (v *validator) length(name, s string, minimum, maximum int) {
+	if n := utf8.RuneCountInString(s); n < minimum {
+		v.add(name, "string_too_short", fmt.Sprintf("is required: %d to %d characters", minimum, maximum))
+	} else if n > maximum {
+		v.add(name, "string_too_long", fmt.Sprintf("must have at most %d characters", maximum))
 	}
 }
 
@@ -99,15 +99,15 @@ func (v *validator) requiredIDs(name, element string, ids []uuid.UUID) {
 	})
 }
 
-func (v *validator) atLeast(name string, n, least int) {
-	if n < least {
-		v.add(name, "greater_than_equal", fmt.Sprintf("must be at least %d", least))
+func (v *validator) atLeast(name string, n, minimum int) {
+	if n < minimum {
+		v.add(name, "greater_than_equal", fmt.Sprintf("must be at least %d", minimum))
 	}
 }
 
-func (v *validator) between(name string, n, least, most int) {
-	if n < least || n > most {
-		v.add(name, "value_error", fmt.Sprintf("must be between %d and %d", least, most))
+func (v *validator) between(name string, n, minimum, maximum int) {
+	if n < minimum || n > maximum {
+		v.add(name, "value_error", fmt.Sprintf("must be between %d and %d", minimum, maximum))
 	}
 }
 
