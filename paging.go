@@ -22,16 +22,26 @@ type page[E any, C comparable] struct {
 // maxEmptyPages is the number of consecutive empty pages after which an iterator stops.
 const maxEmptyPages = 100
 
-// cursorPages returns an iterator over a list whose pages contain the cursor of the next page. A
-// page may be empty, because a service may filter each page after it is read.
-func cursorPages[E any](op, start string, id func(*E) uuid.UUID, fetch func(cursor string) (items []E, next *string, err error)) iter.Seq2[*E, error] {
-	return paginate(op, start, id, func(cursor string) (page[E, string], error) {
-		items, next, err := fetch(cursor)
-		p := page[E, string]{items: items, last: next == nil || *next == "", allowEmpty: true}
+// cursorPage is a page that has the cursor of the next one. The cursor of the last page is nil or
+// empty.
+type cursorPage[E any] interface {
+	elements() (items []E, next *string)
+}
+
+// cursorPages returns an iterator over a list whose pages have the cursor of the next one. A page
+// may be empty, because a service may filter each page after it is read.
+func cursorPages[E any, P cursorPage[E]](op, start string, id func(*E) uuid.UUID, list func(cursor string) (P, error)) iter.Seq2[*E, error] {
+	return paginate(op, start, id, func(cursor string) (p page[E, string], err error) {
+		current, err := list(cursor)
+		if err != nil {
+			return p, err
+		}
+		items, next := current.elements()
+		p = page[E, string]{items: items, last: next == nil || *next == "", allowEmpty: true}
 		if !p.last {
 			p.next = *next
 		}
-		return p, err
+		return p, nil
 	})
 }
 
