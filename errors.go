@@ -395,7 +395,7 @@ type conflict struct {
 	CreatedOn time.Time `json:"created_on"`
 }
 
-// conflicts returns what the body has inside detail and at its top, in this order.
+// conflicts returns the conflicts in the detail of the body and at its top level, in this order.
 func (e *APIError) conflicts() []conflict {
 	var top conflict
 	var body struct {
