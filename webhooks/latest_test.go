@@ -14,6 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/labhealth/labhealth-go/internal/newest"
 	"github.com/labhealth/labhealth-go/internal/plain"
 )
 
@@ -288,7 +289,7 @@ func (r reference) apply(e *Event) {
 			continue
 		}
 		s := e.Data.(*Samples).Data[i]
-		if sh, _ := shapeOf(&s); sh.form != odd {
+		if shape, _ := shapeOf(&s); shape.Form != newest.JSON {
 			s.KeptSample = KeptSample{} // the store keeps what such a sample says, not how it was spelt
 		}
 		text, _ := s.MarshalJSON()
@@ -403,7 +404,7 @@ func checkChunks(t *testing.T, l *Latest) {
 				}
 				for _, r := range c {
 					all = append(all, r.at)
-					if l.shapes.all()[r.shape].form == odd {
+					if l.shapes.all()[r.shape].Form == newest.JSON {
 						texts++
 					}
 				}
@@ -411,8 +412,8 @@ func checkChunks(t *testing.T, l *Latest) {
 			if !slices.IsSortedFunc(all, func(a, b int64) int { return cmp.Or(cmp.Compare(a, b), 1) }) {
 				t.Fatalf("%v: not sorted", key)
 			}
-			if texts+len(se.free) != len(se.texts) {
-				t.Fatalf("%v: %d texts in use, %d free, %d in all", key, texts, len(se.free), len(se.texts))
+			if texts+len(se.free) != len(se.documents) {
+				t.Fatalf("%v: %d texts in use, %d free, %d in all", key, texts, len(se.free), len(se.documents))
 			}
 		}
 	}
