@@ -73,6 +73,8 @@ type callConfig struct {
 
 // Response is what came over the wire for a call, beside the value it returned. It redacts itself when printed.
 type Response struct {
+	Redacted[Response]
+
 	StatusCode int         // 0 if no answer came
 	Header     http.Header // nil if no answer came
 	Body       []byte      // as it came, after decompression; up to 64 KiB if the status is not 2xx
@@ -287,7 +289,10 @@ func (c *core) do(ctx context.Context, r request, opts []CallOption) error {
 	if cfg.response != nil {
 		*cfg.response = Response{Attempts: result.Attempts}
 		if a := result.Answer; a != nil {
-			*cfg.response = Response{a.Status, a.Header, bytes.Clone(a.Body), result.Attempts, requestID(a.Header)}
+			*cfg.response = Response{
+				StatusCode: a.Status, Header: a.Header, Body: bytes.Clone(a.Body),
+				Attempts: result.Attempts, RequestID: requestID(a.Header),
+			}
 		}
 	}
 	return resultError(r.op, result)

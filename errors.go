@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -187,6 +188,9 @@ func (f FieldError) Path() string { return strings.Join(f.Loc, ".") }
 
 // Format prints the path and the type.
 func (f FieldError) Format(s fmt.State, _ rune) { fmt.Fprint(s, fieldText([]FieldError{f})) }
+
+// LogValue shows what [FieldError.Format] prints.
+func (f FieldError) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(f)) }
 
 // fieldText shows up to three field errors. Both parts come from the service, so that only what looks like a member name or a
 // code is shown.

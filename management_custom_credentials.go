@@ -22,6 +22,8 @@ type CustomCredentialsService struct{ org *organisation }
 
 // TeamCustomCredentials is what a team has at a provider. It redacts itself when printed.
 type TeamCustomCredentials struct {
+	Redacted[TeamCustomCredentials]
+
 	ID                  uuid.UUID       `json:"id"`                             // ID of the credentials
 	TeamID              uuid.UUID       `json:"team_id"`                        // the team
 	Source              string          `json:"source"`                         // the provider's slug
@@ -45,6 +47,8 @@ type ListTeamCustomCredentialsParams struct {
 // TeamCustomCredentialsPage is one page of the list of custom credentials: the response of
 // [CustomCredentialsService.List].
 type TeamCustomCredentialsPage struct {
+	Redacted[TeamCustomCredentialsPage]
+
 	Credentials []TeamCustomCredentials `json:"credentials" jsonread:"own"` // the credentials of the page
 	NextCursor  *string                 `json:"next_cursor,omitzero"`       // where the next page starts; nil at the end of the list
 
@@ -53,6 +57,8 @@ type TeamCustomCredentialsPage struct {
 
 // UpsertTeamCustomCredentialsBody is the request of [CustomCredentialsService.Upsert]. It redacts itself when printed.
 type UpsertTeamCustomCredentialsBody struct {
+	Redacted[UpsertTeamCustomCredentialsBody]
+
 	TeamID              uuid.UUID       `json:"team_id"`                        // the team
 	Provider            string          `json:"provider"`                       // the provider's slug
 	ClientID            *string         `json:"client_id,omitzero"`             // nil if the provider has none

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"log/slog"
 
 	"github.com/google/uuid"
 )
@@ -43,6 +44,14 @@ type ManagementKey struct {
 	RawObject `json:"-"`
 }
 
+// LogValue shows the id of the key.
+func (v ManagementKey) LogValue() slog.Value {
+	return slog.StringValue("labhealth.ManagementKey{" + v.ID.String() + ", redacted}")
+}
+
+// Format prints what [ManagementKey.LogValue] returns.
+func (v ManagementKey) Format(s fmt.State, _ rune) { printLogValue(s, v) }
+
 // TeamRoleBinding binds a Team Management Key to a team.
 type TeamRoleBinding struct {
 	TeamID uuid.UUID `json:"team_id"` // the team
@@ -78,6 +87,8 @@ type ListManagementKeysParams struct {
 
 // ManagementKeyPage is one page of the list of management keys: the answer of [ManagementKeysService.List].
 type ManagementKeyPage struct {
+	Redacted[ManagementKeyPage]
+
 	Data       []ManagementKey `json:"data" jsonread:"own"` // the keys of the page
 	NextCursor *string         `json:"next_cursor"`         // where the next page begins; nil at the end of the list
 

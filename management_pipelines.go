@@ -36,6 +36,8 @@ const (
 
 // ETLPipeline is where the events of a team are pushed. It redacts itself when printed.
 type ETLPipeline struct {
+	Redacted[ETLPipeline]
+
 	TeamID             uuid.UUID                   `json:"team_id"`                              // the team
 	Preferences        EventDestinationPreferences `json:"preferences"`                          // which destinations are in use
 	PushHistoricalData bool                        `json:"push_historical_data" default:"false"` // whether older data is pushed too, as daily.data events; false by default
@@ -68,6 +70,8 @@ type CloudPubSub struct {
 
 // RabbitMQ is a destination at an exchange of a RabbitMQ server. It redacts itself when printed.
 type RabbitMQ struct {
+	Redacted[RabbitMQ]
+
 	URI      Secret `json:"uri"`      // the server, with user and password
 	Exchange string `json:"exchange"` // the exchange's name; the routing key is the event type
 
@@ -97,6 +101,8 @@ const (
 // storage, an event goes to is decided by the first matcher that fits its type: see
 // [ETLPipeline.EventHubDestination]. It redacts itself when printed.
 type AzureAMQP struct {
+	Redacted[AzureAMQP]
+
 	// ConnectionString opens the event hubs.
 	ConnectionString Secret `json:"connection_string"`
 	// DefaultEventHub receives the events that no matcher fits.
@@ -111,6 +117,8 @@ type AzureAMQP struct {
 
 // EventHubMatcher says where events of some types go: to an event hub or to a blob storage. It redacts itself when printed.
 type EventHubMatcher struct {
+	Redacted[EventHubMatcher]
+
 	EventTypePrefix *string      `json:"event_type_prefix,omitzero"` // fits types that begin with it; nil for none
 	EventTypeRegex  *string      `json:"event_type_regex,omitzero"`  // fits types in which the regular expression is found; nil for none
 	EventHub        *string      `json:"event_hub,omitzero"`         // the event hub; nil for a blob storage
@@ -121,6 +129,8 @@ type EventHubMatcher struct {
 
 // BlobStorage is a container that events are written to. It redacts itself when printed.
 type BlobStorage struct {
+	Redacted[BlobStorage]
+
 	ConnectionString Secret `json:"connection_string"` // opens the storage
 	ContainerName    string `json:"container_name"`    // the container
 	// Container is ContainerName under another name, which one page of the reference shows; nil
@@ -132,6 +142,8 @@ type BlobStorage struct {
 
 // EventHubDestination is where an event goes: one of the two is set. It redacts itself when printed.
 type EventHubDestination struct {
+	Redacted[EventHubDestination]
+
 	EventHub    string       // the event hub; empty for a blob storage
 	BlobStorage *BlobStorage // the blob storage; nil for an event hub
 	Matcher     int          // which of the matchers fits, counted from 0; -1 if none does and this is the default
@@ -145,6 +157,8 @@ type ListETLPipelinesParams struct {
 
 // ETLPipelinePage is one page of the list of pipelines: the response of [PipelinesService.List].
 type ETLPipelinePage struct {
+	Redacted[ETLPipelinePage]
+
 	Pipelines  []ETLPipeline `json:"pipelines" jsonread:"own"` // the pipelines of the page
 	NextCursor *string       `json:"next_cursor,omitzero"`     // where the next page begins; nil at the end of the list
 
@@ -153,6 +167,8 @@ type ETLPipelinePage struct {
 
 // UpsertETLPipelinesBody is the request of [PipelinesService.Upsert]. It redacts itself when printed.
 type UpsertETLPipelinesBody struct {
+	Redacted[UpsertETLPipelinesBody]
+
 	TeamIDs            []uuid.UUID                  `json:"team_ids"`                      // the teams that get a pipeline each
 	Preferences        *EventDestinationPreferences `json:"preferences,omitzero"`          // which destinations are in use; nil leaves it to the service
 	PushHistoricalData *bool                        `json:"push_historical_data,omitzero"` // see [ETLPipeline]

@@ -2,7 +2,9 @@ package labhealth
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,6 +31,14 @@ type TeamAPIKey struct {
 	RawObject `json:"-"`
 }
 
+// LogValue shows the id of the key.
+func (v TeamAPIKey) LogValue() slog.Value {
+	return slog.StringValue("labhealth.TeamAPIKey{" + v.ID.String() + ", redacted}")
+}
+
+// Format prints what [TeamAPIKey.LogValue] returns.
+func (v TeamAPIKey) Format(s fmt.State, _ rune) { printLogValue(s, v) }
+
 // ListTeamAPIKeysParams choose team API keys. Zero members are left out.
 type ListTeamAPIKeysParams struct {
 	TeamID     uuid.UUID // keys of one team
@@ -37,6 +47,8 @@ type ListTeamAPIKeysParams struct {
 
 // TeamAPIKeyPage is one page of the list of team API keys: the answer of [TeamAPIKeysService.List].
 type TeamAPIKeyPage struct {
+	Redacted[TeamAPIKeyPage]
+
 	APIKeys    []TeamAPIKey `json:"api_keys" jsonread:"own"` // the keys of the page
 	NextCursor *string      `json:"next_cursor,omitzero"`    // where the next page begins; nil at the end of the list
 

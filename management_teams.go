@@ -151,6 +151,8 @@ type createAccessTokenBody struct {
 // AccessToken opens the team API for a short time, in the header Authorization as a bearer token. [NewClient] takes keys, not
 // tokens. It redacts itself when printed.
 type AccessToken struct {
+	Redacted[AccessToken]
+
 	AccessToken Secret `json:"access_token"` // the token itself
 	ExpiresIn   int64  `json:"expires_in"`   // how long it is valid, in seconds; ten minutes are usual; the unit is an inference
 

@@ -621,21 +621,23 @@ func TestEventHubDestination(t *testing.T) {
 		{EventHub: new("never")},
 		{EventTypePrefix: new("nowhere.")},
 	}
-	type destination = labhealth.EventHubDestination
+	destination := func(hub string, blob *labhealth.BlobStorage, matcher int) labhealth.EventHubDestination {
+		return labhealth.EventHubDestination{EventHub: hub, BlobStorage: blob, Matcher: matcher}
+	}
 	for _, test := range []struct {
 		event string
-		want  destination
+		want  labhealth.EventHubDestination
 		ok    bool
 	}{
-		{"daily.data.sleep.created", destination{"", blob, 0}, true},
-		{"daily.data.steps.created", destination{"daily", nil, 1}, true},
-		{"labtest.order.created", destination{"lab", nil, 2}, true},
-		{"provider.connection.created", destination{"created", nil, 3}, true},
-		{"both.one", destination{"both", nil, 4}, true},
-		{"some.either", destination{"both", nil, 4}, true},
-		{"nowhere.updated", destination{"", nil, 6}, false},
-		{"provider.connection.error", destination{"rest", nil, -1}, true},
-		{"", destination{"rest", nil, -1}, true},
+		{"daily.data.sleep.created", destination("", blob, 0), true},
+		{"daily.data.steps.created", destination("daily", nil, 1), true},
+		{"labtest.order.created", destination("lab", nil, 2), true},
+		{"provider.connection.created", destination("created", nil, 3), true},
+		{"both.one", destination("both", nil, 4), true},
+		{"some.either", destination("both", nil, 4), true},
+		{"nowhere.updated", destination("", nil, 6), false},
+		{"provider.connection.error", destination("rest", nil, -1), true},
+		{"", destination("rest", nil, -1), true},
 	} {
 		body := eventHub(matchers, "rest")
 		answer := labhealth.ETLPipeline{AzureAMQP: body.AzureAMQP}

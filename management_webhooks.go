@@ -55,6 +55,8 @@ type WebhookPage struct {
 
 // CreateWebhookBody is the request of [WebhooksService.Create]. It redacts itself when printed.
 type CreateWebhookBody struct {
+	Redacted[CreateWebhookBody]
+
 	URL         string   `json:"url"`                   // the address
 	Description *string  `json:"description,omitzero"`  // for people; nil for none
 	RateLimit   *int64   `json:"rate_limit,omitzero"`   // see [Webhook]; nil for no limit
@@ -74,6 +76,8 @@ type UpdateWebhookBody struct {
 
 // WebhookHeaders is what is sent with every delivery of a webhook, beside the usual headers.
 type WebhookHeaders struct {
+	Redacted[WebhookHeaders]
+
 	Headers   map[string]Secret `json:"headers"`   // by name; values of sensitive headers may be hidden
 	Sensitive []string          `json:"sensitive"` // names of the headers whose values are hidden
 
@@ -87,6 +91,8 @@ type replaceWebhookHeadersBody struct {
 
 // WebhookSecret is what the deliveries of a webhook are signed with. It redacts itself when printed.
 type WebhookSecret struct {
+	Redacted[WebhookSecret]
+
 	Key Secret `json:"key"` // "whsec_" and base64, as webhooks.NewVerifier takes it
 
 	RawObject `json:"-"`

@@ -22,6 +22,8 @@ const (
 
 // ImportOrderBody is the request of [OrdersService.Import]. It redacts itself when printed.
 type ImportOrderBody struct {
+	Redacted[ImportOrderBody]
+
 	UserID           uuid.UUID                    `json:"user_id"`            // the service's id of the user
 	BillingType      Billing                      `json:"billing_type"`       // who pays
 	OrderSet         OrderSetRequest              `json:"order_set"`          // what is ordered
@@ -51,6 +53,8 @@ type AddOnOrder struct {
 // CreateOrderBody is the request of [OrdersService.Create]. It redacts itself when printed. Source of
 // all but OrderSet, LabTestID and the rule of ActivateBy: public API reference only.
 type CreateOrderBody struct {
+	Redacted[CreateOrderBody]
+
 	UserID         uuid.UUID                    `json:"user_id"`            // the service's id of the user
 	PatientDetails PatientDetailsWithValidation `json:"patient_details"`    // whose sample is to be taken
 	PatientAddress PatientAddressWithValidation `json:"patient_address"`    // where they live
@@ -85,6 +89,8 @@ type Consent struct {
 // AoEAnswer answers a question that a marker asks at order entry. It redacts itself when printed.
 // Source: public API reference only.
 type AoEAnswer struct {
+	Redacted[AoEAnswer]
+
 	MarkerID   int64  `json:"marker_id"`   // the marker that asks
 	QuestionID int64  `json:"question_id"` // the question's id
 	Answer     string `json:"answer"`      // the code of a chosen answer, free text, or a number as text
@@ -167,6 +173,8 @@ func hasOrder(r *PostOrderResponse) string { return orderProblem(&r.Order) }
 // Times are sent as date-times with their offset. The service takes a bare date too, which [WithQuery] sends:
 // WithQuery("start_date", "2026-01-31").
 type ListOrdersParams struct {
+	Redacted[ListOrdersParams]
+
 	Interpretation Interpretation // orders whose results are normal, abnormal or critical
 
 	// Source of the fields below: public API reference only.
@@ -221,6 +229,8 @@ func (p ListOrdersParams) query() queryValues {
 // OrderPage is one page of the list of orders: the response of [OrdersService.List]. A bare list of
 // orders is read as a page that holds it: RawJSON is then that page. It redacts itself when printed.
 type OrderPage struct {
+	Redacted[OrderPage]
+
 	Orders []Order `json:"orders" jsonread:"own"` // the orders of the page
 	Total  *int64  `json:"total,omitzero"`        // how many orders there are in all; nil if the service does not say
 	Page   *int64  `json:"page,omitzero"`         // number of the page; nil if the service does not say

@@ -4,6 +4,8 @@ import "encoding/base64"
 
 // PatientDetailsWithValidation is the patient in a request. It redacts itself when printed.
 type PatientDetailsWithValidation struct {
+	Redacted[PatientDetailsWithValidation]
+
 	FirstName   string `json:"first_name"`   // 1 to 50 characters; labs have further rules, which are not documented
 	LastName    string `json:"last_name"`    // 1 to 50 characters; see FirstName
 	DOB         Date   `json:"dob"`          // date of birth
@@ -29,6 +31,8 @@ type PatientDetailsWithValidation struct {
 
 // GuarantorDetails is a parent or medical proxy, in requests and in orders. It redacts itself when printed.
 type GuarantorDetails struct {
+	Redacted[GuarantorDetails]
+
 	FirstName       string  `json:"first_name"`                // given name
 	LastName        string  `json:"last_name"`                 // family name
 	Address         Address `json:"address"`                   // where they live
@@ -42,6 +46,8 @@ type GuarantorDetails struct {
 
 // Address is the address of a guarantor, in requests and in orders. It redacts itself when printed.
 type Address struct {
+	Redacted[Address]
+
 	FirstLine string `json:"first_line"` // street and number
 	// SecondLine points to the empty string if an order has no second line, and is nil if it has null.
 	// In a request nil leaves it out, which means the empty string.
@@ -57,6 +63,8 @@ type Address struct {
 
 // PatientAddress is the patient's address in an import. It redacts itself when printed.
 type PatientAddress struct {
+	Redacted[PatientAddress]
+
 	ReceiverName string  `json:"receiver_name"`         // whose name stands on the parcel
 	FirstLine    string  `json:"first_line"`            // street and number
 	City         string  `json:"city"`                  // city
@@ -70,6 +78,8 @@ type PatientAddress struct {
 // PatientAddressWithValidation is the patient's address when an order is created. It redacts itself when
 // printed. Source: public API reference only.
 type PatientAddressWithValidation struct {
+	Redacted[PatientAddressWithValidation]
+
 	ReceiverName string  `json:"receiver_name,omitzero"` // left out if empty
 	FirstLine    string  `json:"first_line"`             // street and number
 	City         string  `json:"city"`                   // city
@@ -83,6 +93,8 @@ type PatientAddressWithValidation struct {
 
 // PhysicianCreateRequest is the ordering physician in a request. It redacts itself when printed.
 type PhysicianCreateRequest struct {
+	Redacted[PhysicianCreateRequest]
+
 	FirstName      string   `json:"first_name"`               // given name
 	LastName       string   `json:"last_name"`                // family name
 	NPI            string   `json:"npi"`                      // National Provider Identifier
@@ -96,6 +108,8 @@ type PhysicianCreateRequest struct {
 // SignatureImage is the specification's Jpeg and Png objects, which differ in nothing but the content type. [NewJPEG] and [NewPNG]
 // make one from the bytes of a file.
 type SignatureImage struct {
+	Redacted[SignatureImage]
+
 	// Content is sent as it is. The specification calls it binary and does not say how the bytes become text.
 	Content string `json:"content"`
 	// ContentType is image/jpeg or image/png.
@@ -104,16 +118,18 @@ type SignatureImage struct {
 
 // NewJPEG returns a JPEG image with its bytes in base64. The encoding is an inference: none is documented.
 func NewJPEG(data []byte) *SignatureImage {
-	return &SignatureImage{base64.StdEncoding.EncodeToString(data), "image/jpeg"}
+	return &SignatureImage{Content: base64.StdEncoding.EncodeToString(data), ContentType: "image/jpeg"}
 }
 
 // NewPNG returns a PNG image with its bytes in base64. The encoding is an inference: none is documented.
 func NewPNG(data []byte) *SignatureImage {
-	return &SignatureImage{base64.StdEncoding.EncodeToString(data), "image/png"}
+	return &SignatureImage{Content: base64.StdEncoding.EncodeToString(data), ContentType: "image/png"}
 }
 
 // OrderPatientDetails is the patient as an order shows them. It redacts itself when printed.
 type OrderPatientDetails struct {
+	Redacted[OrderPatientDetails]
+
 	// DOB is the date of birth. The specification calls it a date-time; both that and a bare date occur, and the day as written counts.
 	DOB         Date    `json:"dob"`
 	Gender      string  `json:"gender"`                // any text; see [Gender] for the usual ones
@@ -133,6 +149,8 @@ type OrderPatientDetails struct {
 
 // OrderPatientAddress is the patient's address as an order shows it. It redacts itself when printed.
 type OrderPatientAddress struct {
+	Redacted[OrderPatientAddress]
+
 	ReceiverName string  `json:"receiver_name"`         // empty by default
 	FirstLine    string  `json:"first_line"`            // street and number
 	SecondLine   *string `json:"second_line,omitzero"`  // nil if there is none
@@ -148,6 +166,8 @@ type OrderPatientAddress struct {
 
 // ShippingAddress is where a test kit is sent that nobody has registered yet. It redacts itself when printed.
 type ShippingAddress struct {
+	Redacted[ShippingAddress]
+
 	ReceiverName string  `json:"receiver_name"`        // whose name stands on the parcel
 	FirstLine    string  `json:"first_line"`           // street and number
 	SecondLine   *string `json:"second_line,omitzero"` // nil if there is none

@@ -3,7 +3,9 @@ package labhealth
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,6 +33,14 @@ type User struct {
 	RawObject `json:"-"`
 }
 
+// LogValue shows the service's id of the user.
+func (v User) LogValue() slog.Value {
+	return slog.StringValue("labhealth.User{" + v.UserID.String() + ", redacted}")
+}
+
+// Format prints what [User.LogValue] returns.
+func (v User) Format(s fmt.State, _ rune) { printLogValue(s, v) }
+
 // ConnectedSource is a data source that a user has connected.
 type ConnectedSource struct {
 	CreatedOn time.Time `json:"created_on"` // when it was connected
@@ -52,6 +62,8 @@ type Source struct {
 
 // FallbackBirthDate is a birth date that a data source reported. It redacts itself when printed.
 type FallbackBirthDate struct {
+	Redacted[FallbackBirthDate]
+
 	Value      Date      `json:"value"`       // the date
 	SourceSlug string    `json:"source_slug"` // which source said so
 	UpdatedAt  time.Time `json:"updated_at"`  // when it did
@@ -90,6 +102,8 @@ type ListUsersParams struct {
 // UserPage is one page of the user list: the answer of [UsersService.List]. It redacts itself when printed. A bare list of users,
 // which older deployments answer, is read as a page that holds it: RawJSON is then that page.
 type UserPage struct {
+	Redacted[UserPage]
+
 	Users  []User `json:"users" jsonread:"own"` // the users of the page
 	Total  int64  `json:"total"`                // how many users there are in all
 	Offset int64  `json:"offset"`               // how many were left out before the page
@@ -135,6 +149,8 @@ func (s *UsersService) All(ctx context.Context, params ListUsersParams, opts ...
 // CreateUserBody is the request of [UsersService.Create]. It redacts itself when printed. Source of
 // all but ClientUserID: public API reference only.
 type CreateUserBody struct {
+	Redacted[CreateUserBody]
+
 	ClientUserID      string  `json:"client_user_id"`               // the application's own reference for the user
 	FallbackTimeZone  *string `json:"fallback_time_zone,omitzero"`  // a name of the time-zone database, nil if not known
 	FallbackBirthDate *Date   `json:"fallback_birth_date,omitzero"` // nil if not known
@@ -207,6 +223,8 @@ func (s *UsersService) Delete(ctx context.Context, userID uuid.UUID, opts ...Cal
 
 // UndoDeleteParams name a deleted user by exactly one of two ids.
 type UndoDeleteParams struct {
+	Redacted[UndoDeleteParams]
+
 	UserID       uuid.UUID // the service's id of the user
 	ClientUserID string    // the application's own reference for the user
 }

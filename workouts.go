@@ -23,6 +23,8 @@ func (s *WorkoutsService) Stream(ctx context.Context, workoutID uuid.UUID, opts 
 // itself when printed. Source of the fields and units: public API
 // reference only.
 type WorkoutStream struct {
+	Redacted[WorkoutStream]
+
 	Time           []int64    `json:"time,omitzero"`            // seconds since 1970
 	Heartrate      []*int64   `json:"heartrate,omitzero"`       // beats per minute
 	Cadence        []*float64 `json:"cadence,omitzero"`         // revolutions or steps per minute
