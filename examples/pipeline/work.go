@@ -180,7 +180,7 @@ func (b *taken) commit(ctx context.Context, events []webhooks.Delivery, from []s
 
 func isRefused(err error) bool {
 	failure := (*sqlstore.Error)(nil)
-	return errors.As(err, &failure) && failure.Refused
+	return errors.As(err, &failure) && failure.Rejected
 }
 
 // isLate reports whether a statement took longer than the database lets it, which another time it may not.

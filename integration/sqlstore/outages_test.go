@@ -494,12 +494,12 @@ func TestConflicts(t *testing.T) {
 			}, nil)
 			_, err = store.Apply(t.Context(), raw)
 			var e *sqlstore.Error
-			if !errors.As(err, &e) || e.SQLState != state || e.Refused || left != 990 {
+			if !errors.As(err, &e) || e.SQLState != state || e.Rejected || left != 990 {
 				t.Errorf("%v, %d times", err, 1000-left)
 			}
 		}
 		for state, want := range map[string]string{
-			"22021": "sqlstore: apply: the database refused the content (SQLSTATE 22021)",
+			"22021": "sqlstore: apply: the database rejected the content (SQLSTATE 22021)",
 			"53100": "sqlstore: apply: the database failed (SQLSTATE 53100)",
 			"Ada's": "sqlstore: apply: the database failed",
 			"ADA":   "sqlstore: apply: the database failed",
@@ -544,7 +544,7 @@ func TestSQLiteBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	var e *sqlstore.Error
-	if err := store.Receive(t.Context(), heartrates("msg_1", 1, "60")); !errors.As(err, &e) || e.Refused {
+	if err := store.Receive(t.Context(), heartrates("msg_1", 1, "60")); !errors.As(err, &e) || e.Rejected {
 		t.Error(err)
 	}
 	if err := tx.Rollback(); err != nil {

@@ -330,7 +330,7 @@ func TestPoison(t *testing.T) {
 			sqlstore.PostgreSQL: {"INSERT INTO ledger (id, changed) VALUES (NULL, 1)", "the application failed (SQLSTATE 23502)"},
 		}[d.dialect]
 		refused := map[sqlstore.Dialect]string{
-			sqlstore.SQLite: "the database refused the content", sqlstore.PostgreSQL: "the database refused the content (SQLSTATE 22023)",
+			sqlstore.SQLite: "the database rejected the content", sqlstore.PostgreSQL: "the database rejected the content (SQLSTATE 22023)",
 		}[d.dialect]
 		well := false
 		worker := &sqlstore.Worker{Store: store, Attempts: 3, Delay: time.Nanosecond, Apply: func(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error {

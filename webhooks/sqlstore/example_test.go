@@ -95,7 +95,7 @@ func ExampleWorker() {
 func ExampleStore_ApplyAll() {
 	var store *sqlstore.Store // of Open
 
-	// A nil error acknowledges all. After an [sqlstore.Error] that is Refused they are applied one at a time, after any other later.
+	// A nil error acknowledges all. After an [sqlstore.Error] that is Rejected they are applied one at a time, after any other later.
 	apply := func(ctx context.Context, raw []webhooks.RawDelivery) error {
 		deliveries := make([]webhooks.Delivery, len(raw))
 		failed := make([]error, len(raw))

@@ -133,7 +133,7 @@ func TestAway(t *testing.T) {
 		} {
 			err := f()
 			var database *Error
-			if !errors.As(err, &database) || database.Op != op || database.Refused || err.Error() != "sqlstore: "+op+": the database failed" {
+			if !errors.As(err, &database) || database.Op != op || database.Rejected || err.Error() != "sqlstore: "+op+": the database failed" {
 				t.Errorf("%v %s: %v", dialect, op, err)
 			}
 		}
@@ -178,10 +178,10 @@ func TestErrorClasses(t *testing.T) {
 		{fmt.Errorf("canary: %w", webhooks.ErrNoID), false, false, false, "the summary has no readable id"},
 		{&functionError{error: errPanicked}, false, false, false, "the application panicked"},
 		{&functionError{error: &webhooks.ParseError{Reason: "canary"}}, false, false, false, "the application failed"},
-		{failed("apply", state("22003")), false, true, false, "the database refused the content (SQLSTATE 22003)"},
+		{failed("apply", state("22003")), false, true, false, "the database rejected the content (SQLSTATE 22003)"},
 	} {
-		if isConflict(c.err) != c.conflict || isRefusal(c.err) != c.refused || isAway(c.err) != c.away || reasonOf(c.err) != c.reason {
-			t.Errorf("%v: conflict %v, refused %v, away %v, %q", c.err, isConflict(c.err), isRefusal(c.err), isAway(c.err), reasonOf(c.err))
+		if isConflict(c.err) != c.conflict || isRejection(c.err) != c.refused || isOutage(c.err) != c.away || reasonOf(c.err) != c.reason {
+			t.Errorf("%v: conflict %v, refused %v, away %v, %q", c.err, isConflict(c.err), isRejection(c.err), isOutage(c.err), reasonOf(c.err))
 		}
 	}
 }
@@ -192,7 +192,7 @@ func TestErrorText(t *testing.T) {
 		"SQL logic error: no such table: labhealth_schema (1)": "sqlstore: apply: the database failed: tables are missing, see Store.Migrate",
 		"database or disk is full (13)":                        "sqlstore: apply: the database failed: database or disk is full",
 		"canary Ada":                                           "sqlstore: apply: the database failed",
-		"constraint failed: canary Ada":                        "sqlstore: apply: the database refused the content",
+		"constraint failed: canary Ada":                        "sqlstore: apply: the database rejected the content",
 	} {
 		if got := failed("apply", errors.New(cause)).Error(); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -236,7 +236,7 @@ func TestArray(t *testing.T) {
 	if a.String() != want {
 		t.Errorf("%s, want %s", a.String(), want)
 	}
-	if got := store(t, PostgreSQL).sql("a = ? AND b = ?"); got != "a = $1 AND b = $2" {
+	if got := store(t, PostgreSQL).dialect.bind("a = ? AND b = ?"); got != "a = $1 AND b = $2" {
 		t.Error(got)
 	}
 }
@@ -272,24 +272,23 @@ func TestDecisions(t *testing.T) {
 		changes, err := latest.Apply(delivery)
 		deliveries, want = append(deliveries, delivery), append(want, Applied{changes, err})
 	}
-	b := store(t, SQLite).batch(deliveries)
-	got := b.applied
-	b.decide(got)
+	b := newBatch(deliveries, store(t, SQLite).version)
+	got := b.decide()
 	for i := range want {
 		if diff := cmp.Diff(want[i], got[i]); diff != "" {
 			t.Errorf("%d: %s", i, diff)
 		}
 	}
-	for i := range b.slots {
-		slot := &b.slots[i]
+	for i := range b.sampleSlots {
+		slot := &b.sampleSlots[i]
 		key := webhooks.SampleKey{UserID: adaID, Resource: "heartrate", Provider: "ring", UnixNano: slot.at}
 		want, _ := latest.Sample(key)
 		if diff := cmp.Diff(want, slot.content.sample(slot.at)); diff != "" {
 			t.Error(diff)
 		}
 	}
-	if len(b.slots) != 3 {
-		t.Errorf("%d keys", len(b.slots))
+	if len(b.sampleSlots) != 3 {
+		t.Errorf("%d keys", len(b.sampleSlots))
 	}
 }
 
