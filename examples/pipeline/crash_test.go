@@ -157,14 +157,14 @@ func crashRound(t *testing.T, scaled bool, samples int) {
 		// The answer may have got lost on its way, or the service has a bad day. Newer deliveries have come by then.
 		for rand.IntN(8) == 0 {
 			repeating.Go(func() {
-				pause(ctx, time.Duration(rand.Int64N(int64(time.Second))))
+				sleep(ctx, time.Duration(rand.Int64N(int64(time.Second))))
 				send(n)
 				mu.Lock()
 				defer mu.Unlock()
 				repeats++
 			})
 		}
-		pause(ctx, time.Duration(rand.Int64N(int64(20*time.Millisecond))))
+		sleep(ctx, time.Duration(rand.Int64N(int64(20*time.Millisecond))))
 	}
 	for _, lane := range tr.lanes {
 		sending.Go(func() {

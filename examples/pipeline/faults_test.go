@@ -147,7 +147,7 @@ func startLoad(t testing.TB, addresses ...string) *load {
 				l.messages = append(l.messages, m)
 				l.attempts += tries
 				l.mu.Unlock()
-				pause(l.ctx, 5*time.Millisecond)
+				sleep(l.ctx, 5*time.Millisecond)
 			}
 		})
 	}
@@ -400,7 +400,7 @@ func TestDatabaseAway(t *testing.T) {
 	r.set(true)
 	began, before := time.Now(), l.count()
 	wait(t, 10*time.Second, "the worker to notice", func() bool { return worker.status(t, "/readyz") == 503 })
-	pause(t.Context(), away-time.Since(began))
+	sleep(t.Context(), away-time.Since(began))
 	if receiver.status(t, "/readyz") != 200 || l.count() < before+100 {
 		t.Errorf("%d deliveries were acknowledged while the database was away", l.count()-before)
 	}
@@ -435,9 +435,9 @@ func TestInboxLocked(t *testing.T) {
 	if _, err := conn.ExecContext(t.Context(), "begin immediate"); err != nil {
 		t.Fatal(err)
 	}
-	pause(t.Context(), 100*time.Millisecond) // for what was committed before to be acknowledged
+	sleep(t.Context(), 100*time.Millisecond) // for what was committed before to be acknowledged
 	before := l.count()
-	pause(t.Context(), away)
+	sleep(t.Context(), away)
 	if n := l.count() - before; n != 0 {
 		t.Errorf("%d deliveries were acknowledged and not stored", n)
 	}
@@ -815,7 +815,7 @@ func TestSubject(t *testing.T) {
 	}
 }
 
-// What makes no sense is refused before anything begins.
+// Invalid flags are rejected before anything starts.
 func TestFlags(t *testing.T) {
 	for _, c := range []struct{ args, secret, want string }{
 		{"", "", "LABHEALTH_WEBHOOK_SECRET holds no secret"},
@@ -830,8 +830,8 @@ func TestFlags(t *testing.T) {
 		{"-nats nats://x -postgres postgres://x -ack-wait 1ms", testSecret, "-ack-wait"},
 		{"-nats nats://x -role work -demo -postgres postgres://x", testSecret, "-demo"},
 		{"events", testSecret, "flags only"},
-		{"-role receive -nats nats://me:hunter2@x:y", testSecret, "-nats: this is no address"},
-		{"-role work -nats nats://x -postgres postgres://me:hunter2@x:y/z", testSecret, "-postgres: this is no address"},
+		{"-role receive -nats nats://me:hunter2@x:y", testSecret, "-nats: not a broker URL"},
+		{"-role work -nats nats://x -postgres postgres://me:hunter2@x:y/z", testSecret, "-postgres: not a database URL"},
 	} {
 		t.Setenv("LABHEALTH_WEBHOOK_SECRET", c.secret)
 		t.Chdir(t.TempDir())

@@ -83,21 +83,21 @@ var errCrash = errors.New("canary: the process died")
 func (d database) openFaulty(t testing.TB, f *faults) *sql.DB {
 	t.Helper()
 	plain := d.open(t)
-	db := sql.OpenDB(&faultyConnector{plain.Driver(), d.address, f})
+	db := sql.OpenDB(&faultyConnector{plain.Driver(), d.source, f})
 	t.Cleanup(func() { db.Close() })
 	return db
 }
 
 type faultyConnector struct {
-	driver  driver.Driver
-	address string
-	faults  *faults
+	driver driver.Driver
+	source string
+	faults *faults
 }
 
 func (c *faultyConnector) Driver() driver.Driver { return c.driver }
 
 func (c *faultyConnector) Connect(context.Context) (driver.Conn, error) {
-	conn, err := c.driver.Open(c.address)
+	conn, err := c.driver.Open(c.source)
 	if err != nil {
 		return nil, err
 	}

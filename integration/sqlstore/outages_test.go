@@ -136,7 +136,7 @@ func outage(t *testing.T, d database, store, healthy *sqlstore.Store, cut, resto
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	d := postgres(t)
-	u, err := url.Parse(d.address)
+	u, err := url.Parse(d.source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,10 +326,10 @@ func TestMigrate(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if d.dialect == sqlstore.PostgreSQL { // The program needs no right to make tables.
-			bound := d
-			bound.address += "&default_transaction_read_only=on"
-			bound.store(t)
+		if parameter := specificsOf[d.dialect].readOnly; parameter != "" { // it needs no right to create tables
+			readOnly := d
+			readOnly.source += parameter
+			readOnly.store(t)
 		}
 		store := d.store(t)
 		receive(t, store, heartrates("msg_1", 1, "60"))
@@ -534,7 +534,7 @@ func TestSQLiteBusy(t *testing.T) {
 	d := sqliteFile(t)
 	other := d.open(t)
 	d.store(t)
-	d.address = strings.Replace(d.address, "busy_timeout%2810000%29", "busy_timeout%280%29", 1)
+	d.source = strings.Replace(d.source, "busy_timeout%2810000%29", "busy_timeout%280%29", 1)
 	store := d.store(t)
 	tx, err := other.BeginTx(t.Context(), nil)
 	if err != nil {

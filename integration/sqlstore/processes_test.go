@@ -25,14 +25,14 @@ const (
 	childJob     = "LABHEALTH_TEST_CHILD"
 	childDialect = "LABHEALTH_TEST_CHILD_DIALECT"
 	childDriver  = "LABHEALTH_TEST_CHILD_DRIVER"
-	childAddress = "LABHEALTH_TEST_CHILD_ADDRESS"
+	childSource  = "LABHEALTH_TEST_CHILD_SOURCE"
 	childSeed    = "LABHEALTH_TEST_CHILD_SEED"
 )
 
 func child(ctx context.Context, d database, job string, seed int) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestChild$", "-test.v")
 	cmd.Env = append(os.Environ(), childJob+"="+job, childDialect+"="+strconv.Itoa(int(d.dialect)), childDriver+"="+d.driver,
-		childAddress+"="+d.address, childSeed+"="+strconv.Itoa(seed))
+		childSource+"="+d.source, childSeed+"="+strconv.Itoa(seed))
 	cmd.Stderr = os.Stderr
 	return cmd
 }
@@ -45,7 +45,7 @@ func TestChild(t *testing.T) {
 	}
 	dialect, _ := strconv.Atoi(os.Getenv(childDialect))
 	seed, _ := strconv.Atoi(os.Getenv(childSeed))
-	d := database{sqlstore.Dialect(dialect), os.Getenv(childDriver), os.Getenv(childAddress)}
+	d := database{sqlstore.Dialect(dialect), os.Getenv(childDriver), os.Getenv(childSource)}
 	switch job {
 	case "apply":
 		var deadlocks atomic.Int64

@@ -314,24 +314,12 @@ func TestCrashAnywhere(t *testing.T) {
 func TestPoison(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
 		store, db := d.store(t), ledger(t, d)
-		refuse := []string{`CREATE TRIGGER refuse BEFORE INSERT ON labhealth_samples WHEN new.value = 666 BEGIN SELECT RAISE(ABORT, 'canary Ada'); END`}
-		if d.dialect == sqlstore.PostgreSQL {
-			refuse = []string{`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
-				$$ BEGIN IF new.value = 666 THEN RAISE 'canary Ada' USING ERRCODE = '22023'; END IF; RETURN new; END $$`,
-				`CREATE TRIGGER refuse BEFORE INSERT ON labhealth_samples FOR EACH ROW EXECUTE FUNCTION refuse()`}
-		}
-		for _, s := range refuse {
+		database := specificsOf[d.dialect]
+		for _, s := range database.reject666 {
 			if _, err := db.Exec(s); err != nil {
 				t.Fatal(err)
 			}
 		}
-		statement := map[sqlstore.Dialect][2]string{
-			sqlstore.SQLite:     {"INSERT INTO ledger (id, changed) VALUES (NULL, 1)", "the application failed"},
-			sqlstore.PostgreSQL: {"INSERT INTO ledger (id, changed) VALUES (NULL, 1)", "the application failed (SQLSTATE 23502)"},
-		}[d.dialect]
-		refused := map[sqlstore.Dialect]string{
-			sqlstore.SQLite: "the database rejected the content", sqlstore.PostgreSQL: "the database rejected the content (SQLSTATE 22023)",
-		}[d.dialect]
 		well := false
 		worker := &sqlstore.Worker{Store: store, Attempts: 3, Delay: time.Nanosecond, Apply: func(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error {
 			if !well {
@@ -345,16 +333,16 @@ func TestPoison(t *testing.T) {
 				case "panics":
 					panic("canary Ada")
 				case "statement":
-					_, err := tx.ExecContext(ctx, statement[0])
+					_, err := tx.ExecContext(ctx, "INSERT INTO ledger (id, changed) VALUES (NULL, 1)")
 					return fmt.Errorf("canary Ada: %w", err)
 				}
 			}
 			return note(ctx, tx, d, c)
 		}}
 		var all []webhooks.RawDelivery
-		for i, id := range []string{"reads", "one", "fails", "two", "refused", "three", "panics", "four", "statement", "five", "calls"} {
+		for i, id := range []string{"reads", "one", "fails", "two", "rejected", "three", "panics", "four", "statement", "five", "calls"} {
 			value := "60"
-			if id == "refused" {
+			if id == "rejected" {
 				value = "666"
 			}
 			all = append(all, heartrates(id, i, value))
@@ -393,7 +381,7 @@ func TestPoison(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(map[string]string{
-			"fails": "the application failed", "reads": "the application failed", "calls": "the application failed", "panics": "the application panicked", "statement": statement[1], "refused": refused,
+			"fails": "the application failed", "reads": "the application failed", "calls": "the application failed", "panics": "the application panicked", "statement": database.notNull, "rejected": database.rejected,
 			"unreadable": "not an event: at byte 10: the text ends too early",
 		}, reasons); diff != "" {
 			t.Error(diff)
@@ -447,7 +435,7 @@ func TestFunctionLosesConnection(t *testing.T) {
 // Receipts of one id do not fail for each other where the database isolates more by default.
 func TestReceiveIsolated(t *testing.T) {
 	d := postgres(t)
-	d.address += "&default_transaction_isolation=serializable"
+	d.source += "&default_transaction_isolation=serializable"
 	store, db := d.store(t), d.open(t)
 	const n = 20
 	for i := range n {
