@@ -19,11 +19,11 @@ type SummaryKey struct {
 type SampleKey struct {
 	UserID   uuid.UUID // the service's ID of the user
 	Resource string    // such as "glucose", see [EventType.Resource]
-	// Provider is the slug of the source's provider, the same in both shapes of [Source]; empty if it
-	// is unknown.
+	// Provider is the slug of the source's provider, the same in both shapes of [Source]; empty if
+	// it is unknown.
 	Provider string
-	// SourceType is the type of the source or, if that is unknown, of the sample; empty if both are.
-	// The type "unknown" counts as unknown.
+	// SourceType is the type of the source or, if that is unknown, of the sample; empty if both
+	// are. The type "unknown" counts as unknown.
 	SourceType string
 	UnixNano   int64 // the sample's timestamp or, if it has none, its start
 }
@@ -58,8 +58,8 @@ var (
 )
 
 // Keys returns the keys of the summary or the samples that the event carries, and none for an event
-// that carries neither. The key of a sample is zero if it has neither a timestamp nor a start, or if
-// that is before the year 1678 or after 2261. The error is [ErrNoUser] or [ErrNoID].
+// that carries neither. The key of a sample is zero if it has neither a timestamp nor a start, or
+// if that is before the year 1678 or after 2261. The error is [ErrNoUser] or [ErrNoID].
 func (e *Event) Keys() (Keys, error) {
 	switch data := e.Data.(type) {
 	case *Samples:

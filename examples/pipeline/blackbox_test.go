@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// This file knows of the program its address, the signing scheme and the names of the tables, and uses nothing of the library.
+// This file uses the address of the program, the signing scheme and the names of the tables, and
+// nothing of the library.
 
 // sentBy posts a body as the service would, and returns the status.
 func sentBy(t *testing.T, client *http.Client, address, id string, body []byte) int {
@@ -47,7 +48,8 @@ func sentBy(t *testing.T, client *http.Client, address, id string, body []byte) 
 
 type object = map[string]any
 
-// change makes one change of schema somewhere in a value. Numbers from 1e9 on are markers: they change place and form, and never go.
+// change makes one change of schema somewhere in a value. Numbers from 1e9 on are markers: they
+// move and change form, and stay.
 func change(r *rand.Rand, v any) any {
 	pick := func(all ...any) any { return all[r.IntN(len(all))] }
 	switch v := v.(type) {
@@ -104,9 +106,9 @@ func change(r *rand.Rand, v any) any {
 	return v
 }
 
-// Whatever the schema of wearable data becomes, what was acknowledged is in the tables: among the samples, the summaries or the dead
-// letters.
-func TestNothingAcknowledgedIsGone(t *testing.T) {
+// However the schema of wearable data changes, what was acknowledged is in the tables: among the
+// samples, the summaries or the dead letters.
+func TestNothingAcknowledgedIsLost(t *testing.T) {
 	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
 		t.Run(name, func(t *testing.T) {
 			at := newPlace(t, scaled)
@@ -192,7 +194,7 @@ func TestNothingAcknowledgedIsGone(t *testing.T) {
 			for m, body := range sent {
 				switch {
 				case kept[m] == "":
-					t.Errorf("%d is gone: %s", m, body)
+					t.Errorf("%d is lost: %s", m, body)
 				case strings.Contains(kept[m], "dead"):
 					count["dead letters"]++
 				default:

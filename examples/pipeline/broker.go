@@ -25,7 +25,8 @@ const (
 	encodingHeader = "Content-Encoding" // gzip if the raw body is larger than a message can be
 )
 
-// partitions is the number of partitions of the users. A worker can apply one of them: see -partition.
+// partitions is the number of partitions of the users. A worker can apply one of them: see
+// -partition.
 const partitions = 16
 
 // bodyLimit is the size of the largest body that is received and unpacked.
@@ -40,8 +41,8 @@ type broker struct {
 	log     *slog.Logger
 }
 
-// connect returns at once, also if the broker is unavailable. The client reconnects in the background,
-// and calls fail until then.
+// connect returns at once, also if the broker is unavailable. The client reconnects in the
+// background, and calls fail until then.
 func connect(s *settings, m *metrics, log *slog.Logger) (*broker, error) {
 	conn, err := nats.Connect(s.nats,
 		nats.Name("labhealth pipeline"),
@@ -73,7 +74,8 @@ func connect(s *settings, m *metrics, log *slog.Logger) (*broker, error) {
 	return &broker{conn: conn, js: js, metrics: m, log: log, stream: jetstream.StreamConfig{
 		Name:     s.stream,
 		Subjects: []string{s.stream + ".>"},
-		// Acknowledged messages are removed, and no others. If the disk is full, new ones are rejected.
+		// Acknowledged messages are removed, and no others. If the disk is full, new ones are
+		// rejected.
 		Retention:  jetstream.WorkQueuePolicy,
 		Discard:    jetstream.DiscardNew,
 		Storage:    jetstream.FileStorage,

@@ -19,8 +19,8 @@ import (
 // demoSecret is an invented secret.
 const demoSecret = "whsec_bGFiaGVhbHRoLWRlbW8tc2VjcmV0LTI0"
 
-// demonstrate runs the pipeline with a temporary database, so that invented events are not mixed with
-// others.
+// demonstrate runs the pipeline with a temporary database, so that invented events are not mixed
+// with others.
 func demonstrate(ctx context.Context, s *settings, log *slog.Logger) error {
 	dir, err := os.MkdirTemp("", "labhealth-demo")
 	if err != nil {
@@ -31,8 +31,8 @@ func demonstrate(ctx context.Context, s *settings, log *slog.Logger) error {
 	return start(ctx, s, log)
 }
 
-// play sends invented events from an embedded service: signed, delayed, lost and repeated as real ones
-// are. It returns when they are applied, and without an error if the user stops the program.
+// play sends invented events from an embedded service: signed, delayed, lost and repeated as real
+// ones are. It returns when they are applied, and without an error if the user stops the program.
 func (p *pipeline) play(ctx context.Context, address string) error {
 	err := p.playEvents(ctx, address)
 	if errors.Is(err, context.Canceled) {

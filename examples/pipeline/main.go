@@ -4,8 +4,8 @@
 //	go run . -demo
 //	LABHEALTH_WEBHOOK_SECRET=whsec_… go run . -addr :8080 -data pipeline.db
 //
-// In any number of processes, with NATS JetStream between those that receive and those that apply to
-// PostgreSQL:
+// In any number of processes, with NATS JetStream between those that receive and those that apply
+// to PostgreSQL:
 //
 //	LABHEALTH_WEBHOOK_SECRET=whsec_… go run . -nats nats://… -role receive
 //	go run . -nats nats://… -postgres postgres://… -role work

@@ -13,7 +13,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// metrics are those of one process. Labels have few values, none of which are IDs or data of events.
+// metrics are those of one process. Labels have few values, none of which are IDs or data of
+// events.
 type metrics struct {
 	registry *prometheus.Registry
 
@@ -39,7 +40,7 @@ func newMetrics() *metrics {
 		registry: prometheus.NewRegistry(),
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "labhealth_deliveries_total",
 			Help: "Deliveries of the service, by response."}, []string{"status", "result"}),
-		responses: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "labhealth_answer_seconds", Buckets: seconds,
+		responses: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "labhealth_response_seconds", Buckets: seconds,
 			Help: "Time from the arrival of a delivery to its response."}),
 		published: prometheus.NewCounter(prometheus.CounterOpts{Name: "labhealth_published_total",
 			Help: "Deliveries that the broker has stored."}),

@@ -75,8 +75,8 @@ func (p *pipeline) serve(address string, h http.Handler, failed chan<- error) (*
 }
 
 // adminHandler is for operators, not for the public. /healthz reports that the process is alive.
-// /readyz reports that the database and the broker are available. It fails when ctx is done, so that
-// a process that is stopping gets no new deliveries.
+// /readyz reports that the database and the broker are available. It fails when ctx is done, so
+// that a process that is stopping gets no new deliveries.
 func (p *pipeline) adminHandler(ctx context.Context) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", p.metrics.handler())

@@ -13,8 +13,8 @@ import (
 )
 
 // worker takes deliveries from the broker, applies them to the database and acknowledges them after
-// the commit. If it dies, the broker delivers its messages to another one after -ack-wait. Applying a
-// delivery twice changes nothing.
+// the commit. If it dies, the broker delivers its messages to another one after -ack-wait. Applying
+// a delivery twice changes nothing.
 type worker struct{ *pipeline }
 
 // run applies batches until ctx is done, and finishes the current one then.
@@ -64,8 +64,8 @@ func collect(batch jetstream.MessageBatch, err error) ([]jetstream.Msg, error) {
 // large, and a transaction has to fit into memory and to commit within -ack-wait.
 const maxBatchBytes = 4 << 20
 
-// apply processes messages and acknowledges them, in one transaction unless they are large. After an
-// error, the broker delivers some of them again.
+// apply processes messages and acknowledges them, in one transaction unless they are large. After
+// an error, the broker delivers some of them again.
 func (w worker) apply(ctx context.Context, msgs []jetstream.Msg) error {
 	for first := true; len(msgs) > 0; first = false {
 		if !first {
@@ -138,9 +138,9 @@ type source struct {
 	raw webhooks.RawDelivery
 }
 
-// commit applies events in one transaction. If the database rejects it, commit applies each event in
-// its own, so that only those that are rejected become dead letters. After any other error it gives
-// the messages back.
+// commit applies events in one transaction. If the database rejects it, commit applies each event
+// in its own, so that only those that are rejected become dead letters. After any other error it
+// gives the messages back.
 func (b *messages) commit(ctx context.Context, events []webhooks.Delivery, sources []source) error {
 	applied, err := b.store.ApplyAll(ctx, events)
 	switch {
@@ -187,7 +187,8 @@ func isRejected(err error) bool {
 	return errors.As(err, &failure) && failure.Rejected
 }
 
-// isTimeout reports whether a statement took longer than the database allows, which can succeed later.
+// isTimeout reports whether a statement took longer than the database allows, which can succeed
+// later.
 func isTimeout(err error) bool {
 	failure := (*sqlstore.Error)(nil)
 	return errors.As(err, &failure) && failure.SQLState == "57014"

@@ -91,8 +91,8 @@ func (d database) store(t testing.TB) *sqlstore.Store {
 	return store
 }
 
-// sqliteFile returns a database in a temporary directory. If that is in memory, LABHEALTH_TEST_DIR is
-// a directory on the disk to test.
+// sqliteFile returns a database in a temporary directory. If that is in memory, LABHEALTH_TEST_DIR
+// is a directory on the disk to test.
 func sqliteFile(t testing.TB) database {
 	dir := t.TempDir()
 	if base := os.Getenv("LABHEALTH_TEST_DIR"); base != "" {

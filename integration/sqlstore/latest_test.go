@@ -15,8 +15,9 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-// history returns deliveries with few keys and few times of receipt, so that content is repeated and
-// versions are equal. They have both shapes of sources, every kind of sample, and events without a key.
+// history returns deliveries with few keys and few times of receipt, so that content is repeated
+// and versions are equal. They have both shapes of sources, every kind of sample, and events
+// without a key.
 func history(r *rand.Rand, n int) []webhooks.RawDelivery {
 	pick := func(texts ...string) string { return texts[r.IntN(len(texts))] }
 	sample := func() string {
@@ -135,8 +136,8 @@ func contentsOfLatest(l *webhooks.Latest) (all contents) {
 	return all
 }
 
-// The store has the content, the changes and the errors of Latest after each delivery, for batches of
-// any size.
+// The store has the content, the changes and the errors of Latest after each delivery, for batches
+// of any size.
 func TestSameAsLatest(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
 		for seed := range uint64(4) {
@@ -172,8 +173,8 @@ func TestSameAsLatest(t *testing.T) {
 	})
 }
 
-// The same deliveries leave the same content in Latest, SQLite and PostgreSQL, although each store gets
-// them in its own order, with its own repetitions and in its own batches.
+// The same deliveries leave the same content in Latest, SQLite and PostgreSQL, although each store
+// gets them in its own order, with its own repetitions and in its own batches.
 func TestStoresAgree(t *testing.T) {
 	t.Parallel()
 	databases := []database{sqliteFile(t), postgres(t)}

@@ -26,8 +26,9 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-// outage receives and applies deliveries while the database of store is not to be had: they are answered with 503, and once it is
-// there again all are applied once. healthy is a store of the same database that has no trouble.
+// outage receives and applies deliveries while the database of store is unavailable: the response
+// is 503, and when the database is available again all are applied once. healthy is a store of the
+// same database that always works.
 func outage(t *testing.T, d database, store, healthy *sqlstore.Store, cut, restore func(), workerFails bool) {
 	db := ledger(t, d)
 	handler, err := webhooks.NewRawHandler(webhooks.Unsigned, store.Receive)
@@ -42,14 +43,14 @@ func outage(t *testing.T, d database, store, healthy *sqlstore.Store, cut, resto
 			t.Fatal(err)
 		}
 		r.Header.Set("webhook-id", raw.ID)
-		answer, err := http.DefaultClient.Do(r)
+		resp, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Error(err)
 			return http.StatusNoContent
 		}
-		io.Copy(io.Discard, answer.Body)
-		answer.Body.Close()
-		return answer.StatusCode
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		return resp.StatusCode
 	}
 
 	all := history(rand.New(rand.NewPCG(11, 1)), 120)
@@ -62,7 +63,7 @@ func outage(t *testing.T, d database, store, healthy *sqlstore.Store, cut, resto
 		}
 	}
 	cut()
-	var refused, failures atomic.Int64
+	var rejected, failures atomic.Int64
 	var senders sync.WaitGroup
 	enough := make(chan struct{})
 	for n := range 3 {
@@ -70,7 +71,7 @@ func outage(t *testing.T, d database, store, healthy *sqlstore.Store, cut, resto
 			for i := 30 + n; i < len(all); i += 3 {
 				for status := 0; status != http.StatusNoContent; {
 					if status = post(all[i]); status == http.StatusServiceUnavailable {
-						if refused.Add(1) == 10 {
+						if rejected.Add(1) == 10 {
 							close(enough)
 						}
 						time.Sleep(time.Millisecond) // the sender's pause
@@ -85,7 +86,7 @@ func outage(t *testing.T, d database, store, healthy *sqlstore.Store, cut, resto
 	<-enough
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan struct{})
-	worker := &sqlstore.Worker{Store: store, Apply: note, Batch: 10, Poll: time.Millisecond, Observe: func(step sqlstore.Step, err error) {
+	worker := &sqlstore.Worker{Store: store, Apply: record, Batch: 10, Poll: time.Millisecond, Observe: func(step sqlstore.Step, err error) {
 		if step.Delayed > 0 {
 			t.Errorf("an attempt was counted: %+v", step)
 		}
@@ -114,22 +115,23 @@ func outage(t *testing.T, d database, store, healthy *sqlstore.Store, cut, resto
 	}
 	cancel()
 	running.Wait()
-	t.Logf("%d deliveries were answered with 503, the worker failed %d times", refused.Load(), failures.Load())
+	t.Logf("%d responses were 503, the worker failed %d times", rejected.Load(), failures.Load())
 
-	// The handler dates deliveries itself, so the content differs from the reference's. Each was applied once all the same.
+	// The handler sets the times of receipt, so the content differs from the reference's. Each
+	// delivery was applied once all the same.
 	_, applied, dead := reference(t, all)
 	if n := count(t, db, "ledger"); n != len(applied) {
 		t.Errorf("%d of %d applied", n, len(applied))
 	}
-	buried := 0
+	deadLetters := 0
 	for letter, err := range healthy.DeadLetters(t.Context()) {
 		if err != nil || !slices.Contains([]string{"the event has no readable user id", "the summary has no readable id", "some of the data cannot be read"}, letter.Reason) {
 			t.Error(err, letter)
 		}
-		buried++
+		deadLetters++
 	}
-	if buried != len(dead) {
-		t.Errorf("%d of %d dead letters", buried, len(dead))
+	if deadLetters != len(dead) {
+		t.Errorf("%d of %d dead letters", deadLetters, len(dead))
 	}
 }
 
@@ -243,8 +245,8 @@ func TestDiskFull(t *testing.T) {
 	})
 }
 
-// The versions of a receiver whose clock is behind lose against those that others received before, until its receipts pass them.
-// Where that matters, Version names the versions by something of their own.
+// Versions of a receiver whose clock is behind lose against those that others received before,
+// until its clock passes their times. Where that matters, Version returns versions from the data.
 func TestClockBehind(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		store := d.store(t)
@@ -283,7 +285,7 @@ func TestClockBehind(t *testing.T) {
 	})
 }
 
-// Any number of processes migrate at once, and those that migrate by other means have the same tables.
+// Any number of processes can migrate at the same time, and Schema creates the same tables.
 func TestMigrate(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		var all sync.WaitGroup
@@ -340,8 +342,8 @@ func TestMigrate(t *testing.T) {
 	})
 }
 
-// A database that lost what it had committed gives the numbers of shapes to others. A store that remembers them writes no sample with
-// the unit of another, and none that cannot be read.
+// A database that lost what it had committed gives the IDs of shapes to others. A store that has
+// cached them writes no sample with the unit of another, and none that cannot be read.
 func TestFailover(t *testing.T) {
 	d := postgres(t)
 	store, db := d.store(t), d.open(t)
@@ -373,7 +375,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// A delivery that is put back while its user is deleted is nowhere afterwards.
+// A delivery that is requeued while its user is deleted is deleted too.
 func TestDeleteUserWhileRequeued(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		store, db := d.store(t), d.open(t)
@@ -398,13 +400,14 @@ func TestDeleteUserWhileRequeued(t *testing.T) {
 			})
 			both.Wait()
 			if count(t, db, "labhealth_inbox") != 0 || count(t, db, "labhealth_dead_letters") != 0 {
-				t.Fatalf("round %d: something of the user is left", n)
+				t.Fatalf("round %d: some data of the user is left", n)
 			}
 		}
 	})
 }
 
-// All of a user goes, wherever it is, and nothing of others. What comes later is new.
+// DeleteUser deletes everything of a user, wherever it is, and nothing of others. What arrives
+// later is new.
 func TestDeleteUser(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		store, db := d.store(t), d.open(t)
@@ -454,7 +457,8 @@ func TestDeleteUser(t *testing.T) {
 	})
 }
 
-// A transaction that the database gave up is done again, a few times; the error then says so and quotes nothing.
+// A transaction with a conflict is repeated a few times. The error then reports it and quotes
+// nothing.
 func TestConflicts(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		healthy := d.store(t)
@@ -516,7 +520,7 @@ func TestConflicts(t *testing.T) {
 			}
 			var cause stateError
 			if !errors.As(err, &cause) {
-				t.Error("the driver's error cannot be had")
+				t.Error("the driver's error is not wrapped")
 			}
 		}
 		f.set(nil, nil)
@@ -528,7 +532,7 @@ func TestConflicts(t *testing.T) {
 	})
 }
 
-// SQLite's own refusal to wait is a conflict too.
+// A lock for which SQLite does not wait is a conflict too.
 func TestSQLiteBusy(t *testing.T) {
 	t.Parallel()
 	d := sqliteFile(t)

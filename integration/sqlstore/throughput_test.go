@@ -17,7 +17,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-// measured returns the samples of 20 users, one a minute, in deliveries of 100. Scattered, a delivery has times from all over.
+// measured returns the samples of 20 users, one a minute, in deliveries of 100. With scattered, a
+// delivery has samples from all times.
 func measured(t testing.TB, n int, scattered, interval bool) []webhooks.RawDelivery {
 	const users, size = 20, 100
 	minutes := make([][]int, users)
@@ -50,8 +51,8 @@ func measured(t testing.TB, n int, scattered, interval bool) []webhooks.RawDeliv
 	return all
 }
 
-// TestThroughput states what the store does beside one statement for each sample, and how large a sample is. It judges nothing:
-// the machine may have other things to do.
+// TestThroughput compares the store with one statement for each sample, and measures the size of a
+// sample. It never fails for speed: the machine may be busy.
 func TestThroughput(t *testing.T) {
 	if os.Getenv("LABHEALTH_TEST_THROUGHPUT") == "" {
 		t.Skip("LABHEALTH_TEST_THROUGHPUT is not set")
@@ -157,7 +158,7 @@ func TestThroughput(t *testing.T) {
 	}
 }
 
-// copied states the speed of COPY into a table like that of the samples.
+// copied measures COPY into the table of samples.
 func copied(t *testing.T, d database) {
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, d.source)

@@ -47,7 +47,8 @@ func receive(t *testing.T, store *sqlstore.Store, all ...webhooks.RawDelivery) {
 	}
 }
 
-// A delivery is in the inbox once for each id, however many receive it at once; without an id, each time.
+// A delivery is in the inbox once for each ID, however many receive it at the same time; without an
+// ID, each time.
 func TestReceiveOnce(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
 		stores := []*sqlstore.Store{d.store(t), d.store(t)}
@@ -97,25 +98,25 @@ func TestReceiveOnce(t *testing.T) {
 		if n := count(t, db, "labhealth_deliveries"); n != 39 {
 			t.Errorf("%d ids after Prune", n)
 		}
-		// An id is forgotten in time.
+		// IDs expire.
 		store.RememberFor = time.Nanosecond
 		if seen, err := store.Seen(ctx, "msg_x"); seen || err != nil {
 			t.Error(seen, err)
 		}
 		receive(t, store, heartrates("msg_1", 1, "60"))
 		if n := count(t, db, "labhealth_inbox"); n != 38+2*8+1 {
-			t.Errorf("%d in the inbox, with one that came again", n)
+			t.Errorf("%d in the inbox, with one received again", n)
 		}
 		if err := store.Prune(ctx); err != nil {
 			t.Error(err)
 		}
 		if n := count(t, db, "labhealth_deliveries"); n != 0 {
-			t.Errorf("%d ids after all were forgotten", n)
+			t.Errorf("%d ids after all expired", n)
 		}
 	})
 }
 
-// ledger makes a table in which an application's function notes each delivery.
+// ledger creates a table in which an application's function records each delivery.
 func ledger(t *testing.T, d database) *sql.DB {
 	db := d.open(t)
 	if _, err := db.Exec("CREATE TABLE ledger (id text NOT NULL, changed integer NOT NULL)"); err != nil {
@@ -124,8 +125,8 @@ func ledger(t *testing.T, d database) *sql.DB {
 	return db
 }
 
-func note(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error {
-	// The function has the transaction as the program set it up, whatever the package does for itself.
+func record(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error {
+	// The function gets the transaction with the settings of the program, not those of the package.
 	var modes string
 	err := tx.QueryRowContext(ctx, "SELECT current_setting('plan_cache_mode') || ' ' || current_setting('enable_seqscan')").Scan(&modes)
 	if err == nil && modes != "auto on" { // SQLite has no settings
@@ -153,8 +154,8 @@ func drain(t *testing.T, w *sqlstore.Worker, db *sql.DB) (sum sqlstore.Step) {
 	return sum
 }
 
-// reference is what becomes of deliveries: the content, and the ids of those that are applied and of those that are dead letters. One
-// that cannot be read whole is both.
+// reference returns the content, and the IDs of those that are applied and of those that are dead
+// letters. A delivery that cannot be read completely is both.
 func reference(t *testing.T, all []webhooks.RawDelivery) (want contents, applied, dead []string) {
 	t.Helper()
 	var latest webhooks.Latest
@@ -182,7 +183,7 @@ func check(t *testing.T, d database, store *sqlstore.Store, all []webhooks.RawDe
 	if diff := cmp.Diff(want, contentsOf(t, store)); diff != "" {
 		t.Error(diff)
 	}
-	var noted []string
+	var recorded []string
 	rows, err := d.open(t).Query("SELECT id FROM ledger")
 	if err != nil {
 		t.Fatal(err)
@@ -193,26 +194,27 @@ func check(t *testing.T, d database, store *sqlstore.Store, all []webhooks.RawDe
 		if err := rows.Scan(&id); err != nil {
 			t.Fatal(err)
 		}
-		noted = append(noted, id)
+		recorded = append(recorded, id)
 	}
-	slices.Sort(noted)
-	if diff := cmp.Diff(applied, noted); diff != "" {
+	slices.Sort(recorded)
+	if diff := cmp.Diff(applied, recorded); diff != "" {
 		t.Errorf("applied: %s", diff)
 	}
-	var buried []string
+	var deadLetters []string
 	for letter, err := range store.DeadLetters(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		buried = append(buried, letter.Delivery.ID)
+		deadLetters = append(deadLetters, letter.Delivery.ID)
 	}
-	slices.Sort(buried)
-	if diff := cmp.Diff(dead, buried); diff != "" {
+	slices.Sort(deadLetters)
+	if diff := cmp.Diff(dead, deadLetters); diff != "" {
 		t.Errorf("dead letters: %s", diff)
 	}
 }
 
-// Several workers and receivers at once: each delivery is applied once, and the content is that of Latest.
+// Several workers and receivers run at the same time: each delivery is applied once, and the
+// content is that of Latest.
 func TestWorkers(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
 		store, db := d.store(t), ledger(t, d)
@@ -225,7 +227,7 @@ func TestWorkers(t *testing.T) {
 			if n == 2 {
 				own = d.store(t) // as in another process
 			}
-			worker := &sqlstore.Worker{Store: own, Apply: note, Batch: 7, Poll: 5 * time.Millisecond, Observe: func(_ sqlstore.Step, err error) {
+			worker := &sqlstore.Worker{Store: own, Apply: record, Batch: 7, Poll: 5 * time.Millisecond, Observe: func(_ sqlstore.Step, err error) {
 				if err != nil {
 					t.Error(err)
 				}
@@ -256,7 +258,8 @@ func TestWorkers(t *testing.T) {
 	})
 }
 
-// A worker that dies at whatever moment, before an operation or after it and before it learns so, has done a batch or has not.
+// A worker that dies before any operation, or after it without its result, has applied a batch or
+// has not.
 func TestCrashAnywhere(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		store, db := d.store(t), ledger(t, d)
@@ -286,7 +289,7 @@ func TestCrashAnywhere(t *testing.T) {
 				} else {
 					f.set(crash, nil)
 				}
-				worker := &sqlstore.Worker{Store: faulty, Apply: note, Batch: 5}
+				worker := &sqlstore.Worker{Store: faulty, Apply: record, Batch: 5}
 				step, err := worker.Step(t.Context())
 				if err != nil && strings.Contains(err.Error(), "canary") {
 					t.Fatalf("the driver's text: %v", err)
@@ -296,7 +299,7 @@ func TestCrashAnywhere(t *testing.T) {
 					t.Errorf("%d: %v and %v", n, step, err)
 				}
 				f.set(nil, nil)
-				drain(t, &sqlstore.Worker{Store: store, Apply: note, Batch: 5}, db)
+				drain(t, &sqlstore.Worker{Store: store, Apply: record, Batch: 5}, db)
 				check(t, d, store, all)
 				if err == nil && operations <= n {
 					if n < 5 {
@@ -309,8 +312,8 @@ func TestCrashAnywhere(t *testing.T) {
 	})
 }
 
-// One delivery that fails, in each way there is, does not hold up the others, and becomes a dead letter whose reason says nothing of
-// the delivery; put back, it is applied when its cause has gone.
+// A delivery that fails, for any cause, does not delay the others, and becomes a dead letter whose
+// reason quotes nothing of it. Requeued, it is applied when the cause is gone.
 func TestPoison(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
 		store, db := d.store(t), ledger(t, d)
@@ -320,9 +323,9 @@ func TestPoison(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		well := false
+		healthy := false
 		worker := &sqlstore.Worker{Store: store, Attempts: 3, Delay: time.Nanosecond, Apply: func(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error {
-			if !well {
+			if !healthy {
 				switch d.ID {
 				case "fails":
 					return errors.New("canary Ada")
@@ -337,7 +340,7 @@ func TestPoison(t *testing.T) {
 					return fmt.Errorf("canary Ada: %w", err)
 				}
 			}
-			return note(ctx, tx, d, c)
+			return record(ctx, tx, d, c)
 		}}
 		var all []webhooks.RawDelivery
 		for i, id := range []string{"reads", "one", "fails", "two", "rejected", "three", "panics", "four", "statement", "five", "calls"} {
@@ -355,7 +358,7 @@ func TestPoison(t *testing.T) {
 		if diff := cmp.Diff(want, step); err != nil || diff != "" {
 			t.Error(err, diff)
 		}
-		// An inbox that holds nothing but what fails is tried all the same, and what comes meanwhile is applied.
+		// Deliveries that fail are attempted again, and those that arrive meanwhile are applied.
 		receive(t, store, heartrates("six", 20, "60"))
 		sum := drain(t, worker, db)
 		if sum.Applied != 1 || sum.Delayed != 6 || sum.Dead != 6 {
@@ -387,7 +390,7 @@ func TestPoison(t *testing.T) {
 			t.Error(diff)
 		}
 
-		well = true
+		healthy = true
 		for id, number := range numbers {
 			found, err := store.Requeue(t.Context(), number)
 			if err != nil || !found {
@@ -398,12 +401,12 @@ func TestPoison(t *testing.T) {
 			}
 		}
 		if sum := drain(t, worker, db); sum.Applied != 5 || sum.Dead != 2 {
-			t.Errorf("put back: %+v", sum)
+			t.Errorf("requeued: %+v", sum)
 		}
 	})
 }
 
-// A connection that breaks under the function is the database's trouble, for which no delivery is blamed.
+// A connection that breaks in the function is an outage of the database: it counts for no delivery.
 func TestFunctionLosesConnection(t *testing.T) {
 	for _, driver := range []string{"pgx", "postgres"} {
 		t.Run(driver, func(t *testing.T) {
@@ -432,7 +435,7 @@ func TestFunctionLosesConnection(t *testing.T) {
 	}
 }
 
-// Receipts of one id do not fail for each other where the database isolates more by default.
+// Receipts of one ID do not conflict where the default isolation of the database is stricter.
 func TestReceiveIsolated(t *testing.T) {
 	d := postgres(t)
 	d.source += "&default_transaction_isolation=serializable"
@@ -454,7 +457,7 @@ func TestReceiveIsolated(t *testing.T) {
 	}
 }
 
-// A batch may be larger than what a statement of SQLite has parameters for.
+// A batch may have more deliveries than a statement of SQLite has parameters.
 func TestLargeBatch(t *testing.T) {
 	d := sqliteFile(t)
 	store, db := d.store(t), d.open(t)
@@ -472,7 +475,7 @@ func TestLargeBatch(t *testing.T) {
 	}
 }
 
-// A delivery without anything is one too.
+// An empty delivery is stored too.
 func TestEmptyDelivery(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
 		store, db := d.store(t), d.open(t)
@@ -489,7 +492,7 @@ func TestEmptyDelivery(t *testing.T) {
 	})
 }
 
-// A program with a broker puts aside by itself.
+// A program with a broker stores dead letters itself.
 func TestDeadLetter(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
 		store := d.store(t)

@@ -13,9 +13,9 @@ type Applied struct {
 	Changes webhooks.Changes // zero if nothing was applied
 	// Err is why the delivery belongs in [Store.DeadLetter]; nil if it was applied completely. With
 	// [webhooks.ErrUnreadable], some of it cannot be read and the rest was applied. With any other
-	// error nothing was applied: it has no user ([webhooks.ErrNoUser]), no ID ([webhooks.ErrNoID]) or
-	// no event, or a program made the event and it cannot be encoded as JSON. Err is the same each
-	// time, and matches [webhooks.ErrPermanent].
+	// error nothing was applied: it has no user ([webhooks.ErrNoUser]), no ID ([webhooks.ErrNoID])
+	// or no event, or a program made the event and it cannot be encoded as JSON. Err is the same
+	// each time, and matches [webhooks.ErrPermanent].
 	Err error
 }
 
@@ -36,8 +36,8 @@ const (
 
 // Apply stores what an event carries, where it is the latest version, in its own transaction. The
 // rule, and the meaning of the changes, are those of [webhooks.Latest]. The changes are exact
-// whatever other processes apply at the same time. The error is that of [Applied], or an [*Error] of
-// the database, after which nothing of the event is stored.
+// whatever other processes apply at the same time. The error is that of [Applied], or an [*Error]
+// of the database, after which nothing of the event is stored.
 func (s *Store) Apply(ctx context.Context, d webhooks.Delivery) (webhooks.Changes, error) {
 	all, err := s.ApplyAll(ctx, []webhooks.Delivery{d})
 	if err != nil {
@@ -48,8 +48,8 @@ func (s *Store) Apply(ctx context.Context, d webhooks.Delivery) (webhooks.Change
 
 // ApplyAll applies deliveries in one transaction, with the same result as one after the other. That
 // is much faster, because a transaction costs more than a sample. It returns one element for each
-// delivery. A delivery that cannot be applied fails neither the others nor the call. The error is an
-// [*Error], after which nothing is stored.
+// delivery. A delivery that cannot be applied fails neither the others nor the call. The error is
+// an [*Error], after which nothing is stored.
 func (s *Store) ApplyAll(ctx context.Context, deliveries []webhooks.Delivery) ([]Applied, error) {
 	b := newBatch(deliveries, s.version)
 	if len(b.users) == 0 {
@@ -67,8 +67,8 @@ func (s *Store) ApplyAll(ctx context.Context, deliveries []webhooks.Delivery) ([
 	return applied, nil
 }
 
-// apply applies a batch in a transaction. It locks the users, always in the same order, so that what
-// it reads stays true until it has written.
+// apply applies a batch in a transaction. It locks the users, always in the same order, so that
+// what it reads stays true until it has written.
 func (s *Store) apply(ctx context.Context, tx *sql.Tx, b *batch) ([]Applied, error) {
 	if len(b.users) == 0 {
 		return b.applied, nil

@@ -11,8 +11,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// DeadLetter is a delivery that could not be processed. It holds health data. When printed, it shows
-// everything else.
+// DeadLetter is a delivery that could not be processed. It holds health data. When printed, it
+// shows everything else.
 type DeadLetter struct {
 	Number   int64                // identifies it in [Store.Requeue]
 	Delivery webhooks.RawDelivery // as it was received
@@ -21,9 +21,9 @@ type DeadLetter struct {
 	Reason   string               // a fixed phrase, with the SQLSTATE if there is one; nothing of the delivery
 }
 
-// DeadLetter stores a delivery that cannot be processed, for a program that receives deliveries from
-// a broker. A [Worker] calls it itself. Of err, it keeps a fixed phrase, and the SQLSTATE if there is
-// one. It does nothing for a delivery whose ID is among the dead letters already.
+// DeadLetter stores a delivery that cannot be processed, for a program that receives deliveries
+// from a broker. A [Worker] calls it itself. Of err, it keeps a fixed phrase, and the SQLSTATE if
+// there is one. It does nothing for a delivery whose ID is among the dead letters already.
 func (s *Store) DeadLetter(ctx context.Context, d webhooks.RawDelivery, err error) error {
 	row := inboxRow{RawDelivery: d, user: userOf(d.Body)}
 	return s.transact(ctx, "dead letter", func(tx *sql.Tx) error {
@@ -62,8 +62,8 @@ func (s *Store) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error] {
 	})
 }
 
-// Requeue moves a dead letter back to the inbox, as if it had just been received. Its time of receipt
-// is unchanged. It returns false if there is none with that number.
+// Requeue moves a dead letter back to the inbox, as if it had just been received. Its time of
+// receipt is unchanged. It returns false if there is none with that number.
 func (s *Store) Requeue(ctx context.Context, number int64) (found bool, err error) {
 	err = s.transact(ctx, "requeue", func(tx *sql.Tx) error {
 		var id, user sql.Null[string]

@@ -66,8 +66,8 @@ type dialect interface {
 	receive(ctx context.Context, r *receipt) error
 	// discard deletes rows of the inbox.
 	discard(ctx context.Context, tx *sql.Tx, numbers []int64) error
-	// preferIndexes makes the plans of tx use the indexes, whatever the statistics; defaultPlans ends
-	// that.
+	// preferIndexes makes the plans of tx use the indexes, whatever the statistics; defaultPlans
+	// ends that.
 	preferIndexes(ctx context.Context, tx *sql.Tx) error
 	defaultPlans(ctx context.Context, tx *sql.Tx) error
 }

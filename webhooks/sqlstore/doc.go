@@ -1,7 +1,8 @@
 // Package sqlstore stores the latest version of every summary and every sample in SQLite or
-// PostgreSQL, using database/sql and a driver of the program's choice. It does what [webhooks.Latest]
-// does in memory, for programs that must not lose data when a process dies, or that have several
-// processes. It also stores deliveries before they are acknowledged, and applies them afterwards.
+// PostgreSQL, using database/sql and a driver of the program's choice. It does what
+// [webhooks.Latest] does in memory, for programs that must not lose data when a process dies, or
+// that have several processes. It also stores deliveries before they are acknowledged, and applies
+// them afterwards.
 //
 // # Quick start
 //
@@ -23,17 +24,17 @@
 //
 // # Guarantees
 //
-//   - Applying the same deliveries, in any order, with repetitions, from any number of processes and
-//     to either database, gives the content that [webhooks.Latest] would have: the latest receipt
-//     wins, the later element within a batch, and the greater JSON among equal versions. The
-//     hazards of that rule are described there. [webhooks.Changes] are exact.
-//   - A delivery that [Store.Receive] has accepted is applied once. It survives the process, and the
-//     database if that keeps what it commits. What the [Worker]'s function writes in its transaction
-//     is written once too. Anything else it does, such as sending a message, can happen again after
-//     a crash.
-//   - Deliveries of one user are applied one at a time, in whatever process; those of different users
-//     at the same time. The package's own transactions take their locks in one order, so they do
-//     not deadlock.
+//   - Applying the same deliveries, in any order, with repetitions, from any number of processes
+//     and to either database, gives the content that [webhooks.Latest] would have: the latest
+//     receipt wins, the later element within a batch, and the greater JSON among equal versions.
+//     The hazards of that rule are described there. [webhooks.Changes] are exact.
+//   - A delivery that [Store.Receive] has accepted is applied once. It survives the process, and
+//     the database if that keeps what it commits. What the [Worker]'s function writes in its
+//     transaction is written once too. Anything else it does, such as sending a message, can
+//     happen again after a crash.
+//   - Deliveries of one user are applied one at a time, in whatever process; those of different
+//     users at the same time. The package's own transactions take their locks in one order, so
+//     they do not deadlock.
 //   - A delivery that cannot be applied or read completely ends in labhealth_dead_letters with a
 //     reason, and does not delay others. What can be read of it is applied. Monitor that table: a
 //     change of what the service sends shows there. After an update of the program,
@@ -45,16 +46,16 @@
 //
 //   - The order of deliveries. A function that needs the versions of a summary in order compares
 //     updated_at.
-//   - Agreement of clocks. Versions are ordered by the clocks of the machines that received them. One
-//     whose clock is an hour behind loses against what others received within that hour. Keep
+//   - Agreement of clocks. Versions are ordered by the clocks of the machines that received them.
+//     One whose clock is an hour behind loses against what others received within that hour. Keep
 //     clocks synchronized, and set [Store.Version] where a version can be told from the data.
 //   - Erasure for good: see [Store.DeleteUser].
-//   - Recovery from a database that loses what it has committed, after a failover to a standby that
-//     was behind or from an older backup: what it lost is not delivered again. Restart programs
-//     that only read, because they cache rows of labhealth_shapes, whose IDs may then belong to
-//     others. Programs that write detect it.
-//   - Infinities and NaN, which JSON does not have: a sample that a program made with one is invalid,
-//     and its delivery is not applied.
+//   - Recovery from a database that loses what it has committed, after a failover to a standby
+//     that was behind or from an older backup: what it lost is not delivered again. Restart
+//     programs that only read, because they cache rows of labhealth_shapes, whose IDs may then
+//     belong to others. Programs that write detect it.
+//   - Infinities and NaN, which JSON does not have: a sample that a program made with one is
+//     invalid, and its delivery is not applied.
 //
 // # Databases
 //
@@ -78,15 +79,15 @@
 //	file:labhealth.db?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)
 //
 // With WAL and FULL, nothing is acknowledged before it was synced, not even what the store finds
-// because a killed process had written it. Whether that survives a loss of power depends on the disk
-// doing what it is told. Other settings guarantee less: with synchronous = NORMAL, or another journal
-// mode, the last commits may be gone after a loss of power.
+// because a killed process had written it. Whether that survives a loss of power depends on the
+// disk doing what it is told. Other settings guarantee less: with synchronous = NORMAL, or another
+// journal mode, the last commits may be gone after a loss of power.
 //
-// SQLite has one writer at a time. The goroutines of a store take turns, and deliveries that wait are
-// stored together.
+// SQLite has one writer at a time. The goroutines of a store take turns, and deliveries that wait
+// are stored together.
 //
-// Errors are of type [*Error] and quote nothing of what was to be written. When printed, the types of
-// this package show no health data.
+// Errors are of type [*Error] and quote nothing of what was to be written. When printed, the types
+// of this package show no health data.
 //
 // # Schema
 //
@@ -108,6 +109,7 @@
 //	FROM labhealth_series r JOIN labhealth_samples s ON s.series_id = r.id JOIN labhealth_shapes f ON f.id = s.shape_id
 //	WHERE r.user_id = '…' AND r.resource = 'heartrate' ORDER BY s.at
 //
-// Samples that are more than numbers have their JSON in text, and shape 0. In text columns other than
-// those of JSON, a backslash is written twice, and a byte that PostgreSQL cannot store as \x00.
+// Samples that are more than numbers have their JSON in text, and shape 0. In text columns other
+// than those of JSON, a backslash is written twice, and a byte that PostgreSQL cannot store as
+// \x00.
 package sqlstore

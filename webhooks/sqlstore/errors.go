@@ -12,18 +12,18 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// Error is an error of the database. Its text never quotes that of the driver, which can contain what
-// was to be written.
+// Error is an error of the database. Its text never quotes that of the driver, which can contain
+// what was to be written.
 type Error struct {
 	Op string // what failed, such as "apply"
 	// SQLState is PostgreSQL's code of five characters, such as 53100 for a full disk; empty if the
 	// driver has none.
 	SQLState string
-	// Rejected reports that the database rejected what was to be written, and will again. Attempt the
-	// deliveries of such a batch one at a time, and pass what still fails to [Store.DeadLetter]. With
-	// SQLState 57014, a statement took longer than the database allows, maybe because it waited for a
-	// lock: do so only after several attempts. Any other error is temporary. Nothing was written:
-	// wait, and attempt the same again.
+	// Rejected reports that the database rejected what was to be written, and will again. Attempt
+	// the deliveries of such a batch one at a time, and pass what still fails to
+	// [Store.DeadLetter]. With SQLState 57014, a statement took longer than the database allows,
+	// maybe because it waited for a lock: do so only after several attempts. Any other error is
+	// temporary. Nothing was written: wait, and attempt the same again.
 	Rejected bool
 
 	err error
@@ -184,8 +184,8 @@ func isBroken(err error) bool {
 	return errors.As(err, &network)
 }
 
-// isDisconnected reports whether a transaction has lost its connection: the database does not answer
-// a statement.
+// isDisconnected reports whether a transaction has lost its connection: the database does not
+// answer a statement.
 func isDisconnected(ctx context.Context, tx *sql.Tx) bool {
 	_, err := tx.ExecContext(ctx, `SELECT 1`)
 	return err != nil && sqlState(err) == "" && !errors.Is(err, sql.ErrTxDone)

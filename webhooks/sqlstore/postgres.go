@@ -66,8 +66,8 @@ func (d *postgres) migrate(ctx context.Context, f func(*sql.Tx) error) error {
 }
 
 // planByIndex makes PostgreSQL plan each statement of the package once for a connection, and by the
-// index. Otherwise it plans them each time, which is a third of the total cost, or keeps a plan that
-// was made for small tables and reads all of them. resetPlans ends that. Both end with the
+// index. Otherwise it plans them each time, which is a third of the total cost, or keeps a plan
+// that was made for small tables and reads all of them. resetPlans ends that. Both end with the
 // transaction.
 const (
 	planByIndex = `set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
@@ -118,9 +118,9 @@ func (*postgres) hasShapes(ctx context.Context, tx *sql.Tx, shapes map[shape]int
 	return got == want, err
 }
 
-// withSeries is the start of a statement: the table r has the IDs of the series whose keys are in an
-// array, numbered from 1. LIMIT makes every key a lookup in the index. Otherwise the planner, which
-// knows little of new tables, would read them completely.
+// withSeries is the start of a statement: the table r has the IDs of the series whose keys are in
+// an array, numbered from 1. LIMIT makes every key a lookup in the index. Otherwise the planner,
+// which knows little of new tables, would read them completely.
 func withSeries(keys string) string {
 	return `WITH r AS MATERIALIZED (SELECT k.n, r.id FROM unnest(` + keys + `::bytea[]) WITH ORDINALITY AS k (key, n)
 		CROSS JOIN LATERAL (SELECT id FROM labhealth_series WHERE key = k.key LIMIT 1) AS r)`

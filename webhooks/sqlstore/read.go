@@ -132,8 +132,8 @@ func (s *Store) samples(ctx context.Context, where string, args ...any) ([]Store
 // pageSize is how many rows Samples and Summaries read at a time.
 const pageSize = 5000
 
-// pages iterates over pages of size elements. next returns the page after a cursor, and the cursor of
-// its last element. A page with fewer elements is the last.
+// pages iterates over pages of size elements. next returns the page after a cursor, and the cursor
+// of its last element. A page with fewer elements is the last.
 func pages[T, C any](size int, start C, next func(C) ([]T, C, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor := start; ; {
@@ -181,8 +181,8 @@ type summaryCursor struct {
 	id       uuid.UUID
 }
 
-// Summaries iterates over the latest versions of all summaries as [Store.Samples] does, ordered by ID
-// for each resource of a user.
+// Summaries iterates over the latest versions of all summaries as [Store.Samples] does, ordered by
+// ID for each resource of a user.
 func (s *Store) Summaries(ctx context.Context) iter.Seq2[StoredSummary, error] {
 	start := summaryCursor{math.MinInt32, uuid.Nil}
 	return pages(pageSize, start, func(c summaryCursor) (page []StoredSummary, last summaryCursor, err error) {

@@ -9,9 +9,9 @@ import (
 
 const schemaTable = `CREATE TABLE IF NOT EXISTS labhealth_schema (version integer NOT NULL)`
 
-// Schema returns what [Store.Migrate] runs on an empty database, as a script for the command line of
-// the database. It is for reading, and for teams that migrate with their own tools: they run all of
-// it in one transaction. Migrate then finds nothing to do, and with PostgreSQL does not need the
+// Schema returns what [Store.Migrate] runs on an empty database, as a script for the command line
+// of the database. It is for reading, and for teams that migrate with their own tools: they run all
+// of it in one transaction. Migrate then finds nothing to do, and with PostgreSQL does not need the
 // right to create tables. Schema returns "" for an invalid dialect.
 func Schema(dialect Dialect) string {
 	known, ok := dialects[dialect]
@@ -27,8 +27,8 @@ func Schema(dialect Dialect) string {
 
 // Migrate creates the tables, or updates those of an older version of this package, in one
 // transaction. It changes nothing if they are current, and any number of processes may call it at
-// the same time. With PostgreSQL, the tables are in the first schema of the search_path. Their names
-// start with labhealth_.
+// the same time. With PostgreSQL, the tables are in the first schema of the search_path. Their
+// names start with labhealth_.
 //
 // It returns an error if the tables are of a newer version of this package.
 func (s *Store) Migrate(ctx context.Context) error {

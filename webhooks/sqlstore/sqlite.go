@@ -62,11 +62,11 @@ func (d *sqlite) writeTx(ctx context.Context, f func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// ensureCommit gives a transaction that has changed nothing something to commit. What it found, such
-// as the ID of a delivery, may have been written by a process that was killed before it synced the
-// log. Then it is in the cache of the operating system, and a loss of power would take it although
-// it was acknowledged. A commit syncs the whole log. So would a checkpoint, but it waits for
-// readers, and would be necessary whenever the last connection of all processes was closed.
+// ensureCommit gives a transaction that has changed nothing something to commit. What it found,
+// such as the ID of a delivery, may have been written by a process that was killed before it synced
+// the log. Then it is in the cache of the operating system, and a loss of power would take it
+// although it was acknowledged. A commit syncs the whole log. So would a checkpoint, but it waits
+// for readers, and would be necessary whenever the last connection of all processes was closed.
 func ensureCommit(ctx context.Context, tx *sql.Tx) error {
 	changed := 0 // by the last statement that changes rows, which takes the lock if there was no other
 	if err := tx.QueryRowContext(ctx, `SELECT changes()`).Scan(&changed); err != nil || changed > 0 {

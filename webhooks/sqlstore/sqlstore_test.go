@@ -20,7 +20,7 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// What needs a database is tested in the module integration.
+// The module integration tests what needs a database.
 
 var (
 	adaID = uuid.MustParse("3fa85f64-5717-4562-b3fc-2c963f66afa6")
@@ -37,7 +37,7 @@ func store(t *testing.T, dialect Dialect) *Store {
 	return s
 }
 
-// noDatabase is a database that is away.
+// noDatabase is a database that is unavailable.
 type noDatabase struct{}
 
 func (noDatabase) Connect(context.Context) (driver.Conn, error) {
@@ -45,7 +45,7 @@ func (noDatabase) Connect(context.Context) (driver.Conn, error) {
 }
 func (noDatabase) Driver() driver.Driver { return nil }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpenErrors(t *testing.T) {
 	db := sql.OpenDB(noDatabase{})
 	defer db.Close()
 	const noDialect = "sqlstore: Open needs a dialect, sqlstore.SQLite or sqlstore.PostgreSQL"
@@ -91,8 +91,8 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// A database that is away: each operation says so, and quotes nothing.
-func TestAway(t *testing.T) {
+// While the database is unavailable, each operation returns an Error that quotes nothing.
+func TestUnavailable(t *testing.T) {
 	for _, dialect := range []Dialect{SQLite, PostgreSQL} {
 		s := store(t, dialect)
 		ctx := t.Context()
@@ -137,7 +137,7 @@ func TestAway(t *testing.T) {
 				t.Errorf("%v %s: %v", dialect, op, err)
 			}
 		}
-		// What needs no database is answered without.
+		// What needs no database works without.
 		applied, err := s.ApplyAll(ctx, []webhooks.Delivery{{}, {Event: &webhooks.Event{Data: &webhooks.Samples{}}}, {Event: &webhooks.Event{Data: &webhooks.LabOrder{}}}})
 		if err != nil || len(applied) != 3 || applied[0].Err != errNoEvent || applied[1].Err != webhooks.ErrNoUser || applied[2].Err != nil {
 			t.Error(applied, err)
@@ -152,9 +152,9 @@ func (s state) SQLState() string { return string(s) }
 
 func TestErrorClasses(t *testing.T) {
 	for _, c := range []struct {
-		err                     error
-		conflict, refused, away bool
-		reason                  string
+		err                        error
+		conflict, rejected, outage bool
+		reason                     string
 	}{
 		{state("40001"), true, false, true, "the application failed (SQLSTATE 40001)"},
 		{fmt.Errorf("x: %w", state("40P01")), true, false, true, "the application failed (SQLSTATE 40P01)"},
@@ -180,8 +180,8 @@ func TestErrorClasses(t *testing.T) {
 		{&functionError{error: &webhooks.ParseError{Reason: "canary"}}, false, false, false, "the application failed"},
 		{failed("apply", state("22003")), false, true, false, "the database rejected the content (SQLSTATE 22003)"},
 	} {
-		if isConflict(c.err) != c.conflict || isRejection(c.err) != c.refused || isOutage(c.err) != c.away || reasonOf(c.err) != c.reason {
-			t.Errorf("%v: conflict %v, refused %v, away %v, %q", c.err, isConflict(c.err), isRejection(c.err), isOutage(c.err), reasonOf(c.err))
+		if isConflict(c.err) != c.conflict || isRejection(c.err) != c.rejected || isOutage(c.err) != c.outage || reasonOf(c.err) != c.reason {
+			t.Errorf("%v: conflict %v, rejected %v, outage %v, %q", c.err, isConflict(c.err), isRejection(c.err), isOutage(c.err), reasonOf(c.err))
 		}
 	}
 }
@@ -200,7 +200,7 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
-// What the application's function wraps an Error in has a text that nobody knows.
+// An error of the application's function that wraps an Error has a text of the application.
 func TestWrappedError(t *testing.T) {
 	err := failed("step", &functionError{error: fmt.Errorf("canary: %w", &Error{Op: "apply", err: state("08006")})})
 	if want := "sqlstore: step: the database failed (SQLSTATE 08006)"; err.Error() != want {

@@ -12,8 +12,8 @@ import (
 )
 
 // Store stores summaries, samples and deliveries in a database. The package documentation states
-// its guarantees. Create one with [Open]. It is safe for concurrent use, and any number of processes
-// may have stores of one database.
+// its guarantees. Create one with [Open]. It is safe for concurrent use, and any number of
+// processes may have stores of one database.
 //
 // It is a [webhooks.Memory], for handlers that apply events themselves. With [Store.Receive], a
 // handler needs no other memory.

@@ -12,29 +12,29 @@ import (
 )
 
 // Worker takes deliveries from the inbox, oldest first, and applies them. Any number of workers may
-// run, in any number of processes: one of them has a delivery at a time. Taking a batch, applying it
-// and calling Apply is one transaction. A worker that is killed at any point has done all of it or
-// nothing, and nothing is done twice.
+// run, in any number of processes: one of them has a delivery at a time. Taking a batch, applying
+// it and calling Apply is one transaction. A worker that is killed at any point has done all of it
+// or nothing, and nothing is done twice.
 //
-// A batch that the database rejects is repeated one delivery at a time. A delivery that fails then is
-// attempted again later, and after Attempts becomes a dead letter, while the others go on. A body
-// that is not an event, and an event that cannot be applied or read completely (see [Applied]),
-// becomes a dead letter at once, in the transaction that applies what can be read of it. While the
-// database is unavailable or full, no attempts are counted and nothing is lost.
+// A batch that the database rejects is repeated one delivery at a time. A delivery that fails then
+// is attempted again later, and after Attempts becomes a dead letter, while the others go on. A
+// body that is not an event, and an event that cannot be applied or read completely (see
+// [Applied]), becomes a dead letter at once, in the transaction that applies what can be read of
+// it. While the database is unavailable or full, no attempts are counted and nothing is lost.
 //
 // Oldest first does not guarantee an order: several workers, and deliveries that failed, overtake
 // each other. The content is the same.
 type Worker struct {
 	// Store has the inbox, and the deliveries are applied to it. It is required.
 	Store *Store
-	// Apply, if not nil, is called with each delivery after those of the batch were applied. What it
-	// writes to tx is committed together with them or not at all. It is also called for events that
-	// change nothing here, such as those of orders, and for those of which some cannot be read
+	// Apply, if not nil, is called with each delivery after those of the batch were applied. What
+	// it writes to tx is committed together with them or not at all. It is also called for events
+	// that change nothing here, such as those of orders, and for those of which some cannot be read
 	// ([webhooks.Event.Err]): for such a dead letter again when it is requeued.
 	//
 	// It must not use the Store, whose operations are separate transactions, and must not end tx.
-	// Until it returns, the other deliveries of the user wait, in all processes. An error or a panic
-	// counts as a failure of the delivery, also if another service that the function needs is
+	// Until it returns, the other deliveries of the user wait, in all processes. An error or a
+	// panic counts as a failure of the delivery, also if another service that the function needs is
 	// unavailable; not if the database is.
 	Apply func(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error
 
@@ -189,8 +189,8 @@ func (w *Worker) Step(ctx context.Context) (Step, error) {
 // errIdle ends a transaction that has nothing to do, without a commit.
 var errIdle = errors.New("sqlstore: the inbox is empty")
 
-// attempt takes rows of the inbox and processes them in a transaction. After an error it returns the
-// rows that it could not process.
+// attempt takes rows of the inbox and processes them in a transaction. After an error it returns
+// the rows that it could not process.
 func (w *Worker) attempt(ctx context.Context, where string, args ...any) (step Step, rows []inboxRow, err error) {
 	var b *batch
 	err = w.Store.transact(ctx, "step", func(tx *sql.Tx) (err error) {
