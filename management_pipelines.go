@@ -2,6 +2,7 @@ package labhealth
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"regexp"
@@ -155,6 +156,13 @@ type ListETLPipelinesParams struct {
 	NextCursor string    // where the page begins: NextCursor of the page before; empty for the first
 }
 
+func (p ListETLPipelinesParams) query() queryValues {
+	q := newQuery()
+	q.setID("team_id", p.TeamID)
+	q.setString("next_cursor", p.NextCursor)
+	return q
+}
+
 // ETLPipelinePage is one page of the list of pipelines: the response of [PipelinesService.List].
 type ETLPipelinePage struct {
 	Redacted[ETLPipelinePage]
@@ -163,6 +171,17 @@ type ETLPipelinePage struct {
 	NextCursor *string       `json:"next_cursor,omitzero"`     // where the next page begins; nil at the end of the list
 
 	RawObject `json:"-"`
+}
+
+func (p *ETLPipelinePage) verify() error {
+	if p.Pipelines == nil {
+		return errNoList
+	}
+	return nil
+}
+
+func (*ETLPipelinePage) fromList(document []byte, _ []json.RawMessage) []byte {
+	return fmt.Appendf(nil, `{"pipelines":%s,"next_cursor":null}`, document)
 }
 
 // UpsertETLPipelinesBody is the request of [PipelinesService.Upsert]. It redacts itself when printed.
@@ -180,27 +199,49 @@ type UpsertETLPipelinesBody struct {
 	EventTypePrefixes  []string                     `json:"event_type_prefixes,omitzero"`  // see [ETLPipeline]
 }
 
+func (b *UpsertETLPipelinesBody) validate(v *validator) {
+	v.requiredIDs("team_ids", "team", b.TeamIDs)
+	if p := b.Preferences; p != nil {
+		v.within("preferences", func() { v.required("preferred", string(p.Preferred)) })
+	}
+	v.within("cloud_pubsub", func() {
+		if d := b.CloudPubSub; d != nil {
+			v.required("project", d.Project)
+			v.required("topic", d.Topic)
+		}
+	})
+	v.within("rabbitmq", func() {
+		if d := b.RabbitMQ; d != nil {
+			v.required("uri", string(d.URI))
+			v.required("exchange", d.Exchange)
+		}
+	})
+	v.within("azure_amqp", func() {
+		if d := b.AzureAMQP; d != nil {
+			v.required("connection_string", string(d.ConnectionString))
+			v.required("default_event_hub", d.DefaultEventHub)
+		}
+	})
+}
+
 // List reads one page of the pipelines in an environment: GET /v1/org/{org_id}/team_etl_pipelines/{env}/{region}.
 func (s *PipelinesService) List(ctx context.Context, env TeamEnvironment, region Region, params ListETLPipelinesParams, opts ...CallOption) (*ETLPipelinePage, error) {
-	q := newQuery()
-	q.id("team_id", params.TeamID)
-	q.text("next_cursor", params.NextCursor)
 	r := s.org.request(opListPipelines, string(env), string(region))
-	r.query = q.Values
-	return call[ETLPipelinePage](ctx, s.org.core, r, nil, opts)
+	r.query = params
+	return call[ETLPipelinePage](ctx, s.org.core, r, opts)
 }
 
 // All reads the pipelines page by page, from params.NextCursor on, with the guarantees of [LabTestsService.All].
 func (s *PipelinesService) All(ctx context.Context, env TeamEnvironment, region Region, params ListETLPipelinesParams, opts ...CallOption) iter.Seq2[*ETLPipeline, error] {
 	id := func(v *ETLPipeline) uuid.UUID { return v.TeamID }
-	return paged(opListPipelines, params.NextCursor, id, func(cursor string) (p part[ETLPipeline, string], err error) {
+	return cursorPages(opListPipelines, params.NextCursor, id, func(cursor string) ([]ETLPipeline, *string, error) {
 		params := params
 		params.NextCursor = cursor
 		page, err := s.List(ctx, env, region, params, opts...)
 		if err != nil {
-			return p, err
+			return nil, nil, err
 		}
-		return cursorPart(page.Pipelines, page.NextCursor), nil
+		return page.Pipelines, page.NextCursor, nil
 	})
 }
 
@@ -208,38 +249,8 @@ func (s *PipelinesService) All(ctx context.Context, env TeamEnvironment, region 
 // /v1/org/{org_id}/team_etl_pipelines/{env}/{region}. It can be called again after any error. At least
 // one team is required, because what an empty list means is not published.
 func (s *PipelinesService) Upsert(ctx context.Context, env TeamEnvironment, region Region, body UpsertETLPipelinesBody, opts ...CallOption) ([]ETLPipeline, error) {
-	var c checker
-	if len(body.TeamIDs) == 0 {
-		c.add("team_ids", "missing", "is required: at least one team")
-	}
-	c.at("team_ids", func() {
-		for i, id := range body.TeamIDs {
-			c.id(fmt.Sprint(i), id)
-		}
-	})
-	if p := body.Preferences; p != nil {
-		c.at("preferences", func() { c.text("preferred", string(p.Preferred)) })
-	}
-	c.at("cloud_pubsub", func() {
-		if d := body.CloudPubSub; d != nil {
-			c.text("project", d.Project)
-			c.text("topic", d.Topic)
-		}
-	})
-	c.at("rabbitmq", func() {
-		if d := body.RabbitMQ; d != nil {
-			c.text("uri", string(d.URI))
-			c.text("exchange", d.Exchange)
-		}
-	})
-	c.at("azure_amqp", func() {
-		if d := body.AzureAMQP; d != nil {
-			c.text("connection_string", string(d.ConnectionString))
-			c.text("default_event_hub", d.DefaultEventHub)
-		}
-	})
 	r := s.org.request(opUpsertPipelines, string(env), string(region))
-	r.value, r.problems = &body, c.in("body")
+	r.body = &body
 	return s.list(ctx, r, opts)
 }
 
@@ -252,12 +263,7 @@ func (s *PipelinesService) Delete(ctx context.Context, env TeamEnvironment, regi
 
 // list calls an operation that responds with a list of pipelines.
 func (s *PipelinesService) list(ctx context.Context, r request, opts []CallOption) ([]ETLPipeline, error) {
-	page, err := call(ctx, s.org.core, r, func(p *ETLPipelinePage) string {
-		if p.Pipelines == nil {
-			return noList
-		}
-		return ""
-	}, opts)
+	page, err := call[ETLPipelinePage](ctx, s.org.core, r, opts)
 	if err != nil {
 		return nil, err
 	}

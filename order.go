@@ -1,6 +1,7 @@
 package labhealth
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -31,6 +32,16 @@ func (v PostOrderResponse) LogValue() slog.Value {
 
 // Format prints what [PostOrderResponse.LogValue] returns.
 func (v PostOrderResponse) Format(s fmt.State, _ rune) { printLogValue(s, v) }
+
+func (r *PostOrderResponse) verify() error { return r.Order.verify() }
+
+// fromList accepts a list of one order.
+func (*PostOrderResponse) fromList(_ []byte, elements []json.RawMessage) []byte {
+	if len(elements) == 1 && elements[0][0] == '{' {
+		return elements[0]
+	}
+	return nil
+}
 
 // Order is a lab order, the specification's ClientFacingOrder.
 //
@@ -122,6 +133,9 @@ func statusText(s OrderStatus) string {
 
 // Format prints what [Order.LogValue] returns.
 func (v Order) Format(s fmt.State, _ rune) { printLogValue(s, v) }
+
+// verify requires an ID: nothing else proves that there is an order.
+func (o *Order) verify() error { return requireID(o.ID, "order") }
 
 // CurrentStatus returns the status of LastEvent or, if that did not come, of the newest event by CreatedAt (the later one in
 // the list if two are of the same time). It is empty if there are no events.

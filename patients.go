@@ -1,6 +1,9 @@
 package labhealth
 
-import "encoding/base64"
+import (
+	"encoding/base64"
+	"time"
+)
 
 // PatientDetailsWithValidation is the patient in a request. It redacts itself when printed.
 type PatientDetailsWithValidation struct {
@@ -178,4 +181,69 @@ type ShippingAddress struct {
 	PhoneNumber  string  `json:"phone_number"`         // for the courier
 
 	RawObject `json:"-"`
+}
+
+func (p *PatientDetailsWithValidation) validate(v *validator) {
+	v.length("first_name", p.FirstName, 1, 50)
+	v.length("last_name", p.LastName, 1, 50)
+	validDOB := v.date("dob", p.DOB)
+	v.required("gender", string(p.Gender))
+	v.required("phone_number", p.PhoneNumber)
+	v.email("email", p.Email)
+	if p.MedicalProxy == nil {
+		if validDOB && isMinor(p.DOB) {
+			v.add("medical_proxy", "missing", "is required for a patient under 18")
+		}
+		return
+	}
+	v.within("medical_proxy", func() {
+		g := p.MedicalProxy
+		v.required("first_name", g.FirstName)
+		v.required("last_name", g.LastName)
+		v.within("address", func() {
+			a := &g.Address
+			v.address(a.FirstLine, a.City, a.State, a.Zip, a.Country, a.AccessNotes)
+		})
+		v.required("phone_number", g.PhoneNumber)
+	})
+}
+
+// isMinor reports whether a person with this birth date is under 18 in every time zone. A person born
+// on 29 February may come of age on 28 February. A birth date in the future makes nobody a minor: it is
+// another mistake, which neither the specification nor the reference rules out, so the service decides.
+func isMinor(dob Date) bool {
+	adult := Date{dob.Year + 18, dob.Month, dob.Day}
+	if dob.Month == time.February && dob.Day == 29 {
+		adult.Day = 28
+	}
+	today := latestToday()
+	return adult.Compare(today) > 0 && dob.Compare(today) <= 0
+}
+
+func (v *validator) address(firstLine, city, state, zip, country string, accessNotes *string) {
+	v.required("first_line", firstLine)
+	v.required("city", city)
+	v.required("state", state)
+	v.required("zip", zip)
+	v.required("country", country)
+	if accessNotes != nil {
+		v.length("access_notes", *accessNotes, 0, 1000)
+	}
+}
+
+func (p *PhysicianCreateRequest) validate(v *validator) {
+	if p == nil {
+		return
+	}
+	v.required("first_name", p.FirstName)
+	v.required("last_name", p.LastName)
+	v.required("npi", p.NPI)
+	if image := p.SignatureImage; image != nil {
+		v.within("signature_image", func() {
+			v.required("content", image.Content)
+			if image.ContentType != "image/jpeg" && image.ContentType != "image/png" {
+				v.add("content_type", "value_error", "must be image/jpeg or image/png")
+			}
+		})
+	}
 }

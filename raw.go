@@ -7,7 +7,7 @@ import (
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
-//go:generate go run ./scripts/jsongen
+//go:generate go run ./scripts/generate
 
 // RawObject is embedded in every type that is read from the service. It remembers the bytes the value came as, so that nothing is
 // lost: members this version does not know, and members whose value does not fit, are still there, and encoding the value to

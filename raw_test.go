@@ -27,7 +27,7 @@ func TestAnswersAreKeptAndSpecified(t *testing.T) {
 			switch decl := decl.(type) {
 			case *ast.GenDecl:
 				for _, spec := range decl.Specs {
-					if typ, ok := spec.(*ast.TypeSpec); ok && embedsRawObject(typ) {
+					if typ, ok := spec.(*ast.TypeSpec); ok && typ.Name.IsExported() && embedsRawObject(typ) {
 						names = append(names, typ.Name.Name)
 					}
 				}

@@ -20,7 +20,7 @@ const opOrderResults = "GET /v3/order/{order_id}/result"
 // interface specification gives only result, result_type and value. Source of the rest, the path
 // included: public API reference only.
 func (s *OrdersService) Results(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*OrderResults, error) {
-	return call[OrderResults](ctx, s.core, request{op: opOrderResults, params: []string{orderID.String()}}, nil, opts)
+	return call[OrderResults](ctx, s.core, request{op: opOrderResults, ids: []string{orderID.String()}}, opts)
 }
 
 // OrderResults is what the lab found: the response of [OrdersService.Results]. It redacts itself when
