@@ -313,7 +313,7 @@ func TestMigrate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const want = "sqlstore: migrate: the tables are of a newer version: 1000, and this version of the package knows 1"
+		const want = "sqlstore: migrate: the tables have a newer version: 1000, and this version of the package supports 1"
 		if err := store.Migrate(t.Context()); err == nil || err.Error() != want {
 			t.Error(err)
 		}

@@ -30,8 +30,8 @@ func (e permanentError) Error() string { return string(e) }
 func (permanentError) Is(target error) bool { return target == webhooks.ErrPermanent }
 
 const (
-	errNoEvent    = permanentError("sqlstore: the delivery has no event")
-	errUnwritable = permanentError("sqlstore: the event cannot be written as JSON")
+	errNoEvent     = permanentError("sqlstore: the delivery has no event")
+	errUnencodable = permanentError("sqlstore: the event cannot be encoded as JSON")
 )
 
 // Apply stores what an event carries, where it is the latest version, in its own transaction. The

@@ -252,7 +252,7 @@ func (r *batchReader) addSamples(delivery int32, d webhooks.Delivery, keys []web
 func (r *batchReader) addSummary(delivery int32, d webhooks.Delivery, key webhooks.SummaryKey, data webhooks.Payload) error {
 	document, err := data.MarshalJSON()
 	if err != nil {
-		return errUnwritable
+		return errUnencodable
 	}
 	series := r.seriesOf(webhooks.Series{UserID: key.UserID, Resource: key.Resource})
 	n, isNew := r.summaryIndex.of(summaryKey{key.ID, series})

@@ -217,7 +217,7 @@ func TestContent(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	if _, err := contentOf(&webhooks.Sample{Timestamp: noon, Value: math.NaN()}, at); err != errUnwritable {
+	if _, err := contentOf(&webhooks.Sample{Timestamp: noon, Value: math.NaN()}, at); err != errUnencodable {
 		t.Error(err)
 	}
 }

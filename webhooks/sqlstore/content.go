@@ -84,7 +84,7 @@ func contentOf(s *webhooks.Sample, at int64) (content, error) {
 func jsonContent(s *webhooks.Sample) (content, error) {
 	document, err := s.MarshalJSON()
 	if err != nil {
-		return content{}, errUnwritable
+		return content{}, errUnencodable
 	}
 	return content{document: string(document)}, nil
 }

@@ -66,7 +66,7 @@ func knownReason(err error) (text string) {
 // Unwrap returns the driver's error. Its text can contain health data and does not belong in a log.
 func (e *Error) Unwrap() error { return e.err }
 
-var errNewer = errors.New("the tables are of a newer version")
+var errNewer = errors.New("the tables have a newer version")
 
 // failed returns an error of the driver as an *Error, and an *Error unchanged.
 func failed(op string, err error) error {
@@ -194,7 +194,7 @@ func isDisconnected(ctx context.Context, tx *sql.Tx) bool {
 var errPanicked = errors.New("sqlstore: the application panicked")
 
 // reasons are errors whose own text is the reason of a dead letter.
-var reasons = []error{webhooks.ErrNoUser, webhooks.ErrNoID, webhooks.ErrUnreadable, errUnwritable}
+var reasons = []error{webhooks.ErrNoUser, webhooks.ErrNoID, webhooks.ErrUnreadable, errUnencodable}
 
 // reasonOf returns the fixed phrase that a dead letter keeps of an error.
 func reasonOf(err error) string {

@@ -43,7 +43,7 @@ func migrate(ctx context.Context, tx *sql.Tx, steps []string) error {
 		return err
 	}
 	if version > len(steps) {
-		return fmt.Errorf("%w: %d, and this version of the package knows %d", errNewer, version, len(steps))
+		return fmt.Errorf("%w: %d, and this version of the package supports %d", errNewer, version, len(steps))
 	}
 	for ; version < len(steps); version++ {
 		for statement := range strings.SplitAfterSeq(steps[version], ";\n") {

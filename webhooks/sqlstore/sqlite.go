@@ -282,7 +282,7 @@ func (d *sqlite) receive(ctx context.Context, r *receipt) error {
 	return r.err
 }
 
-// receiveAll writes deliveries and tells their goroutines. The caller holds the token of writing.
+// receiveAll writes deliveries and wakes their goroutines. The caller holds the token of writing.
 func (d *sqlite) receiveAll(ctx context.Context, all []*receipt) {
 	// ctx belongs to one of the deliveries only.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
