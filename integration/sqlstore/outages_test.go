@@ -3,6 +3,7 @@ package sqlstore_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,25 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
+// post delivers without a signature and returns the status. After an error of the network it returns
+// 204, so that its caller does not repeat it.
+func post(t *testing.T, url string, raw webhooks.RawDelivery) int {
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(raw.Body))
+	if err != nil {
+		t.Error(err)
+		return http.StatusNoContent
+	}
+	r.Header.Set("webhook-id", raw.ID)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Error(err)
+		return http.StatusNoContent
+	}
+	io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
 // outage receives and applies deliveries while the database of store is unavailable: the response
 // is 503, and when the database is available again all are applied once. healthy is a store of the
 // same database that always works.
@@ -37,28 +57,12 @@ func outage(t *testing.T, d database, store, healthy *sqlstore.Store, cut, resto
 	}
 	server := httptest.NewServer(handler)
 	defer server.Close()
-	post := func(raw webhooks.RawDelivery) int {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, bytes.NewReader(raw.Body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("webhook-id", raw.ID)
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Error(err)
-			return http.StatusNoContent
-		}
-		io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
-		return resp.StatusCode
-	}
-
 	all := history(rand.New(rand.NewPCG(11, 1)), 120)
 	for i := range all {
 		all[i].Body = append(all[i].Body, bytes.Repeat([]byte(" "), 20_000)...)
 	}
 	for _, raw := range all[:30] {
-		if status := post(raw); status != http.StatusNoContent {
+		if status := post(t, server.URL, raw); status != http.StatusNoContent {
 			t.Fatal(status)
 		}
 	}
@@ -70,7 +74,7 @@ func outage(t *testing.T, d database, store, healthy *sqlstore.Store, cut, resto
 		senders.Go(func() {
 			for i := 30 + n; i < len(all); i += 3 {
 				for status := 0; status != http.StatusNoContent; {
-					if status = post(all[i]); status == http.StatusServiceUnavailable {
+					if status = post(t, server.URL, all[i]); status == http.StatusServiceUnavailable {
 						if rejected.Add(1) == 10 {
 							close(enough)
 						}
@@ -117,14 +121,19 @@ func outage(t *testing.T, d database, store, healthy *sqlstore.Store, cut, resto
 	running.Wait()
 	t.Logf("%d responses were 503, the worker failed %d times", rejected.Load(), failures.Load())
 
-	// The handler sets the times of receipt, so the content differs from the reference's. Each
-	// delivery was applied once all the same.
+	checkOutage(t, db, healthy, all)
+}
+
+// checkOutage checks that each delivery was applied once. The handler sets the times of receipt, so the
+// content differs from the reference's.
+func checkOutage(t *testing.T, db *sql.DB, store *sqlstore.Store, all []webhooks.RawDelivery) {
+	t.Helper()
 	_, applied, dead := reference(t, all)
 	if n := count(t, db, "ledger"); n != len(applied) {
 		t.Errorf("%d of %d applied", n, len(applied))
 	}
 	deadLetters := 0
-	for letter, err := range healthy.DeadLetters(t.Context()) {
+	for letter, err := range store.DeadLetters(t.Context()) {
 		if err != nil || !slices.Contains([]string{"the event has no readable user id", "the summary has no readable id", "some of the data cannot be read"}, letter.Reason) {
 			t.Error(err, letter)
 		}
@@ -135,7 +144,7 @@ func outage(t *testing.T, d database, store, healthy *sqlstore.Store, cut, resto
 	}
 }
 
-func TestDatabaseAway(t *testing.T) {
+func TestDatabaseUnavailable(t *testing.T) {
 	t.Parallel()
 	d := postgres(t)
 	u, err := url.Parse(d.source)
@@ -501,6 +510,22 @@ func TestConflicts(t *testing.T) {
 			if !errors.As(err, &e) || e.SQLState != state || e.Rejected || left != 990 {
 				t.Errorf("%v, %d times", err, 1000-left)
 			}
+		}
+	})
+}
+
+// The error of an operation reports the SQLSTATE, and quotes nothing.
+func TestErrors(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		d.store(t)
+		var f faults
+		store, err := sqlstore.Open(d.openFaulty(t, &f), d.dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := heartrates("msg_1", 1, "60", "61").Parse()
+		if err != nil {
+			t.Fatal(err)
 		}
 		for state, want := range map[string]string{
 			"22021": "sqlstore: apply: the database rejected the content (SQLSTATE 22021)",

@@ -53,7 +53,6 @@ func TestReceiveOnce(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
 		stores := []*sqlstore.Store{d.store(t), d.store(t)}
 		db := d.open(t)
-		ctx := t.Context()
 		var all sync.WaitGroup
 		for worker := range 8 {
 			all.Go(func() {
@@ -63,57 +62,61 @@ func TestReceiveOnce(t *testing.T) {
 					if i >= 38 {
 						id = ""
 					}
-					if err := stores[worker%2].Receive(ctx, heartrates(id, 1, "60")); err != nil {
+					if err := stores[worker%2].Receive(t.Context(), heartrates(id, 1, "60")); err != nil {
 						t.Error(err)
 					}
 				}
 			})
 		}
 		all.Wait()
-		if n := count(t, db, "labhealth_inbox"); n != 38+2*8 {
-			t.Errorf("%d in the inbox", n)
-		}
-		if n := count(t, db, "labhealth_deliveries"); n != 38 {
-			t.Errorf("%d ids", n)
-		}
+		wantCount(t, db, "labhealth_inbox", 38+2*8)
+		wantCount(t, db, "labhealth_deliveries", 38)
+		wantSeen(t, stores[0], "msg_37", true)
+	})
+}
 
-		store := stores[0]
-		if seen, err := store.Seen(ctx, "msg_37"); !seen || err != nil {
-			t.Error(seen, err)
-		}
-		if seen, err := store.Seen(ctx, "msg_x"); seen || err != nil {
-			t.Error(seen, err)
-		}
+// All stores of a database share the IDs, which expire.
+func TestRemember(t *testing.T) {
+	onAll(t, func(t *testing.T, d database) {
+		stores := []*sqlstore.Store{d.store(t), d.store(t)}
+		db, store := d.open(t), stores[0]
+		receive(t, store, heartrates("msg_1", 1, "60"))
+		wantSeen(t, store, "msg_1", true)
+		wantSeen(t, store, "msg_x", false)
 		for range 2 {
-			if err := store.Remember(ctx, "msg_x"); err != nil {
+			if err := store.Remember(t.Context(), "msg_x"); err != nil {
 				t.Error(err)
 			}
 		}
-		if seen, err := stores[1].Seen(ctx, "msg_x"); !seen || err != nil {
-			t.Error(seen, err)
-		}
-		if err := store.Prune(ctx); err != nil {
+		wantSeen(t, stores[1], "msg_x", true)
+		if err := store.Prune(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if n := count(t, db, "labhealth_deliveries"); n != 39 {
-			t.Errorf("%d ids after Prune", n)
-		}
-		// IDs expire.
+		wantCount(t, db, "labhealth_deliveries", 2)
+
 		store.RememberFor = time.Nanosecond
-		if seen, err := store.Seen(ctx, "msg_x"); seen || err != nil {
-			t.Error(seen, err)
-		}
+		wantSeen(t, store, "msg_x", false)
 		receive(t, store, heartrates("msg_1", 1, "60"))
-		if n := count(t, db, "labhealth_inbox"); n != 38+2*8+1 {
-			t.Errorf("%d in the inbox, with one received again", n)
-		}
-		if err := store.Prune(ctx); err != nil {
+		wantCount(t, db, "labhealth_inbox", 2)
+		if err := store.Prune(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if n := count(t, db, "labhealth_deliveries"); n != 0 {
-			t.Errorf("%d ids after all expired", n)
-		}
+		wantCount(t, db, "labhealth_deliveries", 0)
 	})
+}
+
+func wantSeen(t *testing.T, store *sqlstore.Store, id string, want bool) {
+	t.Helper()
+	if seen, err := store.Seen(t.Context(), id); seen != want || err != nil {
+		t.Errorf("%s: %v %v, want %v", id, seen, err, want)
+	}
+}
+
+func wantCount(t *testing.T, db *sql.DB, table string, want int) {
+	t.Helper()
+	if n := count(t, db, table); n != want {
+		t.Errorf("%d rows in %s, want %d", n, table, want)
+	}
 }
 
 // ledger creates a table in which an application's function records each delivery.
@@ -312,47 +315,54 @@ func TestCrashAnywhere(t *testing.T) {
 	})
 }
 
+// failing is a function that fails for deliveries with certain IDs, until healthy is set.
+type failing struct{ healthy bool }
+
+func (f *failing) apply(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error {
+	if f.healthy {
+		return record(ctx, tx, d, c)
+	}
+	switch d.ID {
+	case "fails":
+		return errors.New("canary Ada")
+	case "reads": // from a connection other than the transaction's
+		return fmt.Errorf("canary Ada: %w", io.ErrUnexpectedEOF)
+	case "calls":
+		return fmt.Errorf("canary Ada: %w", &net.OpError{Op: "dial", Err: errors.New("refused")})
+	case "panics":
+		panic("canary Ada")
+	case "statement":
+		_, err := tx.ExecContext(ctx, "INSERT INTO ledger (id, changed) VALUES (NULL, 1)")
+		return fmt.Errorf("canary Ada: %w", err)
+	}
+	return record(ctx, tx, d, c)
+}
+
+// poison returns deliveries of which some fail: those that failing knows, one that the database
+// rejects, and one that is not an event.
+func poison() []webhooks.RawDelivery {
+	all := []webhooks.RawDelivery{
+		heartrates("rejected", 0, "666"), {ID: "unreadable", Body: []byte(`{"canary":`), ReceivedAt: noon},
+	}
+	for i, id := range []string{"reads", "one", "fails", "two", "three", "panics", "four", "statement", "five", "calls"} {
+		all = append(all, heartrates(id, i+1, "60"))
+	}
+	return all
+}
+
 // A delivery that fails, for any cause, does not delay the others, and becomes a dead letter whose
 // reason quotes nothing of it. Requeued, it is applied when the cause is gone.
 func TestPoison(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
 		store, db := d.store(t), ledger(t, d)
-		database := specificsOf[d.dialect]
-		for _, s := range database.reject666 {
+		for _, s := range specificsOf[d.dialect].reject666 {
 			if _, err := db.Exec(s); err != nil {
 				t.Fatal(err)
 			}
 		}
-		healthy := false
-		worker := &sqlstore.Worker{Store: store, Attempts: 3, Delay: time.Nanosecond, Apply: func(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error {
-			if !healthy {
-				switch d.ID {
-				case "fails":
-					return errors.New("canary Ada")
-				case "reads": // what is no connection of the transaction's
-					return fmt.Errorf("canary Ada: %w", io.ErrUnexpectedEOF)
-				case "calls":
-					return fmt.Errorf("canary Ada: %w", &net.OpError{Op: "dial", Err: errors.New("refused")})
-				case "panics":
-					panic("canary Ada")
-				case "statement":
-					_, err := tx.ExecContext(ctx, "INSERT INTO ledger (id, changed) VALUES (NULL, 1)")
-					return fmt.Errorf("canary Ada: %w", err)
-				}
-			}
-			return record(ctx, tx, d, c)
-		}}
-		var all []webhooks.RawDelivery
-		for i, id := range []string{"reads", "one", "fails", "two", "rejected", "three", "panics", "four", "statement", "five", "calls"} {
-			value := "60"
-			if id == "rejected" {
-				value = "666"
-			}
-			all = append(all, heartrates(id, i, value))
-		}
-		all = append(all, webhooks.RawDelivery{ID: "unreadable", Body: []byte(`{"canary":`), ReceivedAt: noon})
-		receive(t, store, all...)
-
+		var function failing
+		worker := &sqlstore.Worker{Store: store, Attempts: 3, Delay: time.Nanosecond, Apply: function.apply}
+		receive(t, store, poison()...)
 		step, err := worker.Step(t.Context())
 		want := sqlstore.Step{Applied: 5, Delayed: 6, Dead: 1, Changes: webhooks.Changes{Added: 5}}
 		if diff := cmp.Diff(want, step); err != nil || diff != "" {
@@ -360,50 +370,57 @@ func TestPoison(t *testing.T) {
 		}
 		// Deliveries that fail are attempted again, and those that arrive meanwhile are applied.
 		receive(t, store, heartrates("six", 20, "60"))
-		sum := drain(t, worker, db)
-		if sum.Applied != 1 || sum.Delayed != 6 || sum.Dead != 6 {
+		if sum := drain(t, worker, db); sum.Applied != 1 || sum.Delayed != 6 || sum.Dead != 6 {
 			t.Errorf("%+v", sum)
 		}
-		reasons := map[string]string{}
-		numbers := map[string]int64{}
-		for letter, err := range store.DeadLetters(t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			reasons[letter.Delivery.ID] = letter.Reason
-			numbers[letter.Delivery.ID] = letter.Number
-			i := slices.IndexFunc(all, func(d webhooks.RawDelivery) bool { return d.ID == letter.Delivery.ID })
-			if diff := cmp.Diff(all[i].Body, letter.Delivery.Body); diff != "" || !letter.Delivery.ReceivedAt.Equal(noon) || time.Since(letter.FailedAt) > time.Hour {
-				t.Errorf("%v: %s", letter, diff)
-			}
-			if letter.Delivery.ID != "unreadable" && letter.Attempts != 3 || letter.Delivery.ID == "unreadable" && letter.Attempts != 1 {
-				t.Errorf("%v", letter)
-			}
-			if text := fmt.Sprintf("%v %+v %#v %s", letter, letter, letter, []any{&letter}); strings.Contains(text, "canary") || strings.Contains(text, "event_type") {
-				t.Error(text)
-			}
-		}
-		if diff := cmp.Diff(map[string]string{
-			"fails": "the application failed", "reads": "the application failed", "calls": "the application failed", "panics": "the application panicked", "statement": database.notNull, "rejected": database.rejected,
-			"unreadable": "not an event: at byte 10: the text ends too early",
-		}, reasons); diff != "" {
-			t.Error(diff)
-		}
 
-		healthy = true
+		numbers := checkPoison(t, d, store)
+		function.healthy = true
 		for id, number := range numbers {
-			found, err := store.Requeue(t.Context(), number)
-			if err != nil || !found {
-				t.Errorf("%s: %v %v", id, found, err)
-			}
-			if found, err := store.Requeue(t.Context(), number); err != nil || found {
-				t.Errorf("%s, again: %v %v", id, found, err)
+			for _, want := range []bool{true, false} {
+				if found, err := store.Requeue(t.Context(), number); err != nil || found != want {
+					t.Errorf("%s: %v %v, want %v", id, found, err, want)
+				}
 			}
 		}
 		if sum := drain(t, worker, db); sum.Applied != 5 || sum.Dead != 2 {
 			t.Errorf("requeued: %+v", sum)
 		}
 	})
+}
+
+// checkPoison checks the dead letters of poison and returns their numbers.
+func checkPoison(t *testing.T, d database, store *sqlstore.Store) map[string]int64 {
+	t.Helper()
+	bodies, attempts := map[string]string{}, map[string]int{}
+	for _, raw := range poison() {
+		bodies[raw.ID], attempts[raw.ID] = string(raw.Body), 3
+	}
+	attempts["unreadable"] = 1
+	reasons, numbers := map[string]string{}, map[string]int64{}
+	for letter, err := range store.DeadLetters(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := letter.Delivery.ID
+		reasons[id], numbers[id] = letter.Reason, letter.Number
+		if string(letter.Delivery.Body) != bodies[id] || !letter.Delivery.ReceivedAt.Equal(noon) ||
+			time.Since(letter.FailedAt) > time.Hour || letter.Attempts != attempts[id] {
+			t.Errorf("%v: received %v, failed %v, %s", letter, letter.Delivery.ReceivedAt, letter.FailedAt, letter.Delivery.Body)
+		}
+		if text := fmt.Sprintf("%v %+v %#v %s", letter, letter, letter, []any{&letter}); strings.Contains(text, "canary") || strings.Contains(text, "event_type") {
+			t.Error(text)
+		}
+	}
+	want := map[string]string{
+		"fails": "the application failed", "reads": "the application failed", "calls": "the application failed",
+		"panics": "the application panicked", "statement": specificsOf[d.dialect].notNull, "rejected": specificsOf[d.dialect].rejected,
+		"unreadable": "not an event: at byte 10: the text ends too early",
+	}
+	if diff := cmp.Diff(want, reasons); diff != "" {
+		t.Error(diff)
+	}
+	return numbers
 }
 
 // A connection that breaks in the function is an outage of the database: it counts for no delivery.
