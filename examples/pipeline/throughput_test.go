@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,7 +57,7 @@ func throughput(t *testing.T, users, rounds, perDelivery int) {
 
 	// Parsing alone.
 	var deliveries []webhooks.Delivery
-	began := ownCPU()
+	start := ownCPU()
 	for n, m := range messages {
 		d, err := webhooks.RawDelivery{ID: m.id, Body: m.body, ReceivedAt: time.Unix(int64(n), 0)}.Parse()
 		if err != nil {
@@ -68,20 +69,20 @@ func throughput(t *testing.T, users, rounds, perDelivery int) {
 		t.Logf("%-44s %7.1f µs of CPU per delivery: %9.0f deliveries, %9.0f samples per second and core", what,
 			float64(cpu.Nanoseconds())/1000/float64(len(messages)), float64(len(messages))/cpu.Seconds(), float64(samples)/cpu.Seconds())
 	}
-	report("parse", ownCPU()-began)
+	report("parse", ownCPU()-start)
 
 	// Memory alone.
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	var latest webhooks.Latest
-	began = ownCPU()
+	start = ownCPU()
 	for _, d := range deliveries {
 		if _, err := latest.Apply(d); err != nil {
 			t.Fatal(err)
 		}
 	}
-	report("apply to webhooks.Latest", ownCPU()-began)
+	report("apply to webhooks.Latest", ownCPU()-start)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	t.Logf("webhooks.Latest: %.1f bytes per sample", float64(after.HeapAlloc-before.HeapAlloc)/float64(samples))
@@ -91,57 +92,24 @@ func throughput(t *testing.T, users, rounds, perDelivery int) {
 	alone := map[int]time.Duration{}
 	for _, parallel := range []int{1, 2} {
 		at := newPlace(t, true)
-		batches := make(chan []webhooks.Delivery, len(deliveries)/100)
-		for rest := deliveries; len(rest) > 0; rest = rest[100:] {
-			batches <- rest[:100]
-		}
-		close(batches)
 		wall, cpu := time.Now(), ownCPU()
-		var loops sync.WaitGroup
-		for range parallel {
-			loops.Go(func() {
-				for b := range batches {
-					if _, err := at.store.ApplyAll(t.Context(), b); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		loops.Wait()
+		upsert(t, at, deliveries, parallel)
 		alone[parallel] = time.Since(wall)
 		report(fmt.Sprintf("upsert alone, %d at a time: client", parallel), ownCPU()-cpu)
 		report(fmt.Sprintf("upsert alone, %d at a time: PostgreSQL", parallel), at.databaseCPU(t))
 		t.Logf("upsert alone, %d at a time: %.0f samples per second", parallel, float64(samples)/alone[parallel].Seconds())
-		if parallel == 1 {
-			var size int64
-			if err := at.db.QueryRow("select pg_total_relation_size('labhealth_samples')").Scan(&size); err != nil {
-				t.Fatal(err)
-			}
-			t.Logf("PostgreSQL: %.1f bytes per sample, with its index", float64(size)/float64(samples))
+		var size int64
+		if err := at.db.QueryRow("select pg_total_relation_size('labhealth_samples')").Scan(&size); err != nil {
+			t.Fatal(err)
 		}
+		t.Logf("PostgreSQL: %.1f bytes per sample, with its index", float64(size)/float64(samples))
 	}
 
 	// The whole, in one process with SQLite, and in two with PostgreSQL and NATS.
-	send := func(address string) {
-		client := newClient()
-		defer client.CloseIdleConnections()
-		var next atomic.Int64
-		var senders sync.WaitGroup
-		for range 32 {
-			senders.Go(func() {
-				for n := next.Add(1); n <= int64(len(messages)); n = next.Add(1) {
-					if _, err := deliver(t.Context(), client, []string{address}, messages[n-1]); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		senders.Wait()
-	}
 	at := newPlace(t, false)
 	all := ready(t, at.args("all")...)
 	wall := time.Now()
-	send(all.events)
+	sendAll(t, all.events, messages)
 	received := time.Since(wall)
 	at.drained(t)
 	report("the pipeline with SQLite: all", time.Duration(all.metrics(t)["process_cpu_seconds_total"]*float64(time.Second)))
@@ -152,7 +120,7 @@ func throughput(t *testing.T, users, rounds, perDelivery int) {
 	receiver, worker := ready(t, at.args("receive")...), ready(t, at.args("work")...)
 	brokerCPU := commandCPU(t, "nats-server")
 	wall, cpu := time.Now(), ownCPU()
-	send(receiver.events)
+	sendAll(t, receiver.events, messages)
 	received = time.Since(wall)
 	at.drained(t)
 	whole := time.Since(wall)
@@ -170,6 +138,44 @@ func throughput(t *testing.T, users, rounds, perDelivery int) {
 	if n := len(stored(t, at)); n != samples {
 		t.Errorf("%d samples, want %d", n, samples)
 	}
+}
+
+// upsert applies deliveries in batches of 100.
+func upsert(t *testing.T, at *place, deliveries []webhooks.Delivery, parallel int) {
+	batches := make(chan []webhooks.Delivery, len(deliveries)/100)
+	for batch := range slices.Chunk(deliveries, 100) {
+		batches <- batch
+	}
+	close(batches)
+	var loops sync.WaitGroup
+	for range parallel {
+		loops.Go(func() {
+			for b := range batches {
+				if _, err := at.store.ApplyAll(t.Context(), b); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	loops.Wait()
+}
+
+// sendAll delivers messages, 32 at a time.
+func sendAll(t *testing.T, address string, messages []message) {
+	client := newClient()
+	defer client.CloseIdleConnections()
+	var next atomic.Int64
+	var senders sync.WaitGroup
+	for range 32 {
+		senders.Go(func() {
+			for n := next.Add(1); n <= int64(len(messages)); n = next.Add(1) {
+				if _, err := deliver(t.Context(), client, []string{address}, messages[n-1]); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	senders.Wait()
 }
 
 // ownCPU returns the CPU time of this process.
