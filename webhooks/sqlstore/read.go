@@ -81,16 +81,16 @@ func (s *Store) Series(ctx context.Context, userID uuid.UUID) ([]webhooks.Series
 
 // StoredSample is a sample with its key. It redacts itself when printed.
 type StoredSample struct {
-	Key    webhooks.SampleKey
-	Sample webhooks.Sample // the latest version
+	Key    webhooks.SampleKey // identifies it
+	Sample webhooks.Sample    // the latest version
 
 	seriesID int32
 }
 
 // StoredSummary is a summary with its key. It redacts itself when printed.
 type StoredSummary struct {
-	Key  webhooks.SummaryKey
-	Data webhooks.Payload // the latest version: an *[webhooks.Activity] or a *[webhooks.Summary]
+	Key  webhooks.SummaryKey // identifies it
+	Data webhooks.Payload    // the latest version: an *[webhooks.Activity] or a *[webhooks.Summary]
 }
 
 // samples returns the samples that a WHERE clause selects.
