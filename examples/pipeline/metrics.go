@@ -76,12 +76,12 @@ func (m *metrics) handler() http.Handler {
 }
 
 // observe counts responses of the handler.
-func (m *metrics) observe(_ context.Context, a webhooks.Answer) {
-	if a.Late {
+func (m *metrics) observe(_ context.Context, r webhooks.DeliveryResult) {
+	if r.Late {
 		return
 	}
-	m.deliveries.WithLabelValues(strconv.Itoa(a.StatusCode), string(a.Result)).Inc()
-	m.responses.Observe(a.Duration.Seconds())
+	m.deliveries.WithLabelValues(strconv.Itoa(r.StatusCode), string(r.Reason)).Inc()
+	m.responses.Observe(r.Duration.Seconds())
 }
 
 // count counts an event that was applied.
