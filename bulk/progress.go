@@ -4,7 +4,7 @@ import "time"
 
 // Progress is the progress of a run.
 type Progress struct {
-	Phase   Phase
+	Phase   Phase   // the current stage
 	Records int64   // in the source; during PhaseChecking, the records read so far
 	Done    int64   // records with nothing left to do
 	Report  Report  // the current counts
