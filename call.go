@@ -18,7 +18,7 @@ import (
 	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
-// core is what the services of a client share.
+// core holds what the services of a client share.
 type core struct {
 	base      string
 	auth      func(http.Header)
@@ -31,7 +31,7 @@ type core struct {
 	observers []func(context.Context, Attempt)
 }
 
-// request is one call before it is encoded. What is special to an operation is a field here.
+// request is one call before it is encoded. What an operation does differently is a field here.
 type request struct {
 	op     string      // method and path of the operation
 	ids    []string    // values of the path parameters, in order, without core.orgID
@@ -39,7 +39,7 @@ type request struct {
 	body   any         // nil for none, json.RawMessage for a document, or a struct of this package
 	accept string      // "application/json" if empty
 
-	maxBody    int64                 // a cap above the client's, for responses that are larger by nature
+	maxBody    int64                 // raises the client's body limit, for large responses
 	repeatable bool                  // accepts WithIdempotencyKey
 	refine     func(*APIError) error // turns an APIError into a more specific error; nil for none
 
@@ -72,13 +72,13 @@ func call[T any](ctx context.Context, c *core, r request, opts []CallOption) (*T
 	return v, nil
 }
 
-// callEmpty sends r, whose response has nothing to decode.
+// callEmpty sends r. The response must be empty or JSON, which is ignored.
 func callEmpty(ctx context.Context, c *core, r request, opts []CallOption) error {
 	r.read = readNothing
 	return c.do(ctx, r, opts)
 }
 
-// do is the one path of all calls: options, validation, encoding, attempts, error.
+// do performs every call: options, validation, encoding, attempts, error.
 func (c *core) do(ctx context.Context, r request, opts []CallOption) error {
 	cfg, err := c.configure(r, opts)
 	if err != nil {
@@ -132,7 +132,7 @@ func (r request) validate() error {
 	return v.err()
 }
 
-// encode returns what is sent.
+// encode returns the HTTP request of r.
 func (c *core) encode(r request, cfg *callConfig) (*transport.Request, error) {
 	method, path, err := c.endpoint(r)
 	if err != nil {
@@ -224,7 +224,7 @@ func newResponse(result *transport.Result) Response {
 // unreadable reports a 2xx response that cannot be used, for a fixed reason.
 type unreadable struct {
 	reason    string
-	cause     error // nil if there is nothing to add
+	cause     error // nil if there is none
 	truncated bool  // another attempt may get the whole response
 }
 
@@ -235,12 +235,13 @@ var (
 	errEmpty    = &unreadable{reason: "it is empty"}
 	errHTML     = &unreadable{reason: "it is HTML, not JSON; something between here and the service may have sent it"}
 	errNoObject = &unreadable{reason: "it is not a JSON object"}
-	// errNoList rejects a 200 response whose body has no list: some deployments report errors that way.
+	// errNoList rejects a 200 response whose body has no list: some deployments report errors that
+	// way.
 	errNoList = &unreadable{reason: "it has no list"}
 )
 
-// readJSON reads a response with the function unmarshal, unless it cannot be JSON. Of content types
-// only HTML is rejected, because some deployments send odd ones.
+// readJSON decodes the body of a response with unmarshal. It rejects HTML. Other content types are
+// ignored, because some deployments send wrong ones.
 func readJSON(resp *transport.Response, unmarshal func([]byte) error) error {
 	document := bytes.TrimLeft(resp.Body, " \t\r\n")
 	switch {
@@ -259,8 +260,8 @@ func readJSON(resp *transport.Response, unmarshal func([]byte) error) error {
 	return err
 }
 
-// readNothing accepts an empty response, and JSON that nobody reads. Anything else may come from a
-// proxy.
+// readNothing accepts an empty response, or JSON, which it ignores. Anything else may be the
+// response of a proxy.
 func readNothing(resp *transport.Response) error {
 	if len(bytes.TrimSpace(resp.Body)) == 0 {
 		return nil
@@ -274,7 +275,7 @@ type listShaped interface {
 	fromList(document []byte, elements []json.RawMessage) []byte
 }
 
-// verified is implemented by responses that can be unusable although they are valid JSON.
+// verified is implemented by responses that can be unusable although they are valid JSON objects.
 type verified interface{ verify() error }
 
 // requireList returns an error if a response has no list.
@@ -293,7 +294,7 @@ func requireID(id uuid.UUID, resource string) error {
 	return nil
 }
 
-// decode decodes a document into v with the function unmarshal, and verifies it.
+// decode decodes a document into v with unmarshal, and verifies it.
 func decode(document []byte, v any, unmarshal func([]byte) error) error {
 	if v, ok := v.(listShaped); ok && document[0] == '[' {
 		var elements []json.RawMessage

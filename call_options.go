@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// CallOption changes one call. An option that is invalid is an error of the call, and nothing is
+// CallOption configures one call. An invalid option causes an error of the call, and nothing is
 // sent.
 type CallOption func(*callConfig) error
 
@@ -23,16 +23,17 @@ type callConfig struct {
 	repeatable     bool // the operation accepts an idempotency key
 }
 
-// Response is the HTTP response of a call, beside the value that the call returns. See
+// Response is the HTTP response of a call, in addition to the value that the call returns. See
 // [WithResponse].
 type Response struct {
 	Redacted[Response]
 
 	StatusCode int         // 0 without a response
 	Header     http.Header // nil without a response
-	Body       []byte      // the raw body after decompression; up to 64 KiB unless the status is 2xx
-	Attempts   int         // how often the request was attempted
-	RequestID  string      // the service's ID of the request; empty if it sent none
+	// Body is the raw body after decompression. It has at most 64 KiB unless the status is 2xx.
+	Body      []byte
+	Attempts  int    // number of attempts
+	RequestID string // the service's ID of the request; empty if it sent none
 }
 
 // WithHeader adds a header to the request. Headers that carry keys, and those that the client or
@@ -87,8 +88,8 @@ func WithResponse(r *Response) CallOption {
 	}
 }
 
-// WithoutValidation sends the request even if local validation fails. Path parameters are validated
-// all the same.
+// WithoutValidation sends the request even if local validation fails. Path parameters are always
+// validated.
 func WithoutValidation() CallOption {
 	return func(c *callConfig) error {
 		c.skipValidation = true
@@ -121,13 +122,13 @@ func WithCallBodyLimit(n int64) CallOption {
 // WithIdempotencyKey sends X-Idempotency-Key when an order is created, and allows a retry after an
 // unknown outcome. Use it only with a deployment that honors the key, which the specification does
 // not promise: such a deployment returns the first outcome again, success or failure, for at least
-// 24 hours. It is a validation error for every operation but [OrdersService.Create].
-// Source: public API reference only.
+// 24 hours. It is a validation error for every operation but [OrdersService.Create]. Source: public
+// API reference only.
 func WithIdempotencyKey(key string) CallOption {
 	return func(c *callConfig) error {
 		switch {
 		case !c.repeatable:
-			return invalid("is for Orders.Create only; an import is known by its sample id", "WithIdempotencyKey")
+			return invalid("is for Orders.Create only; an import is identified by its sample id", "WithIdempotencyKey")
 		case key == "" || len(key) > 255 || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
 			return invalid("needs 1 to 255 printable ASCII characters", "WithIdempotencyKey")
 		}

@@ -12,29 +12,30 @@ import (
 	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
-// Version is the version of this module, as its user agent says it.
+// Version is the version of this module. It is part of the default user agent.
 const Version = "0.1.0"
 
-// Client calls the team API. It is safe for concurrent use and does not change once it is made. Make one with [NewClient] and
-// keep it: it holds the connections and the retry budget.
+// Client calls the team API. It is immutable and safe for concurrent use. Create one with
+// [NewClient] and reuse it: it holds the connections and the retry budget.
 type Client struct {
-	// Orders imports, creates, reads and changes lab orders.
+	// Orders imports, creates, lists and updates lab orders.
 	Orders *OrdersService
-	// LabTests is the catalogue of what can be ordered.
+	// LabTests lists the lab tests that can be ordered.
 	LabTests *LabTestsService
-	// Users lists, makes and deletes the team's users.
+	// Users lists, creates and deletes users.
 	Users *UsersService
-	// Workouts reads what was recorded during workouts.
+	// Workouts returns the data of workouts.
 	Workouts *WorkoutsService
 
 	core *core
 }
 
-// Environment is one of the four addresses of the service. The interface specification names them
-// and publishes none, so [WithEnvironment] takes the addresses too.
+// Environment identifies one of the four deployments of the service. The interface specification
+// names them but publishes no base URLs: see [WithEnvironment].
 type Environment string
 
-// The environments. There is no default: sending a patient to the wrong region by omission is an incident.
+// Values of [Environment]. There is no default, so that no patient is sent to the wrong region by
+// omission.
 const (
 	ProductionUS Environment = "production US"
 	ProductionEU Environment = "production EU"
@@ -42,11 +43,12 @@ const (
 	SandboxEU    Environment = "sandbox EU"
 )
 
-// BaseURLs is where each environment is. Those that are not used can be left out.
+// BaseURLs holds the base URL of each environment. Unused environments can be omitted.
 type BaseURLs map[Environment]string
 
-// NewClient returns a client for the team API. apiKey is the team API key, sent as x-service-api-key with every request and to
-// nobody else. One of [WithBaseURL] and [WithEnvironment] is required.
+// NewClient returns a client for the team API. apiKey is the team API key, which is sent as
+// x-service-api-key with every request, to the base URL only. One of [WithBaseURL] and
+// [WithEnvironment] is required.
 func NewClient(apiKey string, opts ...Option) (*Client, error) {
 	c, err := newCore("x-service-api-key", apiKey, teamOperations, opts)
 	if err != nil {
@@ -57,12 +59,14 @@ func NewClient(apiKey string, opts ...Option) (*Client, error) {
 	}, nil
 }
 
+// newCore returns the core of a client that authenticates with key in the given header.
 func newCore(header, key string, operations []string, opts []Option) (*core, error) {
 	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, errors.New("labhealth: the API key must not be empty and may hold printable ASCII only")
 	}
 	cfg := config{operations: operations, core: core{
-		auth:      func(h http.Header) { h.Set(header, key) }, // a closure, because %#v prints every field
+		// The key is in a closure, because %#v prints all fields.
+		auth:      func(h http.Header) { h.Set(header, key) },
 		userAgent: "labhealth-go/" + Version,
 		policy:    defaultRetry,
 		maxBody:   8 << 20,
@@ -83,7 +87,7 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 	default:
 		return nil, fmt.Errorf("labhealth: more than one base URL: %s", strings.Join(cfg.chosenBy, " and "))
 	}
-	base, err := checkBase(cfg.baseURL)
+	base, err := parseBaseURL(cfg.baseURL)
 	if err != nil {
 		return nil, fmt.Errorf("labhealth: %w", err)
 	}
@@ -92,13 +96,14 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 	return c, nil
 }
 
-// checkBase returns the address without a slash at its end. It does not quote the address, which may hold a password.
-func checkBase(base string) (string, error) {
+// parseBaseURL validates a base URL and returns it without trailing slashes. Its errors do not
+// quote the URL, which may contain a password.
+func parseBaseURL(base string) (string, error) {
 	u, err := url.Parse(base)
 	switch {
 	case err != nil || u.Hostname() == "" || u.Opaque != "":
 		return "", errors.New("the base URL must look like https://host or https://host/path")
-	case !isPort(u):
+	case !hasValidPort(u):
 		return "", errors.New("the port of the base URL must be between 1 and 65535")
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(base, "#"):
 		return "", errors.New("the base URL must have no user info, query or fragment")
@@ -112,7 +117,7 @@ func checkBase(base string) (string, error) {
 	return base, nil
 }
 
-func isPort(u *url.URL) bool {
+func hasValidPort(u *url.URL) bool {
 	if u.Port() == "" {
 		return !strings.HasSuffix(u.Host, ":")
 	}
@@ -125,6 +130,6 @@ func isLoopback(host string) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// CloseIdleConnections closes the idle connections of the client's transport. Those of a transport
-// given with [WithHTTPClient] are left alone, but not those of the client's copy of it.
+// CloseIdleConnections closes the idle connections of the client's own transport, or of its copy of
+// the transport passed to [WithHTTPClient]. The passed transport itself is not affected.
 func (c *Client) CloseIdleConnections() { c.core.http.CloseIdleConnections() }

@@ -11,18 +11,20 @@ import (
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
-// Date is a calendar day without a time or zone: the specification's type "date". Dates compare with ==. The zero Date is no day;
-// it prints as "0000-00-00" and cannot be sent.
+// Date is a calendar date without a time or time zone: the type "date" of the interface
+// specification. Dates are comparable with ==. The zero Date is not a valid date: it prints as
+// "0000-00-00" and cannot be sent.
 type Date struct {
 	Year  int        // 1 to 9999
 	Month time.Month // 1 to 12
-	Day   int        // 1 to 31, a day that the month has
+	Day   int        // 1 to 31, at most the last day of the month
 }
 
 var errDate = errors.New("labhealth: not a date: want YYYY-MM-DD and a day that exists")
 
-// ParseDate reads "2006-01-02". A date-time is read too: the day as it is written there, whatever its offset, because some
-// deployments write a birth date as midnight. The error does not quote the text.
+// ParseDate parses a date in the form "2006-01-02". It also accepts a date-time, because some
+// deployments send a date of birth as midnight: the result is the date as written, whatever the
+// offset. The error does not quote s.
 func ParseDate(s string) (Date, error) {
 	year, month, day, ok := jsonread.ParseDate([]byte(s))
 	if ok && len(s) > 10 {
@@ -34,13 +36,13 @@ func ParseDate(s string) (Date, error) {
 	return Date{year, month, day}, nil
 }
 
-// DateOf returns the day of t in t's own location.
+// DateOf returns the date of t in t's location.
 func DateOf(t time.Time) Date {
 	year, month, day := t.Date()
 	return Date{year, month, day}
 }
 
-// valid reports whether the day exists, in the years 1 to 9999.
+// valid reports whether d exists, in the years 1 to 9999.
 func (d Date) valid() bool {
 	return d.Year >= 1 && d.Year <= 9999 && d.Month >= 1 && d.Month <= 12 && d.Day >= 1 && d.Day <= jsonread.DaysIn(d.Year, d.Month)
 }
@@ -48,15 +50,15 @@ func (d Date) valid() bool {
 // IsZero reports whether d is the zero Date.
 func (d Date) IsZero() bool { return d == Date{} }
 
-// Compare returns -1 if d is before e, 0 if they are the same day, +1 if d is after e.
+// Compare returns -1 if d is before e, 0 if they are equal, and +1 if d is after e.
 func (d Date) Compare(e Date) int {
 	return cmp.Or(cmp.Compare(d.Year, e.Year), cmp.Compare(d.Month, e.Month), cmp.Compare(d.Day, e.Day))
 }
 
-// String returns the day as YYYY-MM-DD.
+// String returns the date in the form YYYY-MM-DD.
 func (d Date) String() string { return fmt.Sprintf("%04d-%02d-%02d", d.Year, int(d.Month), d.Day) }
 
-// MarshalJSON writes the day as a JSON string, the zero Date as null.
+// MarshalJSON encodes d as a JSON string, and the zero Date as null.
 func (d Date) MarshalJSON() ([]byte, error) {
 	if d.IsZero() {
 		return []byte("null"), nil
@@ -67,7 +69,7 @@ func (d Date) MarshalJSON() ([]byte, error) {
 	return []byte(`"` + d.String() + `"`), nil
 }
 
-// UnmarshalJSON reads a JSON string as [ParseDate] does. Null leaves d as it is.
+// UnmarshalJSON decodes a JSON string like [ParseDate]. Null leaves d unchanged.
 func (d *Date) UnmarshalJSON(b []byte) (err error) {
 	if string(b) == "null" {
 		return nil

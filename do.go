@@ -11,13 +11,13 @@ import (
 	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
-// Do calls any endpoint of the team API, with the same safety as the methods. path starts with / and
-// its values are escaped (see [net/url.PathEscape]); [WithQuery] adds query parameters.
+// Do calls any endpoint of the team API, with the same safety as the methods. path starts with /
+// and its values are escaped (see [net/url.PathEscape]); [WithQuery] adds query parameters.
 //
 // body is nil for none, a []byte or json.RawMessage for JSON that is sent unchanged, or a value for
 // encoding/json. out is nil to ignore the body of the response, a *json.RawMessage for the received
-// JSON, or a pointer for encoding/json. Responses of this package's types are decoded and verified as
-// by the methods.
+// JSON, or a pointer for encoding/json. Responses of this package's types are decoded and verified
+// as by the methods.
 func (c *Client) Do(ctx context.Context, method, path string, body, out any, opts ...CallOption) error {
 	return c.core.doPath(ctx, method, path, body, out, opts)
 }
@@ -70,7 +70,7 @@ var doMethods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
 }
 
-// checkPath returns why Do cannot call an endpoint at path.
+// checkPath validates the path of a call of Do.
 func checkPath(path string) error {
 	switch {
 	case !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "?#"):

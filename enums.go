@@ -2,15 +2,16 @@ package labhealth
 
 import "strings"
 
-// The enumerations are open: each is a string type with constants for the values that are documented, and any other value passes
-// unchanged in both directions. New values appear without a version change, and the service has been seen to answer with values
-// that are in no list, such as the gender "Male" or the sample type "dried blood spot". A switch over an enumeration therefore
-// needs a default case. The empty string means that no value came, or that none is sent.
+// The enumerations are open: each is a string type with constants for the documented values. Other
+// values are decoded and sent unchanged. The service may add values without a version change, and
+// is known to return values that are not documented, such as the gender "Male" and the sample type
+// "dried blood spot". A switch over an enumeration therefore needs a default case. The empty string
+// is the zero value: the field was absent, or is not sent.
 
-// Billing says who pays for an order. It is the billing_type of [ImportOrderBody], [CreateOrderBody] and [Order]. An answer
-// without one means BillingClientBill.
+// Billing is the party that pays for an order: the billing_type of [ImportOrderBody],
+// [CreateOrderBody] and [Order]. It is BillingClientBill if a response has none.
 //
-// Values other than the constants occur and must be expected.
+// Values other than the constants occur.
 type Billing string
 
 // Values of [Billing].
@@ -21,11 +22,11 @@ const (
 	BillingPatientBill            Billing = "patient_bill"
 )
 
-// LabTestCollectionMethod is the way in which the sample is taken. It is the collection_method of [ImportOrderBody] and
-// [CreateOrderBody], the method of a [LabTest], one of the collection methods of a [Lab], the type of [OrderDetails] and the
-// middle part of an [OrderStatus].
+// LabTestCollectionMethod is the method by which a sample is collected: the collection_method of
+// [ImportOrderBody] and [CreateOrderBody], the method of a [LabTest], one of the collection methods
+// of a [Lab], the type of [OrderDetails] and the middle part of an [OrderStatus].
 //
-// Values other than the constants occur and must be expected.
+// Values other than the constants occur.
 type LabTestCollectionMethod string
 
 // Values of [LabTestCollectionMethod].
@@ -38,7 +39,7 @@ const (
 
 // Gender is the gender of the patient in [PatientDetailsWithValidation].
 //
-// Values other than the constants occur and must be expected: the spelling "Male" has been seen.
+// Values other than the constants occur, such as "Male".
 type Gender string
 
 // Values of [Gender].
@@ -49,10 +50,10 @@ const (
 	GenderUnknown Gender = "unknown"
 )
 
-// Race is the race of the patient in [PatientDetailsWithValidation] and [OrderPatientDetails]. The service treats an absent one
-// as 'Not Specified'.
+// Race is the race of the patient in [PatientDetailsWithValidation] and [OrderPatientDetails]. The
+// service treats an absent value as 'Not Specified'.
 //
-// Values other than the constants occur and must be expected.
+// Values other than the constants occur.
 type Race string
 
 // Values of [Race].
@@ -65,10 +66,10 @@ const (
 	RaceWhiteCaucasian                       Race = "white_caucasian"
 )
 
-// Ethnicity is the ethnicity of the patient in [PatientDetailsWithValidation] and [OrderPatientDetails]. The service treats an
-// absent one as 'Not Specified'.
+// Ethnicity is the ethnicity of the patient in [PatientDetailsWithValidation] and
+// [OrderPatientDetails]. The service treats an absent value as 'Not Specified'.
 //
-// Values other than the constants occur and must be expected.
+// Values other than the constants occur.
 type Ethnicity string
 
 // Values of [Ethnicity].
@@ -79,10 +80,10 @@ const (
 	EthnicityOther           Ethnicity = "other"
 )
 
-// SexualOrientation is the sexual orientation of the patient in [PatientDetailsWithValidation] and [OrderPatientDetails]. The
-// service treats an absent one as 'Not Specified'.
+// SexualOrientation is the sexual orientation of the patient in [PatientDetailsWithValidation] and
+// [OrderPatientDetails]. The service treats an absent value as 'Not Specified'.
 //
-// Values other than the constants occur and must be expected.
+// Values other than the constants occur.
 type SexualOrientation string
 
 // Values of [SexualOrientation].
@@ -94,10 +95,10 @@ const (
 	SexualOrientationOther                  SexualOrientation = "other"
 )
 
-// GenderIdentity is the gender identity of the patient in [PatientDetailsWithValidation] and [OrderPatientDetails]. The service
-// treats an absent one as 'Not Specified'.
+// GenderIdentity is the gender identity of the patient in [PatientDetailsWithValidation] and
+// [OrderPatientDetails]. The service treats an absent value as 'Not Specified'.
 //
-// Values other than the constants occur and must be expected.
+// Values other than the constants occur.
 type GenderIdentity string
 
 // Values of [GenderIdentity].
@@ -110,9 +111,10 @@ const (
 	GenderIdentityOther                                      GenderIdentity = "other"
 )
 
-// LabTestSampleType is the kind of sample that a [LabTest] needs, and one of the kinds that a [Lab] processes.
+// LabTestSampleType is a kind of sample: the one that a [LabTest] requires, or one of those that a
+// [Lab] processes.
 //
-// Values other than the constants occur and must be expected: the spelling "dried blood spot" has been seen.
+// Values other than the constants occur, such as "dried blood spot".
 type LabTestSampleType string
 
 // Values of [LabTestSampleType].
@@ -127,7 +129,7 @@ const (
 
 // LabTestStatus is the status of a [LabTest]. It replaces the deprecated is_active.
 //
-// Values other than the constants occur and must be expected.
+// Values other than the constants occur.
 type LabTestStatus string
 
 // Values of [LabTestStatus].
@@ -137,9 +139,9 @@ const (
 	LabTestStatusInactive        LabTestStatus = "inactive"
 )
 
-// MarkerType says whether a [Marker] is a single biomarker or a panel of them.
+// MarkerType distinguishes single biomarkers from panels of them. See [Marker].
 //
-// Values other than the constants occur and must be expected.
+// Values other than the constants occur.
 type MarkerType string
 
 // Values of [MarkerType].
@@ -148,10 +150,10 @@ const (
 	MarkerTypePanel     MarkerType = "panel"
 )
 
-// Interpretation sums up the results of an [Order]. It is also the interpretation filter of [ListOrdersParams], for which the
-// document lists normal, abnormal and critical only.
+// Interpretation summarizes the results of an [Order]. As a filter of [ListOrdersParams] the
+// interface specification documents only normal, abnormal and critical.
 //
-// Values other than the constants occur and must be expected.
+// Values other than the constants occur.
 type Interpretation string
 
 // Values of [Interpretation].
@@ -162,10 +164,10 @@ const (
 	InterpretationUnknown  Interpretation = "unknown"
 )
 
-// OrderOrigin says whether an [Order] or an [OrderInTransaction] is the initial order of its transaction, or a redraw or
-// recreation of an earlier one.
+// OrderOrigin distinguishes the initial order of a transaction from redraws and recreations of an
+// earlier one. See [Order] and [OrderInTransaction].
 //
-// Values other than the constants occur and must be expected.
+// Values other than the constants occur.
 type OrderOrigin string
 
 // Values of [OrderOrigin].
@@ -175,9 +177,9 @@ const (
 	OrderOriginRecreation OrderOrigin = "recreation"
 )
 
-// OrderTransactionStatus is the state of an [OrderTransaction].
+// OrderTransactionStatus is the status of an [OrderTransaction].
 //
-// Values other than the constants occur and must be expected.
+// Values other than the constants occur.
 type OrderTransactionStatus string
 
 // Values of [OrderTransactionStatus].
@@ -187,9 +189,10 @@ const (
 	OrderTransactionStatusCancelled OrderTransactionStatus = "cancelled"
 )
 
-// OrderTopLevelStatus is the first part of an [OrderStatus], and the deprecated status of an [Order].
+// OrderTopLevelStatus is the first part of an [OrderStatus], and the deprecated status of an
+// [Order].
 //
-// Values other than the constants occur and must be expected.
+// Values other than the constants occur.
 type OrderTopLevelStatus string
 
 // Values of [OrderTopLevelStatus].
@@ -202,11 +205,11 @@ const (
 	TopLevelFailed           OrderTopLevelStatus = "failed"
 )
 
-// OrderLowLevelStatus is the last part of an [OrderStatus], the low_level_status of an [OrderInTransaction] and the status filter
-// of [ListOrdersParams]. Most of its values belong to some collection methods only.
+// OrderLowLevelStatus is the last part of an [OrderStatus], the low_level_status of an
+// [OrderInTransaction] and the status filter of [ListOrdersParams]. Most values are specific to
+// some collection methods.
 //
-// Values other than the constants occur and must be expected: the service has been seen to write "testkit_registered" where the
-// document has "registered".
+// Values other than the constants occur, such as "testkit_registered" instead of "registered".
 type OrderLowLevelStatus string
 
 // Values of [OrderLowLevelStatus].
@@ -240,10 +243,10 @@ const (
 	LowLevelLabProcessingBlocked       OrderLowLevelStatus = "lab_processing_blocked"
 )
 
-// OrderStatusDetail is the status_detail of an [OrderEvent]. It describes the event and decides nothing: the state of an order
-// follows from its [OrderStatus] alone.
+// OrderStatusDetail is the status_detail of an [OrderEvent]. It is descriptive only: the state of
+// an order depends on its [OrderStatus] alone.
 //
-// Values other than the constants occur and must be expected.
+// Values other than the constants occur.
 type OrderStatusDetail string
 
 // Values of [OrderStatusDetail].
@@ -259,11 +262,12 @@ const (
 	StatusDetailSampleImproperCollection          OrderStatusDetail = "sample_improper_collection"
 )
 
-// OrderStatus is the status of an [OrderEvent]. It has the shape top_level.collection_method.low_level, which
-// [OrderStatus.TopLevel], [OrderStatus.Method] and [OrderStatus.LowLevel] take apart. The moves from one status to another are
-// not documented, and events may repeat a status.
+// OrderStatus is the status of an [OrderEvent]. Its form is top_level.collection_method.low_level;
+// [OrderStatus.TopLevel], [OrderStatus.Method] and [OrderStatus.LowLevel] return the three parts.
+// The transitions between statuses are not documented, and events may repeat a status.
 //
-// Values other than the constants occur and must be expected: compare the parts rather than whole values where that is enough.
+// Values other than the constants occur. Compare the parts rather than whole values where that is
+// enough.
 type OrderStatus string
 
 // Statuses of a walk-in test.
@@ -304,7 +308,7 @@ const (
 	OrderStatusReceivedTestkitAwaitingRegistration OrderStatus = "received.testkit.awaiting_registration"
 	OrderStatusReceivedTestkitRequisitionCreated   OrderStatus = "received.testkit.requisition_created"
 	OrderStatusReceivedTestkitRequisitionBypassed  OrderStatus = "received.testkit.requisition_bypassed"
-	// The value "received.testkit.testkit_registered" has been seen too.
+	// The value "received.testkit.testkit_registered" occurs too.
 	OrderStatusReceivedTestkitRegistered                       OrderStatus = "received.testkit.registered"
 	OrderStatusCollectingSampleTestkitTransitCustomer          OrderStatus = "collecting_sample.testkit.transit_customer"
 	OrderStatusCollectingSampleTestkitOutForDelivery           OrderStatus = "collecting_sample.testkit.out_for_delivery"
@@ -329,7 +333,7 @@ const (
 	OrderStatusReceivedOnSiteCollectionOrdered             OrderStatus = "received.on_site_collection.ordered"
 	OrderStatusReceivedOnSiteCollectionRequisitionCreated  OrderStatus = "received.on_site_collection.requisition_created"
 	OrderStatusReceivedOnSiteCollectionRequisitionBypassed OrderStatus = "received.on_site_collection.requisition_bypassed"
-	// The value "collecting_sample.on_site_collection.draw_completed" has been seen too.
+	// The value "collecting_sample.on_site_collection.draw_completed" occurs too.
 	OrderStatusSampleWithLabOnSiteCollectionDrawCompleted  OrderStatus = "sample_with_lab.on_site_collection.draw_completed"
 	OrderStatusSampleWithLabOnSiteCollectionPartialResults OrderStatus = "sample_with_lab.on_site_collection.partial_results"
 	OrderStatusCompletedOnSiteCollectionCompleted          OrderStatus = "completed.on_site_collection.completed"
@@ -338,29 +342,30 @@ const (
 	OrderStatusCancelledOnSiteCollectionCancelled          OrderStatus = "cancelled.on_site_collection.cancelled"
 )
 
-// TopLevel is the part of the status before its first dot. It is empty if the status has fewer than three parts: a lone word may
-// be any of the three.
+// TopLevel returns the part of the status before the first dot. It is empty if the status has fewer
+// than three parts, because a single word could be any of them.
 func (s OrderStatus) TopLevel() OrderTopLevelStatus {
 	top, _, _ := s.parts()
 	return OrderTopLevelStatus(top)
 }
 
-// Method is the part of the status between its first two dots. It is empty if the status has fewer than three parts.
+// Method returns the part of the status between the first two dots. It is empty if the status has
+// fewer than three parts.
 func (s OrderStatus) Method() LabTestCollectionMethod {
 	_, method, _ := s.parts()
 	return LabTestCollectionMethod(method)
 }
 
-// LowLevel is the part of the status after its second dot, further dots included. It is empty if the status has fewer than three
-// parts.
+// LowLevel returns the part of the status after the second dot, including any further dots. It is
+// empty if the status has fewer than three parts.
 func (s OrderStatus) LowLevel() OrderLowLevelStatus {
 	_, _, low := s.parts()
 	return OrderLowLevelStatus(low)
 }
 
-// Modifiable reports whether an order in this status can be updated (PATCH /v3/order/{order_id}), which
-// is so only while its low-level status is ordered or awaiting_registration. An order that was created
-// without activate_by cannot be rescheduled all the same: see [Order.Reschedulable].
+// Modifiable reports whether an order with this status can be updated (PATCH /v3/order/{order_id}):
+// its low-level status is ordered or awaiting_registration. An order that was created without
+// activate_by cannot be rescheduled in any status: see [Order.Reschedulable].
 func (s OrderStatus) Modifiable() bool {
 	switch s.LowLevel() {
 	case LowLevelOrdered, LowLevelAwaitingRegistration:
@@ -378,12 +383,12 @@ func (s OrderStatus) parts() (top, method, low string) {
 	return top, method, low
 }
 
-// AoEQuestionType is the kind of answer that an [AoEQuestion] asks for. A choice or multi_choice
-// question is answered with the code of an answer, a text question with free text, a numeric one with
-// the number written as a string.
+// AoEQuestionType is the kind of answer that an [AoEQuestion] requires. A choice or multi_choice
+// question is answered with the code of an [AoEAnswerOption], a text question with free text, and a
+// numeric question with the number as a string.
 //
-// Values other than the constants occur and must be expected: the spelling "multiple_choice" has been
-// seen. Source: public API reference only.
+// Values other than the constants occur, such as "multiple_choice". Source: public API reference
+// only.
 type AoEQuestionType string
 
 // Values of [AoEQuestionType].
@@ -394,9 +399,9 @@ const (
 	AoEQuestionTypeMultiChoice AoEQuestionType = "multi_choice"
 )
 
-// ConsentType names what the patient agreed to in a [Consent] of [CreateOrderBody].
+// ConsentType is what the patient agreed to. See [Consent].
 //
-// Values other than the constants occur and must be expected. Source: public API reference only.
+// Values other than the constants occur. Source: public API reference only.
 type ConsentType string
 
 // Values of [ConsentType].

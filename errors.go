@@ -20,18 +20,19 @@ import (
 	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
-// Outcome is what became of a request at the service. It matters after a failed write: an import must not be sent again while
-// its outcome is unknown.
+// Outcome reports whether the service processed a request. It matters after a failed write: do not
+// send an import again while its outcome is unknown.
 type Outcome uint8
 
 const (
-	// OutcomeUnknown means that the service may or may not have carried the request out. Look before you send it again.
+	// OutcomeUnknown means that the service may or may not have processed the request. Find out
+	// before you send it again.
 	OutcomeUnknown Outcome = Outcome(transport.Unknown)
 	// OutcomeNotSent means that the request provably never reached the service.
 	OutcomeNotSent Outcome = Outcome(transport.NotSent)
-	// OutcomeRejected means that the service answered that it refused the request.
+	// OutcomeRejected means that the service rejected the request.
 	OutcomeRejected Outcome = Outcome(transport.Rejected)
-	// OutcomeApplied means that the service carried the request out.
+	// OutcomeApplied means that the service processed the request.
 	OutcomeApplied Outcome = Outcome(transport.Applied)
 )
 
@@ -49,8 +50,8 @@ func (o Outcome) String() string {
 	}
 }
 
-// OutcomeOf says what became of the request whose error err is. No error means applied; an error that is not of this package
-// means unknown.
+// OutcomeOf returns the outcome of the request that returned err: OutcomeApplied if err is nil, and
+// OutcomeUnknown if err is not an error of this package.
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return OutcomeApplied
@@ -62,11 +63,13 @@ func OutcomeOf(err error) Outcome {
 	return OutcomeUnknown
 }
 
-// Classes of [APIError], for errors.Is. The interface specification gives no status for a missing or wrong key, for the closed
-// beta or for an order that cannot be changed; these are the statuses that are in use. Source: public API reference only.
+// Errors that an [APIError] matches with errors.Is, depending on its status code. The interface
+// specification documents no status for a missing or invalid key, for the closed beta or for an
+// order that cannot be updated. The statuses of these are those in use. Source: public API
+// reference only.
 var (
-	ErrUnauthorized = errors.New("unauthorized") // 401: the key is missing, wrong or expired
-	ErrForbidden    = errors.New("forbidden")    // 403: the team may not do this
+	ErrUnauthorized = errors.New("unauthorized") // 401: the key is missing, invalid or expired
+	ErrForbidden    = errors.New("forbidden")    // 403: the team has no access
 	ErrNotFound     = errors.New("not found")    // 404
 	ErrConflict     = errors.New("conflict")     // 409
 	ErrValidation   = errors.New("validation")   // 422; also a *ValidationError
@@ -74,7 +77,7 @@ var (
 	ErrServer       = errors.New("server error") // every 5xx
 )
 
-var classes = map[int]error{
+var statusErrors = map[int]error{
 	http.StatusUnauthorized:        ErrUnauthorized,
 	http.StatusForbidden:           ErrForbidden,
 	http.StatusNotFound:            ErrNotFound,
@@ -83,16 +86,19 @@ var classes = map[int]error{
 	http.StatusTooManyRequests:     ErrRateLimited,
 }
 
-// APIError is an answer that is not 2xx, JSON or not.
+// APIError reports a response whose status is not 2xx. Its body may be JSON or not.
 //
-// Its text holds the operation, the status, the paths and types of up to three field errors and the request id. Body, header and
-// detail can echo what was sent, patient data included: they are reached by method and are never printed or encoded.
+// Its message contains the operation, the status, the paths and types of up to three field errors
+// and the request ID. The body, the header and the detail may echo the request, including patient
+// data. They are available through methods, and are never printed or encoded.
 type APIError struct {
-	Op         string        // the operation, such as "POST /v3/order/import"
-	StatusCode int           // the HTTP status
-	RequestID  string        // the id under which the service knows the request; empty if it sent none
-	RetryAfter time.Duration // how long the service asked to wait; 0 if it did not, negative if that time has passed
-	Attempts   int           // how often the request was tried
+	Op         string // the operation, such as "POST /v3/order/import"
+	StatusCode int    // the HTTP status code
+	RequestID  string // the service's ID of the request; empty if it sent none
+	// RetryAfter is the Retry-After of the response. It is 0 if there is none, and negative if that
+	// time has passed.
+	RetryAfter time.Duration
+	Attempts   int // number of attempts
 
 	outcome Outcome
 	header  http.Header
@@ -101,7 +107,7 @@ type APIError struct {
 
 func (e *APIError) requestOutcome() Outcome { return e.outcome }
 
-// Error names the operation, the status, the first field errors and the request id.
+// Error returns the operation, the status, the first field errors and the request ID.
 func (e *APIError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "labhealth: %s: %d", e.Op, e.StatusCode)
@@ -109,7 +115,7 @@ func (e *APIError) Error() string {
 		b.WriteString(" " + text)
 	}
 	if fields := e.Fields(); len(fields) > 0 {
-		b.WriteString(": " + fieldText(fields))
+		b.WriteString(": " + formatFields(fields))
 	}
 	if e.RequestID != "" {
 		b.WriteString(" (request " + e.RequestID + ")")
@@ -117,46 +123,54 @@ func (e *APIError) Error() string {
 	return b.String()
 }
 
-// Is reports whether target is the class of the status, such as [ErrNotFound].
+// Is reports whether target is the error of the status code, such as [ErrNotFound].
 func (e *APIError) Is(target error) bool {
-	class := classes[e.StatusCode]
+	err := statusErrors[e.StatusCode]
 	if e.StatusCode >= 500 {
-		class = ErrServer
+		err = ErrServer
 	}
-	return class != nil && target == class
+	return err != nil && target == err
 }
 
-// Body returns a copy of the answer's body, up to 64 KiB of it. It may echo patient data: do not log it.
+// Body returns a copy of the response body, up to 64 KiB of it. It may echo patient data: do not
+// log it.
 func (e *APIError) Body() []byte { return slices.Clone(e.body) }
 
-// Header returns a copy of the answer's header.
+// Header returns a copy of the response header.
 func (e *APIError) Header() http.Header { return e.header.Clone() }
 
-// Detail returns the body's member "detail" as it came: a string, an object or a list. It is nil if the body is not a JSON
-// object or has no such member; then [APIError.Body] may say more, as answers with "error" and "message" occur. It may echo
-// patient data: do not log it.
+// Detail returns the field "detail" of the body as received: a string, an object or a list. It is
+// nil if the body is not a JSON object or has no such field. Responses with "error" and "message"
+// instead occur: see [APIError.Body]. It may echo patient data: do not log it.
 func (e *APIError) Detail() json.RawMessage {
-	var b errorBody
-	if jsonread.Unmarshal(e.body, &b) != nil {
+	var body struct {
+		Detail json.RawMessage `json:"detail"`
+	}
+	if jsonread.Unmarshal(e.body, &body) != nil {
 		return nil
 	}
-	return b.Detail
+	return body.Detail
 }
 
-// Fields returns the field errors of a detail that is a list, the usual form of a 422. It is nil for every other body.
+// Fields returns the field errors of a detail that is a list, the usual form of a 422. It returns
+// nil for any other body.
 func (e *APIError) Fields() []FieldError {
-	var list struct {
-		Detail []wireFieldError `json:"detail"`
+	var body struct {
+		Detail []struct {
+			Type string            `json:"type"`
+			Loc  []json.RawMessage `json:"loc"` // names and numbers
+			Msg  string            `json:"msg"`
+		} `json:"detail"`
 	}
-	if jsonread.Unmarshal(e.body, &list) != nil {
+	if jsonread.Unmarshal(e.body, &body) != nil {
 		return nil
 	}
 	var fields []FieldError
-	for _, f := range list.Detail {
+	for _, f := range body.Detail {
 		field := FieldError{Type: f.Type, Msg: f.Msg}
 		for _, l := range f.Loc {
 			name := string(l)
-			_ = json.Unmarshal(l, &name) // a number stays as it came
+			_ = json.Unmarshal(l, &name) // a number is kept as received
 			field.Loc = append(field.Loc, name)
 		}
 		if len(field.Loc) > 0 || field.Type != "" || field.Msg != "" {
@@ -166,35 +180,28 @@ func (e *APIError) Fields() []FieldError {
 	return fields
 }
 
-type errorBody struct {
-	Detail json.RawMessage `json:"detail"`
-}
-
-type wireFieldError struct {
-	Type string            `json:"type"`
-	Loc  []json.RawMessage `json:"loc"` // names and numbers
-	Msg  string            `json:"msg"`
-}
-
-// FieldError says what is wrong with one member of a request. Printed, it shows its path and type.
+// FieldError describes an invalid field of a request. Printed or logged, it shows only its path and
+// type.
 type FieldError struct {
-	Loc  []string // where: "body", "patient_details", "first_name"; numbers count the elements of a list
-	Type string   // a short code: "missing", "string_too_long", "enum"
-	Msg  string   // for people: in a ValidationError what is allowed; in an APIError the service's words, which may quote what was sent
+	Loc  []string // path: "body", "patient_details", "first_name"; numbers are indexes of a list
+	Type string   // short code, such as "missing", "string_too_long" or "enum"
+	// Msg is human-readable. In a [ValidationError] it describes what is valid. In an [APIError] it
+	// is the service's message, which may quote the request.
+	Msg string
 }
 
 // Path returns Loc joined by dots, such as "body.patient_details.first_name".
 func (f FieldError) Path() string { return strings.Join(f.Loc, ".") }
 
-// Format prints the path and the type.
-func (f FieldError) Format(s fmt.State, _ rune) { fmt.Fprint(s, fieldText([]FieldError{f})) }
+// Format prints the path and the type under every verb.
+func (f FieldError) Format(s fmt.State, _ rune) { fmt.Fprint(s, formatFields([]FieldError{f})) }
 
-// LogValue shows what [FieldError.Format] prints.
+// LogValue returns the path and the type.
 func (f FieldError) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(f)) }
 
-// fieldText shows up to three field errors. Both parts come from the service, so that only what looks like a member name or a
-// code is shown.
-func fieldText(fields []FieldError) string {
+// formatFields formats up to three field errors. Paths and types come from the service, so anything
+// that does not look like a name or a code is replaced.
+func formatFields(fields []FieldError) string {
 	var parts []string
 	for _, f := range fields[:min(len(fields), 3)] {
 		path := make([]string, len(f.Loc))
@@ -209,17 +216,18 @@ func fieldText(fields []FieldError) string {
 	return strings.Join(parts, ", ")
 }
 
-func codeOr(s, other string) string {
+// codeOr returns s if it looks like a name or a code, and fallback otherwise.
+func codeOr(s, fallback string) string {
 	if s == "" || len(s) > 64 || strings.Trim(s, codeChars) != "" {
-		return other
+		return fallback
 	}
 	return s
 }
 
 const codeChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
-// requestID finds the id under which the service knows a request. It is shown in errors, so that only text that looks like an
-// id counts.
+// requestID returns the service's ID of a request. It appears in error messages, so anything that
+// does not look like an ID is ignored.
 func requestID(h http.Header) string {
 	for _, name := range [...]string{"Traceresponse", "X-Request-Id"} {
 		id := h.Get(name)
@@ -230,14 +238,17 @@ func requestID(h http.Header) string {
 	return ""
 }
 
-// DecodeError is an answer that came and could not be read: not JSON, HTML, cut short, too large, of the wrong kind, or an
-// order without a readable id. It never quotes the answer.
+// DecodeError reports a 2xx response that could not be decoded: it is HTML, invalid JSON,
+// truncated, too large, of the wrong JSON type, or has no readable ID where one is required. Its
+// message never quotes the response.
 type DecodeError struct {
 	Op         string // the operation
-	StatusCode int    // the HTTP status, a 2xx
+	StatusCode int    // the HTTP status code, a 2xx
 	RequestID  string // see [APIError]
-	Attempts   int    // how often the request was tried; 0 if an iterator refused a page, which leaves RequestID and Body empty too
-	Reason     string // a fixed phrase
+	// Attempts is the number of attempts. It is 0 if an iterator rejected a page; RequestID and
+	// Body are then empty.
+	Attempts int
+	Reason   string // a fixed phrase
 
 	outcome Outcome
 	body    []byte
@@ -246,7 +257,7 @@ type DecodeError struct {
 
 func (e *DecodeError) requestOutcome() Outcome { return e.outcome }
 
-// Error names the operation, the status, the reason and the request id.
+// Error returns the operation, the status, the reason and the request ID.
 func (e *DecodeError) Error() string {
 	text := fmt.Sprintf("labhealth: %s: the response (status %d) could not be read: %s", e.Op, e.StatusCode, e.Reason)
 	if e.RequestID != "" {
@@ -255,21 +266,22 @@ func (e *DecodeError) Error() string {
 	return text
 }
 
-// Unwrap returns what stopped the reading, if there is more to say, such as a context that ended.
+// Unwrap returns the cause, such as the error of a canceled context. It may be nil.
 func (e *DecodeError) Unwrap() error { return e.cause }
 
-// Body returns a copy of what came. It may hold patient data: do not log it.
+// Body returns a copy of the received body. It may hold patient data: do not log it.
 func (e *DecodeError) Body() []byte { return slices.Clone(e.body) }
 
-// ValidationError is a request that was refused before anything was sent.
+// ValidationError reports an invalid request. Nothing was sent.
 type ValidationError struct {
-	Op     string       // the operation; empty if Validate was called directly
-	Fields []FieldError // all that is wrong, with the paths of the service's own 422; Msg says what is allowed
+	Op string // the operation; empty if Validate was called directly
+	// Fields lists everything that is invalid, with the same paths as in a 422 of the service.
+	Fields []FieldError
 }
 
 func (*ValidationError) requestOutcome() Outcome { return OutcomeNotSent }
 
-// Error lists the paths and what is allowed there, never what was given.
+// Error returns the paths and what is valid there, never the values.
 func (e *ValidationError) Error() string {
 	var b strings.Builder
 	b.WriteString("labhealth: ")
@@ -287,14 +299,14 @@ func (e *ValidationError) Error() string {
 	return b.String()
 }
 
-// Is reports true for [ErrValidation].
+// Is reports whether target is [ErrValidation].
 func (e *ValidationError) Is(target error) bool { return target == ErrValidation }
 
-// TransportError is a request to which no answer came. Its text names the kind of failure; what errors.As finds in
-// its causes may quote addresses and bytes that came.
+// TransportError reports a request that received no response. Its message names the kind of
+// failure. The causes that errors.As finds may quote addresses and received bytes.
 type TransportError struct {
 	Op       string // the operation
-	Attempts int    // how often the request was tried
+	Attempts int    // number of attempts
 
 	outcome Outcome
 	reason  string
@@ -303,38 +315,41 @@ type TransportError struct {
 
 func (e *TransportError) requestOutcome() Outcome { return e.outcome }
 
-// Error names the operation, the kind of failure and the outcome.
+// Error returns the operation, the kind of failure and the outcome.
 func (e *TransportError) Error() string {
-	return fmt.Sprintf("labhealth: %s: %s (%s, outcome %s)", e.Op, e.reason, attempts(e.Attempts), e.outcome)
+	return fmt.Sprintf("labhealth: %s: %s (%s, outcome %s)", e.Op, e.reason, formatAttempts(e.Attempts), e.outcome)
 }
 
-// Unwrap returns the causes: the context's error if it ended, the last failure, and the last answer, an *[APIError], if an
-// earlier attempt got one.
+// Unwrap returns the causes: the error of the context if it ended, the last failure, and the
+// *[APIError] of the last response if an earlier attempt received one.
 func (e *TransportError) Unwrap() []error { return e.causes }
 
-func attempts(n int) string {
+func formatAttempts(n int) string {
 	if n == 1 {
 		return "1 attempt"
 	}
 	return strconv.Itoa(n) + " attempts"
 }
 
-// RedirectError is a redirect that is not followed: nothing was sent there. A GET is followed to the same scheme, host and port,
-// five times at most; a write never is.
+// RedirectError reports a redirect that was not followed: nothing was sent to its target. A GET
+// follows at most five redirects to the same scheme, host and port. A write follows none.
 type RedirectError struct {
 	Op         string // the operation
-	StatusCode int    // a 3xx
-	Host       string // the host and port to which it led; chosen by whoever answered, so it is not part of the text
+	StatusCode int    // the HTTP status code, a 3xx
+	// Host is the host and port of the target. It comes from the response and is not part of the
+	// message.
+	Host string
 }
 
 func (*RedirectError) requestOutcome() Outcome { return OutcomeUnknown }
 
-// Error names the operation and the status.
+// Error returns the operation and the status.
 func (e *RedirectError) Error() string {
-	return fmt.Sprintf("labhealth: %s: a redirect (status %d) was not followed: only a GET is, to the same origin, and five times at most", e.Op, e.StatusCode)
+	return fmt.Sprintf("labhealth: %s: the redirect (status %d) was not followed: only a GET follows redirects, at most five and to the same origin", e.Op, e.StatusCode)
 }
 
-// transportReason names kinds of failure without their texts, which may quote what was sent or came.
+// transportReason returns the kind of a failure, without its message, which may quote sent or
+// received bytes.
 func transportReason(err error) string {
 	var dns *net.DNSError
 	var timeout net.Error
@@ -346,9 +361,9 @@ func transportReason(err error) string {
 	case errors.Is(err, context.Canceled):
 		return "canceled"
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return "the host is not known"
+		return "unknown host"
 	case errors.As(err, &dns):
-		return "the host's name could not be looked up"
+		return "the DNS lookup failed"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"
 	case errors.Is(err, http.ErrSchemeMismatch):
@@ -361,16 +376,16 @@ func transportReason(err error) string {
 	return "the connection failed"
 }
 
-// Format prints the error's text under every verb, so that %#v does not print the body.
+// Format prints the error message under every verb, so that %#v does not print the body.
 func (e APIError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }
 
-// Format prints the error's text under every verb, so that %#v does not print the body.
+// Format prints the error message under every verb, so that %#v does not print the body.
 func (e DecodeError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }
 
-// Format prints the error's text under every verb, so that %#v does not print the causes.
+// Format prints the error message under every verb, so that %#v does not print the causes.
 func (e TransportError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }
 
-// Format prints the error's text under every verb, so that %#v does not print the host.
+// Format prints the error message under every verb, so that %#v does not print the host.
 func (e RedirectError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }
 
 // conflict identifies the existing resource that a rejected request conflicts with.
@@ -380,7 +395,7 @@ type conflict struct {
 	CreatedOn time.Time `json:"created_on"`
 }
 
-// conflicts returns what the body has inside detail and at its top, in this order.
+// conflicts returns the conflicts in the detail of the body and at its top level, in this order.
 func (e *APIError) conflicts() []conflict {
 	var top conflict
 	var body struct {

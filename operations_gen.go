@@ -5,7 +5,7 @@ package labhealth
 // teamOperations are the operations of the team API that have methods, by path.
 var teamOperations = []string{
 	opListOrders,
-	opPullStatus,
+	opHistoricalPulls,
 	opWorkoutStream,
 	opCreateUser,
 	opListUsers,
@@ -14,7 +14,7 @@ var teamOperations = []string{
 	opDeleteUser,
 	opGetUser,
 	opListLabTests,
-	opListLabTestsOld,
+	opListLabTestsDeprecated,
 	opCreateOrder,
 	opImportOrder,
 	opGetOrder,

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Option configures a client. An option that is invalid is an error of [NewClient].
+// Option configures a client. An invalid option causes an error of [NewClient].
 type Option func(*config) error
 
 // config is what the options of a client set.
@@ -21,9 +21,10 @@ type config struct {
 	operations []string // those that WithPath accepts
 }
 
-// WithBaseURL sets the URL that every path is appended to. The paths contain their versions, such as
-// /v3, which the base URL must not repeat. It must be https, except for loopback hosts. It may have a
-// port between 1 and 65535 and a path without dot segments, but no user info, query or fragment.
+// WithBaseURL sets the URL that every path is appended to. The paths contain their versions, such
+// as /v3, which the base URL must not repeat. The URL must be https, except for loopback hosts. It
+// may have a port between 1 and 65535 and a path without dot segments, but no user info, query or
+// fragment.
 func WithBaseURL(base string) Option {
 	return func(c *config) error {
 		c.baseURL, c.chosenBy = base, append(c.chosenBy, "WithBaseURL")
@@ -31,8 +32,8 @@ func WithBaseURL(base string) Option {
 	}
 }
 
-// WithEnvironment selects one of the environments in urls. An environment that urls does not have is
-// an error. Its URL must be valid for [WithBaseURL].
+// WithEnvironment uses the base URL of env in urls. It is an error if urls has none for env, or one
+// that is invalid for [WithBaseURL].
 func WithEnvironment(env Environment, urls BaseURLs) Option {
 	return func(c *config) error {
 		base, ok := urls[env]
@@ -49,17 +50,17 @@ func WithEnvironment(env Environment, urls BaseURLs) Option {
 // with 64 idle connections and the proxy settings of [http.ProxyFromEnvironment].
 //
 // An [*http.Transport], or nil for [http.DefaultTransport], is safe: the client uses a copy of it,
-// whose connections [Client.CloseIdleConnections] closes. Through a proxy, HTTP/1.1 over TLS uses one
-// connection per request.
+// whose connections [Client.CloseIdleConnections] closes. Through a proxy, HTTP/1.1 over TLS uses
+// one connection per request.
 //
 // Any other [http.RoundTripper] is used unchanged. It must send each request once, pass on the
-// context of the request, and let the hooks of [net/http/httptrace] fire, as a wrapper of an
-// *http.Transport does that signs, traces or counts requests. If it retries, fails over or
+// context of the request, and let the hooks of [net/http/httptrace] fire. A wrapper of an
+// *http.Transport that signs, traces or counts requests does so. If it retries, fails over or
 // duplicates, a write is stopped before it is sent a second time, and its outcome is
-// [OutcomeUnknown]. If it follows a redirect or fails over to another host, a request, also a read,
-// is stopped before the key is sent there. Without hooks, as with a mock or a wrapper that replaces
-// the context, nothing can be observed or stopped: the outcome of a write is OutcomeUnknown even if
-// the response is a 4xx, and no write is retried.
+// [OutcomeUnknown]. If it follows a redirect or fails over to another host, any request, including
+// a read, is stopped before the key is sent there. Without hooks, as with a mock or a wrapper that
+// replaces the context, nothing can be observed or stopped: the outcome of a write is
+// OutcomeUnknown even if the response is a 4xx, and no write is retried.
 //
 // net/http writes some messages about broken responses, including their bytes, to the default
 // logger. The client prevents that for an *http.Transport that is passed here, but not for one that
@@ -97,9 +98,10 @@ func WithUserAgent(s string) Option {
 	}
 }
 
-// WithPath sets the path of an operation that a deployment has elsewhere than the interface
-// specification: WithPath("GET /orders", "/v3/orders"). The path must be valid for [Client.Do] and
-// have the parameters of the operation in braces. An unknown operation is an error.
+// WithPath sets the path of an operation, for a deployment that serves it at another path than the
+// interface specification documents: WithPath("GET /orders", "/v3/orders"). The path must be valid
+// for [Client.Do] and have the parameters of the operation in braces. An unknown operation is an
+// error.
 func WithPath(operation, path string) Option {
 	return func(c *config) error {
 		if !slices.Contains(c.operations, operation) {

@@ -12,20 +12,24 @@ import (
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
-// PostOrderResponse is the answer of [OrdersService.Import], [OrdersService.Create] and [OrdersService.Update].
+// PostOrderResponse is the response of [OrdersService.Import], [OrdersService.Create] and
+// [OrdersService.Update].
+//
+// Printed or logged, it shows only the ID and the status of the order.
 type PostOrderResponse struct {
-	// Order is the order as it is now. The answer of an update may hold only a few of its members, such as ID, TeamID, UserID,
-	// ActivateBy and Status; [RawObject.RawJSON] shows what came.
+	// Order is the order after the call. The response of an update may hold only some of its
+	// fields, such as ID, TeamID, UserID, ActivateBy and Status; [RawObject.RawJSON] shows which
+	// were received.
 	Order Order `json:"order"`
-	// Status is a word such as "success".
+	// Status describes the result of the call, such as "success".
 	Status string `json:"status"`
-	// Message is meant for people.
+	// Message is a human-readable message.
 	Message string `json:"message"`
 
 	RawObject `json:"-"`
 }
 
-// LogValue shows what [Order.LogValue] shows of the order.
+// LogValue returns the ID and the status of the order.
 func (v PostOrderResponse) LogValue() slog.Value {
 	return slog.StringValue("labhealth.PostOrderResponse{" + v.Order.LogValue().String() + ", redacted}")
 }
@@ -43,88 +47,90 @@ func (*PostOrderResponse) fromList(_ []byte, elements []json.RawMessage) []byte 
 	return nil
 }
 
-// Order is a lab order, the specification's ClientFacingOrder.
+// Order is a lab order: the ClientFacingOrder of the interface specification.
 //
-// It holds patient data: printed or logged, it shows its id and status only. Encoding it to JSON is complete.
+// Printed or logged, it shows only its ID and status. Encoding it to JSON is complete.
 type Order struct {
-	// ID is the order's id.
+	// ID is the order ID.
 	ID uuid.UUID `json:"id"`
-	// UserID is the service's id of the user.
+	// UserID is the service's ID of the user.
 	UserID uuid.UUID `json:"user_id"`
-	// TeamID is the team's id.
+	// TeamID is the team ID.
 	TeamID uuid.UUID `json:"team_id"`
 	// PatientDetails may be nil.
 	PatientDetails *OrderPatientDetails `json:"patient_details"`
 	// PatientAddress may be nil.
 	PatientAddress *OrderPatientAddress `json:"patient_address"`
-	// LabTest is what is tested.
+	// LabTest is the ordered test or panel.
 	LabTest LabTest `json:"lab_test"`
-	// Details depend on the collection method.
+	// Details holds what depends on the collection method.
 	Details OrderDetails `json:"details"`
-	// SampleID is the id of the sample, nil if there is none yet. It is the key by which an imported order is found again.
+	// SampleID is the ID of the sample, nil if there is none yet. It identifies an imported order.
 	SampleID *string `json:"sample_id"`
 	// Notes may be nil.
 	Notes *string `json:"notes"`
-	// ClinicalNotes are nil if there are none.
+	// ClinicalNotes is nil if there are none.
 	ClinicalNotes *string `json:"clinical_notes,omitzero"`
 	// CreatedAt is when the order was created.
 	CreatedAt time.Time `json:"created_at"`
-	// UpdatedAt is when the order last changed.
+	// UpdatedAt is when the order was last changed.
 	UpdatedAt time.Time `json:"updated_at"`
 	// Events is the order's history. A status may occur more than once.
 	Events []OrderEvent `json:"events"`
-	// Status is the top-level part of the current status, nil if it did not come.
+	// Status is the top-level part of the current status, nil if the response has none.
 	//
 	// Deprecated: use LastEvent, or [Order.CurrentStatus].
 	Status *OrderTopLevelStatus `json:"status,omitzero"`
-	// LastEvent is the latest event of the order's life. It is zero if it did not come; [Order.CurrentStatus] then looks at
-	// Events.
+	// LastEvent is the latest event. It is zero if the response has none; [Order.CurrentStatus]
+	// then uses Events.
 	LastEvent OrderEvent `json:"last_event"`
-	// Physician is nil if none is named.
+	// Physician is the ordering physician, nil if there is none.
 	Physician *OrderPhysician `json:"physician,omitzero"`
 	// HealthInsuranceID may be nil.
 	HealthInsuranceID *uuid.UUID `json:"health_insurance_id"`
-	// RequisitionFormURL is a signed address, valid for 7 days: whoever has it can read the requisition. It may be nil.
+	// RequisitionFormURL is a signed URL, valid for 7 days. Anyone with the URL can read the
+	// requisition. It may be nil.
 	//
 	// Deprecated: use [OrdersService.RequisitionPDF].
 	RequisitionFormURL *string `json:"requisition_form_url"`
-	// Priority is false by default; for some labs true means a STAT order.
+	// Priority is false by default. For some labs true means a STAT order.
 	Priority bool `json:"priority" default:"false"`
-	// ShippingDetails belong to testkit orders that are not registered yet; nil otherwise.
+	// ShippingDetails is set for testkit orders that are not registered yet, and nil otherwise.
 	ShippingDetails *ShippingAddress `json:"shipping_details"`
-	// ActivateBy is the date on which the order is to be processed, nil if it is processed at once.
+	// ActivateBy is the date on which the order is processed, nil if it is processed immediately.
 	ActivateBy *Date `json:"activate_by,omitzero"`
-	// Passthrough is the text the application sent along, nil if none.
+	// Passthrough is the string that the application sent with the order, nil if there is none.
 	Passthrough *string `json:"passthrough,omitzero"`
 	// BillingType is client_bill by default.
 	BillingType Billing `json:"billing_type" default:"client_bill"`
-	// ICDCodes are diagnosis codes, nil if there are none.
+	// ICDCodes is the list of diagnosis codes, nil if there are none.
 	ICDCodes []string `json:"icd_codes,omitzero"`
-	// HasABN says whether an Advanced Beneficiary Notice form exists.
+	// HasABN reports whether an Advanced Beneficiary Notice form exists.
 	HasABN bool `json:"has_abn"`
-	// Interpretation is that of the whole result, nil while there is none.
+	// Interpretation summarizes all results, nil if there is none yet.
 	Interpretation *Interpretation `json:"interpretation,omitzero"`
-	// HasMissingResults says whether the result lacks biomarkers, nil while that is not known.
+	// HasMissingResults reports whether the results lack biomarkers, nil while unknown.
 	HasMissingResults *bool `json:"has_missing_results,omitzero"`
-	// ExpectedResultByDate is when results come in the common case, nil if not known.
+	// ExpectedResultByDate is when results are available in the common case, nil if unknown.
 	ExpectedResultByDate *Date `json:"expected_result_by_date,omitzero"`
-	// WorstCaseResultByDate is when results come at the latest, nil if not known.
+	// WorstCaseResultByDate is the latest date on which results are available, nil if unknown.
 	WorstCaseResultByDate *Date `json:"worst_case_result_by_date,omitzero"`
-	// Origin says whether the order is a first one, a redraw or a recreation; nil if not known.
+	// Origin distinguishes initial orders, redraws and recreations. It is nil if unknown.
 	Origin *OrderOrigin `json:"origin,omitzero"`
-	// OrderTransaction ties an order to its redraws and recreations; nil if not known.
+	// OrderTransaction links the order to its redraws and recreations. It is nil if unknown.
 	OrderTransaction *OrderTransaction `json:"order_transaction,omitzero"`
 
 	RawObject `json:"-"`
 }
 
-// LogValue shows the order's id and status.
+// LogValue returns the ID and the status of the order.
 func (v Order) LogValue() slog.Value {
-	return slog.StringValue("labhealth.Order{" + v.ID.String() + " " + statusText(v.CurrentStatus()) + ", redacted}")
+	return slog.StringValue("labhealth.Order{" + v.ID.String() + " " + printableStatus(v.CurrentStatus()) + ", redacted}")
 }
 
-// statusText shows a status that looks like one: it comes from outside, and any text may come.
-func statusText(s OrderStatus) string {
+// printableStatus returns s, or "?" if s has other characters than a status: the service may send
+// any string.
+func printableStatus(s OrderStatus) string {
 	if len(s) > 128 || strings.Trim(string(s), codeChars+".") != "" {
 		return "?"
 	}
@@ -134,11 +140,12 @@ func statusText(s OrderStatus) string {
 // Format prints what [Order.LogValue] returns.
 func (v Order) Format(s fmt.State, _ rune) { printLogValue(s, v) }
 
-// verify requires an ID: nothing else proves that there is an order.
+// verify requires an ID, because nothing else proves that the order exists.
 func (o *Order) verify() error { return requireID(o.ID, "order") }
 
-// CurrentStatus returns the status of LastEvent or, if that did not come, of the newest event by CreatedAt (the later one in
-// the list if two are of the same time). It is empty if there are no events.
+// CurrentStatus returns the status of LastEvent. If the response has no LastEvent, it returns the
+// status of the newest event by CreatedAt, or of the later one in the list if two have the same
+// time. It returns the empty string if there are no events.
 func (o *Order) CurrentStatus() OrderStatus {
 	if o.LastEvent.Status != "" {
 		return o.LastEvent.Status
@@ -152,29 +159,30 @@ func (o *Order) CurrentStatus() OrderStatus {
 	return newest.Status
 }
 
-// Reschedulable reports whether the order can be rescheduled or released: it has an ActivateBy, and its
-// current status is modifiable. An order that was created without activate_by, for immediate
-// processing, cannot be rescheduled, whatever its status. It is false if the order has no status, as
-// in the reduced response of an update. The service decides; an order may have changed since.
+// Reschedulable reports whether the order can be rescheduled or released: it has an ActivateBy, and
+// its current status is modifiable. An order that was created without activate_by, for immediate
+// processing, cannot be rescheduled, whatever its status. It is false if the order has no status,
+// as in the reduced response of an update. The service decides; an order may have changed since.
 func (o *Order) Reschedulable() bool {
 	return o.ActivateBy != nil && o.CurrentStatus().Modifiable()
 }
 
-// OrderEvent is a step in an order's life.
+// OrderEvent records that an order reached a status.
 type OrderEvent struct {
-	// ID is the event's id.
+	// ID is the event ID.
 	ID int64 `json:"id"`
 	// CreatedAt is when the order reached the status.
 	CreatedAt time.Time `json:"created_at"`
-	// Status is the order's status from then on.
+	// Status is the status that the order reached.
 	Status OrderStatus `json:"status"`
-	// StatusDetail describes the status further; nil if there is nothing to add. Nothing depends on it.
+	// StatusDetail describes the status further, nil if there is no detail. It does not affect the
+	// state of the order.
 	StatusDetail *OrderStatusDetail `json:"status_detail,omitzero"`
 
 	RawObject `json:"-"`
 }
 
-// OrderPhysician is the physician an order names. It redacts itself when printed.
+// OrderPhysician is the ordering physician of an [Order].
 type OrderPhysician struct {
 	Redacted[OrderPhysician]
 
@@ -185,21 +193,23 @@ type OrderPhysician struct {
 	RawObject `json:"-"`
 }
 
-// OrderDetails is what belongs to one way of collecting the sample.
+// OrderDetails holds the details of an order that depend on its collection method.
 type OrderDetails struct {
 	Redacted[OrderDetails]
 
-	// Type tells what Data holds. Types other than the constants occur.
+	// Type is the collection method, which determines the type of Data. Values other than the
+	// constants occur.
 	Type LabTestCollectionMethod `json:"type"`
-	// Data is a *WalkInTestOrder, *TestkitOrder, *AtHomePhlebotomyOrder or *OnSiteCollectionOrder, or an *UnknownOrderDetails if
-	// Type is none of theirs. It is nil if the service sent null or nothing.
+	// Data is a *WalkInTestOrder, *TestkitOrder, *AtHomePhlebotomyOrder or *OnSiteCollectionOrder,
+	// or an *UnknownOrderDetails if Type is any other value. It is nil if it is null or absent in
+	// the response.
 	Data OrderDetailsData `json:"data"`
 
 	RawObject `json:"-"`
 }
 
-// OrderDetailsData is a [*WalkInTestOrder], [*TestkitOrder], [*AtHomePhlebotomyOrder], [*OnSiteCollectionOrder] or
-// [*UnknownOrderDetails]: see [OrderDetails.Data].
+// OrderDetailsData is implemented by [*WalkInTestOrder], [*TestkitOrder], [*AtHomePhlebotomyOrder],
+// [*OnSiteCollectionOrder] and [*UnknownOrderDetails]. See [OrderDetails].
 //
 //sumtype:decl
 type OrderDetailsData interface{ isOrderDetailsData() }
@@ -217,90 +227,100 @@ var _ = jsonread.Union[OrderDetailsData]("type", (*UnknownOrderDetails)(nil), ma
 	string(CollectionMethodOnSiteCollection): (*OnSiteCollectionOrder)(nil),
 })
 
-// WalkInTestOrder is the details of an order whose sample is taken at a patient service centre.
+// WalkInTestOrder holds the details of an order whose sample is collected at a patient service
+// center.
 type WalkInTestOrder struct {
-	ID            uuid.UUID  `json:"id"`             // id of the details
+	ID            uuid.UUID  `json:"id"`             // ID of the details
 	CreatedAt     time.Time  `json:"created_at"`     // when they were created
-	UpdatedAt     time.Time  `json:"updated_at"`     // when they last changed
+	UpdatedAt     time.Time  `json:"updated_at"`     // when they were last changed
 	AppointmentID *uuid.UUID `json:"appointment_id"` // nil if there is no appointment
 
 	RawObject `json:"-"`
 }
 
-// TestkitOrder is the details of an order whose sample is taken with a kit that is sent to the patient.
+// TestkitOrder holds the details of an order whose sample is collected with a kit that is sent to
+// the patient.
 type TestkitOrder struct {
 	Redacted[TestkitOrder]
 
-	ID        uuid.UUID `json:"id"`         // id of the details
-	Shipment  *Shipment `json:"shipment"`   // nil if nothing is on its way yet
+	ID        uuid.UUID `json:"id"`         // ID of the details
+	Shipment  *Shipment `json:"shipment"`   // nil if there is no shipment yet
 	CreatedAt time.Time `json:"created_at"` // when they were created
-	UpdatedAt time.Time `json:"updated_at"` // when they last changed
+	UpdatedAt time.Time `json:"updated_at"` // when they were last changed
 
 	RawObject `json:"-"`
 }
 
-// AtHomePhlebotomyOrder is the details of an order whose sample is taken by a phlebotomist who comes to the patient.
+// AtHomePhlebotomyOrder holds the details of an order whose sample is collected by a phlebotomist
+// at the patient's home.
 type AtHomePhlebotomyOrder struct {
-	ID            uuid.UUID  `json:"id"`             // id of the details
+	ID            uuid.UUID  `json:"id"`             // ID of the details
 	AppointmentID *uuid.UUID `json:"appointment_id"` // nil if there is no appointment
 	CreatedAt     time.Time  `json:"created_at"`     // when they were created
-	UpdatedAt     time.Time  `json:"updated_at"`     // when they last changed
+	UpdatedAt     time.Time  `json:"updated_at"`     // when they were last changed
 
 	RawObject `json:"-"`
 }
 
-// OnSiteCollectionOrder is the details of an order whose sample is taken where the customer is.
+// OnSiteCollectionOrder holds the details of an order whose sample is collected at the customer's
+// site.
 type OnSiteCollectionOrder struct {
-	ID        uuid.UUID `json:"id"`         // id of the details
+	ID        uuid.UUID `json:"id"`         // ID of the details
 	CreatedAt time.Time `json:"created_at"` // when they were created
-	UpdatedAt time.Time `json:"updated_at"` // when they last changed
+	UpdatedAt time.Time `json:"updated_at"` // when they were last changed
 
 	RawObject `json:"-"`
 }
 
-// UnknownOrderDetails is the details of a type this version does not know. [RawObject.RawJSON] has them, and encoding them to JSON
-// gives the same text.
+// UnknownOrderDetails holds details of a type that this version does not support.
+// [RawObject.RawJSON] returns them, and encoding them returns the same JSON.
 type UnknownOrderDetails struct {
 	Redacted[UnknownOrderDetails]
 
 	RawObject `json:"-"`
 }
 
-// Shipment is the way of a test kit. Outbound means to the customer, inbound to the lab. Every member but the id may be nil.
-// It redacts itself when printed, because a tracking number leads to an address.
+// Shipment tracks a test kit in both directions: outbound to the customer and inbound to the lab.
+// Every field but ID may be nil. Tracking numbers and URLs can reveal the patient's address.
 type Shipment struct {
 	Redacted[Shipment]
 
-	ID                     uuid.UUID `json:"id"`                       // the shipment's id
-	OutboundTrackingNumber *string   `json:"outbound_tracking_number"` // the courier's number, to the customer
-	OutboundTrackingURL    *string   `json:"outbound_tracking_url"`    // where to follow it
-	InboundTrackingNumber  *string   `json:"inbound_tracking_number"`  // the courier's number, to the lab
-	InboundTrackingURL     *string   `json:"inbound_tracking_url"`     // where to follow it
-	OutboundCourier        *string   `json:"outbound_courier"`         // who carries it to the customer
-	InboundCourier         *string   `json:"inbound_courier"`          // who carries it to the lab
-	Notes                  *string   `json:"notes"`                    // remarks
+	ID                     uuid.UUID `json:"id"`                       // shipment ID
+	OutboundTrackingNumber *string   `json:"outbound_tracking_number"` // to the customer
+	// OutboundTrackingURL is the courier's tracking page.
+	OutboundTrackingURL   *string `json:"outbound_tracking_url"`
+	InboundTrackingNumber *string `json:"inbound_tracking_number"` // to the lab
+	// InboundTrackingURL is the courier's tracking page.
+	InboundTrackingURL *string `json:"inbound_tracking_url"`
+	OutboundCourier    *string `json:"outbound_courier"` // courier to the customer
+	InboundCourier     *string `json:"inbound_courier"`  // courier to the lab
+	Notes              *string `json:"notes"`            // remarks
 
 	RawObject `json:"-"`
 }
 
-// OrderTransaction ties together an order and those that follow from it.
+// OrderTransaction groups an order with its redraws and recreations.
 type OrderTransaction struct {
-	ID     uuid.UUID              `json:"id"`     // the transaction's id
+	ID     uuid.UUID              `json:"id"`     // transaction ID
 	Status OrderTransactionStatus `json:"status"` // active, completed or cancelled
-	Orders []OrderInTransaction   `json:"orders"` // the orders, the one at hand included
+	Orders []OrderInTransaction   `json:"orders"` // all orders, including the current one
 
 	RawObject `json:"-"`
 }
 
 // OrderInTransaction is one order of a transaction.
 type OrderInTransaction struct {
-	ID                      uuid.UUID            `json:"id"`                          // the order's id
-	CreatedAt               time.Time            `json:"created_at"`                  // when it was created
-	UpdatedAt               time.Time            `json:"updated_at"`                  // when it last changed
-	LowLevelStatus          *OrderLowLevelStatus `json:"low_level_status"`            // nil if not known
-	LowLevelStatusCreatedAt *time.Time           `json:"low_level_status_created_at"` // when it reached that, nil if not known
-	Origin                  *OrderOrigin         `json:"origin"`                      // nil if not known
-	ParentID                *uuid.UUID           `json:"parent_id"`                   // the order it follows from, nil for the first
+	ID        uuid.UUID `json:"id"`         // order ID
+	CreatedAt time.Time `json:"created_at"` // when the order was created
+	UpdatedAt time.Time `json:"updated_at"` // when the order was last changed
+	// LowLevelStatus is nil if unknown.
+	LowLevelStatus *OrderLowLevelStatus `json:"low_level_status"`
+	// LowLevelStatusCreatedAt is when the order reached LowLevelStatus, nil if unknown.
+	LowLevelStatusCreatedAt *time.Time `json:"low_level_status_created_at"`
+	// Origin is nil if unknown.
+	Origin *OrderOrigin `json:"origin"`
+	// ParentID is the order that this one follows, nil for the first.
+	ParentID *uuid.UUID `json:"parent_id"`
 
 	RawObject `json:"-"`
 }

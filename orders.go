@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// OrdersService is the lab orders of the team: [Client.Orders].
+// OrdersService provides access to the team's lab orders. See [Client.Orders].
 type OrdersService struct{ core *core }
 
 const (
@@ -23,86 +23,101 @@ const (
 	opListOrders  = "GET /orders"
 )
 
-// ImportOrderBody is the request of [OrdersService.Import]. It redacts itself when printed.
+// ImportOrderBody is the request body of [OrdersService.Import].
 type ImportOrderBody struct {
 	Redacted[ImportOrderBody]
 
-	UserID           uuid.UUID                    `json:"user_id"`            // the service's id of the user
-	BillingType      Billing                      `json:"billing_type"`       // who pays
-	OrderSet         OrderSetRequest              `json:"order_set"`          // what is ordered
-	CollectionMethod LabTestCollectionMethod      `json:"collection_method"`  // how the sample was taken
-	Physician        *PhysicianCreateRequest      `json:"physician,omitzero"` // nil if none is named
-	PatientDetails   PatientDetailsWithValidation `json:"patient_details"`    // whose sample it is
-	PatientAddress   PatientAddress               `json:"patient_address"`    // where they live
-	// SampleID is the ID of the sample. No two orders may have the same. Source of the rule: public API
-	// reference only.
+	// UserID is the service's ID of the user.
+	UserID      uuid.UUID       `json:"user_id"`
+	BillingType Billing         `json:"billing_type"` // who pays
+	OrderSet    OrderSetRequest `json:"order_set"`    // what is ordered
+	// CollectionMethod is how the sample was collected.
+	CollectionMethod LabTestCollectionMethod `json:"collection_method"`
+	// Physician is nil if there is none.
+	Physician      *PhysicianCreateRequest      `json:"physician,omitzero"`
+	PatientDetails PatientDetailsWithValidation `json:"patient_details"` // the patient
+	// PatientAddress is the patient's address.
+	PatientAddress PatientAddress `json:"patient_address"`
+	// SampleID is the ID of the sample. No two orders may have the same. Source of the rule: public
+	// API reference only.
 	SampleID     string     `json:"sample_id"`
-	LabAccountID *uuid.UUID `json:"lab_account_id,omitzero"` // nil for the team's usual account
+	LabAccountID *uuid.UUID `json:"lab_account_id,omitzero"` // nil for the team's default account
 }
 
-// OrderSetRequest is what is ordered. Every member is optional, and the empty set is sent as {}.
+// OrderSetRequest is the set of tests to order. Every field is optional. An empty set is sent as
+// {}.
 type OrderSetRequest struct {
-	LabTestIDs   []uuid.UUID `json:"lab_test_ids,omitzero"`   // ids of lab tests
-	AddOn        *AddOnOrder `json:"add_on,omitzero"`         // single markers on top
-	LabAccountID *uuid.UUID  `json:"lab_account_id,omitzero"` // nil for the team's usual account
+	LabTestIDs   []uuid.UUID `json:"lab_test_ids,omitzero"`   // IDs of lab tests
+	AddOn        *AddOnOrder `json:"add_on,omitzero"`         // additional markers
+	LabAccountID *uuid.UUID  `json:"lab_account_id,omitzero"` // nil for the team's default account
 }
 
-// AddOnOrder is single markers, by the service's ids or by the lab's.
+// AddOnOrder selects additional markers, by the service's IDs or by the lab's codes.
 type AddOnOrder struct {
-	MarkerIDs   []int64  `json:"marker_ids,omitzero"`   // ids of markers
+	MarkerIDs   []int64  `json:"marker_ids,omitzero"`   // IDs of markers
 	ProviderIDs []string `json:"provider_ids,omitzero"` // the lab's codes of markers
 }
 
-// CreateOrderBody is the request of [OrdersService.Create]. It redacts itself when printed. Source of
-// all but OrderSet, LabTestID and the rule of ActivateBy: public API reference only.
+// CreateOrderBody is the request body of [OrdersService.Create]. Source of all but OrderSet,
+// LabTestID and the rule of ActivateBy: public API reference only.
 type CreateOrderBody struct {
 	Redacted[CreateOrderBody]
 
-	UserID         uuid.UUID                    `json:"user_id"`            // the service's id of the user
-	PatientDetails PatientDetailsWithValidation `json:"patient_details"`    // whose sample is to be taken
-	PatientAddress PatientAddressWithValidation `json:"patient_address"`    // where they live
+	// UserID is the service's ID of the user.
+	UserID         uuid.UUID                    `json:"user_id"`
+	PatientDetails PatientDetailsWithValidation `json:"patient_details"`    // the patient
+	PatientAddress PatientAddressWithValidation `json:"patient_address"`    // the patient's address
 	OrderSet       *OrderSetRequest             `json:"order_set,omitzero"` // what is ordered
-	// LabTestID is what is ordered, if it is one lab test.
+	// LabTestID is the ordered lab test, if there is only one.
 	//
 	// Deprecated: use OrderSet.LabTestIDs.
-	LabTestID        *uuid.UUID              `json:"lab_test_id,omitzero"`
-	CollectionMethod LabTestCollectionMethod `json:"collection_method,omitzero"` // empty: that of the lab test; required with an add-on
-	Physician        *PhysicianCreateRequest `json:"physician,omitzero"`         // nil if none is named
-	Priority         bool                    `json:"priority,omitzero"`          // for some labs true means a STAT order
-	BillingType      Billing                 `json:"billing_type,omitzero"`      // empty: client_bill
-	ICDCodes         []string                `json:"icd_codes,omitzero"`         // diagnosis codes
-	Consents         []Consent               `json:"consents,omitzero"`          // what the patient has agreed to
-	// ActivateBy is the date on which the order is to be processed, nil to process it at once. Only an order that is created with
-	// a date can be rescheduled or released.
-	ActivateBy      *Date       `json:"activate_by,omitzero"`
-	AoEAnswers      []AoEAnswer `json:"aoe_answers,omitzero"`       // answers to the questions of the markers
-	Passthrough     *string     `json:"passthrough,omitzero"`       // text that comes back with the order
-	ClinicalNotes   *string     `json:"clinical_notes,omitzero"`    // up to 1000 characters
-	LabAccountID    *uuid.UUID  `json:"lab_account_id,omitzero"`    // nil for the team's usual account
-	CreatorMemberID *uuid.UUID  `json:"creator_member_id,omitzero"` // who in the team creates the order
+	LabTestID *uuid.UUID `json:"lab_test_id,omitzero"`
+	// CollectionMethod is that of the lab test if empty. It is required with an add-on.
+	CollectionMethod LabTestCollectionMethod `json:"collection_method,omitzero"`
+	Physician        *PhysicianCreateRequest `json:"physician,omitzero"` // nil if there is none
+	// Priority is omitted if false. For some labs true means a STAT order.
+	Priority    bool      `json:"priority,omitzero"`
+	BillingType Billing   `json:"billing_type,omitzero"` // client_bill if empty
+	ICDCodes    []string  `json:"icd_codes,omitzero"`    // diagnosis codes
+	Consents    []Consent `json:"consents,omitzero"`     // the patient's consents
+	// ActivateBy is the date on which the order is processed, nil to process it immediately. Only
+	// an order that was created with a date can be rescheduled or released.
+	ActivateBy *Date `json:"activate_by,omitzero"`
+	// AoEAnswers answers the questions of the markers.
+	AoEAnswers  []AoEAnswer `json:"aoe_answers,omitzero"`
+	Passthrough *string     `json:"passthrough,omitzero"` // returned unchanged with the order
+	// ClinicalNotes has at most 1000 characters.
+	ClinicalNotes *string `json:"clinical_notes,omitzero"`
+	// LabAccountID is nil for the team's default account.
+	LabAccountID *uuid.UUID `json:"lab_account_id,omitzero"`
+	// CreatorMemberID is the ID of the team member who creates the order.
+	CreatorMemberID *uuid.UUID `json:"creator_member_id,omitzero"`
 }
 
-// Consent is something the patient has agreed to. Source: public API reference only.
+// Consent records a consent of the patient. Source: public API reference only.
 type Consent struct {
-	ConsentType   ConsentType `json:"consentType"`            // what
-	Version       string      `json:"version,omitzero"`       // which version; empty: "1.0"
-	TimeOfConsent *time.Time  `json:"timeOfConsent,omitzero"` // when
+	ConsentType ConsentType `json:"consentType"` // what the patient agreed to
+	// Version is the version of the document, "1.0" if empty.
+	Version       string     `json:"version,omitzero"`
+	TimeOfConsent *time.Time `json:"timeOfConsent,omitzero"` // nil if not given
 }
 
-// AoEAnswer answers a question that a marker asks at order entry. It redacts itself when printed.
-// Source: public API reference only.
+// AoEAnswer answers a question that a marker asks at order entry. Source: public API reference
+// only.
 type AoEAnswer struct {
 	Redacted[AoEAnswer]
 
-	MarkerID   int64  `json:"marker_id"`   // the marker that asks
-	QuestionID int64  `json:"question_id"` // the question's id
-	Answer     string `json:"answer"`      // the code of a chosen answer, free text, or a number as text
+	MarkerID   int64 `json:"marker_id"`   // ID of the marker that asks
+	QuestionID int64 `json:"question_id"` // ID of the question
+	// Answer is the code of an [AoEAnswerOption], free text, or a number as a string.
+	Answer string `json:"answer"`
 }
 
-// UpdateOrderBody is the request of [OrdersService.Update].
+// UpdateOrderBody is the request body of [OrdersService.Update].
 type UpdateOrderBody struct {
-	// ActivateBy is the date on which the order is dispatched to the lab: today or later. [Null] clears a scheduled date and
-	// dispatches the order at once. The zero value would change nothing and is refused.
+	// ActivateBy is the date on which the order is dispatched to the lab: today or later. [Null]
+	// clears a scheduled date and dispatches the order immediately. The zero value is invalid,
+	// because it would change nothing.
 	ActivateBy Nullable[Date] `json:"activate_by,omitzero"`
 }
 
@@ -140,7 +155,7 @@ func (b *CreateOrderBody) validate(v *validator) {
 	v.within("order_set", func() { b.OrderSet.validate(v) })
 	v.optionalID("lab_test_id", b.LabTestID)
 	v.within("physician", func() { b.Physician.validate(v) })
-	if b.ActivateBy != nil { // it may be past: only an update is documented to reject that
+	if b.ActivateBy != nil { // a past date is valid: only an update is documented to reject it
 		v.date("activate_by", *b.ActivateBy)
 	}
 	v.optionalID("lab_account_id", b.LabAccountID)
@@ -176,32 +191,32 @@ func (b *UpdateOrderBody) validate(v *validator) {
 // Import creates an order for a sample that already exists: POST /v3/order/import.
 //
 // It is never retried while an attempt may have been processed. After an error, [OutcomeOf] returns
-// the outcome; if that is [OutcomeUnknown], look for the sample ID among the user's orders before you
+// the outcome. If it is [OutcomeUnknown], look for the sample ID among the user's orders before you
 // import it again.
 //
-// A team without access to the closed beta gets an *[APIError], whose status and detail are not
-// documented. A duplicate sample ID is an *[APIError] too. Source of the latter: public API reference
-// only.
+// A team without access to the closed beta gets an *[APIError] whose status and detail are not
+// documented. A duplicate sample ID is rejected with an *[APIError] too. Source of the latter:
+// public API reference only.
 //
 // Experimental: the endpoint is in closed beta.
 func (s *OrdersService) Import(ctx context.Context, body ImportOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
 	return call[PostOrderResponse](ctx, s.core, request{op: opImportOrder, body: &body}, opts)
 }
 
-// Create places a new order: POST /v3/order. The interface specification describes only the order set
-// of its body. With [WithIdempotencyKey] it may be retried after an unknown outcome.
+// Create places a new order: POST /v3/order. The interface specification describes only the order
+// set of its body. With [WithIdempotencyKey] it may be retried after an unknown outcome.
 func (s *OrdersService) Create(ctx context.Context, body CreateOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
 	r := request{op: opCreateOrder, body: &body, repeatable: true}
 	return call[PostOrderResponse](ctx, s.core, r, opts)
 }
 
 // Update changes or clears the date on which an order is processed: PATCH /v3/order/{order_id}. The
-// service accepts it only while the order's low-level status is ordered or awaiting_registration, and
-// only for orders that were created with a date: see [Order.Reschedulable]. Otherwise it responds with
-// 400. [OrdersService.Reschedule] and [OrdersService.Release] are simpler. Source of the status: public
-// API reference only.
+// service accepts it only while the order's low-level status is ordered or awaiting_registration,
+// and only for orders that were created with a date: see [Order.Reschedulable]. Otherwise it
+// responds with 400. [OrdersService.Reschedule] and [OrdersService.Release] are simpler. Source of
+// the status: public API reference only.
 func (s *OrdersService) Update(ctx context.Context, orderID uuid.UUID, body UpdateOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
-	if body.ActivateBy.IsZero() { // also with WithoutValidation: there is nothing to send
+	if body.ActivateBy.IsZero() { // nothing to send, even with WithoutValidation
 		return nil, withOp(opUpdateOrder, body.Validate())
 	}
 	r := request{op: opUpdateOrder, ids: []string{orderID.String()}, body: &body}
@@ -214,50 +229,49 @@ func (s *OrdersService) Reschedule(ctx context.Context, orderID uuid.UUID, date 
 	return s.Update(ctx, orderID, UpdateOrderBody{ActivateBy: Value(date)}, opts...)
 }
 
-// Release clears the date of a scheduled order, which sends it to the lab at once. See
+// Release clears the date of a scheduled order, which sends it to the lab immediately. See
 // [OrdersService.Update].
 func (s *OrdersService) Release(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*PostOrderResponse, error) {
 	return s.Update(ctx, orderID, UpdateOrderBody{ActivateBy: Null[Date]()}, opts...)
 }
 
-// Get returns one order: GET /v3/order/{order_id}. An unknown order is [ErrNotFound].
-// Source: public API reference only.
+// Get returns one order: GET /v3/order/{order_id}. The error for an unknown order matches
+// [ErrNotFound]. Source: public API reference only.
 func (s *OrdersService) Get(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*Order, error) {
 	return call[Order](ctx, s.core, request{op: opGetOrder, ids: []string{orderID.String()}}, opts)
 }
 
-// ListOrdersParams selects orders. Zero fields are not sent. A deployment that does not know a parameter
-// responds with all orders, so compare what must not be taken for another. It redacts itself when
-// printed, because some parameters name the patient.
+// ListOrdersParams selects orders. Zero fields are not sent. A deployment that does not support a
+// parameter returns all orders, so check the returned orders if a wrong match would do harm.
 //
-// Times are sent as date-times with their offset. The service takes a bare date too, which [WithQuery] sends:
-// WithQuery("start_date", "2026-01-31").
+// Times are sent as date-times with their offset. The service also accepts bare dates, which
+// [WithQuery] can send: WithQuery("start_date", "2026-01-31"). Source of all but Interpretation:
+// public API reference only.
 type ListOrdersParams struct {
 	Redacted[ListOrdersParams]
 
-	Interpretation Interpretation // orders whose results are normal, abnormal or critical
-
-	// Source of the fields below: public API reference only.
+	Interpretation Interpretation // normal, abnormal or critical results
 
 	UserID                uuid.UUID                 // orders of one user
-	OrderIDs              []uuid.UUID               // these orders
+	OrderIDs              []uuid.UUID               // orders with these IDs
 	OrderTransactionID    uuid.UUID                 // orders of one transaction
-	Status                []OrderLowLevelStatus     // orders in one of these states
-	OrderType             []LabTestCollectionMethod // orders collected in one of these ways
+	Status                []OrderLowLevelStatus     // orders with one of these statuses
+	OrderType             []LabTestCollectionMethod // orders with one of these collection methods
 	OrderActivationTypes  []string                  // "current", "scheduled"
 	IsCritical            *bool                     // orders with, or without, critical results
-	StartDate             time.Time                 // orders created since then
-	EndDate               time.Time                 // orders created until then
-	UpdatedStartDate      time.Time                 // orders changed since then
-	UpdatedEndDate        time.Time                 // orders changed until then
+	StartDate             time.Time                 // orders created since this time
+	EndDate               time.Time                 // orders created until this time
+	UpdatedStartDate      time.Time                 // orders updated since this time
+	UpdatedEndDate        time.Time                 // orders updated until this time
 	SearchInput           string                    // free text
-	PatientName           string                    // orders of patients of this name
-	ShippingRecipientName string                    // orders sent to people of this name
-	OrderKey              string                    // sort by "created_at", "patient_name" or "last_status"
-	OrderDirection        string                    // "asc" or "desc"
+	PatientName           string                    // orders of patients with this name
+	ShippingRecipientName string                    // orders sent to recipients with this name
+	// OrderKey is the sort key: "created_at", "patient_name" or "last_status".
+	OrderKey       string
+	OrderDirection string // "asc" or "desc"
 
-	Page int // number of the page, 1 for the first, which is the default
-	Size int // orders on a page, 1 to 100; the service takes 50 if it is 0
+	Page int // page number; the first page is 1, the default
+	Size int // orders per page, 1 to 100; the service's default is 50
 }
 
 func (p ListOrdersParams) validate(v *validator) {
@@ -289,40 +303,42 @@ func (p ListOrdersParams) query() queryValues {
 	return q
 }
 
-// OrderPage is one page of the list of orders: the response of [OrdersService.List]. A bare list of
-// orders is read as a page that holds it: RawJSON is then that page. It redacts itself when printed.
+// OrderPage is one page of orders: the response of [OrdersService.List]. A response that is a bare
+// list is decoded as a page with that list, and RawJSON returns that page.
 type OrderPage struct {
 	Redacted[OrderPage]
 
 	Orders []Order `json:"orders" jsonread:"own"` // the orders of the page
-	Total  *int64  `json:"total,omitzero"`        // how many orders there are in all; nil if the service does not say
-	Page   *int64  `json:"page,omitzero"`         // number of the page; nil if the service does not say
-	Size   *int64  `json:"size,omitzero"`         // how many orders a page has; nil if the service does not say
+	// Total is the number of orders on all pages, nil if not reported.
+	Total *int64 `json:"total,omitzero"`
+	Page  *int64 `json:"page,omitzero"` // page number, nil if not reported
+	Size  *int64 `json:"size,omitzero"` // orders per page, nil if not reported
 
 	RawObject `json:"-"`
 }
 
 func (p *OrderPage) verify() error { return requireList(p.Orders) }
 
-// fromList omits the total: there may be more orders.
+// fromList omits the total, because there may be more orders.
 func (*OrderPage) fromList(document []byte, _ []json.RawMessage) []byte {
 	return fmt.Appendf(nil, `{"orders":%s}`, document)
 }
 
-// List returns one page of the team's orders: GET /orders. Deployments have it at /v3/orders too: see
-// [WithPath]. Source of the other path: public API reference only.
+// List returns one page of the team's orders: GET /orders. Some deployments serve it at /v3/orders:
+// see [WithPath]. Source of the other path: public API reference only.
 func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts ...CallOption) (*OrderPage, error) {
 	return call[OrderPage](ctx, s.core, request{op: opListOrders, query: params}, opts)
 }
 
-// All returns an iterator over the orders, page by page, from params.Page on. It holds one page at a
-// time, and each range over it starts again. An error stops it, and so does a service that repeats a
-// page or ignores the page number.
+// All returns an iterator over the orders, page by page, starting at params.Page. It holds one page
+// at a time, and each range over it starts again. Iteration stops at the first error. A service
+// that repeats a page or ignores the page number causes an error.
 //
-// If the service does not report how many orders there are, a page that is empty or shorter than the
-// page size is the last one. A service that returns all its orders as one list, whatever the page, is
-// read completely too, at the cost of a second request; if there are exactly as many as the page size,
-// the iterator stops with an error after the last one, because more may have been due.
+// If the service does not report the total, the first page that is empty or shorter than the page
+// size is the last one. A service that returns all orders as one list, whatever the page, is
+// supported too, at the cost of a second request. If that list has exactly as many orders as the
+// page size, the iterator returns an error after the last one, because it cannot tell whether there
+// are more.
 func (s *OrdersService) All(ctx context.Context, params ListOrdersParams, opts ...CallOption) iter.Seq2[*Order, error] {
 	return func(yield func(*Order, error) bool) {
 		pages := orderPages{start: cmp.Or(params.Page, 1), size: int64(cmp.Or(params.Size, 50))}
@@ -340,17 +356,17 @@ func (s *OrdersService) All(ctx context.Context, params ListOrdersParams, opts .
 	}
 }
 
-// orderPages finds the end of a list of orders.
+// orderPages detects the last page of a list of orders.
 type orderPages struct {
 	start   int
-	size    int64 // orders on a page, as far as known
-	unpaged bool  // the first page may be the whole list, whatever the page number
+	size    int64 // orders per page: as requested, reported or observed
+	unpaged bool  // the service may return the whole list for every page number
 }
 
-// next returns the page with the given number, which list is the response for.
+// next returns the page with the given number, whose response is list.
 func (o *orderPages) next(number int, list *OrderPage) (p page[Order, int], err error) {
 	if list.Page != nil && *list.Page != int64(number) {
-		return p, &unreadable{reason: "it is another page than the one that was asked for"}
+		return p, &unreadable{reason: "it is not the requested page"}
 	}
 	p.items, p.next = list.Orders, number+1
 	n, hasSize := int64(len(list.Orders)), list.Size != nil && *list.Size > 0
@@ -367,7 +383,7 @@ func (o *orderPages) next(number int, list *OrderPage) (p page[Order, int], err 
 	}
 	if !hasSize && number == o.start && !p.last {
 		o.unpaged = o.start == 1 && list.Total == nil && list.Page == nil && n != o.size
-		o.size = n // the page size of the service, whatever was requested
+		o.size = n // the service's page size may differ from the requested one
 	}
 	p.repeatEnds = o.unpaged && number == o.start+1
 	return p, nil

@@ -9,27 +9,27 @@ import (
 	"github.com/google/uuid"
 )
 
-// page is one page of a list as the iterators see it. A cursor is whatever the list is paged by: a
-// page number, an offset or text.
+// page is one page of a list. Its cursor is a page number, an offset or an opaque string.
 type page[E any, C comparable] struct {
 	items []E
 	next  C    // the cursor of the next page
 	last  bool // there is no next page
 
-	allowEmpty bool // the page may be empty although it is not the last
+	allowEmpty bool // the page may be empty even if it is not the last
 	repeatEnds bool // a page that repeats the previous one ends the list
 }
 
 // maxEmptyPages is the number of consecutive empty pages after which an iterator stops.
 const maxEmptyPages = 100
 
-// cursorPage is a page that has the cursor of the next one, nil or empty at the end of the list.
+// cursorPage is a page that has the cursor of the next one. The cursor of the last page is nil or
+// empty.
 type cursorPage[E any] interface {
 	elements() (items []E, next *string)
 }
 
 // cursorPages returns an iterator over a list whose pages have the cursor of the next one. A page
-// may be empty: a service that filters while it pages returns what remains of each range.
+// may be empty, because a service may filter each page after it is read.
 func cursorPages[E any, P cursorPage[E]](op, start string, id func(*E) uuid.UUID, list func(cursor string) (P, error)) iter.Seq2[*E, error] {
 	return paginate(op, start, id, func(cursor string) (p page[E, string], err error) {
 		current, err := list(cursor)
@@ -45,9 +45,9 @@ func cursorPages[E any, P cursorPage[E]](op, start string, id func(*E) uuid.UUID
 	})
 }
 
-// paginate returns an iterator over all pages from start on. An error stops it, and so does a page
-// that repeats an earlier one, that leads back to an earlier one, or that is empty although more is
-// due: these are a *DecodeError.
+// paginate returns an iterator over all pages, starting at start. It stops at the first error. A
+// page that repeats an earlier one, leads back to an earlier one, or is empty although it is not
+// the last, is a *DecodeError.
 func paginate[E any, C comparable](op string, start C, id func(*E) uuid.UUID, fetch func(C) (page[E, C], error)) iter.Seq2[*E, error] {
 	return func(yield func(*E, error) bool) {
 		h := history[C]{mark: start, turn: 1}
@@ -67,7 +67,7 @@ func paginate[E any, C comparable](op string, start C, id func(*E) uuid.UUID, fe
 				yield(nil, pageError(op, err))
 				return
 			}
-			for _, item := range p.items { // a copy each, so that keeping one does not keep the page
+			for _, item := range p.items { // a copy, so that keeping it does not keep the page
 				if !yield(&item, nil) {
 					return
 				}
@@ -81,7 +81,8 @@ func paginate[E any, C comparable](op string, start C, id func(*E) uuid.UUID, fe
 	}
 }
 
-// checkPage returns why the page at cursor must end a list, which has the given IDs.
+// checkPage returns an error if the page at cursor, whose elements have the given IDs, is not a
+// valid successor of the earlier pages.
 func checkPage[E any, C comparable](h *history[C], p page[E, C], cursor C, ids []uuid.UUID) error {
 	reason := ""
 	switch {
@@ -103,8 +104,7 @@ func checkPage[E any, C comparable](h *history[C], p page[E, C], cursor C, ids [
 	return &unreadable{reason: reason}
 }
 
-// pageError returns a page that is not the requested one as a *DecodeError, and other errors as
-// they are.
+// pageError converts an *unreadable to a *DecodeError, and returns other errors unchanged.
 func pageError(op string, err error) error {
 	if u, ok := errors.AsType[*unreadable](err); ok {
 		return &DecodeError{Op: op, StatusCode: 200, Reason: u.reason, outcome: OutcomeApplied}
@@ -118,9 +118,10 @@ type history[C comparable] struct {
 	previous []uuid.UUID // the IDs of the latest page that had any
 	empty    int         // the empty pages since
 
-	mark        C
-	markIDs     []uuid.UUID // the IDs of the page before the mark
-	steps, turn int
+	mark    C
+	markIDs []uuid.UUID // the IDs of the page before the mark
+	steps   int         // pages since the mark
+	turn    int         // the number of steps after which the mark moves
 }
 
 // add records a page that leads to next.

@@ -10,7 +10,7 @@ import (
 
 // isPath reports whether path starts with one slash and is sent unchanged. net/url re-escapes a
 // path that is not escaped correctly, which turns %2F into a slash; dot segments and control
-// characters may lead elsewhere.
+// characters may lead to another endpoint.
 func isPath(path string) bool {
 	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "?#") {
 		return false

@@ -8,10 +8,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// queryParams are parameters of a list, which encode themselves.
+// queryParams is implemented by the parameters of an operation.
 type queryParams interface{ query() queryValues }
 
-// queryValues sets the parameters that are not zero.
+// queryValues encodes parameters and omits those that are zero.
 type queryValues struct{ url.Values }
 
 func newQuery() queryValues { return queryValues{url.Values{}} }

@@ -9,34 +9,40 @@ import (
 
 //go:generate go run ./scripts/generate
 
-// RawObject is embedded in every type that is read from the service. It remembers the bytes the value came as, so that nothing is
-// lost: members this version does not know, and members whose value does not fit, are still there, and encoding the value to
-// JSON writes them again, with the changes the program made on top. The zero RawObject belongs to a value that a program made itself.
+// RawObject is embedded in every type that is decoded from JSON of the service. It keeps the
+// received JSON, so that nothing is lost: unknown fields, and fields whose value does not match
+// their type, are encoded again, together with the changes that the program made. The zero
+// RawObject belongs to a value that was not received.
 type RawObject jsonread.Ref
 
-var _ = jsonread.Embeds(func(k *RawObject) *jsonread.Ref { return (*jsonread.Ref)(k) })
+var _ = jsonread.Embeds(func(r *RawObject) *jsonread.Ref { return (*jsonread.Ref)(r) })
 
-// RawJSON returns a copy of the bytes the value came as, spaces and all. It is nil for a value that did not come from the
-// service. It holds patient data wherever the value does.
-func (k RawObject) RawJSON() json.RawMessage { return jsonread.Ref(k).Raw() }
+// RawJSON returns a copy of the received JSON, including its white space. It is nil for a value
+// that was not received. It holds patient data wherever the value does.
+func (r RawObject) RawJSON() json.RawMessage { return jsonread.Ref(r).Raw() }
 
-// Malformed names the members, at any depth of the value, that came with a value that does not fit their type: a bad UUID or
-// date, a string for a number. Such a member is left zero here and keeps its bytes in [RawObject.RawJSON]. Null is never malformed:
-// it reads as absent. The list ends after 1,000 entries.
-func (k RawObject) Malformed() []Malformed {
+// Malformed returns the fields, at any depth of the value, whose received value does not match
+// their type: a bad UUID or date, or a string for a number. Such a field is zero, and its value is
+// part of [RawObject.RawJSON]. Null is never malformed: it is decoded as absent. The list has at
+// most 1,000 entries.
+func (r RawObject) Malformed() []Malformed {
 	var list []Malformed
-	for _, p := range jsonread.Ref(k).Problems() {
+	for _, p := range jsonread.Ref(r).Problems() {
 		list = append(list, Malformed{Path: strings.Join(p.Path, "."), Want: p.Want})
 	}
 	return list
 }
 
-// Equal reports true: two values are the same if their members are, whatever bytes they came as. go-cmp calls it, so that
-// cmp.Diff compares a decoded value with one a test wrote down. It compares nothing itself: do not call it.
+// Equal always reports true. It exists for go-cmp, so that cmp.Diff compares a decoded value with a
+// literal by their fields alone.
 func (RawObject) Equal(RawObject) bool { return true }
 
-// Malformed is a member whose value did not fit. It never holds the value.
+// Malformed identifies a field whose received value does not match its type. It never holds the
+// value.
 type Malformed struct {
-	Path string // from the value that was asked, such as "events.1.created_at"
-	Want string // what was expected: "uuid", "date", "date-time", "string", "integer", "number", "boolean", "array", "object"
+	// Path is the path from the value whose method was called, such as "events.1.created_at".
+	Path string
+	// Want is the expected type: "uuid", "date", "date-time", "string", "integer", "number",
+	// "boolean", "array" or "object".
+	Want string
 }

@@ -11,7 +11,7 @@ import (
 // shows the name of its type, such as "labhealth.Shipment{redacted}", and nothing else. Encoding it
 // to JSON is complete.
 //
-// Two things no type can prevent: fmt prints the unexported fields of a caller's own struct, and
+// Two cases cannot be prevented: fmt prints the unexported fields of a caller's own struct, and
 // slog's JSON handler encodes values that are nested in slices, maps and structs.
 type Redacted[T any] struct{}
 
@@ -23,5 +23,5 @@ func (Redacted[T]) LogValue() slog.Value {
 // Format prints the name of T under every verb.
 func (r Redacted[T]) Format(s fmt.State, _ rune) { printLogValue(s, r) }
 
-// printLogValue prints what v shows of itself in a log.
+// printLogValue prints the log value of v.
 func printLogValue(s fmt.State, v slog.LogValuer) { fmt.Fprint(s, v.LogValue().String()) }

@@ -21,14 +21,14 @@ const (
 )
 
 // RequisitionPDF streams the requisition of an order to w and returns the number of bytes written:
-// GET /v3/order/{order_id}/requisition/pdf, which replaces [Order.RequisitionFormURL]. Source of the
-// path: public API reference only.
+// GET /v3/order/{order_id}/requisition/pdf, which replaces [Order.RequisitionFormURL]. Source of
+// the path: public API reference only.
 //
-// Nothing is written unless the response is a PDF, and it is retried only while nothing is written;
-// after an error, w holds n bytes of an incomplete file. A file of more than 64 MiB (see
-// [WithCallBodyLimit]) is truncated there and is an error. errors.Is finds an error of w.
-// [Response.Body] does not hold the file. Imported orders have no requisition. Source of the latter:
-// public API reference only.
+// Nothing is written to w unless the response is a PDF. The request is retried only while nothing
+// is written; if it fails later, w holds n bytes of an incomplete file. A file of more than 64 MiB
+// (see [WithCallBodyLimit]) is truncated and is an error. errors.Is matches an error of w.
+// [Response.Body] does not hold the file. Imported orders have no requisition. Source of the
+// latter: public API reference only.
 func (s *OrdersService) RequisitionPDF(ctx context.Context, orderID uuid.UUID, w io.Writer, opts ...CallOption) (n int64, err error) {
 	if w == nil {
 		return 0, withOp(opRequisitionPDF, invalid("must not be nil", "w"))
@@ -43,8 +43,8 @@ func (s *OrdersService) RequisitionPDF(ctx context.Context, orderID uuid.UUID, w
 	return out.n, err
 }
 
-// copyPDF writes a response body of at most limit bytes to out. If it is no PDF, copyPDF returns what
-// it read of it, which may say why.
+// copyPDF writes a response body of at most limit bytes to out. If the body is not a PDF, copyPDF
+// returns the part that it read, which may contain the reason.
 func copyPDF(out *countingWriter, body io.Reader, limit int64) (rejected []byte, err error) {
 	if limit < int64(len(pdfMagic)) {
 		return nil, transport.ErrTooLarge

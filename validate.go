@@ -12,23 +12,25 @@ import (
 )
 
 // Local validation reports only what the interface specification or the public API reference rules
-// out: when in doubt, the request is sent and the service decides. Two operations on lists of teams
+// out. If in doubt, the request is sent and the service decides. Two operations on lists of teams
 // are stricter, because an empty list may mean every team.
 
-// validator collects what is wrong with a request, with the paths that the service itself reports.
+// validator collects the invalid fields of a request, with the same paths as in a 422 of the
+// service.
 type validator struct {
 	loc    []string
 	fields []FieldError
 }
 
-// validateAt validates x, if it can be invalid, as the part of the request named root.
+// validateAt validates x as the part of the request named root. It does nothing if x has no
+// validation.
 func (v *validator) validateAt(root string, x any) {
 	if x, ok := x.(validated); ok {
 		v.within(root, func() { x.validate(v) })
 	}
 }
 
-// validate returns everything that is wrong with a body as a *ValidationError.
+// validate returns a *ValidationError with everything that is invalid in body.
 func validate(body validated) error {
 	var v validator
 	v.validateAt("body", body)
@@ -42,7 +44,7 @@ func (v *validator) err() error {
 	return &ValidationError{Fields: v.fields}
 }
 
-// within runs a validation of the fields of name.
+// within runs validate, whose paths start with name.
 func (v *validator) within(name string, validate func()) {
 	v.loc = append(v.loc, name)
 	validate()
@@ -54,7 +56,7 @@ func (v *validator) add(name, code, msg string) {
 	v.fields = append(v.fields, FieldError{Loc: loc, Type: code, Msg: msg})
 }
 
-// invalid returns the error of an option, or of a request with one mistake.
+// invalid returns a *ValidationError with one field.
 func invalid(msg string, loc ...string) error {
 	return &ValidationError{Fields: []FieldError{{Loc: loc, Type: "value_error", Msg: msg}}}
 }
@@ -65,11 +67,11 @@ func (v *validator) required(name, s string) {
 	}
 }
 
-func (v *validator) length(name, s string, least, most int) {
-	if n := utf8.RuneCountInString(s); n < least {
-		v.add(name, "string_too_short", fmt.Sprintf("is required: %d to %d characters", least, most))
-	} else if n > most {
-		v.add(name, "string_too_long", fmt.Sprintf("must have at most %d characters", most))
+func (v *validator) length(name, s string, minimum, maximum int) {
+	if n := utf8.RuneCountInString(s); n < minimum {
+		v.add(name, "string_too_short", fmt.Sprintf("is required: %d to %d characters", minimum, maximum))
+	} else if n > maximum {
+		v.add(name, "string_too_long", fmt.Sprintf("must have at most %d characters", maximum))
 	}
 }
 
@@ -85,10 +87,10 @@ func (v *validator) optionalID(name string, id *uuid.UUID) {
 	}
 }
 
-// requiredIDs validates a list that must have an element, of which missing names the kind.
-func (v *validator) requiredIDs(name, missing string, ids []uuid.UUID) {
+// requiredIDs validates a list that must not be empty. element names its elements.
+func (v *validator) requiredIDs(name, element string, ids []uuid.UUID) {
 	if len(ids) == 0 {
-		v.add(name, "missing", "is required: at least one "+missing)
+		v.add(name, "missing", "is required: at least one "+element)
 	}
 	v.within(name, func() {
 		for i, id := range ids {
@@ -97,19 +99,19 @@ func (v *validator) requiredIDs(name, missing string, ids []uuid.UUID) {
 	})
 }
 
-func (v *validator) atLeast(name string, n, least int) {
-	if n < least {
-		v.add(name, "greater_than_equal", fmt.Sprintf("must be at least %d", least))
+func (v *validator) atLeast(name string, n, minimum int) {
+	if n < minimum {
+		v.add(name, "greater_than_equal", fmt.Sprintf("must be at least %d", minimum))
 	}
 }
 
-func (v *validator) between(name string, n, least, most int) {
-	if n < least || n > most {
-		v.add(name, "value_error", fmt.Sprintf("must be between %d and %d", least, most))
+func (v *validator) between(name string, n, minimum, maximum int) {
+	if n < minimum || n > maximum {
+		v.add(name, "value_error", fmt.Sprintf("must be between %d and %d", minimum, maximum))
 	}
 }
 
-// date reports whether d is a date that exists.
+// date validates a required date and reports whether it is valid.
 func (v *validator) date(name string, d Date) bool {
 	switch {
 	case d.IsZero():
@@ -133,7 +135,7 @@ func (v *validator) email(name, s string) {
 	}
 }
 
-// earliestToday and latestToday are today's dates in the time zones where a day starts last and
-// first.
+// earliestToday and latestToday return the current date in the time zones where a day starts last
+// and first.
 func earliestToday() Date { return DateOf(time.Now().UTC().Add(-12 * time.Hour)) }
 func latestToday() Date   { return DateOf(time.Now().UTC().Add(14 * time.Hour)) }

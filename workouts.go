@@ -6,21 +6,23 @@ import (
 	"github.com/google/uuid"
 )
 
-// WorkoutsService is the workouts of the team's users: [Client.Workouts].
+// WorkoutsService provides access to the workouts of the team's users. See [Client.Workouts].
 type WorkoutsService struct{ core *core }
 
 const opWorkoutStream = "GET /v2/timeseries/workouts/{workout_id}/stream"
 
-// Stream reads what was recorded during a workout: GET /v2/timeseries/workouts/{workout_id}/stream, with an answer of up to 64
-// MiB. The id is that of a webhooks.WorkoutStreamNotice, which says that the stream can be read. An unknown one is [ErrNotFound].
+// Stream returns the data that was recorded during a workout: GET
+// /v2/timeseries/workouts/{workout_id}/stream. The response may have up to 64 MiB. The ID is that
+// of a webhooks.WorkoutStreamNotice, which reports that the stream is available. The error for an
+// unknown ID matches [ErrNotFound].
 func (s *WorkoutsService) Stream(ctx context.Context, workoutID uuid.UUID, opts ...CallOption) (*WorkoutStream, error) {
 	r := request{op: opWorkoutStream, ids: []string{workoutID.String()}, maxBody: 64 << 20}
 	return call[WorkoutStream](ctx, s.core, r, opts)
 }
 
-// WorkoutStream is the answer of [WorkoutsService.Stream]: parallel lists, in which elements of the same index belong to the same
-// moment. A list that was not recorded is nil or empty; an element that was not recorded is nil. It redacts
-// itself when printed. Source of the fields and units: public API
+// WorkoutStream is the response of [WorkoutsService.Stream]. It consists of parallel lists:
+// elements with the same index belong to the same time. A list that was not recorded is nil or
+// empty, and an element that was not recorded is nil. Source of the fields and units: public API
 // reference only.
 type WorkoutStream struct {
 	Redacted[WorkoutStream]
@@ -34,7 +36,7 @@ type WorkoutStream struct {
 	Lng            []*float64 `json:"lng,omitzero"`             // degrees east
 	Distance       []*float64 `json:"distance,omitzero"`        // meters
 	Power          []*float64 `json:"power,omitzero"`           // watts
-	Resistance     []*float64 `json:"resistance,omitzero"`      // in units of the device
+	Resistance     []*float64 `json:"resistance,omitzero"`      // in a device-specific unit
 	Temperature    []*float64 `json:"temperature,omitzero"`     // degrees Celsius
 
 	RawObject `json:"-"`

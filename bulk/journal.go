@@ -27,7 +27,7 @@ type Journal interface {
 // reveals nothing without the whole record: see [Entry.Digest]. Printed or logged, it shows the
 // step and the number of the record; its JSON is complete.
 type Entry struct {
-	Step     Step      `json:"step"`               // what happened
+	Step     Step      `json:"step"`               // what it records
 	At       time.Time `json:"at"`                 // when the entry was written
 	SampleID string    `json:"sample_id,omitzero"` // of the record; empty for StepBegin
 	Record   int64     `json:"record,omitzero"`    // its number in the source, from 1

@@ -25,7 +25,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// near is a transport to a handler that takes a millisecond, so that no two deliveries arrive at the same time.
+// near is a transport that calls a handler after a millisecond, so that no two deliveries arrive at
+// the same time.
 type near struct{ http.Handler }
 
 func (n near) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -38,8 +39,8 @@ func (n near) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// dayOfEvents makes the events of a day: batches of samples of which later ones correct earlier ones, and summaries that are sent
-// again and again. The client_user_id of each is its place in the order.
+// dayOfEvents returns the events of a day: batches of samples, of which later ones correct earlier
+// ones, and summaries that are sent repeatedly. The client_user_id of each is its index.
 func dayOfEvents(chance *rand.Rand) (events []string) {
 	users, summaries := make([]uuid.UUID, 4), make([]uuid.UUID, 8)
 	for i := range users {
@@ -84,7 +85,7 @@ func dayOfEvents(chance *rand.Rand) (events []string) {
 	return events
 }
 
-// number is the place of an event in the order in which the events came about.
+// number returns the index of an event in dayOfEvents.
 func number(e *webhooks.Event) int {
 	n, err := strconv.Atoi(e.ClientUserID)
 	if err != nil {
@@ -93,7 +94,7 @@ func number(e *webhooks.Event) int {
 	return n
 }
 
-// state is what a store holds, as plain text by key.
+// state is the content of a store as JSON by key.
 type state map[any]string
 
 func text(v any) string {
@@ -140,8 +141,9 @@ func checkState(t *testing.T, by string, want, got state) {
 	}
 }
 
-// A day of deliveries to an application that fails and is slow now and then, from a sender that repeats, delays and loses: every
-// event is applied, none is applied twice, and the state is that of a plain application to which nothing of this happens.
+// A day of deliveries to an application that sometimes fails or is slow, from a sender that
+// repeats, delays and loses them: every event is applied once, and the content is that of an
+// application without such faults.
 func TestDay(t *testing.T) {
 	seeds := uint64(1)
 	if os.Getenv("LABHEALTH_TEST_LONG") != "" {
@@ -162,7 +164,7 @@ func day(t *testing.T, seed uint64) {
 	calls, outcomes := 0, map[webhooks.Reason]int{}
 	applied := map[int]int{}
 	var log []*webhooks.Event
-	// The newest by receipt, and the newest by the version that the sender gave.
+	// The latest versions by time of receipt, and by the number that the sender gave.
 	byReceipt := new(webhooks.Latest)
 	byNumber := &webhooks.Latest{Version: func(d webhooks.Delivery) int64 { return int64(number(d.Event)) }}
 

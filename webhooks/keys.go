@@ -1,64 +1,65 @@
 package webhooks
 
 import (
-	"math"
-	"time"
-
 	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/internal/newest"
 )
 
-// SummaryKey is the identity of a summary: of two versions with the same key, the newer one counts. It compares with == and can
-// be a key of a map or a database.
+// SummaryKey identifies a summary: two versions of it have the same key. It is comparable, and can
+// be the key of a map or a database.
 type SummaryKey struct {
-	UserID   uuid.UUID // the service's id of the user
+	UserID   uuid.UUID // the service's ID of the user
 	Resource string    // such as "activity", see [EventType.Resource]
-	ID       uuid.UUID // the summary's id
+	ID       uuid.UUID // the summary's ID
 }
 
-// SampleKey is the identity of a sample: of two versions with the same key, the newer one counts. It compares with == and can
-// be a key of a map or a database. Times that are equal give the same key, whatever their offsets.
+// SampleKey identifies a sample: two versions of it have the same key. It is comparable, and can be
+// the key of a map or a database. Equal times give the same key, whatever their offsets.
 type SampleKey struct {
-	UserID   uuid.UUID // the service's id of the user
+	UserID   uuid.UUID // the service's ID of the user
 	Resource string    // such as "glucose", see [EventType.Resource]
-	// Provider is the slug of the source's provider, the same in both shapes of [Source]; empty if it is not known.
+	// Provider is the slug of the source's provider, the same in both shapes of [Source]; empty if
+	// it is unknown.
 	Provider string
-	// SourceType is that of the source, else the type of the sample; empty if neither is known. "unknown" is not known.
+	// SourceType is the type of the source or, if that is unknown, of the sample; empty if both
+	// are. The type "unknown" counts as unknown.
 	SourceType string
-	UnixNano   int64 // the sample's timestamp, else its start
+	UnixNano   int64 // the sample's timestamp or, if it has none, its start
 }
 
-// Series returns what the key shares with other samples.
+// Series returns the part of the key that does not depend on the time.
 func (k SampleKey) Series() Series { return Series{k.UserID, k.Resource, k.Provider, k.SourceType} }
 
-// Series is what samples have in common that differ in time only.
+// Series identifies samples that differ in time only. Its fields are those of [SampleKey].
 type Series struct {
-	UserID     uuid.UUID // see [SampleKey]
-	Resource   string    // see [SampleKey]
-	Provider   string    // see [SampleKey]
-	SourceType string    // see [SampleKey]
+	UserID     uuid.UUID // the service's ID of the user
+	Resource   string    // such as "glucose"
+	Provider   string    // slug of the source's provider
+	SourceType string    // type of the source or the sample
 }
 
 func (s Series) key(at int64) SampleKey {
 	return SampleKey{s.UserID, s.Resource, s.Provider, s.SourceType, at}
 }
 
-// Keys are the identities of what an event carries.
+// Keys are the keys of what an event carries.
 type Keys struct {
 	Summary SummaryKey  // zero if the event carries no summary
 	Samples []SampleKey // one for each element of [Samples.Data], nil if the event carries no samples
 }
 
 var (
-	// ErrNoUser is the error for an event with wearable data of which nobody knows whose they are. Under a zero id, data of
-	// different people would be taken for the same.
+	// ErrNoUser is the error for an event with wearable data but without a readable user ID. Stored
+	// under a zero ID, data of different people would be treated as that of one.
 	ErrNoUser error = permanentError("webhooks: the event has no readable user id")
-	// ErrNoID is the error for a summary without a readable id.
+	// ErrNoID is the error for a summary without a readable ID.
 	ErrNoID error = permanentError("webhooks: the summary has no readable id")
 )
 
-// Keys returns the identities of the summary or the samples that the event carries; none for an event that carries neither. The
-// key of a sample with neither a timestamp nor a start, and of one from before the year 1678 or after 2261, is zero. The error
-// is [ErrNoUser] or [ErrNoID].
+// Keys returns the keys of the summary or the samples that the event carries, and none for an event
+// that carries neither. The key of a sample is zero if it has neither a timestamp nor a start, or
+// if that is before the year 1678 or after 2261. The error is [ErrNoUser] or [ErrNoID].
 func (e *Event) Keys() (Keys, error) {
 	switch data := e.Data.(type) {
 	case *Samples:
@@ -93,7 +94,8 @@ func (e *Event) summaryKey(id uuid.UUID) (Keys, error) {
 	return Keys{Summary: SummaryKey{e.UserID, e.Type.Resource(), id}}, nil
 }
 
-// series is what the samples share. Its SourceType is empty if each sample's own type takes its place: see typeIn.
+// series returns the series of a batch. Its SourceType is empty if that of each sample is used: see
+// typeIn.
 func (e *Event) series(s *Samples) Series {
 	provider := s.Source.ProviderSlug()
 	if provider == "" && s.Provider != nil {
@@ -102,7 +104,7 @@ func (e *Event) series(s *Samples) Series {
 	return Series{e.UserID, e.Type.Resource(), provider, whatIsKnown(string(s.Source.Type))}
 }
 
-// typeIn is the source type of a sample in a batch.
+// typeIn returns the source type of a sample in a batch.
 func typeIn(batch Series, s *Sample) string {
 	if batch.SourceType != "" {
 		return batch.SourceType
@@ -119,18 +121,11 @@ func whatIsKnown(s string) string {
 	return ""
 }
 
-// instant is when the sample was taken, for its key.
+// instant returns the time of the sample's key; ok is false if there is none.
 func (s *Sample) instant() (unixNano int64, ok bool) {
 	t := s.Timestamp
 	if t.IsZero() {
 		t = s.Start
 	}
-	return nanos(t)
-}
-
-// nanos returns t in nanoseconds; ok is false if they are too many for an int64.
-func nanos(t time.Time) (unixNano int64, ok bool) {
-	const most = math.MaxInt64/1_000_000_000 - 1
-	s := t.Unix()
-	return t.UnixNano(), -most <= s && s <= most
+	return newest.UnixNano(t)
 }

@@ -12,15 +12,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// filling is the deliveries that fill a store: events that were parsed before, in turn for each user. They are few, so that they
-// are in the processor's cache, as in a receiver, and what is measured is Apply alone.
+// filling holds the deliveries that fill a store: parsed events, in turn for each user. They are
+// few, so that they stay in the cache of the processor, as in a receiver, and the benchmark
+// measures Apply alone.
 type filling struct {
 	windows []*Event // one after the other in time, with samples of one series
 	users   []uuid.UUID
 	turns   []uint32 // of each delivery, the number of its window times the users plus the number of its user
 }
 
-// newFilling makes deliveries of size samples, 1,000 for each user: window after window for all users, or shuffled.
+// newFilling returns deliveries of size samples, 1,000 for each user: window after window for all
+// users, or shuffled.
 func newFilling(t testing.TB, users, size int, shuffled bool) *filling {
 	const each = 1000
 	f := &filling{windows: make([]*Event, each/size), users: make([]uuid.UUID, users), turns: make([]uint32, users*each/size)}
@@ -47,7 +49,8 @@ func newFilling(t testing.TB, users, size int, shuffled bool) *filling {
 // samples is how many the store has in the end.
 func (f *filling) samples() int { return len(f.turns) * len(f.windows[0].Data.(*Samples).Data) }
 
-// apply makes all deliveries. Each goroutine takes the next few, so that they come in order whoever is slow.
+// apply applies all deliveries. Each goroutine takes the next few, so that they are applied almost
+// in order.
 func (f *filling) apply(t testing.TB, l *Latest, goroutines int) {
 	const few = 16
 	var taken atomic.Int64
@@ -70,10 +73,11 @@ func (f *filling) apply(t testing.TB, l *Latest, goroutines int) {
 	all.Wait()
 }
 
-// BenchmarkLatest fills an empty store: how many samples a second it takes, and what a stored one takes of the heap. Batches have
-// 100 samples; "single" has one sample to a delivery.
+// BenchmarkLatest fills an empty store and measures samples per second and the heap that a stored
+// sample takes. Batches have 100 samples; "single" has one sample in a delivery.
 //
-// What takes long is called by its name: go test ./webhooks -run '^$' -bench 'Latest/^shuffled$/^10000000$/^1$' -benchtime 1x
+// Run the long ones by name: go test ./webhooks -run '^$' -bench 'Latest/^shuffled$/^10000000$/^1$'
+// -benchtime 1x
 func BenchmarkLatest(b *testing.B) {
 	for _, form := range []struct {
 		name     string

@@ -14,6 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/labhealth/labhealth-go/internal/newest"
 	"github.com/labhealth/labhealth-go/internal/plain"
 )
 
@@ -79,7 +80,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// received sets when an event came.
+// received sets the time of receipt of an event.
 func received(e *Event, seconds int) Delivery {
 	e.ReceivedAt = noon.Add(time.Duration(seconds) * time.Second)
 	return Delivery{Event: e}
@@ -152,7 +153,7 @@ func TestLatestSamples(t *testing.T) {
 	}
 	s.Value = 0 // it is a copy
 	if s, _ := l.Sample(key); s.Value != 63 {
-		t.Error("the store gave away its own")
+		t.Error("the store returned its own copy")
 	}
 	if _, ok := l.Sample(series.key(5)); ok {
 		t.Error("a sample that is not there")
@@ -224,7 +225,7 @@ func TestLatestVersion(t *testing.T) {
 	}
 	l.Apply(received(version(5), 1))
 	if got, _ := l.Apply(received(version(4), 2)); got.Older != 1 {
-		t.Errorf("an older version that came later: %+v", got)
+		t.Errorf("an older version that was received later: %+v", got)
 	}
 	if got, _ := l.Apply(received(version(6), 0)); got.Updated != 1 {
 		t.Errorf("a newer version: %+v", got)
@@ -247,7 +248,7 @@ func TestLatestSnapshot(t *testing.T) {
 	s.Apply(received(heartrates(t, `{"timestamp":"2025-03-01T12:00:00Z","value":3,"unit":"newer"}`), 3))
 }
 
-// contentOf is all that a store holds, as text.
+// contentOf returns everything in a store as JSON.
 func contentOf(l *Latest) map[string]string {
 	all := map[string]string{}
 	for key, s := range l.Samples() {
@@ -288,7 +289,7 @@ func (r reference) apply(e *Event) {
 			continue
 		}
 		s := e.Data.(*Samples).Data[i]
-		if sh, _ := shapeOf(&s); sh.form != odd {
+		if shape, _ := shapeOf(&s); shape.Form != newest.JSON {
 			s.KeptSample = KeptSample{} // the store keeps what such a sample says, not how it was spelt
 		}
 		text, _ := s.MarshalJSON()
@@ -345,7 +346,8 @@ func randomLog(t testing.TB, r *rand.Rand, n int) []*Event {
 	return log
 }
 
-// Any order, any repetitions and any number of appliers end in the same state, that of the plain rule.
+// Any order, any repetitions and any number of goroutines give the same content: that of the plain
+// rule.
 func TestLatestAgainstReference(t *testing.T) {
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -403,7 +405,7 @@ func checkChunks(t *testing.T, l *Latest) {
 				}
 				for _, r := range c {
 					all = append(all, r.at)
-					if l.shapes.all()[r.shape].form == odd {
+					if l.shapes.all()[r.shape].Form == newest.JSON {
 						texts++
 					}
 				}
@@ -411,8 +413,8 @@ func checkChunks(t *testing.T, l *Latest) {
 			if !slices.IsSortedFunc(all, func(a, b int64) int { return cmp.Or(cmp.Compare(a, b), 1) }) {
 				t.Fatalf("%v: not sorted", key)
 			}
-			if texts+len(se.free) != len(se.texts) {
-				t.Fatalf("%v: %d texts in use, %d free, %d in all", key, texts, len(se.free), len(se.texts))
+			if texts+len(se.free) != len(se.documents) {
+				t.Fatalf("%v: %d texts in use, %d free, %d in all", key, texts, len(se.free), len(se.documents))
 			}
 		}
 	}
@@ -478,7 +480,8 @@ func TestLatestHoldsNoEvents(t *testing.T) {
 	}
 }
 
-// What the documentation promises of memory, and that nothing is lost whoever fills the store.
+// A sample takes the memory that the documentation states, and none is lost, with any number of
+// goroutines.
 func TestLatestIsSmall(t *testing.T) {
 	for _, shuffled := range []bool{false, true} {
 		for _, goroutines := range []int{1, 8} {

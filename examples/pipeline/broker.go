@@ -19,19 +19,20 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// Headers of a published delivery, beside [jetstream.MsgIDHeader], which is the delivery's id.
+// Headers of a published delivery, in addition to [jetstream.MsgIDHeader], which has its ID.
 const (
-	receivedHeader = "Received-At"      // when a receiver got it, in RFC 3339 with nanoseconds: this decides which version is the newest
-	encodingHeader = "Content-Encoding" // gzip if the body as it came is more than the broker takes in one message
+	receivedHeader = "Received-At"      // time of receipt in RFC 3339 with nanoseconds, which orders versions
+	encodingHeader = "Content-Encoding" // gzip if the raw body is larger than a message can be
 )
 
-// partitions is how many parts the users are divided into. A worker can be told to take one of them: see -partition.
+// partitions is the number of partitions of the users. A worker can apply one of them: see
+// -partition.
 const partitions = 16
 
-// bodyLimit is what a handler takes and a worker unpacks, in bytes.
+// bodyLimit is the size of the largest body that is received and unpacked.
 const bodyLimit = 16 << 20
 
-// broker is a stream of deliveries that were received and are not applied yet.
+// broker holds the stream of deliveries that were received and are not applied yet.
 type broker struct {
 	conn    *nats.Conn
 	js      jetstream.JetStream
@@ -40,26 +41,27 @@ type broker struct {
 	log     *slog.Logger
 }
 
-// connect returns at once, also when the broker is away: the connection comes and goes, and what is done meanwhile fails.
+// connect returns at once, also if the broker is unavailable. The client reconnects in the
+// background, and calls fail until then.
 func connect(s *settings, m *metrics, log *slog.Logger) (*broker, error) {
 	conn, err := nats.Connect(s.nats,
 		nats.Name("labhealth pipeline"),
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(250*time.Millisecond),
-		nats.ReconnectBufSize(-1), // What cannot be sent now is refused now: the service repeats it.
+		nats.ReconnectBufSize(-1), // fail while disconnected: the service repeats the delivery
 		nats.PingInterval(5*time.Second),
 		nats.MaxPingsOutstanding(2),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil { // else the connection was closed here
-				log.Warn("the broker is away")
+				log.Warn("the broker is unavailable")
 			}
 		}),
-		nats.ReconnectHandler(func(*nats.Conn) { log.Info("the broker is back") }),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // Each of them comes back from the call it belongs to, too.
+		nats.ReconnectHandler(func(*nats.Conn) { log.Info("the broker is available again") }),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // calls return these errors too
 	)
 	if malformed := (*url.Error)(nil); errors.As(err, &malformed) {
-		return nil, errors.New("-nats: this is no address of a broker, such as nats://127.0.0.1:4222") // It may hold a password.
+		return nil, errors.New("-nats: not a broker URL, such as nats://127.0.0.1:4222") // err may quote a password
 	}
 	if err != nil {
 		return nil, fmt.Errorf("-nats: %w", err)
@@ -72,7 +74,8 @@ func connect(s *settings, m *metrics, log *slog.Logger) (*broker, error) {
 	return &broker{conn: conn, js: js, metrics: m, log: log, stream: jetstream.StreamConfig{
 		Name:     s.stream,
 		Subjects: []string{s.stream + ".>"},
-		// What is acknowledged is removed, and nothing else ever is: when the disk is full, the broker refuses what is new.
+		// Acknowledged messages are removed, and no others. If the disk is full, new ones are
+		// rejected.
 		Retention:  jetstream.WorkQueuePolicy,
 		Discard:    jetstream.DiscardNew,
 		Storage:    jetstream.FileStorage,
@@ -81,7 +84,8 @@ func connect(s *settings, m *metrics, log *slog.Logger) (*broker, error) {
 	}}, nil
 }
 
-// prepare makes the stream. One that is there is left as it is: somebody may have given it more replicas or a limit.
+// prepare creates the stream. It does not change an existing one, which may have more replicas or a
+// limit.
 func (b *broker) prepare(ctx context.Context) error {
 	_, err := b.js.Stream(ctx, b.stream.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -96,7 +100,7 @@ func (b *broker) check(ctx context.Context) error {
 	return err
 }
 
-// consumer makes what the workers share.
+// consumer creates the consumer that the workers share.
 func (b *broker) consumer(ctx context.Context, s *settings) (jetstream.Consumer, error) {
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
@@ -105,7 +109,7 @@ func (b *broker) consumer(ctx context.Context, s *settings) (jetstream.Consumer,
 		Durable:       "workers",
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       s.ackWait,
-		MaxDeliver:    -1, // However long the database is away, nothing is given up.
+		MaxDeliver:    -1, // retry for as long as the database is unavailable
 		MaxAckPending: 100 * s.batch,
 	}
 	if s.partition >= 0 {
@@ -115,9 +119,9 @@ func (b *broker) consumer(ctx context.Context, s *settings) (jetstream.Consumer,
 	return b.js.CreateOrUpdateConsumer(ctx, s.stream, config)
 }
 
-// publish returns nil when the broker has stored the delivery, now or before.
+// publish returns nil when the broker has stored the delivery, by this call or an earlier one.
 func (b *broker) publish(ctx context.Context, d webhooks.RawDelivery) error {
-	// The answer to the service must come in time, and better soon.
+	// The service waits for the response.
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	msg := &nats.Msg{Subject: subject(b.stream.Name, d.Body), Data: d.Body, Header: nats.Header{}}
@@ -138,7 +142,7 @@ func (b *broker) publish(ctx context.Context, d webhooks.RawDelivery) error {
 	ack, err := b.js.PublishMsg(ctx, msg, jetstream.WithExpectStream(b.stream.Name), jetstream.WithRetryAttempts(0))
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
-		b.log.Error("a delivery is larger than the broker takes: raise its max_payload", "delivery_id", d.ID, "bytes", len(msg.Data))
+		b.log.Error("a delivery is larger than max_payload of the broker: increase it", "delivery_id", d.ID, "bytes", len(msg.Data))
 		return err
 	case err != nil:
 		return err
@@ -150,7 +154,7 @@ func (b *broker) publish(ctx context.Context, d webhooks.RawDelivery) error {
 	return nil
 }
 
-// subject is where a delivery is published: the stream, the user's partition, the type of the event.
+// subject returns the subject of a delivery: the stream, the user's partition and the event type.
 func subject(stream string, body []byte) string {
 	e, err := webhooks.ParseEnvelope(body)
 	if err != nil {
@@ -165,7 +169,7 @@ func subject(stream string, body []byte) string {
 	return fmt.Sprintf("%s.%02d.%s", stream, h.Sum32()%partitions, kind)
 }
 
-// isSubject tells whether a type of event, which comes from outside, can be the end of a subject.
+// isSubject reports whether an event type, which the sender sets, can be the end of a subject.
 func isSubject(s string) bool {
 	if len(s) > 128 {
 		return false
@@ -180,12 +184,12 @@ func isSubject(s string) bool {
 	return true
 }
 
-// rawOf returns the delivery that a message holds. With an error it holds the bytes of the message.
+// rawOf returns the delivery in a message. After an error, its body is that of the message.
 func rawOf(msg jetstream.Msg) (d webhooks.RawDelivery, err error) {
 	d = webhooks.RawDelivery{ID: msg.Headers().Get(jetstream.MsgIDHeader), Body: msg.Data()}
 	d.ReceivedAt, err = time.Parse(time.RFC3339Nano, msg.Headers().Get(receivedHeader))
 	if err != nil {
-		return d, errors.New("the message does not say when it was received")
+		return d, errors.New("the message has no time of receipt")
 	}
 	if msg.Headers().Get(encodingHeader) == "gzip" {
 		r, err := gzip.NewReader(bytes.NewReader(msg.Data()))
@@ -201,7 +205,7 @@ func rawOf(msg jetstream.Msg) (d webhooks.RawDelivery, err error) {
 	return d, nil
 }
 
-// close gives what was sent time to arrive.
+// close closes the connection after sending what is buffered.
 func (b *broker) close() {
 	b.conn.FlushTimeout(2 * time.Second)
 	b.conn.Close()

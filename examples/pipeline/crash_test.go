@@ -18,7 +18,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// The crash tests kill the program at random moments while deliveries come in that are repeated, lost and out of order.
+// The crash tests kill the program at random points while they deliver events, repeated, lost and
+// out of order.
 //
 //	go test .                                               10,000 samples, once for each form
 //	LABHEALTH_TEST_LONG=1 go test -run TestCrash .          100,000 samples, 5 rounds
@@ -26,11 +27,13 @@ import (
 //
 // What must hold at the end:
 //
-//   - Every delivery that was acknowledged is applied. Each carries a sample that no other one has.
-//   - Half of the users get their deliveries one after the other: each is sent when the one before it was acknowledged. What came
-//     last counts, whatever the workers made of the order, and although older deliveries are repeated after newer ones.
-//   - The deliveries for the others overlap in time. Of each the database tells by its own sample when it was received, and the whole is
-//     what webhooks.Latest makes of the deliveries in the order of these times.
+//   - Every delivery that was acknowledged is applied. Each has a sample that no other one has.
+//   - Half of the users get their deliveries one after the other: each is sent after the previous
+//     one was acknowledged. The last one counts, in whatever order the workers apply them, and
+//     although older deliveries are repeated after newer ones.
+//   - The deliveries of the other users overlap in time. The database has the time of receipt of
+//     each as the version of its own sample. The content is that of webhooks.Latest after the
+//     deliveries in the order of these times.
 func TestCrash(t *testing.T) {
 	samples, rounds := 10_000, 1
 	if long {
@@ -154,17 +157,17 @@ func crashRound(t *testing.T, scaled bool, samples int) {
 	}
 	sendAndMaybeAgain := func(n int) {
 		send(n)
-		// The answer may have got lost on its way, or the service has a bad day. Newer deliveries have come by then.
+		// The response was lost, or the service repeats the delivery later, after newer ones.
 		for rand.IntN(8) == 0 {
 			repeating.Go(func() {
-				pause(ctx, time.Duration(rand.Int64N(int64(time.Second))))
+				sleep(ctx, time.Duration(rand.Int64N(int64(time.Second))))
 				send(n)
 				mu.Lock()
 				defer mu.Unlock()
 				repeats++
 			})
 		}
-		pause(ctx, time.Duration(rand.Int64N(int64(20*time.Millisecond))))
+		sleep(ctx, time.Duration(rand.Int64N(int64(20*time.Millisecond))))
 	}
 	for _, lane := range tr.lanes {
 		sending.Go(func() {
@@ -300,7 +303,7 @@ func stored(t *testing.T, at *place) map[webhooks.SampleKey]webhooks.Sample {
 	return got
 }
 
-// diffSamples tells of the first few differences.
+// diffSamples returns the first few differences.
 func diffSamples(want, got map[webhooks.SampleKey]webhooks.Sample) string {
 	type sample struct {
 		Value                 float64

@@ -16,10 +16,11 @@ import (
 	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
-// demoSecret is an invented one.
+// demoSecret is an invented secret.
 const demoSecret = "whsec_bGFiaGVhbHRoLWRlbW8tc2VjcmV0LTI0"
 
-// demonstrate keeps invented events apart from all others.
+// demonstrate runs the pipeline with a temporary database, so that invented events are not mixed
+// with others.
 func demonstrate(ctx context.Context, s *settings, log *slog.Logger) error {
 	dir, err := os.MkdirTemp("", "labhealth-demo")
 	if err != nil {
@@ -30,9 +31,17 @@ func demonstrate(ctx context.Context, s *settings, log *slog.Logger) error {
 	return start(ctx, s, log)
 }
 
-// play has an embedded service send invented events, signed, late, lost and repeated as real ones are, and waits until they are
-// applied.
+// play sends invented events from an embedded service: signed, delayed, lost and repeated as real
+// ones are. It returns when they are applied, and without an error if the user stops the program.
 func (p *pipeline) play(ctx context.Context, address string) error {
+	err := p.playEvents(ctx, address)
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func (p *pipeline) playEvents(ctx context.Context, address string) error {
 	service, err := labhealthtest.Start()
 	if err != nil {
 		return err
@@ -45,61 +54,63 @@ func (p *pipeline) play(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
+	if err := sendFor(ctx, service, p.length); err != nil {
+		return err
+	}
+	if err := service.Flush(ctx); err != nil {
+		return err
+	}
+	attempts, events := 0, map[string]bool{}
+	for _, d := range service.Deliveries() {
+		attempts++
+		events[d.ID] = true
+	}
+	applied := func() float64 { return p.metrics.value("labhealth_applied_total") }
+	for p.store != nil && applied() < float64(len(events)) && ctx.Err() == nil {
+		sleep(ctx, 20*time.Millisecond)
+	}
+	p.log.Info("the demo is over", "events", len(events), "attempts", attempts, "applied", applied())
+	return p.countSamples(ctx)
+}
+
+// sendFor sends events of five users until the time is over or ctx is done.
+func sendFor(ctx context.Context, service *labhealthtest.Server, length time.Duration) error {
 	users := service.AddUsers(5)
 	morning := time.Now().UTC().Truncate(24 * time.Hour).Add(6 * time.Hour)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for n, end := 0, time.After(p.length); ; n++ {
-		// Twenty minutes of samples, of which ten come again, corrected, in the next batch for the same user.
+	for n, end := 0, time.After(length); ; n++ {
+		// Twenty minutes of samples, of which the next batch for the user corrects ten.
 		from := morning.Add(time.Duration(n/len(users)*10) * time.Minute)
 		if err := service.Send(glucose(service.TeamID, users[n%len(users)], from, 20)); err != nil {
 			return err
 		}
 		select {
 		case <-tick.C:
-			continue
 		case <-end:
+			return nil
 		case <-ctx.Done():
+			return nil
 		}
-		break
 	}
-	if err := service.Flush(ctx); err != nil {
-		return ignoreCanceled(err)
-	}
+}
 
-	attempts, events := 0, map[string]bool{}
-	for _, d := range service.Deliveries() {
-		attempts++
-		events[d.ID] = true
-	}
-	for p.store != nil && p.metrics.value("labhealth_applied_total") < float64(len(events)) && ctx.Err() == nil {
-		pause(ctx, 20*time.Millisecond)
-	}
-	p.log.Info("the demo is over", "events", len(events), "attempts", attempts,
-		"applied", p.metrics.value("labhealth_applied_total"))
+func (p *pipeline) countSamples(ctx context.Context) error {
 	if p.store == nil {
 		return nil
 	}
-	kept := 0
+	n := 0
 	for _, err := range p.store.Samples(ctx) {
 		if err != nil {
-			return ignoreCanceled(err)
+			return err
 		}
-		kept++
+		n++
 	}
-	p.log.Info("the database keeps what is newest", "samples", kept)
+	p.log.Info("the database has the latest versions", "samples", n)
 	return nil
 }
 
-// ignoreCanceled is for what the user has ended.
-func ignoreCanceled(err error) error {
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
-}
-
-// glucose writes an event with n samples, one a minute.
+// glucose returns an event with n samples, one a minute.
 func glucose(team, user uuid.UUID, from time.Time, n int) []byte {
 	var list []string
 	for i := range n {

@@ -23,7 +23,7 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// road is a way to a server that can be cut.
+// road is a connection to a server that can be cut.
 type road struct {
 	listener net.Listener
 	to       string
@@ -84,7 +84,7 @@ func (r *road) carry(c net.Conn) {
 	io.Copy(c, far)
 }
 
-// set cuts the road, which ends what is on it, or mends it.
+// set cuts the road and its connections, or restores it.
 func (r *road) set(cut bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,7 +147,7 @@ func startLoad(t testing.TB, addresses ...string) *load {
 				l.messages = append(l.messages, m)
 				l.attempts += tries
 				l.mu.Unlock()
-				pause(l.ctx, 5*time.Millisecond)
+				sleep(l.ctx, 5*time.Millisecond)
 			}
 		})
 	}
@@ -160,13 +160,14 @@ func (l *load) count() int {
 	return len(l.messages)
 }
 
-// stop ends the load, when the last deliveries are acknowledged.
+// stop stops the load after the last deliveries are acknowledged.
 func (l *load) stop() {
 	l.cancel()
 	l.done.Wait()
 }
 
-// difference compares the database with what was acknowledged. No sample came twice, so the order does not matter.
+// difference compares the database with what was acknowledged. No sample was sent twice, so the
+// order does not matter.
 func (l *load) difference(t *testing.T, at *place) string {
 	t.Helper()
 	var want webhooks.Latest
@@ -194,7 +195,8 @@ func (l *load) check(t *testing.T, at *place) {
 	t.Logf("%d deliveries, %d attempts", len(l.messages), l.attempts)
 }
 
-// While the broker is away, nothing is acknowledged. When it is back, all goes on by itself.
+// While the broker is unavailable, nothing is acknowledged. When it is available again, processing
+// continues.
 func TestBrokerAway(t *testing.T) {
 	at := newPlace(t, true)
 	r := newRoad(t, hostOf(t, at.nats))
@@ -228,8 +230,8 @@ func TestBrokerAway(t *testing.T) {
 	l.check(t, at)
 }
 
-// room limits the stream, as somebody who runs the broker may.
-func (at *place) room(t *testing.T, bytes int64) {
+// limitStream limits the size of the stream, as an operator may.
+func (at *place) limitStream(t *testing.T, bytes int64) {
 	t.Helper()
 	stream, err := at.js.Stream(t.Context(), at.stream)
 	if err != nil {
@@ -249,7 +251,7 @@ func TestStreamIsLeftAsItIs(t *testing.T) {
 	client := newClient()
 	defer client.CloseIdleConnections()
 	const most = 50_000_000
-	at.room(t, most)
+	at.limitStream(t, most)
 	if status := post(client, receiver.events, message{"msg_1", batch(uuid.New(), []int{1}, func(int) float64 { return 5 })}); status != 204 {
 		t.Errorf("%d, want 204", status)
 	}
@@ -264,13 +266,13 @@ func TestStreamIsLeftAsItIs(t *testing.T) {
 	}
 }
 
-// A broker that has no room for more refuses what is new and keeps what it has.
+// A broker without space rejects new messages and keeps the others.
 func TestBrokerFull(t *testing.T) {
 	at := newPlace(t, true)
 	receiver := ready(t, at.args("receive")...)
 	client := newClient()
 	defer client.CloseIdleConnections()
-	at.room(t, 20_000)
+	at.limitStream(t, 20_000)
 	user, taken, status := uuid.New(), 0, 0
 	next := func() message {
 		return message{fmt.Sprintf("msg_%d", taken), batch(user, []int{taken}, func(int) float64 { return 5 })}
@@ -284,7 +286,7 @@ func TestBrokerFull(t *testing.T) {
 	if n := at.pending(t); status != 503 || taken < 10 || n != taken {
 		t.Errorf("%d after %d deliveries, of which the broker has %d", status, taken, n)
 	}
-	at.room(t, -1)
+	at.limitStream(t, -1)
 	if status := post(client, receiver.events, next()); status != 204 {
 		t.Errorf("%d, want 204", status)
 	}
@@ -295,7 +297,7 @@ func TestBrokerFull(t *testing.T) {
 	}
 }
 
-// A broker that is killed and comes back has lost nothing that it acknowledged.
+// A broker that is killed and restarted has lost nothing that it acknowledged.
 func TestBrokerKilled(t *testing.T) {
 	at := newPlace(t, true)
 	program, err := exec.LookPath("nats-server")
@@ -331,7 +333,8 @@ func TestBrokerKilled(t *testing.T) {
 	}
 	l.stop()
 	wait(t, 20*time.Second, "the broker", func() bool { return p.status(t, "/readyz") == 200 })
-	// The stream need not be empty: a server that was killed may keep messages that were acknowledged.
+	// The stream need not be empty: a server that was killed may keep messages that were
+	// acknowledged.
 	wait(t, 60*time.Second, "all events to be applied", func() bool { return l.difference(t, at) == "" })
 	l.check(t, at)
 }
@@ -358,7 +361,7 @@ func TestDatabaseComesLater(t *testing.T) {
 	}
 }
 
-// A receiver that starts before its broker answers, and works when the broker is there.
+// A receiver can start before its broker.
 func TestBrokerComesLater(t *testing.T) {
 	at := newPlace(t, true)
 	r := newRoad(t, hostOf(t, at.nats))
@@ -381,7 +384,7 @@ func TestBrokerComesLater(t *testing.T) {
 	}
 }
 
-// While the database is away, deliveries are acknowledged and wait in the broker.
+// While the database is unavailable, deliveries are acknowledged and wait in the broker.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	away := 2 * time.Second
@@ -400,12 +403,12 @@ func TestDatabaseAway(t *testing.T) {
 	r.set(true)
 	began, before := time.Now(), l.count()
 	wait(t, 10*time.Second, "the worker to notice", func() bool { return worker.status(t, "/readyz") == 503 })
-	pause(t.Context(), away-time.Since(began))
+	sleep(t.Context(), away-time.Since(began))
 	if receiver.status(t, "/readyz") != 200 || l.count() < before+100 {
 		t.Errorf("%d deliveries were acknowledged while the database was away", l.count()-before)
 	}
 	if n := receiver.metrics(t)["labhealth_deliveries_total result=failed status=503"]; n != 0 {
-		t.Errorf("%v deliveries were refused", n)
+		t.Errorf("%v deliveries were rejected", n)
 	}
 	r.set(false)
 	l.stop()
@@ -416,7 +419,8 @@ func TestDatabaseAway(t *testing.T) {
 	}
 }
 
-// With the inbox, a database that cannot be written is answered with 503, when the deadline of the handler has passed.
+// With the inbox, the response is 503 if the database cannot be written before the deadline of the
+// handler.
 func TestInboxLocked(t *testing.T) {
 	t.Parallel()
 	away := 2 * time.Second
@@ -435,9 +439,9 @@ func TestInboxLocked(t *testing.T) {
 	if _, err := conn.ExecContext(t.Context(), "begin immediate"); err != nil {
 		t.Fatal(err)
 	}
-	pause(t.Context(), 100*time.Millisecond) // for what was committed before to be acknowledged
+	sleep(t.Context(), 100*time.Millisecond) // for what was committed before to be acknowledged
 	before := l.count()
-	pause(t.Context(), away)
+	sleep(t.Context(), away)
 	if n := l.count() - before; n != 0 {
 		t.Errorf("%d deliveries were acknowledged and not stored", n)
 	}
@@ -449,11 +453,11 @@ func TestInboxLocked(t *testing.T) {
 	at.drained(t)
 	l.check(t, at)
 	if long && p.metrics(t)["labhealth_deliveries_total result=deadline status=503"] == 0 {
-		t.Error("nothing was answered with 503")
+		t.Error("no response was 503")
 	}
 }
 
-// What can never be applied is put aside, and the rest goes on.
+// What can never be applied becomes a dead letter, and the rest is applied.
 func TestPoison(t *testing.T) {
 	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
 		t.Run(name, func(t *testing.T) {
@@ -504,8 +508,8 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// A statement that takes longer than the database lets it, here for a lock, is no fault of the event: it comes again, and holds up no
-// other.
+// A statement timeout, here while waiting for a lock, does not make the event a dead letter. It is
+// attempted again, and the others go on.
 func TestStatementTimeout(t *testing.T) {
 	at := newPlace(t, true)
 	at.postgres += "&statement_timeout=200"
@@ -538,7 +542,7 @@ func TestStatementTimeout(t *testing.T) {
 	p := ready(t, at.args("work", "-parallel", "1")...) // which gets all of them at once, that one first
 	wait(t, 20*time.Second, "the others to be applied", func() bool { return at.pending(t) == 1 })
 	if n := p.metrics(t)["labhealth_redelivered_total"]; n > 10 {
-		t.Errorf("%v events came again", n)
+		t.Errorf("%v events were delivered again", n)
 	}
 	wait(t, 20*time.Second, "the event to come again", func() bool { return p.metrics(t)["labhealth_redelivered_total"] > 1 })
 	tx.Rollback()
@@ -547,11 +551,12 @@ func TestStatementTimeout(t *testing.T) {
 		t.Errorf("%d samples, want 22", n)
 	}
 	for d := range at.store.DeadLetters(t.Context()) {
-		t.Errorf("%v was put aside", d)
+		t.Errorf("%v became a dead letter", d)
 	}
 }
 
-// Many large events are applied in several transactions, each with its own time: together they could take longer than -ack-wait.
+// Many large events are applied in several transactions, each with its own time: together they
+// could take longer than -ack-wait.
 func TestLargeEvents(t *testing.T) {
 	at := newPlace(t, true)
 	at.ackWait = "30s" // the default: a busy machine has time for each transaction
@@ -584,7 +589,7 @@ func TestLargeEvents(t *testing.T) {
 	}
 }
 
-// What was put aside and is put back is applied by the workers of the inbox, which the scaled form has too.
+// Requeued dead letters are applied by the workers of the inbox, in both forms.
 func TestRequeue(t *testing.T) {
 	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
 		t.Run(name, func(t *testing.T) {
@@ -607,8 +612,8 @@ func TestRequeue(t *testing.T) {
 	}
 }
 
-// A shutdown in the middle of the load refuses nothing that it could deal with, finishes what it has begun, and leaves nothing that
-// others must do again.
+// A shutdown under load rejects no delivery that it can process, finishes the current batches, and
+// leaves no events to be repeated.
 func TestShutdown(t *testing.T) {
 	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
 		t.Run(name, func(t *testing.T) {
@@ -632,7 +637,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// The page of metrics counts what happened.
+// The metrics count what happened.
 func TestMetrics(t *testing.T) {
 	at := newPlace(t, true)
 	receiver, worker := ready(t, at.args("receive")...), ready(t, at.args("work")...)
@@ -656,7 +661,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	// Another receiver does not know that it was received.
+	// Another receiver has not stored its ID.
 	other := ready(t, at.args("receive")...)
 	again := message{"msg_0", batch(user, []int{0, 1, 2}, func(int) float64 { return 0 })}
 	if status := post(client, other.events, again); status != 204 {
@@ -679,12 +684,12 @@ func TestMetrics(t *testing.T) {
 			"labhealth_deliveries_total result=stored status=204":     10,
 			"labhealth_deliveries_total result=remembered status=204": 10,
 			"labhealth_deliveries_total result=headers status=401":    1,
-			"labhealth_answer_seconds":                                21,
+			"labhealth_response_seconds":                              21,
 			"labhealth_published_total":                               10,
 		}},
 		"other receiver": {pick(other.metrics(t), "labhealth_"), map[string]float64{
 			"labhealth_deliveries_total result=stored status=204": 1,
-			"labhealth_answer_seconds":                            1,
+			"labhealth_response_seconds":                          1,
 			"labhealth_published_duplicates_total":                1,
 		}},
 		"worker": {pick(worker.metrics(t), "labhealth_"), map[string]float64{
@@ -706,7 +711,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// What a receiver whose clock is an hour behind has received counts as an hour old: it is no version to replace a newer one.
+// What a receiver received whose clock is an hour behind counts as an hour old: it does not replace
+// newer versions.
 func TestClockBehind(t *testing.T) {
 	at := newPlace(t, true)
 	ready(t, at.args("all")...)
@@ -768,7 +774,7 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// A body that is larger than a message of the broker comes through all the same.
+// A body that is larger than a message of the broker is applied too.
 func TestLargeBody(t *testing.T) {
 	at := newPlace(t, true)
 	p := ready(t, at.args("all")...)
@@ -815,7 +821,7 @@ func TestSubject(t *testing.T) {
 	}
 }
 
-// What makes no sense is refused before anything begins.
+// Invalid flags are rejected before anything starts.
 func TestFlags(t *testing.T) {
 	for _, c := range []struct{ args, secret, want string }{
 		{"", "", "LABHEALTH_WEBHOOK_SECRET holds no secret"},
@@ -830,8 +836,8 @@ func TestFlags(t *testing.T) {
 		{"-nats nats://x -postgres postgres://x -ack-wait 1ms", testSecret, "-ack-wait"},
 		{"-nats nats://x -role work -demo -postgres postgres://x", testSecret, "-demo"},
 		{"events", testSecret, "flags only"},
-		{"-role receive -nats nats://me:hunter2@x:y", testSecret, "-nats: this is no address"},
-		{"-role work -nats nats://x -postgres postgres://me:hunter2@x:y/z", testSecret, "-postgres: this is no address"},
+		{"-role receive -nats nats://me:hunter2@x:y", testSecret, "-nats: not a broker URL"},
+		{"-role work -nats nats://x -postgres postgres://me:hunter2@x:y/z", testSecret, "-postgres: not a database URL"},
 	} {
 		t.Setenv("LABHEALTH_WEBHOOK_SECRET", c.secret)
 		t.Chdir(t.TempDir())
@@ -846,7 +852,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// The demo ends by itself, with everything applied.
+// The demo stops by itself, with everything applied.
 func TestDemo(t *testing.T) {
 	t.Setenv("LABHEALTH_WEBHOOK_SECRET", "")
 	t.Chdir(t.TempDir())
@@ -859,8 +865,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// After a change of what the service sends, each sample is stored or in a dead letter: 10 deliveries of 100 samples whose times cannot
-// be read, and 10 of which half can.
+// After a change of what the service sends, each sample is stored or in a dead letter: 10
+// deliveries of 100 samples whose times cannot be read, and 10 of which half can.
 func TestDriftIsKept(t *testing.T) {
 	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
 		t.Run(name, func(t *testing.T) {

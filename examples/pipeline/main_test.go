@@ -33,7 +33,7 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-// The tests start the program as processes of their own, which are the test's binary.
+// The tests run their own binary as the program, in other processes.
 const programVariable = "LABHEALTH_PIPELINE"
 
 func TestMain(m *testing.M) {
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(run(ctx, os.Args[1:], os.Stderr))
 }
 
-// testSecret is an invented one.
+// testSecret is an invented secret.
 const testSecret = "whsec_cGlwZWxpbmUtdGVzdC1zZWNyZXQtMzItYnl0ZXMh"
 
 var long = os.Getenv("LABHEALTH_TEST_LONG") != ""
@@ -59,7 +59,7 @@ type process struct {
 	ended         chan struct{}
 }
 
-// log collects what processes say, and tells where they listen.
+// log collects the output of a process, which has the addresses it listens on.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -84,7 +84,7 @@ func (l *log) String() string {
 
 var running = regexp.MustCompile(`msg=running role=\w+ events=(\S+) admin=(\S+)`)
 
-// launch starts the program and waits until it listens. It is killed at the end of the test, if it lives then.
+// launch starts the program and waits until it listens. The end of the test kills it.
 func launch(t testing.TB, args ...string) *process {
 	t.Helper()
 	p := &process{args: args}
@@ -133,7 +133,7 @@ func (p *process) start(t testing.TB) {
 	}
 }
 
-// ready starts the program and waits until it can do all of its work.
+// ready starts the program and waits until it is ready.
 func ready(t testing.TB, args ...string) *process {
 	t.Helper()
 	p := launch(t, args...)
@@ -141,13 +141,13 @@ func ready(t testing.TB, args ...string) *process {
 	return p
 }
 
-// kill ends the process at once, in the middle of whatever it does.
+// kill stops the process at once, at whatever point it is.
 func (p *process) kill() {
 	p.cmd.Process.Kill()
 	<-p.ended
 }
 
-// terminate ends the process in good order.
+// terminate shuts the process down.
 func (p *process) terminate(t testing.TB) {
 	t.Helper()
 	p.cmd.Process.Signal(syscall.SIGTERM)
@@ -161,7 +161,8 @@ func (p *process) terminate(t testing.TB) {
 	}
 }
 
-// metrics reads the page of the process: the values of counters and gauges, and the counts of histograms, by name and labels.
+// metrics returns the metrics of the process by name and labels: values of counters and gauges,
+// counts of histograms.
 func (p *process) metrics(t testing.TB) map[string]float64 {
 	t.Helper()
 	resp, err := http.Get("http://" + p.admin + "/metrics")
@@ -206,7 +207,7 @@ func (p *process) status(t testing.TB, page string) int {
 	return resp.StatusCode
 }
 
-// place is where a test keeps its data, apart from all others.
+// place holds the data of one test.
 type place struct {
 	postgres string // empty with SQLite
 	nats     string
@@ -267,7 +268,7 @@ func newPlace(t testing.TB, scaled bool) *place {
 	return p
 }
 
-// useBroker looks at the events of a broker from now on.
+// useBroker changes the broker.
 func (p *place) useBroker(t testing.TB, address string) {
 	t.Helper()
 	conn, err := nats.Connect(address, nats.RetryOnFailedConnect(true), nats.ReconnectWait(50*time.Millisecond), nats.MaxReconnects(-1))
@@ -293,7 +294,7 @@ func (p *place) open(t testing.TB, s *settings) {
 	}
 }
 
-// args are the flags for a process that uses the place.
+// args returns the flags of a process that uses the place.
 func (p *place) args(role string, more ...string) []string {
 	args := []string{"-addr", "127.0.0.1:0", "-admin", "127.0.0.1:0", "-role", role}
 	switch {
@@ -307,7 +308,7 @@ func (p *place) args(role string, more ...string) []string {
 	return append(args, more...)
 }
 
-// pending is how many events are not dealt with yet.
+// pending returns the number of events that are not processed yet.
 func (p *place) pending(t testing.TB) (n int) {
 	t.Helper()
 	if p.nats == "" {
@@ -340,8 +341,8 @@ func wait(t testing.TB, most time.Duration, what string, done func() bool) {
 	}
 }
 
-// freePort returns a port that nothing listens on, of those that outgoing connections do not get, so that it can be taken again
-// and again.
+// freePort returns an address on which nothing listens, outside of the range of outgoing
+// connections, so that a test can reuse it.
 func freePort(t testing.TB) string {
 	t.Helper()
 	for {
@@ -353,7 +354,7 @@ func freePort(t testing.TB) string {
 	}
 }
 
-// message is an event on its way to the receivers.
+// message is an event to deliver.
 type message struct {
 	id   string
 	body []byte
@@ -361,7 +362,7 @@ type message struct {
 
 var verifier, _ = webhooks.NewVerifier(testSecret)
 
-// post makes one attempt to deliver a message: 0 if there is no answer.
+// post makes one attempt to deliver a message and returns the status, 0 without a response.
 func post(client *http.Client, address string, m message) int {
 	now := time.Now()
 	signature, err := verifier.Sign(m.id, now, m.body)
@@ -384,7 +385,8 @@ func post(client *http.Client, address string, m message) int {
 	return resp.StatusCode
 }
 
-// deliver posts a message to any of the addresses until it is acknowledged, as the service does, but sooner.
+// deliver posts a message to any of the addresses until it is acknowledged, as the service does,
+// but with less delay.
 func deliver(ctx context.Context, client *http.Client, addresses []string, m message) (attempts int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -402,7 +404,7 @@ func newClient() *http.Client {
 	return &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 }
 
-// batch is an event with samples of a user's glucose: values by minutes after the start of the year 2026.
+// batch returns an event with samples of glucose: values by minutes after the start of 2026.
 func batch(user uuid.UUID, minutes []int, value func(i int) float64) []byte {
 	var list []string
 	for i, minute := range minutes {

@@ -13,12 +13,13 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// metrics are counted by a process for itself. Labels are from short lists: no ids, and nothing of what the events say.
+// metrics are those of one process. Labels have few values, none of which are IDs or data of
+// events.
 type metrics struct {
 	registry *prometheus.Registry
 
 	deliveries     *prometheus.CounterVec // status, result
-	answered       prometheus.Histogram   // seconds
+	responses      prometheus.Histogram   // seconds
 	published      prometheus.Counter
 	publishedAgain prometheus.Counter
 
@@ -38,9 +39,9 @@ func newMetrics() *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "labhealth_deliveries_total",
-			Help: "Deliveries of the service, by how they were answered."}, []string{"status", "result"}),
-		answered: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "labhealth_answer_seconds", Buckets: seconds,
-			Help: "Time from the arrival of a delivery to its answer."}),
+			Help: "Deliveries of the service, by response."}, []string{"status", "result"}),
+		responses: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "labhealth_response_seconds", Buckets: seconds,
+			Help: "Time from the arrival of a delivery to its response."}),
 		published: prometheus.NewCounter(prometheus.CounterOpts{Name: "labhealth_published_total",
 			Help: "Deliveries that the broker has stored."}),
 		publishedAgain: prometheus.NewCounter(prometheus.CounterOpts{Name: "labhealth_published_duplicates_total",
@@ -48,13 +49,13 @@ func newMetrics() *metrics {
 		applied: prometheus.NewCounter(prometheus.CounterOpts{Name: "labhealth_applied_total",
 			Help: "Events that were applied to the database and committed."}),
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "labhealth_changes_total",
-			Help: "Samples and summaries that were applied, by what came of them."}, []string{"change"}),
+			Help: "Samples and summaries that were applied, by outcome."}, []string{"change"}),
 		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "labhealth_dead_letters_total",
-			Help: "Deliveries that were put aside."}, []string{"reason"}),
+			Help: "Deliveries that became dead letters."}, []string{"reason"}),
 		redelivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "labhealth_redelivered_total",
-			Help: "Events that a worker got which some worker had got before."}),
+			Help: "Events that were delivered to a worker before."}),
 		failed: prometheus.NewCounter(prometheus.CounterOpts{Name: "labhealth_failed_batches_total",
-			Help: "Batches that could not be applied and were given back."}),
+			Help: "Batches that were not applied and will be attempted again."}),
 		batches: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "labhealth_batch_events", Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500},
 			Help: "Events that were applied in one transaction."}),
 		applying: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "labhealth_apply_seconds", Buckets: seconds,
@@ -62,9 +63,9 @@ func newMetrics() *metrics {
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "labhealth_latency_seconds", Buckets: append(seconds, 30, 60, 300, 3600),
 			Help: "Time from the arrival of a delivery to its commit, by the clocks of the receiver and the worker."}),
 		pending: prometheus.NewGauge(prometheus.GaugeOpts{Name: "labhealth_pending_events",
-			Help: "Events that wait for a worker, as of the last one that this worker got."}),
+			Help: "Events that wait for a worker, as of the last one of this worker."}),
 	}
-	m.registry.MustRegister(m.deliveries, m.answered, m.published, m.publishedAgain, m.applied, m.changes, m.deadLetters, m.redelivered,
+	m.registry.MustRegister(m.deliveries, m.responses, m.published, m.publishedAgain, m.applied, m.changes, m.deadLetters, m.redelivered,
 		m.failed, m.batches, m.applying, m.latency, m.pending,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -74,13 +75,13 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// observe counts answers of the handler.
-func (m *metrics) observe(_ context.Context, a webhooks.DeliveryResult) {
-	if a.Late {
+// observe counts responses of the handler.
+func (m *metrics) observe(_ context.Context, r webhooks.DeliveryResult) {
+	if r.Late {
 		return
 	}
-	m.deliveries.WithLabelValues(strconv.Itoa(a.StatusCode), string(a.Reason)).Inc()
-	m.answered.Observe(a.Duration.Seconds())
+	m.deliveries.WithLabelValues(strconv.Itoa(r.StatusCode), string(r.Reason)).Inc()
+	m.responses.Observe(r.Duration.Seconds())
 }
 
 // count counts an event that was applied.
@@ -101,7 +102,7 @@ func (m *metrics) countChanges(c webhooks.Changes) {
 	}
 }
 
-// value returns a counter, the sum over its labels.
+// value returns the sum of a counter over its labels.
 func (m *metrics) value(name string) (sum float64) {
 	families, _ := m.registry.Gather()
 	for _, f := range families {

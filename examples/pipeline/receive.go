@@ -11,7 +11,7 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// receiver takes deliveries, and acknowledges each when it is stored: by the broker, or in the inbox of the database.
+// receiver receives deliveries, and acknowledges each after the broker or the inbox has stored it.
 type receiver struct {
 	handler *webhooks.Handler
 	server  *http.Server
@@ -20,11 +20,11 @@ type receiver struct {
 func (p *pipeline) receive(failed chan<- error) (*receiver, error) {
 	verifier := webhooks.Unsigned
 	if p.unsigned {
-		p.log.Warn("everybody who knows the address is believed")
+		p.log.Warn("deliveries are accepted without a signature")
 	} else {
 		var err error
 		if verifier, err = webhooks.NewVerifier(p.secrets...); err != nil {
-			return nil, errors.New("LABHEALTH_WEBHOOK_SECRET: " + err.Error()) // which never quotes it
+			return nil, errors.New("LABHEALTH_WEBHOOK_SECRET: " + err.Error()) // err never quotes it
 		}
 	}
 	var store func(context.Context, webhooks.RawDelivery) error
@@ -44,7 +44,7 @@ func (p *pipeline) receive(failed chan<- error) (*receiver, error) {
 	return &receiver{handler, server}, err
 }
 
-// address is where it listens.
+// address returns the address it listens on.
 func (r *receiver) address() string {
 	if r == nil {
 		return ""
@@ -56,7 +56,7 @@ func (r *receiver) shutdown(ctx context.Context) error {
 	return errors.Join(r.server.Shutdown(ctx), r.handler.Shutdown(ctx))
 }
 
-// serve serves at an address. The server's Addr is the one that it got.
+// serve starts a server. Its Addr is the address it listens on, with the port.
 func (p *pipeline) serve(address string, h http.Handler, failed chan<- error) (*http.Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -74,9 +74,10 @@ func (p *pipeline) serve(address string, h http.Handler, failed chan<- error) (*
 	return s, nil
 }
 
-// adminPage is for those who run the program, not for the public. /healthz says that the process lives; /readyz that the database
-// and the broker can be reached, until ctx ends: a process that is about to end gets nothing new.
-func (p *pipeline) adminPage(ctx context.Context) http.Handler {
+// adminHandler is for operators, not for the public. /healthz reports that the process is alive.
+// /readyz reports that the database and the broker are available. It fails when ctx is done, so
+// that a process that is stopping gets no new deliveries.
+func (p *pipeline) adminHandler(ctx context.Context) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", p.metrics.handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
@@ -85,11 +86,11 @@ func (p *pipeline) adminPage(ctx context.Context) http.Handler {
 		defer cancel()
 		switch {
 		case ctx.Err() != nil:
-			http.Error(w, "ending", http.StatusServiceUnavailable)
+			http.Error(w, "stopping", http.StatusServiceUnavailable)
 		case p.db != nil && p.db.PingContext(check) != nil:
-			http.Error(w, "the database is away", http.StatusServiceUnavailable)
+			http.Error(w, "the database is unavailable", http.StatusServiceUnavailable)
 		case p.broker != nil && p.broker.check(check) != nil:
-			http.Error(w, "the broker is away", http.StatusServiceUnavailable)
+			http.Error(w, "the broker is unavailable", http.StatusServiceUnavailable)
 		default:
 			w.Write([]byte("ready\n"))
 		}

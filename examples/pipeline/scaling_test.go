@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// docs/scaling.md has no statement that changes tables: a reader would run it while workers write, and lose what they write.
+// docs/scaling.md has no statement that changes tables: readers would run it while workers write,
+// and lose data.
 func TestScalingChangesNoTables(t *testing.T) {
 	page, err := os.ReadFile("../../docs/scaling.md")
 	if err != nil {

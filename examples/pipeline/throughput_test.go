@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,12 +20,13 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// TestThroughput measures and does not judge: what it says depends on the machine and on what else it does.
+// TestThroughput measures, and never fails for speed: the machine may be busy.
 //
 //	LABHEALTH_TEST_THROUGHPUT=1 go test -run TestThroughput -v .
 //
-// The whole pipeline (received over HTTP, verified, published, fetched, parsed, applied) is set beside the batched upsert of the same
-// deliveries alone, in the same run and on the same machine, which also runs the sender, the broker and the database.
+// It compares the whole pipeline (received over HTTP, verified, published, fetched, parsed,
+// applied) with the batched upsert of the same deliveries alone, in the same run and on the same
+// machine, which also runs the sender, the broker and the database.
 func TestThroughput(t *testing.T) {
 	if os.Getenv("LABHEALTH_TEST_THROUGHPUT") == "" {
 		t.Skip("LABHEALTH_TEST_THROUGHPUT is not set")
@@ -55,7 +57,7 @@ func throughput(t *testing.T, users, rounds, perDelivery int) {
 
 	// Parsing alone.
 	var deliveries []webhooks.Delivery
-	began := ownCPU()
+	start := ownCPU()
 	for n, m := range messages {
 		d, err := webhooks.RawDelivery{ID: m.id, Body: m.body, ReceivedAt: time.Unix(int64(n), 0)}.Parse()
 		if err != nil {
@@ -67,20 +69,20 @@ func throughput(t *testing.T, users, rounds, perDelivery int) {
 		t.Logf("%-44s %7.1f µs of CPU per delivery: %9.0f deliveries, %9.0f samples per second and core", what,
 			float64(cpu.Nanoseconds())/1000/float64(len(messages)), float64(len(messages))/cpu.Seconds(), float64(samples)/cpu.Seconds())
 	}
-	report("parse", ownCPU()-began)
+	report("parse", ownCPU()-start)
 
 	// Memory alone.
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	var latest webhooks.Latest
-	began = ownCPU()
+	start = ownCPU()
 	for _, d := range deliveries {
 		if _, err := latest.Apply(d); err != nil {
 			t.Fatal(err)
 		}
 	}
-	report("apply to webhooks.Latest", ownCPU()-began)
+	report("apply to webhooks.Latest", ownCPU()-start)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	t.Logf("webhooks.Latest: %.1f bytes per sample", float64(after.HeapAlloc-before.HeapAlloc)/float64(samples))
@@ -90,57 +92,24 @@ func throughput(t *testing.T, users, rounds, perDelivery int) {
 	alone := map[int]time.Duration{}
 	for _, parallel := range []int{1, 2} {
 		at := newPlace(t, true)
-		batches := make(chan []webhooks.Delivery, len(deliveries)/100)
-		for rest := deliveries; len(rest) > 0; rest = rest[100:] {
-			batches <- rest[:100]
-		}
-		close(batches)
 		wall, cpu := time.Now(), ownCPU()
-		var loops sync.WaitGroup
-		for range parallel {
-			loops.Go(func() {
-				for b := range batches {
-					if _, err := at.store.ApplyAll(t.Context(), b); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		loops.Wait()
+		upsert(t, at, deliveries, parallel)
 		alone[parallel] = time.Since(wall)
 		report(fmt.Sprintf("upsert alone, %d at a time: client", parallel), ownCPU()-cpu)
 		report(fmt.Sprintf("upsert alone, %d at a time: PostgreSQL", parallel), at.databaseCPU(t))
 		t.Logf("upsert alone, %d at a time: %.0f samples per second", parallel, float64(samples)/alone[parallel].Seconds())
-		if parallel == 1 {
-			var size int64
-			if err := at.db.QueryRow("select pg_total_relation_size('labhealth_samples')").Scan(&size); err != nil {
-				t.Fatal(err)
-			}
-			t.Logf("PostgreSQL: %.1f bytes per sample, with its index", float64(size)/float64(samples))
+		var size int64
+		if err := at.db.QueryRow("select pg_total_relation_size('labhealth_samples')").Scan(&size); err != nil {
+			t.Fatal(err)
 		}
+		t.Logf("PostgreSQL: %.1f bytes per sample, with its index", float64(size)/float64(samples))
 	}
 
 	// The whole, in one process with SQLite, and in two with PostgreSQL and NATS.
-	send := func(address string) {
-		client := newClient()
-		defer client.CloseIdleConnections()
-		var next atomic.Int64
-		var senders sync.WaitGroup
-		for range 32 {
-			senders.Go(func() {
-				for n := next.Add(1); n <= int64(len(messages)); n = next.Add(1) {
-					if _, err := deliver(t.Context(), client, []string{address}, messages[n-1]); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		senders.Wait()
-	}
 	at := newPlace(t, false)
 	all := ready(t, at.args("all")...)
 	wall := time.Now()
-	send(all.events)
+	sendAll(t, all.events, messages)
 	received := time.Since(wall)
 	at.drained(t)
 	report("the pipeline with SQLite: all", time.Duration(all.metrics(t)["process_cpu_seconds_total"]*float64(time.Second)))
@@ -151,7 +120,7 @@ func throughput(t *testing.T, users, rounds, perDelivery int) {
 	receiver, worker := ready(t, at.args("receive")...), ready(t, at.args("work")...)
 	brokerCPU := commandCPU(t, "nats-server")
 	wall, cpu := time.Now(), ownCPU()
-	send(receiver.events)
+	sendAll(t, receiver.events, messages)
 	received = time.Since(wall)
 	at.drained(t)
 	whole := time.Since(wall)
@@ -171,14 +140,52 @@ func throughput(t *testing.T, users, rounds, perDelivery int) {
 	}
 }
 
-// ownCPU is the time that this process has had.
+// upsert applies deliveries in batches of 100.
+func upsert(t *testing.T, at *place, deliveries []webhooks.Delivery, parallel int) {
+	batches := make(chan []webhooks.Delivery, len(deliveries)/100)
+	for batch := range slices.Chunk(deliveries, 100) {
+		batches <- batch
+	}
+	close(batches)
+	var loops sync.WaitGroup
+	for range parallel {
+		loops.Go(func() {
+			for b := range batches {
+				if _, err := at.store.ApplyAll(t.Context(), b); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	loops.Wait()
+}
+
+// sendAll delivers messages, 32 at a time.
+func sendAll(t *testing.T, address string, messages []message) {
+	client := newClient()
+	defer client.CloseIdleConnections()
+	var next atomic.Int64
+	var senders sync.WaitGroup
+	for range 32 {
+		senders.Go(func() {
+			for n := next.Add(1); n <= int64(len(messages)); n = next.Add(1) {
+				if _, err := deliver(t.Context(), client, []string{address}, messages[n-1]); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	senders.Wait()
+}
+
+// ownCPU returns the CPU time of this process.
 func ownCPU() time.Duration {
 	var u syscall.Rusage
 	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// databaseCPU is the time that the connections of the place have had.
+// databaseCPU returns the CPU time of the connections of the place.
 func (p *place) databaseCPU(t *testing.T) (sum time.Duration) {
 	t.Helper()
 	rows, err := p.db.Query("select pid from pg_stat_activity where application_name = $1", p.stream)
@@ -196,7 +203,7 @@ func (p *place) databaseCPU(t *testing.T) (sum time.Duration) {
 	return sum
 }
 
-// commandCPU is the time that all processes of a command have had.
+// commandCPU returns the CPU time of all processes of a command.
 func commandCPU(t *testing.T, command string) (sum time.Duration) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")

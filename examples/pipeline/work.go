@@ -12,17 +12,18 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-// worker takes deliveries from the broker, applies them to the database and acknowledges them when that is committed. What it holds
-// when it dies comes to another one: see -ack-wait. To apply a delivery twice changes nothing.
+// worker takes deliveries from the broker, applies them to the database and acknowledges them after
+// the commit. If it dies, the broker delivers its messages to another one after -ack-wait. Applying
+// a delivery twice changes nothing.
 type worker struct{ *pipeline }
 
-// run works until ctx ends, and finishes what it has begun then.
+// run applies batches until ctx is done, and finishes the current one then.
 func (w worker) run(ctx context.Context) {
 	var consumer jetstream.Consumer
 	for ctx.Err() == nil {
-		if consumer == nil { // at first, and after every failure
-			w.insist(ctx, "the database is away", w.db.PingContext)
-			w.insist(ctx, "the broker is away", func(ctx context.Context) (err error) {
+		if consumer == nil { // at the start, and after every error
+			w.retry(ctx, "the database is unavailable", w.db.PingContext)
+			w.retry(ctx, "the broker is unavailable", func(ctx context.Context) (err error) {
 				consumer, err = w.broker.consumer(ctx, w.settings)
 				return err
 			})
@@ -34,12 +35,12 @@ func (w worker) run(ctx context.Context) {
 		}
 		if err != nil {
 			consumer = nil
-			pause(ctx, 250*time.Millisecond)
+			sleep(ctx, 250*time.Millisecond)
 		}
 	}
 }
 
-// fetch returns what is there, at most n messages, or waits a moment for a first one.
+// fetch returns up to n messages that are available, or waits a second for a first one.
 func fetch(consumer jetstream.Consumer, n int) ([]jetstream.Msg, error) {
 	msgs, err := collect(consumer.FetchNoWait(n))
 	if len(msgs) == 0 && err == nil {
@@ -59,16 +60,17 @@ func collect(batch jetstream.MessageBatch, err error) ([]jetstream.Msg, error) {
 	return msgs, batch.Error()
 }
 
-// mostBytes is where a batch ends, however many events are there: deliveries of old data can be large, and all that is in a
-// transaction has to be in memory, and in the database before others get it.
-const mostBytes = 4 << 20
+// maxBatchBytes limits a batch, whatever the number of events. Deliveries of historical data can be
+// large, and a transaction has to fit into memory and to commit within -ack-wait.
+const maxBatchBytes = 4 << 20
 
-// apply deals with messages and acknowledges them, in one transaction unless they are large. With an error, some may come again.
+// apply processes messages and acknowledges them, in one transaction unless they are large. After
+// an error, the broker delivers some of them again.
 func (w worker) apply(ctx context.Context, msgs []jetstream.Msg) error {
 	for first := true; len(msgs) > 0; first = false {
 		if !first {
 			for _, msg := range msgs {
-				msg.InProgress() // They have waited for those before.
+				msg.InProgress() // they have waited for the previous ones
 			}
 		}
 		n, err := w.applySome(ctx, msgs)
@@ -83,14 +85,14 @@ func (w worker) apply(ctx context.Context, msgs []jetstream.Msg) error {
 	return nil
 }
 
-// applySome deals with as many messages as a transaction should hold, and returns how many that are.
+// applySome processes as many messages as a transaction should hold, and returns how many.
 func (w worker) applySome(ctx context.Context, msgs []jetstream.Msg) (n int, err error) {
-	// Shutting down does not disturb it. What is not done in time is somebody else's.
+	// A shutdown does not interrupt it. After -ack-wait, another worker gets the messages.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.ackWait*3/4)
 	defer cancel()
-	began := time.Now()
-	b := &taken{worker: w}
-	for size := 0; n < len(msgs) && size < mostBytes; n++ {
+	start := time.Now()
+	b := &messages{worker: w}
+	for size := 0; n < len(msgs) && size < maxBatchBytes; n++ {
 		msg := msgs[n]
 		if meta, err := msg.Metadata(); err == nil {
 			w.metrics.pending.Set(float64(meta.NumPending))
@@ -101,115 +103,119 @@ func (w worker) applySome(ctx context.Context, msgs []jetstream.Msg) (n int, err
 		raw, err := rawOf(msg)
 		size += len(raw.Body)
 		if err != nil {
-			b.putAside(ctx, msg, raw, "message", err)
+			b.deadLetter(ctx, source{msg, raw}, "message", err)
 			continue
 		}
 		event, err := raw.Parse()
 		if err != nil {
-			b.putAside(ctx, msg, raw, "unreadable", err)
+			b.deadLetter(ctx, source{msg, raw}, "unreadable", err)
 			continue
 		}
-		b.events, b.from = append(b.events, event), append(b.from, source{msg, raw})
+		b.events, b.sources = append(b.events, event), append(b.sources, source{msg, raw})
 	}
 	if len(b.events) == 0 {
 		return n, acknowledge(ctx, b.done)
 	}
-	err = b.commit(ctx, b.events, b.from)
+	err = b.commit(ctx, b.events, b.sources)
 	if err == nil {
 		w.metrics.batches.Observe(float64(len(b.events)))
-		w.metrics.applying.Observe(time.Since(began).Seconds())
+		w.metrics.applying.Observe(time.Since(start).Seconds())
 	}
 	return n, errors.Join(err, acknowledge(ctx, b.done))
 }
 
-// taken is what a worker has taken from the broker at a time.
-type taken struct {
+// messages is a batch that a worker has taken from the broker.
+type messages struct {
 	worker
-	events []webhooks.Delivery
-	from   []source // of events
-	done   []jetstream.Msg
+	events  []webhooks.Delivery
+	sources []source        // of events
+	done    []jetstream.Msg // to be acknowledged
 }
 
+// source is the message of an event.
 type source struct {
 	msg jetstream.Msg
 	raw webhooks.RawDelivery
 }
 
-// commit applies events in one transaction. If the database refuses what they hold, each gets one of its own, so that nothing but
-// what is refused is put aside. After any other failure they are given back.
-func (b *taken) commit(ctx context.Context, events []webhooks.Delivery, from []source) error {
+// commit applies events in one transaction. If the database rejects it, commit applies each event
+// in its own, so that only those that are rejected become dead letters. After any other error it
+// gives the messages back.
+func (b *messages) commit(ctx context.Context, events []webhooks.Delivery, sources []source) error {
 	applied, err := b.store.ApplyAll(ctx, events)
 	switch {
-	case !isRefused(err):
+	case !isRejected(err):
 	case len(events) > 1:
-		var late error
+		var timeout error
 		for i := range events {
-			err := b.commit(ctx, events[i:i+1], from[i:i+1])
-			if err != nil && !isRefused(err) {
-				giveBack(from[i+1:])
+			err := b.commit(ctx, events[i:i+1], sources[i:i+1])
+			if err != nil && !isRejected(err) {
+				giveBack(sources[i+1:])
 				return err
 			}
-			late = cmp.Or(late, err) // It holds up no other.
+			timeout = cmp.Or(timeout, err) // the others go on
 		}
-		return late
-	case !isLate(err):
-		b.putAside(ctx, from[0].msg, from[0].raw, "refused", err)
+		return timeout
+	case !isTimeout(err):
+		b.deadLetter(ctx, sources[0], "rejected", err)
 		return nil
 	}
 	if err != nil {
 		b.metrics.failed.Inc()
 		b.log.Warn("a batch was not applied", "events", len(events), "error", err)
-		giveBack(from)
+		giveBack(sources)
 		return err
 	}
 	for i, a := range applied {
 		if errors.Is(a.Err, webhooks.ErrUnreadable) {
-			b.metrics.countChanges(a.Changes) // of what could be read
-			b.putAside(ctx, from[i].msg, from[i].raw, "unreadable", a.Err)
+			b.metrics.countChanges(a.Changes) // of what can be read
+			b.deadLetter(ctx, sources[i], "unreadable", a.Err)
 			continue
 		}
 		if a.Err != nil {
-			b.putAside(ctx, from[i].msg, from[i].raw, "keyless", a.Err)
+			b.deadLetter(ctx, sources[i], "keyless", a.Err)
 			continue
 		}
-		b.metrics.count(from[i].raw.ReceivedAt, a.Changes)
-		b.done = append(b.done, from[i].msg)
+		b.metrics.count(sources[i].raw.ReceivedAt, a.Changes)
+		b.done = append(b.done, sources[i].msg)
 	}
 	return nil
 }
 
-func isRefused(err error) bool {
+func isRejected(err error) bool {
 	failure := (*sqlstore.Error)(nil)
-	return errors.As(err, &failure) && failure.Refused
+	return errors.As(err, &failure) && failure.Rejected
 }
 
-// isLate reports whether a statement took longer than the database lets it, which another time it may not.
-func isLate(err error) bool {
+// isTimeout reports whether a statement took longer than the database allows, which can succeed
+// later.
+func isTimeout(err error) bool {
 	failure := (*sqlstore.Error)(nil)
 	return errors.As(err, &failure) && failure.SQLState == "57014"
 }
 
-// giveBack has the broker send messages again, to this worker or another.
+// giveBack makes the broker deliver messages again, to this worker or another.
 func giveBack(list []source) {
 	for _, s := range list {
-		s.msg.NakWithDelay(time.Second) // If it gets lost, they come after -ack-wait.
+		s.msg.NakWithDelay(time.Second) // if it is lost, the broker waits for -ack-wait
 	}
 }
 
-// putAside keeps what cannot be applied for a person to look at. If that fails, it comes again.
-func (b *taken) putAside(ctx context.Context, msg jetstream.Msg, raw webhooks.RawDelivery, reason string, cause error) {
-	if err := b.store.DeadLetter(ctx, raw, cause); err != nil {
-		b.log.Warn("a delivery could not be put aside", "delivery_id", raw.ID, "error", err)
-		giveBack([]source{{msg, raw}})
+// deadLetter stores a delivery that cannot be applied. If that fails, it gives the message back.
+func (b *messages) deadLetter(ctx context.Context, s source, reason string, cause error) {
+	if err := b.store.DeadLetter(ctx, s.raw, cause); err != nil {
+		b.log.Warn("a dead letter was not stored", "delivery_id", s.raw.ID, "error", err)
+		giveBack([]source{s})
 		return
 	}
 	b.metrics.deadLetters.WithLabelValues(reason).Inc()
-	b.log.Warn("a delivery was put aside", "delivery_id", raw.ID, "reason", reason)
-	b.done = append(b.done, msg)
+	b.log.Warn("a delivery became a dead letter", "delivery_id", s.raw.ID, "reason", reason)
+	b.done = append(b.done, s.msg)
 }
 
-// acknowledge has the broker forget messages. It takes acknowledgements in the order that they are sent in, so its answer to the last
-// is one to all. If they get lost, the messages come again.
+// acknowledge removes messages from the broker. It processes acknowledgements in the order in which
+// they are sent, so its response to the last one confirms all. If they are lost, the messages are
+// delivered again.
 func acknowledge(ctx context.Context, msgs []jetstream.Msg) error {
 	for i, msg := range msgs {
 		if i == len(msgs)-1 {

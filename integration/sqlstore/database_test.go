@@ -1,6 +1,7 @@
-// Package sqlstore_test runs the store of webhooks/sqlstore on real databases. SQLite is always there; PostgreSQL is where
-// LABHEALTH_TEST_POSTGRES says, such as postgres://postgres@127.0.0.1:5432/test?sslmode=disable. LABHEALTH_TEST_LONG=1 runs longer
-// forms, and LABHEALTH_TEST_THROUGHPUT=1 measures.
+// Package sqlstore_test runs the store of webhooks/sqlstore on real databases. SQLite is always
+// available. LABHEALTH_TEST_POSTGRES is the URL of PostgreSQL, such as
+// postgres://postgres@127.0.0.1:5432/test?sslmode=disable. LABHEALTH_TEST_LONG=1 runs longer forms,
+// and LABHEALTH_TEST_THROUGHPUT=1 measures.
 package sqlstore_test
 
 import (
@@ -23,16 +24,53 @@ import (
 
 var long = os.Getenv("LABHEALTH_TEST_LONG") != ""
 
-// database is a database of a test's own. What another process needs to open it are these three.
+// database is the database of one test. Another process can open it with these fields.
 type database struct {
 	dialect sqlstore.Dialect
 	driver  string
-	address string
+	source  string // data source name
+}
+
+// specifics are the statements of the tests that differ between databases.
+type specifics struct {
+	placeholder func(n int) string
+	empty       string   // start of a statement that empties a table
+	readOnly    string   // parameter of source that makes a connection read-only, if there is one
+	reject666   []string // statements that make the database reject samples with that value
+	rejected    string   // reason of their dead letters
+	notNull     string   // reason of a dead letter whose function violates NOT NULL
+	compact     string   // statement before measuring size
+	size        string   // query of the size of labhealth_samples in bytes
+}
+
+var specificsOf = map[sqlstore.Dialect]specifics{
+	sqlstore.SQLite: {
+		placeholder: func(int) string { return "?" },
+		empty:       "DELETE FROM ",
+		reject666: []string{`CREATE TRIGGER reject BEFORE INSERT ON labhealth_samples WHEN new.value = 666
+			BEGIN SELECT RAISE(ABORT, 'canary Ada'); END`},
+		rejected: "the database rejected the content",
+		notNull:  "the application failed",
+		compact:  "PRAGMA wal_checkpoint(TRUNCATE)",
+		size:     `SELECT sum(pgsize) FROM dbstat WHERE name = 'labhealth_samples'`,
+	},
+	sqlstore.PostgreSQL: {
+		placeholder: func(n int) string { return fmt.Sprintf("$%d", n) },
+		empty:       "TRUNCATE ",
+		readOnly:    "&default_transaction_read_only=on",
+		reject666: []string{`CREATE FUNCTION reject() RETURNS trigger LANGUAGE plpgsql AS
+			$$ BEGIN IF new.value = 666 THEN RAISE 'canary Ada' USING ERRCODE = '22023'; END IF; RETURN new; END $$`,
+			`CREATE TRIGGER reject BEFORE INSERT ON labhealth_samples FOR EACH ROW EXECUTE FUNCTION reject()`},
+		rejected: "the database rejected the content (SQLSTATE 22023)",
+		notNull:  "the application failed (SQLSTATE 23502)",
+		compact:  "VACUUM labhealth_samples",
+		size:     `SELECT pg_total_relation_size('labhealth_samples')`,
+	},
 }
 
 func (d database) open(t testing.TB) *sql.DB {
 	t.Helper()
-	db, err := sql.Open(d.driver, d.address)
+	db, err := sql.Open(d.driver, d.source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +78,7 @@ func (d database) open(t testing.TB) *sql.DB {
 	return db
 }
 
-// store returns a store that has its tables.
+// store returns a store with its tables.
 func (d database) store(t testing.TB) *sqlstore.Store {
 	t.Helper()
 	store, err := sqlstore.Open(d.open(t), d.dialect)
@@ -53,8 +91,8 @@ func (d database) store(t testing.TB) *sqlstore.Store {
 	return store
 }
 
-// sqliteFile is a database in a folder of the test's own. LABHEALTH_TEST_DIR names a folder on the disk to be tested, where the
-// temporary one is in memory.
+// sqliteFile returns a database in a temporary directory. If that is in memory, LABHEALTH_TEST_DIR
+// is a directory on the disk to test.
 func sqliteFile(t testing.TB) database {
 	dir := t.TempDir()
 	if base := os.Getenv("LABHEALTH_TEST_DIR"); base != "" {
@@ -68,15 +106,15 @@ func sqliteFile(t testing.TB) database {
 	return database{sqlstore.SQLite, "sqlite", "file:" + (&url.URL{Path: filepath.Join(dir, "labhealth.db")}).EscapedPath() + "?" + pragmas.Encode()}
 }
 
-// postgres is a schema of the test's own.
+// postgres returns a database in a schema of one test.
 func postgres(t testing.TB) database {
 	t.Helper()
-	address := os.Getenv("LABHEALTH_TEST_POSTGRES")
-	if address == "" {
+	source := os.Getenv("LABHEALTH_TEST_POSTGRES")
+	if source == "" {
 		t.Skip("LABHEALTH_TEST_POSTGRES is not set: this test needs a PostgreSQL server")
 	}
 	schema := "labhealth_" + uuid.NewString()[:8]
-	admin := database{sqlstore.PostgreSQL, "pgx", address}.open(t)
+	admin := database{sqlstore.PostgreSQL, "pgx", source}.open(t)
 	if _, err := admin.ExecContext(t.Context(), "CREATE SCHEMA "+schema); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +125,7 @@ func postgres(t testing.TB) database {
 			t.Error(err)
 		}
 	})
-	u, err := url.Parse(address)
+	u, err := url.Parse(source)
 	if err != nil {
 		t.Fatal("LABHEALTH_TEST_POSTGRES is not a URL")
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-// drifted makes ten deliveries of 100 samples in each of the shapes that a change of what the service sends could have. Every
-// second sample of a mixed delivery can be read.
+// drifted returns ten deliveries of 100 samples, in shapes that a change of what the service sends
+// could have. Every second sample of a mixed delivery can be read.
 func drifted() (all []webhooks.RawDelivery) {
 	add := func(event, data string) {
 		n := len(all)
@@ -54,8 +54,8 @@ func drifted() (all []webhooks.RawDelivery) {
 	return all
 }
 
-// After a change of what the service sends, no sample is gone: each is stored, or its delivery is a dead letter, whose bytes are those
-// that were received.
+// After a change of what the service sends, no sample is lost: each is stored, or its delivery is a
+// dead letter with the received bytes.
 func TestDriftIsKept(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
 		store, db := d.store(t), d.open(t)
@@ -100,7 +100,7 @@ func TestDriftIsKept(t *testing.T) {
 			t.Errorf("%d samples %s", samples, diff)
 		}
 
-		// What is put back, too early, ends there again, and changes nothing.
+		// Requeued too early, they become dead letters again, and nothing changes.
 		for _, number := range numbers {
 			if found, err := store.Requeue(t.Context(), number); !found || err != nil {
 				t.Fatal(found, err)

@@ -7,8 +7,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-// What SQLite acknowledges it has synced, also what it found there: a process that was killed may have left it in the cache of the
-// system only, and a commit is what syncs it.
+// SQLite has synced what it acknowledges, also what it found: a process that was killed may have
+// left it in the cache of the operating system, and only a commit syncs it.
 func TestSQLiteCommitsWhatItAcknowledges(t *testing.T) {
 	d := sqliteFile(t)
 	store, ctx := d.store(t), t.Context()
@@ -41,7 +41,7 @@ func TestSQLiteCommitsWhatItAcknowledges(t *testing.T) {
 		{"seen", func() error {
 			seen, err := again.Seen(ctx, "msg_1")
 			if !seen {
-				t.Error("the id is not known")
+				t.Error("the ID is not stored")
 			}
 			return err
 		}},
@@ -55,11 +55,11 @@ func TestSQLiteCommitsWhatItAcknowledges(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if version() == before {
-			t.Errorf("%s is acknowledged without a commit", c.name)
+			t.Errorf("%s acknowledges without a commit", c.name)
 		}
 	}
 
-	// What promises nothing writes nothing.
+	// An operation that confirms nothing writes nothing.
 	before := version()
 	if seen, err := again.Seen(ctx, "msg_2"); seen || err != nil {
 		t.Error(seen, err)

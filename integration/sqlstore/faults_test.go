@@ -9,10 +9,11 @@ import (
 	"testing"
 )
 
-// faults stands between a store and its driver and decides what becomes of each operation: "begin", "commit" or a statement.
+// faults is between a store and its driver and decides the result of each operation: "begin",
+// "commit" or a statement.
 type faults struct {
 	mu sync.Mutex
-	// before returns an error in place of the operation, after one in place of its success.
+	// before returns an error in place of an operation, after one in place of its success.
 	before, after func(operation string) error
 	// seen is called with every error of the database itself.
 	seen func(error)
@@ -24,7 +25,7 @@ func (f *faults) set(before, after func(string) error) {
 	f.before, f.after = before, after
 }
 
-// through does an operation under faults. A connection on which a process died is closed.
+// through runs an operation under faults. It closes a connection on which a process died.
 func through[T any](c *faultyConn, operation string, do func() (T, error)) (v T, err error) {
 	c.faults.mu.Lock()
 	before, after, seen := c.faults.before, c.faults.after, c.faults.seen
@@ -71,7 +72,7 @@ func (c *faultyConn) Close() error {
 	return c.fullConn.Close()
 }
 
-// stateError is an error as the PostgreSQL drivers have them. The text is one that must not be seen.
+// stateError is an error like those of the PostgreSQL drivers. Its text must not be shown.
 type stateError string
 
 func (e stateError) Error() string    { return "canary: the row (Ada, 1815-12-10)" }
@@ -83,21 +84,21 @@ var errCrash = errors.New("canary: the process died")
 func (d database) openFaulty(t testing.TB, f *faults) *sql.DB {
 	t.Helper()
 	plain := d.open(t)
-	db := sql.OpenDB(&faultyConnector{plain.Driver(), d.address, f})
+	db := sql.OpenDB(&faultyConnector{plain.Driver(), d.source, f})
 	t.Cleanup(func() { db.Close() })
 	return db
 }
 
 type faultyConnector struct {
-	driver  driver.Driver
-	address string
-	faults  *faults
+	driver driver.Driver
+	source string
+	faults *faults
 }
 
 func (c *faultyConnector) Driver() driver.Driver { return c.driver }
 
 func (c *faultyConnector) Connect(context.Context) (driver.Conn, error) {
-	conn, err := c.driver.Open(c.address)
+	conn, err := c.driver.Open(c.source)
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,9 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-// history is deliveries that are as unpleasant as can be: few keys and few times of receipt, so that the same is said again and
-// again, and versions are equal; both shapes of sources; every kind of sample; events without what makes a key.
+// history returns deliveries with few keys and few times of receipt, so that content is repeated
+// and versions are equal. They have both shapes of sources, every kind of sample, and events
+// without a key.
 func history(r *rand.Rand, n int) []webhooks.RawDelivery {
 	pick := func(texts ...string) string { return texts[r.IntN(len(texts))] }
 	sample := func() string {
@@ -38,7 +39,7 @@ func history(r *rand.Rand, n int) []webhooks.RawDelivery {
 		case 4:
 			return fmt.Sprintf(`{%s"start":%q,"end":%q,%s%s}`, timestamp, at.In(zone).Format(time.RFC3339),
 				at.Add(time.Duration(r.IntN(4)*30)*time.Second).In(zone).Format(time.RFC3339), more, value)
-		case 5: // longer than the column for seconds holds
+		case 5: // longer than the column for seconds can store
 			return fmt.Sprintf(`{%s"start":%q,"end":"2100-01-01T00:00:00Z",%s%s}`,
 				timestamp, at.In(zone).Format(time.RFC3339), more, value)
 		case 6:
@@ -93,7 +94,7 @@ func parse(t testing.TB, all []webhooks.RawDelivery) []webhooks.Delivery {
 	return deliveries
 }
 
-// contents is all of a store as lines of text in order.
+// contents are the samples and summaries of a store as sorted lines.
 type contents []string
 
 func sampleLine(key webhooks.SampleKey, s webhooks.Sample) string {
@@ -135,7 +136,8 @@ func contentsOfLatest(l *webhooks.Latest) (all contents) {
 	return all
 }
 
-// The store is what Latest is, delivery by delivery: the same content, the same changes, the same errors, for batches of any size.
+// The store has the content, the changes and the errors of Latest after each delivery, for batches
+// of any size.
 func TestSameAsLatest(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
 		for seed := range uint64(4) {
@@ -171,7 +173,49 @@ func TestSameAsLatest(t *testing.T) {
 	})
 }
 
-// read reads by keys what Latest has.
+// The same deliveries leave the same content in Latest, SQLite and PostgreSQL, although each store
+// gets them in its own order, with its own repetitions and in its own batches.
+func TestStoresAgree(t *testing.T) {
+	t.Parallel()
+	databases := []database{sqliteFile(t), postgres(t)}
+	seeds := uint64(6)
+	if long {
+		seeds = 60
+	}
+	for seed := range seeds {
+		r := rand.New(rand.NewPCG(seed, 23))
+		deliveries := parse(t, history(r, 150))
+		repeated := func() []webhooks.Delivery {
+			all := slices.Clone(deliveries)
+			for range r.IntN(len(deliveries)) {
+				all = append(all, deliveries[r.IntN(len(deliveries))])
+			}
+			r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+			return all
+		}
+		var latest webhooks.Latest
+		for _, d := range repeated() {
+			latest.Apply(d) // with errors: TestSameAsLatest compares them
+		}
+		want := contentsOfLatest(&latest)
+		for _, d := range databases {
+			store := d.store(t)
+			clear(t, d)
+			for rest := repeated(); len(rest) > 0; {
+				n := min(1+r.IntN(25), len(rest))
+				if _, err := store.ApplyAll(t.Context(), rest[:n]); err != nil {
+					t.Fatal(err)
+				}
+				rest = rest[n:]
+			}
+			if diff := cmp.Diff(want, contentsOf(t, store)); diff != "" || len(want) < 100 {
+				t.Errorf("seed %d, %v, %d lines: %s", seed, d.dialect, len(want), diff)
+			}
+		}
+	}
+}
+
+// read compares what a store returns for keys with Latest.
 func read(t *testing.T, store *sqlstore.Store, latest *webhooks.Latest) {
 	ctx := t.Context()
 	series := map[webhooks.Series]bool{}
@@ -191,6 +235,17 @@ func read(t *testing.T, store *sqlstore.Store, latest *webhooks.Latest) {
 			t.Fatalf("%v %v %v", key, ok, err)
 		}
 	}
+	readSeries(t, store, latest, series)
+	if _, ok, err := store.Sample(ctx, webhooks.SampleKey{}); ok || err != nil {
+		t.Error(ok, err)
+	}
+	if _, ok, err := store.Summary(ctx, webhooks.SummaryKey{}); ok || err != nil {
+		t.Error(ok, err)
+	}
+}
+
+func readSeries(t *testing.T, store *sqlstore.Store, latest *webhooks.Latest, series map[webhooks.Series]bool) {
+	ctx := t.Context()
 	for of := range series {
 		for _, span := range [][2]time.Time{{{}, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}, {noon.Add(2 * time.Minute), noon.Add(5 * time.Minute)}} {
 			got, err := store.Range(ctx, of, span[0], span[1])
@@ -201,13 +256,13 @@ func read(t *testing.T, store *sqlstore.Store, latest *webhooks.Latest) {
 	}
 	found := 0
 	for n := range 4 {
-		of, err := store.Series(ctx, user(n))
+		all, err := store.Series(ctx, user(n))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, of := range of {
+		for _, of := range all {
 			if !series[of] {
-				t.Errorf("%v is no series", of)
+				t.Errorf("unexpected series %v", of)
 			}
 			found++
 		}
@@ -215,23 +270,13 @@ func read(t *testing.T, store *sqlstore.Store, latest *webhooks.Latest) {
 	if found != len(series) {
 		t.Errorf("%d series of %d", found, len(series))
 	}
-	if _, ok, err := store.Sample(ctx, webhooks.SampleKey{}); ok || err != nil {
-		t.Error(ok, err)
-	}
-	if _, ok, err := store.Summary(ctx, webhooks.SummaryKey{}); ok || err != nil {
-		t.Error(ok, err)
-	}
 }
 
 // clear empties the tables.
 func clear(t *testing.T, d database) {
 	db := d.open(t)
 	for _, table := range []string{"samples", "summaries", "series", "users", "deliveries", "inbox", "dead_letters"} {
-		verb := "DELETE FROM "
-		if d.dialect == sqlstore.PostgreSQL {
-			verb = "TRUNCATE "
-		}
-		if _, err := db.Exec(verb + "labhealth_" + table); err != nil {
+		if _, err := db.Exec(specificsOf[d.dialect].empty + "labhealth_" + table); err != nil {
 			t.Fatal(err)
 		}
 	}

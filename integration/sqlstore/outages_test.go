@@ -3,6 +3,7 @@ package sqlstore_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -26,8 +27,28 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-// outage receives and applies deliveries while the database of store is not to be had: they are answered with 503, and once it is
-// there again all are applied once. healthy is a store of the same database that has no trouble.
+// post delivers without a signature and returns the status. After an error of the network it returns
+// 204, so that its caller does not repeat it.
+func post(t *testing.T, url string, raw webhooks.RawDelivery) int {
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(raw.Body))
+	if err != nil {
+		t.Error(err)
+		return http.StatusNoContent
+	}
+	r.Header.Set("webhook-id", raw.ID)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Error(err)
+		return http.StatusNoContent
+	}
+	io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// outage receives and applies deliveries while the database of store is unavailable: the response
+// is 503, and when the database is available again all are applied once. healthy is a store of the
+// same database that always works.
 func outage(t *testing.T, d database, store, healthy *sqlstore.Store, cut, restore func(), workerFails bool) {
 	db := ledger(t, d)
 	handler, err := webhooks.NewRawHandler(webhooks.Unsigned, store.Receive)
@@ -36,41 +57,25 @@ func outage(t *testing.T, d database, store, healthy *sqlstore.Store, cut, resto
 	}
 	server := httptest.NewServer(handler)
 	defer server.Close()
-	post := func(raw webhooks.RawDelivery) int {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, bytes.NewReader(raw.Body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("webhook-id", raw.ID)
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Error(err)
-			return http.StatusNoContent
-		}
-		io.Copy(io.Discard, answer.Body)
-		answer.Body.Close()
-		return answer.StatusCode
-	}
-
 	all := history(rand.New(rand.NewPCG(11, 1)), 120)
 	for i := range all {
 		all[i].Body = append(all[i].Body, bytes.Repeat([]byte(" "), 20_000)...)
 	}
 	for _, raw := range all[:30] {
-		if status := post(raw); status != http.StatusNoContent {
+		if status := post(t, server.URL, raw); status != http.StatusNoContent {
 			t.Fatal(status)
 		}
 	}
 	cut()
-	var refused, failures atomic.Int64
+	var rejected, failures atomic.Int64
 	var senders sync.WaitGroup
 	enough := make(chan struct{})
 	for n := range 3 {
 		senders.Go(func() {
 			for i := 30 + n; i < len(all); i += 3 {
 				for status := 0; status != http.StatusNoContent; {
-					if status = post(all[i]); status == http.StatusServiceUnavailable {
-						if refused.Add(1) == 10 {
+					if status = post(t, server.URL, all[i]); status == http.StatusServiceUnavailable {
+						if rejected.Add(1) == 10 {
 							close(enough)
 						}
 						time.Sleep(time.Millisecond) // the sender's pause
@@ -85,7 +90,7 @@ func outage(t *testing.T, d database, store, healthy *sqlstore.Store, cut, resto
 	<-enough
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan struct{})
-	worker := &sqlstore.Worker{Store: store, Apply: note, Batch: 10, Poll: time.Millisecond, Observe: func(step sqlstore.Step, err error) {
+	worker := &sqlstore.Worker{Store: store, Apply: record, Batch: 10, Poll: time.Millisecond, Observe: func(step sqlstore.Step, err error) {
 		if step.Delayed > 0 {
 			t.Errorf("an attempt was counted: %+v", step)
 		}
@@ -114,29 +119,35 @@ func outage(t *testing.T, d database, store, healthy *sqlstore.Store, cut, resto
 	}
 	cancel()
 	running.Wait()
-	t.Logf("%d deliveries were answered with 503, the worker failed %d times", refused.Load(), failures.Load())
+	t.Logf("%d responses were 503, the worker failed %d times", rejected.Load(), failures.Load())
 
-	// The handler dates deliveries itself, so the content differs from the reference's. Each was applied once all the same.
+	checkOutage(t, db, healthy, all)
+}
+
+// checkOutage checks that each delivery was applied once. The handler sets the times of receipt, so the
+// content differs from the reference's.
+func checkOutage(t *testing.T, db *sql.DB, store *sqlstore.Store, all []webhooks.RawDelivery) {
+	t.Helper()
 	_, applied, dead := reference(t, all)
 	if n := count(t, db, "ledger"); n != len(applied) {
 		t.Errorf("%d of %d applied", n, len(applied))
 	}
-	buried := 0
-	for letter, err := range healthy.DeadLetters(t.Context()) {
+	deadLetters := 0
+	for letter, err := range store.DeadLetters(t.Context()) {
 		if err != nil || !slices.Contains([]string{"the event has no readable user id", "the summary has no readable id", "some of the data cannot be read"}, letter.Reason) {
 			t.Error(err, letter)
 		}
-		buried++
+		deadLetters++
 	}
-	if buried != len(dead) {
-		t.Errorf("%d of %d dead letters", buried, len(dead))
+	if deadLetters != len(dead) {
+		t.Errorf("%d of %d dead letters", deadLetters, len(dead))
 	}
 }
 
-func TestDatabaseAway(t *testing.T) {
+func TestDatabaseUnavailable(t *testing.T) {
 	t.Parallel()
 	d := postgres(t)
-	u, err := url.Parse(d.address)
+	u, err := url.Parse(d.source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,8 +254,8 @@ func TestDiskFull(t *testing.T) {
 	})
 }
 
-// The versions of a receiver whose clock is behind lose against those that others received before, until its receipts pass them.
-// Where that matters, Version names the versions by something of their own.
+// Versions of a receiver whose clock is behind lose against those that others received before,
+// until its clock passes their times. Where that matters, Version returns versions from the data.
 func TestClockBehind(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		store := d.store(t)
@@ -283,7 +294,7 @@ func TestClockBehind(t *testing.T) {
 	})
 }
 
-// Any number of processes migrate at once, and those that migrate by other means have the same tables.
+// Any number of processes can migrate at the same time, and Schema creates the same tables.
 func TestMigrate(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		var all sync.WaitGroup
@@ -311,7 +322,7 @@ func TestMigrate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const want = "sqlstore: migrate: the tables are of a newer version: 1000, and this version of the package knows 1"
+		const want = "sqlstore: migrate: the tables have a newer version: 1000, and this version of the package supports 1"
 		if err := store.Migrate(t.Context()); err == nil || err.Error() != want {
 			t.Error(err)
 		}
@@ -326,10 +337,10 @@ func TestMigrate(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if d.dialect == sqlstore.PostgreSQL { // The program needs no right to make tables.
-			bound := d
-			bound.address += "&default_transaction_read_only=on"
-			bound.store(t)
+		if parameter := specificsOf[d.dialect].readOnly; parameter != "" { // it needs no right to create tables
+			readOnly := d
+			readOnly.source += parameter
+			readOnly.store(t)
 		}
 		store := d.store(t)
 		receive(t, store, heartrates("msg_1", 1, "60"))
@@ -340,8 +351,8 @@ func TestMigrate(t *testing.T) {
 	})
 }
 
-// A database that lost what it had committed gives the numbers of shapes to others. A store that remembers them writes no sample with
-// the unit of another, and none that cannot be read.
+// A database that lost what it had committed gives the IDs of shapes to others. A store that has
+// cached them writes no sample with the unit of another, and none that cannot be read.
 func TestFailover(t *testing.T) {
 	d := postgres(t)
 	store, db := d.store(t), d.open(t)
@@ -373,7 +384,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// A delivery that is put back while its user is deleted is nowhere afterwards.
+// A delivery that is requeued while its user is deleted is deleted too.
 func TestDeleteUserWhileRequeued(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		store, db := d.store(t), d.open(t)
@@ -398,13 +409,14 @@ func TestDeleteUserWhileRequeued(t *testing.T) {
 			})
 			both.Wait()
 			if count(t, db, "labhealth_inbox") != 0 || count(t, db, "labhealth_dead_letters") != 0 {
-				t.Fatalf("round %d: something of the user is left", n)
+				t.Fatalf("round %d: some data of the user is left", n)
 			}
 		}
 	})
 }
 
-// All of a user goes, wherever it is, and nothing of others. What comes later is new.
+// DeleteUser deletes everything of a user, wherever it is, and nothing of others. What arrives
+// later is new.
 func TestDeleteUser(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		store, db := d.store(t), d.open(t)
@@ -454,7 +466,8 @@ func TestDeleteUser(t *testing.T) {
 	})
 }
 
-// A transaction that the database gave up is done again, a few times; the error then says so and quotes nothing.
+// A transaction with a conflict is repeated a few times. The error then reports it and quotes
+// nothing.
 func TestConflicts(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		healthy := d.store(t)
@@ -494,12 +507,28 @@ func TestConflicts(t *testing.T) {
 			}, nil)
 			_, err = store.Apply(t.Context(), raw)
 			var e *sqlstore.Error
-			if !errors.As(err, &e) || e.SQLState != state || e.Refused || left != 990 {
+			if !errors.As(err, &e) || e.SQLState != state || e.Rejected || left != 990 {
 				t.Errorf("%v, %d times", err, 1000-left)
 			}
 		}
+	})
+}
+
+// The error of an operation reports the SQLSTATE, and quotes nothing.
+func TestErrors(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		d.store(t)
+		var f faults
+		store, err := sqlstore.Open(d.openFaulty(t, &f), d.dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := heartrates("msg_1", 1, "60", "61").Parse()
+		if err != nil {
+			t.Fatal(err)
+		}
 		for state, want := range map[string]string{
-			"22021": "sqlstore: apply: the database refused the content (SQLSTATE 22021)",
+			"22021": "sqlstore: apply: the database rejected the content (SQLSTATE 22021)",
 			"53100": "sqlstore: apply: the database failed (SQLSTATE 53100)",
 			"Ada's": "sqlstore: apply: the database failed",
 			"ADA":   "sqlstore: apply: the database failed",
@@ -516,7 +545,7 @@ func TestConflicts(t *testing.T) {
 			}
 			var cause stateError
 			if !errors.As(err, &cause) {
-				t.Error("the driver's error cannot be had")
+				t.Error("the driver's error is not wrapped")
 			}
 		}
 		f.set(nil, nil)
@@ -528,13 +557,13 @@ func TestConflicts(t *testing.T) {
 	})
 }
 
-// SQLite's own refusal to wait is a conflict too.
+// A lock for which SQLite does not wait is a conflict too.
 func TestSQLiteBusy(t *testing.T) {
 	t.Parallel()
 	d := sqliteFile(t)
 	other := d.open(t)
 	d.store(t)
-	d.address = strings.Replace(d.address, "busy_timeout%2810000%29", "busy_timeout%280%29", 1)
+	d.source = strings.Replace(d.source, "busy_timeout%2810000%29", "busy_timeout%280%29", 1)
 	store := d.store(t)
 	tx, err := other.BeginTx(t.Context(), nil)
 	if err != nil {
@@ -544,7 +573,7 @@ func TestSQLiteBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	var e *sqlstore.Error
-	if err := store.Receive(t.Context(), heartrates("msg_1", 1, "60")); !errors.As(err, &e) || e.Refused {
+	if err := store.Receive(t.Context(), heartrates("msg_1", 1, "60")); !errors.As(err, &e) || e.Rejected {
 		t.Error(err)
 	}
 	if err := tx.Rollback(); err != nil {

@@ -20,24 +20,24 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-// Some tests run this program again, as a process of its own: these variables say what it does.
+// Some tests run this program in other processes. These variables are their parameters.
 const (
 	childJob     = "LABHEALTH_TEST_CHILD"
 	childDialect = "LABHEALTH_TEST_CHILD_DIALECT"
 	childDriver  = "LABHEALTH_TEST_CHILD_DRIVER"
-	childAddress = "LABHEALTH_TEST_CHILD_ADDRESS"
+	childSource  = "LABHEALTH_TEST_CHILD_SOURCE"
 	childSeed    = "LABHEALTH_TEST_CHILD_SEED"
 )
 
 func child(ctx context.Context, d database, job string, seed int) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestChild$", "-test.v")
 	cmd.Env = append(os.Environ(), childJob+"="+job, childDialect+"="+strconv.Itoa(int(d.dialect)), childDriver+"="+d.driver,
-		childAddress+"="+d.address, childSeed+"="+strconv.Itoa(seed))
+		childSource+"="+d.source, childSeed+"="+strconv.Itoa(seed))
 	cmd.Stderr = os.Stderr
 	return cmd
 }
 
-// TestChild is what the other processes do.
+// TestChild runs in the other processes.
 func TestChild(t *testing.T) {
 	job := os.Getenv(childJob)
 	if job == "" {
@@ -45,7 +45,7 @@ func TestChild(t *testing.T) {
 	}
 	dialect, _ := strconv.Atoi(os.Getenv(childDialect))
 	seed, _ := strconv.Atoi(os.Getenv(childSeed))
-	d := database{sqlstore.Dialect(dialect), os.Getenv(childDriver), os.Getenv(childAddress)}
+	d := database{sqlstore.Dialect(dialect), os.Getenv(childDriver), os.Getenv(childSource)}
 	switch job {
 	case "apply":
 		var deadlocks atomic.Int64
@@ -71,17 +71,17 @@ func TestChild(t *testing.T) {
 		}
 		fmt.Printf("deadlocks %d\n", deadlocks.Load())
 	case "work":
-		worker := &sqlstore.Worker{Store: d.store(t), Apply: note, Batch: 5, Poll: time.Millisecond}
+		worker := &sqlstore.Worker{Store: d.store(t), Apply: record, Batch: 5, Poll: time.Millisecond}
 		fmt.Println("working")
 		worker.Run(t.Context())
 	}
 }
 
-// crowd is the history that all processes apply.
+// crowd returns the history that all processes apply.
 func crowd() []webhooks.RawDelivery { return history(rand.New(rand.NewPCG(5, 5)), 400) }
 
-// Eight processes that apply the same deliveries, each in its own order and batches, end with the content of one, and never in a
-// deadlock.
+// Eight processes that apply the same deliveries, each in its own order and batches, leave the
+// content of one, without a deadlock.
 func TestProcesses(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		store := d.store(t)
@@ -98,7 +98,7 @@ func TestProcesses(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				deadlocks := "no answer"
+				deadlocks := "unknown"
 				for lines := bufio.NewScanner(out); lines.Scan(); {
 					fmt.Sscanf(lines.Text(), "deadlocks %s", &deadlocks)
 				}
@@ -115,7 +115,7 @@ func TestProcesses(t *testing.T) {
 	})
 }
 
-// Workers that are killed at any moment lose nothing and do nothing twice.
+// Workers that are killed at any point lose nothing and apply nothing twice.
 func TestKilledWorkers(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		store, db := d.store(t), ledger(t, d)
@@ -160,7 +160,7 @@ func TestKilledWorkers(t *testing.T) {
 		workers.Wait()
 		receive(t, store, all...)
 		left := count(t, db, "labhealth_inbox")
-		drain(t, &sqlstore.Worker{Store: store, Apply: note}, db)
+		drain(t, &sqlstore.Worker{Store: store, Apply: record}, db)
 		check(t, d, store, all)
 		if left == len(all) {
 			t.Error("the workers that were killed did nothing")

@@ -47,12 +47,12 @@ func receive(t *testing.T, store *sqlstore.Store, all ...webhooks.RawDelivery) {
 	}
 }
 
-// A delivery is in the inbox once for each id, however many receive it at once; without an id, each time.
+// A delivery is in the inbox once for each ID, however many receive it at the same time; without an
+// ID, each time.
 func TestReceiveOnce(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
 		stores := []*sqlstore.Store{d.store(t), d.store(t)}
 		db := d.open(t)
-		ctx := t.Context()
 		var all sync.WaitGroup
 		for worker := range 8 {
 			all.Go(func() {
@@ -62,60 +62,64 @@ func TestReceiveOnce(t *testing.T) {
 					if i >= 38 {
 						id = ""
 					}
-					if err := stores[worker%2].Receive(ctx, heartrates(id, 1, "60")); err != nil {
+					if err := stores[worker%2].Receive(t.Context(), heartrates(id, 1, "60")); err != nil {
 						t.Error(err)
 					}
 				}
 			})
 		}
 		all.Wait()
-		if n := count(t, db, "labhealth_inbox"); n != 38+2*8 {
-			t.Errorf("%d in the inbox", n)
-		}
-		if n := count(t, db, "labhealth_deliveries"); n != 38 {
-			t.Errorf("%d ids", n)
-		}
-
-		store := stores[0]
-		if seen, err := store.Seen(ctx, "msg_37"); !seen || err != nil {
-			t.Error(seen, err)
-		}
-		if seen, err := store.Seen(ctx, "msg_x"); seen || err != nil {
-			t.Error(seen, err)
-		}
-		for range 2 {
-			if err := store.Remember(ctx, "msg_x"); err != nil {
-				t.Error(err)
-			}
-		}
-		if seen, err := stores[1].Seen(ctx, "msg_x"); !seen || err != nil {
-			t.Error(seen, err)
-		}
-		if err := store.Prune(ctx); err != nil {
-			t.Error(err)
-		}
-		if n := count(t, db, "labhealth_deliveries"); n != 39 {
-			t.Errorf("%d ids after Prune", n)
-		}
-		// An id is forgotten in time.
-		store.RememberFor = time.Nanosecond
-		if seen, err := store.Seen(ctx, "msg_x"); seen || err != nil {
-			t.Error(seen, err)
-		}
-		receive(t, store, heartrates("msg_1", 1, "60"))
-		if n := count(t, db, "labhealth_inbox"); n != 38+2*8+1 {
-			t.Errorf("%d in the inbox, with one that came again", n)
-		}
-		if err := store.Prune(ctx); err != nil {
-			t.Error(err)
-		}
-		if n := count(t, db, "labhealth_deliveries"); n != 0 {
-			t.Errorf("%d ids after all were forgotten", n)
-		}
+		wantCount(t, db, "labhealth_inbox", 38+2*8)
+		wantCount(t, db, "labhealth_deliveries", 38)
+		wantSeen(t, stores[0], "msg_37", true)
 	})
 }
 
-// ledger makes a table in which an application's function notes each delivery.
+// All stores of a database share the IDs, which expire.
+func TestRemember(t *testing.T) {
+	onAll(t, func(t *testing.T, d database) {
+		stores := []*sqlstore.Store{d.store(t), d.store(t)}
+		db, store := d.open(t), stores[0]
+		receive(t, store, heartrates("msg_1", 1, "60"))
+		wantSeen(t, store, "msg_1", true)
+		wantSeen(t, store, "msg_x", false)
+		for range 2 {
+			if err := store.Remember(t.Context(), "msg_x"); err != nil {
+				t.Error(err)
+			}
+		}
+		wantSeen(t, stores[1], "msg_x", true)
+		if err := store.Prune(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wantCount(t, db, "labhealth_deliveries", 2)
+
+		store.RememberFor = time.Nanosecond
+		wantSeen(t, store, "msg_x", false)
+		receive(t, store, heartrates("msg_1", 1, "60"))
+		wantCount(t, db, "labhealth_inbox", 2)
+		if err := store.Prune(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wantCount(t, db, "labhealth_deliveries", 0)
+	})
+}
+
+func wantSeen(t *testing.T, store *sqlstore.Store, id string, want bool) {
+	t.Helper()
+	if seen, err := store.Seen(t.Context(), id); seen != want || err != nil {
+		t.Errorf("%s: %v %v, want %v", id, seen, err, want)
+	}
+}
+
+func wantCount(t *testing.T, db *sql.DB, table string, want int) {
+	t.Helper()
+	if n := count(t, db, table); n != want {
+		t.Errorf("%d rows in %s, want %d", n, table, want)
+	}
+}
+
+// ledger creates a table in which an application's function records each delivery.
 func ledger(t *testing.T, d database) *sql.DB {
 	db := d.open(t)
 	if _, err := db.Exec("CREATE TABLE ledger (id text NOT NULL, changed integer NOT NULL)"); err != nil {
@@ -124,8 +128,8 @@ func ledger(t *testing.T, d database) *sql.DB {
 	return db
 }
 
-func note(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error {
-	// The function has the transaction as the program set it up, whatever the package does for itself.
+func record(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error {
+	// The function gets the transaction with the settings of the program, not those of the package.
 	var modes string
 	err := tx.QueryRowContext(ctx, "SELECT current_setting('plan_cache_mode') || ' ' || current_setting('enable_seqscan')").Scan(&modes)
 	if err == nil && modes != "auto on" { // SQLite has no settings
@@ -153,8 +157,8 @@ func drain(t *testing.T, w *sqlstore.Worker, db *sql.DB) (sum sqlstore.Step) {
 	return sum
 }
 
-// reference is what becomes of deliveries: the content, and the ids of those that are applied and of those that are dead letters. One
-// that cannot be read whole is both.
+// reference returns the content, and the IDs of those that are applied and of those that are dead
+// letters. A delivery that cannot be read completely is both.
 func reference(t *testing.T, all []webhooks.RawDelivery) (want contents, applied, dead []string) {
 	t.Helper()
 	var latest webhooks.Latest
@@ -182,7 +186,7 @@ func check(t *testing.T, d database, store *sqlstore.Store, all []webhooks.RawDe
 	if diff := cmp.Diff(want, contentsOf(t, store)); diff != "" {
 		t.Error(diff)
 	}
-	var noted []string
+	var recorded []string
 	rows, err := d.open(t).Query("SELECT id FROM ledger")
 	if err != nil {
 		t.Fatal(err)
@@ -193,26 +197,27 @@ func check(t *testing.T, d database, store *sqlstore.Store, all []webhooks.RawDe
 		if err := rows.Scan(&id); err != nil {
 			t.Fatal(err)
 		}
-		noted = append(noted, id)
+		recorded = append(recorded, id)
 	}
-	slices.Sort(noted)
-	if diff := cmp.Diff(applied, noted); diff != "" {
+	slices.Sort(recorded)
+	if diff := cmp.Diff(applied, recorded); diff != "" {
 		t.Errorf("applied: %s", diff)
 	}
-	var buried []string
+	var deadLetters []string
 	for letter, err := range store.DeadLetters(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		buried = append(buried, letter.Delivery.ID)
+		deadLetters = append(deadLetters, letter.Delivery.ID)
 	}
-	slices.Sort(buried)
-	if diff := cmp.Diff(dead, buried); diff != "" {
+	slices.Sort(deadLetters)
+	if diff := cmp.Diff(dead, deadLetters); diff != "" {
 		t.Errorf("dead letters: %s", diff)
 	}
 }
 
-// Several workers and receivers at once: each delivery is applied once, and the content is that of Latest.
+// Several workers and receivers run at the same time: each delivery is applied once, and the
+// content is that of Latest.
 func TestWorkers(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
 		store, db := d.store(t), ledger(t, d)
@@ -225,7 +230,7 @@ func TestWorkers(t *testing.T) {
 			if n == 2 {
 				own = d.store(t) // as in another process
 			}
-			worker := &sqlstore.Worker{Store: own, Apply: note, Batch: 7, Poll: 5 * time.Millisecond, Observe: func(_ sqlstore.Step, err error) {
+			worker := &sqlstore.Worker{Store: own, Apply: record, Batch: 7, Poll: 5 * time.Millisecond, Observe: func(_ sqlstore.Step, err error) {
 				if err != nil {
 					t.Error(err)
 				}
@@ -256,7 +261,8 @@ func TestWorkers(t *testing.T) {
 	})
 }
 
-// A worker that dies at whatever moment, before an operation or after it and before it learns so, has done a batch or has not.
+// A worker that dies before any operation, or after it without its result, has applied a batch or
+// has not.
 func TestCrashAnywhere(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		store, db := d.store(t), ledger(t, d)
@@ -286,7 +292,7 @@ func TestCrashAnywhere(t *testing.T) {
 				} else {
 					f.set(crash, nil)
 				}
-				worker := &sqlstore.Worker{Store: faulty, Apply: note, Batch: 5}
+				worker := &sqlstore.Worker{Store: faulty, Apply: record, Batch: 5}
 				step, err := worker.Step(t.Context())
 				if err != nil && strings.Contains(err.Error(), "canary") {
 					t.Fatalf("the driver's text: %v", err)
@@ -296,7 +302,7 @@ func TestCrashAnywhere(t *testing.T) {
 					t.Errorf("%d: %v and %v", n, step, err)
 				}
 				f.set(nil, nil)
-				drain(t, &sqlstore.Worker{Store: store, Apply: note, Batch: 5}, db)
+				drain(t, &sqlstore.Worker{Store: store, Apply: record, Batch: 5}, db)
 				check(t, d, store, all)
 				if err == nil && operations <= n {
 					if n < 5 {
@@ -309,113 +315,115 @@ func TestCrashAnywhere(t *testing.T) {
 	})
 }
 
-// One delivery that fails, in each way there is, does not hold up the others, and becomes a dead letter whose reason says nothing of
-// the delivery; put back, it is applied when its cause has gone.
+// failing is a function that fails for deliveries with certain IDs, until healthy is set.
+type failing struct{ healthy bool }
+
+func (f *failing) apply(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error {
+	if f.healthy {
+		return record(ctx, tx, d, c)
+	}
+	switch d.ID {
+	case "fails":
+		return errors.New("canary Ada")
+	case "reads": // from a connection other than the transaction's
+		return fmt.Errorf("canary Ada: %w", io.ErrUnexpectedEOF)
+	case "calls":
+		return fmt.Errorf("canary Ada: %w", &net.OpError{Op: "dial", Err: errors.New("refused")})
+	case "panics":
+		panic("canary Ada")
+	case "statement":
+		_, err := tx.ExecContext(ctx, "INSERT INTO ledger (id, changed) VALUES (NULL, 1)")
+		return fmt.Errorf("canary Ada: %w", err)
+	}
+	return record(ctx, tx, d, c)
+}
+
+// poison returns deliveries of which some fail: those that failing knows, one that the database
+// rejects, and one that is not an event.
+func poison() []webhooks.RawDelivery {
+	all := []webhooks.RawDelivery{
+		heartrates("rejected", 0, "666"), {ID: "unreadable", Body: []byte(`{"canary":`), ReceivedAt: noon},
+	}
+	for i, id := range []string{"reads", "one", "fails", "two", "three", "panics", "four", "statement", "five", "calls"} {
+		all = append(all, heartrates(id, i+1, "60"))
+	}
+	return all
+}
+
+// A delivery that fails, for any cause, does not delay the others, and becomes a dead letter whose
+// reason quotes nothing of it. Requeued, it is applied when the cause is gone.
 func TestPoison(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
 		store, db := d.store(t), ledger(t, d)
-		refuse := []string{`CREATE TRIGGER refuse BEFORE INSERT ON labhealth_samples WHEN new.value = 666 BEGIN SELECT RAISE(ABORT, 'canary Ada'); END`}
-		if d.dialect == sqlstore.PostgreSQL {
-			refuse = []string{`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
-				$$ BEGIN IF new.value = 666 THEN RAISE 'canary Ada' USING ERRCODE = '22023'; END IF; RETURN new; END $$`,
-				`CREATE TRIGGER refuse BEFORE INSERT ON labhealth_samples FOR EACH ROW EXECUTE FUNCTION refuse()`}
-		}
-		for _, s := range refuse {
+		for _, s := range specificsOf[d.dialect].reject666 {
 			if _, err := db.Exec(s); err != nil {
 				t.Fatal(err)
 			}
 		}
-		statement := map[sqlstore.Dialect][2]string{
-			sqlstore.SQLite:     {"INSERT INTO ledger (id, changed) VALUES (NULL, 1)", "the application failed"},
-			sqlstore.PostgreSQL: {"INSERT INTO ledger (id, changed) VALUES (NULL, 1)", "the application failed (SQLSTATE 23502)"},
-		}[d.dialect]
-		refused := map[sqlstore.Dialect]string{
-			sqlstore.SQLite: "the database refused the content", sqlstore.PostgreSQL: "the database refused the content (SQLSTATE 22023)",
-		}[d.dialect]
-		well := false
-		worker := &sqlstore.Worker{Store: store, Attempts: 3, Delay: time.Nanosecond, Apply: func(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error {
-			if !well {
-				switch d.ID {
-				case "fails":
-					return errors.New("canary Ada")
-				case "reads": // what is no connection of the transaction's
-					return fmt.Errorf("canary Ada: %w", io.ErrUnexpectedEOF)
-				case "calls":
-					return fmt.Errorf("canary Ada: %w", &net.OpError{Op: "dial", Err: errors.New("refused")})
-				case "panics":
-					panic("canary Ada")
-				case "statement":
-					_, err := tx.ExecContext(ctx, statement[0])
-					return fmt.Errorf("canary Ada: %w", err)
-				}
-			}
-			return note(ctx, tx, d, c)
-		}}
-		var all []webhooks.RawDelivery
-		for i, id := range []string{"reads", "one", "fails", "two", "refused", "three", "panics", "four", "statement", "five", "calls"} {
-			value := "60"
-			if id == "refused" {
-				value = "666"
-			}
-			all = append(all, heartrates(id, i, value))
-		}
-		all = append(all, webhooks.RawDelivery{ID: "unreadable", Body: []byte(`{"canary":`), ReceivedAt: noon})
-		receive(t, store, all...)
-
+		var function failing
+		worker := &sqlstore.Worker{Store: store, Attempts: 3, Delay: time.Nanosecond, Apply: function.apply}
+		receive(t, store, poison()...)
 		step, err := worker.Step(t.Context())
 		want := sqlstore.Step{Applied: 5, Delayed: 6, Dead: 1, Changes: webhooks.Changes{Added: 5}}
 		if diff := cmp.Diff(want, step); err != nil || diff != "" {
 			t.Error(err, diff)
 		}
-		// An inbox that holds nothing but what fails is tried all the same, and what comes meanwhile is applied.
+		// Deliveries that fail are attempted again, and those that arrive meanwhile are applied.
 		receive(t, store, heartrates("six", 20, "60"))
-		sum := drain(t, worker, db)
-		if sum.Applied != 1 || sum.Delayed != 6 || sum.Dead != 6 {
+		if sum := drain(t, worker, db); sum.Applied != 1 || sum.Delayed != 6 || sum.Dead != 6 {
 			t.Errorf("%+v", sum)
 		}
-		reasons := map[string]string{}
-		numbers := map[string]int64{}
-		for letter, err := range store.DeadLetters(t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			reasons[letter.Delivery.ID] = letter.Reason
-			numbers[letter.Delivery.ID] = letter.Number
-			i := slices.IndexFunc(all, func(d webhooks.RawDelivery) bool { return d.ID == letter.Delivery.ID })
-			if diff := cmp.Diff(all[i].Body, letter.Delivery.Body); diff != "" || !letter.Delivery.ReceivedAt.Equal(noon) || time.Since(letter.FailedAt) > time.Hour {
-				t.Errorf("%v: %s", letter, diff)
-			}
-			if letter.Delivery.ID != "unreadable" && letter.Attempts != 3 || letter.Delivery.ID == "unreadable" && letter.Attempts != 1 {
-				t.Errorf("%v", letter)
-			}
-			if text := fmt.Sprintf("%v %+v %#v %s", letter, letter, letter, []any{&letter}); strings.Contains(text, "canary") || strings.Contains(text, "event_type") {
-				t.Error(text)
-			}
-		}
-		if diff := cmp.Diff(map[string]string{
-			"fails": "the application failed", "reads": "the application failed", "calls": "the application failed", "panics": "the application panicked", "statement": statement[1], "refused": refused,
-			"unreadable": "not an event: at byte 10: the text ends too early",
-		}, reasons); diff != "" {
-			t.Error(diff)
-		}
 
-		well = true
+		numbers := checkPoison(t, d, store)
+		function.healthy = true
 		for id, number := range numbers {
-			found, err := store.Requeue(t.Context(), number)
-			if err != nil || !found {
-				t.Errorf("%s: %v %v", id, found, err)
-			}
-			if found, err := store.Requeue(t.Context(), number); err != nil || found {
-				t.Errorf("%s, again: %v %v", id, found, err)
+			for _, want := range []bool{true, false} {
+				if found, err := store.Requeue(t.Context(), number); err != nil || found != want {
+					t.Errorf("%s: %v %v, want %v", id, found, err, want)
+				}
 			}
 		}
 		if sum := drain(t, worker, db); sum.Applied != 5 || sum.Dead != 2 {
-			t.Errorf("put back: %+v", sum)
+			t.Errorf("requeued: %+v", sum)
 		}
 	})
 }
 
-// A connection that breaks under the function is the database's trouble, for which no delivery is blamed.
+// checkPoison checks the dead letters of poison and returns their numbers.
+func checkPoison(t *testing.T, d database, store *sqlstore.Store) map[string]int64 {
+	t.Helper()
+	bodies, attempts := map[string]string{}, map[string]int{}
+	for _, raw := range poison() {
+		bodies[raw.ID], attempts[raw.ID] = string(raw.Body), 3
+	}
+	attempts["unreadable"] = 1
+	reasons, numbers := map[string]string{}, map[string]int64{}
+	for letter, err := range store.DeadLetters(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := letter.Delivery.ID
+		reasons[id], numbers[id] = letter.Reason, letter.Number
+		if string(letter.Delivery.Body) != bodies[id] || !letter.Delivery.ReceivedAt.Equal(noon) ||
+			time.Since(letter.FailedAt) > time.Hour || letter.Attempts != attempts[id] {
+			t.Errorf("%v: received %v, failed %v, %s", letter, letter.Delivery.ReceivedAt, letter.FailedAt, letter.Delivery.Body)
+		}
+		if text := fmt.Sprintf("%v %+v %#v %s", letter, letter, letter, []any{&letter}); strings.Contains(text, "canary") || strings.Contains(text, "event_type") {
+			t.Error(text)
+		}
+	}
+	want := map[string]string{
+		"fails": "the application failed", "reads": "the application failed", "calls": "the application failed",
+		"panics": "the application panicked", "statement": specificsOf[d.dialect].notNull, "rejected": specificsOf[d.dialect].rejected,
+		"unreadable": "not an event: at byte 10: the text ends too early",
+	}
+	if diff := cmp.Diff(want, reasons); diff != "" {
+		t.Error(diff)
+	}
+	return numbers
+}
+
+// A connection that breaks in the function is an outage of the database: it counts for no delivery.
 func TestFunctionLosesConnection(t *testing.T) {
 	for _, driver := range []string{"pgx", "postgres"} {
 		t.Run(driver, func(t *testing.T) {
@@ -444,10 +452,10 @@ func TestFunctionLosesConnection(t *testing.T) {
 	}
 }
 
-// Receipts of one id do not fail for each other where the database isolates more by default.
+// Receipts of one ID do not conflict where the default isolation of the database is stricter.
 func TestReceiveIsolated(t *testing.T) {
 	d := postgres(t)
-	d.address += "&default_transaction_isolation=serializable"
+	d.source += "&default_transaction_isolation=serializable"
 	store, db := d.store(t), d.open(t)
 	const n = 20
 	for i := range n {
@@ -466,7 +474,7 @@ func TestReceiveIsolated(t *testing.T) {
 	}
 }
 
-// A batch may be larger than what a statement of SQLite has parameters for.
+// A batch may have more deliveries than a statement of SQLite has parameters.
 func TestLargeBatch(t *testing.T) {
 	d := sqliteFile(t)
 	store, db := d.store(t), d.open(t)
@@ -484,7 +492,7 @@ func TestLargeBatch(t *testing.T) {
 	}
 }
 
-// A delivery without anything is one too.
+// An empty delivery is stored too.
 func TestEmptyDelivery(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
 		store, db := d.store(t), d.open(t)
@@ -501,7 +509,7 @@ func TestEmptyDelivery(t *testing.T) {
 	})
 }
 
-// A program with a broker puts aside by itself.
+// A program with a broker stores dead letters itself.
 func TestDeadLetter(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
 		store := d.store(t)

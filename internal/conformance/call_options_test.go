@@ -109,7 +109,7 @@ func TestIdempotencyKey(t *testing.T) {
 		t.Fatalf("%d calls", len(errs))
 	}
 	for name, err := range errs {
-		if want := "labhealth: " + calledOperations[name] + ": not sent: WithIdempotencyKey is for Orders.Create only; an import is known by its sample id"; errorText(err) != want {
+		if want := "labhealth: " + calledOperations[name] + ": not sent: WithIdempotencyKey is for Orders.Create only; an import is identified by its sample id"; errorText(err) != want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -184,7 +184,7 @@ func TestWithResponse(t *testing.T) {
 		{"redirect to elsewhere", reply{status: 302, header: []string{"Location", "https://elsewhere.example.com/orders"}}, labhealth.Response{
 			StatusCode: 302, Header: http.Header{"Content-Type": {"application/json"}, "Location": {"https://elsewhere.example.com/orders"}}, Attempts: 1,
 		},
-			"labhealth: GET /orders: a redirect (status 302) was not followed: only a GET is, to the same origin, and five times at most"},
+			"labhealth: GET /orders: the redirect (status 302) was not followed: only a GET follows redirects, at most five and to the same origin"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			client, _ := scripted(t, []reply{test.reply})

@@ -107,16 +107,16 @@ func TestUserPages(t *testing.T) {
 
 		{"offset ignored", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(1, 2, `,"total":5,"offset":0,"limit":2`),
-		}, upTo(1, 2), broken + "its offset is not the one that was asked for", "?limit=2 ?limit=2&offset=2"},
+		}, upTo(1, 2), broken + "its offset is not the requested one", "?limit=2 ?limit=2&offset=2"},
 		{"offset ignored at once", labhealth.ListUsersParams{Offset: 4}, []reply{users(1, 2, `,"total":5,"offset":0,"limit":2`)},
-			nil, broken + "its offset is not the one that was asked for", "?offset=4"},
+			nil, broken + "its offset is not the requested one", "?offset=4"},
 		{"offset echoed, page repeated", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(1, 2, `,"total":5,"offset":2,"limit":2`),
 		}, upTo(1, 2), broken + "it repeats an earlier page", "?limit=2 ?limit=2&offset=2"},
 		{"page repeated, no total", labhealth.ListUsersParams{}, []reply{users(1, 2, `,"offset":0`), users(1, 2, `,"offset":2`)},
 			upTo(1, 2), broken + "it repeats an earlier page", " ?offset=2"},
 		{"no offset", labhealth.ListUsersParams{}, []reply{users(1, 2, `,"total":5`), users(3, 4, `,"total":5`)},
-			upTo(1, 2), broken + "its offset is not the one that was asked for", " ?offset=2"},
+			upTo(1, 2), broken + "its offset is not the requested one", " ?offset=2"},
 		{"an error with 200", labhealth.ListUsersParams{}, []reply{{status: 200, body: `{"state":"error","error_type":"INVALID"}`}}, nil, broken + "it has no list", ""},
 		{"empty below total", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(1, 0, `,"total":5,"offset":2,"limit":2`),
@@ -213,7 +213,7 @@ func TestOrderPages(t *testing.T) {
 
 		{"another page echoed", labhealth.ListOrdersParams{Size: 2}, []reply{
 			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(1, 2, `,"total":5,"page":1,"size":2`),
-		}, upTo(1, 2), broken + "it is another page than the one that was asked for", "?page=1&size=2 ?page=2&size=2"},
+		}, upTo(1, 2), broken + "it is not the requested page", "?page=1&size=2 ?page=2&size=2"},
 		{"page repeated", labhealth.ListOrdersParams{Size: 2}, []reply{orders(1, 2, `,"total":5`), orders(1, 2, `,"total":5`)},
 			upTo(1, 2), broken + "it repeats an earlier page", "?page=1&size=2 ?page=2&size=2"},
 		// A full page may be one of many of a service that ignores the page number.

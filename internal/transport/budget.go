@@ -2,8 +2,8 @@ package transport
 
 import "sync"
 
-// budget is a token bucket that keeps an outage from doubling the load: each call adds a fraction of
-// a retry. A thousand calls that all fail cost at most a hundred extra requests.
+// budget is a token bucket that keeps an outage from doubling the load: each call adds a fraction
+// of a retry. A thousand calls that all fail cost at most a hundred extra requests.
 type budget struct {
 	mu     sync.Mutex
 	tokens float64

@@ -18,10 +18,10 @@ import (
 )
 
 // conn is an HTTP/1 connection that keeps unsolicited bytes from net/http, which writes them to the
-// default logger: they may be the response to another request. It returns nothing from Read while no
-// request is in flight, and closes the connection instead. And it returns data in chunks that never
-// extend past the end of a response, so that nothing is left in net/http's buffer afterwards: a
-// chunk ends with a line, as headers and chunked bodies do, or with a body of known length.
+// default logger: they may be the response to another request. It returns nothing from Read while
+// no request is in flight, and closes the connection instead. And it returns data in chunks that
+// never extend past the end of a response, so that nothing is left in net/http's buffer afterwards:
+// a chunk ends with a line, as headers and chunked bodies do, or with a body of known length.
 type conn struct {
 	net.Conn
 	in *bufio.Reader // of Conn
@@ -32,8 +32,8 @@ type conn struct {
 	rest   int64  // bytes of the body that are not read yet
 
 	mu    sync.Mutex
-	used  bool // a request has had the connection
-	open  int  // requests that have it; briefly two, when one follows another
+	used  bool // a request has used the connection
+	open  int  // requests that use it; briefly two when one follows another
 	wrote bool // something was written since the last request got it
 }
 
@@ -57,8 +57,8 @@ func ownTransport() *http.Transport {
 
 // watch returns two copies of t that never log a response. direct uses conns. tunnel is for TLS
 // through a proxy, which net/http layers above any conn: its HTTP/1 connections serve one request
-// each, so that they are never idle; HTTP/2, which has no such messages, keeps its connections. Both
-// use the proxy in the context of the request.
+// each, so that they are never idle; HTTP/2, which has no such messages, keeps its connections.
+// Both use the proxy in the context of the request.
 func watch(t *http.Transport) (direct, tunnel *http.Transport) {
 	tunnel = t.Clone() // which also has t decide on HTTP/2
 	tunnel.Proxy = func(r *http.Request) (*url.URL, error) {
@@ -116,7 +116,8 @@ func dialerOf(t *http.Transport) dialFunc {
 	return (&net.Dialer{}).DialContext
 }
 
-// tlsDialerOf returns the TLS dialer that t uses, or one that adds to dial the TLS of its copy direct.
+// tlsDialerOf returns the TLS dialer that t uses, or one that adds to dial the TLS of its copy
+// direct.
 func tlsDialerOf(t *http.Transport, dial dialFunc, direct *http.Transport) dialFunc {
 	//lint:ignore SA1019 net/http honors DialTLS
 	deprecated := t.DialTLS
@@ -158,8 +159,8 @@ func handshake(ctx context.Context, c net.Conn, limit time.Duration) error {
 	return err
 }
 
-// speaksHTTP2 reports whether HTTP/2 was negotiated on c. Since Go 1.27 net/http asks any connection
-// that has a ConnectionState, not only a *tls.Conn.
+// speaksHTTP2 reports whether HTTP/2 was negotiated on c. Since Go 1.27 net/http asks any
+// connection that has a ConnectionState, not only a *tls.Conn.
 func speaksHTTP2(c net.Conn) bool {
 	secure, ok := c.(interface{ ConnectionState() tls.ConnectionState })
 	return ok && secure.ConnectionState().NegotiatedProtocol == "h2"
@@ -191,8 +192,8 @@ func (c *conn) acquire() {
 	c.wrote = false
 }
 
-// release records that the response was read. net/http calls it from the goroutine that reads next,
-// when the connection may have got its next request already.
+// release records that the response was read. net/http calls it from the goroutine that reads next.
+// By then the connection may have its next request already.
 func (c *conn) release() {
 	c.mu.Lock()
 	c.open--
@@ -246,8 +247,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// readLine looks for the length of the body. A line of a body may mislead it: then chunks are longer
-// than they should be, without other harm.
+// readLine looks for the length of the body. A line of a body may look like a header: the chunks
+// are then longer than they should be, which is harmless.
 func (c *conn) readLine() {
 	line := bytes.TrimSpace(c.line)
 	c.line = c.line[:0]

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// proof records what net/http's hooks saw of one attempt. Nothing is guessed from an error's text,
-// and what it reports stays true: a transport that continues after the attempt was judged, or that
+// proof records what net/http's hooks saw of one attempt. Error messages are not interpreted, and
+// what it reports stays true: a transport that continues after the attempt was judged, or that
 // sends a write a second time, loses its connections before the request is complete.
 type proof struct {
 	write  bool            // the request is neither a GET nor a HEAD
@@ -61,7 +61,8 @@ func (p *proof) trace() *httptrace.ClientTrace {
 			})
 		},
 		WroteHeaderField: func(name string, value []string) {
-			if name == "Host" || name == ":authority" { // the first of each request, in HTTP/1 and HTTP/2
+			// The first field of each request, in HTTP/1 and HTTP/2.
+			if name == "Host" || name == ":authority" {
 				p.startedRequest(name == ":authority", strings.Join(value, ""))
 			}
 		},
@@ -184,11 +185,12 @@ func (p *proof) notSent() bool {
 	if p.starts == 0 {
 		return p.lookups > 0 && p.wrote == 0 && !read
 	}
-	return p.wrote == 0 && !p.http2 && !p.expired && (p.native || !read) // net/http reads ahead to see whether a body is empty
+	// net/http itself reads ahead to see whether a body is empty.
+	return p.wrote == 0 && !p.http2 && !p.expired && (p.native || !read)
 }
 
 // sentOnce reports whether resp is the response to the only request that this attempt sent, so that
-// its status tells what the service did.
+// its status determines the outcome.
 func (p *proof) sentOnce(resp *http.Response) bool {
 	if resp.Request == nil || resp.Request.Context().Value(proofKey{}) != p {
 		return false // the response to a request that no hook saw
@@ -220,8 +222,8 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	if c.started.IsZero() {
 		c.started = time.Now()
 	}
-	// The attempt's only deadline. That of http.Client would also close Request.Cancel, which may end
-	// an attempt before its context ends.
+	// The attempt's only deadline. That of http.Client would also close Request.Cancel, which may
+	// end an attempt before its context ends.
 	ctx, cancel := context.WithDeadline(req.Context(), c.started.Add(c.timeout))
 	p := &proof{write: c.request.isWrite(), native: c.client.direct != nil, cancel: cancel}
 	ctx = context.WithValue(ctx, proofKey{}, p)

@@ -23,7 +23,7 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 )
 
-// Outcome is what became of a request at the service.
+// Outcome reports whether the service processed a request.
 type Outcome uint8
 
 const (
@@ -50,15 +50,16 @@ const (
 	maxRedirects = 5
 )
 
-// Client sends requests through one http.Client, which share a retry budget.
+// Client sends requests with one http.Client. The requests share a retry budget.
 type Client struct {
-	http           http.Client
-	direct, tunnel *http.Transport                       // see watch; nil unless the http.RoundTripper is an *http.Transport
+	http http.Client
+	// direct and tunnel are nil unless the http.RoundTripper is an *http.Transport. See watch.
+	direct, tunnel *http.Transport
 	proxy          func(*http.Request) (*url.URL, error) // the proxy of a request, if any
 	budget         *budget
 }
 
-// NewClient returns a Client that uses a copy of user, or a transport of its own if user is nil. An
+// NewClient returns a Client that uses a copy of user, or its own transport if user is nil. An
 // *http.Transport is copied too, because its connections are watched.
 func NewClient(user *http.Client) *Client {
 	c := &Client{budget: newBudget(), proxy: func(*http.Request) (*url.URL, error) { return nil, nil }}
@@ -99,12 +100,12 @@ type Request struct {
 	Policy     Policy
 	Repeatable bool // a write with an idempotency key: it may be retried after an unknown outcome
 
-	// Read decodes a 2xx response whose body is complete. Its error fails the call; one that matches
-	// ErrTruncated allows another attempt.
+	// Read decodes a 2xx response whose body is complete. Its error fails the call; one that
+	// matches ErrTruncated allows another attempt.
 	Read func(*Response) error
-	// Stream replaces Read for a body that is not held in memory. Of a body that it cannot use it may
-	// return the part that it read, for the error. An error that matches ErrTruncated says that nothing
-	// was passed on, so that another attempt is allowed.
+	// Stream replaces Read for a body that is not held in memory. For the error, it may return the
+	// part that it read of a body that it rejects. An error that matches ErrTruncated reports that
+	// nothing was passed on, so that another attempt is allowed.
 	Stream func(io.Reader) (rejected []byte, err error)
 	// Observe is called after each attempt; it may be nil.
 	Observe func(Attempt)
@@ -112,7 +113,7 @@ type Request struct {
 
 func (q *Request) isWrite() bool { return q.Method != http.MethodGet && q.Method != http.MethodHead }
 
-// Response is what the service responded.
+// Response is the response to one attempt.
 type Response struct {
 	StatusCode int
 	Header     http.Header
@@ -137,12 +138,12 @@ type Attempt struct {
 	Outcome    Outcome // of the call so far
 }
 
-// Result is what became of a call.
+// Result is the result of a call.
 type Result struct {
 	Outcome    Outcome
 	Attempts   int
 	Response   *Response     // the last response, if there was one
-	Err        error         // why the last attempt failed, unless its status says so
+	Err        error         // why the last attempt failed, if its status does not tell
 	ContextErr error         // the context's error, if the call failed because the context ended
 	RetryAfter time.Duration // of the last response; negative for a time that has passed
 }
@@ -222,9 +223,9 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 	return &call.result
 }
 
-// newRequest returns the request of every attempt. The body of a write is a reader that net/http
-// does not know, even if there is nothing to read: net/http retries a request by itself if it has
-// no body or knows how to rewind it.
+// newRequest returns the request of every attempt. A write always has a body, of a type that
+// net/http cannot rewind, even if it is empty: net/http itself retries a request that has no body
+// or one that it can rewind.
 func newRequest(ctx context.Context, q *Request) (*retryablehttp.Request, error) {
 	var body any
 	if q.isWrite() {
@@ -232,7 +233,8 @@ func newRequest(ctx context.Context, q *Request) (*retryablehttp.Request, error)
 		body = retryablehttp.ReaderFunc(func() (io.Reader, error) { return &attemptBody{r: bytes.NewReader(own)}, nil })
 	}
 	req, err := retryablehttp.NewRequestWithContext(ctx, q.Method, q.URL, body)
-	if err != nil || req.Request.URL.String() != q.URL { // net/url re-escapes a path that has any character it escapes itself
+	// net/url re-escapes a path that contains a character that it would escape itself.
+	if err != nil || req.Request.URL.String() != q.URL {
 		return nil, errors.New("the URL is not valid")
 	}
 	req.GetBody = nil
@@ -243,7 +245,7 @@ func newRequest(ctx context.Context, q *Request) (*retryablehttp.Request, error)
 	return req, nil
 }
 
-// attemptBody is the body of one attempt. It hides what kind of reader it holds.
+// attemptBody is the body of one attempt. It hides the type of its reader from net/http.
 type attemptBody struct {
 	r    *bytes.Reader
 	read atomic.Bool
@@ -272,7 +274,7 @@ type call struct {
 	waiting bool          // the failure allows another attempt
 }
 
-// redirect follows a GET to the same origin and nothing else.
+// redirect follows the redirects of a GET to the same origin only.
 func (c *call) redirect(req *http.Request, via []*http.Request) error {
 	if c.request.isWrite() || len(via) > maxRedirects || req.URL.User != nil || origin(req.URL) != origin(via[0].URL) {
 		return http.ErrUseLastResponse
@@ -280,7 +282,7 @@ func (c *call) redirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// origin is the scheme, the host and the port.
+// origin returns the scheme, host and port of u.
 func origin(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -289,7 +291,7 @@ func origin(u *url.URL) string {
 	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// verdict is what one attempt came to.
+// verdict is the assessment of one attempt.
 type verdict struct {
 	outcome       Outcome
 	retryable     bool          // the kind of failure allows another attempt
@@ -303,7 +305,7 @@ func (c *call) checkRetry(ctx context.Context, resp *http.Response, err error) (
 	r.Attempts++
 	r.Err = nil
 	if c.proof != nil {
-		_ = c.proof.judge() // a transport may go on without an error, and without a response
+		_ = c.proof.judge() // a transport may continue even if it returned a response
 	}
 	var v verdict
 	if err != nil {
@@ -326,7 +328,9 @@ func (c *call) checkRetry(ctx context.Context, resp *http.Response, err error) (
 		c.request.Observe(a)
 	}
 	c.started = time.Time{}
-	ended := ctx.Err() != nil // perhaps just now; the response alone would not say why there was no other attempt
+	// The context may have ended just now. The response alone would not explain why there is no
+	// other attempt.
+	ended := ctx.Err() != nil
 	c.waiting = v.retryable && r.Attempts < c.request.Policy.Attempts && (ended || c.mayRetry(ctx, v))
 	return c.waiting && !ended, nil
 }
@@ -348,7 +352,7 @@ func (c *call) outcome(latest Outcome) Outcome {
 // mayRetry decides on another attempt and sets how long to wait before it.
 func (c *call) mayRetry(ctx context.Context, v verdict) bool {
 	p := &c.request.Policy
-	// Full jitter: clients that failed together do not come back together.
+	// Full jitter: clients that failed together do not retry together.
 	bound := p.BaseWait
 	for i := 1; i < c.result.Attempts && bound < p.MaxWait; i++ {
 		bound += min(bound, p.MaxWait-bound)
@@ -385,7 +389,7 @@ func (c *call) judgeResponse(resp *http.Response) verdict {
 	v := verdict{outcome: Unknown}
 	v.retryAfter, v.hasRetryAfter = parseRetryAfter(resp.Header)
 	if r.StatusCode < 200 {
-		return v // another protocol follows, without end
+		return v // a 101: the body is another protocol, without an end
 	}
 	var err error
 	r.Body, err = io.ReadAll(io.LimitReader(resp.Body, MaxErrorBody))
@@ -400,8 +404,8 @@ func (c *call) judgeResponse(resp *http.Response) verdict {
 	return v
 }
 
-// judgeSuccess reads a 2xx response. A body that began as the JSON of a 2xx response shows that the
-// service has responded; a complete one that makes no sense may come from anybody on the way.
+// judgeSuccess reads a 2xx response. A truncated body of a JSON media type proves that the service
+// has responded. A complete body that cannot be decoded may be that of a proxy.
 func (c *call) judgeSuccess(resp *http.Response, r *Response) verdict {
 	write := c.request.isWrite()
 	err := c.readBody(resp, r)
@@ -425,8 +429,8 @@ func (c *call) judgeStatus(resp *http.Response) (outcome Outcome, retryable bool
 		return Unknown, !write || c.request.Repeatable
 	case write && !c.proof.sentOnce(resp):
 		// A transport that sends a write more than once may return a later response, such as a
-		// conflict with what the first one created. What it did with one that no hook saw is not
-		// known.
+		// conflict with what the first request created. If no hook saw the request, nothing is
+		// certain.
 		return Unknown, code == http.StatusTooManyRequests && c.request.Repeatable
 	case code == http.StatusTooManyRequests:
 		return Rejected, !write || !c.request.Policy.Strict

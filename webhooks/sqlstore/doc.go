@@ -1,6 +1,8 @@
-// Package sqlstore keeps the newest version of every summary and every sample in a database, SQLite or PostgreSQL, by database/sql and
-// the program's own driver: what [webhooks.Latest] does in memory, for programs that must lose nothing when a process dies and that
-// have more than one. It also stores deliveries before they are acknowledged, and applies them afterwards.
+// Package sqlstore stores the latest version of every summary and every sample in SQLite or
+// PostgreSQL, using database/sql and a driver of the program's choice. It does what
+// [webhooks.Latest] does in memory, for programs that must not lose data when a process dies, or
+// that have several processes. It also stores deliveries before they are acknowledged, and applies
+// them afterwards.
 //
 // # Quick start
 //
@@ -8,75 +10,88 @@
 //	…
 //	store, err := sqlstore.Open(db, sqlstore.PostgreSQL)
 //	…
-//	err = store.Migrate(ctx) // makes the tables, or brings them up to date
+//	err = store.Migrate(ctx) // creates or updates the tables
 //	…
 //	handler, err := webhooks.NewRawHandler(verifier, store.Receive) // acknowledges what is in the inbox
 //	…
 //	worker := &sqlstore.Worker{Store: store}
-//	go worker.Run(ctx) // takes it out and applies it
+//	go worker.Run(ctx) // applies it
 //	…
 //	samples, err := store.Range(ctx, series, from, to)
 //
-// A program that has a broker in front applies by itself, many deliveries at a time: see [Store.ApplyAll].
+// A program that receives deliveries from a broker applies them itself, many at a time: see
+// [Store.ApplyAll].
 //
-// # What is guaranteed
+// # Guarantees
 //
-//   - Whoever applies the same deliveries, in any order, with repetitions, by any number of processes and on either database, ends with
-//     the content that [webhooks.Latest] would have: the newest receipt wins, the later element within a batch, the greater content
-//     of equal versions. The hazards of that rule are described there. [webhooks.Changes] are exact.
-//   - A delivery that [Store.Receive] took is applied once: it survives the process, and the database if that keeps what it commits.
-//     What the [Worker]'s function writes in its transaction is written once too. To do something else there, such as sending a
-//     message, can happen again after a crash.
-//   - Deliveries of one user are applied one at a time, by whatever process; those of different users at the same time. No order of
-//     locks lets the package's own transactions wait for each other in a circle.
-//   - A delivery that cannot be applied, or not read whole, ends in labhealth_dead_letters with a reason, and holds up no other; what can
-//     be read of it is applied. Watch that table: a change of what the service sends shows there. After an update of the program,
-//     [Store.Requeue] puts such deliveries back.
-//   - Nothing is lost: a sample that is more than numbers is kept as its JSON, and so is every summary.
+//   - Applying the same deliveries, in any order, with repetitions, from any number of processes
+//     and to either database, gives the content that [webhooks.Latest] would have: the latest
+//     receipt wins, the later element within a batch, and the greater JSON among equal versions.
+//     The hazards of that rule are described there. [webhooks.Changes] are exact.
+//   - A delivery that [Store.Receive] has accepted is applied once. It survives the process, and
+//     the database if that keeps what it commits. What the [Worker]'s function writes in its
+//     transaction is written once too. Anything else it does, such as sending a message, can
+//     happen again after a crash.
+//   - Deliveries of one user are applied one at a time, in whatever process; those of different
+//     users at the same time. The package's own transactions take their locks in one order, so
+//     they do not deadlock.
+//   - A delivery that cannot be applied or read completely ends in labhealth_dead_letters with a
+//     reason, and does not delay others. What can be read of it is applied. Monitor that table: a
+//     change of what the service sends shows there. After an update of the program,
+//     [Store.Requeue] moves such deliveries back.
+//   - Nothing is lost: a sample that is more than numbers is stored as its JSON, and so is every
+//     summary.
 //
-// What is not:
+// Not guaranteed:
 //
-//   - The order of deliveries. A function that must see the versions of a summary in order compares its updated_at.
-//   - Agreement of clocks. Versions are ordered by the clocks of the machines that received them. One whose clock is an hour behind
-//     loses against what others received within that hour, and what it receives is kept from then on only as its clock passes theirs.
-//     Keep clocks in step, and set [Store.Version] where a version says itself which one it is.
+//   - The order of deliveries. A function that needs the versions of a summary in order compares
+//     updated_at.
+//   - Agreement of clocks. Versions are ordered by the clocks of the machines that received them.
+//     One whose clock is an hour behind loses against what others received within that hour. Keep
+//     clocks synchronized, and set [Store.Version] where a version can be told from the data.
 //   - Erasure for good: see [Store.DeleteUser].
-//   - A database that loses what it has committed, by a standby that was behind when it took over, or by an older backup: what it
-//     lost is not delivered again. Programs that only read are to be started anew, as they remember the numbers of rows of
-//     labhealth_shapes, which may be others' then; those that write notice it.
-//   - Infinities and values that are no numbers, which JSON has not: a sample that a program made with one is refused with its
-//     delivery.
+//   - Recovery from a database that loses what it has committed, after a failover to a standby
+//     that was behind or from an older backup: what it lost is not delivered again. Restart
+//     programs that only read, because they cache rows of labhealth_shapes, whose IDs may then
+//     belong to others. Programs that write detect it.
+//   - Infinities and NaN, which JSON does not have: a sample that a program made with one is
+//     invalid, and its delivery is not applied.
 //
 // # Databases
 //
-// PostgreSQL 12 or newer. Tested: PostgreSQL 15 with github.com/jackc/pgx/v5/stdlib and github.com/lib/pq. Nothing is needed but
-// tables, so a pool that hands out a connection for each transaction may be between, if it knows prepared statements or the
-// driver does without (with pgx, default_query_exec_mode=exec in the address). Transactions are READ COMMITTED whatever the
-// default. A transaction takes 4 to 8 statements, however many samples it has, and their plans use the indexes whether or not the
-// tables were analyzed. A sample takes 90 to 105 bytes of table and index, by the order in which samples come, and 8 more if it
-// is an interval of a length that is not common. The space of versions that were replaced is used again after a VACUUM.
+// PostgreSQL 12 or newer. Tested: PostgreSQL 15 with github.com/jackc/pgx/v5/stdlib and
+// github.com/lib/pq. It needs nothing but tables. A connection pool in transaction mode can be in
+// between if it supports prepared statements or the driver does not use them (with pgx,
+// default_query_exec_mode=exec in the connection string). Transactions are READ COMMITTED whatever
+// the default. A transaction takes 4 to 8 statements, however many samples it has, and their plans
+// use the indexes whether or not the tables were analyzed. A sample takes 90 to 105 bytes of table
+// and index, depending on the order in which samples arrive, and 8 more if it is an interval of an
+// uncommon length. The space of replaced versions is reused after a VACUUM.
 //
-// SQLite 3.35 or newer, a file. Tested: modernc.org/sqlite. Its connections should have
+// SQLite 3.35 or newer, in a file. Tested: modernc.org/sqlite. Its connections should have
 //
 //	PRAGMA journal_mode = WAL     -- readers and the writer do not wait for each other
-//	PRAGMA busy_timeout = 10000   -- other processes are waited for
-//	PRAGMA synchronous = FULL     -- what is committed was synced to the disk
+//	PRAGMA busy_timeout = 10000   -- wait for other processes
+//	PRAGMA synchronous = FULL     -- a commit is synced to the disk
 //
-// With modernc.org/sqlite these are parameters of the address:
+// With modernc.org/sqlite these are parameters of the file name:
 //
 //	file:labhealth.db?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)
 //
-// With these two, nothing is acknowledged before it was synced, not even what the store finds because a process that was killed had
-// written it. Whether that outlasts a loss of power is up to the disk, which must do what it is told. Other settings promise less:
-// with synchronous = NORMAL, or another journal mode, the last commits may be gone after a loss of power.
+// With WAL and FULL, nothing is acknowledged before it was synced, not even what the store finds
+// because a killed process had written it. Whether that survives a loss of power depends on the
+// disk doing what it is told. Other settings guarantee less: with synchronous = NORMAL, or another
+// journal mode, the last commits may be gone after a loss of power.
 //
-// SQLite has one writer at a time; the goroutines of a store take turns, and deliveries that wait are stored together.
+// SQLite has one writer at a time. The goroutines of a store take turns, and deliveries that wait
+// are stored together.
 //
-// Errors are of type [*Error] and quote nothing of what was to be written. Printed, the types of this package show no health data.
+// Errors are of type [*Error] and quote nothing of what was to be written. When printed, the types
+// of this package show no health data.
 //
 // # Schema
 //
-// [Schema] prints it all. The tables may be read by other programs, and joined with their own:
+// [Schema] returns all of it. Other programs may read the tables, and join them with their own:
 //
 //	labhealth_samples      series_id, at, version, value, shape_id, seconds, text
 //	labhealth_summaries    series_id, id, version, text (JSON)
@@ -88,12 +103,13 @@
 //	labhealth_deliveries   id (a digest), at
 //	labhealth_schema       version
 //
-// Instants are nanoseconds since 1970. The numbers of a user's heart rate:
+// Times are nanoseconds since 1970. This query returns the numbers of a user's heart rate:
 //
 //	SELECT s.at, s.value, f.unit
 //	FROM labhealth_series r JOIN labhealth_samples s ON s.series_id = r.id JOIN labhealth_shapes f ON f.id = s.shape_id
 //	WHERE r.user_id = '…' AND r.resource = 'heartrate' ORDER BY s.at
 //
-// Samples that are no mere numbers have their JSON in text, and shape 0. A backslash in a text column other than those of JSON is
-// written twice, and a byte that is no text in PostgreSQL as \x00.
+// Samples that are more than numbers have their JSON in text, and shape 0. In text columns other
+// than those of JSON, a backslash is written twice, and a byte that PostgreSQL cannot store as
+// \x00.
 package sqlstore

@@ -12,26 +12,24 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// Error is the failure of an operation by the database. Its text never quotes the driver's, which can hold what was to be written.
+// Error is an error of the database. Its text never quotes that of the driver, which can contain
+// what was to be written.
 type Error struct {
 	Op string // what failed, such as "apply"
-	// SQLState is PostgreSQL's five characters, such as 53100 for a full disk; empty if the driver gave none.
+	// SQLState is PostgreSQL's code of five characters, such as 53100 for a full disk; empty if the
+	// driver has none.
 	SQLState string
-	// Refused says that the database refused what was to be written, and will again: such a batch should be tried one delivery at
-	// a time, and what still fails is for [Store.DeadLetter]; but with SQLState 57014, where a statement took longer than the
-	// database lets it, only after several attempts, as it may have waited for a lock. Any other failure goes away with its cause:
-	// nothing was written, and it is right to wait and to do the same again.
-	Refused bool
+	// Rejected reports that the database rejected what was to be written, and will again. Attempt
+	// the deliveries of such a batch one at a time, and pass what still fails to
+	// [Store.DeadLetter]. With SQLState 57014, a statement took longer than the database allows,
+	// maybe because it waited for a lock: do so only after several attempts. Any other error is
+	// temporary. Nothing was written: wait, and attempt the same again.
+	Rejected bool
 
 	err error
 }
 
-// sqlitePhrases are what SQLite says in place of an SQLSTATE.
-var sqlitePhrases = []string{
-	"database is locked", "database or disk is full", "disk I/O error", "unable to open database file", "attempt to write a readonly database",
-}
-
-// Error says what failed, and the SQLSTATE or SQLite's reason if it is a known one, in fixed phrases.
+// Error returns what failed, and the SQLSTATE or a known reason of SQLite, in fixed phrases.
 func (e *Error) Error() string {
 	text := "sqlstore: " + e.Op + ": "
 	switch {
@@ -41,18 +39,10 @@ func (e *Error) Error() string {
 		return text + context.DeadlineExceeded.Error()
 	case errors.Is(e.err, errNewer):
 		return text + e.err.Error()
-	case e.Refused:
-		text += "the database refused the content"
+	case e.Rejected:
+		text += "the database rejected the content"
 	default:
-		text += "the database failed"
-		if mentions(e.err, "no such table: labhealth_", `relation "labhealth_`) {
-			text += ": tables are missing, see Store.Migrate"
-		}
-		for _, phrase := range sqlitePhrases {
-			if mentions(e.err, phrase) {
-				text += ": " + phrase
-			}
-		}
+		text += "the database failed" + knownReason(e.err)
 	}
 	if e.SQLState != "" {
 		text += " (SQLSTATE " + e.SQLState + ")"
@@ -60,24 +50,108 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap returns the driver's error. Its text can hold health data and belongs in no log.
+// knownReason returns the fixed phrases in an error.
+func knownReason(err error) (text string) {
+	if mentions(err, "no such table: labhealth_") || mentions(err, `relation "labhealth_`) {
+		text += ": tables are missing, see Store.Migrate"
+	}
+	for _, c := range sqliteErrors {
+		if c.class&outage != 0 && mentions(err, c.phrase) {
+			text += ": " + c.phrase
+		}
+	}
+	return text
+}
+
+// Unwrap returns the driver's error. Its text can contain health data and does not belong in a log.
 func (e *Error) Unwrap() error { return e.err }
 
-var errNewer = errors.New("the tables are of a newer version")
+var errNewer = errors.New("the tables have a newer version")
 
-// failed makes an Error of a driver's error, and leaves one that is of this package as it is.
+// failed returns an error of the driver as an *Error, and an *Error unchanged.
 func failed(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	// An error of the application's function that wraps one has a text of its own.
+	// An error of the application that wraps one has its own text.
 	if _, ok := err.(*Error); ok { //nolint:errorlint // it is not to be unwrapped
 		return err
 	}
-	return &Error{Op: op, SQLState: sqlState(err), Refused: isRefusal(err), err: err}
+	return &Error{Op: op, SQLState: sqlState(err), Rejected: isRejection(err), err: err}
 }
 
-// sqlState returns the SQLSTATE in an error, which the PostgreSQL drivers give by a method of that name; empty if there is none.
+// failed returns the error of a statement outside of a transaction as an *Error.
+func (s *Store) failed(ctx context.Context, op string, err error) error {
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return failed(op, err)
+}
+
+// class is what an error of the database means.
+type class uint8
+
+const (
+	conflict  class = 1 << iota // the same transaction can succeed when it is run again
+	rejection                   // the content cannot be written
+	outage                      // the database is not available, or not for writing
+)
+
+// sqlStates are the SQLSTATEs of PostgreSQL, by their first characters. The first entry counts.
+var sqlStates = []struct {
+	prefix string
+	class  class
+}{
+	{"40001", conflict | outage}, // serialization failure
+	{"40P01", conflict | outage}, // deadlock
+	{"57014", rejection},         // statement timeout
+	{"25006", outage},            // a standby, which is read-only
+	{"55P03", outage},            // lock not available
+	{"22", rejection},            // data
+	{"23", rejection},            // constraints
+	{"54", rejection},            // limits of the program
+	{"08", outage},               // connection
+	{"40", outage},               // rollback
+	{"53", outage},               // resources
+	{"57", outage},               // operator intervention
+	{"58", outage},               // system
+}
+
+// sqliteErrors are phrases of SQLite. Its drivers have no error type in common.
+var sqliteErrors = []struct {
+	phrase string
+	class  class
+}{
+	{"database is locked", conflict | outage},
+	{"database table is locked", conflict | outage},
+	{"database or disk is full", outage},
+	{"disk I/O error", outage},
+	{"unable to open database file", outage},
+	{"attempt to write a readonly database", outage},
+	{"constraint failed", rejection},
+	{"datatype mismatch", rejection},
+	{"string or blob too big", rejection},
+}
+
+func classOf(err error) (all class) {
+	if state := sqlState(err); state != "" {
+		for _, c := range sqlStates {
+			if strings.HasPrefix(state, c.prefix) {
+				return c.class
+			}
+		}
+		return 0
+	}
+	for _, c := range sqliteErrors {
+		if mentions(err, c.phrase) {
+			all |= c.class
+		}
+	}
+	return all
+}
+
+// sqlState returns the SQLSTATE of an error, which the PostgreSQL drivers return from a method of
+// that name; empty if there is none.
 func sqlState(err error) string {
 	var e interface{ SQLState() string }
 	if errors.As(err, &e) {
@@ -88,33 +162,18 @@ func sqlState(err error) string {
 	return ""
 }
 
-// The drivers for SQLite have no type in common that tells what failed, but the texts are SQLite's own.
+func mentions(err error, phrase string) bool { return strings.Contains(err.Error(), phrase) }
 
-// isConflict reports whether the database gave a transaction up for the sake of others: the same transaction, begun anew, can succeed.
-func isConflict(err error) bool {
-	switch sqlState(err) {
-	case "40001", "40P01":
-		return true
-	case "":
-		return mentions(err, "database is locked", "database table is locked")
-	}
-	return false
-}
+func isConflict(err error) bool { return classOf(err)&conflict != 0 }
 
-// isRefusal reports whether the database refused the content of what this package wrote: values that it does not take.
-func isRefusal(err error) bool {
-	switch state := sqlState(err); {
-	case state == "":
-		return mentions(err, "constraint failed", "datatype mismatch", "string or blob too big")
-	case state == "57014": // it took longer than the database lets a statement take
-		return true
-	default:
-		return strings.HasPrefix(state, "22") || strings.HasPrefix(state, "23") || strings.HasPrefix(state, "54")
-	}
-}
+func isRejection(err error) bool { return classOf(err)&rejection != 0 }
 
-// isBroken reports whether an error is that of a connection that broke: to the database, or to whatever else the application's
-// function talks to or reads from.
+// isOutage reports whether an error of the application's function is caused by the database and not
+// by the delivery. That of a broken connection is, if the connection is that of the transaction.
+func isOutage(err error) bool { return isBroken(err) || classOf(err)&outage != 0 }
+
+// isBroken reports whether an error is that of a broken connection: to the database, or to anything
+// else that the application's function uses.
 func isBroken(err error) bool {
 	for _, e := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF} {
 		if errors.Is(err, e) {
@@ -125,43 +184,20 @@ func isBroken(err error) bool {
 	return errors.As(err, &network)
 }
 
-// isLost reports whether a transaction has no connection any more: nothing that the database itself says comes over it.
-func isLost(ctx context.Context, tx *sql.Tx) bool {
+// isDisconnected reports whether a transaction has lost its connection: the database does not
+// answer a statement.
+func isDisconnected(ctx context.Context, tx *sql.Tx) bool {
 	_, err := tx.ExecContext(ctx, `SELECT 1`)
 	return err != nil && sqlState(err) == "" && !errors.Is(err, sql.ErrTxDone)
 }
 
-// isAway reports whether an error of the application's function is the database's own trouble and not the delivery's; that of a
-// broken connection is, if it was that of the transaction.
-func isAway(err error) bool {
-	switch state := sqlState(err); {
-	case isBroken(err):
-		return true
-	case state == "":
-		return mentions(err, "database is locked", "database table is locked", "database or disk is full", "disk I/O error",
-			"unable to open database file", "attempt to write a readonly database")
-	case state == "25006", state == "55P03": // a standby, a lock that was not to be had
-		return true
-	case state == "57014":
-		return false
-	default: // connection, transaction given up, resources, operator, system
-		return strings.Contains("08 40 53 57 58", state[:2])
-	}
-}
+var errPanicked = errors.New("sqlstore: the application panicked")
 
-func mentions(err error, texts ...string) bool {
-	all := err.Error()
-	for _, t := range texts {
-		if strings.Contains(all, t) {
-			return true
-		}
-	}
-	return false
-}
+// reasons are errors whose own text is the reason of a dead letter.
+var reasons = []error{webhooks.ErrNoUser, webhooks.ErrNoID, webhooks.ErrUnreadable, errUnencodable}
 
 // reasonOf returns the fixed phrase that a dead letter keeps of an error.
 func reasonOf(err error) string {
-	var unreadable *webhooks.ParseError
 	var function *functionError
 	var database *Error
 	phrase := "the application failed"
@@ -169,18 +205,10 @@ func reasonOf(err error) string {
 	case errors.Is(err, errPanicked):
 		return "the application panicked"
 	case errors.As(err, &function):
-	case errors.As(err, &unreadable):
-		return strings.TrimPrefix(unreadable.Error(), "webhooks: ")
-	case errors.Is(err, webhooks.ErrNoUser):
-		return strings.TrimPrefix(webhooks.ErrNoUser.Error(), "webhooks: ")
-	case errors.Is(err, webhooks.ErrNoID):
-		return strings.TrimPrefix(webhooks.ErrNoID.Error(), "webhooks: ")
-	case errors.Is(err, webhooks.ErrUnreadable):
-		return strings.TrimPrefix(webhooks.ErrUnreadable.Error(), "webhooks: ")
-	case errors.Is(err, errUnwritable):
-		return strings.TrimPrefix(errUnwritable.Error(), "sqlstore: ")
+	case knownText(err) != "":
+		return knownText(err)
 	case errors.As(err, &database):
-		phrase = "the database refused the content"
+		phrase = "the database rejected the content"
 	}
 	if state := sqlState(err); state != "" {
 		phrase += " (SQLSTATE " + state + ")"
@@ -188,6 +216,20 @@ func reasonOf(err error) string {
 	return phrase
 }
 
-var errPanicked = errors.New("sqlstore: the application panicked")
-
-const errUnwritable = permanentError("sqlstore: the event cannot be written as JSON")
+// knownText returns the text of an error that never quotes the delivery, without its package.
+func knownText(err error) string {
+	known := error(nil)
+	if unreadable := (*webhooks.ParseError)(nil); errors.As(err, &unreadable) {
+		known = unreadable
+	}
+	for _, reason := range reasons {
+		if known == nil && errors.Is(err, reason) {
+			known = reason
+		}
+	}
+	if known == nil {
+		return ""
+	}
+	_, text, _ := strings.Cut(known.Error(), ": ")
+	return text
+}

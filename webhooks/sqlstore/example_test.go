@@ -16,8 +16,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-// A receiver that acknowledges what it has stored, with the worker in the same process. A program imports a driver for its side
-// effect, here modernc.org/sqlite.
+// This receiver acknowledges what it has stored, and runs the worker in the same process. A program
+// imports a driver for its side effect, here modernc.org/sqlite.
 func Example() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -47,7 +47,8 @@ func Example() {
 	server := &http.Server{Addr: ":8080", Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	go server.ListenAndServe()
 	<-ctx.Done()
-	// First the server, then the handler. What the worker has not applied by now is in the inbox, for the next start.
+	// Stop the server first, then the handler. What the worker has not applied by now stays in the
+	// inbox until the next start.
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
 	server.Shutdown(ctx)
@@ -90,12 +91,14 @@ func ExampleWorker() {
 	worker.Run(context.Background())
 }
 
-// Applying deliveries that come from a broker. Those of one transaction are acknowledged together after it; a batch that the database
-// refuses is done again one at a time, so that the one that is at fault is found.
+// This program applies deliveries from a broker. Those of one transaction are acknowledged together
+// after it. A batch that the database rejects is repeated one delivery at a time, to find the one
+// at fault.
 func ExampleStore_ApplyAll() {
 	var store *sqlstore.Store // of Open
 
-	// A nil error acknowledges all. After an [sqlstore.Error] that is Refused they are applied one at a time, after any other later.
+	// A nil error acknowledges all. After a Rejected [sqlstore.Error] they are applied one at a
+	// time, and after any other error later.
 	apply := func(ctx context.Context, raw []webhooks.RawDelivery) error {
 		deliveries := make([]webhooks.Delivery, len(raw))
 		failed := make([]error, len(raw))

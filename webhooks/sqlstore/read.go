@@ -12,37 +12,27 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/labhealth/labhealth-go/internal/newest"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// Summary returns the newest version of a summary, an *[webhooks.Activity] or a *[webhooks.Summary] of the caller's own; ok is
-// false if there is none.
+// Summary returns the latest version of a summary: an *[webhooks.Activity] or a *[webhooks.Summary]
+// that the caller owns. ok is false if there is none.
 func (s *Store) Summary(ctx context.Context, key webhooks.SummaryKey) (data webhooks.Payload, ok bool, err error) {
-	var text string
-	err = s.db.QueryRowContext(ctx, s.sql(`SELECT m.text FROM labhealth_series AS r JOIN labhealth_summaries AS m ON m.series_id = r.id
+	var document string
+	err = s.db.QueryRowContext(ctx, s.dialect.bind(`SELECT m.text FROM labhealth_series AS r JOIN labhealth_summaries AS m ON m.series_id = r.id
 		WHERE r.key = ? AND m.id = ?`),
-		seriesKey(webhooks.Series{UserID: key.UserID, Resource: key.Resource}), key.ID.String()).Scan(&text)
+		seriesKey(webhooks.Series{UserID: key.UserID, Resource: key.Resource}), key.ID.String()).Scan(&document)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, false, nil
 	case err != nil:
 		return nil, false, s.failed(ctx, "summary", err)
 	}
-	return payload(key.Resource, text), true, nil
+	return payload(key.Resource, document), true, nil
 }
 
-func payload(resource, text string) webhooks.Payload {
-	if resource == webhooks.DailyActivityUpdated.Resource() {
-		a := &webhooks.Activity{}
-		a.UnmarshalJSON([]byte(text)) // it was written by MarshalJSON
-		return a
-	}
-	v := &webhooks.Summary{}
-	v.UnmarshalJSON([]byte(text))
-	return v
-}
-
-// Sample returns the newest version of a sample; ok is false if there is none.
+// Sample returns the latest version of a sample; ok is false if there is none.
 func (s *Store) Sample(ctx context.Context, key webhooks.SampleKey) (sample webhooks.Sample, ok bool, err error) {
 	found, err := s.samples(ctx, `WHERE r.key = ? AND s.at = ?`, seriesKey(key.Series()), key.UnixNano)
 	if err != nil || len(found) == 0 {
@@ -51,9 +41,11 @@ func (s *Store) Sample(ctx context.Context, key webhooks.SampleKey) (sample webh
 	return found[0].Sample, true, nil
 }
 
-// Range returns the newest versions of the samples of a series that were taken at from or later and before to, by time.
+// Range returns the latest versions of those samples of a series whose time is at or after from and
+// before to, in order of time.
 func (s *Store) Range(ctx context.Context, of webhooks.Series, from, to time.Time) ([]webhooks.Sample, error) {
-	found, err := s.samples(ctx, `WHERE r.key = ? AND s.at >= ? AND s.at < ? ORDER BY s.at`, seriesKey(of), clamped(from), clamped(to))
+	found, err := s.samples(ctx, `WHERE r.key = ? AND s.at >= ? AND s.at < ? ORDER BY s.at`,
+		seriesKey(of), newest.ClampUnixNano(from), newest.ClampUnixNano(to))
 	if err != nil {
 		return nil, s.failed(ctx, "range", err)
 	}
@@ -64,10 +56,11 @@ func (s *Store) Range(ctx context.Context, of webhooks.Series, from, to time.Tim
 	return samples, nil
 }
 
-// Series returns the series of a user that have samples, by resource, provider and source type.
+// Series returns the series of a user that have samples, ordered by resource, provider and source
+// type.
 func (s *Store) Series(ctx context.Context, userID uuid.UUID) ([]webhooks.Series, error) {
 	var all []webhooks.Series
-	err := each(ctx, s.db, func(rows *sql.Rows) error {
+	err := query(ctx, s.db, func(rows *sql.Rows) error {
 		of := webhooks.Series{UserID: userID}
 		if err := rows.Scan(&of.Resource, &of.Provider, &of.SourceType); err != nil {
 			return err
@@ -75,7 +68,7 @@ func (s *Store) Series(ctx context.Context, userID uuid.UUID) ([]webhooks.Series
 		of.Resource, of.Provider, of.SourceType = unescape(of.Resource), unescape(of.Provider), unescape(of.SourceType)
 		all = append(all, of)
 		return nil
-	}, s.sql(`SELECT r.resource, r.provider, r.source_type FROM labhealth_series AS r
+	}, s.dialect.bind(`SELECT r.resource, r.provider, r.source_type FROM labhealth_series AS r
 		WHERE r.user_id = ? AND EXISTS (SELECT 1 FROM labhealth_samples AS s WHERE s.series_id = r.id)`), userID.String())
 	if err != nil {
 		return nil, s.failed(ctx, "series", err)
@@ -88,34 +81,34 @@ func (s *Store) Series(ctx context.Context, userID uuid.UUID) ([]webhooks.Series
 
 // StoredSample is a sample with its key. It redacts itself when printed.
 type StoredSample struct {
-	Key    webhooks.SampleKey // what it is a version of
-	Sample webhooks.Sample    // the newest version
+	Key    webhooks.SampleKey // identifies it
+	Sample webhooks.Sample    // the latest version
 
-	series int32
+	seriesID int32
 }
 
-// StoredSummary is a summary with its key: an *[webhooks.Activity] or a *[webhooks.Summary]. It redacts itself when printed.
+// StoredSummary is a summary with its key. It redacts itself when printed.
 type StoredSummary struct {
-	Key  webhooks.SummaryKey // what it is a version of
-	Data webhooks.Payload    // the newest version
+	Key  webhooks.SummaryKey // identifies it
+	Data webhooks.Payload    // the latest version: an *[webhooks.Activity] or a *[webhooks.Summary]
 }
 
-// samples returns what a query finds.
+// samples returns the samples that a WHERE clause selects.
 func (s *Store) samples(ctx context.Context, where string, args ...any) ([]StoredSample, error) {
 	type row struct {
-		stored
-		series int32
-		key    webhooks.SampleKey
+		sampleRow
+		seriesID int32
+		key      webhooks.SampleKey
 	}
 	var found []row
-	err := each(ctx, s.db, func(rows *sql.Rows) error {
+	err := query(ctx, s.db, func(rows *sql.Rows) error {
 		var r row
-		if err := rows.Scan(append(r.scan(), &r.series, &r.key.UserID, &r.key.Resource, &r.key.Provider, &r.key.SourceType)...); err != nil {
+		if err := rows.Scan(append(r.scan(), &r.seriesID, &r.key.UserID, &r.key.Resource, &r.key.Provider, &r.key.SourceType)...); err != nil {
 			return err
 		}
 		found = append(found, r)
 		return nil
-	}, s.sql(`SELECT `+storedColumns+`, r.id, r.user_id, r.resource, r.provider, r.source_type
+	}, s.dialect.bind(`SELECT `+sampleColumns+`, r.id, r.user_id, r.resource, r.provider, r.source_type
 		FROM labhealth_samples AS s JOIN labhealth_series AS r ON r.id = s.series_id `+where), args...)
 	if err != nil {
 		return nil, err
@@ -124,31 +117,30 @@ func (s *Store) samples(ctx context.Context, where string, args ...any) ([]Store
 	for i := range found {
 		r := &found[i]
 		c := r.content()
-		if c.text == "" {
-			if c.shape, err = s.shape(ctx, s.db, r.shape); err != nil {
+		if c.document == "" {
+			if c.shape, err = s.shape(ctx, s.db, r.shapeID); err != nil {
 				return nil, err
 			}
 		}
 		r.key.Resource, r.key.Provider, r.key.SourceType = unescape(r.key.Resource), unescape(r.key.Provider), unescape(r.key.SourceType)
 		r.key.UnixNano = r.at
-		samples[i] = StoredSample{r.key, c.sample(r.at), r.series}
+		samples[i] = StoredSample{r.key, c.sample(r.at), r.seriesID}
 	}
 	return samples, nil
 }
 
-// inPage is how many rows a pass over everything reads at a time.
-const inPage = 5000
+// pageSize is how many rows Samples and Summaries read at a time.
+const pageSize = 5000
 
-// Samples goes over the newest versions of all samples, one series after the other and each by time. It reads page by page and
-// holds neither a transaction nor a connection while the program deals with a sample; what is applied meanwhile may be seen or not.
-// It ends after an error.
-func (s *Store) Samples(ctx context.Context) iter.Seq2[StoredSample, error] {
-	return func(yield func(StoredSample, error) bool) {
-		series, at := int32(math.MinInt32), int64(math.MinInt64)
-		for {
-			page, err := s.samples(ctx, `WHERE (s.series_id, s.at) > (?, ?) ORDER BY s.series_id, s.at LIMIT ?`, series, at, inPage)
+// pages iterates over pages of size elements. next returns the page after a cursor, and the cursor
+// of its last element. A page with fewer elements is the last.
+func pages[T, C any](size int, start C, next func(C) ([]T, C, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for cursor := start; ; {
+			page, last, err := next(cursor)
 			if err != nil {
-				yield(StoredSample{}, s.failed(ctx, "samples", err))
+				var zero T
+				yield(zero, err)
 				return
 			}
 			for i := range page {
@@ -156,86 +148,57 @@ func (s *Store) Samples(ctx context.Context) iter.Seq2[StoredSample, error] {
 					return
 				}
 			}
-			if len(page) < inPage {
+			if len(page) < size {
 				return
 			}
-			series, at = page[len(page)-1].series, page[len(page)-1].Key.UnixNano
+			cursor = last
 		}
 	}
 }
 
-// Summaries goes over the newest versions of all summaries as [Store.Samples] does, by resource and id of a user.
-func (s *Store) Summaries(ctx context.Context) iter.Seq2[StoredSummary, error] {
-	return func(yield func(StoredSummary, error) bool) {
-		series, id := int32(math.MinInt32), uuid.Nil
-		for {
-			var page []StoredSummary
-			err := each(ctx, s.db, func(rows *sql.Rows) error {
-				var of StoredSummary
-				var text string
-				if err := rows.Scan(&series, &of.Key.ID, &text, &of.Key.UserID, &of.Key.Resource); err != nil {
-					return err
-				}
-				of.Key.Resource = unescape(of.Key.Resource)
-				of.Data = payload(of.Key.Resource, text)
-				id = of.Key.ID
-				page = append(page, of)
-				return nil
-			}, s.sql(`SELECT s.series_id, s.id, s.text, r.user_id, r.resource
-				FROM labhealth_summaries AS s JOIN labhealth_series AS r ON r.id = s.series_id
-				WHERE (s.series_id, s.id) > (?, ?) ORDER BY s.series_id, s.id LIMIT ?`), series, id.String(), inPage)
-			if err != nil {
-				yield(StoredSummary{}, s.failed(ctx, "summaries", err))
-				return
-			}
-			for _, of := range page {
-				if !yield(of, nil) {
-					return
-				}
-			}
-			if len(page) < inPage {
-				return
-			}
-		}
-	}
+type sampleCursor struct {
+	seriesID int32
+	at       int64
 }
 
-// DeleteUser removes everything of a user: samples, summaries, and deliveries in the inbox and among the dead letters whose
-// envelope names the user. What a worker has in work it waits for. Ids of deliveries stay remembered; they name nobody.
-//
-// It leaves no mark: what arrives later for the user is stored as for a new one. So a user is deleted at the service first, and
-// here once more when the sender's attempts are over, 28 hours later. A broker in front of the store has deliveries of its own.
-func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID) error {
-	user := userID.String()
-	return s.transact(ctx, "delete user", func(tx *sql.Tx) error {
-		// A worker moves deliveries from the inbox to the dead letters, and Requeue back: who deletes waits for them, and looks again
-		// where they may have put something. It locks no user yet, for whom a worker would wait.
-		for _, table := range []string{"labhealth_dead_letters", "labhealth_inbox", "labhealth_dead_letters"} {
-			if _, err := tx.ExecContext(ctx, s.sql(`DELETE FROM `+table+` WHERE user_id = ?`), user); err != nil {
-				return err
-			}
+// Samples iterates over the latest versions of all samples, one series after the other and each in
+// order of time. It reads page by page, and holds neither a transaction nor a connection while the
+// program processes a sample. What is applied meanwhile may be included or not. It stops after an
+// error.
+func (s *Store) Samples(ctx context.Context) iter.Seq2[StoredSample, error] {
+	start := sampleCursor{math.MinInt32, math.MinInt64}
+	return pages(pageSize, start, func(c sampleCursor) ([]StoredSample, sampleCursor, error) {
+		page, err := s.samples(ctx, `WHERE (s.series_id, s.at) > (?, ?) ORDER BY s.series_id, s.at LIMIT ?`, c.seriesID, c.at, pageSize)
+		if n := len(page); n > 0 {
+			c = sampleCursor{page[n-1].seriesID, page[n-1].Key.UnixNano}
 		}
-		if err := s.lockUsers(ctx, tx, []string{user}); err != nil {
-			return err
-		}
-		for _, where := range []string{
-			`labhealth_samples WHERE series_id IN (SELECT id FROM labhealth_series WHERE user_id = ?)`,
-			`labhealth_summaries WHERE series_id IN (SELECT id FROM labhealth_series WHERE user_id = ?)`,
-			`labhealth_series WHERE user_id = ?`,
-			`labhealth_users WHERE user_id = ?`,
-		} {
-			if _, err := tx.ExecContext(ctx, s.sql(`DELETE FROM `+where), user); err != nil {
-				return err
-			}
-		}
-		return nil
+		return page, c, s.failed(ctx, "samples", err)
 	})
 }
 
-// failed makes an Error of what a statement outside of a transaction returned.
-func (s *Store) failed(ctx context.Context, op string, err error) error {
-	if err != nil && ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	return failed(op, err)
+type summaryCursor struct {
+	seriesID int32
+	id       uuid.UUID
+}
+
+// Summaries iterates over the latest versions of all summaries as [Store.Samples] does, ordered by
+// ID for each resource of a user.
+func (s *Store) Summaries(ctx context.Context) iter.Seq2[StoredSummary, error] {
+	start := summaryCursor{math.MinInt32, uuid.Nil}
+	return pages(pageSize, start, func(c summaryCursor) (page []StoredSummary, last summaryCursor, err error) {
+		err = query(ctx, s.db, func(rows *sql.Rows) error {
+			var of StoredSummary
+			var document string
+			if err := rows.Scan(&last.seriesID, &of.Key.ID, &document, &of.Key.UserID, &of.Key.Resource); err != nil {
+				return err
+			}
+			of.Key.Resource = unescape(of.Key.Resource)
+			of.Data = payload(of.Key.Resource, document)
+			page, last.id = append(page, of), of.Key.ID
+			return nil
+		}, s.dialect.bind(`SELECT s.series_id, s.id, s.text, r.user_id, r.resource
+			FROM labhealth_summaries AS s JOIN labhealth_series AS r ON r.id = s.series_id
+			WHERE (s.series_id, s.id) > (?, ?) ORDER BY s.series_id, s.id LIMIT ?`), c.seriesID, c.id.String(), pageSize)
+		return page, last, s.failed(ctx, "summaries", err)
+	})
 }

@@ -7,36 +7,36 @@ import (
 
 // Types that hold health data print a short form under every verb of fmt and as attributes of slog.
 
-func redacted(s fmt.State, v slog.LogValuer) { fmt.Fprint(s, v.LogValue().String()) }
+func printLogValue(s fmt.State, v slog.LogValuer) { fmt.Fprint(s, v.LogValue().String()) }
 
 // LogValue shows the dialect.
 func (s *Store) LogValue() slog.Value {
-	return slog.StringValue("sqlstore.Store{" + s.dialect.String() + "}")
+	return slog.StringValue("sqlstore.Store{" + s.name.String() + "}")
 }
 
 // Format prints what [Store.LogValue] returns.
-func (s *Store) Format(f fmt.State, _ rune) { redacted(f, s) }
+func (s *Store) Format(f fmt.State, _ rune) { printLogValue(f, s) }
 
-// LogValue shows the service's id of the user.
+// LogValue shows the service's ID of the user.
 func (v StoredSample) LogValue() slog.Value {
 	return slog.StringValue("sqlstore.StoredSample{" + v.Key.UserID.String() + ", redacted}")
 }
 
 // Format prints what [StoredSample.LogValue] returns.
-func (v StoredSample) Format(f fmt.State, _ rune) { redacted(f, v) }
+func (v StoredSample) Format(f fmt.State, _ rune) { printLogValue(f, v) }
 
-// LogValue shows the summary's id and the service's id of the user.
+// LogValue shows the summary's ID and the service's ID of the user.
 func (v StoredSummary) LogValue() slog.Value {
 	return slog.StringValue("sqlstore.StoredSummary{" + v.Key.ID.String() + " " + v.Key.UserID.String() + ", redacted}")
 }
 
 // Format prints what [StoredSummary.LogValue] returns.
-func (v StoredSummary) Format(f fmt.State, _ rune) { redacted(f, v) }
+func (v StoredSummary) Format(f fmt.State, _ rune) { printLogValue(f, v) }
 
-// LogValue shows all but the body.
+// LogValue shows everything except the body.
 func (d DeadLetter) LogValue() slog.Value {
 	return slog.StringValue(fmt.Sprintf("sqlstore.DeadLetter{%d %s %d attempts, %s, redacted}", d.Number, d.Delivery.ID, d.Attempts, d.Reason))
 }
 
 // Format prints what [DeadLetter.LogValue] returns.
-func (d DeadLetter) Format(f fmt.State, _ rune) { redacted(f, d) }
+func (d DeadLetter) Format(f fmt.State, _ rune) { printLogValue(f, d) }

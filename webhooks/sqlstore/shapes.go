@@ -8,143 +8,135 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/labhealth/labhealth-go/internal/newest"
 )
 
-// shapes is what a store knows of labhealth_shapes, from which no row is ever removed: what was committed once stays true, unless the
-// database loses what it has committed. See areThere.
-type shapes struct {
-	mu      sync.RWMutex
-	numbers map[shape]int32
-	shapes  map[int32]shape
+// shapeCache caches labhealth_shapes. No row of it is ever changed or removed, so what was
+// committed once stays valid, unless the database loses what it has committed: see
+// dialect.hasShapes.
+type shapeCache struct {
+	mu     sync.RWMutex
+	ids    map[shape]int32
+	shapes map[int32]shape
 }
 
-func (s *shapes) keep(numbers map[shape]int32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.numbers == nil {
-		s.numbers, s.shapes = map[shape]int32{}, map[int32]shape{}
+func (c *shapeCache) add(ids map[shape]int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ids == nil {
+		c.ids, c.shapes = map[shape]int32{}, map[int32]shape{}
 	}
-	for sh, n := range numbers {
-		s.numbers[sh], s.shapes[n] = n, sh
+	for sh, id := range ids {
+		c.ids[sh], c.shapes[id] = id, sh
 	}
 }
 
-func (s *shapes) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.numbers, s.shapes = nil, nil
+func (c *shapeCache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ids, c.shapes = nil, nil
 }
 
-// areThere asks PostgreSQL whether shapes still have the numbers that the store remembers. If a standby took over that was behind, they
-// may be nobody's, or another's: a sample would get the unit of that one.
-func areThere(ctx context.Context, tx *sql.Tx, numbers map[shape]int32) (bool, error) {
-	var ids, keys array
-	want, got := 0, 0
-	for sh, n := range numbers {
-		if n != 0 {
-			want++
-			ids.int(int64(n))
-			keys.bytes(sh.key())
-		}
-	}
-	if want == 0 {
-		return true, nil
-	}
-	err := tx.QueryRowContext(ctx, `SELECT count(*) FROM unnest($1::integer[], $2::bytea[]) AS k (id, key)
-		JOIN labhealth_shapes AS s ON s.id = k.id AND s.key = k.key`, ids.String(), keys.String()).Scan(&got)
-	return got == want, err
+func (c *shapeCache) get(id int32) (shape, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	sh, ok := c.shapes[id]
+	return sh, ok
 }
 
-// number gives numbers to the shapes of a batch. New ones are written in ascending order of their keys, before anything is
-// locked: another transaction that writes one of them too waits for this one, and this one for none that waits.
-func (s *Store) number(ctx context.Context, tx *sql.Tx, b *batch) error {
+// fill sets the shape IDs of a batch and returns the shapes that are not cached.
+func (c *shapeCache) fill(b *batch) (missing []shape) {
 	b.shapeIDs = map[shape]int32{}
-	var unknown []shape
-	s.shapes.mu.RLock()
+	c.mu.RLock()
+	defer c.mu.RUnlock()
 	var last shape
 	for i := range b.samples {
-		c := &b.samples[i].content
-		if c.text != "" || i > 0 && c.shape == last {
+		of := &b.samples[i].content
+		if of.document != "" || i > 0 && of.shape == last {
 			continue
 		}
-		last = c.shape
+		last = of.shape
 		if _, ok := b.shapeIDs[last]; ok {
 			continue
 		}
-		b.shapeIDs[last] = s.shapes.numbers[last]
+		b.shapeIDs[last] = c.ids[last]
 		if b.shapeIDs[last] == 0 {
-			unknown = append(unknown, last)
+			missing = append(missing, last)
 		}
 	}
-	s.shapes.mu.RUnlock()
-	if s.dialect == PostgreSQL {
-		there, err := areThere(ctx, tx, b.shapeIDs)
-		if err != nil {
-			return err
-		}
-		if !there {
-			s.shapes.forget()
-			unknown = slices.Collect(maps.Keys(b.shapeIDs))
-		}
+	return missing
+}
+
+// findShapes sets the shape IDs of a batch. It writes new shapes in ascending order of their keys,
+// before it locks anything: another transaction that writes one of them waits for this one, and
+// this one for none that waits.
+func (s *Store) findShapes(ctx context.Context, tx *sql.Tx, b *batch) error {
+	missing := s.shapes.fill(b)
+	valid, err := s.dialect.hasShapes(ctx, tx, b.shapeIDs)
+	if err != nil {
+		return err
 	}
-	slices.SortFunc(unknown, func(a, b shape) int { return bytes.Compare(a.key(), b.key()) })
-	find := s.sql(`SELECT id FROM labhealth_shapes WHERE key = ?`)
-	insert := s.sql(`INSERT INTO labhealth_shapes (key, seconds, has_value, timezone_offset, east, type, unit) VALUES (?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (key) DO NOTHING`)
-	for _, sh := range unknown {
-		var id int32
-		err := tx.QueryRowContext(ctx, find, sh.key()).Scan(&id)
-		if errors.Is(err, sql.ErrNoRows) {
-			_, err = tx.ExecContext(ctx, insert, sh.key(), sql.NullInt32{Int32: sh.seconds, Valid: sh.interval}, sh.hasValue,
-				sql.NullInt32{Int32: sh.offset, Valid: sh.hasOffset},
-				sh.east, escape(sh.kind), escape(sh.unit))
-			if err != nil {
-				return err
-			}
-			err = tx.QueryRowContext(ctx, find, sh.key()).Scan(&id)
-		}
-		if err != nil {
+	if !valid {
+		s.shapes.clear()
+		missing = slices.Collect(maps.Keys(b.shapeIDs))
+	}
+	slices.SortFunc(missing, func(a, b shape) int { return bytes.Compare(a.key(), b.key()) })
+	for _, sh := range missing {
+		if b.shapeIDs[sh], err = s.findShape(ctx, tx, sh); err != nil {
 			return err
 		}
-		b.shapeIDs[sh] = id
 	}
 	return nil
 }
 
-func (b *batch) shapeID(c *content) int32 {
-	if c.text != "" {
-		return 0
+// findShape returns the ID of a shape, and creates it if there is none.
+func (s *Store) findShape(ctx context.Context, tx *sql.Tx, sh shape) (id int32, err error) {
+	find := s.dialect.bind(`SELECT id FROM labhealth_shapes WHERE key = ?`)
+	err = tx.QueryRowContext(ctx, find, sh.key()).Scan(&id)
+	if !errors.Is(err, sql.ErrNoRows) {
+		return id, err
 	}
-	return b.shapeIDs[c.shape]
-}
-
-// shape returns the shape of a number.
-func (s *Store) shape(ctx context.Context, q queryer, number int32) (shape, error) {
-	s.shapes.mu.RLock()
-	sh, ok := s.shapes.shapes[number]
-	s.shapes.mu.RUnlock()
-	if ok {
-		return sh, nil
-	}
-	read := map[shape]int32{}
-	err := each(ctx, q, func(rows *sql.Rows) error {
-		var seconds, offset sql.NullInt32
-		if err := rows.Scan(&seconds, &sh.hasValue, &offset, &sh.east, &sh.kind, &sh.unit); err != nil {
-			return err
-		}
-		sh.interval, sh.seconds, sh.hasOffset, sh.offset = seconds.Valid, seconds.Int32, offset.Valid, offset.Int32
-		sh.kind, sh.unit = unescape(sh.kind), unescape(sh.unit)
-		read[sh] = number
-		return nil
-	}, s.sql(`SELECT seconds, has_value, timezone_offset, east, type, unit FROM labhealth_shapes WHERE id = ?`), number)
-	if err == nil && len(read) == 0 {
-		err = errNoShape
-	}
+	_, err = tx.ExecContext(ctx, s.dialect.bind(`INSERT INTO labhealth_shapes
+		(key, seconds, has_value, timezone_offset, east, type, unit) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING`),
+		sh.key(), sql.NullInt32{Int32: sh.seconds, Valid: sh.Form == newest.Interval}, sh.HasValue,
+		sql.NullInt32{Int32: sh.TimezoneOffset, Valid: sh.HasTimezoneOffset},
+		sh.East, escape(sh.Type), escape(sh.Unit))
 	if err != nil {
-		return shape{}, err
+		return 0, err
 	}
-	s.shapes.keep(read)
-	return sh, nil
+	err = tx.QueryRowContext(ctx, find, sh.key()).Scan(&id)
+	return id, err
 }
 
 var errNoShape = errors.New("sqlstore: a sample has a shape that is not in labhealth_shapes")
+
+// shape returns the shape with an ID.
+func (s *Store) shape(ctx context.Context, q queryer, id int32) (shape, error) {
+	sh, ok := s.shapes.get(id)
+	if ok {
+		return sh, nil
+	}
+	found := false
+	err := query(ctx, q, func(rows *sql.Rows) error {
+		var seconds, offset sql.NullInt32
+		if err := rows.Scan(&seconds, &sh.HasValue, &offset, &sh.East, &sh.Type, &sh.Unit); err != nil {
+			return err
+		}
+		if seconds.Valid {
+			sh.Form, sh.seconds = newest.Interval, seconds.Int32
+		}
+		sh.HasTimezoneOffset, sh.TimezoneOffset = offset.Valid, offset.Int32
+		sh.Type, sh.Unit = unescape(sh.Type), unescape(sh.Unit)
+		found = true
+		return nil
+	}, s.dialect.bind(`SELECT seconds, has_value, timezone_offset, east, type, unit FROM labhealth_shapes WHERE id = ?`), id)
+	switch {
+	case err != nil:
+		return shape{}, err
+	case !found:
+		return shape{}, errNoShape
+	}
+	s.shapes.add(map[shape]int32{sh: id})
+	return sh, nil
+}

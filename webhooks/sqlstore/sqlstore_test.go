@@ -20,7 +20,7 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// What needs a database is tested in the module integration.
+// The module integration tests what needs a database.
 
 var (
 	adaID = uuid.MustParse("3fa85f64-5717-4562-b3fc-2c963f66afa6")
@@ -37,7 +37,7 @@ func store(t *testing.T, dialect Dialect) *Store {
 	return s
 }
 
-// noDatabase is a database that is away.
+// noDatabase is a database that is unavailable.
 type noDatabase struct{}
 
 func (noDatabase) Connect(context.Context) (driver.Conn, error) {
@@ -45,7 +45,7 @@ func (noDatabase) Connect(context.Context) (driver.Conn, error) {
 }
 func (noDatabase) Driver() driver.Driver { return nil }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpenErrors(t *testing.T) {
 	db := sql.OpenDB(noDatabase{})
 	defer db.Close()
 	const noDialect = "sqlstore: Open needs a dialect, sqlstore.SQLite or sqlstore.PostgreSQL"
@@ -91,8 +91,8 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// A database that is away: each operation says so, and quotes nothing.
-func TestAway(t *testing.T) {
+// While the database is unavailable, each operation returns an Error that quotes nothing.
+func TestUnavailable(t *testing.T) {
 	for _, dialect := range []Dialect{SQLite, PostgreSQL} {
 		s := store(t, dialect)
 		ctx := t.Context()
@@ -133,11 +133,11 @@ func TestAway(t *testing.T) {
 		} {
 			err := f()
 			var database *Error
-			if !errors.As(err, &database) || database.Op != op || database.Refused || err.Error() != "sqlstore: "+op+": the database failed" {
+			if !errors.As(err, &database) || database.Op != op || database.Rejected || err.Error() != "sqlstore: "+op+": the database failed" {
 				t.Errorf("%v %s: %v", dialect, op, err)
 			}
 		}
-		// What needs no database is answered without.
+		// What needs no database works without.
 		applied, err := s.ApplyAll(ctx, []webhooks.Delivery{{}, {Event: &webhooks.Event{Data: &webhooks.Samples{}}}, {Event: &webhooks.Event{Data: &webhooks.LabOrder{}}}})
 		if err != nil || len(applied) != 3 || applied[0].Err != errNoEvent || applied[1].Err != webhooks.ErrNoUser || applied[2].Err != nil {
 			t.Error(applied, err)
@@ -152,9 +152,9 @@ func (s state) SQLState() string { return string(s) }
 
 func TestErrorClasses(t *testing.T) {
 	for _, c := range []struct {
-		err                     error
-		conflict, refused, away bool
-		reason                  string
+		err                        error
+		conflict, rejected, outage bool
+		reason                     string
 	}{
 		{state("40001"), true, false, true, "the application failed (SQLSTATE 40001)"},
 		{fmt.Errorf("x: %w", state("40P01")), true, false, true, "the application failed (SQLSTATE 40P01)"},
@@ -178,10 +178,10 @@ func TestErrorClasses(t *testing.T) {
 		{fmt.Errorf("canary: %w", webhooks.ErrNoID), false, false, false, "the summary has no readable id"},
 		{&functionError{error: errPanicked}, false, false, false, "the application panicked"},
 		{&functionError{error: &webhooks.ParseError{Reason: "canary"}}, false, false, false, "the application failed"},
-		{failed("apply", state("22003")), false, true, false, "the database refused the content (SQLSTATE 22003)"},
+		{failed("apply", state("22003")), false, true, false, "the database rejected the content (SQLSTATE 22003)"},
 	} {
-		if isConflict(c.err) != c.conflict || isRefusal(c.err) != c.refused || isAway(c.err) != c.away || reasonOf(c.err) != c.reason {
-			t.Errorf("%v: conflict %v, refused %v, away %v, %q", c.err, isConflict(c.err), isRefusal(c.err), isAway(c.err), reasonOf(c.err))
+		if isConflict(c.err) != c.conflict || isRejection(c.err) != c.rejected || isOutage(c.err) != c.outage || reasonOf(c.err) != c.reason {
+			t.Errorf("%v: conflict %v, rejected %v, outage %v, %q", c.err, isConflict(c.err), isRejection(c.err), isOutage(c.err), reasonOf(c.err))
 		}
 	}
 }
@@ -192,7 +192,7 @@ func TestErrorText(t *testing.T) {
 		"SQL logic error: no such table: labhealth_schema (1)": "sqlstore: apply: the database failed: tables are missing, see Store.Migrate",
 		"database or disk is full (13)":                        "sqlstore: apply: the database failed: database or disk is full",
 		"canary Ada":                                           "sqlstore: apply: the database failed",
-		"constraint failed: canary Ada":                        "sqlstore: apply: the database refused the content",
+		"constraint failed: canary Ada":                        "sqlstore: apply: the database rejected the content",
 	} {
 		if got := failed("apply", errors.New(cause)).Error(); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -200,7 +200,7 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
-// What the application's function wraps an Error in has a text that nobody knows.
+// An error of the application's function that wraps an Error has a text of the application.
 func TestWrappedError(t *testing.T) {
 	err := failed("step", &functionError{error: fmt.Errorf("canary: %w", &Error{Op: "apply", err: state("08006")})})
 	if want := "sqlstore: step: the database failed (SQLSTATE 08006)"; err.Error() != want {
@@ -236,7 +236,7 @@ func TestArray(t *testing.T) {
 	if a.String() != want {
 		t.Errorf("%s, want %s", a.String(), want)
 	}
-	if got := store(t, PostgreSQL).sql("a = ? AND b = ?"); got != "a = $1 AND b = $2" {
+	if got := store(t, PostgreSQL).dialect.bind("a = ? AND b = ?"); got != "a = $1 AND b = $2" {
 		t.Error(got)
 	}
 }
@@ -272,24 +272,23 @@ func TestDecisions(t *testing.T) {
 		changes, err := latest.Apply(delivery)
 		deliveries, want = append(deliveries, delivery), append(want, Applied{changes, err})
 	}
-	b := store(t, SQLite).batch(deliveries)
-	got := b.applied
-	b.decide(got)
+	b := newBatch(deliveries, store(t, SQLite).version)
+	got := b.decide()
 	for i := range want {
 		if diff := cmp.Diff(want[i], got[i]); diff != "" {
 			t.Errorf("%d: %s", i, diff)
 		}
 	}
-	for i := range b.slots {
-		slot := &b.slots[i]
+	for i := range b.sampleSlots {
+		slot := &b.sampleSlots[i]
 		key := webhooks.SampleKey{UserID: adaID, Resource: "heartrate", Provider: "ring", UnixNano: slot.at}
 		want, _ := latest.Sample(key)
 		if diff := cmp.Diff(want, slot.content.sample(slot.at)); diff != "" {
 			t.Error(diff)
 		}
 	}
-	if len(b.slots) != 3 {
-		t.Errorf("%d keys", len(b.slots))
+	if len(b.sampleSlots) != 3 {
+		t.Errorf("%d keys", len(b.sampleSlots))
 	}
 }
 

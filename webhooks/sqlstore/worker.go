@@ -6,56 +6,65 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// Worker takes deliveries out of the inbox, oldest first, and applies them. Any number of workers may run, in any number of
-// processes: a delivery is in the hands of one at a time. To take a batch out, to apply it and to call Apply is one transaction, so
-// a worker that dies at any moment has either done all of it or nothing, and nothing is done twice.
+// Worker takes deliveries from the inbox, oldest first, and applies them. Any number of workers may
+// run, in any number of processes: one of them has a delivery at a time. Taking a batch, applying
+// it and calling Apply is one transaction. A worker that is killed at any point has done all of it
+// or nothing, and nothing is done twice.
 //
-// A batch that fails by its content is done again one delivery at a time. One that fails then is tried again later, and after
-// Attempts becomes a dead letter; the others go on. A body that is not an event, and an event that cannot be applied or not read whole
-// (see [Applied]), is a dead letter at once, in the transaction in which what can be read of it is applied. While the database is away or full, nothing is counted and nothing is lost.
+// A batch that the database rejects is repeated one delivery at a time. A delivery that fails then
+// is attempted again later, and after Attempts becomes a dead letter, while the others go on. A
+// body that is not an event, and an event that cannot be applied or read completely (see
+// [Applied]), becomes a dead letter at once, in the transaction that applies what can be read of
+// it. While the database is unavailable or full, no attempts are counted and nothing is lost.
 //
-// Oldest first is no promise of order: several workers, and deliveries that failed, overtake each other. The result is the same.
+// Oldest first does not guarantee an order: several workers, and deliveries that failed, overtake
+// each other. The content is the same.
 type Worker struct {
-	// Store is where the inbox is, and where deliveries are applied. It must be given.
+	// Store has the inbox, and the deliveries are applied to it. It is required.
 	Store *Store
-	// Apply, if it is not nil, is called with each delivery after those of the batch were applied, in the transaction: what it writes
-	// by tx is committed together with the rest or not at all. It is also called for events that change nothing here, such as those of
-	// orders, and for those of which some cannot be read ([webhooks.Event.Err]), again when such a dead letter is put back. It must not use the Store, whose operations are transactions of their own, and must not end tx; the deliveries of a
-	// user wait for each other, in all processes, until it is through. An error or a panic is a failure of the delivery, also if
-	// another service is away that the function needs; not if the database is.
+	// Apply, if not nil, is called with each delivery after those of the batch were applied. What
+	// it writes to tx is committed together with them or not at all. It is also called for events
+	// that change nothing here, such as those of orders, and for those of which some cannot be read
+	// ([webhooks.Event.Err]): for such a dead letter again when it is requeued.
+	//
+	// It must not use the Store, whose operations are separate transactions, and must not end tx.
+	// Until it returns, the other deliveries of the user wait, in all processes. An error or a
+	// panic counts as a failure of the delivery, also if another service that the function needs is
+	// unavailable; not if the database is.
 	Apply func(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error
 
 	Batch    int           // deliveries in a transaction; 0 means 100
-	Attempts int           // after which a delivery that fails is a dead letter; 0 means 10
-	Delay    time.Duration // after the first failure, doubled after each further one, at most an hour; 0 means 5 s
-	Poll     time.Duration // how often an empty inbox is looked at for what other processes put in; 0 means 1 s
-	// Observe, if it is not nil, is called by Run after each step that did something or failed. The error is an [*Error].
+	Attempts int           // failed attempts after which a delivery is a dead letter; 0 means 10
+	Delay    time.Duration // after the first failure, doubled after each further one up to an hour; 0 means 5 s
+	Poll     time.Duration // how often to look for deliveries of other processes; 0 means 1 s
+	// Observe, if not nil, is called by Run after each step that did something or failed. The error
+	// is an [*Error].
 	Observe func(Step, error)
 }
 
-// Step is what a step of a worker did.
+// Step counts what a step of a worker did.
 type Step struct {
 	Applied int              // deliveries that were applied and have left the inbox
-	Delayed int              // deliveries that failed and will be tried again later
+	Delayed int              // deliveries that failed and will be attempted again later
 	Dead    int              // deliveries that became dead letters
-	Changes webhooks.Changes // the sum of those applied, in part too; Samples is nil
+	Changes webhooks.Changes // the sum of those applied, also partly; Samples is nil
 }
+
+func (s *Step) isEmpty() bool { return s.Applied+s.Delayed+s.Dead == 0 }
 
 func (s *Step) add(other Step) {
 	s.Applied += other.Applied
 	s.Delayed += other.Delayed
 	s.Dead += other.Dead
-	s.count(other.Changes)
+	s.addChanges(other.Changes)
 }
 
-func (s *Step) count(c webhooks.Changes) {
+func (s *Step) addChanges(c webhooks.Changes) {
 	s.Changes.Added += c.Added
 	s.Changes.Updated += c.Updated
 	s.Changes.Same += c.Same
@@ -64,15 +73,11 @@ func (s *Step) count(c webhooks.Changes) {
 	s.Changes.Keyless += c.Keyless
 }
 
-// Run does one step after the other until ctx ends, and returns the error of ctx. Between steps that find nothing it waits for
-// what comes, and after failures for longer and longer, up to 10 s.
+// Run runs steps until ctx is done, and returns the error of ctx. When the inbox is empty it waits
+// for deliveries. After failures it waits, longer each time, up to 10 s.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.check(); err != nil {
 		return err
-	}
-	poll := w.Poll
-	if poll == 0 {
-		poll = time.Second
 	}
 	failures, pruned := 0, time.Time{}
 	for {
@@ -85,27 +90,39 @@ func (w *Worker) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		idle := step.Applied+step.Delayed+step.Dead == 0
-		if w.Observe != nil && (err != nil || !idle) {
+		if w.Observe != nil && (err != nil || !step.isEmpty()) {
 			w.Observe(step, err)
 		}
-		switch {
-		case err != nil:
+		if err != nil {
 			failures++
-			longest := min(50*time.Millisecond<<min(failures, 10), 10*time.Second)
-			pause(ctx, longest/2+rand.N(longest/2))
+			backoff := min(50*time.Millisecond<<min(failures, 10), 10*time.Second)
+			sleep(ctx, backoff/2+rand.N(backoff/2))
 			continue
-		case idle:
-			timer := time.NewTimer(poll)
-			select {
-			case <-w.Store.arrived:
-			case <-timer.C:
-			case <-ctx.Done():
-			}
-			timer.Stop()
 		}
 		failures = 0
+		if step.isEmpty() {
+			w.waitForDelivery(ctx)
+		}
 	}
+}
+
+// waitForDelivery returns when the store has received a delivery, after Poll, or when ctx is done.
+func (w *Worker) waitForDelivery(ctx context.Context) {
+	timer := time.NewTimer(orDefault(w.Poll, time.Second))
+	defer timer.Stop()
+	select {
+	case <-w.Store.arrived:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// orDefault returns v, or the default for 0.
+func orDefault[T int | time.Duration](v, standard T) T {
+	if v == 0 {
+		return standard
+	}
+	return v
 }
 
 func (w *Worker) check() error {
@@ -123,54 +140,43 @@ func (w *Worker) check() error {
 	return nil
 }
 
-// letter is a row of the inbox.
-type letter struct {
-	webhooks.RawDelivery
-	number   int64
-	user     sql.Null[string]
-	attempts int
-}
-
 // functionError is an error of the application's function.
 type functionError struct {
 	error
-	away bool // it is the database's own trouble
+	outage bool // caused by the database
 }
 
 func (e *functionError) Unwrap() error { return e.error }
 
-// isBlamed reports whether an error is the deliveries' fault, or that of what the application does with them.
-func isBlamed(err error) bool {
+// isDeliveryError reports whether an error is caused by the deliveries, or by what the application
+// does with them.
+func isDeliveryError(err error) bool {
 	if function := (*functionError)(nil); errors.As(err, &function) {
-		return !function.away
+		return !function.outage
 	}
 	if errors.Is(err, sql.ErrTxDone) { // the function ended the transaction
 		return true
 	}
 	e := (*Error)(nil)
-	return errors.As(err, &e) && e.Refused
+	return errors.As(err, &e) && e.Rejected
 }
 
-// Step takes a batch out of the inbox, if there is one, and applies it. The error is an [*Error]; what it did before stays done, and
-// what it did not stays in the inbox.
+// Step takes a batch from the inbox, if it is not empty, and applies it. The error is an [*Error].
+// What the step did before the error stays done, and the rest stays in the inbox.
 func (w *Worker) Step(ctx context.Context) (Step, error) {
 	if err := w.check(); err != nil {
 		return Step{}, err
 	}
-	atOnce := w.Batch
-	if atOnce == 0 {
-		atOnce = 100
-	}
-	step, letters, err := w.try(ctx, `due <= ? ORDER BY number LIMIT ?`, w.Store.now().UnixNano(), atOnce)
-	if err == nil || ctx.Err() != nil || !isBlamed(err) {
+	step, rows, err := w.attempt(ctx, `due <= ? ORDER BY number LIMIT ?`, w.Store.now().UnixNano(), orDefault(w.Batch, 100))
+	if err == nil || ctx.Err() != nil || !isDeliveryError(err) {
 		return step, err
 	}
-	for _, l := range letters {
+	for _, row := range rows {
 		// Another worker may have had it meanwhile, and have delayed it.
 		const ifDue = `number = ? AND due <= ?`
-		one, _, err := w.try(ctx, ifDue, l.number, w.Store.now().UnixNano())
-		if err != nil && ctx.Err() == nil && isBlamed(err) {
-			one, err = w.charge(ctx, err, ifDue, l.number, w.Store.now().UnixNano())
+		one, _, err := w.attempt(ctx, ifDue, row.number, w.Store.now().UnixNano())
+		if err != nil && ctx.Err() == nil && isDeliveryError(err) {
+			one, err = w.fail(ctx, err, ifDue, row.number, w.Store.now().UnixNano())
 		}
 		if err != nil {
 			return step, err
@@ -183,176 +189,123 @@ func (w *Worker) Step(ctx context.Context) (Step, error) {
 // errIdle ends a transaction that has nothing to do, without a commit.
 var errIdle = errors.New("sqlstore: the inbox is empty")
 
-// try takes letters and applies them in a transaction.
-func (w *Worker) try(ctx context.Context, where string, args ...any) (step Step, letters []letter, err error) {
+// attempt takes rows of the inbox and processes them in a transaction. After an error it returns
+// the rows that it could not process.
+func (w *Worker) attempt(ctx context.Context, where string, args ...any) (step Step, rows []inboxRow, err error) {
 	var b *batch
 	err = w.Store.transact(ctx, "step", func(tx *sql.Tx) (err error) {
-		letters, err = w.Store.take(ctx, tx, where, args...)
-		if err == nil && len(letters) == 0 {
-			err = errIdle
+		rows, err = w.Store.take(ctx, tx, where, args...)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			step, b, err = w.do(ctx, tx, letters)
+		if len(rows) == 0 {
+			return errIdle
 		}
+		step, b, err = w.process(ctx, tx, rows)
 		return err
 	})
 	if errors.Is(err, errIdle) {
 		return Step{}, nil, nil
 	}
 	if err != nil {
-		return Step{}, letters, err
+		return Step{}, rows, err
 	}
-	if b != nil {
-		w.Store.shapes.keep(b.shapeIDs)
-	}
-	return step, letters, nil
+	w.Store.shapes.add(b.shapeIDs)
+	return step, rows, nil
 }
 
-// take reads letters that no other worker has, and locks them. It stops after a good many bytes.
-func (s *Store) take(ctx context.Context, tx *sql.Tx, where string, args ...any) ([]letter, error) {
-	const mostBytes = 32 << 20
-	query := s.sql(`SELECT number, delivery_id, received_at, user_id, attempts, body FROM labhealth_inbox WHERE ` + where)
-	if s.dialect == PostgreSQL {
-		query += ` FOR UPDATE SKIP LOCKED`
-		if _, err := tx.ExecContext(ctx, `SELECT `+plansByIndex); err != nil {
-			return nil, err
-		}
-	}
-	rows, err := tx.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var letters []letter
-	for size := 0; size < mostBytes && rows.Next(); {
-		var l letter
-		var id sql.Null[string]
-		var received int64
-		if err := rows.Scan(&l.number, &id, &received, &l.user, &l.attempts, &l.Body); err != nil {
-			return nil, err
-		}
-		l.ID, l.ReceivedAt = unescape(id.V), time.Unix(0, received).UTC()
-		letters = append(letters, l)
-		size += len(l.Body)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	return letters, rows.Err()
-}
-
-// do applies letters and takes them out of the inbox.
-func (w *Worker) do(ctx context.Context, tx *sql.Tx, letters []letter) (step Step, b *batch, err error) {
+// process applies rows of the inbox and deletes them.
+func (w *Worker) process(ctx context.Context, tx *sql.Tx, rows []inboxRow) (step Step, b *batch, err error) {
 	defer func() {
-		if recover() != nil { // with a value that may hold anything
+		if recover() != nil { // with a value that may contain anything
 			err = &functionError{error: errPanicked}
 		}
 	}()
 	s := w.Store
 	var deliveries []webhooks.Delivery
-	var readable []letter
-	for _, l := range letters {
-		d, err := l.Parse()
+	var parsed []inboxRow
+	for _, row := range rows {
+		d, err := row.Parse()
 		if err != nil {
-			if err := s.bury(ctx, tx, l.RawDelivery, l.user, l.attempts+1, reasonOf(err)); err != nil {
+			if err := s.addDeadLetter(ctx, tx, row, err); err != nil {
 				return step, nil, err
 			}
 			step.Dead++
 			continue
 		}
-		deliveries, readable = append(deliveries, d), append(readable, l)
+		deliveries, parsed = append(deliveries, d), append(parsed, row)
 	}
-	b = s.batch(deliveries)
-	applied, err := b.apply(ctx, s, tx)
+	b = newBatch(deliveries, s.version)
+	applied, err := s.apply(ctx, tx, b)
 	if err != nil {
 		return step, nil, err
 	}
-	for i, l := range readable {
-		if err := applied[i].Err; err != nil {
-			if err := s.bury(ctx, tx, l.RawDelivery, l.user, l.attempts+1, reasonOf(err)); err != nil {
-				return step, nil, err
-			}
-			step.Dead++
-		} else {
+	for i, row := range parsed {
+		step.addChanges(applied[i].Changes)
+		if applied[i].Err == nil {
 			step.Applied++
+			continue
 		}
-		step.count(applied[i].Changes)
-	}
-	if err := s.discard(ctx, tx, letters); err != nil || w.Apply == nil {
-		return step, b, err
-	}
-	if s.dialect == PostgreSQL {
-		if _, err := tx.ExecContext(ctx, `SELECT `+plansAsBefore); err != nil {
+		if err := s.addDeadLetter(ctx, tx, row, applied[i].Err); err != nil {
 			return step, nil, err
 		}
+		step.Dead++
 	}
-	for i := range readable {
+	if err := s.discard(ctx, tx, rows); err != nil {
+		return step, nil, err
+	}
+	return step, b, w.callApply(ctx, tx, deliveries, applied)
+}
+
+// callApply calls the application's function with the deliveries that were applied, also partly.
+func (w *Worker) callApply(ctx context.Context, tx *sql.Tx, deliveries []webhooks.Delivery, applied []Applied) error {
+	if w.Apply == nil {
+		return nil
+	}
+	if err := w.Store.dialect.defaultPlans(ctx, tx); err != nil {
+		return err
+	}
+	for i, d := range deliveries {
 		if applied[i].Err != nil && !applied[i].isUnreadable() {
 			continue
 		}
-		if err := w.Apply(ctx, tx, deliveries[i], applied[i].Changes); err != nil {
-			return step, nil, &functionError{err, isAway(err) && (!isBroken(err) || isLost(ctx, tx))}
-		}
-	}
-	return step, b, nil
-}
-
-// discard takes letters out of the inbox.
-func (s *Store) discard(ctx context.Context, tx *sql.Tx, letters []letter) error {
-	if s.dialect == PostgreSQL {
-		var numbers array
-		for _, l := range letters {
-			numbers.int(l.number)
-		}
-		_, err := tx.ExecContext(ctx, `DELETE FROM labhealth_inbox WHERE number = ANY($1::bigint[])`, numbers.String())
-		return err
-	}
-	for some := range slices.Chunk(letters, inPage) { // A statement takes 32,766 parameters.
-		args := make([]any, len(some))
-		for i, l := range some {
-			args[i] = l.number
-		}
-		_, err := tx.ExecContext(ctx, `DELETE FROM labhealth_inbox WHERE number IN (?`+strings.Repeat(", ?", len(args)-1)+`)`, args...)
-		if err != nil {
-			return err
+		if err := w.Apply(ctx, tx, d, applied[i].Changes); err != nil {
+			return &functionError{err, isOutage(err) && (!isBroken(err) || isDisconnected(ctx, tx))}
 		}
 	}
 	return nil
 }
 
-// charge counts a failed attempt at the one letter that where finds.
-func (w *Worker) charge(ctx context.Context, cause error, where string, args ...any) (step Step, err error) {
+// fail counts a failed attempt at the row that where selects.
+func (w *Worker) fail(ctx context.Context, cause error, where string, args ...any) (step Step, err error) {
 	s := w.Store
-	most, delay := w.Attempts, w.Delay
-	if most == 0 {
-		most = 10
-	}
-	if delay == 0 {
-		delay = 5 * time.Second
-	}
-	err = s.transact(ctx, "charge", func(tx *sql.Tx) error {
+	err = s.transact(ctx, "count attempt", func(tx *sql.Tx) error {
 		step = Step{}
-		letters, err := s.take(ctx, tx, where, args...)
-		if err != nil || len(letters) == 0 {
+		rows, err := s.take(ctx, tx, where, args...)
+		if err != nil || len(rows) == 0 {
 			return err
 		}
-		l := letters[0]
-		l.attempts++
-		if l.attempts >= most {
+		row := rows[0]
+		if row.attempts+1 >= orDefault(w.Attempts, 10) {
 			step.Dead++
-			if err := s.bury(ctx, tx, l.RawDelivery, l.user, l.attempts, reasonOf(cause)); err != nil {
+			if err := s.addDeadLetter(ctx, tx, row, cause); err != nil {
 				return err
 			}
-			return s.discard(ctx, tx, letters)
+			return s.discard(ctx, tx, rows)
 		}
 		step.Delayed++
-		delay := delay
-		for range l.attempts - 1 {
-			delay = min(2*delay, time.Hour)
-		}
-		_, err = tx.ExecContext(ctx, s.sql(`UPDATE labhealth_inbox SET attempts = ?, due = ? WHERE number = ?`),
-			l.attempts, s.now().Add(delay).UnixNano(), l.number)
+		due := s.now().Add(delayAfter(orDefault(w.Delay, 5*time.Second), row.attempts))
+		_, err = tx.ExecContext(ctx, s.dialect.bind(`UPDATE labhealth_inbox SET attempts = ?, due = ? WHERE number = ?`),
+			row.attempts+1, due.UnixNano(), row.number)
 		return err
 	})
 	return step, err
+}
+
+// delayAfter returns the delay after a failure that others have preceded.
+func delayAfter(delay time.Duration, earlier int) time.Duration {
+	for range earlier {
+		delay = min(2*delay, time.Hour)
+	}
+	return delay
 }

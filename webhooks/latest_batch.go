@@ -1,0 +1,136 @@
+package webhooks
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/labhealth/labhealth-go/internal/newest"
+)
+
+// entry is a sample of a batch that is being applied.
+type entry struct {
+	record
+	document string // JSON, if it is stored as such
+	series   uint32 // index in entries.types
+	index    int32  // in the batch
+}
+
+// entries are those samples of a batch that have a key.
+type entries struct {
+	list   []entry
+	types  []string // source types, one for each series
+	sorted bool     // list is sorted by series and time, and no key occurs twice
+}
+
+var entriesPool = sync.Pool{New: func() any { return new(entries) }}
+
+func (es *entries) release() {
+	clear(es.list)
+	clear(es.types)
+	if cap(es.list) <= 1<<12 {
+		entriesPool.Put(es)
+	}
+}
+
+func (l *Latest) applySamples(e *Event, batch *Samples, version int64) (Changes, error) {
+	es := entriesPool.Get().(*entries)
+	defer es.release()
+	series := e.series(batch)
+	var c Changes
+	if err := es.collect(l, series, batch.Data, version, &c); err != nil {
+		return Changes{}, err
+	}
+	if !es.sorted {
+		es.sort(&c)
+	}
+	if len(es.list) == 0 {
+		return c, nil
+	}
+	c.Samples = make([]int, 0, len(es.list))
+	es.store(l, series, &c)
+	switch {
+	case len(c.Samples) == 0:
+		c.Samples = nil
+	case !es.sorted:
+		slices.Sort(c.Samples)
+	}
+	return c, nil
+}
+
+// collect makes entries of samples and counts those that have no key.
+func (es *entries) collect(l *Latest, series Series, samples []Sample, version int64, c *Changes) error {
+	es.list, es.types, es.sorted = es.list[:0], es.types[:0], true
+	var recent recentShapes
+	for i := range samples {
+		s := &samples[i]
+		at, ok := s.instant()
+		if !ok {
+			c.Keyless++
+			continue
+		}
+		shape, seconds := shapeOf(s)
+		received := entry{
+			record: record{at, version, s.Value, recent.number(&l.shapes, shape, i), seconds},
+			series: es.seriesOf(typeIn(series, s)), index: int32(i),
+		}
+		if shape.Form == newest.JSON {
+			document, err := s.MarshalJSON()
+			if err != nil {
+				return fmt.Errorf("%w: %w", ErrPermanent, err)
+			}
+			received.document, received.value = string(document), 0
+		}
+		if n := len(es.list); n > 0 {
+			last := &es.list[n-1]
+			es.sorted = es.sorted &&
+				(last.series < received.series || last.series == received.series && last.at < received.at)
+		}
+		es.list = append(es.list, received)
+	}
+	return nil
+}
+
+// seriesOf returns the index of a source type.
+func (es *entries) seriesOf(sourceType string) uint32 {
+	for n := range es.types {
+		if es.types[n] == sourceType {
+			return uint32(n)
+		}
+	}
+	es.types = append(es.types, sourceType)
+	return uint32(len(es.types) - 1)
+}
+
+// sort sorts the entries by series and time, and removes those whose key a later one has.
+func (es *entries) sort(c *Changes) {
+	slices.SortFunc(es.list, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.series, b.series), cmp.Compare(a.at, b.at), cmp.Compare(a.index, b.index))
+	})
+	list := es.list[:0]
+	for i := range es.list {
+		if i+1 < len(es.list) && es.list[i].series == es.list[i+1].series && es.list[i].at == es.list[i+1].at {
+			c.Repeated++
+			continue
+		}
+		list = append(list, es.list[i])
+	}
+	es.list = list
+}
+
+// store applies the sorted entries of a batch, series by series.
+func (es *entries) store(l *Latest, series Series, c *Changes) {
+	sh := l.shard(series.UserID)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for list := es.list; len(list) > 0; {
+		n := 1
+		for n < len(list) && list[n].series == list[0].series {
+			n++
+		}
+		series.SourceType = es.types[list[0].series]
+		sh.find(series).put(l, list[:n], c)
+		list = list[n:]
+	}
+}

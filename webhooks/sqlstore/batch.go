@@ -1,0 +1,272 @@
+package sqlstore
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/internal/newest"
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+// batch is what deliveries carry, and what the database has under the same keys.
+type batch struct {
+	applied []Applied // what is known without the database: errors, and samples repeated or without a key
+	users   []string  // in ascending order
+	series  []webhooks.Series
+
+	samples      []received[content]
+	sampleSlots  []sampleSlot // one for each key
+	summaries    []received[string]
+	summarySlots []summarySlot
+	seriesIDs    []int64 // of series, after dialect.read
+	shapeIDs     map[shape]int32
+}
+
+// received is a version of a sample or a summary in a delivery.
+type received[C comparable] struct {
+	content  C
+	version  int64
+	slot     int32
+	delivery int32
+	index    int32 // of a sample in its delivery
+}
+
+// slot holds the stored version of a key, and what is to be written in its place.
+type slot[C comparable] struct {
+	series  int32 // index in batch.series
+	found   bool  // there is a version
+	dirty   bool  // it is to be written
+	version int64
+	content C
+}
+
+type sampleSlot struct {
+	slot[content]
+	at       int64
+	last     int32 // index of the last one in batch.samples
+	shapeID  int32 // of a stored version
+	inserted bool  // dialect.insertNew has written it
+}
+
+type summarySlot struct {
+	slot[string] // JSON
+	id           uuid.UUID
+}
+
+// put stores a received version if it is newer. json returns the JSON of a content.
+func (s *slot[C]) put(r *received[C], json func(*C) string) newest.Outcome {
+	outcome := newest.Added
+	if s.found {
+		outcome = newest.Compare(s.version, r.version, s.content == r.content, func() (string, string) {
+			return json(&s.content), json(&r.content)
+		})
+	}
+	if outcome == newest.Older {
+		return outcome
+	}
+	s.dirty = s.dirty || outcome != newest.Same || s.version != r.version
+	s.found, s.version, s.content = true, r.version, r.content
+	return outcome
+}
+
+// decide applies what was received to the slots, in the order of the deliveries.
+func (b *batch) decide() []Applied {
+	applied := slices.Clone(b.applied)
+	for i := range b.samples {
+		r := &b.samples[i]
+		slot, c := &b.sampleSlots[r.slot], &applied[r.delivery].Changes
+		outcome := slot.put(r, func(c *content) string { return c.json(slot.at) })
+		count(c, outcome)
+		if outcome == newest.Added || outcome == newest.Updated {
+			c.Samples = append(c.Samples, int(r.index))
+		}
+	}
+	for i := range b.summaries {
+		r := &b.summaries[i]
+		outcome := b.summarySlots[r.slot].put(r, func(document *string) string { return *document })
+		count(&applied[r.delivery].Changes, outcome)
+	}
+	for i := range applied {
+		slices.Sort(applied[i].Changes.Samples)
+	}
+	return applied
+}
+
+func count(c *webhooks.Changes, outcome newest.Outcome) {
+	switch outcome {
+	case newest.Added:
+		c.Added++
+	case newest.Updated:
+		c.Updated++
+	case newest.Same:
+		c.Same++
+	case newest.Older:
+		c.Older++
+	}
+}
+
+// reset empties the slots.
+func (b *batch) reset() {
+	for i := range b.sampleSlots {
+		slot := &b.sampleSlots[i]
+		slot.found, slot.dirty, slot.inserted = false, false, false
+	}
+	for i := range b.summarySlots {
+		slot := &b.summarySlots[i]
+		slot.found, slot.dirty = false, false
+	}
+}
+
+// keyOrder returns the indexes of the sample slots in the order of their keys.
+func (b *batch) keyOrder() []int32 {
+	order := make([]int32, len(b.sampleSlots))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(i, j int32) int {
+		x, y := &b.sampleSlots[i], &b.sampleSlots[j]
+		return cmp.Or(cmp.Compare(b.seriesIDs[x.series], b.seriesIDs[y.series]), cmp.Compare(x.at, y.at))
+	})
+	return order
+}
+
+// changed returns the indexes of the sample slots to write, in the order of their keys.
+func (b *batch) changed() []int32 {
+	return slices.DeleteFunc(b.keyOrder(), func(i int32) bool {
+		return !b.sampleSlots[i].dirty || b.sampleSlots[i].inserted
+	})
+}
+
+func (b *batch) shapeID(c *content) int32 {
+	if c.document != "" {
+		return 0
+	}
+	return b.shapeIDs[c.shape]
+}
+
+// batchReader makes a batch of deliveries.
+type batchReader struct {
+	*batch
+	version      func(webhooks.Delivery) int64
+	seriesIndex  indexes[webhooks.Series]
+	sampleIndex  indexes[sampleKey]
+	summaryIndex indexes[summaryKey]
+}
+
+type sampleKey struct {
+	at     int64
+	series int32
+}
+
+type summaryKey struct {
+	id     uuid.UUID
+	series int32
+}
+
+// indexes numbers keys in the order in which they occur.
+type indexes[K comparable] map[K]int32
+
+func (x indexes[K]) of(key K) (n int32, isNew bool) {
+	n, ok := x[key]
+	if !ok {
+		n = int32(len(x))
+		x[key] = n
+	}
+	return n, !ok
+}
+
+// newBatch reads deliveries.
+func newBatch(deliveries []webhooks.Delivery, version func(webhooks.Delivery) int64) *batch {
+	b := &batch{applied: make([]Applied, len(deliveries))}
+	r := batchReader{b, version, indexes[webhooks.Series]{}, indexes[sampleKey]{}, indexes[summaryKey]{}}
+	for i, d := range deliveries {
+		b.applied[i].Err = r.add(int32(i), d)
+	}
+	for _, of := range b.series {
+		b.users = append(b.users, of.UserID.String())
+	}
+	slices.Sort(b.users)
+	b.users = slices.Compact(b.users)
+	return b
+}
+
+func (r *batchReader) add(delivery int32, d webhooks.Delivery) error {
+	if d.Event == nil {
+		return errNoEvent
+	}
+	keys, err := d.Event.Keys()
+	if err != nil {
+		return err
+	}
+	switch data := d.Event.Data.(type) {
+	case *webhooks.Samples:
+		err = r.addSamples(delivery, d, keys.Samples, data.Data)
+	case *webhooks.Activity:
+		err = r.addSummary(delivery, d, keys.Summary, data)
+	case *webhooks.Summary:
+		err = r.addSummary(delivery, d, keys.Summary, data)
+	case *webhooks.LabOrder, *webhooks.WorkoutStreamNotice, *webhooks.ProviderConnection, *webhooks.HistoricalPull, *webhooks.Unknown:
+	}
+	return cmp.Or(err, d.Event.Err())
+}
+
+func (r *batchReader) addSamples(delivery int32, d webhooks.Delivery, keys []webhooks.SampleKey, samples []webhooks.Sample) (err error) {
+	contents := make([]content, len(samples))
+	for i := range samples {
+		if keys[i] == (webhooks.SampleKey{}) {
+			continue
+		}
+		if contents[i], err = contentOf(&samples[i], keys[i].UnixNano); err != nil {
+			return err
+		}
+	}
+	version, changes := r.version(d), &r.applied[delivery].Changes
+	var series webhooks.Series // the last one
+	number := int32(-1)
+	for i, key := range keys {
+		if key == (webhooks.SampleKey{}) {
+			changes.Keyless++
+			continue
+		}
+		if of := key.Series(); number < 0 || of != series {
+			series, number = of, r.seriesOf(of)
+		}
+		n, isNew := r.sampleIndex.of(sampleKey{key.UnixNano, number})
+		if isNew {
+			r.sampleSlots = append(r.sampleSlots, sampleSlot{at: key.UnixNano, slot: slot[content]{series: number}})
+		}
+		sample := received[content]{contents[i], version, n, delivery, int32(i)}
+		if slot := &r.sampleSlots[n]; !isNew && r.samples[slot.last].delivery == delivery {
+			changes.Repeated++
+			r.samples[slot.last] = sample
+		} else {
+			slot.last = int32(len(r.samples))
+			r.samples = append(r.samples, sample)
+		}
+	}
+	return nil
+}
+
+func (r *batchReader) addSummary(delivery int32, d webhooks.Delivery, key webhooks.SummaryKey, data webhooks.Payload) error {
+	document, err := data.MarshalJSON()
+	if err != nil {
+		return errUnencodable
+	}
+	series := r.seriesOf(webhooks.Series{UserID: key.UserID, Resource: key.Resource})
+	n, isNew := r.summaryIndex.of(summaryKey{key.ID, series})
+	if isNew {
+		r.summarySlots = append(r.summarySlots, summarySlot{id: key.ID, slot: slot[string]{series: series}})
+	}
+	r.summaries = append(r.summaries, received[string]{string(document), r.version(d), n, delivery, 0})
+	return nil
+}
+
+func (r *batchReader) seriesOf(series webhooks.Series) int32 {
+	n, isNew := r.seriesIndex.of(series)
+	if isNew {
+		r.series = append(r.series, series)
+	}
+	return n
+}

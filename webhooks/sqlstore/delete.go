@@ -1,0 +1,43 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/google/uuid"
+)
+
+// DeleteUser deletes everything of a user: samples, summaries, and deliveries in the inbox and
+// among the dead letters whose envelope names the user. It waits for deliveries that a worker has
+// in flight. IDs of deliveries stay stored; they identify nobody.
+//
+// It does not block the user: what arrives later is stored as for a new one. Delete the user at the
+// service first, then here, and here again after the sender's last attempt, 28 hours later. A
+// broker in front of the store has deliveries of its own.
+func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID) error {
+	user := userID.String()
+	return s.transact(ctx, "delete user", func(tx *sql.Tx) error {
+		// A worker moves deliveries from the inbox to the dead letters, and Requeue moves them
+		// back. Deleting waits for both, and looks again where they may have stored something. It
+		// has not locked the user yet, for whom a worker would wait.
+		for _, table := range []string{"labhealth_dead_letters", "labhealth_inbox", "labhealth_dead_letters"} {
+			if _, err := tx.ExecContext(ctx, s.dialect.bind(`DELETE FROM `+table+` WHERE user_id = ?`), user); err != nil {
+				return err
+			}
+		}
+		if err := s.dialect.lockUsers(ctx, tx, []string{user}); err != nil {
+			return err
+		}
+		for _, where := range []string{
+			`labhealth_samples WHERE series_id IN (SELECT id FROM labhealth_series WHERE user_id = ?)`,
+			`labhealth_summaries WHERE series_id IN (SELECT id FROM labhealth_series WHERE user_id = ?)`,
+			`labhealth_series WHERE user_id = ?`,
+			`labhealth_users WHERE user_id = ?`,
+		} {
+			if _, err := tx.ExecContext(ctx, s.dialect.bind(`DELETE FROM `+where), user); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,73 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// Dialect identifies the database. The zero value is invalid.
+type Dialect int
+
+// The databases that a [Store] supports.
+const (
+	SQLite     Dialect = iota + 1 // 3.35 or newer
+	PostgreSQL                    // 12 or newer, and databases that are compatible with it
+)
+
+// dialects holds what is known of a dialect without a database.
+var dialects = map[Dialect]struct {
+	name       string
+	migrations []string // the steps from an empty database to the current schema
+	open       func(*sql.DB) dialect
+}{
+	SQLite:     {"SQLite", sqliteMigrations, openSQLite},
+	PostgreSQL: {"PostgreSQL", postgresMigrations, openPostgres},
+}
+
+// String returns the name of the dialect.
+func (d Dialect) String() string {
+	if known, ok := dialects[d]; ok {
+		return known.name
+	}
+	return fmt.Sprintf("Dialect(%d)", int(d))
+}
+
+// dialect runs the statements that differ between databases. Its errors are those of the driver.
+type dialect interface {
+	// bind returns a statement with the placeholders of the database in place of question marks.
+	bind(statement string) string
+	// skipLocked ends a SELECT of rows to change: it locks them and skips those that are locked.
+	skipLocked() string
+
+	// transact runs f in a transaction that sees what was committed before each of its statements,
+	// and that can write without a conflict over what it has read.
+	transact(ctx context.Context, f func(*sql.Tx) error) error
+	// confirm returns when everything that was read so far is durable.
+	confirm(ctx context.Context) error
+	// migrate creates labhealth_schema if necessary, and runs f in a transaction that excludes
+	// other migrations.
+	migrate(ctx context.Context, f func(*sql.Tx) error) error
+
+	// lockUsers keeps other transactions from the data of users, which are in ascending order,
+	// until tx ends.
+	lockUsers(ctx context.Context, tx *sql.Tx, users []string) error
+	// hasShapes reports whether the rows of labhealth_shapes with these IDs hold these shapes.
+	hasShapes(ctx context.Context, tx *sql.Tx, ids map[shape]int32) (bool, error)
+	// insertNew tries to write the samples of a batch without reading what is stored. It reports
+	// whether all of them were new and are written now.
+	insertNew(ctx context.Context, tx *sql.Tx, b *batch) (bool, error)
+	// read finds or creates the series of a batch, and reads the stored versions into its slots.
+	read(ctx context.Context, tx *sql.Tx, b *batch) error
+	// write writes the changed slots of a batch in ascending order of their keys.
+	write(ctx context.Context, tx *sql.Tx, b *batch) error
+
+	// receive writes a delivery to the inbox, unless its ID is stored already.
+	receive(ctx context.Context, r *receipt) error
+	// discard deletes rows of the inbox.
+	discard(ctx context.Context, tx *sql.Tx, numbers []int64) error
+	// preferIndexes makes the plans of tx use the indexes, whatever the statistics; defaultPlans
+	// ends that.
+	preferIndexes(ctx context.Context, tx *sql.Tx) error
+	defaultPlans(ctx context.Context, tx *sql.Tx) error
+}

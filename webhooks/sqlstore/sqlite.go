@@ -1,0 +1,339 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// sqlite runs the statements of SQLite. It has one writer at a time: the goroutines of a process
+// take turns in writing, and processes wait for SQLite's own lock.
+type sqlite struct {
+	db      *sql.DB
+	writing chan struct{} // holds a token while a transaction writes
+
+	mu      sync.Mutex
+	waiting []*receipt // deliveries for the next transaction
+}
+
+func openSQLite(db *sql.DB) dialect { return &sqlite{db: db, writing: make(chan struct{}, 1)} }
+
+func (*sqlite) bind(statement string) string { return statement }
+
+func (*sqlite) skipLocked() string { return "" } // the transaction has the whole database
+
+// Transactions
+
+func (d *sqlite) transact(ctx context.Context, f func(*sql.Tx) error) error {
+	select {
+	case d.writing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer d.release()
+	return d.writeTx(ctx, f)
+}
+
+func (d *sqlite) release() { <-d.writing }
+
+// writeTx runs f in a transaction. The caller holds the token of writing.
+func (d *sqlite) writeTx(ctx context.Context, f func(*sql.Tx) error) error {
+	tx, err := d.db.BeginTx(ctx, &sql.TxOptions{})
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	// Take the lock for writing before reading: of two transactions that have both read, only one
+	// could go on to write.
+	if _, err := tx.ExecContext(ctx, `UPDATE labhealth_schema SET version = version WHERE false`); err != nil {
+		return err
+	}
+	if err := f(tx); err != nil {
+		return err
+	}
+	if err := ensureCommit(ctx, tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// ensureCommit gives a transaction that has changed nothing something to commit. What it found,
+// such as the ID of a delivery, may have been written by a process that was killed before it synced
+// the log. Then it is in the cache of the operating system, and a loss of power would take it
+// although it was acknowledged. A commit syncs the whole log. So would a checkpoint, but it waits
+// for readers, and would be necessary whenever the last connection of all processes was closed.
+func ensureCommit(ctx context.Context, tx *sql.Tx) error {
+	changed := 0 // by the last statement that changes rows, which takes the lock if there was no other
+	if err := tx.QueryRowContext(ctx, `SELECT changes()`).Scan(&changed); err != nil || changed > 0 {
+		return err
+	}
+	for _, statement := range []string{`INSERT INTO labhealth_schema (version) VALUES (0)`, `DELETE FROM labhealth_schema WHERE version = 0`} {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *sqlite) confirm(ctx context.Context) error {
+	return d.transact(ctx, func(*sql.Tx) error { return nil })
+}
+
+func (d *sqlite) migrate(ctx context.Context, f func(*sql.Tx) error) error {
+	if _, err := d.db.ExecContext(ctx, schemaTable); err != nil { // transactions need it
+		return err
+	}
+	return d.transact(ctx, f)
+}
+
+// Samples and summaries
+
+func (*sqlite) lockUsers(ctx context.Context, tx *sql.Tx, users []string) error {
+	for _, u := range users {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO labhealth_users (user_id) VALUES (?) ON CONFLICT DO NOTHING`, u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasShapes reports true: there is no standby that could take over.
+func (*sqlite) hasShapes(context.Context, *sql.Tx, map[shape]int32) (bool, error) { return true, nil }
+
+// insertNew does nothing: reading first costs little without a network.
+func (*sqlite) insertNew(context.Context, *sql.Tx, *batch) (bool, error) { return false, nil }
+
+func (d *sqlite) read(ctx context.Context, tx *sql.Tx, b *batch) error {
+	if err := d.findSeries(ctx, tx, b); err != nil {
+		return err
+	}
+	if err := d.readSamples(ctx, tx, b); err != nil {
+		return err
+	}
+	for i := range b.summarySlots {
+		slot := &b.summarySlots[i]
+		err := tx.QueryRowContext(ctx, `SELECT version, text FROM labhealth_summaries WHERE series_id = ? AND id = ?`,
+			b.seriesIDs[slot.series], slot.id.String()).Scan(&slot.version, &slot.content)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		slot.found = err == nil
+	}
+	return nil
+}
+
+func (*sqlite) findSeries(ctx context.Context, tx *sql.Tx, b *batch) error {
+	for i, of := range b.series {
+		id, key := &b.seriesIDs[i], seriesKey(of)
+		err := tx.QueryRowContext(ctx, `SELECT id FROM labhealth_series WHERE key = ?`, key).Scan(id)
+		if errors.Is(err, sql.ErrNoRows) {
+			err = tx.QueryRowContext(ctx, `INSERT INTO labhealth_series (key, user_id, resource, provider, source_type)
+				VALUES (?, ?, ?, ?, ?) RETURNING id`,
+				key, of.UserID.String(), escape(of.Resource), escape(of.Provider), escape(of.SourceType)).Scan(id)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sqliteChunk is how many samples one statement reads or writes.
+const sqliteChunk = 32
+
+func (d *sqlite) readSamples(ctx context.Context, tx *sql.Tx, b *batch) error {
+	if len(b.sampleSlots) == 0 {
+		return nil
+	}
+	statement, err := tx.PrepareContext(ctx, `SELECT `+sampleColumns+` FROM labhealth_samples AS s
+		WHERE s.series_id = ? AND s.at IN (?`+strings.Repeat(", ?", sqliteChunk-1)+`)`)
+	if err != nil {
+		return err
+	}
+	defer statement.Close()
+	for rest := b.keyOrder(); len(rest) > 0; {
+		n := 1
+		for n < len(rest) && n < sqliteChunk && b.sampleSlots[rest[n]].series == b.sampleSlots[rest[0]].series {
+			n++
+		}
+		if err := d.readChunk(ctx, statement, b, rest[:n]); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+// readChunk reads the samples of one series, in the order of time.
+func (*sqlite) readChunk(ctx context.Context, statement *sql.Stmt, b *batch, slots []int32) error {
+	args := make([]any, 1+sqliteChunk)
+	args[0] = b.seriesIDs[b.sampleSlots[slots[0]].series]
+	for i := range sqliteChunk {
+		args[1+i] = b.sampleSlots[slots[min(i, len(slots)-1)]].at
+	}
+	rows, err := statement.QueryContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	return scanRows(rows, func(rows *sql.Rows) error {
+		var row sampleRow
+		if err := rows.Scan(row.scan()...); err != nil {
+			return err
+		}
+		n, found := slices.BinarySearchFunc(slots, row.at, func(i int32, at int64) int { return cmp.Compare(b.sampleSlots[i].at, at) })
+		if found {
+			b.sampleSlots[slots[n]].store(&row)
+		}
+		return nil
+	})
+}
+
+func (d *sqlite) write(ctx context.Context, tx *sql.Tx, b *batch) error {
+	if err := d.writeSamples(ctx, tx, b); err != nil {
+		return err
+	}
+	for i := range b.summarySlots {
+		slot := &b.summarySlots[i]
+		if !slot.dirty {
+			continue
+		}
+		_, err := tx.ExecContext(ctx, insertSummaries+`VALUES (?, ?, ?, ?)`+updateSummaries,
+			b.seriesIDs[slot.series], slot.id.String(), slot.version, slot.content)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeSamples writes as many chunks as there are, and the rest with one more statement.
+func (d *sqlite) writeSamples(ctx context.Context, tx *sql.Tx, b *batch) error {
+	changed := b.changed()
+	whole := len(changed) / sqliteChunk * sqliteChunk
+	for _, part := range [][]int32{changed[:whole], changed[whole:]} {
+		if len(part) == 0 {
+			continue
+		}
+		size := min(len(part), sqliteChunk)
+		const row = `(?, ?, ?, ?, ?, ?, ?)`
+		statement, err := tx.PrepareContext(ctx, insertSamples+`VALUES `+row+strings.Repeat(", "+row, size-1)+updateSamples)
+		if err != nil {
+			return err
+		}
+		defer statement.Close()
+		for chunk := range slices.Chunk(part, size) {
+			if err := d.writeChunk(ctx, statement, b, chunk); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (*sqlite) writeChunk(ctx context.Context, statement *sql.Stmt, b *batch, slots []int32) error {
+	args := make([]any, 0, 7*sqliteChunk)
+	for _, i := range slots {
+		slot := &b.sampleSlots[i]
+		var seconds, document any
+		if slot.content.shape.seconds == perSample {
+			seconds = slot.content.seconds
+		}
+		if slot.content.document != "" {
+			document = slot.content.document
+		}
+		args = append(args, b.seriesIDs[slot.series], slot.at, slot.version, slot.content.value, b.shapeID(&slot.content), seconds, document)
+	}
+	_, err := statement.ExecContext(ctx, args...)
+	return err
+}
+
+// Inbox
+
+// receive writes a delivery together with those that wait, or waits until another goroutine has
+// written it.
+func (d *sqlite) receive(ctx context.Context, r *receipt) error {
+	d.mu.Lock()
+	d.waiting = append(d.waiting, r)
+	d.mu.Unlock()
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done(): // It may be in flight and written all the same. Then the next attempt finds its ID.
+		d.mu.Lock()
+		d.waiting = slices.DeleteFunc(d.waiting, func(other *receipt) bool { return other == r })
+		d.mu.Unlock()
+		return ctx.Err()
+	case d.writing <- struct{}{}:
+	}
+	d.mu.Lock()
+	all := d.waiting
+	d.waiting = nil
+	d.mu.Unlock()
+	if len(all) > 0 { // else another goroutine has taken r
+		d.receiveAll(ctx, all)
+	}
+	d.release()
+	<-r.done
+	return r.err
+}
+
+// receiveAll writes deliveries and wakes their goroutines. The caller holds the token of writing.
+func (d *sqlite) receiveAll(ctx context.Context, all []*receipt) {
+	// ctx belongs to one of the deliveries only.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	err := retry(ctx, "receive", func() error {
+		return d.writeTx(ctx, func(tx *sql.Tx) error {
+			for _, r := range all {
+				if err := d.receiveOne(ctx, tx, r); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	for _, r := range all {
+		r.err = err
+		close(r.done)
+	}
+}
+
+func (*sqlite) receiveOne(ctx context.Context, tx *sql.Tx, r *receipt) error {
+	if r.id != nil {
+		result, err := tx.ExecContext(ctx, rememberID, r.id...)
+		if err != nil {
+			return err
+		}
+		if n, err := result.RowsAffected(); err != nil || n == 0 {
+			return err
+		}
+	}
+	_, err := tx.ExecContext(ctx, insertInbox+`VALUES (?, ?, ?, ?)`, r.row...)
+	return err
+}
+
+// sqliteParameters is less than the 32,766 parameters that a statement can have.
+const sqliteParameters = 5000
+
+func (*sqlite) discard(ctx context.Context, tx *sql.Tx, numbers []int64) error {
+	for chunk := range slices.Chunk(numbers, sqliteParameters) {
+		args := make([]any, len(chunk))
+		for i, n := range chunk {
+			args[i] = n
+		}
+		_, err := tx.ExecContext(ctx, `DELETE FROM labhealth_inbox WHERE number IN (?`+strings.Repeat(", ?", len(args)-1)+`)`, args...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (*sqlite) preferIndexes(context.Context, *sql.Tx) error { return nil }
+
+func (*sqlite) defaultPlans(context.Context, *sql.Tx) error { return nil }
