@@ -107,6 +107,7 @@ func (p *stallingPath) connect() (net.Conn, error) {
 	go func() {
 		io.Copy(path, server)
 		path.Close()
+		io.Copy(io.Discard, server) // or the server would hold its locks until its last write times out
 	}()
 	chunks := make(chan []byte, p.network.buffer/chunkSize) // what is on the way
 	go func() {
