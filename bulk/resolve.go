@@ -395,7 +395,7 @@ func (r *run) list(params labhealth.ListOrdersParams, l *lists) error {
 func (r *run) note(o *labhealth.Order, l *lists) {
 	if o.SampleID == nil {
 		// Orders that were not imported have none. One that does not show it could be any.
-		for name, value := range jsonread.Members(o.RawJSON()) {
+		for name, value := range jsonread.Fields(o.RawJSON()) {
 			if string(name) == "sample_id" && string(value) == "null" {
 				return
 			}

@@ -155,7 +155,7 @@ var bodyType = reflect.TypeFor[labhealth.ImportOrderBody]()
 // unknownMembers adds the members that t does not have.
 func unknownMembers(text []byte, t reflect.Type, path string, problems []Problem) []Problem {
 	of := membersOf(t)
-	for name, value := range jsonread.Members(text) {
+	for name, value := range jsonread.Fields(text) {
 		m, ok := of.byName[string(name)]
 		if !ok {
 			problems = append(problems, Problem{path + "." + plain(string(name)), "is not a member of the request"})

@@ -603,13 +603,13 @@ func TestParseEnvelopeMembers(t *testing.T) {
 
 func TestParseErrors(t *testing.T) {
 	for body, want := range map[string]ParseError{
-		"":                          {0, "the text ends too early"},
-		"  ":                        {2, "the text ends too early"},
+		"":                          {0, "unexpected end of JSON"},
+		"  ":                        {2, "unexpected end of JSON"},
 		"null":                      {0, "it is not an object"},
 		" [1]":                      {1, "it is not an object"},
 		`"text"`:                    {0, "it is not an object"},
-		`{"event_type":"a.b"`:       {19, "the text ends too early"},
-		`{"a":1}{}`:                 {7, "more text after the value"},
+		`{"event_type":"a.b"`:       {19, "unexpected end of JSON"},
+		`{"a":1}{}`:                 {7, "data after the JSON value"},
 		`{"a":01}`:                  {6, "unexpected character"},
 		`{"a":"` + "\xff" + `"}`:    {6, "invalid UTF-8"},
 		`<html>no</html>`:           {0, "unexpected character"},

@@ -93,7 +93,7 @@ func TestHostileBodies(t *testing.T) {
 		t.Run("small "+name, func(t *testing.T) { checkPaths(t, []byte(text)) })
 	}
 	e := mustParse(t, []byte(hostile(1 << 20)["empty samples"]))
-	if u, ok := e.Data.(*Unknown); !ok || u.Err != errAbsurd {
+	if u, ok := e.Data.(*Unknown); !ok || u.Err != errTooLarge {
 		t.Errorf("empty samples: %v", e.Data)
 	}
 	e = mustParse(t, []byte(hostile(1 << 20)["shortest samples"]))

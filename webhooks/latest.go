@@ -12,6 +12,8 @@ import (
 	"unique"
 
 	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
 // Delivery is an event as it was delivered.
@@ -554,7 +556,7 @@ func sampleOf(all []shape, r *record) Sample {
 	switch {
 	case sh.east == 0:
 	case sh.east%60 == 0:
-		t = t.In(zone(int(sh.east / 60)))
+		t = t.In(jsonread.Zone(int(sh.east / 60)))
 	default:
 		t = t.In(time.FixedZone("", int(sh.east)))
 	}

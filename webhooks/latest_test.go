@@ -289,7 +289,7 @@ func (r reference) apply(e *Event) {
 		}
 		s := e.Data.(*Samples).Data[i]
 		if sh, _ := shapeOf(&s); sh.form != odd {
-			s.KeptSample = KeptSample{} // the store keeps what such a sample says, not how it was spelt
+			s.RawSample = RawSample{} // the store keeps what such a sample says, not how it was spelt
 		}
 		text, _ := s.MarshalJSON()
 		put(key, text)
@@ -325,7 +325,7 @@ func randomLog(t testing.TB, r *rand.Rand, n int) []*Event {
 				}
 				at := noon.Add(time.Duration(minute) * time.Minute)
 				if odd {
-					at = at.In(zone(60 * r.IntN(2)))
+					at = at.In(time.FixedZone("", 3600*r.IntN(2)))
 				}
 				text := at.Format(time.RFC3339)
 				fmt.Fprintf(&b, `{"timestamp":"%s","unit":"u","value":%d`, text, r.IntN(3))

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -144,19 +143,12 @@ func (s *Summary) Decode(v any) error { return decode(jsonread.Ref(s.RawObject),
 // Fields goes over the members of the summary as they came: names and copies of the values.
 func (s *Summary) Fields() iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
-		for name, value := range jsonread.Members(s.RawJSON()) {
+		for name, value := range jsonread.Fields(s.RawJSON()) {
 			if !yield(string(name), slices.Clone(value)) {
 				return
 			}
 		}
 	}
-}
-
-func decode(r jsonread.Ref, v any) error {
-	if !came(r) {
-		return errNotReceived
-	}
-	return json.Unmarshal(r.Raw(), v)
 }
 
 // WorkoutStreamNotice says that the stream of a workout can be read: the data of daily.data.workout_stream.created. The stream
@@ -263,42 +255,6 @@ func (u *Unknown) RawJSON() json.RawMessage { return slices.Clone(u.Raw) }
 
 // Malformed returns nil: nothing is expected of the data.
 func (u *Unknown) Malformed() []labhealth.Malformed { return nil }
-
-// kind says what the data of an event should be.
-type kind uint8
-
-const (
-	unknownKind kind = iota
-	summaryKind
-	activityKind
-	streamKind
-	connectionKind
-	historicalKind
-	orderKind
-)
-
-func (k kind) mayBeSamples() bool { return k >= summaryKind && k <= streamKind }
-
-var kinds = []struct {
-	prefix string
-	kind   kind
-}{ // the first one that fits
-	{activityPrefix, activityKind},
-	{streamPrefix, streamKind},
-	{dailyPrefix, summaryKind},
-	{orderPrefix, orderKind},
-	{historicalPrefix, historicalKind},
-	{string(ProviderConnectionCreated), connectionKind},
-}
-
-func kindOf(t EventType) kind {
-	for _, k := range kinds {
-		if strings.HasPrefix(string(t), k.prefix) {
-			return k.kind
-		}
-	}
-	return unknownKind
-}
 
 // UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
 func (v *Source) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }

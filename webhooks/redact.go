@@ -82,10 +82,10 @@ func (Sample) LogValue() slog.Value { return short("Sample") }
 func (v Sample) Format(s fmt.State, _ rune) { redacted(s, v) }
 
 // LogValue shows nothing of the value.
-func (KeptSample) LogValue() slog.Value { return short("KeptSample") }
+func (RawSample) LogValue() slog.Value { return short("RawSample") }
 
 // Format shows nothing of the value.
-func (v KeptSample) Format(s fmt.State, _ rune) { redacted(s, v) }
+func (v RawSample) Format(s fmt.State, _ rune) { redacted(s, v) }
 
 // LogValue shows the summary's id and the service's id of the user.
 func (v Activity) LogValue() slog.Value { return short("Activity", v.ID, v.UserID) }

@@ -26,7 +26,7 @@ func TestRedaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	values := []any{
-		came, *came.Data.(*Samples), came.Data.(*Samples).Data[0], came.Data.(*Samples).Data[0].KeptSample,
+		came, *came.Data.(*Samples), came.Data.(*Samples).Data[0], came.Data.(*Samples).Data[0].RawSample,
 		Event{Type: "a.b", ClientUserID: canary, Data: &Samples{Source: source, Data: []Sample{sample}}},
 		Envelope{Type: "a.b", UserID: adaID, ClientUserID: canary},
 		Samples{Source: source, Data: []Sample{sample}}, sample,

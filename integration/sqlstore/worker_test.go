@@ -394,7 +394,7 @@ func TestPoison(t *testing.T) {
 		}
 		if diff := cmp.Diff(map[string]string{
 			"fails": "the application failed", "reads": "the application failed", "calls": "the application failed", "panics": "the application panicked", "statement": statement[1], "refused": refused,
-			"unreadable": "not an event: at byte 10: the text ends too early",
+			"unreadable": "not an event: at byte 10: unexpected end of JSON",
 		}, reasons); diff != "" {
 			t.Error(diff)
 		}

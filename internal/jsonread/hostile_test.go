@@ -95,7 +95,7 @@ func TestListsStayInTheirBudget(t *testing.T) {
 	refused, read := 0, 0
 	for budget := 90 * size; budget < 200*size; budget += size / 4 {
 		var v Thing
-		if NewDocument(text).Read(0, len(text), &v, budget) != nil {
+		if NewDocument(text).Read(Span{0, uint32(len(text))}, &v, budget) != nil {
 			refused++
 			continue
 		}

@@ -1,51 +1,86 @@
 package jsonread
 
-import "time"
+import (
+	"encoding/binary"
+	"sync/atomic"
+	"time"
+)
 
-// ParseTime reads an ISO 8601 date-time as the service writes it: with any number of fraction digits (nanoseconds are kept),
-// with an offset, with Z, without an offset (UTC), or a bare date (midnight UTC).
-func ParseTime(b []byte) (time.Time, bool) { return parseTime(b, time.FixedZone) }
-
-func parseTime(b []byte, zone func(string, int) *time.Location) (time.Time, bool) {
+// ParseTime parses an ISO 8601 date-time as the service writes it: with any number of fraction digits (nanoseconds are kept), with
+// an offset, with Z, without an offset (UTC), or a bare date (midnight UTC).
+func ParseTime(b []byte) (time.Time, bool) {
 	year, month, day, ok := ParseDate(b)
 	if !ok {
 		return time.Time{}, false
 	}
+	unix := time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix()
 	if len(b) == 10 {
-		return time.Date(year, month, day, 0, 0, 0, 0, time.UTC), true
+		return timeAt(unix, 0, 0), true
 	}
-	if len(b) < 19 || (b[10]|0x20 != 't' && b[10] != ' ') || b[13] != ':' || b[16] != ':' {
+	if len(b) < 19 || b[10]|0x20 != 't' && b[10] != ' ' {
 		return time.Time{}, false
 	}
-	hour, minute, second := two(b, 11), two(b, 14), two(b, 17)
-	if hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59 {
-		return time.Time{}, false
-	}
-	i, nanos := 19, 0
-	if i < len(b) && b[i] == '.' {
-		unit := 100_000_000
-		for i++; i < len(b) && b[i]-'0' < 10; i++ {
-			nanos += int(b[i]-'0') * unit
-			unit /= 10
-		}
-		if b[i-1] == '.' {
-			return time.Time{}, false
-		}
-	}
-	offset, ok := parseOffset(b[i:])
+	seconds, ok := parseTimeOfDay(b[11:])
 	if !ok {
 		return time.Time{}, false
 	}
-	loc := time.UTC
-	if offset != 0 {
-		loc = zone("", offset)
+	i, nanos := 19, int64(0)
+	if i < len(b) && b[i] == '.' {
+		if nanos, i, ok = parseFraction(b, i+1); !ok {
+			return time.Time{}, false
+		}
 	}
-	return time.Date(year, month, day, hour, minute, second, nanos, loc), true
+	east, ok := parseOffset(b[i:])
+	if !ok {
+		return time.Time{}, false
+	}
+	return timeAt(unix+seconds, nanos, east), true
 }
 
-// parseOffset reads "", "Z", "+02", "+0200" or "+02:00" as seconds east of UTC.
+// ParseDate parses the YYYY-MM-DD that b starts with. The day must exist.
+func ParseDate(b []byte) (year int, month time.Month, day int, ok bool) {
+	if len(b) < 10 || b[4] != '-' || b[7] != '-' {
+		return 0, 0, 0, false
+	}
+	century, rest, m, d := two(b, 0), two(b, 2), two(b, 5), two(b, 8)
+	if century < 0 || rest < 0 || m < 1 || m > 12 || d < 1 {
+		return 0, 0, 0, false
+	}
+	year, month, day = century*100+rest, time.Month(m), d
+	return year, month, day, day <= 28 || day <= DaysIn(year, month)
+}
+
+// DaysIn returns the number of days of a month in the Gregorian calendar.
+func DaysIn(year int, month time.Month) int {
+	return time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
+}
+
+// parseTimeOfDay parses the 15:04:05 that b starts with as seconds after midnight.
+func parseTimeOfDay(b []byte) (seconds int64, ok bool) {
+	// All eight bytes at once: digits become 0 to 9, colons 0.
+	w := binary.LittleEndian.Uint64(b) ^ 0x30303a30303a3030
+	if (w|(w+0x76767f76767f7676))&highBits != 0 {
+		return 0, false
+	}
+	hour, minute, second := int64(w&15*10+w>>8&15), int64(w>>24&15*10+w>>32&15), int64(w>>48&15*10+w>>56)
+	return hour*3600 + minute*60 + second, hour <= 23 && minute <= 59 && second <= 59
+}
+
+// parseFraction parses the digits at b[i:], of which there must be one at least, as a fraction of a second. It ignores those after
+// the ninth.
+func parseFraction(b []byte, i int) (nanos int64, end int, ok bool) {
+	first := i
+	for ; i < len(b) && b[i]-'0' < 10; i++ {
+		if i < first+9 {
+			nanos = nanos*10 + int64(b[i]-'0')
+		}
+	}
+	return nanos * int64(powersOf10[max(9-(i-first), 0)]), i, i > first
+}
+
+// parseOffset parses "", "Z", "+02", "+0200" or "+02:00" as seconds east of UTC.
 func parseOffset(b []byte) (seconds int, ok bool) {
-	if len(b) == 0 || (len(b) == 1 && b[0]|0x20 == 'z') {
+	if len(b) == 0 || len(b) == 1 && b[0]|0x20 == 'z' {
 		return 0, true
 	}
 	if b[0] != '+' && b[0] != '-' {
@@ -70,25 +105,7 @@ func parseOffset(b []byte) (seconds int, ok bool) {
 	return seconds, true
 }
 
-// ParseDate reads the YYYY-MM-DD that b begins with. The day must exist.
-func ParseDate(b []byte) (year int, month time.Month, day int, ok bool) {
-	if len(b) < 10 || b[4] != '-' || b[7] != '-' {
-		return 0, 0, 0, false
-	}
-	century, rest, m, d := two(b, 0), two(b, 2), two(b, 5), two(b, 8)
-	if century < 0 || rest < 0 || m < 1 || m > 12 || d < 1 {
-		return 0, 0, 0, false
-	}
-	year, month, day = century*100+rest, time.Month(m), d
-	return year, month, day, day <= 28 || day <= DaysIn(year, month)
-}
-
-// DaysIn returns the number of days of a month in the Gregorian calendar.
-func DaysIn(year int, month time.Month) int {
-	return time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
-}
-
-// two reads two digits, or returns -1.
+// two parses two digits, or returns -1.
 func two(b []byte, i int) int {
 	tens, ones := b[i]-'0', b[i+1]-'0'
 	if tens > 9 || ones > 9 {
@@ -96,3 +113,69 @@ func two(b []byte, i int) int {
 	}
 	return int(tens)*10 + int(ones)
 }
+
+// timeAt returns the time with the wall clock reading unix, in seconds as if it were UTC, in the zone east seconds east of UTC.
+func timeAt(unix, nanos int64, east int) time.Time {
+	if east == 0 {
+		return time.Unix(unix, nanos).UTC()
+	}
+	return time.Unix(unix-int64(east), nanos).In(Zone(east / 60))
+}
+
+// zones are the fixed zones in use, by minutes east of UTC, so that a process allocates each once.
+var zones [2 * 24 * 60]atomic.Pointer[time.Location]
+
+// Zone returns the fixed zone that is so many minutes east of UTC, less than a day.
+func Zone(minutes int) *time.Location {
+	cached := &zones[minutes+24*60]
+	if loc := cached.Load(); loc != nil {
+		return loc
+	}
+	cached.CompareAndSwap(nil, time.FixedZone("", minutes*60))
+	return cached.Load()
+}
+
+// DateCache keeps the date that was parsed last: many times of a document have the same one. The zero value is empty.
+type DateCache struct {
+	yearMonth uint64 // the bytes of 2006-01-
+	day       uint16 // and of 02
+	unix      int64  // midnight UTC of that date
+}
+
+// parse parses a date-time in quotes at the start of data in the form that most have: 2006-01-02T15:04:05, optionally a fraction,
+// then Z or an offset with a colon. It returns the length of the string, or 0 if the date-time has another form or is invalid. The
+// data must be at least minTimeData bytes long.
+func (c *DateCache) parse(data []byte, to *time.Time) (length int) {
+	_ = data[minTimeData-1]
+	if yearMonth, day := binary.LittleEndian.Uint64(data[1:]), binary.LittleEndian.Uint16(data[9:]); yearMonth != c.yearMonth || day != c.day {
+		year, month, mday, ok := ParseDate(data[1:11])
+		if !ok {
+			return 0
+		}
+		c.yearMonth, c.day = yearMonth, day
+		c.unix = time.Date(year, month, mday, 0, 0, 0, 0, time.UTC).Unix()
+	}
+	seconds, ok := parseTimeOfDay(data[12:20])
+	if !ok || data[11] != 'T' {
+		return 0
+	}
+	i, nanos := 20, int64(0)
+	if data[i] == '.' {
+		if nanos, i, ok = parseFraction(data, i+1); !ok || i+7 > len(data) {
+			return 0
+		}
+	}
+	if data[i] == 'Z' && data[i+1] == '"' {
+		*to = timeAt(c.unix+seconds, nanos, 0)
+		return i + 2
+	}
+	east, ok := parseOffset(data[i : i+6])
+	if !ok || data[i+6] != '"' {
+		return 0
+	}
+	*to = timeAt(c.unix+seconds, nanos, east)
+	return i + 7
+}
+
+// minTimeData is the length of a date-time with an offset and without a fraction, in quotes.
+const minTimeData = 27

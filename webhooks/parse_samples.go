@@ -1,0 +1,420 @@
+package webhooks
+
+import (
+	"bytes"
+
+	labhealth "github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/jsonread"
+)
+
+// batchReader reads a batch of samples in one pass. Samples of a batch are mostly alike, so it stores the bytes before each value of
+// a sample, and where the next sample has the same bytes it goes straight to the value. It fails at what is unusual: [Samples.decode]
+// reads the batch then.
+type batchReader struct {
+	jsonread.FastScanner
+	document *jsonread.Document
+	batch    *Samples
+	one      []Sample // memory for a batch of one
+
+	layout  [16]gap
+	length  int // fields in the layout
+	fields  int // fields of this sample so far
+	end     int // where the last value ends
+	closing int // from the last value of a sample to the sample's end
+	opening int // and to the start of the next sample
+	samples []Sample
+
+	dates jsonread.DateCache
+	types stringCache
+	units stringCache
+}
+
+// gap is what precedes one value of a sample: for the first, the end of the sample before it too.
+type gap struct {
+	jsonread.Span       // its Lo is 0 if it is not known
+	field         uint8 // index of the field in sampleFields
+}
+
+// batchFields are the fields of a batch, in their most frequent order.
+var batchFields = jsonread.NewFieldNames("user_id", "source_id", "source", "data", "provider")
+
+const batchData = 3 // in batchFields
+
+// read reads the batch that is next into batch and one, which are zero.
+func (r *batchReader) read() bool {
+	if r.Peek() != '{' {
+		return false
+	}
+	start := r.Pos
+	seen, n := 0, -1
+	for more := r.Open('}'); more; {
+		var ok bool
+		if n, ok = r.Field(batchFields, n+1); !ok {
+			return false
+		}
+		if n < len(batchFields) {
+			if seen&(1<<n) != 0 {
+				return false
+			}
+			seen |= 1 << n
+		}
+		if !r.readField(n) {
+			return false
+		}
+		if more, ok = r.More('}'); !ok {
+			return false
+		}
+	}
+	r.batch.RawObject = r.ref(start, 1)
+	return seen&(1<<batchData) != 0
+}
+
+// ref returns the RawObject of the value from start to the scanner's position, depth path elements below the event.
+func (r *batchReader) ref(start, depth int) labhealth.RawObject {
+	return labhealth.RawObject(r.document.Ref(jsonread.Span{Lo: uint32(start), Hi: uint32(r.Pos)}, depth))
+}
+
+// readField reads the value of batchFields[n].
+func (r *batchReader) readField(n int) bool {
+	switch n {
+	case 0: // user_id
+		return r.UUID(&r.batch.UserID)
+	case 1: // source_id
+		return r.Int64(&r.batch.SourceID)
+	case 2: // source
+		return r.readSource(&r.batch.Source)
+	case batchData:
+		return r.Peek() == '[' && r.readSamples()
+	case 4: // provider
+		if r.Peek() == 'n' {
+			return r.Null()
+		}
+		r.batch.Provider = new(Source)
+		return r.readSource(r.batch.Provider)
+	}
+	return r.Skip(2)
+}
+
+// sourceFields are the fields of a Source: first the strings, then the pointers to strings.
+var sourceFields = jsonread.NewFieldNames("name", "slug", "logo", "provider", "type", "app_id", "device_id", "sport", "workout_id")
+
+// sourceValue is the value of a field of a Source.
+type sourceValue struct {
+	content               jsonread.Span
+	seen, string, escaped bool
+}
+
+// readSource reads the source that is next. Its strings share one allocation.
+func (r *batchReader) readSource(source *Source) bool {
+	if r.Peek() != '{' {
+		return false
+	}
+	start := r.Pos
+	var values [9]sourceValue
+	n := -1
+	for more := r.Open('}'); more; {
+		var ok bool
+		if n, ok = r.Field(sourceFields, n+1); !ok {
+			return false
+		}
+		switch {
+		case n == len(sourceFields):
+			ok = r.Skip(3)
+		case values[n].seen:
+			return false
+		default:
+			ok = r.readSourceValue(&values[n])
+		}
+		if !ok {
+			return false
+		}
+		if more, ok = r.More('}'); !ok {
+			return false
+		}
+	}
+	setSource(source, &values, r.Data, start, r.Pos)
+	source.RawObject = r.ref(start, 2)
+	return true
+}
+
+func (r *batchReader) readSourceValue(v *sourceValue) (ok bool) {
+	v.seen = true
+	if r.Peek() == 'n' {
+		return r.Null()
+	}
+	v.string = true
+	v.content, v.escaped, ok = r.String()
+	return ok
+}
+
+// setSource sets the fields of a source that is at data[lo:hi].
+func setSource(source *Source, values *[9]sourceValue, data []byte, lo, hi int) {
+	all := string(data[lo:hi])
+	value := func(v *sourceValue) string {
+		if v.escaped {
+			return decodeString(data, v.content, true)
+		}
+		return all[int(v.content.Lo)-lo : int(v.content.Hi)-lo]
+	}
+	required := [...]*string{&source.Name, &source.Slug, &source.Logo, &source.Provider, (*string)(&source.Type)}
+	for n, to := range required {
+		if v := &values[n]; v.string {
+			*to = value(v)
+		}
+	}
+	for n, to := range [...]**string{&source.AppID, &source.DeviceID, &source.Sport, &source.WorkoutID} {
+		if v := &values[len(required)+n]; v.string {
+			*to = new(value(v))
+		}
+	}
+}
+
+// endOfSamples is not a field: the array is read.
+const endOfSamples = otherField + 1
+
+// readSamples reads the array of samples that is next.
+func (r *batchReader) readSamples() bool {
+	if !r.Open(']') {
+		r.batch.Data = []Sample{}
+		return true
+	}
+	var ok bool
+	if r.samples, ok = r.allocate(); !ok || !r.openSample() {
+		return false
+	}
+	field, ok := r.scanName()
+	for ok && field != endOfSamples {
+		if !r.readValue(&r.samples[len(r.samples)-1], field) {
+			return false
+		}
+		r.end = r.Pos
+		field, ok = r.nextField()
+	}
+	if ok {
+		r.batch.Data = trim(r.samples)
+	}
+	return ok
+}
+
+// allocate returns memory for the samples of the array whose first element is next.
+func (r *batchReader) allocate() ([]Sample, bool) {
+	rest := r.Data[r.Pos:]
+	n := bytes.Count(rest, []byte{'{'}) // one in each sample, and seldom any other
+	if n*sampleSize > 2*len(rest) {
+		n = r.Count()
+	}
+	if n == 1 {
+		return r.one, true
+	}
+	if n == 0 || n > mostSamples(len(r.Data)) {
+		return nil, false
+	}
+	return make([]Sample, 0, n), true
+}
+
+// trim returns list in at most twice the memory it needs.
+func trim(list []Sample) []Sample {
+	if 2*len(list) < cap(list) {
+		return append(make([]Sample, 0, len(list)), list...)
+	}
+	return list
+}
+
+// openSample steps into the next sample. A sample without fields is left to the decoder.
+func (r *batchReader) openSample() bool {
+	if r.Peek() != '{' || !r.addSample(r.Pos) {
+		return false
+	}
+	r.fields = 0
+	return r.Open('}')
+}
+
+// addSample adds a sample that starts at start, if there is memory for it.
+func (r *batchReader) addSample(start int) bool {
+	n := len(r.samples)
+	if n == cap(r.samples) {
+		return false
+	}
+	r.samples = r.samples[:n+1]
+	s := &r.samples[n]
+	s.document, s.span.Lo = r.document, uint32(start)
+	return true
+}
+
+// endSample sets where the last sample ends.
+func (r *batchReader) endSample(end int) {
+	r.samples[len(r.samples)-1].span.Hi = uint32(end)
+}
+
+// nextField steps from a value to the next one, of this sample or the next, and returns its field.
+func (r *batchReader) nextField() (field uint8, ok bool) {
+	if r.fields < r.length {
+		if g := &r.layout[r.fields]; r.SkipEqual(g.Span) {
+			r.fields++
+			return g.field, true
+		}
+		return r.scanField()
+	}
+	if first := &r.layout[0]; first.Lo > 0 && r.fields == r.length && r.SkipEqual(first.Span) {
+		r.endSample(r.end + r.closing)
+		r.fields = 1
+		return first.field, r.addSample(r.end + r.opening)
+	}
+	return r.scanField()
+}
+
+// scanField is nextField for bytes that the layout does not have. It stores them in the layout.
+func (r *batchReader) scanField() (field uint8, ok bool) {
+	more, ok := r.More('}')
+	if !ok {
+		return 0, false
+	}
+	if more {
+		return r.scanName()
+	}
+	r.endSample(r.Pos)
+	r.length, r.closing = r.fields, r.Pos-r.end
+	if more, ok = r.More(']'); !ok || !more {
+		return endOfSamples, ok
+	}
+	r.opening = r.Pos - r.end
+	if !r.openSample() {
+		return 0, false
+	}
+	return r.scanName()
+}
+
+// scanName scans the name that is next.
+func (r *batchReader) scanName() (field uint8, ok bool) {
+	likely, seen := 0, 0
+	for _, g := range r.layout[:r.fields] {
+		likely = int(g.field) + 1
+		seen |= 1 << g.field
+	}
+	n, ok := r.Field(sampleFields, likely)
+	if !ok || r.fields == len(r.layout) {
+		return 0, false
+	}
+	field = uint8(n)
+	if field != otherField && seen&(1<<field) != 0 {
+		return 0, false // a duplicate name
+	}
+	if r.fields > 0 || r.layout[0].field != field {
+		r.length = r.fields + 1
+	}
+	r.layout[r.fields] = gap{jsonread.Span{Lo: uint32(r.end), Hi: uint32(r.Pos)}, field}
+	r.fields++
+	return field, true
+}
+
+// readValue reads the value of a field of s.
+func (r *batchReader) readValue(s *Sample, field uint8) bool {
+	switch field {
+	case timestampField:
+		return r.Time(&s.Timestamp, &r.dates)
+	case valueField:
+		return r.readSampleValue(s)
+	case unitField:
+		return r.units.read(&r.FastScanner, &s.Unit)
+	case typeField:
+		return r.types.read(&r.FastScanner, &s.Type)
+	case offsetField:
+		return r.readOffset(s)
+	case startField:
+		return r.Time(&s.Start, &r.dates)
+	case endField:
+		return r.Time(&s.End, &r.dates)
+	case systolicField:
+		return r.Float64(&s.Systolic)
+	case diastolicField:
+		return r.Float64(&s.Diastolic)
+	}
+	if r.Peek() == 'n' {
+		return r.Null()
+	}
+	s.Extra = true
+	return r.Skip(4)
+}
+
+// readOffset reads a timezone offset or null.
+func (r *batchReader) readOffset(s *Sample) bool {
+	if r.Peek() == 'n' {
+		return r.Null()
+	}
+	var seconds int64
+	if !r.Int64(&seconds) || seconds != int64(int32(seconds)) {
+		return false
+	}
+	s.TimezoneOffset, s.HasTimezoneOffset = int32(seconds), true
+	return true
+}
+
+// readSampleValue reads the value of a sample: a number, the text of a note, or null.
+func (r *batchReader) readSampleValue(s *Sample) bool {
+	switch r.Peek() {
+	case '"':
+		return scanString(&r.FastScanner, &s.Text)
+	case 'n':
+		return r.Null()
+	}
+	s.HasValue = true
+	return r.Float64(&s.Value)
+}
+
+// stringCache keeps strings that are frequent in a batch, such as units: each is allocated once.
+type stringCache struct {
+	last  cachedString
+	table [4]cachedString
+}
+
+type cachedString struct {
+	quoted jsonread.Span // where it is in the document, with its quotes; its Lo is 0 if there is none
+	value  string
+}
+
+// commonStrings are strings that are never allocated: the units and types that the service is known to send, by their hash.
+var commonStrings = func() (t [128]string) {
+	for _, s := range []string{
+		"automatic", "manual_scan", "unknown", "phone", "watch", "app", "multiple_sources", "fingerprick", "cuff", "insulin_pump",
+		"scale", "chest_strap", "ring", "lab", "exercise_machine", "earphone", "%", "kg", "count", "kcal", "mmol/L", "bpm", "rmssd",
+		"ml", "mV", "mmHg", "m", "g", "min", "mL/kg/min", "L", "L/min", "index", "°C", "cm", "unit",
+	} {
+		t[hashString([]byte(s))] = s
+	}
+	return t
+}()
+
+// hashString distinguishes most strings, and all commonStrings. The string is not empty.
+func hashString(s []byte) int {
+	return (27*len(s) + int(s[0]) + int(s[len(s)/2])) % 128
+}
+
+// read reads a string or null.
+func (c *stringCache) read(s *jsonread.FastScanner, to *string) bool {
+	if last := &c.last; last.quoted.Lo > 0 && s.SkipEqual(last.quoted) {
+		*to = last.value
+		return true
+	}
+	if s.Peek() == 'n' {
+		return s.Null()
+	}
+	content, escaped, ok := s.String()
+	if !ok {
+		return false
+	}
+	if content.Len() == 0 {
+		return true
+	}
+	raw := content.Of(s.Data)
+	hash := hashString(raw)
+	cached := &c.table[hash%len(c.table)]
+	quoted := jsonread.Span{Lo: content.Lo - 1, Hi: content.Hi + 1}
+	if common := commonStrings[hash]; common == string(raw) {
+		*cached = cachedString{quoted, common}
+	} else if cached.quoted.Lo == 0 || string(cached.quoted.Of(s.Data)) != string(quoted.Of(s.Data)) {
+		*cached = cachedString{quoted, decodeString(s.Data, content, escaped)}
+	}
+	c.last = *cached
+	*to = cached.value
+	return true
+}
