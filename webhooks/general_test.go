@@ -20,10 +20,9 @@ import (
 
 // newTestParser returns a parser as Parse uses it.
 func newTestParser(body []byte) parser {
-	p, _ := newParser(bytes.Clone(body))
-	p.memory = &eventMemory{}
-	p.document = p.memory.document.Reset(p.Data)
-	return p
+	memory := &eventMemory{}
+	body = bytes.Clone(body)
+	return parser{FastScanner: jsonread.FastScanner{Data: body}, memory: memory, document: memory.document.Reset(body)}
 }
 
 // parseSlow parses with the decoder only.

@@ -42,16 +42,11 @@ const (
 	batchRead               // it is in memory.samples
 )
 
-// newParser returns a parser of a body that it keeps.
-func newParser(body []byte) (parser, error) {
-	if uint64(len(body)) > jsonread.MaxSize {
-		return parser{}, &ParseError{Reason: "it is too large"}
-	}
-	return parser{FastScanner: jsonread.FastScanner{Data: body}}, nil
-}
-
 // parseEnvelope finds the event and its data, and reads the envelope.
 func (p *parser) parseEnvelope() error {
+	if uint64(len(p.Data)) > jsonread.MaxSize {
+		return &ParseError{Reason: "it is too large"}
+	}
 	if p.scanEnvelope() {
 		return nil
 	}

@@ -150,21 +150,19 @@ func (r *batchReader) readSourceValue(v *sourceValue) (ok bool) {
 // setSource sets the fields of a source that is at data[lo:hi].
 func setSource(source *Source, values *[9]sourceValue, data []byte, lo, hi int) {
 	all := string(data[lo:hi])
-	value := func(v *sourceValue) string {
-		if v.escaped {
-			return decodeString(data, v.content, true)
-		}
-		return all[int(v.content.Lo)-lo : int(v.content.Hi)-lo]
-	}
-	required := [...]*string{&source.Name, &source.Slug, &source.Logo, &source.Provider, (*string)(&source.Type)}
-	for n, to := range required {
-		if v := &values[n]; v.string {
-			*to = value(v)
+	var strings [len(values)]string
+	for n := range values {
+		if v := &values[n]; v.escaped {
+			strings[n] = decodeString(data, v.content, true)
+		} else if v.string {
+			strings[n] = all[int(v.content.Lo)-lo : int(v.content.Hi)-lo]
 		}
 	}
-	for n, to := range [...]**string{&source.AppID, &source.DeviceID, &source.Sport, &source.WorkoutID} {
-		if v := &values[len(required)+n]; v.string {
-			*to = new(value(v))
+	source.Name, source.Slug, source.Logo, source.Provider = strings[0], strings[1], strings[2], strings[3]
+	source.Type = SourceType(strings[4])
+	for n, to := range [...]**string{5: &source.AppID, &source.DeviceID, &source.Sport, &source.WorkoutID} {
+		if to != nil && values[n].string {
+			*to = new(strings[n])
 		}
 	}
 }
@@ -182,13 +180,20 @@ func (r *batchReader) readSamples() bool {
 	if r.samples, ok = r.allocate(); !ok || !r.openSample() {
 		return false
 	}
-	field, ok := r.scanName()
+	field, ok := r.scanField()
+	sample := r.last()
 	for ok && field != endOfSamples {
-		if !r.readValue(&r.samples[len(r.samples)-1], field) {
+		if !r.readValue(sample, field) {
 			return false
 		}
 		r.end = r.Pos
-		field, ok = r.nextField()
+		if g := &r.layout[r.fields%len(r.layout)]; r.fields < r.length && r.SkipEqual(g.Span) {
+			field = g.field
+			r.fields++
+			continue
+		}
+		field, ok = r.nextSample()
+		sample = r.last()
 	}
 	if ok {
 		r.batch.Data = trim(r.samples)
@@ -236,56 +241,36 @@ func (r *batchReader) addSample(start int) bool {
 		return false
 	}
 	r.samples = r.samples[:n+1]
-	s := &r.samples[n]
+	s := r.last()
 	s.document, s.span.Lo = r.document, uint32(start)
 	return true
 }
 
-// endSample sets where the last sample ends.
-func (r *batchReader) endSample(end int) {
-	r.samples[len(r.samples)-1].span.Hi = uint32(end)
-}
+// last returns the last sample.
+func (r *batchReader) last() *Sample { return &r.samples[len(r.samples)-1] }
 
-// nextField steps from a value to the next one, of this sample or the next, and returns its field.
-func (r *batchReader) nextField() (field uint8, ok bool) {
-	if r.fields < r.length {
-		if g := &r.layout[r.fields]; r.SkipEqual(g.Span) {
-			r.fields++
-			return g.field, true
-		}
-		return r.scanField()
-	}
+// nextSample steps from the last value of a sample to the first one of the next, if the layout has what is between them. It is
+// scanField otherwise.
+func (r *batchReader) nextSample() (field uint8, ok bool) {
 	if first := &r.layout[0]; first.Lo > 0 && r.fields == r.length && r.SkipEqual(first.Span) {
-		r.endSample(r.end + r.closing)
+		r.last().span.Hi = uint32(r.end + r.closing)
 		r.fields = 1
 		return first.field, r.addSample(r.end + r.opening)
 	}
 	return r.scanField()
 }
 
-// scanField is nextField for bytes that the layout does not have. It stores them in the layout.
+// scanField scans the next field's name, of this sample or the next, and stores in the layout what precedes its value.
 func (r *batchReader) scanField() (field uint8, ok bool) {
-	more, ok := r.More('}')
-	if !ok {
-		return 0, false
+	if r.fields > 0 {
+		more, ok := r.More('}')
+		if ok && !more {
+			more, ok = r.closeSample()
+		}
+		if !ok || !more {
+			return endOfSamples, ok
+		}
 	}
-	if more {
-		return r.scanName()
-	}
-	r.endSample(r.Pos)
-	r.length, r.closing = r.fields, r.Pos-r.end
-	if more, ok = r.More(']'); !ok || !more {
-		return endOfSamples, ok
-	}
-	r.opening = r.Pos - r.end
-	if !r.openSample() {
-		return 0, false
-	}
-	return r.scanName()
-}
-
-// scanName scans the name that is next.
-func (r *batchReader) scanName() (field uint8, ok bool) {
 	likely, seen := 0, 0
 	for _, g := range r.layout[:r.fields] {
 		likely = int(g.field) + 1
@@ -305,6 +290,17 @@ func (r *batchReader) scanName() (field uint8, ok bool) {
 	r.layout[r.fields] = gap{jsonread.Span{Lo: uint32(r.end), Hi: uint32(r.Pos)}, field}
 	r.fields++
 	return field, true
+}
+
+// closeSample steps from the end of a sample into the next one, if there is one.
+func (r *batchReader) closeSample() (more, ok bool) {
+	r.last().span.Hi = uint32(r.Pos)
+	r.length, r.closing = r.fields, r.Pos-r.end
+	if more, ok = r.More(']'); !ok || !more {
+		return false, ok
+	}
+	r.opening = r.Pos - r.end
+	return true, r.openSample()
 }
 
 // readValue reads the value of a field of s.

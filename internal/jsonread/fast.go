@@ -3,7 +3,6 @@ package jsonread
 import (
 	"encoding/binary"
 	"math/bits"
-	"time"
 
 	"github.com/google/uuid"
 )
@@ -91,16 +90,6 @@ func (s *FastScanner) String() (content Span, escaped, ok bool) {
 	return Span{uint32(lo), uint32(end - 1)}, escaped, true
 }
 
-// Number steps over a number.
-func (s *FastScanner) Number() bool {
-	n, err := scanNumber(s.Data, s.Pos)
-	if err != nil {
-		return false
-	}
-	s.Pos = n.end
-	return true
-}
-
 // Int64 decodes an integer or null.
 func (s *FastScanner) Int64(to *int64) (ok bool) {
 	if s.Peek() == 'n' {
@@ -137,25 +126,6 @@ func (s *FastScanner) UUID(to *uuid.UUID) bool {
 	quoted := (*[38]byte)(s.Data[s.Pos:])
 	s.Pos += len(quoted)
 	return quoted[37] == '"' && parseUUID((*[36]byte)(quoted[1:]), to)
-}
-
-// Time decodes a date-time, as [ParseTime] does, or null.
-func (s *FastScanner) Time(to *time.Time, dates *DateCache) bool {
-	if rest := s.Data[s.Pos:]; len(rest) >= minTimeData && rest[0] == '"' {
-		if n := dates.parse(rest, to); n > 0 {
-			s.Pos += n
-			return true
-		}
-	}
-	if s.Peek() == 'n' {
-		return s.Null()
-	}
-	content, escaped, ok := s.String()
-	if !ok || escaped {
-		return false
-	}
-	*to, ok = ParseTime(content.Of(s.Data))
-	return ok
 }
 
 // Open steps into the object or array that is next and reports whether it has a field or element.
@@ -219,7 +189,9 @@ func (s *FastScanner) Skip(depth int) bool {
 	case 'n':
 		return s.literal("null")
 	}
-	return s.Number()
+	n, err := scanNumber(s.Data, s.Pos)
+	s.Pos = n.end
+	return err == nil
 }
 
 // skipElements steps over an array that is inside depth objects and arrays.

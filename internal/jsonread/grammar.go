@@ -185,12 +185,13 @@ func scanHex(data []byte, i int) (r rune, err *SyntaxError) {
 // number is a scanned number.
 type number struct {
 	end      int    // index of the byte after it
-	mantissa uint64 // the digits before the exponent as an integer; it overflows above 19 digits
-	digits   int    // how many those are
-	fraction int    // how many of them follow the point
+	mantissa uint64 // its digits as an integer
+	fraction int    // how many of them follow the point; inexact if the mantissa does not have all of the number
 	negative bool
-	exponent bool
 }
+
+// inexact is the fraction of a number with an exponent or more than 19 digits.
+const inexact = -1
 
 // startsNumber reports whether a number can start with c.
 func startsNumber(c byte) bool { return c == '-' || c-'0' < 10 }
@@ -207,17 +208,20 @@ func scanNumber(data []byte, i int) (n number, err *SyntaxError) {
 	} else if n.mantissa, i = scanDigits(data, i, 0); i == first {
 		return n, numberError(data, i)
 	}
-	n.digits = i - first
+	digits := i - first
 	if i < len(data) && data[i] == '.' {
 		point := i + 1
 		if n.mantissa, i = scanDigits(data, point, n.mantissa); i == point {
 			return n, numberError(data, i)
 		}
 		n.fraction = i - point
-		n.digits += n.fraction
+		digits += n.fraction
+	}
+	if digits > 19 {
+		n.fraction = inexact
 	}
 	if i < len(data) && data[i]|0x20 == 'e' {
-		n.exponent = true
+		n.fraction = inexact
 		i++
 		if i < len(data) && (data[i] == '+' || data[i] == '-') {
 			i++

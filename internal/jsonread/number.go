@@ -28,13 +28,18 @@ func Float(data []byte) (float64, bool) {
 }
 
 // int64 converts n, which was scanned from raw.
-func (n *number) int64(raw []byte) (int64, bool) {
-	if n.digits <= 18 && n.fraction == 0 && !n.exponent {
-		if n.negative {
-			return -int64(n.mantissa), true
-		}
-		return int64(n.mantissa), true
+func (n number) int64(raw []byte) (int64, bool) {
+	if n.fraction != 0 || n.mantissa > math.MaxInt64 {
+		return parseInt(raw)
 	}
+	i := int64(n.mantissa)
+	if n.negative {
+		i = -i
+	}
+	return i, true
+}
+
+func parseInt(raw []byte) (int64, bool) {
 	if len(raw) > maxNumber {
 		return 0, false
 	}
@@ -49,14 +54,24 @@ func (n *number) int64(raw []byte) (int64, bool) {
 }
 
 // float64 converts n, which was scanned from raw.
-func (n *number) float64(raw []byte) (float64, bool) {
-	if n.digits <= 19 && !n.exponent {
-		f := quotient(n.mantissa, powersOf10[n.fraction])
-		if n.negative {
-			f = -f
-		}
-		return f, true
+func (n number) float64(raw []byte) (float64, bool) {
+	if n.fraction == inexact {
+		return parseFloat(raw)
 	}
+	const exact = 1 << 53
+	var f float64
+	if m, d := n.mantissa, powersOf10[n.fraction]; m <= exact && d <= exact {
+		f = float64(m) / float64(d) // both are exact, so this is rounded once
+	} else {
+		f = quotient(m, d)
+	}
+	if n.negative {
+		f = -f
+	}
+	return f, true
+}
+
+func parseFloat(raw []byte) (float64, bool) {
 	if len(raw) > maxNumber {
 		return 0, false
 	}
@@ -74,10 +89,6 @@ var powersOf10 = func() (t [20]uint64) {
 
 // quotient returns the float64 that is nearest to m/d, where d is not 0.
 func quotient(m, d uint64) float64 {
-	const exact = 1 << 53
-	if m <= exact && d <= exact {
-		return float64(m) / float64(d) // both are exact, so this is rounded once
-	}
 	// With the highest bits of both set, m/d has 63 or 64 bits before the point if m is shifted by 63 bits. What remains counts only
 	// as a bit below those that a float64 has, so that the conversion rounds correctly.
 	up, down := bits.LeadingZeros64(m), bits.LeadingZeros64(d)

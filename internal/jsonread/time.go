@@ -20,7 +20,7 @@ func ParseTime(b []byte) (time.Time, bool) {
 	if len(b) < 19 || b[10]|0x20 != 't' && b[10] != ' ' {
 		return time.Time{}, false
 	}
-	seconds, ok := parseTimeOfDay(b[11:])
+	seconds, ok := parseTimeOfDay(binary.LittleEndian.Uint64(b[11:]))
 	if !ok {
 		return time.Time{}, false
 	}
@@ -55,27 +55,27 @@ func DaysIn(year int, month time.Month) int {
 	return time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
 }
 
-// parseTimeOfDay parses the 15:04:05 that b starts with as seconds after midnight.
-func parseTimeOfDay(b []byte) (seconds int64, ok bool) {
-	// All eight bytes at once: digits become 0 to 9, colons 0.
-	w := binary.LittleEndian.Uint64(b) ^ 0x30303a30303a3030
-	if (w|(w+0x76767f76767f7676))&highBits != 0 {
+// parseTimeOfDay parses 15:04:05, whose bytes are given in little-endian order, as seconds after midnight.
+func parseTimeOfDay(bytes uint64) (seconds int64, ok bool) {
+	w := bytes ^ 0x30303a30303a3030 // digits become 0 to 9, colons 0
+	// What is added gives a byte its high bit if it is above its maximum: 29:59:59.
+	if (w|(w+0x767a7f767a7f767d))&highBits != 0 {
 		return 0, false
 	}
-	hour, minute, second := int64(w&15*10+w>>8&15), int64(w>>24&15*10+w>>32&15), int64(w>>48&15*10+w>>56)
-	return hour*3600 + minute*60 + second, hour <= 23 && minute <= 59 && second <= 59
+	hour := w&15*10 + w>>8&15
+	return int64(hour*3600 + (w>>24&15*10+w>>32&15)*60 + w>>48&15*10 + w>>56), hour < 24
 }
 
 // parseFraction parses the digits at b[i:], of which there must be one at least, as a fraction of a second. It ignores those after
 // the ninth.
 func parseFraction(b []byte, i int) (nanos int64, end int, ok bool) {
-	first := i
-	for ; i < len(b) && b[i]-'0' < 10; i++ {
-		if i < first+9 {
-			nanos = nanos*10 + int64(b[i]-'0')
-		}
+	value, end := scanDigits(b, i, 0)
+	digits := end - i
+	if digits > 9 {
+		digits = 9
+		value, _ = scanDigits(b[:i+9], i, 0)
 	}
-	return nanos * int64(powersOf10[max(9-(i-first), 0)]), i, i > first
+	return int64(value * powersOf10[9-digits]), end, digits > 0
 }
 
 // parseOffset parses "", "Z", "+02", "+0200" or "+02:00" as seconds east of UTC.
@@ -88,12 +88,12 @@ func parseOffset(b []byte) (seconds int, ok bool) {
 	}
 	hours, minutes := -1, 0
 	switch {
-	case len(b) == 3:
-		hours = two(b, 1)
-	case len(b) == 5:
-		hours, minutes = two(b, 1), two(b, 3)
 	case len(b) == 6 && b[3] == ':':
 		hours, minutes = two(b, 1), two(b, 4)
+	case len(b) == 5:
+		hours, minutes = two(b, 1), two(b, 3)
+	case len(b) == 3:
+		hours = two(b, 1)
 	}
 	if hours < 0 || hours > 23 || minutes < 0 || minutes > 59 {
 		return 0, false
@@ -116,10 +116,11 @@ func two(b []byte, i int) int {
 
 // timeAt returns the time with the wall clock reading unix, in seconds as if it were UTC, in the zone east seconds east of UTC.
 func timeAt(unix, nanos int64, east int) time.Time {
+	t := time.Unix(unix-int64(east), nanos)
 	if east == 0 {
-		return time.Unix(unix, nanos).UTC()
+		return t.UTC()
 	}
-	return time.Unix(unix-int64(east), nanos).In(Zone(east / 60))
+	return t.In(Zone(east / 60))
 }
 
 // zones are the fixed zones in use, by minutes east of UTC, so that a process allocates each once.
@@ -142,40 +143,60 @@ type DateCache struct {
 	unix      int64  // midnight UTC of that date
 }
 
-// parse parses a date-time in quotes at the start of data in the form that most have: 2006-01-02T15:04:05, optionally a fraction,
-// then Z or an offset with a colon. It returns the length of the string, or 0 if the date-time has another form or is invalid. The
-// data must be at least minTimeData bytes long.
-func (c *DateCache) parse(data []byte, to *time.Time) (length int) {
-	_ = data[minTimeData-1]
-	if yearMonth, day := binary.LittleEndian.Uint64(data[1:]), binary.LittleEndian.Uint16(data[9:]); yearMonth != c.yearMonth || day != c.day {
-		year, month, mday, ok := ParseDate(data[1:11])
-		if !ok {
-			return 0
-		}
-		c.yearMonth, c.day = yearMonth, day
-		c.unix = time.Date(year, month, mday, 0, 0, 0, 0, time.UTC).Unix()
+// parse parses the date whose bytes are yearMonth and day, and that b starts with.
+func (c *DateCache) parse(yearMonth uint64, day uint16, b []byte) bool {
+	y, m, d, ok := ParseDate(b)
+	if !ok {
+		return false
 	}
-	seconds, ok := parseTimeOfDay(data[12:20])
-	if !ok || data[11] != 'T' {
-		return 0
+	*c = DateCache{yearMonth, day, time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix()}
+	return true
+}
+
+// Time decodes a date-time, as [ParseTime] does, or null.
+func (s *FastScanner) Time(to *time.Time, dates *DateCache) bool {
+	data := s.Data[s.Pos:]
+	// The form that most have: 2006-01-02T15:04:05, optionally a fraction, then Z or an offset with a colon.
+	if len(data) < len(`"2006-01-02T15:04:05+00:00"`) || data[0] != '"' || data[11] != 'T' {
+		return s.anyTime(to)
+	}
+	yearMonth, day := binary.LittleEndian.Uint64(data[1:]), binary.LittleEndian.Uint16(data[9:])
+	if (yearMonth != dates.yearMonth || day != dates.day) && !dates.parse(yearMonth, day, data[1:]) {
+		return s.anyTime(to)
+	}
+	seconds, ok := parseTimeOfDay(binary.LittleEndian.Uint64(data[12:]))
+	if !ok {
+		return s.anyTime(to)
 	}
 	i, nanos := 20, int64(0)
 	if data[i] == '.' {
 		if nanos, i, ok = parseFraction(data, i+1); !ok || i+7 > len(data) {
-			return 0
+			return s.anyTime(to)
 		}
 	}
 	if data[i] == 'Z' && data[i+1] == '"' {
-		*to = timeAt(c.unix+seconds, nanos, 0)
-		return i + 2
+		*to = time.Unix(dates.unix+seconds, nanos).UTC()
+		s.Pos += i + 2
+		return true
 	}
 	east, ok := parseOffset(data[i : i+6])
 	if !ok || data[i+6] != '"' {
-		return 0
+		return s.anyTime(to)
 	}
-	*to = timeAt(c.unix+seconds, nanos, east)
-	return i + 7
+	*to = timeAt(dates.unix+seconds, nanos, east)
+	s.Pos += i + 7
+	return true
 }
 
-// minTimeData is the length of a date-time with an offset and without a fraction, in quotes.
-const minTimeData = 27
+// anyTime is Time for all forms of date-times, and for null.
+func (s *FastScanner) anyTime(to *time.Time) bool {
+	if s.Peek() == 'n' {
+		return s.Null()
+	}
+	content, escaped, ok := s.String()
+	if !ok || escaped {
+		return false
+	}
+	*to, ok = ParseTime(content.Of(s.Data))
+	return ok
+}
