@@ -183,7 +183,25 @@ func (r *batchReader) readSamples() bool {
 	field, ok := r.scanField()
 	sample := r.last()
 	for ok && field != endOfSamples {
-		if !r.readValue(sample, field) {
+		switch field {
+		case timestampField:
+			ok = r.Time(&sample.Timestamp, &r.dates)
+		case valueField:
+			ok = r.readSampleValue(sample)
+		case unitField:
+			ok = r.units.read(&r.FastScanner, &sample.Unit)
+		case typeField:
+			ok = r.types.read(&r.FastScanner, &sample.Type)
+		case offsetField:
+			ok = r.readOffset(sample)
+		case startField:
+			ok = r.Time(&sample.Start, &r.dates)
+		case endField:
+			ok = r.Time(&sample.End, &r.dates)
+		default:
+			ok = r.readRareValue(sample, field)
+		}
+		if !ok {
 			return false
 		}
 		r.end = r.Pos
@@ -303,23 +321,9 @@ func (r *batchReader) closeSample() (more, ok bool) {
 	return true, r.openSample()
 }
 
-// readValue reads the value of a field of s.
-func (r *batchReader) readValue(s *Sample, field uint8) bool {
+// readRareValue reads the value of a field that few samples have.
+func (r *batchReader) readRareValue(s *Sample, field uint8) bool {
 	switch field {
-	case timestampField:
-		return r.Time(&s.Timestamp, &r.dates)
-	case valueField:
-		return r.readSampleValue(s)
-	case unitField:
-		return r.units.read(&r.FastScanner, &s.Unit)
-	case typeField:
-		return r.types.read(&r.FastScanner, &s.Type)
-	case offsetField:
-		return r.readOffset(s)
-	case startField:
-		return r.Time(&s.Start, &r.dates)
-	case endField:
-		return r.Time(&s.End, &r.dates)
 	case systolicField:
 		return r.Float64(&s.Systolic)
 	case diastolicField:
