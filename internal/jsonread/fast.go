@@ -99,8 +99,12 @@ func (s *FastScanner) Int64(to *int64) (ok bool) {
 	if err != nil {
 		return false
 	}
-	*to, ok = n.int64(s.Data[s.Pos:n.end])
+	start := s.Pos
 	s.Pos = n.end
+	if *to, ok = n.integer(); ok { // the most frequent form needs no call
+		return true
+	}
+	*to, ok = n.int64(s.Data[start:n.end])
 	return ok
 }
 
@@ -113,8 +117,12 @@ func (s *FastScanner) Float64(to *float64) (ok bool) {
 	if err != nil {
 		return false
 	}
-	*to, ok = n.float64(s.Data[s.Pos:n.end])
+	start := s.Pos
 	s.Pos = n.end
+	if *to, ok = n.exact(); ok { // the most frequent form needs no call
+		return true
+	}
+	*to, ok = n.float64(s.Data[start:n.end])
 	return ok
 }
 

@@ -197,22 +197,23 @@ const inexact = -1
 func startsNumber(c byte) bool { return c == '-' || c-'0' < 10 }
 
 // scanNumber scans the number at i. Like every scanner of JSON it ends the number after a leading zero, where no digit may follow.
-func scanNumber(data []byte, i int) (n number, err *SyntaxError) {
-	if i < len(data) && data[i] == '-' {
+func scanNumber(data []byte, start int) (n number, err *SyntaxError) {
+	rest, i := data[start:], 0
+	if len(rest) > 0 && rest[0] == '-' {
 		n.negative = true
-		i++
+		i = 1
 	}
 	first := i
-	if i < len(data) && data[i] == '0' {
+	if i < len(rest) && rest[i] == '0' {
 		i++
-	} else if n.mantissa, i = scanDigits(data, i, 0); i == first {
-		return n, numberError(data, i)
+	} else if n.mantissa, i = scanDigits(rest, i, 0); i == first {
+		return n, numberError(data, start+i)
 	}
 	digits := i - first
-	if i < len(data) && data[i] == '.' {
+	if i < len(rest) && rest[i] == '.' {
 		point := i + 1
-		if n.mantissa, i = scanDigits(data, point, n.mantissa); i == point {
-			return n, numberError(data, i)
+		if n.mantissa, i = scanDigits(rest, point, n.mantissa); i == point {
+			return n, numberError(data, start+i)
 		}
 		n.fraction = i - point
 		digits += n.fraction
@@ -220,19 +221,26 @@ func scanNumber(data []byte, i int) (n number, err *SyntaxError) {
 	if digits > 19 {
 		n.fraction = inexact
 	}
-	if i < len(data) && data[i]|0x20 == 'e' {
+	if i < len(rest) && rest[i]|0x20 == 'e' {
 		n.fraction = inexact
-		i++
-		if i < len(data) && (data[i] == '+' || data[i] == '-') {
-			i++
-		}
-		first = i
-		if _, i = scanDigits(data, i, 0); i == first {
-			return n, numberError(data, i)
+		if i = scanExponent(rest, i+1); i < 0 {
+			return n, numberError(data, start-i)
 		}
 	}
-	n.end = i
+	n.end = start + i
 	return n, nil
+}
+
+// scanExponent returns the index after the exponent at i, the negative index of the error if it is invalid.
+func scanExponent(rest []byte, i int) int {
+	if i < len(rest) && (rest[i] == '+' || rest[i] == '-') {
+		i++
+	}
+	_, end := scanDigits(rest, i, 0)
+	if end == i {
+		return -i
+	}
+	return end
 }
 
 // scanDigits appends the digits at i to value, and returns the index after them.

@@ -29,14 +29,19 @@ func Float(data []byte) (float64, bool) {
 
 // int64 converts n, which was scanned from raw.
 func (n number) int64(raw []byte) (int64, bool) {
-	if n.fraction != 0 || n.mantissa > math.MaxInt64 {
-		return parseInt(raw)
+	if i, ok := n.integer(); ok {
+		return i, true
 	}
-	i := int64(n.mantissa)
+	return parseInt(raw)
+}
+
+// integer converts n if it is written as an integer that an int64 has without its sign.
+func (n number) integer() (i int64, ok bool) {
+	i = int64(n.mantissa)
 	if n.negative {
 		i = -i
 	}
-	return i, true
+	return i, n.fraction == 0 && n.mantissa <= math.MaxInt64
 }
 
 func parseInt(raw []byte) (int64, bool) {
@@ -55,16 +60,25 @@ func parseInt(raw []byte) (int64, bool) {
 
 // float64 converts n, which was scanned from raw.
 func (n number) float64(raw []byte) (float64, bool) {
+	if f, ok := n.exact(); ok {
+		return f, true
+	}
 	if n.fraction == inexact {
 		return parseFloat(raw)
 	}
-	const exact = 1 << 53
-	var f float64
-	if m, d := n.mantissa, powersOf10[n.fraction]; m <= exact && d <= exact {
-		f = float64(m) / float64(d) // both are exact, so this is rounded once
-	} else {
-		f = quotient(m, d)
+	f := quotient(n.mantissa, powersOf10[n.fraction])
+	if n.negative {
+		f = -f
 	}
+	return f, true
+}
+
+// exact converts n if a float64 has its mantissa and its power of ten exactly, so that dividing them is rounded once.
+func (n number) exact() (f float64, ok bool) {
+	if n.mantissa > 1<<53 || uint(n.fraction) > 15 {
+		return 0, false
+	}
+	f = float64(n.mantissa) / float64(powersOf10[n.fraction])
 	if n.negative {
 		f = -f
 	}

@@ -80,29 +80,29 @@ func parseFraction(b []byte, i int) (nanos int64, end int, ok bool) {
 
 // parseOffset parses "", "Z", "+02", "+0200" or "+02:00" as seconds east of UTC.
 func parseOffset(b []byte) (seconds int, ok bool) {
-	if len(b) == 0 || len(b) == 1 && b[0]|0x20 == 'z' {
-		return 0, true
-	}
-	if b[0] != '+' && b[0] != '-' {
-		return 0, false
-	}
-	hours, minutes := -1, 0
 	switch {
+	case len(b) == 0, len(b) == 1 && b[0]|0x20 == 'z':
+		return 0, true
 	case len(b) == 6 && b[3] == ':':
-		hours, minutes = two(b, 1), two(b, 4)
+		return offsetOf(b[0], b[1], b[2], b[4], b[5])
 	case len(b) == 5:
-		hours, minutes = two(b, 1), two(b, 3)
+		return offsetOf(b[0], b[1], b[2], b[3], b[4])
 	case len(b) == 3:
-		hours = two(b, 1)
+		return offsetOf(b[0], b[1], b[2], '0', '0')
 	}
-	if hours < 0 || hours > 23 || minutes < 0 || minutes > 59 {
+	return 0, false
+}
+
+// offsetOf returns the offset with a sign, two digits of hours and two of minutes.
+func offsetOf(sign, h1, h2, m1, m2 byte) (seconds int, ok bool) {
+	h1, h2, m1, m2 = h1-'0', h2-'0', m1-'0', m2-'0'
+	seconds = int(h1)*36000 + int(h2)*3600 + int(m1)*600 + int(m2)*60
+	if sign == '-' {
+		seconds = -seconds
+	} else if sign != '+' {
 		return 0, false
 	}
-	seconds = hours*3600 + minutes*60
-	if b[0] == '-' {
-		seconds = -seconds
-	}
-	return seconds, true
+	return seconds, h2 < 10 && m1 < 6 && m2 < 10 && h1*10+h2 < 24 && h1 < 3
 }
 
 // two parses two digits, or returns -1.
@@ -179,12 +179,17 @@ func (s *FastScanner) Time(to *time.Time, dates *DateCache) bool {
 		s.Pos += i + 2
 		return true
 	}
-	east, ok := parseOffset(data[i : i+6])
-	if !ok || data[i+6] != '"' {
+	zone := data[i : i+7]
+	east, ok := offsetOf(zone[0], zone[1], zone[2], zone[4], zone[5])
+	if !ok || zone[3] != ':' || zone[6] != '"' {
 		return s.anyTime(to)
 	}
-	*to = timeAt(dates.unix+seconds, nanos, east)
 	s.Pos += i + 7
+	if east != 0 {
+		*to = timeAt(dates.unix+seconds, nanos, east)
+		return true
+	}
+	*to = time.Unix(dates.unix+seconds, nanos).UTC()
 	return true
 }
 
