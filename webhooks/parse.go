@@ -75,7 +75,23 @@ func (p *parser) scanEnvelope() bool {
 			}
 			seen |= 1 << n
 		}
-		if !p.scanEnvelopeField(n) {
+		switch n {
+		case 0: // event_type
+			ok = p.scanType()
+		case 1: // data
+			p.data.Lo = uint32(p.Pos)
+			ok = p.scanData()
+			p.data.Hi = uint32(p.Pos)
+		case 2: // team_id
+			ok = p.UUID(&p.TeamID)
+		case 3: // user_id
+			ok = p.UUID(&p.UserID)
+		case 4: // client_user_id
+			ok = scanString(&p.FastScanner, &p.ClientUserID)
+		default:
+			ok = p.Skip(1)
+		}
+		if !ok {
 			return false
 		}
 		if more, ok = p.More('}'); !ok {
@@ -85,26 +101,6 @@ func (p *parser) scanEnvelope() bool {
 	p.event.Hi = uint32(p.Pos)
 	p.Space()
 	return p.Pos == len(p.Data)
-}
-
-// scanEnvelopeField reads the value of envelopeFields[n].
-func (p *parser) scanEnvelopeField(n int) (ok bool) {
-	switch n {
-	case 0: // event_type
-		return p.scanType()
-	case 1: // data
-		p.data.Lo = uint32(p.Pos)
-		ok = p.scanData()
-		p.data.Hi = uint32(p.Pos)
-		return ok
-	case 2: // team_id
-		return p.UUID(&p.TeamID)
-	case 3: // user_id
-		return p.UUID(&p.UserID)
-	case 4: // client_user_id
-		return scanString(&p.FastScanner, &p.ClientUserID)
-	}
-	return p.Skip(1)
 }
 
 // scanType reads null or a type without escapes.

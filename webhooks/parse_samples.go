@@ -58,7 +58,21 @@ func (r *batchReader) read() bool {
 			}
 			seen |= 1 << n
 		}
-		if !r.readField(n) {
+		switch n {
+		case 0: // user_id
+			ok = r.UUID(&r.batch.UserID)
+		case 1: // source_id
+			ok = r.Int64(&r.batch.SourceID)
+		case 2: // source
+			ok = r.readSource(&r.batch.Source)
+		case batchData:
+			ok = r.readSamples()
+		case 4: // provider
+			ok = r.readProvider()
+		default:
+			ok = r.Skip(2)
+		}
+		if !ok {
 			return false
 		}
 		if more, ok = r.More('}'); !ok {
@@ -74,25 +88,13 @@ func (r *batchReader) ref(start, depth int) labhealth.RawObject {
 	return labhealth.RawObject(r.document.Ref(jsonread.Span{Lo: uint32(start), Hi: uint32(r.Pos)}, depth))
 }
 
-// readField reads the value of batchFields[n].
-func (r *batchReader) readField(n int) bool {
-	switch n {
-	case 0: // user_id
-		return r.UUID(&r.batch.UserID)
-	case 1: // source_id
-		return r.Int64(&r.batch.SourceID)
-	case 2: // source
-		return r.readSource(&r.batch.Source)
-	case batchData:
-		return r.Peek() == '[' && r.readSamples()
-	case 4: // provider
-		if r.Peek() == 'n' {
-			return r.Null()
-		}
-		r.batch.Provider = new(Source)
-		return r.readSource(r.batch.Provider)
+// readProvider reads a source or null.
+func (r *batchReader) readProvider() bool {
+	if r.Peek() == 'n' {
+		return r.Null()
 	}
-	return r.Skip(2)
+	r.batch.Provider = new(Source)
+	return r.readSource(r.batch.Provider)
 }
 
 // sourceFields are the fields of a Source: first the strings, then the pointers to strings.
@@ -122,8 +124,13 @@ func (r *batchReader) readSource(source *Source) bool {
 			ok = r.Skip(3)
 		case values[n].seen:
 			return false
+		case r.Peek() == 'n':
+			ok = r.Null()
+			values[n].seen = true
 		default:
-			ok = r.readSourceValue(&values[n])
+			v := &values[n]
+			v.seen, v.string = true, true
+			v.content, v.escaped, ok = r.String()
 		}
 		if !ok {
 			return false
@@ -135,16 +142,6 @@ func (r *batchReader) readSource(source *Source) bool {
 	setSource(source, &values, r.Data, start, r.Pos)
 	source.RawObject = r.ref(start, 2)
 	return true
-}
-
-func (r *batchReader) readSourceValue(v *sourceValue) (ok bool) {
-	v.seen = true
-	if r.Peek() == 'n' {
-		return r.Null()
-	}
-	v.string = true
-	v.content, v.escaped, ok = r.String()
-	return ok
 }
 
 // setSource sets the fields of a source that is at data[lo:hi].
@@ -172,6 +169,9 @@ const endOfSamples = otherField + 1
 
 // readSamples reads the array of samples that is next.
 func (r *batchReader) readSamples() bool {
+	if r.Peek() != '[' {
+		return false
+	}
 	if !r.Open(']') {
 		r.batch.Data = []Sample{}
 		return true

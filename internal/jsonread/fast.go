@@ -91,12 +91,12 @@ func (s *FastScanner) String() (content Span, escaped, ok bool) {
 }
 
 // Int64 decodes an integer or null.
-func (s *FastScanner) Int64(to *int64) (ok bool) {
+func (s *FastScanner) Int64(to *int64) bool {
 	if s.Peek() == 'n' {
 		return s.Null()
 	}
-	n, err := scanNumber(s.Data, s.Pos)
-	if err != nil {
+	n, ok := scanNumber(s.Data, s.Pos)
+	if !ok {
 		return false
 	}
 	start := s.Pos
@@ -109,12 +109,12 @@ func (s *FastScanner) Int64(to *int64) (ok bool) {
 }
 
 // Float64 decodes a number or null.
-func (s *FastScanner) Float64(to *float64) (ok bool) {
+func (s *FastScanner) Float64(to *float64) bool {
 	if s.Peek() == 'n' {
 		return s.Null()
 	}
-	n, err := scanNumber(s.Data, s.Pos)
-	if err != nil {
+	n, ok := scanNumber(s.Data, s.Pos)
+	if !ok {
 		return false
 	}
 	start := s.Pos
@@ -197,9 +197,9 @@ func (s *FastScanner) Skip(depth int) bool {
 	case 'n':
 		return s.literal("null")
 	}
-	n, err := scanNumber(s.Data, s.Pos)
+	n, ok := scanNumber(s.Data, s.Pos)
 	s.Pos = n.end
-	return err == nil
+	return ok
 }
 
 // skipElements steps over an array that is inside depth objects and arrays.

@@ -196,8 +196,9 @@ const inexact = -1
 // startsNumber reports whether a number can start with c.
 func startsNumber(c byte) bool { return c == '-' || c-'0' < 10 }
 
-// scanNumber scans the number at i. Like every scanner of JSON it ends the number after a leading zero, where no digit may follow.
-func scanNumber(data []byte, start int) (n number, err *SyntaxError) {
+// scanNumber scans the number at start. If it reports false, n.end is the index of the error. Like every scanner of JSON it ends the
+// number after a leading zero, where no digit may follow.
+func scanNumber(data []byte, start int) (n number, ok bool) {
 	rest, i := data[start:], 0
 	if len(rest) > 0 && rest[0] == '-' {
 		n.negative = true
@@ -206,41 +207,36 @@ func scanNumber(data []byte, start int) (n number, err *SyntaxError) {
 	first := i
 	if i < len(rest) && rest[i] == '0' {
 		i++
-	} else if n.mantissa, i = scanDigits(rest, i, 0); i == first {
-		return n, numberError(data, start+i)
+	} else {
+		n.mantissa, i = scanDigits(rest, i, 0)
 	}
+	ok = i > first
 	digits := i - first
-	if i < len(rest) && rest[i] == '.' {
+	if ok && i < len(rest) && rest[i] == '.' {
 		point := i + 1
-		if n.mantissa, i = scanDigits(rest, point, n.mantissa); i == point {
-			return n, numberError(data, start+i)
-		}
+		n.mantissa, i = scanDigits(rest, point, n.mantissa)
 		n.fraction = i - point
 		digits += n.fraction
+		ok = i > point
 	}
 	if digits > 19 {
 		n.fraction = inexact
 	}
-	if i < len(rest) && rest[i]|0x20 == 'e' {
+	if ok && i < len(rest) && rest[i]|0x20 == 'e' {
 		n.fraction = inexact
-		if i = scanExponent(rest, i+1); i < 0 {
-			return n, numberError(data, start-i)
-		}
+		i, ok = scanExponent(rest, i+1)
 	}
 	n.end = start + i
-	return n, nil
+	return n, ok
 }
 
-// scanExponent returns the index after the exponent at i, the negative index of the error if it is invalid.
-func scanExponent(rest []byte, i int) int {
+// scanExponent returns the index after the exponent at i, or that of the error.
+func scanExponent(rest []byte, i int) (end int, ok bool) {
 	if i < len(rest) && (rest[i] == '+' || rest[i] == '-') {
 		i++
 	}
-	_, end := scanDigits(rest, i, 0)
-	if end == i {
-		return -i
-	}
-	return end
+	_, end = scanDigits(rest, i, 0)
+	return end, end > i
 }
 
 // scanDigits appends the digits at i to value, and returns the index after them.
@@ -250,12 +246,4 @@ func scanDigits(data []byte, i int, value uint64) (uint64, int) {
 		i++
 	}
 	return value, i
-}
-
-// numberError says why a number cannot continue at i.
-func numberError(data []byte, i int) *SyntaxError {
-	if i == len(data) {
-		return &SyntaxError{i, unexpectedEnd}
-	}
-	return &SyntaxError{i, badNumber}
 }

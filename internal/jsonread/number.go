@@ -11,8 +11,8 @@ const maxNumber = 1000
 
 // Integer decodes a number without a fraction: 3, and 3.0 or 3e0, which some encoders write for it.
 func Integer(data []byte) (int64, bool) {
-	n, err := scanNumber(data, 0)
-	if err != nil {
+	n, ok := scanNumber(data, 0)
+	if !ok {
 		return 0, false
 	}
 	return n.int64(data[:n.end])
@@ -20,8 +20,8 @@ func Integer(data []byte) (int64, bool) {
 
 // Float decodes a number.
 func Float(data []byte) (float64, bool) {
-	n, err := scanNumber(data, 0)
-	if err != nil {
+	n, ok := scanNumber(data, 0)
+	if !ok {
 		return 0, false
 	}
 	return n.float64(data[:n.end])

@@ -110,13 +110,16 @@ func (s *scanner) skipString() {
 
 // number scans the number at i, and returns its bytes too.
 func (s *scanner) number() (n number, raw []byte) {
-	n, err := scanNumber(s.data, s.i)
-	if err != nil {
-		panic(err)
-	}
-	raw = s.data[s.i:n.end]
+	start := s.i
+	n, ok := scanNumber(s.data, start)
 	s.i = n.end
-	return n, raw
+	if !ok {
+		if s.i == len(s.data) {
+			s.fail(unexpectedEnd)
+		}
+		s.fail(badNumber)
+	}
+	return n, s.data[start:n.end]
 }
 
 // skip steps over the value at i.
