@@ -210,7 +210,11 @@ func (r *batchReader) readSamples() bool {
 			r.fields++
 			continue
 		}
-		field, ok = r.nextSample()
+		if r.layout[0].Lo > 0 {
+			field, ok = r.nextSample()
+		} else {
+			field, ok = r.scanField()
+		}
 		sample = r.last()
 	}
 	if ok {
@@ -267,10 +271,10 @@ func (r *batchReader) addSample(start int) bool {
 // last returns the last sample.
 func (r *batchReader) last() *Sample { return &r.samples[len(r.samples)-1] }
 
-// nextSample steps from the last value of a sample to the first one of the next, if the layout has what is between them. It is
-// scanField otherwise.
+// nextSample steps from the last value of a sample to the first one of the next, as the samples before did. It is scanField if this sample
+// differs.
 func (r *batchReader) nextSample() (field uint8, ok bool) {
-	if first := &r.layout[0]; first.Lo > 0 && r.fields == r.length && r.SkipEqual(first.Span) {
+	if first := &r.layout[0]; r.fields == r.length && r.SkipEqual(first.Span) {
 		r.last().span.Hi = uint32(r.end + r.closing)
 		r.fields = 1
 		return first.field, r.addSample(r.end + r.opening)
