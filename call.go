@@ -9,10 +9,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/textproto"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -28,185 +26,44 @@ type core struct {
 	http      *transport.Client
 	policy    RetryPolicy
 	maxBody   int64
-	paths     map[string]string // operation → where this deployment has it
+	paths     map[string]string // operation → its path at this deployment
 	observers []func(context.Context, Attempt)
 }
 
-// operations are those the methods call, as WithPath names them.
-var operations = []string{
-	opImportOrder, opCreateOrder, opUpdateOrder, opGetOrder, opListOrders,
-	opOrderResults, opRequisitionPDF, opListUsers, opCreateUser, opGetUser, opResolveUser, opDeleteUser, opUndoDeletion, opPullStatus,
-	opListLabTests, opListLabTestsOld, opWorkoutStream,
-}
-
-// request is one call before it is sent.
+// request is one call before it is encoded. What is special to an operation is a field here.
 type request struct {
-	op         string   // method and path of the specification or the reference
-	params     []string // values of the path's parameters, in order
-	query      url.Values
-	value      any          // the body as a struct of this package
-	problems   []FieldError // what is wrong with the request
-	repeatable bool         // whether WithIdempotencyKey makes sense
-	maxBody    int64        // a cap above the client's, for answers that are larger by nature
+	op     string      // method and path of the operation
+	ids    []string    // values of the path's parameters, in order
+	query  queryParams // nil for none
+	body   any         // nil for none, json.RawMessage for a document, or a struct of this package
+	accept string      // "application/json" if empty
 
-	method, path string // instead of those of op
-	body         []byte // instead of value
+	maxBody    int64                 // a cap above the client's, for responses that are larger by nature
+	repeatable bool                  // accepts WithIdempotencyKey
+	refine     func(*APIError) error // turns an APIError into a more specific error; nil for none
 
-	read   func(*transport.Answer) error
-	stream func(a *transport.Answer, body io.Reader, limit int64) error // instead of read
-	accept string                                                       // instead of application/json
+	read   func(*transport.Response) error                                // reads a 2xx response
+	stream func(body io.Reader, limit int64) (rejected []byte, err error) // replaces read
+
+	method, path string // in place of those of op, for Do
 }
 
-// CallOption changes one call. An option that makes no sense is an error of the call, and nothing is sent.
-type CallOption func(*callConfig) error
+// validated is implemented by request bodies and parameters.
+type validated interface{ validate(*validator) }
 
-type callConfig struct {
-	header     http.Header
-	query      url.Values
-	response   *Response
-	unchecked  bool
-	policy     RetryPolicy
-	maxBody    int64
-	key        string
-	repeatable bool
-}
-
-// Response is what came over the wire for a call, beside the value it returned. It redacts itself when printed.
-type Response struct {
-	StatusCode int         // 0 if no answer came
-	Header     http.Header // nil if no answer came
-	Body       []byte      // as it came, after decompression; up to 64 KiB if the status is not 2xx
-	Attempts   int         // how often the request was tried
-	RequestID  string      // the id under which the service knows the request; empty if it sent none
-}
-
-// WithHeader adds a header to the request. Headers that carry keys, and those that the client or net/http sets, Accept excepted, are
-// refused.
-func WithHeader(name, value string) CallOption {
-	name = textproto.CanonicalMIMEHeaderKey(name)
-	return func(c *callConfig) error {
-		if reserved[name] {
-			return refused("is set by the client", "header", name)
-		}
-		if !validHeader(name, value) {
-			return refused("must be a name and a value that can be sent", "header")
-		}
-		c.header.Add(name, value)
-		return nil
-	}
-}
-
-var reserved = map[string]bool{
-	"X-Service-Api-Key": true, "X-Management-Key": true, "X-Service-Org-Key": true, "Authorization": true,
-	"Proxy-Authorization": true, "Host": true, "Connection": true, "Content-Length": true, "Content-Type": true,
-	"Transfer-Encoding": true, "Accept-Encoding": true, "Expect": true, "Te": true, "Trailer": true, "Upgrade": true,
-	"X-Idempotency-Key": true, "Idempotency-Key": true, "User-Agent": true,
-}
-
-func validHeader(name, value string) bool {
-	token := func(r rune) bool {
-		return r > '~' || !strings.ContainsRune("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", r)
-	}
-	return name != "" && !strings.ContainsFunc(name, token) && !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
-}
-
-// WithQuery adds a parameter to the query, for parameters that have no member yet. The same name may be given more than once.
-func WithQuery(name, value string) CallOption {
-	return func(c *callConfig) error {
-		c.query.Add(name, value)
-		return nil
-	}
-}
-
-// WithResponse fills r with what came, also when the call fails. With an iterator, r holds the latest page.
-func WithResponse(r *Response) CallOption {
-	return func(c *callConfig) error {
-		if r == nil {
-			return refused("needs a *Response", "WithResponse")
-		}
-		*r = Response{}
-		c.response = r
-		return nil
-	}
-}
-
-// WithoutValidation sends the request even if local checks would refuse it. Path parameters are checked all the same.
-func WithoutValidation() CallOption {
-	return func(c *callConfig) error {
-		c.unchecked = true
-		return nil
-	}
-}
-
-// WithCallRetry changes the retry policy for one call. Members that are zero keep the client's values.
-func WithCallRetry(p RetryPolicy) CallOption {
-	return func(c *callConfig) (err error) {
-		if c.policy, err = p.over(c.policy); err != nil {
-			return refused(err.Error(), "WithCallRetry")
-		}
-		return nil
-	}
-}
-
-// WithCallBodyLimit caps the body of the answer for one call, in bytes after decompression, in place of [WithBodyLimit].
-func WithCallBodyLimit(n int64) CallOption {
-	return func(c *callConfig) error {
-		if n <= 0 {
-			return refused("must be positive", "WithCallBodyLimit")
-		}
-		c.maxBody = n
-		return nil
-	}
-}
-
-// WithIdempotencyKey sends X-Idempotency-Key with the creation of an order, and allows that it is repeated after an unknown
-// outcome. That is on the caller's word that the deployment honours the key, which the specification does not say: where
-// it does, the first outcome is given again for 24 hours at least, success or failure. Other operations refuse this option.
-// Source: public API reference only.
-func WithIdempotencyKey(key string) CallOption {
-	return func(c *callConfig) error {
-		switch {
-		case !c.repeatable:
-			return refused("is for Orders.Create only; an import is known by its sample id", "WithIdempotencyKey")
-		case key == "" || len(key) > 255 || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
-			return refused("needs 1 to 255 printable ASCII characters", "WithIdempotencyKey")
-		}
-		c.key = key
-		return nil
-	}
-}
-
-// refused is the error of an option, or of a request that is wrong in one place.
-func refused(msg string, loc ...string) *ValidationError {
-	return &ValidationError{Fields: []FieldError{{Loc: loc, Type: "value_error", Msg: msg}}}
-}
-
-// call sends r and reads the answer into a T.
-func call[T any](ctx context.Context, c *core, r request, check func(*T) string, opts []CallOption) (*T, error) {
+// call sends r and decodes the response, a JSON object, into a new T.
+func call[T any](ctx context.Context, c *core, r request, opts []CallOption) (*T, error) {
 	var v *T
-	r.read = func(a *transport.Answer) error {
-		if err := readable(a); err != nil {
-			return err
-		}
+	r.read = func(resp *transport.Response) error {
 		v = new(T)
-		text := a.Body
-		if first := bytes.TrimLeft(text, " \t\r\n"); first[0] != '{' {
-			if text = unwrapped(v, text); text == nil {
-				if err := jsonread.Valid(a.Body); err != nil {
-					return unreadableBy(a, err)
+		return readJSON(resp, func(document []byte) error {
+			return decode(document, v, func(object []byte) error {
+				if object[0] != '{' {
+					return cmp.Or(jsonread.Valid(object), error(errNoObject))
 				}
-				return &unreadable{reason: "it is not a JSON object"}
-			}
-		}
-		if err := jsonread.UnmarshalOwned(text, v); err != nil {
-			return unreadableBy(a, err)
-		}
-		if check != nil {
-			if problem := check(v); problem != "" {
-				return &unreadable{reason: problem}
-			}
-		}
-		return nil
+				return jsonread.UnmarshalOwned(object, v)
+			})
+		})
 	}
 	if err := c.do(ctx, r, opts); err != nil {
 		return nil, err
@@ -214,39 +71,75 @@ func call[T any](ctx context.Context, c *core, r request, check func(*T) string,
 	return v, nil
 }
 
-// do sends r: options, checks, bytes, attempts, error, in this order.
+// callEmpty sends r, whose response has nothing to decode.
+func callEmpty(ctx context.Context, c *core, r request, opts []CallOption) error {
+	r.read = readNothing
+	return c.do(ctx, r, opts)
+}
+
+// do is the one path of all calls: options, validation, encoding, attempts, error.
 func (c *core) do(ctx context.Context, r request, opts []CallOption) error {
-	cfg := callConfig{header: http.Header{}, query: r.query, policy: c.policy, maxBody: max(c.maxBody, r.maxBody), repeatable: r.repeatable}
-	if cfg.query == nil {
-		cfg.query = url.Values{}
+	cfg, err := c.configure(r, opts)
+	if err != nil {
+		return withOp(r.op, err)
+	}
+	if !cfg.skipValidation {
+		if err := r.validate(); err != nil {
+			return withOp(r.op, err)
+		}
+	}
+	q, err := c.encode(r, cfg)
+	if err != nil {
+		return withOp(r.op, err)
+	}
+	if len(c.observers) > 0 {
+		q.Observe = func(a transport.Attempt) { c.observe(ctx, r.op, a) }
+	}
+	result := c.http.Do(context.WithValue(ctx, operationKey{}, r.op), q)
+	if cfg.response != nil {
+		*cfg.response = newResponse(result)
+	}
+	return resultError(r, result)
+}
+
+// configure applies the options of a call.
+func (c *core) configure(r request, opts []CallOption) (*callConfig, error) {
+	cfg := &callConfig{
+		header: http.Header{}, query: url.Values{}, policy: c.policy,
+		maxBody: max(c.maxBody, r.maxBody), repeatable: r.repeatable,
+	}
+	if r.query != nil {
+		cfg.query = r.query.query().Values
 	}
 	for _, opt := range opts {
 		if opt == nil {
 			continue
 		}
-		if err := opt(&cfg); err != nil {
-			return ofOperation(r.op, err)
+		if err := opt(cfg); err != nil {
+			return nil, err
 		}
 	}
-	if len(r.problems) > 0 && !cfg.unchecked {
-		return &ValidationError{Op: r.op, Fields: r.problems}
-	}
-	method, path, err := c.resolve(r)
+	return cfg, nil
+}
+
+// validate returns a *ValidationError with everything that is wrong with the parameters and the
+// body.
+func (r request) validate() error {
+	var v validator
+	v.validateAt("query", r.query)
+	v.validateAt("body", r.body)
+	return v.err()
+}
+
+// encode returns what is sent.
+func (c *core) encode(r request, cfg *callConfig) (*transport.Request, error) {
+	method, path, err := c.endpoint(r)
 	if err != nil {
-		return ofOperation(r.op, err)
+		return nil, err
 	}
-	body := r.body
-	if r.value != nil {
-		text, err := jsonread.MarshalPlain(r.value)
-		if err != nil {
-			loc, msg := []string{"body"}, "cannot be written as JSON"
-			var at *jsonread.ValueError
-			if errors.As(err, &at) {
-				loc, msg = append(loc, at.Path...), at.Reason
-			}
-			return ofOperation(r.op, refused(msg, loc...))
-		}
-		body = text
+	body, err := encodeBody(r.body)
+	if err != nil {
+		return nil, err
 	}
 	target := c.base + path
 	if len(cfg.query) > 0 {
@@ -260,245 +153,225 @@ func (c *core) do(ctx context.Context, r request, opts []CallOption) error {
 	if body != nil {
 		h.Set("Content-Type", "application/json")
 	}
-	if cfg.key != "" {
-		h.Set("X-Idempotency-Key", cfg.key)
+	if cfg.idempotencyKey != "" {
+		h.Set("X-Idempotency-Key", cfg.idempotencyKey)
 	}
 	c.auth(h)
 	p := cfg.policy
 	q := &transport.Request{
-		Method: method, URL: target, Header: h, Body: body, MaxBody: cfg.maxBody, Repeatable: cfg.key != "", Read: r.read,
+		Method: method, URL: target, Header: h, Body: body, MaxBody: cfg.maxBody,
+		Repeatable: cfg.idempotencyKey != "", Read: r.read,
 		Policy: transport.Policy{
 			Attempts: p.MaxAttempts, BaseWait: p.BaseWait, MaxWait: p.MaxWait, RetryAfterCap: p.MaxRetryAfter,
 			ReadTimeout: p.ReadTimeout, WriteTimeout: p.WriteTimeout, Strict: p.Strict,
 		},
 	}
 	if r.stream != nil {
-		q.Stream = func(a *transport.Answer, body io.Reader) error { return r.stream(a, body, cfg.maxBody) }
+		q.Stream = func(body io.Reader) ([]byte, error) { return r.stream(body, cfg.maxBody) }
 	}
-	if len(c.observers) > 0 {
-		q.Observe = func(a transport.Attempt) {
-			seen := Attempt{r.op, a.Number, a.Status, a.Duration, requestID(a.Header), Outcome(a.Outcome)}
-			for _, observe := range c.observers {
-				observe(ctx, seen)
-			}
-		}
-	}
-	result := c.http.Do(context.WithValue(ctx, operationKey{}, r.op), q)
-	if cfg.response != nil {
-		*cfg.response = Response{Attempts: result.Attempts}
-		if a := result.Answer; a != nil {
-			*cfg.response = Response{a.Status, a.Header, bytes.Clone(a.Body), result.Attempts, requestID(a.Header)}
-		}
-	}
-	return resultError(r.op, result)
+	return q, nil
 }
 
-type operationKey struct{}
-
-// Operation returns the operation that a request of this package is for, such as "PATCH /v3/order/{order_id}", out of the context of
-// the [http.Request]; empty for other requests. A transport given with [WithHTTPClient] names spans and metrics with it: a path would hold the
-// ids of orders and users.
-func Operation(ctx context.Context) string {
-	op, _ := ctx.Value(operationKey{}).(string)
-	return op
+// endpoint returns the method and the path with its parameters replaced.
+func (c *core) endpoint(r request) (method, path string, err error) {
+	if r.method != "" {
+		return r.method, r.path, nil
+	}
+	method, documented, _ := strings.Cut(r.op, " ")
+	path, err = expandPath(cmp.Or(c.paths[r.op], documented), pathParameters(documented), r.ids)
+	return method, path, err
 }
 
-// ofOperation says in a ValidationError which operation it stopped.
-func ofOperation(op string, err error) error {
-	var invalid *ValidationError
-	if errors.As(err, &invalid) {
-		invalid.Op = op
+func encodeBody(body any) ([]byte, error) {
+	switch body := body.(type) {
+	case nil:
+		return nil, nil
+	case json.RawMessage:
+		return body, nil
+	}
+	encoded, err := jsonread.MarshalPlain(body)
+	if err == nil {
+		return encoded, nil
+	}
+	var at *jsonread.ValueError
+	if errors.As(err, &at) {
+		return nil, invalid(at.Reason, append([]string{"body"}, at.Path...)...)
+	}
+	return nil, invalid("cannot be written as JSON", "body")
+}
+
+func (c *core) observe(ctx context.Context, op string, a transport.Attempt) {
+	attempt := Attempt{op, a.Number, a.StatusCode, a.Duration, requestID(a.Header), Outcome(a.Outcome)}
+	for _, observe := range c.observers {
+		observe(ctx, attempt)
+	}
+}
+
+func newResponse(result *transport.Result) Response {
+	response := Response{Attempts: result.Attempts}
+	if r := result.Response; r != nil {
+		response.StatusCode, response.Header = r.StatusCode, r.Header
+		response.Body, response.RequestID = bytes.Clone(r.Body), requestID(r.Header)
+	}
+	return response
+}
+
+// unreadable reports a 2xx response that cannot be used, for a fixed reason.
+type unreadable struct {
+	reason    string
+	cause     error // nil if there is nothing to add
+	truncated bool  // another attempt may get the whole response
+}
+
+func (e *unreadable) Error() string        { return e.reason }
+func (e *unreadable) Is(target error) bool { return e.truncated && target == transport.ErrTruncated }
+
+var (
+	errEmpty    = &unreadable{reason: "it is empty"}
+	errHTML     = &unreadable{reason: "it is HTML, not JSON; something between here and the service may have sent it"}
+	errNoObject = &unreadable{reason: "it is not a JSON object"}
+	// errNoList rejects a 200 response whose body has no list: some deployments report errors that way.
+	errNoList = &unreadable{reason: "it has no list"}
+)
+
+// readJSON reads a response with the function unmarshal, unless it cannot be JSON. Of content types
+// only HTML is rejected, because some deployments send odd ones.
+func readJSON(resp *transport.Response, unmarshal func([]byte) error) error {
+	document := bytes.TrimLeft(resp.Body, " \t\r\n")
+	switch {
+	case len(document) == 0:
+		return errEmpty
+	case document[0] == '<', strings.HasPrefix(strings.ToLower(resp.Header.Get("Content-Type")), "text/html"):
+		return errHTML
+	}
+	err := unmarshal(document)
+	var syntax *jsonread.SyntaxError
+	if errors.As(err, &syntax) {
+		offset := syntax.Offset + len(resp.Body) - len(document)
+		reason := fmt.Sprintf("it is not valid JSON at byte %d: %s", offset, syntax.Reason)
+		return &unreadable{reason: reason, truncated: jsonread.Truncated(err)}
 	}
 	return err
 }
 
-// resolve returns the method and the path with its values filled in.
-func (c *core) resolve(r request) (method, path string, err error) {
-	if r.method != "" {
-		return r.method, r.path, nil
+// readNothing accepts an empty response, and JSON that nobody reads. Anything else may come from a
+// proxy.
+func readNothing(resp *transport.Response) error {
+	if len(bytes.TrimSpace(resp.Body)) == 0 {
+		return nil
 	}
-	method, path, _ = strings.Cut(r.op, " ")
-	names := path
-	if p, ok := c.paths[r.op]; ok {
-		path = p
-	}
-	for _, value := range r.params {
-		_, rest, _ := strings.Cut(names, "{")
-		var name string
-		name, names, _ = strings.Cut(rest, "}")
-		switch {
-		case value == uuid.Nil.String():
-			return "", "", refused("must not be the nil UUID", "path", name)
-		case value == "" || value == "." || value == ".." || hasControl(value):
-			return "", "", refused("must not be empty, a dot segment or hold control characters", "path", name)
-		}
-		path = strings.Replace(path, "{"+name+"}", url.PathEscape(value), 1)
-	}
-	return method, path, nil
+	return readJSON(resp, jsonread.Valid)
 }
 
-func hasControl(s string) bool {
-	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' })
+// listShaped is implemented by responses that some deployments send as a list. fromList returns the
+// documented form of a list, nil if there is none.
+type listShaped interface {
+	fromList(document []byte, elements []json.RawMessage) []byte
 }
 
-// unreadable is a 2xx answer that cannot be read, and why, in a fixed phrase.
-type unreadable struct {
-	reason string
-	cause  error
-}
+// verified is implemented by responses that can be unusable although they are valid JSON.
+type verified interface{ verify() error }
 
-func (e *unreadable) Error() string { return e.reason }
-
-// readable looks at an answer from outside. The content type alone refuses nothing but HTML, because some deployments send
-// odd ones.
-func readable(a *transport.Answer) error {
-	text := bytes.TrimLeft(a.Body, " \t\r\n")
-	switch {
-	case len(text) == 0:
-		return &unreadable{reason: "it is empty"}
-	case text[0] == '<', strings.HasPrefix(strings.ToLower(a.Header.Get("Content-Type")), "text/html"):
-		return &unreadable{reason: "it is HTML, not JSON; something between here and the service may have sent it"}
+// requireID returns an error if a response has no readable ID of its resource.
+func requireID(id uuid.UUID, resource string) error {
+	if id == uuid.Nil {
+		return &unreadable{reason: "it has no readable " + resource + " id"}
 	}
 	return nil
 }
 
-// unreadableBy is why text that is not JSON cannot be read.
-func unreadableBy(a *transport.Answer, err error) error {
-	if jsonread.Truncated(err) {
-		a.Truncated = true
+// decode decodes a document into v with the function unmarshal, and verifies it.
+func decode(document []byte, v any, unmarshal func([]byte) error) error {
+	if v, ok := v.(listShaped); ok && document[0] == '[' {
+		var elements []json.RawMessage
+		if jsonread.Valid(document) == nil && json.Unmarshal(document, &elements) == nil {
+			if object := v.fromList(document, elements); object != nil {
+				document = object
+			}
+		}
 	}
-	var at *jsonread.SyntaxError
-	if errors.As(err, &at) {
-		return &unreadable{reason: fmt.Sprintf("it is not valid JSON at byte %d: %s", at.Offset, at.Reason)}
+	if err := unmarshal(document); err != nil {
+		return err
 	}
-	return &unreadable{reason: "it is not valid JSON"}
+	if v, ok := v.(verified); ok {
+		return v.verify()
+	}
+	return nil
 }
 
-// resultError is the error of a call, nil if it succeeded.
-func resultError(op string, r *transport.Result) error {
-	a := r.Answer
-	final := a != nil && a.Attempt == r.Attempts
-	var answered error
-	if a != nil && (a.Status < 200 || a.Status > 299) {
-		api := &APIError{
-			Op: op, StatusCode: a.Status, RequestID: requestID(a.Header), Attempts: r.Attempts,
-			outcome: Outcome(r.Outcome), header: a.Header, body: a.Body,
-		}
-		if final {
-			api.RetryAfter = r.RetryAfter
-		}
-		answered = api
-		switch op {
-		case opCreateUser:
-			answered = userConflict(api)
-		case opCreateTeam, opUpdateTeam:
-			answered = teamConflict(api)
-		}
+// withOp sets the operation of a *ValidationError.
+func withOp(op string, err error) error {
+	var v *ValidationError
+	if errors.As(err, &v) {
+		v.Op = op
 	}
-	if r.Err == nil && r.Ended == nil {
-		return answered
+	return err
+}
+
+// resultError returns the error of a call, nil if it succeeded.
+func resultError(r request, result *transport.Result) error {
+	resp := result.Response
+	isLast := resp != nil && resp.Attempt == result.Attempts
+	var rejected error
+	if resp != nil && (resp.StatusCode < 200 || resp.StatusCode > 299) {
+		rejected = newAPIError(r, result, isLast)
+	}
+	if result.Err == nil && result.ContextErr == nil {
+		return rejected
 	}
 	var redirect *transport.RedirectError
-	if errors.As(r.Err, &redirect) {
-		return &RedirectError{Op: op, StatusCode: redirect.Status, Host: redirect.Host}
+	if errors.As(result.Err, &redirect) {
+		return &RedirectError{Op: r.op, StatusCode: redirect.StatusCode, Host: redirect.Host}
 	}
-	cause := r.Err
+	cause := result.Err
 	var at *url.Error
 	if errors.As(cause, &at) {
-		cause = at.Err // the text of a url.Error holds the address, ids and names in it included
+		cause = at.Err // the message of a url.Error contains the URL, with IDs and names in it
 	}
-	if final && answered == nil {
-		return decodeError(op, r, cause)
+	if isLast && rejected == nil {
+		return newDecodeError(r.op, result, cause)
 	}
-	e := &TransportError{Op: op, Attempts: r.Attempts, outcome: Outcome(r.Outcome)}
-	for _, err := range []error{r.Ended, cause, answered} {
+	e := &TransportError{Op: r.op, Attempts: result.Attempts, outcome: Outcome(result.Outcome)}
+	for _, err := range []error{result.ContextErr, cause, rejected} {
 		if err != nil {
 			e.causes = append(e.causes, err)
 		}
 	}
-	e.reason = reason(e.causes[0])
+	e.reason = transportReason(e.causes[0])
 	return e
 }
 
-func decodeError(op string, r *transport.Result, cause error) error {
-	a := r.Answer
-	e := &DecodeError{
-		Op: op, StatusCode: a.Status, RequestID: requestID(a.Header), Attempts: r.Attempts,
-		Reason: cause.Error(), outcome: Outcome(r.Outcome), body: a.Body,
+// newAPIError returns the error of a response that is not 2xx.
+func newAPIError(r request, result *transport.Result, isLast bool) error {
+	resp := result.Response
+	e := &APIError{
+		Op: r.op, StatusCode: resp.StatusCode, RequestID: requestID(resp.Header), Attempts: result.Attempts,
+		outcome: Outcome(result.Outcome), header: resp.Header, body: resp.Body,
 	}
-	var bad *unreadable
+	if isLast {
+		e.RetryAfter = result.RetryAfter
+	}
+	if r.refine != nil {
+		return r.refine(e)
+	}
+	return e
+}
+
+// newDecodeError returns the error of a 2xx response that could not be read.
+func newDecodeError(op string, result *transport.Result, cause error) error {
+	resp := result.Response
+	e := &DecodeError{
+		Op: op, StatusCode: resp.StatusCode, RequestID: requestID(resp.Header), Attempts: result.Attempts,
+		Reason: cause.Error(), outcome: Outcome(result.Outcome), body: resp.Body,
+	}
+	var u *unreadable
 	switch {
-	case errors.As(cause, &bad):
-		e.cause = bad.cause
-	case r.Ended != nil:
-		e.cause = errors.Join(r.Ended, cause)
+	case errors.As(cause, &u):
+		e.cause = u.cause
+	case result.ContextErr != nil:
+		e.cause = errors.Join(result.ContextErr, cause)
 	default:
 		e.cause = cause
 	}
 	return e
-}
-
-// queryValues sets the parameters that are given.
-type queryValues struct{ url.Values }
-
-func newQuery() queryValues { return queryValues{url.Values{}} }
-
-func (q queryValues) text(name, v string) {
-	if v != "" {
-		q.Set(name, v)
-	}
-}
-
-func (q queryValues) number(name string, v int) {
-	if v != 0 {
-		q.Set(name, fmt.Sprint(v))
-	}
-}
-
-func (q queryValues) id(name string, v uuid.UUID) {
-	if v != uuid.Nil {
-		q.Set(name, v.String())
-	}
-}
-
-func (q queryValues) instant(name string, v time.Time) {
-	if !v.IsZero() {
-		q.Set(name, v.Format(time.RFC3339Nano))
-	}
-}
-
-func (q queryValues) flag(name string, v *bool) {
-	if v != nil {
-		q.Set(name, fmt.Sprint(*v))
-	}
-}
-
-func each[T ~string](q queryValues, name string, list []T) {
-	for _, v := range list {
-		q.Add(name, string(v))
-	}
-}
-
-// unwrapped returns the response in the form that v expects if it has another one in use: one order
-// in a list of one, a bare list of orders, users, lab tests or pipelines. Otherwise it returns nil.
-func unwrapped(v any, text []byte) []byte {
-	var list []json.RawMessage
-	if jsonread.Valid(text) != nil || json.Unmarshal(text, &list) != nil || list == nil {
-		return nil
-	}
-	switch v.(type) {
-	case *PostOrderResponse:
-		if len(list) == 1 && list[0][0] == '{' {
-			return list[0]
-		}
-	case *LabTestPage:
-		return fmt.Appendf(nil, `{"data":%s,"next_cursor":null}`, text)
-	case *OrderPage: // without a total: more may follow
-		return fmt.Appendf(nil, `{"orders":%s}`, text)
-	case *ETLPipelinePage:
-		return fmt.Appendf(nil, `{"pipelines":%s,"next_cursor":null}`, text)
-	case *UserPage:
-		return fmt.Appendf(nil, `{"users":%s,"total":%d}`, text, len(list))
-	}
-	return nil
 }

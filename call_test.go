@@ -186,7 +186,7 @@ func TestWithResponse(t *testing.T) {
 		}, "labhealth: GET /orders: 403 Forbidden"},
 		{"unreadable", reply{status: 200, body: `{`}, labhealth.Response{
 			StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{`), Attempts: 1,
-		}, "labhealth: GET /orders: the answer (status 200) could not be read: it is not valid JSON at byte 1: unexpected end of JSON"},
+		}, "labhealth: GET /orders: the response (status 200) could not be read: it is not valid JSON at byte 1: unexpected end of JSON"},
 		{"no answer", reply{err: errors.New("lost")}, labhealth.Response{Attempts: 1},
 			"labhealth: GET /orders: the connection failed (1 attempt, outcome unknown)"},
 		{"redirect to elsewhere", reply{status: 302, header: []string{"Location", "https://elsewhere.example.com/orders"}}, labhealth.Response{
@@ -336,7 +336,7 @@ func TestBodyLimits(t *testing.T) {
 		_, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{}, opts...)
 		want := ""
 		if !test.fits {
-			want = "labhealth: GET /orders: the answer (status 200) could not be read: the answer is larger than the limit"
+			want = "labhealth: GET /orders: the response (status 200) could not be read: the response is larger than the limit"
 		}
 		equal(t, want, errorText(err))
 		equal(t, labhealth.OutcomeApplied, labhealth.OutcomeOf(err))
@@ -359,7 +359,7 @@ func TestCompressedAnswers(t *testing.T) {
 		t.Error(err)
 	}
 	_, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{}, labhealth.WithCallBodyLimit(1<<20))
-	equal(t, "labhealth: GET /orders: the answer (status 200) could not be read: the answer is larger than the limit", errorText(err))
+	equal(t, "labhealth: GET /orders: the response (status 200) could not be read: the response is larger than the limit", errorText(err))
 }
 
 // What goes over the wire beside what a RoundTripper sees.
@@ -446,7 +446,7 @@ func TestUnreadableAnswers(t *testing.T) {
 			if got != nil || !errors.As(err, &e) {
 				t.Fatalf("%v, %T: %v", got, err, err)
 			}
-			equal(t, "labhealth: POST /v3/order/import: the answer (status 200) could not be read: "+test.reason+" (request r-1)", errorText(err))
+			equal(t, "labhealth: POST /v3/order/import: the response (status 200) could not be read: "+test.reason+" (request r-1)", errorText(err))
 			equal(t, test.outcome, labhealth.OutcomeOf(err))
 			equal(t, test.body, string(e.Body()))
 			equal(t, []any{"POST /v3/order/import", 200, "r-1", 1, test.reason}, []any{e.Op, e.StatusCode, e.RequestID, e.Attempts, e.Reason})
@@ -456,12 +456,12 @@ func TestUnreadableAnswers(t *testing.T) {
 	t.Run("order", func(t *testing.T) {
 		client, _ := answering(t, 200, `{}`)
 		_, err := client.Orders.Get(t.Context(), orderID)
-		equal(t, "labhealth: GET /v3/order/{order_id}: the answer (status 200) could not be read: it has no readable order id", errorText(err))
+		equal(t, "labhealth: GET /v3/order/{order_id}: the response (status 200) could not be read: it has no readable order id", errorText(err))
 	})
 	t.Run("user", func(t *testing.T) {
 		client, _ := answering(t, 200, `{"client_user_id":"ada"}`)
 		_, err := client.Users.Create(t.Context(), labhealth.CreateUserBody{ClientUserID: "ada"})
-		equal(t, "labhealth: POST /v2/user: the answer (status 200) could not be read: it has no readable user id", errorText(err))
+		equal(t, "labhealth: POST /v2/user: the response (status 200) could not be read: it has no readable user id", errorText(err))
 	})
 	t.Run("lists", func(t *testing.T) {
 		for _, body := range []string{"null", "1", `"x"`, "[1", "true"} {
@@ -489,7 +489,7 @@ func TestUnreadableAnswers(t *testing.T) {
 				A int `json:"a"`
 			}
 			err := client.Do(t.Context(), "GET", "/", nil, &out)
-			equal(t, "labhealth: GET (Do): the answer (status 200) could not be read: "+want, errorText(err))
+			equal(t, "labhealth: GET (Do): the response (status 200) could not be read: "+want, errorText(err))
 		}
 	})
 }

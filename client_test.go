@@ -39,14 +39,14 @@ func TestNewClientRefuses(t *testing.T) {
 		{"line end in the key", testKey + "\n", options{base}, badKey},
 		{"space in the key", "sk test", options{base}, badKey},
 		{"key that is not ASCII", "sk_tést", options{base}, badKey},
-		{"no address", testKey, nil, `labhealth: no address: pass WithBaseURL("https://…") or WithEnvironment(environment, addresses)`},
-		{"two addresses", testKey, options{base, base}, "labhealth: more than one address: WithBaseURL and WithBaseURL"},
+		{"no address", testKey, nil, `labhealth: no base URL: pass WithBaseURL("https://…") or WithEnvironment(environment, urls)`},
+		{"two addresses", testKey, options{base, base}, "labhealth: more than one base URL: WithBaseURL and WithBaseURL"},
 		{"address and environment", testKey, options{base, labhealth.WithEnvironment(labhealth.SandboxUS, addresses)},
-			"labhealth: more than one address: WithBaseURL and WithEnvironment"},
+			"labhealth: more than one base URL: WithBaseURL and WithEnvironment"},
 		{"environment without address", testKey, options{labhealth.WithEnvironment(labhealth.ProductionUS, addresses)},
-			`labhealth: no address for the environment "production US": the addresses given are for ["production EU" "sandbox US"]`},
+			`labhealth: no base URL for the environment "production US": there are URLs for ["production EU" "sandbox US"]`},
 		{"environment without addresses", testKey, options{labhealth.WithEnvironment(labhealth.ProductionUS, nil)},
-			`labhealth: no address for the environment "production US": the addresses given are for []`},
+			`labhealth: no base URL for the environment "production US": there are URLs for []`},
 		{"environment with an empty address", testKey, options{labhealth.WithEnvironment(labhealth.SandboxEU, labhealth.BaseURLs{labhealth.SandboxEU: ""})}, notAddress},
 
 		{"empty address", testKey, options{labhealth.WithBaseURL("")}, notAddress},
@@ -126,8 +126,8 @@ func TestNewClientRefuses(t *testing.T) {
 // The error names what there is, so that a misspelt operation is found.
 func TestWithPathUnknownOperation(t *testing.T) {
 	_, err := labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL), labhealth.WithPath("GET /order", "/v3/orders"))
-	want := `labhealth: WithPath: unknown operation "GET /order": want one of ["POST /v3/order/import" "POST /v3/order" ` +
-		`"PATCH /v3/order/{order_id}" "GET /v3/order/{order_id}" "GET /orders" `
+	want := `labhealth: WithPath: unknown operation "GET /order": want one of ["GET /orders" "GET /v2/introspect/historical_pull" ` +
+		`"GET /v2/timeseries/workouts/{workout_id}/stream" "POST /v2/user" "GET /v2/user/" `
 	if !strings.HasPrefix(errorText(err), want) {
 		t.Errorf("error %q\n want %q", errorText(err), want)
 	}

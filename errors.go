@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -12,8 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 	"github.com/labhealth/labhealth-go/internal/transport"
@@ -188,6 +187,9 @@ func (f FieldError) Path() string { return strings.Join(f.Loc, ".") }
 // Format prints the path and the type.
 func (f FieldError) Format(s fmt.State, _ rune) { fmt.Fprint(s, fieldText([]FieldError{f})) }
 
+// LogValue shows what [FieldError.Format] prints.
+func (f FieldError) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(f)) }
+
 // fieldText shows up to three field errors. Both parts come from the service, so that only what looks like a member name or a
 // code is shown.
 func fieldText(fields []FieldError) string {
@@ -226,52 +228,6 @@ func requestID(h http.Header) string {
 	return ""
 }
 
-// UserConflictError is the answer to creating a user whose client user id belongs to a user already. It is also the *[APIError]
-// that came.
-type UserConflictError struct {
-	UserID    uuid.UUID // the user who has the id
-	CreatedOn time.Time // when that user was created; zero if the service did not say
-
-	api *APIError
-}
-
-// Error is that of the *[APIError], and what it means.
-func (e *UserConflictError) Error() string {
-	return e.api.Error() + ": the client user id belongs to a user already"
-}
-
-// Unwrap returns the *[APIError].
-func (e *UserConflictError) Unwrap() error { return e.api }
-
-// Is reports true for [ErrConflict], whatever the status: the specification gives 400.
-func (e *UserConflictError) Is(target error) bool { return target == ErrConflict }
-
-// userConflict finds the existing user at the top of the body or inside detail.
-func userConflict(e *APIError) error {
-	type conflict struct {
-		UserID    uuid.UUID `json:"user_id"`
-		CreatedOn time.Time `json:"created_on"`
-	}
-	var top conflict
-	var within struct {
-		Detail conflict `json:"detail"`
-	}
-	if e.StatusCode != http.StatusBadRequest && e.StatusCode != http.StatusConflict {
-		return e
-	}
-	if jsonread.Unmarshal(e.body, &top) != nil || jsonread.Unmarshal(e.body, &within) != nil {
-		return e
-	}
-	found := within.Detail
-	if found.UserID == uuid.Nil {
-		found = top
-	}
-	if found.UserID == uuid.Nil {
-		return e
-	}
-	return &UserConflictError{found.UserID, found.CreatedOn, e}
-}
-
 // DecodeError is an answer that came and could not be read: not JSON, HTML, cut short, too large, of the wrong kind, or an
 // order without a readable id. It never quotes the answer.
 type DecodeError struct {
@@ -290,7 +246,7 @@ func (e *DecodeError) requestOutcome() Outcome { return e.outcome }
 
 // Error names the operation, the status, the reason and the request id.
 func (e *DecodeError) Error() string {
-	text := fmt.Sprintf("labhealth: %s: the answer (status %d) could not be read: %s", e.Op, e.StatusCode, e.Reason)
+	text := fmt.Sprintf("labhealth: %s: the response (status %d) could not be read: %s", e.Op, e.StatusCode, e.Reason)
 	if e.RequestID != "" {
 		text += " (request " + e.RequestID + ")"
 	}
@@ -376,8 +332,8 @@ func (e *RedirectError) Error() string {
 	return fmt.Sprintf("labhealth: %s: a redirect (status %d) was not followed: only a GET is, to the same origin, and five times at most", e.Op, e.StatusCode)
 }
 
-// reason names kinds of failure without their texts, which may quote what was sent or came.
-func reason(err error) string {
+// transportReason names kinds of failure without their texts, which may quote what was sent or came.
+func transportReason(err error) string {
 	var dns *net.DNSError
 	var timeout net.Error
 	switch {
@@ -414,6 +370,3 @@ func (e TransportError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }
 
 // Format prints the error's text under every verb, so that %#v does not print the host.
 func (e RedirectError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }
-
-// Format prints the error's text under every verb.
-func (e UserConflictError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }

@@ -99,7 +99,7 @@ func ExampleWithResponse() {
 func ExampleWithCallRetry() {
 	client, service, user := exampleService()
 	defer service.Close()
-	if err := service.FailBefore("GET /v2/user/{user_id}", 1, labhealthtest.FaultAnswer(http.StatusServiceUnavailable, `{}`)); err != nil {
+	if err := service.FailBefore("GET /v2/user/{user_id}", 1, labhealthtest.FaultResponse(http.StatusServiceUnavailable, `{}`)); err != nil {
 		log.Fatal(err)
 	}
 	once := labhealth.RetryPolicy{MaxAttempts: 1, ReadTimeout: 2 * time.Second}
@@ -121,7 +121,7 @@ func ExampleWithObserver() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := service.FailBefore("GET /v2/user/{user_id}", 1, labhealthtest.FaultAnswer(http.StatusServiceUnavailable, `{}`, "Retry-After", "0")); err != nil {
+	if err := service.FailBefore("GET /v2/user/{user_id}", 1, labhealthtest.FaultResponse(http.StatusServiceUnavailable, `{}`, "Retry-After", "0")); err != nil {
 		log.Fatal(err)
 	}
 	if _, err = client.Users.Get(context.Background(), user); err != nil {

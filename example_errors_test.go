@@ -46,9 +46,9 @@ func Example_errors() {
 
 	const operation = "POST /v3/order/import"
 	for _, fault := range []labhealthtest.Fault{
-		labhealthtest.FaultAnswer(http.StatusForbidden, `{"detail":"This endpoint is in closed beta"}`),
-		labhealthtest.FaultAnswer(http.StatusTooManyRequests, `{}`, "Retry-After", "120"), // more than a call waits by itself
-		labhealthtest.FaultAnswer(http.StatusBadGateway, "<html>Bad Gateway</html>", "Content-Type", "text/html"),
+		labhealthtest.FaultResponse(http.StatusForbidden, `{"detail":"This endpoint is in closed beta"}`),
+		labhealthtest.FaultResponse(http.StatusTooManyRequests, `{}`, "Retry-After", "120"), // more than a call waits by itself
+		labhealthtest.FaultResponse(http.StatusBadGateway, "<html>Bad Gateway</html>", "Content-Type", "text/html"),
 		labhealthtest.FaultClosed,
 	} {
 		if err := service.FailBefore(operation, 1, fault); err != nil {
@@ -103,7 +103,7 @@ func ExampleOutcomeOf() {
 	client, service, user := exampleService()
 	defer service.Close()
 	ctx := context.Background()
-	service.RefuseImport(http.StatusBadGateway, "Bad Gateway") // is the order there or not?
+	service.RejectImports(http.StatusBadGateway, "Bad Gateway") // is the order there or not?
 
 	_, err := client.Orders.Import(ctx, exampleImport(service, user))
 	switch labhealth.OutcomeOf(err) {

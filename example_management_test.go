@@ -138,7 +138,7 @@ func ExampleWebhooksService_RotateSecret() {
 		}
 	}
 	for _, d := range srv.Deliveries() {
-		fmt.Println(d.Attempt, d.Status)
+		fmt.Println(d.Attempt, d.StatusCode)
 	}
 	// Output:
 	// received provider.connection.created

@@ -141,7 +141,7 @@ func ExampleNewClient() {
 	fmt.Println(err)
 	// Output:
 	// <nil>
-	// labhealth: no address for the environment "production EU": the addresses given are for ["production US" "sandbox US"]
+	// labhealth: no base URL for the environment "production EU": there are URLs for ["production US" "sandbox US"]
 }
 
 // An order that exists already is brought into the service, with its sample.

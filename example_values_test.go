@@ -62,7 +62,7 @@ func ExampleOrderStatus() {
 
 // A member whose value does not fit never fails its order: it is left zero, is named, and keeps its bytes. Encoding the order writes
 // all that came, with the program's changes on top.
-func ExampleKept() {
+func ExampleRawObject() {
 	var event labhealth.OrderEvent
 	err := json.Unmarshal([]byte(`{"id":7,"created_at":"yesterday","status":"received.testkit.ordered","new_member":[1]}`), &event)
 	fmt.Println(err, event.ID, event.Status, event.CreatedAt.IsZero())

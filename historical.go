@@ -84,31 +84,35 @@ type HistoricalPullTimeline struct {
 	RawObject `json:"-"`
 }
 
-// HistoricalPulls reads one page of the state of historical pulls: GET
+func (p ListHistoricalPullsParams) validate(v *validator) { v.atLeast("user_limit", p.UserLimit, 0) }
+
+func (p ListHistoricalPullsParams) query() queryValues {
+	q := newQuery()
+	q.setID("user_id", p.UserID)
+	q.setString("provider", p.Provider)
+	q.setInt("user_limit", p.UserLimit)
+	q.setString("next_cursor", p.NextCursor)
+	return q
+}
+
+// HistoricalPulls returns one page of the state of historical pulls: GET
 // /v2/introspect/historical_pull. The interface specification says only that they have a status, one
 // of which is retrying, and error information. Source of the rest: public API reference only.
 func (s *UsersService) HistoricalPulls(ctx context.Context, params ListHistoricalPullsParams, opts ...CallOption) (*HistoricalPullPage, error) {
-	var c checker
-	c.atLeast("user_limit", params.UserLimit, 0)
-	q := newQuery()
-	q.id("user_id", params.UserID)
-	q.text("provider", params.Provider)
-	q.number("user_limit", params.UserLimit)
-	q.text("next_cursor", params.NextCursor)
-	return call[HistoricalPullPage](ctx, s.core, request{op: opPullStatus, query: q.Values, problems: c.in("query")}, nil, opts)
+	return call[HistoricalPullPage](ctx, s.core, request{op: opPullStatus, query: params}, opts)
 }
 
-// AllHistoricalPulls reads the state of historical pulls page by page, with the guarantees of
-// [LabTestsService.All].
+// AllHistoricalPulls returns an iterator over the state of historical pulls, page by page, with the
+// guarantees of [LabTestsService.All].
 func (s *UsersService) AllHistoricalPulls(ctx context.Context, params ListHistoricalPullsParams, opts ...CallOption) iter.Seq2[*UserHistoricalPulls, error] {
 	id := func(u *UserHistoricalPulls) uuid.UUID { return u.UserID }
-	return paged(opPullStatus, params.NextCursor, id, func(cursor string) (p part[UserHistoricalPulls, string], err error) {
+	return cursorPages(opPullStatus, params.NextCursor, id, func(cursor string) ([]UserHistoricalPulls, *string, error) {
 		params := params
 		params.NextCursor = cursor
 		page, err := s.HistoricalPulls(ctx, params, opts...)
 		if err != nil {
-			return p, err
+			return nil, nil, err
 		}
-		return cursorPart(page.Data, page.NextCursor), nil
+		return page.Data, page.NextCursor, nil
 	})
 }

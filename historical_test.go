@@ -114,7 +114,7 @@ func TestHistoricalPullPagesHostile(t *testing.T) {
 			for _, err = range client.Users.AllHistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{}) {
 			}
 			if test.problem != "" {
-				test.problem = "labhealth: GET /v2/introspect/historical_pull: the answer (status 200) could not be read: " + test.problem
+				test.problem = "labhealth: GET /v2/introspect/historical_pull: the response (status 200) could not be read: " + test.problem
 			}
 			equal(t, test.problem, errorText(err))
 			equal(t, len(test.pages), len(s.sent))

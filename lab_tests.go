@@ -3,6 +3,7 @@ package labhealth
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"strconv"
 
@@ -147,22 +148,24 @@ type ListLabTestsParams struct {
 	OrderDirection   string                  // "asc", the default, or "desc"
 }
 
+func (p ListLabTestsParams) validate(v *validator) { v.atLeast("lab_test_limit", p.LabTestLimit, 0) }
+
 func (p ListLabTestsParams) query() queryValues {
 	q := newQuery()
-	q.number("lab_test_limit", p.LabTestLimit)
-	q.text("next_cursor", p.NextCursor)
-	q.id("lab_account_id", p.LabAccountID)
-	q.text("generation_method", p.GenerationMethod)
-	q.text("lab_slug", p.LabSlug)
-	q.text("collection_method", string(p.CollectionMethod))
-	q.text("status", string(p.Status))
+	q.setInt("lab_test_limit", p.LabTestLimit)
+	q.setString("next_cursor", p.NextCursor)
+	q.setID("lab_account_id", p.LabAccountID)
+	q.setString("generation_method", p.GenerationMethod)
+	q.setString("lab_slug", p.LabSlug)
+	q.setString("collection_method", string(p.CollectionMethod))
+	q.setString("status", string(p.Status))
 	for _, id := range p.MarkerIDs {
 		q.Add("marker_ids", strconv.FormatInt(id, 10))
 	}
-	each(q, "provider_ids", p.ProviderIDs)
-	q.text("name", p.Name)
-	q.text("order_key", p.OrderKey)
-	q.text("order_direction", p.OrderDirection)
+	addStrings(q, "provider_ids", p.ProviderIDs)
+	q.setString("name", p.Name)
+	q.setString("order_key", p.OrderKey)
+	q.setString("order_direction", p.OrderDirection)
 	return q
 }
 
@@ -178,64 +181,77 @@ type LabTestPage struct {
 	RawObject `json:"-"`
 }
 
-// List reads one page of the catalogue: GET /v3/lab_test.
-func (s *LabTestsService) List(ctx context.Context, params ListLabTestsParams, opts ...CallOption) (*LabTestPage, error) {
-	var c checker
-	c.atLeast("lab_test_limit", params.LabTestLimit, 0)
-	r := request{op: opListLabTests, query: params.query().Values, problems: c.in("query")}
-	return call(ctx, s.core, r, unwrapLabTests, opts)
+func (p *LabTestPage) verify() error {
+	if p.Data == nil {
+		return errNoList
+	}
+	return nil
 }
 
-// All reads the catalogue page by page, from params.NextCursor on. It can be ranged over again, which
-// starts anew, and holds one page at a time. An error ends it; a service whose cursor does not advance
-// or that repeats pages is an error, not a loop. Pages without elements are legal: All goes on, and
-// ends with an error after 100 of them in a row.
+func (*LabTestPage) fromList(document []byte, _ []json.RawMessage) []byte {
+	return fmt.Appendf(nil, `{"data":%s,"next_cursor":null}`, document)
+}
+
+// List returns one page of the catalog: GET /v3/lab_test.
+func (s *LabTestsService) List(ctx context.Context, params ListLabTestsParams, opts ...CallOption) (*LabTestPage, error) {
+	return s.list(ctx, request{op: opListLabTests, query: params}, opts)
+}
+
+// All returns an iterator over the catalog, page by page, from params.NextCursor on. It holds one page
+// at a time, and each range over it starts again. An error stops it, and so does a service whose
+// cursor does not advance or that repeats pages. Pages without elements are legal: after 100 of them
+// in a row it stops with an error.
 func (s *LabTestsService) All(ctx context.Context, params ListLabTestsParams, opts ...CallOption) iter.Seq2[*LabTest, error] {
 	id := func(t *LabTest) uuid.UUID { return t.ID }
-	return paged(opListLabTests, params.NextCursor, id, func(cursor string) (p part[LabTest, string], err error) {
+	return cursorPages(opListLabTests, params.NextCursor, id, func(cursor string) ([]LabTest, *string, error) {
 		params := params
 		params.NextCursor = cursor
 		page, err := s.List(ctx, params, opts...)
 		if err != nil {
-			return p, err
+			return nil, nil, err
 		}
-		return cursorPart(page.Data, page.NextCursor), nil
+		return page.Data, page.NextCursor, nil
 	})
 }
 
-// ListDeprecated reads the whole catalogue at once: GET /v3/lab_tests, with an answer of up to 64 MiB. LabTestLimit and NextCursor
-// are refused.
+// ListDeprecated returns the whole catalog at once: GET /v3/lab_tests, with a response of up to 64 MiB.
+// LabTestLimit and NextCursor are a validation error.
 //
 // Deprecated: use [LabTestsService.List] or [LabTestsService.All], which call GET /v3/lab_test. The
 // endpoint is to be removed in October 2026. Source of the date: public API reference only.
 func (s *LabTestsService) ListDeprecated(ctx context.Context, params ListLabTestsParams, opts ...CallOption) ([]LabTest, error) {
-	var c checker
-	if params.LabTestLimit != 0 || params.NextCursor != "" {
-		c.add("lab_test_limit", "value_error", "and next_cursor are for the paged list only")
-	}
-	r := request{op: opListLabTestsOld, query: params.query().Values, problems: c.in("query"), maxBody: 64 << 20}
-	page, err := call(ctx, s.core, r, func(p *LabTestPage) string {
-		if p.Data == nil {
-			return noList
-		}
-		return unwrapLabTests(p)
-	}, opts)
+	r := request{op: opListLabTestsOld, query: unpagedLabTestsParams{params}, maxBody: 64 << 20}
+	page, err := s.list(ctx, r, opts)
 	if err != nil {
 		return nil, err
 	}
 	return page.Data, nil
 }
 
-// unwrapLabTests reads elements that are wrapped as {"lab_test": {…}}, which a page of the public API
-// reference shows.
-func unwrapLabTests(p *LabTestPage) string {
-	for i := range p.Data {
-		var wrapped struct {
+// unpagedLabTestsParams are the parameters of the deprecated operation.
+type unpagedLabTestsParams struct{ ListLabTestsParams }
+
+func (p unpagedLabTestsParams) validate(v *validator) {
+	if p.LabTestLimit != 0 || p.NextCursor != "" {
+		v.add("lab_test_limit", "value_error", "and next_cursor are for the paged list only")
+	}
+}
+
+// list returns a page whose elements are not wrapped as {"lab_test": {…}}, which an example of the
+// public API reference shows.
+func (s *LabTestsService) list(ctx context.Context, r request, opts []CallOption) (*LabTestPage, error) {
+	page, err := call[LabTestPage](ctx, s.core, r, opts)
+	if err != nil {
+		return nil, err
+	}
+	for i := range page.Data {
+		var wrapper struct {
 			LabTest *LabTest `json:"lab_test"`
 		}
-		if t := &p.Data[i]; t.ID == uuid.Nil && json.Unmarshal(t.RawJSON(), &wrapped) == nil && wrapped.LabTest != nil {
-			*t = *wrapped.LabTest
+		test := &page.Data[i]
+		if test.ID == uuid.Nil && json.Unmarshal(test.RawJSON(), &wrapper) == nil && wrapper.LabTest != nil {
+			*test = *wrapper.LabTest
 		}
 	}
-	return ""
+	return page, nil
 }

@@ -88,7 +88,7 @@ func TestListLabTestsDeprecatedLimit(t *testing.T) {
 	client, _ := scripted(t, []reply{{status: 200, body: large}, {status: 200, body: large}, {status: 200, body: large}})
 	got := must[[]labhealth.LabTest](t)(client.LabTests.ListDeprecated(t.Context(), labhealth.ListLabTestsParams{}))
 	equal(t, wantLabTest(), got[1])
-	const tooLarge = ": the answer (status 200) could not be read: the answer is larger than the limit"
+	const tooLarge = ": the response (status 200) could not be read: the response is larger than the limit"
 	_, err := client.LabTests.ListDeprecated(t.Context(), labhealth.ListLabTestsParams{}, labhealth.WithCallBodyLimit(8<<20))
 	equal(t, "labhealth: GET /v3/lab_tests"+tooLarge, errorText(err))
 	_, err = client.LabTests.List(t.Context(), labhealth.ListLabTestsParams{})
@@ -139,7 +139,7 @@ func TestLabTestPagesHostile(t *testing.T) {
 			}
 			want := ""
 			if test.problem != "" {
-				want = "labhealth: GET /v3/lab_test: the answer (status 200) could not be read: " + test.problem
+				want = "labhealth: GET /v3/lab_test: the response (status 200) could not be read: " + test.problem
 			}
 			equal(t, want, errorText(err))
 			equal(t, test.seen, seen)

@@ -1,7 +1,6 @@
 package labhealth
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,9 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"github.com/labhealth/labhealth-go/internal/jsonread"
-	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
 // ManagementClient calls the management API: the organisation, its teams, their webhooks, keys, custom credentials and ETL
@@ -103,27 +99,9 @@ func NewManagementClient(orgID uuid.UUID, key string, opts ...Option) (*Manageme
 	}, nil
 }
 
-// managementOperations are those the methods call, as WithPath names them. The team API has a table of its own.
-var managementOperations = []string{
-	opGetOrganisation, opUpdateOrganisation,
-	opListTeams, opCreateTeam, opGetTeam, opUpdateTeam, opDeleteTeam, opResolveTeam, opCreateAccessToken,
-	opListManagementKeys, opCreateManagementKey, opUpdateManagementKey, opDeleteManagementKey,
-	opListWebhooks, opCreateWebhook, opGetWebhook, opUpdateWebhook, opDeleteWebhook,
-	opGetWebhookHeaders, opReplaceWebhookHeaders, opGetWebhookSecret, opRotateWebhookSecret,
-	opListTeamAPIKeys, opCreateTeamAPIKey, opDeleteTeamAPIKeys,
-	opListCustomCredentials, opUpsertCustomCredentials, opDeleteCustomCredentials, opPrepareCustomCredentials,
-	opListPipelines, opUpsertPipelines, opDeletePipelines,
-}
-
 // CloseIdleConnections closes the idle connections of the client's transport. Those of a transport
 // given with [WithHTTPClient] are left alone, but not those of the client's copy of it.
 func (c *ManagementClient) CloseIdleConnections() { c.core.http.CloseIdleConnections() }
-
-// Do calls any endpoint of the management API. It works as [Client.Do] does; path is the whole path, such as
-// "/v1/org/" + orgID.String() + "/team".
-func (c *ManagementClient) Do(ctx context.Context, method, path string, body, out any, opts ...CallOption) error {
-	return c.core.doAny(ctx, method, path, body, out, opts)
-}
 
 // organisation is what the services of a management client share.
 type organisation struct {
@@ -131,26 +109,9 @@ type organisation struct {
 	id   string
 }
 
-// request is a call of op, with the values of the path's parameters after the organisation's.
-func (o *organisation) request(op string, params ...string) request {
-	return request{op: op, params: append([]string{o.id}, params...)}
-}
-
-// done sends r, whose answer has nothing to read. What a proxy might have sent is an error all the same.
-func (o *organisation) done(ctx context.Context, r request, opts []CallOption) error {
-	r.read = func(a *transport.Answer) error {
-		if len(bytes.TrimSpace(a.Body)) == 0 {
-			return nil
-		}
-		if err := readable(a); err != nil {
-			return err
-		}
-		if err := jsonread.Valid(a.Body); err != nil {
-			return unreadableBy(a, err)
-		}
-		return nil
-	}
-	return o.core.do(ctx, r, opts)
+// request returns a call of op, with the values of the path's parameters after the organisation's.
+func (o *organisation) request(op string, ids ...string) request {
+	return request{op: op, ids: append([]string{o.id}, ids...)}
 }
 
 // TeamEnvironment is one of the two environments that every team has. Values other than the constants occur.
@@ -199,35 +160,27 @@ type Organisation struct {
 	RawObject `json:"-"`
 }
 
+func (o *Organisation) verify() error { return requireID(o.ID, "organisation") }
+
 // UpdateOrganisationBody is the request of [OrganisationService.Update].
 type UpdateOrganisationBody struct {
 	Name string `json:"name"` // what people call it
 }
 
+func (b *UpdateOrganisationBody) validate(v *validator) {
+	v.required("name", b.Name)
+}
+
 // Get reads the organisation: GET /v1/org/{org_id}.
 func (s *OrganisationService) Get(ctx context.Context, opts ...CallOption) (*Organisation, error) {
-	return call(ctx, s.org.core, s.org.request(opGetOrganisation), hasOrganisation, opts)
+	return call[Organisation](ctx, s.org.core, s.org.request(opGetOrganisation), opts)
 }
 
 // Update renames the organisation: PATCH /v1/org/{org_id}.
 func (s *OrganisationService) Update(ctx context.Context, body UpdateOrganisationBody, opts ...CallOption) (*Organisation, error) {
-	var c checker
-	c.text("name", body.Name)
 	r := s.org.request(opUpdateOrganisation)
-	r.value, r.problems = &body, c.in("body")
-	return call(ctx, s.org.core, r, hasOrganisation, opts)
-}
-
-// hasOrganisation refuses an answer that shows no organisation.
-func hasOrganisation(o *Organisation) string {
-	return unlessID(o.ID, "it has no readable organisation id")
-}
-
-func unlessID(id uuid.UUID, problem string) string {
-	if id == uuid.Nil {
-		return problem
-	}
-	return ""
+	r.body = &body
+	return call[Organisation](ctx, s.org.core, r, opts)
 }
 
 // BatchDeletion says what became of each of several things that were to be deleted: the response of
@@ -240,22 +193,24 @@ type BatchDeletion struct {
 	RawObject `json:"-"`
 }
 
-// batch is a call of op with one parameter of the query for each ID.
-func (o *organisation) batch(op, name string, env TeamEnvironment, region Region, ids []uuid.UUID) request {
-	var c checker
-	if len(ids) == 0 {
-		c.add(name, "missing", "is required: at least one id")
-	}
-	q := newQuery()
-	for i, id := range ids {
-		c.at(name, func() { c.id(fmt.Sprint(i), id) })
-		q.Add(name, id.String())
-	}
-	r := o.request(op, string(env), string(region))
-	r.query, r.problems = q.Values, c.in("query")
-	return r
+// batchParams selects resources by their IDs, each in a query parameter. An empty list is invalid,
+// because it may mean all of them.
+type batchParams struct {
+	name string // of the parameter
+	ids  []uuid.UUID
 }
 
-func (o *organisation) deleteBatch(ctx context.Context, op, name string, env TeamEnvironment, region Region, ids []uuid.UUID, opts []CallOption) (*BatchDeletion, error) {
-	return call[BatchDeletion](ctx, o.core, o.batch(op, name, env, region, ids), nil, opts)
+func (p batchParams) validate(v *validator) { v.requiredIDs(p.name, "id", p.ids) }
+
+func (p batchParams) query() queryValues {
+	q := newQuery()
+	q.addIDs(p.name, p.ids)
+	return q
+}
+
+// batch returns a call of op for the resources in ids.
+func (o *organisation) batch(op, name string, env TeamEnvironment, region Region, ids []uuid.UUID) request {
+	r := o.request(op, string(env), string(region))
+	r.query = batchParams{name: name, ids: ids}
+	return r
 }

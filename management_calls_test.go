@@ -409,7 +409,7 @@ func TestManagementValidation(t *testing.T) {
 		"brand": {func(c client) error {
 			_, err := c.Teams.SetBrandInformation(ctx, testTeam, sandbox, labhealth.BrandInformation{})
 			return err
-		}, "PATCH /v1/org/{org_id}/team/{team_id}: not sent: brand_information.company_name is required"},
+		}, "PATCH /v1/org/{org_id}/team/{team_id}: not sent: body.sandbox.brand_information.company_name is required"},
 		"brand of no environment": {func(c client) error {
 			_, err := c.Teams.SetBrandInformation(ctx, testTeam, "", labhealth.BrandInformation{CompanyName: "x"})
 			return err

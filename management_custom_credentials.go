@@ -22,6 +22,8 @@ type CustomCredentialsService struct{ org *organisation }
 
 // TeamCustomCredentials is what a team has at a provider. It redacts itself when printed.
 type TeamCustomCredentials struct {
+	Redacted[TeamCustomCredentials]
+
 	ID                  uuid.UUID       `json:"id"`                             // ID of the credentials
 	TeamID              uuid.UUID       `json:"team_id"`                        // the team
 	Source              string          `json:"source"`                         // the provider's slug
@@ -42,9 +44,18 @@ type ListTeamCustomCredentialsParams struct {
 	NextCursor string    // where the page starts: NextCursor of the previous page; empty for the first
 }
 
+func (p ListTeamCustomCredentialsParams) query() queryValues {
+	q := newQuery()
+	q.setID("team_id", p.TeamID)
+	q.setString("next_cursor", p.NextCursor)
+	return q
+}
+
 // TeamCustomCredentialsPage is one page of the list of custom credentials: the response of
 // [CustomCredentialsService.List].
 type TeamCustomCredentialsPage struct {
+	Redacted[TeamCustomCredentialsPage]
+
 	Credentials []TeamCustomCredentials `json:"credentials" jsonread:"own"` // the credentials of the page
 	NextCursor  *string                 `json:"next_cursor,omitzero"`       // where the next page starts; nil at the end of the list
 
@@ -53,6 +64,8 @@ type TeamCustomCredentialsPage struct {
 
 // UpsertTeamCustomCredentialsBody is the request of [CustomCredentialsService.Upsert]. It redacts itself when printed.
 type UpsertTeamCustomCredentialsBody struct {
+	Redacted[UpsertTeamCustomCredentialsBody]
+
 	TeamID              uuid.UUID       `json:"team_id"`                        // the team
 	Provider            string          `json:"provider"`                       // the provider's slug
 	ClientID            *string         `json:"client_id,omitzero"`             // nil if the provider has none
@@ -61,10 +74,20 @@ type UpsertTeamCustomCredentialsBody struct {
 	RedirectURLOverride *string         `json:"redirect_url_override,omitzero"` // nil for the service's own
 }
 
+func (b *UpsertTeamCustomCredentialsBody) validate(v *validator) {
+	v.requiredID("team_id", b.TeamID)
+	v.required("provider", b.Provider)
+}
+
 // prepareTeamCustomCredentialsBody is the request of [CustomCredentialsService.Prepare].
 type prepareTeamCustomCredentialsBody struct {
 	TeamID   uuid.UUID `json:"team_id"`
 	Provider string    `json:"provider"`
+}
+
+func (b *prepareTeamCustomCredentialsBody) validate(v *validator) {
+	v.requiredID("team_id", b.TeamID)
+	v.required("provider", b.Provider)
 }
 
 // PreparationStatus says whether something is to be done before custom credentials can be used. Values other than the constants
@@ -97,52 +120,44 @@ type PreparationStep struct {
 
 // List reads one page of the custom credentials in an environment: GET /v1/org/{org_id}/team_custom_credentials/{env}/{region}.
 func (s *CustomCredentialsService) List(ctx context.Context, env TeamEnvironment, region Region, params ListTeamCustomCredentialsParams, opts ...CallOption) (*TeamCustomCredentialsPage, error) {
-	q := newQuery()
-	q.id("team_id", params.TeamID)
-	q.text("next_cursor", params.NextCursor)
 	r := s.org.request(opListCustomCredentials, string(env), string(region))
-	r.query = q.Values
-	return call[TeamCustomCredentialsPage](ctx, s.org.core, r, nil, opts)
+	r.query = params
+	return call[TeamCustomCredentialsPage](ctx, s.org.core, r, opts)
 }
 
 // All reads the custom credentials page by page, from params.NextCursor on, with the guarantees of [LabTestsService.All].
 func (s *CustomCredentialsService) All(ctx context.Context, env TeamEnvironment, region Region, params ListTeamCustomCredentialsParams, opts ...CallOption) iter.Seq2[*TeamCustomCredentials, error] {
 	id := func(v *TeamCustomCredentials) uuid.UUID { return v.ID }
-	return paged(opListCustomCredentials, params.NextCursor, id, func(cursor string) (p part[TeamCustomCredentials, string], err error) {
+	return cursorPages(opListCustomCredentials, params.NextCursor, id, func(cursor string) ([]TeamCustomCredentials, *string, error) {
 		params := params
 		params.NextCursor = cursor
 		page, err := s.List(ctx, env, region, params, opts...)
 		if err != nil {
-			return p, err
+			return nil, nil, err
 		}
-		return cursorPart(page.Credentials, page.NextCursor), nil
+		return page.Credentials, page.NextCursor, nil
 	})
 }
 
 // Upsert sets what a team has at a provider, in place of what it had there: POST
 // /v1/org/{org_id}/team_custom_credentials/{env}/{region}. It can be called again after any error.
 func (s *CustomCredentialsService) Upsert(ctx context.Context, env TeamEnvironment, region Region, body UpsertTeamCustomCredentialsBody, opts ...CallOption) (*TeamCustomCredentials, error) {
-	var c checker
-	c.id("team_id", body.TeamID)
-	c.text("provider", body.Provider)
 	r := s.org.request(opUpsertCustomCredentials, string(env), string(region))
-	r.value, r.problems = &body, c.in("body")
-	return call[TeamCustomCredentials](ctx, s.org.core, r, nil, opts)
+	r.body = &body
+	return call[TeamCustomCredentials](ctx, s.org.core, r, opts)
 }
 
 // Delete deletes custom credentials: DELETE /v1/org/{org_id}/team_custom_credentials/{env}/{region}. The answer says what became
 // of each.
 func (s *CustomCredentialsService) Delete(ctx context.Context, env TeamEnvironment, region Region, credentialIDs []uuid.UUID, opts ...CallOption) (*BatchDeletion, error) {
-	return s.org.deleteBatch(ctx, opDeleteCustomCredentials, "credential_id", env, region, credentialIDs, opts)
+	r := s.org.batch(opDeleteCustomCredentials, "credential_id", env, region, credentialIDs)
+	return call[BatchDeletion](ctx, s.org.core, r, opts)
 }
 
 // Prepare says what is to be done at a provider before a team can use credentials of its own there: POST
 // /v1/org/{org_id}/prepare_team_custom_credentials/{env}/{region}.
 func (s *CustomCredentialsService) Prepare(ctx context.Context, env TeamEnvironment, region Region, teamID uuid.UUID, provider string, opts ...CallOption) (*TeamCustomCredentialsPreparation, error) {
-	var c checker
-	c.id("team_id", teamID)
-	c.text("provider", provider)
 	r := s.org.request(opPrepareCustomCredentials, string(env), string(region))
-	r.value, r.problems = &prepareTeamCustomCredentialsBody{teamID, provider}, c.in("body")
-	return call[TeamCustomCredentialsPreparation](ctx, s.org.core, r, nil, opts)
+	r.body = &prepareTeamCustomCredentialsBody{teamID, provider}
+	return call[TeamCustomCredentialsPreparation](ctx, s.org.core, r, opts)
 }

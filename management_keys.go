@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"log/slog"
+	"strconv"
 
 	"github.com/google/uuid"
 )
@@ -43,6 +45,16 @@ type ManagementKey struct {
 	RawObject `json:"-"`
 }
 
+func (v *ManagementKey) verify() error { return requireID(v.ID, "key") }
+
+// LogValue shows the id of the key.
+func (v ManagementKey) LogValue() slog.Value {
+	return slog.StringValue("labhealth.ManagementKey{" + v.ID.String() + ", redacted}")
+}
+
+// Format prints what [ManagementKey.LogValue] returns.
+func (v ManagementKey) Format(s fmt.State, _ rune) { printLogValue(s, v) }
+
 // TeamRoleBinding binds a Team Management Key to a team.
 type TeamRoleBinding struct {
 	TeamID uuid.UUID `json:"team_id"` // the team
@@ -76,8 +88,18 @@ type ListManagementKeysParams struct {
 	NextCursor string            // where the page begins: NextCursor of the page before; empty for the first
 }
 
+func (p ListManagementKeysParams) query() queryValues {
+	q := newQuery()
+	q.setID("team_id", p.TeamID)
+	q.setString("role", string(p.Role))
+	q.setString("next_cursor", p.NextCursor)
+	return q
+}
+
 // ManagementKeyPage is one page of the list of management keys: the answer of [ManagementKeysService.List].
 type ManagementKeyPage struct {
+	Redacted[ManagementKeyPage]
+
 	Data       []ManagementKey `json:"data" jsonread:"own"` // the keys of the page
 	NextCursor *string         `json:"next_cursor"`         // where the next page begins; nil at the end of the list
 
@@ -92,6 +114,12 @@ type CreateManagementKeyBody struct {
 	TeamRoleBindings []TeamRoleBinding `json:"team_role_bindings,omitzero"`
 }
 
+func (b *CreateManagementKeyBody) validate(v *validator) {
+	v.required("label", b.Label)
+	v.required("role", string(b.Role))
+	v.bindings(b.TeamRoleBindings)
+}
+
 // UpdateManagementKeyBody is the request of [ManagementKeysService.Update]. Members that are left out stay as they are.
 type UpdateManagementKeyBody struct {
 	Label *string `json:"label,omitzero"` // what people call it
@@ -99,65 +127,56 @@ type UpdateManagementKeyBody struct {
 	TeamRoleBindings []TeamRoleBinding `json:"team_role_bindings,omitzero"`
 }
 
+func (b *UpdateManagementKeyBody) validate(v *validator) {
+	v.bindings(b.TeamRoleBindings)
+}
+
 // List reads one page of the management keys: GET /v1/org/{org_id}/management_key.
 func (s *ManagementKeysService) List(ctx context.Context, params ListManagementKeysParams, opts ...CallOption) (*ManagementKeyPage, error) {
-	q := newQuery()
-	q.id("team_id", params.TeamID)
-	q.text("role", string(params.Role))
-	q.text("next_cursor", params.NextCursor)
 	r := s.org.request(opListManagementKeys)
-	r.query = q.Values
-	return call[ManagementKeyPage](ctx, s.org.core, r, nil, opts)
+	r.query = params
+	return call[ManagementKeyPage](ctx, s.org.core, r, opts)
 }
 
 // All reads the management keys page by page, from params.NextCursor on, with the guarantees of [LabTestsService.All].
 func (s *ManagementKeysService) All(ctx context.Context, params ListManagementKeysParams, opts ...CallOption) iter.Seq2[*ManagementKey, error] {
 	id := func(k *ManagementKey) uuid.UUID { return k.ID }
-	return paged(opListManagementKeys, params.NextCursor, id, func(cursor string) (p part[ManagementKey, string], err error) {
+	return cursorPages(opListManagementKeys, params.NextCursor, id, func(cursor string) ([]ManagementKey, *string, error) {
 		params := params
 		params.NextCursor = cursor
 		page, err := s.List(ctx, params, opts...)
 		if err != nil {
-			return p, err
+			return nil, nil, err
 		}
-		return cursorPart(page.Data, page.NextCursor), nil
+		return page.Data, page.NextCursor, nil
 	})
 }
 
 // Create makes a management key: POST /v1/org/{org_id}/management_key. Only its answer has the key itself, and only once: keep
 // it. A Team Management Key for two or more teams can be made here only, not in the web dashboard.
 func (s *ManagementKeysService) Create(ctx context.Context, body CreateManagementKeyBody, opts ...CallOption) (*ManagementKey, error) {
-	var c checker
-	c.text("label", body.Label)
-	c.text("role", string(body.Role))
-	c.bindings(body.TeamRoleBindings)
 	r := s.org.request(opCreateManagementKey)
-	r.value, r.problems = &body, c.in("body")
-	return call(ctx, s.org.core, r, hasManagementKey, opts)
+	r.body = &body
+	return call[ManagementKey](ctx, s.org.core, r, opts)
 }
 
-func (c *checker) bindings(list []TeamRoleBinding) {
-	c.at("team_role_bindings", func() {
+func (v *validator) bindings(list []TeamRoleBinding) {
+	v.within("team_role_bindings", func() {
 		for i, b := range list {
-			c.at(fmt.Sprint(i), func() { c.id("team_id", b.TeamID) })
+			v.within(strconv.Itoa(i), func() { v.requiredID("team_id", b.TeamID) })
 		}
 	})
 }
 
-// hasManagementKey refuses an answer that shows no key.
-func hasManagementKey(k *ManagementKey) string { return unlessID(k.ID, "it has no readable key id") }
-
 // Update changes the label or the teams of a management key: PATCH /v1/org/{org_id}/management_key/{key_id}.
 func (s *ManagementKeysService) Update(ctx context.Context, keyID uuid.UUID, body UpdateManagementKeyBody, opts ...CallOption) (*ManagementKey, error) {
-	var c checker
-	c.bindings(body.TeamRoleBindings)
 	r := s.org.request(opUpdateManagementKey, keyID.String())
-	r.value, r.problems = &body, c.in("body")
-	return call(ctx, s.org.core, r, hasManagementKey, opts)
+	r.body = &body
+	return call[ManagementKey](ctx, s.org.core, r, opts)
 }
 
 // Delete makes a management key void: DELETE /v1/org/{org_id}/management_key/{key_id}. The answer is the key or null and says
 // nothing more; [WithResponse] has it.
 func (s *ManagementKeysService) Delete(ctx context.Context, keyID uuid.UUID, opts ...CallOption) error {
-	return s.org.done(ctx, s.org.request(opDeleteManagementKey, keyID.String()), opts)
+	return callEmpty(ctx, s.org.core, s.org.request(opDeleteManagementKey, keyID.String()), opts)
 }

@@ -2,6 +2,7 @@ package labhealth
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"regexp"
@@ -36,6 +37,8 @@ const (
 
 // ETLPipeline is where the events of a team are pushed. It redacts itself when printed.
 type ETLPipeline struct {
+	Redacted[ETLPipeline]
+
 	TeamID             uuid.UUID                   `json:"team_id"`                              // the team
 	Preferences        EventDestinationPreferences `json:"preferences"`                          // which destinations are in use
 	PushHistoricalData bool                        `json:"push_historical_data" default:"false"` // whether older data is pushed too, as daily.data events; false by default
@@ -68,6 +71,8 @@ type CloudPubSub struct {
 
 // RabbitMQ is a destination at an exchange of a RabbitMQ server. It redacts itself when printed.
 type RabbitMQ struct {
+	Redacted[RabbitMQ]
+
 	URI      Secret `json:"uri"`      // the server, with user and password
 	Exchange string `json:"exchange"` // the exchange's name; the routing key is the event type
 
@@ -97,6 +102,8 @@ const (
 // storage, an event goes to is decided by the first matcher that fits its type: see
 // [ETLPipeline.EventHubDestination]. It redacts itself when printed.
 type AzureAMQP struct {
+	Redacted[AzureAMQP]
+
 	// ConnectionString opens the event hubs.
 	ConnectionString Secret `json:"connection_string"`
 	// DefaultEventHub receives the events that no matcher fits.
@@ -111,6 +118,8 @@ type AzureAMQP struct {
 
 // EventHubMatcher says where events of some types go: to an event hub or to a blob storage. It redacts itself when printed.
 type EventHubMatcher struct {
+	Redacted[EventHubMatcher]
+
 	EventTypePrefix *string      `json:"event_type_prefix,omitzero"` // fits types that begin with it; nil for none
 	EventTypeRegex  *string      `json:"event_type_regex,omitzero"`  // fits types in which the regular expression is found; nil for none
 	EventHub        *string      `json:"event_hub,omitzero"`         // the event hub; nil for a blob storage
@@ -121,6 +130,8 @@ type EventHubMatcher struct {
 
 // BlobStorage is a container that events are written to. It redacts itself when printed.
 type BlobStorage struct {
+	Redacted[BlobStorage]
+
 	ConnectionString Secret `json:"connection_string"` // opens the storage
 	ContainerName    string `json:"container_name"`    // the container
 	// Container is ContainerName under another name, which one page of the reference shows; nil
@@ -132,6 +143,8 @@ type BlobStorage struct {
 
 // EventHubDestination is where an event goes: one of the two is set. It redacts itself when printed.
 type EventHubDestination struct {
+	Redacted[EventHubDestination]
+
 	EventHub    string       // the event hub; empty for a blob storage
 	BlobStorage *BlobStorage // the blob storage; nil for an event hub
 	Matcher     int          // which of the matchers fits, counted from 0; -1 if none does and this is the default
@@ -143,16 +156,38 @@ type ListETLPipelinesParams struct {
 	NextCursor string    // where the page begins: NextCursor of the page before; empty for the first
 }
 
+func (p ListETLPipelinesParams) query() queryValues {
+	q := newQuery()
+	q.setID("team_id", p.TeamID)
+	q.setString("next_cursor", p.NextCursor)
+	return q
+}
+
 // ETLPipelinePage is one page of the list of pipelines: the response of [PipelinesService.List].
 type ETLPipelinePage struct {
+	Redacted[ETLPipelinePage]
+
 	Pipelines  []ETLPipeline `json:"pipelines" jsonread:"own"` // the pipelines of the page
 	NextCursor *string       `json:"next_cursor,omitzero"`     // where the next page begins; nil at the end of the list
 
 	RawObject `json:"-"`
 }
 
+func (p *ETLPipelinePage) verify() error {
+	if p.Pipelines == nil {
+		return errNoList
+	}
+	return nil
+}
+
+func (*ETLPipelinePage) fromList(document []byte, _ []json.RawMessage) []byte {
+	return fmt.Appendf(nil, `{"pipelines":%s,"next_cursor":null}`, document)
+}
+
 // UpsertETLPipelinesBody is the request of [PipelinesService.Upsert]. It redacts itself when printed.
 type UpsertETLPipelinesBody struct {
+	Redacted[UpsertETLPipelinesBody]
+
 	TeamIDs            []uuid.UUID                  `json:"team_ids"`                      // the teams that get a pipeline each
 	Preferences        *EventDestinationPreferences `json:"preferences,omitzero"`          // which destinations are in use; nil leaves it to the service
 	PushHistoricalData *bool                        `json:"push_historical_data,omitzero"` // see [ETLPipeline]
@@ -164,27 +199,49 @@ type UpsertETLPipelinesBody struct {
 	EventTypePrefixes  []string                     `json:"event_type_prefixes,omitzero"`  // see [ETLPipeline]
 }
 
+func (b *UpsertETLPipelinesBody) validate(v *validator) {
+	v.requiredIDs("team_ids", "team", b.TeamIDs)
+	if p := b.Preferences; p != nil {
+		v.within("preferences", func() { v.required("preferred", string(p.Preferred)) })
+	}
+	v.within("cloud_pubsub", func() {
+		if d := b.CloudPubSub; d != nil {
+			v.required("project", d.Project)
+			v.required("topic", d.Topic)
+		}
+	})
+	v.within("rabbitmq", func() {
+		if d := b.RabbitMQ; d != nil {
+			v.required("uri", string(d.URI))
+			v.required("exchange", d.Exchange)
+		}
+	})
+	v.within("azure_amqp", func() {
+		if d := b.AzureAMQP; d != nil {
+			v.required("connection_string", string(d.ConnectionString))
+			v.required("default_event_hub", d.DefaultEventHub)
+		}
+	})
+}
+
 // List reads one page of the pipelines in an environment: GET /v1/org/{org_id}/team_etl_pipelines/{env}/{region}.
 func (s *PipelinesService) List(ctx context.Context, env TeamEnvironment, region Region, params ListETLPipelinesParams, opts ...CallOption) (*ETLPipelinePage, error) {
-	q := newQuery()
-	q.id("team_id", params.TeamID)
-	q.text("next_cursor", params.NextCursor)
 	r := s.org.request(opListPipelines, string(env), string(region))
-	r.query = q.Values
-	return call[ETLPipelinePage](ctx, s.org.core, r, nil, opts)
+	r.query = params
+	return call[ETLPipelinePage](ctx, s.org.core, r, opts)
 }
 
 // All reads the pipelines page by page, from params.NextCursor on, with the guarantees of [LabTestsService.All].
 func (s *PipelinesService) All(ctx context.Context, env TeamEnvironment, region Region, params ListETLPipelinesParams, opts ...CallOption) iter.Seq2[*ETLPipeline, error] {
 	id := func(v *ETLPipeline) uuid.UUID { return v.TeamID }
-	return paged(opListPipelines, params.NextCursor, id, func(cursor string) (p part[ETLPipeline, string], err error) {
+	return cursorPages(opListPipelines, params.NextCursor, id, func(cursor string) ([]ETLPipeline, *string, error) {
 		params := params
 		params.NextCursor = cursor
 		page, err := s.List(ctx, env, region, params, opts...)
 		if err != nil {
-			return p, err
+			return nil, nil, err
 		}
-		return cursorPart(page.Pipelines, page.NextCursor), nil
+		return page.Pipelines, page.NextCursor, nil
 	})
 }
 
@@ -192,38 +249,8 @@ func (s *PipelinesService) All(ctx context.Context, env TeamEnvironment, region 
 // /v1/org/{org_id}/team_etl_pipelines/{env}/{region}. It can be called again after any error. At least
 // one team is required, because what an empty list means is not published.
 func (s *PipelinesService) Upsert(ctx context.Context, env TeamEnvironment, region Region, body UpsertETLPipelinesBody, opts ...CallOption) ([]ETLPipeline, error) {
-	var c checker
-	if len(body.TeamIDs) == 0 {
-		c.add("team_ids", "missing", "is required: at least one team")
-	}
-	c.at("team_ids", func() {
-		for i, id := range body.TeamIDs {
-			c.id(fmt.Sprint(i), id)
-		}
-	})
-	if p := body.Preferences; p != nil {
-		c.at("preferences", func() { c.text("preferred", string(p.Preferred)) })
-	}
-	c.at("cloud_pubsub", func() {
-		if d := body.CloudPubSub; d != nil {
-			c.text("project", d.Project)
-			c.text("topic", d.Topic)
-		}
-	})
-	c.at("rabbitmq", func() {
-		if d := body.RabbitMQ; d != nil {
-			c.text("uri", string(d.URI))
-			c.text("exchange", d.Exchange)
-		}
-	})
-	c.at("azure_amqp", func() {
-		if d := body.AzureAMQP; d != nil {
-			c.text("connection_string", string(d.ConnectionString))
-			c.text("default_event_hub", d.DefaultEventHub)
-		}
-	})
 	r := s.org.request(opUpsertPipelines, string(env), string(region))
-	r.value, r.problems = &body, c.in("body")
+	r.body = &body
 	return s.list(ctx, r, opts)
 }
 
@@ -236,12 +263,7 @@ func (s *PipelinesService) Delete(ctx context.Context, env TeamEnvironment, regi
 
 // list calls an operation that responds with a list of pipelines.
 func (s *PipelinesService) list(ctx context.Context, r request, opts []CallOption) ([]ETLPipeline, error) {
-	page, err := call(ctx, s.org.core, r, func(p *ETLPipelinePage) string {
-		if p.Pipelines == nil {
-			return noList
-		}
-		return ""
-	}, opts)
+	page, err := call[ETLPipelinePage](ctx, s.org.core, r, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,9 @@ package labhealth
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,14 +31,33 @@ type TeamAPIKey struct {
 	RawObject `json:"-"`
 }
 
+func (v *TeamAPIKey) verify() error { return requireID(v.ID, "key") }
+
+// LogValue shows the id of the key.
+func (v TeamAPIKey) LogValue() slog.Value {
+	return slog.StringValue("labhealth.TeamAPIKey{" + v.ID.String() + ", redacted}")
+}
+
+// Format prints what [TeamAPIKey.LogValue] returns.
+func (v TeamAPIKey) Format(s fmt.State, _ rune) { printLogValue(s, v) }
+
 // ListTeamAPIKeysParams choose team API keys. Zero members are left out.
 type ListTeamAPIKeysParams struct {
 	TeamID     uuid.UUID // keys of one team
 	NextCursor string    // where the page begins: NextCursor of the page before; empty for the first
 }
 
+func (p ListTeamAPIKeysParams) query() queryValues {
+	q := newQuery()
+	q.setID("team_id", p.TeamID)
+	q.setString("next_cursor", p.NextCursor)
+	return q
+}
+
 // TeamAPIKeyPage is one page of the list of team API keys: the answer of [TeamAPIKeysService.List].
 type TeamAPIKeyPage struct {
+	Redacted[TeamAPIKeyPage]
+
 	APIKeys    []TeamAPIKey `json:"api_keys" jsonread:"own"` // the keys of the page
 	NextCursor *string      `json:"next_cursor,omitzero"`    // where the next page begins; nil at the end of the list
 
@@ -49,43 +70,42 @@ type CreateTeamAPIKeyBody struct {
 	TeamID uuid.UUID `json:"team_id"` // the team whose key it is to be
 }
 
+func (b *CreateTeamAPIKeyBody) validate(v *validator) {
+	v.required("label", b.Label)
+	v.requiredID("team_id", b.TeamID)
+}
+
 // List reads one page of the team API keys of an environment: GET /v1/org/{org_id}/team_api_keys/{env}/{region}.
 func (s *TeamAPIKeysService) List(ctx context.Context, env TeamEnvironment, region Region, params ListTeamAPIKeysParams, opts ...CallOption) (*TeamAPIKeyPage, error) {
-	q := newQuery()
-	q.id("team_id", params.TeamID)
-	q.text("next_cursor", params.NextCursor)
 	r := s.org.request(opListTeamAPIKeys, string(env), string(region))
-	r.query = q.Values
-	return call[TeamAPIKeyPage](ctx, s.org.core, r, nil, opts)
+	r.query = params
+	return call[TeamAPIKeyPage](ctx, s.org.core, r, opts)
 }
 
 // All reads the team API keys page by page, from params.NextCursor on, with the guarantees of [LabTestsService.All].
 func (s *TeamAPIKeysService) All(ctx context.Context, env TeamEnvironment, region Region, params ListTeamAPIKeysParams, opts ...CallOption) iter.Seq2[*TeamAPIKey, error] {
 	id := func(k *TeamAPIKey) uuid.UUID { return k.ID }
-	return paged(opListTeamAPIKeys, params.NextCursor, id, func(cursor string) (p part[TeamAPIKey, string], err error) {
+	return cursorPages(opListTeamAPIKeys, params.NextCursor, id, func(cursor string) ([]TeamAPIKey, *string, error) {
 		params := params
 		params.NextCursor = cursor
 		page, err := s.List(ctx, env, region, params, opts...)
 		if err != nil {
-			return p, err
+			return nil, nil, err
 		}
-		return cursorPart(page.APIKeys, page.NextCursor), nil
+		return page.APIKeys, page.NextCursor, nil
 	})
 }
 
 // Create makes a key of the team API: POST /v1/org/{org_id}/team_api_keys/{env}/{region}. It opens that environment in that
 // region only.
 func (s *TeamAPIKeysService) Create(ctx context.Context, env TeamEnvironment, region Region, body CreateTeamAPIKeyBody, opts ...CallOption) (*TeamAPIKey, error) {
-	var c checker
-	c.text("label", body.Label)
-	c.id("team_id", body.TeamID)
 	r := s.org.request(opCreateTeamAPIKey, string(env), string(region))
-	r.value, r.problems = &body, c.in("body")
-	return call(ctx, s.org.core, r, func(k *TeamAPIKey) string { return unlessID(k.ID, "it has no readable key id") }, opts)
+	r.body = &body
+	return call[TeamAPIKey](ctx, s.org.core, r, opts)
 }
 
 // Delete makes keys of the team API void: DELETE /v1/org/{org_id}/team_api_keys/{env}/{region}. The answer says what became of
 // each.
 func (s *TeamAPIKeysService) Delete(ctx context.Context, env TeamEnvironment, region Region, keyIDs []uuid.UUID, opts ...CallOption) (*BatchDeletion, error) {
-	return s.org.deleteBatch(ctx, opDeleteTeamAPIKeys, "api_key_id", env, region, keyIDs, opts)
+	return call[BatchDeletion](ctx, s.org.core, s.org.batch(opDeleteTeamAPIKeys, "api_key_id", env, region, keyIDs), opts)
 }

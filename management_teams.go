@@ -1,6 +1,7 @@
 package labhealth
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -39,6 +40,8 @@ type Team struct {
 
 	RawObject `json:"-"`
 }
+
+func (t *Team) verify() error { return requireID(t.ID, "team") }
 
 // TeamSettings is how a team works in one environment.
 type TeamSettings struct {
@@ -85,6 +88,15 @@ type ListTeamsParams struct {
 	NextCursor  string    // where the page begins: NextCursor of the page before; empty for the first
 }
 
+func (p ListTeamsParams) query() queryValues {
+	q := newQuery()
+	q.setID("team_id", p.TeamID)
+	addStrings(q, "region", p.Region)
+	q.setString("search_query", p.SearchQuery)
+	q.setString("next_cursor", p.NextCursor)
+	return q
+}
+
 // TeamPage is one page of the list of teams: the answer of [TeamsService.List].
 type TeamPage struct {
 	Teams      []Team  `json:"teams" jsonread:"own"` // the teams of the page
@@ -96,6 +108,12 @@ type TeamPage struct {
 // GetTeamParams say what is read of a team beside its name.
 type GetTeamParams struct {
 	IncludeEnvironment []TeamEnvironment // the environments whose settings are read
+}
+
+func (p GetTeamParams) query() queryValues {
+	q := newQuery()
+	addStrings(q, "include_environment", p.IncludeEnvironment)
+	return q
 }
 
 // CreateTeamBody is the request of [TeamsService.Create]. The settings hold in both environments; those that are nil have the
@@ -116,12 +134,22 @@ type CreateTeamBody struct {
 	MinorOrderingEnabled                     *bool             `json:"minor_ordering_enabled,omitzero"`                        // whether minors can be patients; nil for false
 }
 
+func (b *CreateTeamBody) validate(v *validator) {
+	v.required("name", b.Name)
+	v.required("region", string(b.Region))
+}
+
 // UpdateTeamBody is the request of [TeamsService.Update]. Omitted fields are unchanged.
 type UpdateTeamBody struct {
 	Name              *string             `json:"name,omitzero"`                // what people call it
 	IntegrationTeamID Nullable[string]    `json:"integration_team_id,omitzero"` // the application's own reference; [Null] removes it
 	Sandbox           *UpdateTeamSettings `json:"sandbox,omitzero"`             // settings of the sandbox
 	Production        *UpdateTeamSettings `json:"production,omitzero"`          // settings of production
+}
+
+func (b *UpdateTeamBody) validate(v *validator) {
+	v.within("sandbox", func() { b.Sandbox.validate(v) })
+	v.within("production", func() { b.Production.validate(v) })
 }
 
 // UpdateTeamSettings changes [TeamSettings], which says what the members mean. Those that are left out stay as they are; [Null]
@@ -138,9 +166,22 @@ type UpdateTeamSettings struct {
 	MinorOrderingEnabled                     *bool                      `json:"minor_ordering_enabled,omitzero"`                        // whether minors can be patients
 }
 
+func (s *UpdateTeamSettings) validate(v *validator) {
+	if s == nil {
+		return
+	}
+	if brand, ok := s.BrandInformation.Get(); ok {
+		v.within("brand_information", func() { v.required("company_name", brand.CompanyName) })
+	}
+}
+
 // resolveTeamBody is the request of [TeamsService.Resolve].
 type resolveTeamBody struct {
 	IntegrationTeamID string `json:"integration_team_id"`
+}
+
+func (b *resolveTeamBody) validate(v *validator) {
+	v.required("integration_team_id", b.IntegrationTeamID)
 }
 
 // createAccessTokenBody is the request of [TeamsService.CreateAccessToken].
@@ -148,13 +189,26 @@ type createAccessTokenBody struct {
 	Env TeamEnvironment `json:"env"`
 }
 
+func (b *createAccessTokenBody) validate(v *validator) {
+	v.required("env", string(b.Env))
+}
+
 // AccessToken opens the team API for a short time, in the header Authorization as a bearer token. [NewClient] takes keys, not
 // tokens. It redacts itself when printed.
 type AccessToken struct {
+	Redacted[AccessToken]
+
 	AccessToken Secret `json:"access_token"` // the token itself
 	ExpiresIn   int64  `json:"expires_in"`   // how long it is valid, in seconds; ten minutes are usual; the unit is an inference
 
 	RawObject `json:"-"`
+}
+
+func (v *AccessToken) verify() error {
+	if v.AccessToken == "" {
+		return &unreadable{reason: "it has no readable access token"}
+	}
+	return nil
 }
 
 // TeamConflictError is the answer to creating or changing a team so that it has the integration team id of another. It is also
@@ -198,57 +252,45 @@ func teamConflict(e *APIError) error {
 
 // List reads one page of the teams: GET /v1/org/{org_id}/team.
 func (s *TeamsService) List(ctx context.Context, params ListTeamsParams, opts ...CallOption) (*TeamPage, error) {
-	q := newQuery()
-	q.id("team_id", params.TeamID)
-	each(q, "region", params.Region)
-	q.text("search_query", params.SearchQuery)
-	q.text("next_cursor", params.NextCursor)
 	r := s.org.request(opListTeams)
-	r.query = q.Values
-	return call[TeamPage](ctx, s.org.core, r, nil, opts)
+	r.query = params
+	return call[TeamPage](ctx, s.org.core, r, opts)
 }
 
 // All reads the teams page by page, from params.NextCursor on, with the guarantees of [LabTestsService.All].
 func (s *TeamsService) All(ctx context.Context, params ListTeamsParams, opts ...CallOption) iter.Seq2[*Team, error] {
 	id := func(t *Team) uuid.UUID { return t.ID }
-	return paged(opListTeams, params.NextCursor, id, func(cursor string) (p part[Team, string], err error) {
+	return cursorPages(opListTeams, params.NextCursor, id, func(cursor string) ([]Team, *string, error) {
 		params := params
 		params.NextCursor = cursor
 		page, err := s.List(ctx, params, opts...)
 		if err != nil {
-			return p, err
+			return nil, nil, err
 		}
-		return cursorPart(page.Teams, page.NextCursor), nil
+		return page.Teams, page.NextCursor, nil
 	})
 }
 
 // Create makes a team: POST /v1/org/{org_id}/team. If its integration team id belongs to a team already, the error is a
 // *[TeamConflictError] that says which one. A Team Management Key is [ErrForbidden].
 func (s *TeamsService) Create(ctx context.Context, body CreateTeamBody, opts ...CallOption) (*Team, error) {
-	var c checker
-	c.text("name", body.Name)
-	c.text("region", string(body.Region))
 	r := s.org.request(opCreateTeam)
-	r.value, r.problems = &body, c.in("body")
-	return call(ctx, s.org.core, r, hasTeam, opts)
+	r.body, r.refine = &body, teamConflict
+	return call[Team](ctx, s.org.core, r, opts)
 }
-
-// hasTeam refuses an answer that shows no team.
-func hasTeam(t *Team) string { return unlessID(t.ID, "it has no readable team id") }
 
 // Get reads one team: GET /v1/org/{org_id}/team/{team_id}. An unknown one is [ErrNotFound].
 func (s *TeamsService) Get(ctx context.Context, teamID uuid.UUID, params GetTeamParams, opts ...CallOption) (*Team, error) {
-	q := newQuery()
-	each(q, "include_environment", params.IncludeEnvironment)
 	r := s.org.request(opGetTeam, teamID.String())
-	r.query = q.Values
-	return call(ctx, s.org.core, r, hasTeam, opts)
+	r.query = params
+	return call[Team](ctx, s.org.core, r, opts)
 }
 
 // Update changes a team: PATCH /v1/org/{org_id}/team/{team_id}. If its new integration team id belongs to another team, the error
 // is a *[TeamConflictError] that says which one.
 func (s *TeamsService) Update(ctx context.Context, teamID uuid.UUID, body UpdateTeamBody, opts ...CallOption) (*Team, error) {
 	r := s.org.request(opUpdateTeam, teamID.String())
+	r.refine = teamConflict
 	for _, settings := range []**UpdateTeamSettings{&body.Sandbox, &body.Production} {
 		if *settings == nil {
 			continue
@@ -260,72 +302,71 @@ func (s *TeamsService) Update(ctx context.Context, teamID uuid.UUID, body Update
 			*settings = &changed
 		}
 	}
-	r.value = &body
-	return call(ctx, s.org.core, r, hasTeam, opts)
+	r.body = &body
+	return call[Team](ctx, s.org.core, r, opts)
 }
 
 // SetBrandInformation changes what patients see of a team in one environment. See [TeamsService.Update]; reading it back takes
 // [TeamsService.Get] with that environment included.
 func (s *TeamsService) SetBrandInformation(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, brand BrandInformation, opts ...CallOption) (*Team, error) {
-	brand.RawObject = RawObject{} // as in Update
 	settings := &UpdateTeamSettings{BrandInformation: Value(brand)}
-	var c checker
-	c.text("company_name", brand.CompanyName)
-	body := UpdateTeamBody{}
+	var body UpdateTeamBody
 	switch env {
 	case TeamEnvironmentSandbox:
 		body.Sandbox = settings
 	case TeamEnvironmentProduction:
 		body.Production = settings
-	default: // also with WithoutValidation: there is no member for it
-		return nil, ofOperation(opUpdateTeam, refused("must be production or sandbox", "environment"))
+	default: // also with WithoutValidation: there is no field for it
+		return nil, withOp(opUpdateTeam, invalid("must be production or sandbox", "environment"))
 	}
-	r := s.org.request(opUpdateTeam, teamID.String())
-	r.value, r.problems = &body, c.in("brand_information")
-	return call(ctx, s.org.core, r, hasTeam, opts)
+	return s.Update(ctx, teamID, body, opts...)
 }
 
 // Delete deletes a team: DELETE /v1/org/{org_id}/team/{team_id}. A Team Management Key is [ErrForbidden]. What the service answers
 // is not published; [WithResponse] has it.
 func (s *TeamsService) Delete(ctx context.Context, teamID uuid.UUID, opts ...CallOption) error {
-	return s.org.done(ctx, s.org.request(opDeleteTeam, teamID.String()), opts)
+	return callEmpty(ctx, s.org.core, s.org.request(opDeleteTeam, teamID.String()), opts)
 }
 
 // Resolve reads the team with an integration team id: POST /v1/org/{org_id}/resolve_team. An unknown id is [ErrNotFound]. A
 // deployment may answer with the team's id and nothing else.
 func (s *TeamsService) Resolve(ctx context.Context, integrationTeamID string, opts ...CallOption) (*Team, error) {
-	var c checker
-	c.text("integration_team_id", integrationTeamID)
 	r := s.org.request(opResolveTeam)
-	r.value, r.problems = &resolveTeamBody{integrationTeamID}, c.in("body")
-	return call(ctx, s.org.core, r, func(t *Team) string {
-		var other struct {
-			TeamID uuid.UUID `json:"team_id"`
-			Team   *Team     `json:"team"`
-		}
-		if t.ID == uuid.Nil && jsonread.Unmarshal(t.RawJSON(), &other) == nil {
-			if other.Team != nil {
-				*t = *other.Team
-			} else {
-				t.ID = other.TeamID
-			}
-		}
-		return hasTeam(t)
-	}, opts)
+	r.body = &resolveTeamBody{integrationTeamID}
+	resolved, err := call[resolvedTeam](ctx, s.org.core, r, opts)
+	if err != nil {
+		return nil, err
+	}
+	return resolved.team(), nil
 }
+
+// resolvedTeam is the response of [TeamsService.Resolve]: a team, one inside another object, or its ID
+// alone.
+type resolvedTeam struct {
+	ID     uuid.UUID `json:"id"`
+	TeamID uuid.UUID `json:"team_id"`
+	Team   *Team     `json:"team"`
+
+	RawObject `json:"-"`
+}
+
+func (r *resolvedTeam) team() *Team {
+	if r.ID == uuid.Nil && r.Team != nil {
+		return r.Team
+	}
+	t := new(Team)
+	_ = jsonread.Unmarshal(r.RawJSON(), t) // it was read before
+	t.ID = cmp.Or(t.ID, r.TeamID)
+	return t
+}
+
+func (r *resolvedTeam) verify() error { return r.team().verify() }
 
 // CreateAccessToken makes a token that opens the team API for a short time: POST
 // /v1/org/{org_id}/team/{team_id}/create_api_access_token. It may do what a team API key may. One page of the public API reference has
 // the path end in create_access_token: see [WithPath]. The operation is rate limited.
 func (s *TeamsService) CreateAccessToken(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, opts ...CallOption) (*AccessToken, error) {
-	var c checker
-	c.text("env", string(env))
 	r := s.org.request(opCreateAccessToken, teamID.String())
-	r.value, r.problems = &createAccessTokenBody{env}, c.in("body")
-	return call(ctx, s.org.core, r, func(v *AccessToken) string {
-		if v.AccessToken == "" {
-			return "it has no readable access token"
-		}
-		return ""
-	}, opts)
+	r.body = &createAccessTokenBody{env}
+	return call[AccessToken](ctx, s.org.core, r, opts)
 }

@@ -65,7 +65,7 @@ func TestNewManagementClientRefuses(t *testing.T) {
 		{"nil organisation", uuid.Nil, managementKey, []labhealth.Option{base}, "labhealth: the organisation's id must not be the nil UUID"},
 		{"empty key", testOrg, "", []labhealth.Option{base}, "labhealth: the API key must not be empty and may hold printable ASCII only"},
 		{"no address", testOrg, managementKey, nil,
-			`labhealth: no address: pass WithBaseURL("https://…") or WithEnvironment(environment, addresses)`},
+			`labhealth: no base URL: pass WithBaseURL("https://…") or WithEnvironment(environment, urls)`},
 		{"http", testOrg, managementKey, []labhealth.Option{labhealth.WithBaseURL("http://manage.example.com")}, httpsOnly},
 		{"nil observer", testOrg, managementKey, []labhealth.Option{base, labhealth.WithObserver(nil)}, "labhealth: WithObserver needs a function"},
 	} {
@@ -86,7 +86,7 @@ func TestManagementWithPath(t *testing.T) {
 		t.Errorf("error %q", errorText(err))
 	}
 	_, err = labhealth.NewClient(testKey, base, labhealth.WithPath("GET /v1/org/{org_id}", "/v2/org/{org_id}"))
-	if want := `labhealth: WithPath: unknown operation "GET /v1/org/{org_id}": want one of ["POST /v3/order/import" `; !strings.HasPrefix(errorText(err), want) {
+	if want := `labhealth: WithPath: unknown operation "GET /v1/org/{org_id}": want one of ["GET /orders" `; !strings.HasPrefix(errorText(err), want) {
 		t.Errorf("error %q", errorText(err))
 	}
 	const op = "POST /v1/org/{org_id}/team/{team_id}/create_api_access_token"
@@ -574,7 +574,7 @@ func TestManagementNoContent(t *testing.T) {
 }
 
 func TestManagementDo(t *testing.T) {
-	client, s := managing(t, []reply{{status: 200, body: `{"name":"Clinic"}`}})
+	client, s := managing(t, []reply{{status: 200, body: `{"id":"6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a11","name":"Clinic"}`}})
 	var team labhealth.Team
 	err := client.Do(t.Context(), "PUT", "/v1/org/"+testOrg.String()+"/anything", map[string]int{"a": 1}, &team, labhealth.WithQuery("b", "2"))
 	if err != nil {
@@ -621,21 +621,23 @@ func TestEventHubDestination(t *testing.T) {
 		{EventHub: new("never")},
 		{EventTypePrefix: new("nowhere.")},
 	}
-	type destination = labhealth.EventHubDestination
+	destination := func(hub string, blob *labhealth.BlobStorage, matcher int) labhealth.EventHubDestination {
+		return labhealth.EventHubDestination{EventHub: hub, BlobStorage: blob, Matcher: matcher}
+	}
 	for _, test := range []struct {
 		event string
-		want  destination
+		want  labhealth.EventHubDestination
 		ok    bool
 	}{
-		{"daily.data.sleep.created", destination{"", blob, 0}, true},
-		{"daily.data.steps.created", destination{"daily", nil, 1}, true},
-		{"labtest.order.created", destination{"lab", nil, 2}, true},
-		{"provider.connection.created", destination{"created", nil, 3}, true},
-		{"both.one", destination{"both", nil, 4}, true},
-		{"some.either", destination{"both", nil, 4}, true},
-		{"nowhere.updated", destination{"", nil, 6}, false},
-		{"provider.connection.error", destination{"rest", nil, -1}, true},
-		{"", destination{"rest", nil, -1}, true},
+		{"daily.data.sleep.created", destination("", blob, 0), true},
+		{"daily.data.steps.created", destination("daily", nil, 1), true},
+		{"labtest.order.created", destination("lab", nil, 2), true},
+		{"provider.connection.created", destination("created", nil, 3), true},
+		{"both.one", destination("both", nil, 4), true},
+		{"some.either", destination("both", nil, 4), true},
+		{"nowhere.updated", destination("", nil, 6), false},
+		{"provider.connection.error", destination("rest", nil, -1), true},
+		{"", destination("rest", nil, -1), true},
 	} {
 		body := eventHub(matchers, "rest")
 		answer := labhealth.ETLPipeline{AzureAMQP: body.AzureAMQP}

@@ -39,10 +39,28 @@ type Webhook struct {
 	RawObject `json:"-"`
 }
 
+func (w *Webhook) verify() error {
+	if w.ID == "" {
+		return requireID(uuid.Nil, "webhook")
+	}
+	return nil
+}
+
 // ListWebhooksParams choose a page of webhooks. Zero members are left out.
 type ListWebhooksParams struct {
 	NextCursor string // where the page begins: NextCursor of the page before; empty for the first
 	Limit      int    // webhooks on a page; the service takes 50 if it is 0
+}
+
+func (p ListWebhooksParams) validate(v *validator) {
+	v.atLeast("limit", p.Limit, 0)
+}
+
+func (p ListWebhooksParams) query() queryValues {
+	q := newQuery()
+	q.setString("next_cursor", p.NextCursor)
+	q.setInt("limit", p.Limit)
+	return q
 }
 
 // WebhookPage is one page of the list of webhooks: the answer of [WebhooksService.List].
@@ -55,12 +73,18 @@ type WebhookPage struct {
 
 // CreateWebhookBody is the request of [WebhooksService.Create]. It redacts itself when printed.
 type CreateWebhookBody struct {
+	Redacted[CreateWebhookBody]
+
 	URL         string   `json:"url"`                   // the address
 	Description *string  `json:"description,omitzero"`  // for people; nil for none
 	RateLimit   *int64   `json:"rate_limit,omitzero"`   // see [Webhook]; nil for no limit
 	Disabled    *bool    `json:"disabled,omitzero"`     // whether nothing is delivered; nil for false
 	FilterTypes []string `json:"filter_types,omitzero"` // the event types that are delivered, nil for all
 	Secret      Secret   `json:"secret,omitzero"`       // what deliveries are signed with; empty: the service makes one
+}
+
+func (b *CreateWebhookBody) validate(v *validator) {
+	v.required("url", b.URL)
 }
 
 // UpdateWebhookBody is the request of [WebhooksService.Update]. Members that are left out stay as they are.
@@ -74,6 +98,8 @@ type UpdateWebhookBody struct {
 
 // WebhookHeaders is what is sent with every delivery of a webhook, beside the usual headers.
 type WebhookHeaders struct {
+	Redacted[WebhookHeaders]
+
 	Headers   map[string]Secret `json:"headers"`   // by name; values of sensitive headers may be hidden
 	Sensitive []string          `json:"sensitive"` // names of the headers whose values are hidden
 
@@ -87,9 +113,18 @@ type replaceWebhookHeadersBody struct {
 
 // WebhookSecret is what the deliveries of a webhook are signed with. It redacts itself when printed.
 type WebhookSecret struct {
+	Redacted[WebhookSecret]
+
 	Key Secret `json:"key"` // "whsec_" and base64, as webhooks.NewVerifier takes it
 
 	RawObject `json:"-"`
+}
+
+func (s *WebhookSecret) verify() error {
+	if s.Key == "" {
+		return &unreadable{reason: "it has no readable key"}
+	}
+	return nil
 }
 
 // rotateWebhookSecretBody is the request of [WebhooksService.RotateSecret].
@@ -99,70 +134,55 @@ type rotateWebhookSecretBody struct {
 
 // List reads one page of a team's webhooks: GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook.
 func (s *WebhooksService) List(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, params ListWebhooksParams, opts ...CallOption) (*WebhookPage, error) {
-	var c checker
-	c.atLeast("limit", params.Limit, 0)
-	q := newQuery()
-	q.text("next_cursor", params.NextCursor)
-	q.number("limit", params.Limit)
 	r := s.org.request(opListWebhooks, teamID.String(), string(env))
-	r.query, r.problems = q.Values, c.in("query")
-	return call[WebhookPage](ctx, s.org.core, r, nil, opts)
+	r.query = params
+	return call[WebhookPage](ctx, s.org.core, r, opts)
 }
 
 // All reads a team's webhooks page by page, from params.NextCursor on, with the guarantees of [LabTestsService.All].
 func (s *WebhooksService) All(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, params ListWebhooksParams, opts ...CallOption) iter.Seq2[*Webhook, error] {
 	id := func(w *Webhook) uuid.UUID { return uuid.NewSHA1(uuid.Nil, []byte(w.ID)) }
-	return paged(opListWebhooks, params.NextCursor, id, func(cursor string) (p part[Webhook, string], err error) {
+	return cursorPages(opListWebhooks, params.NextCursor, id, func(cursor string) ([]Webhook, *string, error) {
 		params := params
 		params.NextCursor = cursor
 		page, err := s.List(ctx, teamID, env, params, opts...)
 		if err != nil {
-			return p, err
+			return nil, nil, err
 		}
-		return cursorPart(page.Data, page.NextCursor), nil
+		return page.Data, page.NextCursor, nil
 	})
 }
 
 // Create adds an address that events of a team are posted to: POST /v1/org/{org_id}/team/{team_id}/{environment}/webhook. What
 // its deliveries are signed with is read with [WebhooksService.Secret].
 func (s *WebhooksService) Create(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, body CreateWebhookBody, opts ...CallOption) (*Webhook, error) {
-	var c checker
-	c.text("url", body.URL)
 	r := s.org.request(opCreateWebhook, teamID.String(), string(env))
-	r.value, r.problems = &body, c.in("body")
-	return call(ctx, s.org.core, r, hasWebhook, opts)
-}
-
-// hasWebhook refuses an answer that shows no webhook.
-func hasWebhook(w *Webhook) string {
-	if w.ID == "" {
-		return "it has no readable webhook id"
-	}
-	return ""
+	r.body = &body
+	return call[Webhook](ctx, s.org.core, r, opts)
 }
 
 // Get reads one webhook: GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}. An unknown one is [ErrNotFound].
 func (s *WebhooksService) Get(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, opts ...CallOption) (*Webhook, error) {
-	return call(ctx, s.org.core, s.org.request(opGetWebhook, teamID.String(), string(env), webhookID), hasWebhook, opts)
+	return call[Webhook](ctx, s.org.core, s.org.request(opGetWebhook, teamID.String(), string(env), webhookID), opts)
 }
 
 // Update changes a webhook: PATCH /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}. Its secret is changed with
 // [WebhooksService.RotateSecret], its headers with [WebhooksService.ReplaceHeaders].
 func (s *WebhooksService) Update(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, body UpdateWebhookBody, opts ...CallOption) (*Webhook, error) {
 	r := s.org.request(opUpdateWebhook, teamID.String(), string(env), webhookID)
-	r.value = &body
-	return call(ctx, s.org.core, r, hasWebhook, opts)
+	r.body = &body
+	return call[Webhook](ctx, s.org.core, r, opts)
 }
 
 // Delete removes a webhook: DELETE /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}.
 func (s *WebhooksService) Delete(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, opts ...CallOption) error {
-	return s.org.done(ctx, s.org.request(opDeleteWebhook, teamID.String(), string(env), webhookID), opts)
+	return callEmpty(ctx, s.org.core, s.org.request(opDeleteWebhook, teamID.String(), string(env), webhookID), opts)
 }
 
 // Headers reads what is sent with every delivery: GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/headers.
 func (s *WebhooksService) Headers(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, opts ...CallOption) (*WebhookHeaders, error) {
 	r := s.org.request(opGetWebhookHeaders, teamID.String(), string(env), webhookID)
-	return call[WebhookHeaders](ctx, s.org.core, r, nil, opts)
+	return call[WebhookHeaders](ctx, s.org.core, r, opts)
 }
 
 // ReplaceHeaders sets all that is sent with every delivery: PUT
@@ -173,19 +193,14 @@ func (s *WebhooksService) ReplaceHeaders(ctx context.Context, teamID uuid.UUID, 
 		headers = map[string]Secret{}
 	}
 	r := s.org.request(opReplaceWebhookHeaders, teamID.String(), string(env), webhookID)
-	r.value = &replaceWebhookHeadersBody{headers}
-	return s.org.done(ctx, r, opts)
+	r.body = &replaceWebhookHeadersBody{headers}
+	return callEmpty(ctx, s.org.core, r, opts)
 }
 
 // Secret reads what deliveries are signed with: GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/secret.
 func (s *WebhooksService) Secret(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, opts ...CallOption) (*WebhookSecret, error) {
 	r := s.org.request(opGetWebhookSecret, teamID.String(), string(env), webhookID)
-	return call(ctx, s.org.core, r, func(v *WebhookSecret) string {
-		if v.Key == "" {
-			return "it has no readable key"
-		}
-		return ""
-	}, opts)
+	return call[WebhookSecret](ctx, s.org.core, r, opts)
 }
 
 // RotateSecret changes what deliveries are signed with: POST
@@ -197,6 +212,6 @@ func (s *WebhooksService) Secret(ctx context.Context, teamID uuid.UUID, env Team
 // repeated any more.
 func (s *WebhooksService) RotateSecret(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, key Secret, opts ...CallOption) error {
 	r := s.org.request(opRotateWebhookSecret, teamID.String(), string(env), webhookID)
-	r.value = &rotateWebhookSecretBody{key}
-	return s.org.done(ctx, r, opts)
+	r.body = &rotateWebhookSecretBody{key}
+	return callEmpty(ctx, s.org.core, r, opts)
 }

@@ -106,7 +106,7 @@ func TestOperationsTable(t *testing.T) {
 	if diff := cmp.Diff(want, slices.Sorted(slices.Values(listed))); diff != "" {
 		t.Errorf("(-known +listed):\n%s", diff)
 	}
-	if diff := cmp.Diff(slices.Sorted(slices.Values(operations)), slices.Sorted(slices.Values(listed))); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(slices.Values(teamOperations)), slices.Sorted(slices.Values(listed))); diff != "" {
 		t.Errorf("(-known to WithPath +listed):\n%s", diff)
 	}
 	t.Logf("%d operations", len(listed))

@@ -1,6 +1,10 @@
 package labhealth
 
 import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,6 +23,24 @@ type PostOrderResponse struct {
 	Message string `json:"message"`
 
 	RawObject `json:"-"`
+}
+
+// LogValue shows what [Order.LogValue] shows of the order.
+func (v PostOrderResponse) LogValue() slog.Value {
+	return slog.StringValue("labhealth.PostOrderResponse{" + v.Order.LogValue().String() + ", redacted}")
+}
+
+// Format prints what [PostOrderResponse.LogValue] returns.
+func (v PostOrderResponse) Format(s fmt.State, _ rune) { printLogValue(s, v) }
+
+func (r *PostOrderResponse) verify() error { return r.Order.verify() }
+
+// fromList accepts a list of one order.
+func (*PostOrderResponse) fromList(_ []byte, elements []json.RawMessage) []byte {
+	if len(elements) == 1 && elements[0][0] == '{' {
+		return elements[0]
+	}
+	return nil
 }
 
 // Order is a lab order, the specification's ClientFacingOrder.
@@ -96,6 +118,25 @@ type Order struct {
 	RawObject `json:"-"`
 }
 
+// LogValue shows the order's id and status.
+func (v Order) LogValue() slog.Value {
+	return slog.StringValue("labhealth.Order{" + v.ID.String() + " " + statusText(v.CurrentStatus()) + ", redacted}")
+}
+
+// statusText shows a status that looks like one: it comes from outside, and any text may come.
+func statusText(s OrderStatus) string {
+	if len(s) > 128 || strings.Trim(string(s), codeChars+".") != "" {
+		return "?"
+	}
+	return string(s)
+}
+
+// Format prints what [Order.LogValue] returns.
+func (v Order) Format(s fmt.State, _ rune) { printLogValue(s, v) }
+
+// verify requires an ID: nothing else proves that there is an order.
+func (o *Order) verify() error { return requireID(o.ID, "order") }
+
 // CurrentStatus returns the status of LastEvent or, if that did not come, of the newest event by CreatedAt (the later one in
 // the list if two are of the same time). It is empty if there are no events.
 func (o *Order) CurrentStatus() OrderStatus {
@@ -135,6 +176,8 @@ type OrderEvent struct {
 
 // OrderPhysician is the physician an order names. It redacts itself when printed.
 type OrderPhysician struct {
+	Redacted[OrderPhysician]
+
 	FirstName string `json:"first_name"` // given name
 	LastName  string `json:"last_name"`  // family name
 	NPI       string `json:"npi"`        // National Provider Identifier
@@ -144,6 +187,8 @@ type OrderPhysician struct {
 
 // OrderDetails is what belongs to one way of collecting the sample.
 type OrderDetails struct {
+	Redacted[OrderDetails]
+
 	// Type tells what Data holds. Types other than the constants occur.
 	Type LabTestCollectionMethod `json:"type"`
 	// Data is a *WalkInTestOrder, *TestkitOrder, *AtHomePhlebotomyOrder or *OnSiteCollectionOrder, or an *UnknownOrderDetails if
@@ -184,6 +229,8 @@ type WalkInTestOrder struct {
 
 // TestkitOrder is the details of an order whose sample is taken with a kit that is sent to the patient.
 type TestkitOrder struct {
+	Redacted[TestkitOrder]
+
 	ID        uuid.UUID `json:"id"`         // id of the details
 	Shipment  *Shipment `json:"shipment"`   // nil if nothing is on its way yet
 	CreatedAt time.Time `json:"created_at"` // when they were created
@@ -214,12 +261,16 @@ type OnSiteCollectionOrder struct {
 // UnknownOrderDetails is the details of a type this version does not know. [RawObject.RawJSON] has them, and encoding them to JSON
 // gives the same text.
 type UnknownOrderDetails struct {
+	Redacted[UnknownOrderDetails]
+
 	RawObject `json:"-"`
 }
 
 // Shipment is the way of a test kit. Outbound means to the customer, inbound to the lab. Every member but the id may be nil.
 // It redacts itself when printed, because a tracking number leads to an address.
 type Shipment struct {
+	Redacted[Shipment]
+
 	ID                     uuid.UUID `json:"id"`                       // the shipment's id
 	OutboundTrackingNumber *string   `json:"outbound_tracking_number"` // the courier's number, to the customer
 	OutboundTrackingURL    *string   `json:"outbound_tracking_url"`    // where to follow it

@@ -3,7 +3,10 @@ package labhealth
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"iter"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,6 +25,8 @@ const (
 
 // ImportOrderBody is the request of [OrdersService.Import]. It redacts itself when printed.
 type ImportOrderBody struct {
+	Redacted[ImportOrderBody]
+
 	UserID           uuid.UUID                    `json:"user_id"`            // the service's id of the user
 	BillingType      Billing                      `json:"billing_type"`       // who pays
 	OrderSet         OrderSetRequest              `json:"order_set"`          // what is ordered
@@ -51,6 +56,8 @@ type AddOnOrder struct {
 // CreateOrderBody is the request of [OrdersService.Create]. It redacts itself when printed. Source of
 // all but OrderSet, LabTestID and the rule of ActivateBy: public API reference only.
 type CreateOrderBody struct {
+	Redacted[CreateOrderBody]
+
 	UserID         uuid.UUID                    `json:"user_id"`            // the service's id of the user
 	PatientDetails PatientDetailsWithValidation `json:"patient_details"`    // whose sample is to be taken
 	PatientAddress PatientAddressWithValidation `json:"patient_address"`    // where they live
@@ -85,6 +92,8 @@ type Consent struct {
 // AoEAnswer answers a question that a marker asks at order entry. It redacts itself when printed.
 // Source: public API reference only.
 type AoEAnswer struct {
+	Redacted[AoEAnswer]
+
 	MarkerID   int64  `json:"marker_id"`   // the marker that asks
 	QuestionID int64  `json:"question_id"` // the question's id
 	Answer     string `json:"answer"`      // the code of a chosen answer, free text, or a number as text
@@ -97,68 +106,125 @@ type UpdateOrderBody struct {
 	ActivateBy Nullable[Date] `json:"activate_by,omitzero"`
 }
 
-// Import brings an order into the service that exists already, with its sample: POST /v3/order/import.
+// Validate returns everything in the request that the interface specification or the public API
+// reference rules out, as a *[ValidationError]. [OrdersService.Import] calls it.
+func (b ImportOrderBody) Validate() error { return validate(&b) }
+
+func (b *ImportOrderBody) validate(v *validator) {
+	v.requiredID("user_id", b.UserID)
+	v.required("billing_type", string(b.BillingType))
+	v.within("order_set", func() { b.OrderSet.validate(v) })
+	v.required("collection_method", string(b.CollectionMethod))
+	v.within("physician", func() { b.Physician.validate(v) })
+	v.within("patient_details", func() { b.PatientDetails.validate(v) })
+	v.within("patient_address", func() {
+		a := &b.PatientAddress
+		v.required("receiver_name", a.ReceiverName)
+		v.address(a.FirstLine, a.City, a.State, a.Zip, a.Country, a.AccessNotes)
+	})
+	v.required("sample_id", b.SampleID)
+	v.optionalID("lab_account_id", b.LabAccountID)
+}
+
+// Validate returns everything in the request that the interface specification or the public API
+// reference rules out, as a *[ValidationError]. [OrdersService.Create] calls it.
+func (b CreateOrderBody) Validate() error { return validate(&b) }
+
+func (b *CreateOrderBody) validate(v *validator) {
+	v.requiredID("user_id", b.UserID)
+	v.within("patient_details", func() { b.PatientDetails.validate(v) })
+	v.within("patient_address", func() {
+		a := &b.PatientAddress
+		v.address(a.FirstLine, a.City, a.State, a.Zip, a.Country, a.AccessNotes)
+	})
+	v.within("order_set", func() { b.OrderSet.validate(v) })
+	v.optionalID("lab_test_id", b.LabTestID)
+	v.within("physician", func() { b.Physician.validate(v) })
+	if b.ActivateBy != nil { // it may be past: only an update is documented to reject that
+		v.date("activate_by", *b.ActivateBy)
+	}
+	v.optionalID("lab_account_id", b.LabAccountID)
+	v.optionalID("creator_member_id", b.CreatorMemberID)
+}
+
+func (s *OrderSetRequest) validate(v *validator) {
+	if s == nil {
+		return
+	}
+	v.within("lab_test_ids", func() {
+		for i, id := range s.LabTestIDs {
+			v.optionalID(strconv.Itoa(i), &id)
+		}
+	})
+	v.optionalID("lab_account_id", s.LabAccountID)
+}
+
+// Validate returns everything in the request that the interface specification or the public API
+// reference rules out, as a *[ValidationError]. [OrdersService.Update] calls it.
+func (b UpdateOrderBody) Validate() error { return validate(&b) }
+
+func (b *UpdateOrderBody) validate(v *validator) {
+	if d, ok := b.ActivateBy.Get(); ok {
+		if v.date("activate_by", d) && d.Compare(earliestToday()) < 0 {
+			v.add("activate_by", "value_error", "must be today or later")
+		}
+	} else if !b.ActivateBy.IsNull() {
+		v.add("activate_by", "missing", "must be set: a date, or Null to release the order")
+	}
+}
+
+// Import creates an order for a sample that already exists: POST /v3/order/import.
 //
-// It is never sent twice while it may have been carried out. After an error, [OutcomeOf] says what became of it; if that is
-// [OutcomeUnknown], look for the sample id among the user's orders before you import it again.
+// It is never retried while an attempt may have been processed. After an error, [OutcomeOf] returns
+// the outcome; if that is [OutcomeUnknown], look for the sample ID among the user's orders before you
+// import it again.
 //
-// A team that is not enabled for the closed beta gets an *[APIError]; neither its status nor its text is
+// A team without access to the closed beta gets an *[APIError], whose status and detail are not
 // documented. A duplicate sample ID is an *[APIError] too. Source of the latter: public API reference
 // only.
 //
 // Experimental: the endpoint is in closed beta.
 func (s *OrdersService) Import(ctx context.Context, body ImportOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
-	r := request{op: opImportOrder, value: &body, problems: problemsOf(body.Validate())}
-	return call(ctx, s.core, r, hasOrder, opts)
+	return call[PostOrderResponse](ctx, s.core, request{op: opImportOrder, body: &body}, opts)
 }
 
-// Create places a new order: POST /v3/order. The interface specification describes only the order
-// set of its body. With [WithIdempotencyKey] it may be repeated after an unknown outcome.
+// Create places a new order: POST /v3/order. The interface specification describes only the order set
+// of its body. With [WithIdempotencyKey] it may be retried after an unknown outcome.
 func (s *OrdersService) Create(ctx context.Context, body CreateOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
-	r := request{op: opCreateOrder, value: &body, problems: problemsOf(body.Validate()), repeatable: true}
-	return call(ctx, s.core, r, hasOrder, opts)
+	r := request{op: opCreateOrder, body: &body, repeatable: true}
+	return call[PostOrderResponse](ctx, s.core, r, opts)
 }
 
-// Update changes or clears the date on which an order is to be processed: PATCH /v3/order/{order_id}.
-// The service accepts it only while the order's low-level status is ordered or awaiting_registration,
-// and only for orders that were created with a date: see [Order.Reschedulable]. Otherwise it responds
-// with 400. Source of the status: public API reference only. [OrdersService.Reschedule] and [OrdersService.Release] say what is meant.
+// Update changes or clears the date on which an order is processed: PATCH /v3/order/{order_id}. The
+// service accepts it only while the order's low-level status is ordered or awaiting_registration, and
+// only for orders that were created with a date: see [Order.Reschedulable]. Otherwise it responds with
+// 400. [OrdersService.Reschedule] and [OrdersService.Release] are simpler. Source of the status: public
+// API reference only.
 func (s *OrdersService) Update(ctx context.Context, orderID uuid.UUID, body UpdateOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
-	r := request{op: opUpdateOrder, params: []string{orderID.String()}, value: &body, problems: problemsOf(body.Validate())}
-	if body.ActivateBy.IsZero() {
-		return nil, ofOperation(opUpdateOrder, body.Validate()) // also with WithoutValidation: there is nothing to send
+	if body.ActivateBy.IsZero() { // also with WithoutValidation: there is nothing to send
+		return nil, withOp(opUpdateOrder, body.Validate())
 	}
-	return call(ctx, s.core, r, hasOrder, opts)
+	r := request{op: opUpdateOrder, ids: []string{orderID.String()}, body: &body}
+	return call[PostOrderResponse](ctx, s.core, r, opts)
 }
 
-// Reschedule sets the date on which a scheduled order is dispatched to the lab: today or later, where a date that is today anywhere on
-// earth passes the local check. See [OrdersService.Update].
+// Reschedule sets the date on which a scheduled order is sent to the lab: today or later. Local
+// validation accepts a date that is today in any time zone. See [OrdersService.Update].
 func (s *OrdersService) Reschedule(ctx context.Context, orderID uuid.UUID, date Date, opts ...CallOption) (*PostOrderResponse, error) {
 	return s.Update(ctx, orderID, UpdateOrderBody{ActivateBy: Value(date)}, opts...)
 }
 
-// Release clears the date of a scheduled order, which dispatches it at once. See [OrdersService.Update].
+// Release clears the date of a scheduled order, which sends it to the lab at once. See
+// [OrdersService.Update].
 func (s *OrdersService) Release(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*PostOrderResponse, error) {
 	return s.Update(ctx, orderID, UpdateOrderBody{ActivateBy: Null[Date]()}, opts...)
 }
 
-// Get reads one order: GET /v3/order/{order_id}. An unknown order is [ErrNotFound].
+// Get returns one order: GET /v3/order/{order_id}. An unknown order is [ErrNotFound].
 // Source: public API reference only.
 func (s *OrdersService) Get(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*Order, error) {
-	return call(ctx, s.core, request{op: opGetOrder, params: []string{orderID.String()}}, func(o *Order) string {
-		return orderProblem(o)
-	}, opts)
+	return call[Order](ctx, s.core, request{op: opGetOrder, ids: []string{orderID.String()}}, opts)
 }
-
-// orderProblem and hasOrder refuse an answer that shows no order: only an order id proves that there is one.
-func orderProblem(o *Order) string {
-	if o.ID == uuid.Nil {
-		return "it has no readable order id"
-	}
-	return ""
-}
-
-func hasOrder(r *PostOrderResponse) string { return orderProblem(&r.Order) }
 
 // ListOrdersParams selects orders. Zero fields are not sent. A deployment that does not know a parameter
 // responds with all orders, so compare what must not be taken for another. It redacts itself when
@@ -167,6 +233,8 @@ func hasOrder(r *PostOrderResponse) string { return orderProblem(&r.Order) }
 // Times are sent as date-times with their offset. The service takes a bare date too, which [WithQuery] sends:
 // WithQuery("start_date", "2026-01-31").
 type ListOrdersParams struct {
+	Redacted[ListOrdersParams]
+
 	Interpretation Interpretation // orders whose results are normal, abnormal or critical
 
 	// Source of the fields below: public API reference only.
@@ -192,35 +260,40 @@ type ListOrdersParams struct {
 	Size int // orders on a page, 1 to 100; the service takes 50 if it is 0
 }
 
+func (p ListOrdersParams) validate(v *validator) {
+	v.atLeast("page", p.Page, 0)
+	v.between("size", p.Size, 0, 100)
+}
+
 func (p ListOrdersParams) query() queryValues {
 	q := newQuery()
-	q.text("interpretation", string(p.Interpretation))
-	q.id("user_id", p.UserID)
-	for _, id := range p.OrderIDs {
-		q.Add("order_ids", id.String())
-	}
-	q.id("order_transaction_id", p.OrderTransactionID)
-	each(q, "status", p.Status)
-	each(q, "order_type", p.OrderType)
-	each(q, "order_activation_types", p.OrderActivationTypes)
-	q.flag("is_critical", p.IsCritical)
-	q.instant("start_date", p.StartDate)
-	q.instant("end_date", p.EndDate)
-	q.instant("updated_start_date", p.UpdatedStartDate)
-	q.instant("updated_end_date", p.UpdatedEndDate)
-	q.text("search_input", p.SearchInput)
-	q.text("patient_name", p.PatientName)
-	q.text("shipping_recipient_name", p.ShippingRecipientName)
-	q.text("order_key", p.OrderKey)
-	q.text("order_direction", p.OrderDirection)
-	q.number("page", p.Page)
-	q.number("size", p.Size)
+	q.setString("interpretation", string(p.Interpretation))
+	q.setID("user_id", p.UserID)
+	q.addIDs("order_ids", p.OrderIDs)
+	q.setID("order_transaction_id", p.OrderTransactionID)
+	addStrings(q, "status", p.Status)
+	addStrings(q, "order_type", p.OrderType)
+	addStrings(q, "order_activation_types", p.OrderActivationTypes)
+	q.setBool("is_critical", p.IsCritical)
+	q.setTime("start_date", p.StartDate)
+	q.setTime("end_date", p.EndDate)
+	q.setTime("updated_start_date", p.UpdatedStartDate)
+	q.setTime("updated_end_date", p.UpdatedEndDate)
+	q.setString("search_input", p.SearchInput)
+	q.setString("patient_name", p.PatientName)
+	q.setString("shipping_recipient_name", p.ShippingRecipientName)
+	q.setString("order_key", p.OrderKey)
+	q.setString("order_direction", p.OrderDirection)
+	q.setInt("page", p.Page)
+	q.setInt("size", p.Size)
 	return q
 }
 
 // OrderPage is one page of the list of orders: the response of [OrdersService.List]. A bare list of
 // orders is read as a page that holds it: RawJSON is then that page. It redacts itself when printed.
 type OrderPage struct {
+	Redacted[OrderPage]
+
 	Orders []Order `json:"orders" jsonread:"own"` // the orders of the page
 	Total  *int64  `json:"total,omitzero"`        // how many orders there are in all; nil if the service does not say
 	Page   *int64  `json:"page,omitzero"`         // number of the page; nil if the service does not say
@@ -229,57 +302,78 @@ type OrderPage struct {
 	RawObject `json:"-"`
 }
 
-// List reads one page of the team's orders: GET /orders. Deployments have it at /v3/orders too: see
-// [WithPath]. Source of the other path: public API reference only.
-func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts ...CallOption) (*OrderPage, error) {
-	var c checker
-	c.atLeast("page", params.Page, 0)
-	c.within("size", params.Size, 0, 100)
-	r := request{op: opListOrders, query: params.query().Values, problems: c.in("query")}
-	return call(ctx, s.core, r, func(p *OrderPage) string { return listProblem(p.Orders == nil) }, opts)
+func (p *OrderPage) verify() error {
+	if p.Orders == nil {
+		return errNoList
+	}
+	return nil
 }
 
-// All reads the orders page by page, from params.Page on. It can be ranged over again, which starts
-// anew, and holds one page at a time. An error ends it; a service that repeats a page or ignores the
-// page number is an error, not a loop.
+// fromList omits the total: there may be more orders.
+func (*OrderPage) fromList(document []byte, _ []json.RawMessage) []byte {
+	return fmt.Appendf(nil, `{"orders":%s}`, document)
+}
+
+// List returns one page of the team's orders: GET /orders. Deployments have it at /v3/orders too: see
+// [WithPath]. Source of the other path: public API reference only.
+func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts ...CallOption) (*OrderPage, error) {
+	return call[OrderPage](ctx, s.core, request{op: opListOrders, query: params}, opts)
+}
+
+// All returns an iterator over the orders, page by page, from params.Page on. It holds one page at a
+// time, and each range over it starts again. An error stops it, and so does a service that repeats a
+// page or ignores the page number.
 //
-// Where the service does not say how many orders there are, an empty page ends the list, and so does
-// one that is shorter than the page size. A service that sends all its orders as one list, whatever
-// the page, is read to its end too, at the cost of a second request; if they are exactly as many as a
-// page has, the list ends with an error after the last one, because more may have been due.
+// If the service does not report how many orders there are, a page that is empty or shorter than the
+// page size is the last one. A service that returns all its orders as one list, whatever the page, is
+// read completely too, at the cost of a second request; if there are exactly as many as the page size,
+// the iterator stops with an error after the last one, because more may have been due.
 func (s *OrdersService) All(ctx context.Context, params ListOrdersParams, opts ...CallOption) iter.Seq2[*Order, error] {
 	return func(yield func(*Order, error) bool) {
-		start, size := cmp.Or(params.Page, 1), int64(cmp.Or(params.Size, 50))
-		unpaged := false // whether the first page may be the whole list, whatever the page number
-		paged(opListOrders, start, func(o *Order) uuid.UUID { return o.ID }, func(number int) (p part[Order, int], err error) {
+		pages := orderPages{start: cmp.Or(params.Page, 1), size: int64(cmp.Or(params.Size, 50))}
+		id := func(o *Order) uuid.UUID { return o.ID }
+		fetch := func(number int) (page[Order, int], error) {
 			params := params
 			params.Page = number
-			page, err := s.List(ctx, params, opts...)
+			list, err := s.List(ctx, params, opts...)
 			if err != nil {
-				return p, err
+				return page[Order, int]{}, err
 			}
-			if page.Page != nil && *page.Page != int64(number) {
-				p.problem = "it is another page than the one that was asked for"
-			}
-			p.items, p.next = page.Orders, number+1
-			n, said := int64(len(page.Orders)), page.Size != nil && *page.Size > 0
-			if said {
-				size = *page.Size
-			}
-			switch {
-			case page.Total != nil:
-				p.last = int64(number-1)*size+n >= *page.Total
-			case said || number > start:
-				p.last = n < size
-			default:
-				p.last = n == 0
-			}
-			if !said && number == start && !p.last {
-				unpaged = start == 1 && page.Total == nil && page.Page == nil && n != size
-				size = n // what the service takes as a page, whatever was asked for
-			}
-			p.repeatEnds = unpaged && number == start+1
-			return p, nil
-		})(yield)
+			return pages.next(number, list)
+		}
+		paginate(opListOrders, pages.start, id, fetch)(yield)
 	}
+}
+
+// orderPages finds the end of a list of orders.
+type orderPages struct {
+	start   int
+	size    int64 // orders on a page, as far as known
+	unpaged bool  // the first page may be the whole list, whatever the page number
+}
+
+// next returns the page with the given number, which list is the response for.
+func (o *orderPages) next(number int, list *OrderPage) (p page[Order, int], err error) {
+	if list.Page != nil && *list.Page != int64(number) {
+		return p, &unreadable{reason: "it is another page than the one that was asked for"}
+	}
+	p.items, p.next = list.Orders, number+1
+	n, hasSize := int64(len(list.Orders)), list.Size != nil && *list.Size > 0
+	if hasSize {
+		o.size = *list.Size
+	}
+	switch {
+	case list.Total != nil:
+		p.last = int64(number-1)*o.size+n >= *list.Total
+	case hasSize || number > o.start:
+		p.last = n < o.size
+	default:
+		p.last = n == 0
+	}
+	if !hasSize && number == o.start && !p.last {
+		o.unpaged = o.start == 1 && list.Total == nil && list.Page == nil && n != o.size
+		o.size = n // the page size of the service, whatever was requested
+	}
+	p.repeatEnds = o.unpaged && number == o.start+1
+	return p, nil
 }

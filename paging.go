@@ -1,6 +1,7 @@
 package labhealth
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -8,76 +9,53 @@ import (
 	"github.com/google/uuid"
 )
 
-// part is one page of a list as the iterators see it.
-type part[E any, At comparable] struct {
-	items      []E
-	next       At     // where the next page starts
-	last       bool   // whether there is none
-	problem    string // why the page cannot be the requested one
-	emptyIsOK  bool   // whether a page may be empty although it is not the last
-	repeatEnds bool   // whether a page that repeats the one before ends the list
+// page is one page of a list as the iterators see it. A cursor is whatever the list is paged by: a
+// page number, an offset or text.
+type page[E any, C comparable] struct {
+	items []E
+	next  C    // the cursor of the next page
+	last  bool // there is no next page
+
+	allowEmpty bool // the page may be empty although it is not the last
+	repeatEnds bool // a page that repeats the previous one ends the list
 }
 
-// maxEmptyPages is how many empty pages in a row an iterator reads before it gives up.
+// maxEmptyPages is the number of consecutive empty pages after which an iterator stops.
 const maxEmptyPages = 100
 
-// cursorPart is a page of a list that goes on at next. It may be empty: a service that filters while
-// it pages sends what a stretch of its list has left over.
-func cursorPart[E any](items []E, next *string) part[E, string] {
-	p := part[E, string]{items: items, last: next == nil || *next == "", emptyIsOK: true}
-	if !p.last {
-		p.next = *next
-	}
-	return p
+// cursorPages returns an iterator over a list whose pages name the cursor of the next one. A page may
+// be empty: a service that filters while it pages returns what remains of each range.
+func cursorPages[E any](op, start string, id func(*E) uuid.UUID, fetch func(cursor string) (items []E, next *string, err error)) iter.Seq2[*E, error] {
+	return paginate(op, start, id, func(cursor string) (page[E, string], error) {
+		items, next, err := fetch(cursor)
+		p := page[E, string]{items: items, last: next == nil || *next == "", allowEmpty: true}
+		if !p.last {
+			p.next = *next
+		}
+		return p, err
+	})
 }
 
-// noList rejects a 200 response without a list: some deployments report errors with status 200.
-const noList = "it has no list"
-
-// listProblem returns why the response of a list cannot be read, if there is none in it.
-func listProblem(missing bool) string {
-	if missing {
-		return noList
-	}
-	return ""
-}
-
-// paged ranges over all pages from start on. It requests no further page after one that repeats an
-// earlier one, that leads back to an earlier one, or that is empty although more is due; of cursor
-// lists, after maxEmptyPages empty ones. It ends with a *[DecodeError] then.
-func paged[E any, At comparable](op string, start At, id func(*E) uuid.UUID, fetch func(At) (part[E, At], error)) iter.Seq2[*E, error] {
+// paginate returns an iterator over all pages from start on. An error stops it, and so does a page
+// that repeats an earlier one, that leads back to an earlier one, or that is empty although more is
+// due: these are a *DecodeError.
+func paginate[E any, C comparable](op string, start C, id func(*E) uuid.UUID, fetch func(C) (page[E, C], error)) iter.Seq2[*E, error] {
 	return func(yield func(*E, error) bool) {
-		h := history[At]{mark: start, turn: 1}
-		for at := start; ; {
-			p, err := fetch(at)
+		h := history[C]{mark: start, turn: 1}
+		for cursor := start; ; {
+			p, err := fetch(cursor)
 			ids := make([]uuid.UUID, len(p.items))
 			for i := range p.items {
 				ids[i] = id(&p.items[i])
 			}
-			repeated := err == nil && p.problem == "" && same(ids, h.before)
-			if repeated && p.repeatEnds {
-				return
-			}
-			switch {
-			case err != nil:
-			case p.problem != "":
-			case p.items == nil:
-				p.problem = noList
-			case repeated, same(ids, h.markIDs):
-				p.problem = "it repeats an earlier page"
-			case p.last:
-			case len(ids) == 0 && !p.emptyIsOK:
-				p.problem = "it is empty although more is to come"
-			case p.next == at || p.next == h.mark:
-				p.problem = "it leads back to a page before it"
-			case len(ids) == 0 && h.empty+1 == maxEmptyPages:
-				p.problem = fmt.Sprintf("it is the %dth empty page in a row although more is to come", maxEmptyPages)
-			}
-			if p.problem != "" {
-				err = &DecodeError{Op: op, StatusCode: 200, Reason: p.problem, outcome: OutcomeApplied}
+			if err == nil {
+				if p.repeatEnds && equalPages(ids, h.previous) {
+					return
+				}
+				err = checkPage(&h, p, cursor, ids)
 			}
 			if err != nil {
-				yield(nil, err)
+				yield(nil, pageError(op, err))
 				return
 			}
 			for _, item := range p.items { // a copy each, so that keeping one does not keep the page
@@ -88,34 +66,65 @@ func paged[E any, At comparable](op string, start At, id func(*E) uuid.UUID, fet
 			if p.last {
 				return
 			}
-			at = p.next
-			h.add(at, ids)
+			cursor = p.next
+			h.add(cursor, ids)
 		}
 	}
 }
 
-// history is what paged stores of the pages before. It finds cycles with Brent's method: pages are
-// compared with one of them, the mark, at distances that double.
-type history[At comparable] struct {
-	before []uuid.UUID // the elements of the latest page that had any
-	empty  int         // how many empty pages came since
+// checkPage returns why the page at cursor must end a list, which has the given IDs.
+func checkPage[E any, C comparable](h *history[C], p page[E, C], cursor C, ids []uuid.UUID) error {
+	reason := ""
+	switch {
+	case p.items == nil:
+		return errNoList
+	case equalPages(ids, h.previous), equalPages(ids, h.markIDs):
+		reason = "it repeats an earlier page"
+	case p.last:
+	case len(ids) == 0 && !p.allowEmpty:
+		reason = "it is empty although more is to come"
+	case p.next == cursor, p.next == h.mark:
+		reason = "it leads back to a page before it"
+	case len(ids) == 0 && h.empty+1 == maxEmptyPages:
+		reason = fmt.Sprintf("it is the %dth empty page in a row although more is to come", maxEmptyPages)
+	}
+	if reason == "" {
+		return nil
+	}
+	return &unreadable{reason: reason}
+}
 
-	mark        At
-	markIDs     []uuid.UUID // the elements of the page before the mark
+// pageError returns a page that is not the requested one as a *DecodeError, and other errors as they
+// are.
+func pageError(op string, err error) error {
+	if u, ok := errors.AsType[*unreadable](err); ok {
+		return &DecodeError{Op: op, StatusCode: 200, Reason: u.reason, outcome: OutcomeApplied}
+	}
+	return err
+}
+
+// history holds what paginate needs of earlier pages. It finds cycles with Brent's algorithm: pages
+// are compared with one of them, the mark, at distances that double.
+type history[C comparable] struct {
+	previous []uuid.UUID // the IDs of the latest page that had any
+	empty    int         // the empty pages since
+
+	mark        C
+	markIDs     []uuid.UUID // the IDs of the page before the mark
 	steps, turn int
 }
 
-// add stores a page, which leads to next.
-func (h *history[At]) add(next At, ids []uuid.UUID) {
+// add records a page that leads to next.
+func (h *history[C]) add(next C, ids []uuid.UUID) {
 	if h.empty++; len(ids) > 0 {
-		h.before, h.empty = ids, 0
+		h.previous, h.empty = ids, 0
 	}
 	if h.steps++; h.steps == h.turn {
-		h.mark, h.markIDs, h.steps, h.turn = next, h.before, 0, 2*h.turn
+		h.mark, h.markIDs, h.steps, h.turn = next, h.previous, 0, 2*h.turn
 	}
 }
 
-// same reports whether two pages have the same elements, of which at least one has an ID.
-func same(ids, others []uuid.UUID) bool {
+// equalPages reports whether two pages have the same elements, of which at least one has an ID.
+func equalPages(ids, others []uuid.UUID) bool {
 	return slices.Equal(ids, others) && slices.ContainsFunc(ids, func(id uuid.UUID) bool { return id != uuid.Nil })
 }

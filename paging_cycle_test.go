@@ -12,7 +12,7 @@ func TestPagedCycle(t *testing.T) {
 	for prefix := range 6 {
 		for length := 1; length <= 40; length++ {
 			fetched := 0
-			fetch := func(at int) (p part[User, int], err error) {
+			fetch := func(at int) (p page[User, int], err error) {
 				fetched++
 				p.items = []User{{UserID: uuid.New()}}
 				if p.next = at + 1; p.next == prefix+length {
@@ -21,7 +21,7 @@ func TestPagedCycle(t *testing.T) {
 				return p, nil
 			}
 			var last error
-			for _, err := range paged("GET /pages", 0, func(u *User) uuid.UUID { return u.UserID }, fetch) {
+			for _, err := range paginate("GET /pages", 0, func(u *User) uuid.UUID { return u.UserID }, fetch) {
 				last = err
 				if fetched > 4*(prefix+length)+4 {
 					break

@@ -67,7 +67,7 @@ func TestUserPages(t *testing.T) {
 	users := func(from, to int, rest string) reply {
 		return reply{status: 200, body: `{"users":` + elements("user_id", from, to) + rest + `}`}
 	}
-	const broken = "labhealth: GET /v2/user/: the answer (status 200) could not be read: "
+	const broken = "labhealth: GET /v2/user/: the response (status 200) could not be read: "
 	for _, test := range []struct {
 		name    string
 		params  labhealth.ListUsersParams
@@ -154,7 +154,7 @@ func TestOrderPages(t *testing.T) {
 		return reply{status: 200, body: `{"orders":` + elements("id", from, to) + rest + `}`}
 	}
 	bare := func(from, to int) reply { return reply{status: 200, body: elements("id", from, to)} }
-	const broken = "labhealth: GET /orders: the answer (status 200) could not be read: "
+	const broken = "labhealth: GET /orders: the response (status 200) could not be read: "
 	for _, test := range []struct {
 		name    string
 		params  labhealth.ListOrdersParams

@@ -1,9 +1,14 @@
 package labhealth
 
-import "encoding/base64"
+import (
+	"encoding/base64"
+	"time"
+)
 
 // PatientDetailsWithValidation is the patient in a request. It redacts itself when printed.
 type PatientDetailsWithValidation struct {
+	Redacted[PatientDetailsWithValidation]
+
 	FirstName   string `json:"first_name"`   // 1 to 50 characters; labs have further rules, which are not documented
 	LastName    string `json:"last_name"`    // 1 to 50 characters; see FirstName
 	DOB         Date   `json:"dob"`          // date of birth
@@ -29,6 +34,8 @@ type PatientDetailsWithValidation struct {
 
 // GuarantorDetails is a parent or medical proxy, in requests and in orders. It redacts itself when printed.
 type GuarantorDetails struct {
+	Redacted[GuarantorDetails]
+
 	FirstName       string  `json:"first_name"`                // given name
 	LastName        string  `json:"last_name"`                 // family name
 	Address         Address `json:"address"`                   // where they live
@@ -42,6 +49,8 @@ type GuarantorDetails struct {
 
 // Address is the address of a guarantor, in requests and in orders. It redacts itself when printed.
 type Address struct {
+	Redacted[Address]
+
 	FirstLine string `json:"first_line"` // street and number
 	// SecondLine points to the empty string if an order has no second line, and is nil if it has null.
 	// In a request nil leaves it out, which means the empty string.
@@ -57,6 +66,8 @@ type Address struct {
 
 // PatientAddress is the patient's address in an import. It redacts itself when printed.
 type PatientAddress struct {
+	Redacted[PatientAddress]
+
 	ReceiverName string  `json:"receiver_name"`         // whose name stands on the parcel
 	FirstLine    string  `json:"first_line"`            // street and number
 	City         string  `json:"city"`                  // city
@@ -70,6 +81,8 @@ type PatientAddress struct {
 // PatientAddressWithValidation is the patient's address when an order is created. It redacts itself when
 // printed. Source: public API reference only.
 type PatientAddressWithValidation struct {
+	Redacted[PatientAddressWithValidation]
+
 	ReceiverName string  `json:"receiver_name,omitzero"` // left out if empty
 	FirstLine    string  `json:"first_line"`             // street and number
 	City         string  `json:"city"`                   // city
@@ -83,6 +96,8 @@ type PatientAddressWithValidation struct {
 
 // PhysicianCreateRequest is the ordering physician in a request. It redacts itself when printed.
 type PhysicianCreateRequest struct {
+	Redacted[PhysicianCreateRequest]
+
 	FirstName      string   `json:"first_name"`               // given name
 	LastName       string   `json:"last_name"`                // family name
 	NPI            string   `json:"npi"`                      // National Provider Identifier
@@ -96,6 +111,8 @@ type PhysicianCreateRequest struct {
 // SignatureImage is the specification's Jpeg and Png objects, which differ in nothing but the content type. [NewJPEG] and [NewPNG]
 // make one from the bytes of a file.
 type SignatureImage struct {
+	Redacted[SignatureImage]
+
 	// Content is sent as it is. The specification calls it binary and does not say how the bytes become text.
 	Content string `json:"content"`
 	// ContentType is image/jpeg or image/png.
@@ -104,16 +121,18 @@ type SignatureImage struct {
 
 // NewJPEG returns a JPEG image with its bytes in base64. The encoding is an inference: none is documented.
 func NewJPEG(data []byte) *SignatureImage {
-	return &SignatureImage{base64.StdEncoding.EncodeToString(data), "image/jpeg"}
+	return &SignatureImage{Content: base64.StdEncoding.EncodeToString(data), ContentType: "image/jpeg"}
 }
 
 // NewPNG returns a PNG image with its bytes in base64. The encoding is an inference: none is documented.
 func NewPNG(data []byte) *SignatureImage {
-	return &SignatureImage{base64.StdEncoding.EncodeToString(data), "image/png"}
+	return &SignatureImage{Content: base64.StdEncoding.EncodeToString(data), ContentType: "image/png"}
 }
 
 // OrderPatientDetails is the patient as an order shows them. It redacts itself when printed.
 type OrderPatientDetails struct {
+	Redacted[OrderPatientDetails]
+
 	// DOB is the date of birth. The specification calls it a date-time; both that and a bare date occur, and the day as written counts.
 	DOB         Date    `json:"dob"`
 	Gender      string  `json:"gender"`                // any text; see [Gender] for the usual ones
@@ -133,6 +152,8 @@ type OrderPatientDetails struct {
 
 // OrderPatientAddress is the patient's address as an order shows it. It redacts itself when printed.
 type OrderPatientAddress struct {
+	Redacted[OrderPatientAddress]
+
 	ReceiverName string  `json:"receiver_name"`         // empty by default
 	FirstLine    string  `json:"first_line"`            // street and number
 	SecondLine   *string `json:"second_line,omitzero"`  // nil if there is none
@@ -148,6 +169,8 @@ type OrderPatientAddress struct {
 
 // ShippingAddress is where a test kit is sent that nobody has registered yet. It redacts itself when printed.
 type ShippingAddress struct {
+	Redacted[ShippingAddress]
+
 	ReceiverName string  `json:"receiver_name"`        // whose name stands on the parcel
 	FirstLine    string  `json:"first_line"`           // street and number
 	SecondLine   *string `json:"second_line,omitzero"` // nil if there is none
@@ -158,4 +181,69 @@ type ShippingAddress struct {
 	PhoneNumber  string  `json:"phone_number"`         // for the courier
 
 	RawObject `json:"-"`
+}
+
+func (p *PatientDetailsWithValidation) validate(v *validator) {
+	v.length("first_name", p.FirstName, 1, 50)
+	v.length("last_name", p.LastName, 1, 50)
+	validDOB := v.date("dob", p.DOB)
+	v.required("gender", string(p.Gender))
+	v.required("phone_number", p.PhoneNumber)
+	v.email("email", p.Email)
+	if p.MedicalProxy == nil {
+		if validDOB && isMinor(p.DOB) {
+			v.add("medical_proxy", "missing", "is required for a patient under 18")
+		}
+		return
+	}
+	v.within("medical_proxy", func() {
+		g := p.MedicalProxy
+		v.required("first_name", g.FirstName)
+		v.required("last_name", g.LastName)
+		v.within("address", func() {
+			a := &g.Address
+			v.address(a.FirstLine, a.City, a.State, a.Zip, a.Country, a.AccessNotes)
+		})
+		v.required("phone_number", g.PhoneNumber)
+	})
+}
+
+// isMinor reports whether a person with this birth date is under 18 in every time zone. A person born
+// on 29 February may come of age on 28 February. A birth date in the future makes nobody a minor: it is
+// another mistake, which neither the specification nor the reference rules out, so the service decides.
+func isMinor(dob Date) bool {
+	adult := Date{dob.Year + 18, dob.Month, dob.Day}
+	if dob.Month == time.February && dob.Day == 29 {
+		adult.Day = 28
+	}
+	today := latestToday()
+	return adult.Compare(today) > 0 && dob.Compare(today) <= 0
+}
+
+func (v *validator) address(firstLine, city, state, zip, country string, accessNotes *string) {
+	v.required("first_line", firstLine)
+	v.required("city", city)
+	v.required("state", state)
+	v.required("zip", zip)
+	v.required("country", country)
+	if accessNotes != nil {
+		v.length("access_notes", *accessNotes, 0, 1000)
+	}
+}
+
+func (p *PhysicianCreateRequest) validate(v *validator) {
+	if p == nil {
+		return
+	}
+	v.required("first_name", p.FirstName)
+	v.required("last_name", p.LastName)
+	v.required("npi", p.NPI)
+	if image := p.SignatureImage; image != nil {
+		v.within("signature_image", func() {
+			v.required("content", image.Content)
+			if image.ContentType != "image/jpeg" && image.ContentType != "image/png" {
+				v.add("content_type", "value_error", "must be image/jpeg or image/png")
+			}
+		})
+	}
 }

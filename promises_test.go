@@ -94,10 +94,10 @@ func TestChangedMapKeepsTheRest(t *testing.T) {
 }
 
 func TestImagesAreBase64(t *testing.T) {
-	if got := *NewJPEG([]byte("image")); got != (SignatureImage{"aW1hZ2U=", "image/jpeg"}) {
+	if got := *NewJPEG([]byte("image")); got != (SignatureImage{Content: "aW1hZ2U=", ContentType: "image/jpeg"}) {
 		t.Error(got.Content, got.ContentType)
 	}
-	if got := *NewPNG([]byte("image")); got != (SignatureImage{"aW1hZ2U=", "image/png"}) {
+	if got := *NewPNG([]byte("image")); got != (SignatureImage{Content: "aW1hZ2U=", ContentType: "image/png"}) {
 		t.Error(got.Content, got.ContentType)
 	}
 }

@@ -27,7 +27,7 @@ func TestAnswersAreKeptAndSpecified(t *testing.T) {
 			switch decl := decl.(type) {
 			case *ast.GenDecl:
 				for _, spec := range decl.Specs {
-					if typ, ok := spec.(*ast.TypeSpec); ok && embedsKept(typ) {
+					if typ, ok := spec.(*ast.TypeSpec); ok && typ.Name.IsExported() && embedsRawObject(typ) {
 						names = append(names, typ.Name.Name)
 					}
 				}
@@ -80,7 +80,7 @@ func TestEveryAnswerReadsItself(t *testing.T) {
 	}
 }
 
-func embedsKept(typ *ast.TypeSpec) bool {
+func embedsRawObject(typ *ast.TypeSpec) bool {
 	structure, ok := typ.Type.(*ast.StructType)
 	if !ok {
 		return false

@@ -59,6 +59,7 @@ func TestNoTypeIsForgotten(t *testing.T) {
 	type source struct {
 		structure *ast.StructType
 		methods   map[string]bool
+		redacted  string // T of an embedded Redacted[T]
 	}
 	types := map[string]*source{}
 	of := func(name string) *source {
@@ -87,6 +88,11 @@ func TestNoTypeIsForgotten(t *testing.T) {
 					switch typ := spec.Type.(type) {
 					case *ast.StructType:
 						of(spec.Name.Name).structure = typ
+						for _, field := range typ.Fields.List {
+							if index, ok := field.Type.(*ast.IndexExpr); ok && len(field.Names) == 0 && fmt.Sprint(index.X) == "Redacted" {
+								of(spec.Name.Name).redacted = fmt.Sprint(index.Index)
+							}
+						}
 					case *ast.InterfaceType:
 						for _, m := range typ.Methods.List {
 							if len(m.Names) == 1 {
@@ -156,23 +162,30 @@ func TestNoTypeIsForgotten(t *testing.T) {
 			changed = changed || bears[name] != ""
 		}
 	}
-	var want []string
+	// The method set decides: two embedded types with the same method hide each other's.
+	tested := map[string]bool{}
 	for _, v := range redactedTypes {
-		want = append(want, reflect.TypeOf(v).Name())
+		name := reflect.TypeOf(v).Name()
+		tested[name] = true
+		_, formats := v.(fmt.Formatter)
+		logs, ok := v.(slog.LogValuer)
+		if !formats || !ok {
+			t.Errorf("%s does not redact itself", name)
+		} else if got := logs.LogValue().String(); name != "Secret" && name != "FieldError" && !strings.HasPrefix(got, "labhealth."+name+"{") {
+			t.Errorf("%s prints as %s", name, got)
+		}
 	}
 	for name, why := range bears {
-		if s := types[name]; !s.methods["Format"] || !s.methods["LogValue"] {
-			t.Errorf("%s holds patient data (%s) and has no Format or no LogValue", name, why)
+		if !tested[name] {
+			t.Errorf("%s holds patient data (%s) and does not embed Redacted[%s], or is not tested", name, why, name)
 		}
 	}
 	for name, s := range types {
-		if s.methods["LogValue"] && ast.IsExported(name) && !slices.Contains(want, name) {
-			t.Errorf("%s redacts itself and is not tested", name)
+		if s.redacted != "" && s.redacted != name {
+			t.Errorf("%s embeds Redacted[%s]", name, s.redacted)
 		}
-	}
-	for _, name := range want {
-		if s := types[name]; s == nil || !s.methods["Format"] || !s.methods["LogValue"] {
-			t.Errorf("%s does not redact itself", name)
+		if (s.redacted != "" || s.methods["LogValue"]) && ast.IsExported(name) && name != "Redacted" && !tested[name] {
+			t.Errorf("%s redacts itself and is not tested", name)
 		}
 	}
 	if len(bears) < 25 {
@@ -292,7 +305,7 @@ func TestNothingIsPrinted(t *testing.T) {
 		for how, p := range values {
 			t.Run(typ.Name()+"/"+how, func(t *testing.T) { outputs += printed(t, p) })
 		}
-		if typ.Kind() == reflect.Struct && typ.Field(0).Tag.Get("json") != "" && typ != reflect.TypeFor[UnknownOrderDetails]() {
+		if typ.Kind() == reflect.Struct && encodes(typ) && typ != reflect.TypeFor[UnknownOrderDetails]() {
 			text := string(mustEncode(t, made.Interface()))
 			for n := 1; n <= texts; n++ {
 				if !strings.Contains(text, fmt.Sprintf(`%s-%d"`, canaryText, n)) {
@@ -302,6 +315,16 @@ func TestNothingIsPrinted(t *testing.T) {
 		}
 	}
 	t.Logf("%d types, %d outputs", len(redactedTypes), outputs)
+}
+
+// encodes reports whether typ is meant to be encoded to JSON.
+func encodes(typ reflect.Type) bool {
+	for _, field := range reflect.VisibleFields(typ) {
+		if name := field.Tag.Get("json"); name != "" && name != "-" {
+			return true
+		}
+	}
+	return false
 }
 
 // printed prints what p points to in every way that a type can do something about, and returns how many those are.

@@ -102,8 +102,8 @@ func TestRequisitionPDF(t *testing.T) {
 func TestRequisitionPDFRefused(t *testing.T) {
 	lost := io.ErrUnexpectedEOF
 	const (
-		notPDF   = "the answer (status 200) could not be read: it is not a PDF"
-		noBegin  = "the answer (status 200) could not be read: it ended before the PDF began"
+		notPDF   = "the response (status 200) could not be read: it is not a PDF"
+		noBegin  = "the response (status 200) could not be read: it ended before the PDF began"
 		jsonText = `{"state":"error","error_type":"x","error":"Ada Example"}`
 	)
 	for _, test := range []struct {
@@ -180,7 +180,7 @@ func TestRequisitionPDFAgain(t *testing.T) {
 		client, s := streamed(t, "application/pdf", &body{pieces: []string{pdf[:cut]}, end: lost}, &body{pieces: []string{pdf}})
 		var b bytes.Buffer
 		n, err := client.Orders.RequisitionPDF(t.Context(), orderID, &b)
-		equal(t, pdfOp+"the answer (status 200) could not be read: it ended too early", errorText(err))
+		equal(t, pdfOp+"the response (status 200) could not be read: it ended too early", errorText(err))
 		equal(t, true, errors.Is(err, lost))
 		equal(t, int64(cut), n)
 		equal(t, pdf[:cut], b.String())
@@ -224,7 +224,7 @@ func TestRequisitionPDFWriterFails(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			client, s := streamed(t, "application/pdf", io.NopCloser(strings.NewReader(long)), io.NopCloser(strings.NewReader(long)))
 			n, err := client.Orders.RequisitionPDF(t.Context(), orderID, test.write(new(int)))
-			equal(t, pdfOp+"the answer (status 200) could not be read: it could not be written", errorText(err))
+			equal(t, pdfOp+"the response (status 200) could not be read: it could not be written", errorText(err))
 			equal(t, true, errors.Is(err, test.cause))
 			equal(t, test.n, n)
 			equal(t, 1, len(s.sent))
@@ -237,7 +237,7 @@ func TestRequisitionPDFWriterFails(t *testing.T) {
 }
 
 func TestRequisitionPDFLimit(t *testing.T) {
-	const tooLarge = "the answer (status 200) could not be read: the answer is larger than the limit"
+	const tooLarge = "the response (status 200) could not be read: the response is larger than the limit"
 	long := pdf + strings.Repeat("x", 100_000)
 	size := int64(len(long))
 	for _, test := range []struct {
@@ -254,7 +254,7 @@ func TestRequisitionPDFLimit(t *testing.T) {
 		{4, nil, tooLarge, 0},
 		{1, nil, tooLarge, 0},
 		// Whether the file ends at the limit is not known if the connection does.
-		{size, io.ErrUnexpectedEOF, "the answer (status 200) could not be read: it ended too early", size},
+		{size, io.ErrUnexpectedEOF, "the response (status 200) could not be read: it ended too early", size},
 	} {
 		t.Run(fmt.Sprint(test.limit, test.end), func(t *testing.T) {
 			client, s := streamed(t, "application/pdf", &body{pieces: []string{long}, end: test.end}, &body{pieces: []string{long}})

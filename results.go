@@ -3,8 +3,6 @@ package labhealth
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"log/slog"
 	"regexp"
 	"strconv"
 	"strings"
@@ -22,12 +20,14 @@ const opOrderResults = "GET /v3/order/{order_id}/result"
 // interface specification gives only result, result_type and value. Source of the rest, the path
 // included: public API reference only.
 func (s *OrdersService) Results(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*OrderResults, error) {
-	return call[OrderResults](ctx, s.core, request{op: opOrderResults, params: []string{orderID.String()}}, nil, opts)
+	return call[OrderResults](ctx, s.core, request{op: opOrderResults, ids: []string{orderID.String()}}, opts)
 }
 
 // OrderResults is what the lab found: the response of [OrdersService.Results]. It redacts itself when
 // printed. Source: public API reference only.
 type OrderResults struct {
+	Redacted[OrderResults]
+
 	// Metadata says whose results these are, and of what.
 	Metadata ResultsMetadata `json:"metadata"`
 	// Results has one element for each thing that was measured. It is nil for older orders whose results
@@ -62,6 +62,8 @@ func (r *OrderResults) LegacyResults() json.RawMessage {
 // ResultsMetadata heads a report. Its texts are as the lab wrote them: dates occur with the day first, and an age as a number,
 // which [RawObject.Malformed] names then. It redacts itself when printed. Source: public API reference only.
 type ResultsMetadata struct {
+	Redacted[ResultsMetadata]
+
 	Age            string `json:"age"`             // in years, as text
 	DOB            string `json:"dob"`             // date of birth, in any form
 	Patient        string `json:"patient"`         // the patient's name
@@ -114,6 +116,8 @@ const (
 // Result is one thing that was measured. It redacts itself when printed. Source of all
 // but Result, ResultType and Value: public API reference only.
 type Result struct {
+	Redacted[Result]
+
 	Name   string `json:"name"`   // what was measured
 	Slug   string `json:"slug"`   // the same, for programs; empty by default
 	Result string `json:"result"` // what was found, as text: [Result.Parse] reads it
@@ -148,6 +152,8 @@ type Result struct {
 // MissingResult is something that was ordered and could not be measured. It redacts itself when printed.
 // Source: public API reference only.
 type MissingResult struct {
+	Redacted[MissingResult]
+
 	Name                string         `json:"name"`                    // what is missing
 	Slug                string         `json:"slug"`                    // the same, for programs
 	InferredFailureType FailureType    `json:"inferred_failure_type"`   // why
@@ -197,27 +203,37 @@ type ResultValue interface{ isResultValue() }
 
 // NumericResult is a number.
 type NumericResult struct {
+	Redacted[NumericResult]
+
 	Value float64 // in the unit of the [Result]
 }
 
 // RangeResult is what lies between two bounds, in the unit of the [Result].
 type RangeResult struct {
+	Redacted[RangeResult]
+
 	Low, High             *float64 // the bounds; nil if the range is open to that side
 	LowStrict, HighStrict bool     // whether the bound itself is not part of the range
 }
 
 // CommentResult is text for people.
 type CommentResult struct {
+	Redacted[CommentResult]
+
 	Text string // as it came
 }
 
 // CodedResult is a code or a word of a list.
 type CodedResult struct {
+	Redacted[CodedResult]
+
 	Code string // without spaces around it
 }
 
 // UnparsedResult is a result of a type that is not known, or whose text does not fit its type.
 type UnparsedResult struct {
+	Redacted[UnparsedResult]
+
 	Type ResultType // as it came; empty if none did
 	Text string     // as it came
 }
@@ -227,36 +243,6 @@ func (RangeResult) isResultValue()    {}
 func (CommentResult) isResultValue()  {}
 func (CodedResult) isResultValue()    {}
 func (UnparsedResult) isResultValue() {}
-
-// LogValue shows nothing of the value.
-func (NumericResult) LogValue() slog.Value { return redactedValue("NumericResult") }
-
-// Format shows nothing of the value.
-func (v NumericResult) Format(s fmt.State, _ rune) { redacted(s, v) }
-
-// LogValue shows nothing of the value.
-func (RangeResult) LogValue() slog.Value { return redactedValue("RangeResult") }
-
-// Format shows nothing of the value.
-func (v RangeResult) Format(s fmt.State, _ rune) { redacted(s, v) }
-
-// LogValue shows nothing of the value.
-func (CommentResult) LogValue() slog.Value { return redactedValue("CommentResult") }
-
-// Format shows nothing of the value.
-func (v CommentResult) Format(s fmt.State, _ rune) { redacted(s, v) }
-
-// LogValue shows nothing of the value.
-func (CodedResult) LogValue() slog.Value { return redactedValue("CodedResult") }
-
-// Format shows nothing of the value.
-func (v CodedResult) Format(s fmt.State, _ rune) { redacted(s, v) }
-
-// LogValue shows nothing of the value.
-func (UnparsedResult) LogValue() slog.Value { return redactedValue("UnparsedResult") }
-
-// Format shows nothing of the value.
-func (v UnparsedResult) Format(s fmt.State, _ rune) { redacted(s, v) }
 
 var (
 	bound    = regexp.MustCompile(`^(<=|>=|<|>|≤|≥)\s*(` + decimal + `)$`)
@@ -277,13 +263,13 @@ func (r *Result) Parse() ResultValue {
 	text := strings.TrimSpace(r.Result)
 	switch kind {
 	case ResultTypeComment:
-		return CommentResult{r.Result}
+		return CommentResult{Text: r.Result}
 	case ResultTypeCodedValue:
-		return CodedResult{text}
+		return CodedResult{Code: text}
 	case ResultTypeNumeric, ResultTypeRange:
 		if n, ok := finite(text); ok {
 			if kind == ResultTypeNumeric {
-				return NumericResult{n}
+				return NumericResult{Value: n}
 			}
 			return RangeResult{Low: &n, High: &n}
 		}
@@ -304,7 +290,7 @@ func (r *Result) Parse() ResultValue {
 			}
 		}
 	}
-	return UnparsedResult{kind, r.Result}
+	return UnparsedResult{Type: kind, Text: r.Result}
 }
 
 // finite reads a decimal number; ParseFloat alone would also take "Inf" and "0x1p-2".

@@ -143,7 +143,7 @@ func TestServiceClosedBeta(t *testing.T) {
 		{402, `This endpoint is in closed beta`, "402 Payment Required", "", false},
 		{501, `{"detail":"soon"}`, "501 Not Implemented", `"soon"`, true},
 	} {
-		srv.RefuseImport(test.status, test.body)
+		srv.RejectImports(test.status, test.body)
 		_, err := client.Orders.Import(t.Context(), body)
 		e := apiError(t, err)
 		equal(t, "labhealth: POST /v3/order/import: "+test.text+" (request "+e.RequestID+")", errorText(err))
@@ -156,7 +156,7 @@ func TestServiceClosedBeta(t *testing.T) {
 		equal(t, want, labhealth.OutcomeOf(err))
 	}
 	equal(t, 5, len(srv.Requests()))
-	srv.RefuseImport(0, "")
+	srv.RejectImports(0, "")
 	if _, err := client.Orders.Import(t.Context(), body); err != nil {
 		t.Error(err)
 	}
@@ -566,7 +566,7 @@ func TestServiceContextWhileWaiting(t *testing.T) {
 				labhealth.WithHTTPClient(&http.Client{Transport: transport}),
 				labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 100, BaseWait: time.Second, MaxWait: time.Second})))
 		}
-		srv.RefuseImport(429, `{"detail":"slow down"}`)
+		srv.RejectImports(429, `{"detail":"slow down"}`)
 		body := plainImport(srv, srv.AddUser("ada"), "SAMPLE-1")
 
 		ctx, cancel := context.WithCancel(t.Context())
@@ -583,7 +583,7 @@ func TestServiceContextWhileWaiting(t *testing.T) {
 		equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
 
 		// The service relents while the client waits: the import succeeds, once.
-		time.AfterFunc(500*time.Millisecond, func() { srv.RefuseImport(0, "") })
+		time.AfterFunc(500*time.Millisecond, func() { srv.RejectImports(0, "") })
 		if _, err := newClient().Orders.Import(t.Context(), body); err != nil {
 			t.Error(err)
 		}

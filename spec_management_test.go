@@ -342,7 +342,7 @@ func TestManagementFields(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			members := map[string]reflect.StructField{}
 			for field := range typ.Fields() {
-				if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "-" {
+				if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "-" && field.Name != "Redacted" {
 					members[name] = field
 				}
 			}
@@ -450,7 +450,7 @@ func TestManagementOperationsTables(t *testing.T) {
 			t.Errorf("%s is no operation of the management API", op)
 		}
 	}
-	for _, op := range operations {
+	for _, op := range teamOperations {
 		if strings.Contains(op, "/v1/org/") {
 			t.Errorf("%s is in the table of the team API", op)
 		}

@@ -132,7 +132,7 @@ func TestTeamCallsUnreadable(t *testing.T) {
 				if value {
 					t.Error("a value beside an error")
 				}
-				equal(t, "labhealth: "+c.op+": the answer (status 200) could not be read: "+test.text, errorText(err))
+				equal(t, "labhealth: "+c.op+": the response (status 200) could not be read: "+test.text, errorText(err))
 			})
 		}
 	}

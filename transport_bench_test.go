@@ -24,7 +24,7 @@ func BenchmarkTransport(b *testing.B) {
 		return &http.Response{StatusCode: 200, Header: header, Body: io.NopCloser(strings.NewReader("{}")), ContentLength: 2, Request: r}, nil
 	})})
 	policy := transport.Policy{Attempts: 3, ReadTimeout: time.Minute}
-	read := func(*transport.Answer) error { return nil }
+	read := func(*transport.Response) error { return nil }
 	b.ReportAllocs()
 	for b.Loop() {
 		r := client.Do(b.Context(), &transport.Request{Method: "GET", URL: testURL + "/v3/order/x", MaxBody: 1 << 20, Policy: policy, Read: read})

@@ -2,11 +2,16 @@ package labhealth
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
+	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
 // User is a user of the team: an element of the user list. It redacts itself when printed, but for its id.
@@ -31,6 +36,16 @@ type User struct {
 	RawObject `json:"-"`
 }
 
+// LogValue shows the service's id of the user.
+func (v User) LogValue() slog.Value {
+	return slog.StringValue("labhealth.User{" + v.UserID.String() + ", redacted}")
+}
+
+func (u *User) verify() error { return requireID(u.UserID, "user") }
+
+// Format prints what [User.LogValue] returns.
+func (v User) Format(s fmt.State, _ rune) { printLogValue(s, v) }
+
 // ConnectedSource is a data source that a user has connected.
 type ConnectedSource struct {
 	CreatedOn time.Time `json:"created_on"` // when it was connected
@@ -52,6 +67,8 @@ type Source struct {
 
 // FallbackBirthDate is a birth date that a data source reported. It redacts itself when printed.
 type FallbackBirthDate struct {
+	Redacted[FallbackBirthDate]
+
 	Value      Date      `json:"value"`       // the date
 	SourceSlug string    `json:"source_slug"` // which source said so
 	UpdatedAt  time.Time `json:"updated_at"`  // when it did
@@ -90,6 +107,8 @@ type ListUsersParams struct {
 // UserPage is one page of the user list: the answer of [UsersService.List]. It redacts itself when printed. A bare list of users,
 // which older deployments answer, is read as a page that holds it: RawJSON is then that page.
 type UserPage struct {
+	Redacted[UserPage]
+
 	Users  []User `json:"users" jsonread:"own"` // the users of the page
 	Total  int64  `json:"total"`                // how many users there are in all
 	Offset int64  `json:"offset"`               // how many were left out before the page
@@ -98,36 +117,53 @@ type UserPage struct {
 	RawObject `json:"-"`
 }
 
-// List reads one page of the team's users: GET /v2/user/.
-func (s *UsersService) List(ctx context.Context, params ListUsersParams, opts ...CallOption) (*UserPage, error) {
-	var c checker
-	c.atLeast("offset", params.Offset, 0)
-	c.within("limit", params.Limit, 0, 500)
-	q := newQuery()
-	q.number("offset", params.Offset)
-	q.number("limit", params.Limit)
-	r := request{op: opListUsers, query: q.Values, problems: c.in("query")}
-	return call(ctx, s.core, r, func(p *UserPage) string { return listProblem(p.Users == nil) }, opts)
+func (p ListUsersParams) validate(v *validator) {
+	v.atLeast("offset", p.Offset, 0)
+	v.between("limit", p.Limit, 0, 500)
 }
 
-// All reads the users page by page, from params.Offset on. It can be ranged over again, which starts anew, and holds one page
-// at a time. An error ends it; a service that repeats a page or ignores the offset is an error, not a loop. Users that are
-// created or deleted meanwhile can move others across a page's edge, so that one is seen twice or not at all.
+func (p ListUsersParams) query() queryValues {
+	q := newQuery()
+	q.setInt("offset", p.Offset)
+	q.setInt("limit", p.Limit)
+	return q
+}
+
+func (p *UserPage) verify() error {
+	if p.Users == nil {
+		return errNoList
+	}
+	return nil
+}
+
+func (*UserPage) fromList(document []byte, elements []json.RawMessage) []byte {
+	return fmt.Appendf(nil, `{"users":%s,"total":%d}`, document, len(elements))
+}
+
+// List returns one page of the team's users: GET /v2/user/.
+func (s *UsersService) List(ctx context.Context, params ListUsersParams, opts ...CallOption) (*UserPage, error) {
+	return call[UserPage](ctx, s.core, request{op: opListUsers, query: params}, opts)
+}
+
+// All returns an iterator over the users, page by page, from params.Offset on. It holds one page at a
+// time, and each range over it starts again. An error stops it, and so does a service that repeats a
+// page or ignores the offset. Users that are created or deleted meanwhile can move others between
+// pages, so that one is returned twice or not at all.
 func (s *UsersService) All(ctx context.Context, params ListUsersParams, opts ...CallOption) iter.Seq2[*User, error] {
 	id := func(u *User) uuid.UUID { return u.UserID }
-	return paged(opListUsers, params.Offset, id, func(offset int) (p part[User, int], err error) {
+	return paginate(opListUsers, params.Offset, id, func(offset int) (p page[User, int], err error) {
 		params := params
 		params.Offset = offset
-		page, err := s.List(ctx, params, opts...)
+		list, err := s.List(ctx, params, opts...)
 		if err != nil {
 			return p, err
 		}
-		if page.Offset != int64(offset) {
-			p.problem = "its offset is not the one that was asked for"
+		if list.Offset != int64(offset) {
+			return p, &unreadable{reason: "its offset is not the one that was asked for"}
 		}
-		p.items, p.next = page.Users, offset+len(page.Users)
-		// A page with users and a total of 0 did not say its total. Then an empty page is the end.
-		p.last = int64(p.next) >= page.Total && (page.Total > 0 || len(page.Users) == 0)
+		p.items, p.next = list.Users, offset+len(list.Users)
+		// A page with users and a total of 0 does not report its total. Then an empty page is the end.
+		p.last = int64(p.next) >= list.Total && (list.Total > 0 || len(list.Users) == 0)
 		return p, nil
 	})
 }
@@ -135,6 +171,8 @@ func (s *UsersService) All(ctx context.Context, params ListUsersParams, opts ...
 // CreateUserBody is the request of [UsersService.Create]. It redacts itself when printed. Source of
 // all but ClientUserID: public API reference only.
 type CreateUserBody struct {
+	Redacted[CreateUserBody]
+
 	ClientUserID      string  `json:"client_user_id"`               // the application's own reference for the user
 	FallbackTimeZone  *string `json:"fallback_time_zone,omitzero"`  // a name of the time-zone database, nil if not known
 	FallbackBirthDate *Date   `json:"fallback_birth_date,omitzero"` // nil if not known
@@ -142,23 +180,63 @@ type CreateUserBody struct {
 	IngestionEnd      *Date   `json:"ingestion_end,omitzero"`       // the last day whose data is taken in, nil for no limit
 }
 
-// Create makes a user: POST /v2/user. If the client user id belongs to a user already, the error is a *[UserConflictError] that
-// says which one; that makes the call idempotent. Source of the path: public API reference
-// only.
+func (b *CreateUserBody) validate(v *validator) { v.required("client_user_id", b.ClientUserID) }
+
+// Create creates a user: POST /v2/user. If the client user ID belongs to another user, the error is a
+// *[UserConflictError] with that user's ID; this makes the call idempotent. Source of the path: public
+// API reference only.
 func (s *UsersService) Create(ctx context.Context, body CreateUserBody, opts ...CallOption) (*User, error) {
-	var c checker
-	c.text("client_user_id", body.ClientUserID)
-	r := request{op: opCreateUser, value: &body, problems: c.in("body")}
-	return call(ctx, s.core, r, hasUser, opts)
+	return call[User](ctx, s.core, request{op: opCreateUser, body: &body, refine: userConflict}, opts)
 }
 
-// hasUser refuses an answer that shows no user.
-func hasUser(u *User) string {
-	if u.UserID == uuid.Nil {
-		return "it has no readable user id"
-	}
-	return ""
+// UserConflictError is the answer to creating a user whose client user id belongs to a user already. It is also the *[APIError]
+// that came.
+type UserConflictError struct {
+	UserID    uuid.UUID // the user who has the id
+	CreatedOn time.Time // when that user was created; zero if the service did not say
+
+	api *APIError
 }
+
+// Error is that of the *[APIError], and what it means.
+func (e *UserConflictError) Error() string {
+	return e.api.Error() + ": the client user id belongs to a user already"
+}
+
+// Unwrap returns the *[APIError].
+func (e *UserConflictError) Unwrap() error { return e.api }
+
+// Is reports true for [ErrConflict], whatever the status: the specification gives 400.
+func (e *UserConflictError) Is(target error) bool { return target == ErrConflict }
+
+// userConflict finds the existing user at the top of the body or inside detail.
+func userConflict(e *APIError) error {
+	type conflict struct {
+		UserID    uuid.UUID `json:"user_id"`
+		CreatedOn time.Time `json:"created_on"`
+	}
+	var top conflict
+	var within struct {
+		Detail conflict `json:"detail"`
+	}
+	if e.StatusCode != http.StatusBadRequest && e.StatusCode != http.StatusConflict {
+		return e
+	}
+	if jsonread.Unmarshal(e.body, &top) != nil || jsonread.Unmarshal(e.body, &within) != nil {
+		return e
+	}
+	found := within.Detail
+	if found.UserID == uuid.Nil {
+		found = top
+	}
+	if found.UserID == uuid.Nil {
+		return e
+	}
+	return &UserConflictError{found.UserID, found.CreatedOn, e}
+}
+
+// Format prints the error's text under every verb.
+func (e UserConflictError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }
 
 // GetOrCreate returns the user with the client user id, and makes it if there is none: the idempotent form of
 // [UsersService.Create]. It may be called again after any error. What body says beside the client user id counts only for a
@@ -182,13 +260,13 @@ func (s *UsersService) GetOrCreate(ctx context.Context, body CreateUserBody, opt
 // Get reads one user: GET /v2/user/{user_id}. An unknown user is [ErrNotFound].
 // Source: public API reference only.
 func (s *UsersService) Get(ctx context.Context, userID uuid.UUID, opts ...CallOption) (*User, error) {
-	return call(ctx, s.core, request{op: opGetUser, params: []string{userID.String()}}, hasUser, opts)
+	return call[User](ctx, s.core, request{op: opGetUser, ids: []string{userID.String()}}, opts)
 }
 
 // Resolve reads the user with a client user id: GET /v2/user/resolve/{client_user_id}. An unknown ID
 // is [ErrNotFound]. Source: public API reference only.
 func (s *UsersService) Resolve(ctx context.Context, clientUserID string, opts ...CallOption) (*User, error) {
-	return call(ctx, s.core, request{op: opResolveUser, params: []string{clientUserID}}, hasUser, opts)
+	return call[User](ctx, s.core, request{op: opResolveUser, ids: []string{clientUserID}}, opts)
 }
 
 // UserDeletion is the response of [UsersService.Delete] and [UsersService.UndoDelete].
@@ -202,26 +280,33 @@ type UserDeletion struct {
 // Delete deletes a user: DELETE /v2/user/{user_id}. For 7 days [UsersService.UndoDelete] brings the user back. Source of
 // the path: public API reference only.
 func (s *UsersService) Delete(ctx context.Context, userID uuid.UUID, opts ...CallOption) (*UserDeletion, error) {
-	return call[UserDeletion](ctx, s.core, request{op: opDeleteUser, params: []string{userID.String()}}, nil, opts)
+	return call[UserDeletion](ctx, s.core, request{op: opDeleteUser, ids: []string{userID.String()}}, opts)
 }
 
 // UndoDeleteParams name a deleted user by exactly one of two ids.
 type UndoDeleteParams struct {
+	Redacted[UndoDeleteParams]
+
 	UserID       uuid.UUID // the service's id of the user
 	ClientUserID string    // the application's own reference for the user
+}
+
+func (p UndoDeleteParams) validate(v *validator) {
+	if (p.UserID == uuid.Nil) == (p.ClientUserID == "") {
+		v.add("user_id", "value_error", "or client_user_id must be given, and not both")
+	}
+}
+
+func (p UndoDeleteParams) query() queryValues {
+	q := newQuery()
+	q.setID("user_id", p.UserID)
+	q.setString("client_user_id", p.ClientUserID)
+	return q
 }
 
 // UndoDelete brings back a user that was deleted less than 7 days ago: POST /v2/user/undo_delete.
 // Connections to wearable providers do not come back, and it is impossible once a new user has the same
 // client user ID. Source of all but the 7 days: public API reference only.
 func (s *UsersService) UndoDelete(ctx context.Context, params UndoDeleteParams, opts ...CallOption) (*UserDeletion, error) {
-	var c checker
-	if (params.UserID == uuid.Nil) == (params.ClientUserID == "") {
-		c.add("user_id", "value_error", "or client_user_id must be given, and not both")
-	}
-	q := newQuery()
-	q.id("user_id", params.UserID)
-	q.text("client_user_id", params.ClientUserID)
-	r := request{op: opUndoDeletion, query: q.Values, problems: c.in("query")}
-	return call[UserDeletion](ctx, s.core, r, nil, opts)
+	return call[UserDeletion](ctx, s.core, request{op: opUndoDeletion, query: params}, opts)
 }

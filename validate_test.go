@@ -150,7 +150,7 @@ func TestValidateImport(t *testing.T) {
 			b.Physician = &PhysicianCreateRequest{FirstName: "Grace", LastName: "Sample", NPI: "1", SignatureImage: NewPNG([]byte{1})}
 		}, nil},
 		{"an image of another kind", func(b *ImportOrderBody) {
-			b.Physician = &PhysicianCreateRequest{FirstName: "Grace", LastName: "Sample", NPI: "1", SignatureImage: &SignatureImage{"x", "image/gif"}}
+			b.Physician = &PhysicianCreateRequest{FirstName: "Grace", LastName: "Sample", NPI: "1", SignatureImage: &SignatureImage{Content: "x", ContentType: "image/gif"}}
 		}, []string{"body.physician.signature_image.content_type [value_error] must be image/jpeg or image/png"}},
 	}
 	for _, test := range tests {

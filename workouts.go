@@ -14,8 +14,8 @@ const opWorkoutStream = "GET /v2/timeseries/workouts/{workout_id}/stream"
 // Stream reads what was recorded during a workout: GET /v2/timeseries/workouts/{workout_id}/stream, with an answer of up to 64
 // MiB. The id is that of a webhooks.WorkoutStreamNotice, which says that the stream can be read. An unknown one is [ErrNotFound].
 func (s *WorkoutsService) Stream(ctx context.Context, workoutID uuid.UUID, opts ...CallOption) (*WorkoutStream, error) {
-	r := request{op: opWorkoutStream, params: []string{workoutID.String()}, maxBody: 64 << 20}
-	return call[WorkoutStream](ctx, s.core, r, nil, opts)
+	r := request{op: opWorkoutStream, ids: []string{workoutID.String()}, maxBody: 64 << 20}
+	return call[WorkoutStream](ctx, s.core, r, opts)
 }
 
 // WorkoutStream is the answer of [WorkoutsService.Stream]: parallel lists, in which elements of the same index belong to the same
@@ -23,6 +23,8 @@ func (s *WorkoutsService) Stream(ctx context.Context, workoutID uuid.UUID, opts 
 // itself when printed. Source of the fields and units: public API
 // reference only.
 type WorkoutStream struct {
+	Redacted[WorkoutStream]
+
 	Time           []int64    `json:"time,omitzero"`            // seconds since 1970
 	Heartrate      []*int64   `json:"heartrate,omitzero"`       // beats per minute
 	Cadence        []*float64 `json:"cadence,omitzero"`         // revolutions or steps per minute

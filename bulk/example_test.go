@@ -106,7 +106,7 @@ func ExampleRun_again() {
 	// The first run ends in the middle: an answer is lost, and then the service refuses the key for a moment.
 	if err := errors.Join(
 		service.FailAfter("POST /v3/order/import", 1, labhealthtest.FaultClosed),
-		service.FailBefore("POST /v3/order/import", 1, labhealthtest.FaultAnswer(401, `{"detail":"Invalid token"}`)),
+		service.FailBefore("POST /v3/order/import", 1, labhealthtest.FaultResponse(401, `{"detail":"Invalid token"}`)),
 	); err != nil {
 		log.Fatal(err)
 	}

@@ -70,21 +70,21 @@ var killFaults = []killFault{
 	{"garbage after", 10, true, 0, labhealthtest.FaultGarbage},
 	{"half a header after", 10, true, 0, labhealthtest.FaultHalfHeader},
 	{"half a body after", 20, true, 0, labhealthtest.FaultHalfBody},
-	{"500 before", 10, false, 3, labhealthtest.FaultAnswer(500, "Internal Server Error", "Content-Type", "text/plain")},
-	{"500 after", 10, true, 3, labhealthtest.FaultAnswer(500, "Internal Server Error", "Content-Type", "text/plain")},
-	{"502 after", 10, true, 3, labhealthtest.FaultAnswer(502, "<html>bad gateway</html>", "Content-Type", "text/html")},
-	{"504 after", 10, true, 3, labhealthtest.FaultAnswer(504, "")},
-	{"a proxy's page after", 10, true, 0, labhealthtest.FaultAnswer(200, "<html>hello</html>", "Content-Type", "text/html")},
-	{"empty after", 10, true, 0, labhealthtest.FaultAnswer(200, "")},
-	{"no order id after", 10, true, 0, labhealthtest.FaultAnswer(200, `{"order":{},"status":"","message":""}`)},
-	{"408 before", 10, false, 0, labhealthtest.FaultAnswer(408, "")},
-	{"429 before", 8, false, 4, labhealthtest.FaultAnswer(429, `{"detail":"slow down"}`)},
+	{"500 before", 10, false, 3, labhealthtest.FaultResponse(500, "Internal Server Error", "Content-Type", "text/plain")},
+	{"500 after", 10, true, 3, labhealthtest.FaultResponse(500, "Internal Server Error", "Content-Type", "text/plain")},
+	{"502 after", 10, true, 3, labhealthtest.FaultResponse(502, "<html>bad gateway</html>", "Content-Type", "text/html")},
+	{"504 after", 10, true, 3, labhealthtest.FaultResponse(504, "")},
+	{"a proxy's page after", 10, true, 0, labhealthtest.FaultResponse(200, "<html>hello</html>", "Content-Type", "text/html")},
+	{"empty after", 10, true, 0, labhealthtest.FaultResponse(200, "")},
+	{"no order id after", 10, true, 0, labhealthtest.FaultResponse(200, `{"order":{},"status":"","message":""}`)},
+	{"408 before", 10, false, 0, labhealthtest.FaultResponse(408, "")},
+	{"429 before", 8, false, 4, labhealthtest.FaultResponse(429, `{"detail":"slow down"}`)},
 	{"429 with a date before", 1, false, 6, func(w http.ResponseWriter, r *http.Request, _ []byte) {
 		w.Header().Set("Retry-After", time.Now().Add(time.Second).UTC().Format(http.TimeFormat))
 		w.WriteHeader(429)
 	}},
-	{"429 with seconds before", 1, false, 6, labhealthtest.FaultAnswer(429, "", "Retry-After", "1")},
-	{"503 with seconds before", 1, false, 4, labhealthtest.FaultAnswer(503, "", "Retry-After", "1")},
+	{"429 with seconds before", 1, false, 6, labhealthtest.FaultResponse(429, "", "Retry-After", "1")},
+	{"503 with seconds before", 1, false, 4, labhealthtest.FaultResponse(503, "", "Retry-After", "1")},
 	{"silence before", 1, false, 0, labhealthtest.FaultSilence},
 	{"silence after", 2, true, 0, labhealthtest.FaultSilence},
 	{"slow body after", 2, true, 0, labhealthtest.FaultSlowBody},
@@ -139,7 +139,7 @@ func pass(w http.ResponseWriter, r *http.Request, good []byte) {
 	if bytes.HasPrefix(good, []byte(`{"detail"`)) {
 		status = 400
 	}
-	labhealthtest.FaultAnswer(status, string(good))(w, r, good)
+	labhealthtest.FaultResponse(status, string(good))(w, r, good)
 }
 
 // playService runs the service until its input ends. A line of input ends the faults.
@@ -169,7 +169,7 @@ func playService() int {
 	in.Scan()
 	imports.ended.Store(true)
 	lists.ended.Store(true)
-	srv.Mend()
+	srv.ClearFaults()
 	fmt.Println("mended")
 	in.Scan()
 	return 0

@@ -1,12 +1,12 @@
-// Package labhealthtest is a service to try the client and to test against: the order, user and webhook interface in one process,
-// in memory, behind a real listener on the loopback interface.
+// Package labhealthtest provides an embedded service for tests and examples: the order, user,
+// webhook and management APIs in one process, in memory, on a loopback listener.
 //
-// In a test the server ends with the test:
+// In a test, [NewServer] starts a server that is closed when the test completes:
 //
 //	srv := labhealthtest.NewServer(t)
 //	client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL))
 //
-// Anywhere else it is started and closed by hand:
+// Elsewhere, start and close it explicitly:
 //
 //	srv, err := labhealthtest.Start()
 //	if err != nil {
@@ -14,93 +14,83 @@
 //	}
 //	defer srv.Close()
 //
-// The program labhealthd, in the directory cmd, runs a server on a port of its own.
+// The command labhealthd, in the directory cmd, runs a server on a fixed port.
 //
-// # What it answers
+// # Operations
 //
-// It answers these operations as the service does: the same bodies, limits and defaults, the same shapes of refusal, and order
-// objects that carry every member of the interface.
+// The server has all operations of labhealth.Client and labhealth.ManagementClient. It responds
+// like the service: with the same bodies, limits, defaults and errors, and with orders that have
+// all fields of the interface specification. It accepts paths in both forms that the specification
+// and the public API reference use, such as /orders and /v3/orders.
 //
-//	POST   /v3/order/import
-//	POST   /v3/order
-//	PATCH  /v3/order/{order_id}
-//	GET    /v3/order/{order_id}
-//	GET    /orders and /v3/orders
-//	POST   /v3/order/resend_events
-//	POST   /v3/order/{order_id}/cancel
-//	POST   /v3/order/{order_id}/test (moves the order on)
-//	GET    /v3/order/{order_id}/result
-//	GET    /v3/order/{order_id}/result/metadata
-//	GET    /v3/order/{order_id}/requisition/pdf
-//	GET    /v3/lab_test
-//	GET    /v3/lab_tests
-//	GET    /v2/user/ and /v2/user
-//	POST   /v2/user/ and /v2/user
-//	POST   /v2/user/undo_delete
-//	GET    /v2/user/{user_id}
-//	PATCH  /v2/user/{user_id}
-//	DELETE /v2/user/{user_id}
-//	GET    /v2/user/resolve/{client_user_id}
-//	GET    /v2/introspect/historical_pull
-//	GET    /v2/timeseries/workouts/{workout_id}/stream
+// The interface specification describes the import, the update and the lists of orders. The other
+// operations, the query parameters, the error messages and the statuses of an order follow the
+// public API reference and observations of the service. A deployment may differ.
 //
-// The interface document describes the import, the update and the lists. The other operations, the query parameters, the texts
-// and lists of refusals and the steps of an order are not in it: they follow the public reference of the service and what was
-// seen of it, and a real deployment may differ.
-//
-// The package speaks the wire format with types of its own and shares no code with the client, so that a client that agrees with
-// it has not merely agreed with itself. [Server.Requests] tells what a client really sent.
+// The package has its own types and shares no code with the client, so that the client is tested
+// against an independent implementation of the specification. [Server.Requests] returns the
+// requests that the server received.
 //
 // # Orders and users
 //
-// [Server.AddUsers] and [Server.AddOrders] fill the server quickly, 100,000 of each if need be, and [Server.AddLabTests] makes
-// the catalogue longer. An order stays where it was placed until the test moves it: [Server.Advance] takes the natural next step,
-// [Server.SetStatus] sets any status, also one that does not exist yet, and [Server.Cancel], [Server.Fail] and
-// [Server.PartialResults] leave the usual path.
+// [Server.AddUsers] and [Server.AddOrders] add many users and orders quickly, for example 100,000
+// of each. [Server.AddLabTests] adds lab tests to the catalog. The status of an order changes only
+// on request: [Server.Advance] moves it to the usual next status, [Server.SetStatus] sets any
+// status, including unknown ones, and [Server.Cancel], [Server.Fail] and [Server.PartialResults]
+// set statuses off the usual path.
 //
-// An order that is completed, or has partial results, has results for the markers of its lab test: [Server.SetInterpretation],
-// [Server.SetMissing] and [Server.SetResults] change them. It has a requisition from requisition_created on. [Server.AddWorkout]
-// records a workout and [Server.SetHistoricalPull] changes how the pull of a user's older data stands.
+// A completed order, or one with partial results, has results for the markers of its lab test.
+// [Server.SetInterpretation], [Server.SetMissing] and [Server.SetResults] change them. An order has
+// a requisition after the status requisition_created. [Server.AddWorkout] adds a workout, and
+// [Server.SetHistoricalPull] changes the status of a historical pull.
 //
 // # Events
 //
-// [Server.DeliverTo] names an address that is sent the events of orders and connections, and whatever [Server.Send] is given;
-// [Server.Flush] waits until all of them were delivered, and [Server.Deliveries] tells how each attempt went. With the options
-// [Signed], [Retried] and [Unreliable] events are signed, posted again by the service's schedule, lost, repeated and out of
-// order, as a receiver will find them:
+// [Server.DeliverTo] sets a URL to which the server posts the events of orders and connections, and
+// events given to [Server.Send]. [Server.Flush] waits until all of them are delivered, and
+// [Server.Deliveries] returns the result of each attempt. By default deliveries are reliable and
+// unsigned. [WithSigningSecrets] signs them, [WithRetries] repeats failed ones on the schedule of
+// the service, and [WithNetworkConditions] loses, duplicates and reorders them, as a receiver must
+// expect:
 //
-//	err := srv.DeliverTo(receiver.URL, labhealthtest.Signed(secret), labhealthtest.Retried(),
-//		labhealthtest.Unreliable(labhealthtest.DeliveryFaults{LoseAnswer: 0.05, Delay: 0.2, MaxDelay: time.Hour}))
+//	err := srv.DeliverTo(receiver.URL,
+//		labhealthtest.WithSigningSecrets(secret),
+//		labhealthtest.WithRetries(),
+//		labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{
+//			LoseResponse: 0.05, Delay: 0.2, MaxDelay: time.Hour,
+//		}))
 //
 // # Faults
 //
-// [Server.FailAfter] and [Server.FailBefore] make requests fail in every way in which a connection or a service can, after or
-// before they are carried out, so that an application can test what it does when it does not know whether an order was made:
+// [Server.FailAfter] and [Server.FailBefore] make requests fail, after or before the server
+// processes them, with each [Fault] that a connection or a service can have. Use them to test what
+// an application does when it cannot know whether an order was created:
 //
 //	err := srv.FailAfter("POST /v3/order/import", 1, labhealthtest.FaultClosed)
 //
 // # Management
 //
-// The management API is at the same address, for the organisation [Server.OrgID] and its Org Management Key [Server.OrgKey];
-// [Server.AddTeamManagementKey] makes a key of the other kind. It answers every operation under /v1/org/{org_id} that
-// labhealth.ManagementClient has: the organisation, teams, management keys, webhooks, team API keys, access tokens, custom
-// credentials and ETL pipelines.
+// The management API has the same base URL. [Server.OrgID] is its organisation and [Server.OrgKey]
+// the Org Management Key. [Server.AddTeamManagementKey] creates Team Management Keys.
 //
-// The server is the sandbox of region us. A webhook of that environment is sent the events of its team, signed with its secret
-// and repeated like those of [Retried]; a team API key of that environment opens the team API of its team. What is created for
-// production or another region is kept and does nothing. Each team has users, orders and events of its own: [Server.Team] returns
+// The server is the sandbox of region us. A webhook of this environment receives the events of its
+// team, signed with its secret and with the retries of the service. A team API key of this
+// environment gives access to the team API. Webhooks and keys for production or another region are
+// stored and have no effect. Each team has its own users, orders and events. [Server.Team] returns
 // the server of another team.
 //
-// # Time and chance
+// # Time and randomness
 //
-// The server's time is the clock of [WithClock], in UTC, and nothing happens by the mere passing of time, but that a deletion
-// cannot be undone after seven days, an idempotency key is forgotten after one, and an event waits for its next attempt
-// ([Retried]). With [WithSeed] and a fixed clock the key and all ids are the same in every run, so that an example has a stable
+// The time of the server is the time of the clock set with [WithClock], in UTC. Time affects only
+// the undo of a deletion, which is possible for seven days, idempotency keys, which expire after
+// one day, access tokens, rotated secrets and the retries of deliveries. With [WithSeed] and a
+// clock that stands still, keys and IDs are the same in each run, for examples with a stable
 // output.
 //
-// # What it does not do
+// # Limitations
 //
-// It knows no billing or laboratory accounts, and takes the consents, accounts and billing types it is given as they are. It
-// pushes nothing to ETL pipelines and asks no provider about custom credentials. It is stricter than the service in one way: a
-// number or a boolean sent as text is refused, where the service may convert it.
+// The server has no billing and no laboratory accounts. It accepts all consents, accounts and
+// billing types. It pushes nothing to ETL pipelines and does not verify custom credentials with
+// providers. It is stricter than the service in one respect: it rejects a number or boolean that is
+// sent as a string, which the service may convert.
 package labhealthtest

@@ -4,19 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/google/uuid"
 )
 
-// errClosed is the error of what cannot be done after Close.
+// errClosed is the error of methods that do not work after Close.
 var errClosed = errors.New("labhealthtest: the server is closed")
 
-// envelope is the shape of every event.
+// envelope is the JSON of every event.
 type envelope struct {
 	EventType    string    `json:"event_type"`
 	Data         any       `json:"data"`
@@ -25,21 +23,22 @@ type envelope struct {
 	ClientUserID string    `json:"client_user_id"`
 }
 
-// DeliverTo makes the server post its events to an http or https address from now on, beside the addresses it was given before:
-// labtest.order.created for each new order, labtest.order.updated for each later event of an order, both with the whole order as
-// it was then, and provider.connection.created.
+// DeliverTo makes the server post future events to an http or https URL, in addition to the URLs of
+// earlier calls: labtest.order.created for each new order and labtest.order.updated for each later
+// event of an order, both with the whole order at that time, and provider.connection.created.
 //
-// Events are posted in the background, one after the other, in the order in which they came about. Without options they are not
-// signed and are posted once whatever the answer is; [Signed], [Retried] and [Unreliable] deliver as the service does over the
-// real network. Every delivery has the header svix-id, which is the same each time an event is posted.
+// The server posts events in the background, one at a time, in the order in which they occurred. By
+// default it does not sign them and posts them once, whatever the response. [WithSigningSecrets],
+// [WithRetries] and [WithNetworkConditions] make it deliver like the service. Each delivery has the
+// header svix-id, which is the same for all attempts of an event.
 //
-// The interface document shows neither the headers, nor the signature, nor the attempts: they are those of the service family.
-func (s *Server) DeliverTo(address string, opts ...DeliverOption) error {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return errors.New("labhealthtest: events are delivered to an http or https address")
+// The interface specification describes neither the headers, nor the signature, nor the attempts.
+// They follow other services of the same family.
+func (s *Server) DeliverTo(url string, opts ...DeliveryOption) error {
+	if !isHTTPURL(url) {
+		return errors.New("labhealthtest: events are delivered to an http or https URL")
 	}
-	e := &endpoint{url: address, client: s.poster}
+	e := &endpoint{url: url, client: s.poster}
 	for _, opt := range opts {
 		if opt == nil {
 			continue
@@ -54,13 +53,13 @@ func (s *Server) DeliverTo(address string, opts ...DeliverOption) error {
 		return errClosed
 	}
 	e.seed = s.derive("endpoint", len(s.endpoints))
-	s.endpoints = append(s.endpoints, e)
-	s.running.Go(func() { s.deliver(e) })
+	s.addEndpoint(e)
 	return nil
 }
 
-// Send delivers an event as it is given, valid or not, such as a wearable event that a test made up: the body of a webhook, or a
-// webhooks.Event encoded to JSON. It fails where [Server.DeliverTo] has named no address.
+// Send delivers an event unchanged, whether it is valid or not. The event is the body of a webhook,
+// for example a wearable event or a webhooks.Event encoded to JSON. Send returns an error if no URL
+// was given to [Server.DeliverTo].
 func (s *Server) Send(event []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,35 +67,36 @@ func (s *Server) Send(event []byte) error {
 		return errClosed
 	}
 	if len(s.endpoints) == 0 {
-		return errors.New("labhealthtest: no address to send to, see DeliverTo")
+		return errors.New("labhealthtest: no URL to send to, see DeliverTo")
 	}
 	s.enqueue(bytes.Clone(event))
 	return nil
 }
 
-// Flush waits until every event was delivered or given up: until nothing is left to post. It fails when ctx ends or the server is
-// closed before that. Events that wait for another attempt are waited for; where the clock does not go by itself, [Server.Elapse]
-// does not wait for ever.
-func (s *Server) Flush(ctx context.Context) error { return s.drain(ctx, nil) }
+// Flush waits until each event is delivered or has no attempts left. It returns an error if ctx is
+// done or the server is closed before. Flush also waits for scheduled attempts: with a clock that
+// stands still, use [Server.Elapse].
+func (s *Server) Flush(ctx context.Context) error { return s.flush(ctx, nil) }
 
-// Elapse is [Server.Flush] for a clock that stands still until it is set. Whenever all that is left to post waits for its time,
-// Elapse calls set with the time of the next attempt, and set has to set the clock of [WithClock] to that time or a later one. So
-// the 28 hours of the service's attempts pass in an instant:
+// Elapse is like [Server.Flush] for a clock that stands still. When all remaining attempts are
+// scheduled for later, Elapse calls set with the time of the next one. set must set the clock of
+// [WithClock] to this time or a later one. So the 28 hours of the service's retry schedule elapse
+// immediately:
 //
 //	srv := labhealthtest.NewServer(t, labhealthtest.WithClock(clock.Now))
-//	err := srv.DeliverTo(url, labhealthtest.Signed(secret), labhealthtest.Retried())
+//	err := srv.DeliverTo(url, labhealthtest.WithSigningSecrets(secret), labhealthtest.WithRetries())
 //	...
 //	err = srv.Elapse(ctx, clock.Set)
 //
-// A receiver that checks timestamps needs the same clock.
+// A receiver that verifies timestamps needs the same clock.
 func (s *Server) Elapse(ctx context.Context, set func(now time.Time)) error {
 	if set == nil {
 		return errors.New("labhealthtest: Elapse needs a function that sets the clock")
 	}
-	return s.drain(ctx, set)
+	return s.flush(ctx, set)
 }
 
-func (s *Server) drain(ctx context.Context, set func(time.Time)) error {
+func (s *Server) flush(ctx context.Context, set func(time.Time)) error {
 	stop := context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *Server) drain(ctx context.Context, set func(time.Time)) error {
 	return nil
 }
 
-// emitOrder sends the event of an order whose newest event is new.
+// emitOrder sends the event of the latest change of an order.
 func (s *Server) emitOrder(o *order) {
 	eventType := "labtest.order.updated"
 	if len(o.Events) == 1 {
@@ -137,7 +137,7 @@ func (s *Server) emitOrder(o *order) {
 	s.emit(s.userByID[o.UserID], eventType, o)
 }
 
-// emit sends an event about a user. Nothing is kept where nobody listens.
+// emit sends an event of a user. Without endpoints the event is dropped.
 func (s *Server) emit(u *user, eventType string, data any) {
 	if len(s.endpoints) > 0 {
 		s.enqueue(encode(envelope{eventType, data, s.TeamID, u.UserID, u.ClientUserID}))
@@ -151,18 +151,11 @@ func (s *Server) enqueue(event []byte) {
 	s.messages++
 	id := s.derive("message", s.messages)
 	for _, e := range s.endpoints {
-		if !e.takes(event) {
+		if !e.accepts(event) {
 			continue
 		}
 		e.add(&message{id: "msg_" + base64.RawURLEncoding.EncodeToString(id[:20]), body: event, attempt: 1}, s.now())
 		s.pending++
 	}
 	s.delivered.Broadcast()
-}
-
-func contentType(body string) string {
-	if json.Valid([]byte(body)) {
-		return "application/json"
-	}
-	return "text/plain; charset=utf-8"
 }

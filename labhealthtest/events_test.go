@@ -2,59 +2,15 @@ package labhealthtest_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// receiver is an application that takes events.
-type receiver struct {
-	*httptest.Server
-	mu     sync.Mutex
-	bodies []string
-	// status is what is answered.
-	status int
-	header http.Header
-}
-
-func newReceiver(t testing.TB) *receiver {
-	r := &receiver{status: http.StatusNoContent}
-	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		body, _ := io.ReadAll(req.Body)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.bodies = append(r.bodies, string(body))
-		r.header = req.Header
-		w.Header().Set("Location", "/elsewhere")
-		w.WriteHeader(r.status)
-	}))
-	t.Cleanup(r.Close)
-	return r
-}
-
-// types returns the types of the received events with the status of each order.
-func (r *receiver) types(t testing.TB) []string {
-	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var types []string
-	for _, body := range r.bodies {
-		var e struct {
-			EventType string `json:"event_type"`
-			Data      order
-		}
-		noError(t, json.Unmarshal([]byte(body), &e))
-		types = append(types, e.EventType+" "+e.Data.LastEvent.Status)
-	}
-	return types
-}
 
 func TestOrderEvents(t *testing.T) {
 	srv := newServer(t)
@@ -63,10 +19,10 @@ func TestOrderEvents(t *testing.T) {
 	rec := newReceiver(t)
 	noError(t, srv.DeliverTo(rec.URL+"/events"))
 
-	imported := read[placed](t, do(t, srv, "POST", "/v3/order/import", bodyFor(t, importBody, user))).Order.ID
-	created := read[placed](t, do(t, srv, "POST", "/v3/order",
-		replaced(t, bodyFor(t, createBody, user), `"order_set"`, `"activate_by": "2025-03-05", "order_set"`))).Order.ID
-	// A date that is changed is no event, a date that is cleared is.
+	imported := decode[placed](t, do(t, srv, "POST", "/v3/order/import", bodyFor(t, importBody, user))).Order.ID
+	created := decode[placed](t, do(t, srv, "POST", "/v3/order",
+		replaceOnce(t, bodyFor(t, createBody, user), `"order_set"`, `"activate_by": "2025-03-05", "order_set"`))).Order.ID
+	// Changing the date sends no event, clearing it does.
 	do(t, srv, "PATCH", "/v3/order/"+created.String(), `{"activate_by":"2025-03-06"}`)
 	do(t, srv, "PATCH", "/v3/order/"+created.String(), `{"activate_by":null}`)
 	noError(t, srv.Cancel(imported))
@@ -77,6 +33,7 @@ func TestOrderEvents(t *testing.T) {
 	srv.AddOrders(3)
 	noError(t, srv.Flush(t.Context()))
 
+	received := rec.take()
 	want := []string{
 		"labtest.order.created received.testkit.ordered",
 		"labtest.order.updated received.testkit.requisition_bypassed",
@@ -86,17 +43,16 @@ func TestOrderEvents(t *testing.T) {
 		"labtest.order.updated received.testkit.awaiting_registration",
 		"labtest.order.created received.on_site_collection.ordered",
 	}
-	if diff := cmp.Diff(want, rec.types(t)); diff != "" {
+	if diff := cmp.Diff(want, eventTypes(t, received)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	if ct := rec.header.Get("Content-Type"); ct != "application/json" {
+	if ct := received[0].header.Get("Content-Type"); ct != "application/json" {
 		t.Errorf("content type %s", ct)
 	}
 
-	// The newest event of an order carries the order as it is read.
-	last := rec.bodies[4]
+	// The latest event of an order contains the order as it is now.
 	got := do(t, srv, "GET", "/v3/order/"+imported.String(), "")
-	check(t, response{status: 200, body: last}, 200, fmt.Sprintf(
+	checkEvent(t, []byte(received[4].body), fmt.Sprintf(
 		`{"event_type":"labtest.order.updated","data":%s,"team_id":%q,"user_id":%q,"client_user_id":"ada"}`,
 		got.body, srv.TeamID, user))
 
@@ -105,8 +61,8 @@ func TestOrderEvents(t *testing.T) {
 		t.Fatalf("%d deliveries", len(deliveries))
 	}
 	for i, d := range deliveries {
-		if d.URL != rec.URL+"/events" || d.Status != 204 || d.Err != nil || string(d.Body) != rec.bodies[i] {
-			t.Errorf("delivery %d: %s %d %v", i, d.URL, d.Status, d.Err)
+		if d.URL != rec.URL+"/events" || d.StatusCode != 204 || d.Err != nil || string(d.Body) != received[i].body {
+			t.Errorf("delivery %d: %s %d %v", i, d.URL, d.StatusCode, d.Err)
 		}
 	}
 }
@@ -119,7 +75,7 @@ func TestConnectionEvent(t *testing.T) {
 	noError(t, srv.Connect(user, "oura"))
 	noError(t, srv.Flush(t.Context()))
 	const src = `{"name":"Oura","slug":"oura","logo":"https://example.com/logos/oura.png"}`
-	check(t, response{status: 200, body: rec.bodies[0]}, 200, fmt.Sprintf(`{
+	checkEvent(t, []byte(rec.take()[0].body), fmt.Sprintf(`{
 		"event_type":"provider.connection.created","data":{"user_id":%[1]q,"source":%[3]s,"provider":%[3]s},
 		"team_id":%[2]q,"user_id":%[1]q,"client_user_id":"ada"}`, user, srv.TeamID, src))
 }
@@ -127,17 +83,17 @@ func TestConnectionEvent(t *testing.T) {
 func TestSend(t *testing.T) {
 	srv := newServer(t)
 	if err := srv.Send([]byte(`{}`)); err == nil {
-		t.Error("an event was sent to nobody")
+		t.Error("Send succeeds without a receiver")
 	}
-	for _, address := range []string{"", "127.0.0.1:80", "/events", "ftp://example.com", "http://", "http://\x00"} {
-		if err := srv.DeliverTo(address); err == nil {
-			t.Errorf("%q was taken", address)
+	for _, url := range []string{"", "127.0.0.1:80", "/events", "ftp://example.com", "http://", "http://\x00"} {
+		if err := srv.DeliverTo(url); err == nil {
+			t.Errorf("DeliverTo accepts %q", url)
 		}
 	}
 	noError(t, srv.Flush(t.Context()))
 
 	one, two := newReceiver(t), newReceiver(t)
-	one.status, two.status = 302, 500
+	one.statusCode, two.statusCode = 302, 500
 	noError(t, srv.DeliverTo(one.URL))
 	noError(t, srv.DeliverTo(two.URL))
 	events := []string{`{"event_type":"daily.data.glucose.created"}`, "no JSON", ""}
@@ -145,12 +101,13 @@ func TestSend(t *testing.T) {
 		noError(t, srv.Send([]byte(e)))
 	}
 	noError(t, srv.Flush(t.Context()))
-	if !cmp.Equal(one.bodies, events) || !cmp.Equal(two.bodies, events) {
-		t.Errorf("received %q and %q", one.bodies, two.bodies)
+	gotOne, gotTwo := bodies(one.take()), bodies(two.take())
+	if !cmp.Equal(gotOne, events) || !cmp.Equal(gotTwo, events) {
+		t.Errorf("received %q and %q", gotOne, gotTwo)
 	}
 	statuses := map[int]int{}
 	for _, d := range srv.Deliveries() {
-		statuses[d.Status]++
+		statuses[d.StatusCode]++
 	}
 	if !cmp.Equal(statuses, map[int]int{302: 3, 500: 3}) {
 		t.Errorf("statuses %v", statuses)
@@ -164,12 +121,12 @@ func TestDeliveryFails(t *testing.T) {
 	noError(t, srv.DeliverTo(rec.URL))
 	noError(t, srv.Send([]byte("{}")))
 	noError(t, srv.Flush(t.Context()))
-	if d := srv.Deliveries(); len(d) != 1 || d[0].Status != 0 || d[0].Err == nil {
+	if d := srv.Deliveries(); len(d) != 1 || d[0].StatusCode != 0 || d[0].Err == nil {
 		t.Errorf("deliveries %+v", d)
 	}
 }
 
-func TestFlushEnds(t *testing.T) {
+func TestFlushCanceled(t *testing.T) {
 	entered := make(chan struct{})
 	release := make(chan struct{})
 	rec := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -190,7 +147,7 @@ func TestFlushEnds(t *testing.T) {
 	if err := srv.Flush(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("Flush: %v", err)
 	}
-	// Close does not wait for a receiver that hangs.
+	// Close does not wait for a receiver that does not respond.
 	flushed := make(chan error)
 	go func() { flushed <- srv.Flush(context.Background()) }()
 	srv.Close()

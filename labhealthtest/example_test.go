@@ -18,7 +18,7 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// exampleT stands for the *testing.T that go test hands to a test.
+// exampleT replaces the *testing.T of a test.
 type exampleT struct {
 	testing.TB
 	cleanup []func()
@@ -35,7 +35,7 @@ func (t *exampleT) done() {
 	}
 }
 
-// placeOrder is the application's code that is tested: it imports an order and returns its id.
+// placeOrder is application code. It imports an order and returns its ID.
 func placeOrder(ctx context.Context, client *labhealth.Client, userID, labTestID uuid.UUID) (uuid.UUID, error) {
 	resp, err := client.Orders.Import(ctx, labhealth.ImportOrderBody{
 		UserID:           userID,
@@ -57,7 +57,7 @@ func placeOrder(ctx context.Context, client *labhealth.Client, userID, labTestID
 	return resp.Order.ID, nil
 }
 
-// A test of an application's own code, placeOrder, against a service that ends with the test.
+// A test of application code, placeOrder, with a server that is closed when the test completes.
 func ExampleNewServer() {
 	testOrder := func(t testing.TB) { // in a _test.go file: func TestOrder(t *testing.T)
 		srv := labhealthtest.NewServer(t)
@@ -70,10 +70,10 @@ func ExampleNewServer() {
 			t.Fatal(err)
 		}
 		if orders := srv.Orders(); len(orders) != 1 || orders[0] != id {
-			t.Errorf("the service has the orders %v, want %s", orders, id)
+			t.Errorf("got orders %v, want %s", orders, id)
 		}
 		sent := srv.Requests()[0]
-		fmt.Println(sent.Method, sent.Path, sent.Status)
+		fmt.Println(sent.Method, sent.Path, sent.StatusCode)
 	}
 
 	t := &exampleT{}
@@ -83,8 +83,8 @@ func ExampleNewServer() {
 	// POST /v3/order/import 200
 }
 
-// What does the application do when an order was made and the answer is lost? See the example of OrdersService.Import for what it
-// should do.
+// The connection is closed after the order was created, before the response. See the example of
+// OrdersService.Import for how an application handles this.
 func ExampleServer_FailAfter() {
 	srv, err := labhealthtest.Start()
 	if err != nil {
@@ -102,15 +102,15 @@ func ExampleServer_FailAfter() {
 	}
 	_, err = placeOrder(context.Background(), client, srv.AddUser("user-1"), srv.LabTests.WalkIn)
 	fmt.Println("outcome:", labhealth.OutcomeOf(err))
-	fmt.Println("orders at the service:", len(srv.Orders()))
+	fmt.Println("orders of the service:", len(srv.Orders()))
 	// Output:
 	// outcome: unknown
-	// orders at the service: 1
+	// orders of the service: 1
 }
 
-// An application that receives the events of an order while the order goes its way.
+// An application receives the events of an order until it is completed.
 func ExampleServer_DeliverTo() {
-	const secret = "whsec_bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWE9" // an invented one
+	const secret = "whsec_bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWE9" // invented
 	verifier, err := webhooks.NewVerifier(secret)
 	if err != nil {
 		log.Fatal(err)
@@ -132,7 +132,7 @@ func ExampleServer_DeliverTo() {
 		log.Fatal(err)
 	}
 	defer srv.Close()
-	if err := srv.DeliverTo(application.URL, labhealthtest.Signed(secret)); err != nil {
+	if err := srv.DeliverTo(application.URL, labhealthtest.WithSigningSecrets(secret)); err != nil {
 		log.Fatal(err)
 	}
 	order, err := srv.AddOrder(srv.AddUser("user-1"), srv.LabTests.OnSite)
@@ -148,8 +148,8 @@ func ExampleServer_DeliverTo() {
 		log.Fatal(err)
 	}
 	for _, d := range srv.Deliveries() {
-		if d.Status != http.StatusNoContent {
-			fmt.Println("not acknowledged:", d.Status, d.Err)
+		if d.StatusCode != http.StatusNoContent {
+			fmt.Println("not acknowledged:", d.StatusCode, d.Err)
 		}
 	}
 	// Output:
@@ -159,7 +159,7 @@ func ExampleServer_DeliverTo() {
 	// updated completed.on_site_collection.completed
 }
 
-// A wearable event, which no operation of the service makes.
+// A wearable event, which no operation of the server sends.
 func ExampleServer_Send() {
 	handler, err := webhooks.NewHandler(webhooks.Unsigned, func(_ context.Context, event *webhooks.Event) error {
 		if batch, ok := event.Data.(*webhooks.Samples); ok {
@@ -200,7 +200,8 @@ func ExampleServer_Send() {
 	// Output: glucose 5.5 mmol/L
 }
 
-// The service by itself, for anything that speaks HTTP. With a seed and a clock of its own its answers are the same in every run.
+// A server for any HTTP client. With a seed and a fixed clock its responses are the same in each
+// run.
 func ExampleStart() {
 	srv, err := labhealthtest.Start(
 		labhealthtest.WithSeed(1),
@@ -228,7 +229,6 @@ func ExampleStart() {
 	}
 	fmt.Println(resp.Status)
 	fmt.Println(string(body))
-	// Output:
-	// 200 OK
+	// Output: 200 OK
 	// {"user_id":"d67084ca-af0e-4d36-8849-6db7fef55fe0","team_id":"6ae6783f-4fbd-491b-aeb8-8b73a48ed247","client_user_id":"user-1","created_on":"2025-03-04T12:00:00+00:00","connected_sources":[],"fallback_birth_date":null,"fallback_time_zone":null}
 }

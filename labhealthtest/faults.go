@@ -12,54 +12,55 @@ import (
 	"strings"
 )
 
-// A Fault answers a request badly. good is the answer that the request would have had, empty if it was not carried out. A test
-// can write its own; it runs in the goroutine of the request and must not outlive it.
+// A Fault is a handler that responds to a request incorrectly. body is the body of the response
+// that the request would have had, or nil if the request was not processed. Tests can implement
+// their own faults. A fault runs in the goroutine of the request and must not use w after it
+// returns.
 //
-// A connection that is refused is not among the faults: the address of a server that was closed does that, once the client's idle
-// connections are closed too (a request on one of those has an unknown outcome). Nor are refusals of HTTP/2, which this server
-// does not speak.
-type Fault func(w http.ResponseWriter, r *http.Request, good []byte)
+// No fault refuses connections. To test that, close the server and the client's idle connections: a
+// request on an idle connection has an unknown outcome. HTTP/2 errors are not available either,
+// because the server does not support HTTP/2.
+type Fault func(w http.ResponseWriter, r *http.Request, body []byte)
 
-// scripted is a fault that waits for its requests.
-type scripted struct {
+// plannedFault is a fault for future requests.
+type plannedFault struct {
 	fault           Fault
-	method, pattern string // empty for any
-	times           int    // how often it still strikes; negative for ever
-	after           bool   // the request is carried out first
+	method, pattern string // empty for all requests
+	times           int    // remaining, negative for all
+	after           bool   // the request is processed first
 }
 
-// FailAfter lets the next requests for an operation be carried out and then answers them with the fault: the client cannot know
-// what became of them, unless the fault is an answer that says so. operation is a method and a path of the interface, such as
-// "POST /v3/order/import" or "PATCH /v3/order/{order_id}", and "" for all; times is how many requests are met, negative for all
-// until [Server.Mend]. Faults strike in the order in which they were scripted. It fails for an operation that the server does not
-// have.
+// FailAfter makes the server process the next requests for an operation and then respond with a
+// fault. Unless the fault is a conclusive response, the client cannot know whether the request was
+// processed. operation is the method and the path of an operation, such as "POST /v3/order/import"
+// or "PATCH /v3/order/{order_id}", or "" for all operations. times is the number of requests; if it
+// is negative, all requests fail until [Server.ClearFaults]. Faults are used in the order in which
+// they were added. FailAfter returns an error if the server does not have the operation.
 func (s *Server) FailAfter(operation string, times int, fault Fault) error {
-	return s.script(operation, times, fault, true)
+	return s.addFault(operation, times, fault, true)
 }
 
-// FailBefore answers the next requests with the fault and does not carry them out. See [Server.FailAfter]. Their status in
-// [Server.Requests] is 0.
+// FailBefore is like [Server.FailAfter], but the server does not process the requests. Their status
+// code in [Server.Requests] is 0.
 func (s *Server) FailBefore(operation string, times int, fault Fault) error {
-	return s.script(operation, times, fault, false)
+	return s.addFault(operation, times, fault, false)
 }
 
-// Mend ends all faults.
-func (s *Server) Mend() {
+// ClearFaults removes all faults.
+func (s *Server) ClearFaults() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = nil
 }
 
-func (s *Server) script(name string, times int, fault Fault, after bool) error {
+func (s *Server) addFault(name string, times int, fault Fault, after bool) error {
 	method, pattern, _ := strings.Cut(name, " ")
-	known := slices.ContainsFunc(operations, func(o operation) bool { return o.method == method && o.pattern == pattern })
-	if name != "" && !known && !strings.HasPrefix(pattern, managementPath) {
-		names := make([]string, len(operations))
-		for i, o := range operations {
-			names[i] = o.method + " " + o.pattern
-		}
-		slices.Sort(names)
-		return fmt.Errorf("labhealthtest: no such operation: %q: want one of %q, or one of management", name, slices.Compact(names))
+	names := make([]string, len(operations))
+	for i, o := range operations {
+		names[i] = o.String()
+	}
+	if name != "" && !slices.Contains(names, name) {
+		return fmt.Errorf("labhealthtest: no such operation: %q: want one of %q", name, names)
 	}
 	if fault == nil {
 		return errors.New("labhealthtest: no fault is given")
@@ -67,13 +68,13 @@ func (s *Server) script(name string, times int, fault Fault, after bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if times != 0 {
-		s.faults = append(s.faults, &scripted{fault, method, pattern, times, after})
+		s.faults = append(s.faults, &plannedFault{fault, method, pattern, times, after})
 	}
 	return nil
 }
 
-// nextFault takes the first fault that waits for the request.
-func (s *Server) nextFault(hr *http.Request) *scripted {
+// nextFault returns the first fault for a request and counts it.
+func (s *Server) nextFault(hr *http.Request) *plannedFault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, f := range s.faults {
@@ -93,72 +94,72 @@ func (s *Server) nextFault(hr *http.Request) *scripted {
 	return nil
 }
 
-// strike answers a request with a fault.
-func (s *Server) strike(f *scripted, w http.ResponseWriter, hr *http.Request, body []byte, err error) {
+// fail responds to a request with a fault. readErr is the error of reading its body.
+func (s *Server) fail(f *plannedFault, w http.ResponseWriter, hr *http.Request, body []byte, readErr error) {
 	if !f.after {
 		s.mu.Lock()
-		s.record(hr, body, 0)
+		s.log(hr, body, 0)
 		s.mu.Unlock()
 		f.fault(w, hr, nil)
 		return
 	}
-	a := s.respond(hr, body, err)
-	w.Header().Set("Traceresponse", a.trace)
-	f.fault(w, hr, a.body)
+	resp := s.process(hr, body, readErr)
+	w.Header().Set("Traceresponse", resp.trace)
+	f.fault(w, hr, resp.body)
 }
 
-// FaultAnswer answers with a status, a body and headers given as names and values in turn; the content type is application/json
-// unless they say otherwise. It makes every fault that is an answer:
+// FaultResponse responds with a status code, a body and headers, which are names and values in
+// turn. The default content type is application/json. Examples:
 //
-//	FaultAnswer(503, "", "Retry-After", "2")
-//	FaultAnswer(200, "<html>…", "Content-Type", "text/html")      // a proxy's page
-//	FaultAnswer(200, `{"order":{},"status":"","message":""}`)     // no order id
-//	FaultAnswer(307, "", "Location", "https://elsewhere.example") // a redirect
-func FaultAnswer(status int, body string, header ...string) Fault {
+//	FaultResponse(503, "", "Retry-After", "2")
+//	FaultResponse(200, "<html>…", "Content-Type", "text/html")      // the page of a proxy
+//	FaultResponse(200, `{"order":{},"status":"","message":""}`)     // no order ID
+//	FaultResponse(307, "", "Location", "https://elsewhere.example") // a redirect
+func FaultResponse(statusCode int, body string, header ...string) Fault {
 	return func(w http.ResponseWriter, _ *http.Request, _ []byte) {
 		h := w.Header()
 		h.Set("Content-Type", "application/json")
 		for i := 0; i+1 < len(header); i += 2 {
 			h.Set(header[i], header[i+1])
 		}
-		w.WriteHeader(status)
+		w.WriteHeader(statusCode)
 		io.WriteString(w, body)
 	}
 }
 
-// FaultClosed closes the connection without an answer.
+// FaultClosed closes the connection without a response.
 func FaultClosed(w http.ResponseWriter, _ *http.Request, _ []byte) { hijack(w, "", false) }
 
-// FaultReset resets the connection without an answer.
+// FaultReset resets the connection without a response.
 func FaultReset(w http.ResponseWriter, _ *http.Request, _ []byte) { hijack(w, "", true) }
 
-// FaultGarbage answers with what is no HTTP.
+// FaultGarbage sends bytes that are not HTTP.
 func FaultGarbage(w http.ResponseWriter, _ *http.Request, _ []byte) {
 	hijack(w, "SSH-2.0-example\r\n", false)
 }
 
-// FaultHalfHeader closes the connection within the header of a good answer.
+// FaultHalfHeader closes the connection in the middle of the header.
 func FaultHalfHeader(w http.ResponseWriter, _ *http.Request, _ []byte) {
 	hijack(w, "HTTP/1.1 200 OK\r\nContent-Ty", false)
 }
 
-// FaultSilence does not answer until the client goes away.
+// FaultSilence does not respond until the client closes the connection.
 func FaultSilence(_ http.ResponseWriter, r *http.Request, _ []byte) { <-r.Context().Done() }
 
-// FaultHalfBody sends half of the good answer and closes the connection.
-func FaultHalfBody(w http.ResponseWriter, _ *http.Request, good []byte) {
-	half(w, good)
+// FaultHalfBody sends half of the body and closes the connection.
+func FaultHalfBody(w http.ResponseWriter, _ *http.Request, body []byte) {
+	writeHalf(w, body)
 	panic(http.ErrAbortHandler)
 }
 
-// FaultSlowBody sends half of the good answer and then nothing until the client goes away.
-func FaultSlowBody(w http.ResponseWriter, r *http.Request, good []byte) {
-	half(w, good)
+// FaultSlowBody sends half of the body, and then nothing until the client closes the connection.
+func FaultSlowBody(w http.ResponseWriter, r *http.Request, body []byte) {
+	writeHalf(w, body)
 	<-r.Context().Done()
 }
 
-// FaultTooLarge sends the good answer after 64 MiB of spaces.
-func FaultTooLarge(w http.ResponseWriter, _ *http.Request, good []byte) {
+// FaultTooLarge sends 64 MiB of spaces before the body.
+func FaultTooLarge(w http.ResponseWriter, _ *http.Request, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	spaces := bytes.Repeat([]byte(" "), 64<<10)
 	for range 1 << 10 {
@@ -166,21 +167,21 @@ func FaultTooLarge(w http.ResponseWriter, _ *http.Request, good []byte) {
 			return
 		}
 	}
-	w.Write(good)
+	w.Write(body)
 }
 
-// half sends a header and half a body, of an empty object at least.
-func half(w http.ResponseWriter, good []byte) {
-	if len(good) < 2 {
-		good = []byte("{}")
+// writeHalf sends a header and half of the body. An empty body is replaced by an empty object.
+func writeHalf(w http.ResponseWriter, body []byte) {
+	if len(body) < 2 {
+		body = []byte("{}")
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(good)))
-	w.Write(good[:len(good)/2])
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.Write(body[:len(body)/2])
 	http.NewResponseController(w).Flush()
 }
 
-// hijack writes text instead of an answer and ends the connection.
+// hijack sends text instead of a response and closes or resets the connection.
 func hijack(w http.ResponseWriter, text string, reset bool) {
 	c, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

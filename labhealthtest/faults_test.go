@@ -16,8 +16,8 @@ import (
 	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
-// importOf is a valid import.
-func importOf(srv *labhealthtest.Server, user uuid.UUID, sample string) labhealth.ImportOrderBody {
+// validImport returns a valid import.
+func validImport(srv *labhealthtest.Server, user uuid.UUID, sample string) labhealth.ImportOrderBody {
 	return labhealth.ImportOrderBody{
 		UserID: user, BillingType: labhealth.BillingClientBill, CollectionMethod: labhealth.CollectionMethodOnSiteCollection,
 		OrderSet: labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{srv.LabTests.OnSite}},
@@ -32,9 +32,9 @@ func importOf(srv *labhealthtest.Server, user uuid.UUID, sample string) labhealt
 	}
 }
 
-// Every fault, after and before an import is carried out, with the outcome the client reports.
-func TestInjectedFaults(t *testing.T) {
-	answer := labhealthtest.FaultAnswer
+// Each fault, after and before an import is processed, with the outcome that the client reports.
+func TestFaults(t *testing.T) {
+	respond := labhealthtest.FaultResponse
 	for _, row := range []struct {
 		name          string
 		fault         labhealthtest.Fault
@@ -45,24 +45,24 @@ func TestInjectedFaults(t *testing.T) {
 		{"garbage", labhealthtest.FaultGarbage, labhealth.OutcomeUnknown, labhealth.OutcomeUnknown},
 		{"half a header", labhealthtest.FaultHalfHeader, labhealth.OutcomeUnknown, labhealth.OutcomeUnknown},
 		{"silence", labhealthtest.FaultSilence, labhealth.OutcomeUnknown, labhealth.OutcomeUnknown},
-		// What begins like the answer of a service that has done it counts as that.
+		// The start of a 200 response with JSON means that the import was processed.
 		{"half a body", labhealthtest.FaultHalfBody, labhealth.OutcomeApplied, labhealth.OutcomeApplied},
 		{"slow body", labhealthtest.FaultSlowBody, labhealth.OutcomeApplied, labhealth.OutcomeApplied},
 		{"too large", labhealthtest.FaultTooLarge, labhealth.OutcomeApplied, labhealth.OutcomeApplied},
-		{"HTML", answer(200, "<html>", "Content-Type", "text/html"), labhealth.OutcomeUnknown, labhealth.OutcomeUnknown},
-		{"empty", answer(200, ""), labhealth.OutcomeUnknown, labhealth.OutcomeUnknown},
-		{"no order id", answer(200, `{"order":{},"status":"","message":""}`), labhealth.OutcomeUnknown, labhealth.OutcomeUnknown},
-		{"503", answer(503, ""), labhealth.OutcomeUnknown, labhealth.OutcomeUnknown},
-		{"422", answer(422, `{"detail":[]}`), labhealth.OutcomeRejected, labhealth.OutcomeRejected},
-		{"redirect", answer(307, "", "Location", "https://elsewhere.example"), labhealth.OutcomeUnknown, labhealth.OutcomeUnknown},
-		{"429, and carried out at the next attempt", answer(429, "{}"), labhealth.OutcomeRejected, labhealth.OutcomeApplied},
+		{"HTML", respond(200, "<html>", "Content-Type", "text/html"), labhealth.OutcomeUnknown, labhealth.OutcomeUnknown},
+		{"empty", respond(200, ""), labhealth.OutcomeUnknown, labhealth.OutcomeUnknown},
+		{"no order id", respond(200, `{"order":{},"status":"","message":""}`), labhealth.OutcomeUnknown, labhealth.OutcomeUnknown},
+		{"503", respond(503, ""), labhealth.OutcomeUnknown, labhealth.OutcomeUnknown},
+		{"422", respond(422, `{"detail":[]}`), labhealth.OutcomeRejected, labhealth.OutcomeRejected},
+		{"redirect", respond(307, "", "Location", "https://elsewhere.example"), labhealth.OutcomeUnknown, labhealth.OutcomeUnknown},
+		{"429, and processed at the next attempt", respond(429, "{}"), labhealth.OutcomeRejected, labhealth.OutcomeApplied},
 	} {
 		for _, after := range []bool{true, false} {
-			script, want := (*labhealthtest.Server).FailBefore, row.before
+			addFault, want := (*labhealthtest.Server).FailBefore, row.before
 			if after {
-				script, want = (*labhealthtest.Server).FailAfter, row.after
+				addFault, want = (*labhealthtest.Server).FailAfter, row.after
 			}
-			try := func(t *testing.T, srv *labhealthtest.Server, transport *http.Transport) {
+			run := func(t *testing.T, srv *labhealthtest.Server, transport *http.Transport) {
 				client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL),
 					labhealth.WithHTTPClient(&http.Client{Transport: transport}),
 					labhealth.WithRetry(labhealth.RetryPolicy{BaseWait: 1, MaxWait: 1}))
@@ -71,10 +71,10 @@ func TestInjectedFaults(t *testing.T) {
 				}
 				defer client.CloseIdleConnections()
 				user := srv.AddUser("ada")
-				if err := script(srv, "POST /v3/order/import", 1, row.fault); err != nil {
+				if err := addFault(srv, "POST /v3/order/import", 1, row.fault); err != nil {
 					t.Fatal(err)
 				}
-				_, err = client.Orders.Import(t.Context(), importOf(srv, user, "SAMPLE-1"))
+				_, err = client.Orders.Import(t.Context(), validImport(srv, user, "SAMPLE-1"))
 				if got := labhealth.OutcomeOf(err); got != want {
 					t.Errorf("%v, want %v: %v", got, want, err)
 				}
@@ -89,20 +89,20 @@ func TestInjectedFaults(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s/after=%v", row.name, after), func(t *testing.T) {
 				if row.name != "silence" && row.name != "slow body" {
-					try(t, newServer(t), &http.Transport{})
+					run(t, newServer(t), &http.Transport{})
 					return
 				}
-				// The client waits for its deadline, which takes no time in a bubble.
+				// The client waits for its timeout, which takes no time in a bubble.
 				synctest.Test(t, func(t *testing.T) {
-					listener := newPipes()
-					try(t, newServer(t, labhealthtest.WithListener(listener)), &http.Transport{DialContext: listener.dial})
+					listener := newMemoryListener()
+					run(t, newServer(t, labhealthtest.WithListener(listener)), &http.Transport{DialContext: listener.dial})
 				})
 			})
 		}
 	}
 }
 
-// countOrders returns how many orders the user has.
+// countOrders returns the number of orders of a user.
 func countOrders(t *testing.T, client *labhealth.Client, user uuid.UUID) (n int) {
 	t.Helper()
 	for _, err := range client.Orders.All(t.Context(), labhealth.ListOrdersParams{UserID: user}) {
@@ -114,14 +114,14 @@ func countOrders(t *testing.T, client *labhealth.Client, user uuid.UUID) (n int)
 	return n
 }
 
-func TestFaultScript(t *testing.T) {
+func TestPlannedFaults(t *testing.T) {
 	srv := newServer(t)
 	err := srv.FailBefore("POST /v3/orders/import", 1, labhealthtest.FaultClosed)
 	if err == nil || !strings.Contains(err.Error(), `no such operation: "POST /v3/orders/import"`) ||
 		!strings.Contains(err.Error(), `"POST /v3/order/import"`) {
-		t.Errorf("an operation that does not exist: %v", err)
+		t.Errorf("unknown operation: %v", err)
 	}
-	teapot, gone := labhealthtest.FaultAnswer(http.StatusTeapot, "{}"), labhealthtest.FaultAnswer(http.StatusGone, "{}", "X-A", "b")
+	teapot, gone := labhealthtest.FaultResponse(http.StatusTeapot, "{}"), labhealthtest.FaultResponse(http.StatusGone, "{}", "X-A", "b")
 	for _, err := range []error{
 		srv.FailBefore("GET /v3/order/{order_id}", 2, teapot),
 		srv.FailBefore("GET /v3/order/{order_id}", 1, gone),
@@ -150,27 +150,27 @@ func TestFaultScript(t *testing.T) {
 	}
 	var logged []int
 	for _, r := range srv.Requests() {
-		logged = append(logged, r.Status)
+		logged = append(logged, r.StatusCode)
 	}
 	if want := []int{0, 0, 0, 404, 200, 200, 200, 200, 200, 400, 400, 400}; !slices.Equal(logged, want) {
 		t.Errorf("logged %v, want %v", logged, want)
 	}
-	srv.Mend()
+	srv.ClearFaults()
 	if got := statuses("POST", "/v2/user"); got != [4]int{400, 400, 400, 400} {
 		t.Error(got)
 	}
 	if err := srv.FailBefore("", 1, teapot); err != nil || do(t, srv, "GET", "/nowhere", "").status != 418 {
-		t.Error("a fault for all operations does not strike")
+		t.Error("a fault for all operations has no effect")
 	}
 }
 
-// A server that is closed lets go of those who wait for an answer.
+// Close ends requests that wait for a response.
 func TestCloseDuringSilence(t *testing.T) {
 	srv := newServer(t)
-	began := make(chan bool)
-	srv.FailBefore("", 1, func(w http.ResponseWriter, r *http.Request, good []byte) {
-		close(began)
-		labhealthtest.FaultSilence(w, r, good)
+	started := make(chan bool)
+	srv.FailBefore("", 1, func(w http.ResponseWriter, r *http.Request, body []byte) {
+		close(started)
+		labhealthtest.FaultSilence(w, r, body)
 	})
 	done := make(chan error)
 	go func() {
@@ -181,7 +181,7 @@ func TestCloseDuringSilence(t *testing.T) {
 		}
 		done <- err
 	}()
-	<-began
+	<-started
 	srv.Close()
 	if err := <-done; err.Error() == "no error" {
 		t.Error(err)

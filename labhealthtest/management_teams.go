@@ -2,21 +2,18 @@ package labhealthtest
 
 import (
 	"encoding/json"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/google/uuid"
 )
 
-// team is a team of the organisation. Its users, orders and events are those of its server.
+// team is a team of the organisation. Its server has its users, orders and events.
 type team struct {
 	ID                uuid.UUID `json:"id"`
 	Name              string    `json:"name"`
-	CreatedOn         stamp     `json:"created_on"`
+	CreatedOn         timestamp `json:"created_on"`
 	Region            string    `json:"region"`
 	IntegrationTeamID *string   `json:"integration_team_id"`
 	Environments      []string  `json:"environments"`
@@ -27,7 +24,7 @@ type team struct {
 	webhooks []*webhook
 }
 
-// settings is how a team works in an environment.
+// settings are the settings of a team in one environment.
 type settings struct {
 	SMS           bool    `json:"lab_tests_patient_sms_communication_enabled"`
 	Email         bool    `json:"lab_tests_patient_email_communication_enabled"`
@@ -40,6 +37,8 @@ type settings struct {
 	Minors        bool    `json:"minor_ordering_enabled"`
 }
 
+var defaultSettings = settings{SMS: true, Email: true}
+
 type brand struct {
 	CompanyName    string  `json:"company_name"`
 	CompanyWebsite string  `json:"company_website"`
@@ -49,17 +48,73 @@ type brand struct {
 	BrandColor     string  `json:"brand_color"`
 }
 
-func newTeam(server *Server, name, region string, now stamp) *team {
-	fresh := func() *settings { return &settings{SMS: true, Email: true} }
+func newTeam(server *Server, name, region string, now timestamp, s settings) *team {
+	production := s
 	return &team{
 		ID: server.TeamID, Name: name, CreatedOn: now, Region: region, Environments: []string{"sandbox", "production"},
-		Sandbox: fresh(), Production: fresh(), server: server,
+		Sandbox: &s, Production: &production, server: server,
 	}
 }
 
-// Team returns the server of a team that was created through the management API, nil where there is none: its methods add users
-// and orders to that team, name addresses for its events and wait for them. It has the same URL, and no APIKey: keys are created
-// through the management API too. Its requests are in the log of s. It is closed with s.
+// withSettings returns a copy for responses with the settings of some environments.
+func (t team) withSettings(environments []string) *team {
+	if !slices.Contains(environments, "sandbox") {
+		t.Sandbox = nil
+	}
+	if !slices.Contains(environments, "production") {
+		t.Production = nil
+	}
+	return &t
+}
+
+// update changes the settings in the valid object patch. Null clears nullable settings only.
+func (v *settings) update(patch json.RawMessage) {
+	var fields map[string]json.RawMessage
+	json.Unmarshal(patch, &fields)
+	if fields["brand_information"] != nil {
+		v.Brand = nil // Do not decode into the old value, which environments may share.
+	}
+	json.Unmarshal(patch, v)
+}
+
+var (
+	brandSchema = object(
+		required("company_name", stringSchema),
+		optional("company_website", stringSchema, ""),
+		nullable("support_email", stringSchema),
+		nullable("support_contact", stringSchema),
+		optional("company_address", stringSchema, ""),
+		optional("brand_color", stringSchema, ""),
+	)
+	settingsFields = []field{
+		nullable("lab_tests_patient_sms_communication_enabled", booleanSchema),
+		nullable("lab_tests_patient_email_communication_enabled", booleanSchema),
+		nullable("critical_result_notification_email", emailSchema),
+		nullable("brand_information", brandSchema),
+		nullable("logo_url", stringSchema),
+		nullable("reject_duplicate_connection", booleanSchema),
+		nullable("sdk_per_device_activity_timeseries", booleanSchema),
+		nullable("partial_webhooks_enabled", booleanSchema),
+		nullable("minor_ordering_enabled", booleanSchema),
+	}
+	createTeamSchema = strictObject(append([]field{
+		required("name", stringSchema),
+		required("region", regionSchema),
+		nullable("integration_team_id", stringSchema),
+	}, settingsFields...)...)
+	patchTeamSchema = strictPatchObject(
+		optional("name", stringSchema, nil),
+		nullable("integration_team_id", stringSchema),
+		nullable("sandbox", strictPatchObject(settingsFields...)),
+		nullable("production", strictPatchObject(settingsFields...)),
+	)
+	resolveTeamSchema = object(required("integration_team_id", stringSchema))
+)
+
+// Team returns the server of a team that was created through the management API, or nil if there is
+// no such team. Its methods add users and orders to the team and deliver the events of the team. It
+// has the same URL but no APIKey: team API keys are created through the management API. The parent
+// s logs its requests and closes it.
 func (s *Server) Team(id uuid.UUID) *Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,226 +133,133 @@ func (s *Server) team(id uuid.UUID) *team {
 	return nil
 }
 
-// startTeam starts a server that is handed its requests by s.
-func (s *Server) startTeam() *Server {
-	seed := s.derive("team", len(s.org.teams)+s.org.made)
-	c, _ := Start(WithClock(s.clock), WithListener(&deaf{addr: s.listener.Addr(), closed: make(chan struct{})}),
-		func(c *Server) { c.seed(seed) }) // It fails only without a listener.
-	c.OrgID, c.OrgKey, c.APIKey = s.OrgID, s.OrgKey, ""
-	return c
+// newTeamServer returns a server that does not listen. s dispatches requests to it.
+func (s *Server) newTeamServer() *Server {
+	seed := s.derive("team", len(s.org.teams)+s.org.derived)
+	server := newServer(WithClock(s.clock), func(server *Server) { server.seed(seed) })
+	server.URL, server.OrgID, server.OrgKey, server.APIKey = s.URL, s.OrgID, s.OrgKey, ""
+	return server
 }
 
-// deaf is a listener whom nobody calls.
-type deaf struct {
-	addr   net.Addr
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (d *deaf) Accept() (net.Conn, error) {
-	<-d.closed
-	return nil, net.ErrClosed
-}
-
-func (d *deaf) Close() error {
-	d.once.Do(func() { close(d.closed) })
-	return nil
-}
-
-func (d *deaf) Addr() net.Addr { return d.addr }
-
-// closeTeams closes the servers of other teams, when no request can make one any more.
+// closeTeams closes the servers of other teams. No request may be in progress.
 func (s *Server) closeTeams() {
 	for _, t := range s.org.teams {
 		if t.server != s {
 			t.server.Close()
 		}
 	}
-	for _, server := range s.org.gone {
+	for _, server := range s.org.removed {
 		server.Close()
 	}
 }
 
-var (
-	brandBody = object(
-		field{"company_name", required, text, nil},
-		field{"company_website", optional, text, ""},
-		field{"support_email", optional | nullable, text, nil},
-		field{"support_contact", optional | nullable, text, nil},
-		field{"company_address", optional, text, ""},
-		field{"brand_color", optional, text, ""},
-	)
-	settingFields = []field{
-		{"lab_tests_patient_sms_communication_enabled", optional | nullable, aBoolean, nil},
-		{"lab_tests_patient_email_communication_enabled", optional | nullable, aBoolean, nil},
-		{"critical_result_notification_email", optional | nullable, anEmail, nil},
-		{"brand_information", optional | nullable, brandBody, nil},
-		{"logo_url", optional | nullable, text, nil},
-		{"reject_duplicate_connection", optional | nullable, aBoolean, nil},
-		{"sdk_per_device_activity_timeseries", optional | nullable, aBoolean, nil},
-		{"partial_webhooks_enabled", optional | nullable, aBoolean, nil},
-		{"minor_ordering_enabled", optional | nullable, aBoolean, nil},
-	}
-	createTeamBody = sealed(append([]field{
-		{"name", required, text, nil},
-		{"region", required, oneOf(regions...), nil},
-		{"integration_team_id", optional | nullable, text, nil},
-	}, settingFields...)...)
-	patchTeamBody = sealed(
-		field{"name", optional, text, nil},
-		field{"integration_team_id", optional | nullable, text, nil},
-		field{"sandbox", optional | nullable, sealed(settingFields...), nil},
-		field{"production", optional | nullable, sealed(settingFields...), nil},
-	)
-)
-
-// with is the team with the settings of some environments.
-func (t team) with(environments []string) *team {
-	if !slices.Contains(environments, "sandbox") {
-		t.Sandbox = nil
-	}
-	if !slices.Contains(environments, "production") {
-		t.Production = nil
-	}
-	return &t
+var teamFilters = []filter[*team]{
+	equals("team_id", uuidSchema, func(t *team) string { return t.ID.String() }),
+	equalsAny("region", regionSchema, func(t *team) string { return t.Region }),
+	contains("search_query", func(t *team) string { return strings.ToLower(t.Name) }),
 }
 
-func (s *Server) listTeams(r *request, caller *managementKey) answer {
-	teamID := r.queryOne("team_id", aUUID)
-	wanted := r.queryList("region", oneOf(regions...))
-	search := strings.ToLower(r.query.Get("search_query"))
-	var found []*team
-	for _, t := range s.org.teams {
-		if caller.may(t.ID) && (teamID == "" || teamID == t.ID.String()) &&
-			(len(wanted) == 0 || slices.Contains(wanted, t.Region)) && strings.Contains(strings.ToLower(t.Name), search) {
-			found = append(found, t.with(nil))
+func (s *Server) listTeams(r *request) (any, error) {
+	var teams []*team
+	for _, t := range selected(r, s.org.teams, teamFilters) {
+		if r.caller.manages(t.ID) {
+			teams = append(teams, t.withSettings(nil))
 		}
 	}
-	return replyPage(r, "teams", found, func(t *team) string { return t.ID.String() })
+	return page(r, "teams", teams, func(t *team) string { return t.ID.String() })
 }
 
-// taken answers 409 with the team that has an integration team id.
-func (s *Server) taken(id *string, but *team) (a answer, bad bool) {
-	for _, t := range s.org.teams {
-		if t != but && id != nil && t.IntegrationTeamID != nil && *t.IntegrationTeamID == *id {
-			return answer{status: http.StatusConflict, body: encode(map[string]any{"team_id": t.ID})}, true
+// checkIntegrationID returns a 409 response with the team that has the ID, if it is another than t.
+func (s *Server) checkIntegrationID(id *string, t *team) error {
+	for _, other := range s.org.teams {
+		if other != t && id != nil && other.IntegrationTeamID != nil && *other.IntegrationTeamID == *id {
+			return &response{statusCode: http.StatusConflict, body: encode(map[string]any{"team_id": other.ID})}
 		}
 	}
-	return answer{}, false
+	return nil
 }
 
-// change sets the members of in. Null clears what may be null and changes nothing else.
-func (v *settings) change(in []byte) {
-	var members map[string]json.RawMessage
-	json.Unmarshal(in, &members) // It was checked before.
-	if members["brand_information"] != nil {
-		v.Brand = nil // so that it is replaced, not changed
-	}
-	json.Unmarshal(in, v)
-}
-
-func (s *Server) createTeam(r *request, _ *managementKey) answer {
-	var body struct {
+func (s *Server) createTeam(r *request) (any, error) {
+	body := struct {
 		Name              string  `json:"name"`
 		Region            string  `json:"region"`
 		IntegrationTeamID *string `json:"integration_team_id"`
+		settings
+	}{settings: defaultSettings}
+	r.decode(createTeamSchema, &body)
+	if err := r.err(); err != nil {
+		return nil, err
 	}
-	r.decode(createTeamBody, &body)
-	if a, bad := r.invalid(); bad {
-		return a
+	if err := s.checkIntegrationID(body.IntegrationTeamID, nil); err != nil {
+		return nil, err
 	}
-	if a, bad := s.taken(body.IntegrationTeamID, nil); bad {
-		return a
-	}
-	t := newTeam(s.startTeam(), body.Name, body.Region, stamp(r.now))
+	t := newTeam(s.newTeamServer(), body.Name, body.Region, timestamp(r.now), body.settings)
 	t.IntegrationTeamID = body.IntegrationTeamID
-	t.Sandbox.change(r.body)
-	t.Production.change(r.body)
 	s.org.teams = append(s.org.teams, t)
-	return reply(t)
+	return t, nil
 }
 
-func (s *Server) getTeam(r *request, caller *managementKey) answer {
-	included := r.queryList("include_environment", oneOf(environments...))
-	t, a := s.managedPath(r, caller)
-	if t == nil {
-		return a
+func (s *Server) getTeam(r *request) (any, error) {
+	included := r.queryList("include_environment", environmentSchema)
+	t, err := s.requestedTeam(r)
+	if err != nil {
+		return nil, err
 	}
-	return reply(t.with(included))
+	return t.withSettings(included), nil
 }
 
-func (s *Server) patchTeam(r *request, caller *managementKey) answer {
-	var body struct {
-		Name              *string `json:"name"`
-		IntegrationTeamID *string `json:"integration_team_id"`
+func (s *Server) patchTeam(r *request) (any, error) {
+	var body map[string]json.RawMessage
+	r.decode(patchTeamSchema, &body)
+	t, err := s.requestedTeam(r)
+	if err != nil {
+		return nil, err
 	}
-	r.decode(patchTeamBody, &body)
-	t, a := s.managedPath(r, caller)
-	if t == nil {
-		return a
+	if raw, ok := body["integration_team_id"]; ok {
+		var id *string
+		json.Unmarshal(raw, &id)
+		if err := s.checkIntegrationID(id, t); err != nil {
+			return nil, err
+		}
+		t.IntegrationTeamID = id
 	}
-	if a, bad := s.taken(body.IntegrationTeamID, t); bad {
-		return a
-	}
-	members := r.given()
-	if body.Name != nil {
-		t.Name = *body.Name
-	}
-	if members["integration_team_id"] != nil {
-		t.IntegrationTeamID = body.IntegrationTeamID
-	}
-	t.Sandbox.change(members["sandbox"])
-	t.Production.change(members["production"])
-	return reply(t)
+	json.Unmarshal(body["name"], &t.Name)
+	t.Sandbox.update(body["sandbox"])
+	t.Production.update(body["production"])
+	return t, nil
 }
 
-// deleteTeam deletes a team with its webhooks and keys. That of the server itself stays.
-func (s *Server) deleteTeam(r *request, caller *managementKey) answer {
-	t, a := s.managedPath(r, caller)
+// deleteTeam deletes a team with its webhooks and keys. The team of the server cannot be deleted.
+func (s *Server) deleteTeam(r *request) (any, error) {
+	t, err := s.requestedTeam(r)
 	switch {
-	case t == nil:
-		return a
+	case err != nil:
+		return nil, err
 	case t.server == s:
-		return refuse(http.StatusBadRequest, "The team of the server cannot be deleted")
+		return nil, reject(http.StatusBadRequest, "The team of the server cannot be deleted")
 	}
 	for _, w := range t.webhooks {
-		s.unhook(t, w)
+		s.stopWebhook(t, w)
 	}
 	t.webhooks = nil
-	s.org.teams = slices.DeleteFunc(s.org.teams, func(o *team) bool { return o == t })
-	s.org.apiKeys = slices.DeleteFunc(s.org.apiKeys, func(k *apiKey) bool { return k.TeamID == t.ID })
-	s.org.gone = append(s.org.gone, t.server)
-	return reply(map[string]bool{"success": true})
+	removeFunc(&s.org.teams, func(other *team) bool { return other == t })
+	removeFunc(&s.org.apiKeys, func(k *apiKey) bool { return k.TeamID == t.ID })
+	s.org.removed = append(s.org.removed, t.server)
+	return success, nil
 }
 
-func (s *Server) resolveTeam(r *request, caller *managementKey) answer {
+func (s *Server) resolveTeam(r *request) (any, error) {
 	var body struct {
 		IntegrationTeamID string `json:"integration_team_id"`
 	}
-	r.decode(object(field{"integration_team_id", required, text, nil}), &body)
-	if a, bad := r.invalid(); bad {
-		return a
+	r.decode(resolveTeamSchema, &body)
+	if err := r.err(); err != nil {
+		return nil, err
 	}
 	for _, t := range s.org.teams {
-		if t.IntegrationTeamID != nil && *t.IntegrationTeamID == body.IntegrationTeamID && caller.may(t.ID) {
-			return reply(t.with(nil))
+		if t.IntegrationTeamID != nil && *t.IntegrationTeamID == body.IntegrationTeamID && r.caller.manages(t.ID) {
+			return t.withSettings(nil), nil
 		}
 	}
-	return noTeam
-}
-
-func (s *Server) createToken(r *request, caller *managementKey) answer {
-	var body struct {
-		Env string `json:"env"`
-	}
-	r.decode(object(field{"env", required, oneOf(environments...), nil}), &body)
-	t, a := s.managedPath(r, caller)
-	if t == nil {
-		return a
-	}
-	text := s.madeKey("at_" + body.Env + "_")
-	if body.Env == here && t.Region == hereRegion {
-		s.org.tokens[text] = token{t.ID, r.now.Add(tokenLife)}
-	}
-	return reply(map[string]any{"access_token": text, "expires_in": int(tokenLife / time.Second)})
+	return nil, teamNotFound
 }

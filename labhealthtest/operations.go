@@ -6,68 +6,132 @@ import (
 	"strings"
 )
 
-// operation is one row of what the server can do.
+// operation is one operation of the server.
 type operation struct {
 	method string
-	// pattern is a path whose segments in braces match any one segment that is not empty. Paths are matched as they were sent, so
-	// an escaped slash is part of its segment, and a slash at the end makes another path.
+	// pattern is a path. A segment in braces is a variable, which matches every segment that is
+	// not empty. Paths are matched as sent: an escaped slash is part of its segment, and a
+	// trailing slash makes another path.
 	pattern string
-	// handle runs under Server.mu.
-	handle func(*Server, *request) answer
+	// handle returns a *response or what the body of a 200 response encodes. Its error is a
+	// *response too. It runs under Server.mu.
+	handle func(*Server, *request) (any, error)
 }
 
-// operations is searched from the top: the first row with the method and a matching path answers.
+// orgPath is the prefix of all paths of the management API.
+const orgPath = "/v1/org/{org_id}"
+
+const (
+	webhooksPath    = orgPath + "/team/{team_id}/{environment}/webhook"
+	webhookPath     = webhooksPath + "/{webhook_id}"
+	apiKeysPath     = orgPath + "/team_api_keys/{env}/{region}"
+	credentialsPath = orgPath + "/team_custom_credentials/{env}/{region}"
+	pipelinesPath   = orgPath + "/team_etl_pipelines/{env}/{region}"
+)
+
+// operations are all operations of the server. The first one that matches a request handles it.
 var operations = []operation{
-	{http.MethodPost, "/v3/order/import", (*Server).importOrder},
-	{http.MethodPost, "/v3/order", (*Server).createOrder},
-	{http.MethodPatch, "/v3/order/{order_id}", (*Server).updateOrder},
-	{http.MethodGet, "/v3/order/{order_id}", (*Server).getOrder},
-	// The interface document says /orders, the public reference says /v3/orders.
-	{http.MethodGet, "/orders", (*Server).listOrders},
-	{http.MethodGet, "/v3/orders", (*Server).listOrders},
-	{http.MethodPost, "/v3/order/resend_events", (*Server).resendEvents},
-	{http.MethodPost, "/v3/order/{order_id}/cancel", (*Server).cancelOrder},
-	{http.MethodPost, "/v3/order/{order_id}/test", (*Server).simulateOrder},
-	{http.MethodGet, "/v3/order/{order_id}/result", (*Server).getResults},
-	{http.MethodGet, "/v3/order/{order_id}/result/metadata", (*Server).getResultsMetadata},
-	{http.MethodGet, "/v3/order/{order_id}/requisition/pdf", (*Server).getRequisition},
+	{"POST", "/v3/order/import", (*Server).importOrder},
+	{"POST", "/v3/order", (*Server).createOrder},
+	{"PATCH", "/v3/order/{order_id}", (*Server).updateOrder},
+	{"GET", "/v3/order/{order_id}", (*Server).getOrder},
+	// The interface specification has /orders, the public API reference has /v3/orders.
+	{"GET", "/orders", (*Server).listOrders},
+	{"GET", "/v3/orders", (*Server).listOrders},
+	{"POST", "/v3/order/resend_events", (*Server).resendEvents},
+	{"POST", "/v3/order/{order_id}/cancel", (*Server).cancelOrder},
+	{"POST", "/v3/order/{order_id}/test", (*Server).simulateOrder},
+	{"GET", "/v3/order/{order_id}/result", (*Server).getResults},
+	{"GET", "/v3/order/{order_id}/result/metadata", (*Server).getResultsMetadata},
+	{"GET", "/v3/order/{order_id}/requisition/pdf", (*Server).getRequisition},
 
-	{http.MethodGet, "/v3/lab_test", (*Server).listLabTests},
-	{http.MethodGet, "/v3/lab_tests", (*Server).listLabTestsOld},
+	{"GET", "/v3/lab_test", (*Server).listLabTests},
+	{"GET", "/v3/lab_tests", (*Server).listAllLabTests},
 
-	// The interface document says /v2/user/, the public reference says /v2/user.
-	{http.MethodGet, "/v2/user/", (*Server).listUsers},
-	{http.MethodGet, "/v2/user", (*Server).listUsers},
-	{http.MethodPost, "/v2/user/", (*Server).createUser},
-	{http.MethodPost, "/v2/user", (*Server).createUser},
-	{http.MethodGet, "/v2/user/resolve/{client_user_id}", (*Server).resolveUser},
-	{http.MethodPost, "/v2/user/undo_delete", (*Server).undoDelete},
-	{http.MethodGet, "/v2/user/{user_id}", (*Server).getUser},
-	{http.MethodPatch, "/v2/user/{user_id}", (*Server).patchUser},
-	{http.MethodDelete, "/v2/user/{user_id}", (*Server).deleteUser},
+	// The interface specification has /v2/user/, the public API reference has /v2/user.
+	{"GET", "/v2/user/", (*Server).listUsers},
+	{"GET", "/v2/user", (*Server).listUsers},
+	{"POST", "/v2/user/", (*Server).createUser},
+	{"POST", "/v2/user", (*Server).createUser},
+	{"GET", "/v2/user/resolve/{client_user_id}", (*Server).resolveUser},
+	{"POST", "/v2/user/undo_delete", (*Server).undoDelete},
+	{"GET", "/v2/user/{user_id}", (*Server).getUser},
+	{"PATCH", "/v2/user/{user_id}", (*Server).patchUser},
+	{"DELETE", "/v2/user/{user_id}", (*Server).deleteUser},
 
-	{http.MethodGet, "/v2/introspect/historical_pull", (*Server).listHistoricalPulls},
-	{http.MethodGet, "/v2/timeseries/workouts/{workout_id}/stream", (*Server).getWorkoutStream},
+	{"GET", "/v2/introspect/historical_pull", (*Server).listHistoricalPulls},
+	{"GET", "/v2/timeseries/workouts/{workout_id}/stream", (*Server).getWorkoutStream},
+
+	{"GET", orgPath, orgOnly((*Server).getOrganisation)},
+	{"PATCH", orgPath, orgOnly((*Server).patchOrganisation)},
+
+	{"GET", orgPath + "/management_key", orgOnly((*Server).listManagementKeys)},
+	{"POST", orgPath + "/management_key", orgOnly((*Server).createManagementKey)},
+	{"PATCH", orgPath + "/management_key/{key_id}", orgOnly((*Server).patchManagementKey)},
+	{"DELETE", orgPath + "/management_key/{key_id}", orgOnly((*Server).deleteManagementKey)},
+
+	{"GET", orgPath + "/team", (*Server).listTeams},
+	{"POST", orgPath + "/team", orgOnly((*Server).createTeam)},
+	{"GET", orgPath + "/team/{team_id}", (*Server).getTeam},
+	{"PATCH", orgPath + "/team/{team_id}", (*Server).patchTeam},
+	{"DELETE", orgPath + "/team/{team_id}", orgOnly((*Server).deleteTeam)},
+	{"POST", orgPath + "/resolve_team", (*Server).resolveTeam},
+	// The public API reference has both paths.
+	{"POST", orgPath + "/team/{team_id}/create_api_access_token", (*Server).createToken},
+	{"POST", orgPath + "/team/{team_id}/create_access_token", (*Server).createToken},
+
+	{"GET", webhooksPath, (*Server).listWebhooks},
+	{"POST", webhooksPath, (*Server).createWebhook},
+	{"GET", webhookPath, onWebhook((*Server).getWebhook)},
+	{"PATCH", webhookPath, onWebhook((*Server).patchWebhook)},
+	{"DELETE", webhookPath, onWebhook((*Server).deleteWebhook)},
+	{"GET", webhookPath + "/headers", onWebhook((*Server).getWebhookHeaders)},
+	{"PUT", webhookPath + "/headers", onWebhook((*Server).putWebhookHeaders)},
+	{"GET", webhookPath + "/secret", onWebhook((*Server).getWebhookSecret)},
+	{"POST", webhookPath + "/secret/rotate", onWebhook((*Server).rotateWebhookSecret)},
+
+	{"GET", apiKeysPath, (*Server).listAPIKeys},
+	{"POST", apiKeysPath, (*Server).createAPIKey},
+	{"DELETE", apiKeysPath, (*Server).deleteAPIKeys},
+	{"GET", credentialsPath, (*Server).listCredentials},
+	{"POST", credentialsPath, (*Server).upsertCredentials},
+	{"DELETE", credentialsPath, (*Server).deleteCredentials},
+	{"POST", orgPath + "/prepare_team_custom_credentials/{env}/{region}", (*Server).prepareCredentials},
+	{"GET", pipelinesPath, (*Server).listPipelines},
+	{"POST", pipelinesPath, (*Server).upsertPipelines},
+	{"DELETE", pipelinesPath, (*Server).deletePipelines},
 }
 
-// find returns the operation of a request and sets r.vars, or returns the methods that the path allows, if it is known.
-func find(r *request) (op *operation, allow string) {
-	var methods []string
+// String returns the name of the operation, such as "GET /v2/user/{user_id}".
+func (o operation) String() string { return o.method + " " + o.pattern }
+
+// route returns the operation of a request and validates the variables of its path.
+func route(r *request) (*operation, error) {
+	var allowed []string
 	for i := range operations {
-		vars, ok := match(operations[i].pattern, r.path)
+		o := &operations[i]
+		vars, ok := match(o.pattern, r.path)
 		if !ok {
 			continue
 		}
-		if operations[i].method == r.method {
+		if o.method == r.method {
 			r.vars = vars
-			return &operations[i], ""
+			r.checkPath(o.pattern)
+			return o, nil
 		}
-		methods = append(methods, operations[i].method)
+		allowed = append(allowed, o.method)
 	}
-	return nil, strings.Join(methods, ", ")
+	if allowed == nil {
+		return nil, reject(http.StatusNotFound, "Not Found")
+	}
+	return nil, &response{
+		statusCode: http.StatusMethodNotAllowed,
+		body:       encode(map[string]string{"detail": "Method Not Allowed"}),
+		allow:      strings.Join(allowed, ", "),
+	}
 }
 
-// match compares an escaped path with a pattern and returns its variables, unescaped.
+// match reports whether an escaped path matches a pattern, and returns the unescaped variables.
 func match(pattern, path string) (vars map[string]string, ok bool) {
 	for {
 		want, patternRest, morePattern := strings.Cut(pattern, "/")

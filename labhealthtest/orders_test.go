@@ -14,7 +14,7 @@ import (
 	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
-// imported is the whole answer to importBody; the words in capitals are ids.
+// imported is the response to importBody, with words in capitals instead of IDs.
 const imported = `{
 	"status": "success",
 	"message": "Order created successfully",
@@ -83,7 +83,7 @@ func TestImport(t *testing.T) {
 	srv := newServer(t)
 	user := srv.AddUser("ada")
 	got := do(t, srv, "POST", "/v3/order/import", bodyFor(t, importBody, user))
-	o := read[placed](t, got).Order
+	o := decode[placed](t, got).Order
 	want := strings.NewReplacer(
 		"USER", user.String(), "TEAM", srv.TeamID.String(), "ORDER", o.ID.String(),
 		"TRANSACTION", o.Transaction.ID.String(), "DETAILS", o.Details.Data["id"].(string),
@@ -96,7 +96,7 @@ func TestImport(t *testing.T) {
 	check(t, do(t, srv, "GET", "/orders", ""), 200, `{"orders":[`+want+`],"total":1,"page":1,"size":50}`)
 	check(t, do(t, srv, "GET", "/v3/orders", ""), 200, `{"orders":[`+want+`],"total":1,"page":1,"size":50}`)
 
-	// An imported order is past the statuses in which it can be modified.
+	// The status of an imported order does not allow changes.
 	check(t, do(t, srv, "PATCH", "/v3/order/"+o.ID.String(), `{"activate_by":"2025-03-05"}`), 400,
 		`{"detail":"Order can not be modified in its current status"}`)
 	check(t, do(t, srv, "POST", "/v3/order/import", bodyFor(t, importBody, user)), 400,
@@ -106,7 +106,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-func TestImportRefused(t *testing.T) {
+func TestImportRejected(t *testing.T) {
 	srv := newServer(t)
 	user := srv.AddUser("ada")
 	for _, test := range []struct {
@@ -116,9 +116,9 @@ func TestImportRefused(t *testing.T) {
 		{"user", user.String(), "00000000-0000-4000-8000-000000000000", "User not found", 404},
 		{"lab test", "bdc7f01", "bdc7f99", "Test does not exist", 400},
 		{"inactive lab test", "bdc7f01", "bdc7f07", "Test is not active", 400},
-		{"nothing to test", `"5b41f610-ebc5-4803-8f0c-a61c3bdc7f01"`, "", "order_set must contain lab_test_ids or an add_on", 400},
+		{"no test", `"5b41f610-ebc5-4803-8f0c-a61c3bdc7f01"`, "", "order_set must contain lab_test_ids or an add_on", 400},
 		{"two labs", `"5b41f610`, `"5b41f610-ebc5-4803-8f0c-a61c3bdc7f05","5b41f610`, "All tests of an order must belong to the same lab", 400},
-		{"method the lab does not know", "bdc7f01", "bdc7f05", "Cannot set collection_method to TESTKIT", 400},
+		{"unsupported collection method", "bdc7f01", "bdc7f05", "Cannot set collection_method to TESTKIT", 400},
 		{"add-on without ids", `{"lab_test_ids"`, `{"add_on":{},"lab_test_ids"`, "add_on must contain marker_ids or provider_ids", 400},
 		{"add-on with both ids", `{"lab_test_ids"`, `{"add_on":{"marker_ids":[901],"provider_ids":["P-902"]},"lab_test_ids"`,
 			"add_on must not contain both marker_ids and provider_ids", 400},
@@ -128,7 +128,7 @@ func TestImportRefused(t *testing.T) {
 			"All tests of an order must belong to the same lab", 400},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			body := replaced(t, bodyFor(t, importBody, user), test.old, test.new)
+			body := replaceOnce(t, bodyFor(t, importBody, user), test.old, test.new)
 			check(t, do(t, srv, "POST", "/v3/order/import", body), test.status, fmt.Sprintf(`{"detail":%q}`, test.detail))
 		})
 	}
@@ -140,15 +140,15 @@ func TestImportRefused(t *testing.T) {
 func TestImportClosedBeta(t *testing.T) {
 	srv := newServer(t)
 	user := srv.AddUser("ada")
-	srv.RefuseImport(403, `{"detail":"Not enabled"}`)
-	// A team that is not enabled hears of nothing else.
+	srv.RejectImports(403, `{"detail":"Not enabled"}`)
+	// The rejection precedes the validation.
 	check(t, do(t, srv, "POST", "/v3/order/import", `{}`), 403, `{"detail":"Not enabled"}`)
-	srv.RefuseImport(400, "Not enabled")
+	srv.RejectImports(400, "Not enabled")
 	got := do(t, srv, "POST", "/v3/order/import", bodyFor(t, importBody, user))
 	if got.status != 400 || got.body != "Not enabled" || got.header.Get("Content-Type") != "text/plain; charset=utf-8" {
 		t.Errorf("%+v", got)
 	}
-	srv.RefuseImport(0, "")
+	srv.RejectImports(0, "")
 	if got := do(t, srv, "POST", "/v3/order/import", bodyFor(t, importBody, user)); got.status != 200 {
 		t.Errorf("%+v", got)
 	}
@@ -162,10 +162,10 @@ func TestImportCombined(t *testing.T) {
 		{`"add_on":{"marker_ids":[902]}`, "on_site_collection", "HDL Cholesterol"},
 		{`"add_on":{"provider_ids":["P-903"]},"lab_test_ids":["5b41f610-ebc5-4803-8f0c-a61c3bdc7f05"]`, "walk_in_test", "Glucose + Glucose"},
 	} {
-		body := replaced(t, bodyFor(t, importBody, user), `"lab_test_ids": ["5b41f610-ebc5-4803-8f0c-a61c3bdc7f01"]`, test.set)
-		body = replaced(t, body, `"collection_method": "testkit"`, `"collection_method": "`+test.method+`"`)
-		body = replaced(t, body, "SAMPLE-1", fmt.Sprint("SAMPLE-", i))
-		o := read[placed](t, do(t, srv, "POST", "/v3/order/import", body)).Order
+		body := replaceOnce(t, bodyFor(t, importBody, user), `"lab_test_ids": ["5b41f610-ebc5-4803-8f0c-a61c3bdc7f01"]`, test.set)
+		body = replaceOnce(t, body, `"collection_method": "testkit"`, `"collection_method": "`+test.method+`"`)
+		body = replaceOnce(t, body, "SAMPLE-1", fmt.Sprint("SAMPLE-", i))
+		o := decode[placed](t, do(t, srv, "POST", "/v3/order/import", body)).Order
 		if o.LabTest.Name != test.name || !o.LabTest.AutoGenerated || o.Details.Type != test.method ||
 			o.LastEvent.Status != "received."+test.method+".requisition_bypassed" {
 			t.Errorf("%+v", o)
@@ -183,10 +183,10 @@ func TestValidation(t *testing.T) {
 	name := func(in, typ, msg, ctx string) string {
 		return fmt.Sprintf(`{"type":%q,"loc":["body","patient_details","first_name"],"msg":"%s","input":%s,"ctx":%s}`, typ, msg, in, ctx)
 	}
-	misspelt := name(`%s`, "string_pattern_mismatch", "String should match pattern '"+pattern+"'", `{"pattern":"`+pattern+`"}`)
+	mismatch := name(`%s`, "string_pattern_mismatch", "String should match pattern '"+pattern+"'", `{"pattern":"`+pattern+`"}`)
 	for _, test := range []struct {
 		name, old, new string
-		want           string // the problems, or empty if the order is taken
+		want           string // validation errors, or empty if the order is valid
 	}{
 		{"name of one character", `"Ada"`, `"A"`, ""},
 		{"name of 50 characters", `"Ada"`, `"` + strings.Repeat("a", 50) + `"`, ""},
@@ -194,25 +194,25 @@ func TestValidation(t *testing.T) {
 		{"name empty", `"Ada"`, `""`, name(`""`, "string_too_short", "String should have at least 1 character", `{"min_length":1}`)},
 		{"name of 51 characters", `"Ada"`, `"` + strings.Repeat("é", 51) + `"`,
 			name(`"`+strings.Repeat("é", 51)+`"`, "string_too_long", "String should have at most 50 characters", `{"max_length":50}`)},
-		{"name with an accent", `"Ada"`, `"Zoé"`, strings.Replace(misspelt, "%s", `"Zoé"`, 1)},
-		{"name with a space in front", `"Ada"`, `" Ada"`, strings.Replace(misspelt, "%s", `" Ada"`, 1)},
-		{"name with a space behind", `"Ada"`, `"Ada "`, strings.Replace(misspelt, "%s", `"Ada "`, 1)},
-		{"name with two spaces", `"Ada"`, `"Ada  B"`, strings.Replace(misspelt, "%s", `"Ada  B"`, 1)},
-		{"name with a line break", `"Ada"`, `"Ada\n"`, strings.Replace(misspelt, "%s", `"Ada\n"`, 1)},
-		{"name with a hyphen in front", `"Ada"`, `"-Ada"`, strings.Replace(misspelt, "%s", `"-Ada"`, 1)},
+		{"name with an accent", `"Ada"`, `"Zoé"`, strings.Replace(mismatch, "%s", `"Zoé"`, 1)},
+		{"name with leading space", `"Ada"`, `" Ada"`, strings.Replace(mismatch, "%s", `" Ada"`, 1)},
+		{"name with trailing space", `"Ada"`, `"Ada "`, strings.Replace(mismatch, "%s", `"Ada "`, 1)},
+		{"name with two spaces", `"Ada"`, `"Ada  B"`, strings.Replace(mismatch, "%s", `"Ada  B"`, 1)},
+		{"name with a line break", `"Ada"`, `"Ada\n"`, strings.Replace(mismatch, "%s", `"Ada\n"`, 1)},
+		{"name with leading hyphen", `"Ada"`, `"-Ada"`, strings.Replace(mismatch, "%s", `"-Ada"`, 1)},
 		{"name a number", `"Ada"`, `7.50`,
 			`{"type":"string_type","loc":["body","patient_details","first_name"],"msg":"Input should be a valid string","input":7.50}`},
 		{"name null", `"Ada"`, `null`,
 			`{"type":"string_type","loc":["body","patient_details","first_name"],"msg":"Input should be a valid string","input":null}`},
-		{"member of another spelling", `"race": "asian"`, `"First_Name": 3`, ""},
-		{"member given twice", `"race": "asian"`, `"race": 3, "race": "asian"`, ""},
-		{"missing member", `"sample_id": "SAMPLE-1"`, `"x": "<&>"`, `{"type":"missing","loc":["body","sample_id"],"msg":"Field required","input":BODY}`},
-		{"missing member below", `{"first_name": "Jane", "last_name"`, `{"last_name"`,
+		{"field name in another case", `"race": "asian"`, `"First_Name": 3`, ""},
+		{"duplicate field", `"race": "asian"`, `"race": 3, "race": "asian"`, ""},
+		{"missing field", `"sample_id": "SAMPLE-1"`, `"x": "<&>"`, `{"type":"missing","loc":["body","sample_id"],"msg":"Field required","input":BODY}`},
+		{"missing nested field", `{"first_name": "Jane", "last_name"`, `{"last_name"`,
 			`{"type":"missing","loc":["body","physician","first_name"],"msg":"Field required","input":{"last_name":"Doctor","npi":"1234567890"}}`},
 		{"optional object null", `{"first_name": "Jane", "last_name": "Doctor", "npi": "1234567890"}`, `null`, ""},
 		{"object a list", `{"first_name": "Jane", "last_name": "Doctor", "npi": "1234567890"}`, `[]`,
 			`{"type":"model_attributes_type","loc":["body","physician"],"msg":"Input should be a valid dictionary or object to extract fields from","input":[]}`},
-		{"uuid with a bad character", `bdc7f01"`, `bdc7f0g"`,
+		{"uuid with an invalid character", `bdc7f01"`, `bdc7f0g"`,
 			`{"type":"uuid_parsing","loc":["body","order_set","lab_test_ids",0],"msg":"Input should be a valid UUID, invalid character","input":"5b41f610-ebc5-4803-8f0c-a61c3bdc7f0g","ctx":{"error":"invalid character"}}`},
 		{"uuid in braces", `"5b41f610-ebc5-4803-8f0c-a61c3bdc7f01"`, `"{5b41f610-ebc5-4803-8f0c-a61c3bdc7f01}"`,
 			`{"type":"uuid_parsing","loc":["body","order_set","lab_test_ids",0],"msg":"Input should be a valid UUID, invalid length: expected length 32 for simple format, found 38","input":"{5b41f610-ebc5-4803-8f0c-a61c3bdc7f01}","ctx":{"error":"invalid length: expected length 32 for simple format, found 38"}}`},
@@ -256,17 +256,17 @@ func TestValidation(t *testing.T) {
 		{"integer a list", `"household_size": 3`, `"household_size": []`,
 			`{"type":"int_type","loc":["body","patient_details","household_size"],"msg":"Input should be a valid integer","input":[]}`},
 		{"integer null", `"household_size": 3`, `"household_size": null`, ""},
-		{"number that is no float", `"household_size": 3`, `"whatever": 1e999`, ""},
+		{"number out of range", `"household_size": 3`, `"whatever": 1e999`, ""},
 		{"access notes of 1000 characters", `"country": "US"`, `"country": "US", "access_notes": "` + strings.Repeat("é", 1000) + `"`, ""},
 		{"access notes of 1001 characters", `"country": "US"`, `"country": "US", "access_notes": "` + long + `"`,
 			`{"type":"string_too_long","loc":["body","patient_address","access_notes"],"msg":"String should have at most 1000 characters","input":"` + long + `","ctx":{"max_length":1000}}`},
-		{"zip is not checked", `"94105"`, `"SW1A 1AA"`, ""},
+		{"zip is not validated", `"94105"`, `"SW1A 1AA"`, ""},
 		{"signature", `"1234567890"`, `"1234567890", "signature_image": {"content": "AAAA", "content_type": "image/png"}`, ""},
 		{"signature of another type", `"1234567890"`, `"1234567890", "signature_image": {"content": "AAAA", "content_type": "image/gif"}`,
 			`{"type":"enum","loc":["body","physician","signature_image","content_type"],"msg":"Input should be 'image/jpeg' or 'image/png'","input":"image/gif","ctx":{"expected":"'image/jpeg' or 'image/png'"}}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			body := replaced(t, bodyFor(t, importBody, user), test.old, test.new)
+			body := replaceOnce(t, bodyFor(t, importBody, user), test.old, test.new)
 			body = strings.Replace(body, "SAMPLE-1", test.name, 1)
 			got := do(t, srv, "POST", "/v3/order/import", body)
 			if test.want == "" {
@@ -291,10 +291,10 @@ func TestUnreadableBodies(t *testing.T) {
 		{"none", "", "application/json", 422, missing},
 		{"null", " null ", "application/json", 422, missing},
 		{"list", "[1, 2]", "application/json", 422, `{"detail":[{"type":"model_attributes_type","loc":["body"],"msg":"Input should be a valid dictionary or object to extract fields from","input":[1,2]}]}`},
-		{"broken", `{"a":}`, "application/json", 422, `{"detail":[{"type":"json_invalid","loc":["body",5],"msg":"JSON decode error","input":{},"ctx":{"error":"Expecting value"}}]}`},
-		{"cut", `{"a":1`, "application/json; charset=utf-8", 422, `{"detail":[{"type":"json_invalid","loc":["body",5],"msg":"JSON decode error","input":{},"ctx":{"error":"Expecting value"}}]}`},
+		{"invalid JSON", `{"a":}`, "application/json", 422, `{"detail":[{"type":"json_invalid","loc":["body",5],"msg":"JSON decode error","input":{},"ctx":{"error":"Expecting value"}}]}`},
+		{"truncated", `{"a":1`, "application/json; charset=utf-8", 422, `{"detail":[{"type":"json_invalid","loc":["body",5],"msg":"JSON decode error","input":{},"ctx":{"error":"Expecting value"}}]}`},
 		{"form", `a=1`, "application/x-www-form-urlencoded", 422, `{"detail":[{"type":"model_attributes_type","loc":["body"],"msg":"Input should be a valid dictionary or object to extract fields from","input":"a=1"}]}`},
-		{"bad UTF-8", "{\"a\":\"\xff\"}", "application/json", 400, `{"detail":"There was an error parsing the body"}`},
+		{"invalid UTF-8", "{\"a\":\"\xff\"}", "application/json", 400, `{"detail":"There was an error parsing the body"}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			check(t, do(t, srv, "POST", "/v3/order/import", test.body, "Content-Type", test.contentType), test.status, test.want)
@@ -306,7 +306,7 @@ func TestCreate(t *testing.T) {
 	srv := newServer(t)
 	user := srv.AddUser("ada")
 	body := bodyFor(t, createBody, user)
-	o := read[placed](t, do(t, srv, "POST", "/v3/order", body))
+	o := decode[placed](t, do(t, srv, "POST", "/v3/order", body))
 	if o.Status != "success" || o.Message != "Order created successfully" || o.Order.ActivateBy != nil ||
 		!cmp.Equal(o.Order.statuses(), []string{"received.walk_in_test.ordered"}) || o.Order.Details.Type != "walk_in_test" {
 		t.Errorf("%+v", o)
@@ -324,23 +324,23 @@ func TestCreate(t *testing.T) {
 			"clinical_notes": "n", "lab_account_id": null, "aoe_answers": [], "order_set"`, "received.walk_in_test.ordered", ""},
 		{"answered question", `["5b41f610-ebc5-4803-8f0c-a61c3bdc7f02"]}`, `["5b41f610-ebc5-4803-8f0c-a61c3bdc7f06"]},
 			"aoe_answers": [{"marker_id": 904, "question_id": 1234567890251, "answer": "I"}]`, "received.walk_in_test.ordered", ""},
-		{"open question", "bdc7f02", "bdc7f06", "", "Missing required questions for marker 904: [1234567890251]"},
+		{"unanswered question", "bdc7f02", "bdc7f06", "", "Missing required questions for marker 904: [1234567890251]"},
 		{"yesterday", `"order_set"`, `"activate_by": "2025-03-03", "order_set"`, "", "activate_by must be today or a future date"},
-		{"nothing to test", `"order_set"`, `"set"`, "", "order_set must contain lab_test_ids or an add_on"},
+		{"no test", `"order_set"`, `"set"`, "", "order_set must contain lab_test_ids or an add_on"},
 		{"add-on without method", `{"lab_test_ids": `, `{"add_on": {"marker_ids": [901]}, "lab_test_ids": `, "", "collection_method is required with an add_on"},
 		{"two methods", `"5b41f610`, `"5b41f610-ebc5-4803-8f0c-a61c3bdc7f01","5b41f610`, "", "Tests of an order have different collection methods, collection_method is required"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := do(t, srv, "POST", "/v3/order", replaced(t, body, test.old, test.new))
+			got := do(t, srv, "POST", "/v3/order", replaceOnce(t, body, test.old, test.new))
 			if test.detail != "" {
 				check(t, got, 400, fmt.Sprintf(`{"detail":%q}`, test.detail))
-			} else if status := read[placed](t, got).Order.LastEvent.Status; status != test.status {
+			} else if status := decode[placed](t, got).Order.LastEvent.Status; status != test.status {
 				t.Errorf("status %s, want %s", status, test.status)
 			}
 		})
 	}
 
-	check(t, do(t, srv, "POST", "/v3/order", replaced(t, replaced(t, body, `"94105"`, `"9410"`), `"order_set"`, `"priority": "yes", "consents": [{"timeOfConsent": "now"}], "order_set"`)), 422, `{"detail":[
+	check(t, do(t, srv, "POST", "/v3/order", replaceOnce(t, replaceOnce(t, body, `"94105"`, `"9410"`), `"order_set"`, `"priority": "yes", "consents": [{"timeOfConsent": "now"}], "order_set"`)), 422, `{"detail":[
 		{"type":"string_pattern_mismatch","loc":["body","patient_address","zip"],"msg":"String should match pattern '^\\d{5}(-\\d{4})?$'","input":"9410","ctx":{"pattern":"^\\d{5}(-\\d{4})?$"}},
 		{"type":"bool_type","loc":["body","priority"],"msg":"Input should be a valid boolean","input":"yes"},
 		{"type":"missing","loc":["body","consents",0,"consentType"],"msg":"Field required","input":{"timeOfConsent":"now"}},
@@ -353,7 +353,7 @@ func TestIdempotency(t *testing.T) {
 	user := srv.AddUser("ada")
 	body := bodyFor(t, createBody, user)
 	unknown := bodyFor(t, createBody, uuid.New())
-	invalid := replaced(t, body, `"Ada"`, `""`)
+	invalid := replaceOnce(t, body, `"Ada"`, `""`)
 	post := func(body string, header ...string) response { return do(t, srv, "POST", "/v3/order", body, header...) }
 	is := func(name string, got response, status, orders int) {
 		t.Helper()
@@ -365,10 +365,10 @@ func TestIdempotency(t *testing.T) {
 	is("invalid", post(invalid, "X-Idempotency-Key", "a"), 422, 0)
 	first := post(body, "X-Idempotency-Key", "a")
 	is("first", first, 200, 1)
-	again := post(body, "X-Idempotency-Key", "a")
-	is("again", again, 200, 1)
-	if again.body != first.body {
-		t.Error("the second answer differs")
+	repeated := post(body, "X-Idempotency-Key", "a")
+	is("repeated", repeated, 200, 1)
+	if repeated.body != first.body {
+		t.Error("the second response differs")
 	}
 	is("other key", post(body, "X-Idempotency-Key", "b"), 200, 2)
 	is("no key", post(body), 200, 3)
@@ -376,8 +376,8 @@ func TestIdempotency(t *testing.T) {
 
 	is("failure", post(unknown, "X-Idempotency-Key", "c"), 404, 4)
 	is("stored failure", post(body, "X-Idempotency-Key", "c"), 404, 4)
-	is("failure not to be stored", post(unknown, "X-Idempotency-Key", "d", "X-Idempotency-Error", "no-cache"), 404, 4)
-	is("after it", post(body, "X-Idempotency-Key", "d", "X-Idempotency-Error", "no-cache"), 200, 5)
+	is("failure with no-cache", post(unknown, "X-Idempotency-Key", "d", "X-Idempotency-Error", "no-cache"), 404, 4)
+	is("success after no-cache", post(body, "X-Idempotency-Key", "d", "X-Idempotency-Error", "no-cache"), 200, 5)
 	is("success is stored", post(body, "X-Idempotency-Key", "d", "X-Idempotency-Error", "no-cache"), 200, 5)
 
 	hours.Store(23)
@@ -389,30 +389,30 @@ func TestIdempotency(t *testing.T) {
 func TestUpdate(t *testing.T) {
 	srv := newServer(t)
 	user := srv.AddUser("ada")
-	scheduled := replaced(t, bodyFor(t, createBody, user), `"order_set"`, `"activate_by": "2025-04-01", "order_set"`)
-	id := read[placed](t, do(t, srv, "POST", "/v3/order", scheduled)).Order.ID
+	scheduled := replaceOnce(t, bodyFor(t, createBody, user), `"order_set"`, `"activate_by": "2025-04-01", "order_set"`)
+	id := decode[placed](t, do(t, srv, "POST", "/v3/order", scheduled)).Order.ID
 	path := "/v3/order/" + id.String()
 	patch := func(body string) response { return do(t, srv, "PATCH", path, body) }
 
 	check(t, patch(`{"activateBy":"2025-04-02"}`), 422, `{"detail":[{"type":"missing","loc":["body","activate_by"],"msg":"Field required","input":{"activateBy":"2025-04-02"}}]}`)
 	check(t, patch(`{"activate_by":"2025-03-03"}`), 400, `{"detail":"activate_by must be today or a future date"}`)
 	for _, date := range []string{"2025-03-04", "2025-12-31"} {
-		got := read[placed](t, patch(`{"activate_by":"`+date+`"}`))
+		got := decode[placed](t, patch(`{"activate_by":"`+date+`"}`))
 		if got.Message != "order updated" || got.Status != "success" || *got.Order.ActivateBy != date || len(got.Order.Events) != 1 {
 			t.Errorf("%+v", got)
 		}
 	}
-	got := read[placed](t, patch(`{"activate_by":null}`))
+	got := decode[placed](t, patch(`{"activate_by":null}`))
 	if got.Order.ActivateBy != nil || got.Order.LastEvent.Status != "received.walk_in_test.requisition_created" {
 		t.Errorf("%+v", got)
 	}
 	check(t, patch(`{"activate_by":null}`), 400, `{"detail":"Order can not be modified in its current status"}`)
 
-	// A testkit that awaits its registration keeps waiting.
-	id = read[placed](t, do(t, srv, "POST", "/v3/order", replaced(t, scheduled, "bdc7f02", "bdc7f01"))).Order.ID
+	// A testkit that awaits registration is not dispatched.
+	id = decode[placed](t, do(t, srv, "POST", "/v3/order", replaceOnce(t, scheduled, "bdc7f02", "bdc7f01"))).Order.ID
 	path = "/v3/order/" + id.String()
 	noError(t, srv.SetStatus(id, "received.testkit.awaiting_registration"))
-	got = read[placed](t, patch(`{"activate_by":null}`))
+	got = decode[placed](t, patch(`{"activate_by":null}`))
 	if got.Order.ActivateBy != nil || got.Order.LastEvent.Status != "received.testkit.awaiting_registration" {
 		t.Errorf("%+v", got)
 	}
@@ -442,18 +442,19 @@ func TestListOrders(t *testing.T) {
 	set("2025-03-01 12:00:00")
 	srv := newServer(t, labhealthtest.WithClock(func() time.Time { return *now.Load() }))
 	users := srv.AddUsers(2)
-	// a to d are a testkit, a walk-in, an at-home and an on-site order of Ada, Grace, Alan and Ada, for the users in turn.
+	// Orders a to d are a testkit, a walk-in, an at-home and an on-site order of the patients Ada,
+	// Grace, Alan and Ada. Their users alternate.
 	ids := srv.AddOrders(3)
 	set("2025-03-02 23:59:59")
 	ids = append(ids, srv.AddOrders(1)...)
 	set("2025-03-04 12:00:00")
-	body := replaced(t, bodyFor(t, createBody, users[1]), `"order_set"`, `"activate_by": "2025-03-05", "order_set"`)
-	ids = append(ids, read[placed](t, do(t, srv, "POST", "/v3/order", body)).Order.ID)
-	ids = append(ids, read[placed](t, do(t, srv, "POST", "/v3/order", replaced(t, body, "2025-03-05", "2025-03-04"))).Order.ID)
-	// g was imported when the clock had gone back.
+	body := replaceOnce(t, bodyFor(t, createBody, users[1]), `"order_set"`, `"activate_by": "2025-03-05", "order_set"`)
+	ids = append(ids, decode[placed](t, do(t, srv, "POST", "/v3/order", body)).Order.ID)
+	ids = append(ids, decode[placed](t, do(t, srv, "POST", "/v3/order", replaceOnce(t, body, "2025-03-05", "2025-03-04"))).Order.ID)
+	// Order g was imported after the clock was set back.
 	set("2025-02-01 00:00:00")
-	ids = append(ids, read[placed](t, do(t, srv, "POST", "/v3/order/import",
-		replaced(t, bodyFor(t, importBody, users[0]), `"last_name": "Example"`, `"last_name": "Zeta"`))).Order.ID)
+	ids = append(ids, decode[placed](t, do(t, srv, "POST", "/v3/order/import",
+		replaceOnce(t, bodyFor(t, importBody, users[0]), `"last_name": "Example"`, `"last_name": "Zeta"`))).Order.ID)
 	set("2025-03-04 12:00:00")
 	noError(t, srv.SetInterpretation(ids[0], "abnormal"))
 	noError(t, srv.SetInterpretation(ids[1], "critical"))
@@ -509,7 +510,7 @@ func TestListOrders(t *testing.T) {
 		{"unknown=1", "fedcbag"},
 	} {
 		t.Run(test.query, func(t *testing.T) {
-			page := read[orderPage](t, do(t, srv, "GET", "/v3/orders?"+test.query, ""))
+			page := decode[orderPage](t, do(t, srv, "GET", "/v3/orders?"+test.query, ""))
 			var got strings.Builder
 			for _, o := range page.Orders {
 				got.WriteByte("abcdefg"[slices.Index(ids, o.ID)])
@@ -525,7 +526,7 @@ func TestListOrders(t *testing.T) {
 	check(t, do(t, srv, "GET", "/orders?size=3&page=4", ""), 200, `{"orders":[],"total":7,"page":4,"size":3}`)
 }
 
-func TestListOrdersRefused(t *testing.T) {
+func TestListOrdersInvalid(t *testing.T) {
 	srv := newServer(t)
 	const integer = "Input should be a valid integer, unable to parse string as an integer"
 	for _, test := range []struct{ query, want string }{
@@ -555,13 +556,12 @@ func TestManyOrders(t *testing.T) {
 	srv := newServer(t)
 	srv.AddUsers(100)
 	ids := srv.AddOrders(100_000)
-	page := read[orderPage](t, do(t, srv, "GET", "/orders?page=1000&size=100", ""))
+	page := decode[orderPage](t, do(t, srv, "GET", "/orders?page=1000&size=100", ""))
 	if page.Total != 100_000 || len(page.Orders) != 100 || page.Orders[99].ID != ids[0] {
 		t.Errorf("total %d, %d orders", page.Total, len(page.Orders))
 	}
 }
 
-// The lists must stay quick over many orders, filtered or not.
 func BenchmarkListOrders(b *testing.B) {
 	srv := newServer(b)
 	user := srv.AddUsers(1000)[0]

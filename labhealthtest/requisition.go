@@ -6,26 +6,22 @@ import (
 	"strings"
 )
 
-// getRequisition answers with a PDF of one page. Orders that were imported have no requisition, and the others have it when it
-// was created.
-func (s *Server) getRequisition(r *request) answer {
-	id := r.pathUUID("order_id")
-	if a, bad := r.invalid(); bad {
-		return a
-	}
-	o := s.orderByID[id]
-	if o == nil {
-		return noOrder
+// getRequisition returns a PDF with one page. Imported orders have no requisition, other orders
+// have one after the status requisition_created.
+func (s *Server) getRequisition(r *request) (any, error) {
+	o, err := s.requestedOrder(r)
+	if err != nil {
+		return nil, err
 	}
 	for _, e := range o.Events {
 		if strings.HasSuffix(e.Status, ".requisition_created") {
-			return answer{status: http.StatusOK, body: requisition(o), contentType: "application/pdf"}
+			return &response{statusCode: http.StatusOK, body: requisition(o), contentType: "application/pdf"}, nil
 		}
 	}
-	return refuse(http.StatusNotFound, "Requisition is not available")
+	return nil, reject(http.StatusNotFound, "Requisition is not available")
 }
 
-// requisition is a PDF that says which order it is for.
+// requisition returns a PDF with the ID of an order.
 func requisition(o *order) []byte {
 	text := fmt.Sprintf("BT /F1 14 Tf 72 720 Td (Requisition for order %s) Tj ET", o.ID)
 	var b strings.Builder

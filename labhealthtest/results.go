@@ -3,27 +3,37 @@ package labhealthtest
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 )
 
-// Results that are made up for the markers of the catalogue. Others have the first.
+// The results of the markers of the catalog. Other markers have the result of the first one.
 var (
-	made = map[int64]madeResult{
+	inventedResults = map[int64]inventedResult{
 		901: {"182", "numeric", new(0.0), new(200.0), "2093-3"},
 		902: {"58.5", "numeric", new(40.0), nil, "2085-9"},
 		903: {"92", "numeric", new(70.0), new(99.0), "2345-7"},
 		904: {"<1.0", "range", new(0.0), new(3.5), "5671-3"},
 	}
-	// beyond replaces the first result of an order that is not normal.
-	beyond = madeResult{"412", "numeric", new(0.0), new(200.0), "2093-3"}
+	// outOfRange replaces the first result of an order whose interpretation is not normal.
+	outOfRange = inventedResult{"412", "numeric", new(0.0), new(200.0), "2093-3"}
 )
 
-type madeResult struct {
-	text, kind string
-	low, high  *float64
-	loinc      string
+type inventedResult struct {
+	value, kind string
+	low, high   *float64
+	loinc       string
+}
+
+// referenceRange formats the range of usual values.
+func (v inventedResult) referenceRange() *string {
+	if v.high == nil {
+		return new(fmt.Sprintf(">=%g", *v.low))
+	}
+	return new(fmt.Sprintf("%g-%g", *v.low, *v.high))
 }
 
 type orderResults struct {
@@ -35,31 +45,31 @@ type orderResults struct {
 }
 
 type resultsMetadata struct {
-	Age            string  `json:"age"`
-	DOB            string  `json:"dob"`
-	CLIA           string  `json:"clia_#"`
-	Patient        string  `json:"patient"`
-	Provider       *string `json:"provider"`
-	Laboratory     string  `json:"laboratory"`
-	DateReported   stamp   `json:"date_reported"`
-	DateCollected  stamp   `json:"date_collected"`
-	DateReceived   stamp   `json:"date_received"`
-	SpecimenNumber string  `json:"specimen_number"`
-	Status         string  `json:"status"`
-	Interpretation *string `json:"interpretation"`
-	PatientID      *string `json:"patient_id"`
-	AccountID      *string `json:"account_id"`
+	Age            string    `json:"age"`
+	DOB            string    `json:"dob"`
+	CLIA           string    `json:"clia_#"`
+	Patient        string    `json:"patient"`
+	Provider       *string   `json:"provider"`
+	Laboratory     string    `json:"laboratory"`
+	DateReported   timestamp `json:"date_reported"`
+	DateCollected  timestamp `json:"date_collected"`
+	DateReceived   timestamp `json:"date_received"`
+	SpecimenNumber string    `json:"specimen_number"`
+	Status         string    `json:"status"`
+	Interpretation *string   `json:"interpretation"`
+	PatientID      *string   `json:"patient_id"`
+	AccountID      *string   `json:"account_id"`
 }
 
 type result struct {
 	Name   string `json:"name"`
 	Slug   string `json:"slug"`
 	Result string `json:"result"`
-	// The interface document says result_type, the public reference says type.
+	// The interface specification has result_type, the public API reference has type.
 	ResultType      string         `json:"result_type"`
 	Type            string         `json:"type"`
 	Unit            *string        `json:"unit"`
-	Timestamp       stamp          `json:"timestamp"`
+	Timestamp       timestamp      `json:"timestamp"`
 	Notes           *string        `json:"notes"`
 	ReferenceRange  *string        `json:"reference_range"`
 	MinRangeValue   *float64       `json:"min_range_value"`
@@ -94,88 +104,87 @@ type sourceMarker struct {
 }
 
 type sampleInfo struct {
-	SampleID   string `json:"sample_id"`
-	SampleType string `json:"sample_type"`
-	ReceivedAt stamp  `json:"received_at"`
+	SampleID   string    `json:"sample_id"`
+	SampleType string    `json:"sample_type"`
+	ReceivedAt timestamp `json:"received_at"`
 }
 
-// SetResults replaces the results of an order, at any status, by a body as it is given, valid or not. An empty one brings back
-// the results that are made up.
+// SetResults sets the response body of an order's results, valid or not, whatever its status. An
+// empty body restores the invented results.
 func (s *Server) SetResults(orderID uuid.UUID, body string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o := s.orderByID[orderID]
-	if o == nil {
-		return errNoOrder
-	}
-	o.results = nil
-	if body != "" {
-		o.results = []byte(body)
-	}
-	return nil
+	return s.editOrder(orderID, func(o *order) error {
+		o.results = nil
+		if body != "" {
+			o.results = []byte(body)
+		}
+		return nil
+	})
 }
 
-// SetMissing makes a marker of an order one that could not be measured, for a reason such as "quantity_not_sufficient_failure".
-// It sends no event.
+// SetInterpretation sets the interpretation of an order's results, such as "abnormal". It is null
+// if empty. SetInterpretation sends no event.
+func (s *Server) SetInterpretation(orderID uuid.UUID, interpretation string) error {
+	return s.editOrder(orderID, func(o *order) error {
+		o.Interpretation = nil
+		if interpretation != "" {
+			o.Interpretation = &interpretation
+		}
+		o.UpdatedAt = timestamp(s.now())
+		return nil
+	})
+}
+
+// SetMissing makes a marker of an order one that could not be measured, with a reason such as
+// "quantity_not_sufficient_failure". SetMissing sends no event.
 func (s *Server) SetMissing(orderID uuid.UUID, markerID int64, reason string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o := s.orderByID[orderID]
-	if o == nil {
-		return errNoOrder
-	}
-	for _, m := range o.LabTest.Markers {
-		if m.ID != markerID {
-			continue
+	return s.editOrder(orderID, func(o *order) error {
+		if !slices.ContainsFunc(o.LabTest.Markers, func(m marker) bool { return m.ID == markerID }) {
+			return fmt.Errorf("labhealthtest: marker %d is not part of the order", markerID)
 		}
 		if o.missing == nil {
 			o.missing = map[int64]string{}
 		}
 		o.missing[markerID] = reason
 		o.HasMissingResults = new(true)
-		o.UpdatedAt = stamp(s.now())
+		o.UpdatedAt = timestamp(s.now())
 		return nil
-	}
-	return fmt.Errorf("labhealthtest: marker %d is not part of the order", markerID)
+	})
 }
 
-func (s *Server) getResults(r *request) answer {
-	o, a := s.orderWithResults(r)
+func (s *Server) getResults(r *request) (any, error) {
+	o, err := s.requestedResults(r)
 	switch {
-	case o == nil:
-		return a
+	case err != nil:
+		return nil, err
 	case o.results != nil:
-		return answer{status: http.StatusOK, body: o.results, contentType: contentType(string(o.results))}
+		return &response{statusCode: http.StatusOK, body: o.results, contentType: contentTypeOf(string(o.results))}, nil
 	}
-	return reply(o.makeResults())
+	return o.inventResults(), nil
 }
 
-func (s *Server) getResultsMetadata(r *request) answer {
-	o, a := s.orderWithResults(r)
-	if o == nil {
-		return a
+func (s *Server) getResultsMetadata(r *request) (any, error) {
+	o, err := s.requestedResults(r)
+	if err != nil {
+		return nil, err
 	}
-	return reply(o.makeResults().Metadata)
+	return o.inventResults().Metadata, nil
 }
 
-// orderWithResults returns the order of a request, or the answer if there is none or if it has no results yet.
-func (s *Server) orderWithResults(r *request) (*order, answer) {
-	id := r.pathUUID("order_id")
-	if a, bad := r.invalid(); bad {
-		return nil, a
+// requestedResults returns the order in the path, which has results.
+func (s *Server) requestedResults(r *request) (*order, error) {
+	o, err := s.requestedOrder(r)
+	if err != nil {
+		return nil, err
 	}
-	o := s.orderByID[id]
-	switch {
-	case o == nil:
-		return nil, noOrder
-	case o.results == nil && o.Status != "completed" && o.lowLevel() != "partial_results":
-		return nil, refuse(http.StatusNotFound, "Results are not available yet")
+	if o.results == nil && o.Status != "completed" && o.lowLevelStatus() != "partial_results" {
+		return nil, reject(http.StatusNotFound, "Results are not available yet")
 	}
-	return o, answer{}
+	return o, nil
 }
 
-// makeResults makes up the results of an order. The last marker of several has none as long as the results are partial.
-func (o *order) makeResults() orderResults {
+// inventResults returns results for the markers of an order. Partial results lack the last of
+// several markers.
+func (o *order) inventResults() orderResults {
 	specimen := o.ID.String()[:8]
 	if o.SampleID != nil {
 		specimen = *o.SampleID
@@ -196,43 +205,37 @@ func (o *order) makeResults() orderResults {
 		all.Metadata.Provider = new(o.Physician.FirstName + " " + o.Physician.LastName)
 	}
 	markers := o.LabTest.Markers
-	if o.lowLevel() == "partial_results" {
+	if o.lowLevelStatus() == "partial_results" {
 		all.Metadata.Status = "partial"
 		markers = markers[:max(len(markers)-1, 1)]
 	}
 	for i, m := range markers {
-		v, known := made[m.ID]
-		if !known {
-			v = made[901]
+		v, ok := inventedResults[m.ID]
+		if !ok {
+			v = inventedResults[901]
 		}
 		source := []sourceMarker{{m.ID, m.Name, m.Slug, m.ProviderID}}
 		if reason := o.missing[m.ID]; reason != "" {
 			all.Missing = append(all.Missing, missingResult{m.Name, m.Slug, reason, nil, v.loinc, m.Slug, m.ProviderID, source})
 			continue
 		}
-		meaning := "normal"
-		if i == 0 && o.Interpretation != nil && *o.Interpretation != "normal" {
-			v, meaning = beyond, *o.Interpretation
+		normal := i > 0 || o.interpretation() == "" || o.interpretation() == "normal"
+		interpretation := "normal"
+		if !normal {
+			v, interpretation = outOfRange, o.interpretation()
 		}
 		all.Results = append(all.Results, result{
-			Name: m.Name, Slug: m.Slug, Result: v.text, ResultType: v.kind, Type: v.kind, Unit: m.Unit, Timestamp: at,
-			ReferenceRange: v.usual(), MinRangeValue: v.low, MaxRangeValue: v.high, IsAboveMaxRange: meaning != "normal",
-			Interpretation: meaning, LOINC: v.loinc, LOINCSlug: m.Slug, ProviderID: m.ProviderID, SourceMarkers: source,
+			Name: m.Name, Slug: m.Slug, Result: v.value, ResultType: v.kind, Type: v.kind, Unit: m.Unit, Timestamp: at,
+			ReferenceRange: v.referenceRange(), MinRangeValue: v.low, MaxRangeValue: v.high,
+			IsAboveMaxRange: !normal, Interpretation: interpretation,
+			LOINC: v.loinc, LOINCSlug: m.Slug, ProviderID: m.ProviderID, SourceMarkers: source,
 			Laboratory: o.LabTest.Lab.Name, SampleID: specimen,
 		})
 	}
 	return all
 }
 
-// usual writes what is usual for people.
-func (v madeResult) usual() *string {
-	if v.high == nil {
-		return new(fmt.Sprintf(">=%g", *v.low))
-	}
-	return new(fmt.Sprintf("%g-%g", *v.low, *v.high))
-}
-
-// age is the patient's age in years.
+// age returns the patient's age in years.
 func (o *order) age(now time.Time) string {
 	dob, err := time.Parse(time.DateOnly, string(o.PatientDetails.DOB))
 	if err != nil {
@@ -242,5 +245,5 @@ func (o *order) age(now time.Time) string {
 	if now.Format("0102") < dob.Format("0102") {
 		years--
 	}
-	return fmt.Sprint(years)
+	return strconv.Itoa(years)
 }

@@ -6,28 +6,15 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-
-	"github.com/labhealth/labhealth-go/labhealthtest"
 )
-
-// completed makes a user's order and moves it to its end.
-func completed(t testing.TB, srv *labhealthtest.Server, labTest uuid.UUID) uuid.UUID {
-	t.Helper()
-	id, err := srv.AddOrder(srv.AddUser("ada"), labTest)
-	noError(t, err)
-	for err == nil {
-		_, err = srv.Advance(id)
-	}
-	return id
-}
 
 func TestResults(t *testing.T) {
 	srv := newServer(t)
-	id := completed(t, srv, srv.LabTests.WalkIn)
+	id := completeOrder(t, srv, srv.LabTests.WalkIn)
 	noError(t, srv.SetMissing(id, 902, "quantity_not_sufficient_failure"))
 	noError(t, srv.SetInterpretation(id, "abnormal"))
 	transaction := getOrder(t, srv, id).Transaction.ID.String()
-	metadata := replaced(t, `{
+	metadata := replaceOnce(t, `{
 		"age":"35","dob":"1990-01-31","clia_#":"99D0000000","patient":"Ada Example","provider":null,
 		"laboratory":"Example Laboratories","date_reported":"2025-03-04T12:00:00+00:00",
 		"date_collected":"2025-03-04T12:00:00+00:00","date_received":"2025-03-04T12:00:00+00:00",
@@ -60,7 +47,7 @@ func TestResults(t *testing.T) {
 	check(t, do(t, srv, "GET", path, ""), 200, want)
 }
 
-func TestResultsOfOtherStates(t *testing.T) {
+func TestResultsByStatus(t *testing.T) {
 	srv := newServer(t)
 	type results struct {
 		Metadata struct{ Status string }
@@ -73,29 +60,29 @@ func TestResultsOfOtherStates(t *testing.T) {
 		check(t, do(t, srv, "GET", p, ""), 404, `{"detail":"Results are not available yet"}`)
 	}
 	noError(t, srv.PartialResults(id))
-	got := read[results](t, do(t, srv, "GET", path, ""))
+	got := decode[results](t, do(t, srv, "GET", path, ""))
 	if s := fmt.Sprint(got); s != "{{partial} [{total-cholesterol 182 numeric}]}" {
 		t.Error(s)
 	}
 	_, err = srv.Advance(id)
 	noError(t, err)
-	got = read[results](t, do(t, srv, "GET", path, ""))
+	got = decode[results](t, do(t, srv, "GET", path, ""))
 	if s := fmt.Sprint(got); s != "{{final} [{total-cholesterol 182 numeric} {hdl-cholesterol 58.5 numeric}]}" {
 		t.Error(s)
 	}
-	lead := completed(t, srv, srv.LabTests.WithQuestions)
-	got = read[results](t, do(t, srv, "GET", "/v3/order/"+lead.String()+"/result", ""))
+	lead := completeOrder(t, srv, srv.LabTests.WithQuestions)
+	got = decode[results](t, do(t, srv, "GET", "/v3/order/"+lead.String()+"/result", ""))
 	if s := fmt.Sprint(got); s != "{{final} [{lead-blood <1.0 range}]}" {
 		t.Error(s)
 	}
-	unknown := uuid.MustParse("0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31")
+	unknown := uuid.MustParse(unknownID)
 	check(t, do(t, srv, "GET", "/v3/order/"+unknown.String()+"/result", ""), 404, `{"detail":"This order doesn't exist"}`)
 	if got := do(t, srv, "GET", "/v3/order/x/result", ""); got.status != 422 {
 		t.Errorf("status %d", got.status)
 	}
 	for _, err := range []error{srv.SetResults(unknown, ""), srv.SetMissing(unknown, 901, "unknown_failure"), srv.SetMissing(id, 904, "unknown_failure")} {
 		if err == nil {
-			t.Error("no error")
+			t.Error("no error for an unknown order or marker")
 		}
 	}
 }
@@ -113,10 +100,11 @@ func TestRequisition(t *testing.T) {
 		!strings.HasSuffix(got.body, "%%EOF\n") || !strings.Contains(got.body, "(Requisition for order "+id.String()+") Tj") {
 		t.Fatalf("%d %s %q", got.status, got.header.Get("Content-Type"), got.body)
 	}
-	// The table at the end says where each object begins, and the last number where the table does.
+	// The cross-reference table has the offset of each object, and startxref the offset of the
+	// table.
 	var start int
 	if _, err := fmt.Sscanf(got.body[strings.Index(got.body, "startxref\n")+10:], "%d", &start); err != nil || !strings.HasPrefix(got.body[start:], "xref\n0 6\n") {
-		t.Fatalf("no table at %d", start)
+		t.Fatalf("no cross-reference table at %d", start)
 	}
 	for i, row := range strings.Split(got.body[start:], "\n")[3:8] {
 		var at int
@@ -124,10 +112,10 @@ func TestRequisition(t *testing.T) {
 			t.Errorf("object %d is not at %q", i+1, row)
 		}
 	}
-	imported := read[placed](t, do(t, srv, "POST", "/v3/order/import", bodyFor(t, importBody, srv.AddUser("ada")))).Order.ID
+	imported := decode[placed](t, do(t, srv, "POST", "/v3/order/import", bodyFor(t, importBody, srv.AddUser("ada")))).Order.ID
 	for err == nil {
 		_, err = srv.Advance(imported)
 	}
 	check(t, do(t, srv, "GET", "/v3/order/"+imported.String()+"/requisition/pdf", ""), 404, `{"detail":"Requisition is not available"}`)
-	check(t, do(t, srv, "GET", "/v3/order/0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31/requisition/pdf", ""), 404, `{"detail":"This order doesn't exist"}`)
+	check(t, do(t, srv, "GET", "/v3/order/"+unknownID+"/requisition/pdf", ""), 404, `{"detail":"This order doesn't exist"}`)
 }

@@ -7,7 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,135 +17,40 @@ import (
 	"time"
 )
 
-// deliveryTimeout is how long a receiver may take to answer.
+// deliveryTimeout is how long a receiver may take to respond.
 const deliveryTimeout = 15 * time.Second
 
-// retrySchedule is how long the service waits after each attempt that failed.
-var retrySchedule = []time.Duration{
-	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 10 * time.Hour,
+// endpoint is a URL to which the server posts events one at a time. Server.mu guards it.
+type endpoint struct {
+	url     string
+	client  *http.Client
+	keys    [][]byte // newest first
+	waits   []time.Duration
+	network NetworkConditions
+	seed    [sha256.Size]byte
+
+	ready   []*message // to be posted now
+	waiting []*message // scheduled for later, by time
+	posting bool
+
+	// The fields below are only set for webhooks of the management API.
+	types        []string          // accepted event types, nil for all
+	header       map[string]string // replaced on changes, never modified
+	disabled     bool              // accepts no events
+	removed      bool
+	oldKeysUntil time.Time // until when the keys after the first sign too
 }
 
-// Delivery is one attempt to deliver an event to an address of [Server.DeliverTo].
-type Delivery struct {
-	// URL is the address it was posted to.
-	URL string
-	// ID is the id of the event, as in the header svix-id.
-	ID string
-	// Body is the event.
-	Body []byte
-	// Attempt counts from 1.
-	Attempt int
-	// At is when the attempt was due. It is made then, or as soon as those before it are answered.
-	At time.Time
-	// Status is what the receiver answered, 0 where it did not.
-	Status int
-	// Err tells why there is no status.
-	Err error
-	// Lost is true where the receiver's answer got lost, see [DeliveryFaults], so that the server takes the attempt for a
-	// failure.
-	Lost bool
-	// Duplicate is true where the event had been acknowledged before, see [DeliveryFaults].
-	Duplicate bool
+// message is an event for one endpoint.
+type message struct {
+	id        string
+	body      []byte
+	attempt   int
+	due       time.Time
+	duplicate bool
 }
 
-// String shows everything but the body: "msg_1, attempt 2: 204".
-func (d Delivery) String() string {
-	text := fmt.Sprint(d.ID, ", attempt ", d.Attempt, ": ")
-	if d.Err != nil {
-		text += d.Err.Error()
-	} else {
-		text += strconv.Itoa(d.Status)
-	}
-	if d.Lost {
-		text += ", lost"
-	}
-	if d.Duplicate {
-		text += ", duplicate"
-	}
-	return text
-}
-
-// DeliverOption changes how [Server.DeliverTo] delivers. One that makes no sense is an error of DeliverTo.
-type DeliverOption func(*endpoint) error
-
-// Signed signs each delivery in the headers svix-timestamp and svix-signature (Standard Webhooks, HMAC-SHA256), once with each
-// secret, as the service does while a secret is being exchanged. The timestamp is that of the server's clock. A secret is base64
-// with or without "whsec_" in front.
-func Signed(secrets ...string) DeliverOption {
-	return func(e *endpoint) error {
-		if len(secrets) == 0 {
-			return errors.New("Signed needs a secret")
-		}
-		for i, secret := range secrets {
-			key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
-			if err != nil || len(key) == 0 {
-				return fmt.Errorf("secret %d of %d is not base64", i+1, len(secrets)) // without the secret
-			}
-			e.keys = append(e.keys, key)
-		}
-		return nil
-	}
-}
-
-// Retried posts an event again until it is acknowledged with 2xx, after these waits by the clock of the server, and then gives it
-// up. Without waits it does as the service does: seven more attempts after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h. See
-// [Server.Elapse] for a clock that stands still.
-func Retried(waits ...time.Duration) DeliverOption {
-	return func(e *endpoint) error {
-		if slices.ContainsFunc(waits, func(d time.Duration) bool { return d < 0 }) {
-			return errors.New("Retried cannot wait for less than no time")
-		}
-		e.waits = waits
-		if len(waits) == 0 {
-			e.waits = retrySchedule
-		}
-		return nil
-	}
-}
-
-// DeliveryFaults is what goes wrong between the service and a receiver. Shares are from 0, never, to 1, always. With [WithSeed]
-// the same events meet the same faults in every run.
-type DeliveryFaults struct {
-	// LoseAnswer is the share of answers that get lost: the receiver has acknowledged and the server does not know.
-	LoseAnswer float64
-	// Duplicate is the share of acknowledged events that are posted once more.
-	Duplicate float64
-	// Delay is the share of events that are held back before the first attempt, so that later ones overtake them, for a time of
-	// up to MaxDelay.
-	Delay float64
-	// MaxDelay is required with Delay.
-	MaxDelay time.Duration
-}
-
-// Unreliable delivers with faults.
-func Unreliable(f DeliveryFaults) DeliverOption {
-	return func(e *endpoint) error {
-		for _, share := range []float64{f.LoseAnswer, f.Duplicate, f.Delay} {
-			if !(share >= 0 && share <= 1) {
-				return errors.New("the shares of DeliveryFaults are from 0 to 1")
-			}
-		}
-		if f.Delay > 0 && f.MaxDelay <= 0 {
-			return errors.New("DeliveryFaults with Delay need a MaxDelay")
-		}
-		e.faults = f
-		return nil
-	}
-}
-
-// Through posts through a transport of the caller's: with connections in memory, or none at all. The server does not close it.
-func Through(transport http.RoundTripper) DeliverOption {
-	return func(e *endpoint) error {
-		if transport == nil {
-			return errors.New("Through needs a transport")
-		}
-		e.client = newPoster()
-		e.client.Transport = transport
-		return nil
-	}
-}
-
-// newPoster makes the client that posts events: no proxy, and a redirect is an answer like any other.
+// newPoster returns the client that posts events. It uses no proxy and follows no redirects.
 func newPoster() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{},
@@ -155,64 +60,52 @@ func newPoster() *http.Client {
 	}
 }
 
-// Deliveries returns the attempts made so far, in the order of the answers.
-func (s *Server) Deliveries() []Delivery {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.deliveries)
+// addEndpoint adds an endpoint and starts to deliver its events.
+func (s *Server) addEndpoint(e *endpoint) {
+	s.endpoints = append(s.endpoints, e)
+	s.running.Go(func() { s.deliver(e) })
 }
 
-// endpoint is an address that events are posted to, one after the other. The mutex of the server guards it.
-type endpoint struct {
-	url    string
-	client *http.Client
-	keys   [][]byte
-	waits  []time.Duration
-	faults DeliveryFaults
-	seed   [sha256.Size]byte
-
-	ready   []*message // to be posted at once, in this order
-	waiting []*message // to be posted when they are due, the next one first
-	posting bool
-
-	// What follows is set for webhooks of the management API.
-	types    []string          // event types that are posted, nil for all
-	header   map[string]string // sent with each event; replaced, never changed
-	off      bool              // nothing new is posted
-	removed  bool
-	oldUntil time.Time // until when the keys after the first sign
+// removeEndpoint stops the deliveries to an endpoint and drops its events.
+func (s *Server) removeEndpoint(e *endpoint) {
+	e.removed = true
+	s.endpoints = slices.DeleteFunc(s.endpoints, func(other *endpoint) bool { return other == e })
+	s.delivered.Broadcast()
 }
 
-// message is an event on its way to one endpoint.
-type message struct {
-	id        string
-	body      []byte
-	attempt   int
-	due       time.Time
-	duplicate bool
+// accepts reports whether an event is posted to the endpoint.
+func (e *endpoint) accepts(event []byte) bool {
+	if e.disabled || e.types == nil {
+		return !e.disabled
+	}
+	var typed struct {
+		Type string `json:"event_type"`
+	}
+	json.Unmarshal(event, &typed) // An invalid event has no type.
+	return slices.Contains(e.types, typed.Type)
 }
 
-// add takes a new message.
+// add queues a new message.
 func (e *endpoint) add(m *message, now time.Time) {
 	m.due = now
-	if e.chance(m, "delay") < e.faults.Delay {
-		m.due = now.Add(time.Duration(e.chance(m, "time") * float64(e.faults.MaxDelay)))
-		e.wait(m)
+	if e.random(m, "delay") < e.network.Delay {
+		m.due = now.Add(time.Duration(e.random(m, "time") * float64(e.network.MaxDelay)))
+		e.schedule(m)
 		return
 	}
 	e.ready = append(e.ready, m)
 }
 
-// chance returns a number from 0 to 1, without the 1, that is the same whenever it is asked for, so that the order of what
-// happens at once changes nothing.
-func (e *endpoint) chance(m *message, what string) float64 {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%x %s %d %s", e.seed, m.id, m.attempt, what))
+// random returns a number in [0,1) that depends only on its arguments and the seed, so that
+// concurrency does not change it.
+func (e *endpoint) random(m *message, purpose string) float64 {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%x %s %d %s", e.seed, m.id, m.attempt, purpose))
 	return float64(binary.LittleEndian.Uint64(sum[:])>>11) / (1 << 53)
 }
 
-// wait puts a message behind those that are due no later.
-func (e *endpoint) wait(m *message) {
-	m.due = m.due.Add(time.Microsecond - 1).Truncate(time.Microsecond) // as the server counts
+// schedule inserts a message after those that are due at the same time or earlier.
+func (e *endpoint) schedule(m *message) {
+	m.due = m.due.Add(time.Microsecond - 1).Truncate(time.Microsecond) // the precision of Server.now
 	i, _ := slices.BinarySearchFunc(e.waiting, m.due, func(w *message, due time.Time) int {
 		if w.due.After(due) {
 			return 1
@@ -222,9 +115,14 @@ func (e *endpoint) wait(m *message) {
 	e.waiting = slices.Insert(e.waiting, i, m)
 }
 
-// next takes the message that is to be posted now, nil if there is none. It asks for the time only if a message waits for it.
+// isDue reports whether a waiting message is due. It calls the clock only if there is one.
+func (s *Server) isDue(e *endpoint) bool {
+	return len(e.waiting) > 0 && !e.waiting[0].due.After(s.now())
+}
+
+// next removes and returns the message to post now, or nil if there is none.
 func (s *Server) next(e *endpoint) *message {
-	for len(e.waiting) > 0 && !e.waiting[0].due.After(s.now()) {
+	for s.isDue(e) {
 		e.ready = append(e.ready, e.waiting[0])
 		e.waiting = e.waiting[1:]
 	}
@@ -236,11 +134,12 @@ func (s *Server) next(e *endpoint) *message {
 	return m
 }
 
-// nextAttempt returns when the next attempt is due, if nothing can be posted before that.
+// nextAttempt returns the time of the next scheduled attempt. idle reports whether there is one and
+// nothing can be posted before.
 func (s *Server) nextAttempt() (next time.Time, idle bool) {
 	for _, e := range s.endpoints {
 		switch {
-		case e.posting, len(e.ready) > 0, len(e.waiting) > 0 && !e.waiting[0].due.After(s.now()):
+		case e.posting, len(e.ready) > 0, s.isDue(e):
 			return time.Time{}, false
 		case len(e.waiting) > 0 && (!idle || e.waiting[0].due.Before(next)):
 			next, idle = e.waiting[0].due, true
@@ -249,7 +148,7 @@ func (s *Server) nextAttempt() (next time.Time, idle bool) {
 	return next, idle
 }
 
-// deliver posts the events of an endpoint until the server is closed.
+// deliver posts the events of an endpoint until the server is closed or the endpoint is removed.
 func (s *Server) deliver(e *endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,25 +170,25 @@ func (s *Server) deliver(e *endpoint) {
 		if len(e.keys) > 0 {
 			timestamp = strconv.FormatInt(s.now().Unix(), 10)
 		}
-		now := e.at(s.now)
+		snapshot := e.snapshot(s.now)
 		s.mu.Unlock()
-		d.Status, d.Err = s.post(now, d, timestamp)
+		d.StatusCode, d.Err = s.post(snapshot, d, timestamp)
 		s.mu.Lock()
 		e.posting = false
-		d.Lost = d.Err == nil && e.chance(m, "lose") < e.faults.LoseAnswer
+		d.Lost = d.Err == nil && e.random(m, "lose") < e.network.LoseResponse
 		s.deliveries = append(s.deliveries, d)
-		s.settle(e, m, d)
+		s.complete(e, m, d)
 		s.delivered.Broadcast()
 	}
 }
 
-// settle decides what becomes of a message after an attempt.
-func (s *Server) settle(e *endpoint, m *message, d Delivery) {
-	acknowledged := d.Status >= 200 && d.Status <= 299 && !d.Lost
+// complete reschedules a message after an attempt, or drops it.
+func (s *Server) complete(e *endpoint, m *message, d Delivery) {
+	acknowledged := d.StatusCode >= 200 && d.StatusCode <= 299 && !d.Lost
 	switch {
 	case m.duplicate:
 		s.pending--
-	case acknowledged && e.chance(m, "duplicate") < e.faults.Duplicate:
+	case acknowledged && e.random(m, "duplicate") < e.network.Duplicate:
 		m.duplicate = true
 		m.attempt++
 		e.ready = append(e.ready, m)
@@ -298,12 +197,22 @@ func (s *Server) settle(e *endpoint, m *message, d Delivery) {
 	default:
 		m.due = s.now().Add(e.waits[m.attempt-1])
 		m.attempt++
-		e.wait(m)
+		e.schedule(m)
 	}
 }
 
-// sleep waits until something happens or the next message of the endpoint may be due. If the clock is not that of the runtime, it
-// may not be; then this is repeated.
+// drop drops the messages of a removed endpoint, and m unless it is nil.
+func (s *Server) drop(e *endpoint, m *message) {
+	s.pending -= len(e.ready) + len(e.waiting)
+	if m != nil {
+		s.pending--
+	}
+	e.ready, e.waiting = nil, nil
+	s.delivered.Broadcast()
+}
+
+// sleep waits for a change, or until the next message of the endpoint may be due. It may not be due
+// after that if the server's clock is not the system clock. Then the caller repeats the call.
 func (s *Server) sleep(e *endpoint) {
 	if len(e.waiting) > 0 {
 		timer := time.AfterFunc(max(e.waiting[0].due.Sub(s.now()), time.Millisecond), func() {
@@ -316,9 +225,17 @@ func (s *Server) sleep(e *endpoint) {
 	s.delivered.Wait()
 }
 
+// snapshot returns a copy for an attempt, without expired keys. It calls the clock only if needed.
+func (e endpoint) snapshot(now func() time.Time) *endpoint {
+	if len(e.keys) > 1 && !e.oldKeysUntil.IsZero() && !now().Before(e.oldKeysUntil) {
+		e.keys = e.keys[:1]
+	}
+	return &e
+}
+
 // post makes one attempt to deliver an event. The timestamp is for the signature.
-func (s *Server) post(e *endpoint, d Delivery, timestamp string) (status int, err error) {
-	ctx, cancel := context.WithTimeout(s.ended, deliveryTimeout)
+func (s *Server) post(e *endpoint, d Delivery, timestamp string) (statusCode int, err error) {
+	ctx, cancel := context.WithTimeout(s.deliveryCtx, deliveryTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.URL, bytes.NewReader(d.Body))
 	if err != nil {
@@ -339,12 +256,11 @@ func (s *Server) post(e *endpoint, d Delivery, timestamp string) (status int, er
 		return 0, err
 	}
 	defer resp.Body.Close()
-	// Read, so that the connection is used again; not for ever, as nobody needs it.
-	io.CopyN(io.Discard, resp.Body, 64<<10)
+	io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be reused
 	return resp.StatusCode, nil
 }
 
-// sign makes the value of a signature header.
+// sign returns the value of the signature header.
 func sign(keys [][]byte, id, timestamp string, body []byte) string {
 	var signatures []string
 	for _, key := range keys {
@@ -355,7 +271,8 @@ func sign(keys [][]byte, id, timestamp string, body []byte) string {
 	return strings.Join(signatures, " ")
 }
 
-// derive makes what looks random and is the same for the same team, so that it does not change what else the seed decides.
-func (s *Server) derive(what string, number int) [sha256.Size]byte {
-	return sha256.Sum256(fmt.Appendf(nil, "%s %s %d", what, s.TeamID, number))
+// derive returns pseudorandom bytes that depend on the team and the arguments. It does not use up
+// the generator of IDs.
+func (s *Server) derive(purpose string, number int) [sha256.Size]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "%s %s %d", purpose, s.TeamID, number))
 }

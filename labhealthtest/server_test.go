@@ -1,7 +1,6 @@
 package labhealthtest_test
 
 import (
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -24,16 +23,16 @@ func TestKey(t *testing.T) {
 		status                int
 	}{
 		{"missing", "", "/v2/user/", `{"detail":"Missing token"}`, 401},
-		{"wrong", "sk_us_wrong", "/v2/user/", `{"detail":"Invalid token"}`, 401},
+		{"invalid", "sk_us_wrong", "/v2/user/", `{"detail":"Invalid token"}`, 401},
 		{"truncated", srv.APIKey[:20], "/v2/user/", `{"detail":"Invalid token"}`, 401},
 		{"missing on an unknown path", "", "/nowhere", `{"detail":"Missing token"}`, 401},
-		{"right", srv.APIKey, "/v2/user/", `{"users":[],"total":0,"offset":0,"limit":100}`, 200},
+		{"valid", srv.APIKey, "/v2/user/", `{"users":[],"total":0,"offset":0,"limit":100}`, 200},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := do(t, srv, "GET", test.path, "", "x-service-api-key", test.key)
 			check(t, got, test.status, test.body)
 			if test.key != "" && strings.Contains(got.body, test.key) {
-				t.Error("the answer holds the key")
+				t.Error("the response contains the key")
 			}
 		})
 	}
@@ -76,14 +75,14 @@ func TestRequests(t *testing.T) {
 	for i := range got {
 		for name, values := range got[i].Header {
 			if v := strings.Join(values, " "); strings.Contains(v, srv.APIKey) || strings.Contains(v, "secret") {
-				t.Errorf("header %s holds a key", name)
+				t.Errorf("header %s contains a key", name)
 			}
 		}
 		got[i].Header = http.Header{"X-Test": got[i].Header["X-Test"]}
 	}
 	want := []labhealthtest.Request{
-		{Method: "GET", Path: "/v2/user/resolve/a%2Fb?x=%20y", Header: http.Header{"X-Test": {"1"}}, Body: []byte{}, Status: 404},
-		{Method: "POST", Path: "/v2/user", Header: http.Header{"X-Test": nil}, Body: []byte(`{"client_user_id": "a/b"}`), Status: 401},
+		{Method: "GET", Path: "/v2/user/resolve/a%2Fb?x=%20y", Header: http.Header{"X-Test": {"1"}}, Body: []byte{}, StatusCode: 404},
+		{Method: "POST", Path: "/v2/user", Header: http.Header{"X-Test": nil}, Body: []byte(`{"client_user_id": "a/b"}`), StatusCode: 401},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
@@ -98,7 +97,7 @@ func TestBodyTooLarge(t *testing.T) {
 
 func TestSeed(t *testing.T) {
 	a, b, c := newServer(t), newServer(t), newServer(t, labhealthtest.WithSeed(2))
-	// Reading changes nothing for what is created next.
+	// Reads do not change the IDs of what is created next.
 	do(t, a, "GET", "/v2/user/", "")
 	for _, srv := range []*labhealthtest.Server{a, b, c} {
 		srv.AddUsers(2)
@@ -126,44 +125,13 @@ func TestListener(t *testing.T) {
 	check(t, do(t, srv, "GET", "/v2/user", ""), 200, `{"users":[],"total":0,"offset":0,"limit":100}`)
 }
 
-// pipes is a listener whose connections are in memory.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
-
-func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
-	here, there := net.Pipe()
-	p.conns <- there
-	return here, nil
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
-
-// Over connections in memory the server runs in a synctest bubble, on its clock.
+// With connections in memory, the server runs in a synctest bubble with its clock.
 func TestBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newPipes()
+		l := newMemoryListener()
 		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(l))
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: l.dial}}
-		time.Sleep(24 * time.Hour) // It takes no time in a bubble.
+		time.Sleep(24 * time.Hour) // takes no time in a bubble
 		srv.AddUser("ada")
 		req, err := http.NewRequest("GET", srv.URL+"/v2/user/resolve/ada", nil)
 		noError(t, err)
@@ -182,7 +150,7 @@ func TestBubble(t *testing.T) {
 func TestClose(t *testing.T) {
 	srv, err := labhealthtest.Start()
 	noError(t, err)
-	client := &http.Client{Transport: &http.Transport{}} // It keeps its connection.
+	client := &http.Client{Transport: &http.Transport{}} // with an idle connection
 	get := func() error {
 		req, err := http.NewRequest("GET", srv.URL+"/v2/user", nil)
 		noError(t, err)
@@ -196,10 +164,10 @@ func TestClose(t *testing.T) {
 	srv.Close()
 	srv.Close()
 	if get() == nil {
-		t.Error("the server answers after Close")
+		t.Error("the server responds after Close")
 	}
 	if n := len(srv.Requests()); n != 1 {
-		t.Errorf("%d requests are left", n)
+		t.Errorf("%d requests in the log", n)
 	}
 	if err := srv.DeliverTo("http://127.0.0.1:1"); err == nil {
 		t.Error("DeliverTo succeeds after Close")
@@ -209,7 +177,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestConcurrent is for the race detector.
+// For the race detector.
 func TestConcurrent(t *testing.T) {
 	srv := newServer(t)
 	rec := newReceiver(t)
@@ -219,8 +187,8 @@ func TestConcurrent(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			sample := "S-" + string(rune('a'+i))
-			got := do(t, srv, "POST", "/v3/order/import", replaced(t, bodyFor(t, importBody, user), "SAMPLE-1", sample))
-			id := read[placed](t, got).Order.ID
+			got := do(t, srv, "POST", "/v3/order/import", replaceOnce(t, bodyFor(t, importBody, user), "SAMPLE-1", sample))
+			id := decode[placed](t, got).Order.ID
 			if _, err := srv.Advance(id); err != nil {
 				t.Error(err)
 			}

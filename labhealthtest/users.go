@@ -3,14 +3,91 @@ package labhealthtest
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/google/uuid"
 )
 
-// AddUser adds a user with the application's own reference and returns the user's id. Where there is such a user already it
-// returns that one's id.
+type user struct {
+	UserID            uuid.UUID         `json:"user_id"`
+	TeamID            uuid.UUID         `json:"team_id"`
+	ClientUserID      string            `json:"client_user_id"`
+	CreatedOn         timestamp         `json:"created_on"`
+	ConnectedSources  []connectedSource `json:"connected_sources"`
+	FallbackBirthDate *fallbackDate     `json:"fallback_birth_date"`
+	FallbackTimeZone  *fallbackZone     `json:"fallback_time_zone"`
+	// Omitted if unset, because the interface specification does not have them.
+	IngestionStart *string `json:"ingestion_start,omitempty"`
+	IngestionEnd   *string `json:"ingestion_end,omitempty"`
+
+	number    int       // counts users from 1, in the order of creation
+	deletedAt time.Time // zero unless deleted
+	pulls     []*historicalPull
+}
+
+type connectedSource struct {
+	CreatedOn timestamp `json:"created_on"`
+	Source    source    `json:"source"`
+}
+
+type source struct {
+	Name string `json:"name"`
+	Slug string `json:"slug"`
+	Logo string `json:"logo"`
+}
+
+type fallbackDate struct {
+	Value      string    `json:"value"`
+	SourceSlug string    `json:"source_slug"`
+	UpdatedAt  timestamp `json:"updated_at"`
+}
+
+type fallbackZone struct {
+	ID         string    `json:"id"`
+	SourceSlug string    `json:"source_slug"`
+	UpdatedAt  timestamp `json:"updated_at"`
+}
+
+// manualTimeZone returns a time zone that the application has set, or nil.
+func manualTimeZone(id *string, now timestamp) *fallbackZone {
+	if id == nil {
+		return nil
+	}
+	return &fallbackZone{*id, "manual", now}
+}
+
+// manualBirthDate returns a date of birth that the application has set, or nil.
+func manualBirthDate(date *string, now timestamp) *fallbackDate {
+	if date == nil {
+		return nil
+	}
+	return &fallbackDate{*date, "manual", now}
+}
+
+var (
+	createUserSchema = object(
+		required("client_user_id", stringSchema),
+		nullable("fallback_time_zone", stringSchema),
+		nullable("fallback_birth_date", dateSchema),
+		nullable("ingestion_start", dateSchema),
+		nullable("ingestion_end", dateSchema),
+	)
+	patchUserSchema = patchObject(
+		optional("client_user_id", stringSchema, nil),
+		nullable("fallback_time_zone", stringSchema),
+		nullable("fallback_birth_date", dateSchema),
+		nullable("ingestion_start", dateSchema),
+		nullable("ingestion_end", dateSchema),
+	)
+)
+
+var userNotFound = reject(http.StatusNotFound, "User not found")
+
+// AddUser adds a user with the application's own user ID and returns the user's ID. If there is
+// such a user, it returns the ID of that user.
 func (s *Server) AddUser(clientUserID string) uuid.UUID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -20,7 +97,8 @@ func (s *Server) AddUser(clientUserID string) uuid.UUID {
 	return s.addUser(clientUserID).UserID
 }
 
-// AddUsers adds n users, whose references are "user-1", "user-2" and so on, and returns their ids.
+// AddUsers adds n users with the client user IDs "user-1", "user-2" and so on, and returns their
+// IDs.
 func (s *Server) AddUsers(n int) []uuid.UUID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +118,7 @@ func (s *Server) addUser(clientUserID string) *user {
 		UserID:           s.newID(),
 		TeamID:           s.TeamID,
 		ClientUserID:     clientUserID,
-		CreatedOn:        stamp(s.now()),
+		CreatedOn:        timestamp(s.now()),
 		ConnectedSources: []connectedSource{},
 	}
 	s.users = append(s.users, u)
@@ -49,8 +127,32 @@ func (s *Server) addUser(clientUserID string) *user {
 	return u
 }
 
-// Connect connects a source, such as "oura" or "apple_health_kit", to a user, as if the user had allowed it, and sends the event
-// provider.connection.created. It fails for a user that does not exist. Connecting a source again sends the event again.
+// user returns a user that exists and is not deleted, or nil.
+func (s *Server) user(id uuid.UUID) *user {
+	if u := s.userByID[id]; u != nil && u.deletedAt.IsZero() {
+		return u
+	}
+	return nil
+}
+
+// requestedUser returns the user in the path of a valid request.
+func (s *Server) requestedUser(r *request) (*user, error) {
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	id := r.pathUUID("user_id")
+	if u := s.user(id); u != nil {
+		return u, nil
+	}
+	if u := s.userByID[id]; u != nil && s.now().Sub(u.deletedAt) <= undoPeriod {
+		return nil, reject(http.StatusNotFound, "User is scheduled for deletion")
+	}
+	return nil, userNotFound
+}
+
+// Connect connects a source to a user, such as "oura" or "apple_health_kit", and sends the event
+// provider.connection.created. If the source is already connected, Connect only sends the event. It
+// returns an error if the user does not exist.
 func (s *Server) Connect(userID uuid.UUID, slug string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,13 +161,9 @@ func (s *Server) Connect(userID uuid.UUID, slug string) error {
 		return errNoUser
 	}
 	src := source{Name: sourceName(slug), Slug: slug, Logo: "https://example.com/logos/" + slug + ".png"}
-	known := false
-	for _, c := range u.ConnectedSources {
-		known = known || c.Source.Slug == slug
-	}
-	if !known {
-		u.ConnectedSources = append(u.ConnectedSources, connectedSource{stamp(s.now()), src})
-		s.pullHistory(u, slug)
+	if !u.isConnected(slug) {
+		u.ConnectedSources = append(u.ConnectedSources, connectedSource{timestamp(s.now()), src})
+		s.addHistoricalPulls(u, slug)
 	}
 	s.emit(u, "provider.connection.created", map[string]any{
 		"user_id":  u.UserID,
@@ -75,7 +173,11 @@ func (s *Server) Connect(userID uuid.UUID, slug string) error {
 	return nil
 }
 
-// sourceName makes "Apple Health Kit" of "apple_health_kit".
+func (u *user) isConnected(slug string) bool {
+	return slices.ContainsFunc(u.ConnectedSources, func(c connectedSource) bool { return c.Source.Slug == slug })
+}
+
+// sourceName returns "Apple Health Kit" for "apple_health_kit".
 func sourceName(slug string) string {
 	words := strings.FieldsFunc(slug, func(r rune) bool { return r == '_' || r == '-' })
 	for i, w := range words {
@@ -86,28 +188,28 @@ func sourceName(slug string) string {
 	return strings.Join(words, " ")
 }
 
-// listUsers pages by offset and limit. The service does not check their range: it fails.
-func (s *Server) listUsers(r *request) answer {
+// listUsers pages by offset and limit. The service does not validate their range but fails.
+func (s *Server) listUsers(r *request) (any, error) {
 	offset := r.queryInt("offset", 0)
 	limit := r.queryInt("limit", 100)
-	if a, bad := r.invalid(); bad {
-		return a
+	if err := r.err(); err != nil {
+		return nil, err
 	}
 	if offset < 0 || limit < 1 || limit > 500 {
-		return internalError
+		return nil, errInternal
 	}
 	from := min(offset, len(s.users))
 	to := min(from+limit, len(s.users))
-	return reply(struct {
+	return struct {
 		Users  []*user `json:"users"`
 		Total  int     `json:"total"`
 		Offset int     `json:"offset"`
 		Limit  int     `json:"limit"`
-	}{append([]*user{}, s.users[from:to]...), len(s.users), offset, limit})
+	}{append([]*user{}, s.users[from:to]...), len(s.users), offset, limit}, nil
 }
 
-// createUser answers 400 with the existing user where the reference is taken.
-func (s *Server) createUser(r *request) answer {
+// createUser responds with the existing user if the client user ID is in use.
+func (s *Server) createUser(r *request) (any, error) {
 	var body struct {
 		ClientUserID      string  `json:"client_user_id"`
 		FallbackTimeZone  *string `json:"fallback_time_zone"`
@@ -115,53 +217,65 @@ func (s *Server) createUser(r *request) answer {
 		IngestionStart    *string `json:"ingestion_start"`
 		IngestionEnd      *string `json:"ingestion_end"`
 	}
-	r.decode(createUserBody, &body)
-	if a, bad := r.invalid(); bad {
-		return a
+	r.decode(createUserSchema, &body)
+	if err := r.err(); err != nil {
+		return nil, err
 	}
 	if u := s.userByClient[body.ClientUserID]; u != nil {
-		return refuse(http.StatusBadRequest, struct {
+		return nil, reject(http.StatusBadRequest, struct {
 			ErrorType    string    `json:"error_type"`
 			ErrorMessage string    `json:"error_message"`
 			UserID       uuid.UUID `json:"user_id"`
-			CreatedOn    stamp     `json:"created_on"`
+			CreatedOn    timestamp `json:"created_on"`
 		}{"INVALID_REQUEST", "Client user id already exists.", u.UserID, u.CreatedOn})
 	}
 	u := s.addUser(body.ClientUserID)
 	u.IngestionStart, u.IngestionEnd = body.IngestionStart, body.IngestionEnd
-	if body.FallbackTimeZone != nil {
-		u.FallbackTimeZone = &fallbackZone{*body.FallbackTimeZone, "manual", u.CreatedOn}
-	}
-	if body.FallbackBirthDate != nil {
-		u.FallbackBirthDate = &fallbackDate{*body.FallbackBirthDate, "manual", u.CreatedOn}
-	}
-	return reply(u)
+	u.FallbackTimeZone = manualTimeZone(body.FallbackTimeZone, u.CreatedOn)
+	u.FallbackBirthDate = manualBirthDate(body.FallbackBirthDate, u.CreatedOn)
+	return u, nil
 }
 
-func (s *Server) getUser(r *request) answer {
-	id := r.pathUUID("user_id")
-	if a, bad := r.invalid(); bad {
-		return a
+// patchUser changes the fields of the body. Null clears a field. A client user ID in use is a 409
+// response here, and a 400 response in createUser.
+func (s *Server) patchUser(r *request) (any, error) {
+	var body map[string]*string
+	r.decode(patchUserSchema, &body)
+	u, err := s.requestedUser(r)
+	if err != nil {
+		return nil, err
 	}
-	if u := s.user(id); u != nil {
-		return reply(u)
+	if len(body) == 0 {
+		return nil, reject(http.StatusBadRequest, "Nothing to patch")
 	}
-	return s.noUser(id)
+	if id := body["client_user_id"]; id != nil {
+		if other := s.userByClient[*id]; other != nil && other != u {
+			return nil, reject(http.StatusConflict, "Client user id already exists.")
+		}
+		delete(s.userByClient, u.ClientUserID)
+		u.ClientUserID = *id
+		s.userByClient[*id] = u
+	}
+	for name, value := range body {
+		switch name {
+		case "fallback_time_zone":
+			u.FallbackTimeZone = manualTimeZone(value, timestamp(r.now))
+		case "fallback_birth_date":
+			u.FallbackBirthDate = manualBirthDate(value, timestamp(r.now))
+		case "ingestion_start":
+			u.IngestionStart = value
+		case "ingestion_end":
+			u.IngestionEnd = value
+		}
+	}
+	return noContent, nil
 }
 
-func (s *Server) resolveUser(r *request) answer {
+func (s *Server) getUser(r *request) (any, error) { return s.requestedUser(r) }
+
+func (s *Server) resolveUser(r *request) (any, error) {
 	if u := s.userByClient[r.vars["client_user_id"]]; u != nil {
-		return reply(u)
+		return u, nil
 	}
-	return noUser
-}
-
-var noUser = refuse(http.StatusNotFound, "User not found")
-
-// user returns a user that is not deleted.
-func (s *Server) user(id uuid.UUID) *user {
-	if u := s.userByID[id]; u != nil && u.deletedAt.IsZero() {
-		return u
-	}
-	return nil
+	return nil, userNotFound
 }

@@ -8,14 +8,6 @@ import (
 	"github.com/google/uuid"
 )
 
-type userPage struct {
-	Users []struct {
-		UserID       uuid.UUID `json:"user_id"`
-		ClientUserID string    `json:"client_user_id"`
-	}
-	Total, Offset, Limit int
-}
-
 func TestListUsersPages(t *testing.T) {
 	srv := newServer(t)
 	ids := srv.AddUsers(1200)
@@ -33,7 +25,7 @@ func TestListUsersPages(t *testing.T) {
 	} {
 		for _, path := range []string{"/v2/user", "/v2/user/"} {
 			t.Run(path+test.query, func(t *testing.T) {
-				page := read[userPage](t, do(t, srv, "GET", path+test.query, ""))
+				page := decode[userPage](t, do(t, srv, "GET", path+test.query, ""))
 				if page.Total != 1200 || page.Offset != test.offset || page.Limit != test.limit || len(page.Users) != test.len {
 					t.Fatalf("total %d, offset %d, limit %d, %d users", page.Total, page.Offset, page.Limit, len(page.Users))
 				}
@@ -41,14 +33,14 @@ func TestListUsersPages(t *testing.T) {
 					return
 				}
 				if page.Users[0].UserID != ids[test.first] || page.Users[test.len-1].UserID != ids[test.last] {
-					t.Error("other users than wanted")
+					t.Error("wrong users")
 				}
 			})
 		}
 	}
 }
 
-func TestListUsersRefused(t *testing.T) {
+func TestListUsersInvalid(t *testing.T) {
 	srv := newServer(t)
 	for _, query := range []string{"offset=-1", "limit=0", "limit=501", "limit=-5"} {
 		t.Run(query, func(t *testing.T) {
@@ -72,10 +64,10 @@ func TestCreateUser(t *testing.T) {
 		"created_on":"2025-03-04T12:00:00+00:00","connected_sources":[],
 		"fallback_birth_date":{"value":"1990-01-31","source_slug":"manual","updated_at":"2025-03-04T12:00:00+00:00"},
 		"fallback_time_zone":{"id":"Europe/London","source_slug":"manual","updated_at":"2025-03-04T12:00:00+00:00"}}`
-	id := read[struct {
+	id := decode[struct {
 		UserID uuid.UUID `json:"user_id"`
 	}](t, got).UserID
-	want := replaced(t, replaced(t, created, "TEAM", srv.TeamID.String()), `"ID"`, `"`+id.String()+`"`)
+	want := replaceOnce(t, replaceOnce(t, created, "TEAM", srv.TeamID.String()), `"ID"`, `"`+id.String()+`"`)
 	check(t, got, 200, want)
 	check(t, do(t, srv, "GET", "/v2/user/"+id.String(), ""), 200, want)
 	check(t, do(t, srv, "GET", "/v2/user/resolve/a%2Fb%20c", ""), 200, want)
@@ -85,7 +77,7 @@ func TestCreateUser(t *testing.T) {
 		"error_type":"INVALID_REQUEST","error_message":"Client user id already exists.",
 		"user_id":%q,"created_on":"2025-03-04T12:00:00+00:00"}}`, id))
 	if srv.AddUser("a/b c") != id {
-		t.Error("AddUser made a second user of one reference")
+		t.Error("AddUser added a second user with the same client user ID")
 	}
 
 	check(t, do(t, srv, "POST", "/v2/user", `{"fallback_birth_date":"1990-02-30"}`), 422, `{"detail":[
@@ -102,17 +94,17 @@ func TestGetUser(t *testing.T) {
 	check(t, do(t, srv, "GET", "/v2/user/seven", ""), 422, `{"detail":[{"type":"uuid_parsing","loc":["path","user_id"],
 		"msg":"Input should be a valid UUID, invalid length: expected length 32 for simple format, found 5","input":"seven",
 		"ctx":{"error":"invalid length: expected length 32 for simple format, found 5"}}]}`)
-	for _, reference := range []string{"..", ".", "ÿ", "100%", "a?b#c", "3Zru4O8cBEiwGTsXgUQGaQ=="} {
-		id := srv.AddUser(reference)
-		path := map[string]string{"..": "..", ".": "%2E", "ÿ": "%C3%BF", "100%": "100%25", "a?b#c": "a%3Fb%23c"}[reference]
+	for _, clientUserID := range []string{"..", ".", "ÿ", "100%", "a?b#c", "3Zru4O8cBEiwGTsXgUQGaQ=="} {
+		id := srv.AddUser(clientUserID)
+		path := map[string]string{"..": "..", ".": "%2E", "ÿ": "%C3%BF", "100%": "100%25", "a?b#c": "a%3Fb%23c"}[clientUserID]
 		if path == "" {
-			path = reference
+			path = clientUserID
 		}
-		got := read[struct {
+		got := decode[struct {
 			UserID uuid.UUID `json:"user_id"`
 		}](t, do(t, srv, "GET", "/v2/user/resolve/"+path, ""))
 		if got.UserID != id {
-			t.Errorf("%s resolves to another user", reference)
+			t.Errorf("%s resolves to another user", clientUserID)
 		}
 	}
 }
@@ -123,7 +115,7 @@ func TestConnect(t *testing.T) {
 	noError(t, srv.Connect(id, "apple_health_kit"))
 	noError(t, srv.Connect(id, "apple_health_kit"))
 	if err := srv.Connect(uuid.Nil, "oura"); err == nil {
-		t.Error("an unknown user was connected")
+		t.Error("Connect succeeds for an unknown user")
 	}
 	check(t, do(t, srv, "GET", "/v2/user/"+id.String(), ""), http.StatusOK, fmt.Sprintf(`{
 		"user_id":%q,"team_id":%q,"client_user_id":"ada","created_on":"2025-03-04T12:00:00+00:00",
@@ -137,7 +129,7 @@ func TestManyUsers(t *testing.T) {
 	if n := len(srv.AddUsers(100_000)); n != 100_000 {
 		t.Fatalf("%d users", n)
 	}
-	page := read[userPage](t, do(t, srv, "GET", "/v2/user/?offset=99999", ""))
+	page := decode[userPage](t, do(t, srv, "GET", "/v2/user/?offset=99999", ""))
 	if page.Total != 100_000 || len(page.Users) != 1 || page.Users[0].ClientUserID != "user-100000" {
 		t.Errorf("%+v", page)
 	}

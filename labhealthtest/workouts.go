@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// workoutStream is a stream. It leaves out what an indoor bicycle does not have.
+// workoutStream is the stream of a workout on an indoor bicycle, which has no position.
 type workoutStream struct {
 	Time        []int64    `json:"time"`
 	Heartrate   []*int64   `json:"heartrate"`
@@ -23,9 +23,9 @@ type workoutStream struct {
 	Temperature []*float64 `json:"temperature"`
 }
 
-// AddWorkout records a workout of a user, so many seconds long and with one sample for each, and sends the event
-// daily.data.workout_stream.created, which names its id. Every tenth heart rate is missing. It fails for a user that does not
-// exist.
+// AddWorkout adds a workout of a user with one sample per second, and sends the event
+// daily.data.workout_stream.created with its ID. Every tenth heart rate is missing. AddWorkout
+// returns an error if the user does not exist.
 func (s *Server) AddWorkout(userID uuid.UUID, seconds int) (workoutID uuid.UUID, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,13 +64,12 @@ func (s *Server) AddWorkout(userID uuid.UUID, seconds int) (workoutID uuid.UUID,
 	return workoutID, nil
 }
 
-func (s *Server) getWorkoutStream(r *request) answer {
-	id := r.pathUUID("workout_id")
-	if a, bad := r.invalid(); bad {
-		return a
+func (s *Server) getWorkoutStream(r *request) (any, error) {
+	if err := r.err(); err != nil {
+		return nil, err
 	}
-	if body := s.workouts[id]; body != nil {
-		return answer{status: http.StatusOK, body: body}
+	if stream := s.workouts[r.pathUUID("workout_id")]; stream != nil {
+		return &response{statusCode: http.StatusOK, body: stream}, nil
 	}
-	return refuse(http.StatusNotFound, "Workout not found")
+	return nil, reject(http.StatusNotFound, "Workout not found")
 }

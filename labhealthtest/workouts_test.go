@@ -1,9 +1,6 @@
 package labhealthtest_test
 
 import (
-	"context"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -11,15 +8,14 @@ import (
 )
 
 func TestWorkoutStream(t *testing.T) {
-	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer receiver.Close()
+	rec := newReceiver(t)
 	srv := newServer(t)
 	ada := srv.AddUser("ada")
-	noError(t, srv.DeliverTo(receiver.URL))
+	noError(t, srv.DeliverTo(rec.URL))
 	id, err := srv.AddWorkout(ada, 10)
 	noError(t, err)
-	noError(t, srv.Flush(context.Background()))
-	check(t, response{status: 200, body: string(srv.Deliveries()[0].Body)}, 200, strings.NewReplacer(
+	noError(t, srv.Flush(t.Context()))
+	checkEvent(t, srv.Deliveries()[0].Body, strings.NewReplacer(
 		"TEAM", srv.TeamID.String(), "USER", ada.String(), "WORKOUT", id.String()).Replace(`{
 		"event_type":"daily.data.workout_stream.created","team_id":"TEAM","user_id":"USER","client_user_id":"ada",
 		"data":{"user_id":"USER","workout_id":"WORKOUT","provider_id":"1","sport":{"id":64,"name":"Cycling","slug":"cycling"},
@@ -34,11 +30,11 @@ func TestWorkoutStream(t *testing.T) {
 		"power":[200,200,202,202,202,204,204,204,206,206],
 		"distance":[0,8.5,17,25.5,34,42.5,51,59.5,68,76.5],
 		"lat":[],"lng":[],"altitude":[],"velocity_smooth":[],"resistance":null,"temperature":null}`)
-	check(t, do(t, srv, "GET", "/v2/timeseries/workouts/0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31/stream", ""), 404, `{"detail":"Workout not found"}`)
+	check(t, do(t, srv, "GET", "/v2/timeseries/workouts/"+unknownID+"/stream", ""), 404, `{"detail":"Workout not found"}`)
 	if got := do(t, srv, "GET", "/v2/timeseries/workouts/x/stream", ""); got.status != 422 {
 		t.Errorf("status %d", got.status)
 	}
-	if _, err := srv.AddWorkout(uuid.MustParse("0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31"), 1); err == nil {
-		t.Error("a workout of nobody")
+	if _, err := srv.AddWorkout(uuid.MustParse(unknownID), 1); err == nil {
+		t.Error("AddWorkout succeeds for an unknown user")
 	}
 }

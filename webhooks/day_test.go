@@ -204,8 +204,8 @@ func day(t *testing.T, seed uint64) {
 	}
 	srv := labhealthtest.NewServer(t, labhealthtest.WithSeed(seed), labhealthtest.WithListener(newPipes()))
 	err = srv.DeliverTo("http://receiver.example.com/events",
-		labhealthtest.Signed(secretA), labhealthtest.Retried(), labhealthtest.Through(near{h}),
-		labhealthtest.Unreliable(labhealthtest.DeliveryFaults{LoseAnswer: 0.05, Duplicate: 0.02, Delay: 0.3, MaxDelay: time.Hour}))
+		labhealthtest.WithSigningSecrets(secretA), labhealthtest.WithRetries(), labhealthtest.WithTransport(near{h}),
+		labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{LoseResponse: 0.05, Duplicate: 0.02, Delay: 0.3, MaxDelay: time.Hour}))
 	if err != nil {
 		t.Fatal(err)
 	}

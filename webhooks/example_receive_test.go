@@ -23,13 +23,13 @@ import (
 const secret = "whsec_bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWE9"
 
 // exampleOrder lets the embedded service send an event of an order to a receiver, and with faults more than once.
-func exampleOrder(receiver string, opts ...labhealthtest.DeliverOption) {
+func exampleOrder(receiver string, opts ...labhealthtest.DeliveryOption) {
 	service, err := labhealthtest.Start(labhealthtest.WithSeed(1))
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer service.Close()
-	if err := service.DeliverTo(receiver, append(opts, labhealthtest.Signed(secret), labhealthtest.Retried(time.Millisecond))...); err != nil {
+	if err := service.DeliverTo(receiver, append(opts, labhealthtest.WithSigningSecrets(secret), labhealthtest.WithRetries(time.Millisecond))...); err != nil {
 		log.Fatal(err)
 	}
 	if _, err := service.AddOrder(service.AddUser("ada"), service.LabTests.Testkit); err != nil {
@@ -59,7 +59,7 @@ func ExampleNewHandler() {
 	server := httptest.NewServer(handler)
 	defer server.Close()
 
-	exampleOrder(server.URL, labhealthtest.Unreliable(labhealthtest.DeliveryFaults{LoseAnswer: 1}))
+	exampleOrder(server.URL, labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{LoseResponse: 1}))
 	// Output:
 	// received labtest.order.created true
 	// answered 204 applied

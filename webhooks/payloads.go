@@ -12,6 +12,8 @@ import (
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
+//go:generate go run ../scripts/generate
+
 // Source is where wearable data comes from. It has two shapes: Name, Slug and Logo, which the interface
 // specification gives, or Provider, Type and what follows, which newer events have and which are to
 // replace the first; [Source.ProviderSlug] reads both. Absent fields are empty or nil. Source of the
@@ -111,6 +113,8 @@ type Activity struct {
 // ActivityHeartRate summarizes the heart rate over a day, in beats per minute. A number that was not
 // measured is nil. It redacts itself when printed. Source: public API reference only.
 type ActivityHeartRate struct {
+	labhealth.Redacted[ActivityHeartRate] `json:"-"`
+
 	AvgBPM        *float64 `json:"avg_bpm,omitzero"`         // mean
 	MinBPM        *float64 `json:"min_bpm,omitzero"`         // lowest
 	MaxBPM        *float64 `json:"max_bpm,omitzero"`         // highest
@@ -255,60 +259,6 @@ func (u *Unknown) RawJSON() json.RawMessage { return slices.Clone(u.Raw) }
 
 // Malformed returns nil: nothing is expected of the data.
 func (u *Unknown) Malformed() []labhealth.Malformed { return nil }
-
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
-func (v *Source) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
-func (v Source) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
-func (v *Activity) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
-func (v Activity) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
-func (v *ActivityHeartRate) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
-func (v ActivityHeartRate) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
-func (v *Summary) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
-func (v Summary) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
-func (v *WorkoutStreamNotice) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
-func (v WorkoutStreamNotice) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
-func (v *Sport) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
-func (v Sport) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
-func (v *ProviderConnection) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
-func (v ProviderConnection) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
-func (v *ResourceAvailability) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
-func (v ResourceAvailability) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
-func (v *HistoricalPull) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
-func (v HistoricalPull) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // MarshalJSON writes Raw, null if there is none.
 func (u Unknown) MarshalJSON() ([]byte, error) {

@@ -75,29 +75,11 @@ func (v Samples) LogValue() slog.Value { return short("Samples", v.UserID) }
 // Format prints what [Samples.LogValue] returns.
 func (v Samples) Format(s fmt.State, _ rune) { redacted(s, v) }
 
-// LogValue shows nothing of the value.
-func (Sample) LogValue() slog.Value { return short("Sample") }
-
-// Format shows nothing of the value.
-func (v Sample) Format(s fmt.State, _ rune) { redacted(s, v) }
-
-// LogValue shows nothing of the value.
-func (RawSample) LogValue() slog.Value { return short("RawSample") }
-
-// Format shows nothing of the value.
-func (v RawSample) Format(s fmt.State, _ rune) { redacted(s, v) }
-
 // LogValue shows the summary's id and the service's id of the user.
 func (v Activity) LogValue() slog.Value { return short("Activity", v.ID, v.UserID) }
 
 // Format prints what [Activity.LogValue] returns.
 func (v Activity) Format(s fmt.State, _ rune) { redacted(s, v) }
-
-// LogValue shows nothing of the value.
-func (ActivityHeartRate) LogValue() slog.Value { return short("ActivityHeartRate") }
-
-// Format shows nothing of the value.
-func (v ActivityHeartRate) Format(s fmt.State, _ rune) { redacted(s, v) }
 
 // LogValue shows the summary's id and the service's id of the user.
 func (v Summary) LogValue() slog.Value { return short("Summary", v.ID, v.UserID) }

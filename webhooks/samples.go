@@ -41,6 +41,8 @@ type Samples struct {
 //
 // It redacts itself when printed.
 type Sample struct {
+	labhealth.Redacted[Sample] `json:"-"`
+
 	Timestamp time.Time // when it was measured; zero if it cannot be read. Some sources label local time as UTC
 	Start     time.Time // of what was measured over a time; zero otherwise
 	End       time.Time // of what was measured over a time; zero otherwise
@@ -66,6 +68,8 @@ type Sample struct {
 // RawSample is embedded in [Sample], as [labhealth.RawObject] is in other types, and keeps the raw bytes of a received sample. All
 // samples of an event share them: a program that keeps one sample keeps the whole event in memory.
 type RawSample struct {
+	labhealth.Redacted[RawSample]
+
 	document *jsonread.Document
 	span     jsonread.Span
 }
@@ -371,7 +375,7 @@ func decodeSampleList(document *jsonread.Document, span jsonread.Span, most int)
 	var f sampleForm
 	document.ReadElements(span, &f, func(element jsonread.Span, fits bool) {
 		s := f.sample()
-		s.RawSample = RawSample{document, element}
+		s.RawSample = RawSample{document: document, span: element}
 		for _, v := range [...]struct {
 			name string
 			kind valueKind

@@ -39,9 +39,9 @@ func (p *pipeline) play(ctx context.Context, address string) error {
 	}
 	defer service.Close()
 	err = service.DeliverTo("http://"+address+"/events",
-		labhealthtest.Signed(demoSecret),
-		labhealthtest.Retried(100*time.Millisecond, 200*time.Millisecond, 400*time.Millisecond, 800*time.Millisecond),
-		labhealthtest.Unreliable(labhealthtest.DeliveryFaults{LoseAnswer: 0.1, Duplicate: 0.1, Delay: 0.3, MaxDelay: 500 * time.Millisecond}))
+		labhealthtest.WithSigningSecrets(demoSecret),
+		labhealthtest.WithRetries(100*time.Millisecond, 200*time.Millisecond, 400*time.Millisecond, 800*time.Millisecond),
+		labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{LoseResponse: 0.1, Duplicate: 0.1, Delay: 0.3, MaxDelay: 500 * time.Millisecond}))
 	if err != nil {
 		return err
 	}

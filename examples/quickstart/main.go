@@ -1,8 +1,8 @@
-// Quickstart shows the main job from one end to the other, on an embedded service that needs nothing but Go:
+// Quickstart shows the main tasks of the client, with an embedded service instead of an account:
 //
 //	go run ./examples/quickstart
 //
-// With -live it imports one file into a real deployment and does nothing else:
+// With -live it only imports one file into a real deployment:
 //
 //	LABHEALTH_BASE_URL=https://… LABHEALTH_API_KEY=… go run ./examples/quickstart -live -in order.json
 package main
@@ -28,7 +28,7 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// orderJSON is an order of an invented patient. It never reaches a real service.
+// orderJSON is an order of an invented patient. It is never sent to a real service.
 //
 //go:embed order.json
 var orderJSON []byte
@@ -40,7 +40,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 
-	err := errors.New("-live and -in belong together")
+	err := errors.New("-live and -in must be used together")
 	switch {
 	case *live && *in != "":
 		err = importLive(ctx, *in)
@@ -54,11 +54,11 @@ func main() {
 }
 
 func importLive(ctx context.Context, file string) error {
-	text, err := os.ReadFile(file)
+	orderFile, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	body, err := readOrder(text)
+	body, err := decodeOrder(orderFile)
 	if err != nil {
 		return err
 	}
@@ -68,118 +68,148 @@ func importLive(ctx context.Context, file string) error {
 	}
 	resp, err := client.Orders.Import(ctx, body)
 	if err != nil {
-		return fmt.Errorf("%w\nwhat became of the order: %s", err, labhealth.OutcomeOf(err))
+		return fmt.Errorf("%w\noutcome: %s", err, labhealth.OutcomeOf(err))
 	}
 	fmt.Printf("imported order %s, now %s\n", resp.Order.ID, resp.Order.CurrentStatus())
 	return nil
 }
 
-// readOrder refuses members it does not know: a misspelt one would be left out in silence.
-func readOrder(text []byte) (body labhealth.ImportOrderBody, err error) {
-	d := json.NewDecoder(bytes.NewReader(text))
+// decodeOrder rejects unknown fields: a misspelled field would be ignored silently.
+func decodeOrder(data []byte) (body labhealth.ImportOrderBody, err error) {
+	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&body); err != nil {
-		// The decoder's own text can quote the patient.
-		return body, fmt.Errorf("the order file does not fit ImportOrderBody, at or before byte %d", d.InputOffset())
+		// The error of the decoder can quote patient data.
+		return body, fmt.Errorf("the order file is not a valid ImportOrderBody, at or before byte %d", d.InputOffset())
 	}
 	return body, nil
 }
 
+// tour runs all steps against an embedded service.
 func tour(ctx context.Context) error {
 	service, err := labhealthtest.Start()
 	if err != nil {
 		return err
 	}
 	defer service.Close()
-	ada := service.AddUser("user-ada")
-
 	client, err := labhealth.NewClient(service.APIKey, labhealth.WithBaseURL(service.URL))
 	if err != nil {
 		return err
 	}
 	defer client.CloseIdleConnections()
 
-	title("Import an order that exists already, with its sample")
-	body, err := readOrder(orderJSON)
+	body, err := decodeOrder(orderJSON)
 	if err != nil {
 		return err
 	}
-	body.UserID = ada
-	imported, err := client.Orders.Import(ctx, body)
+	body.UserID = service.AddUser("user-ada")
+	imported, err := importOrder(ctx, client, body)
 	if err != nil {
 		return err
+	}
+	created, err := scheduleOrder(ctx, client, body, service.LabTests.Testkit)
+	if err != nil {
+		return err
+	}
+	if err := rejectedReschedule(ctx, client, imported); err != nil {
+		return err
+	}
+	if err := invalidImport(ctx, client, body); err != nil {
+		return err
+	}
+	service.AddUsers(6)
+	if err := listUsers(ctx, client); err != nil {
+		return err
+	}
+	return receiveEvent(ctx, service, created.ID)
+}
+
+func importOrder(ctx context.Context, client *labhealth.Client, body labhealth.ImportOrderBody) (*labhealth.Order, error) {
+	title("Import an existing order with its sample")
+	imported, err := client.Orders.Import(ctx, body)
+	if err != nil {
+		return nil, err
 	}
 	fmt.Printf("%s: %s\n", imported.Status, imported.Message)
 	show(&imported.Order)
+	return &imported.Order, nil
+}
 
-	title("Place an order for next week, move it by a week, release it")
-	nextWeek := labhealth.DateOf(time.Now().UTC().AddDate(0, 0, 7))
-	placed, err := client.Orders.Create(ctx, labhealth.CreateOrderBody{
-		UserID:         ada,
+// scheduleOrder creates an order for the patient of body.
+func scheduleOrder(ctx context.Context, client *labhealth.Client, body labhealth.ImportOrderBody, labTest uuid.UUID) (*labhealth.Order, error) {
+	title("Create an order for next week, reschedule it by a week, release it")
+	created, err := client.Orders.Create(ctx, labhealth.CreateOrderBody{
+		UserID:         body.UserID,
 		PatientDetails: body.PatientDetails,
 		PatientAddress: labhealth.PatientAddressWithValidation{
 			ReceiverName: "Ada Example", FirstLine: "1 Example Street", City: "Monterey", State: "CA", Zip: "93940", Country: "US",
 		},
-		OrderSet:   &labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{service.LabTests.Testkit}},
-		ActivateBy: &nextWeek,
+		OrderSet:   &labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{labTest}},
+		ActivateBy: new(daysFromNow(7)),
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	show(&placed.Order)
-	moved, err := client.Orders.Reschedule(ctx, placed.Order.ID, labhealth.DateOf(time.Now().UTC().AddDate(0, 0, 14)))
+	show(&created.Order)
+	rescheduled, err := client.Orders.Reschedule(ctx, created.Order.ID, daysFromNow(14))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	show(&moved.Order)
-	released, err := client.Orders.Release(ctx, placed.Order.ID)
+	show(&rescheduled.Order)
+	released, err := client.Orders.Release(ctx, created.Order.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	show(&released.Order)
+	return &released.Order, nil
+}
 
-	title("The imported order cannot be rescheduled: it is past the point, and was never scheduled")
-	_, err = client.Orders.Reschedule(ctx, imported.Order.ID, nextWeek)
-	var refusal *labhealth.APIError
-	if !errors.As(err, &refusal) {
-		return fmt.Errorf("expected a refusal, got %v", err)
+func rejectedReschedule(ctx context.Context, client *labhealth.Client, imported *labhealth.Order) error {
+	title("Rescheduling the imported order is rejected")
+	_, err := client.Orders.Reschedule(ctx, imported.ID, daysFromNow(7))
+	var rejected *labhealth.APIError
+	if !errors.As(err, &rejected) {
+		return fmt.Errorf("got error %v, want an APIError", err)
 	}
 	fmt.Printf("reschedulable: %t\nerror:         %v\ndetail:        %s\noutcome:       %s\n",
-		imported.Order.Reschedulable(), err, refusal.Detail(), labhealth.OutcomeOf(err))
+		imported.Reschedulable(), err, rejected.Detail(), labhealth.OutcomeOf(err))
+	return nil
+}
 
-	title("An import with mistakes never leaves the program")
-	wrong := body
-	wrong.PatientDetails.FirstName = ""
-	wrong.PatientDetails.Email = "ada at example.com"
-	wrong.SampleID = ""
-	_, err = client.Orders.Import(ctx, wrong)
+func invalidImport(ctx context.Context, client *labhealth.Client, body labhealth.ImportOrderBody) error {
+	title("An invalid import is not sent")
+	body.PatientDetails.FirstName = ""
+	body.PatientDetails.Email = "ada at example.com"
+	body.SampleID = ""
+	_, err := client.Orders.Import(ctx, body)
 	var invalid *labhealth.ValidationError
 	if !errors.As(err, &invalid) {
-		return fmt.Errorf("expected a refusal, got %v", err)
+		return fmt.Errorf("got error %v, want a ValidationError", err)
 	}
 	for _, f := range invalid.Fields {
 		fmt.Printf("%s %s\n", f.Path(), f.Msg)
 	}
 	fmt.Printf("outcome: %s\n", labhealth.OutcomeOf(err))
+	return nil
+}
 
+func listUsers(ctx context.Context, client *labhealth.Client) error {
 	title("List the users, page by page")
-	service.AddUsers(6)
 	for user, err := range client.Users.All(ctx, labhealth.ListUsersParams{Limit: 3}) {
 		if err != nil {
 			return err
 		}
 		fmt.Printf("%s  %s\n", user.UserID, user.ClientUserID)
 	}
-
-	title("Receive an event: the service says that the order went on")
-	return receive(ctx, service, placed.Order.ID)
+	return nil
 }
 
-// webhookSecret is what the service signs with and the receiver checks. A real one is read where secrets are kept.
+// webhookSecret is an invented signing secret. Read a real one from a secret store.
 const webhookSecret = "whsec_cXVpY2tzdGFydCBxdWlja3N0YXJ0IHF1aWNr"
 
-// receive lets the service deliver one event to a small HTTP server.
-func receive(ctx context.Context, service *labhealthtest.Server, orderID uuid.UUID) error {
+// receiveEvent makes the service deliver one event to an HTTP server.
+func receiveEvent(ctx context.Context, service *labhealthtest.Server, orderID uuid.UUID) error {
+	title("Receive an event about the order")
 	verifier, err := webhooks.NewVerifier(webhookSecret)
 	if err != nil {
 		return err
@@ -189,7 +219,7 @@ func receive(ctx context.Context, service *labhealthtest.Server, orderID uuid.UU
 		case *webhooks.LabOrder:
 			fmt.Printf("%s: order %s is %s\n", event.Type, data.ID, data.CurrentStatus())
 		default:
-			fmt.Printf("%s: not for us, and no reason to fail\n", event.Type)
+			fmt.Printf("%s: ignored\n", event.Type)
 		}
 		return nil
 	})
@@ -204,7 +234,7 @@ func receive(ctx context.Context, service *labhealthtest.Server, orderID uuid.UU
 	go receiver.Serve(listener)
 	defer receiver.Close()
 
-	if err := service.DeliverTo("http://"+listener.Addr().String(), labhealthtest.Signed(webhookSecret)); err != nil {
+	if err := service.DeliverTo("http://"+listener.Addr().String(), labhealthtest.WithSigningSecrets(webhookSecret)); err != nil {
 		return err
 	}
 	if _, err := service.Advance(orderID); err != nil {
@@ -213,10 +243,14 @@ func receive(ctx context.Context, service *labhealthtest.Server, orderID uuid.UU
 	return service.Flush(ctx)
 }
 
+func daysFromNow(days int) labhealth.Date {
+	return labhealth.DateOf(time.Now().UTC().AddDate(0, 0, days))
+}
+
 func title(text string) { fmt.Printf("\n== %s\n", text) }
 
 func show(o *labhealth.Order) {
-	date := "at once"
+	date := "immediately"
 	if o.ActivateBy != nil {
 		date = o.ActivateBy.String()
 	}

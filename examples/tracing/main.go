@@ -76,7 +76,7 @@ func run(ctx context.Context) error {
 	}
 
 	// The first answer to the list is a refusal for a moment, so that there is a second attempt.
-	if err := service.FailBefore("GET /v2/user/", 1, labhealthtest.FaultAnswer(429, `{}`, "Retry-After", "0")); err != nil {
+	if err := service.FailBefore("GET /v2/user/", 1, labhealthtest.FaultResponse(429, `{}`, "Retry-After", "0")); err != nil {
 		return err
 	}
 	if _, err := client.Users.List(ctx, labhealth.ListUsersParams{}); err != nil {

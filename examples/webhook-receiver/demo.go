@@ -16,11 +16,11 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// demoSecret is an invented one.
+// demoSecret is an invented signing secret.
 const demoSecret = "whsec_bGFiaGVhbHRoLWRlbW8tc2VjcmV0LTI0"
 
-// play has the embedded service deliver invented events to a receiver: batches of samples of which later ones correct earlier
-// ones, a summary that grows, and orders on their way.
+// play makes the embedded service deliver invented events to a receiver: batches of samples, some
+// of which correct earlier ones, a growing summary, and orders whose status changes.
 func play(ctx context.Context, length time.Duration) error {
 	service, err := labhealthtest.Start()
 	if err != nil {
@@ -41,13 +41,15 @@ func play(ctx context.Context, length time.Duration) error {
 	served := make(chan error, 1)
 	go func() { served <- serve(serving, listener, verifier, r) }()
 
-	// The network is as bad as it gets. The real waits between attempts are longer: see labhealthtest.Retried.
+	// The network is very unreliable. The service waits longer between attempts.
 	err = service.DeliverTo("http://"+listener.Addr().String()+"/events",
-		labhealthtest.Signed(demoSecret),
-		labhealthtest.Retried(100*time.Millisecond, 200*time.Millisecond, 400*time.Millisecond),
-		labhealthtest.Unreliable(labhealthtest.DeliveryFaults{LoseAnswer: 0.1, Duplicate: 0.1, Delay: 0.3, MaxDelay: 500 * time.Millisecond}))
+		labhealthtest.WithSigningSecrets(demoSecret),
+		labhealthtest.WithRetries(100*time.Millisecond, 200*time.Millisecond, 400*time.Millisecond),
+		labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{
+			LoseResponse: 0.1, Duplicate: 0.1, Delay: 0.3, MaxDelay: 500 * time.Millisecond,
+		}))
 	if err == nil {
-		err = perform(ctx, service, length)
+		err = sendEvents(ctx, service, length)
 	}
 	if err == nil {
 		err = service.Flush(ctx)
@@ -55,15 +57,15 @@ func play(ctx context.Context, length time.Duration) error {
 	stop()
 	err = errors.Join(err, <-served)
 	if errors.Is(err, context.Canceled) {
-		err = nil // by the user
+		err = nil // interrupted by the user
 	}
 	r.printState()
 	printDeliveries(service)
 	return err
 }
 
-// perform makes an event every quarter of a second.
-func perform(ctx context.Context, service *labhealthtest.Server, length time.Duration) error {
+// sendEvents sends an event every quarter of a second.
+func sendEvents(ctx context.Context, service *labhealthtest.Server, length time.Duration) error {
 	ada, grace := service.AddUser("ada"), service.AddUser("grace")
 	names := map[uuid.UUID]string{ada: "ada", grace: "grace"}
 	send := func(user uuid.UUID, kind string, data ...string) error {
@@ -84,16 +86,16 @@ func perform(ctx context.Context, service *labhealthtest.Server, length time.Dur
 	for n := 0; ; n++ {
 		user := []uuid.UUID{ada, grace}[n/4%2]
 		switch n % 4 {
-		case 0: // Ten minutes of samples, of which five come again in the next batch for the same user.
+		case 0: // Ten minutes of samples. The next batch of the user repeats five of them.
 			err = send(user, "daily.data.glucose.updated", "data", samples(morning.Add(time.Duration(n/8*5)*time.Minute), 10))
-		case 1: // The summary of the day, which grows.
+		case 1: // The growing summary of the day.
 			err = send(ada, "daily.data.activity.updated", "id", fmt.Sprintf("%q", summary),
 				"calendar_date", morning.Format(`"2006-01-02"`), "steps", fmt.Sprint(500*n))
-		case 2: // An order moves on, until it is completed.
+		case 2: // An order, until it is completed.
 			if _, done := service.Advance(testkit); done != nil {
 				testkit, err = service.AddOrder(grace, service.LabTests.OnSite)
 			}
-		case 3: // A type of event that did not exist when the receiver was written.
+		case 3: // An event type that the receiver does not know.
 			err = send(user, "moon.phase.changed", "phase", `"full"`)
 		}
 		if err != nil {
@@ -109,17 +111,18 @@ func perform(ctx context.Context, service *labhealthtest.Server, length time.Dur
 	}
 }
 
-// event writes an event; data are the names and the JSON of the members of its data.
+// event returns the JSON of an event. data are the names and the JSON of its data fields in turn.
 func event(team, user uuid.UUID, name, kind string, data ...string) []byte {
-	var members strings.Builder
+	var fields strings.Builder
 	for i := 0; i+1 < len(data); i += 2 {
-		fmt.Fprintf(&members, `,%q:%s`, data[i], data[i+1])
+		fmt.Fprintf(&fields, `,%q:%s`, data[i], data[i+1])
 	}
-	return fmt.Appendf(nil, `{"event_type":%q,"data":{"user_id":%q,"source":{"name":"Oura","slug":"oura","logo":"https://example.com/logos/oura.png"}%s},`+
-		`"team_id":%q,"user_id":%q,"client_user_id":%q}`, kind, user, &members, team, user, name)
+	const source = `{"name":"Oura","slug":"oura","logo":"https://example.com/logos/oura.png"}`
+	return fmt.Appendf(nil, `{"event_type":%q,"data":{"user_id":%q,"source":`+source+`%s},`+
+		`"team_id":%q,"user_id":%q,"client_user_id":%q}`, kind, user, &fields, team, user, name)
 }
 
-// samples writes n samples, one a minute.
+// samples returns the JSON of n samples, one per minute.
 func samples(from time.Time, n int) string {
 	var list []string
 	for i := range n {
@@ -130,15 +133,15 @@ func samples(from time.Time, n int) string {
 }
 
 func printDeliveries(service *labhealthtest.Server) {
-	attempts, lost, again := 0, 0, 0
+	attempts, lost, repeated := 0, 0, 0
 	for _, d := range service.Deliveries() {
 		attempts++
 		if d.Lost {
 			lost++
 		}
 		if d.Duplicate {
-			again++
+			repeated++
 		}
 	}
-	log.Printf("the service made %d attempts; %d answers got lost, %d events were sent again for no reason", attempts, lost, again)
+	log.Printf("the service made %d attempts; %d responses were lost, %d acknowledged events were repeated", attempts, lost, repeated)
 }

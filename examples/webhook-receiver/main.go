@@ -1,14 +1,16 @@
-// Webhook-receiver is a server that takes events, checks who sent them, keeps the newest version of everything and prints what
-// changed:
+// Webhook-receiver is a server that receives events, verifies their signatures, keeps the latest
+// version of all data and prints the changes.
+//
+// With -demo it receives ten seconds of invented deliveries, which are signed, repeated, late and
+// out of order like real ones:
 //
 //	go run ./examples/webhook-receiver -demo
 //
-// plays ten seconds of invented deliveries to itself, signed, repeated, late and out of order as real ones are. Without -demo it
-// listens:
+// Without -demo it listens:
 //
 //	LABHEALTH_WEBHOOK_SECRET=whsec_… go run ./examples/webhook-receiver -addr :8080
 //
-// While a secret is being exchanged, give both, separated by a space.
+// While a secret is rotated, set both secrets, separated by a space.
 package main
 
 import (
@@ -33,9 +35,9 @@ import (
 )
 
 func main() {
-	addr := flag.String("addr", ":8080", "listen on this address")
-	demo := flag.Bool("demo", false, "play invented deliveries to itself")
-	length := flag.Duration("for", 10*time.Second, "how long the demo plays")
+	addr := flag.String("addr", ":8080", "address to listen on")
+	demo := flag.Bool("demo", false, "receive invented deliveries")
+	length := flag.Duration("for", 10*time.Second, "duration of the demo")
 	flag.Parse()
 	log.SetFlags(0)
 	log.SetOutput(os.Stdout)
@@ -55,7 +57,7 @@ func main() {
 }
 
 func listen(ctx context.Context, addr string, secrets []string) error {
-	// Without a secret this fails, and the program ends: it never believes everybody by mistake.
+	// Fails without a secret, so that unsigned events are never accepted by mistake.
 	verifier, err := webhooks.NewVerifier(secrets...)
 	if err != nil {
 		return fmt.Errorf("LABHEALTH_WEBHOOK_SECRET: %w", err)
@@ -68,9 +70,9 @@ func listen(ctx context.Context, addr string, secrets []string) error {
 	return serve(ctx, listener, verifier, new(receiver))
 }
 
-// serve takes events until ctx ends. It then lets no more in and waits for those that are in work.
+// serve receives events until ctx is done. It then waits for those in flight.
 func serve(ctx context.Context, listener net.Listener, verifier *webhooks.Verifier, r *receiver) error {
-	handler, err := webhooks.NewHandler(verifier, r.apply, webhooks.WithObserver(r.count), webhooks.WithDeadLetter(r.putAside))
+	handler, err := webhooks.NewHandler(verifier, r.apply, webhooks.WithObserver(r.count), webhooks.WithDeadLetter(r.deadLetter))
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -85,19 +87,20 @@ func serve(ctx context.Context, listener net.Listener, verifier *webhooks.Verifi
 		return err
 	case <-ctx.Done():
 	}
-	patience, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	shutdownCtx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	return errors.Join(server.Shutdown(patience), handler.Shutdown(patience))
+	return errors.Join(server.Shutdown(shutdownCtx), handler.Shutdown(shutdownCtx))
 }
 
-// receiver keeps the newest version of everything in memory. The zero receiver is ready.
+// receiver keeps the latest version of all data in memory. The zero value is ready to use.
 type receiver struct {
 	latest webhooks.Latest // summaries and samples
 
 	mu      sync.Mutex
 	orders  map[uuid.UUID]order
-	answers map[webhooks.AnswerResult]int // how many, by result
-	letters [][]byte                      // bodies that cannot be applied, or not read whole
+	answers map[webhooks.AnswerResult]int // number of responses by result
+
+	deadLetters [][]byte // bodies that cannot be applied or decoded completely
 }
 
 type order struct {
@@ -105,24 +108,26 @@ type order struct {
 	updatedAt time.Time
 }
 
-// apply is called with each event once. An error makes the sender try again later, so it is for what may go well then.
+// apply applies an event. The handler calls it once per event. If it returns an error, the sender
+// retries the delivery.
 //
-// What it prints are types, ids and numbers: the values are a patient's, and a terminal or a log is no place for them.
+// apply logs types, IDs and counts. It does not log values, which are patient data.
 func (r *receiver) apply(ctx context.Context, e *webhooks.Event) error {
 	switch data := e.Data.(type) {
 	case *webhooks.Samples, *webhooks.Activity, *webhooks.Summary:
 		changes, err := r.latest.Apply(webhooks.Delivery{Event: e, ID: webhooks.DeliveryIDFrom(ctx)})
 		if err != nil {
-			log.Printf("%s: not all of it is kept: %v", e.Type, err)
-			return err // The handler calls putAside if it would not go better the next time.
+			log.Printf("%s: not applied completely: %v", e.Type, err)
+			return err // If a retry cannot succeed, the handler calls deadLetter.
 		}
-		log.Printf("%s: user %s, %s: %d added, %d changed, %d as before", e.Type, e.UserID, providerOf(e), changes.Added, changes.Updated, changes.Same)
+		log.Printf("%s: user %s, %s: %d added, %d changed, %d unchanged",
+			e.Type, e.UserID, providerOf(e), changes.Added, changes.Updated, changes.Same)
 
 	case *webhooks.LabOrder:
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		// Events come in any order, so one that was overtaken changes nothing. Orders.Get reads what holds now.
-		if known, found := r.orders[data.ID]; found && known.updatedAt.After(data.UpdatedAt) {
+		// Events arrive in any order. Ignore older ones. Orders.Get returns the current order.
+		if stored, ok := r.orders[data.ID]; ok && stored.updatedAt.After(data.UpdatedAt) {
 			log.Printf("%s: order %s: %s is out of date", e.Type, data.ID, data.CurrentStatus())
 			return nil
 		}
@@ -135,21 +140,21 @@ func (r *receiver) apply(ctx context.Context, e *webhooks.Event) error {
 	case *webhooks.ProviderConnection:
 		log.Printf("%s: user %s has connected %s", e.Type, e.UserID, providerOf(e))
 
-	default: // The service adds types of events; not to know one is no failure.
-		log.Printf("%s: not used here", e.Type)
+	default: // The service adds event types. An unknown type is not an error.
+		log.Printf("%s: ignored", e.Type)
 	}
-	return e.Err() // nil, unless some of the event cannot be read
+	return e.Err() // not nil if the event was not decoded completely
 }
 
-// putAside keeps a body for a person to look at, in memory as everything here: see package sqlstore for a table of dead letters.
-func (r *receiver) putAside(_ context.Context, body []byte) error {
+// deadLetter keeps a body for manual inspection. Package sqlstore has a table of dead letters.
+func (r *receiver) deadLetter(_ context.Context, body []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.letters = append(r.letters, body)
+	r.deadLetters = append(r.deadLetters, body)
 	return nil
 }
 
-// providerOf returns the slug of the provider that an event is about, empty if it names none.
+// providerOf returns the slug of an event's provider, or "" if it has none.
 func providerOf(e *webhooks.Event) string {
 	switch data := e.Data.(type) {
 	case *webhooks.Samples:
@@ -173,7 +178,7 @@ func (r *receiver) count(_ context.Context, a webhooks.Answer) {
 	}
 	r.answers[a.Result]++
 	if a.StatusCode != http.StatusNoContent && !a.Late {
-		log.Printf("answered with %d: %s %s", a.StatusCode, a.Result, a.Panic)
+		log.Printf("responded with %d: %s %s", a.StatusCode, a.Result, a.Panic)
 	}
 }
 
@@ -191,5 +196,5 @@ func (r *receiver) printState() {
 	for id, o := range r.orders {
 		log.Printf("order %s is %s", id, o.status)
 	}
-	log.Printf("%d deliveries were applied, %d were recognized as repeated", r.answers[webhooks.AnswerApplied], r.answers[webhooks.AnswerRemembered])
+	log.Printf("%d deliveries applied, %d recognized as repeated", r.answers[webhooks.AnswerApplied], r.answers[webhooks.AnswerRemembered])
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// Each event that names a provider is logged with it, in both shapes of a source.
-func TestEventsAreLoggedWithTheirProvider(t *testing.T) {
+// The log has the provider of each event, in both formats of a source.
+func TestLogContainsProvider(t *testing.T) {
 	var out bytes.Buffer
 	log.SetOutput(&out)
 	defer log.SetOutput(os.Stderr)

@@ -2,23 +2,23 @@ package transport
 
 import "sync"
 
-// budget keeps an outage from doubling the load: each call brings a little of a retry, a few are there from the start.
-// A thousand calls that all fail cost at most a hundred extra requests.
+// budget is a token bucket that keeps an outage from doubling the load: each call adds a fraction of
+// a retry. A thousand calls that all fail cost at most a hundred extra requests.
 type budget struct {
 	mu     sync.Mutex
 	tokens float64
 }
 
 const (
-	tokensMost    = 10
+	maxTokens     = 10
 	tokensPerCall = 0.09
 )
 
-func newBudget() *budget { return &budget{tokens: tokensMost} }
+func newBudget() *budget { return &budget{tokens: maxTokens} }
 
 func (b *budget) deposit() {
 	b.mu.Lock()
-	b.tokens = min(b.tokens+tokensPerCall, tokensMost)
+	b.tokens = min(b.tokens+tokensPerCall, maxTokens)
 	b.mu.Unlock()
 }
 

@@ -17,49 +17,48 @@ import (
 	"github.com/hashicorp/go-cleanhttp"
 )
 
-// net/http writes bytes that no request has asked for to the default logger, and they may be the answer to somebody else. conn
-// keeps such bytes from it, on HTTP/1 connections. It has two means. It hands out nothing while no request is under way, and
-// ends the connection instead. And it hands out what comes in pieces that never reach beyond the end of an answer, so that
-// nothing is left in net/http's buffer when the answer is over: pieces end with a line, as do headers and chunked bodies, or
-// with the body if a header tells its length.
+// conn is an HTTP/1 connection that keeps unsolicited bytes from net/http, which writes them to the
+// default logger: they may be the response to another request. It returns nothing from Read while no
+// request is in flight, and closes the connection instead. And it returns data in chunks that never
+// extend past the end of a response, so that nothing is left in net/http's buffer afterwards: a
+// chunk ends with a line, as headers and chunked bodies do, or with a body of known length.
 type conn struct {
 	net.Conn
 	in *bufio.Reader // of Conn
 
-	// What follows belongs to the one who reads.
+	// The fields below belong to the goroutine that reads.
 	line   []byte // the line so far, at most 64 bytes of it
-	length int64  // what the header so far says of the body's length
-	rest   int64  // bytes of the body that are still to come
+	length int64  // the Content-Length in the header so far
+	rest   int64  // bytes of the body that are not read yet
 
 	mu    sync.Mutex
-	begun bool // a request has had the connection
-	open  int  // requests that have it; for a moment one that ends and one that begins
+	used  bool // a request has had the connection
+	open  int  // requests that have it; briefly two, when one follows another
 	wrote bool // something was written since the last request got it
 }
 
 func newConn(c net.Conn) *conn { return &conn{Conn: c, in: bufio.NewReader(c)} }
 
-// connectTime is how long a connection of the client's own transport may take to be made, and its
-// TLS handshake.
+// connectTime limits dialing, and the TLS handshake, of the client's own transport.
 const connectTime = 10 * time.Second
 
-// ownTransport returns the transport of a client that was given none.
+// ownTransport returns the transport of a client without an http.Client from the caller.
 func ownTransport() *http.Transport {
 	t := cleanhttp.DefaultPooledTransport()
 	t.DialContext = (&net.Dialer{Timeout: connectTime, KeepAlive: 30 * time.Second}).DialContext
 	t.TLSHandshakeTimeout = connectTime
 	t.MaxIdleConnsPerHost = 64
 	t.MaxResponseHeaderBytes = maxHeader
-	// A connection from which nothing comes is given up before a read's time is over, so that its
-	// next attempt does not meet it again.
+	// A silent connection is closed before the deadline of a read, so that its next attempt gets
+	// another one.
 	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second}
 	return t
 }
 
-// watch returns two copies of t that leave nothing of a response to the default logger. direct uses
-// conns. tunnel is for TLS through a proxy, which net/http puts above any conn: its HTTP/1
-// connections serve one request each, so that they are never idle; HTTP/2, which has no such
-// messages, is kept. Both go through the proxy that stands in the context of the request.
+// watch returns two copies of t that never log a response. direct uses conns. tunnel is for TLS
+// through a proxy, which net/http layers above any conn: its HTTP/1 connections serve one request
+// each, so that they are never idle; HTTP/2, which has no such messages, keeps its connections. Both
+// use the proxy in the context of the request.
 func watch(t *http.Transport) (direct, tunnel *http.Transport) {
 	tunnel = t.Clone() // which also has t decide on HTTP/2
 	tunnel.Proxy = func(r *http.Request) (*url.URL, error) {
@@ -69,42 +68,13 @@ func watch(t *http.Transport) (direct, tunnel *http.Transport) {
 	if tunnel.TLSClientConfig == nil {
 		tunnel.TLSClientConfig = &tls.Config{}
 	}
-	// A copy with a TLS configuration or dialers of its own would not speak the HTTP/2 that it
-	// offers.
+	// A copy with its own TLS configuration or dialers would not speak the HTTP/2 that it offers.
 	tunnel.ForceAttemptHTTP2 = slices.Contains(tunnel.TLSClientConfig.NextProtos, "h2")
 	direct = tunnel.Clone()
 	tunnel.MaxIdleConnsPerHost = -1
 
-	dial := t.DialContext
-	switch {
-	case dial != nil:
-	//lint:ignore SA1019 net/http honors it
-	case t.Dial != nil:
-		//lint:ignore SA1019 net/http honors it
-		dial = func(_ context.Context, network, addr string) (net.Conn, error) { return t.Dial(network, addr) }
-	default:
-		dial = (&net.Dialer{}).DialContext
-	}
-	dialTLS := t.DialTLSContext
-	switch {
-	case dialTLS != nil:
-	//lint:ignore SA1019 net/http honors it
-	case t.DialTLS != nil:
-		//lint:ignore SA1019 net/http honors it
-		dialTLS = func(_ context.Context, network, addr string) (net.Conn, error) { return t.DialTLS(network, addr) }
-	default:
-		dialTLS = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			c, err := dial(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			config := direct.TLSClientConfig.Clone()
-			if config.ServerName == "" {
-				config.ServerName, _, _ = net.SplitHostPort(addr)
-			}
-			return tls.Client(c, config), nil
-		}
-	}
+	dial := dialerOf(t)
+	dialTLS := tlsDialerOf(t, dial, direct)
 	direct.DialTLSContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dialTLS(ctx, network, addr)
 		if err != nil {
@@ -131,8 +101,46 @@ func watch(t *http.Transport) (direct, tunnel *http.Transport) {
 	return direct, tunnel
 }
 
-// handshake does the TLS handshake of c within limit, if that is positive. If it fails, c is
-// closed. A c that has its TLS behind it, or none, is left as it is.
+type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// dialerOf returns the dialer that t uses.
+func dialerOf(t *http.Transport) dialFunc {
+	//lint:ignore SA1019 net/http honors Dial
+	deprecated := t.Dial
+	switch {
+	case t.DialContext != nil:
+		return t.DialContext
+	case deprecated != nil:
+		return func(_ context.Context, network, addr string) (net.Conn, error) { return deprecated(network, addr) }
+	}
+	return (&net.Dialer{}).DialContext
+}
+
+// tlsDialerOf returns the TLS dialer that t uses, or one that adds to dial the TLS of its copy direct.
+func tlsDialerOf(t *http.Transport, dial dialFunc, direct *http.Transport) dialFunc {
+	//lint:ignore SA1019 net/http honors DialTLS
+	deprecated := t.DialTLS
+	switch {
+	case t.DialTLSContext != nil:
+		return t.DialTLSContext
+	case deprecated != nil:
+		return func(_ context.Context, network, addr string) (net.Conn, error) { return deprecated(network, addr) }
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		config := direct.TLSClientConfig.Clone() // net/http may have changed it since
+		if config.ServerName == "" {
+			config.ServerName, _, _ = net.SplitHostPort(addr)
+		}
+		return tls.Client(c, config), nil
+	}
+}
+
+// handshake does the TLS handshake of c within limit, if that is positive. It closes c if it fails,
+// and does nothing if c has no handshake to do.
 func handshake(ctx context.Context, c net.Conn, limit time.Duration) error {
 	secure, ok := c.(interface{ HandshakeContext(context.Context) error })
 	if !ok {
@@ -150,53 +158,53 @@ func handshake(ctx context.Context, c net.Conn, limit time.Duration) error {
 	return err
 }
 
-// speaksHTTP2 reports whether c was negotiated to speak HTTP/2. Since Go 1.27 net/http asks so any
-// connection that can tell, not only a *tls.Conn.
+// speaksHTTP2 reports whether HTTP/2 was negotiated on c. Since Go 1.27 net/http asks any connection
+// that has a ConnectionState, not only a *tls.Conn.
 func speaksHTTP2(c net.Conn) bool {
 	secure, ok := c.(interface{ ConnectionState() tls.ConnectionState })
 	return ok && secure.ConnectionState().NegotiatedProtocol == "h2"
 }
 
-// watchConn adds hooks to trace that tell the conn of a request when the request begins and ends.
+// watchConn adds hooks to trace that tell a conn when its request starts and ends.
 func watchConn(trace *httptrace.ClientTrace) {
-	var watched *conn // the last; only HTTP/1 gives one back, and there one connection follows the other
+	var watched *conn // the last one; only HTTP/1 puts one back, and it uses one at a time
 	got := trace.GotConn
 	trace.GotConn = func(info httptrace.GotConnInfo) {
 		if watched, _ = info.Conn.(*conn); watched != nil {
-			watched.begin()
+			watched.acquire()
 		}
 		got(info)
 	}
 	trace.PutIdleConn = func(err error) {
 		if err == nil && watched != nil {
-			watched.end()
+			watched.release()
 		}
 	}
 }
 
-// begin notes that a request has got c.
-func (c *conn) begin() {
+// acquire records that a request has got c.
+func (c *conn) acquire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.begun = true
+	c.used = true
 	c.open++
 	c.wrote = false
 }
 
-// end notes that the answer was read. net/http calls it from the goroutine that reads next, but the connection may have got its
-// next request already.
-func (c *conn) end() {
+// release records that the response was read. net/http calls it from the goroutine that reads next,
+// when the connection may have got its next request already.
+func (c *conn) release() {
 	c.mu.Lock()
 	c.open--
 	c.mu.Unlock()
 	c.rest, c.length, c.line = 0, 0, c.line[:0]
 	if c.in.Buffered() > 0 {
-		c.drop()
+		c.discard()
 	}
 }
 
-// drop ends the connection and forgets what came.
-func (c *conn) drop() {
+// discard closes the connection and its buffered bytes.
+func (c *conn) discard() {
 	c.Conn.Close()
 	c.in.Reset(c.Conn)
 }
@@ -213,10 +221,10 @@ func (c *conn) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	c.mu.Lock()
-	asked := c.wrote && (c.open > 0 || !c.begun)
+	solicited := c.wrote && (c.open > 0 || !c.used)
 	c.mu.Unlock()
-	if !asked {
-		c.drop()
+	if !solicited {
+		c.discard()
 		return 0, net.ErrClosed
 	}
 	if c.rest > 0 {
@@ -224,22 +232,22 @@ func (c *conn) Read(p []byte) (int, error) {
 		c.rest -= int64(n)
 		return n, err
 	}
-	piece, _ := c.in.Peek(min(len(p), c.in.Buffered()))
-	whole := bytes.IndexByte(piece, '\n') + 1
-	if whole > 0 {
-		piece = piece[:whole]
+	chunk, _ := c.in.Peek(min(len(p), c.in.Buffered()))
+	end := bytes.IndexByte(chunk, '\n') + 1
+	if end > 0 {
+		chunk = chunk[:end]
 	}
-	c.line = append(c.line, piece[:min(len(piece), 64-len(c.line))]...)
-	if whole > 0 {
+	c.line = append(c.line, chunk[:min(len(chunk), 64-len(c.line))]...)
+	if end > 0 {
 		c.readLine()
 	}
-	n := copy(p, piece)
+	n := copy(p, chunk)
 	c.in.Discard(n)
 	return n, nil
 }
 
-// readLine looks for the length of the body. It may be misled by lines of a body: then pieces are longer than they should be,
-// and nothing else happens.
+// readLine looks for the length of the body. A line of a body may mislead it: then chunks are longer
+// than they should be, without other harm.
 func (c *conn) readLine() {
 	line := bytes.TrimSpace(c.line)
 	c.line = c.line[:0]

@@ -57,14 +57,14 @@ func catchLog(t *testing.T) *lockedBuffer {
 	return &out
 }
 
-// script is a server that answers the n-th request on a connection with answers(n) and counts connections.
+// script is a server that responses the n-th request on a connection with responses(n) and counts connections.
 type script struct {
 	url   string
 	conns atomic.Int32
 	pool  *tls.Config // nil without TLS
 }
 
-func serve(t *testing.T, secure bool, answer func(n int, c net.Conn, r *http.Request)) *script {
+func serve(t *testing.T, secure bool, response func(n int, c net.Conn, r *http.Request)) *script {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -95,7 +95,7 @@ func serve(t *testing.T, secure bool, answer func(n int, c net.Conn, r *http.Req
 						return
 					}
 					io.Copy(io.Discard, r.Body)
-					answer(n, c, r)
+					response(n, c, r)
 				}
 			})
 		}
@@ -161,7 +161,7 @@ func send(c *Client, method, url string) *Result {
 	return c.Do(context.Background(), &Request{
 		Method: method, URL: url, Header: http.Header{}, MaxBody: 1 << 20,
 		Policy: Policy{Attempts: 1, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second},
-		Read:   func(*Answer) error { return nil },
+		Read:   func(*Response) error { return nil },
 	})
 }
 
@@ -173,8 +173,8 @@ func gzipped(s string) string {
 	return b.String()
 }
 
-// answers are complete ones of every framing that keeps the connection, and the body they carry.
-var answers = []struct{ name, text, body string }{
+// responses are complete ones of every framing that keeps the connection, and the body they carry.
+var responses = []struct{ name, text, body string }{
 	{"length", "HTTP/1.1 200 OK\r\nContent-Length: 24\r\n\r\n{\"note\":\n\"a\\nb\", \"x\":12}", "{\"note\":\n\"a\\nb\", \"x\":12}"},
 	{"length, odd header", "HTTP/1.1 200 OK\ncontent-LENGTH :7\nContent-Length:\t 2\n\n{}", ""},
 	{"length, long header", "HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("x", 9000) + "\r\ncontent-length: 2\r\n\r\n{}", "{}"},
@@ -189,10 +189,10 @@ var answers = []struct{ name, text, body string }{
 	{"refused", "HTTP/1.1 422 Unprocessable\r\nContent-Length: 2\r\n\r\n{}", "{}"},
 }
 
-// An ordinary server is answered on one connection, whatever the framing and however the bytes are cut.
+// An ordinary server is responded on one connection, whatever the framing and however the bytes are cut.
 func TestConnectionsAreKept(t *testing.T) {
 	for _, secure := range []bool{false, true} {
-		for _, a := range answers {
+		for _, a := range responses {
 			if a.name == "length, odd header" {
 				continue // net/http refuses it
 			}
@@ -210,8 +210,8 @@ func TestConnectionsAreKept(t *testing.T) {
 				c := s.client(t, "")
 				for range 5 {
 					r := send(c, "GET", s.url)
-					if r.Err != nil || string(r.Answer.Body) != a.body {
-						t.Errorf("tls %v, %s, %d bytes at a time: %v, %q", secure, a.name, step, r.Err, r.Answer.Body)
+					if r.Err != nil || string(r.Response.Body) != a.body {
+						t.Errorf("tls %v, %s, %d bytes at a time: %v, %q", secure, a.name, step, r.Err, r.Response.Body)
 					}
 				}
 				if n := s.conns.Load(); n != 1 {
@@ -223,8 +223,8 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 }
 
-// What comes with the end of an answer, or after it, is not written to the default logger, ends the connection and is nobody's
-// answer.
+// What comes with the end of an response, or after it, is not written to the default logger, ends the connection and is nobody's
+// response.
 func TestUnaskedBytes(t *testing.T) {
 	proxy, _ := connectProxy(t)
 	stray := "HTTP/1.1 200 OK\r\nContent-Length: " + fmt.Sprint(len(secret)) + "\r\n\r\n" + secret
@@ -234,7 +234,7 @@ func TestUnaskedBytes(t *testing.T) {
 			proxy  string
 		}{{false, ""}, {true, ""}, {true, proxy}} {
 			secure := way.secure
-			for _, a := range answers {
+			for _, a := range responses {
 				for _, how := range []string{"with the end", "right after", "later"} {
 					name := fmt.Sprintf("%q after %s, %s, tls %v, proxy %q", extra[:min(len(extra), 8)], a.name, how, secure, way.proxy)
 					out := catchLog(t)
@@ -265,13 +265,13 @@ func TestUnaskedBytes(t *testing.T) {
 					send(c, "GET", s.url)
 					close(later)
 					if how != "with the end" || len(a.text) > 1000 {
-						<-ended // else they look like the answer to a request that is quick enough
+						<-ended // else they look like the response to a request that is quick enough
 					}
 					r := send(c, "GET", s.url+"/next") // a GET, because it may still meet the connection that ends
-					if r.Answer != nil && strings.Contains(string(r.Answer.Body), secret) {
-						t.Error(name + ": the stray bytes were taken for an answer")
+					if r.Response != nil && strings.Contains(string(r.Response.Body), secret) {
+						t.Error(name + ": the stray bytes were taken for an response")
 					}
-					if a.body != "" && (r.Answer == nil || string(r.Answer.Body) != a.body) {
+					if a.body != "" && (r.Response == nil || string(r.Response.Body) != a.body) {
 						t.Errorf("%s: the next call failed: %v", name, r.Err)
 					}
 					<-ended
@@ -355,8 +355,8 @@ func TestTunnel(t *testing.T) {
 		transport.Proxy = through(proxy)
 		c := NewClient(&http.Client{Transport: transport})
 		for range 10 {
-			if r := send(c, "GET", srv.URL); r.Err != nil || string(r.Answer.Body) != proto {
-				t.Errorf("%v, %q, want %s", r.Err, r.Answer.Body, proto)
+			if r := send(c, "GET", srv.URL); r.Err != nil || string(r.Response.Body) != proto {
+				t.Errorf("%v, %q, want %s", r.Err, r.Response.Body, proto)
 			}
 		}
 		if n := tunnels.Load(); n != want {
@@ -429,8 +429,8 @@ func TestHTTPVersion(t *testing.T) {
 				c := NewClient(&original)
 				defer c.CloseIdleConnections()
 				for range 3 {
-					if r := send(c, "GET", srv.URL); r.Err != nil || string(r.Answer.Body) != row.want {
-						t.Errorf("%v, %+v, want %s", r.Err, r.Answer, row.want)
+					if r := send(c, "GET", srv.URL); r.Err != nil || string(r.Response.Body) != row.want {
+						t.Errorf("%v, %+v, want %s", r.Err, r.Response, row.want)
 					}
 				}
 			})
@@ -490,7 +490,7 @@ func TestDeadHTTP2Connection(t *testing.T) {
 			r := c.Do(t.Context(), &Request{
 				Method: "GET", URL: "https://example.com/", Header: http.Header{}, MaxBody: 1 << 20,
 				Policy: Policy{Attempts: 3, BaseWait: 1, MaxWait: 1, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute},
-				Read:   func(*Answer) error { return nil },
+				Read:   func(*Response) error { return nil },
 			})
 			if r.Outcome != Applied || r.Attempts != attempts || len(lost) != attempts {
 				t.Errorf("%d attempts, %d connections: %v", r.Attempts, len(lost), r.Err)

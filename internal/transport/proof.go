@@ -13,26 +13,26 @@ import (
 	"time"
 )
 
-// proof is what net/http's hooks saw of one attempt. What it says of the attempt is never guessed
-// from an error's text, and it stays true: a transport that goes on after the attempt was judged,
-// or that sends a write a second time, loses its connections before the request is complete.
+// proof records what net/http's hooks saw of one attempt. Nothing is guessed from an error's text,
+// and what it reports stays true: a transport that continues after the attempt was judged, or that
+// sends a write a second time, loses its connections before the request is complete.
 type proof struct {
 	write  bool            // the request is neither a GET nor a HEAD
 	native bool            // the transport is net/http's, which hides nothing from the hooks
 	ctx    context.Context // of the attempt
 	cancel context.CancelFunc
-	body   *once // of a write
+	body   *attemptBody // of a write
 
 	mu      sync.Mutex
-	looked  int        // times a connection was looked for
-	begun   int        // times the first header field was written
-	host    string     // which it named first
-	wrote   int        // times the headers were written in full
+	lookups int        // times a connection was requested
+	starts  int        // times the first header field was written
+	host    string     // the first host in the headers
+	wrote   int        // times the headers were written completely
 	http2   bool       // HTTP/2 was used
 	conns   []net.Conn // connections obtained
-	judged  bool       // the attempt is over, and its outcome was read off
-	ended   bool       // its time was over when it was judged
-	stopped error      // why it was ended, if it went on where it must not
+	judged  bool       // the attempt is over and its outcome decided
+	expired bool       // its deadline had passed when it was judged
+	stopped error      // why it was canceled, if it continued when it must not
 }
 
 // Limits of how often net/http may send one attempt of a read again by itself. A write is sent
@@ -50,60 +50,67 @@ func (p *proof) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GetConn: func(string) {
 			_ = p.hook(func() error {
-				p.looked++
-				return p.repeats(p.looked)
+				p.lookups++
+				return p.checkRepeat(p.lookups)
 			})
 		},
 		GotConn: func(info httptrace.GotConnInfo) {
 			_ = p.hook(func() error {
 				p.conns = append(p.conns, info.Conn)
-				return p.repeats(len(p.conns))
+				return p.checkRepeat(len(p.conns))
 			})
 		},
 		WroteHeaderField: func(name string, value []string) {
-			if name != "Host" && name != ":authority" { // the first of each request, in HTTP/1 and HTTP/2
-				return
-			}
-			host := strings.Join(value, "")
-			if err := p.hook(func() error {
-				if p.begun++; p.begun == 1 {
-					p.host = host
-				}
-				p.http2 = p.http2 || name == ":authority"
-				switch {
-				case host != p.host: // a transport that follows redirects would take the key with it
-					return ErrOtherHost
-				case p.write && p.begun > 1:
-					return ErrSentAgain
-				case p.judged:
-					return errLate
-				}
-				return nil
-			}); err != nil && (p.write || errors.Is(err, ErrOtherHost)) {
-				p.disconnect()
+			if name == "Host" || name == ":authority" { // the first of each request, in HTTP/1 and HTTP/2
+				p.startedRequest(name == ":authority", strings.Join(value, ""))
 			}
 		},
-		WroteHeaders: func() {
-			// HTTP/2 fires this hook when the headers are on their way, which may be after the
-			// response. An attempt that got so far was not judged as not sent, and other calls use
-			// the connection.
-			if p.hook(func() error {
-				p.wrote++
-				switch {
-				case p.wrote > maxSent:
-					return errLostAgain
-				case p.judged && !p.http2:
-					return errLate
-				}
-				return nil
-			}) != nil && p.write {
-				p.disconnect()
-			}
-		},
+		WroteHeaders: p.wroteHeaders,
 	}
 }
 
-// hook runs f with the lock and cancels the attempt if f returns why it must stop.
+// startedRequest records that the headers of a request are being written.
+func (p *proof) startedRequest(http2 bool, host string) {
+	err := p.hook(func() error {
+		if p.starts++; p.starts == 1 {
+			p.host = host
+		}
+		p.http2 = p.http2 || http2
+		switch {
+		case host != p.host: // a transport that follows redirects would take the key with it
+			return ErrOtherHost
+		case p.write && p.starts > 1:
+			return ErrSentAgain
+		case p.judged:
+			return errLate
+		}
+		return nil
+	})
+	if err != nil && (p.write || errors.Is(err, ErrOtherHost)) {
+		p.disconnect()
+	}
+}
+
+// wroteHeaders records that the headers of a request were written. HTTP/2 may fire the hook after
+// the response: an attempt that got so far was not judged as not sent, and other calls share the
+// connection.
+func (p *proof) wroteHeaders() {
+	err := p.hook(func() error {
+		p.wrote++
+		switch {
+		case p.wrote > maxSent:
+			return errLostAgain
+		case p.judged && !p.http2:
+			return errLate
+		}
+		return nil
+	})
+	if err != nil && p.write {
+		p.disconnect()
+	}
+}
+
+// hook runs f under the lock and cancels the attempt if f returns an error.
 func (p *proof) hook(f func() error) error {
 	p.mu.Lock()
 	err := f()
@@ -117,11 +124,11 @@ func (p *proof) hook(f func() error) error {
 	return err
 }
 
-// repeats returns why the attempt must stop when it looks for a connection or gets one, for the
-// n-th time.
-func (p *proof) repeats(n int) error {
+// checkRepeat returns why the attempt must stop when it requests or gets a connection for the n-th
+// time.
+func (p *proof) checkRepeat(n int) error {
 	switch {
-	case p.write && (p.begun > 0 || p.wrote > 0):
+	case p.write && (p.starts > 0 || p.wrote > 0):
 		return ErrSentAgain
 	case n > maxTaken:
 		return errLostAgain
@@ -129,8 +136,8 @@ func (p *proof) repeats(n int) error {
 	return nil
 }
 
-// disconnect closes the connections of a request that must not be sent, because a transport may not
-// hear that the attempt is over. It does not hold the lock: closing may take time.
+// disconnect closes the connections of a request that must not be sent, because a transport may
+// ignore the canceled context. It does not hold the lock: closing may take time.
 func (p *proof) disconnect() {
 	p.mu.Lock()
 	conns := p.conns
@@ -142,8 +149,8 @@ func (p *proof) disconnect() {
 	}
 }
 
-// lowest returns the connection below TLS, which would wait for its last message to be written.
-// There are two layers of TLS through a proxy that is spoken to with TLS.
+// lowest returns the connection below TLS, whose Close would wait for its last message to be
+// written. An HTTPS proxy adds a second layer of TLS.
 func lowest(c net.Conn) net.Conn {
 	for {
 		switch upper := c.(type) {
@@ -157,76 +164,76 @@ func lowest(c net.Conn) net.Conn {
 	}
 }
 
-// judge ends the attempt: from here on it must not be sent. It returns why the attempt was stopped,
+// judge ends the attempt: from now on it must not be sent. It returns why the attempt was stopped,
 // if it was.
 func (p *proof) judge() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.judged, p.ended = true, p.ended || p.ctx.Err() != nil
+	p.judged, p.expired = true, p.expired || p.ctx.Err() != nil
 	return p.stopped
 }
 
-// notSent reports whether the service cannot have received the request. HTTP/1 keeps the end of the
-// headers in a buffer until all are written; HTTP/2 passes them on before it says so. What is half
-// written when the time is over is not proven. A transport that fires no hooks proves nothing, nor
-// does one that reads the body without writing the headers: it may have sent it in another way.
+// notSent reports whether the service cannot have received the request. HTTP/1 buffers the end of
+// the headers until all are written; HTTP/2 sends them before it fires the hook. Nothing is proven
+// if the deadline passes while they are written, by a transport that fires no hooks, or by one that
+// reads the body without writing the headers: it may have sent them in another way.
 func (p *proof) notSent() bool {
 	read := p.body.wasRead()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.begun == 0 {
-		return p.looked > 0 && p.wrote == 0 && !read
+	if p.starts == 0 {
+		return p.lookups > 0 && p.wrote == 0 && !read
 	}
-	return p.wrote == 0 && !p.http2 && !p.ended && (p.native || !read) // net/http reads ahead to see whether a body is empty
+	return p.wrote == 0 && !p.http2 && !p.expired && (p.native || !read) // net/http reads ahead to see whether a body is empty
 }
 
 // sentOnce reports whether resp is the response to the only request that this attempt sent, so that
-// its status says what the service did.
+// its status tells what the service did.
 func (p *proof) sentOnce(resp *http.Response) bool {
 	if resp.Request == nil || resp.Request.Context().Value(proofKey{}) != p {
-		return false // it is the response to a request that no hook saw
+		return false // the response to a request that no hook saw
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.stopped == nil && p.looked > 0 && max(p.begun, p.wrote) == 1
+	return p.stopped == nil && p.lookups > 0 && max(p.starts, p.wrote) == 1
 }
 
-// Errors of attempts that were stopped.
+// Reasons for stopping an attempt.
 var (
 	errLostAgain = errors.New("the connection was lost too often")
-	errLate      = errors.New("the request was about to be sent after its time")
-	// ErrSentAgain says that a transport was about to send a write a second time.
+	errLate      = errors.New("the request was about to be sent after its deadline")
+	// ErrSentAgain reports a transport that was about to send a write a second time.
 	ErrSentAgain = errors.New("the request was about to be sent a second time")
-	// ErrOtherHost says that a transport was about to send the request to another host.
+	// ErrOtherHost reports a transport that was about to send the request to another host.
 	ErrOtherHost = errors.New("the request was about to be sent to another host")
 )
 
 // proxyKey is the context key of the *url.URL of the proxy that an attempt goes through.
 type proxyKey struct{}
 
-// RoundTrip makes call the http.RoundTripper of its own http.Client. It does not offer CloseIdleConnections, which
-// go-retryablehttp would use to close the connections of other calls.
+// RoundTrip makes call the http.RoundTripper of its own http.Client. call has no
+// CloseIdleConnections, which go-retryablehttp would use to close the connections of other calls.
 func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	if c.proof != nil {
-		c.proof.cancel() // of the attempt or the redirect before
+		c.proof.cancel() // of the previous attempt or redirect
 	}
 	if c.started.IsZero() {
 		c.started = time.Now()
 	}
-	// The attempt's only deadline. That of http.Client would also close the older Request.Cancel,
-	// which may end an attempt before its context has ended.
+	// The attempt's only deadline. That of http.Client would also close Request.Cancel, which may end
+	// an attempt before its context ends.
 	ctx, cancel := context.WithDeadline(req.Context(), c.started.Add(c.timeout))
 	p := &proof{write: c.request.isWrite(), native: c.client.direct != nil, cancel: cancel}
 	ctx = context.WithValue(ctx, proofKey{}, p)
 	p.ctx = ctx
-	p.body, _ = req.Body.(*once)
+	p.body, _ = req.Body.(*attemptBody)
 	c.proof = p
 	trace := p.trace()
 	transport := c.client.http.Transport
 	if c.client.direct != nil {
 		proxy, err := c.client.proxy(req)
 		if err != nil {
-			p.looked++ // and found none
+			p.lookups++ // without a result
 			return nil, err
 		}
 		if proxy != nil {
@@ -247,13 +254,13 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 		err = stopped
 	}
 	if resp != nil && resp.Body != nil {
-		resp.Body.Close() // net/http would complain of both on the default logger
+		resp.Body.Close() // net/http would log a response beside an error
 	}
 	return nil, err
 }
 
-// permanent reports whether another attempt would fail in the same way.
-func permanent(err error) bool {
+// isPermanent reports whether another attempt would fail in the same way.
+func isPermanent(err error) bool {
 	var dns *net.DNSError
 	if errors.As(err, &dns) {
 		return dns.IsNotFound
@@ -261,7 +268,7 @@ func permanent(err error) bool {
 	return errors.Is(err, http.ErrSchemeMismatch) || IsCertificate(err)
 }
 
-// IsCertificate reports whether the server's certificate was refused, or was none.
+// IsCertificate reports whether the server's certificate is invalid or missing.
 func IsCertificate(err error) bool {
 	var (
 		record    tls.RecordHeaderError
@@ -270,5 +277,6 @@ func IsCertificate(err error) bool {
 		name      x509.HostnameError
 		invalid   x509.CertificateInvalidError
 	)
-	return errors.As(err, &record) || errors.As(err, &chain) || errors.As(err, &authority) || errors.As(err, &name) || errors.As(err, &invalid)
+	return errors.As(err, &record) || errors.As(err, &chain) || errors.As(err, &authority) ||
+		errors.As(err, &name) || errors.As(err, &invalid)
 }

@@ -1,6 +1,7 @@
-// Package transport sends one call and says what became of it. It keeps the loop, the waiting and the body rewind of
-// go-retryablehttp and replaces what is harmful in its defaults: which attempts are repeated, how long it waits, and what it
-// reports. A write is repeated only if it provably never reached the service, or if the service refused it with a 429.
+// Package transport sends a request and reports its outcome at the service. It keeps the loop, the
+// waiting and the body rewind of go-retryablehttp, and replaces defaults that are harmful here:
+// which attempts are retried, how long to wait, and what is reported. A write is retried only if it
+// provably never reached the service, or if the service rejected it with a 429.
 package transport
 
 import (
@@ -26,20 +27,20 @@ import (
 type Outcome uint8
 
 const (
-	Unknown  Outcome = iota // it may have been carried out
+	Unknown  Outcome = iota // the service may have processed it
 	NotSent                 // it provably never reached the service
-	Rejected                // the service refused it
-	Applied                 // the service carried it out
+	Rejected                // the service rejected it
+	Applied                 // the service processed it
 )
 
-// Policy is how a call is repeated and how long it may take.
+// Policy limits the attempts of a call.
 type Policy struct {
 	Attempts          int           // at most, the first included
-	BaseWait, MaxWait time.Duration // bounds of the back-off
-	RetryAfterCap     time.Duration // a longer Retry-After is not waited for
+	BaseWait, MaxWait time.Duration // bounds of the backoff
+	RetryAfterCap     time.Duration // a longer Retry-After ends the call
 	ReadTimeout       time.Duration // of one attempt of a GET or HEAD; positive
-	WriteTimeout      time.Duration // of one attempt of anything else; positive
-	Strict            bool          // a write is repeated only if it was provably not sent
+	WriteTimeout      time.Duration // of one attempt of any other method; positive
+	Strict            bool          // retry a write only if it was provably not sent
 }
 
 // Limits of what is read.
@@ -49,16 +50,16 @@ const (
 	maxRedirects = 5
 )
 
-// Client sends requests through one http.Client and shares a retry budget among them.
+// Client sends requests through one http.Client, which share a retry budget.
 type Client struct {
 	http           http.Client
-	direct, tunnel *http.Transport                       // see watch; nil if the http.RoundTripper is no *http.Transport
-	proxy          func(*http.Request) (*url.URL, error) // which proxy a request goes through, if any
+	direct, tunnel *http.Transport                       // see watch; nil unless the http.RoundTripper is an *http.Transport
+	proxy          func(*http.Request) (*url.URL, error) // the proxy of a request, if any
 	budget         *budget
 }
 
-// NewClient returns a Client over a copy of user, or over a transport of its own if user is nil. A
-// *http.Transport is copied too, because it has to be watched.
+// NewClient returns a Client that uses a copy of user, or a transport of its own if user is nil. An
+// *http.Transport is copied too, because its connections are watched.
 func NewClient(user *http.Client) *Client {
 	c := &Client{budget: newBudget(), proxy: func(*http.Request) (*url.URL, error) { return nil, nil }}
 	if user != nil {
@@ -79,8 +80,8 @@ func NewClient(user *http.Client) *Client {
 	return c
 }
 
-// CloseIdleConnections closes idle connections of the client's own transports. One that was passed
-// in is left alone.
+// CloseIdleConnections closes idle connections of the client's own transports. A transport that was
+// passed to NewClient is left alone.
 func (c *Client) CloseIdleConnections() {
 	if c.direct != nil {
 		c.direct.CloseIdleConnections()
@@ -96,110 +97,106 @@ type Request struct {
 	Body       []byte
 	MaxBody    int64 // cap of a 2xx body, after decompression
 	Policy     Policy
-	Repeatable bool // a write that carries an idempotency key: an unknown outcome may be repeated
+	Repeatable bool // a write with an idempotency key: it may be retried after an unknown outcome
 
-	// Read reads a 2xx answer whose body came in full. An error makes the call fail.
-	Read func(*Answer) error
-	// Stream takes a 2xx body instead of Read. It sets Truncated if the body failed before anything was passed on, which is when
-	// another attempt makes sense.
-	Stream func(*Answer, io.Reader) error
-	// Observe is told of each attempt when it is over; it may be nil.
+	// Read decodes a 2xx response whose body is complete. Its error fails the call; one that matches
+	// ErrTruncated allows another attempt.
+	Read func(*Response) error
+	// Stream replaces Read for a body that is not held in memory. Of a body that it cannot use it may
+	// return the part that it read, for the error. An error that matches ErrTruncated says that nothing
+	// was passed on, so that another attempt is allowed.
+	Stream func(io.Reader) (rejected []byte, err error)
+	// Observe is called after each attempt; it may be nil.
 	Observe func(Attempt)
 }
 
 func (q *Request) isWrite() bool { return q.Method != http.MethodGet && q.Method != http.MethodHead }
 
-// Answer is what the service answered.
-type Answer struct {
-	Status    int
-	Header    http.Header
-	Body      []byte
-	Attempt   int  // which attempt it answered
-	Truncated bool // the body ended too early; Read may set it too
+// Response is what the service responded.
+type Response struct {
+	StatusCode int
+	Header     http.Header
+	Body       []byte
+	Attempt    int // the number of its attempt
+
+	truncated bool
 }
 
-// IsJSON reports whether the content type is a JSON one.
-func (a *Answer) IsJSON() bool {
-	t, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
+// isJSON reports whether the media type is a JSON one.
+func (r *Response) isJSON() bool {
+	t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return t == "application/json" || strings.HasSuffix(t, "+json")
 }
 
-// Attempt is one attempt, for observers.
+// Attempt describes one attempt to an observer.
 type Attempt struct {
-	Number   int
-	Status   int // 0 if no answer came
-	Header   http.Header
-	Duration time.Duration
-	Outcome  Outcome
+	Number     int
+	StatusCode int // 0 without a response
+	Header     http.Header
+	Duration   time.Duration
+	Outcome    Outcome // of the call so far
 }
 
 // Result is what became of a call.
 type Result struct {
 	Outcome    Outcome
 	Attempts   int
-	Answer     *Answer       // the last answer that came, if any
-	Err        error         // why the last attempt failed, if it was not for the answer's status
-	Ended      error         // the context's error, if the call failed because it ended
-	RetryAfter time.Duration // what the last answer asked for; negative if that time has passed
+	Response   *Response     // the last response, if there was one
+	Err        error         // why the last attempt failed, unless its status says so
+	ContextErr error         // the context's error, if the call failed because the context ended
+	RetryAfter time.Duration // of the last response; negative for a time that has passed
 }
 
-// ErrTooLarge says that a body is larger than the cap.
-var ErrTooLarge = errors.New("the answer is larger than the limit")
+var (
+	// ErrTooLarge reports a body above the cap.
+	ErrTooLarge = errors.New("the response is larger than the limit")
+	// ErrTruncated is matched by errors of Request.Read and Request.Stream that report a body that
+	// ended too early.
+	ErrTruncated = errors.New("the response ended too early")
+)
 
-// failure is an error of net/http without its text, which may quote addresses and bytes that came. errors.Is and errors.As find
-// what caused it. The closure hides that from fmt, which prints unexported fields.
+// failure is an error of net/http without its message, which may quote URLs and received bytes.
+// errors.Is and errors.As find the cause. It is behind a function because fmt prints unexported
+// fields.
 type failure struct {
-	text  string
-	cause func() error
+	message string
+	cause   func() error
 }
 
-func failed(text string, err error) *failure {
+func newFailure(message string, err error) *failure {
 	var at *url.Error
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	return &failure{text, func() error { return err }}
+	return &failure{message, func() error { return err }}
 }
 
-func (f *failure) Error() string        { return f.text }
+func (f *failure) Error() string        { return f.message }
 func (f *failure) Is(target error) bool { return errors.Is(f.cause(), target) }
 func (f *failure) As(target any) bool   { return errors.As(f.cause(), target) }
 
-// RedirectError says that the service answered with a redirect that was not followed.
+// RedirectError reports a redirect that was not followed.
 type RedirectError struct {
-	Status int
-	Host   string // where it led
+	StatusCode int
+	Host       string // of its target
 }
 
 func (e *RedirectError) Error() string { return "redirect not followed" }
 
-// Do sends q until it succeeds, fails for good, or may not be repeated.
+// Do sends q until it succeeds, fails for good, or may not be retried.
 func (c *Client) Do(ctx context.Context, q *Request) *Result {
-	call := &call{client: c, request: q}
+	call := &call{client: c, request: q, timeout: q.Policy.ReadTimeout}
 	c.budget.deposit()
 	if err := ctx.Err(); err != nil {
-		return &Result{Outcome: NotSent, Ended: err}
+		return &Result{Outcome: NotSent, ContextErr: err}
 	}
-	// The body is a reader that net/http does not know, also when there is nothing to say: net/http sends a request again by
-	// itself if it has no body or knows how to get it anew.
-	var body any
-	if q.isWrite() {
-		text := bytes.Clone(q.Body) // the caller may change its own while a retry waits
-		body = retryablehttp.ReaderFunc(func() (io.Reader, error) { return &once{r: bytes.NewReader(text)}, nil })
+	req, err := newRequest(ctx, q)
+	if err != nil {
+		return &Result{Outcome: NotSent, Err: err}
 	}
-	req, err := retryablehttp.NewRequestWithContext(ctx, q.Method, q.URL, body)
-	if err != nil || req.Request.URL.String() != q.URL { // net/url drops escapes from a path that has any character it escapes itself
-		return &Result{Outcome: NotSent, Err: errors.New("the address is not valid")}
-	}
-	req.GetBody = nil
-	if q.isWrite() && len(q.Body) == 0 {
-		req.ContentLength = -1 // a transport that replaces the body has to read it to see that it is empty
-	}
-	req.Header = q.Header.Clone()
 	hc := c.http
 	hc.Transport = call
 	hc.CheckRedirect = call.redirect
-	call.timeout = q.Policy.ReadTimeout
 	if q.isWrite() {
 		call.timeout = q.Policy.WriteTimeout
 	}
@@ -209,8 +206,8 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 	hc.Timeout = 0 // RoundTrip sets the deadline
 	loop := retryablehttp.Client{
 		HTTPClient:   &hc,
-		RetryMax:     math.MaxInt32, // check decides
-		CheckRetry:   call.check,
+		RetryMax:     math.MaxInt32, // checkRetry decides
+		CheckRetry:   call.checkRetry,
 		Backoff:      func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return call.wait },
 		ErrorHandler: func(r *http.Response, err error, _ int) (*http.Response, error) { return r, err },
 		PrepareRetry: func(r *http.Request) error {
@@ -218,29 +215,50 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 			return nil
 		},
 	}
-	_, _ = loop.Do(req) // check has seen all there is
-	if r := &call.result; call.waiting || r.Err != nil || (r.Answer != nil && r.Answer.Truncated) {
-		r.Ended = ctx.Err()
+	_, _ = loop.Do(req) // checkRetry fills the result
+	if r := &call.result; call.waiting || r.Err != nil || (r.Response != nil && r.Response.truncated) {
+		r.ContextErr = ctx.Err()
 	}
 	return &call.result
 }
 
-// once is the body of one attempt. It hides what kind of reader it holds.
-type once struct {
+// newRequest returns the request of every attempt. The body of a write is a reader that net/http
+// does not know, even if there is nothing to read: net/http retries a request by itself if it has
+// no body or knows how to rewind it.
+func newRequest(ctx context.Context, q *Request) (*retryablehttp.Request, error) {
+	var body any
+	if q.isWrite() {
+		own := bytes.Clone(q.Body) // the caller may change q.Body while a retry waits
+		body = retryablehttp.ReaderFunc(func() (io.Reader, error) { return &attemptBody{r: bytes.NewReader(own)}, nil })
+	}
+	req, err := retryablehttp.NewRequestWithContext(ctx, q.Method, q.URL, body)
+	if err != nil || req.Request.URL.String() != q.URL { // net/url re-escapes a path that has any character it escapes itself
+		return nil, errors.New("the URL is not valid")
+	}
+	req.GetBody = nil
+	if q.isWrite() && len(q.Body) == 0 {
+		req.ContentLength = -1 // a transport that replaces the body must read it to find it empty
+	}
+	req.Header = q.Header.Clone()
+	return req, nil
+}
+
+// attemptBody is the body of one attempt. It hides what kind of reader it holds.
+type attemptBody struct {
 	r    *bytes.Reader
 	read atomic.Bool
 }
 
-func (o *once) Read(p []byte) (int, error) {
-	o.read.Store(true)
-	return o.r.Read(p)
+func (b *attemptBody) Read(p []byte) (int, error) {
+	b.read.Store(true)
+	return b.r.Read(p)
 }
 
-func (o *once) Len() int     { return o.r.Len() }
-func (o *once) Close() error { return nil }
+func (b *attemptBody) Len() int     { return b.r.Len() }
+func (b *attemptBody) Close() error { return nil }
 
-// wasRead reports whether anybody has read the body, even if there is nothing in it.
-func (o *once) wasRead() bool { return o != nil && o.read.Load() }
+// wasRead reports whether Read was called, even if the body is empty.
+func (b *attemptBody) wasRead() bool { return b != nil && b.read.Load() }
 
 // call is the state of one call. Its attempts follow one another.
 type call struct {
@@ -250,8 +268,8 @@ type call struct {
 	timeout time.Duration // of an attempt
 	started time.Time     // of the attempt; zero before it
 	proof   *proof
-	wait    time.Duration
-	waiting bool
+	wait    time.Duration // before the next attempt
+	waiting bool          // the failure allows another attempt
 }
 
 // redirect follows a GET to the same origin and nothing else.
@@ -273,74 +291,74 @@ func origin(u *url.URL) string {
 
 // verdict is what one attempt came to.
 type verdict struct {
-	outcome Outcome
-	again   bool          // whether the kind of failure allows another attempt
-	after   time.Duration // Retry-After
-	asked   bool          // whether there was one
+	outcome       Outcome
+	retryable     bool          // the kind of failure allows another attempt
+	retryAfter    time.Duration // see parseRetryAfter
+	hasRetryAfter bool
 }
 
-// check is go-retryablehttp's CheckRetry.
-func (c *call) check(ctx context.Context, resp *http.Response, err error) (bool, error) {
+// checkRetry is go-retryablehttp's CheckRetry. It is called after every attempt.
+func (c *call) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
 	r := &c.result
 	r.Attempts++
-	r.Err, r.RetryAfter = nil, 0
+	r.Err = nil
 	if c.proof != nil {
 		_ = c.proof.judge() // a transport may go on without an error, and without a response
 	}
 	var v verdict
 	if err != nil {
-		r.Err = failed("the connection failed", err)
+		r.Err = newFailure("the connection failed", err)
 		v = c.judgeError(err)
 	} else {
-		v = c.judgeAnswer(resp)
+		v = c.judgeResponse(resp)
 		resp.Body = http.NoBody
 	}
 	if c.proof != nil {
 		c.proof.cancel()
 	}
 	r.Outcome = c.outcome(v.outcome)
-	r.RetryAfter = v.after
+	r.RetryAfter = v.retryAfter
 	if c.request.Observe != nil {
 		a := Attempt{Number: r.Attempts, Duration: time.Since(c.started), Outcome: r.Outcome}
 		if err == nil {
-			a.Status, a.Header = r.Answer.Status, r.Answer.Header
+			a.StatusCode, a.Header = r.Response.StatusCode, r.Response.Header
 		}
 		c.request.Observe(a)
 	}
 	c.started = time.Time{}
-	ended := ctx.Err() != nil // perhaps just now; the answer alone would not say why there was no other attempt
-	c.waiting = v.again && r.Attempts < c.request.Policy.Attempts && (ended || c.mayRepeat(ctx, v))
+	ended := ctx.Err() != nil // perhaps just now; the response alone would not say why there was no other attempt
+	c.waiting = v.retryable && r.Attempts < c.request.Policy.Attempts && (ended || c.mayRetry(ctx, v))
 	return c.waiting && !ended, nil
 }
 
-// outcome is what became of the call after an attempt with the outcome now.
-func (c *call) outcome(now Outcome) Outcome {
+// outcome returns the outcome of the call after an attempt with the outcome latest.
+func (c *call) outcome(latest Outcome) Outcome {
 	before := c.result.Outcome
 	switch {
-	case c.result.Attempts == 1, now == Applied, now == Rejected && !c.request.isWrite():
-		return now
-	case before == Unknown: // that attempt may have been carried out, whatever became of this one
+	case c.result.Attempts == 1, latest == Applied, latest == Rejected && !c.request.isWrite():
+		return latest
+	case before == Unknown: // the service may have processed the earlier attempt
 		return Unknown
-	case before == Rejected && now == NotSent: // it was sent
+	case before == Rejected && latest == NotSent: // the earlier attempt was sent
 		return Rejected
 	}
-	return now
+	return latest
 }
 
-// mayRepeat decides on another attempt and how long to wait before it.
-func (c *call) mayRepeat(ctx context.Context, v verdict) bool {
+// mayRetry decides on another attempt and sets how long to wait before it.
+func (c *call) mayRetry(ctx context.Context, v verdict) bool {
 	p := &c.request.Policy
 	// Full jitter: clients that failed together do not come back together.
-	most := p.BaseWait
-	for i := 1; i < c.result.Attempts && most < p.MaxWait; i++ {
-		most += min(most, p.MaxWait-most)
+	bound := p.BaseWait
+	for i := 1; i < c.result.Attempts && bound < p.MaxWait; i++ {
+		bound += min(bound, p.MaxWait-bound)
 	}
-	c.wait = time.Duration(rand.Int64N(max(1, int64(min(most, p.MaxWait)))))
-	if v.asked {
-		if v.after < 0 || v.after > p.RetryAfterCap {
+	c.wait = time.Duration(rand.Int64N(max(1, int64(min(bound, p.MaxWait)))))
+	if v.hasRetryAfter {
+		if v.retryAfter < 0 || v.retryAfter > p.RetryAfterCap {
 			return false
 		}
-		c.wait = v.after
+		c.wait = v.retryAfter
 	}
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= c.wait {
 		return false
@@ -353,74 +371,91 @@ func (c *call) judgeError(err error) verdict {
 	if c.proof != nil && c.proof.notSent() {
 		v.outcome = NotSent
 	}
-	v.again = !permanent(err) && (!c.request.isWrite() || v.outcome == NotSent || c.request.Repeatable)
+	v.retryable = !isPermanent(err) && (!c.request.isWrite() || v.outcome == NotSent || c.request.Repeatable)
 	return v
 }
 
-func (c *call) judgeAnswer(resp *http.Response) verdict {
+func (c *call) judgeResponse(resp *http.Response) verdict {
 	defer resp.Body.Close()
-	write := c.request.isWrite()
-	a := &Answer{Status: resp.StatusCode, Header: resp.Header, Attempt: c.result.Attempts}
-	c.result.Answer = a
-	if a.Status >= 200 && a.Status <= 299 {
-		err := c.readBody(resp, a)
-		c.result.Err = err
-		// A body that began as the JSON of a 2xx answer shows that the service has answered. A whole one that makes no sense
-		// may come from anybody on the way.
-		shown := a.IsJSON() && (a.Truncated || errors.Is(err, ErrTooLarge))
-		if err == nil || shown {
-			return verdict{outcome: Applied, again: err != nil && a.Truncated && !write}
-		}
-		return verdict{outcome: Unknown, again: a.Truncated && (!write || c.request.Repeatable)}
+	r := &Response{StatusCode: resp.StatusCode, Header: resp.Header, Attempt: c.result.Attempts}
+	c.result.Response = r
+	if r.StatusCode >= 200 && r.StatusCode <= 299 {
+		return c.judgeSuccess(resp, r)
 	}
 	v := verdict{outcome: Unknown}
-	v.after, v.asked = retryAfter(resp.Header)
-	if a.Status < 200 {
+	v.retryAfter, v.hasRetryAfter = parseRetryAfter(resp.Header)
+	if r.StatusCode < 200 {
 		return v // another protocol follows, without end
 	}
 	var err error
-	a.Body, err = io.ReadAll(io.LimitReader(resp.Body, MaxErrorBody))
-	a.Truncated = err != nil
-	switch {
-	case a.Status < 400:
+	r.Body, err = io.ReadAll(io.LimitReader(resp.Body, MaxErrorBody))
+	r.truncated = err != nil
+	if r.StatusCode < 400 {
 		if to, err := resp.Location(); err == nil {
-			c.result.Err = &RedirectError{a.Status, to.Host}
+			c.result.Err = &RedirectError{r.StatusCode, to.Host}
 		}
-	case a.Status >= 500 || a.Status == http.StatusRequestTimeout:
-		v.again = a.Status != http.StatusNotImplemented && a.Status != http.StatusHTTPVersionNotSupported &&
-			(!write || c.request.Repeatable)
-	case write && !c.proof.sentOnce(resp):
-		// A transport that sends a write more than once may return a later response, such as a
-		// conflict with what the first one made. What it did with one that no hook saw is not
-		// known.
-		v.again = a.Status == http.StatusTooManyRequests && c.request.Repeatable
-	case a.Status == http.StatusTooManyRequests:
-		v.outcome = Rejected
-		v.again = !write || !c.request.Policy.Strict
-	case a.Status >= 400:
-		v.outcome = Rejected
+		return v
 	}
+	v.outcome, v.retryable = c.judgeStatus(resp)
 	return v
 }
 
-// readBody reads a 2xx body and what it says.
-func (c *call) readBody(resp *http.Response, a *Answer) (err error) {
-	if c.request.Stream != nil {
-		return c.request.Stream(a, resp.Body)
+// judgeSuccess reads a 2xx response. A body that began as the JSON of a 2xx response shows that the
+// service has responded; a complete one that makes no sense may come from anybody on the way.
+func (c *call) judgeSuccess(resp *http.Response, r *Response) verdict {
+	write := c.request.isWrite()
+	err := c.readBody(resp, r)
+	c.result.Err = err
+	if err == nil {
+		return verdict{outcome: Applied}
 	}
-	a.Body, err = readAll(resp, c.request.MaxBody)
+	if r.isJSON() && (r.truncated || errors.Is(err, ErrTooLarge)) {
+		return verdict{outcome: Applied, retryable: r.truncated && !write}
+	}
+	return verdict{outcome: Unknown, retryable: r.truncated && (!write || c.request.Repeatable)}
+}
+
+// judgeStatus judges a 4xx or 5xx.
+func (c *call) judgeStatus(resp *http.Response) (outcome Outcome, retryable bool) {
+	write, code := c.request.isWrite(), resp.StatusCode
+	switch {
+	case code == http.StatusNotImplemented, code == http.StatusHTTPVersionNotSupported:
+		return Unknown, false
+	case code >= 500, code == http.StatusRequestTimeout:
+		return Unknown, !write || c.request.Repeatable
+	case write && !c.proof.sentOnce(resp):
+		// A transport that sends a write more than once may return a later response, such as a
+		// conflict with what the first one created. What it did with one that no hook saw is not
+		// known.
+		return Unknown, code == http.StatusTooManyRequests && c.request.Repeatable
+	case code == http.StatusTooManyRequests:
+		return Rejected, !write || !c.request.Policy.Strict
+	}
+	return Rejected, false
+}
+
+// readBody reads and decodes a 2xx body.
+func (c *call) readBody(resp *http.Response, r *Response) (err error) {
+	if c.request.Stream != nil {
+		r.Body, err = c.request.Stream(resp.Body)
+		r.truncated = errors.Is(err, ErrTruncated)
+		return err
+	}
+	r.Body, err = readAll(resp, c.request.MaxBody)
 	switch {
 	case errors.Is(err, ErrTooLarge):
 		return err
 	case err != nil:
-		a.Truncated = true
-		return failed("the answer ended too early", err)
+		r.truncated = true
+		return newFailure(ErrTruncated.Error(), err)
 	}
-	return c.request.Read(a)
+	err = c.request.Read(r)
+	r.truncated = errors.Is(err, ErrTruncated)
+	return err
 }
 
-// readAll reads the body to its end, so that the connection can be used again. It takes no more than three times the limit of
-// memory, however much comes.
+// readAll reads the body to its end, so that the connection can be reused. It allocates at most
+// three times the limit, whatever the body's length.
 func readAll(resp *http.Response, limit int64) ([]byte, error) {
 	size := int64(4 << 10)
 	if n := resp.ContentLength; n >= 0 {
@@ -444,9 +479,10 @@ func readAll(resp *http.Response, limit int64) ([]byte, error) {
 	}
 }
 
-// retryAfter reads Retry-After as seconds or as a date in any form of HTTP. A time that has passed is negative; one too far
-// away to be told is the longest there is. Other text is as if there were none.
-func retryAfter(h http.Header) (time.Duration, bool) {
+// parseRetryAfter reads Retry-After as seconds or as an HTTP date in any form. A time that has
+// passed is negative, one that overflows is the longest duration, and any other text counts as
+// absent.
+func parseRetryAfter(h http.Header) (time.Duration, bool) {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if text == "" {
 		return 0, false

@@ -1,9 +1,11 @@
-// Labhealthd runs the embedded service of package labhealthtest alone, on a port: for curl, other languages and front-end work.
+// Labhealthd runs the embedded service of package labhealthtest on a port, for curl, other
+// languages and front-end development.
 //
 //	go run ./labhealthtest/cmd/labhealthd -addr 127.0.0.1:8080 -users 20 -orders 50
 //
-// It prints its base URL and its key, which are the same at every start unless -seed 0 is given, and runs until it is
-// interrupted. What it holds is in memory and invented. An order goes on when it is told to:
+// It prints its base URL and its team API key, which are the same at every start unless -seed 0 is
+// given, and runs until it is interrupted. Its data is invented and kept in memory. The status of
+// an order changes only on request:
 //
 //	curl -X POST -H "x-service-api-key: $KEY" "$URL/v3/order/$ORDER/test?final_status=completed.testkit.completed"
 package main
@@ -35,15 +37,15 @@ func main() {
 	}
 }
 
-// run serves until ctx ends.
+// run serves until ctx is done.
 func run(ctx context.Context, args []string, out, usage io.Writer) error {
 	flags := flag.NewFlagSet("labhealthd", flag.ContinueOnError)
 	flags.SetOutput(usage)
-	addr := flags.String("addr", "127.0.0.1:8080", "address to listen on; port 0 takes a free one")
-	users := flags.Int("users", 20, "users to begin with")
-	orders := flags.Int("orders", 50, "orders to begin with, at different stages")
-	deliver := flags.String("deliver", "", "URL that is sent the events from now on")
-	seed := flags.Uint64("seed", 1, "makes key and ids the same at every start; 0 makes them random")
+	addr := flags.String("addr", "127.0.0.1:8080", "address to listen on; port 0 uses a free port")
+	users := flags.Int("users", 20, "number of users at the start")
+	orders := flags.Int("orders", 50, "number of orders at the start, with different statuses")
+	deliver := flags.String("deliver", "", "URL to which future events are posted")
+	seed := flags.Uint64("seed", 1, "seed of keys and IDs; 0 makes them random")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -64,7 +66,7 @@ func run(ctx context.Context, args []string, out, usage io.Writer) error {
 		return err
 	}
 	defer srv.Close()
-	workout, err := fill(srv, *users, *orders)
+	workout, err := addData(srv, *users, *orders)
 	if err != nil {
 		return err
 	}
@@ -84,8 +86,9 @@ func run(ctx context.Context, args []string, out, usage io.Writer) error {
 	return nil
 }
 
-// fill makes users, some with a connected source, orders at different stages, and a workout.
-func fill(srv *labhealthtest.Server, users, orders int) (workout uuid.UUID, err error) {
+// addData adds users, some of them with a connected source, orders with different statuses, and a
+// workout.
+func addData(srv *labhealthtest.Server, users, orders int) (workout uuid.UUID, err error) {
 	ids := srv.AddUsers(users)
 	sources := []string{"oura", "apple_health_kit", "fitbit"}
 	for i, id := range ids {
@@ -98,10 +101,9 @@ func fill(srv *labhealthtest.Server, users, orders int) (workout uuid.UUID, err 
 		err = errors.Join(err, srv.SetHistoricalPull(ids[0], sources[0], "sleep", "retrying", "provider_unavailable"))
 	}
 	for i, id := range srv.AddOrders(orders) {
-		steps := i % 9
-		for range steps {
+		for range i % 9 {
 			if _, end := srv.Advance(id); end != nil {
-				break // The methods of collection have different numbers of steps.
+				break // Collection methods have different numbers of statuses.
 			}
 		}
 		switch i % 10 {
@@ -109,7 +111,7 @@ func fill(srv *labhealthtest.Server, users, orders int) (workout uuid.UUID, err 
 			err = errors.Join(err, srv.SetInterpretation(id, "abnormal"))
 		case 9:
 			if srv.Cancel(id) != nil {
-				continue // It is completed already.
+				continue // The order is already completed.
 			}
 		}
 	}

@@ -18,19 +18,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start runs the program until stop is called, and returns the values it printed by their names.
+// start runs the program until stop is called. It returns the printed values by name.
 func start(t *testing.T, args ...string) (printed map[string]string, stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	from, to := io.Pipe()
+	out, in := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		err := run(ctx, append([]string{"-addr", "127.0.0.1:0"}, args...), to, io.Discard)
-		to.CloseWithError(err)
+		err := run(ctx, append([]string{"-addr", "127.0.0.1:0"}, args...), in, io.Discard)
+		in.CloseWithError(err)
 		done <- err
 	}()
 	printed = map[string]string{}
-	lines := bufio.NewScanner(from)
+	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		name, value, _ := strings.Cut(lines.Text(), "  ")
 		printed[name] = strings.TrimSpace(value)
@@ -38,7 +38,7 @@ func start(t *testing.T, args ...string) (printed map[string]string, stop func()
 			break
 		}
 	}
-	go io.Copy(io.Discard, from)
+	go io.Copy(io.Discard, out)
 	return printed, func() error {
 		cancel()
 		return <-done
@@ -110,21 +110,21 @@ func TestRun(t *testing.T) {
 			t.Errorf("no order is %s", state)
 		}
 	}
-	var answer string
-	call(t, printed, http.MethodPost, "/v3/order/"+received+"/test", &answer)
-	if event := <-events; answer != "Success" || event != "labtest.order.updated" {
-		t.Errorf("answered %q, sent %s", answer, event)
+	var result string
+	call(t, printed, http.MethodPost, "/v3/order/"+received+"/test", &result)
+	if event := <-events; result != "Success" || event != "labtest.order.updated" {
+		t.Errorf("response %q, event %s", result, event)
 	}
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
 	if conn, err := net.Dial("tcp", strings.TrimPrefix(printed["base URL"], "http://")); err == nil {
 		conn.Close()
-		t.Error("it still listens")
+		t.Error("the server still listens")
 	}
 }
 
-// The key is the same at every start, unless it is to be random.
+// The key depends on the seed. Seed 0 is random.
 func TestSeed(t *testing.T) {
 	var keys []string
 	for _, args := range [][]string{nil, nil, {"-seed", "0"}, {"-seed", "2"}} {
@@ -139,16 +139,16 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+func TestInvalidArguments(t *testing.T) {
+	occupied, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	defer occupied.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, args := range [][]string{
-		{"-addr", taken.Addr().String()}, {"-addr", "nowhere"}, {"-deliver", "ftp://example.com", "-addr", "127.0.0.1:0"}, {"now"}, {"-users", "many"},
+		{"-addr", occupied.Addr().String()}, {"-addr", "nowhere"}, {"-deliver", "ftp://example.com", "-addr", "127.0.0.1:0"}, {"now"}, {"-users", "many"},
 	} {
 		if err := run(ctx, args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%q: no error", args)

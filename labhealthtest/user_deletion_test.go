@@ -13,7 +13,7 @@ import (
 func users(t testing.TB, srv *labhealthtest.Server) string {
 	t.Helper()
 	var names []string
-	page := read[userPage](t, do(t, srv, "GET", "/v2/user/", ""))
+	page := decode[userPage](t, do(t, srv, "GET", "/v2/user/", ""))
 	for _, u := range page.Users {
 		names = append(names, u.ClientUserID)
 	}
@@ -51,21 +51,21 @@ func TestDeleteAndUndo(t *testing.T) {
 		t.Errorf("users %s", got)
 	}
 	if srv.Connect(grete, "oura") == nil {
-		t.Error("a deleted user was connected")
+		t.Error("Connect succeeds for a deleted user")
 	}
-	// The order stays and goes on.
+	// The order remains and can be advanced.
 	noError(t, srv.DeliverTo(srv.URL))
 	if _, err := srv.Advance(order); err != nil {
 		t.Error(err)
 	}
-	noError(t, srv.Flush(t.Context())) // deliveries ask for the time
+	noError(t, srv.Flush(t.Context())) // Deliveries call the clock.
 
 	now = noon.Add(grace)
 	check(t, undo("user_id="+grete.String()), 200, done)
 	if got := users(t, srv); got != "ada grete alan" {
 		t.Errorf("users %s", got)
 	}
-	check(t, do(t, srv, "GET", path, ""), 200, replaced(t, replaced(t, `{"user_id":"ID","team_id":"TEAM","client_user_id":"grete",
+	check(t, do(t, srv, "GET", path, ""), 200, replaceOnce(t, replaceOnce(t, `{"user_id":"ID","team_id":"TEAM","client_user_id":"grete",
 		"created_on":"2025-03-04T12:00:00+00:00","connected_sources":[],"fallback_birth_date":null,"fallback_time_zone":null}`,
 		`"ID"`, `"`+grete.String()+`"`), "TEAM", srv.TeamID.String()))
 
@@ -74,16 +74,16 @@ func TestDeleteAndUndo(t *testing.T) {
 	check(t, undo("client_user_id=grete"), 404, none)
 	check(t, do(t, srv, "GET", path, ""), 404, none)
 
-	// The reference is free for another user, and then the first does not come back.
+	// The client user ID can be used again. Then the deletion cannot be undone.
 	check(t, do(t, srv, "DELETE", "/v2/user/"+alan.String(), ""), 200, done)
 	second := srv.AddUser("alan")
 	if second == alan {
-		t.Error("a deleted user was added again")
+		t.Error("AddUser restored a deleted user")
 	}
 	check(t, undo("client_user_id=alan"), 400, taken)
 	check(t, do(t, srv, "DELETE", "/v2/user/"+second.String(), ""), 200, done)
-	check(t, undo("client_user_id=alan"), 200, done) // the newest of that reference
-	if got := read[struct {
+	check(t, undo("client_user_id=alan"), 200, done) // the latest user with this client user ID
+	if got := decode[struct {
 		UserID uuid.UUID `json:"user_id"`
 	}](t, do(t, srv, "GET", "/v2/user/resolve/alan", "")).UserID; got != second {
 		t.Errorf("%s, want %s", got, second)
@@ -115,7 +115,7 @@ func TestPatchUser(t *testing.T) {
 			t.Errorf("%d %q", got.status, got.body)
 		}
 	}
-	want := replaced(t, replaced(t, `{"user_id":"ID","team_id":"TEAM","client_user_id":"ada 2","created_on":"2025-03-04T12:00:00+00:00",
+	want := replaceOnce(t, replaceOnce(t, `{"user_id":"ID","team_id":"TEAM","client_user_id":"ada 2","created_on":"2025-03-04T12:00:00+00:00",
 		"connected_sources":[],"ingestion_start":"2025-01-01",
 		"fallback_birth_date":{"value":"1990-01-31","source_slug":"manual","updated_at":"2025-03-04T12:00:00+00:00"},
 		"fallback_time_zone":{"id":"Europe/London","source_slug":"manual","updated_at":"2025-03-04T12:00:00+00:00"}}`,

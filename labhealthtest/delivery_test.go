@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,51 +18,18 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// Secrets that were made up.
+// Invented secrets.
 const (
 	oldSecret = "whsec_bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWE9"
 	newSecret = "bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWItMzItYnl0ZXM="
 )
 
-// clock stands still until it is set.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
+const receiverURL = "http://receiver.example.com/events"
 
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) Set(now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = now
-}
-
-// direct is a transport without connections: it has a function answer with a status.
-type direct func(r *http.Request, body string) (status int, err error)
-
-func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	status, err := d(r, string(body))
-	if err != nil {
-		return nil, err
-	}
-	return &http.Response{StatusCode: status, Body: http.NoBody, Request: r}, nil
-}
-
-const address = "http://receiver.example.com/events"
-
-// attempts returns what the server did: for each attempt the body, the number, the time since noon and the answer.
+// attempts describes each attempt: the body, the number, the time since noon and the result.
 func attempts(srv *labhealthtest.Server) (texts []string) {
 	for _, d := range srv.Deliveries() {
-		text := fmt.Sprintf("%s %d %s %d", d.Body, d.Attempt, d.At.Sub(noon), d.Status)
+		text := fmt.Sprintf("%s %d %s %d", d.Body, d.Attempt, d.At.Sub(noon), d.StatusCode)
 		if d.Err != nil {
 			text += " error"
 		}
@@ -79,7 +44,7 @@ func attempts(srv *labhealthtest.Server) (texts []string) {
 	return texts
 }
 
-// history tells in short how the deliveries of a body went.
+// history describes the deliveries of an event.
 func history(srv *labhealthtest.Server, body string) (text string) {
 	for _, d := range srv.Deliveries() {
 		if string(d.Body) == body {
@@ -103,14 +68,14 @@ func send(t testing.TB, srv *labhealthtest.Server, events ...string) {
 	}
 }
 
-// The attempts of an event that nobody takes, and of one that is taken at the third.
+// One event is never acknowledged, another one at the third attempt.
 func TestRetrySchedule(t *testing.T) {
 	c := &clock{now: noon}
 	srv := newServer(t, labhealthtest.WithClock(c.Now))
 	tries := 0
-	noError(t, srv.DeliverTo(address, labhealthtest.Retried(), labhealthtest.Through(direct(func(_ *http.Request, body string) (int, error) {
+	noError(t, srv.DeliverTo(receiverURL, labhealthtest.WithRetries(), labhealthtest.WithTransport(transportFunc(func(_ *http.Request, body string) (int, error) {
 		switch {
-		case body == "taken":
+		case body == "third":
 			tries++
 			return []int{500, 302, 200}[tries-1], nil
 		case c.Now().Sub(noon) > time.Hour:
@@ -118,15 +83,15 @@ func TestRetrySchedule(t *testing.T) {
 		}
 		return 400, nil
 	}))))
-	send(t, srv, "never", "taken")
+	send(t, srv, "never", "third")
 	noError(t, srv.Elapse(t.Context(), c.Set))
 	checkAttempts(t, srv,
 		"never 1 0s 400",
-		"taken 1 0s 500",
+		"third 1 0s 500",
 		"never 2 5s 400",
-		"taken 2 5s 302",
+		"third 2 5s 302",
 		"never 3 5m5s 400",
-		"taken 3 5m5s 200",
+		"third 3 5m5s 200",
 		"never 4 35m5s 400",
 		"never 5 2h35m5s 0 error",
 		"never 6 7h35m5s 0 error",
@@ -139,14 +104,14 @@ func TestRetrySchedule(t *testing.T) {
 		ids[string(d.Body)+" "+d.ID] = true
 	}
 	if len(ids) != 2 {
-		t.Errorf("the ids are not stable: %v", ids)
+		t.Errorf("IDs change between attempts: %v", ids)
 	}
 }
 
-func TestDeliveryIsReadable(t *testing.T) {
+func TestDeliveryString(t *testing.T) {
 	for want, d := range map[string]labhealthtest.Delivery{
-		"msg_1, attempt 2: 503":                  {ID: "msg_1", Attempt: 2, Status: 503, Body: []byte("{}")},
-		"msg_1, attempt 3: 204, lost, duplicate": {ID: "msg_1", Attempt: 3, Status: 204, Lost: true, Duplicate: true},
+		"msg_1, attempt 2: 503":                  {ID: "msg_1", Attempt: 2, StatusCode: 503, Body: []byte("{}")},
+		"msg_1, attempt 3: 204, lost, duplicate": {ID: "msg_1", Attempt: 3, StatusCode: 204, Lost: true, Duplicate: true},
 		"msg_1, attempt 1: gone":                 {ID: "msg_1", Attempt: 1, Err: errors.New("gone")},
 	} {
 		if got := fmt.Sprintf("%+v", d); got != want {
@@ -155,28 +120,28 @@ func TestDeliveryIsReadable(t *testing.T) {
 	}
 }
 
-func TestOwnSchedule(t *testing.T) {
+func TestCustomSchedule(t *testing.T) {
 	c := &clock{now: noon}
 	srv := newServer(t, labhealthtest.WithClock(c.Now))
-	noError(t, srv.DeliverTo(address, labhealthtest.Retried(0, time.Minute),
-		labhealthtest.Through(direct(func(*http.Request, string) (int, error) { return 503, nil }))))
+	noError(t, srv.DeliverTo(receiverURL, labhealthtest.WithRetries(0, time.Minute),
+		labhealthtest.WithTransport(always(503))))
 	send(t, srv, "a")
 	noError(t, srv.Elapse(t.Context(), c.Set))
 	checkAttempts(t, srv, "a 1 0s 503", "a 2 0s 503", "a 3 1m0s 503")
 }
 
-// With the clock of the runtime, here that of a bubble, attempts are made when their time has come.
-func TestRetriesByTheRuntimesClock(t *testing.T) {
+// With the system clock, here of a synctest bubble, attempts are made at the scheduled time.
+func TestRetriesWithSystemClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(&pipes{closed: make(chan struct{})}))
-		began := time.Now()
-		noError(t, srv.DeliverTo(address, labhealthtest.Retried(),
-			labhealthtest.Through(direct(func(*http.Request, string) (int, error) { time.Sleep(time.Second); return 503, nil }))))
+		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(newMemoryListener()))
+		start := time.Now()
+		noError(t, srv.DeliverTo(receiverURL, labhealthtest.WithRetries(),
+			labhealthtest.WithTransport(transportFunc(func(*http.Request, string) (int, error) { time.Sleep(time.Second); return 503, nil }))))
 		send(t, srv, "a")
 		noError(t, srv.Flush(t.Context()))
-		// The wait begins when the answer is there.
-		if d, want := time.Since(began), 27*time.Hour+35*time.Minute+5*time.Second+8*time.Second; d != want {
-			t.Errorf("it took %s, want %s", d, want)
+		// Each wait starts after the response.
+		if d, want := time.Since(start), 27*time.Hour+35*time.Minute+5*time.Second+8*time.Second; d != want {
+			t.Errorf("elapsed time %s, want %s", d, want)
 		}
 
 		send(t, srv, "b")
@@ -188,18 +153,18 @@ func TestRetriesByTheRuntimesClock(t *testing.T) {
 	})
 }
 
-func TestReceiverHangs(t *testing.T) {
+func TestReceiverTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(&pipes{closed: make(chan struct{})}))
-		began := time.Now()
-		noError(t, srv.DeliverTo(address, labhealthtest.Through(direct(func(r *http.Request, _ string) (int, error) {
+		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(newMemoryListener()))
+		start := time.Now()
+		noError(t, srv.DeliverTo(receiverURL, labhealthtest.WithTransport(transportFunc(func(r *http.Request, _ string) (int, error) {
 			<-r.Context().Done()
 			return 0, r.Context().Err()
 		}))))
 		send(t, srv, "a")
 		noError(t, srv.Flush(t.Context()))
-		if d := srv.Deliveries()[0]; time.Since(began) != 15*time.Second || !errors.Is(d.Err, context.DeadlineExceeded) {
-			t.Errorf("%v after %s", d.Err, time.Since(began))
+		if d := srv.Deliveries()[0]; time.Since(start) != 15*time.Second || !errors.Is(d.Err, context.DeadlineExceeded) {
+			t.Errorf("%v after %s", d.Err, time.Since(start))
 		}
 	})
 }
@@ -209,10 +174,10 @@ func TestElapse(t *testing.T) {
 	srv := newServer(t, labhealthtest.WithClock(c.Now))
 	noError(t, srv.Elapse(t.Context(), c.Set))
 	if err := srv.Elapse(t.Context(), nil); err == nil {
-		t.Error("Elapse works without a function")
+		t.Error("Elapse succeeds without a function")
 	}
-	noError(t, srv.DeliverTo(address, labhealthtest.Retried(),
-		labhealthtest.Through(direct(func(*http.Request, string) (int, error) { return 503, nil }))))
+	noError(t, srv.DeliverTo(receiverURL, labhealthtest.WithRetries(),
+		labhealthtest.WithTransport(always(503))))
 	send(t, srv, "a")
 	if err := srv.Elapse(t.Context(), func(time.Time) {}); err == nil || errors.Is(err, context.Canceled) {
 		t.Errorf("Elapse with a clock that stands still: %v", err)
@@ -222,7 +187,7 @@ func TestElapse(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Elapse: %v", err)
 	}
-	// A clock that is set too far is as good.
+	// The clock may be set to a later time.
 	noError(t, srv.Elapse(t.Context(), func(now time.Time) { c.Set(now.Add(time.Hour)) }))
 	if n := len(srv.Deliveries()); n != 8 {
 		t.Errorf("%d attempts", n)
@@ -234,20 +199,20 @@ func TestElapse(t *testing.T) {
 	}
 }
 
-// What is signed is believed by a verifier that was written without this package.
-func TestSigned(t *testing.T) {
+// Package webhooks, which shares no code with this package, verifies the signatures.
+func TestSigningSecrets(t *testing.T) {
 	srv := newServer(t)
 	type received struct {
 		header http.Header
 		body   string
 	}
 	var got []received
-	noError(t, srv.DeliverTo(address, labhealthtest.Signed(oldSecret, newSecret), labhealthtest.Through(direct(func(r *http.Request, body string) (int, error) {
+	noError(t, srv.DeliverTo(receiverURL, labhealthtest.WithSigningSecrets(oldSecret, newSecret), labhealthtest.WithTransport(transportFunc(func(r *http.Request, body string) (int, error) {
 		got = append(got, received{r.Header, body})
 		return 200, nil
 	}))))
 	var plain http.Header
-	noError(t, srv.DeliverTo(address, labhealthtest.Through(direct(func(r *http.Request, body string) (int, error) {
+	noError(t, srv.DeliverTo(receiverURL, labhealthtest.WithTransport(transportFunc(func(r *http.Request, body string) (int, error) {
 		plain = r.Header
 		return 200, nil
 	}))))
@@ -260,7 +225,7 @@ func TestSigned(t *testing.T) {
 		for _, r := range got {
 			noError(t, v.VerifyAt([]byte(r.body), r.header, noon))
 			if err := v.VerifyAt([]byte(r.body+" "), r.header, noon); err == nil {
-				t.Error("another body is believed")
+				t.Error("the signature is valid for another body")
 			}
 		}
 	}
@@ -269,34 +234,34 @@ func TestSigned(t *testing.T) {
 		t.Errorf("headers of an unsigned delivery: %v", plain)
 	}
 	if d := srv.Deliveries(); d[len(d)-1].ID != id || got[0].header.Get("svix-id") == id {
-		t.Error("the ids of two events are the same, or that in the log is another")
+		t.Error("two events have the same ID, or Deliveries has another ID")
 	}
 }
 
-// Lost answers and duplicates reach a receiver as deliveries with an id that it knows.
-func TestFaults(t *testing.T) {
+// Lost responses and duplicates repeat the ID of an earlier delivery.
+func TestNetworkConditions(t *testing.T) {
 	c := &clock{now: noon}
 	srv := newServer(t, labhealthtest.WithClock(c.Now))
-	taken := labhealthtest.Through(direct(func(*http.Request, string) (int, error) { return 200, nil }))
-	noError(t, srv.DeliverTo(address, taken, labhealthtest.Retried(time.Second), labhealthtest.Unreliable(labhealthtest.DeliveryFaults{LoseAnswer: 1})))
+	taken := labhealthtest.WithTransport(always(200))
+	noError(t, srv.DeliverTo(receiverURL, taken, labhealthtest.WithRetries(time.Second), labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{LoseResponse: 1})))
 	send(t, srv, "a", "b")
 	noError(t, srv.Elapse(t.Context(), c.Set))
 	checkAttempts(t, srv, "a 1 0s 200 lost", "b 1 0s 200 lost", "a 2 1s 200 lost", "b 2 1s 200 lost")
 
 	c = &clock{now: noon}
 	srv = newServer(t, labhealthtest.WithClock(c.Now))
-	noError(t, srv.DeliverTo(address, taken, labhealthtest.Retried(time.Second), labhealthtest.Unreliable(labhealthtest.DeliveryFaults{Duplicate: 1})))
+	noError(t, srv.DeliverTo(receiverURL, taken, labhealthtest.WithRetries(time.Second), labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{Duplicate: 1})))
 	send(t, srv, "a")
 	noError(t, srv.Flush(t.Context()))
 	checkAttempts(t, srv, "a 1 0s 200", "a 2 0s 200 duplicate")
 
-	// The same seed makes the same faults.
+	// With the same seed the same events are affected.
 	var logs, perEvent [2][]string
 	for i := range logs {
 		c := &clock{now: noon}
 		srv := newServer(t, labhealthtest.WithClock(c.Now))
-		noError(t, srv.DeliverTo(address, taken, labhealthtest.Retried(), labhealthtest.Unreliable(
-			labhealthtest.DeliveryFaults{LoseAnswer: 0.2, Duplicate: 0.2, Delay: 0.5, MaxDelay: time.Hour})))
+		noError(t, srv.DeliverTo(receiverURL, taken, labhealthtest.WithRetries(), labhealthtest.WithNetworkConditions(
+			labhealthtest.NetworkConditions{LoseResponse: 0.2, Duplicate: 0.2, Delay: 0.5, MaxDelay: time.Hour})))
 		for j := range 100 {
 			send(t, srv, fmt.Sprint(j))
 			if j%10 == 9 {
@@ -309,54 +274,54 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(perEvent[0], perEvent[1]); diff != "" {
-		t.Errorf("the same seed made other faults:\n%s", diff)
+		t.Errorf("the same seed affected other events:\n%s", diff)
 	}
 	count := func(what string) (n int) {
-		for _, text := range logs[0] {
-			if strings.Contains(text, what) {
+		for _, attempt := range logs[0] {
+			if strings.Contains(attempt, what) {
 				n++
 			}
 		}
 		return n
 	}
-	lost, again := count("lost"), count("duplicate")
-	if lost < 10 || lost > 40 || again < 10 || again > 40 {
-		t.Errorf("%d answers lost, %d duplicates", lost, again)
+	lost, duplicates := count("lost"), count("duplicate")
+	if lost < 10 || lost > 40 || duplicates < 10 || duplicates > 40 {
+		t.Errorf("%d responses lost, %d duplicates", lost, duplicates)
 	}
 	first := func(j int) int {
 		return slices.IndexFunc(logs[0], func(s string) bool { return strings.HasPrefix(s, fmt.Sprint(j, " 1 ")) })
 	}
-	overtaken := 0
+	reordered := 0
 	for j := range 99 {
 		if first(j) > first(j+1) {
-			overtaken++
+			reordered++
 		}
 	}
-	if overtaken < 10 {
-		t.Errorf("%d events were overtaken", overtaken)
+	if reordered < 10 {
+		t.Errorf("%d events arrived after a later one", reordered)
 	}
 }
 
-func TestDeliverOptionsRefused(t *testing.T) {
+func TestInvalidDeliveryOptions(t *testing.T) {
 	srv := newServer(t)
-	for want, opt := range map[string]labhealthtest.DeliverOption{
-		"labhealthtest: Signed needs a secret":                         labhealthtest.Signed(),
-		"labhealthtest: secret 1 of 1 is not base64":                   labhealthtest.Signed(""),
-		"labhealthtest: secret 2 of 2 is not base64":                   labhealthtest.Signed(oldSecret, "whsec_?"),
-		"labhealthtest: Retried cannot wait for less than no time":     labhealthtest.Retried(1, -1),
-		"labhealthtest: the shares of DeliveryFaults are from 0 to 1":  labhealthtest.Unreliable(labhealthtest.DeliveryFaults{Duplicate: 5}),
-		"labhealthtest: the shares of DeliveryFaults are from 0 to 1 ": labhealthtest.Unreliable(labhealthtest.DeliveryFaults{LoseAnswer: math.NaN()}),
-		"labhealthtest: DeliveryFaults with Delay need a MaxDelay":     labhealthtest.Unreliable(labhealthtest.DeliveryFaults{Delay: 1}),
-		"labhealthtest: Through needs a transport":                     labhealthtest.Through(nil),
+	for want, opt := range map[string]labhealthtest.DeliveryOption{
+		"labhealthtest: WithSigningSecrets needs a secret":               labhealthtest.WithSigningSecrets(),
+		"labhealthtest: secret 1 of 1 is not base64":                     labhealthtest.WithSigningSecrets(""),
+		"labhealthtest: secret 2 of 2 is not base64":                     labhealthtest.WithSigningSecrets(oldSecret, "whsec_?"),
+		"labhealthtest: WithRetries needs waits that are not negative":   labhealthtest.WithRetries(1, -1),
+		"labhealthtest: the rates of NetworkConditions are from 0 to 1":  labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{Duplicate: 5}),
+		"labhealthtest: the rates of NetworkConditions are from 0 to 1 ": labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{LoseResponse: math.NaN()}),
+		"labhealthtest: NetworkConditions with Delay need a MaxDelay":    labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{Delay: 1}),
+		"labhealthtest: WithTransport needs a transport":                 labhealthtest.WithTransport(nil),
 	} {
-		if err := srv.DeliverTo(address, opt); err == nil || err.Error() != strings.TrimSuffix(want, " ") {
+		if err := srv.DeliverTo(receiverURL, opt); err == nil || err.Error() != strings.TrimSuffix(want, " ") {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	if err := srv.Send(nil); err == nil {
-		t.Error("a refused address is delivered to")
+		t.Error("DeliverTo with an invalid option added a URL")
 	}
-	noError(t, srv.DeliverTo(address, nil, labhealthtest.Through(direct(func(*http.Request, string) (int, error) { return 200, nil }))))
+	noError(t, srv.DeliverTo(receiverURL, nil, labhealthtest.WithTransport(always(200))))
 }
 
 func ExampleServer_Elapse() {
@@ -368,14 +333,14 @@ func ExampleServer_Elapse() {
 	}
 	defer srv.Close()
 
-	// A receiver that is down until the evening.
-	receiver := direct(func(*http.Request, string) (int, error) {
+	// A receiver that is unavailable until 18:00.
+	receiver := transportFunc(func(*http.Request, string) (int, error) {
 		if clock.Now().Hour() < 18 {
 			return 0, errors.New("connection refused")
 		}
 		return http.StatusNoContent, nil
 	})
-	err = srv.DeliverTo("https://receiver.example.com/events", labhealthtest.Signed(oldSecret), labhealthtest.Retried(), labhealthtest.Through(receiver))
+	err = srv.DeliverTo("https://receiver.example.com/events", labhealthtest.WithSigningSecrets(oldSecret), labhealthtest.WithRetries(), labhealthtest.WithTransport(receiver))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -390,7 +355,7 @@ func ExampleServer_Elapse() {
 		return
 	}
 	for _, d := range srv.Deliveries() {
-		fmt.Println(d.Attempt, d.At.Format("15:04:05"), d.Status)
+		fmt.Println(d.Attempt, d.At.Format("15:04:05"), d.StatusCode)
 	}
 	// Output:
 	// 1 12:00:00 0

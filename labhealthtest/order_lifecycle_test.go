@@ -72,17 +72,16 @@ func TestAdvance(t *testing.T) {
 		})
 	}
 	if _, err := srv.Advance(uuid.Nil); err == nil {
-		t.Error("an unknown order was advanced")
+		t.Error("Advance succeeds for an unknown order")
 	}
 }
 
-func TestDetours(t *testing.T) {
+func TestPartialResults(t *testing.T) {
 	srv := newServer(t)
-	ids := srv.AddOrders(4)
-	testkit, walkIn, atHome, onSite := ids[0], ids[1], ids[2], ids[3]
-
+	ids := srv.AddOrders(2)
+	testkit, walkIn := ids[0], ids[1]
 	if err := srv.PartialResults(testkit); err == nil {
-		t.Error("a testkit has partial results")
+		t.Error("PartialResults succeeds for a testkit")
 	}
 	noError(t, srv.PartialResults(walkIn))
 	noError(t, srv.PartialResults(walkIn))
@@ -90,7 +89,12 @@ func TestDetours(t *testing.T) {
 	if got := getOrder(t, srv, walkIn); !cmp.Equal(got.statuses(), want) || got.Status != "sample_with_lab" {
 		t.Errorf("%v, %s", got.statuses(), got.Status)
 	}
+}
 
+func TestFail(t *testing.T) {
+	srv := newServer(t)
+	ids := srv.AddOrders(3)
+	testkit, atHome := ids[0], ids[2]
 	noError(t, srv.Fail(atHome, "sample_hemolyzed"))
 	got := getOrder(t, srv, atHome)
 	if got.LastEvent.Status != "failed.at_home_phlebotomy.sample_error" || got.LastEvent.StatusDetail == nil ||
@@ -101,18 +105,27 @@ func TestDetours(t *testing.T) {
 	if got := getOrder(t, srv, testkit); got.LastEvent.StatusDetail != nil {
 		t.Errorf("%+v", got)
 	}
+}
 
+func TestCancel(t *testing.T) {
+	srv := newServer(t)
+	ids := srv.AddOrders(4)
+	walkIn, onSite := ids[1], ids[3]
 	noError(t, srv.Cancel(onSite))
 	if got := getOrder(t, srv, onSite); got.LastEvent.Status != "cancelled.on_site_collection.cancelled" || got.Transaction.Status != "cancelled" {
 		t.Errorf("%+v", got)
 	}
 	if err := srv.Cancel(onSite); err == nil {
-		t.Error("an order was cancelled twice")
+		t.Error("Cancel succeeds for a canceled order")
 	}
 	noError(t, srv.SetStatus(walkIn, "completed.walk_in_test.corrected"))
 	if err := srv.Cancel(walkIn); err == nil {
-		t.Error("a completed order was cancelled")
+		t.Error("Cancel succeeds for a completed order")
 	}
+}
+
+func TestUnknownObjects(t *testing.T) {
+	srv := newServer(t)
 	for name, err := range map[string]error{
 		"SetStatus":         srv.SetStatus(uuid.Nil, "x"),
 		"PartialResults":    srv.PartialResults(uuid.Nil),
@@ -121,18 +134,18 @@ func TestDetours(t *testing.T) {
 		"SetInterpretation": srv.SetInterpretation(uuid.Nil, "normal"),
 	} {
 		if err == nil {
-			t.Errorf("%s took an unknown order", name)
+			t.Errorf("%s succeeds for an unknown order", name)
 		}
 	}
 	if _, err := srv.AddOrder(uuid.Nil, srv.LabTests.WalkIn); err == nil {
-		t.Error("AddOrder took an unknown user")
+		t.Error("AddOrder succeeds for an unknown user")
 	}
 	if _, err := srv.AddOrder(srv.AddUser("ada"), srv.LabTests.Inactive); err == nil {
-		t.Error("AddOrder took an inactive test")
+		t.Error("AddOrder succeeds for an inactive lab test")
 	}
 }
 
-func TestDetailsFollow(t *testing.T) {
+func TestDetailsOfStatus(t *testing.T) {
 	srv := newServer(t)
 	ids := srv.AddOrders(2)
 	noError(t, srv.SetStatus(ids[0], "collecting_sample.testkit.transit_customer"))

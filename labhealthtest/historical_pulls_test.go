@@ -1,10 +1,7 @@
 package labhealthtest_test
 
 import (
-	"context"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -24,7 +21,7 @@ type pullPage struct {
 func TestHistoricalPulls(t *testing.T) {
 	srv := newServer(t)
 	ids := srv.AddUsers(5)
-	for _, i := range []int{0, 1, 3, 4} { // The third has connected nothing.
+	for _, i := range []int{0, 1, 3, 4} { // The third user has no source.
 		noError(t, srv.Connect(ids[i], "oura"))
 		noError(t, srv.Connect(ids[i], "oura"))
 	}
@@ -32,7 +29,7 @@ func TestHistoricalPulls(t *testing.T) {
 	var got []string
 	cursor := ""
 	for {
-		page := read[pullPage](t, do(t, srv, "GET", "/v2/introspect/historical_pull?user_limit=2"+cursor, ""))
+		page := decode[pullPage](t, do(t, srv, "GET", "/v2/introspect/historical_pull?user_limit=2"+cursor, ""))
 		for _, u := range page.Data {
 			got = append(got, fmt.Sprint(u.UserID == ids[0], u.UserID == ids[4], len(u.Provider), len(u.Provider["oura"].Pulled)))
 		}
@@ -45,7 +42,7 @@ func TestHistoricalPulls(t *testing.T) {
 	if s := strings.Join(got, "; "); s != "true false 1 3; false false 1 3; false false 2 3; false true 1 3" {
 		t.Error(s)
 	}
-	page := read[pullPage](t, do(t, srv, "GET", "/v2/introspect/historical_pull?provider=fitbit", ""))
+	page := decode[pullPage](t, do(t, srv, "GET", "/v2/introspect/historical_pull?provider=fitbit", ""))
 	if len(page.Data) != 1 || page.Data[0].UserID != ids[3] || len(page.Data[0].Provider) != 1 {
 		t.Error(page)
 	}
@@ -57,8 +54,7 @@ func TestHistoricalPulls(t *testing.T) {
 }
 
 func TestSetHistoricalPull(t *testing.T) {
-	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer receiver.Close()
+	rec := newReceiver(t)
 	srv := newServer(t)
 	ada := srv.AddUser("ada")
 	noError(t, srv.Connect(ada, "oura"))
@@ -79,14 +75,14 @@ func TestSetHistoricalPull(t *testing.T) {
 			"workouts":`+pull("failure", at, at, "0", `"retry_quota_exhausted"`)+`,
 			"body":`+pull("scheduled", "null", "null", "0", "null")+`}}}}]}`)
 
-	noError(t, srv.DeliverTo(receiver.URL))
+	noError(t, srv.DeliverTo(rec.URL))
 	noError(t, srv.SetHistoricalPull(ada, "oura", "sleep", "success", ""))
-	noError(t, srv.Flush(context.Background()))
-	check(t, response{status: 200, body: string(srv.Deliveries()[0].Body)}, 200, strings.NewReplacer(
+	noError(t, srv.Flush(t.Context()))
+	checkEvent(t, srv.Deliveries()[0].Body, strings.NewReplacer(
 		"TEAM", srv.TeamID.String(), "USER", ada.String()).Replace(`{
 		"event_type":"historical.data.sleep.created","team_id":"TEAM","user_id":"USER","client_user_id":"ada",
 		"data":{"user_id":"USER","start_date":"2024-12-04T12:00:00+00:00","end_date":"2025-03-04T12:00:00+00:00","is_final":true,"provider":"oura"}}`))
 	if srv.SetHistoricalPull(ada, "fitbit", "sleep", "success", "") == nil || srv.SetHistoricalPull(uuid.New(), "oura", "sleep", "success", "") == nil {
-		t.Error("a pull of what is not connected")
+		t.Error("SetHistoricalPull succeeds for an unknown user or source")
 	}
 }

@@ -1,11 +1,8 @@
 package labhealthtest_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -20,23 +17,22 @@ func TestCancelOrder(t *testing.T) {
 	id, err := srv.AddOrder(srv.AddUser("ada"), srv.LabTests.Testkit)
 	noError(t, err)
 	path := "/v3/order/" + id.String() + "/cancel"
-	got := read[placed](t, do(t, srv, "POST", path, ""))
+	got := decode[placed](t, do(t, srv, "POST", path, ""))
 	if got.Status != "success" || got.Message != "order cancelled" || got.Order.LastEvent.Status != "cancelled.testkit.cancelled" ||
 		got.Order.Transaction.Status != "cancelled" {
 		t.Errorf("%+v", got)
 	}
-	const refusal = `{"error":"Bad Request","message":"Order can not be cancelled in its current status","status_code":400}`
-	check(t, do(t, srv, "POST", path, ""), 400, refusal)
-	check(t, do(t, srv, "POST", "/v3/order/"+completed(t, srv, srv.LabTests.OnSite).String()+"/cancel", ""), 400, refusal)
-	check(t, do(t, srv, "POST", "/v3/order/0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31/cancel", ""), 404, `{"detail":"This order doesn't exist"}`)
+	const rejection = `{"error":"Bad Request","message":"Order can not be cancelled in its current status","status_code":400}`
+	check(t, do(t, srv, "POST", path, ""), 400, rejection)
+	check(t, do(t, srv, "POST", "/v3/order/"+completeOrder(t, srv, srv.LabTests.OnSite).String()+"/cancel", ""), 400, rejection)
+	check(t, do(t, srv, "POST", "/v3/order/"+unknownID+"/cancel", ""), 404, `{"detail":"This order doesn't exist"}`)
 	if got := do(t, srv, "POST", "/v3/order/x/cancel", ""); got.status != 422 {
 		t.Errorf("status %d", got.status)
 	}
 }
 
 func TestResendEvents(t *testing.T) {
-	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer receiver.Close()
+	rec := newReceiver(t)
 	now := noon
 	srv := newServer(t, labhealthtest.WithClock(func() time.Time { return now }))
 	ada := srv.AddUser("ada")
@@ -49,7 +45,7 @@ func TestResendEvents(t *testing.T) {
 	}
 	_, err := srv.Advance(ids[0]) // on the fourth day
 	noError(t, err)
-	noError(t, srv.DeliverTo(receiver.URL))
+	noError(t, srv.DeliverTo(rec.URL))
 	for _, test := range []struct{ body, want string }{
 		{fmt.Sprintf(`{"order_ids":[%q]}`, ids[0]), "updated 0"},
 		{fmt.Sprintf(`{"order_ids":[%q,%q]}`, ids[2], ids[1]), "created 1; created 2"},
@@ -59,10 +55,10 @@ func TestResendEvents(t *testing.T) {
 		{fmt.Sprintf(`{"start_at":"2025-03-07T00:00:00Z","order_ids":[%q,%q]}`, ids[1], ids[0]), "updated 0; created 1"},
 	} {
 		before := len(srv.Deliveries())
-		answer := read[struct {
+		response := decode[struct {
 			OrderIDs []uuid.UUID `json:"order_ids"`
 		}](t, do(t, srv, "POST", "/v3/order/resend_events", test.body))
-		noError(t, srv.Flush(context.Background()))
+		noError(t, srv.Flush(t.Context()))
 		var got []string
 		for i, d := range srv.Deliveries()[before:] {
 			var event struct {
@@ -71,13 +67,13 @@ func TestResendEvents(t *testing.T) {
 			}
 			noError(t, json.Unmarshal(d.Body, &event))
 			for n, id := range ids {
-				if event.Data.ID == id && answer.OrderIDs[i] == id {
+				if event.Data.ID == id && response.OrderIDs[i] == id {
 					got = append(got, fmt.Sprint(strings.TrimPrefix(event.Type, "labtest.order."), " ", n))
 				}
 			}
 		}
-		if s := strings.Join(got, "; "); s != test.want || len(answer.OrderIDs) != len(got) {
-			t.Errorf("%s: sent %s, want %s; answer %v", test.body, s, test.want, answer)
+		if s := strings.Join(got, "; "); s != test.want || len(response.OrderIDs) != len(got) {
+			t.Errorf("%s: sent %s, want %s; response %v", test.body, s, test.want, response)
 		}
 	}
 	check(t, do(t, srv, "POST", "/v3/order/resend_events", `{}`), 400, `{"detail":"order_ids or a time range is required"}`)
@@ -102,7 +98,7 @@ func TestSimulateOrder(t *testing.T) {
 			t.Errorf("%s, want %s", got, test.want)
 		}
 	}
-	check(t, do(t, srv, "POST", "/v3/order/0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31/test", ""), 404, `{"detail":"This order doesn't exist"}`)
+	check(t, do(t, srv, "POST", "/v3/order/"+unknownID+"/test", ""), 404, `{"detail":"This order doesn't exist"}`)
 	if got := do(t, srv, "POST", "/v3/order/x/test?delay=soon", ""); got.status != 422 {
 		t.Errorf("status %d", got.status)
 	}

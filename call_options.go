@@ -1,0 +1,137 @@
+package labhealth
+
+import (
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strings"
+)
+
+// CallOption changes one call. An option that is invalid is an error of the call, and nothing is
+// sent.
+type CallOption func(*callConfig) error
+
+// callConfig is what the options of a call set.
+type callConfig struct {
+	header         http.Header
+	query          url.Values
+	response       *Response
+	skipValidation bool
+	policy         RetryPolicy
+	maxBody        int64
+	idempotencyKey string
+	repeatable     bool // the operation accepts an idempotency key
+}
+
+// Response is the HTTP response of a call, beside the value that the call returns. See
+// [WithResponse].
+type Response struct {
+	Redacted[Response]
+
+	StatusCode int         // 0 without a response
+	Header     http.Header // nil without a response
+	Body       []byte      // the raw body after decompression; up to 64 KiB unless the status is 2xx
+	Attempts   int         // how often the request was attempted
+	RequestID  string      // the service's ID of the request; empty if it sent none
+}
+
+// WithHeader adds a header to the request. Headers that carry keys, and those that the client or
+// net/http sets, are a validation error; Accept may be set.
+func WithHeader(name, value string) CallOption {
+	name = textproto.CanonicalMIMEHeaderKey(name)
+	return func(c *callConfig) error {
+		if reservedHeaders[name] {
+			return invalid("is set by the client", "header", name)
+		}
+		if !isHeader(name, value) {
+			return invalid("must be a name and a value that can be sent", "header")
+		}
+		c.header.Add(name, value)
+		return nil
+	}
+}
+
+var reservedHeaders = map[string]bool{
+	"X-Service-Api-Key": true, "X-Management-Key": true, "X-Service-Org-Key": true, "Authorization": true,
+	"Proxy-Authorization": true, "Host": true, "Connection": true, "Content-Length": true, "Content-Type": true,
+	"Transfer-Encoding": true, "Accept-Encoding": true, "Expect": true, "Te": true, "Trailer": true, "Upgrade": true,
+	"X-Idempotency-Key": true, "Idempotency-Key": true, "User-Agent": true,
+}
+
+// isHeader reports whether name is a token of RFC 9110 and value has no control characters.
+func isHeader(name, value string) bool {
+	const token = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	return name != "" && strings.Trim(name, token) == "" &&
+		!strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+}
+
+// WithQuery adds a query parameter, for parameters that have no field yet. The same name may be
+// given more than once.
+func WithQuery(name, value string) CallOption {
+	return func(c *callConfig) error {
+		c.query.Add(name, value)
+		return nil
+	}
+}
+
+// WithResponse fills r with the HTTP response, also when the call fails. With an iterator, r holds
+// the latest page.
+func WithResponse(r *Response) CallOption {
+	return func(c *callConfig) error {
+		if r == nil {
+			return invalid("needs a *Response", "WithResponse")
+		}
+		*r = Response{}
+		c.response = r
+		return nil
+	}
+}
+
+// WithoutValidation sends the request even if local validation fails. Path parameters are validated
+// all the same.
+func WithoutValidation() CallOption {
+	return func(c *callConfig) error {
+		c.skipValidation = true
+		return nil
+	}
+}
+
+// WithCallRetry changes the retry policy for one call. Zero fields keep the client's values.
+func WithCallRetry(p RetryPolicy) CallOption {
+	return func(c *callConfig) (err error) {
+		if c.policy, err = p.withDefaults(c.policy); err != nil {
+			return invalid(err.Error(), "WithCallRetry")
+		}
+		return nil
+	}
+}
+
+// WithCallBodyLimit caps the response body of one call, in bytes after decompression. It replaces
+// [WithBodyLimit].
+func WithCallBodyLimit(n int64) CallOption {
+	return func(c *callConfig) error {
+		if n <= 0 {
+			return invalid("must be positive", "WithCallBodyLimit")
+		}
+		c.maxBody = n
+		return nil
+	}
+}
+
+// WithIdempotencyKey sends X-Idempotency-Key when an order is created, and allows a retry after an
+// unknown outcome. Use it only with a deployment that honors the key, which the specification does
+// not promise: such a deployment returns the first outcome again, success or failure, for at least
+// 24 hours. It is a validation error for every operation but [OrdersService.Create].
+// Source: public API reference only.
+func WithIdempotencyKey(key string) CallOption {
+	return func(c *callConfig) error {
+		switch {
+		case !c.repeatable:
+			return invalid("is for Orders.Create only; an import is known by its sample id", "WithIdempotencyKey")
+		case key == "" || len(key) > 255 || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
+			return invalid("needs 1 to 255 printable ASCII characters", "WithIdempotencyKey")
+		}
+		c.idempotencyKey = key
+		return nil
+	}
+}

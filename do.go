@@ -1,0 +1,107 @@
+package labhealth
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/labhealth/labhealth-go/internal/jsonread"
+	"github.com/labhealth/labhealth-go/internal/transport"
+)
+
+// Do calls any endpoint of the team API, with the same safety as the methods. path starts with / and
+// its values are escaped (see [net/url.PathEscape]); [WithQuery] adds query parameters.
+//
+// body is nil for none, a []byte or json.RawMessage for JSON that is sent unchanged, or a value for
+// encoding/json. out is nil to ignore the body of the response, a *json.RawMessage for the received
+// JSON, or a pointer for encoding/json. Responses of this package's types are decoded and verified as
+// by the methods.
+func (c *Client) Do(ctx context.Context, method, path string, body, out any, opts ...CallOption) error {
+	return c.core.doPath(ctx, method, path, body, out, opts)
+}
+
+// Do calls any endpoint of the management API, as [Client.Do] does. path is the whole path, such as
+// "/v1/org/" + orgID.String() + "/team".
+func (c *ManagementClient) Do(ctx context.Context, method, path string, body, out any, opts ...CallOption) error {
+	return c.core.doPath(ctx, method, path, body, out, opts)
+}
+
+func (c *core) doPath(ctx context.Context, method, path string, body, out any, opts []CallOption) error {
+	if !slices.Contains(doMethods, method) {
+		return withOp("Do", invalid("must be GET, HEAD, POST, PUT, PATCH or DELETE", "method"))
+	}
+	op := method + " (Do)"
+	if err := checkPath(path); err != nil {
+		return withOp(op, err)
+	}
+	encoded, err := encodeAny(method, body)
+	if err != nil {
+		return withOp(op, err)
+	}
+	r := request{op: op, method: method, path: path}
+	if encoded != nil {
+		r.body = json.RawMessage(encoded)
+	}
+	r.read = func(resp *transport.Response) error {
+		if resp.StatusCode == http.StatusNoContent || method == http.MethodHead {
+			return nil
+		}
+		if out == nil {
+			return readNothing(resp)
+		}
+		return readJSON(resp, func(document []byte) error {
+			if err := jsonread.Valid(document); err != nil {
+				return err
+			}
+			return decode(document, out, func(b []byte) error {
+				if json.Unmarshal(b, out) != nil { // whose error quotes the response
+					return &unreadable{reason: "it does not fit the Go type it is to be read into"}
+				}
+				return nil
+			})
+		})
+	}
+	return c.do(ctx, r, opts)
+}
+
+var doMethods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+}
+
+// checkPath returns why Do cannot call an endpoint at path.
+func checkPath(path string) error {
+	switch {
+	case !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "?#"):
+		return invalid("must begin with one / and have no query or fragment (see WithQuery)", "path")
+	case !isPath(path):
+		return invalid("must be escaped and have no . or .. segments", "path")
+	}
+	return nil
+}
+
+// encodeAny returns the JSON of a body that was passed to Do, nil for none.
+func encodeAny(method string, body any) ([]byte, error) {
+	var encoded []byte
+	switch b := body.(type) {
+	case nil:
+		return nil, nil
+	case []byte:
+		encoded = b
+	case json.RawMessage:
+		encoded = b
+	default:
+		var err error
+		if encoded, err = json.Marshal(b); err != nil {
+			return nil, invalid("cannot be written as JSON", "body")
+		}
+	}
+	switch {
+	case method == http.MethodGet, method == http.MethodHead:
+		return nil, invalid("must be nil for GET and HEAD", "body")
+	case encoded != nil && jsonread.Valid(encoded) != nil:
+		return nil, invalid("must be valid JSON in UTF-8", "body")
+	}
+	return encoded, nil
+}

@@ -1,0 +1,147 @@
+package labhealthtest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// retrySchedule is how long the service waits after each failed attempt.
+var retrySchedule = []time.Duration{
+	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 10 * time.Hour,
+}
+
+// Delivery is an attempt to deliver an event to a URL of [Server.DeliverTo].
+type Delivery struct {
+	// URL is the URL of the receiver.
+	URL string
+	// ID is the ID of the event, as in the header svix-id.
+	ID string
+	// Body is the event.
+	Body []byte
+	// Attempt counts from 1.
+	Attempt int
+	// At is the time for which the attempt was scheduled. The server may make it later, after
+	// earlier attempts to the same URL.
+	At time.Time
+	// StatusCode is the status code of the receiver's response, or 0 if there was none.
+	StatusCode int
+	// Err is why there was no response.
+	Err error
+	// Lost reports whether the response was lost (see [NetworkConditions]), so that the server
+	// treats the attempt as failed.
+	Lost bool
+	// Duplicate reports whether an earlier attempt had succeeded (see [NetworkConditions]).
+	Duplicate bool
+}
+
+// String describes the delivery without its body, such as "msg_1, attempt 2: 204".
+func (d Delivery) String() string {
+	text := fmt.Sprint(d.ID, ", attempt ", d.Attempt, ": ")
+	if d.Err != nil {
+		text += d.Err.Error()
+	} else {
+		text += strconv.Itoa(d.StatusCode)
+	}
+	if d.Lost {
+		text += ", lost"
+	}
+	if d.Duplicate {
+		text += ", duplicate"
+	}
+	return text
+}
+
+// Deliveries returns the attempts made so far, in the order of their responses.
+func (s *Server) Deliveries() []Delivery {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.deliveries)
+}
+
+// A DeliveryOption configures [Server.DeliverTo], which returns an error if the option is invalid.
+type DeliveryOption func(*endpoint) error
+
+// WithSigningSecrets signs each delivery with the headers svix-timestamp and svix-signature
+// (Standard Webhooks, HMAC-SHA256). Several secrets make several signatures, like the service while
+// a secret is rotated. The timestamp is the time of the server's clock. A secret is base64, with or
+// without the prefix "whsec_".
+func WithSigningSecrets(secrets ...string) DeliveryOption {
+	return func(e *endpoint) error {
+		if len(secrets) == 0 {
+			return errors.New("WithSigningSecrets needs a secret")
+		}
+		for i, secret := range secrets {
+			key, err := secretKey(secret)
+			if err != nil || len(key) == 0 {
+				return fmt.Errorf("secret %d of %d is not base64", i+1, len(secrets)) // without the secret
+			}
+			e.keys = append(e.keys, key)
+		}
+		return nil
+	}
+}
+
+// WithRetries posts an event again until the receiver responds with 2xx. waits are the times
+// between the attempts, by the server's clock. After the last one the server drops the event.
+// Without waits it uses the schedule of the service: seven more attempts after 5 s, 5 min, 30 min,
+// 2 h, 5 h, 10 h and 10 h. See [Server.Elapse] for a clock that stands still.
+func WithRetries(waits ...time.Duration) DeliveryOption {
+	return func(e *endpoint) error {
+		if slices.ContainsFunc(waits, func(d time.Duration) bool { return d < 0 }) {
+			return errors.New("WithRetries needs waits that are not negative")
+		}
+		e.waits = waits
+		if len(waits) == 0 {
+			e.waits = retrySchedule
+		}
+		return nil
+	}
+}
+
+// WithTransport posts events with transport, for example to call a handler without a connection.
+// The server does not close the transport.
+func WithTransport(transport http.RoundTripper) DeliveryOption {
+	return func(e *endpoint) error {
+		if transport == nil {
+			return errors.New("WithTransport needs a transport")
+		}
+		e.client = newPoster()
+		e.client.Transport = transport
+		return nil
+	}
+}
+
+// NetworkConditions describes an unreliable network between the server and a receiver. Rates are
+// from 0 (never) to 1 (always). With [WithSeed] the same events are affected in each run.
+type NetworkConditions struct {
+	// LoseResponse is the rate of responses that are lost: the receiver has acknowledged the event,
+	// but the server does not know it.
+	LoseResponse float64
+	// Duplicate is the rate of acknowledged events that are posted once more.
+	Duplicate float64
+	// Delay is the rate of events whose first attempt is delayed by up to MaxDelay, so that later
+	// events arrive earlier.
+	Delay float64
+	// MaxDelay is required if Delay is not 0.
+	MaxDelay time.Duration
+}
+
+// WithNetworkConditions delivers over an unreliable network.
+func WithNetworkConditions(n NetworkConditions) DeliveryOption {
+	return func(e *endpoint) error {
+		for _, rate := range []float64{n.LoseResponse, n.Duplicate, n.Delay} {
+			if !(rate >= 0 && rate <= 1) { // also rejects NaN
+				return errors.New("the rates of NetworkConditions are from 0 to 1")
+			}
+		}
+		if n.Delay > 0 && n.MaxDelay <= 0 {
+			return errors.New("NetworkConditions with Delay need a MaxDelay")
+		}
+		e.network = n
+		return nil
+	}
+}

@@ -1,0 +1,171 @@
+package labhealthtest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxBody is the longest request body, in bytes. A longer one gets a 413 response.
+	maxBody = 16 << 20
+	// maxRequests is the number of requests that the log keeps at least.
+	maxRequests = 10_000
+)
+
+const (
+	apiKeyHeader        = "X-Service-Api-Key"
+	managementKeyHeader = "X-Management-Key"
+	// orgKeyHeader is the deprecated name of managementKeyHeader.
+	orgKeyHeader = "X-Service-Org-Key"
+)
+
+// secretHeaders are not logged.
+var secretHeaders = []string{apiKeyHeader, managementKeyHeader, orgKeyHeader, "Authorization"}
+
+// Request is a request that the server received.
+type Request struct {
+	// Method is the HTTP method.
+	Method string
+	// Path is the path as sent, with its escapes and the raw query.
+	Path string
+	// Header has no headers that carry keys.
+	Header http.Header
+	// Body is the received body.
+	Body []byte
+	// StatusCode is the status code of the response, or 0 if a fault replaced the processing of
+	// the request (see [Server.FailBefore]).
+	StatusCode int
+}
+
+// Requests returns the requests received so far, oldest first, including rejected ones. The server
+// keeps at least the latest 10,000. Callers must not modify headers and bodies.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// serve is the handler of the HTTP server.
+func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.running.Add(1)
+	s.mu.Unlock()
+	defer s.running.Done()
+
+	body, err := io.ReadAll(http.MaxBytesReader(w, hr.Body, maxBody))
+	if f := s.nextFault(hr); f != nil {
+		s.fail(f, w, hr, body, err)
+		return
+	}
+	s.process(hr, body, err).write(w)
+}
+
+// process executes and logs a request. readErr is the error of reading its body.
+func (s *Server) process(hr *http.Request, body []byte, readErr error) response {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	query, _ := url.ParseQuery(hr.URL.RawQuery) // Like the service, use the valid part.
+	r := &request{
+		method:    hr.Method,
+		path:      hr.URL.EscapedPath(),
+		query:     query,
+		header:    hr.Header,
+		body:      body,
+		validator: validator{now: s.now()},
+	}
+	resp := s.dispatch(r, readErr)
+	resp.trace = s.newTrace()
+	s.log(hr, body, resp.statusCode)
+	return resp
+}
+
+// log records a request for [Server.Requests].
+func (s *Server) log(hr *http.Request, body []byte, statusCode int) {
+	header := hr.Header.Clone()
+	for _, name := range secretHeaders {
+		header.Del(name)
+	}
+	if len(s.requests) >= 2*maxRequests {
+		s.requests = slices.Delete(s.requests, 0, maxRequests)
+	}
+	s.requests = append(s.requests, Request{
+		Method:     hr.Method,
+		Path:       hr.RequestURI,
+		Header:     header,
+		Body:       body,
+		StatusCode: statusCode,
+	})
+}
+
+// dispatch authenticates a request and executes its operation.
+func (s *Server) dispatch(r *request, readErr error) response {
+	target, err := s.authenticate(r)
+	if err != nil {
+		return respond(nil, err)
+	}
+	if target != s {
+		target.mu.Lock()
+		defer target.mu.Unlock()
+	}
+	if err := bodyError(readErr); err != nil {
+		return respond(nil, err)
+	}
+	o, err := route(r)
+	if err == nil && r.caller != nil {
+		err = s.checkOrg(r)
+	}
+	if err != nil {
+		return respond(nil, err)
+	}
+	return respond(o.handle(target, r))
+}
+
+// authenticate returns the server that processes a request. For the team API this is the server of
+// the team that the key or token belongs to. For the management API it sets r.caller.
+func (s *Server) authenticate(r *request) (*Server, error) {
+	if strings.HasPrefix(r.path, managementPrefix) {
+		return s, s.authenticateManagement(r)
+	}
+	var team *Server
+	token, isBearer := strings.CutPrefix(r.header.Get("Authorization"), "Bearer ")
+	switch key := r.header.Get(apiKeyHeader); {
+	case key != "":
+		team = s.teamOfAPIKey(key)
+	case isBearer:
+		team = s.teamOfToken(token)
+	default:
+		return nil, reject(http.StatusUnauthorized, "Missing token")
+	}
+	if team == nil {
+		return nil, reject(http.StatusUnauthorized, "Invalid token")
+	}
+	return team, nil
+}
+
+// bodyError returns the response to a request whose body could not be read.
+func bodyError(readErr error) error {
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(readErr, &tooLarge) {
+		return reject(http.StatusRequestEntityTooLarge, "Request body too large")
+	}
+	if readErr != nil {
+		return errInvalidBody
+	}
+	return nil
+}
+
+// newTrace returns a traceresponse header (W3C Trace Context). Its second part identifies the
+// request.
+func (s *Server) newTrace() string {
+	var b [24]byte
+	s.traces.Read(b[:])
+	return fmt.Sprintf("00-%x-%x-01", b[:16], b[16:])
+}

@@ -1,0 +1,174 @@
+package labhealthtest
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// pulledResources are pulled from every connected source.
+var pulledResources = []string{"activity", "sleep", "workouts"}
+
+// historicalPull is the pull of a resource's older data from a source of a user.
+type historicalPull struct {
+	slug, resource string
+	state          pullState
+}
+
+type pullState struct {
+	Status       string       `json:"status"`
+	RangeStart   timestamp    `json:"range_start"`
+	RangeEnd     timestamp    `json:"range_end"`
+	Timeline     pullTimeline `json:"timeline"`
+	DaysWithData int          `json:"days_with_data"`
+	Release      string       `json:"release"`
+	TraceID      *string      `json:"trace_id"`
+	ErrorDetails *string      `json:"error_details"`
+}
+
+type pullTimeline struct {
+	ScheduledAt timestamp  `json:"scheduled_at"`
+	StartedAt   *timestamp `json:"started_at"`
+	EndedAt     *timestamp `json:"ended_at"`
+}
+
+func newHistoricalPull(slug, resource string, now time.Time) *historicalPull {
+	return &historicalPull{slug, resource, pullState{
+		RangeStart: timestamp(now.AddDate(0, 0, -90)), RangeEnd: timestamp(now),
+		Timeline: pullTimeline{ScheduledAt: timestamp(now)}, Release: "2025-05-09",
+	}}
+}
+
+// setStatus sets the status and the fields that depend on it.
+func (p *pullState) setStatus(status string, now time.Time) {
+	p.Status, p.DaysWithData = status, 0
+	p.Timeline.StartedAt, p.Timeline.EndedAt = new(timestamp(now)), nil
+	switch status {
+	case "scheduled":
+		p.Timeline.StartedAt = nil
+	case "failure":
+		p.Timeline.EndedAt = p.Timeline.StartedAt
+	case "success":
+		p.DaysWithData = 90
+		p.Timeline.EndedAt = p.Timeline.StartedAt
+	}
+}
+
+// addHistoricalPulls adds successful pulls from a source that was connected.
+func (s *Server) addHistoricalPulls(u *user, slug string) {
+	now := s.now()
+	for _, resource := range pulledResources {
+		p := newHistoricalPull(slug, resource, now)
+		p.state.setStatus("success", now)
+		u.pulls = append(u.pulls, p)
+	}
+}
+
+// SetHistoricalPull sets the status of the historical pull of a resource, such as "sleep", from a
+// connected source of a user. The status is "success", "failure", "in_progress", "scheduled",
+// "retrying" or any other. details is the reason, such as "provider_rate_limit_exceeded"; it is
+// null if empty. A success sends the event of the pull, such as historical.data.sleep.created.
+// SetHistoricalPull returns an error if the user does not exist or the source is not connected.
+func (s *Server) SetHistoricalPull(userID uuid.UUID, slug, resource, status, details string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.user(userID)
+	if u == nil {
+		return errNoUser
+	}
+	if !u.isConnected(slug) {
+		return errors.New("labhealthtest: the source is not connected")
+	}
+	i := slices.IndexFunc(u.pulls, func(p *historicalPull) bool { return p.slug == slug && p.resource == resource })
+	if i < 0 {
+		i = len(u.pulls)
+		u.pulls = append(u.pulls, newHistoricalPull(slug, resource, s.now()))
+	}
+	p := &u.pulls[i].state
+	p.setStatus(status, s.now())
+	p.ErrorDetails = nil
+	if details != "" {
+		p.ErrorDetails = &details
+	}
+	if status == "success" {
+		s.emit(u, "historical.data."+resource+".created", map[string]any{
+			"user_id": u.UserID, "start_date": p.RangeStart, "end_date": p.RangeEnd, "is_final": true, "provider": slug,
+		})
+	}
+	return nil
+}
+
+type userPulls struct {
+	UserID   uuid.UUID                `json:"user_id"`
+	Provider map[string]providerPulls `json:"provider"`
+}
+
+type providerPulls struct {
+	Pulled    map[string]pullState `json:"pulled"`
+	NotPulled []string             `json:"not_pulled"`
+}
+
+// pullsFrom returns the historical pulls of a user by provider. It includes those that match.
+func (u *user) pullsFrom(match func(slug string) bool) userPulls {
+	found := userPulls{u.UserID, map[string]providerPulls{}}
+	for _, p := range u.pulls {
+		if !match(p.slug) {
+			continue
+		}
+		if found.Provider[p.slug].Pulled == nil {
+			found.Provider[p.slug] = providerPulls{map[string]pullState{}, []string{}}
+		}
+		found.Provider[p.slug].Pulled[p.resource] = p.state
+	}
+	return found
+}
+
+// listHistoricalPulls omits users without a pull. Its cursor identifies the last user of the
+// previous page, who may have been deleted since.
+func (s *Server) listHistoricalPulls(r *request) (any, error) {
+	userID := r.queryOne("user_id", uuidSchema)
+	provider, byProvider := r.queryLast("provider")
+	limit := r.queryRange("user_limit", 50, 1, 0)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	last, err := s.lastListedUser(r)
+	if err != nil {
+		return nil, err
+	}
+	page := struct {
+		Data       []userPulls `json:"data"`
+		NextCursor *string     `json:"next_cursor"`
+	}{Data: []userPulls{}}
+	for _, u := range s.users {
+		if u.number <= last || userID != "" && u.UserID.String() != userID {
+			continue
+		}
+		pulls := u.pullsFrom(func(slug string) bool { return !byProvider || slug == provider })
+		if len(pulls.Provider) == 0 {
+			continue
+		}
+		if len(page.Data) == limit {
+			page.NextCursor = encodeCursor(string(page.Data[limit-1].UserID[:]))
+			break
+		}
+		page.Data = append(page.Data, pulls)
+	}
+	return page, nil
+}
+
+// lastListedUser returns the number of the user that the cursor identifies, or 0 without a cursor.
+func (s *Server) lastListedUser(r *request) (number int, err error) {
+	cursor, ok := r.queryLast("next_cursor")
+	if !ok {
+		return 0, nil
+	}
+	text, err := decodeCursor(cursor)
+	id, idErr := uuid.FromBytes([]byte(text))
+	if err != nil || idErr != nil || s.userByID[id] == nil {
+		return 0, errInvalidCursor
+	}
+	return s.userByID[id].number, nil
+}

@@ -1,0 +1,109 @@
+package labhealthtest
+
+import (
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/google/uuid"
+)
+
+type credentials struct {
+	ID          uuid.UUID       `json:"id"`
+	TeamID      uuid.UUID       `json:"team_id"`
+	Source      string          `json:"source"`
+	ClientID    *string         `json:"client_id"`
+	SecretHash  *string         `json:"client_secret_hash"`
+	CreatedAt   timestamp       `json:"created_at"`
+	UpdatedAt   timestamp       `json:"updated_at"`
+	Details     json.RawMessage `json:"details"`
+	AppURL      *string         `json:"app_url"`
+	RedirectURL *string         `json:"redirect_url_override"`
+
+	deployment deployment
+}
+
+var (
+	credentialsSchema = object(
+		required("team_id", uuidSchema),
+		required("provider", stringSchema),
+		nullable("client_id", stringSchema),
+		nullable("client_secret", stringSchema),
+		nullable("details", anySchema),
+		nullable("redirect_url_override", stringSchema),
+	)
+	prepareCredentialsSchema = object(
+		required("team_id", uuidSchema),
+		required("provider", stringSchema),
+	)
+)
+
+func (s *Server) listCredentials(r *request) (any, error) {
+	visible := isVisible(r)
+	found := selectFunc(s.org.credentials, func(c *credentials) bool { return visible(c.TeamID, c.deployment) })
+	return page(r, "credentials", found, func(c *credentials) string { return c.ID.String() })
+}
+
+// upsertCredentials creates or replaces the credentials of a team and a provider.
+func (s *Server) upsertCredentials(r *request) (any, error) {
+	var body struct {
+		credentials
+		Provider     string  `json:"provider"`
+		ClientSecret *string `json:"client_secret"`
+	}
+	r.decode(credentialsSchema, &body)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	if _, err := s.localTeam(r, body.TeamID); err != nil {
+		return nil, err
+	}
+	c := body.credentials
+	c.Source, c.CreatedAt, c.UpdatedAt = body.Provider, timestamp(r.now), timestamp(r.now)
+	c.deployment = r.deployment()
+	if body.ClientSecret != nil {
+		hash := s.derive("secret "+*body.ClientSecret, 0)
+		c.SecretHash = new(hex.EncodeToString(hash[:]))
+	}
+	for _, old := range s.org.credentials {
+		if old.TeamID == c.TeamID && old.Source == c.Source && old.deployment == c.deployment {
+			c.ID, c.CreatedAt = old.ID, old.CreatedAt
+			*old = c
+			return old, nil
+		}
+	}
+	c.ID = s.deriveID()
+	s.org.credentials = append(s.org.credentials, &c)
+	return c, nil
+}
+
+func (s *Server) deleteCredentials(r *request) (any, error) {
+	visible := isVisible(r)
+	return deleteByID(r, "credential_id", func(id uuid.UUID) bool {
+		return removeFunc(&s.org.credentials, func(c *credentials) bool {
+			return c.ID == id && visible(c.TeamID, c.deployment)
+		})
+	})
+}
+
+// prepareCredentials asks for a redirect URL for the providers "oura" and "fitbit", and for nothing
+// for others.
+func (s *Server) prepareCredentials(r *request) (any, error) {
+	var body struct {
+		TeamID   uuid.UUID `json:"team_id"`
+		Provider string    `json:"provider"`
+	}
+	r.decode(prepareCredentialsSchema, &body)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	if _, err := s.localTeam(r, body.TeamID); err != nil {
+		return nil, err
+	}
+	if body.Provider != "oura" && body.Provider != "fitbit" {
+		return map[string]any{"status": "no_action_needed", "preparation_steps": []any{}}, nil
+	}
+	return map[string]any{"status": "preparations_required", "preparation_steps": []map[string]any{{
+		"type": "redirect_uri", "key": nil, "value": s.URL + "/oauth/" + body.Provider,
+		"description": "Allow this redirect address.",
+	}}}, nil
+}

@@ -1,0 +1,188 @@
+package labhealthtest
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+const (
+	orgAdmin  = "org_admin"
+	teamAdmin = "team_admin"
+)
+
+// managementKey is a key of the management API. Only the response to its creation contains Key.
+type managementKey struct {
+	ID       uuid.UUID         `json:"id"`
+	Label    string            `json:"label"`
+	Role     string            `json:"role"`
+	Bindings []binding         `json:"team_role_bindings"`
+	Creator  map[string]string `json:"creator"`
+	Created  timestamp         `json:"created_at"`
+	Key      string            `json:"key,omitempty"`
+}
+
+type binding struct {
+	TeamID uuid.UUID `json:"team_id"`
+}
+
+// dashboardMember is the creator of keys that the management API did not create.
+var dashboardMember = map[string]string{"type": "org_member", "email": "admin@example.com"}
+
+// withoutKey returns a copy for responses.
+func (k managementKey) withoutKey() *managementKey {
+	k.Key = ""
+	return &k
+}
+
+// manages reports whether the key gives access to a team.
+func (k *managementKey) manages(team uuid.UUID) bool {
+	return k.Role == orgAdmin || k.isBoundTo(team)
+}
+
+func (k *managementKey) isBoundTo(team uuid.UUID) bool {
+	return slices.Contains(k.Bindings, binding{team})
+}
+
+var (
+	roleSchema      = enum(orgAdmin, teamAdmin)
+	bindingsSchema  = arrayOf(object(required("team_id", uuidSchema)))
+	createKeySchema = object(
+		required("label", stringSchema),
+		required("role", roleSchema),
+		nullable("team_role_bindings", bindingsSchema),
+	)
+	patchKeySchema = patchObject(
+		nullable("label", stringSchema),
+		nullable("team_role_bindings", bindingsSchema),
+	)
+)
+
+// AddTeamManagementKey creates a Team Management Key for one or more teams and returns it. It
+// returns an error if a team does not exist. The management API can also create Team Management
+// Keys.
+func (s *Server) AddTeamManagementKey(teams ...uuid.UUID) (key string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := &managementKey{
+		ID: s.deriveID(), Label: "Team", Role: teamAdmin, Created: timestamp(s.now()), Key: s.deriveKey("mk_team_"),
+		Creator: dashboardMember,
+	}
+	for _, id := range teams {
+		if s.team(id) == nil {
+			return "", errors.New("labhealthtest: the team does not exist")
+		}
+		k.Bindings = append(k.Bindings, binding{id})
+	}
+	if len(teams) == 0 {
+		return "", errors.New("labhealthtest: a Team Management Key needs a team")
+	}
+	s.org.keys = append(s.org.keys, k)
+	return k.Key, nil
+}
+
+var managementKeyFilters = []filter[*managementKey]{
+	func(r *request) func(*managementKey) bool {
+		teamID, ok := parseUUID(r.queryOne("team_id", uuidSchema))
+		if !ok {
+			return nil
+		}
+		return func(k *managementKey) bool { return k.isBoundTo(teamID) }
+	},
+	equals("role", roleSchema, func(k *managementKey) string { return k.Role }),
+}
+
+func (s *Server) listManagementKeys(r *request) (any, error) {
+	var keys []*managementKey
+	for _, k := range selected(r, s.org.keys, managementKeyFilters) {
+		keys = append(keys, k.withoutKey())
+	}
+	return page(r, "data", keys, func(k *managementKey) string { return k.ID.String() })
+}
+
+func (s *Server) createManagementKey(r *request) (any, error) {
+	var body struct {
+		Label    string    `json:"label"`
+		Role     string    `json:"role"`
+		Bindings []binding `json:"team_role_bindings"`
+	}
+	r.decode(createKeySchema, &body)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	if err := s.checkBindings(r, body.Role, body.Bindings); err != nil {
+		return nil, err
+	}
+	prefix := strings.TrimSuffix(body.Role, "_admin")
+	k := &managementKey{
+		ID: s.deriveID(), Label: body.Label, Role: body.Role, Bindings: append([]binding{}, body.Bindings...),
+		Creator: map[string]string{"type": "management_key", "key_id": r.caller.ID.String()},
+		Created: timestamp(r.now), Key: s.deriveKey("mk_" + prefix + "_"),
+	}
+	s.org.keys = append(s.org.keys, k)
+	return k, nil
+}
+
+// checkBindings validates the teams of a key.
+func (s *Server) checkBindings(r *request, role string, bindings []binding) error {
+	if (role == teamAdmin) != (len(bindings) > 0) {
+		r.addValueError([]any{"body", "team_role_bindings"},
+			"a team_admin is bound to one or more teams, an org_admin to none", jsonNull)
+		return r.err()
+	}
+	for _, b := range bindings {
+		if s.team(b.TeamID) == nil {
+			return teamNotFound
+		}
+	}
+	return nil
+}
+
+// requestedKey returns the index of the key in the path of a valid request.
+func (s *Server) requestedKey(r *request) (int, error) {
+	if err := r.err(); err != nil {
+		return -1, err
+	}
+	id := r.pathUUID("key_id")
+	i := slices.IndexFunc(s.org.keys, func(k *managementKey) bool { return k.ID == id })
+	if i < 0 {
+		return -1, reject(http.StatusNotFound, "Management key not found")
+	}
+	return i, nil
+}
+
+func (s *Server) patchManagementKey(r *request) (any, error) {
+	var body struct {
+		Label    *string   `json:"label"`
+		Bindings []binding `json:"team_role_bindings"`
+	}
+	r.decode(patchKeySchema, &body)
+	i, err := s.requestedKey(r)
+	if err != nil {
+		return nil, err
+	}
+	k := s.org.keys[i]
+	if body.Bindings != nil {
+		if err := s.checkBindings(r, k.Role, body.Bindings); err != nil {
+			return nil, err
+		}
+		k.Bindings = body.Bindings
+	}
+	if body.Label != nil {
+		k.Label = *body.Label
+	}
+	return k.withoutKey(), nil
+}
+
+func (s *Server) deleteManagementKey(r *request) (any, error) {
+	i, err := s.requestedKey(r)
+	if err != nil {
+		return nil, err
+	}
+	k := s.org.keys[i]
+	s.org.keys = slices.Delete(s.org.keys, i, i+1)
+	return k.withoutKey(), nil
+}

@@ -1,0 +1,214 @@
+package labhealthtest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// nextStatus is the usual next status of each status, from the diagrams of the public API
+// reference. requisition_bypassed continues like requisition_created.
+var nextStatus = map[string]string{
+	"received.testkit.ordered":                              "received.testkit.requisition_created",
+	"received.testkit.awaiting_registration":                "collecting_sample.testkit.transit_customer",
+	"received.testkit.requisition_created":                  "collecting_sample.testkit.transit_customer",
+	"received.testkit.requisition_bypassed":                 "collecting_sample.testkit.transit_customer",
+	"received.testkit.registered":                           "received.testkit.requisition_created",
+	"collecting_sample.testkit.transit_customer":            "collecting_sample.testkit.out_for_delivery",
+	"collecting_sample.testkit.problem_in_transit_customer": "collecting_sample.testkit.out_for_delivery",
+	"collecting_sample.testkit.out_for_delivery":            "collecting_sample.testkit.with_customer",
+	"collecting_sample.testkit.with_customer":               "collecting_sample.testkit.transit_lab",
+	"collecting_sample.testkit.transit_lab":                 "sample_with_lab.testkit.delivered_to_lab",
+	"collecting_sample.testkit.problem_in_transit_lab":      "sample_with_lab.testkit.delivered_to_lab",
+	"sample_with_lab.testkit.delivered_to_lab":              "completed.testkit.completed",
+	"sample_with_lab.testkit.lab_processing_blocked":        "completed.testkit.completed",
+
+	"received.walk_in_test.ordered":                        "received.walk_in_test.requisition_created",
+	"received.walk_in_test.requisition_created":            "collecting_sample.walk_in_test.appointment_pending",
+	"received.walk_in_test.requisition_bypassed":           "collecting_sample.walk_in_test.appointment_pending",
+	"collecting_sample.walk_in_test.appointment_pending":   "collecting_sample.walk_in_test.appointment_scheduled",
+	"collecting_sample.walk_in_test.appointment_cancelled": "collecting_sample.walk_in_test.appointment_pending",
+	"collecting_sample.walk_in_test.redraw_available":      "collecting_sample.walk_in_test.appointment_pending",
+	"collecting_sample.walk_in_test.appointment_scheduled": "completed.walk_in_test.completed",
+	"sample_with_lab.walk_in_test.partial_results":         "completed.walk_in_test.completed",
+
+	"received.at_home_phlebotomy.ordered":                        "received.at_home_phlebotomy.requisition_created",
+	"received.at_home_phlebotomy.requisition_created":            "collecting_sample.at_home_phlebotomy.appointment_pending",
+	"received.at_home_phlebotomy.requisition_bypassed":           "collecting_sample.at_home_phlebotomy.appointment_pending",
+	"collecting_sample.at_home_phlebotomy.appointment_pending":   "collecting_sample.at_home_phlebotomy.appointment_scheduled",
+	"collecting_sample.at_home_phlebotomy.appointment_cancelled": "collecting_sample.at_home_phlebotomy.appointment_pending",
+	"collecting_sample.at_home_phlebotomy.appointment_scheduled": "collecting_sample.at_home_phlebotomy.draw_completed",
+	"collecting_sample.at_home_phlebotomy.draw_completed":        "completed.at_home_phlebotomy.completed",
+	"sample_with_lab.at_home_phlebotomy.partial_results":         "completed.at_home_phlebotomy.completed",
+
+	"received.on_site_collection.ordered":                "received.on_site_collection.requisition_created",
+	"received.on_site_collection.requisition_created":    "sample_with_lab.on_site_collection.draw_completed",
+	"received.on_site_collection.requisition_bypassed":   "sample_with_lab.on_site_collection.draw_completed",
+	"sample_with_lab.on_site_collection.draw_completed":  "completed.on_site_collection.completed",
+	"sample_with_lab.on_site_collection.partial_results": "completed.on_site_collection.completed",
+}
+
+// nextStatusOfRegistered replaces entries of nextStatus for a testkit that its user registers. Its
+// requisition is created after the user has received the kit.
+var nextStatusOfRegistered = map[string]string{
+	"collecting_sample.testkit.with_customer": "received.testkit.registered",
+	"received.testkit.requisition_created":    "collecting_sample.testkit.transit_lab",
+}
+
+// statusAfter returns the usual next status of the order, or "" if there is none.
+func (o *order) statusAfter(status string) string {
+	registered := slices.ContainsFunc(o.Events, func(e orderEvent) bool {
+		return e.Status == "received.testkit.awaiting_registration"
+	})
+	if next := nextStatusOfRegistered[status]; registered && next != "" {
+		return next
+	}
+	return nextStatus[status]
+}
+
+// lowLevelStatus returns the last part of the current status.
+func (o *order) lowLevelStatus() string {
+	status := o.LastEvent.Status
+	return status[strings.LastIndexByte(status, '.')+1:]
+}
+
+// Advance moves an order to the usual next status of its collection method and returns the new
+// status. A testkit is shipped to the customer and to the lab, other orders have an appointment or
+// a draw. A testkit whose status was set to received.testkit.awaiting_registration is registered
+// before it is shipped to the lab. Advance returns an error if the order does not exist or its
+// status has no next one: at the end, and after unknown statuses set with [Server.SetStatus].
+func (s *Server) Advance(orderID uuid.UUID) (status string, err error) {
+	err = s.changeOrder(orderID, func(o *order, now time.Time) error {
+		status = o.statusAfter(o.LastEvent.Status)
+		if status == "" {
+			return fmt.Errorf("labhealthtest: no step follows %q", o.LastEvent.Status)
+		}
+		s.setStatus(o, status, "", now)
+		return nil
+	})
+	return status, err
+}
+
+// SetStatus adds an event with any status to an order, such as
+// "collecting_sample.testkit.with_customer" or one that the interface specification does not have.
+// It does not check the transition. It returns an error if the order does not exist.
+func (s *Server) SetStatus(orderID uuid.UUID, status string) error {
+	return s.changeOrder(orderID, func(o *order, now time.Time) error {
+		s.setStatus(o, status, "", now)
+		return nil
+	})
+}
+
+// PartialResults sets the status of an order to partial_results. Each call adds an event. It
+// returns an error for testkits, which do not have this status.
+func (s *Server) PartialResults(orderID uuid.UUID) error {
+	return s.changeOrder(orderID, func(o *order, now time.Time) error {
+		if o.Details.Type == "testkit" {
+			return errors.New("labhealthtest: testkit orders have no partial results")
+		}
+		s.setStatus(o, "sample_with_lab."+o.Details.Type+".partial_results", "", now)
+		return nil
+	})
+}
+
+// Fail sets the status of an order to sample_error with a status detail, such as
+// "sample_hemolyzed". An empty detail is sent as null. For other failures use [Server.SetStatus].
+func (s *Server) Fail(orderID uuid.UUID, detail string) error {
+	return s.changeOrder(orderID, func(o *order, now time.Time) error {
+		s.setStatus(o, "failed."+o.Details.Type+".sample_error", detail, now)
+		return nil
+	})
+}
+
+// Cancel cancels an order and its transaction. It returns an error if the order is already
+// completed or canceled.
+func (s *Server) Cancel(orderID uuid.UUID) error {
+	return s.changeOrder(orderID, s.cancel)
+}
+
+func (s *Server) cancel(o *order, now time.Time) error {
+	if o.Status == "completed" || o.Status == "cancelled" {
+		return fmt.Errorf("labhealthtest: the order is %s already", o.Status)
+	}
+	s.setStatus(o, "cancelled."+o.Details.Type+".cancelled", "", now)
+	return nil
+}
+
+// changeOrder calls change with an order and sends the event of the order if change succeeds.
+func (s *Server) changeOrder(orderID uuid.UUID, change func(o *order, now time.Time) error) error {
+	return s.editOrder(orderID, func(o *order) error {
+		if err := change(o, s.now()); err != nil {
+			return err
+		}
+		s.emitOrder(o)
+		return nil
+	})
+}
+
+// editOrder calls edit with an order, without an event.
+func (s *Server) editOrder(orderID uuid.UUID, edit func(*order) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.orderByID[orderID]; o != nil {
+		return edit(o)
+	}
+	return errNoOrder
+}
+
+// setStatus adds an event to an order and updates the fields that depend on it.
+func (s *Server) setStatus(o *order, status, detail string, now time.Time) {
+	s.lastEventID++
+	o.LastEvent = orderEvent{ID: s.lastEventID, CreatedAt: timestamp(now), Status: status}
+	if detail != "" {
+		o.LastEvent.StatusDetail = &detail
+	}
+	o.Events = append(o.Events, o.LastEvent)
+	o.Status, _, _ = strings.Cut(status, ".")
+	o.UpdatedAt = timestamp(now)
+	low := o.lowLevelStatus()
+
+	t := &o.Transaction
+	t.Orders[0].LowLevelStatus = low
+	t.Orders[0].LowLevelStatusCreatedAt = microTimestamp(now)
+	t.Orders[0].UpdatedAt = microTimestamp(now)
+	switch o.Status {
+	case "completed", "cancelled":
+		t.Status = o.Status
+	default:
+		t.Status = "active"
+	}
+
+	o.Details.Data.(interface{ setUpdatedAt(time.Time) }).setUpdatedAt(now)
+	switch data := o.Details.Data.(type) {
+	case *testkitData:
+		s.setTracking(data, low)
+	case *appointmentData:
+		if low == "appointment_scheduled" && data.AppointmentID == nil {
+			data.AppointmentID = new(s.newID())
+		}
+	}
+}
+
+// setTracking sets the tracking number of a testkit that is shipped to the customer or to the lab.
+func (s *Server) setTracking(data *testkitData, low string) {
+	if low != "transit_customer" && low != "transit_lab" {
+		return
+	}
+	if data.Shipment == nil {
+		data.Shipment = &shipment{ID: s.newID()}
+	}
+	number := fmt.Sprintf("1Z%09d", s.lastEventID)
+	url := "https://example.com/track/" + number
+	switch low {
+	case "transit_customer":
+		data.Shipment.OutboundTrackingNumber, data.Shipment.OutboundTrackingURL = &number, &url
+		data.Shipment.OutboundCourier = new("usps")
+	case "transit_lab":
+		data.Shipment.InboundTrackingNumber, data.Shipment.InboundTrackingURL = &number, &url
+		data.Shipment.InboundCourier = new("usps")
+	}
+}

@@ -1,0 +1,50 @@
+package labhealthtest
+
+import (
+	"encoding/base64"
+	"net/http"
+	"slices"
+)
+
+// cursorPage returns the page of list that starts after the element that the parameter next_cursor
+// identifies, and the cursor of the next page. Cursors identify elements, not positions, so that
+// added elements do not shift pages.
+func cursorPage[E any](r *request, list []E, limit int, id func(E) string) (page []E, next *string, err error) {
+	from := 0
+	if cursor, ok := r.queryLast("next_cursor"); ok {
+		last, err := decodeCursor(cursor)
+		from = 1 + slices.IndexFunc(list, func(e E) bool { return err == nil && id(e) == last })
+		if from == 0 {
+			return nil, nil, errInvalidCursor
+		}
+	}
+	to := from + min(limit, len(list)-from)
+	if to < len(list) {
+		next = encodeCursor(id(list[to-1]))
+	}
+	return append([]E{}, list[from:to]...), next, nil
+}
+
+// page returns the body with a page of a list of the management API, which is called name.
+func page[E any](r *request, name string, list []E, id func(E) string) (any, error) {
+	limit := r.queryRange("limit", 50, 1, 0)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	elements, next, err := cursorPage(r, list, limit, id)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{name: elements, "next_cursor": next}, nil
+}
+
+var errInvalidCursor = reject(http.StatusBadRequest, "Invalid cursor")
+
+func encodeCursor(id string) *string {
+	return new(base64.RawURLEncoding.EncodeToString([]byte(id)))
+}
+
+func decodeCursor(cursor string) (id string, err error) {
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	return string(b), err
+}

@@ -1,0 +1,118 @@
+package labhealth
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Option configures a client. An option that is invalid is an error of [NewClient].
+type Option func(*config) error
+
+// config is what the options of a client set.
+type config struct {
+	core       core
+	httpClient *http.Client
+	baseURL    string
+	chosenBy   []string // the options that set baseURL
+	operations []string // those that WithPath accepts
+}
+
+// WithBaseURL sets the URL that every path is appended to. The paths contain their versions, such as
+// /v3, which the base URL must not repeat. It must be https, except for loopback hosts. It may have a
+// port between 1 and 65535 and a path without dot segments, but no user info, query or fragment.
+func WithBaseURL(base string) Option {
+	return func(c *config) error {
+		c.baseURL, c.chosenBy = base, append(c.chosenBy, "WithBaseURL")
+		return nil
+	}
+}
+
+// WithEnvironment selects one of the environments in urls. An environment that urls does not have is
+// an error. Its URL must be valid for [WithBaseURL].
+func WithEnvironment(env Environment, urls BaseURLs) Option {
+	return func(c *config) error {
+		base, ok := urls[env]
+		if !ok {
+			return fmt.Errorf("no base URL for the environment %q: there are URLs for %q", env, slices.Sorted(maps.Keys(urls)))
+		}
+		c.baseURL, c.chosenBy = base, append(c.chosenBy, "WithEnvironment")
+		return nil
+	}
+}
+
+// WithHTTPClient sends requests with a copy of h: it uses the transport, the cookie jar and the
+// timeout of h, but not its redirect policy. Without this option the client has its own transport,
+// with 64 idle connections and the proxy settings of [http.ProxyFromEnvironment].
+//
+// An [*http.Transport], or nil for [http.DefaultTransport], is safe: the client uses a copy of it,
+// whose connections [Client.CloseIdleConnections] closes. Through a proxy, HTTP/1.1 over TLS uses one
+// connection per request.
+//
+// Any other [http.RoundTripper] is used unchanged. It must send each request once, pass on the
+// context of the request, and let the hooks of [net/http/httptrace] fire, as a wrapper of an
+// *http.Transport does that signs, traces or counts requests. If it retries, fails over or
+// duplicates, a write is stopped before it is sent a second time, and its outcome is
+// [OutcomeUnknown]. If it follows a redirect or fails over to another host, a request, also a read,
+// is stopped before the key is sent there. Without hooks, as with a mock or a wrapper that replaces
+// the context, nothing can be observed or stopped: the outcome of a write is OutcomeUnknown even if
+// the response is a 4xx, and no write is retried.
+//
+// net/http writes some messages about broken responses, including their bytes, to the default
+// logger. The client prevents that for an *http.Transport that is passed here, but not for one that
+// is wrapped.
+func WithHTTPClient(h *http.Client) Option {
+	return func(c *config) error {
+		if h == nil {
+			return errors.New("WithHTTPClient needs an http.Client")
+		}
+		copied := *h
+		c.httpClient = &copied
+		return nil
+	}
+}
+
+// WithBodyLimit caps the body of a response, in bytes after decompression. The default is 8 MiB.
+func WithBodyLimit(n int64) Option {
+	return func(c *config) error {
+		c.core.maxBody = n
+		if n <= 0 {
+			return errors.New("WithBodyLimit must be positive")
+		}
+		return nil
+	}
+}
+
+// WithUserAgent replaces the user agent, which is "labhealth-go/" and [Version] by default.
+func WithUserAgent(s string) Option {
+	return func(c *config) error {
+		c.core.userAgent = s
+		if s == "" || !isHeader("User-Agent", s) {
+			return errors.New("WithUserAgent needs text that can be sent in a header")
+		}
+		return nil
+	}
+}
+
+// WithPath sets the path of an operation that a deployment has elsewhere than the interface
+// specification: WithPath("GET /orders", "/v3/orders"). The path must be valid for [Client.Do] and
+// have the parameters of the operation in braces. An unknown operation is an error.
+func WithPath(operation, path string) Option {
+	return func(c *config) error {
+		if !slices.Contains(c.operations, operation) {
+			return fmt.Errorf("WithPath: unknown operation %q: want one of %q", operation, c.operations)
+		}
+		_, documented, _ := strings.Cut(operation, " ")
+		names := pathParameters(documented)
+		// The braces of parameters are not sent.
+		if !isPath(strings.NewReplacer("{", "", "}", "").Replace(path)) || !hasParameters(path, names) {
+			return fmt.Errorf("WithPath: the path of %q must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters %q",
+				operation, names)
+		}
+		c.core.paths[operation] = path
+		return nil
+	}
+}

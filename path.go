@@ -1,0 +1,66 @@
+package labhealth
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// isPath reports whether path starts with one slash and is sent unchanged. net/url re-escapes a
+// path that is not escaped correctly, which turns %2F into a slash; dot segments and control
+// characters may lead elsewhere.
+func isPath(path string) bool {
+	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "?#") {
+		return false
+	}
+	for segment := range strings.SplitSeq(path[1:], "/") {
+		plain, err := url.PathUnescape(segment)
+		if err != nil || isDots(plain) || hasControl(plain) || hasControl(segment) || strings.Contains(segment, " ") {
+			return false
+		}
+	}
+	u, err := url.Parse(path)
+	return err == nil && u.EscapedPath() == path
+}
+
+func isDots(segment string) bool { return segment == "." || segment == ".." }
+
+// hasControl reports whether s has control characters or is not valid UTF-8.
+func hasControl(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' })
+}
+
+// pathParameters returns the names in braces, in order.
+func pathParameters(path string) []string {
+	var names []string
+	for {
+		_, rest, ok := strings.Cut(path, "{")
+		name, after, closed := strings.Cut(rest, "}")
+		if !ok || !closed {
+			return names
+		}
+		names, path = append(names, name), after
+	}
+}
+
+// hasParameters reports whether path has the given parameters in any order.
+func hasParameters(path string, names []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(pathParameters(path))), slices.Sorted(slices.Values(names)))
+}
+
+// expandPath replaces the parameters named names in path by values.
+func expandPath(path string, names, values []string) (string, error) {
+	for i, value := range values {
+		name := names[i]
+		switch {
+		case value == uuid.Nil.String():
+			return "", invalid("must not be the nil UUID", "path", name)
+		case value == "" || isDots(value) || hasControl(value):
+			return "", invalid("must not be empty, a dot segment or hold control characters", "path", name)
+		}
+		path = strings.Replace(path, "{"+name+"}", url.PathEscape(value), 1)
+	}
+	return path, nil
+}

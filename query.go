@@ -1,0 +1,60 @@
+package labhealth
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// queryParams are parameters of a list, which encode themselves.
+type queryParams interface{ query() queryValues }
+
+// queryValues sets the parameters that are not zero.
+type queryValues struct{ url.Values }
+
+func newQuery() queryValues { return queryValues{url.Values{}} }
+
+func (q queryValues) setString(name, v string) {
+	if v != "" {
+		q.Set(name, v)
+	}
+}
+
+func (q queryValues) setInt(name string, v int) {
+	if v != 0 {
+		q.Set(name, strconv.Itoa(v))
+	}
+}
+
+func (q queryValues) setBool(name string, v *bool) {
+	if v != nil {
+		q.Set(name, strconv.FormatBool(*v))
+	}
+}
+
+func (q queryValues) setID(name string, v uuid.UUID) {
+	if v != uuid.Nil {
+		q.Set(name, v.String())
+	}
+}
+
+func (q queryValues) setTime(name string, v time.Time) {
+	if !v.IsZero() {
+		q.Set(name, v.Format(time.RFC3339Nano))
+	}
+}
+
+func (q queryValues) addIDs(name string, ids []uuid.UUID) {
+	for _, id := range ids {
+		q.Add(name, id.String())
+	}
+}
+
+// addStrings adds one parameter for each element of list.
+func addStrings[T ~string](q queryValues, name string, list []T) {
+	for _, v := range list {
+		q.Add(name, string(v))
+	}
+}
