@@ -15,17 +15,21 @@ import (
 
 // Event is one message of the service: an envelope and its data.
 //
-// It holds health data: printed or logged, it shows its type and the service's IDs only. Encoding it to JSON is complete and writes
-// every received field, with the program's changes on top; ReceivedAt is not part of it.
+// It holds health data: printed or logged, it shows its type and the service's IDs only. Encoding
+// it to JSON is complete and writes every received field, with the program's changes on top;
+// ReceivedAt is not part of it.
 type Event struct {
 	Type   EventType // what happened; empty if the type is missing, as in the sender's own operational messages
 	TeamID uuid.UUID // the team; zero if it is missing or malformed
-	// UserID is the service's ID of the user: that of the envelope, else that in the data. It is zero if neither can be read.
+	// UserID is the service's ID of the user: that of the envelope, else that in the data. It is
+	// zero if neither can be read.
 	UserID uuid.UUID
-	// ClientUserID is the application's own reference for the user: any string, empty if it is missing.
+	// ClientUserID is the application's own reference for the user: any string, empty if it is
+	// missing.
 	ClientUserID string
-	// ReceivedAt is the time of receipt: [Parse] sets it to the time it is called. It decides which version of a datum is the latest,
-	// so a program that parses later than it receives should set it.
+	// ReceivedAt is the time of receipt: [Parse] sets it to the time it is called. It decides which
+	// version of a datum is the latest, so a program that parses later than it receives should set
+	// it.
 	ReceivedAt time.Time
 	// Data is never nil after [Parse].
 	Data Payload
@@ -33,15 +37,16 @@ type Event struct {
 	labhealth.RawObject
 }
 
-// Payload is the data of an event: a [*Samples], [*Activity], [*Summary], [*WorkoutStreamNotice], [*ProviderConnection],
-// [*LabOrder], [*HistoricalPull] or [*Unknown].
+// Payload is the data of an event: a [*Samples], [*Activity], [*Summary], [*WorkoutStreamNotice],
+// [*ProviderConnection], [*LabOrder], [*HistoricalPull] or [*Unknown].
 //
 //sumtype:decl
 type Payload interface {
 	json.Marshaler
 	// RawJSON returns a copy of the received data, nil if the program made it.
 	RawJSON() json.RawMessage
-	// Malformed lists the fields whose value does not fit, with paths that start at the data. See [labhealth.RawObject].
+	// Malformed lists the fields whose value does not fit, with paths that start at the data. See
+	// [labhealth.RawObject].
 	Malformed() []labhealth.Malformed
 
 	isPayload()
@@ -56,7 +61,8 @@ func (*LabOrder) isPayload()            {}
 func (*HistoricalPull) isPayload()      {}
 func (*Unknown) isPayload()             {}
 
-// Envelope is the part of an event that [ParseEnvelope] reads. It redacts the application's own reference for the user when printed.
+// Envelope is the part of an event that [ParseEnvelope] reads. It redacts the application's own
+// reference for the user when printed.
 type Envelope struct {
 	Type         EventType // see [Event]
 	TeamID       uuid.UUID // see [Event]
@@ -64,7 +70,8 @@ type Envelope struct {
 	ClientUserID string    // see [Event]
 }
 
-// ParseError is the error for a body that is no event, because it is not a JSON object. It never quotes the body.
+// ParseError is the error for a body that is no event, because it is not a JSON object. It never
+// quotes the body.
 type ParseError struct {
 	Offset int    // bytes before the error
 	Reason string // a fixed phrase
@@ -77,9 +84,9 @@ func (e *ParseError) Error() string {
 
 // Parse parses an event. It copies what it keeps: the caller may reuse the body.
 //
-// It fails, with a *[ParseError], only if the body is not a JSON object in valid UTF-8, nested at most 1,000 deep. An event of an
-// unknown type, and one whose data is not what its type promises, has [*Unknown] data: the sender stops sending to a receiver that
-// rejects what it does not know.
+// It fails, with a *[ParseError], only if the body is not a JSON object in valid UTF-8, nested at
+// most 1,000 deep. An event of an unknown type, and one whose data is not what its type promises,
+// has [*Unknown] data: the sender stops sending to a receiver that rejects what it does not know.
 //
 // Parse does not verify who sent the body.
 func Parse(body []byte) (*Event, error) { return parse(bytes.Clone(body)) }
@@ -102,8 +109,8 @@ func parse(body []byte) (*Event, error) {
 	return e, nil
 }
 
-// ParseEnvelope parses the type and the IDs of an event, to route it, and steps over its data. It fails for the same bodies as
-// [Parse].
+// ParseEnvelope parses the type and the IDs of an event, to route it, and steps over its data. It
+// fails for the same bodies as [Parse].
 func ParseEnvelope(body []byte) (Envelope, error) {
 	p := parser{FastScanner: jsonread.FastScanner{Data: body}}
 	if err := p.parseEnvelope(); err != nil {
@@ -115,7 +122,8 @@ func ParseEnvelope(body []byte) (Envelope, error) {
 	return p.Envelope, nil
 }
 
-// MarshalJSON writes every received field, with the program's changes on top. See [labhealth.RawObject].
+// MarshalJSON writes every received field, with the program's changes on top. See
+// [labhealth.RawObject].
 func (e Event) MarshalJSON() ([]byte, error) {
 	var f envelopeForm[json.RawMessage]
 	var original Envelope

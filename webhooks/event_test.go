@@ -67,7 +67,8 @@ func mustParse(t testing.TB, body []byte) *Event {
 	return e
 }
 
-// checkLossless checks that the event and its data marshal to the bytes that came, alone and from a program's own struct.
+// checkLossless checks that the event and its data marshal to the bytes that came, alone and from a
+// program's own struct.
 func checkLossless(t *testing.T, e *Event, body, data string) {
 	t.Helper()
 	body = strings.Trim(body, " \n\t\r")
@@ -85,7 +86,8 @@ func checkLossless(t *testing.T, e *Event, body, data string) {
 	}
 }
 
-// eachEnvelope parses data in every envelope and both shapes of a source: the text SOURCE in data stands for it.
+// eachEnvelope parses data in every envelope and both shapes of a source: the text SOURCE in data
+// stands for it.
 func eachEnvelope(t *testing.T, kind EventType, data string, check func(t *testing.T, e *Event, source Source)) {
 	t.Helper()
 	for _, source := range sources {
@@ -134,7 +136,8 @@ var (
 	spanText  = pointText + `,"start":"2025-03-01T12:00:00+00:00","end":"2025-03-01T12:30:00+00:00"`
 )
 
-// timeseries are all resources whose events carry samples, with their units, and what some have beyond the others.
+// timeseries are all resources whose events carry samples, with their units, and what some have
+// beyond the others.
 var timeseries = []struct {
 	resource, unit, form string
 	extra                string

@@ -8,8 +8,8 @@ import (
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
-// FuzzParse reads any body: valid JSON objects and nothing else are read, the scanner and the general reader agree, nothing is
-// lost and nothing is printed.
+// FuzzParse reads any body: valid JSON objects and nothing else are read, the scanner and the
+// general reader agree, nothing is lost and nothing is printed.
 func FuzzParse(f *testing.F) {
 	for _, kind := range []EventType{DailySleepCreated, DailyActivityUpdated, DailyWorkoutStreamCreated, ProviderConnectionCreated,
 		LabTestOrderUpdated, HistoricalSleepCreated, ContinuousQueryResultTableChanged, "a.b"} {
@@ -44,8 +44,9 @@ func FuzzSamples(f *testing.F) {
 	})
 }
 
-// FuzzParseEnvelope steps over lists whose elements are alike, with and without what differs: the scanner that compares an
-// object with the one before it accepts what is valid and nothing else, and finds what Parse finds.
+// FuzzParseEnvelope steps over lists whose elements are alike, with and without what differs: the
+// scanner that compares an object with the one before it accepts what is valid and nothing else,
+// and finds what Parse finds.
 func FuzzParseEnvelope(f *testing.F) {
 	for _, seed := range [][3]string{
 		{`{"timestamp":"2025-03-01T12:00:00Z","value":1,"unit":"bpm"}`, `2`, `,"type":null`},

@@ -38,7 +38,8 @@ func parseSlow(body []byte) (*Event, error) {
 	return e, nil
 }
 
-// sameData compares more strictly than go-cmp, for which equal times with different offsets are the same, and quicker.
+// sameData compares more strictly than go-cmp, for which equal times with different offsets are the
+// same, and quicker.
 func sameData(a, b Payload) bool {
 	s, ok := a.(*Samples)
 	o, ok2 := b.(*Samples)
@@ -65,7 +66,8 @@ func sameData(a, b Payload) bool {
 	return true
 }
 
-// checkPaths checks that the scanner and the general reader agree on body, and that nothing of it is lost.
+// checkPaths checks that the scanner and the general reader agree on body, and that nothing of it
+// is lost.
 func checkPaths(t *testing.T, body []byte) {
 	t.Helper()
 	valid := jsonread.Valid(body) == nil && bytes.HasPrefix(bytes.TrimLeft(body, " \n\t\r"), []byte("{"))
@@ -200,7 +202,8 @@ func TestScannerReadsTheUsual(t *testing.T) {
 	}
 }
 
-// What was read before the event turned out to be unusual is forgotten: the last one of several members of a name counts.
+// What was read before the event turned out to be unusual is forgotten: the last one of several
+// members of a name counts.
 func TestReadAgain(t *testing.T) {
 	const first = `{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","source_id":7,"source":` + namedSource + `,"provider":` + providerSource +
 		`,"data":[{"timestamp":"2025-03-01T12:00:00Z","timezone_offset":3600,"type":"automatic","unit":"bpm","value":63,"x":1}]}`

@@ -11,9 +11,11 @@ import (
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
-// An event is parsed in two steps: its envelope, then the data as the payload that the event's type promises. A fast scanner reads
-// what the service sends every day, including batches of samples, which it reads while it scans the envelope. What is unusual, such as
-// a value of the wrong kind, is left to the decoder of package jsonread, which finds the same values in whatever the scanner reads.
+// An event is parsed in two steps: its envelope, then the data as the payload that the event's type
+// promises. A fast scanner reads what the service sends every day, including batches of samples,
+// which it reads while it scans the envelope. What is unusual, such as a value of the wrong kind,
+// is left to the decoder of package jsonread, which finds the same values in whatever the scanner
+// reads.
 
 // eventMemory is what parsing a batch of samples needs, in one allocation.
 type eventMemory struct {
@@ -56,7 +58,8 @@ func (p *parser) parseEnvelope() error {
 // envelopeFields are the fields of an envelope, in their most frequent order.
 var envelopeFields = jsonread.NewFieldNames("event_type", "data", "team_id", "user_id", "client_user_id")
 
-// scanEnvelope reads an envelope and, if it is a batch of samples without anything unusual, its data.
+// scanEnvelope reads an envelope and, if it is a batch of samples without anything unusual, its
+// data.
 func (p *parser) scanEnvelope() bool {
 	p.Space()
 	p.event.Lo = uint32(p.Pos)
@@ -267,7 +270,8 @@ func kindOf(t EventType) payloadKind {
 	return unknownKind
 }
 
-// budget returns how many bytes the payload of so many bytes may take beyond them. What the service sends stays far below.
+// budget returns how many bytes the payload of so many bytes may take beyond them. What the service
+// sends stays far below.
 func budget(data int) int { return data/2 + 1<<16 }
 
 var (
@@ -313,7 +317,8 @@ func (p *parser) payload() Payload {
 	}
 }
 
-// read decodes the data into the struct that v points to. It fails only if the struct would take too much memory.
+// read decodes the data into the struct that v points to. It fails only if the struct would take
+// too much memory.
 func (p *parser) read(v any) error {
 	return p.document.Read(p.data, v, budget(p.data.Len()), "data")
 }

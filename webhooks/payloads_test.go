@@ -13,8 +13,9 @@ import (
 	"testing"
 )
 
-// Every type that keeps what came writes it again, every payload prints nothing of it, and every constant is known to the parser. All
-// are read from the source, so that a new one cannot be left out.
+// Every type that keeps what came writes it again, every payload prints nothing of it, and every
+// constant is known to the parser. All are read from the source, so that a new one cannot be left
+// out.
 func TestNothingIsForgotten(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

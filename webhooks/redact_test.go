@@ -13,7 +13,8 @@ import (
 	labhealth "github.com/labhealth/labhealth-go"
 )
 
-// Values that hold health data print nothing of it, under any verb, as value, pointer, element or field, and in logs.
+// Values that hold health data print nothing of it, under any verb, as value, pointer, element or
+// field, and in logs.
 func TestRedaction(t *testing.T) {
 	const canary = "canary-7731"
 	f := 7731.25

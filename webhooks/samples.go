@@ -15,8 +15,9 @@ import (
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
-// Samples is a batch of samples of one resource and source: the data of daily.data.<resource>.created and .updated of every resource
-// that is no summary. It redacts itself when printed, except its IDs.
+// Samples is a batch of samples of one resource and source: the data of
+// daily.data.<resource>.created and .updated of every resource that is no summary. It redacts
+// itself when printed, except its IDs.
 type Samples struct {
 	UserID   uuid.UUID // the service's ID of the user; zero if the data does not repeat it
 	Source   Source    // where the samples come from
@@ -24,20 +25,22 @@ type Samples struct {
 	// Provider is an older name of Source, nil in all but old events.
 	// Source: public API reference only.
 	Provider *Source
-	// Data has the samples in the order of the event. A program may change, remove and add some: encoding the batch to JSON writes
-	// those that it did not change as their raw bytes.
+	// Data has the samples in the order of the event. A program may change, remove and add some:
+	// encoding the batch to JSON writes those that it did not change as their raw bytes.
 	Data []Sample
 
 	labhealth.RawObject
 }
 
-// Sample is one measured value. Resources differ in what a sample has: some have Start and End, a note has Text instead of Value, a
-// blood pressure has Systolic and Diastolic, and some have further fields, which [RawSample.Decode] reads. Source of all values other
-// than one number: public API reference only.
+// Sample is one measured value. Resources differ in what a sample has: some have Start and End, a
+// note has Text instead of Value, a blood pressure has Systolic and Diastolic, and some have
+// further fields, which [RawSample.Decode] reads. Source of all values other than one number:
+// public API reference only.
 //
-// Encoding a received sample to JSON gives its raw bytes; if the program changed it, the changed fields are written anew, and all
-// others as they were received. A field that is not zero is written whatever its Has… flag says; a zero one needs the flag. Value and
-// Text are one field of the JSON: Text is written if the program set it, else the number if there is one.
+// Encoding a received sample to JSON gives its raw bytes; if the program changed it, the changed
+// fields are written anew, and all others as they were received. A field that is not zero is
+// written whatever its Has… flag says; a zero one needs the flag. Value and Text are one field of
+// the JSON: Text is written if the program set it, else the number if there is one.
 //
 // It redacts itself when printed.
 type Sample struct {
@@ -55,7 +58,8 @@ type Sample struct {
 	TimezoneOffset    int32
 	HasTimezoneOffset bool // the sample has an offset other than null; set it to write an offset of 0
 	HasValue          bool // the sample has a number; set it to write a value of 0
-	// Extra reports that the received sample has more than the fields here show: further fields, or malformed ones.
+	// Extra reports that the received sample has more than the fields here show: further fields, or
+	// malformed ones.
 	Extra bool
 
 	Type string // how it was measured, such as "automatic"; empty if it is empty, null or missing
@@ -65,8 +69,9 @@ type Sample struct {
 	RawSample
 }
 
-// RawSample is embedded in [Sample], as [labhealth.RawObject] is in other types, and keeps the raw bytes of a received sample. All
-// samples of an event share them: a program that keeps one sample keeps the whole event in memory.
+// RawSample is embedded in [Sample], as [labhealth.RawObject] is in other types, and keeps the raw
+// bytes of a received sample. All samples of an event share them: a program that keeps one sample
+// keeps the whole event in memory.
 type RawSample struct {
 	labhealth.Redacted[RawSample]
 
@@ -92,8 +97,9 @@ func (r RawSample) Malformed() []labhealth.Malformed {
 	return labhealth.RawObject(r.ref()).Malformed()
 }
 
-// Decode decodes the received JSON of the sample into what v points to, as encoding/json does: for fields that are not in [Sample],
-// such as sensor_location or tags. It does not see the program's changes.
+// Decode decodes the received JSON of the sample into what v points to, as encoding/json does: for
+// fields that are not in [Sample], such as sensor_location or tags. It does not see the program's
+// changes.
 func (r RawSample) Decode(v any) error { return decode(r.ref(), v) }
 
 // Equal exists for go-cmp and always reports true: two samples are the same if their fields are.
@@ -126,7 +132,8 @@ type sampleForm struct {
 // enum is a string of which few values are frequent.
 type enum string
 
-// integer is an integer that may be missing. Its name, like that of number, is the type in [labhealth.Malformed].
+// integer is an integer that may be missing. Its name, like that of number, is the type in
+// [labhealth.Malformed].
 type integer struct {
 	n   int32
 	set bool
@@ -287,7 +294,8 @@ type samplesForm[D any] struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// MarshalJSON writes every received field, with the program's changes on top. See [labhealth.RawObject].
+// MarshalJSON writes every received field, with the program's changes on top. See
+// [labhealth.RawObject].
 func (s Samples) MarshalJSON() ([]byte, error) {
 	var f samplesForm[json.RawMessage]
 	if ref := jsonread.Ref(s.RawObject); !ref.IsZero() {
@@ -306,7 +314,8 @@ func (s Samples) MarshalJSON() ([]byte, error) {
 	return jsonread.Marshal(&f)
 }
 
-// encodeList encodes the samples as an array. It is unchanged if they are those of raw, the received array.
+// encodeList encodes the samples as an array. It is unchanged if they are those of raw, the
+// received array.
 func (s *Samples) encodeList(raw []byte) (list []byte, unchanged bool, err error) {
 	received := slices.AppendSeq(make([][]byte, 0, len(s.Data)), jsonread.Elements(raw))
 	wasList := len(raw) > 0 && raw[0] == '['
@@ -326,8 +335,8 @@ func (s *Samples) encodeList(raw []byte) (list []byte, unchanged bool, err error
 	return append(list, ']'), unchanged, nil
 }
 
-// UnmarshalJSON decodes a JSON value. It fails only if b is not JSON. Data stays nil if the value has no array of that name, or one
-// that would take far more memory than its JSON.
+// UnmarshalJSON decodes a JSON value. It fails only if b is not JSON. Data stays nil if the value
+// has no array of that name, or one that would take far more memory than its JSON.
 func (s *Samples) UnmarshalJSON(b []byte) error {
 	if err := jsonread.Valid(b); err != nil {
 		return err
@@ -341,11 +350,13 @@ func (s *Samples) UnmarshalJSON(b []byte) error {
 // sampleSize is how many bytes a sample takes in memory beyond its JSON.
 var sampleSize = int(reflect.TypeFor[Sample]().Size())
 
-// mostSamples returns how many samples are read from a body of so many bytes: together with the body they take at most four times its
-// size. The shortest sample that the service could send, with a timestamp, a unit and a value, has 57 bytes.
+// mostSamples returns how many samples are read from a body of so many bytes: together with the
+// body they take at most four times its size. The shortest sample that the service could send, with
+// a timestamp, a unit and a value, has 57 bytes.
 func mostSamples(body int) int { return 3*body/sampleSize + 64 }
 
-// decode decodes the batch at span, of at most most samples. It reports false if the batch would take too much memory.
+// decode decodes the batch at span, of at most most samples. It reports false if the batch would
+// take too much memory.
 func (s *Samples) decode(document *jsonread.Document, span jsonread.Span, most int) bool {
 	var f samplesForm[anyJSON]
 	if document.Read(span, &f, budget(span.Len()), "data") != nil {

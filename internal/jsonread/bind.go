@@ -219,7 +219,8 @@ func skipObject(bind binder) binder {
 	}
 }
 
-// bindSlice returns the binder of a slice, whose elements have documents of their own if own is true.
+// bindSlice returns the binder of a slice, whose elements have documents of their own if own is
+// true.
 func bindSlice(t reflect.Type, own bool) binder {
 	elem := t.Elem()
 	bind := binderOf(elem)
@@ -254,7 +255,8 @@ func bindSlice(t reflect.Type, own bool) binder {
 	}
 }
 
-// ownDocument returns a binder that gives each value a document of its own. The outer document has the value's problems too.
+// ownDocument returns a binder that gives each value a document of its own. The outer document has
+// the value's problems too.
 func ownDocument(bind binder) binder {
 	return func(d *decoder, v reflect.Value) {
 		doc, base, root, above, silent := d.doc, d.base, d.root, d.above, d.silent

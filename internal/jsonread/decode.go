@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Unmarshal decodes data, which must be one JSON value, into the struct that p points to, which it zeroes before. It fails with a
-// *[SyntaxError] if data is not JSON. A field whose value does not fit is left zero and listed by [Ref.Problems].
+// Unmarshal decodes data, which must be one JSON value, into the struct that p points to, which it
+// zeroes before. It fails with a *[SyntaxError] if data is not JSON. A field whose value does not
+// fit is left zero and listed by [Ref.Problems].
 func Unmarshal(data []byte, p any) error { return UnmarshalOwned(slices.Clone(data), p) }
 
 // UnmarshalOwned is [Unmarshal] for data that nobody will change: it is kept without a copy.
@@ -20,8 +21,9 @@ func UnmarshalOwned(data []byte, p any) error {
 	return d.decode(reflect.ValueOf(p).Elem())
 }
 
-// Decoded values may take this many bytes for each byte of their document, plus a constant: `{}` is two bytes, an order is 700.
-// Responses of the service stay far below; a document built to exhaust memory is an error like one that is nested too deeply.
+// Decoded values may take this many bytes for each byte of their document, plus a constant: `{}` is
+// two bytes, an order is 700. Responses of the service stay far below; a document built to exhaust
+// memory is an error like one that is nested too deeply.
 const (
 	growth = 8
 	spare  = 1 << 20
@@ -99,10 +101,12 @@ func (d *decoder) charge(n uintptr) {
 	}
 }
 
-// chunk is how many bytes of strings share an allocation: few enough that a string that is kept for long keeps little else.
+// chunk is how many bytes of strings share an allocation: few enough that a string that is kept for
+// long keeps little else.
 const chunk = 1 << 10
 
-// newString returns b as a string. Short ones are written one after the other and share an allocation.
+// newString returns b as a string. Short ones are written one after the other and share an
+// allocation.
 func (d *decoder) newString(b []byte) string {
 	if len(b) > chunk/4 {
 		return string(b)

@@ -7,12 +7,14 @@ import (
 	"slices"
 )
 
-// Document is a JSON document of which values are decoded one by one, by a caller that found them with a [FastScanner]. All values
-// decoded from it share its bytes, which nobody may change, except the elements of lists marked `jsonread:"own"`: those get
-// documents of their own, so that a program that keeps one order does not keep the page.
+// Document is a JSON document of which values are decoded one by one, by a caller that found them
+// with a [FastScanner]. All values decoded from it share its bytes, which nobody may change, except
+// the elements of lists marked `jsonread:"own"`: those get documents of their own, so that a
+// program that keeps one order does not keep the page.
 type Document struct{ in *content }
 
-// content is behind a second pointer, because fmt follows the first one under verbs that do not fit a pointer, such as %s.
+// content is behind a second pointer, because fmt follows the first one under verbs that do not fit
+// a pointer, such as %s.
 type content struct {
 	data     []byte
 	problems []Problem
@@ -26,7 +28,8 @@ type Problem struct {
 	at uint32 // where in its document
 }
 
-// maxProblems bounds the memory that a hostile document can take. The bytes themselves are kept in any case.
+// maxProblems bounds the memory that a hostile document can take. The bytes themselves are kept in
+// any case.
 const maxProblems = 1000
 
 // Buffer lets a caller allocate a Document inline.
@@ -75,7 +78,8 @@ func (d *Document) AddProblem(at uint32, want string, path ...string) {
 	}
 }
 
-// decoder returns a decoder of the value at span, which is under path. The decoded values may take budget bytes beyond the document.
+// decoder returns a decoder of the value at span, which is under path. The decoded values may take
+// budget bytes beyond the document.
 func (d *Document) decoder(span Span, budget int, path []string) decoder {
 	dec := decoder{scanner: scanner{data: d.in.data[:span.Hi], i: int(span.Lo)}, doc: d, budget: budget}
 	if span.Len() > 1<<16 && bytes.IndexByte(span.Of(d.in.data), '\\') >= 0 {
@@ -87,14 +91,16 @@ func (d *Document) decoder(span Span, budget int, path []string) decoder {
 	return dec
 }
 
-// Read decodes the value at span, which is under path, into the struct that p points to, as [UnmarshalOwned] does.
+// Read decodes the value at span, which is under path, into the struct that p points to, as
+// [UnmarshalOwned] does.
 func (d *Document) Read(span Span, p any, budget int, path ...string) error {
 	dec := d.decoder(span, budget, path)
 	return dec.decode(reflect.ValueOf(p).Elem())
 }
 
-// ReadElements decodes the elements of the array at span, which is under path, one after the other into the struct that p points
-// to. After each it calls yield with the element's span and whether all values in it fit.
+// ReadElements decodes the elements of the array at span, which is under path, one after the other
+// into the struct that p points to. After each it calls yield with the element's span and whether
+// all values in it fit.
 func (d *Document) ReadElements(span Span, p any, yield func(element Span, fits bool), path ...string) error {
 	dec := d.decoder(span, math.MaxInt, path)
 	v := reflect.ValueOf(p).Elem()
@@ -112,8 +118,8 @@ func (d *Document) ReadElements(span Span, p any, yield func(element Span, fits 
 	})
 }
 
-// Ref is a decoded value's reference to its document. Types that keep their raw bytes embed a type whose underlying type is Ref.
-// Printing a struct that embeds a Ref never prints the document.
+// Ref is a decoded value's reference to its document. Types that keep their raw bytes embed a type
+// whose underlying type is Ref. Printing a struct that embeds a Ref never prints the document.
 type Ref struct {
 	doc   *Document
 	span  Span
@@ -151,7 +157,8 @@ func (r Ref) Problems() []Problem {
 	return found
 }
 
-// Original decodes the value's raw bytes into the struct that p points to: the value before the program changed it.
+// Original decodes the value's raw bytes into the struct that p points to: the value before the
+// program changed it.
 func (r Ref) Original(p any) error { return r.decodeOriginal(reflect.ValueOf(p).Elem()) }
 
 func (r Ref) decodeOriginal(v reflect.Value) error {

@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Values that are decoded one by one have the same spans and problems as in a document that is decoded at once.
+// Values that are decoded one by one have the same spans and problems as in a document that is
+// decoded at once.
 func TestDocument(t *testing.T) {
 	const before, list, after = `{"head":1,"list":`, `[{"id":1},{"id":"x","maker":{"city":2}},7,{"id":3,"new":true}]`, `}`
 	text := []byte(before + list + after)

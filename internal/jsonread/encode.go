@@ -12,8 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// Marshal encodes the struct that p points to (or is). Decoded fields that the caller did not change are written as their raw bytes,
-// unknown and malformed ones included, with the caller's changes on top. A value that is unchanged as a whole gives its raw bytes.
+// Marshal encodes the struct that p points to (or is). Decoded fields that the caller did not
+// change are written as their raw bytes, unknown and malformed ones included, with the caller's
+// changes on top. A value that is unchanged as a whole gives its raw bytes.
 func Marshal(p any) ([]byte, error) { return marshal(p, true) }
 
 // MarshalPlain encodes the fields of the Go types only: what a request may have.
@@ -69,7 +70,8 @@ func (e *encoder) name(name string, first int) {
 	e.out = append(append(e.out, quoted...), ':')
 }
 
-// comma separates a field or element from those before it, of the object or array whose content starts at first.
+// comma separates a field or element from those before it, of the object or array whose content
+// starts at first.
 func (e *encoder) comma(first int) {
 	if len(e.out) > first {
 		e.out = append(e.out, ',')
@@ -212,8 +214,8 @@ func isZero(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// decoded encodes a decoded struct: its raw bytes, with the caller's changes on top. It finds the changes by decoding those bytes
-// once more.
+// decoded encodes a decoded struct: its raw bytes, with the caller's changes on top. It finds the
+// changes by decoding those bytes once more.
 func (e *encoder) decoded(p *plan, v reflect.Value, ref Ref) error {
 	original := reflect.New(v.Type()).Elem()
 	if err := ref.decodeOriginal(original); err != nil {
@@ -263,7 +265,8 @@ func (e *encoder) decoded(p *plan, v reflect.Value, ref Ref) error {
 
 func equal(a, b reflect.Value) bool { return reflect.DeepEqual(a.Interface(), b.Interface()) }
 
-// changed encodes the value of a field that the caller changed from original to now, and that was decoded from raw.
+// changed encodes the value of a field that the caller changed from original to now, and that was
+// decoded from raw.
 func (e *encoder) changed(f *field, raw []byte, original, now reflect.Value) error {
 	switch {
 	case now.Kind() == reflect.Slice && !now.IsNil() && now.Type() != rawType:
@@ -280,7 +283,8 @@ type rawField struct {
 	start, value, end int
 }
 
-// fieldsOf returns the fields of an object, and the index of the last one of each name that the type has.
+// fieldsOf returns the fields of an object, and the index of the last one of each name that the
+// type has.
 func (p *plan) fieldsOf(raw []byte) (list []rawField, last map[*field]int) {
 	last = map[*field]int{}
 	s := scanner{data: raw}
@@ -311,7 +315,8 @@ func (e *encoder) changedMap(raw []byte, original, now reflect.Value) error {
 	return e.mapFields(now, unchanged)
 }
 
-// changedSlice encodes a changed list: elements that are unchanged are written as their raw bytes, also at another index.
+// changedSlice encodes a changed list: elements that are unchanged are written as their raw bytes,
+// also at another index.
 func (e *encoder) changedSlice(raw []byte, original, now reflect.Value) error {
 	elements := slices.Collect(Elements(raw))
 	e.out = append(e.out, '[')
@@ -328,8 +333,9 @@ func (e *encoder) changedSlice(raw []byte, original, now reflect.Value) error {
 	return nil
 }
 
-// sources returns for each element of now the index of the same element of original, or -1: equal ones from the start, equal ones
-// from the end, and between them the first one of the same value. Structs that keep their raw bytes need not be searched for.
+// sources returns for each element of now the index of the same element of original, or -1: equal
+// ones from the start, equal ones from the end, and between them the first one of the same value.
+// Structs that keep their raw bytes need not be searched for.
 func sources(original, now reflect.Value) []int {
 	m, n := original.Len(), now.Len()
 	from := slices.Repeat([]int{-1}, n)

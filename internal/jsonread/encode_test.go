@@ -105,7 +105,8 @@ func TestMarshalChanges(t *testing.T) {
 	}
 }
 
-// compact drops spaces between members, so that what remains compares byte for byte, escapes and digits included.
+// compact drops spaces between members, so that what remains compares byte for byte, escapes and
+// digits included.
 func compact(t *testing.T, text []byte) string {
 	t.Helper()
 	if err := Valid(text); err != nil {
@@ -127,7 +128,8 @@ func compact(t *testing.T, text []byte) string {
 	return b.String()
 }
 
-// A name that came twice stays so until its member is changed; then the new value stands where the last one stood.
+// A name that came twice stays so until its member is changed; then the new value stands where the
+// last one stood.
 func TestMarshalNamesThatComeTwice(t *testing.T) {
 	const text = `{"name":"a","tags":["x"],"name":"b","u":1,"tags":[7,"y"],"u":2}`
 	tests := []struct {

@@ -7,9 +7,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// FastScanner scans a document of which most values are skipped. Its methods report false for what is not JSON, and for what they
-// leave to the decoder: the caller then decodes the document with [Document.Read], which says what is wrong. It accepts the same
-// documents as [Valid]. The methods that decode a value leave their result alone at null.
+// FastScanner scans a document of which most values are skipped. Its methods report false for what
+// is not JSON, and for what they leave to the decoder: the caller then decodes the document with
+// [Document.Read], which says what is wrong. It accepts the same documents as [Valid]. The methods
+// that decode a value leave their result alone at null.
 type FastScanner struct {
 	Data []byte // at most MaxSize bytes
 	Pos  int    // index of the next byte
@@ -143,7 +144,8 @@ func (s *FastScanner) Open(closing byte) (more bool) {
 	return !s.accept(closing)
 }
 
-// More steps to the next field or element, or out of the object or array, and reports whether there is a next one.
+// More steps to the next field or element, or out of the object or array, and reports whether there
+// is a next one.
 func (s *FastScanner) More(closing byte) (more, ok bool) {
 	if data, i := s.Data, s.Pos; i+1 < len(data) && data[i] == ',' && data[i+1] > ' ' {
 		s.Pos = i + 1
@@ -220,8 +222,8 @@ func (s *FastScanner) skipElements(depth int) bool {
 	return true
 }
 
-// skipFields steps over the rest of an object that is inside depth objects and arrays, from a field's name on if more is true. It
-// stores the spans of the values in t, if that is not nil.
+// skipFields steps over the rest of an object that is inside depth objects and arrays, from a
+// field's name on if more is true. It stores the spans of the values in t, if that is not nil.
 func (s *FastScanner) skipFields(more bool, depth int, t *template) bool {
 	for more {
 		if _, _, ok := s.String(); !ok || !s.colon() {
@@ -242,8 +244,8 @@ func (s *FastScanner) skipFields(more bool, depth int, t *template) bool {
 	return true
 }
 
-// Count returns the number of elements of the array whose first element is next, without moving the scanner. In invalid JSON it
-// counts up to the error.
+// Count returns the number of elements of the array whose first element is next, without moving the
+// scanner. In invalid JSON it counts up to the error.
 func (s FastScanner) Count() (n int) {
 	for more := true; more; n++ {
 		if !s.Skip(0) {
@@ -254,7 +256,8 @@ func (s FastScanner) Count() (n int) {
 	return n
 }
 
-// Lookup returns the value of the last field with the name, nil if there is none or the value is no object. It must be valid.
+// Lookup returns the value of the last field with the name, nil if there is none or the value is no
+// object. It must be valid.
 func Lookup(value []byte, name string) (found []byte) {
 	s := FastScanner{Data: value}
 	if s.Peek() != '{' {
@@ -284,13 +287,15 @@ func lookupEscaped(value []byte, name string) (found []byte) {
 	return found
 }
 
-// FieldNames are the names of the fields that an object is expected to have, in their most frequent order.
+// FieldNames are the names of the fields that an object is expected to have, in their most frequent
+// order.
 type FieldNames []fieldName
 
 // fieldName is a name as it stands in a document, with its quotes and colon.
 type fieldName struct {
 	quoted string
-	// The first 24 bytes, and a mask of those that belong to the name: they are compared eight bytes at once.
+	// The first 24 bytes, and a mask of those that belong to the name: they are compared eight
+	// bytes at once.
 	bytes, mask [3]uint64
 }
 
@@ -319,8 +324,8 @@ func (f FieldNames) Index(name []byte) (n int) {
 	return n
 }
 
-// Field steps over a field's name without escapes and the colon, and returns the name's index as [FieldNames.Index] does. It tries
-// the likely one first.
+// Field steps over a field's name without escapes and the colon, and returns the name's index as
+// [FieldNames.Index] does. It tries the likely one first.
 func (s *FastScanner) Field(names FieldNames, likely int) (n int, ok bool) {
 	if rest := s.Data[s.Pos:]; len(rest) > 24 && likely < len(names) {
 		f := &names[likely]

@@ -14,7 +14,8 @@ type template struct {
 	n      int      // fields it has
 }
 
-// add stores the span of a field's value. An object with more fields than there is space for is no template.
+// add stores the span of a field's value. An object with more fields than there is space for is no
+// template.
 func (t *template) add(value Span) {
 	if t.n < len(t.values) {
 		t.values[t.n] = value
@@ -52,10 +53,12 @@ func (s *FastScanner) skipObjects(depth int) bool {
 	return true
 }
 
-// skipLike steps over an object that is compared with the template: equal bytes need no second look, and where the two differ in a
-// value, only that value is scanned. This is as strict as scanning every byte: the bytes between two values of the template led from
-// the end of the one to the start of the other, and where they follow a value of an object of the same array, they do so again. It
-// never goes back to scan something twice, which in nested objects would double the time with each level.
+// skipLike steps over an object that is compared with the template: equal bytes need no second
+// look, and where the two differ in a value, only that value is scanned. This is as strict as
+// scanning every byte: the bytes between two values of the template led from the end of the one to
+// the start of the other, and where they follow a value of an object of the same array, they do so
+// again. It never goes back to scan something twice, which in nested objects would double the time
+// with each level.
 func (s *FastScanner) skipLike(t *template, depth int) bool {
 	data, i, at := s.Data, s.Pos, int(t.Lo) // at is in the template where i is in the object
 	for k := 0; ; k++ {
@@ -68,7 +71,8 @@ func (s *FastScanner) skipLike(t *template, depth int) bool {
 			k++
 		}
 		if k == t.n || at+n < int(t.values[k].Lo) {
-			// Another field: continue after the last value that is as in the template. The next object becomes the template.
+			// Another field: continue after the last value that is as in the template. The next
+			// object becomes the template.
 			t.Hi = 0
 			if k == 0 {
 				return s.skipFields(s.Open('}'), depth, nil)

@@ -25,7 +25,8 @@ func fastValid(data []byte) bool {
 	return ok && s.Pos == len(data)
 }
 
-// checkGrammar checks that both scanners accept data exactly if it is valid JSON in valid UTF-8 and not nested too deeply.
+// checkGrammar checks that both scanners accept data exactly if it is valid JSON in valid UTF-8 and
+// not nested too deeply.
 func checkGrammar(t *testing.T, data []byte) {
 	t.Helper()
 	want := json.Valid(data) && utf8.Valid(data) && depthOf(data) <= MaxDepth
@@ -37,7 +38,8 @@ func checkGrammar(t *testing.T, data []byte) {
 	}
 }
 
-// Both scanners have the same grammar: they agree on documents of every kind, and on each with any byte removed, changed or inserted.
+// Both scanners have the same grammar: they agree on documents of every kind, and on each with any
+// byte removed, changed or inserted.
 func TestGrammar(t *testing.T) {
 	documents := []string{
 		`{"id":"9c0f2d52-3a3e-4a64-9b5e-1f2d3c4b5a69","n":[1,-2.5e+3,0,-0.0,1E-2],"t":true,"f":false,"z":null}`,

@@ -15,7 +15,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// generator writes random documents from a type's tags: well-formed, and such that encoding/json reads them too.
+// generator writes random documents from a type's tags: well-formed, and such that encoding/json
+// reads them too.
 type generator struct {
 	*rand.Rand
 	strings.Builder
@@ -209,8 +210,8 @@ func FuzzReadsLikeEncodingJSON(f *testing.F) {
 	})
 }
 
-// FuzzRead reads any text: what is JSON is read without a panic, is written as it came, and with a change is that text with
-// the change on top.
+// FuzzRead reads any text: what is JSON is read without a panic, is written as it came, and with a
+// change is that text with the change on top.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(thingText))
 	for _, seed := range []string{

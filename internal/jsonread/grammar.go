@@ -1,8 +1,9 @@
 // Package jsonread decodes and encodes every response and every event.
 //
-// It has two scanners for one grammar: valid JSON in valid UTF-8, nested at most [MaxDepth] deep. The strict one says where and why
-// a document is invalid; [FastScanner] only says that it is. Decoding matches field names exactly, continues after a field whose
-// value does not fit its Go type, and keeps the raw bytes, so that [Marshal] writes every field again, known or not.
+// It has two scanners for one grammar: valid JSON in valid UTF-8, nested at most [MaxDepth] deep.
+// The strict one says where and why a document is invalid; [FastScanner] only says that it is.
+// Decoding matches field names exactly, continues after a field whose value does not fit its Go
+// type, and keeps the raw bytes, so that [Marshal] writes every field again, known or not.
 package jsonread
 
 import (
@@ -17,7 +18,8 @@ import (
 
 // The rules that both scanners share: whitespace, strings, escapes, numbers and the limits.
 
-// MaxDepth is the deepest nesting of objects and arrays that is read. Responses of the service stay far below it.
+// MaxDepth is the deepest nesting of objects and arrays that is read. Responses of the service stay
+// far below it.
 const MaxDepth = 1000
 
 // MaxSize is the length of the longest document in bytes.
@@ -58,11 +60,12 @@ func skipSpace(data []byte, i int) int {
 	return i
 }
 
-// special looks at eight bytes of a string at once. It returns the high bit of the first one, in little-endian order, that is a
-// quote, a backslash, a control character or not ASCII. The bits above it can be wrong.
+// special looks at eight bytes of a string at once. It returns the high bit of the first one, in
+// little-endian order, that is a quote, a backslash, a control character or not ASCII. The bits
+// above it can be wrong.
 func special(bytes uint64) uint64 {
-	// Exchanging '"' and space puts the quote next to the control characters. What is less than zero has its high bit set, and what
-	// is not ASCII still has it in one of the two.
+	// Exchanging '"' and space puts the quote next to the control characters. What is less than
+	// zero has its high bit set, and what is not ASCII still has it in one of the two.
 	quote, backslash := bytes^('"'^' ')*lowBits, bytes^'\\'*lowBits
 	return ((quote - (' '+1)*lowBits) | (backslash - lowBits)) & highBits
 }
@@ -196,8 +199,8 @@ const inexact = -1
 // startsNumber reports whether a number can start with c.
 func startsNumber(c byte) bool { return c == '-' || c-'0' < 10 }
 
-// scanNumber scans the number at start. If it reports false, n.end is the index of the error. Like every scanner of JSON it ends the
-// number after a leading zero, where no digit may follow.
+// scanNumber scans the number at start. If it reports false, n.end is the index of the error. Like
+// every scanner of JSON it ends the number after a leading zero, where no digit may follow.
 func scanNumber(data []byte, start int) (n number, ok bool) {
 	rest, i := data[start:], 0
 	if len(rest) > 0 && rest[0] == '-' {

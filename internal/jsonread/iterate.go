@@ -2,8 +2,8 @@ package jsonread
 
 import "iter"
 
-// Fields iterates over the fields of an object, duplicate names included. The names and values are not copies, and a name is valid
-// until the next one. Other values have no fields.
+// Fields iterates over the fields of an object, duplicate names included. The names and values are
+// not copies, and a name is valid until the next one. Other values have no fields.
 func Fields(data []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		iterate(data, '{', '}', func(s *scanner) bool {
@@ -17,7 +17,8 @@ func Fields(data []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Elements iterates over the elements of an array. They are not copies. Other values have no elements.
+// Elements iterates over the elements of an array. They are not copies. Other values have no
+// elements.
 func Elements(data []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		iterate(data, '[', ']', func(s *scanner) bool {
@@ -28,7 +29,8 @@ func Elements(data []byte) iter.Seq[[]byte] {
 	}
 }
 
-// iterate calls next at every field or element until it returns false, or until the end of valid JSON.
+// iterate calls next at every field or element until it returns false, or until the end of valid
+// JSON.
 func iterate(data []byte, opening, closing byte, next func(*scanner) bool) {
 	s := &scanner{data: data}
 	s.run(func() {

@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// maxNumber is the length of the longest number that is converted: far longer than a float64 can distinguish.
+// maxNumber is the length of the longest number that is converted: far longer than a float64 can
+// distinguish.
 const maxNumber = 1000
 
 // Integer decodes a number without a fraction: 3, and 3.0 or 3e0, which some encoders write for it.
@@ -73,7 +74,8 @@ func (n number) float64(raw []byte) (float64, bool) {
 	return f, true
 }
 
-// exact converts n if a float64 has its mantissa and its power of ten exactly, so that dividing them is rounded once.
+// exact converts n if a float64 has its mantissa and its power of ten exactly, so that dividing
+// them is rounded once.
 func (n number) exact() (f float64, ok bool) {
 	if n.mantissa > 1<<53 || uint(n.fraction) > 15 {
 		return 0, false
@@ -103,8 +105,9 @@ var powersOf10 = func() (t [20]uint64) {
 
 // quotient returns the float64 that is nearest to m/d, where d is not 0.
 func quotient(m, d uint64) float64 {
-	// With the highest bits of both set, m/d has 63 or 64 bits before the point if m is shifted by 63 bits. What remains counts only
-	// as a bit below those that a float64 has, so that the conversion rounds correctly.
+	// With the highest bits of both set, m/d has 63 or 64 bits before the point if m is shifted by
+	// 63 bits. What remains counts only as a bit below those that a float64 has, so that the
+	// conversion rounds correctly.
 	up, down := bits.LeadingZeros64(m), bits.LeadingZeros64(d)
 	m, d = m<<up, d<<down
 	q, rest := bits.Div64(m>>1, m<<63, d)

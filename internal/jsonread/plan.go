@@ -38,8 +38,9 @@ func (p *plan) refOf(v reflect.Value) *Ref { return p.toRef(v.Field(p.ref)) }
 
 var refs = map[reflect.Type]func(reflect.Value) *Ref{}
 
-// Embeds registers a type whose underlying type is Ref, for structs that embed it. It is called from variable declarations,
-// before anything is decoded. Reflection alone could convert the one into the other, but takes longer than decoding the struct.
+// Embeds registers a type whose underlying type is Ref, for structs that embed it. It is called
+// from variable declarations, before anything is decoded. Reflection alone could convert the one
+// into the other, but takes longer than decoding the struct.
 func Embeds[K any](ref func(*K) *Ref) struct{} {
 	refs[reflect.TypeFor[K]()] = func(v reflect.Value) *Ref {
 		if v.CanAddr() {
@@ -69,7 +70,8 @@ func planOf(t reflect.Type) *plan {
 //	jsonread:"own"       each element of the list has a document of its own
 //	jsonread:"object"    an array in whose place an object may be, which is skipped
 //
-// It panics on a type that cannot be decoded; types are fixed, so a test that decodes each once is enough.
+// It panics on a type that cannot be decoded; types are fixed, so a test that decodes each once is
+// enough.
 func buildPlan(t reflect.Type) *plan {
 	p := &plan{byName: map[string]int{}, ref: -1, kind: -1, data: -1}
 	for i := range t.NumField() {
@@ -152,7 +154,8 @@ func (f *field) setDefault(v reflect.Value) {
 	v.Elem().Set(f.def.Elem())
 }
 
-// wantOf returns the interface specification's name of a type that unmarshals itself: "date" for Date and for Nullable[Date].
+// wantOf returns the interface specification's name of a type that unmarshals itself: "date" for
+// Date and for Nullable[Date].
 func wantOf(t reflect.Type) string {
 	name := strings.TrimSuffix(t.Name(), "]")
 	name = strings.ToLower(name[strings.LastIndexAny(name, "[.")+1:])

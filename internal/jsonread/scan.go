@@ -2,15 +2,15 @@ package jsonread
 
 import "unicode/utf8"
 
-// Valid returns nil if data is one valid JSON value in valid UTF-8, nested at most [MaxDepth] deep. It returns a *[SyntaxError]
-// otherwise.
+// Valid returns nil if data is one valid JSON value in valid UTF-8, nested at most [MaxDepth] deep.
+// It returns a *[SyntaxError] otherwise.
 func Valid(data []byte) error {
 	s := &scanner{data: data}
 	return s.run(s.skip)
 }
 
-// scanner is the strict scanner of one document. It panics with a *SyntaxError where the document is not JSON; [scanner.run] turns
-// that into an error.
+// scanner is the strict scanner of one document. It panics with a *SyntaxError where the document
+// is not JSON; [scanner.run] turns that into an error.
 type scanner struct {
 	data      []byte
 	i         int
@@ -164,7 +164,8 @@ func (s *scanner) open(closing byte) bool {
 	return false
 }
 
-// more steps to the next field or element, or out of the object or array, and reports whether there is a next one.
+// more steps to the next field or element, or out of the object or array, and reports whether there
+// is a next one.
 func (s *scanner) more(closing byte) bool {
 	s.space()
 	switch s.peek() {
@@ -181,7 +182,8 @@ func (s *scanner) more(closing byte) bool {
 	return false
 }
 
-// name decodes a field's name and steps to the field's value. The result is valid until the next string is decoded.
+// name decodes a field's name and steps to the field's value. The result is valid until the next
+// string is decoded.
 func (s *scanner) name() []byte {
 	if s.peek() != '"' {
 		s.fail(badChar)
@@ -198,7 +200,8 @@ func (s *scanner) name() []byte {
 	return name
 }
 
-// skipName steps to a field's value if its name is the expected one: its name in quotes and a colon, as the service writes it.
+// skipName steps to a field's value if its name is the expected one: its name in quotes and a
+// colon, as the service writes it.
 func (s *scanner) skipName(expected string) bool {
 	rest := s.data[s.i:]
 	if len(rest) < len(expected) || string(rest[:len(expected)]) != expected {

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// ParseTime parses an ISO 8601 date-time as the service writes it: with any number of fraction digits (nanoseconds are kept), with
-// an offset, with Z, without an offset (UTC), or a bare date (midnight UTC).
+// ParseTime parses an ISO 8601 date-time as the service writes it: with any number of fraction
+// digits (nanoseconds are kept), with an offset, with Z, without an offset (UTC), or a bare date
+// (midnight UTC).
 func ParseTime(b []byte) (time.Time, bool) {
 	year, month, day, ok := ParseDate(b)
 	if !ok {
@@ -55,7 +56,8 @@ func DaysIn(year int, month time.Month) int {
 	return time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
 }
 
-// parseTimeOfDay parses 15:04:05, whose bytes are given in little-endian order, as seconds after midnight.
+// parseTimeOfDay parses 15:04:05, whose bytes are given in little-endian order, as seconds after
+// midnight.
 func parseTimeOfDay(bytes uint64) (seconds int64, ok bool) {
 	w := bytes ^ 0x30303a30303a3030 // digits become 0 to 9, colons 0
 	// What is added gives a byte its high bit if it is above its maximum: 29:59:59.
@@ -66,8 +68,8 @@ func parseTimeOfDay(bytes uint64) (seconds int64, ok bool) {
 	return int64(hour*3600 + (w>>24&15*10+w>>32&15)*60 + w>>48&15*10 + w>>56), hour < 24
 }
 
-// parseFraction parses the digits at b[i:], of which there must be one at least, as a fraction of a second. It ignores those after
-// the ninth.
+// parseFraction parses the digits at b[i:], of which there must be one at least, as a fraction of a
+// second. It ignores those after the ninth.
 func parseFraction(b []byte, i int) (nanos int64, end int, ok bool) {
 	value, end := scanDigits(b, i, 0)
 	digits := end - i
@@ -114,7 +116,8 @@ func two(b []byte, i int) int {
 	return int(tens)*10 + int(ones)
 }
 
-// timeAt returns the time with the wall clock reading unix, in seconds as if it were UTC, in the zone east seconds east of UTC.
+// timeAt returns the time with the wall clock reading unix, in seconds as if it were UTC, in the
+// zone east seconds east of UTC.
 func timeAt(unix, nanos int64, east int) time.Time {
 	t := time.Unix(unix-int64(east), nanos)
 	if east == 0 {
@@ -136,7 +139,8 @@ func Zone(minutes int) *time.Location {
 	return cached.Load()
 }
 
-// DateCache keeps the date that was parsed last: many times of a document have the same one. The zero value is empty.
+// DateCache keeps the date that was parsed last: many times of a document have the same one. The
+// zero value is empty.
 type DateCache struct {
 	yearMonth uint64 // the bytes of 2006-01-
 	day       uint16 // and of 02
@@ -156,7 +160,8 @@ func (c *DateCache) parse(yearMonth uint64, day uint16, b []byte) bool {
 // Time decodes a date-time, as [ParseTime] does, or null.
 func (s *FastScanner) Time(to *time.Time, dates *DateCache) bool {
 	data := s.Data[s.Pos:]
-	// The form that most have: 2006-01-02T15:04:05, optionally a fraction, then Z or an offset with a colon.
+	// The form that most have: 2006-01-02T15:04:05, optionally a fraction, then Z or an offset with
+	// a colon.
 	if len(data) < len(`"2006-01-02T15:04:05+00:00"`) || data[0] != '"' || data[11] != 'T' {
 		return s.anyTime(to)
 	}

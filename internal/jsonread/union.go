@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// union says how a field of interface type is decoded: by the value of the field of its struct that discriminates it.
+// union says how a field of interface type is decoded: by the value of the field of its struct that
+// discriminates it.
 type union struct {
 	discriminator string
 	kinds         map[string]kind
@@ -19,9 +20,9 @@ type kind struct {
 
 var unions = map[reflect.Type]*union{}
 
-// Union registers the types that a field of interface type I can have, by the value of the field named discriminator. The types are
-// pointers to structs; unknown is the type for values that kinds does not have. It is called from variable declarations, before
-// anything is decoded.
+// Union registers the types that a field of interface type I can have, by the value of the field
+// named discriminator. The types are pointers to structs; unknown is the type for values that kinds
+// does not have. It is called from variable declarations, before anything is decoded.
 func Union[I any](discriminator string, unknown I, kinds map[string]I) struct{} {
 	u := &union{discriminator: discriminator, kinds: map[string]kind{}, unknown: kindOf(unknown)}
 	for value, example := range kinds {

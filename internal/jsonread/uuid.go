@@ -6,8 +6,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// parseUUID parses a UUID of 36 characters, upper or lower case: the only form that the interface specification has. If it reports
-// false, it leaves to alone.
+// parseUUID parses a UUID of 36 characters, upper or lower case: the only form that the interface
+// specification has. If it reports false, it leaves to alone.
 func parseUUID(text *[36]byte, to *uuid.UUID) bool {
 	// The digits, eight at once.
 	first, wrong1 := parseHex(binary.LittleEndian.Uint64(text[0:]))
@@ -22,7 +22,8 @@ func parseUUID(text *[36]byte, to *uuid.UUID) bool {
 	return true
 }
 
-// parseHex parses eight hexadecimal digits, one in each byte, as four bytes. If one is invalid, wrong has the high bit of a byte.
+// parseHex parses eight hexadecimal digits, one in each byte, as four bytes. If one is invalid,
+// wrong has the high bit of a byte.
 func parseHex(digits uint64) (value, wrong uint64) {
 	letter := digits >> 6 & lowBits // 1 for each
 	digits |= letter << 5           // in lower case
