@@ -26,6 +26,7 @@ type core struct {
 	http      *transport.Client
 	policy    RetryPolicy
 	maxBody   int64
+	orgID     string            // the first path parameter; empty for the team API
 	paths     map[string]string // operation → its path at this deployment
 	observers []func(context.Context, Attempt)
 }
@@ -33,7 +34,7 @@ type core struct {
 // request is one call before it is encoded. What is special to an operation is a field here.
 type request struct {
 	op     string      // method and path of the operation
-	ids    []string    // values of the path's parameters, in order
+	ids    []string    // values of the path parameters, in order, without core.orgID
 	query  queryParams // nil for none
 	body   any         // nil for none, json.RawMessage for a document, or a struct of this package
 	accept string      // "application/json" if empty
@@ -178,7 +179,11 @@ func (c *core) endpoint(r request) (method, path string, err error) {
 		return r.method, r.path, nil
 	}
 	method, documented, _ := strings.Cut(r.op, " ")
-	path, err = expandPath(cmp.Or(c.paths[r.op], documented), pathParameters(documented), r.ids)
+	ids := r.ids
+	if c.orgID != "" {
+		ids = append([]string{c.orgID}, ids...)
+	}
+	path, err = expandPath(cmp.Or(c.paths[r.op], documented), pathParameters(documented), ids)
 	return method, path, err
 }
 

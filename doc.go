@@ -1,10 +1,11 @@
-// Package labhealth is a client for the lab-order, user-listing and webhook interface of a health-data and lab-testing
-// service. It imports and follows lab orders, lists the team's users, and reads what the service sends.
+// Package labhealth is a client for the lab-order, user and webhook API of a health-data and
+// lab-testing service. It imports and follows lab orders, lists the users of a team, and manages
+// teams, keys and webhooks.
 //
-// Three promises set it apart. Nothing is done twice: one call creates at most one order, whatever the network does, and every
-// error says what became of the request. Nothing is lost: values this version does not know, and values that do not fit, keep
-// the bytes they came as. Nothing leaks: the key and the patient's data reach the service and nobody else, and no log, error
-// text or %v shows them.
+// One call creates at most one order, and every error says whether the request was not sent,
+// rejected, applied or unknown. Unknown fields, enum values and types survive decoding and
+// re-encoding. Keys and patient data are sent to the service only: no log, error text or %v shows
+// them.
 //
 // # Quick start
 //
@@ -14,20 +15,22 @@
 //	}
 //	resp, err := client.Orders.Import(ctx, labhealth.ImportOrderBody{…})
 //	if err != nil {
-//		return err // labhealth.OutcomeOf(err) says what became of the order
+//		return fmt.Errorf("outcome %s: %w", labhealth.OutcomeOf(err), err)
 //	}
 //	fmt.Println(resp.Order.ID, resp.Order.CurrentStatus())
 //
-// Make one [Client] and keep it. Every method takes a context, the ids in the path, a body or parameters by value, and options of
-// the call ([CallOption]); it returns nil with every error. Lists have List for one page and All to range over.
+// Create one [Client] and reuse it. Every method takes a context, the IDs of the path, a body or
+// parameters by value, and options for the call ([CallOption]). The result is nil if the error is
+// not. Lists have a List method for one page and an All method to iterate.
 //
-// The events of the service are read by package [github.com/labhealth/labhealth-go/webhooks]. Package
-// [github.com/labhealth/labhealth-go/bulk] imports thousands of orders. Package [github.com/labhealth/labhealth-go/labhealthtest]
-// is an embedded service to try and to test against.
+// Package [github.com/labhealth/labhealth-go/webhooks] receives the events of the service. Package
+// [github.com/labhealth/labhealth-go/bulk] imports thousands of orders. Package
+// [github.com/labhealth/labhealth-go/labhealthtest] provides an embedded service for development
+// and tests.
 //
 // # Operations
 //
-// The methods are those of [OrdersService], [LabTestsService], [UsersService] and [WorkoutsService].
+// The methods belong to [OrdersService], [LabTestsService], [UsersService] and [WorkoutsService].
 //
 //	POST   /v3/order/import                              Client.Orders.Import (closed beta)
 //	POST   /v3/order                                     Client.Orders.Create
@@ -48,66 +51,79 @@
 //	GET    /v2/timeseries/workouts/{workout_id}/stream   Client.Workouts.Stream
 //	any other                                            Client.Do
 //
-// The management API has a client of its own, [ManagementClient], so that its keys and those of the team API never meet.
+// The management API has a separate client, [ManagementClient], so that its keys are never sent to
+// the team API or vice versa.
 //
 // # Sources
 //
-// The documentation rests on two sources. The interface specification (INTERFACE.md) describes this service, as of the declared API
-// version 0.4.545: what is said without a source rests on it. The public API reference describes the family of services that this one
-// belongs to, as of version 0.4.687. It fills the gaps that the specification leaves, and a deployment may differ from it. What rests
-// on it alone ends with "Source: public API reference only.", or names a part of it, such as "Source of the path: public API
-// reference only.": operations, types, fields, units and deprecations. Where the two
-// disagree the client sends what the specification says and reads both. An inference is neither, and is called one.
+// Two documents define what this package does. The interface specification (INTERFACE.md) describes
+// this service, as of API version 0.4.545. It is the source of every statement that names no other.
+// The public API reference describes the family of services to which this one belongs, as of
+// version 0.4.687. It fills the gaps of the specification, and a deployment may differ from it.
+//
+// Statements that rest on the reference alone end with "Source: public API reference only.", or
+// name the part that does, as in "Source of the path: public API reference only." Where the two
+// documents disagree, the client sends what the specification says and accepts both. What neither
+// of them states is marked as an inference.
 //
 // # Environments
 //
-// The service has four addresses: production and sandbox, in the US and in the EU. None is published, and none is the default:
-// name yours with [WithBaseURL], or all of them once and one by name with [WithEnvironment]. Addresses must be https; http is
-// for loopback addresses. A deployment that has an operation at another path is told so with [WithPath].
+// The service has four environments: production and sandbox, in the US and in the EU. It publishes
+// no base URL, and there is no default: pass one URL with [WithBaseURL], or list all of them once
+// and choose one by name with [WithEnvironment]. Base URLs must be https, except on the loopback
+// interface. If a deployment has an operation at another path, configure it with [WithPath].
 //
 // # Values
 //
-//   - A required member of a request is a plain value and always sent. An optional one is a pointer (new(v) makes one) or a slice and left
-//     out if nil. Where leaving out and null differ there is [Nullable].
-//   - A field of a response that may be null or absent is a pointer, nil for both, unless a default is documented: then the
-//     default is filled in.
-//   - Ids are uuid.UUID, moments time.Time. Days without a time are [Date]; money keeps its digits in a json.Number.
-//   - Enumerations are strings with constants, such as [Billing]. Other values occur and pass in both directions, so that a switch
-//     needs a default case.
-//   - What comes in several kinds is an interface with a type for each kind and one for kinds that are not known, such as
-//     [OrderDetails.Data].
+//   - A required field of a request is a plain value and is always sent. An optional field is a
+//     pointer, such as new(v), or a slice, and is omitted if nil. [Nullable] is for the fields in
+//     which null and omitted differ.
+//   - A response field that may be null or absent is a pointer, and nil for both. If a default is
+//     documented, the field has the default instead.
+//   - IDs are of type uuid.UUID, instants of type time.Time, and dates of type [Date]. Money is a
+//     json.Number with the digits as received.
+//   - Enumerations are strings with constants, such as [Billing]. Other values occur and are
+//     accepted in both directions, so a switch needs a default case.
+//   - A field that can hold one of several types is an interface, with an additional type for
+//     unknown ones, such as [OrderDetails.Data].
 //
-// A member whose value does not fit its type never fails the answer: it is left zero, [RawObject.Malformed] names it, and
-// [RawObject.RawJSON] has its bytes. Encoding a decoded value to JSON writes every member that came, with the changes made since.
+// A field whose value has the wrong type or format does not fail the response: it is left zero,
+// [RawObject.Malformed] names it, and [RawObject.RawJSON] has its JSON. Encoding a decoded value as
+// JSON writes every received field, with the changes the program made.
 //
 // # Errors and outcomes
 //
-// [OutcomeOf] says what became of a failed request: [OutcomeNotSent], [OutcomeRejected], [OutcomeApplied] or [OutcomeUnknown]. Only a
-// write whose outcome is unknown needs care: look whether the order is there before you import it again.
+// [OutcomeOf] tells what happened to a failed request: [OutcomeNotSent], [OutcomeRejected],
+// [OutcomeApplied] or [OutcomeUnknown]. If the outcome of an import is unknown, look for the order
+// before you import it again.
 //
-//   - *[ValidationError]: refused here, before anything was sent; names all members that are wrong
-//   - *[APIError]: an answer that is not 2xx; errors.Is with [ErrNotFound] and its like tells the class
-//   - *[UserConflictError]: the client user id belongs to a user already; holds that user's id
-//   - *[TeamConflictError]: the integration team id belongs to a team already; holds that team's id
-//   - *[DecodeError]: a 2xx answer that could not be read
-//   - *[TransportError]: no answer; wraps the context's error and the cause
-//   - *[RedirectError]: a redirect that is not followed
+//   - *[ValidationError]: the request is invalid and was not sent; it lists every invalid field
+//   - *[APIError]: the response is not 2xx; errors.Is with [ErrNotFound] and others tests its class
+//   - *[UserConflictError]: the client user ID is in use; it has the existing user's ID
+//   - *[TeamConflictError]: the integration team ID is in use; it has the existing team's ID
+//   - *[DecodeError]: the response is 2xx but cannot be decoded
+//   - *[TransportError]: there is no response; it wraps the context's error and the cause
+//   - *[RedirectError]: the response is a redirect that is not followed
 //
 // # Retries
 //
-// A GET is repeated after a lost connection, a timeout, 408, 429 and most 5xx. Every other method is repeated only if the
-// request provably never reached the service, or after a 429, which is taken as "not carried out": never after a 5xx, a timeout or
-// a lost connection, unless it carries an idempotency key. See [RetryPolicy]. [WithObserver] and [WithLogger] tell of each attempt.
+// A GET is retried after a lost connection, a timeout, 408, 429 and most 5xx. Every other request
+// is retried only if it provably never reached the service, or after a 429, which is treated as
+// "not processed". It is never retried after a 5xx, a timeout or a lost connection, unless it has
+// an idempotency key. See [RetryPolicy]. [WithObserver] and [WithLogger] report every attempt.
 //
 // # Redaction
 //
-// Types that hold patient data print a short form under every verb of fmt and as slog attributes; keys and secrets are of type
-// [Secret]. Two ways around that no type can prevent: fmt prints the content of unexported fields of a caller's own struct, and
-// slog's JSON handler encodes values that sit inside structs and slices, because encoding to JSON is always complete. A nil
-// pointer to such a type is safe to log, but slog reports it as a panic of LogValue.
+// Types that hold patient data or secrets embed [Redacted] or are of type [Secret]: they print a
+// short form under every verb of fmt and as slog attributes. Encoding them as JSON is complete.
+//
+// No type can prevent two leaks. Package fmt prints the unexported fields of a program's own
+// structs. The JSON handler of slog encodes values inside slices, maps and structs. A nil pointer
+// to such a type is safe to log, but slog reports a panic in LogValue.
 //
 // # Testing
 //
-// Start the embedded service with labhealthtest.NewServer, or give [WithHTTPClient] a client whose transport answers from a
-// script. go-cmp compares decoded values with literals without options, because [RawObject] has an Equal method.
+// Start the embedded service with labhealthtest.NewServer, or pass [WithHTTPClient] a client with a
+// mock transport. go-cmp compares decoded values with literals without options, because [RawObject]
+// has an Equal method.
 package labhealth

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 	"github.com/labhealth/labhealth-go/internal/transport"
 )
@@ -370,3 +372,22 @@ func (e TransportError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }
 
 // Format prints the error's text under every verb, so that %#v does not print the host.
 func (e RedirectError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }
+
+// conflict identifies the existing resource that a rejected request conflicts with.
+type conflict struct {
+	UserID    uuid.UUID `json:"user_id"`
+	TeamID    uuid.UUID `json:"team_id"`
+	CreatedOn time.Time `json:"created_on"`
+}
+
+// conflicts returns what the body has inside detail and at its top, in this order.
+func (e *APIError) conflicts() []conflict {
+	var top conflict
+	var body struct {
+		Detail conflict `json:"detail"`
+	}
+	if jsonread.Unmarshal(e.body, &top) != nil || jsonread.Unmarshal(e.body, &body) != nil {
+		return nil
+	}
+	return []conflict{body.Detail, top}
+}

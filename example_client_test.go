@@ -18,15 +18,43 @@ import (
 	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
-// Any endpoint that has no method yet, with the same safety: paths are checked, writes are not repeated, errors are the same.
+// List the base URLs of your environments once, and choose one by name. The service does not
+// publish them.
+func ExampleWithEnvironment() {
+	apiKey := "sk_us_0123456789"
+
+	baseURLs := labhealth.BaseURLs{
+		labhealth.ProductionUS: "https://api.us.example.com",
+		labhealth.ProductionEU: "https://api.eu.example.com",
+		labhealth.SandboxUS:    "https://api.sandbox.us.example.com",
+		labhealth.SandboxEU:    "https://api.sandbox.eu.example.com",
+	}
+	client, err := labhealth.NewClient(apiKey, labhealth.WithEnvironment(labhealth.SandboxUS, baseURLs))
+	fmt.Println(client != nil, err)
+	// Output:
+	// true <nil>
+}
+
+// Use a single base URL. It must be https, except on the loopback interface.
+func ExampleWithBaseURL() {
+	apiKey := "sk_us_0123456789"
+
+	client, err := labhealth.NewClient(apiKey, labhealth.WithBaseURL("https://api.example.com"))
+	fmt.Println(client != nil, err)
+	// Output:
+	// true <nil>
+}
+
+// Call an endpoint that has no method. Do checks paths, retries and reports errors like a method.
 func ExampleClient_Do() {
-	client, service, user := exampleService()
-	defer service.Close()
+	client, srv, userID := exampleService()
+	defer srv.Close()
+	ctx := context.Background()
 
 	var out struct {
 		ClientUserID string `json:"client_user_id"`
 	}
-	err := client.Do(context.Background(), http.MethodGet, "/v2/user/"+user.String(), nil, &out)
+	err := client.Do(ctx, http.MethodGet, "/v2/user/"+userID.String(), nil, &out)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -35,35 +63,37 @@ func ExampleClient_Do() {
 	// ada
 }
 
-// Cancelling has no method: it goes through Do, and the answer is read as that of the other operations on orders.
+// Cancel an order. Do decodes the response into a type of this package.
 func ExampleClient_Do_cancel() {
-	client, service, user := exampleService()
-	defer service.Close()
-	id, err := service.AddOrder(user, service.LabTests.Testkit)
+	client, srv, userID := exampleService()
+	defer srv.Close()
+	ctx := context.Background()
+	orderID, err := srv.AddOrder(userID, srv.LabTests.Testkit)
 	if err != nil {
 		log.Fatal(err)
 	}
-	var cancelled labhealth.PostOrderResponse
-	path := "/v3/order/" + id.String() + "/cancel"
-	if err := client.Do(context.Background(), http.MethodPost, path, nil, &cancelled); err != nil {
+
+	var resp labhealth.PostOrderResponse
+	path := "/v3/order/" + orderID.String() + "/cancel"
+	if err := client.Do(ctx, http.MethodPost, path, nil, &resp); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(cancelled.Order.CurrentStatus())
+	fmt.Println(resp.Order.CurrentStatus())
 
-	err = client.Do(context.Background(), http.MethodPost, path, nil, nil)
-	fmt.Println("again:", labhealth.OutcomeOf(err))
+	err = client.Do(ctx, http.MethodPost, path, nil, nil)
+	fmt.Println("second call:", labhealth.OutcomeOf(err))
 	// Output:
 	// cancelled.testkit.cancelled
-	// again: rejected
+	// second call: rejected
 }
 
-// The document has the list of orders at /orders. A deployment that has it elsewhere is told so once, when the client is made.
+// Configure another path for an operation. Some deployments list orders at /v3/orders.
 func ExampleWithPath() {
-	_, service, _ := exampleService()
-	defer service.Close()
-	service.AddOrders(1)
+	_, srv, _ := exampleService()
+	defer srv.Close()
+	srv.AddOrders(1)
 
-	client, err := labhealth.NewClient(service.APIKey, labhealth.WithBaseURL(service.URL),
+	client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL),
 		labhealth.WithPath("GET /orders", "/v3/orders"))
 	if err != nil {
 		log.Fatal(err)
@@ -72,105 +102,133 @@ func ExampleWithPath() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(len(page.Orders), "order from", service.Requests()[0].Path)
+	fmt.Println(len(page.Orders), "order from", srv.Requests()[0].Path)
 	// Output:
 	// 1 order from /v3/orders
 }
 
-// What came over the wire, also when the call fails.
+// Read the HTTP response of a call, even of one that fails.
 func ExampleWithResponse() {
-	client, service, _ := exampleService()
-	defer service.Close()
+	client, srv, _ := exampleService()
+	defer srv.Close()
 
 	var resp labhealth.Response
 	_, err := client.Users.Resolve(context.Background(), "nobody", labhealth.WithResponse(&resp))
 	fmt.Println(errors.Is(err, labhealth.ErrNotFound))
 	fmt.Println(resp.StatusCode, resp.Header.Get("Content-Type"), string(resp.Body))
-	fmt.Println(resp.Attempts, "attempt, request id of", len(resp.RequestID), "characters")
-	fmt.Println(resp) // patient data is not printed
+	fmt.Println("attempts:", resp.Attempts, "request ID:", resp.RequestID != "")
+	fmt.Println(resp) // redacted
 	// Output:
 	// true
 	// 404 application/json {"detail":"User not found"}
-	// 1 attempt, request id of 55 characters
+	// attempts: 1 request ID: true
 	// labhealth.Response{redacted}
 }
 
-// A request may be tried less often, or for a shorter time, than the client's policy says.
+// Override the client's retry policy for one call.
 func ExampleWithCallRetry() {
-	client, service, user := exampleService()
-	defer service.Close()
-	if err := service.FailBefore("GET /v2/user/{user_id}", 1, labhealthtest.FaultResponse(http.StatusServiceUnavailable, `{}`)); err != nil {
+	client, srv, userID := exampleService()
+	defer srv.Close()
+	unavailable := labhealthtest.FaultResponse(http.StatusServiceUnavailable, `{}`)
+	if err := srv.FailBefore("GET /v2/user/{user_id}", 1, unavailable); err != nil {
 		log.Fatal(err)
 	}
 	once := labhealth.RetryPolicy{MaxAttempts: 1, ReadTimeout: 2 * time.Second}
-	_, err := client.Users.Get(context.Background(), user, labhealth.WithCallRetry(once))
+	_, err := client.Users.Get(context.Background(), userID, labhealth.WithCallRetry(once))
 	fmt.Println(err)
 	// Output:
 	// labhealth: GET /v2/user/{user_id}: 503 Service Unavailable
 }
 
-// The attempts of every call, for metrics: the operation names them, without ids.
+// Observe every attempt, for metrics. Attempt.Op names the operation without IDs.
 func ExampleWithObserver() {
-	_, service, user := exampleService()
-	defer service.Close()
+	_, srv, userID := exampleService()
+	defer srv.Close()
 
-	client, err := labhealth.NewClient(service.APIKey, labhealth.WithBaseURL(service.URL),
+	client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL),
 		labhealth.WithObserver(func(_ context.Context, a labhealth.Attempt) {
-			fmt.Println(a.Op, "attempt", a.Number, "status", a.StatusCode, "took time:", a.Duration > 0)
+			fmt.Println(a.Op, "attempt", a.Number, "status", a.StatusCode, "timed:", a.Duration > 0)
 		}))
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := service.FailBefore("GET /v2/user/{user_id}", 1, labhealthtest.FaultResponse(http.StatusServiceUnavailable, `{}`, "Retry-After", "0")); err != nil {
+	unavailable := labhealthtest.FaultResponse(http.StatusServiceUnavailable, `{}`, "Retry-After", "0")
+	if err := srv.FailBefore("GET /v2/user/{user_id}", 1, unavailable); err != nil {
 		log.Fatal(err)
 	}
-	if _, err = client.Users.Get(context.Background(), user); err != nil {
+	if _, err = client.Users.Get(context.Background(), userID); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
-	// GET /v2/user/{user_id} attempt 1 status 503 took time: true
-	// GET /v2/user/{user_id} attempt 2 status 200 took time: true
+	// GET /v2/user/{user_id} attempt 1 status 503 timed: true
+	// GET /v2/user/{user_id} attempt 2 status 200 timed: true
 }
 
-// A record for each attempt. It holds no address, no body and no name.
-func ExampleWithLogger() {
-	_, service, _ := exampleService()
-	defer service.Close()
+// Log every attempt, and count attempts by operation and status. Neither records a URL, an ID or
+// a body.
+func Example_observability() {
+	_, srv, userID := exampleService()
+	defer srv.Close()
+	apiKey, baseURLs := srv.APIKey, labhealth.BaseURLs{labhealth.SandboxUS: srv.URL}
+	var attempts expvar.Map // expvar.NewMap("labhealth_attempts") publishes it
 
-	varies := map[string]bool{slog.TimeKey: true, "duration": true, "request_id": true} // left out of this example's output
+	client, err := labhealth.NewClient(apiKey, labhealth.WithEnvironment(labhealth.SandboxUS, baseURLs),
+		labhealth.WithLogger(slog.Default()), // 2xx at debug level, everything else as a warning
+		labhealth.WithObserver(func(_ context.Context, a labhealth.Attempt) {
+			attempts.Add(fmt.Sprint(a.Op, " ", a.StatusCode), 1)
+		}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 2 {
+		if _, err := client.Users.Get(context.Background(), userID); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println(&attempts)
+	// Output:
+	// {"GET /v2/user/{user_id} 200": 2}
+}
+
+// Log every attempt. The record holds no URL, no body and no ID of a user, an order or a sample.
+func ExampleWithLogger() {
+	_, srv, _ := exampleService()
+	defer srv.Close()
+
+	varies := map[string]bool{slog.TimeKey: true, "duration": true, "request_id": true} // omitted from the example's output
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if varies[a.Key] {
 			return slog.Attr{}
 		}
 		return a
 	}}))
-	client, err := labhealth.NewClient(service.APIKey, labhealth.WithBaseURL(service.URL), labhealth.WithLogger(logger))
+	client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL), labhealth.WithLogger(logger))
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, err = client.Users.Resolve(context.Background(), "ada@example.com") // not a good reference for a user
+	_, err = client.Users.Resolve(context.Background(), "ada@example.com")
 	fmt.Println(errors.Is(err, labhealth.ErrNotFound))
 	// Output:
 	// level=WARN msg="labhealth request" op="GET /v2/user/resolve/{client_user_id}" attempt=1 status=404 outcome=rejected
 	// true
 }
 
-// A transport of the program's own traces each attempt. It passes the request's context on, whose hooks tell a request that was
-// never sent from one that got lost. The program in examples/tracing does this with OpenTelemetry.
+// Trace each attempt with a custom transport. The transport passes on the request's context, whose
+// httptrace hooks show whether a request was sent. See examples/tracing for OpenTelemetry.
 func ExampleWithHTTPClient() {
-	_, service, _ := exampleService()
-	defer service.Close()
+	_, srv, _ := exampleService()
+	defer srv.Close()
 	defer http.DefaultClient.CloseIdleConnections()
 
 	traced := roundTrip(func(r *http.Request) (*http.Response, error) {
 		span := labhealth.Operation(r.Context())
-		r = r.Clone(r.Context()) // a transport must not change the request it is given
+		r = r.Clone(r.Context()) // a RoundTripper must not modify the request
 		r.Header.Set("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 		resp, err := http.DefaultTransport.RoundTrip(r)
-		fmt.Println("end of the span", span, "error:", err != nil)
+		fmt.Println("end span", span, "error:", err != nil)
 		return resp, err
 	})
-	client, err := labhealth.NewClient(service.APIKey, labhealth.WithBaseURL(service.URL),
+	client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL),
 		labhealth.WithHTTPClient(&http.Client{Transport: traced}))
 	if err != nil {
 		log.Fatal(err)
@@ -178,21 +236,21 @@ func ExampleWithHTTPClient() {
 	if _, err := client.Users.List(context.Background(), labhealth.ListUsersParams{}); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("received with", service.Requests()[0].Header.Get("traceparent"))
+	fmt.Println("traceparent:", srv.Requests()[0].Header.Get("traceparent"))
 	// Output:
-	// end of the span GET /v2/user/ error: false
-	// received with 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
+	// end span GET /v2/user/ error: false
+	// traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
 }
 
-// Metrics by operation: a path would hold the ids of orders and users.
+// Count requests by operation in a custom transport. Paths contain the IDs of orders and users.
 func ExampleOperation() {
-	_, service, user := exampleService()
-	defer service.Close()
+	_, srv, userID := exampleService()
+	defer srv.Close()
 	defer http.DefaultClient.CloseIdleConnections()
 
 	var requests expvar.Map // expvar.NewMap("labhealth_requests") publishes it
 	counted := roundTrip(func(r *http.Request) (*http.Response, error) {
-		status := "no answer"
+		status := "no response"
 		resp, err := http.DefaultTransport.RoundTrip(r)
 		if err == nil {
 			status = fmt.Sprint(resp.StatusCode)
@@ -200,12 +258,12 @@ func ExampleOperation() {
 		requests.Add(labhealth.Operation(r.Context())+" "+status, 1)
 		return resp, err
 	})
-	client, err := labhealth.NewClient(service.APIKey, labhealth.WithBaseURL(service.URL),
+	client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL),
 		labhealth.WithHTTPClient(&http.Client{Transport: counted}))
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, id := range []uuid.UUID{user, user, uuid.New()} {
+	for _, id := range []uuid.UUID{userID, userID, uuid.New()} {
 		_, err := client.Users.Get(context.Background(), id)
 		fmt.Println(labhealth.OutcomeOf(err))
 	}
@@ -217,12 +275,12 @@ func ExampleOperation() {
 	// {"GET /v2/user/{user_id} 200": 2, "GET /v2/user/{user_id} 404": 1}
 }
 
-// roundTrip is a function that is a transport.
+// roundTrip is an http.RoundTripper made from a function.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Where a script is enough for a test, an http.Client with a transport such as httpmock's gives the answers.
+// Mock a single response with httpmock.
 func ExampleWithHTTPClient_httpmock() {
 	mock := httpmock.NewMockTransport()
 	mock.RegisterResponder(http.MethodGet, "https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b",

@@ -18,14 +18,14 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// newSecret makes what a webhook is signed with.
+// newSecret returns a random webhook secret.
 func newSecret() labhealth.Secret {
 	key := make([]byte, 32)
-	rand.Read(key) // It never returns an error.
+	rand.Read(key) // never returns an error
 	return labhealth.Secret("whsec_" + base64.StdEncoding.EncodeToString(key))
 }
 
-// show is an application that prints the events it is called with.
+// show prints the type of an event.
 func show(_ context.Context, e *webhooks.Event) error {
 	fmt.Println("received", e.Type)
 	return nil
@@ -33,14 +33,14 @@ func show(_ context.Context, e *webhooks.Event) error {
 
 // Create a webhook and receive its first event.
 func ExampleWebhooksService_Create() {
-	srv, err := labhealthtest.Start() // In production: the address of the management API.
+	srv, err := labhealthtest.Start() // in production, use the base URL of the management API
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer srv.Close()
 	ctx := context.Background()
 
-	// The secret is chosen here, so that the receiver has it before the first event comes.
+	// Choose the secret here, so that the receiver has it before the first event arrives.
 	secret := newSecret()
 	verifier, err := webhooks.NewVerifier(string(secret))
 	if err != nil {
@@ -64,7 +64,7 @@ func ExampleWebhooksService_Create() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("the secret is", secret)
+	fmt.Println("secret:", secret)
 
 	// A user connects a wearable.
 	if err := srv.Connect(srv.AddUser("ada"), "oura"); err != nil {
@@ -74,11 +74,12 @@ func ExampleWebhooksService_Create() {
 		fmt.Println(err)
 	}
 	// Output:
-	// the secret is [redacted]
+	// secret: [redacted]
 	// received provider.connection.created
 }
 
-// Rotate the secret of a webhook without losing a delivery: the receiver knows the new secret before the sender uses it.
+// Rotate the secret of a webhook without losing a delivery: the receiver accepts the new secret
+// before the sender uses it.
 func ExampleWebhooksService_RotateSecret() {
 	srv, err := labhealthtest.Start()
 	if err != nil {
@@ -94,7 +95,7 @@ func ExampleWebhooksService_RotateSecret() {
 	}
 	defer management.CloseIdleConnections()
 
-	// The receiver's handler can be exchanged while it runs.
+	// current is replaced while the receiver runs.
 	var current atomic.Pointer[webhooks.Handler]
 	accept := func(secrets ...string) error {
 		verifier, err := webhooks.NewVerifier(secrets...)
@@ -126,7 +127,7 @@ func ExampleWebhooksService_RotateSecret() {
 	for _, step := range []func() error{
 		func() error { return accept(string(old.Key)) },
 		connect,
-		func() error { return accept(string(old.Key), string(next)) }, // first the receiver,
+		func() error { return accept(string(old.Key), string(next)) }, // first the receiver
 		connect,
 		func() error { return management.Webhooks.RotateSecret(ctx, srv.TeamID, sandbox, webhook.ID, next) }, // then the sender
 		connect,
@@ -151,7 +152,7 @@ func ExampleWebhooksService_RotateSecret() {
 	// 1 204
 }
 
-// Create a team with an API key, and use it. The reference of the team makes that repeatable.
+// Create a team and an API key for it. The integration team ID makes creating the team idempotent.
 func ExampleTeamsService_Create() {
 	srv, err := labhealthtest.Start()
 	if err != nil {
@@ -172,16 +173,16 @@ func ExampleTeamsService_Create() {
 	}
 	_, err = management.Teams.Create(ctx, body)
 	var conflict *labhealth.TeamConflictError
-	fmt.Println("there already:", errors.As(err, &conflict) && conflict.TeamID == team.ID)
+	fmt.Println("team exists:", errors.As(err, &conflict) && conflict.TeamID == team.ID)
 
 	key, err := management.TeamAPIKeys.Create(ctx, labhealth.TeamEnvironmentSandbox, labhealth.RegionUS,
 		labhealth.CreateTeamAPIKeyBody{Label: "backend", TeamID: team.ID})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("the key is", key.Value)
+	fmt.Println("key:", key.Value)
 
-	// The team API has an address of its own in production.
+	// In production, the team API has its own base URL.
 	client, err := labhealth.NewClient(string(key.Value), labhealth.WithBaseURL(srv.URL))
 	if err != nil {
 		log.Fatal(err)
@@ -191,14 +192,14 @@ func ExampleTeamsService_Create() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("a user of the new team:", user.TeamID == team.ID)
+	fmt.Println("user belongs to the new team:", user.TeamID == team.ID)
 	// Output:
-	// there already: true
-	// the key is [redacted]
-	// a user of the new team: true
+	// team exists: true
+	// key: [redacted]
+	// user belongs to the new team: true
 }
 
-// Make a Team Management Key for two teams, which the web dashboard cannot.
+// Create a Team Management Key for two teams, which the web dashboard does not offer.
 func ExampleManagementKeysService_Create() {
 	srv, err := labhealthtest.Start()
 	if err != nil {
@@ -207,20 +208,20 @@ func ExampleManagementKeysService_Create() {
 	defer srv.Close()
 	ctx := context.Background()
 
-	organisation, err := labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
+	org, err := labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer organisation.CloseIdleConnections()
+	defer org.CloseIdleConnections()
 	bindings := []labhealth.TeamRoleBinding{}
 	for _, name := range []string{"North", "South", "West"} {
-		team, err := organisation.Teams.Create(ctx, labhealth.CreateTeamBody{Name: name, Region: labhealth.RegionUS})
+		team, err := org.Teams.Create(ctx, labhealth.CreateTeamBody{Name: name, Region: labhealth.RegionUS})
 		if err != nil {
 			log.Fatal(err)
 		}
 		bindings = append(bindings, labhealth.TeamRoleBinding{TeamID: team.ID})
 	}
-	key, err := organisation.Keys.Create(ctx, labhealth.CreateManagementKeyBody{
+	key, err := org.Keys.Create(ctx, labhealth.CreateManagementKeyBody{
 		Label: "North and South", Role: labhealth.ManagementKeyRoleTeamAdmin, TeamRoleBindings: bindings[:2],
 	})
 	if err != nil {
@@ -239,17 +240,17 @@ func ExampleManagementKeysService_Create() {
 		fmt.Println(team.Name)
 	}
 	_, err = limited.Teams.Get(ctx, bindings[2].TeamID, labhealth.GetTeamParams{})
-	fmt.Println("another team:", errors.Is(err, labhealth.ErrForbidden))
+	fmt.Println("other team is forbidden:", errors.Is(err, labhealth.ErrForbidden))
 	_, err = limited.Teams.Create(ctx, labhealth.CreateTeamBody{Name: "East", Region: labhealth.RegionUS})
-	fmt.Println("a new team:", errors.Is(err, labhealth.ErrForbidden))
+	fmt.Println("creating a team is forbidden:", errors.Is(err, labhealth.ErrForbidden))
 	// Output:
 	// North
 	// South
-	// another team: true
-	// a new team: true
+	// other team is forbidden: true
+	// creating a team is forbidden: true
 }
 
-// Where events would go can be said without asking the service.
+// Find out where an event is routed without calling the service.
 func ExampleUpsertETLPipelinesBody_EventHubDestination() {
 	body := labhealth.UpsertETLPipelinesBody{
 		TeamIDs: []uuid.UUID{uuid.MustParse("c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40")},

@@ -11,7 +11,7 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// The details of an order depend on how the sample is collected. What this version does not know keeps its bytes.
+// The type of an order's details depends on the collection method. Unknown types keep their JSON.
 func ExampleOrderDetails() {
 	var order labhealth.Order
 	err := json.Unmarshal([]byte(`{
@@ -23,7 +23,7 @@ func ExampleOrderDetails() {
 	}
 	switch data := order.Details.Data.(type) {
 	case *labhealth.TestkitOrder:
-		fmt.Println("a kit, on its way:", data.Shipment != nil)
+		fmt.Println("test kit shipped:", data.Shipment != nil)
 	case *labhealth.WalkInTestOrder:
 		fmt.Println("appointment:", data.AppointmentID)
 	case *labhealth.AtHomePhlebotomyOrder:
@@ -39,8 +39,8 @@ func ExampleOrderDetails() {
 	// drone_collection {"drone": 7}
 }
 
-// Enumerations may gain values at any time: a switch over them needs a default case. A status has three parts, and the first of
-// them changes least.
+// Switch on the first part of a status, which changes least. New values may appear at any time, so
+// the switch needs a default case.
 func ExampleOrderStatus() {
 	for _, status := range []labhealth.OrderStatus{
 		labhealth.OrderStatusCompletedTestkitCompleted,
@@ -50,18 +50,18 @@ func ExampleOrderStatus() {
 		case labhealth.TopLevelCompleted:
 			fmt.Println("done")
 		case labhealth.TopLevelCancelled, labhealth.TopLevelFailed:
-			fmt.Println("over")
+			fmt.Println("closed")
 		default:
-			fmt.Println("under way:", status.TopLevel(), "by", status.Method(), "now", status.LowLevel())
+			fmt.Println(status.TopLevel(), status.Method(), status.LowLevel())
 		}
 	}
 	// Output:
 	// done
-	// under way: collecting_sample by drone_collection now in_flight
+	// collecting_sample drone_collection in_flight
 }
 
-// A member whose value does not fit never fails its order: it is left zero, is named, and keeps its bytes. Encoding the order writes
-// all that came, with the program's changes on top.
+// A malformed field is left zero and reported by Malformed. Encoding the value writes every
+// received field, including malformed and unknown ones, with the program's changes.
 func ExampleRawObject() {
 	var event labhealth.OrderEvent
 	err := json.Unmarshal([]byte(`{"id":7,"created_at":"yesterday","status":"received.testkit.ordered","new_member":[1]}`), &event)
@@ -72,8 +72,8 @@ func ExampleRawObject() {
 	fmt.Println(string(event.RawJSON()))
 
 	event.ID = 8
-	text, err := json.Marshal(event)
-	fmt.Println(string(text), err)
+	encoded, err := json.Marshal(event)
+	fmt.Println(string(encoded), err)
 	// Output:
 	// <nil> 7 received.testkit.ordered true
 	// created_at is not a date-time
@@ -81,16 +81,16 @@ func ExampleRawObject() {
 	// {"id":8,"created_at":"yesterday","status":"received.testkit.ordered","new_member":[1]} <nil>
 }
 
-// For activate_by, leaving it out and null are different things: null releases the order.
+// For activate_by, null and an omitted field differ: null releases the order.
 func ExampleNullable() {
 	for _, body := range []labhealth.UpdateOrderBody{
 		{},
 		{ActivateBy: labhealth.Null[labhealth.Date]()},
 		{ActivateBy: labhealth.Value(labhealth.Date{Year: 2030, Month: time.May, Day: 17})},
-		{ActivateBy: labhealth.Value(labhealth.Date{})}, // a date that was forgotten must not release an order
+		{ActivateBy: labhealth.Value(labhealth.Date{})}, // the zero Date is an error: it must not release the order
 	} {
-		text, err := json.Marshal(body)
-		fmt.Println(string(text), err != nil)
+		encoded, err := json.Marshal(body)
+		fmt.Println(string(encoded), err != nil)
 	}
 	// Output:
 	// {} false
@@ -99,7 +99,7 @@ func ExampleNullable() {
 	//  true
 }
 
-// Types that hold patient data do not show it, printed or logged. Encoding to JSON is complete.
+// Types that hold patient data are redacted when printed or logged. Encoding them as JSON is not.
 func ExamplePatientDetailsWithValidation() {
 	fmt.Printf("%v\n%+v\n", ada, &ada)
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -115,7 +115,7 @@ func ExamplePatientDetailsWithValidation() {
 	// level=INFO msg=imported patient=labhealth.PatientDetailsWithValidation{redacted}
 }
 
-// A date has no time and no zone, and can be compared.
+// A Date has neither a time nor a zone, and is comparable.
 func ExampleDateOf() {
 	tokyo := time.FixedZone("Tokyo", 9*60*60)
 	midnight := time.Date(2030, time.May, 17, 0, 30, 0, 0, tokyo)

@@ -41,6 +41,8 @@ type HistoricalPullPage struct {
 	RawObject `json:"-"`
 }
 
+func (p *HistoricalPullPage) elements() ([]UserHistoricalPulls, *string) { return p.Data, p.NextCursor }
+
 // UserHistoricalPulls is the historical pulls of one user. Source: public API reference only.
 type UserHistoricalPulls struct {
 	UserID   uuid.UUID                          `json:"user_id"`  // the service's id of the user
@@ -106,13 +108,9 @@ func (s *UsersService) HistoricalPulls(ctx context.Context, params ListHistorica
 // guarantees of [LabTestsService.All].
 func (s *UsersService) AllHistoricalPulls(ctx context.Context, params ListHistoricalPullsParams, opts ...CallOption) iter.Seq2[*UserHistoricalPulls, error] {
 	id := func(u *UserHistoricalPulls) uuid.UUID { return u.UserID }
-	return cursorPages(opPullStatus, params.NextCursor, id, func(cursor string) ([]UserHistoricalPulls, *string, error) {
+	return cursorPages(opPullStatus, params.NextCursor, id, func(cursor string) (*HistoricalPullPage, error) {
 		params := params
 		params.NextCursor = cursor
-		page, err := s.HistoricalPulls(ctx, params, opts...)
-		if err != nil {
-			return nil, nil, err
-		}
-		return page.Data, page.NextCursor, nil
+		return s.HistoricalPulls(ctx, params, opts...)
 	})
 }

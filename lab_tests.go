@@ -181,6 +181,8 @@ type LabTestPage struct {
 	RawObject `json:"-"`
 }
 
+func (p *LabTestPage) elements() ([]LabTest, *string) { return p.Data, p.NextCursor }
+
 func (p *LabTestPage) verify() error {
 	if p.Data == nil {
 		return errNoList
@@ -203,14 +205,10 @@ func (s *LabTestsService) List(ctx context.Context, params ListLabTestsParams, o
 // in a row it stops with an error.
 func (s *LabTestsService) All(ctx context.Context, params ListLabTestsParams, opts ...CallOption) iter.Seq2[*LabTest, error] {
 	id := func(t *LabTest) uuid.UUID { return t.ID }
-	return cursorPages(opListLabTests, params.NextCursor, id, func(cursor string) ([]LabTest, *string, error) {
+	return cursorPages(opListLabTests, params.NextCursor, id, func(cursor string) (*LabTestPage, error) {
 		params := params
 		params.NextCursor = cursor
-		page, err := s.List(ctx, params, opts...)
-		if err != nil {
-			return nil, nil, err
-		}
-		return page.Data, page.NextCursor, nil
+		return s.List(ctx, params, opts...)
 	})
 }
 

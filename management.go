@@ -10,14 +10,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// ManagementClient calls the management API: the organisation, its teams, their webhooks, keys, custom credentials and ETL
-// pipelines. It is a client of its own, because its keys must never meet those of the team API. It is safe for concurrent use
-// and does not change once it is made. Make one with [NewManagementClient].
+// ManagementClient calls the management API: the organisation, its teams, and their webhooks, keys,
+// custom credentials and ETL pipelines. It is separate from [Client] because each API has its own
+// keys, and a key must never reach the other API. A ManagementClient is immutable and safe for
+// concurrent use. Create one with [NewManagementClient].
 //
-// The interface specification says what can be managed, how requests are authenticated and what the
-// two kinds of keys may do. Source of all else, in its methods and their types: public API
-// reference only. A deployment may differ: see [WithPath], [WithQuery] and [ManagementClient.Do].
-// Keys, signing secrets, tokens and connection strings are [Secret].
+// The interface specification lists what can be managed, how requests are authenticated and what
+// the two kinds of keys permit. Source of everything else in the methods and their types: public
+// API reference only. A deployment may differ: see [WithPath], [WithQuery] and
+// [ManagementClient.Do]. Keys, signing secrets, tokens and connection strings are of type [Secret].
 //
 //	GET    /v1/org/{org_id}                                                              ManagementClient.Organisation.Get
 //	PATCH  /v1/org/{org_id}                                                              ManagementClient.Organisation.Update
@@ -55,85 +56,84 @@ import (
 type ManagementClient struct {
 	// Organisation reads and renames the organisation.
 	Organisation *OrganisationService
-	// Teams lists, makes, changes and deletes the teams of the organisation.
+	// Teams lists, creates, updates and deletes the teams of the organisation.
 	Teams *TeamsService
-	// Keys lists, makes, changes and deletes management keys.
+	// Keys lists, creates, updates and deletes management keys.
 	Keys *ManagementKeysService
-	// Webhooks manages where the events of a team are delivered, and how they are signed.
+	// Webhooks manages the webhooks of a team, their headers and their signing secrets.
 	Webhooks *WebhooksService
-	// TeamAPIKeys lists, makes and deletes the keys of the team API.
+	// TeamAPIKeys lists, creates and deletes the keys of the team API.
 	TeamAPIKeys *TeamAPIKeysService
-	// CustomCredentials manages a team's own credentials at providers.
+	// CustomCredentials manages the teams' own credentials for providers.
 	CustomCredentials *CustomCredentialsService
-	// Pipelines manages where the data of a team is pushed, beside webhooks.
+	// Pipelines manages the ETL pipelines of the teams, which deliver events in addition to
+	// webhooks.
 	Pipelines *PipelinesService
 
 	core *core
 }
 
-// NewManagementClient returns a client for the management API, which is available on the Scale plan. It has an address of its
-// own, which is not published: one of [WithBaseURL] and [WithEnvironment] is required. All options of [NewClient] work as there.
+// NewManagementClient returns a client for the management API, which is available on the Scale
+// plan. Its base URL is not published: one of [WithBaseURL] and [WithEnvironment] is required. It
+// accepts all options of [NewClient].
 //
-// key is a management key, sent as X-Management-Key with every request and to nobody else. (The service still accepts the older
-// header X-Service-Org-Key, which is deprecated; this client never sends it.) There are two kinds:
+// Every request carries key, a management key, in the X-Management-Key header; the key is sent to
+// the service only. The service also accepts the deprecated header X-Service-Org-Key, which the
+// client never sends. There are two kinds of keys:
 //
-//   - An Org Management Key has full control of the organisation. It can create and delete teams.
-//   - A Team Management Key has control of one or more teams. It cannot reach what belongs to the organisation: it can neither
-//     create nor delete teams. One that is bound to two or more teams can only be made with [ManagementKeysService.Create], not
-//     in the web dashboard.
+//   - An Org Management Key has full control of the organisation, including creating and deleting
+//     teams.
+//   - A Team Management Key has control of one or more teams. It cannot access the organisation
+//     itself, and cannot create or delete teams. A key for two or more teams can only be created
+//     with [ManagementKeysService.Create], not in the web dashboard.
 //
-// A management key is no team API key: the team API refuses it. But it can make team API keys, with
-// [TeamAPIKeysService.Create].
+// The team API rejects management keys. Create a key for it with [TeamAPIKeysService.Create].
 func NewManagementClient(orgID uuid.UUID, key string, opts ...Option) (*ManagementClient, error) {
 	if orgID == uuid.Nil {
-		return nil, errors.New("labhealth: the organisation's id must not be the nil UUID")
+		return nil, errors.New("labhealth: the organisation ID must not be the nil UUID")
 	}
 	c, err := newCore("X-Management-Key", key, managementOperations, opts)
 	if err != nil {
 		return nil, err
 	}
-	o := &organisation{c, orgID.String()}
+	c.orgID = orgID.String()
 	return &ManagementClient{
-		Organisation: &OrganisationService{o}, Teams: &TeamsService{o}, Keys: &ManagementKeysService{o}, Webhooks: &WebhooksService{o},
-		TeamAPIKeys: &TeamAPIKeysService{o}, CustomCredentials: &CustomCredentialsService{o}, Pipelines: &PipelinesService{o}, core: c,
+		Organisation:      &OrganisationService{c},
+		Teams:             &TeamsService{c},
+		Keys:              &ManagementKeysService{c},
+		Webhooks:          &WebhooksService{c},
+		TeamAPIKeys:       &TeamAPIKeysService{c},
+		CustomCredentials: &CustomCredentialsService{c},
+		Pipelines:         &PipelinesService{c},
+		core:              c,
 	}, nil
 }
 
-// CloseIdleConnections closes the idle connections of the client's transport. Those of a transport
-// given with [WithHTTPClient] are left alone, but not those of the client's copy of it.
+// CloseIdleConnections closes the idle connections of the client's own transport, or of its copy of
+// an http.Transport given with [WithHTTPClient]. The given transport itself is not affected.
 func (c *ManagementClient) CloseIdleConnections() { c.core.http.CloseIdleConnections() }
 
-// organisation is what the services of a management client share.
-type organisation struct {
-	core *core
-	id   string
-}
-
-// request returns a call of op, with the values of the path's parameters after the organisation's.
-func (o *organisation) request(op string, ids ...string) request {
-	return request{op: op, ids: append([]string{o.id}, ids...)}
-}
-
-// TeamEnvironment is one of the two environments that every team has. Values other than the constants occur.
+// TeamEnvironment is one of the two environments of a team. Values other than the constants occur.
 type TeamEnvironment string
 
-// The environments of a team.
+// Environments of a team.
 const (
 	TeamEnvironmentProduction TeamEnvironment = "production"
 	TeamEnvironmentSandbox    TeamEnvironment = "sandbox"
 )
 
-// Region is where the data of a team is. Values other than the constants occur.
+// Region is the region that stores the data of a team. Values other than the constants occur.
 type Region string
 
-// The regions.
+// Regions.
 const (
 	RegionUS Region = "us"
 	RegionEU Region = "eu"
 )
 
-// Secret is text that nobody should see by accident: a key, a signing secret, a token, a connection string. Printed under any
-// verb of fmt, and as an attribute of slog, it is "[redacted]". string(s) gives the text, and encoding to JSON is complete.
+// Secret is a key, a signing secret, a token or a connection string. Under every verb of package
+// fmt, and as an attribute of log/slog, it prints as "[redacted]". Use string(s) to get the value;
+// encoding to JSON is complete.
 type Secret string
 
 // Format prints "[redacted]".
@@ -147,15 +147,16 @@ const (
 	opUpdateOrganisation = "PATCH /v1/org/{org_id}"
 )
 
-// OrganisationService provides access to the organisation that the management key belongs to. A
-// Team Management Key cannot reach it. Source of its operations: public API reference only.
-type OrganisationService struct{ org *organisation }
+// OrganisationService provides access to the organisation that owns the management key. A Team
+// Management Key has no access to it. Source of its operations: public API reference only.
+type OrganisationService struct{ core *core }
 
-// Organisation is who owns the teams: the answer of [OrganisationService.Get] and [OrganisationService.Update].
+// Organisation is the owner of the teams: the response of [OrganisationService.Get] and
+// [OrganisationService.Update].
 type Organisation struct {
-	ID        uuid.UUID  `json:"id"`                  // the organisation's id
-	Name      string     `json:"name"`                // what people call it
-	ExpiresAt *time.Time `json:"expires_at,omitzero"` // when it ends, nil if it does not
+	ID        uuid.UUID  `json:"id"`                  // ID of the organisation
+	Name      string     `json:"name"`                // display name
+	ExpiresAt *time.Time `json:"expires_at,omitzero"` // expiry time, nil if it does not expire
 
 	RawObject `json:"-"`
 }
@@ -164,37 +165,35 @@ func (o *Organisation) verify() error { return requireID(o.ID, "organisation") }
 
 // UpdateOrganisationBody is the request of [OrganisationService.Update].
 type UpdateOrganisationBody struct {
-	Name string `json:"name"` // what people call it
+	Name string `json:"name"` // display name
 }
 
 func (b *UpdateOrganisationBody) validate(v *validator) {
 	v.required("name", b.Name)
 }
 
-// Get reads the organisation: GET /v1/org/{org_id}.
+// Get returns the organisation: GET /v1/org/{org_id}.
 func (s *OrganisationService) Get(ctx context.Context, opts ...CallOption) (*Organisation, error) {
-	return call[Organisation](ctx, s.org.core, s.org.request(opGetOrganisation), opts)
+	return call[Organisation](ctx, s.core, request{op: opGetOrganisation}, opts)
 }
 
 // Update renames the organisation: PATCH /v1/org/{org_id}.
 func (s *OrganisationService) Update(ctx context.Context, body UpdateOrganisationBody, opts ...CallOption) (*Organisation, error) {
-	r := s.org.request(opUpdateOrganisation)
-	r.body = &body
-	return call[Organisation](ctx, s.org.core, r, opts)
+	return call[Organisation](ctx, s.core, request{op: opUpdateOrganisation, body: &body}, opts)
 }
 
-// BatchDeletion says what became of each of several things that were to be deleted: the response of
+// BatchDeletion reports the result for each resource of a batch: the response of
 // [TeamAPIKeysService.Delete] and [CustomCredentialsService.Delete].
 type BatchDeletion struct {
-	Success  []uuid.UUID `json:"success"`   // deleted
-	Failure  []uuid.UUID `json:"failure"`   // not deleted
-	NotFound []uuid.UUID `json:"not_found"` // not there
+	Success  []uuid.UUID `json:"success"`   // IDs of deleted resources
+	Failure  []uuid.UUID `json:"failure"`   // IDs of resources that could not be deleted
+	NotFound []uuid.UUID `json:"not_found"` // IDs that do not exist
 
 	RawObject `json:"-"`
 }
 
 // batchParams selects resources by their IDs, each in a query parameter. An empty list is invalid,
-// because it may mean all of them.
+// because it may mean all resources.
 type batchParams struct {
 	name string // of the parameter
 	ids  []uuid.UUID
@@ -208,9 +207,10 @@ func (p batchParams) query() queryValues {
 	return q
 }
 
-// batch returns a call of op for the resources in ids.
-func (o *organisation) batch(op, name string, env TeamEnvironment, region Region, ids []uuid.UUID) request {
-	r := o.request(op, string(env), string(region))
-	r.query = batchParams{name: name, ids: ids}
-	return r
+// teamQuery encodes the parameters of a list that can be restricted to a team.
+func teamQuery(teamID uuid.UUID, cursor string) queryValues {
+	q := newQuery()
+	q.setID("team_id", teamID)
+	q.setString("next_cursor", cursor)
+	return q
 }

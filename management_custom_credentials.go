@@ -16,24 +16,29 @@ const (
 	opPrepareCustomCredentials = "POST /v1/org/{org_id}/prepare_team_custom_credentials/{env}/{region}"
 )
 
-// CustomCredentialsService provides access to the credentials that teams have themselves at providers.
-// Source of its operations: public API reference only.
-type CustomCredentialsService struct{ org *organisation }
+// CustomCredentialsService provides access to the teams' own credentials for providers. Source of
+// its operations: public API reference only.
+type CustomCredentialsService struct{ core *core }
 
-// TeamCustomCredentials is what a team has at a provider. It redacts itself when printed.
+// TeamCustomCredentials are a team's own credentials for a provider.
 type TeamCustomCredentials struct {
 	Redacted[TeamCustomCredentials]
 
-	ID                  uuid.UUID       `json:"id"`                             // ID of the credentials
-	TeamID              uuid.UUID       `json:"team_id"`                        // the team
-	Source              string          `json:"source"`                         // the provider's slug
-	CreatedAt           time.Time       `json:"created_at"`                     // when they were created
-	UpdatedAt           time.Time       `json:"updated_at"`                     // when they were last changed
-	ClientID            *string         `json:"client_id,omitzero"`             // nil if there is none
-	ClientSecretHash    *string         `json:"client_secret_hash,omitzero"`    // a hash of the client secret, which the service never returns; nil if there is none
-	Details             json.RawMessage `json:"details,omitzero"`               // an object that differs with the provider; nil if there is none
-	AppURL              *string         `json:"app_url,omitzero"`               // nil if there is none
-	RedirectURLOverride *string         `json:"redirect_url_override,omitzero"` // nil if the service's own is used
+	ID        uuid.UUID `json:"id"`                 // ID of the credentials
+	TeamID    uuid.UUID `json:"team_id"`            // ID of the team
+	Source    string    `json:"source"`             // slug of the provider
+	CreatedAt time.Time `json:"created_at"`         // creation time
+	UpdatedAt time.Time `json:"updated_at"`         // time of the last change
+	ClientID  *string   `json:"client_id,omitzero"` // client ID at the provider, nil for none
+	// ClientSecretHash is a hash of the client secret, nil if there is none. The service never
+	// returns the secret itself.
+	ClientSecretHash *string `json:"client_secret_hash,omitzero"`
+	// Details is a JSON object whose fields depend on the provider, nil if there is none.
+	Details json.RawMessage `json:"details,omitzero"`
+	// AppURL is nil if there is none.
+	AppURL *string `json:"app_url,omitzero"`
+	// RedirectURLOverride replaces the service's own redirect URL. It is nil if that one is used.
+	RedirectURLOverride *string `json:"redirect_url_override,omitzero"`
 
 	RawObject `json:"-"`
 }
@@ -41,37 +46,41 @@ type TeamCustomCredentials struct {
 // ListTeamCustomCredentialsParams selects custom credentials. Zero fields are not sent.
 type ListTeamCustomCredentialsParams struct {
 	TeamID     uuid.UUID // credentials of one team
-	NextCursor string    // where the page starts: NextCursor of the previous page; empty for the first
+	NextCursor string    // NextCursor of the previous page; empty for the first
 }
 
 func (p ListTeamCustomCredentialsParams) query() queryValues {
-	q := newQuery()
-	q.setID("team_id", p.TeamID)
-	q.setString("next_cursor", p.NextCursor)
-	return q
+	return teamQuery(p.TeamID, p.NextCursor)
 }
 
-// TeamCustomCredentialsPage is one page of the list of custom credentials: the response of
+// TeamCustomCredentialsPage is one page of custom credentials: the response of
 // [CustomCredentialsService.List].
 type TeamCustomCredentialsPage struct {
 	Redacted[TeamCustomCredentialsPage]
 
-	Credentials []TeamCustomCredentials `json:"credentials" jsonread:"own"` // the credentials of the page
-	NextCursor  *string                 `json:"next_cursor,omitzero"`       // where the next page starts; nil at the end of the list
+	// Credentials holds the credentials of the page.
+	Credentials []TeamCustomCredentials `json:"credentials" jsonread:"own"`
+	// NextCursor is the cursor of the next page, nil on the last page.
+	NextCursor *string `json:"next_cursor,omitzero"`
 
 	RawObject `json:"-"`
 }
 
-// UpsertTeamCustomCredentialsBody is the request of [CustomCredentialsService.Upsert]. It redacts itself when printed.
+func (p *TeamCustomCredentialsPage) elements() ([]TeamCustomCredentials, *string) {
+	return p.Credentials, p.NextCursor
+}
+
+// UpsertTeamCustomCredentialsBody is the request of [CustomCredentialsService.Upsert].
 type UpsertTeamCustomCredentialsBody struct {
 	Redacted[UpsertTeamCustomCredentialsBody]
 
-	TeamID              uuid.UUID       `json:"team_id"`                        // the team
-	Provider            string          `json:"provider"`                       // the provider's slug
-	ClientID            *string         `json:"client_id,omitzero"`             // nil if the provider has none
-	ClientSecret        Secret          `json:"client_secret,omitzero"`         // empty if the provider has none
-	Details             json.RawMessage `json:"details,omitzero"`               // differs with the provider; nil for none
-	RedirectURLOverride *string         `json:"redirect_url_override,omitzero"` // nil for the service's own
+	TeamID       uuid.UUID       `json:"team_id"`                // ID of the team
+	Provider     string          `json:"provider"`               // slug of the provider
+	ClientID     *string         `json:"client_id,omitzero"`     // nil if the provider has none
+	ClientSecret Secret          `json:"client_secret,omitzero"` // empty if the provider has none
+	Details      json.RawMessage `json:"details,omitzero"`       // provider-specific, nil for none
+	// RedirectURLOverride replaces the service's own redirect URL. Nil uses the service's own.
+	RedirectURLOverride *string `json:"redirect_url_override,omitzero"`
 }
 
 func (b *UpsertTeamCustomCredentialsBody) validate(v *validator) {
@@ -90,74 +99,78 @@ func (b *prepareTeamCustomCredentialsBody) validate(v *validator) {
 	v.required("provider", b.Provider)
 }
 
-// PreparationStatus says whether something is to be done before custom credentials can be used. Values other than the constants
-// occur.
+// PreparationStatus reports whether steps are required before custom credentials can be used.
+// Values other than the constants occur.
 type PreparationStatus string
 
-// What preparations can come to.
+// Results of a preparation.
 const (
 	PreparationStatusNoActionNeeded       PreparationStatus = "no_action_needed"
 	PreparationStatusPreparationsRequired PreparationStatus = "preparations_required"
 )
 
-// TeamCustomCredentialsPreparation is what is to be done at the provider before custom credentials can be used.
+// TeamCustomCredentialsPreparation lists the steps that are required at a provider before custom
+// credentials can be used: the response of [CustomCredentialsService.Prepare].
 type TeamCustomCredentialsPreparation struct {
-	Status           PreparationStatus `json:"status"`            // whether something is to be done
-	PreparationSteps []PreparationStep `json:"preparation_steps"` // what, in order
+	Status           PreparationStatus `json:"status"`            // whether steps are required
+	PreparationSteps []PreparationStep `json:"preparation_steps"` // required steps, in order
 
 	RawObject `json:"-"`
 }
 
-// PreparationStep is one thing to do at the provider.
+// PreparationStep is one setting to make at the provider.
 type PreparationStep struct {
-	Type        string  `json:"type"`                 // what kind of thing
-	Key         *string `json:"key,omitzero"`         // what to set there, nil if the type says it
-	Value       string  `json:"value"`                // what to set it to
-	Description *string `json:"description,omitzero"` // for people; nil if there is none
+	Type        string  `json:"type"`                 // kind of step
+	Key         *string `json:"key,omitzero"`         // name of the setting, nil if Type implies it
+	Value       string  `json:"value"`                // value of the setting
+	Description *string `json:"description,omitzero"` // text for people, nil if there is none
 
 	RawObject `json:"-"`
 }
 
-// List reads one page of the custom credentials in an environment: GET /v1/org/{org_id}/team_custom_credentials/{env}/{region}.
+// List returns one page of the custom credentials of an environment:
+// GET /v1/org/{org_id}/team_custom_credentials/{env}/{region}.
 func (s *CustomCredentialsService) List(ctx context.Context, env TeamEnvironment, region Region, params ListTeamCustomCredentialsParams, opts ...CallOption) (*TeamCustomCredentialsPage, error) {
-	r := s.org.request(opListCustomCredentials, string(env), string(region))
-	r.query = params
-	return call[TeamCustomCredentialsPage](ctx, s.org.core, r, opts)
+	r := request{op: opListCustomCredentials, ids: []string{string(env), string(region)}, query: params}
+	return call[TeamCustomCredentialsPage](ctx, s.core, r, opts)
 }
 
-// All reads the custom credentials page by page, from params.NextCursor on, with the guarantees of [LabTestsService.All].
+// All returns an iterator over the custom credentials, page by page, from params.NextCursor on,
+// with the guarantees of [LabTestsService.All].
 func (s *CustomCredentialsService) All(ctx context.Context, env TeamEnvironment, region Region, params ListTeamCustomCredentialsParams, opts ...CallOption) iter.Seq2[*TeamCustomCredentials, error] {
 	id := func(v *TeamCustomCredentials) uuid.UUID { return v.ID }
-	return cursorPages(opListCustomCredentials, params.NextCursor, id, func(cursor string) ([]TeamCustomCredentials, *string, error) {
+	return cursorPages(opListCustomCredentials, params.NextCursor, id, func(cursor string) (*TeamCustomCredentialsPage, error) {
 		params := params
 		params.NextCursor = cursor
-		page, err := s.List(ctx, env, region, params, opts...)
-		if err != nil {
-			return nil, nil, err
-		}
-		return page.Credentials, page.NextCursor, nil
+		return s.List(ctx, env, region, params, opts...)
 	})
 }
 
-// Upsert sets what a team has at a provider, in place of what it had there: POST
-// /v1/org/{org_id}/team_custom_credentials/{env}/{region}. It can be called again after any error.
+// Upsert creates or replaces a team's credentials for a provider:
+// POST /v1/org/{org_id}/team_custom_credentials/{env}/{region}. It is idempotent: after any error
+// it can be called again.
 func (s *CustomCredentialsService) Upsert(ctx context.Context, env TeamEnvironment, region Region, body UpsertTeamCustomCredentialsBody, opts ...CallOption) (*TeamCustomCredentials, error) {
-	r := s.org.request(opUpsertCustomCredentials, string(env), string(region))
-	r.body = &body
-	return call[TeamCustomCredentials](ctx, s.org.core, r, opts)
+	r := request{op: opUpsertCustomCredentials, ids: []string{string(env), string(region)}, body: &body}
+	return call[TeamCustomCredentials](ctx, s.core, r, opts)
 }
 
-// Delete deletes custom credentials: DELETE /v1/org/{org_id}/team_custom_credentials/{env}/{region}. The answer says what became
-// of each.
+// Delete deletes custom credentials:
+// DELETE /v1/org/{org_id}/team_custom_credentials/{env}/{region}. The response has the result for
+// each ID. At least one ID is required.
 func (s *CustomCredentialsService) Delete(ctx context.Context, env TeamEnvironment, region Region, credentialIDs []uuid.UUID, opts ...CallOption) (*BatchDeletion, error) {
-	r := s.org.batch(opDeleteCustomCredentials, "credential_id", env, region, credentialIDs)
-	return call[BatchDeletion](ctx, s.org.core, r, opts)
+	r := request{
+		op: opDeleteCustomCredentials, ids: []string{string(env), string(region)},
+		query: batchParams{"credential_id", credentialIDs},
+	}
+	return call[BatchDeletion](ctx, s.core, r, opts)
 }
 
-// Prepare says what is to be done at a provider before a team can use credentials of its own there: POST
-// /v1/org/{org_id}/prepare_team_custom_credentials/{env}/{region}.
+// Prepare returns the steps that are required at a provider before a team can use its own
+// credentials there: POST /v1/org/{org_id}/prepare_team_custom_credentials/{env}/{region}.
 func (s *CustomCredentialsService) Prepare(ctx context.Context, env TeamEnvironment, region Region, teamID uuid.UUID, provider string, opts ...CallOption) (*TeamCustomCredentialsPreparation, error) {
-	r := s.org.request(opPrepareCustomCredentials, string(env), string(region))
-	r.body = &prepareTeamCustomCredentialsBody{teamID, provider}
-	return call[TeamCustomCredentialsPreparation](ctx, s.org.core, r, opts)
+	r := request{
+		op: opPrepareCustomCredentials, ids: []string{string(env), string(region)},
+		body: &prepareTeamCustomCredentialsBody{teamID, provider},
+	}
+	return call[TeamCustomCredentialsPreparation](ctx, s.core, r, opts)
 }

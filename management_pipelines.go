@@ -18,16 +18,16 @@ const (
 	opDeletePipelines = "DELETE /v1/org/{org_id}/team_etl_pipelines/{env}/{region}"
 )
 
-// PipelinesService provides access to the ETL pipelines of the teams: where events are pushed, beside
-// webhooks. They are available on the Scale plan. Source of all but the plan and the routing by event
-// type prefix: public API reference only.
-type PipelinesService struct{ org *organisation }
+// PipelinesService provides access to the ETL pipelines of the teams, which push events to
+// destinations such as message brokers. They are available on the Scale plan. Source of all but the
+// plan and the routing by event type prefix: public API reference only.
+type PipelinesService struct{ core *core }
 
-// EventDestination names a kind of destination that an ETL pipeline pushes events to. Values other
+// EventDestination is a kind of destination that an ETL pipeline pushes events to. Values other
 // than the constants occur.
 type EventDestination string
 
-// The kinds of destinations.
+// Kinds of destinations.
 const (
 	EventDestinationCloudPubSub EventDestination = "cloud_pubsub"
 	EventDestinationRabbitMQ    EventDestination = "rabbitmq"
@@ -35,24 +35,30 @@ const (
 	EventDestinationAzureAMQP   EventDestination = "azure_amqp"
 )
 
-// ETLPipeline is where the events of a team are pushed. It redacts itself when printed.
+// ETLPipeline configures the destinations that the events of a team are pushed to.
 type ETLPipeline struct {
 	Redacted[ETLPipeline]
 
-	TeamID             uuid.UUID                   `json:"team_id"`                              // the team
-	Preferences        EventDestinationPreferences `json:"preferences"`                          // which destinations are in use
-	PushHistoricalData bool                        `json:"push_historical_data" default:"false"` // whether older data is pushed too, as daily.data events; false by default
-	ProviderRawData    bool                        `json:"provider_raw_data" default:"false"`    // whether events raw.<provider>.* are pushed too; false by default
-	CloudPubSub        *CloudPubSub                `json:"cloud_pubsub,omitzero"`                // nil if not configured
-	RabbitMQ           *RabbitMQ                   `json:"rabbitmq,omitzero"`                    // nil if not configured
-	Svix               *Svix                       `json:"svix,omitzero"`                        // nil if not configured
-	AzureAMQP          *AzureAMQP                  `json:"azure_amqp,omitzero"`                  // nil if not configured
-	EventTypePrefixes  []string                    `json:"event_type_prefixes,omitzero"`         // events whose type starts with one of these are pushed; nil for all
+	TeamID uuid.UUID `json:"team_id"` // ID of the team
+	// Preferences selects the destinations that are in use.
+	Preferences EventDestinationPreferences `json:"preferences"`
+	// PushHistoricalData reports whether historical data is pushed too, as daily.data events. The
+	// default is false.
+	PushHistoricalData bool `json:"push_historical_data" default:"false"`
+	// ProviderRawData reports whether raw.<provider>.* events are pushed too. The default is false.
+	ProviderRawData bool         `json:"provider_raw_data" default:"false"`
+	CloudPubSub     *CloudPubSub `json:"cloud_pubsub,omitzero"` // nil if not configured
+	RabbitMQ        *RabbitMQ    `json:"rabbitmq,omitzero"`     // nil if not configured
+	Svix            *Svix        `json:"svix,omitzero"`         // nil if not configured
+	AzureAMQP       *AzureAMQP   `json:"azure_amqp,omitzero"`   // nil if not configured
+	// EventTypePrefixes restricts the pipeline to event types that start with one of these, nil for
+	// all event types.
+	EventTypePrefixes []string `json:"event_type_prefixes,omitzero"`
 
 	RawObject `json:"-"`
 }
 
-// EventDestinationPreferences says which of its destinations a pipeline uses.
+// EventDestinationPreferences selects the destinations that a pipeline uses.
 type EventDestinationPreferences struct {
 	Preferred EventDestination   `json:"preferred"` // the main destination
 	Enabled   []EventDestination `json:"enabled"`   // the destinations that are in use
@@ -60,26 +66,27 @@ type EventDestinationPreferences struct {
 	RawObject `json:"-"`
 }
 
-// CloudPubSub is a destination at a topic of Google Cloud Pub/Sub.
+// CloudPubSub is a topic of Google Cloud Pub/Sub.
 type CloudPubSub struct {
-	Project         string `json:"project"`          // the project's ID
-	Topic           string `json:"topic"`            // the topic's name
-	MessageOrdering bool   `json:"message_ordering"` // whether messages have an ordering key, which is the user's ID
+	Project string `json:"project"` // ID of the project
+	Topic   string `json:"topic"`   // name of the topic
+	// MessageOrdering reports whether messages have an ordering key, which is the user's ID.
+	MessageOrdering bool `json:"message_ordering"`
 
 	RawObject `json:"-"`
 }
 
-// RabbitMQ is a destination at an exchange of a RabbitMQ server. It redacts itself when printed.
+// RabbitMQ is an exchange of a RabbitMQ server.
 type RabbitMQ struct {
 	Redacted[RabbitMQ]
 
-	URI      Secret `json:"uri"`      // the server, with user and password
-	Exchange string `json:"exchange"` // the exchange's name; the routing key is the event type
+	URI      Secret `json:"uri"`      // URI of the server, with user and password
+	Exchange string `json:"exchange"` // name of the exchange; the routing key is the event type
 
 	RawObject `json:"-"`
 }
 
-// Svix is a destination at webhooks, which [WebhooksService] manages.
+// Svix delivers events to the webhooks that [WebhooksService] manages.
 type Svix struct {
 	// Regional is always true.
 	//
@@ -89,89 +96,92 @@ type Svix struct {
 	RawObject `json:"-"`
 }
 
-// EventHubCompression says when an event is compressed. Values other than the constants occur.
+// EventHubCompression selects the events that are compressed. Values other than the constants
+// occur.
 type EventHubCompression string
 
-// When events are compressed.
+// Compression modes.
 const (
-	EventHubCompressionAuto   EventHubCompression = "auto"   // large ones only
-	EventHubCompressionAlways EventHubCompression = "always" // all of them
+	EventHubCompressionAuto   EventHubCompression = "auto"   // compresses large events only
+	EventHubCompressionAlways EventHubCompression = "always" // compresses all events
 )
 
-// AzureAMQP is a destination at an Azure event hub. Which event hub, or which container of a blob
-// storage, an event goes to is decided by the first matcher that fits its type: see
-// [ETLPipeline.EventHubDestination]. It redacts itself when printed.
+// AzureAMQP routes events to Azure event hubs and blob storage containers. The first matcher that
+// matches the type of an event selects its destination: see [ETLPipeline.EventHubDestination].
 type AzureAMQP struct {
 	Redacted[AzureAMQP]
 
-	// ConnectionString opens the event hubs.
+	// ConnectionString grants access to the event hubs.
 	ConnectionString Secret `json:"connection_string"`
-	// DefaultEventHub receives the events that no matcher fits.
+	// DefaultEventHub receives the events that no matcher matches.
 	DefaultEventHub string `json:"default_event_hub"`
 	// EventHubMatchers are tried in order.
 	EventHubMatchers []EventHubMatcher `json:"event_hub_matchers,omitzero"`
-	// Compression says when events are compressed: auto by default.
+	// Compression selects the events that are compressed. The default is auto.
 	Compression *EventHubCompression `json:"compression,omitzero" default:"auto"`
 
 	RawObject `json:"-"`
 }
 
-// EventHubMatcher says where events of some types go: to an event hub or to a blob storage. It redacts itself when printed.
+// EventHubMatcher routes matching event types to an event hub or a blob storage container. A type
+// matches if it matches the prefix or the regular expression.
 type EventHubMatcher struct {
 	Redacted[EventHubMatcher]
 
-	EventTypePrefix *string      `json:"event_type_prefix,omitzero"` // fits types that begin with it; nil for none
-	EventTypeRegex  *string      `json:"event_type_regex,omitzero"`  // fits types in which the regular expression is found; nil for none
-	EventHub        *string      `json:"event_hub,omitzero"`         // the event hub; nil for a blob storage
-	BlobStorage     *BlobStorage `json:"blob_storage,omitzero"`      // the blob storage; nil for an event hub
+	// EventTypePrefix matches event types that start with it, nil for none.
+	EventTypePrefix *string `json:"event_type_prefix,omitzero"`
+	// EventTypeRegex matches event types that contain a match of the regular expression, nil for
+	// none.
+	EventTypeRegex *string `json:"event_type_regex,omitzero"`
+	// EventHub is the destination, nil if it is a blob storage container.
+	EventHub *string `json:"event_hub,omitzero"`
+	// BlobStorage is the destination, nil if it is an event hub.
+	BlobStorage *BlobStorage `json:"blob_storage,omitzero"`
 
 	RawObject `json:"-"`
 }
 
-// BlobStorage is a container that events are written to. It redacts itself when printed.
+// BlobStorage is a blob storage container that events are written to.
 type BlobStorage struct {
 	Redacted[BlobStorage]
 
-	ConnectionString Secret `json:"connection_string"` // opens the storage
-	ContainerName    string `json:"container_name"`    // the container
-	// Container is ContainerName under another name, which one page of the reference shows; nil
-	// otherwise.
+	ConnectionString Secret `json:"connection_string"` // grants access to the storage
+	ContainerName    string `json:"container_name"`    // name of the container
+	// Container is another name of ContainerName, which one page of the reference shows, nil if not
+	// used.
 	Container *string `json:"container,omitzero"`
 
 	RawObject `json:"-"`
 }
 
-// EventHubDestination is where an event goes: one of the two is set. It redacts itself when printed.
+// EventHubDestination is the destination of an event: an event hub or a blob storage container.
 type EventHubDestination struct {
 	Redacted[EventHubDestination]
 
-	EventHub    string       // the event hub; empty for a blob storage
-	BlobStorage *BlobStorage // the blob storage; nil for an event hub
-	Matcher     int          // which of the matchers fits, counted from 0; -1 if none does and this is the default
+	EventHub    string       // the event hub; empty if the destination is a blob storage container
+	BlobStorage *BlobStorage // the container; nil if the destination is an event hub
+	Matcher     int          // index of the matcher that matches; -1 for the default event hub
 }
 
 // ListETLPipelinesParams selects pipelines. Zero fields are not sent.
 type ListETLPipelinesParams struct {
 	TeamID     uuid.UUID // pipelines of one team
-	NextCursor string    // where the page begins: NextCursor of the page before; empty for the first
+	NextCursor string    // NextCursor of the previous page; empty for the first
 }
 
-func (p ListETLPipelinesParams) query() queryValues {
-	q := newQuery()
-	q.setID("team_id", p.TeamID)
-	q.setString("next_cursor", p.NextCursor)
-	return q
-}
+func (p ListETLPipelinesParams) query() queryValues { return teamQuery(p.TeamID, p.NextCursor) }
 
-// ETLPipelinePage is one page of the list of pipelines: the response of [PipelinesService.List].
+// ETLPipelinePage is one page of pipelines: the response of [PipelinesService.List].
 type ETLPipelinePage struct {
 	Redacted[ETLPipelinePage]
 
 	Pipelines  []ETLPipeline `json:"pipelines" jsonread:"own"` // the pipelines of the page
-	NextCursor *string       `json:"next_cursor,omitzero"`     // where the next page begins; nil at the end of the list
+	NextCursor *string       `json:"next_cursor,omitzero"`     // nil on the last page
 
 	RawObject `json:"-"`
 }
+
+func (p *ETLPipelinePage) elements() ([]ETLPipeline, *string) { return p.Pipelines, p.NextCursor }
 
 func (p *ETLPipelinePage) verify() error {
 	if p.Pipelines == nil {
@@ -184,19 +194,24 @@ func (*ETLPipelinePage) fromList(document []byte, _ []json.RawMessage) []byte {
 	return fmt.Appendf(nil, `{"pipelines":%s,"next_cursor":null}`, document)
 }
 
-// UpsertETLPipelinesBody is the request of [PipelinesService.Upsert]. It redacts itself when printed.
+// UpsertETLPipelinesBody is the request of [PipelinesService.Upsert].
 type UpsertETLPipelinesBody struct {
 	Redacted[UpsertETLPipelinesBody]
 
-	TeamIDs            []uuid.UUID                  `json:"team_ids"`                      // the teams that get a pipeline each
-	Preferences        *EventDestinationPreferences `json:"preferences,omitzero"`          // which destinations are in use; nil leaves it to the service
-	PushHistoricalData *bool                        `json:"push_historical_data,omitzero"` // see [ETLPipeline]
-	ProviderRawData    *bool                        `json:"provider_raw_data,omitzero"`    // see [ETLPipeline]
-	CloudPubSub        *CloudPubSub                 `json:"cloud_pubsub,omitzero"`         // nil if not configured
-	RabbitMQ           *RabbitMQ                    `json:"rabbitmq,omitzero"`             // nil if not configured
-	Svix               *Svix                        `json:"svix,omitzero"`                 // nil if not configured
-	AzureAMQP          *AzureAMQP                   `json:"azure_amqp,omitzero"`           // nil if not configured
-	EventTypePrefixes  []string                     `json:"event_type_prefixes,omitzero"`  // see [ETLPipeline]
+	TeamIDs []uuid.UUID `json:"team_ids"` // IDs of the teams, which get one pipeline each
+	// Preferences selects the destinations that are in use. If nil, the service selects them.
+	Preferences *EventDestinationPreferences `json:"preferences,omitzero"`
+	// PushHistoricalData selects historical data too. Nil means false.
+	PushHistoricalData *bool `json:"push_historical_data,omitzero"`
+	// ProviderRawData selects raw.<provider>.* events too. Nil means false.
+	ProviderRawData *bool        `json:"provider_raw_data,omitzero"`
+	CloudPubSub     *CloudPubSub `json:"cloud_pubsub,omitzero"` // nil for none
+	RabbitMQ        *RabbitMQ    `json:"rabbitmq,omitzero"`     // nil for none
+	Svix            *Svix        `json:"svix,omitzero"`         // nil for none
+	AzureAMQP       *AzureAMQP   `json:"azure_amqp,omitzero"`   // nil for none
+	// EventTypePrefixes restricts the pipeline to event types that start with one of these, nil for
+	// all event types.
+	EventTypePrefixes []string `json:"event_type_prefixes,omitzero"`
 }
 
 func (b *UpsertETLPipelinesBody) validate(v *validator) {
@@ -204,114 +219,126 @@ func (b *UpsertETLPipelinesBody) validate(v *validator) {
 	if p := b.Preferences; p != nil {
 		v.within("preferences", func() { v.required("preferred", string(p.Preferred)) })
 	}
-	v.within("cloud_pubsub", func() {
-		if d := b.CloudPubSub; d != nil {
+	if d := b.CloudPubSub; d != nil {
+		v.within("cloud_pubsub", func() {
 			v.required("project", d.Project)
 			v.required("topic", d.Topic)
-		}
-	})
-	v.within("rabbitmq", func() {
-		if d := b.RabbitMQ; d != nil {
+		})
+	}
+	if d := b.RabbitMQ; d != nil {
+		v.within("rabbitmq", func() {
 			v.required("uri", string(d.URI))
 			v.required("exchange", d.Exchange)
-		}
-	})
-	v.within("azure_amqp", func() {
-		if d := b.AzureAMQP; d != nil {
+		})
+	}
+	if d := b.AzureAMQP; d != nil {
+		v.within("azure_amqp", func() {
 			v.required("connection_string", string(d.ConnectionString))
 			v.required("default_event_hub", d.DefaultEventHub)
-		}
-	})
+		})
+	}
 }
 
-// List reads one page of the pipelines in an environment: GET /v1/org/{org_id}/team_etl_pipelines/{env}/{region}.
+// List returns one page of the pipelines of an environment:
+// GET /v1/org/{org_id}/team_etl_pipelines/{env}/{region}.
 func (s *PipelinesService) List(ctx context.Context, env TeamEnvironment, region Region, params ListETLPipelinesParams, opts ...CallOption) (*ETLPipelinePage, error) {
-	r := s.org.request(opListPipelines, string(env), string(region))
-	r.query = params
-	return call[ETLPipelinePage](ctx, s.org.core, r, opts)
+	r := request{op: opListPipelines, ids: []string{string(env), string(region)}, query: params}
+	return call[ETLPipelinePage](ctx, s.core, r, opts)
 }
 
-// All reads the pipelines page by page, from params.NextCursor on, with the guarantees of [LabTestsService.All].
+// All returns an iterator over the pipelines, page by page, from params.NextCursor on, with the
+// guarantees of [LabTestsService.All].
 func (s *PipelinesService) All(ctx context.Context, env TeamEnvironment, region Region, params ListETLPipelinesParams, opts ...CallOption) iter.Seq2[*ETLPipeline, error] {
-	id := func(v *ETLPipeline) uuid.UUID { return v.TeamID }
-	return cursorPages(opListPipelines, params.NextCursor, id, func(cursor string) ([]ETLPipeline, *string, error) {
+	id := func(p *ETLPipeline) uuid.UUID { return p.TeamID }
+	return cursorPages(opListPipelines, params.NextCursor, id, func(cursor string) (*ETLPipelinePage, error) {
 		params := params
 		params.NextCursor = cursor
-		page, err := s.List(ctx, env, region, params, opts...)
-		if err != nil {
-			return nil, nil, err
-		}
-		return page.Pipelines, page.NextCursor, nil
+		return s.List(ctx, env, region, params, opts...)
 	})
 }
 
-// Upsert sets the pipelines of teams, in place of those they had, and returns them: POST
-// /v1/org/{org_id}/team_etl_pipelines/{env}/{region}. It can be called again after any error. At least
-// one team is required, because what an empty list means is not published.
+// Upsert creates or replaces the pipelines of teams and returns them:
+// POST /v1/org/{org_id}/team_etl_pipelines/{env}/{region}. It is idempotent: after any error it can
+// be called again. At least one team is required, because the meaning of an empty list is not
+// published.
 func (s *PipelinesService) Upsert(ctx context.Context, env TeamEnvironment, region Region, body UpsertETLPipelinesBody, opts ...CallOption) ([]ETLPipeline, error) {
-	r := s.org.request(opUpsertPipelines, string(env), string(region))
-	r.body = &body
-	return s.list(ctx, r, opts)
+	return s.list(ctx, request{op: opUpsertPipelines, ids: []string{string(env), string(region)}, body: &body}, opts)
 }
 
-// Delete deletes the pipelines of teams: DELETE /v1/org/{org_id}/team_etl_pipelines/{env}/{region}. It
-// returns the pipelines of the response; whether these are the deleted ones or those that remain is
-// not published. At least one team is required, because no team may mean all of them.
+// Delete deletes the pipelines of teams: DELETE /v1/org/{org_id}/team_etl_pipelines/{env}/{region}.
+// It returns the pipelines of the response; whether these are the deleted or the remaining ones is
+// not published. At least one team is required, because an empty list may mean all teams.
 func (s *PipelinesService) Delete(ctx context.Context, env TeamEnvironment, region Region, teamIDs []uuid.UUID, opts ...CallOption) ([]ETLPipeline, error) {
-	return s.list(ctx, s.org.batch(opDeletePipelines, "team_id", env, region, teamIDs), opts)
+	r := request{op: opDeletePipelines, ids: []string{string(env), string(region)}, query: batchParams{"team_id", teamIDs}}
+	return s.list(ctx, r, opts)
 }
 
 // list calls an operation that responds with a list of pipelines.
 func (s *PipelinesService) list(ctx context.Context, r request, opts []CallOption) ([]ETLPipeline, error) {
-	page, err := call[ETLPipelinePage](ctx, s.org.core, r, opts)
+	page, err := call[ETLPipelinePage](ctx, s.core, r, opts)
 	if err != nil {
 		return nil, err
 	}
 	return page.Pipelines, nil
 }
 
-// EventHubDestination says where an event of a type goes, without asking the service. The type must begin with one of the
-// pipeline's prefixes, if it has any. Then the first matcher whose prefix or regular expression fits decides; if none does, it is
-// the default event hub. ok is false if the event is not pushed to an event hub or a blob storage.
+// EventHubDestination returns the destination of events of the given type, without calling the
+// service. The type must start with one of the pipeline's prefixes, if it has any. The first
+// matcher whose prefix or regular expression matches selects the destination; if none does, it is
+// the default event hub. ok is false if such events are not pushed to an event hub or a blob
+// storage container.
 //
-// A regular expression that is not valid in Go is an error that names its matcher, also if another matcher fits: the service's own
-// syntax is not published.
+// If a regular expression is not valid in Go, EventHubDestination returns an error that names its
+// matcher, even if another matcher matches: the syntax that the service uses is not published.
 func (p ETLPipeline) EventHubDestination(eventType string) (d EventHubDestination, ok bool, err error) {
 	return p.AzureAMQP.destination(p.EventTypePrefixes, eventType)
 }
 
-// EventHubDestination says where an event of a type would go. See [ETLPipeline.EventHubDestination].
+// EventHubDestination returns the destination that events of the given type would have. See
+// [ETLPipeline.EventHubDestination].
 func (b UpsertETLPipelinesBody) EventHubDestination(eventType string) (d EventHubDestination, ok bool, err error) {
 	return b.AzureAMQP.destination(b.EventTypePrefixes, eventType)
 }
 
 func (a *AzureAMQP) destination(prefixes []string, eventType string) (d EventHubDestination, ok bool, err error) {
-	begins := func(prefix string) bool { return strings.HasPrefix(eventType, prefix) }
 	if a == nil {
 		return d, false, nil
 	}
+	expressions, err := a.eventTypeExpressions()
+	if err != nil {
+		return d, false, err
+	}
+	hasPrefix := func(prefix string) bool { return strings.HasPrefix(eventType, prefix) }
+	if len(prefixes) > 0 && !slices.ContainsFunc(prefixes, hasPrefix) {
+		return d, false, nil
+	}
+	d = EventHubDestination{EventHub: a.DefaultEventHub, Matcher: -1}
+	for i, m := range a.EventHubMatchers {
+		re := expressions[i]
+		if m.EventTypePrefix != nil && hasPrefix(*m.EventTypePrefix) || re != nil && re.MatchString(eventType) {
+			d = EventHubDestination{BlobStorage: m.BlobStorage, Matcher: i}
+			if m.EventHub != nil {
+				d.EventHub = *m.EventHub
+			}
+			break
+		}
+	}
+	return d, d.EventHub != "" || d.BlobStorage != nil, nil
+}
+
+// eventTypeExpressions compiles the regular expressions of the matchers, nil for matchers without
+// one.
+func (a *AzureAMQP) eventTypeExpressions() ([]*regexp.Regexp, error) {
 	expressions := make([]*regexp.Regexp, len(a.EventHubMatchers))
 	for i, m := range a.EventHubMatchers {
 		if m.EventTypeRegex == nil {
 			continue
 		}
-		if expressions[i], err = regexp.Compile(*m.EventTypeRegex); err != nil {
-			return d, false, fmt.Errorf("labhealth: event_hub_matchers.%d.event_type_regex is not a valid regular expression: %w", i, err)
+		re, err := regexp.Compile(*m.EventTypeRegex)
+		if err != nil {
+			return nil, fmt.Errorf("labhealth: event_hub_matchers.%d.event_type_regex is not a valid regular expression: %w", i, err)
 		}
+		expressions[i] = re
 	}
-	if len(prefixes) > 0 && !slices.ContainsFunc(prefixes, begins) {
-		return d, false, nil
-	}
-	d.Matcher = -1
-	hub := &a.DefaultEventHub
-	for i, m := range a.EventHubMatchers {
-		if m.EventTypePrefix != nil && begins(*m.EventTypePrefix) || expressions[i] != nil && expressions[i].MatchString(eventType) {
-			d.Matcher, d.BlobStorage, hub = i, m.BlobStorage, m.EventHub
-			break
-		}
-	}
-	if hub != nil {
-		d.EventHub = *hub
-	}
-	return d, d.EventHub != "" || d.BlobStorage != nil, nil
+	return expressions, nil
 }

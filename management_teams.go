@@ -23,91 +23,105 @@ const (
 	opCreateAccessToken = "POST /v1/org/{org_id}/team/{team_id}/create_api_access_token"
 )
 
-// TeamsService provides access to the teams of the organisation. Only an Org Management Key can create
-// and delete them. Source of its operations: public API reference only.
-type TeamsService struct{ org *organisation }
+// TeamsService provides access to the teams of the organisation. Only an Org Management Key can
+// create and delete them. Source of its operations: public API reference only.
+type TeamsService struct{ core *core }
 
-// Team is a team of the organisation: users, orders and events belong to one.
+// Team is a team of the organisation. Every user, order and event belongs to one team.
 type Team struct {
-	ID                uuid.UUID         `json:"id"`                           // the team's id
-	Name              string            `json:"name"`                         // what people call it
-	CreatedOn         time.Time         `json:"created_on"`                   // when it was created
-	Region            Region            `json:"region"`                       // where its data is
-	IntegrationTeamID *string           `json:"integration_team_id,omitzero"` // the application's own reference for the team, nil if it has none
-	Environments      []TeamEnvironment `json:"environments"`                 // the environments it has
-	Sandbox           *TeamSettings     `json:"sandbox,omitzero"`             // nil if it was not asked for (see [GetTeamParams])
-	Production        *TeamSettings     `json:"production,omitzero"`          // nil if it was not asked for (see [GetTeamParams])
+	ID        uuid.UUID `json:"id"`         // ID of the team
+	Name      string    `json:"name"`       // display name
+	CreatedOn time.Time `json:"created_on"` // creation time
+	Region    Region    `json:"region"`     // region that stores the team's data
+	// IntegrationTeamID is the application's own reference for the team, nil if there is none.
+	IntegrationTeamID *string           `json:"integration_team_id,omitzero"`
+	Environments      []TeamEnvironment `json:"environments"` // environments of the team
+	// Sandbox holds the settings of the sandbox, nil if not requested with [GetTeamParams].
+	Sandbox *TeamSettings `json:"sandbox,omitzero"`
+	// Production holds the settings of production, nil if not requested with [GetTeamParams].
+	Production *TeamSettings `json:"production,omitzero"`
 
 	RawObject `json:"-"`
 }
 
 func (t *Team) verify() error { return requireID(t.ID, "team") }
 
-// TeamSettings is how a team works in one environment.
+// TeamSettings holds the settings of a team in one environment.
 type TeamSettings struct {
-	// LabTestsPatientSMSCommunicationEnabled says whether patients get text messages; true by default.
+	// LabTestsPatientSMSCommunicationEnabled reports whether patients receive text messages. The
+	// default is true.
 	LabTestsPatientSMSCommunicationEnabled bool `json:"lab_tests_patient_sms_communication_enabled" default:"true"`
-	// LabTestsPatientEmailCommunicationEnabled says whether patients get mail; true by default.
+	// LabTestsPatientEmailCommunicationEnabled reports whether patients receive email. The default
+	// is true.
 	LabTestsPatientEmailCommunicationEnabled bool `json:"lab_tests_patient_email_communication_enabled" default:"true"`
-	// CriticalResultNotificationEmail is who is told of critical results, nil for nobody.
+	// CriticalResultNotificationEmail is the email address that receives notifications of critical
+	// results, nil for none.
 	CriticalResultNotificationEmail *string `json:"critical_result_notification_email,omitzero"`
-	// BrandInformation is what patients see of the team, nil if nothing is set.
+	// BrandInformation describes the team to patients, nil if not set.
 	BrandInformation *BrandInformation `json:"brand_information,omitzero"`
-	// LogoURL is the address of a picture, nil if there is none.
+	// LogoURL is the URL of the team's logo, nil if there is none.
 	LogoURL *string `json:"logo_url,omitzero"`
-	// RejectDuplicateConnection says whether a source that one user has connected is refused to another; false by default.
+	// RejectDuplicateConnection reports whether a source that one user has connected is rejected
+	// for other users. The default is false.
 	RejectDuplicateConnection bool `json:"reject_duplicate_connection" default:"false"`
-	// SDKPerDeviceActivityTimeseries is false by default; no more is published of it.
+	// SDKPerDeviceActivityTimeseries has no published description. The default is false.
 	SDKPerDeviceActivityTimeseries bool `json:"sdk_per_device_activity_timeseries" default:"false"`
-	// PartialWebhooksEnabled says whether events come for partial results too; false by default.
+	// PartialWebhooksEnabled reports whether events are also sent for partial results. The default
+	// is false.
 	PartialWebhooksEnabled bool `json:"partial_webhooks_enabled" default:"false"`
-	// MinorOrderingEnabled says whether minors can be patients; false by default.
+	// MinorOrderingEnabled reports whether patients can be minors. The default is false.
 	MinorOrderingEnabled bool `json:"minor_ordering_enabled" default:"false"`
 
 	RawObject `json:"-"`
 }
 
-// BrandInformation is what patients see of the team. It is read as part of [TeamSettings] and set with
+// BrandInformation describes a team to its patients. It is part of [TeamSettings]; set it with
 // [TeamsService.SetBrandInformation].
 type BrandInformation struct {
-	CompanyName    string  `json:"company_name"`             // the company's name
-	CompanyWebsite *string `json:"company_website,omitzero"` // its website; nil or empty for none
-	SupportEmail   *string `json:"support_email,omitzero"`   // where patients can write to; nil for none
-	SupportContact *string `json:"support_contact,omitzero"` // how else patients get help; nil or empty if there is no other way
-	CompanyAddress *string `json:"company_address,omitzero"` // the postal address; nil or empty for none
-	BrandColor     *string `json:"brand_color,omitzero"`     // a color; nil or empty for none
+	// CompanyName is the name of the company.
+	CompanyName string `json:"company_name"`
+	// CompanyWebsite is the website of the company, nil or empty for none.
+	CompanyWebsite *string `json:"company_website,omitzero"`
+	// SupportEmail is the email address of patient support, nil for none.
+	SupportEmail *string `json:"support_email,omitzero"`
+	// SupportContact is another way to contact patient support, nil or empty for none.
+	SupportContact *string `json:"support_contact,omitzero"`
+	// CompanyAddress is the postal address of the company, nil or empty for none.
+	CompanyAddress *string `json:"company_address,omitzero"`
+	// BrandColor is the color of the brand, nil or empty for none.
+	BrandColor *string `json:"brand_color,omitzero"`
 
 	RawObject `json:"-"`
 }
 
-// ListTeamsParams choose teams. Zero members are left out.
+// ListTeamsParams selects teams. Zero fields are not sent.
 type ListTeamsParams struct {
 	TeamID      uuid.UUID // one team
 	Region      []Region  // teams in one of these regions
 	SearchQuery string    // free text
-	NextCursor  string    // where the page begins: NextCursor of the page before; empty for the first
+	NextCursor  string    // NextCursor of the previous page; empty for the first
 }
 
 func (p ListTeamsParams) query() queryValues {
-	q := newQuery()
-	q.setID("team_id", p.TeamID)
+	q := teamQuery(p.TeamID, p.NextCursor)
 	addStrings(q, "region", p.Region)
 	q.setString("search_query", p.SearchQuery)
-	q.setString("next_cursor", p.NextCursor)
 	return q
 }
 
-// TeamPage is one page of the list of teams: the answer of [TeamsService.List].
+// TeamPage is one page of teams: the response of [TeamsService.List].
 type TeamPage struct {
 	Teams      []Team  `json:"teams" jsonread:"own"` // the teams of the page
-	NextCursor *string `json:"next_cursor"`          // where the next page begins; nil at the end of the list
+	NextCursor *string `json:"next_cursor"`          // nil on the last page
 
 	RawObject `json:"-"`
 }
 
-// GetTeamParams say what is read of a team beside its name.
+func (p *TeamPage) elements() ([]Team, *string) { return p.Teams, p.NextCursor }
+
+// GetTeamParams selects the settings that [TeamsService.Get] returns with the team.
 type GetTeamParams struct {
-	IncludeEnvironment []TeamEnvironment // the environments whose settings are read
+	IncludeEnvironment []TeamEnvironment // environments whose settings are returned
 }
 
 func (p GetTeamParams) query() queryValues {
@@ -116,22 +130,33 @@ func (p GetTeamParams) query() queryValues {
 	return q
 }
 
-// CreateTeamBody is the request of [TeamsService.Create]. The settings hold in both environments; those that are nil have the
-// defaults of [TeamSettings], which says what they mean. The service refuses members it does not know.
+// CreateTeamBody is the request of [TeamsService.Create]. Its settings apply to both environments;
+// nil settings have their defaults. [TeamSettings] describes them. The service rejects unknown
+// fields.
 type CreateTeamBody struct {
-	Name              string  `json:"name"`                         // what people call it
-	Region            Region  `json:"region"`                       // where its data is to be
-	IntegrationTeamID *string `json:"integration_team_id,omitzero"` // the application's own reference for the team; no two may have the same
+	Name   string `json:"name"`   // display name
+	Region Region `json:"region"` // region that stores the team's data
+	// IntegrationTeamID is the application's own reference for the team, unique among teams.
+	IntegrationTeamID *string `json:"integration_team_id,omitzero"`
 
-	LabTestsPatientSMSCommunicationEnabled   *bool             `json:"lab_tests_patient_sms_communication_enabled,omitzero"`   // whether patients get text messages; nil for true
-	LabTestsPatientEmailCommunicationEnabled *bool             `json:"lab_tests_patient_email_communication_enabled,omitzero"` // whether patients get mail; nil for true
-	CriticalResultNotificationEmail          *string           `json:"critical_result_notification_email,omitzero"`            // who is told of critical results; nil for nobody
-	BrandInformation                         *BrandInformation `json:"brand_information,omitzero"`                             // what patients see of the team; nil for none
-	LogoURL                                  *string           `json:"logo_url,omitzero"`                                      // the address of a picture; nil for none
-	RejectDuplicateConnection                *bool             `json:"reject_duplicate_connection,omitzero"`                   // whether a source is refused to a second user; nil for false
-	SDKPerDeviceActivityTimeseries           *bool             `json:"sdk_per_device_activity_timeseries,omitzero"`            // see [TeamSettings]; nil for false
-	PartialWebhooksEnabled                   *bool             `json:"partial_webhooks_enabled,omitzero"`                      // whether events come for partial results too; nil for false
-	MinorOrderingEnabled                     *bool             `json:"minor_ordering_enabled,omitzero"`                        // whether minors can be patients; nil for false
+	// LabTestsPatientSMSCommunicationEnabled selects text messages to patients. Nil means true.
+	LabTestsPatientSMSCommunicationEnabled *bool `json:"lab_tests_patient_sms_communication_enabled,omitzero"`
+	// LabTestsPatientEmailCommunicationEnabled selects email to patients. Nil means true.
+	LabTestsPatientEmailCommunicationEnabled *bool `json:"lab_tests_patient_email_communication_enabled,omitzero"`
+	// CriticalResultNotificationEmail receives notifications of critical results, nil for none.
+	CriticalResultNotificationEmail *string `json:"critical_result_notification_email,omitzero"`
+	// BrandInformation describes the team to patients, nil for none.
+	BrandInformation *BrandInformation `json:"brand_information,omitzero"`
+	// LogoURL is the URL of the team's logo, nil for none.
+	LogoURL *string `json:"logo_url,omitzero"`
+	// RejectDuplicateConnection rejects a source that another user has connected. Nil means false.
+	RejectDuplicateConnection *bool `json:"reject_duplicate_connection,omitzero"`
+	// SDKPerDeviceActivityTimeseries has no published description. Nil means false.
+	SDKPerDeviceActivityTimeseries *bool `json:"sdk_per_device_activity_timeseries,omitzero"`
+	// PartialWebhooksEnabled selects events for partial results too. Nil means false.
+	PartialWebhooksEnabled *bool `json:"partial_webhooks_enabled,omitzero"`
+	// MinorOrderingEnabled allows patients who are minors. Nil means false.
+	MinorOrderingEnabled *bool `json:"minor_ordering_enabled,omitzero"`
 }
 
 func (b *CreateTeamBody) validate(v *validator) {
@@ -141,10 +166,11 @@ func (b *CreateTeamBody) validate(v *validator) {
 
 // UpdateTeamBody is the request of [TeamsService.Update]. Omitted fields are unchanged.
 type UpdateTeamBody struct {
-	Name              *string             `json:"name,omitzero"`                // what people call it
-	IntegrationTeamID Nullable[string]    `json:"integration_team_id,omitzero"` // the application's own reference; [Null] removes it
-	Sandbox           *UpdateTeamSettings `json:"sandbox,omitzero"`             // settings of the sandbox
-	Production        *UpdateTeamSettings `json:"production,omitzero"`          // settings of production
+	Name *string `json:"name,omitzero"` // display name
+	// IntegrationTeamID is the application's own reference for the team; [Null] removes it.
+	IntegrationTeamID Nullable[string]    `json:"integration_team_id,omitzero"`
+	Sandbox           *UpdateTeamSettings `json:"sandbox,omitzero"`    // settings of the sandbox
+	Production        *UpdateTeamSettings `json:"production,omitzero"` // settings of production
 }
 
 func (b *UpdateTeamBody) validate(v *validator) {
@@ -152,18 +178,27 @@ func (b *UpdateTeamBody) validate(v *validator) {
 	v.within("production", func() { b.Production.validate(v) })
 }
 
-// UpdateTeamSettings changes [TeamSettings], which says what the members mean. Those that are left out stay as they are; [Null]
-// removes what is set.
+// UpdateTeamSettings changes the settings that [TeamSettings] describes. Omitted fields are
+// unchanged; [Null] removes a value.
 type UpdateTeamSettings struct {
-	LabTestsPatientSMSCommunicationEnabled   *bool                      `json:"lab_tests_patient_sms_communication_enabled,omitzero"`   // whether patients get text messages
-	LabTestsPatientEmailCommunicationEnabled *bool                      `json:"lab_tests_patient_email_communication_enabled,omitzero"` // whether patients get mail
-	CriticalResultNotificationEmail          Nullable[string]           `json:"critical_result_notification_email,omitzero"`            // who is told of critical results; [Null] for nobody
-	BrandInformation                         Nullable[BrandInformation] `json:"brand_information,omitzero"`                             // what patients see of the team; [Null] for none
-	LogoURL                                  Nullable[string]           `json:"logo_url,omitzero"`                                      // the address of a picture; [Null] for none
-	RejectDuplicateConnection                *bool                      `json:"reject_duplicate_connection,omitzero"`                   // whether a source is refused to a second user
-	SDKPerDeviceActivityTimeseries           *bool                      `json:"sdk_per_device_activity_timeseries,omitzero"`            // see [TeamSettings]
-	PartialWebhooksEnabled                   *bool                      `json:"partial_webhooks_enabled,omitzero"`                      // whether events come for partial results too
-	MinorOrderingEnabled                     *bool                      `json:"minor_ordering_enabled,omitzero"`                        // whether minors can be patients
+	// LabTestsPatientSMSCommunicationEnabled selects text messages to patients.
+	LabTestsPatientSMSCommunicationEnabled *bool `json:"lab_tests_patient_sms_communication_enabled,omitzero"`
+	// LabTestsPatientEmailCommunicationEnabled selects email to patients.
+	LabTestsPatientEmailCommunicationEnabled *bool `json:"lab_tests_patient_email_communication_enabled,omitzero"`
+	// CriticalResultNotificationEmail receives notifications of critical results; [Null] for none.
+	CriticalResultNotificationEmail Nullable[string] `json:"critical_result_notification_email,omitzero"`
+	// BrandInformation describes the team to patients; [Null] for none.
+	BrandInformation Nullable[BrandInformation] `json:"brand_information,omitzero"`
+	// LogoURL is the URL of the team's logo; [Null] for none.
+	LogoURL Nullable[string] `json:"logo_url,omitzero"`
+	// RejectDuplicateConnection rejects a source that another user has connected.
+	RejectDuplicateConnection *bool `json:"reject_duplicate_connection,omitzero"`
+	// SDKPerDeviceActivityTimeseries has no published description.
+	SDKPerDeviceActivityTimeseries *bool `json:"sdk_per_device_activity_timeseries,omitzero"`
+	// PartialWebhooksEnabled selects events for partial results too.
+	PartialWebhooksEnabled *bool `json:"partial_webhooks_enabled,omitzero"`
+	// MinorOrderingEnabled allows patients who are minors.
+	MinorOrderingEnabled *bool `json:"minor_ordering_enabled,omitzero"`
 }
 
 func (s *UpdateTeamSettings) validate(v *validator) {
@@ -173,6 +208,22 @@ func (s *UpdateTeamSettings) validate(v *validator) {
 	if brand, ok := s.BrandInformation.Get(); ok {
 		v.within("brand_information", func() { v.required("company_name", brand.CompanyName) })
 	}
+}
+
+// withoutRawJSON returns settings whose brand information, if it was received from the service, is
+// encoded without its unknown fields. Nullable would include them.
+func (s *UpdateTeamSettings) withoutRawJSON() *UpdateTeamSettings {
+	if s == nil {
+		return nil
+	}
+	brand, ok := s.BrandInformation.Get()
+	if !ok {
+		return s
+	}
+	brand.RawObject = RawObject{}
+	changed := *s
+	changed.BrandInformation = Value(brand)
+	return &changed
 }
 
 // resolveTeamBody is the request of [TeamsService.Resolve].
@@ -193,13 +244,15 @@ func (b *createAccessTokenBody) validate(v *validator) {
 	v.required("env", string(b.Env))
 }
 
-// AccessToken opens the team API for a short time, in the header Authorization as a bearer token. [NewClient] takes keys, not
-// tokens. It redacts itself when printed.
+// AccessToken is a short-lived token for the team API, sent in the Authorization header as a bearer
+// token. [NewClient] accepts keys, not tokens.
 type AccessToken struct {
 	Redacted[AccessToken]
 
 	AccessToken Secret `json:"access_token"` // the token itself
-	ExpiresIn   int64  `json:"expires_in"`   // how long it is valid, in seconds; ten minutes are usual; the unit is an inference
+	// ExpiresIn is the lifetime of the token in seconds, usually ten minutes. The unit is an
+	// inference.
+	ExpiresIn int64 `json:"expires_in"`
 
 	RawObject `json:"-"`
 }
@@ -211,103 +264,78 @@ func (v *AccessToken) verify() error {
 	return nil
 }
 
-// TeamConflictError is the answer to creating or changing a team so that it has the integration team id of another. It is also
-// the *[APIError] that came.
+// TeamConflictError reports that a team could not be created or updated because its integration
+// team ID belongs to another team. It wraps the *[APIError].
 type TeamConflictError struct {
-	TeamID uuid.UUID // the team that has the id
+	TeamID uuid.UUID // ID of the team that the integration team ID belongs to
 
 	api *APIError
 }
 
-// Error is that of the *[APIError], and what it means.
+// Error returns the text of the *[APIError], followed by its meaning.
 func (e *TeamConflictError) Error() string {
-	return e.api.Error() + ": the integration team id belongs to a team already"
+	return e.api.Error() + ": the integration team ID belongs to another team"
 }
 
 // Unwrap returns the *[APIError].
 func (e *TeamConflictError) Unwrap() error { return e.api }
 
-// Format prints the error's text under every verb.
+// Format prints the result of [TeamConflictError.Error] under every verb.
 func (e TeamConflictError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }
 
-// teamConflict finds the existing team at the top of the body or inside detail.
+// teamConflict returns a *TeamConflictError if the body of e has the existing team's ID.
 func teamConflict(e *APIError) error {
-	type conflict struct {
-		TeamID uuid.UUID `json:"team_id"`
-	}
-	var top conflict
-	var within struct {
-		Detail conflict `json:"detail"`
-	}
-	if e.StatusCode != http.StatusConflict || jsonread.Unmarshal(e.body, &top) != nil || jsonread.Unmarshal(e.body, &within) != nil {
+	if e.StatusCode != http.StatusConflict {
 		return e
 	}
-	for _, id := range []uuid.UUID{within.Detail.TeamID, top.TeamID} {
-		if id != uuid.Nil {
-			return &TeamConflictError{id, e}
+	for _, c := range e.conflicts() {
+		if c.TeamID != uuid.Nil {
+			return &TeamConflictError{c.TeamID, e}
 		}
 	}
 	return e
 }
 
-// List reads one page of the teams: GET /v1/org/{org_id}/team.
+// List returns one page of the teams: GET /v1/org/{org_id}/team.
 func (s *TeamsService) List(ctx context.Context, params ListTeamsParams, opts ...CallOption) (*TeamPage, error) {
-	r := s.org.request(opListTeams)
-	r.query = params
-	return call[TeamPage](ctx, s.org.core, r, opts)
+	return call[TeamPage](ctx, s.core, request{op: opListTeams, query: params}, opts)
 }
 
-// All reads the teams page by page, from params.NextCursor on, with the guarantees of [LabTestsService.All].
+// All returns an iterator over the teams, page by page, from params.NextCursor on, with the
+// guarantees of [LabTestsService.All].
 func (s *TeamsService) All(ctx context.Context, params ListTeamsParams, opts ...CallOption) iter.Seq2[*Team, error] {
 	id := func(t *Team) uuid.UUID { return t.ID }
-	return cursorPages(opListTeams, params.NextCursor, id, func(cursor string) ([]Team, *string, error) {
+	return cursorPages(opListTeams, params.NextCursor, id, func(cursor string) (*TeamPage, error) {
 		params := params
 		params.NextCursor = cursor
-		page, err := s.List(ctx, params, opts...)
-		if err != nil {
-			return nil, nil, err
-		}
-		return page.Teams, page.NextCursor, nil
+		return s.List(ctx, params, opts...)
 	})
 }
 
-// Create makes a team: POST /v1/org/{org_id}/team. If its integration team id belongs to a team already, the error is a
-// *[TeamConflictError] that says which one. A Team Management Key is [ErrForbidden].
+// Create creates a team: POST /v1/org/{org_id}/team. If the integration team ID belongs to another
+// team, the error is a *[TeamConflictError] with that team's ID. With a Team Management Key the
+// error is [ErrForbidden].
 func (s *TeamsService) Create(ctx context.Context, body CreateTeamBody, opts ...CallOption) (*Team, error) {
-	r := s.org.request(opCreateTeam)
-	r.body, r.refine = &body, teamConflict
-	return call[Team](ctx, s.org.core, r, opts)
+	return call[Team](ctx, s.core, request{op: opCreateTeam, body: &body, refine: teamConflict}, opts)
 }
 
-// Get reads one team: GET /v1/org/{org_id}/team/{team_id}. An unknown one is [ErrNotFound].
+// Get returns one team: GET /v1/org/{org_id}/team/{team_id}. The error for an unknown team is
+// [ErrNotFound].
 func (s *TeamsService) Get(ctx context.Context, teamID uuid.UUID, params GetTeamParams, opts ...CallOption) (*Team, error) {
-	r := s.org.request(opGetTeam, teamID.String())
-	r.query = params
-	return call[Team](ctx, s.org.core, r, opts)
+	return call[Team](ctx, s.core, request{op: opGetTeam, ids: []string{teamID.String()}, query: params}, opts)
 }
 
-// Update changes a team: PATCH /v1/org/{org_id}/team/{team_id}. If its new integration team id belongs to another team, the error
-// is a *[TeamConflictError] that says which one.
+// Update changes a team: PATCH /v1/org/{org_id}/team/{team_id}. If the new integration team ID
+// belongs to another team, the error is a *[TeamConflictError] with that team's ID.
 func (s *TeamsService) Update(ctx context.Context, teamID uuid.UUID, body UpdateTeamBody, opts ...CallOption) (*Team, error) {
-	r := s.org.request(opUpdateTeam, teamID.String())
-	r.refine = teamConflict
-	for _, settings := range []**UpdateTeamSettings{&body.Sandbox, &body.Production} {
-		if *settings == nil {
-			continue
-		}
-		if brand, ok := (*settings).BrandInformation.Get(); ok {
-			changed := **settings
-			brand.RawObject = RawObject{} // of a brand that was read, send what is known of it
-			changed.BrandInformation = Value(brand)
-			*settings = &changed
-		}
-	}
-	r.body = &body
-	return call[Team](ctx, s.org.core, r, opts)
+	body.Sandbox = body.Sandbox.withoutRawJSON()
+	body.Production = body.Production.withoutRawJSON()
+	r := request{op: opUpdateTeam, ids: []string{teamID.String()}, body: &body, refine: teamConflict}
+	return call[Team](ctx, s.core, r, opts)
 }
 
-// SetBrandInformation changes what patients see of a team in one environment. See [TeamsService.Update]; reading it back takes
-// [TeamsService.Get] with that environment included.
+// SetBrandInformation sets the brand information of a team in one environment, using
+// [TeamsService.Update]. To read it back, call [TeamsService.Get] with that environment included.
 func (s *TeamsService) SetBrandInformation(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, brand BrandInformation, opts ...CallOption) (*Team, error) {
 	settings := &UpdateTeamSettings{BrandInformation: Value(brand)}
 	var body UpdateTeamBody
@@ -316,32 +344,32 @@ func (s *TeamsService) SetBrandInformation(ctx context.Context, teamID uuid.UUID
 		body.Sandbox = settings
 	case TeamEnvironmentProduction:
 		body.Production = settings
-	default: // also with WithoutValidation: there is no field for it
+	default: // also with WithoutValidation: the body has no field for another environment
 		return nil, withOp(opUpdateTeam, invalid("must be production or sandbox", "environment"))
 	}
 	return s.Update(ctx, teamID, body, opts...)
 }
 
-// Delete deletes a team: DELETE /v1/org/{org_id}/team/{team_id}. A Team Management Key is [ErrForbidden]. What the service answers
-// is not published; [WithResponse] has it.
+// Delete deletes a team: DELETE /v1/org/{org_id}/team/{team_id}. With a Team Management Key the
+// error is [ErrForbidden]. The response is not published and not decoded: use [WithResponse] to
+// read it.
 func (s *TeamsService) Delete(ctx context.Context, teamID uuid.UUID, opts ...CallOption) error {
-	return callEmpty(ctx, s.org.core, s.org.request(opDeleteTeam, teamID.String()), opts)
+	return callEmpty(ctx, s.core, request{op: opDeleteTeam, ids: []string{teamID.String()}}, opts)
 }
 
-// Resolve reads the team with an integration team id: POST /v1/org/{org_id}/resolve_team. An unknown id is [ErrNotFound]. A
-// deployment may answer with the team's id and nothing else.
+// Resolve returns the team with an integration team ID: POST /v1/org/{org_id}/resolve_team. The
+// error for an unknown ID is [ErrNotFound]. On some deployments the returned team has its ID only.
 func (s *TeamsService) Resolve(ctx context.Context, integrationTeamID string, opts ...CallOption) (*Team, error) {
-	r := s.org.request(opResolveTeam)
-	r.body = &resolveTeamBody{integrationTeamID}
-	resolved, err := call[resolvedTeam](ctx, s.org.core, r, opts)
+	r := request{op: opResolveTeam, body: &resolveTeamBody{integrationTeamID}}
+	resolved, err := call[resolvedTeam](ctx, s.core, r, opts)
 	if err != nil {
 		return nil, err
 	}
 	return resolved.team(), nil
 }
 
-// resolvedTeam is the response of [TeamsService.Resolve]: a team, one inside another object, or its ID
-// alone.
+// resolvedTeam is the response of [TeamsService.Resolve]: a team, one inside another object, or its
+// ID alone.
 type resolvedTeam struct {
 	ID     uuid.UUID `json:"id"`
 	TeamID uuid.UUID `json:"team_id"`
@@ -355,18 +383,17 @@ func (r *resolvedTeam) team() *Team {
 		return r.Team
 	}
 	t := new(Team)
-	_ = jsonread.Unmarshal(r.RawJSON(), t) // it was read before
+	_ = jsonread.Unmarshal(r.RawJSON(), t) // the JSON is valid: r was decoded from it
 	t.ID = cmp.Or(t.ID, r.TeamID)
 	return t
 }
 
 func (r *resolvedTeam) verify() error { return r.team().verify() }
 
-// CreateAccessToken makes a token that opens the team API for a short time: POST
-// /v1/org/{org_id}/team/{team_id}/create_api_access_token. It may do what a team API key may. One page of the public API reference has
-// the path end in create_access_token: see [WithPath]. The operation is rate limited.
+// CreateAccessToken creates a short-lived token with the permissions of a team API key:
+// POST /v1/org/{org_id}/team/{team_id}/create_api_access_token. The operation is rate limited. One
+// page of the public API reference has a path that ends in create_access_token: see [WithPath].
 func (s *TeamsService) CreateAccessToken(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, opts ...CallOption) (*AccessToken, error) {
-	r := s.org.request(opCreateAccessToken, teamID.String())
-	r.body = &createAccessTokenBody{env}
-	return call[AccessToken](ctx, s.org.core, r, opts)
+	r := request{op: opCreateAccessToken, ids: []string{teamID.String()}, body: &createAccessTokenBody{env}}
+	return call[AccessToken](ctx, s.core, r, opts)
 }

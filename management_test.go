@@ -62,7 +62,7 @@ func TestNewManagementClientRefuses(t *testing.T) {
 		opts []labhealth.Option
 		want string
 	}{
-		{"nil organisation", uuid.Nil, managementKey, []labhealth.Option{base}, "labhealth: the organisation's id must not be the nil UUID"},
+		{"nil organisation", uuid.Nil, managementKey, []labhealth.Option{base}, "labhealth: the organisation ID must not be the nil UUID"},
 		{"empty key", testOrg, "", []labhealth.Option{base}, "labhealth: the API key must not be empty and may hold printable ASCII only"},
 		{"no address", testOrg, managementKey, nil,
 			`labhealth: no base URL: pass WithBaseURL("https://…") or WithEnvironment(environment, urls)`},
@@ -473,7 +473,7 @@ func TestManagementErrors(t *testing.T) {
 			equal(t, testTeam, conflict.TeamID)
 			equal(t, body, string(apiError(t, err).Body()))
 			equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
-			if text := fmt.Sprintf("%v %#v %+v", err, err, *conflict); strings.Contains(text, hidden) || !strings.HasSuffix(text, "belongs to a team already") {
+			if text := fmt.Sprintf("%v %#v %+v", err, err, *conflict); strings.Contains(text, hidden) || !strings.HasSuffix(text, "belongs to another team") {
 				t.Error(text)
 			}
 		}

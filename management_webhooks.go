@@ -20,21 +20,24 @@ const (
 	opRotateWebhookSecret   = "POST /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/secret/rotate"
 )
 
-// WebhooksService provides access to the webhooks that the events of the organisation's teams are
-// delivered to. Package webhooks reads what is delivered there. Source of its operations: public API
-// reference only.
-type WebhooksService struct{ org *organisation }
+// WebhooksService provides access to the webhooks of the organisation's teams. Package webhooks
+// receives their deliveries. Source of its operations: public API reference only.
+type WebhooksService struct{ core *core }
 
-// Webhook is an address that events of a team are posted to.
+// Webhook is an endpoint that the service posts the events of a team to.
 type Webhook struct {
-	ID          string    `json:"id"`                    // the webhook's id; any text
-	URL         string    `json:"url"`                   // the address
-	CreatedAt   time.Time `json:"created_at"`            // when it was created
-	UpdatedAt   time.Time `json:"updated_at"`            // when it was changed last
-	Description *string   `json:"description,omitzero"`  // for people; nil if there is none
-	RateLimit   *int64    `json:"rate_limit,omitzero"`   // deliveries per second, nil for no limit; the unit is an inference
-	Disabled    *bool     `json:"disabled,omitzero"`     // whether nothing is delivered; nil if not said
-	FilterTypes []string  `json:"filter_types,omitzero"` // the event types that are delivered, nil for all
+	ID          string    `json:"id"`                   // ID of the webhook, any string
+	URL         string    `json:"url"`                  // URL of the endpoint
+	CreatedAt   time.Time `json:"created_at"`           // creation time
+	UpdatedAt   time.Time `json:"updated_at"`           // time of the last change
+	Description *string   `json:"description,omitzero"` // text for people, nil if there is none
+	// RateLimit is the maximum number of deliveries per second, nil for no limit. The unit is an
+	// inference.
+	RateLimit *int64 `json:"rate_limit,omitzero"`
+	// Disabled reports whether deliveries are turned off, nil if unknown.
+	Disabled *bool `json:"disabled,omitzero"`
+	// FilterTypes lists the event types that are delivered, nil for all.
+	FilterTypes []string `json:"filter_types,omitzero"`
 
 	RawObject `json:"-"`
 }
@@ -46,10 +49,10 @@ func (w *Webhook) verify() error {
 	return nil
 }
 
-// ListWebhooksParams choose a page of webhooks. Zero members are left out.
+// ListWebhooksParams selects a page of webhooks. Zero fields are not sent.
 type ListWebhooksParams struct {
-	NextCursor string // where the page begins: NextCursor of the page before; empty for the first
-	Limit      int    // webhooks on a page; the service takes 50 if it is 0
+	NextCursor string // NextCursor of the previous page; empty for the first
+	Limit      int    // webhooks per page; the service uses 50 if it is 0
 }
 
 func (p ListWebhooksParams) validate(v *validator) {
@@ -63,45 +66,57 @@ func (p ListWebhooksParams) query() queryValues {
 	return q
 }
 
-// WebhookPage is one page of the list of webhooks: the answer of [WebhooksService.List].
+// WebhookPage is one page of webhooks: the response of [WebhooksService.List].
 type WebhookPage struct {
 	Data       []Webhook `json:"data" jsonread:"own"` // the webhooks of the page
-	NextCursor *string   `json:"next_cursor"`         // where the next page begins; nil at the end of the list
+	NextCursor *string   `json:"next_cursor"`         // nil on the last page
 
 	RawObject `json:"-"`
 }
 
-// CreateWebhookBody is the request of [WebhooksService.Create]. It redacts itself when printed.
+func (p *WebhookPage) elements() ([]Webhook, *string) { return p.Data, p.NextCursor }
+
+// CreateWebhookBody is the request of [WebhooksService.Create].
 type CreateWebhookBody struct {
 	Redacted[CreateWebhookBody]
 
-	URL         string   `json:"url"`                   // the address
-	Description *string  `json:"description,omitzero"`  // for people; nil for none
-	RateLimit   *int64   `json:"rate_limit,omitzero"`   // see [Webhook]; nil for no limit
-	Disabled    *bool    `json:"disabled,omitzero"`     // whether nothing is delivered; nil for false
-	FilterTypes []string `json:"filter_types,omitzero"` // the event types that are delivered, nil for all
-	Secret      Secret   `json:"secret,omitzero"`       // what deliveries are signed with; empty: the service makes one
+	URL         string  `json:"url"`                  // URL of the endpoint
+	Description *string `json:"description,omitzero"` // text for people, nil for none
+	// RateLimit limits the deliveries as in [Webhook], nil for no limit.
+	RateLimit *int64 `json:"rate_limit,omitzero"`
+	// Disabled turns deliveries off. Nil means false.
+	Disabled *bool `json:"disabled,omitzero"`
+	// FilterTypes lists the event types to deliver, nil for all.
+	FilterTypes []string `json:"filter_types,omitzero"`
+	// Secret signs the deliveries. If it is empty, the service generates one.
+	Secret Secret `json:"secret,omitzero"`
 }
 
 func (b *CreateWebhookBody) validate(v *validator) {
 	v.required("url", b.URL)
 }
 
-// UpdateWebhookBody is the request of [WebhooksService.Update]. Members that are left out stay as they are.
+// UpdateWebhookBody is the request of [WebhooksService.Update]. Omitted fields are unchanged.
 type UpdateWebhookBody struct {
-	URL         *string            `json:"url,omitzero"`          // the address
-	Description *string            `json:"description,omitzero"`  // for people
-	RateLimit   Nullable[int64]    `json:"rate_limit,omitzero"`   // see [Webhook]; [Null] for no limit
-	Disabled    *bool              `json:"disabled,omitzero"`     // whether nothing is delivered
-	FilterTypes Nullable[[]string] `json:"filter_types,omitzero"` // the event types that are delivered; [Null] for all
+	URL         *string `json:"url,omitzero"`         // URL of the endpoint
+	Description *string `json:"description,omitzero"` // text for people
+	// RateLimit limits the deliveries as in [Webhook]; [Null] for no limit.
+	RateLimit Nullable[int64] `json:"rate_limit,omitzero"`
+	// Disabled turns deliveries off or on.
+	Disabled *bool `json:"disabled,omitzero"`
+	// FilterTypes lists the event types to deliver; [Null] for all.
+	FilterTypes Nullable[[]string] `json:"filter_types,omitzero"`
 }
 
-// WebhookHeaders is what is sent with every delivery of a webhook, beside the usual headers.
+// WebhookHeaders is the set of headers that every delivery of a webhook carries in addition to the
+// usual ones.
 type WebhookHeaders struct {
 	Redacted[WebhookHeaders]
 
-	Headers   map[string]Secret `json:"headers"`   // by name; values of sensitive headers may be hidden
-	Sensitive []string          `json:"sensitive"` // names of the headers whose values are hidden
+	// Headers holds the values by name. Values of sensitive headers may be hidden.
+	Headers map[string]Secret `json:"headers"`
+	// Sensitive lists the names of the headers whose values are hidden.
+	Sensitive []string `json:"sensitive"`
 
 	RawObject `json:"-"`
 }
@@ -111,11 +126,12 @@ type replaceWebhookHeadersBody struct {
 	Headers map[string]Secret `json:"headers"`
 }
 
-// WebhookSecret is what the deliveries of a webhook are signed with. It redacts itself when printed.
+// WebhookSecret is the signing secret of a webhook.
 type WebhookSecret struct {
 	Redacted[WebhookSecret]
 
-	Key Secret `json:"key"` // "whsec_" and base64, as webhooks.NewVerifier takes it
+	// Key is "whsec_" followed by base64, the format that webhooks.NewVerifier takes.
+	Key Secret `json:"key"`
 
 	RawObject `json:"-"`
 }
@@ -132,86 +148,93 @@ type rotateWebhookSecretBody struct {
 	Key Secret `json:"key,omitzero"`
 }
 
-// List reads one page of a team's webhooks: GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook.
+// List returns one page of a team's webhooks:
+// GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook.
 func (s *WebhooksService) List(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, params ListWebhooksParams, opts ...CallOption) (*WebhookPage, error) {
-	r := s.org.request(opListWebhooks, teamID.String(), string(env))
-	r.query = params
-	return call[WebhookPage](ctx, s.org.core, r, opts)
+	r := request{op: opListWebhooks, ids: []string{teamID.String(), string(env)}, query: params}
+	return call[WebhookPage](ctx, s.core, r, opts)
 }
 
-// All reads a team's webhooks page by page, from params.NextCursor on, with the guarantees of [LabTestsService.All].
+// All returns an iterator over a team's webhooks, page by page, from params.NextCursor on, with the
+// guarantees of [LabTestsService.All].
 func (s *WebhooksService) All(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, params ListWebhooksParams, opts ...CallOption) iter.Seq2[*Webhook, error] {
 	id := func(w *Webhook) uuid.UUID { return uuid.NewSHA1(uuid.Nil, []byte(w.ID)) }
-	return cursorPages(opListWebhooks, params.NextCursor, id, func(cursor string) ([]Webhook, *string, error) {
+	return cursorPages(opListWebhooks, params.NextCursor, id, func(cursor string) (*WebhookPage, error) {
 		params := params
 		params.NextCursor = cursor
-		page, err := s.List(ctx, teamID, env, params, opts...)
-		if err != nil {
-			return nil, nil, err
-		}
-		return page.Data, page.NextCursor, nil
+		return s.List(ctx, teamID, env, params, opts...)
 	})
 }
 
-// Create adds an address that events of a team are posted to: POST /v1/org/{org_id}/team/{team_id}/{environment}/webhook. What
-// its deliveries are signed with is read with [WebhooksService.Secret].
+// Create creates a webhook: POST /v1/org/{org_id}/team/{team_id}/{environment}/webhook. Read its
+// signing secret with [WebhooksService.Secret].
 func (s *WebhooksService) Create(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, body CreateWebhookBody, opts ...CallOption) (*Webhook, error) {
-	r := s.org.request(opCreateWebhook, teamID.String(), string(env))
-	r.body = &body
-	return call[Webhook](ctx, s.org.core, r, opts)
+	r := request{op: opCreateWebhook, ids: []string{teamID.String(), string(env)}, body: &body}
+	return call[Webhook](ctx, s.core, r, opts)
 }
 
-// Get reads one webhook: GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}. An unknown one is [ErrNotFound].
+// Get returns one webhook: GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}.
+// The error for an unknown webhook is [ErrNotFound].
 func (s *WebhooksService) Get(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, opts ...CallOption) (*Webhook, error) {
-	return call[Webhook](ctx, s.org.core, s.org.request(opGetWebhook, teamID.String(), string(env), webhookID), opts)
+	r := request{op: opGetWebhook, ids: []string{teamID.String(), string(env), webhookID}}
+	return call[Webhook](ctx, s.core, r, opts)
 }
 
-// Update changes a webhook: PATCH /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}. Its secret is changed with
-// [WebhooksService.RotateSecret], its headers with [WebhooksService.ReplaceHeaders].
+// Update changes a webhook:
+// PATCH /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}. To change its secret,
+// use [WebhooksService.RotateSecret]; to change its headers, [WebhooksService.ReplaceHeaders].
 func (s *WebhooksService) Update(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, body UpdateWebhookBody, opts ...CallOption) (*Webhook, error) {
-	r := s.org.request(opUpdateWebhook, teamID.String(), string(env), webhookID)
-	r.body = &body
-	return call[Webhook](ctx, s.org.core, r, opts)
+	r := request{op: opUpdateWebhook, ids: []string{teamID.String(), string(env), webhookID}, body: &body}
+	return call[Webhook](ctx, s.core, r, opts)
 }
 
-// Delete removes a webhook: DELETE /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}.
+// Delete deletes a webhook:
+// DELETE /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}.
 func (s *WebhooksService) Delete(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, opts ...CallOption) error {
-	return callEmpty(ctx, s.org.core, s.org.request(opDeleteWebhook, teamID.String(), string(env), webhookID), opts)
+	r := request{op: opDeleteWebhook, ids: []string{teamID.String(), string(env), webhookID}}
+	return callEmpty(ctx, s.core, r, opts)
 }
 
-// Headers reads what is sent with every delivery: GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/headers.
+// Headers returns the additional headers of a webhook's deliveries:
+// GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/headers.
 func (s *WebhooksService) Headers(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, opts ...CallOption) (*WebhookHeaders, error) {
-	r := s.org.request(opGetWebhookHeaders, teamID.String(), string(env), webhookID)
-	return call[WebhookHeaders](ctx, s.org.core, r, opts)
+	r := request{op: opGetWebhookHeaders, ids: []string{teamID.String(), string(env), webhookID}}
+	return call[WebhookHeaders](ctx, s.core, r, opts)
 }
 
-// ReplaceHeaders sets all that is sent with every delivery: PUT
-// /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/headers. Headers that are not given are gone; nil and an
-// empty map remove all.
+// ReplaceHeaders replaces the additional headers of a webhook's deliveries:
+// PUT /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/headers. Headers that are
+// not in the map are removed; a nil or empty map removes all.
 func (s *WebhooksService) ReplaceHeaders(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, headers map[string]Secret, opts ...CallOption) error {
 	if headers == nil {
 		headers = map[string]Secret{}
 	}
-	r := s.org.request(opReplaceWebhookHeaders, teamID.String(), string(env), webhookID)
-	r.body = &replaceWebhookHeadersBody{headers}
-	return callEmpty(ctx, s.org.core, r, opts)
+	r := request{
+		op: opReplaceWebhookHeaders, ids: []string{teamID.String(), string(env), webhookID},
+		body: &replaceWebhookHeadersBody{headers},
+	}
+	return callEmpty(ctx, s.core, r, opts)
 }
 
-// Secret reads what deliveries are signed with: GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/secret.
+// Secret returns the signing secret of a webhook:
+// GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/secret.
 func (s *WebhooksService) Secret(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, opts ...CallOption) (*WebhookSecret, error) {
-	r := s.org.request(opGetWebhookSecret, teamID.String(), string(env), webhookID)
-	return call[WebhookSecret](ctx, s.org.core, r, opts)
+	r := request{op: opGetWebhookSecret, ids: []string{teamID.String(), string(env), webhookID}}
+	return call[WebhookSecret](ctx, s.core, r, opts)
 }
 
-// RotateSecret changes what deliveries are signed with: POST
-// /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/secret/rotate. If key is empty the service makes one, which
-// [WebhooksService.Secret] reads.
+// RotateSecret replaces the signing secret of a webhook:
+// POST /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/secret/rotate. If key is
+// empty, the service generates one; read it with [WebhooksService.Secret].
 //
-// A receiver that loses no delivery knows the new key before it is used: make one with 24 random bytes or more, "whsec_" and
-// base64; let the receiver accept the old and the new; rotate; and forget the old one a day or more later, when no delivery is
-// repeated any more.
+// To rotate without losing deliveries, the receiver must have the new key before it is used:
+// generate a key, which is "whsec_" followed by the base64 encoding of at least 24 random bytes;
+// configure the receiver to accept the old and the new key; rotate; and remove the old key at least
+// a day later, when no delivery is retried anymore.
 func (s *WebhooksService) RotateSecret(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, key Secret, opts ...CallOption) error {
-	r := s.org.request(opRotateWebhookSecret, teamID.String(), string(env), webhookID)
-	r.body = &rotateWebhookSecretBody{key}
-	return callEmpty(ctx, s.org.core, r, opts)
+	r := request{
+		op: opRotateWebhookSecret, ids: []string{teamID.String(), string(env), webhookID},
+		body: &rotateWebhookSecretBody{key},
+	}
+	return callEmpty(ctx, s.core, r, opts)
 }

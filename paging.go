@@ -23,16 +23,25 @@ type page[E any, C comparable] struct {
 // maxEmptyPages is the number of consecutive empty pages after which an iterator stops.
 const maxEmptyPages = 100
 
-// cursorPages returns an iterator over a list whose pages name the cursor of the next one. A page may
-// be empty: a service that filters while it pages returns what remains of each range.
-func cursorPages[E any](op, start string, id func(*E) uuid.UUID, fetch func(cursor string) (items []E, next *string, err error)) iter.Seq2[*E, error] {
-	return paginate(op, start, id, func(cursor string) (page[E, string], error) {
-		items, next, err := fetch(cursor)
-		p := page[E, string]{items: items, last: next == nil || *next == "", allowEmpty: true}
+// cursorPage is a page that has the cursor of the next one, nil or empty at the end of the list.
+type cursorPage[E any] interface {
+	elements() (items []E, next *string)
+}
+
+// cursorPages returns an iterator over a list whose pages have the cursor of the next one. A page
+// may be empty: a service that filters while it pages returns what remains of each range.
+func cursorPages[E any, P cursorPage[E]](op, start string, id func(*E) uuid.UUID, list func(cursor string) (P, error)) iter.Seq2[*E, error] {
+	return paginate(op, start, id, func(cursor string) (p page[E, string], err error) {
+		current, err := list(cursor)
+		if err != nil {
+			return p, err
+		}
+		items, next := current.elements()
+		p = page[E, string]{items: items, last: next == nil || *next == "", allowEmpty: true}
 		if !p.last {
 			p.next = *next
 		}
-		return p, err
+		return p, nil
 	})
 }
 
@@ -94,8 +103,8 @@ func checkPage[E any, C comparable](h *history[C], p page[E, C], cursor C, ids [
 	return &unreadable{reason: reason}
 }
 
-// pageError returns a page that is not the requested one as a *DecodeError, and other errors as they
-// are.
+// pageError returns a page that is not the requested one as a *DecodeError, and other errors as
+// they are.
 func pageError(op string, err error) error {
 	if u, ok := errors.AsType[*unreadable](err); ok {
 		return &DecodeError{Op: op, StatusCode: 200, Reason: u.reason, outcome: OutcomeApplied}

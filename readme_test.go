@@ -15,85 +15,133 @@ import (
 	"testing"
 )
 
-// TestReadme holds README.md and the examples together: each of its Go blocks is a run of lines of one example, which is compiled
-// and whose output is checked. Its links into the tree lead somewhere.
-func TestReadme(t *testing.T) {
+// TestDocumentCode checks that every Go block of the Markdown files is a run of consecutive lines
+// of one example, which is compiled and whose output is checked.
+func TestDocumentCode(t *testing.T) {
 	var bodies [][]string
 	for _, list := range examples(t) {
 		for _, e := range list {
 			bodies = append(bodies, e.lines)
 		}
 	}
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
-	if len(blocks) < 5 {
-		t.Errorf("README.md has %d Go blocks; is this still how they are found?", len(blocks))
-	}
-	for _, b := range blocks {
-		block := strings.Split(strings.TrimRight(b[1], "\n"), "\n")
-		if !slices.ContainsFunc(bodies, func(body []string) bool { return holds(body, block) }) {
-			t.Errorf("this code of README.md is in no example:\n%s", b[1])
+	goBlock := regexp.MustCompile("(?s)```go\n(.*?)```")
+	blocks := 0
+	for _, name := range documents(t) {
+		for _, match := range goBlock.FindAllStringSubmatch(readFile(t, name), -1) {
+			blocks++
+			block := strings.Split(strings.TrimRight(match[1], "\n"), "\n")
+			if !slices.ContainsFunc(bodies, func(body []string) bool { return containsLines(body, block) }) {
+				t.Errorf("this code of %s is in no example:\n%s", name, match[1])
+			}
 		}
 	}
-	for _, link := range regexp.MustCompile(`\]\(([^):#]+)\)`).FindAllStringSubmatch(string(readme), -1) {
-		if _, err := os.Stat(link[1]); err != nil {
-			t.Errorf("README.md links to %s, which is not there", link[1])
-		}
+	if blocks < 10 {
+		t.Errorf("found only %d Go blocks", blocks)
 	}
 }
 
-// TestExamplesAreChecked wants an output of each example, without which it would not be run. Those of sqlstore need a driver, which
-// this module does not have; they are compiled.
+// TestDocumentLinks checks that the relative links of the Markdown files lead to existing files and
+// headings.
+func TestDocumentLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^):#]*)(?:#([^)]+))?\)`)
+	links := 0
+	for _, name := range documents(t) {
+		for _, match := range link.FindAllStringSubmatch(readFile(t, name), -1) {
+			links++
+			target := name
+			if match[1] != "" {
+				target = filepath.Join(filepath.Dir(name), match[1])
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s, which does not exist", name, match[1])
+				continue
+			}
+			if match[2] != "" && !slices.Contains(anchors(readFile(t, target)), match[2]) {
+				t.Errorf("%s links to %s#%s, which does not exist", name, match[1], match[2])
+			}
+		}
+	}
+	if links < 10 {
+		t.Errorf("found only %d links", links)
+	}
+}
+
+// anchors returns the anchors that GitHub gives to the headings of a Markdown file.
+func anchors(markdown string) (list []string) {
+	dropped := regexp.MustCompile(`[^a-z0-9 _-]`)
+	for line := range strings.Lines(markdown) {
+		if heading, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " "); ok && strings.HasPrefix(line, "#") {
+			text := dropped.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), "")
+			list = append(list, strings.ReplaceAll(text, " ", "-"))
+		}
+	}
+	return list
+}
+
+// TestExamplesAreChecked checks that every example has an output, without which go test does not
+// run it. The examples of sqlstore are only compiled: they need a driver, which this module lacks.
 func TestExamplesAreChecked(t *testing.T) {
 	found := examples(t)
 	for _, dir := range slices.Sorted(maps.Keys(found)) {
 		for _, e := range found[dir] {
 			if e.Output == "" && !e.EmptyOutput && dir != "webhooks/sqlstore" {
-				t.Errorf("%s: Example%s has no output to check", dir, e.Name)
+				t.Errorf("%s: Example%s has no output", dir, e.Name)
 			}
 		}
 		t.Logf("%s: %d examples", dir, len(found[dir]))
 	}
 }
 
-// TestExamplesUseBothShapesOfASource wants no example to read a field that one of the two shapes of a
-// webhooks.Source lacks: what readers copy has to work with both.
+// TestExamplesUseBothShapesOfASource checks that no example reads a field that one of the two
+// shapes of a webhooks.Source lacks, so that copied code works with both.
 func TestExamplesUseBothShapesOfASource(t *testing.T) {
 	oneShape := regexp.MustCompile(`\.Source\.(Provider|Slug|Name)\b|\.Provider\.(Provider|Slug|Name)\b`)
-	texts := map[string]string{}
+	sources := map[string]string{} // source code by the name of its example or file
 	for dir, list := range examples(t) {
 		for _, e := range list {
-			texts[dir+": Example"+e.Name] = strings.Join(e.lines, "\n")
+			sources[dir+": Example"+e.Name] = strings.Join(e.lines, "\n")
 		}
 	}
 	programs, err := filepath.Glob("examples/*/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	documents, err := filepath.Glob("docs/*.md")
+	for _, name := range append(programs, documents(t)...) {
+		sources[name] = readFile(t, name)
+	}
+	uses := 0
+	for name, source := range sources {
+		if found := oneShape.FindString(source); found != "" {
+			t.Errorf("%s reads %s: use ProviderSlug or ConnectedProvider", name, found)
+		}
+		uses += strings.Count(source, ".ProviderSlug()")
+	}
+	if uses < 8 {
+		t.Errorf("found only %d uses of ProviderSlug in %d examples and files", uses, len(sources))
+	}
+}
+
+// documents returns the names of the Markdown files in the root and in docs.
+func documents(t *testing.T) []string {
+	t.Helper()
+	root, err := filepath.Glob("*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	uses := 0
-	for _, name := range slices.Concat(programs, documents, []string{"README.md"}) {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		texts[name] = string(text)
+	docs, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for name, text := range texts {
-		if found := oneShape.FindString(text); found != "" {
-			t.Errorf("%s reads %s: use ProviderSlug or ConnectedProvider", name, found)
-		}
-		uses += strings.Count(text, ".ProviderSlug()")
+	return append(root, docs...)
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if uses < 8 {
-		t.Errorf("%d uses of ProviderSlug in %d examples; is this still how they are found?", uses, len(texts))
-	}
+	return string(content)
 }
 
 // example is an example and the lines of its body.
@@ -102,7 +150,7 @@ type example struct {
 	lines []string
 }
 
-// examples are those of this module, by directory.
+// examples returns the examples of this module by directory.
 func examples(t *testing.T) map[string][]example {
 	t.Helper()
 	found := map[string][]example{}
@@ -119,21 +167,10 @@ func examples(t *testing.T) map[string][]example {
 		if !strings.HasSuffix(name, "_test.go") {
 			return nil
 		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		files := token.NewFileSet()
-		file, err := parser.ParseFile(files, name, text, parser.ParseComments)
-		if err != nil {
-			return err
-		}
-		for _, e := range doc.Examples(file) {
-			lines := text[files.Position(e.Code.Pos()).Offset:files.Position(e.Code.End()).Offset]
-			dir := filepath.ToSlash(filepath.Dir(name))
-			found[dir] = append(found[dir], example{e, strings.Split(string(lines), "\n")})
-		}
-		return nil
+		list, err := fileExamples(name)
+		dir := filepath.ToSlash(filepath.Dir(name))
+		found[dir] = append(found[dir], list...)
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -141,16 +178,34 @@ func examples(t *testing.T) map[string][]example {
 	return found
 }
 
-// holds reports whether block is a run of lines of body, but for the indentation that all of its lines have there.
-func holds(body, block []string) bool {
-	for len(body) >= len(block) {
+// fileExamples returns the examples of one file.
+func fileExamples(name string) (list []example, err error) {
+	source, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, name, source, parser.ParseComments)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range doc.Examples(file) {
+		body := source[fset.Position(e.Code.Pos()).Offset:fset.Position(e.Code.End()).Offset]
+		list = append(list, example{e, strings.Split(string(body), "\n")})
+	}
+	return list, nil
+}
+
+// containsLines reports whether block is a run of consecutive lines of body. The lines of body may
+// share an additional indentation.
+func containsLines(body, block []string) bool {
+	for ; len(body) >= len(block); body = body[1:] {
 		indentation := body[0][:len(body[0])-len(strings.TrimLeft(body[0], "\t"))]
 		if slices.EqualFunc(body[:len(block)], block, func(line, want string) bool {
 			return line == indentation+want || line == "" && want == ""
 		}) {
 			return true
 		}
-		body = body[1:]
 	}
 	return false
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
 // User is a user of the team: an element of the user list. It redacts itself when printed, but for its id.
@@ -209,30 +208,17 @@ func (e *UserConflictError) Unwrap() error { return e.api }
 // Is reports true for [ErrConflict], whatever the status: the specification gives 400.
 func (e *UserConflictError) Is(target error) bool { return target == ErrConflict }
 
-// userConflict finds the existing user at the top of the body or inside detail.
+// userConflict returns a *UserConflictError if the body of e has the existing user's ID.
 func userConflict(e *APIError) error {
-	type conflict struct {
-		UserID    uuid.UUID `json:"user_id"`
-		CreatedOn time.Time `json:"created_on"`
-	}
-	var top conflict
-	var within struct {
-		Detail conflict `json:"detail"`
-	}
 	if e.StatusCode != http.StatusBadRequest && e.StatusCode != http.StatusConflict {
 		return e
 	}
-	if jsonread.Unmarshal(e.body, &top) != nil || jsonread.Unmarshal(e.body, &within) != nil {
-		return e
+	for _, c := range e.conflicts() {
+		if c.UserID != uuid.Nil {
+			return &UserConflictError{c.UserID, c.CreatedOn, e}
+		}
 	}
-	found := within.Detail
-	if found.UserID == uuid.Nil {
-		found = top
-	}
-	if found.UserID == uuid.Nil {
-		return e
-	}
-	return &UserConflictError{found.UserID, found.CreatedOn, e}
+	return e
 }
 
 // Format prints the error's text under every verb.

@@ -1,5 +1,5 @@
-// Package safety counts the orders that a service makes of one import while the network fails, with this library and with what a
-// program would use instead of it:
+// Package safety counts the orders that a service creates from one import while the network fails,
+// with this library and with its alternatives:
 //
 //	go test -C integration -v ./safety
 package safety
@@ -31,7 +31,7 @@ const (
 	path = "/v3/order/import"
 )
 
-// timeout is of one attempt, for all clients.
+// timeout limits one attempt, for all clients.
 const timeout = 500 * time.Millisecond
 
 var order = labhealth.ImportOrderBody{
@@ -49,26 +49,24 @@ var order = labhealth.ImportOrderBody{
 	SampleID: "SAMPLE-1",
 }
 
-// faults are what a service does after it has made the order of a request, to the first so many requests; the next are answered
-// well.
+// faults are what a service does after it has created an order.
 var faults = []struct {
 	name  string
-	times int64
+	times int64 // number of requests that fail
 	do    func(http.ResponseWriter, *http.Request)
-	// want are the cells of the README's table, one for each client.
-	want [4]string
+	want  [4]string // the cells of the table in docs/safety.md, by client
 }{
-	{"the answer is lost: the connection is closed", 1, hangUp, [4]string{"1, unknown", "1", "1", "**2**"}},
-	{"the answer is lost: the connection is reset", 1, reset, [4]string{"1, unknown", "1", "1", "**2**"}},
-	{"the answer is lost on a kept connection", 1, hangUp, [4]string{"1, unknown", "1", "**2**", "**2**"}},
-	{"no answer until the deadline", 1, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+	{"the response is lost: the connection is closed", 1, hangUp, [4]string{"1, unknown", "1", "1", "**2**"}},
+	{"the response is lost: the connection is reset", 1, reset, [4]string{"1, unknown", "1", "1", "**2**"}},
+	{"the response is lost on a kept-alive connection", 1, hangUp, [4]string{"1, unknown", "1", "**2**", "**2**"}},
+	{"no response until the deadline", 1, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		[4]string{"1, unknown", "1", "1", "**2**"}},
-	{"a proxy answers 502", 1, status(http.StatusBadGateway), [4]string{"1, unknown", "1", "1", "**2**"}},
+	{"a proxy responds with 502", 1, status(http.StatusBadGateway), [4]string{"1, unknown", "1", "1", "**2**"}},
 	{"503 to every request", 1000, status(http.StatusServiceUnavailable), [4]string{"1, unknown", "1", "1", "**5**"}},
-	{"the answer is cut short", 1, cut, [4]string{"1, applied", "1", "1", "1"}},
+	{"the response is truncated", 1, truncate, [4]string{"1, applied", "1", "1", "1"}},
 }
 
-const kept = "the answer is lost on a kept connection"
+const keptAlive = "the response is lost on a kept-alive connection"
 
 func hangUp(w http.ResponseWriter, _ *http.Request) { hijack(w).Close() }
 
@@ -90,21 +88,21 @@ func status(code int) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
-const answer = `{"order":{"id":"3f0c9a52-7d1e-4b6a-9c58-2e41d7a6b803"},"status":"success","message":"done"}`
+const response = `{"order":{"id":"3f0c9a52-7d1e-4b6a-9c58-2e41d7a6b803"},"status":"success","message":"done"}`
 
-func cut(w http.ResponseWriter, _ *http.Request) {
+func truncate(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", fmt.Sprint(len(answer)))
-	io.WriteString(w, answer[:40])
+	w.Header().Set("Content-Length", fmt.Sprint(len(response)))
+	io.WriteString(w, response[:40])
 	http.NewResponseController(w).Flush()
 	panic(http.ErrAbortHandler)
 }
 
-// clients import the order once, through a new client, after one request that all is well with if warm is set. They return what
-// they are told beside the answer.
+// clients import the order once with a new client, after a successful request if warm is set. They
+// return the outcome that the client reports, if it reports one.
 var clients = []struct {
-	name string
-	once func(ctx context.Context, url string, warm bool) string
+	name        string
+	importOrder func(ctx context.Context, url string, warm bool) string
 }{
 	{"this library", func(ctx context.Context, url string, warm bool) string {
 		client, err := labhealth.NewClient(key, labhealth.WithBaseURL(url), labhealth.WithRetry(labhealth.RetryPolicy{WriteTimeout: timeout}))
@@ -118,9 +116,9 @@ var clients = []struct {
 		_, err = client.Orders.Import(ctx, order)
 		return ", " + labhealth.OutcomeOf(err).String()
 	}},
-	{"net/http", func(ctx context.Context, url string, warm bool) string { return bare(ctx, url, warm, nil) }},
+	{"net/http", func(ctx context.Context, url string, warm bool) string { return importPlain(ctx, url, warm, nil) }},
 	{"net/http with an `Idempotency-Key` header", func(ctx context.Context, url string, warm bool) string {
-		return bare(ctx, url, warm, http.Header{"Idempotency-Key": {"SAMPLE-1"}})
+		return importPlain(ctx, url, warm, http.Header{"Idempotency-Key": {"SAMPLE-1"}})
 	}},
 	{"go-retryablehttp with its default policy", func(ctx context.Context, url string, warm bool) string {
 		client := retryablehttp.NewClient()
@@ -140,7 +138,8 @@ var clients = []struct {
 	}},
 }
 
-func bare(ctx context.Context, url string, warm bool, more http.Header) string {
+// importPlain imports the order with net/http.
+func importPlain(ctx context.Context, url string, warm bool, extra http.Header) string {
 	client := http.Client{Transport: &http.Transport{}, Timeout: timeout}
 	defer client.CloseIdleConnections()
 	if warm {
@@ -151,7 +150,7 @@ func bare(ctx context.Context, url string, warm bool, more http.Header) string {
 		panic(err)
 	}
 	req.Header = header()
-	for name, values := range more {
+	for name, values := range extra {
 		req.Header[name] = values
 	}
 	drain(client.Do(req))
@@ -163,14 +162,14 @@ func header() http.Header {
 }
 
 func body() []byte {
-	text, err := json.Marshal(order)
+	encoded, err := json.Marshal(order)
 	if err != nil {
 		panic(err)
 	}
-	return text
+	return encoded
 }
 
-// drain reads an answer, if there is one. What a client says of it is not measured here.
+// drain reads a response, if there is one. The error of the client is not part of the table.
 func drain(resp *http.Response, err error) {
 	if err == nil {
 		io.Copy(io.Discard, resp.Body)
@@ -178,14 +177,15 @@ func drain(resp *http.Response, err error) {
 	}
 }
 
-// serve starts a service that makes an order of each import that comes in whole, and then answers badly so many times.
+// serve starts a service that creates an order for each complete import. The first responses are
+// faults.
 func serve(t *testing.T, times int64, fault func(http.ResponseWriter, *http.Request)) (url string, orders *atomic.Int64) {
 	orders = &atomic.Int64{}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != path {
 			return
 		}
-		if text, err := io.ReadAll(r.Body); err != nil || !json.Valid(text) {
+		if body, err := io.ReadAll(r.Body); err != nil || !json.Valid(body) {
 			return
 		}
 		if orders.Add(1) <= times {
@@ -193,7 +193,7 @@ func serve(t *testing.T, times int64, fault func(http.ResponseWriter, *http.Requ
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, answer)
+		io.WriteString(w, response)
 	}))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.Start()
@@ -202,7 +202,7 @@ func serve(t *testing.T, times int64, fault func(http.ResponseWriter, *http.Requ
 }
 
 func TestOrdersOfOneImport(t *testing.T) {
-	head, rule := "| orders made by one import |", "|---|"
+	head, rule := "| orders created by one import |", "|---|"
 	for _, client := range clients {
 		head += " " + client.name + " |"
 		rule += "---|"
@@ -212,8 +212,8 @@ func TestOrdersOfOneImport(t *testing.T) {
 		line := "| " + fault.name + " |"
 		for i, client := range clients {
 			url, orders := serve(t, fault.times, fault.do)
-			told := client.once(t.Context(), url, fault.name == kept)
-			cell := fmt.Sprint(orders.Load()) + told
+			outcome := client.importOrder(t.Context(), url, fault.name == keptAlive)
+			cell := fmt.Sprint(orders.Load()) + outcome
 			if orders.Load() > 1 {
 				cell = "**" + cell + "**"
 			}
@@ -227,45 +227,45 @@ func TestOrdersOfOneImport(t *testing.T) {
 
 	line := "| a redirect (307) to another host: what reaches it |"
 	for i, client := range clients {
-		cell := redirected(t, client.once)
+		cell := redirected(t, client.importOrder)
 		if want := [4]string{"nothing", "**key, patient**", "**key, patient**", "**key, patient**"}[i]; cell != want {
 			t.Errorf("redirect, %s: %s, want %s", client.name, cell, want)
 		}
 		line += " " + cell + " |"
 	}
 	table = append(table, line)
-	text := strings.Join(table, "\n") + "\n"
-	t.Log("\n" + text)
+	markdown := strings.Join(table, "\n") + "\n"
+	t.Log("\n" + markdown)
 
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/safety.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(readme), text) {
-		t.Error("README.md has another table")
+	if !strings.Contains(string(page), markdown) {
+		t.Error("docs/safety.md has another table")
 	}
 }
 
 // redirected returns what of an import reaches the host that the service redirects to.
-func redirected(t *testing.T, once func(context.Context, string, bool) string) string {
+func redirected(t *testing.T, importOrder func(context.Context, string, bool) string) string {
 	var reached []string
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	otherHost := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Service-Api-Key") == key {
 			reached = append(reached, "key")
 		}
-		if text, _ := io.ReadAll(r.Body); bytes.Contains(text, []byte("ada@example.com")) {
+		if body, _ := io.ReadAll(r.Body); bytes.Contains(body, []byte("ada@example.com")) {
 			reached = append(reached, "patient")
 		}
-		io.WriteString(w, answer)
+		io.WriteString(w, response)
 	}))
-	t.Cleanup(elsewhere.Close)
-	// Another name of the loopback interface, because of which net/http takes it for another host.
-	target := strings.Replace(elsewhere.URL, "127.0.0.1", "localhost", 1)
+	t.Cleanup(otherHost.Close)
+	// net/http treats another name of the loopback interface as another host.
+	target := strings.Replace(otherHost.URL, "127.0.0.1", "localhost", 1)
 	url, _ := serve(t, 1, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, target+path, http.StatusTemporaryRedirect)
 	})
-	once(t.Context(), url, false)
-	elsewhere.Close() // no request is under way any more
+	importOrder(t.Context(), url, false)
+	otherHost.Close() // waits for requests in flight
 	if len(reached) == 0 {
 		return "nothing"
 	}

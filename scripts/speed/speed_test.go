@@ -11,49 +11,53 @@ import (
 	"testing"
 )
 
-// printed is what benchmarks print: a round in which this module took a tenth of the time.
-func printed(slower int) []byte {
+// benchmarkOutput returns the output of a round in which encoding/json takes ten times as long as
+// this module.
+func benchmarkOutput(slowdown int) []byte {
 	return fmt.Appendf(nil, `goos: linux
 cpu: Example 3000
-BenchmarkParse/uniform/100/encoding         	     489	    %d ns/op	  47.03 MB/s	   50720 B/op	     431 allocs/op
-BenchmarkParse/uniform/100/ours-2           	    6524	     %d ns/op	 665.41 MB/s	   31400 B/op	       5 allocs/op
+BenchmarkParse/uniform/100/encoding         	     489	    %[1]d ns/op	  47.03 MB/s	   50720 B/op	     431 allocs/op
+BenchmarkParse/uniform/100/ours-2           	    6524	     %[2]d ns/op	 665.41 MB/s	   31400 B/op	       5 allocs/op
+BenchmarkOrderPage/encoding                 	     489	    %[1]d ns/op	  47.03 MB/s	   50720 B/op	     431 allocs/op
+BenchmarkOrderPage/ours                     	    6524	     %[2]d ns/op	 665.41 MB/s	   31400 B/op	       5 allocs/op
 PASS
-`, 1000*slower, 100*slower)
+`, 1000*slowdown, 100*slowdown)
 }
 
 func TestReport(t *testing.T) {
-	m := &measurement{map[string]results{"compare": {}, "samples": {}}, map[string]string{}, "Today."}
-	for _, slower := range []int{1, 50, 3} { // a round in which the machine was busy changes no ratio
-		for suite := range m.suites {
-			if err := m.add(suite, printed(slower)); err != nil {
-				t.Fatal(err)
-			}
+	m := newMeasurement()
+	for _, slowdown := range []int{1, 50, 3} { // a slow round changes no ratio
+		if err := m.add("compare", benchmarkOutput(slowdown)); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if m.keys["cpu"] != "Example 3000" {
-		t.Errorf("%q", m.keys)
+	if m.properties["cpu"] != "Example 3000" {
+		t.Errorf("properties %q", m.properties)
 	}
-	want := "| event with 100 samples, uniform | 300 ns | 665 | 3.00 µs, **10.0×** | | | | ours 5, encoding 431 |\n"
-	if text := m.report(); !strings.Contains(text, want) {
-		t.Errorf("no %sin %s", want, text)
+	want := "| event with 100 samples, uniform | 300 ns | 665 | 3.00 µs, **10.0×** | | | | this module 5, encoding 431 |\n"
+	if report := m.report(); !strings.Contains(report, want) {
+		t.Errorf("no %sin %s", want, report)
 	}
-	if text := m.summary(); !strings.Contains(text, "| `webhooks.Parse`, 100 samples | 300 ns | 10.0× | | | 5 |\n") {
-		t.Error(text)
+	want = "`webhooks.Parse` reads 100 samples in 300 ns; relative times: encoding/json 10.0×.\n" +
+		"A page of 50 orders takes 300 ns; relative times: encoding/json 10.0× ([all figures](docs/speed.md)).\n"
+	if summary := m.summary(); summary != want {
+		t.Errorf("summary %s, want %s", summary, want)
 	}
 	if err := m.add("compare", []byte("PASS\n")); err == nil {
-		t.Error("a suite that measured nothing is no error")
+		t.Error("no error for a suite without results")
 	}
 }
 
-func TestGrowth(t *testing.T) {
-	m := &measurement{map[string]results{"samples": {}}, nil, ""}
+func TestGrowthChart(t *testing.T) {
+	m := newMeasurement()
+	m.suites["samples"] = samples{}
 	for n := 10; n <= 1_000_000; n *= 10 {
 		m.suites["samples"][fmt.Sprintf("Parse/uniform/%d/ours", n)] = map[string][]float64{"ns/op": {float64(150 * n)}}
 		m.suites["samples"][fmt.Sprintf("Parse/uniform/%d/jx", n)] = map[string][]float64{"ns/op": {float64(300*n + 400)}}
 	}
-	text := string(m.growth())
+	svg := string(m.growthChart())
 	dots := 0
-	for d := xml.NewDecoder(strings.NewReader(text)); ; {
+	for d := xml.NewDecoder(strings.NewReader(svg)); ; {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
 			break
@@ -65,13 +69,13 @@ func TestGrowth(t *testing.T) {
 			dots++
 		}
 	}
-	// Equal times at all sizes are a level line, from the first size to the last.
-	if dots != 12 || !strings.Contains(text, `d="M52.0 230.6L130.0 230.6L208.0 230.6L286.0 230.6L364.0 230.6L442.0 230.6"`) {
-		t.Error(dots, text)
+	// A constant time per sample is a horizontal line from the smallest to the largest size.
+	if dots != 12 || !strings.Contains(svg, `d="M52.0 230.6L130.0 230.6L208.0 230.6L286.0 230.6L364.0 230.6L442.0 230.6"`) {
+		t.Error(dots, svg)
 	}
 }
 
-func TestInsert(t *testing.T) {
+func TestReplaceSection(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.md")
 	for _, c := range []struct{ file, want string }{
 		{"a\n<!-- speed -->\nold\n<!-- /speed -->\nb\n", "a\n<!-- speed -->\nnew\n<!-- /speed -->\nb\n"},
@@ -81,7 +85,7 @@ func TestInsert(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.file), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := insert(path, "new\n")
+		err := replaceSection(path, "new\n")
 		if got, _ := os.ReadFile(path); string(got) != c.want || (err == nil) != (c.file != c.want) {
 			t.Errorf("%q: %q, %v", c.file, got, err)
 		}
