@@ -24,7 +24,7 @@ var (
 
 const clientUserID = "3Zru4O8cBEiwGTsXgUQGaQ=="
 
-// A source comes in two shapes.
+// A source has two shapes.
 const (
 	namedSource    = `{"name":"Example Ring","slug":"example_ring","logo":"https://example.com/ring.png"}`
 	providerSource = `{"provider":"example_ring","type":"ring","app_id":null,"device_id":"device-1","sport":null,"workout_id":null}`
@@ -67,7 +67,7 @@ func mustParse(t testing.TB, body []byte) *Event {
 	return e
 }
 
-// checkLossless checks that the event and its data marshal to the bytes that came, alone and from a
+// checkLossless checks that the event and its data marshal to their raw bytes, alone and from a
 // program's own struct.
 func checkLossless(t *testing.T, e *Event, body, data string) {
 	t.Helper()
@@ -246,7 +246,7 @@ func TestSampleTypes(t *testing.T) {
 }
 
 // A sample that a program made is written with its value, whether or not it says that it has one.
-func TestSampleIsMade(t *testing.T) {
+func TestOwnSample(t *testing.T) {
 	for want, s := range map[string]Sample{
 		`{"unit":"mmol/L","value":5.5}`: {Unit: "mmol/L", Value: 5.5},
 		`{"unit":"mmol/L","value":0}`:   {Unit: "mmol/L", HasValue: true},
@@ -492,7 +492,7 @@ func TestParseHistoricalPull(t *testing.T) {
 	}
 }
 
-// Types that are known but not modelled, and types that nobody knows, keep their data.
+// Types that are known but not modelled, and unknown types, keep their data.
 func TestParseUnknown(t *testing.T) {
 	for kind, data := range map[EventType]string{
 		ProviderConnectionError:           `{"provider":"example_ring","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","error_type":"unknown"}`,
@@ -566,7 +566,7 @@ func TestParseUnexpectedShape(t *testing.T) {
 	}
 }
 
-func TestParseEnvelopeMembers(t *testing.T) {
+func TestParseEnvelopeFields(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
 		want       Envelope
@@ -634,7 +634,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// What a program changes is written; everything else stays as it came.
+// What a program changes is written; everything else stays as it was received.
 func TestMarshalChanges(t *testing.T) {
 	const before = `{"event_type":"daily.data.glucose.created", "new":1, "data":{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4", "more":{"b":2}, ` +
 		`"source":{"slug":"example_ring","x":1}, "data":[{"id":5,"timestamp":"2025-03-01T12:00:00Z","unit":"mmol/L","value":5.40,"tags":["a"]}, ` +

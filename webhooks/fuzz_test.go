@@ -24,7 +24,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) { checkPaths(t, body) })
 }
 
-// FuzzSamples reads a batch of any samples with the scanner and with the general reader.
+// FuzzSamples reads a batch of any samples with the scanner and with the decoder.
 func FuzzSamples(f *testing.F) {
 	r := rand.New(rand.NewPCG(9, 9))
 	for range 60 {

@@ -64,7 +64,7 @@ func numbered(n int) []string {
 	return list
 }
 
-// Whatever comes, reading it takes no more than four times its size, all memory counted that was
+// Parsing any body takes no more than four times its size, all memory counted that was
 // taken at any time.
 func TestHostileBodies(t *testing.T) {
 	for name, text := range hostile(1 << 20) {
@@ -103,7 +103,7 @@ func TestHostileBodies(t *testing.T) {
 	}
 }
 
-// A body that ends too early is refused at every byte, and one with a byte that does not belong
+// A body that is cut at any byte is rejected, and one with a byte that does not belong
 // never panics.
 func TestCutAndChangedBodies(t *testing.T) {
 	var bodies []string

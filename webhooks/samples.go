@@ -38,7 +38,7 @@ type Samples struct {
 // public API reference only.
 //
 // Encoding a received sample to JSON gives its raw bytes; if the program changed it, the changed
-// fields are written anew, and all others as they were received. A field that is not zero is
+// fields are encoded again, and all others stay as they were received. A field that is not zero is
 // written whatever its Has… flag says; a zero one needs the flag. Value and Text are one field of
 // the JSON: Text is written if the program set it, else the number if there is one.
 //

@@ -320,7 +320,7 @@ func (p *plan) bindFields(d *decoder, v reflect.Value) {
 	var seen uint64
 	var kind string
 	kindKnown := false
-	deferred := -1 // where the union's value starts that came before its kind
+	deferred := -1 // where the union's value starts if it precedes its kind
 	next := 0
 	for more := d.open('}'); more; more = d.more('}') {
 		n, known := p.field(d, next)

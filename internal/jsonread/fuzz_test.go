@@ -120,7 +120,7 @@ func (g *generator) value(t reflect.Type, nullable bool) {
 	case reflect.TypeFor[Perhaps[int64]]():
 		t = reflect.TypeFor[int64]()
 	case reflect.TypeFor[Payload]():
-		g.WriteString(`{"type":"letter","data":null}`) // encoding/json knows no unions
+		g.WriteString(`{"type":"letter","data":null}`) // encoding/json has no unions
 		return
 	}
 	switch t.Kind() {
@@ -148,7 +148,7 @@ func (g *generator) value(t reflect.Type, nullable bool) {
 		for i := range t.NumField() {
 			sf := t.Field(i)
 			name, _, _ := strings.Cut(sf.Tag.Get("json"), ",")
-			_, hasDefault := sf.Tag.Lookup("default") // encoding/json knows no defaults
+			_, hasDefault := sf.Tag.Lookup("default") // encoding/json has no defaults
 			if name != "-" && (hasDefault || !g.one(4)) {
 				names, fields = append(names, strconv.Quote(name)), append(fields, sf)
 			}
@@ -255,7 +255,7 @@ func FuzzRead(f *testing.F) {
 		if diff := cmp.Diff(v, again); diff != "" {
 			t.Fatalf("%q: written as %q:\n%s", text, b, diff)
 		}
-		// With the change taken back, nothing else differs from what came.
+		// With the change undone, nothing else differs from the received JSON.
 		again.Name, again.Tags, again.Parts, again.Main = before.Name, before.Tags, before.Parts, before.Main
 		if diff := cmp.Diff(before, again); diff != "" {
 			t.Fatalf("%q:\n%s", text, diff)

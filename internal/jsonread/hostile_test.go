@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Text that was built to exhaust time or memory is read, or refused, within bounds. The bounds are
+// Documents built to exhaust time or memory are decoded or rejected within bounds. The bounds are
 // generous: they are there to tell linear from quadratic, on a slow machine and with the race
 // detector.
-func TestHostileText(t *testing.T) {
+func TestHostileDocuments(t *testing.T) {
 	const million, many = 1_000_000, 100_000
 	tests := []struct {
 		name   string

@@ -22,7 +22,7 @@ func TestValid(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	refused := []struct {
+	rejected := []struct {
 		text, reason string
 		offset       int
 	}{
@@ -81,7 +81,7 @@ func TestValid(t *testing.T) {
 		{strings.Repeat("[", MaxDepth+1), tooDeep, MaxDepth},
 		{strings.Repeat(`{"a":`, MaxDepth+1), tooDeep, 5 * MaxDepth},
 	}
-	for _, test := range refused {
+	for _, test := range rejected {
 		var e *SyntaxError
 		if err := Valid([]byte(test.text)); !errors.As(err, &e) || e.Reason != test.reason || e.Offset != test.offset {
 			t.Errorf("%.40q: got %v, want %q at %d", test.text, err, test.reason, test.offset)
@@ -91,7 +91,7 @@ func TestValid(t *testing.T) {
 		}
 	}
 	if text := nested(MaxDepth); Valid([]byte(text)) != nil {
-		t.Error("the greatest depth is refused")
+		t.Error("the greatest depth is rejected")
 	}
 	if got, want := Valid([]byte(`["Ada Example`)).Error(), "not valid JSON at byte 13: unexpected end of JSON"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -100,7 +100,7 @@ func TestValid(t *testing.T) {
 
 func nested(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
 
-// Every text that is cut short is known to be so, wherever the cut is.
+// Every truncated document is reported as truncated, wherever the cut is.
 func TestTruncated(t *testing.T) {
 	text := []byte(`{"a":[1.5e3,true,false,null,"x\u00e9\ud83d\ude00é"],"b":{"c":""},"":-0}`)
 	for n := range text {

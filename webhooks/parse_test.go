@@ -66,7 +66,7 @@ func sameData(a, b Payload) bool {
 	return true
 }
 
-// checkPaths checks that the scanner and the general reader agree on body, and that nothing of it
+// checkPaths checks that the scanner and the decoder agree on body, and that nothing of it
 // is lost.
 func checkPaths(t *testing.T, body []byte) {
 	t.Helper()
@@ -172,7 +172,7 @@ func randomBatch(r *rand.Rand) []byte {
 	return wrap(r.IntN(len(envelopes)), EventType(pick("daily.data.glucose.created", "daily.data.sleep.updated", "daily.data.new.created")), data)
 }
 
-func TestScannerAgainstGeneral(t *testing.T) {
+func TestScannerAgainstDecoder(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 2))
 	valid := 0
 	for range 5000 {
@@ -190,7 +190,7 @@ func TestScannerAgainstGeneral(t *testing.T) {
 	}
 }
 
-// The general reader is not needed for what the service sends every day.
+// The decoder is not needed for what the service sends every day.
 func TestScannerReadsTheUsual(t *testing.T) {
 	for _, r := range timeseries {
 		for _, source := range sources {
@@ -202,9 +202,8 @@ func TestScannerReadsTheUsual(t *testing.T) {
 	}
 }
 
-// What was read before the event turned out to be unusual is forgotten: the last one of several
-// members of a name counts.
-func TestReadAgain(t *testing.T) {
+// The decoder discards what the scanner read before: of duplicate fields the last one counts.
+func TestScannedDataIsDiscarded(t *testing.T) {
 	const first = `{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","source_id":7,"source":` + namedSource + `,"provider":` + providerSource +
 		`,"data":[{"timestamp":"2025-03-01T12:00:00Z","timezone_offset":3600,"type":"automatic","unit":"bpm","value":63,"x":1}]}`
 	for _, second := range []string{`{"data":[{"start":null}]}`, `{"data":[{}]}`, `{"data":[]}`, `{"data":1}`, `{"data":[{"value":1},{}]}`, `{}`, `null`} {
