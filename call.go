@@ -277,6 +277,14 @@ type listShaped interface {
 // verified is implemented by responses that can be unusable although they are valid JSON.
 type verified interface{ verify() error }
 
+// requireList returns an error if a response has no list.
+func requireList[E any](list []E) error {
+	if list == nil {
+		return errNoList
+	}
+	return nil
+}
+
 // requireID returns an error if a response has no readable ID of its resource.
 func requireID(id uuid.UUID, resource string) error {
 	if id == uuid.Nil {

@@ -41,6 +41,8 @@ type HistoricalPullPage struct {
 	RawObject `json:"-"`
 }
 
+func (p *HistoricalPullPage) verify() error { return requireList(p.Data) }
+
 func (p *HistoricalPullPage) elements() ([]UserHistoricalPulls, *string) { return p.Data, p.NextCursor }
 
 // UserHistoricalPulls is the historical pulls of one user. Source: public API reference only.

@@ -183,12 +183,7 @@ type LabTestPage struct {
 
 func (p *LabTestPage) elements() ([]LabTest, *string) { return p.Data, p.NextCursor }
 
-func (p *LabTestPage) verify() error {
-	if p.Data == nil {
-		return errNoList
-	}
-	return nil
-}
+func (p *LabTestPage) verify() error { return requireList(p.Data) }
 
 func (*LabTestPage) fromList(document []byte, _ []json.RawMessage) []byte {
 	return fmt.Appendf(nil, `{"data":%s,"next_cursor":null}`, document)

@@ -66,6 +66,8 @@ type TeamCustomCredentialsPage struct {
 	RawObject `json:"-"`
 }
 
+func (p *TeamCustomCredentialsPage) verify() error { return requireList(p.Credentials) }
+
 func (p *TeamCustomCredentialsPage) elements() ([]TeamCustomCredentials, *string) {
 	return p.Credentials, p.NextCursor
 }

@@ -107,6 +107,8 @@ type ManagementKeyPage struct {
 	RawObject `json:"-"`
 }
 
+func (p *ManagementKeyPage) verify() error { return requireList(p.Data) }
+
 func (p *ManagementKeyPage) elements() ([]ManagementKey, *string) { return p.Data, p.NextCursor }
 
 // CreateManagementKeyBody is the request of [ManagementKeysService.Create].

@@ -183,12 +183,7 @@ type ETLPipelinePage struct {
 
 func (p *ETLPipelinePage) elements() ([]ETLPipeline, *string) { return p.Pipelines, p.NextCursor }
 
-func (p *ETLPipelinePage) verify() error {
-	if p.Pipelines == nil {
-		return errNoList
-	}
-	return nil
-}
+func (p *ETLPipelinePage) verify() error { return requireList(p.Pipelines) }
 
 func (*ETLPipelinePage) fromList(document []byte, _ []json.RawMessage) []byte {
 	return fmt.Appendf(nil, `{"pipelines":%s,"next_cursor":null}`, document)

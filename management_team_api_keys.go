@@ -59,6 +59,8 @@ type TeamAPIKeyPage struct {
 	RawObject `json:"-"`
 }
 
+func (p *TeamAPIKeyPage) verify() error { return requireList(p.APIKeys) }
+
 func (p *TeamAPIKeyPage) elements() ([]TeamAPIKey, *string) { return p.APIKeys, p.NextCursor }
 
 // CreateTeamAPIKeyBody is the request of [TeamAPIKeysService.Create].

@@ -117,6 +117,8 @@ type TeamPage struct {
 	RawObject `json:"-"`
 }
 
+func (p *TeamPage) verify() error { return requireList(p.Teams) }
+
 func (p *TeamPage) elements() ([]Team, *string) { return p.Teams, p.NextCursor }
 
 // GetTeamParams selects the settings that [TeamsService.Get] returns with the team.

@@ -74,6 +74,8 @@ type WebhookPage struct {
 	RawObject `json:"-"`
 }
 
+func (p *WebhookPage) verify() error { return requireList(p.Data) }
+
 func (p *WebhookPage) elements() ([]Webhook, *string) { return p.Data, p.NextCursor }
 
 // CreateWebhookBody is the request of [WebhooksService.Create].

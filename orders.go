@@ -302,12 +302,7 @@ type OrderPage struct {
 	RawObject `json:"-"`
 }
 
-func (p *OrderPage) verify() error {
-	if p.Orders == nil {
-		return errNoList
-	}
-	return nil
-}
+func (p *OrderPage) verify() error { return requireList(p.Orders) }
 
 // fromList omits the total: there may be more orders.
 func (*OrderPage) fromList(document []byte, _ []json.RawMessage) []byte {

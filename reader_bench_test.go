@@ -14,7 +14,7 @@ import (
 
 // What is measured beside encoding/json compares like with like only if both sides read the same.
 func TestPlainReadsEverything(t *testing.T) {
-	text := plain.OrderPageText(3)
+	text := plain.OrderPageJSON(3)
 	var page OrderPage
 	if err := jsonread.Unmarshal(text, &page); err != nil || len(page.Malformed()) > 0 {
 		t.Fatal(err, page.Malformed())
@@ -31,7 +31,7 @@ func TestPlainReadsEverything(t *testing.T) {
 	for i := range page.Orders {
 		var got, want any
 		mustDecode(t, mustEncode(t, page.Orders[i]), &got)
-		mustDecode(t, []byte(plain.OrderText(i)), &want)
+		mustDecode(t, []byte(plain.OrderJSON(i)), &want)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
@@ -60,7 +60,7 @@ func mustEncode(t testing.TB, v any) []byte {
 }
 
 func BenchmarkOrderPage(b *testing.B) {
-	text := plain.OrderPageText(50)
+	text := plain.OrderPageJSON(50)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -75,7 +75,7 @@ func BenchmarkOrderPage(b *testing.B) {
 // without.
 func BenchmarkOrderRetained(b *testing.B) {
 	const pages, size = 20, 50
-	text := plain.OrderPageText(size)
+	text := plain.OrderPageJSON(size)
 	retained := func(b *testing.B, read func() any) {
 		for b.Loop() {
 			keep := make([]any, pages)
@@ -118,7 +118,7 @@ func liveHeap() int64 {
 // BenchmarkOrderMarshal is what a value costs to write: one that a program made, one as it came, one that was changed.
 func BenchmarkOrderMarshal(b *testing.B) {
 	var kept, made Order
-	text := []byte(plain.OrderText(1))
+	text := []byte(plain.OrderJSON(1))
 	if err := jsonread.Unmarshal(text, &kept); err != nil {
 		b.Fatal(err)
 	}

@@ -128,12 +128,7 @@ func (p ListUsersParams) query() queryValues {
 	return q
 }
 
-func (p *UserPage) verify() error {
-	if p.Users == nil {
-		return errNoList
-	}
-	return nil
-}
+func (p *UserPage) verify() error { return requireList(p.Users) }
 
 func (*UserPage) fromList(document []byte, elements []json.RawMessage) []byte {
 	return fmt.Appendf(nil, `{"users":%s,"total":%d}`, document, len(elements))

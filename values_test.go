@@ -305,7 +305,7 @@ var changes = []struct {
 
 func merge(t testing.TB, seed1, seed2 uint64) {
 	r := rand.New(rand.NewPCG(seed1, seed2))
-	doc := treeOf(plain.OrderText(r.IntN(1000)))
+	doc := treeOf(plain.OrderJSON(r.IntN(1000)))
 	doc.disturb(r)
 	var b bytes.Buffer
 	doc.write(&b, r)
@@ -370,7 +370,7 @@ func FuzzMerge(f *testing.F) {
 func TestOrdersAsEncodingJSONReadsThem(t *testing.T) {
 	for n := range 200 {
 		r := rand.New(rand.NewPCG(uint64(n), 3))
-		doc := treeOf(plain.OrderText(n))
+		doc := treeOf(plain.OrderJSON(n))
 		var shuffle func(*tree)
 		shuffle = func(part *tree) {
 			for i := range part.names {

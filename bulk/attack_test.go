@@ -32,12 +32,13 @@ import (
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/bulk"
+	"github.com/labhealth/labhealth-go/internal/httptracetest"
 )
 
-// The attack tries to get two orders for one sample, or none for one that is reported as applied:
-// it kills runs, damages and sets back their journals, sets their clocks and changes their sources,
-// with a service that loses, delays and repeats at random and, in every second round, takes a
-// sample as often as it comes.
+// TestAttack tries to cause two orders for one sample, or none for one that is reported as applied.
+// It kills runs, damages and restores their journals, adjusts their clocks and changes their
+// sources. The service loses, delays and repeats at random and, in every second round, accepts
+// duplicate sample IDs.
 //
 //	go test -run TestAttack ./bulk                                                     200 rounds
 //	LABHEALTH_TEST_LONG=1 go test -run TestAttack ./bulk                               1,000 rounds
@@ -72,19 +73,19 @@ func TestAttack(t *testing.T) {
 // tally counts what the attack did.
 type tally struct{ Runs, Killed, Failed, Done, Damaged, Unreadable, Sent, Lists int }
 
-// attackService makes orders for the run of the moment; those before it are dead, and what they
-// still send has no effect.
+// attackService creates orders for the current run. Earlier runs are dead: what they still send has
+// no effect.
 type attackService struct {
 	mu      sync.Mutex
 	random  *rand.Rand
-	alive   int  // the number of the run that lives
-	calm    bool // no faults any more
-	unique  bool // a sample that has an order is rejected
+	alive   int  // the number of the current run
+	calm    bool // no more faults
+	unique  bool // duplicate sample IDs are rejected
 	upper   bool // lists show sample ids in upper case
 	orders  []attackOrder
 	settle  time.Duration
 	sent    int
-	pending sync.WaitGroup // orders that are still to come into being
+	pending sync.WaitGroup // orders that are not created yet
 	lists   int
 }
 
@@ -101,38 +102,34 @@ type attackClient struct {
 }
 
 func (c attackClient) RoundTrip(req *http.Request) (*http.Response, error) {
-	var text []byte
-	if req.Body != nil {
-		text, _ = io.ReadAll(req.Body)
-		req.Body.Close()
-	}
+	requestBody := readBody(req)
 	c.mu.Lock()
 	dead := c.alive != c.run
 	c.mu.Unlock()
 	if dead {
 		return nil, errors.New("killed")
 	}
-	sendOnce(req)
-	status, body := c.respond(req, text)
+	httptracetest.SendRequest(req)
+	status, body := c.respond(req, requestBody)
 	if req.Context().Err() != nil {
 		return nil, req.Context().Err()
 	}
 	if status == 0 {
 		return nil, errors.New("connection lost")
 	}
-	return answer(req, status, body, ""), nil
+	return newResponse(req, status, body, ""), nil
 }
 
-// respond decides what becomes of a request, and returns its response when that is due; the status
-// is 0 if it gets none.
-func (s *attackService) respond(req *http.Request, text []byte) (status int, body string) {
+// respond processes a request and returns its response after a delay. The status is 0 for a lost
+// connection.
+func (s *attackService) respond(req *http.Request, requestBody []byte) (status int, body string) {
 	s.mu.Lock()
-	effect, delay, fate := false, time.Duration(s.random.Int64N(int64(s.settle)/150)), s.random.IntN(20)
+	creates, delay, fault := false, time.Duration(s.random.Int64N(int64(s.settle)/150)), s.random.IntN(20)
 	if s.calm {
-		fate = 19
+		fault = 19
 	}
 	switch {
-	case req.Method == http.MethodGet && fate < 2:
+	case req.Method == http.MethodGet && fault < 2:
 		s.lists++
 		status = 503
 	case req.Method == http.MethodGet:
@@ -140,11 +137,11 @@ func (s *attackService) respond(req *http.Request, text []byte) (status int, bod
 		status, body = 200, s.page(req)
 	default:
 		s.sent++
-		status, body, effect, delay = s.order(text, fate, delay)
+		status, body, creates, delay = s.order(requestBody, fault, delay)
 	}
 	s.mu.Unlock()
-	if effect {
-		s.late(text, delay) // even if the sender is killed meanwhile
+	if creates {
+		s.createAfter(delay, requestBody) // even if the sender is killed meanwhile
 	}
 	if status == 0 || status >= 500 {
 		delay = min(delay, s.settle/30)
@@ -156,10 +153,10 @@ func (s *attackService) respond(req *http.Request, text []byte) (status int, bod
 	return status, body
 }
 
-// late makes an order after a while.
-func (s *attackService) late(text []byte, delay time.Duration) {
+// createAfter creates an order after a delay.
+func (s *attackService) createAfter(delay time.Duration, requestBody []byte) {
 	var body labhealth.ImportOrderBody
-	if json.Unmarshal(text, &body) != nil {
+	if json.Unmarshal(requestBody, &body) != nil {
 		return
 	}
 	s.pending.Add(1)
@@ -173,6 +170,7 @@ func (s *attackService) late(text []byte, delay time.Duration) {
 	})
 }
 
+// count returns the number of orders of a sample.
 func (s *attackService) count(sampleID string) (n int) {
 	for _, o := range s.orders {
 		if strings.EqualFold(o.sample, sampleID) {
@@ -182,8 +180,8 @@ func (s *attackService) count(sampleID string) (n int) {
 	return n
 }
 
-// judge fails the test if a sample has two orders.
-func (s *attackService) judge(t *testing.T, log string) {
+// checkUnique fails the test if a sample has two orders.
+func (s *attackService) checkUnique(t *testing.T, log string) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,35 +193,35 @@ func (s *attackService) judge(t *testing.T, log string) {
 	}
 }
 
-// order decides about an import: its response, and whether and when it takes effect.
-func (s *attackService) order(text []byte, fate int, delay time.Duration) (status int, body string, effect bool, late time.Duration) {
+// order returns the response to an import, and whether and when it creates an order.
+func (s *attackService) order(requestBody []byte, fault int, delay time.Duration) (status int, body string, creates bool, after time.Duration) {
 	var record labhealth.ImportOrderBody
-	if json.Unmarshal(text, &record) != nil {
+	if json.Unmarshal(requestBody, &record) != nil {
 		return 422, `{"detail":"no"}`, false, delay
 	}
-	const made = `{"order":{"id":"00000000-0000-4000-8000-000000000001"},"status":"success","message":""}`
+	const created = `{"order":{"id":"00000000-0000-4000-8000-000000000001"},"status":"success","message":""}`
 	switch {
-	case fate == 0:
+	case fault == 0:
 		return 0, "", false, delay
-	case fate == 1:
+	case fault == 1:
 		return 429, `{"detail":"slow"}`, false, delay
-	case fate == 2:
+	case fault == 2:
 		return 503, `{"detail":"down"}`, false, delay
 	case s.unique && s.count(record.SampleID) > 0, strings.HasPrefix(record.SampleID, "R"):
 		return 400, `{"detail":"no"}`, false, delay
-	case fate == 3:
+	case fault == 3:
 		return 0, "", true, delay
-	case fate == 4:
+	case fault == 4:
 		return 502, "", true, time.Duration(s.random.Int64N(int64(s.settle / 2)))
-	case fate == 5:
+	case fault == 5:
 		return 200, `{"order":{"id":"`, true, delay
-	case fate == 6:
+	case fault == 6:
 		return 200, "<html>", true, delay
 	}
-	return 200, made, true, delay
+	return 200, created, true, delay
 }
 
-// page shows up to three orders, newest first.
+// page returns up to three orders, newest first.
 func (s *attackService) page(req *http.Request) string {
 	query := req.URL.Query()
 	var shown []string
@@ -246,7 +244,7 @@ func attack(t *testing.T, seed uint64, dir string, total *tally) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	s := &attackService{random: rand.New(rand.NewPCG(seed, 2)), settle: attackSettle, unique: seed%2 == 0, upper: seed%3 == 0}
 	rows := attackRows(random, 4+random.IntN(20))
-	journal := func(n int) string { return filepath.Join(dir, fmt.Sprintf("%d.journal", n)) }
+	journalPath := func(n int) string { return filepath.Join(dir, fmt.Sprintf("%d.journal", n)) }
 	var history [][]byte // of the journal
 	var report *bulk.Report
 	var err error
@@ -256,69 +254,33 @@ func attack(t *testing.T, seed uint64, dir string, total *tally) {
 		s.mu.Lock()
 		s.alive, s.calm = n, n > last
 		s.mu.Unlock()
-		j, openErr := bulk.OpenFile(journal(n))
+		j, openErr := bulk.OpenFile(journalPath(n))
 		if openErr != nil {
 			total.Unreadable++
 			log = append(log, openErr.Error())
 			break
 		}
-		clock := time.Duration(random.Int64N(int64(96*time.Hour))) - 48*time.Hour
-		opts := bulk.Options{
-			Timeout: attackTimeout, Settle: attackSettle, Concurrency: 1 + random.IntN(6), ListByUser: random.IntN(2) == 0,
-			RetryRefused: random.IntN(3) == 0, RejectionLimit: -1, Outage: time.Hour,
-			Now: func() time.Time { return time.Now().Round(0).Add(clock) },
-		}
-		client, clientErr := labhealth.NewClient("sk_test_0123456789", labhealth.WithBaseURL("https://api.example.com"),
-			labhealth.WithHTTPClient(&http.Client{Transport: attackClient{s, n}}))
-		if clientErr != nil {
-			t.Fatal(clientErr)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		source := from(slices.Clone(rows))
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			report, err = bulk.Run(ctx, client, source, j, opts)
-		}()
-		total.Runs++
-		if n <= last && random.IntN(4) > 0 {
-			select {
-			case <-ended:
-			case <-time.After(time.Duration(random.Float64() * random.Float64() * float64(time.Minute))):
-				total.Killed++
-			}
-		} else {
-			<-ended
-		}
-		s.mu.Lock()
-		s.alive = 0
-		s.mu.Unlock()
-		text, readErr := os.ReadFile(journal(n))
-		if readErr != nil {
-			t.Fatal(readErr)
-		}
-		cancel()
-		<-ended
-		j.Close()
-		log = append(log, fmt.Sprintf("run %d: %v, %v; %d bytes", n, report, err, len(text)))
+		a := attackedRun{number: n, mayKill: n <= last, rows: rows, journal: j, journalPath: journalPath(n)}
+		var content []byte
+		report, content, err = a.run(t, s, random, total)
+		log = append(log, fmt.Sprintf("run %d: %v, %v; %d bytes", n, report, err, len(content)))
 		if n > last {
 			if err != nil {
 				total.Failed++
 			}
 			break
 		}
-		history = append(history, text)
+		history = append(history, content)
 		if random.IntN(2) == 0 {
-			// Attempts that the journal is going to lose are over: nobody can find those that are
-			// not.
+			// Attempts that the journal is going to lose are finished: nobody can find others.
 			s.pending.Wait()
-			var what string
-			if text, what = damage(random, text, history); what != "" {
+			var description string
+			if content, description = damage(random, content, history); description != "" {
 				total.Damaged++
-				log = append(log, what)
+				log = append(log, description)
 			}
 		}
-		if err := os.WriteFile(journal(n+1), text, 0o600); err != nil {
+		if err := os.WriteFile(journalPath(n+1), content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if random.IntN(2) == 0 {
@@ -328,26 +290,88 @@ func attack(t *testing.T, seed uint64, dir string, total *tally) {
 	s.pending.Wait()
 	total.Sent += s.sent
 	total.Lists += s.lists
-	s.judge(t, fmt.Sprintf("seed %d: %s", seed, strings.Join(log, "\n")))
+	s.checkUnique(t, fmt.Sprintf("seed %d: %s", seed, strings.Join(log, "\n")))
 	if err != nil || report == nil || !report.Done() || s.alive != 0 || len(history) != last {
 		return
 	}
 	total.Done++
+	if missing := s.missing(rows); missing != "" && report.Refused == 0 {
+		t.Errorf("seed %d: no order for %s, %v:\n%s", seed, missing, report, strings.Join(log, "\n"))
+	}
+}
+
+// attackedRun is one run of a round.
+type attackedRun struct {
+	number      int
+	mayKill     bool
+	rows        []labhealth.ImportOrderBody
+	journal     *bulk.File
+	journalPath string
+}
+
+// run returns the content of the journal when the run was killed or finished.
+func (a attackedRun) run(t *testing.T, s *attackService, random *rand.Rand, total *tally) (report *bulk.Report, content []byte, err error) {
+	t.Helper()
+	offset := clockOffset(random.Int64N)
+	opts := bulk.Options{
+		Timeout: attackTimeout, Settle: attackSettle, Concurrency: 1 + random.IntN(6), ListByUser: random.IntN(2) == 0,
+		RetryRefused: random.IntN(3) == 0, RejectionLimit: -1, Outage: time.Hour,
+		Now: func() time.Time { return time.Now().Round(0).Add(offset) },
+	}
+	client, err := labhealth.NewClient("sk_test_0123456789", labhealth.WithBaseURL("https://api.example.com"),
+		labhealth.WithHTTPClient(&http.Client{Transport: attackClient{s, a.number}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	source := from(slices.Clone(a.rows))
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		report, err = bulk.Run(ctx, client, source, a.journal, opts)
+	}()
+	total.Runs++
+	if a.mayKill && random.IntN(4) > 0 {
+		select {
+		case <-finished:
+		case <-time.After(time.Duration(random.Float64() * random.Float64() * float64(time.Minute))):
+			total.Killed++
+		}
+	} else {
+		<-finished
+	}
+	s.mu.Lock()
+	s.alive = 0
+	s.mu.Unlock()
+	content, readErr := os.ReadFile(a.journalPath)
+	if readErr != nil {
+		t.Fatal(readErr)
+	}
+	cancel()
+	<-finished
+	a.journal.Close()
+	return report, content, err
+}
+
+// missing returns the sample ID of a valid row without an order, or "".
+func (s *attackService) missing(rows []labhealth.ImportOrderBody) string {
 	ids := map[string]int{}
 	for _, body := range rows {
 		ids[strings.ToLower(body.SampleID)]++
 	}
 	for _, body := range rows {
-		// Of rows with one sample id perhaps none is sent.
-		if ids[strings.ToLower(body.SampleID)] == 1 && body.Validate() == nil && !strings.HasPrefix(body.SampleID, "R") && s.count(body.SampleID) != 1 &&
-			report.Refused == 0 {
-			t.Errorf("seed %d: no order for %s, %v:\n%s", seed, body.SampleID, report, strings.Join(log, "\n"))
-			return
+		// Perhaps none of several rows with one sample ID is sent, and the service rejects those
+		// with R.
+		isUnique := ids[strings.ToLower(body.SampleID)] == 1
+		if isUnique && body.Validate() == nil && !strings.HasPrefix(body.SampleID, "R") && s.count(body.SampleID) != 1 {
+			return body.SampleID
 		}
 	}
+	return ""
 }
 
-// attackRows returns records with sample ids in both cases, some of which the service rejects.
+// attackRows returns records with sample IDs in both cases, some of which the service rejects.
 func attackRows(random *rand.Rand, n int) (rows []labhealth.ImportOrderBody) {
 	for i := range n {
 		rows = append(rows, record(fmt.Sprintf("%c-%d", "sSR"[random.IntN(11)/5], i)))
@@ -357,22 +381,22 @@ func attackRows(random *rand.Rand, n int) (rows []labhealth.ImportOrderBody) {
 
 var journalTime = regexp.MustCompile(`"at":"20\d\d`)
 
-// damage returns what became of a journal, and what was done to it.
-func damage(random *rand.Rand, text []byte, history [][]byte) ([]byte, string) {
-	if len(text) == 0 {
-		return text, ""
+// damage returns a damaged journal and a description of the damage.
+func damage(random *rand.Rand, content []byte, history [][]byte) ([]byte, string) {
+	if len(content) == 0 {
+		return content, ""
 	}
-	text = bytes.Clone(text)
-	lines := slices.Collect(bytes.Lines(text))
+	content = bytes.Clone(content)
+	lines := slices.Collect(bytes.Lines(content))
 	from, to := random.IntN(len(lines)), random.IntN(len(lines)+1)
 	from, to = min(from, to), max(from, to)
-	at := random.IntN(len(text))
+	at := random.IntN(len(content))
 	switch random.IntN(9) {
 	case 0:
-		return text[:at], fmt.Sprintf("cut at %d", at)
+		return content[:at], fmt.Sprintf("cut at %d", at)
 	case 1:
-		text[at] ^= 1 << random.IntN(8)
-		return text, fmt.Sprintf("byte %d changed", at)
+		content[at] ^= 1 << random.IntN(8)
+		return content, fmt.Sprintf("byte %d changed", at)
 	case 2:
 		return bytes.Join(slices.Delete(slices.Clone(lines), from, to), nil), fmt.Sprintf("lines %d to %d deleted", from, to)
 	case 3:
@@ -381,11 +405,11 @@ func damage(random *rand.Rand, text []byte, history [][]byte) ([]byte, string) {
 		return bytes.Join(lines[:from], nil), fmt.Sprintf("cut after line %d", from)
 	case 5:
 		old := history[random.IntN(len(history))]
-		return old, fmt.Sprintf("set back to %d bytes", len(old))
+		return old, fmt.Sprintf("restored to %d bytes", len(old))
 	case 6:
-		clear(text[at:min(len(text), at+512)])
-		return text, fmt.Sprintf("zeros from %d", at)
-	case 7: // whoever wrote it had another year
+		clear(content[at:min(len(content), at+512)])
+		return content, fmt.Sprintf("zeros from %d", at)
+	case 7: // written by a clock in another year
 		var all []byte
 		year := []byte(fmt.Sprintf(`"at":"20%02d`, random.IntN(100)))
 		for _, l := range lines {
@@ -404,7 +428,7 @@ func damage(random *rand.Rand, text []byte, history [][]byte) ([]byte, string) {
 	}
 }
 
-// change returns a source that somebody has edited.
+// change returns an edited source.
 func change(random *rand.Rand, rows []labhealth.ImportOrderBody) []labhealth.ImportOrderBody {
 	rows = slices.Clone(rows)
 	for range 1 + random.IntN(4) {
@@ -419,9 +443,9 @@ func change(random *rand.Rand, rows []labhealth.ImportOrderBody) []labhealth.Imp
 		case 3:
 			rows[i].SampleID = strings.ToUpper(rows[i].SampleID)
 		case 4:
-			again := rows[i]
-			again.SampleID = strings.ToLower(again.SampleID)
-			rows = append(rows, again)
+			duplicate := rows[i]
+			duplicate.SampleID = strings.ToLower(duplicate.SampleID)
+			rows = append(rows, duplicate)
 		case 5:
 			rows = append(rows, record(fmt.Sprintf("s-%d", 100+random.IntN(100))))
 		case 6:
@@ -435,11 +459,11 @@ func change(random *rand.Rand, rows []labhealth.ImportOrderBody) []labhealth.Imp
 	return rows
 }
 
-// connections counts the open ones. Unlike a sync.WaitGroup it may be waited for while one is made.
+// connections counts open connections. Unlike a sync.WaitGroup it may be incremented during wait.
 type connections struct {
 	mu   sync.Mutex
 	n    int
-	none chan bool // closed when n becomes 0; nil if nobody waits
+	none chan bool // closed when n becomes 0; nil without a waiter
 }
 
 func (c *connections) add(n int) {
@@ -451,7 +475,7 @@ func (c *connections) add(n int) {
 	}
 }
 
-// wait waits until there is none.
+// wait waits until no connection is open.
 func (c *connections) wait() {
 	c.mu.Lock()
 	if c.n == 0 {
@@ -466,15 +490,15 @@ func (c *connections) wait() {
 	<-none
 }
 
-// TestAttackProcesses is the attack with processes that are killed by the system, and a service on
-// the loopback interface:
+// TestAttackProcesses is like TestAttack with processes that are killed, and a service on the
+// loopback interface:
 //
 //	go test -run TestAttackProcesses ./bulk                                             2 rounds
 //	LABHEALTH_TEST_LONG=1 go test -run TestAttackProcesses ./bulk                       10 rounds
 //	LABHEALTH_ATTACK_ROUNDS=100 go test -run TestAttackProcesses -timeout 1h ./bulk     as many
 func TestAttackProcesses(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("a process that was killed looks like one that failed there")
+		t.Skip("a killed process looks like a failed one")
 	}
 	rounds := 2
 	if os.Getenv("LABHEALTH_TEST_LONG") != "" {
@@ -492,50 +516,86 @@ func TestAttackProcesses(t *testing.T) {
 	}
 }
 
-// attackedTimes are the timeout and the settling time of an importer that is attacked.
+// attackedTimeout and attackedSettle are the options of the attacked process.
 const attackedTimeout, attackedSettle = 300 * time.Millisecond, 600 * time.Millisecond
 
-// playAttacked runs an import in the folder it is started in. Its exit status is 0 when nothing is
-// left.
+// playAttacked runs an import. Its exit status is 0 when the import is finished.
 func playAttacked() int {
-	fail := func(err error) int {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	client, err := labhealth.NewClient("sk_test_0123456789", labhealth.WithBaseURL(os.Getenv("LABHEALTH_BASE_URL")),
-		labhealth.WithRetry(labhealth.RetryPolicy{ReadTimeout: 2 * time.Second}))
-	if err != nil {
-		return fail(err)
-	}
-	in, err := os.Open("orders.jsonl")
-	if err != nil {
-		return fail(err)
-	}
-	journal, err := bulk.OpenFile("run.journal")
-	if err != nil {
-		return fail(err)
-	}
-	clock := time.Duration(rand.Int64N(int64(96*time.Hour))) - 48*time.Hour
-	report, err := bulk.Run(context.Background(), client, bulk.JSONLines(in), journal, bulk.Options{
-		Timeout: attackedTimeout, Settle: attackedSettle, RejectionLimit: -1, ListByUser: rand.IntN(2) == 0,
-		Now: func() time.Time { return time.Now().Round(0).Add(clock) },
+	offset := clockOffset(rand.Int64N)
+	report, err := importHere(bulk.Options{
+		Timeout: attackedTimeout, Settle: attackedSettle, RejectionLimit: -1,
+		Now: func() time.Time { return time.Now().Round(0).Add(offset) },
 	})
 	if err != nil || !report.Done() {
-		return fail(errors.Join(err, errors.New("not done")))
+		fmt.Fprintln(os.Stderr, errors.Join(err, errors.New("not done")))
+		return 1
 	}
 	return 0
+}
+
+// clockOffset returns how far a clock is off: up to two days.
+func clockOffset(int64N func(int64) int64) time.Duration {
+	return time.Duration(int64N(int64(96*time.Hour))) - 48*time.Hour
 }
 
 func attackProcesses(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	s := &attackService{random: rand.New(rand.NewPCG(seed, 2)), settle: attackedSettle, upper: seed%2 == 0}
 	var open connections
+	server := s.serve(&open)
+	defer server.Close()
+	dir := t.TempDir()
+	journalPath := filepath.Join(dir, "run.journal")
+	rows := attackRows(random, 60)
+	var log []string
+	var history [][]byte
+	for n, last := 1, 4+random.IntN(3); n <= last+1; n++ {
+		writeLines(t, filepath.Join(dir, "orders.jsonl"), rows)
+		s.mu.Lock()
+		s.calm = n > last
+		s.mu.Unlock()
+		killAfter := 10 * time.Minute
+		if n <= last {
+			killAfter = time.Duration(random.Float64() * float64(attackedSettle))
+		}
+		outcome := runAttacked(t, dir, server.URL, killAfter)
+		content, err := os.ReadFile(journalPath)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		log = append(log, fmt.Sprintf("run %d: %s; %d bytes", n, outcome, len(content)))
+		if n > last || len(content) == 0 {
+			continue
+		}
+		history = append(history, content)
+		if random.IntN(2) == 0 {
+			// Attempts that the journal is going to lose are finished: nobody can find others.
+			open.wait()
+			s.pending.Wait()
+			damaged, description := damage(random, content, history)
+			log = append(log, description)
+			if err := os.WriteFile(journalPath, damaged, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if random.IntN(2) == 0 {
+			rows = change(random, rows)
+		}
+	}
+	open.wait()
+	s.pending.Wait()
+	s.checkUnique(t, strings.Join(log, "\n"))
+	t.Logf("%d requests, %d orders, %d lists: %s", s.sent, len(s.orders), s.lists, strings.Join(log, "\n"))
+}
+
+// serve starts the service on the loopback interface and counts its open connections.
+func (s *attackService) serve(open *connections) *httptest.Server {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		text, err := io.ReadAll(req.Body)
+		requestBody, err := io.ReadAll(req.Body)
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
-		status, body := s.respond(req, text)
+		status, body := s.respond(req, requestBody)
 		if status == 0 {
 			panic(http.ErrAbortHandler)
 		}
@@ -553,64 +613,21 @@ func attackProcesses(t *testing.T, seed uint64) {
 		}
 	}
 	server.Start()
-	defer server.Close()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "run.journal")
-	rows := attackRows(random, 60)
-	var log []string
-	var history [][]byte
-	for n, last := 1, 4+random.IntN(3); n <= last+1; n++ {
-		var source bytes.Buffer
-		for _, body := range rows {
-			if err := json.NewEncoder(&source).Encode(body); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := os.WriteFile(filepath.Join(dir, "orders.jsonl"), source.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		s.mu.Lock()
-		s.calm = n > last
-		s.mu.Unlock()
-		cmd := role(t, "attacked", "LABHEALTH_BASE_URL="+server.URL)
-		cmd.Dir = dir
-		var said bytes.Buffer
-		cmd.Stderr = &said
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		timer := time.AfterFunc(10*time.Minute, func() {})
-		if n <= last {
-			timer = time.AfterFunc(time.Duration(random.Float64()*float64(attackedSettle)), func() { cmd.Process.Kill() })
-		}
-		err := cmd.Wait()
-		timer.Stop()
-		text, readErr := os.ReadFile(path)
-		if readErr != nil && !errors.Is(readErr, fs.ErrNotExist) {
-			t.Fatal(readErr)
-		}
-		log = append(log, fmt.Sprintf("run %d: %v, %s; %d bytes", n, err, strings.TrimSpace(said.String()), len(text)))
-		if n > last || len(text) == 0 {
-			continue
-		}
-		history = append(history, text)
-		if random.IntN(2) == 0 {
-			// Attempts that the journal is going to lose are over: nobody can find those that are
-			// not.
-			open.wait()
-			s.pending.Wait()
-			damaged, what := damage(random, text, history)
-			log = append(log, what)
-			if err := os.WriteFile(path, damaged, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if random.IntN(2) == 0 {
-			rows = change(random, rows)
-		}
+	return server
+}
+
+// runAttacked starts the attacked process, kills it after a while, and describes its exit.
+func runAttacked(t *testing.T, dir, url string, killAfter time.Duration) string {
+	t.Helper()
+	cmd := role(t, "attacked", "LABHEALTH_BASE_URL="+url, "LABHEALTH_API_KEY=sk_test_0123456789")
+	cmd.Dir = dir
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
-	open.wait()
-	s.pending.Wait()
-	s.judge(t, strings.Join(log, "\n"))
-	t.Logf("%d requests, %d orders, %d lists: %s", s.sent, len(s.orders), s.lists, strings.Join(log, "\n"))
+	timer := time.AfterFunc(killAfter, func() { cmd.Process.Kill() })
+	err := cmd.Wait()
+	timer.Stop()
+	return fmt.Sprintf("%v, %s", err, strings.TrimSpace(stderr.String()))
 }

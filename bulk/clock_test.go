@@ -11,15 +11,15 @@ import (
 	"github.com/labhealth/labhealth-go/bulk"
 )
 
-// A wall clock that is wrong, or that is set between two runs or during one, does not change how
-// long an attempt of unknown outcome has to settle: its order may come into being until then, and
-// must not be made again.
+// A wall clock that is wrong, or adjusted between two runs or during one, does not change how long
+// an attempt with an unknown outcome settles: until then its order may still be created, and must
+// not be created again.
 func TestClockSkew(t *testing.T) {
 	const day = 24 * time.Hour
 	tests := []struct {
 		name          string
-		first, second time.Duration // how far the clock of each run is off
-		jump          time.Duration // how far it is set after the second run's first second
+		first, second time.Duration // the error of the clock in each run
+		jump          time.Duration // its adjustment one second after the start of the second run
 	}{
 		{"right", 0, 0, 0},
 		{"behind when the journal was written", -day, 0, 0},
@@ -45,11 +45,11 @@ func TestClockSkew(t *testing.T) {
 				if !errors.Is(err, context.Canceled) {
 					t.Fatal(err)
 				}
-				began := time.Now()
+				start := time.Now()
 				report, err := bulk.Run(t.Context(), s.client(t), from(records("A")), j, bulk.Options{
 					Now: func() time.Time {
 						now := time.Now().Round(0).Add(test.second)
-						if time.Since(began) > time.Second {
+						if time.Since(start) > time.Second {
 							now = now.Add(test.jump)
 						}
 						return now
@@ -58,9 +58,9 @@ func TestClockSkew(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				counts(t, report, bulk.Report{Records: 1, Applied: 1, Found: 1})
-				same(t, "orders", s.samples(), map[string]int{"A": 1})
-				if got := s.times["list"][0].Sub(began); got != 2*time.Minute {
+				checkCounts(t, report, bulk.Report{Records: 1, Applied: 1, Found: 1})
+				checkEqual(t, "orders", s.ordersBySample(), map[string]int{"A": 1})
+				if got := s.times["list"][0].Sub(start); got != 2*time.Minute {
 					t.Errorf("the first list was read after %v, want 2m0s", got)
 				}
 			})

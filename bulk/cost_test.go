@@ -3,7 +3,6 @@ package bulk_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,7 +21,8 @@ import (
 	"github.com/labhealth/labhealth-go/bulk"
 )
 
-// What the journal costs beside a bare loop of the same concurrency, against the same service in a process of its own:
+// TestThroughput compares Run with a plain loop of the same concurrency and without a journal. Both
+// use the same service in its own process:
 //
 //	LABHEALTH_TEST_THROUGHPUT=1 go test -run TestThroughput -v ./bulk
 func TestThroughput(t *testing.T) {
@@ -38,16 +38,16 @@ func TestThroughput(t *testing.T) {
 	defer client.CloseIdleConnections()
 	dir := t.TempDir()
 	source := func(name string) bulk.Source {
-		var text strings.Builder
+		var lines strings.Builder
 		for i := range n {
-			fmt.Fprintf(&text, `{"sample_id":"%s-%05d","user_id":"%s","order_set":{"lab_test_ids":["%s"]},`+
+			fmt.Fprintf(&lines, `{"sample_id":"%s-%05d","user_id":"%s","order_set":{"lab_test_ids":["%s"]},`+
 				`"billing_type":"client_bill","collection_method":"walk_in_test","patient_details":{"first_name":"Ada","last_name":"Example",`+
 				`"dob":"1955-12-10","gender":"female","phone_number":"+14155550123","email":"ada@example.com"},`+
 				`"patient_address":{"receiver_name":"Ada Example","first_line":"1 Example Street","city":"Monterey","state":"CA",`+
 				`"zip":"93940","country":"US"}}`+"\n", name, i, at.Users[i%len(at.Users)], at.Test)
 		}
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(lines.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		f, err := os.Open(path)
@@ -57,7 +57,7 @@ func TestThroughput(t *testing.T) {
 		t.Cleanup(func() { f.Close() })
 		return bulk.JSONLines(f)
 	}
-	bare := func(source bulk.Source) {
+	plain := func(source bulk.Source) {
 		jobs := make(chan labhealth.ImportOrderBody, concurrency)
 		var workers sync.WaitGroup
 		for range concurrency {
@@ -95,26 +95,26 @@ func TestThroughput(t *testing.T) {
 		for turn := range 2 {
 			name := fmt.Sprint("round", round, "turn", turn)
 			records := source(name)
-			began := time.Now()
-			if (round+turn)%2 == 0 { // each is first as often as the other, because the service slows down as it fills
-				bare(records)
-				loop = time.Since(began)
+			start := time.Now()
+			if (round+turn)%2 == 0 { // the service slows down with more orders
+				plain(records)
+				loop = time.Since(start)
 			} else {
 				journaled(name, records)
-				run = time.Since(began)
+				run = time.Since(start)
 			}
 		}
 		if round > 0 { // the first warms up
-			t.Logf("bare loop %.0f records/s, bulk.Run %.0f records/s", n/loop.Seconds(), n/run.Seconds())
+			t.Logf("plain loop %.0f records/s, bulk.Run %.0f records/s", n/loop.Seconds(), n/run.Seconds())
 			ratios = append(ratios, loop.Seconds()/run.Seconds())
 		}
 	}
-	slices.Sort(ratios)
-	t.Logf("ratio %.3f, the median of %.2f", ratios[rounds/2], ratios) // no verdict: the machine may be busy with other things
+	slices.Sort(ratios) // only logged, because the machine may be busy
+	t.Logf("ratio %.3f, the median of %.2f", ratios[rounds/2], ratios)
 }
 
-// What the list costs that a run reads before it goes on, beside the import of the orders that are
-// on it:
+// TestListCost measures the list that a resumed run reads, compared with the import of the listed
+// orders:
 //
 //	LABHEALTH_TEST_THROUGHPUT=1 go test -run TestListCost -v ./bulk
 func TestListCost(t *testing.T) {
@@ -133,26 +133,25 @@ func TestListCost(t *testing.T) {
 		for i := range list {
 			list[i].UserID, list[i].OrderSet.LabTestIDs[0] = at.Users[i%len(at.Users)], at.Test
 		}
-		began := time.Now()
+		start := time.Now()
 		report, err := bulk.Run(t.Context(), client, from(list), journal, bulk.Options{})
 		if err != nil || report.Applied != int64(n) {
 			t.Fatal(report, err)
 		}
-		t.Logf("%d records, %d of them sent, in %.2f s", n, report.Sent, time.Since(began).Seconds())
+		t.Logf("%d records, %d of them sent, in %.2f s", n, report.Sent, time.Since(start).Seconds())
 	}
 }
 
-// atOnce answers every import without a network and without keeping anything.
-type atOnce struct{ sent atomic.Int64 }
+// instantService responds to every import without a network and keeps nothing.
+type instantService struct{ sent atomic.Int64 }
 
-func (a *atOnce) RoundTrip(req *http.Request) (*http.Response, error) {
-	io.Copy(io.Discard, req.Body)
-	req.Body.Close()
+func (a *instantService) RoundTrip(req *http.Request) (*http.Response, error) {
+	readBody(req)
 	a.sent.Add(1)
-	return answer(req, 200, `{"order":{"id":"00000000-0000-4000-8000-000000000001"},"status":"success","message":""}`, ""), nil
+	return newResponse(req, 200, `{"order":{"id":"00000000-0000-4000-8000-000000000001"},"status":"success","message":""}`, ""), nil
 }
 
-// What a record takes of memory, and that nothing else grows:
+// TestMemory measures the memory per record, and checks that nothing else grows:
 //
 //	LABHEALTH_MEMORY_RECORDS=1000000 go test -run TestMemory -timeout 1h -v ./bulk
 func TestMemory(t *testing.T) {
@@ -165,19 +164,21 @@ func TestMemory(t *testing.T) {
 	}
 	for _, n := range sizes {
 		client, err := labhealth.NewClient("sk_test_0123456789", labhealth.WithBaseURL("https://api.example.com"),
-			labhealth.WithHTTPClient(&http.Client{Transport: new(atOnce)}))
+			labhealth.WithHTTPClient(&http.Client{Transport: new(instantService)}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		used := func() float64 {
-			for range 3 { // what is allocated while one collection runs is left to the next; meanwhile the workers run dry
+			// A collection frees what was allocated during the previous one, and the workers become
+			// idle meanwhile.
+			for range 3 {
 				runtime.GC()
 			}
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
 			return float64(m.HeapAlloc)
 		}
-		before, most := 0.0, 0.0
+		before, peak := 0.0, 0.0
 		source := bulk.Source(func(yield func(labhealth.ImportOrderBody, error) bool) {
 			body := record("")
 			for i := range n {
@@ -187,7 +188,7 @@ func TestMemory(t *testing.T) {
 					return
 				}
 				if i%(n/4) == n/4-1 { // the run waits for its source
-					most = max(most, used()-before)
+					peak = max(peak, used()-before)
 				}
 			}
 		})
@@ -196,15 +197,16 @@ func TestMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, what := range []string{"first run", "second run"} {
-			before, most = used(), 0
-			began := time.Now()
+			before, peak = used(), 0
+			start := time.Now()
 			report, err := bulk.Run(t.Context(), client, source, journal, bulk.Options{})
 			if err != nil || report.Applied != int64(n) {
 				t.Fatal(report, err)
 			}
-			t.Logf("%9d records, %s: %6.2f MB at most, %.1f bytes a record, %.1f s", n, what, most/1e6, most/float64(n), time.Since(began).Seconds())
-			if n >= 20_000 && most/float64(n) > 64+5e5/float64(n) { // half a megabyte for all that does not grow
-				t.Errorf("%.1f bytes a record, want up to 64", most/float64(n))
+			t.Logf("%9d records, %s: %6.2f MB at the peak, %.1f bytes a record, %.1f s", n, what, peak/1e6, peak/float64(n), time.Since(start).Seconds())
+			// Half a megabyte is for what does not grow.
+			if n >= 20_000 && peak/float64(n) > 64+5e5/float64(n) {
+				t.Errorf("%.1f bytes a record, want up to 64", peak/float64(n))
 			}
 		}
 		journal.Close()

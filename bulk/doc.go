@@ -1,80 +1,92 @@
-// Package bulk imports many orders that exist already, in a way that can be killed at any moment and go on later.
+// Package bulk imports many existing orders. The import can be interrupted at any point and
+// resumed.
 //
 //	journal, err := bulk.OpenFile("run.journal")
 //	…
 //	defer journal.Close()
-//	report, err := bulk.Run(ctx, client, bulk.JSONLines(file), journal, bulk.Options{Target: baseURL})
+//	opts := bulk.Options{Target: baseURL}
+//	report, err := bulk.Run(ctx, client, bulk.JSONLines(file), journal, opts)
 //
-// POST /v3/order/import takes one order at a time and has no idempotency key. [Run] makes up for that with a [Journal]: it writes
-// down what it is about to send before it sends it, and what became of it afterwards. Started again with the same journal and
-// source, it skips what is done and goes on. The identity of a record is its sample id: there are never two orders for one sample
-// id, and every record of the source is counted by the [Report].
+// POST /v3/order/import takes one order per request and has no idempotency key. [Run] makes up for
+// that with a [Journal], to which it writes what it is about to send and then the outcome. Run
+// again with the same journal and source, it skips what is done and continues. The sample ID
+// identifies a record: Run never creates two orders for one sample ID, and its [Report] counts
+// every record of the source.
 //
 // # What happens to a record
 //
-// The source is read once to check it: records that cannot be read, that break a rule of the interface, or that share their
-// sample id with a different record are not sent. Then it is read again and sent, a few at a time. What an attempt came to
-// decides what is next ([labhealth.OutcomeOf]):
+// Run first reads the source to check it. It does not send records that cannot be read, that break
+// a rule of the interface specification, or that share their sample ID with a different record.
+// Then it reads the source again and sends the records, several at a time. The outcome of an
+// attempt ([labhealth.OutcomeOf]) decides what follows:
 //
-//	applied           done
-//	429               all workers wait as long as the service asks, then the record is sent again
-//	not sent          a pause, then it is sent again
-//	other rejection   reported, and not sent again unless the record is changed or Options.RetryRefused is set
-//	401, 403, 3xx     the run ends: all records would fare alike
-//	unknown           it is found out first; see below
+//	applied           the record is done
+//	429               all workers pause as long as the service asks, then the record is sent again
+//	not sent          the record is sent again, after a pause
+//	other rejection   the record is reported, and not sent again unless it is changed or
+//	                  Options.RetryRefused is set
+//	401, 403, 3xx     the run stops, because all records would get the same response
+//	unknown           Run looks up the order first; see below
 //
-// A run whose first records are all rejected with one status and without field errors ends with an
-// error, and none of them is recorded as rejected: that is what a wrong base URL looks like, or a
-// team that may not import. See [Options.RejectionLimit], also for a file of which every record is
-// at fault.
+// A run whose first records are all rejected with one status and without field errors stops with an
+// error, and records none of them as refused: the base URL may be wrong, or the team may not be
+// allowed to import. See [Options.RejectionLimit], also for a file in which every record is
+// invalid.
 //
 // # Unknown outcomes
 //
-// An attempt that was lost on its way back, or that was under way when the process was killed, may
-// have created its order. Such a record is not sent again before the list of orders was read twice,
-// in full, the first time at least [Options.Settle] after the attempt. The attempts of earlier runs
-// count as made when this run started, and the time is measured by a monotonic clock: a wall clock
-// that is wrong or set changes nothing. The lists are compared here: an order of the same user with
-// the same sample id means that the record is applied, one of another user that it is rejected. If
-// both lists show none, it is sent again.
-// If a list cannot be read in full, or has orders that do not show their sample id, the record is
-// not certain: it stays as it is, is reported, and the next run tries again.
+// An attempt whose response was lost, or that was in progress when the process was killed, may have
+// created its order. Run sends such a record again only after it has read the list of orders twice,
+// in full, and both lists show no order. The first list is read at least [Options.Settle] after the
+// attempt. Attempts of earlier runs count as made when this run started. The time is measured with
+// a monotonic clock, so a wrong or adjusted wall clock has no effect.
 //
-// This holds whatever the source has become. If the row was changed, is invalid, shares its sample
-// id with another one, or is gone, an order of any user with the sample id counts, and the record
-// is reported as applied or changed if there is one.
+// An order of the same user with the same sample ID means that the record is applied. An order of
+// another user with that sample ID means that it is rejected. If a list cannot be read in full, or
+// has orders that do not show their sample ID, the outcome stays unknown: the record is reported,
+// and the next run tries again.
 //
-// Sample ids that differ only in case, or in spaces at their ends, are one sample id: a service may
-// change either.
+// This holds even if the source has changed. If the record was changed, is invalid, shares its
+// sample ID with another one, or is gone, an order of any user with the sample ID counts, and the
+// record is reported as applied or changed.
 //
-// # Journals that are not whole
+// Sample IDs that differ only in case, or in spaces at their ends, are treated as equal, because a
+// service may change either.
 //
-// A journal that is damaged in its middle returns an error. One that was cut, or restored from a
-// copy, looks like that of a run that was interrupted, and what it has lost would be sent again. So
-// a resumed run reads the list of orders once before it sends anything, and records what is there
-// as applied; if the list cannot be read in full, nothing is sent ([Options.TrustJournal] is the
-// exception). Nothing helps if the file is deleted, or cut while attempts of a killed run are still
-// in flight, but that sample ids are unique.
+// # Damaged journals
 //
-// Sample ids are unique: the public reference says so, the interface document does not, and neither gives a status for one that
-// is taken, so that no answer is recognised by its text. If a record whose outcome was unknown before is refused, whatever the
-// reason, the lists are read again: an order of the same user with the same sample id means applied, otherwise the refusal
-// stands. A record that is refused in its first attempt is refused, also if the reason is an order that somebody else imported.
+// A journal that is damaged in the middle returns an error. A journal that was truncated, or
+// restored from a copy, looks like that of an interrupted run, and its missing records would be
+// sent again. Therefore a resumed run reads the list of orders once before it sends anything, and
+// records the orders that it finds as applied. If the list cannot be read in full, it sends
+// nothing, unless [Options.TrustJournal] is set. If the file is deleted, or truncated while
+// attempts of a killed run are in progress, only the uniqueness of sample IDs prevents a second
+// order.
 //
-// Uniqueness is the safety net under the lists: an attempt that takes effect later than [Options.Settle] cannot make a second
-// order, because the service refuses it.
+// # Uniqueness of sample IDs
 //
-// # What it costs
+// The public API reference says that sample IDs are unique. The interface specification does not,
+// and neither gives a status for a duplicate sample ID, so Run does not interpret the message of a
+// rejection. If a record is rejected after an attempt with an unknown outcome, for any reason, Run
+// reads the lists again. An order of the same user with the same sample ID means that the record is
+// applied; otherwise the rejection stands. A record that is rejected in its first attempt is
+// recorded as refused, even if the reason is an order that someone else imported.
 //
-// A resumed run costs a request for each 100 orders of the account, or of what [Options.List]
-// narrows it to, if it has anything to send. With the embedded service 10,000 orders took 1.3
-// seconds, beside 9 for their import.
+// Uniqueness also protects against an attempt that takes effect later than [Options.Settle]: the
+// service rejects the second order.
 //
-// The index takes 24 to 48 bytes of memory for each record, and nothing else grows with the source. The journal is synced for
-// groups of records; a group is a few for each worker if the service is slow, and up to 256 if it is fast.
+// # Costs
 //
-// # What is kept
+// A resumed run that has anything to send makes one request per 100 orders of the account, or of
+// the orders that [Options.List] selects. With the embedded service, listing 10,000 orders took 1.3
+// seconds and importing them 9.
 //
-// The journal and the file of refusals hold sample ids, order ids, and paths and codes of what was wrong. They hold no other
-// value of a record. See [Entry.Digest] for what can be learnt from the journal.
+// The index takes 24 to 48 bytes of memory per record; nothing else grows with the source. The
+// journal is synced once per batch of records. A batch has a few records per worker if the service
+// is slow, and up to 256 records if it is fast.
+//
+// # Stored data
+//
+// The journal and the refusals contain sample IDs, order IDs, and the paths and codes of problems.
+// They contain no other value of a record. See [Entry.Digest] for what the journal reveals.
 package bulk

@@ -16,7 +16,7 @@ import (
 	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
-// exampleService starts the embedded service, a client for it, and a file of orders in a folder of their own.
+// exampleService starts the embedded service and returns a client and a file of orders.
 func exampleService() (client *labhealth.Client, service *labhealthtest.Server, ordersFile string, end func()) {
 	service, err := labhealthtest.Start()
 	if err != nil {
@@ -30,13 +30,13 @@ func exampleService() (client *labhealth.Client, service *labhealthtest.Server, 
 	if err != nil {
 		log.Fatal(err)
 	}
-	var text strings.Builder
+	var lines strings.Builder
 	user := service.AddUser("ada")
 	for i, email := range []string{"ada@example.com", "ada@example.com", "none", "ada@example.com"} {
-		fmt.Fprintf(&text, order, i+1, user, service.LabTests.WalkIn, email)
+		fmt.Fprintf(&lines, order, i+1, user, service.LabTests.WalkIn, email)
 	}
 	ordersFile = filepath.Join(dir, "orders.jsonl")
-	if err := os.WriteFile(ordersFile, []byte(text.String()), 0o600); err != nil {
+	if err := os.WriteFile(ordersFile, []byte(lines.String()), 0o600); err != nil {
 		log.Fatal(err)
 	}
 	return client, service, ordersFile, func() {
@@ -52,7 +52,7 @@ const order = `{"sample_id":"SAMPLE-%d","user_id":"%s","billing_type":"client_bi
 	`"patient_details":{"first_name":"Ada","last_name":"Example","dob":"1985-12-10","gender":"female","phone_number":"+14155550123","email":"%s"},` +
 	`"patient_address":{"receiver_name":"Ada Example","first_line":"1 Example Street","city":"Monterey","state":"CA","zip":"93940","country":"US"}}` + "\n"
 
-// A file with an order on each line. The journal beside it makes the run one that can be killed and started again.
+// A file with an order on each line. With the journal the run can be interrupted and resumed.
 func ExampleRun() {
 	client, _, ordersFile, end := exampleService()
 	defer end()
@@ -80,8 +80,8 @@ func ExampleRun() {
 	// {"outcome":"invalid","record":3,"sample_id":"SAMPLE-3","fields":[{"path":"body.patient_details.email","reason":"must be an email address: one @ and no spaces"}]}
 }
 
-// An import that is interrupted after the second order and started again.
-func ExampleRun_again() {
+// An import that is interrupted after the second order and resumed.
+func ExampleRun_resume() {
 	client, service, ordersFile, end := exampleService()
 	defer end()
 	orders, err := os.Open(ordersFile)
@@ -103,7 +103,7 @@ func ExampleRun_again() {
 		fmt.Println(report)
 	}
 
-	// The first run ends in the middle: an answer is lost, and then the service refuses the key for a moment.
+	// The first run stops early: a response is lost, and then the service rejects the key once.
 	if err := errors.Join(
 		service.FailAfter("POST /v3/order/import", 1, labhealthtest.FaultClosed),
 		service.FailBefore("POST /v3/order/import", 1, labhealthtest.FaultResponse(401, `{"detail":"Invalid token"}`)),
@@ -112,7 +112,7 @@ func ExampleRun_again() {
 	}
 	run(bulk.Options{Concurrency: 1})
 
-	// The second finds the order whose answer was lost, and imports the rest.
+	// The second finds the order whose response was lost, and imports the rest.
 	run(bulk.Options{Timeout: 50 * time.Millisecond, Settle: 100 * time.Millisecond})
 	fmt.Println("orders:", len(service.Orders()))
 	// Output:
@@ -122,7 +122,7 @@ func ExampleRun_again() {
 	// orders: 3
 }
 
-// A dry run says what would be wrong, without a client and without a journal.
+// A dry run reports invalid records. It needs neither a client nor a journal.
 func ExampleRun_dryRun() {
 	file := `{"sample_id":"S-1","user_id":"00000000-0000-4000-8000-00000000000a","patient":{}}`
 	var refusals bytes.Buffer
@@ -131,10 +131,10 @@ func ExampleRun_dryRun() {
 	fmt.Print(&refusals)
 	// Output:
 	// 1 records: 0 applied, 1 invalid <nil>
-	// {"outcome":"invalid","record":1,"line":1,"sample_id":"S-1","fields":[{"path":"body.patient","reason":"is not a member of the request"}]}
+	// {"outcome":"invalid","record":1,"line":1,"sample_id":"S-1","fields":[{"path":"body.patient","reason":"is not a field of the request"}]}
 }
 
-// A file from a spreadsheet, with a column name and a column of its own.
+// A file from a spreadsheet, with another column name and an additional column.
 func ExampleCSV() {
 	file := strings.NewReader(`Sample,user_id,patient_details.dob,Remarks
 S-1,00000000-0000-4000-8000-00000000000a,1985-12-10,second visit

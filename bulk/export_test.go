@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// SkipSync spares a test that cuts no power the wait for the disk.
+// SkipSync makes a test that does not depend on syncs faster.
 func SkipSync(t *testing.T) {
-	sync := force
-	t.Cleanup(func() { force = sync })
-	force = func(*os.File) error { return nil }
+	sync := syncFile
+	t.Cleanup(func() { syncFile = sync })
+	syncFile = func(*os.File) error { return nil }
 }

@@ -29,14 +29,15 @@ import (
 	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
-// The kill test plays three roles in processes of their own, all of them the test's binary: this test, a service that does not
-// fail to fail, and an importer that is killed again and again.
+// TestKill uses three processes that all run the test binary: the test, a faulty service, and an
+// importer that is killed repeatedly.
 //
 //	go test ./bulk                                            200 records, once
 //	LABHEALTH_TEST_LONG=1 go test -run TestKill ./bulk        10,000 records, 3 rounds
 //	LABHEALTH_KILL_ROUNDS=50 go test -run TestKill -timeout 2h ./bulk
 const roleVariable = "LABHEALTH_BULK_ROLE"
 
+// playRole runs the process of a role and returns its exit status.
 func playRole(role string) int {
 	switch role {
 	case "service":
@@ -52,13 +53,12 @@ func playRole(role string) int {
 
 const importOperation, listOperation = "POST /v3/order/import", "GET /orders"
 
-// Faults that strike an import or a list. After those that are carried out, the client cannot know that, or is told in half an
-// answer.
+// killFault is a fault of an import or a list.
 type killFault struct {
 	name   string
 	weight int
-	after  bool
-	times  int // at most, at random; 1 if 0
+	after  bool // the request is processed first
+	times  int  // maximum; 1 if 0
 	fault  labhealthtest.Fault
 }
 
@@ -90,32 +90,33 @@ var killFaults = []killFault{
 	{"slow body after", 2, true, 0, labhealthtest.FaultSlowBody},
 }
 
-// misfortune scripts faults for an operation, without end: each waits until a few requests were answered well. least and most say
-// how many.
-type misfortune struct {
-	srv         *labhealthtest.Server
-	operation   string
-	least, most int
-	total       int
-	ended       atomic.Bool
+// faultScript makes an operation fail at random, with minOK to maxOK successful requests between
+// two faults.
+type faultScript struct {
+	srv          *labhealthtest.Server
+	operation    string
+	minOK, maxOK int
+	totalWeight  int
+	stopped      atomic.Bool
 }
 
-func (m *misfortune) next() {
-	if m.ended.Load() {
+// next schedules the next fault.
+func (m *faultScript) next() {
+	if m.stopped.Load() {
 		return
 	}
-	at := rand.IntN(m.total)
+	at := rand.IntN(m.totalWeight)
 	for _, f := range killFaults {
 		if at -= f.weight; at >= 0 {
 			continue
 		}
 		times := 1 + rand.IntN(max(f.times, 1))
-		var struck atomic.Int64
+		var count atomic.Int64
 		fault := func(w http.ResponseWriter, r *http.Request, good []byte) {
-			if struck.Add(1) == int64(times) {
+			if count.Add(1) == int64(times) {
 				m.next()
 			}
-			// The service's own refusals come through: a half one would say that a record is applied which is not.
+			// Rejections of the service pass: a truncated one would look like an applied record.
 			if bytes.HasPrefix(good, []byte(`{"detail"`)) {
 				pass(w, r, good)
 			} else {
@@ -126,14 +127,14 @@ func (m *misfortune) next() {
 		if f.after {
 			script = m.srv.FailAfter
 		}
-		if err := errors.Join(m.srv.FailAfter(m.operation, m.least+rand.IntN(m.most-m.least), pass), script(m.operation, times, fault)); err != nil {
+		if err := errors.Join(m.srv.FailAfter(m.operation, m.minOK+rand.IntN(m.maxOK-m.minOK), pass), script(m.operation, times, fault)); err != nil {
 			panic(err)
 		}
 		return
 	}
 }
 
-// pass answers as if there were no fault.
+// pass sends the response as if there were no fault.
 func pass(w http.ResponseWriter, r *http.Request, good []byte) {
 	status := 200
 	if bytes.HasPrefix(good, []byte(`{"detail"`)) {
@@ -142,7 +143,7 @@ func pass(w http.ResponseWriter, r *http.Request, good []byte) {
 	labhealthtest.FaultResponse(status, string(good))(w, r, good)
 }
 
-// playService runs the service until its input ends. A line of input ends the faults.
+// playService runs the service until its input ends. A line of input stops the faults.
 func playService() int {
 	srv, err := labhealthtest.Start()
 	if err != nil {
@@ -159,18 +160,18 @@ func playService() int {
 	for _, f := range killFaults {
 		total += f.weight
 	}
-	imports := misfortune{srv: srv, operation: importOperation, least: 1, most: 40, total: total}
-	lists := misfortune{srv: srv, operation: listOperation, least: 5, most: 100, total: total}
+	imports := faultScript{srv: srv, operation: importOperation, minOK: 1, maxOK: 40, totalWeight: total}
+	lists := faultScript{srv: srv, operation: listOperation, minOK: 5, maxOK: 100, totalWeight: total}
 	if os.Getenv("LABHEALTH_BULK_FAULTS") != "none" {
 		imports.next()
 		lists.next()
 	}
 	in := bufio.NewScanner(os.Stdin)
 	in.Scan()
-	imports.ended.Store(true)
-	lists.ended.Store(true)
+	imports.stopped.Store(true)
+	lists.stopped.Store(true)
 	srv.ClearFaults()
-	fmt.Println("mended")
+	fmt.Println("cleared")
 	in.Scan()
 	return 0
 }
@@ -181,33 +182,39 @@ type killService struct {
 	Test, Inactive uuid.UUID
 }
 
-// playImporter runs an import in the folder it is started in. Its exit status is 0 when nothing is left, 3 when another run has to
-// go on.
+// importHere runs an import in the working directory, from orders.jsonl with run.journal, into the
+// service of the environment.
+func importHere(opts bulk.Options) (*bulk.Report, error) {
+	client, err := labhealth.NewClient(os.Getenv("LABHEALTH_API_KEY"), labhealth.WithBaseURL(os.Getenv("LABHEALTH_BASE_URL")),
+		labhealth.WithRetry(labhealth.RetryPolicy{ReadTimeout: 2 * time.Second}))
+	if err != nil {
+		return nil, err
+	}
+	in, err := os.Open("orders.jsonl")
+	if err != nil {
+		return nil, err
+	}
+	journal, err := bulk.OpenFile("run.journal")
+	if err != nil {
+		return nil, err
+	}
+	opts.ListByUser = rand.IntN(2) == 0
+	return bulk.Run(context.Background(), client, bulk.JSONLines(in), journal, opts)
+}
+
+// playImporter runs an import. Its exit status is 0 when the import is finished, and 3 when another
+// run has to resume it.
 func playImporter() int {
 	fail := func(err error) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	client, err := labhealth.NewClient(os.Getenv("LABHEALTH_API_KEY"), labhealth.WithBaseURL(os.Getenv("LABHEALTH_BASE_URL")),
-		labhealth.WithRetry(labhealth.RetryPolicy{ReadTimeout: 2 * time.Second}))
-	if err != nil {
-		return fail(err)
-	}
-	in, err := os.Open("orders.jsonl")
-	if err != nil {
-		return fail(err)
-	}
-	journal, err := bulk.OpenFile("run.journal")
-	if err != nil {
-		return fail(err)
-	}
 	refusals, err := os.OpenFile("refusals.jsonl", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fail(err)
 	}
-	report, err := bulk.Run(context.Background(), client, bulk.JSONLines(in), journal, bulk.Options{
-		Timeout: 500 * time.Millisecond, Settle: 700 * time.Millisecond, Refusals: refusals,
-		ListByUser: rand.IntN(2) == 0, Target: os.Getenv("LABHEALTH_BASE_URL"),
+	report, err := importHere(bulk.Options{
+		Timeout: 500 * time.Millisecond, Settle: 700 * time.Millisecond, Refusals: refusals, Target: os.Getenv("LABHEALTH_BASE_URL"),
 	})
 	if report == nil {
 		return fail(err)
@@ -224,7 +231,7 @@ func playImporter() int {
 
 func TestKill(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("a process that was killed looks like one that failed there")
+		t.Skip("a killed process looks like a failed one")
 	}
 	records, rounds := 200, 1
 	if os.Getenv("LABHEALTH_TEST_LONG") != "" {
@@ -240,6 +247,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
+// role returns the command that runs a role.
 func role(t *testing.T, name string, env ...string) *exec.Cmd {
 	t.Helper()
 	binary, err := os.Executable()
@@ -251,8 +259,9 @@ func role(t *testing.T, name string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// startService starts the service in a process that ends with the test. mend ends its faults.
-func startService(t *testing.T, env ...string) (at *killService, mend func()) {
+// startService starts the service in a process that ends with the test. clearFaults stops its
+// faults.
+func startService(t *testing.T, env ...string) (at *killService, clearFaults func()) {
 	t.Helper()
 	service := role(t, "service", env...)
 	service.Stderr = os.Stderr
@@ -272,7 +281,7 @@ func startService(t *testing.T, env ...string) (at *killService, mend func()) {
 		service.Wait()
 	})
 	lines := bufio.NewReader(stdout)
-	if text, err := lines.ReadBytes('\n'); err != nil || json.Unmarshal(text, &at) != nil {
+	if line, err := lines.ReadBytes('\n'); err != nil || json.Unmarshal(line, &at) != nil {
 		t.Fatal(err)
 	}
 	return at, func() {
@@ -280,116 +289,131 @@ func startService(t *testing.T, env ...string) (at *killService, mend func()) {
 		if _, err := io.WriteString(stdin, "\n"); err != nil {
 			t.Fatal(err)
 		}
-		if text, err := lines.ReadString('\n'); err != nil || text != "mended\n" {
-			t.Fatal(text, err)
+		if line, err := lines.ReadString('\n'); err != nil || line != "cleared\n" {
+			t.Fatal(line, err)
 		}
 	}
 }
 
 func killRound(t *testing.T, n int) {
-	began := time.Now()
+	start := time.Now()
 	dir := t.TempDir()
-	at, mend := startService(t)
+	at, clearFaults := startService(t)
 	want := writeOrders(t, filepath.Join(dir, "orders.jsonl"), n, at)
+	report, kills, unfinished := runAndKill(t, dir, n, at)
+	took := time.Since(start)
 
-	kills, unfinished := 0, 0
-	var report bulk.Report
+	clearFaults()
+	orders, count := listOrders(t, at)
+	if diff := cmp.Diff(want.orders, orders); diff != "" || count != n {
+		t.Errorf("%d orders of %d; sample IDs and users (-want +got):\n%s", count, n, diff)
+	}
+	if diff := cmp.Diff(want.refused, readOutcomes(t, filepath.Join(dir, "refusals.jsonl"))); diff != "" {
+		t.Errorf("refusals (-want +got):\n%s", diff)
+	}
+	checkCounts(t, report, bulk.Report{
+		Records: int64(n) + 75, Applied: int64(n), Refused: 40, Invalid: 30, Duplicates: 5,
+		Before: report.Before, Found: report.Found, Sent: report.Sent,
+	})
+
+	steps := map[bulk.Step]int{}
+	for _, e := range entries(t, open(t, filepath.Join(dir, "run.journal"))) {
+		steps[e.Step]++
+	}
+	t.Logf("%d records in %.1f s: killed %d times, %d runs unfinished; journal: %v", n, took.Seconds(), kills, unfinished, steps)
+}
+
+// runAndKill starts the importer and kills it until it has been killed a random number of times,
+// and returns the report of the run that finished the import.
+func runAndKill(t *testing.T, dir string, n int, at *killService) (report *bulk.Report, kills, unfinished int) {
+	t.Helper()
 	for plan := 3 + n/1000 + rand.IntN(4+n/1000); ; {
 		cmd := role(t, "importer", "LABHEALTH_BASE_URL="+at.URL, "LABHEALTH_API_KEY="+at.Key)
 		cmd.Dir = dir
-		var out, said bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &said
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		var timer *time.Timer
 		if kills < plan {
-			// Most of the time early: each start has its own dangers.
-			most := time.Duration(100+n/4) * time.Millisecond
-			timer = time.AfterFunc(time.Duration(rand.Float64()*rand.Float64()*float64(most)), func() { cmd.Process.Kill() })
+			// Mostly early, because each start has its own dangers.
+			longest := time.Duration(100+n/4) * time.Millisecond
+			timer = time.AfterFunc(time.Duration(rand.Float64()*rand.Float64()*float64(longest)), func() { cmd.Process.Kill() })
 		}
 		err := cmd.Wait()
 		if timer != nil {
 			timer.Stop()
 		}
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-				kills++
-				continue
-			}
-			if exit.ExitCode() == 3 && unfinished < 30 {
-				unfinished++
-				continue
-			}
+		if wasKilled(err) {
+			kills++
+			continue
+		}
+		if cmd.ProcessState.ExitCode() == 3 && unfinished < 30 {
+			unfinished++
+			continue
 		}
 		if err != nil {
-			t.Fatalf("importer: %v\n%s%s", err, &said, &out)
+			t.Fatalf("importer: %v\n%s%s", err, &stderr, &stdout)
 		}
-		if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		report = new(bulk.Report)
+		if err := json.Unmarshal(stdout.Bytes(), report); err != nil {
 			t.Fatal(err)
 		}
 		if kills >= plan || report.Before == int64(n) {
-			break
+			return report, kills, unfinished
 		}
 	}
-	took := time.Since(began)
+}
 
-	mend()
+// wasKilled reports whether a process was ended by a signal.
+func wasKilled(err error) bool {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled()
+}
+
+// listOrders returns the users of all orders by sample ID, and the number of orders.
+func listOrders(t *testing.T, at *killService) (users map[string]uuid.UUID, count int) {
+	t.Helper()
 	client, err := labhealth.NewClient(at.Key, labhealth.WithBaseURL(at.URL))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.CloseIdleConnections()
-	orders := map[string]uuid.UUID{}
-	count := 0
+	users = map[string]uuid.UUID{}
 	for o, err := range client.Orders.All(t.Context(), labhealth.ListOrdersParams{Size: 100}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		count++
 		if o.SampleID == nil {
-			t.Fatal("an order without a sample id")
+			t.Fatal("an order without a sample ID")
 		}
-		orders[*o.SampleID] = o.UserID
+		users[*o.SampleID] = o.UserID
 	}
-	if diff := cmp.Diff(want.orders, orders); diff != "" || count != n {
-		t.Errorf("%d orders of %d; sample ids and users (-want +got):\n%s", count, n, diff)
-	}
+	return users, count
+}
 
-	text, err := os.ReadFile(filepath.Join(dir, "refusals.jsonl"))
+// readOutcomes returns the outcomes in a file of refusals by sample ID.
+func readOutcomes(t *testing.T, path string) map[string]string {
+	t.Helper()
+	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused := map[string]string{}
-	for line := range strings.Lines(string(text)) {
+	outcomes := map[string]string{}
+	for line := range strings.Lines(string(content)) {
 		var r bulk.Refusal
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatal(err)
 		}
-		refused[r.SampleID] += r.Outcome + " "
+		outcomes[r.SampleID] += r.Outcome + " "
 	}
-	if diff := cmp.Diff(want.refused, refused); diff != "" {
-		t.Errorf("refusals (-want +got):\n%s", diff)
-	}
-	counts(t, &report, bulk.Report{
-		Records: int64(n) + 75, Applied: int64(n), Refused: 40, Invalid: 30, Duplicates: 5,
-		Before: report.Before, Found: report.Found, Sent: report.Sent,
-	})
-
-	steps := map[bulk.Step]int{}
-	journal, err := bulk.OpenFile(filepath.Join(dir, "run.journal"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer journal.Close()
-	for e, err := range journal.Entries() {
-		if err != nil {
-			t.Fatal(err)
-		}
-		steps[e.Step]++
-	}
-	t.Logf("%d records in %.1f s: killed %d times, %d runs ended without being done; journal: %v", n, took.Seconds(), kills, unfinished, steps)
+	return outcomes
 }
 
 type killWant struct {
@@ -397,8 +421,8 @@ type killWant struct {
 	refused map[string]string
 }
 
-// writeOrders writes n records that the service takes, 40 that it refuses, 20 that are invalid, 5 that are there twice, and 5 pairs
-// of different records with one sample id, in random order.
+// writeOrders writes n records that the service accepts, 40 that it rejects, 20 that are invalid, 5
+// duplicates, and 5 pairs of different records with one sample ID, in random order.
 func writeOrders(t *testing.T, path string, n int, at *killService) killWant {
 	t.Helper()
 	want := killWant{map[string]uuid.UUID{}, map[string]string{}}
@@ -434,14 +458,20 @@ func writeOrders(t *testing.T, path string, n int, at *killService) killWant {
 		want.refused[body.SampleID] = "conflict conflict "
 	}
 	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	var text bytes.Buffer
+	writeLines(t, path, list)
+	return want
+}
+
+// writeLines writes records as a file of JSON Lines.
+func writeLines(t *testing.T, path string, list []labhealth.ImportOrderBody) {
+	t.Helper()
+	var lines bytes.Buffer
 	for _, body := range list {
-		if err := json.NewEncoder(&text).Encode(body); err != nil {
+		if err := json.NewEncoder(&lines).Encode(body); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(path, lines.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return want
 }

@@ -9,8 +9,9 @@ import (
 	"os"
 )
 
-// openLocked holds the journal by a second file, which no two processes can make. These systems have no lock that ends with the
-// process, so that after a crash somebody who knows that the run is over has to remove it.
+// openLocked opens the file and locks it with a second file, which only one process can create.
+// These systems have no lock that ends with the process, so that file has to be removed manually
+// after a crash.
 func openLocked(path string) (*os.File, func() error, error) {
 	lock := path + ".lock"
 	l, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

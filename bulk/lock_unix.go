@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// openLocked opens the file and takes flock's exclusive lock on it, which ends with the process.
+// openLocked opens the file and takes an exclusive flock, which ends with the process.
 func openLocked(path string) (*os.File, func() error, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

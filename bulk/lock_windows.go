@@ -8,13 +8,15 @@ import (
 
 const sharingViolation = syscall.Errno(32)
 
-// openLocked opens the file and shares it with nobody, until the process ends. Who may read it is up to the folder it is in.
+// openLocked opens the file without sharing it until the process ends. Its directory determines who
+// may read it.
 func openLocked(path string) (*os.File, func() error, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
 		return nil, nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	h, err := syscall.CreateFile(name, syscall.GENERIC_READ|syscall.GENERIC_WRITE, 0, nil, syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
+	h, err := syscall.CreateFile(name, syscall.GENERIC_READ|syscall.GENERIC_WRITE, 0, nil,
+		syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
 	if errors.Is(err, sharingViolation) {
 		return nil, nil, ErrLocked
 	}

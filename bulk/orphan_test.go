@@ -12,9 +12,9 @@ import (
 	"github.com/labhealth/labhealth-go/bulk"
 )
 
-// An order of unknown outcome is looked up and reported as what it is, whatever the source has
-// become since it was sent.
-func TestUnknownOutcomeOutlivesItsRow(t *testing.T) {
+// A record with an unknown outcome is looked up and reported, however the source has changed since
+// it was sent.
+func TestUnknownOutcomeAfterSourceChange(t *testing.T) {
 	different, invalid, moved := record("A"), record("A"), record("A")
 	different.PatientAddress.City = "Carmel"
 	invalid.PatientDetails.Email = "nonsense"
@@ -29,9 +29,9 @@ func TestUnknownOutcomeOutlivesItsRow(t *testing.T) {
 		name   string
 		source bulk.Source
 
-		there    bulk.Report // the order exists
+		exists   bulk.Report // the order exists
 		absent   bulk.Report // it does not
-		unsure   bulk.Report // nobody knows: the list cannot be read
+		unsure   bulk.Report // the list cannot be read
 		sent     int64       // if it does not exist
 		refusals string      // if it exists
 	}{
@@ -77,7 +77,7 @@ func TestUnknownOutcomeOutlivesItsRow(t *testing.T) {
 						if !errors.Is(err, context.Canceled) {
 							t.Fatal(err)
 						}
-						want, wantErr := test.there, error(nil)
+						want, wantErr := test.exists, error(nil)
 						orders := map[string]int{"A": 1}
 						switch fate {
 						case "drop":
@@ -91,20 +91,20 @@ func TestUnknownOutcomeOutlivesItsRow(t *testing.T) {
 						}
 						var refusals bytes.Buffer
 						report, err := bulk.Run(t.Context(), s.client(t), test.source, j, bulk.Options{Refusals: &refusals, ListByUser: byUser})
-						same(t, "error", fmt.Sprint(err), fmt.Sprint(wantErr))
-						counts(t, report, want)
-						same(t, "orders", s.samples(), orders)
+						checkEqual(t, "error", fmt.Sprint(err), fmt.Sprint(wantErr))
+						checkCounts(t, report, want)
+						checkEqual(t, "orders", s.ordersBySample(), orders)
 						if report.Done() != (fate != "unsure") {
 							t.Errorf("done: %t", report.Done())
 						}
 						if fate == "lost" {
-							same(t, "refusals", refusals.String(), test.refusals)
+							checkEqual(t, "refusals", refusals.String(), test.refusals)
 						}
-						if fate != "unsure" { // the journal tells the next run the same, and it looks for nothing
+						if fate != "unsure" { // the next run reads the same from the journal
 							lists, sent := len(s.times["list"]), len(s.sent)
 							report, err = bulk.Run(t.Context(), s.client(t), test.source, j, bulk.Options{})
 							want.Before, want.Found, want.Sent = want.Applied, 0, 0
-							counts(t, report, want)
+							checkCounts(t, report, want)
 							if err != nil || len(s.times["list"]) != lists || len(s.sent) != sent {
 								t.Errorf("the next run: %v, %d lists, %d requests", err, len(s.times["list"])-lists, len(s.sent)-sent)
 							}

@@ -25,8 +25,7 @@ import (
 
 const canary = "CANARY-77182"
 
-// No exported type prints a sample id, or anything else of a record, under any verb or in a log.
-// Its fields have it.
+// No exported type prints a sample ID, or another value of a record, under any verb or in a log.
 func TestRedaction(t *testing.T) {
 	entry := bulk.Entry{Step: bulk.StepApplied, SampleID: canary, Record: 3, Digest: canary, RequestID: canary, Key: []byte(canary), Target: canary}
 	refusal := bulk.Refusal{Outcome: "invalid", Record: 7, SampleID: canary, RequestID: canary, Fields: []bulk.Problem{{Path: "body.user_id", Reason: "missing"}}}
@@ -40,14 +39,14 @@ func TestRedaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts := bulk.Options{Refusals: bytes.NewBufferString(canary), List: labhealth.ListOrdersParams{SearchInput: canary, PatientName: canary}}
-	const text = "bulk: a record cannot be read, line 4: body.user_id missing"
+	const message = "bulk: a record cannot be read, line 4: body.user_id missing"
 	tests := map[string]struct {
 		value, pointer any
-		want           string // what %v prints; anything if empty
+		want           string // the output of %v; not checked if empty
 	}{
 		"Entry":       {entry, &entry, "bulk.Entry{applied, record 3, redacted}"},
 		"Refusal":     {refusal, &refusal, "bulk.Refusal{invalid, record 7, redacted}"},
-		"RecordError": {unreadable, &unreadable, text},
+		"RecordError": {unreadable, &unreadable, message},
 		"Options":     {opts, &opts, "bulk.Options{redacted}"},
 		"Memory":      {memory, &memory, ""},
 		"File":        {*file, file, "bulk.File{redacted}"},
@@ -75,38 +74,38 @@ func TestRedaction(t *testing.T) {
 		t.Helper()
 		for _, secret := range []string{canary, hex.EncodeToString([]byte(canary)), strings.Trim(fmt.Sprint([]byte(canary)), "[]"), "SYNB"} {
 			if strings.Contains(strings.ToLower(printed), strings.ToLower(secret)) {
-				t.Errorf("%s shows the sample id: %s", name, printed)
+				t.Errorf("%s shows the sample ID: %s", name, printed)
 			}
 		}
 	}
 	for name, test := range tests {
 		if test.want != "" {
-			same(t, name, fmt.Sprint(test.value), test.want)
+			checkEqual(t, name, fmt.Sprint(test.value), test.want)
 		}
 		type holder struct{ Value any }
 		for _, v := range []any{test.value, test.pointer, holder{test.value}, &holder{test.pointer}, []any{test.value, test.pointer}, map[string]any{"": test.value}} {
 			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%T"} {
 				hidden(name+" "+verb, fmt.Sprintf(verb, v))
 			}
-			var said bytes.Buffer
-			slog.New(slog.NewTextHandler(&said, nil)).Info("", "value", v)
-			hidden(name+" in slog's text", said.String())
+			var log bytes.Buffer
+			slog.New(slog.NewTextHandler(&log, nil)).Info("", "value", v)
+			hidden(name+" in slog's text", log.String())
 		}
 		for _, v := range []any{test.value, test.pointer} {
-			var said bytes.Buffer
-			slog.New(slog.NewJSONHandler(&said, nil)).Info("", "value", v)
-			hidden(name+" in slog's JSON", said.String())
+			var log bytes.Buffer
+			slog.New(slog.NewJSONHandler(&log, nil)).Info("", "value", v)
+			hidden(name+" in slog's JSON", log.String())
 		}
 	}
-	// Stored, they are complete.
+	// As JSON they are complete.
 	for _, v := range []any{entry, refusal} {
-		if text, err := json.Marshal(v); err != nil || !bytes.Contains(text, []byte(canary)) {
-			t.Errorf("%s, %v", text, err)
+		if content, err := json.Marshal(v); err != nil || !bytes.Contains(content, []byte(canary)) {
+			t.Errorf("%s, %v", content, err)
 		}
 	}
 }
 
-// exportedTypes lists those of the package.
+// exportedTypes returns the exported types of the package.
 func exportedTypes(t *testing.T) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -117,11 +116,11 @@ func exportedTypes(t *testing.T) (names []string) {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		text, err := os.ReadFile(name)
+		content, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, text, 0)
+		file, err := parser.ParseFile(token.NewFileSet(), name, content, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

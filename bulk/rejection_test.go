@@ -16,15 +16,15 @@ const allRejected = "bulk: every record so far (%d) was rejected with status %d 
 	"if each record is wrong, see Options.RejectionLimit: " +
 	"labhealth: POST /v3/order/import: %d %s (request req-1)"
 
-// A run whose first records are all rejected in the same way, such as by a wrong base URL, ends and
-// records none of them as rejected, so that the corrected run sends them.
+// A run whose first records are all rejected with the same status, as with a wrong base URL, stops
+// and records none of them as refused, so that the corrected run sends them.
 func TestRejectionOfEveryRecord(t *testing.T) {
 	tests := []struct {
 		name    string
 		status  int
 		records int
 		opts    bulk.Options
-		before  int // records of an earlier run that was well
+		before  int // records that an earlier run applied
 		err     string
 		want    bulk.Report
 		most    int // requests
@@ -56,28 +56,28 @@ func TestRejectionOfEveryRecord(t *testing.T) {
 					}
 				}
 				sent := len(s.sent)
-				fate := fmt.Sprint(test.status)
+				fault := fmt.Sprint(test.status)
 				if test.name == "field errors" {
-					fate += " fields"
+					fault += " fields"
 				}
-				s.onImport = func(int, labhealth.ImportOrderBody) string { return fate }
+				s.onImport = func(int, labhealth.ImportOrderBody) string { return fault }
 				report, err := bulk.Run(t.Context(), s.client(t), from(list), j, test.opts)
-				same(t, "error", fmt.Sprint(err), test.err)
+				checkEqual(t, "error", fmt.Sprint(err), test.err)
 				var api *labhealth.APIError
 				if err != nil && !errors.As(err, &api) {
-					t.Error("the service's response is not in the error")
+					t.Error("the error does not wrap the service's response")
 				}
 				if n := len(s.sent) - sent; n > test.most || int64(n) != report.Sent {
 					t.Errorf("%d requests, want up to %d", n, test.most)
 				}
 				test.want.Records, test.want.Sent = int64(test.records), report.Sent
-				counts(t, report, test.want)
+				checkCounts(t, report, test.want)
 				if err == nil {
 					return
 				}
 				for e := range j.Entries() {
 					if e.Step == bulk.StepRefused {
-						t.Fatal("the journal has a rejection")
+						t.Fatal("the journal contains a rejection")
 					}
 				}
 				s.onImport = nil
@@ -90,14 +90,15 @@ func TestRejectionOfEveryRecord(t *testing.T) {
 	}
 }
 
-// Records that are truly rejected do not stop a run, nor are they sent again, once anything shows
-// that the service reads them: an order, another status, or field errors.
-func TestRejectionsOfFirstRecords(t *testing.T) {
-	for name, fifth := range map[string]string{"an order": "", "an order in half a response": "cut", "another status": "409", "field errors": "400 fields"} {
+// Rejections do not stop a run, and the records are not sent again, once an order, another status
+// or field errors show that the service reads the records.
+func TestRejectionOfFirstRecords(t *testing.T) {
+	for name, fifth := range map[string]string{"an order": "", "an order in a truncated response": "cut", "another status": "409", "field errors": "400 fields"} {
 		for _, workers := range []int{1, 4} {
 			t.Run(fmt.Sprintf("%s, %d workers", name, workers), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					// With a latency no worker gets ahead of the others by more rejections than the limit.
+					// The latency keeps a worker from getting ahead of the others by more
+					// rejections than the limit.
 					s, j := &service{latency: time.Millisecond}, new(bulk.Memory)
 					s.onImport = func(n int, _ labhealth.ImportOrderBody) string {
 						if n == 5 {
@@ -113,50 +114,49 @@ func TestRejectionsOfFirstRecords(t *testing.T) {
 					if fifth == "" || fifth == "cut" {
 						applied = 1
 					}
-					counts(t, report, bulk.Report{Records: 30, Applied: applied, Refused: 30 - applied, Sent: 30})
+					checkCounts(t, report, bulk.Report{Records: 30, Applied: applied, Refused: 30 - applied, Sent: 30})
 					report, err = bulk.Run(t.Context(), s.client(t), from(numbered(30)), j, bulk.Options{})
 					if err != nil {
 						t.Fatal(err)
 					}
-					counts(t, report, bulk.Report{Records: 30, Applied: applied, Refused: 30 - applied, Before: applied})
+					checkCounts(t, report, bulk.Report{Records: 30, Applied: applied, Refused: 30 - applied, Before: applied})
 				})
 			})
 		}
 	}
 }
 
-// The target may be corrected as long as the journal shows that nothing was imported, and only so
-// long.
+// The target may be corrected only as long as the journal shows that nothing was imported.
 func TestCorrectedTarget(t *testing.T) {
 	const wrong, right = "https://api.example.com/v3", "https://api.example.com"
 	tests := []struct {
-		fate string // in the first run, of each record
-		err  string // of the second
+		fault string // of each record in the first run
+		err   string // of the second run
 	}{
 		{"404", "<nil>"},
 		{"401", "<nil>"},
-		{"", `bulk: the journal is of an import into "https://api.example.com/v3", not "https://api.example.com"`},
-		{"422 fields", `bulk: the journal is of an import into "https://api.example.com/v3", not "https://api.example.com"`},
-		{"500", `bulk: the journal is of an import into "https://api.example.com/v3", not "https://api.example.com"`},
+		{"", `bulk: the journal belongs to an import into "https://api.example.com/v3", not "https://api.example.com"`},
+		{"422 fields", `bulk: the journal belongs to an import into "https://api.example.com/v3", not "https://api.example.com"`},
+		{"500", `bulk: the journal belongs to an import into "https://api.example.com/v3", not "https://api.example.com"`},
 	}
 	for _, test := range tests {
-		t.Run(test.fate, func(t *testing.T) {
+		t.Run(test.fault, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, j := &service{}, new(bulk.Memory)
-				s.onImport = func(int, labhealth.ImportOrderBody) string { return test.fate }
+				s.onImport = func(int, labhealth.ImportOrderBody) string { return test.fault }
 				s.onList = func(int, map[string][]string) string { return "404" }
 				bulk.Run(t.Context(), s.client(t), from(numbered(20)), j, bulk.Options{Target: wrong})
 				s.onImport, s.onList = nil, nil
 				for range 2 {
 					report, err := bulk.Run(t.Context(), s.client(t), from(numbered(20)), j, bulk.Options{Target: right})
-					same(t, "error", fmt.Sprint(err), test.err)
+					checkEqual(t, "error", fmt.Sprint(err), test.err)
 					if err == nil && (report.Applied != 20 || len(s.orders) != 20) {
 						t.Errorf("%v, %d orders", report, len(s.orders))
 					}
 				}
 				if test.err == "<nil>" {
 					if _, err := bulk.Run(t.Context(), s.client(t), from(numbered(20)), j, bulk.Options{Target: wrong}); err == nil {
-						t.Error("went back to a target after an import into another")
+						t.Error("the target was changed after an import")
 					}
 				}
 			})

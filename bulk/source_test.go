@@ -15,23 +15,23 @@ import (
 	"github.com/labhealth/labhealth-go/bulk"
 )
 
-// read ranges twice over a source, which must give the same both times.
+// read ranges twice over a source and checks that it yields the same both times.
 func read(t *testing.T, source bulk.Source) (list []labhealth.ImportOrderBody, errs []string) {
 	t.Helper()
 	for n := range 2 {
-		var again []labhealth.ImportOrderBody
-		var said []string
+		var bodies []labhealth.ImportOrderBody
+		var messages []string
 		for body, err := range source {
 			if err != nil {
-				said = append(said, err.Error())
+				messages = append(messages, err.Error())
 			} else {
-				again = append(again, body)
+				bodies = append(bodies, body)
 			}
 		}
-		if n == 1 && (cmp.Diff(list, again) != "" || cmp.Diff(errs, said) != "") {
+		if n == 1 && (cmp.Diff(list, bodies) != "" || cmp.Diff(errs, messages) != "") {
 			t.Error("the second range differs from the first")
 		}
-		list, errs = again, said
+		list, errs = bodies, messages
 	}
 	return list, errs
 }
@@ -56,8 +56,8 @@ const whole = `{
 	"sample_id": "S-1", "lab_account_id": "00000000-0000-4000-8000-000000000004"
 }`
 
-func oneLine(text string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(text, "\n", " "), "\t", " ")
+func oneLine(content string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(content, "\n", " "), "\t", " ")
 }
 
 func wholeRecord(t *testing.T) labhealth.ImportOrderBody {
@@ -73,7 +73,7 @@ func wholeRecord(t *testing.T) labhealth.ImportOrderBody {
 }
 
 func TestJSONLines(t *testing.T) {
-	text := "\uFEFF" + oneLine(whole) + "\r\n\n  \n" +
+	content := "\uFEFF" + oneLine(whole) + "\r\n\n  \n" +
 		`{"sample_id":"S-2","user_id":"nonsense","patient_details":{"dob":"1990-02-30","first_name":7,"household_size":"x"}}` + "\n" +
 		`{"sample_id":"S-3","sampel":"Ada","patient_details":{"Dob":"1990-01-01","medical_proxy":{"name":"Ada","address":{"street":"Ada"}}},"Ada Example":1}` + "\n" +
 		`{"sample_id":"S-4","user_id":` + "\n" +
@@ -81,35 +81,35 @@ func TestJSONLines(t *testing.T) {
 		"{\"sample_id\":\"S-\xff6\"}\n" +
 		`{"sample_id":"S-7","sample_id":"S-8","billing_type":null} trailing` + "\n" +
 		`{"sample_id":"` + strings.Repeat("x", 200_000) + `"}`
-	list, errs := read(t, bulk.JSONLines(strings.NewReader(text)))
+	list, errs := read(t, bulk.JSONLines(strings.NewReader(content)))
 	if diff := cmp.Diff([]labhealth.ImportOrderBody{wholeRecord(t), {SampleID: strings.Repeat("x", 200_000)}}, list); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
 	}
-	same(t, "errors", errs, []string{
+	checkEqual(t, "errors", errs, []string{
 		"bulk: a record cannot be read, line 4: body.user_id is not a valid uuid: body.patient_details.dob is not a valid date: " +
 			"body.patient_details.first_name is not a valid string: body.patient_details.household_size is not a valid integer",
-		"bulk: a record cannot be read, line 5: body.sampel is not a member of the request: body.patient_details.Dob is not a member of the request: " +
-			"body.patient_details.medical_proxy.name is not a member of the request: " +
-			"body.patient_details.medical_proxy.address.street is not a member of the request: body.? is not a member of the request",
+		"bulk: a record cannot be read, line 5: body.sampel is not a field of the request: body.patient_details.Dob is not a field of the request: " +
+			"body.patient_details.medical_proxy.name is not a field of the request: " +
+			"body.patient_details.medical_proxy.address.street is not a field of the request: body.? is not a field of the request",
 		"bulk: a record cannot be read, line 6: is not valid JSON in UTF-8 at byte 29: " + reasonOf(`{"sample_id":"S-4","user_id":`),
 		"bulk: a record cannot be read, line 7: is not a JSON object",
 		"bulk: a record cannot be read, line 8: is not valid JSON in UTF-8 at byte 16: " + reasonOf("{\"sample_id\":\"S-\xff6\"}"),
 		"bulk: a record cannot be read, line 9: is not valid JSON in UTF-8 at byte 58: " + reasonOf(`{} trailing`),
 	})
-	for _, err := range bulk.JSONLines(strings.NewReader(text)) {
+	for _, err := range bulk.JSONLines(strings.NewReader(content)) {
 		var r *bulk.RecordError
 		if errors.As(err, &r) && r.Line == 4 && r.SampleID != "S-2" {
 			t.Errorf("sample id %q", r.SampleID)
 		}
 	}
-	for range bulk.JSONLines(strings.NewReader(text)) {
-		break // a range that ends early
+	for range bulk.JSONLines(strings.NewReader(content)) {
+		break // a range that stops early
 	}
 }
 
-// reasonOf asks for the words in which a text is refused.
-func reasonOf(text string) string {
-	for _, err := range bulk.JSONLines(strings.NewReader(text)) {
+// reasonOf returns the reason for which a line is invalid.
+func reasonOf(line string) string {
+	for _, err := range bulk.JSONLines(strings.NewReader(line)) {
 		var r *bulk.RecordError
 		if errors.As(err, &r) {
 			_, reason, _ := strings.Cut(r.Problems[0].Reason, ": ")
@@ -155,21 +155,21 @@ func TestCSV(t *testing.T) {
 	}
 	list, errs := read(t, bulk.CSV(strings.NewReader(strings.Join(header, ",")+"\n"+strings.Join(row, ",")+"\n"), nil))
 	want := wholeRecord(t)
-	want.PatientDetails.MedicalProxy.Address.SecondLine = nil // an empty cell is left out
+	want.PatientDetails.MedicalProxy.Address.SecondLine = nil // an empty cell is omitted
 	if diff := cmp.Diff([]labhealth.ImportOrderBody{want}, list); diff != "" || errs != nil {
 		t.Errorf("records (-want +got):\n%s%v", diff, errs)
 	}
 }
 
 func TestCSVProblems(t *testing.T) {
-	text := "Sample,user_id,Remarks,patient_details.dob,order_set.add_on.marker_ids,patient_address.first_line\r\n" +
+	content := "Sample,user_id,Remarks,patient_details.dob,order_set.add_on.marker_ids,patient_address.first_line\r\n" +
 		"S-1,00000000-0000-4000-8000-00000000000a,nothing,1990-01-31,,\"1 Example\nStreet, \"\"left\"\"\"\r\n" +
 		"S-2,{00000000-0000-4000-8000-00000000000a},,31.01.1990,1;two,\r\n" +
 		"S-3,too few\r\n" +
 		"S-4,,,,,\xff\r\n" +
 		"S-5,,,,,\"never closed"
 	rename := map[string]string{"Sample": "sample_id", "Remarks": "-"}
-	list, errs := read(t, bulk.CSV(strings.NewReader(text), rename))
+	list, errs := read(t, bulk.CSV(strings.NewReader(content), rename))
 	dob := labhealth.Date{Year: 1990, Month: 1, Day: 31}
 	want := []labhealth.ImportOrderBody{{
 		UserID: uuid.MustParse("00000000-0000-4000-8000-00000000000a"), SampleID: "S-1",
@@ -178,16 +178,16 @@ func TestCSVProblems(t *testing.T) {
 	if diff := cmp.Diff(want, list); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
 	}
-	same(t, "errors", errs, []string{
+	checkEqual(t, "errors", errs, []string{
 		"bulk: a record cannot be read, line 4: body.user_id is not a valid uuid: body.patient_details.dob is not a valid date: " +
 			"body.order_set.add_on.marker_ids is not a valid integer",
 		"bulk: a record cannot be read, line 5: does not have as many cells as the header",
 		"bulk: a record cannot be read, line 6: body.patient_address.first_line is not valid UTF-8",
-		"bulk: the CSV file cannot be read on: line 7: extraneous or missing \" in quoted-field",
+		"bulk: the CSV file cannot be read: line 7: extraneous or missing \" in quoted-field",
 	})
 	for header, want := range map[string]string{
 		"":                      "bulk: the CSV header cannot be read: EOF",
-		"sample_id,Ada Example": "bulk: column 2 of the CSV file is not known: its name must be one of CSVColumns, or be renamed",
+		"sample_id,Ada Example": "bulk: column 2 of the CSV file is unknown: its name must be one of CSVColumns, or be renamed",
 		"sample_id,sample_id":   "bulk: the CSV file has two columns for sample_id",
 	} {
 		if _, errs := read(t, bulk.CSV(strings.NewReader(header), nil)); !slices.Equal(errs, []string{want}) {
@@ -196,7 +196,7 @@ func TestCSVProblems(t *testing.T) {
 	}
 }
 
-func TestSourceThatCannotBeRead(t *testing.T) {
+func TestUnreadableSource(t *testing.T) {
 	f, err := os.CreateTemp(t.TempDir(), "")
 	if err != nil {
 		t.Fatal(err)

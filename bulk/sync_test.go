@@ -7,26 +7,25 @@ import (
 	"testing"
 )
 
-// What an earlier process wrote before it was killed may be in memory only, as may the name of a
-// file that it made. A run that relies on either after a power cut would import again what it
-// cannot see any more.
-func TestOpenFileSyncsWhatItFinds(t *testing.T) {
+// The last batch of a killed process, and the name of a file that it created, may not be on the
+// disk. A run that relied on either would import the same records again after a power failure.
+func TestOpenFileSyncs(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "run.journal")
 	var synced []string
-	sync := force
-	t.Cleanup(func() { force = sync })
-	force = func(f *os.File) error {
+	original := syncFile
+	t.Cleanup(func() { syncFile = original })
+	syncFile = func(f *os.File) error {
 		synced = append(synced, f.Name())
-		return sync(f)
+		return original(f)
 	}
 	for _, found := range []string{"", "+{\"step\":\"begin\"", "whole"} {
-		text := []byte("00000000" + found)
+		content := []byte("00000000" + found)
 		if found == "whole" {
-			text = []byte(`9717880f+{"step":"begin","at":"2025-03-04T12:00:00Z","version":1,"key":"MDEyMzQ1Njc4OWFiY2RlZg==","target":"sandbox"}` + "\n")
+			content = []byte(`9717880f+{"step":"begin","at":"2025-03-04T12:00:00Z","version":1,"key":"MDEyMzQ1Njc4OWFiY2RlZg==","target":"sandbox"}` + "\n")
 		}
 		if found != "" {
-			if err := os.WriteFile(path, text, 0o600); err != nil {
+			if err := os.WriteFile(path, content, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -37,7 +36,7 @@ func TestOpenFileSyncsWhatItFinds(t *testing.T) {
 		}
 		j.Close()
 		if !slices.Contains(synced, path) || !slices.Contains(synced, dir) {
-			t.Errorf("with %q in the file: synced %q, want the file and its folder", found, synced)
+			t.Errorf("with %q in the file: synced %q, want the file and its directory", found, synced)
 		}
 	}
 }

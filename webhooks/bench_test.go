@@ -13,7 +13,7 @@ import (
 func BenchmarkParse(b *testing.B) {
 	for _, form := range []string{"uniform", "spaced", "mixed"} {
 		for _, n := range []int{1, 100, 10000} {
-			body := plain.EventText(n, form)
+			body := plain.EventJSON(n, form)
 			b.Run(fmt.Sprintf("%s/%d", form, n), func(b *testing.B) {
 				b.SetBytes(int64(len(body)))
 				b.ReportAllocs()
@@ -30,7 +30,7 @@ func BenchmarkParse(b *testing.B) {
 // BenchmarkParseEnvelope reads type and ids only.
 func BenchmarkParseEnvelope(b *testing.B) {
 	for _, n := range []int{1, 100, 10000} {
-		body := plain.EventText(n, "uniform")
+		body := plain.EventJSON(n, "uniform")
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()

@@ -159,7 +159,7 @@ func day(t *testing.T, seed uint64) {
 	events := dayOfEvents(chance)
 
 	var mu sync.Mutex
-	calls, outcomes := 0, map[webhooks.AnswerResult]int{}
+	calls, outcomes := 0, map[webhooks.Reason]int{}
 	applied := map[int]int{}
 	var log []*webhooks.Event
 	// The newest by receipt, and the newest by the version that the sender gave.
@@ -194,10 +194,10 @@ func day(t *testing.T, seed uint64) {
 		}
 		return nil
 	}
-	h, err := webhooks.NewHandler(newVerifier(t, secretA), apply, webhooks.WithObserver(func(_ context.Context, a webhooks.Answer) {
+	h, err := webhooks.NewHandler(newVerifier(t, secretA), apply, webhooks.WithObserver(func(_ context.Context, a webhooks.DeliveryResult) {
 		mu.Lock()
 		defer mu.Unlock()
-		outcomes[a.Result]++
+		outcomes[a.Reason]++
 	}))
 	if err != nil {
 		t.Fatal(err)

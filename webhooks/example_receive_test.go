@@ -19,10 +19,11 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// secret is an invented one. A real one is read where secrets are kept.
+// secret is invented. A program reads its own from where it keeps secrets.
 const secret = "whsec_bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWE9"
 
-// exampleOrder lets the embedded service send an event of an order to a receiver, and with faults more than once.
+// exampleOrder makes the embedded service send the event of an order to a receiver, with faults
+// more than once.
 func exampleOrder(receiver string, opts ...labhealthtest.DeliveryOption) {
 	service, err := labhealthtest.Start(labhealthtest.WithSeed(1))
 	if err != nil {
@@ -40,8 +41,8 @@ func exampleOrder(receiver string, opts ...labhealthtest.DeliveryOption) {
 	}
 }
 
-// The function is called once for each event that is really the service's, also if the acknowledgement got lost and the event is sent
-// again, as here. See the example of Handler for what it does with the event.
+// The function is called once for each verified event, even if the acknowledgement is lost and the
+// event is sent again, as here. See the example of Handler for processing events.
 func ExampleNewHandler() {
 	verifier, err := webhooks.NewVerifier(secret)
 	if err != nil {
@@ -50,8 +51,8 @@ func ExampleNewHandler() {
 	handler, err := webhooks.NewHandler(verifier, func(ctx context.Context, event *webhooks.Event) error {
 		fmt.Println("received", event.Type, webhooks.DeliveryIDFrom(ctx) != "")
 		return nil // an error makes the sender try again later
-	}, webhooks.WithObserver(func(_ context.Context, a webhooks.Answer) {
-		fmt.Println("answered", a.StatusCode, a.Result)
+	}, webhooks.WithObserver(func(_ context.Context, r webhooks.DeliveryResult) {
+		fmt.Println("responded", r.StatusCode, r.Reason)
 	}))
 	if err != nil {
 		log.Fatal(err)
@@ -62,12 +63,12 @@ func ExampleNewHandler() {
 	exampleOrder(server.URL, labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{LoseResponse: 1}))
 	// Output:
 	// received labtest.order.created true
-	// answered 204 applied
-	// answered 204 remembered
+	// responded 204 applied
+	// responded 204 remembered
 }
 
-// The handler in a mux beside an application's other routes, and how both are shut down: the server first, so that nothing new comes
-// in, and then the handler, which waits for what is in work.
+// The handler in a mux with an application's other routes. Shut down the server first, so that
+// nothing new arrives, and then the handler, which waits for the deliveries in flight.
 func ExampleHandler() {
 	verifier, err := webhooks.NewVerifier(secret)
 	if err != nil {
@@ -88,11 +89,12 @@ func ExampleHandler() {
 	mux := http.NewServeMux()
 	mux.Handle("/webhooks", handler)
 	mux.HandleFunc("/health", func(w http.ResponseWriter, r *http.Request) {})
-	server := httptest.NewServer(mux) // of a program: http.Server{Addr: ":8080", Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	// In a program: http.Server{Addr: ":8080", Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server := httptest.NewServer(mux)
 
 	exampleOrder(server.URL + "/webhooks")
 
-	server.Close() // of a program: server.Shutdown(ctx)
+	server.Close() // in a program: server.Shutdown(ctx)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	fmt.Println(handler.Shutdown(ctx))
@@ -101,8 +103,8 @@ func ExampleHandler() {
 	// <nil>
 }
 
-// A durable receiver: a delivery is acknowledged when it is stored, and read and applied afterwards, by this process or by another.
-// A file stands for the table or the broker of a real one.
+// A durable receiver: a delivery is acknowledged when it is stored, and parsed and applied later,
+// by this process or another one. The file stands for a table or a broker.
 func ExampleNewRawHandler() {
 	dir, err := os.MkdirTemp("", "inbox")
 	if err != nil {
@@ -146,9 +148,9 @@ func ExampleNewRawHandler() {
 		if err := d.Decode(&raw); err != nil {
 			log.Fatal(err)
 		}
-		delivery, err := raw.Parse() // Latest and the stores take it as it is
+		delivery, err := raw.Parse() // as Latest and the stores take it
 		if err != nil {
-			fmt.Println(raw.ID, "is not an event:", err) // and never will be: set it aside
+			fmt.Println(raw.ID, "is not an event:", err) // keep it as a dead letter
 			continue
 		}
 		fmt.Println("apply", delivery.Event.Type, "received within the hour:", time.Since(delivery.Event.ReceivedAt) < time.Hour)
@@ -157,10 +159,10 @@ func ExampleNewRawHandler() {
 	// apply labtest.order.created received within the hour: true
 }
 
-// Without a secret there is no handler. To do without signatures takes a name.
+// A handler needs a secret. Unsigned accepts deliveries without signatures.
 func ExampleNewHandler_unsigned() {
 	apply := func(context.Context, *webhooks.Event) error { return nil }
-	verifier, err := webhooks.NewVerifier("") // such as a variable that nobody set
+	verifier, err := webhooks.NewVerifier("") // such as a variable that is not set
 	fmt.Println(err)
 	_, err = webhooks.NewHandler(verifier, apply)
 	fmt.Println(err)
@@ -172,8 +174,8 @@ func ExampleNewHandler_unsigned() {
 	// <nil>
 }
 
-// While a secret is exchanged the receiver knows both: first it learns the new one, then the sender changes over, and a day later it
-// forgets the old one. WebhooksService.RotateSecret has an example of the whole.
+// To rotate a secret, add the new one to the receiver, then switch the sender, and remove the old
+// one a day later. WebhooksService.RotateSecret has a complete example.
 func ExampleNewVerifier_rotation() {
 	const next = "whsec_bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWI9"
 	before, err := webhooks.NewVerifier(secret)
@@ -203,8 +205,8 @@ func ExampleNewVerifier_rotation() {
 	// false true true
 }
 
-// Verifying without the handler, as in a function of a cloud that gets headers and a body. DeliveryID is what was signed, and is to be
-// remembered.
+// Verifying without the handler, as in a cloud function that gets headers and a body. Store the
+// DeliveryID to detect repeated deliveries.
 func ExampleVerifier_Verify() {
 	verifier, err := webhooks.NewVerifier(secret)
 	if err != nil {
@@ -214,7 +216,7 @@ func ExampleVerifier_Verify() {
 		err := verifier.Verify(body, header)
 		switch {
 		case err == nil:
-			fmt.Println("believed:", webhooks.DeliveryID(header))
+			fmt.Println("verified:", webhooks.DeliveryID(header))
 		case errors.Is(err, webhooks.ErrTimestamp):
 			fmt.Println("too old, or a clock is wrong")
 		default:
@@ -235,18 +237,19 @@ func ExampleVerifier_Verify() {
 	receive([]byte(body), sign(time.Now().Add(-time.Hour)))
 	receive([]byte(body), http.Header{})
 	// Output:
-	// believed: msg_1
-	// webhooks: no signature of the delivery fits
+	// verified: msg_1
+	// webhooks: no signature of the delivery matches
 	// too old, or a clock is wrong
 	// webhooks: the signature headers are missing or malformed
 }
 
-// A body that is signed and yet no event is set aside, so that it can be looked at and is not sent again for a day.
+// A signed body that is not an event is kept as a dead letter and acknowledged, so that it is not
+// sent again for a day.
 func ExampleWithDeadLetter() {
 	handler, err := webhooks.NewHandler(webhooks.Unsigned,
 		func(context.Context, *webhooks.Event) error { return nil },
 		webhooks.WithDeadLetter(func(_ context.Context, body []byte) error {
-			fmt.Println("set aside:", len(body), "bytes")
+			fmt.Println("dead letter:", len(body), "bytes")
 			return nil
 		}))
 	if err != nil {
@@ -262,6 +265,6 @@ func ExampleWithDeadLetter() {
 	io.Copy(io.Discard, resp.Body)
 	fmt.Println(resp.StatusCode)
 	// Output:
-	// set aside: 5 bytes
+	// dead letter: 5 bytes
 	// 204
 }

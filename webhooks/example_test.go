@@ -15,7 +15,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// A batch of measured values. Zero values and values that did not come can be told apart, and members without a field can be read.
+// A batch of samples. HasValue distinguishes zero from a missing value, and Decode reads fields
+// that Sample does not have.
 func ExampleParse_samples() {
 	event, err := webhooks.Parse([]byte(`{"event_type": "daily.data.glucose.created", "user_id": "0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4",
 		"data": {"source": {"provider": "example_sensor", "type": "automatic"}, "data": [
@@ -45,7 +46,7 @@ func ExampleParse_samples() {
 	// 12:05:00 no value
 }
 
-// Samples of blood pressure have two values, and notes have a text.
+// Samples of blood pressure have two values; notes have a string.
 func ExampleParse_samplesWithoutValue() {
 	for _, body := range []string{
 		`{"event_type":"daily.data.blood_pressure.created","data":{"data":[{"timestamp":"2025-03-01T12:00:00Z","unit":"mmHg","systolic":121,"diastolic":79}]}}`,
@@ -68,7 +69,7 @@ func ExampleParse_samplesWithoutValue() {
 	// lunch took 30m0s
 }
 
-// The summary of a day. What the source did not measure is nil.
+// The summary of a day. Fields that the source did not measure are nil.
 func ExampleParse_activity() {
 	event, err := webhooks.Parse([]byte(`{"event_type": "daily.data.activity.updated", "data": {
 		"id": "3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11", "calendar_date": "2025-03-01", "timezone_offset": 3600,
@@ -85,8 +86,8 @@ func ExampleParse_activity() {
 	// at rest 52 by example_ring
 }
 
-// Sleep, workouts, body and the other summaries share a type: what they have in common has fields, the rest is read into a type of
-// the program's own.
+// Sleep, workouts, body and the other summaries share a type with their common fields. Decode reads
+// the rest into a type of the program.
 func ExampleParse_summary() {
 	event, err := webhooks.Parse([]byte(`{"event_type": "daily.data.sleep.created", "data": {
 		"id": "3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c12", "calendar_date": "2025-03-01", "total": 26100, "hr_lowest": 48}}`))
@@ -106,7 +107,8 @@ func ExampleParse_summary() {
 	// sleep until 2025-03-01 7h15m0s 48
 }
 
-// An order whose status changed is the same type as that of Orders.Get. Events come in any order: see LabOrder.
+// An order event has the same type as the response of Orders.Get. Events arrive in any order: see
+// LabOrder.
 func ExampleParse_labOrder() {
 	event, err := webhooks.Parse([]byte(`{"event_type": "labtest.order.updated", "data": {
 		"id": "c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5", "sample_id": "SAMPLE-0001", "updated_at": "2025-03-01T12:00:00+00:00",
@@ -122,7 +124,8 @@ func ExampleParse_labOrder() {
 	// labhealth.Order{c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5 completed.testkit.completed, redacted}
 }
 
-// A user connected a wearable, and then its history was read. The data of that time comes in events of its own.
+// A user connected a wearable, and then its history was read. The historical data arrives in
+// separate events.
 func ExampleParse_connection() {
 	for _, body := range []string{
 		`{"event_type":"provider.connection.created","client_user_id":"user-1","data":{"source":{"name":"Example Ring","slug":"example_ring","logo":""}}}`,
@@ -146,7 +149,7 @@ func ExampleParse_connection() {
 	// all sleep of user-1 since 2024-12-01 was read
 }
 
-// A workout's stream is too large for an event: this is the notice that Workouts.Stream can read it.
+// A workout's stream is too large for an event. The notice means that Workouts.Stream can read it.
 func ExampleParse_workoutStream() {
 	event, err := webhooks.Parse([]byte(`{"event_type": "daily.data.workout_stream.created", "data": {
 		"workout_id": "77d0a3b2-5c1e-4e0f-8a66-91f2d4c8b0a5", "sport": {"id": 7, "name": "Running", "slug": "running"}}}`))
@@ -159,7 +162,8 @@ func ExampleParse_workoutStream() {
 	// Running 77d0a3b2-5c1e-4e0f-8a66-91f2d4c8b0a5
 }
 
-// What is not known, or is not what its type promises, is no error: it keeps its bytes. Encoding an event writes all that came.
+// Unknown types and unexpected data are not errors: Unknown keeps the raw bytes. Encoding an event
+// returns the received JSON.
 func ExampleParse_unknown() {
 	for _, body := range []string{
 		`{"event_type":"labtest.result.critical","data":{"sample_id":"S-1"},"severity":"high"}`,
@@ -171,21 +175,21 @@ func ExampleParse_unknown() {
 		}
 		unknown := event.Data.(*webhooks.Unknown)
 		fmt.Println(event.Type, string(unknown.Raw), unknown.Err)
-		text, err := json.Marshal(event)
-		fmt.Println("the same bytes:", string(text) == body, err)
+		encoded, err := json.Marshal(event)
+		fmt.Println("the same bytes:", string(encoded) == body, err)
 	}
 	_, err := webhooks.Parse([]byte(`"ping"`))
-	var none *webhooks.ParseError
-	fmt.Println("the only error is for what is no JSON object:", errors.As(err, &none))
+	var invalid *webhooks.ParseError
+	fmt.Println("a body that is not an object is an error:", errors.As(err, &invalid))
 	// Output:
 	// labtest.result.critical {"sample_id":"S-1"} <nil>
 	// the same bytes: true <nil>
 	// daily.data.body.created "see the API" webhooks: the data is not an object
 	// the same bytes: true <nil>
-	// the only error is for what is no JSON object: true
+	// a body that is not an object is an error: true
 }
 
-// A router needs the type and the ids only, which costs a fraction of Parse.
+// A router needs only the type and the IDs, which costs a fraction of Parse.
 func ExampleParseEnvelope() {
 	body := []byte(`{"event_type":"daily.data.steps.updated","data":{"data":[{"value":1}]},"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"}`)
 	envelope, err := webhooks.ParseEnvelope(body)
@@ -196,21 +200,21 @@ func ExampleParseEnvelope() {
 	// Output: daily.data.steps.updated goes to partition 4
 }
 
-// Events that come through an event hub have the bodies of webhooks, compressed if they are large. A few bytes can become
-// gigabytes, so what is read is capped.
+// Events from an event hub have the same bodies as webhooks, compressed if they are large. A few
+// bytes can expand to gigabytes, so limit the size.
 func ExampleParse_eventHub() {
-	const most = 16 << 20
+	const maxBody = 16 << 20
 	read := func(body []byte, contentEncoding string) (*webhooks.Event, error) {
 		if contentEncoding == "gzip" {
 			z, err := gzip.NewReader(bytes.NewReader(body))
 			if err != nil {
 				return nil, err
 			}
-			if body, err = io.ReadAll(io.LimitReader(z, most+1)); err != nil {
+			if body, err = io.ReadAll(io.LimitReader(z, maxBody+1)); err != nil {
 				return nil, err
 			}
 		}
-		if len(body) > most {
+		if len(body) > maxBody {
 			return nil, errors.New("the event is too large")
 		}
 		return webhooks.Parse(body)
@@ -228,7 +232,8 @@ func ExampleParse_eventHub() {
 	// Output: daily.data.steps.created 237
 }
 
-// Last write wins, whatever the order in which the deliveries are applied: what was received last is the newest.
+// The latest version wins, whatever the order in which deliveries are applied: the one received
+// last.
 func ExampleLatest() {
 	received := func(at time.Time, steps string) webhooks.Delivery {
 		event, err := webhooks.Parse([]byte(`{"event_type":"daily.data.steps.updated","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","data":{` +
@@ -243,7 +248,7 @@ func ExampleLatest() {
 
 	var latest webhooks.Latest
 	for _, delivery := range []webhooks.Delivery{
-		received(noon.Add(time.Minute), "237"), // a bucket that is still being filled
+		received(noon.Add(time.Minute), "237"), // a bucket that is still filling
 		received(noon.Add(2*time.Minute), "301"),
 		received(noon, "120"), // received first, and applied last by a slow worker
 	} {
@@ -263,7 +268,8 @@ func ExampleLatest() {
 	// steps example_watch 12:00:00 301
 }
 
-// Data without a user has no keys, and is refused: under a zero id, values of different people would be taken for the same.
+// An event without a user has no keys and returns an error: a zero ID would merge the data of
+// different users.
 func ExampleEvent_Keys() {
 	event, err := webhooks.Parse([]byte(`{"event_type":"daily.data.heartrate.created","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","data":{` +
 		`"source":{"provider":"example_ring","type":"ring"},"data":[{"timestamp":"2025-03-01T13:00:00+01:00","unit":"bpm","value":63}]}}`))

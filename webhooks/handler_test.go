@@ -29,7 +29,7 @@ import (
 const glucoseEvent = `{"event_type":"daily.data.glucose.created","data":{},"team_id":"8f0cd2c5-6b4e-4d0a-9a55-2f1f3f0f6c11",` +
 	`"user_id":"1e9c0b37-54fd-43c6-9a5e-0c5e86d0a4de","client_user_id":"ada"}`
 
-// application counts its calls. What it does is decided by do, nothing if that is nil.
+// application counts its calls. Each runs do, unless it is nil.
 type application struct {
 	calls atomic.Int64
 	do    func(context.Context, *webhooks.Event) error
@@ -43,38 +43,39 @@ func (a *application) apply(ctx context.Context, e *webhooks.Event) error {
 	return a.do(ctx, e)
 }
 
-// answers collects what a handler reports.
-type answers struct {
+// recorder is an observer that keeps the results.
+type recorder struct {
 	mu  sync.Mutex
-	all []webhooks.Answer
+	all []webhooks.DeliveryResult
 }
 
-func (a *answers) add(_ context.Context, one webhooks.Answer) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.all = append(a.all, one)
+func (r *recorder) add(_ context.Context, result webhooks.DeliveryResult) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, result)
 }
 
-// results returns status and result of each answer, with an asterisk for duplicates, and "late".
-func (a *answers) results() (texts []string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, one := range a.all {
-		text := fmt.Sprint(one.StatusCode, " ", one.Result)
-		if one.Duplicate {
-			text += "*"
+// results returns status code and reason of each result, with an asterisk for duplicates and "late"
+// for late calls.
+func (r *recorder) results() (lines []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, result := range r.all {
+		line := fmt.Sprint(result.StatusCode, " ", result.Reason)
+		if result.Duplicate {
+			line += "*"
 		}
-		if one.Late {
-			text += " late"
+		if result.Late {
+			line += " late"
 		}
-		texts = append(texts, text)
+		lines = append(lines, line)
 	}
-	return texts
+	return lines
 }
 
-func newHandler(t testing.TB, v *webhooks.Verifier, app *application, opts ...webhooks.HandlerOption) (*webhooks.Handler, *answers) {
+func newHandler(t testing.TB, v *webhooks.Verifier, app *application, opts ...webhooks.HandlerOption) (*webhooks.Handler, *recorder) {
 	t.Helper()
-	seen := new(answers)
+	seen := new(recorder)
 	h, err := webhooks.NewHandler(v, app.apply, append(opts, webhooks.WithObserver(seen.add))...)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +83,17 @@ func newHandler(t testing.TB, v *webhooks.Verifier, app *application, opts ...we
 	return h, seen
 }
 
-// delivery makes the request of an unsigned delivery, without an id if that is empty.
+// wait waits for d or for the end of ctx.
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// delivery returns the request of an unsigned delivery, without an ID if id is empty.
 func delivery(id, body string) *http.Request {
 	r := httptest.NewRequest("POST", "/events", strings.NewReader(body))
 	if id != "" {
@@ -91,7 +102,7 @@ func delivery(id, body string) *http.Request {
 	return r
 }
 
-// deliver has the handler answer a request and returns the status.
+// deliver passes a request to the handler and returns the status code.
 func deliver(h http.Handler, r *http.Request) int {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
@@ -105,14 +116,14 @@ func shutDown(t testing.TB, h *webhooks.Handler) {
 	}
 }
 
-func checkResults(t testing.TB, seen *answers, want ...string) {
+func checkResults(t testing.TB, seen *recorder, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, seen.results()); diff != "" {
-		t.Errorf("answers (-want +got):\n%s", diff)
+		t.Errorf("results (-want +got):\n%s", diff)
 	}
 }
 
-// endless is a body of any length.
+// endless is a body without end.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) {
@@ -122,7 +133,7 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// broken is a body that ends half way.
+// broken is a truncated body.
 type broken struct{ io.Reader }
 
 func (b broken) Read(p []byte) (int, error) {
@@ -133,13 +144,13 @@ func (b broken) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// forgetful is a memory that fails.
+// forgetful is a memory that stores nothing and may fail.
 type forgetful struct{ seen, remember error }
 
 func (m forgetful) Seen(context.Context, string) (bool, error) { return false, m.seen }
 func (m forgetful) Remember(context.Context, string) error     { return m.remember }
 
-func TestAnswers(t *testing.T) {
+func TestResponses(t *testing.T) {
 	verifier := newVerifier(t, vectorSecret)
 	now := func() time.Time { return vectorTime.Add(time.Second) }
 	signed := func(body string, change ...func(*http.Request)) *http.Request {
@@ -152,90 +163,90 @@ func TestAnswers(t *testing.T) {
 		return r
 	}
 	type request = *http.Request
-	boom := errors.New("the database is away")
+	boom := errors.New("the database is unavailable")
 	for _, test := range []struct {
 		name   string
 		r      request
 		opts   []webhooks.HandlerOption
 		do     func(context.Context, *webhooks.Event) error
 		status int
-		result webhooks.AnswerResult
+		reason webhooks.Reason
 		calls  int64
 		kind   webhooks.EventType
 	}{
-		{name: "event", r: signed(glucoseEvent), status: 204, result: "applied", calls: 1, kind: "daily.data.glucose.created"},
-		{name: "unknown type", r: signed(`{"event_type":"moon.landed","data":[1]}`), status: 204, result: "applied", calls: 1, kind: "moon.landed"},
-		{name: "no type", r: signed(`{"type":"message.attempt.failing","data":{}}`), status: 204, result: "applied", calls: 1},
-		{name: "odd data", r: signed(`{"event_type":"daily.data.sleep.created","data":7}`), status: 204, result: "applied", calls: 1, kind: "daily.data.sleep.created"},
+		{name: "event", r: signed(glucoseEvent), status: 204, reason: "applied", calls: 1, kind: "daily.data.glucose.created"},
+		{name: "unknown type", r: signed(`{"event_type":"moon.landed","data":[1]}`), status: 204, reason: "applied", calls: 1, kind: "moon.landed"},
+		{name: "no type", r: signed(`{"type":"message.attempt.failing","data":{}}`), status: 204, reason: "applied", calls: 1},
+		{name: "odd data", r: signed(`{"event_type":"daily.data.sleep.created","data":7}`), status: 204, reason: "applied", calls: 1, kind: "daily.data.sleep.created"},
 		{name: "odd content type", r: signed(glucoseEvent, func(r request) { r.Header.Set("Content-Type", "text/plain") }),
-			status: 204, result: "applied", calls: 1, kind: "daily.data.glucose.created"},
+			status: 204, reason: "applied", calls: 1, kind: "daily.data.glucose.created"},
 		{name: "no content type", r: signed(glucoseEvent, func(r request) { r.Header.Del("Content-Type") }),
-			status: 204, result: "applied", calls: 1, kind: "daily.data.glucose.created"},
+			status: 204, reason: "applied", calls: 1, kind: "daily.data.glucose.created"},
 		{name: "unknown length", r: signed(glucoseEvent, func(r request) { r.ContentLength = -1 }),
-			status: 204, result: "applied", calls: 1, kind: "daily.data.glucose.created"},
+			status: 204, reason: "applied", calls: 1, kind: "daily.data.glucose.created"},
 
-		{name: "not JSON", r: signed("event_type=x"), status: 400, result: "unreadable"},
-		{name: "array", r: signed("[]"), status: 400, result: "unreadable"},
-		{name: "empty body", r: signed(""), status: 400, result: "unreadable"},
+		{name: "not JSON", r: signed("event_type=x"), status: 400, reason: "unreadable"},
+		{name: "array", r: signed("[]"), status: 400, reason: "unreadable"},
+		{name: "empty body", r: signed(""), status: 400, reason: "unreadable"},
 		{name: "half a body", r: signed(glucoseEvent, func(r request) { r.Body = io.NopCloser(broken{strings.NewReader(glucoseEvent[:40])}) }),
-			status: 400, result: "incomplete"},
-		{name: "dead letter", r: signed("not JSON"), opts: deadLetter("not JSON", nil), status: 204, result: "dead-lettered"},
-		{name: "empty dead letter", r: signed(""), opts: deadLetter("", nil), status: 204, result: "dead-lettered"},
-		{name: "dead letter fails", r: signed("not JSON"), opts: deadLetter("not JSON", boom), status: 503, result: "failed"},
+			status: 400, reason: "incomplete"},
+		{name: "dead letter", r: signed("not JSON"), opts: deadLetter("not JSON", nil), status: 204, reason: "dead-lettered"},
+		{name: "empty dead letter", r: signed(""), opts: deadLetter("", nil), status: 204, reason: "dead-lettered"},
+		{name: "dead letter fails", r: signed("not JSON"), opts: deadLetter("not JSON", boom), status: 503, reason: "failed"},
 
-		{name: "no headers", r: signed(glucoseEvent, func(r request) { clear(r.Header) }), status: 401, result: "headers"},
-		{name: "no signature", r: signed(glucoseEvent, func(r request) { r.Header.Del("svix-signature") }), status: 401, result: "headers"},
-		{name: "no id", r: signed(glucoseEvent, func(r request) { r.Header.Del("svix-id") }), status: 401, result: "headers"},
-		{name: "wrong signature", r: signed(glucoseEvent, func(r request) { r.Header.Set("svix-signature", vectorSignature) }), status: 401, result: "signature"},
+		{name: "no headers", r: signed(glucoseEvent, func(r request) { clear(r.Header) }), status: 401, reason: "headers"},
+		{name: "no signature", r: signed(glucoseEvent, func(r request) { r.Header.Del("svix-signature") }), status: 401, reason: "headers"},
+		{name: "no id", r: signed(glucoseEvent, func(r request) { r.Header.Del("svix-id") }), status: 401, reason: "headers"},
+		{name: "wrong signature", r: signed(glucoseEvent, func(r request) { r.Header.Set("svix-signature", vectorSignature) }), status: 401, reason: "signature"},
 		{name: "another body", r: signed(glucoseEvent, func(r request) { r.Body = io.NopCloser(strings.NewReader("{}")); r.ContentLength = 2 }),
-			status: 401, result: "signature"},
-		{name: "another id", r: signed(glucoseEvent, func(r request) { r.Header.Set("svix-id", "msg_2") }), status: 401, result: "signature"},
-		{name: "old", r: signed(glucoseEvent, func(r request) { r.Header.Set("svix-timestamp", "1614265030") }), status: 401, result: "timestamp"},
+			status: 401, reason: "signature"},
+		{name: "another id", r: signed(glucoseEvent, func(r request) { r.Header.Set("svix-id", "msg_2") }), status: 401, reason: "signature"},
+		{name: "old", r: signed(glucoseEvent, func(r request) { r.Header.Set("svix-timestamp", "1614265030") }), status: 401, reason: "timestamp"},
 		{name: "bad headers and an endless body", r: signed(glucoseEvent, func(r request) {
 			clear(r.Header)
 			r.Body, r.ContentLength = io.NopCloser(endless{}), -1
-		}), status: 401, result: "headers"},
-		{name: "wrong signature of what is no event", r: signed("no", func(r request) { r.Header.Set("svix-signature", vectorSignature) }),
-			opts: deadLetter("never", nil), status: 401, result: "signature"},
+		}), status: 401, reason: "headers"},
+		{name: "wrong signature of a body that is not an event", r: signed("no", func(r request) { r.Header.Set("svix-signature", vectorSignature) }),
+			opts: deadLetter("never", nil), status: 401, reason: "signature"},
 
-		{name: "GET", r: signed("", func(r request) { r.Method = "GET" }), status: 405, result: "method"},
-		{name: "HEAD", r: signed("", func(r request) { r.Method = "HEAD" }), status: 405, result: "method"},
-		{name: "PUT", r: signed(glucoseEvent, func(r request) { r.Method = "PUT" }), status: 405, result: "method"},
-		{name: "OPTIONS", r: signed("", func(r request) { r.Method = "OPTIONS" }), status: 405, result: "method"},
+		{name: "GET", r: signed("", func(r request) { r.Method = "GET" }), status: 405, reason: "method"},
+		{name: "HEAD", r: signed("", func(r request) { r.Method = "HEAD" }), status: 405, reason: "method"},
+		{name: "PUT", r: signed(glucoseEvent, func(r request) { r.Method = "PUT" }), status: 405, reason: "method"},
+		{name: "OPTIONS", r: signed("", func(r request) { r.Method = "OPTIONS" }), status: 405, reason: "method"},
 
-		{name: "16 MiB", r: signed("{}" + strings.Repeat(" ", 16<<20-2)), status: 204, result: "applied", calls: 1},
-		{name: "more than 16 MiB", r: signed("{}" + strings.Repeat(" ", 16<<20-1)), status: 413, result: "too large"},
-		{name: "16 MiB and endless", r: signed("{}", func(r request) { r.Body, r.ContentLength = io.NopCloser(endless{}), -1 }), status: 413, result: "too large"},
-		{name: "own limit", r: signed("{}"), opts: []webhooks.HandlerOption{webhooks.WithBodyLimit(2)}, status: 204, result: "applied", calls: 1},
-		{name: "above the own limit", r: signed("{} "), opts: []webhooks.HandlerOption{webhooks.WithBodyLimit(2)}, status: 413, result: "too large"},
+		{name: "16 MiB", r: signed("{}" + strings.Repeat(" ", 16<<20-2)), status: 204, reason: "applied", calls: 1},
+		{name: "more than 16 MiB", r: signed("{}" + strings.Repeat(" ", 16<<20-1)), status: 413, reason: "too large"},
+		{name: "16 MiB and endless", r: signed("{}", func(r request) { r.Body, r.ContentLength = io.NopCloser(endless{}), -1 }), status: 413, reason: "too large"},
+		{name: "own limit", r: signed("{}"), opts: []webhooks.HandlerOption{webhooks.WithBodyLimit(2)}, status: 204, reason: "applied", calls: 1},
+		{name: "above the own limit", r: signed("{} "), opts: []webhooks.HandlerOption{webhooks.WithBodyLimit(2)}, status: 413, reason: "too large"},
 		{name: "above the own limit, length unknown", r: signed("{} ", func(r request) { r.ContentLength = -1 }),
-			opts: []webhooks.HandlerOption{webhooks.WithBodyLimit(2)}, status: 413, result: "too large"},
+			opts: []webhooks.HandlerOption{webhooks.WithBodyLimit(2)}, status: 413, reason: "too large"},
 
 		{name: "failure", r: signed(glucoseEvent), do: func(context.Context, *webhooks.Event) error { return boom },
-			status: 503, result: "failed", calls: 1, kind: "daily.data.glucose.created"},
+			status: 503, reason: "failed", calls: 1, kind: "daily.data.glucose.created"},
 		{name: "permanent failure", r: signed(glucoseEvent), do: func(context.Context, *webhooks.Event) error { return webhooks.ErrNoUser },
-			opts: deadLetter(glucoseEvent, nil), status: 204, result: "dead-lettered", calls: 1, kind: "daily.data.glucose.created"},
+			opts: deadLetter(glucoseEvent, nil), status: 204, reason: "dead-lettered", calls: 1, kind: "daily.data.glucose.created"},
 		{name: "wrapped permanent failure", r: signed(glucoseEvent),
 			do:   func(context.Context, *webhooks.Event) error { return fmt.Errorf("apply: %w", webhooks.ErrUnreadable) },
-			opts: deadLetter(glucoseEvent, nil), status: 204, result: "dead-lettered", calls: 1, kind: "daily.data.glucose.created"},
+			opts: deadLetter(glucoseEvent, nil), status: 204, reason: "dead-lettered", calls: 1, kind: "daily.data.glucose.created"},
 		{name: "permanent failure that is not kept", r: signed(glucoseEvent), do: func(context.Context, *webhooks.Event) error { return webhooks.ErrNoUser },
-			opts: deadLetter(glucoseEvent, boom), status: 503, result: "failed", calls: 1, kind: "daily.data.glucose.created"},
+			opts: deadLetter(glucoseEvent, boom), status: 503, reason: "failed", calls: 1, kind: "daily.data.glucose.created"},
 		{name: "permanent failure without a dead-letter function", r: signed(glucoseEvent),
 			do:     func(context.Context, *webhooks.Event) error { return webhooks.ErrNoUser },
-			status: 503, result: "permanent", calls: 1, kind: "daily.data.glucose.created"},
+			status: 503, reason: "permanent", calls: 1, kind: "daily.data.glucose.created"},
 		{name: "panic", r: signed(glucoseEvent), do: func(context.Context, *webhooks.Event) error { panic("ada@example.com") },
-			status: 503, result: "panicked", calls: 1, kind: "daily.data.glucose.created"},
+			status: 503, reason: "panicked", calls: 1, kind: "daily.data.glucose.created"},
 		{name: "panic with an error", r: signed(glucoseEvent), do: func(context.Context, *webhooks.Event) error { panic(http.ErrAbortHandler) },
-			status: 503, result: "panicked", calls: 1, kind: "daily.data.glucose.created"},
+			status: 503, reason: "panicked", calls: 1, kind: "daily.data.glucose.created"},
 		{name: "goroutine ended", r: signed(glucoseEvent), do: func(context.Context, *webhooks.Event) error { runtime.Goexit(); return nil },
-			status: 503, result: "panicked", calls: 1, kind: "daily.data.glucose.created"},
+			status: 503, reason: "panicked", calls: 1, kind: "daily.data.glucose.created"},
 		{name: "deadline", r: signed(glucoseEvent), opts: []webhooks.HandlerOption{webhooks.WithDeadline(time.Millisecond)},
-			do: func(ctx context.Context, _ *webhooks.Event) error { <-ctx.Done(); return ctx.Err() }, status: 503, result: "deadline", calls: 1, kind: "daily.data.glucose.created"},
-		{name: "memory fails to look", r: signed(glucoseEvent), opts: []webhooks.HandlerOption{webhooks.WithMemory(forgetful{seen: boom})},
-			status: 503, result: "memory"},
-		{name: "memory fails to note", r: signed(glucoseEvent), opts: []webhooks.HandlerOption{webhooks.WithMemory(forgetful{remember: boom})},
-			status: 204, result: "not noted", calls: 1, kind: "daily.data.glucose.created"},
-		{name: "memory panics", r: signed(glucoseEvent), opts: []webhooks.HandlerOption{webhooks.WithMemory(panicking{})}, status: 503, result: "panicked"},
+			do: func(ctx context.Context, _ *webhooks.Event) error { <-ctx.Done(); return ctx.Err() }, status: 503, reason: "deadline", calls: 1, kind: "daily.data.glucose.created"},
+		{name: "memory fails to look up", r: signed(glucoseEvent), opts: []webhooks.HandlerOption{webhooks.WithMemory(forgetful{seen: boom})},
+			status: 503, reason: "memory"},
+		{name: "memory fails to store", r: signed(glucoseEvent), opts: []webhooks.HandlerOption{webhooks.WithMemory(forgetful{remember: boom})},
+			status: 204, reason: "not noted", calls: 1, kind: "daily.data.glucose.created"},
+		{name: "memory panics", r: signed(glucoseEvent), opts: []webhooks.HandlerOption{webhooks.WithMemory(panicking{})}, status: 503, reason: "panicked"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -258,13 +269,13 @@ func TestAnswers(t *testing.T) {
 				if w.Body.String() != text || w.Header().Get("Allow") != allow || w.Header().Get("Location") != "" {
 					t.Errorf("body %q, header %v", w.Body, w.Header())
 				}
-				want := webhooks.Answer{StatusCode: test.status, Result: test.result, Type: test.kind, ReceivedAt: now(), DeliveryID: "msg_1"}
+				want := webhooks.DeliveryResult{StatusCode: test.status, Reason: test.reason, Type: test.kind, ReceivedAt: now(), DeliveryID: "msg_1"}
 				if len(seen.all) != 1 {
-					t.Fatalf("%d answers were reported", len(seen.all))
+					t.Fatalf("%d results were reported", len(seen.all))
 				}
 				want.DeliveryID = webhooks.DeliveryID(test.r.Header)
-				if diff := cmp.Diff(want, seen.all[0], cmpopts.IgnoreFields(webhooks.Answer{}, "Duration", "Panic")); diff != "" {
-					t.Errorf("answer (-want +got):\n%s", diff)
+				if diff := cmp.Diff(want, seen.all[0], cmpopts.IgnoreFields(webhooks.DeliveryResult{}, "Duration", "Panic")); diff != "" {
+					t.Errorf("result (-want +got):\n%s", diff)
 				}
 			})
 		})
@@ -284,7 +295,7 @@ type panicking struct{ forgetful }
 
 func (panicking) Seen(context.Context, string) (bool, error) { panic("the memory broke") }
 
-func TestNewHandlerRefuses(t *testing.T) {
+func TestNewHandlerErrors(t *testing.T) {
 	apply := func(context.Context, *webhooks.Event) error { return nil }
 	unset, _ := webhooks.NewVerifier("")
 	for _, test := range []struct {
@@ -327,13 +338,12 @@ func TestNewHandlerRefuses(t *testing.T) {
 	}
 }
 
-// The event is dated when the request arrives, not when its body is complete.
-// A handler that stores first hands over the bytes that came, and acknowledges what was stored and nothing else.
+// A raw handler passes the received bytes to the store and acknowledges only what was stored.
 func TestRawHandler(t *testing.T) {
 	at := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
-	full := errors.New("no room")
+	full := errors.New("the disk is full")
 	var stored []webhooks.RawDelivery
-	seen := new(answers)
+	seen := new(recorder)
 	h, err := webhooks.NewRawHandler(webhooks.Unsigned, func(ctx context.Context, d webhooks.RawDelivery) error {
 		if len(stored) == 3 {
 			return full
@@ -359,7 +369,7 @@ func TestRawHandler(t *testing.T) {
 		{"msg_3", glucoseEvent, 503},
 	} {
 		if got := deliver(h, delivery(d.id, d.body)); got != d.status {
-			t.Errorf("%s is answered with %d, not %d", d.id, got, d.status)
+			t.Errorf("%s: status %d, want %d", d.id, got, d.status)
 		}
 	}
 	checkResults(t, seen, "204 stored", "204 stored", "204 remembered*", "204 stored", "503 failed")
@@ -380,11 +390,11 @@ func TestRawHandler(t *testing.T) {
 	}
 	var unreadable *webhooks.ParseError
 	if _, err := stored[1].Parse(); !errors.As(err, &unreadable) {
-		t.Errorf("a body that is no event: %v", err)
+		t.Errorf("a body that is not an event: %v", err)
 	}
 }
 
-func TestNewRawHandlerRefuses(t *testing.T) {
+func TestNewRawHandlerErrors(t *testing.T) {
 	store := func(context.Context, webhooks.RawDelivery) error { return nil }
 	for want, make := range map[string]func() (*webhooks.Handler, error){
 		"webhooks: NewRawHandler needs a verifier of NewVerifier, or webhooks.Unsigned to do without": func() (*webhooks.Handler, error) {
@@ -404,6 +414,7 @@ func TestNewRawHandlerRefuses(t *testing.T) {
 	}
 }
 
+// ReceivedAt is when the request arrives, not when its body is complete.
 func TestReceivedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -430,7 +441,7 @@ func TestReceivedAt(t *testing.T) {
 	})
 }
 
-// pause is a reader that takes a while and has nothing.
+// pause is a reader that returns io.EOF after a delay.
 type pause time.Duration
 
 func (p pause) Read([]byte) (int, error) {
@@ -466,12 +477,12 @@ func TestConcurrentDuplicates(t *testing.T) {
 		}
 	}
 	if len(seen.all) != n || firsts != 1 {
-		t.Errorf("%d answers, %d of them no duplicates", len(seen.all), firsts)
+		t.Errorf("%d results, %d of them not duplicates", len(seen.all), firsts)
 	}
 	shutDown(t, h)
 }
 
-// Those that wait for a delivery that fails fail with it; the next one is a new call.
+// Deliveries that wait for one that fails share its failure. The next one starts a new call.
 func TestFailureIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fail := true
@@ -496,7 +507,7 @@ func TestFailureIsShared(t *testing.T) {
 		slices.Sort(got[:3])
 		want := []string{"503 failed", "503 failed*", "503 failed*", "204 applied", "204 remembered*", "204 applied"}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("answers (-want +got):\n%s", diff)
+			t.Errorf("results (-want +got):\n%s", diff)
 		}
 		if calls := app.calls.Load(); calls != 3 {
 			t.Errorf("%d calls", calls)
@@ -504,7 +515,7 @@ func TestFailureIsShared(t *testing.T) {
 	})
 }
 
-// A duplicate of a delivery that came later and was complete earlier does not wait beyond its own deadline.
+// A delivery that waits for a later one with the same ID keeps its own deadline.
 func TestDuplicateHasItsOwnDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -516,7 +527,7 @@ func TestDuplicateHasItsOwnDeadline(t *testing.T) {
 			r.Body = io.NopCloser(io.MultiReader(pause(9*time.Second), strings.NewReader(glucoseEvent)))
 			deliver(h, r)
 			if d := time.Since(began); d != 10*time.Second {
-				t.Errorf("the slow one was answered after %s", d)
+				t.Errorf("the slow delivery got its response after %s", d)
 			}
 		})
 		time.Sleep(8 * time.Second)
@@ -540,11 +551,12 @@ func TestNoID(t *testing.T) {
 	deliver(h, delivery("not.an.id", glucoseEvent))
 	checkResults(t, seen, "204 applied", "204 applied", "204 applied", "204 applied")
 	if id := webhooks.DeliveryIDFrom(t.Context()); id != "" {
-		t.Errorf("id %q out of nowhere", id)
+		t.Errorf("id %q in a foreign context", id)
 	}
 }
 
-// An application that does not heed its context is answered for in time. Its success counts from when it comes.
+// An application that ignores its context does not delay the response. Its success counts when it
+// returns.
 func TestHungApplication(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -563,9 +575,10 @@ func TestHungApplication(t *testing.T) {
 		// The first call hangs and fails in the end.
 		deliver(h, delivery("msg_1", glucoseEvent))
 		if d := time.Since(began); d != 10*time.Second {
-			t.Errorf("answered after %s", d)
+			t.Errorf("response after %s", d)
 		}
-		// The second does not wait for it, hangs and succeeds in the end. The third fails at once, while both others are still at it.
+		// The second does not wait for it, hangs and succeeds in the end. The third fails at once,
+		// while both others are still running.
 		deliver(h, delivery("msg_1", glucoseEvent))
 		deliver(h, delivery("msg_1", glucoseEvent))
 		if calls := app.calls.Load(); calls != 3 {
@@ -577,10 +590,10 @@ func TestHungApplication(t *testing.T) {
 			t.Errorf("%d calls", calls)
 		}
 		checkResults(t, seen, "503 deadline", "503 deadline", "503 failed", "0 applied late", "204 remembered*")
-		want := webhooks.Answer{DeliveryID: "msg_1", Type: "daily.data.glucose.created", Result: "applied", Late: true,
+		want := webhooks.DeliveryResult{DeliveryID: "msg_1", Type: "daily.data.glucose.created", Reason: "applied", Late: true,
 			ReceivedAt: began.Add(10 * time.Second), Duration: 30 * time.Second}
 		if diff := cmp.Diff(want, seen.all[3]); diff != "" {
-			t.Errorf("late answer (-want +got):\n%s", diff)
+			t.Errorf("late result (-want +got):\n%s", diff)
 		}
 		if kind := seen.all[0].Type; kind != "daily.data.glucose.created" {
 			t.Errorf("type %s", kind)
@@ -606,20 +619,15 @@ func TestLatePanic(t *testing.T) {
 	})
 }
 
-// What is begun is finished although the sender has hung up, and its next attempt finds it done.
-func TestSenderHangsUp(t *testing.T) {
+// A call continues after the sender has disconnected, and the repeated delivery is acknowledged.
+func TestSenderDisconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}
 		app := &application{do: func(ctx context.Context, _ *webhooks.Event) error {
 			if v := ctx.Value(key{}); v != "trace" {
 				t.Errorf("the value of the request's context is %v", v)
 			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(5 * time.Second):
-				return nil
-			}
+			return wait(ctx, 5*time.Second)
 		}}
 		h, seen := newHandler(t, webhooks.Unsigned, app)
 		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "trace"), time.Second)
@@ -630,7 +638,7 @@ func TestSenderHangsUp(t *testing.T) {
 	})
 }
 
-// slowMemory takes its time to note an id.
+// slowMemory delays storing an ID.
 type slowMemory struct {
 	forgetful
 	takes  time.Duration
@@ -647,8 +655,8 @@ func (m *slowMemory) Remember(ctx context.Context, _ string) error {
 	return nil
 }
 
-// An event that was applied is acknowledged, whatever becomes of the note.
-func TestSlowNote(t *testing.T) {
+// An event that was applied is acknowledged, whether or not its ID is stored.
+func TestSlowMemory(t *testing.T) {
 	for name, want := range map[string][]string{
 		"slow":        {"204 not noted", "0 applied late"},
 		"panics":      {"204 not noted"},
@@ -670,14 +678,14 @@ func TestSlowNote(t *testing.T) {
 				shutDown(t, h)
 				checkResults(t, seen, want...)
 				if memory.ctxErr != nil {
-					t.Errorf("the note had no time of its own: %v", memory.ctxErr)
+					t.Errorf("storing the ID had no timeout of its own: %v", memory.ctxErr)
 				}
 			})
 		})
 	}
 }
 
-// hungMemory looks for ever.
+// hungMemory blocks lookups until release is closed.
 type hungMemory struct {
 	forgetful
 	release chan struct{}
@@ -692,7 +700,7 @@ func TestHungMemory(t *testing.T) {
 		h, seen := newHandler(t, webhooks.Unsigned, &application{}, webhooks.WithMemory(memory), webhooks.WithDeadline(3*time.Second))
 		deliver(h, delivery("msg_1", glucoseEvent))
 		if d := time.Since(began); d != 3*time.Second {
-			t.Errorf("answered after %s", d)
+			t.Errorf("response after %s", d)
 		}
 		close(memory.release)
 		shutDown(t, h)
@@ -713,15 +721,15 @@ func TestMemoryLimit(t *testing.T) {
 	deliver(h, delivery("d", glucoseEvent))
 	checkResults(t, seen,
 		"204 applied", "204 applied", "204 applied", "204 remembered*",
-		"204 applied",     // d, for which a is dropped
+		"204 applied",     // d, which replaces a
 		"204 remembered*", // b
-		"204 applied",     // a, for which b is dropped
+		"204 applied",     // a, which replaces b
 		"204 remembered*", // d
 		"204 remembered*", // d, an hour later
 		"204 applied")     // d, after that
 }
 
-// By default an id is known for 72 hours.
+// By default an ID is stored for 72 hours.
 func TestMemoryAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, seen := newHandler(t, webhooks.Unsigned, &application{})
@@ -734,7 +742,7 @@ func TestMemoryAge(t *testing.T) {
 	})
 }
 
-// shared is a memory of several processes.
+// shared is a memory that several handlers share.
 type shared struct {
 	mu  sync.Mutex
 	ids []string
@@ -771,14 +779,7 @@ func TestSharedMemory(t *testing.T) {
 
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		app := &application{do: func(ctx context.Context, _ *webhooks.Event) error {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(5 * time.Second):
-				return nil
-			}
-		}}
+		app := &application{do: func(ctx context.Context, _ *webhooks.Event) error { return wait(ctx, 5*time.Second) }}
 		h, seen := newHandler(t, webhooks.Unsigned, app)
 		began := time.Now()
 		go deliver(h, delivery("msg_1", glucoseEvent))
@@ -797,14 +798,14 @@ func TestShutdown(t *testing.T) {
 		synctest.Wait()
 		checkResults(t, seen, "503 shutdown", "204 applied")
 
-		// Impatient.
+		// A Shutdown whose context ends.
 		h, seen = newHandler(t, webhooks.Unsigned, app)
 		go deliver(h, delivery("msg_1", glucoseEvent))
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := h.Shutdown(ctx)
-		if !errors.Is(err, context.DeadlineExceeded) || err.Error() != "webhooks: deliveries are still in work: context deadline exceeded" {
+		if !errors.Is(err, context.DeadlineExceeded) || err.Error() != "webhooks: deliveries are still in flight: context deadline exceeded" {
 			t.Errorf("%v", err)
 		}
 		synctest.Wait()
@@ -817,7 +818,7 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// pipes is a listener whose connections are in memory, for bubbles.
+// pipes is a listener with in-memory connections, for synctest bubbles.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -844,13 +845,13 @@ func (p *pipes) Dial(context.Context, string, string) (net.Conn, error) {
 	return here, nil
 }
 
-// Over connections: a sender that is slow, one that goes away half way, and one that is quick enough.
+// Over connections: senders that are fast, slow, too slow, and that stop.
 func TestSlowSender(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		send    func(conn net.Conn)
 		took    time.Duration
-		status  string // of the answer
+		status  string
 		results []string
 	}{
 		{"quick", func(c net.Conn) { io.WriteString(c, glucoseEvent) }, 0, "204", []string{"204 applied"}},
@@ -890,11 +891,7 @@ func TestSlowSender(t *testing.T) {
 					fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: %d\r\n\r\n", len(glucoseEvent))
 					test.send(conn)
 				})
-				answer := make([]byte, 12)
-				if _, err := io.ReadFull(conn, answer); err != nil {
-					t.Fatal(err)
-				}
-				if got := string(answer[9:]); got != test.status || time.Since(began) != test.took {
+				if got := readStatus(conn); got != test.status || time.Since(began) != test.took {
 					t.Errorf("status %s after %s, want %s after %s", got, time.Since(began), test.status, test.took)
 				}
 				conn.Close()
@@ -909,7 +906,7 @@ func TestSlowSender(t *testing.T) {
 	}
 }
 
-func TestSenderGoesAwayHalfWay(t *testing.T) {
+func TestSenderDisconnectsDuringBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := &application{}
 		h, seen := newHandler(t, webhooks.Unsigned, app)
@@ -928,7 +925,8 @@ func TestSenderGoesAwayHalfWay(t *testing.T) {
 	})
 }
 
-// A connection that is kept alive is not hurt by the deadline of an earlier body, and neither is the application.
+// The deadline of a body affects neither the next request on a kept-alive connection nor the
+// application.
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := &application{do: func(ctx context.Context, _ *webhooks.Event) error { time.Sleep(9 * time.Second); return ctx.Err() }}
@@ -951,11 +949,11 @@ func TestKeepAlive(t *testing.T) {
 	})
 }
 
-// The answer is on its way before an observer is called.
+// The response is sent before an observer is called.
 func TestSlowObserver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, err := webhooks.NewHandler(webhooks.Unsigned, new(application).apply,
-			webhooks.WithObserver(func(context.Context, webhooks.Answer) { time.Sleep(time.Hour) }))
+			webhooks.WithObserver(func(context.Context, webhooks.DeliveryResult) { time.Sleep(time.Hour) }))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -976,14 +974,14 @@ func TestSlowObserver(t *testing.T) {
 			resp.Body.Close()
 		}
 		if d := time.Since(began); d != 0 {
-			t.Errorf("answered after %s", d)
+			t.Errorf("response after %s", d)
 		}
 		shutDown(t, h)
 		server.Close()
 	})
 }
 
-// No output holds anything of a body, an error text or a panic value.
+// No output holds anything of a body, an error message or a panic value.
 func TestNothingLeaks(t *testing.T) {
 	const canary = "canary@example.com"
 	body := strings.Replace(glucoseEvent, "ada", canary, 1)
@@ -993,13 +991,13 @@ func TestNothingLeaks(t *testing.T) {
 		func(context.Context, *webhooks.Event) error { return nil },
 		func(context.Context, *webhooks.Event) error { return errors.New(canary) },
 		func(context.Context, *webhooks.Event) error { panic(canary) },
-		func(context.Context, *webhooks.Event) error { panic(fmt.Errorf("of %s", canary)) },
+		func(context.Context, *webhooks.Event) error { panic(fmt.Errorf("for %s", canary)) },
 		func(context.Context, *webhooks.Event) error { panic(struct{ Name string }{canary}) },
 	}
 	for _, do := range modes {
 		app := &application{do: do}
 		h, seen := newHandler(t, webhooks.Unsigned, app, webhooks.WithLogger(logger),
-			webhooks.WithObserver(func(context.Context, webhooks.Answer) { panic(canary) }))
+			webhooks.WithObserver(func(context.Context, webhooks.DeliveryResult) { panic(canary) }))
 		for _, r := range []*http.Request{
 			delivery("msg_1", body), delivery("msg_1", body), delivery(canary, body), delivery("msg_2", body[:80]), delivery("", canary),
 		} {
@@ -1022,20 +1020,20 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// A panic is reported with the place where it came about.
+// A panic is reported with its stack.
 func TestPanicIsLocated(t *testing.T) {
 	var m map[string]int
 	app := &application{do: func(context.Context, *webhooks.Event) error { m["x"] = 1; return nil }}
 	h, seen := newHandler(t, webhooks.Unsigned, app)
 	deliver(h, delivery("msg_1", glucoseEvent))
-	text := seen.all[0].Panic
-	if !strings.HasPrefix(text, "runtime.plainError") && !strings.HasPrefix(text, "runtime.") || !strings.Contains(text, "webhooks_test.TestPanicIsLocated.func1 ") ||
-		!strings.Contains(text, "handler_test.go:") {
-		t.Errorf("the panic is described so:\n%s", text)
+	stack := seen.all[0].Panic
+	if !strings.HasPrefix(stack, "runtime.plainError") && !strings.HasPrefix(stack, "runtime.") || !strings.Contains(stack, "webhooks_test.TestPanicIsLocated.func1 ") ||
+		!strings.Contains(stack, "handler_test.go:") {
+		t.Errorf("the stack of the panic:\n%s", stack)
 	}
 }
 
-// The handler is one for any router, which does not redirect to it.
+// The handler works with any router.
 func TestRouter(t *testing.T) {
 	h, seen := newHandler(t, webhooks.Unsigned, &application{})
 	mux := http.NewServeMux()
@@ -1055,11 +1053,11 @@ func TestRouter(t *testing.T) {
 			t.Errorf("%s: %s", path, resp.Status)
 		}
 	}
-	shutDown(t, h) // The observer is called after the answer.
+	shutDown(t, h) // the observer is called after the response
 	checkResults(t, seen, "204 applied", "204 applied", "204 applied")
 }
 
-// Any interleaving of deliveries, failures and hang-ups: for the race detector.
+// Interleaved deliveries, failures and panics, for the race detector.
 func TestParallel(t *testing.T) {
 	var applied sync.Map
 	var n atomic.Int64
@@ -1095,7 +1093,7 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// A log line is bounded and on one line, whatever the sender calls its events.
+// A log record is short and on one line, whatever the event type.
 func TestLoggerBoundsTheType(t *testing.T) {
 	for kind, want := range map[string]string{
 		"daily.data.glucose.created": "daily.data.glucose.created",
@@ -1123,7 +1121,8 @@ func TestLoggerBoundsTheType(t *testing.T) {
 	}
 }
 
-// The error of Latest.Apply, returned as it is, keeps the delivery as a dead letter once and acknowledges it; what can be read is stored.
+// The error of Latest.Apply, returned unchanged, sends the delivery to the dead-letter function
+// once and acknowledges it. The readable data is stored.
 func TestUnreadableDeliveryIsKept(t *testing.T) {
 	const body = `{"event_type":"daily.data.glucose.created","user_id":"1e9c0b37-54fd-43c6-9a5e-0c5e86d0a4de","data":{"data":[` +
 		`{"timestamp":"2025-03-01T12:00:00Z","unit":"mmol/L","value":5},{"timestamp":1740830400,"unit":"mmol/L","value":6}]}}`
@@ -1137,7 +1136,7 @@ func TestUnreadableDeliveryIsKept(t *testing.T) {
 	h, _ := newHandler(t, webhooks.Unsigned, app, webhooks.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
 		webhooks.WithDeadLetter(func(ctx context.Context, body []byte) error {
 			kept = append(kept, webhooks.DeliveryIDFrom(ctx)+" "+string(body))
-			clear(body) // it belongs to the function
+			clear(body) // the function may keep it
 			return nil
 		}))
 	for range 2 {
@@ -1160,12 +1159,13 @@ func TestUnreadableDeliveryIsKept(t *testing.T) {
 	}
 }
 
-// Without a dead-letter function nothing is acknowledged that is not kept, and the log says so as an error.
+// Without a dead-letter function a permanent failure is not acknowledged, and it is logged as an
+// error.
 func TestUnreadableDeliveryWithoutDeadLetters(t *testing.T) {
 	var log bytes.Buffer
 	app := &application{do: func(context.Context, *webhooks.Event) error { return webhooks.ErrUnreadable }}
 	h, seen := newHandler(t, webhooks.Unsigned, app, webhooks.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	for range 2 { // it is not remembered
+	for range 2 { // its ID is not stored
 		deliver(h, delivery("msg_1", glucoseEvent))
 	}
 	shutDown(t, h)

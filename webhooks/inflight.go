@@ -6,98 +6,103 @@ import (
 	"sync"
 )
 
-// inFlight bounds the memory of the bodies that a handler holds. Memory is taken as bytes arrive:
-// beyond its first buffer a sender holds a few times what it has sent. A quarter is for small
-// bodies only: senders of large ones, however slow, do not keep them out. Of each class, one body
-// at a time may take what is set aside for it, the lane, so that bodies that are there in part, and
-// fill the rest, do not wait for each other.
+// inFlight limits the memory of the bodies that a handler holds. Memory is acquired as bytes
+// arrive: beyond its first buffer, a body takes a small multiple of the received bytes. A quarter
+// is reserved for small bodies, so that large ones, however slow, do not block them.
+//
+// Partly received bodies that use up the limit would wait for each other. So each class has a lane:
+// enough memory for one body of the class, which one body at a time may use.
 type inFlight struct {
-	mu     sync.Mutex
-	small  int64    // left for small bodies only
-	common int64    // left for all
-	lanes  [2]*held // by class, the body that has the lane: as much as a body of the class can hold, so it never waits
-	wanted [2][]*request
+	mu      sync.Mutex
+	small   int64           // available to small bodies only
+	common  int64           // available to all
+	lanes   [2]*reservation // by class, the body that uses the lane
+	waiters [2][]*waiter    // by class, in order of arrival
 }
 
-// Classes of requests, by what a body holds with them.
+// Classes of bodies, by the memory that they hold.
 const (
-	smallBody = iota // up to smallHeld
+	smallBody = iota // up to maxSmallMemory
 	largeBody
 )
 
-// largestSmall is the largest small body, and smallHeld the memory that it takes: its buffer, and
-// while it moves the one before, which has at most half the size.
+// maxSmallBody is the size of the largest small body, and maxSmallMemory the memory that it takes:
+// its buffer and, while it grows, the previous one, which has at most half the size.
 const (
-	largestSmall = 64 << 10
-	smallHeld    = largestSmall + largestSmall/2
+	maxSmallBody   = 64 << 10
+	maxSmallMemory = maxSmallBody + maxSmallBody/2
 )
 
-// held is the memory of one body, by where it was taken.
-type held struct {
-	from          *inFlight
+// reservation is the memory of one body, by its origin.
+type reservation struct {
+	inFlight      *inFlight
 	small, common int64
 	lanes         [2]int64
-	large         bool // the sender says so; another becomes it when it is larger than a small one
-	complete      bool // it takes no more
+	large         bool // by its Content-Length; others become large as they grow
+	completed     bool // it needs no more memory
 }
 
-func (b *held) all() int64 { return b.small + b.common + b.lanes[smallBody] + b.lanes[largeBody] }
-
-type request struct {
-	*held
-	n       int64
-	granted chan struct{}
+type waiter struct {
+	*reservation
+	n     int64
+	ready chan struct{} // closed when the memory is acquired
 }
 
-// newInFlight returns a bound for bodies of up to limit bytes, which is at most a quarter of bound.
-func newInFlight(bound, limit int64) *inFlight {
-	lanes := [2]int64{smallBody: min(smallHeld, 2*limit)}
-	if limit > largestSmall {
-		lanes[largeBody] = 2 * limit
+// newInFlight returns a limit of maxBytes for bodies of up to maxBody bytes, which is at most a
+// quarter of maxBytes.
+func newInFlight(maxBytes, maxBody int64) *inFlight {
+	lanes := [2]int64{smallBody: min(maxSmallMemory, 2*maxBody)}
+	if maxBody > maxSmallBody {
+		lanes[largeBody] = 2 * maxBody
 	}
-	small := max(0, bound/4-lanes[smallBody])
-	return &inFlight{small: small, common: bound - small - lanes[smallBody] - lanes[largeBody]}
+	small := max(0, maxBytes/4-lanes[smallBody])
+	return &inFlight{small: small, common: maxBytes - small - lanes[smallBody] - lanes[largeBody]}
 }
 
-// take waits for n bytes until ctx ends.
-func (b *held) take(ctx context.Context, n int64) error {
-	f := b.from
+// acquire waits for n bytes until ctx ends.
+func (b *reservation) acquire(ctx context.Context, n int64) error {
+	f := b.inFlight
 	f.mu.Lock()
 	class := b.class(n)
-	if (f.lanes[class] == b || len(f.wanted[class]) == 0) && b.grant(n, class) {
+	if (f.lanes[class] == b || len(f.waiters[class]) == 0) && b.tryAcquire(n, class) {
 		f.mu.Unlock()
 		return nil
 	}
-	r := &request{b, n, make(chan struct{})}
-	f.wanted[class] = append(f.wanted[class], r)
+	w := &waiter{b, n, make(chan struct{})}
+	f.waiters[class] = append(f.waiters[class], w)
 	f.mu.Unlock()
 	select {
-	case <-r.granted:
+	case <-w.ready:
 		return nil
 	case <-ctx.Done():
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	select {
-	case <-r.granted:
+	case <-w.ready:
 		return nil
 	default:
 	}
-	f.wanted[class] = slices.DeleteFunc(f.wanted[class], func(other *request) bool { return other == r })
-	f.serve() // those behind it may want less
+	f.waiters[class] = slices.DeleteFunc(f.waiters[class], func(other *waiter) bool { return other == w })
+	f.notifyWaiters() // the next one may need less
 	return ctx.Err()
 }
 
-func (b *held) class(n int64) int {
-	if b.large || b.all()+n > smallHeld {
+func (b *reservation) total() int64 {
+	return b.small + b.common + b.lanes[smallBody] + b.lanes[largeBody]
+}
+
+// class returns the class of the body when it holds n more bytes.
+func (b *reservation) class(n int64) int {
+	if b.large || b.total()+n > maxSmallMemory {
 		return largeBody
 	}
 	return smallBody
 }
 
-// grant takes n bytes if there are as many. The mutex is held.
-func (b *held) grant(n int64, class int) bool {
-	f := b.from
+// tryAcquire acquires n bytes if they are available. The caller holds the mutex.
+func (b *reservation) tryAcquire(n int64, class int) bool {
+	f := b.inFlight
 	switch {
 	case class == smallBody && f.small >= n:
 		f.small -= n
@@ -114,64 +119,69 @@ func (b *held) grant(n int64, class int) bool {
 	return true
 }
 
-// give returns n of the bytes that the body holds.
-func (b *held) give(n int64) {
-	b.from.mu.Lock()
-	defer b.from.mu.Unlock()
-	b.put(n)
+// release returns n bytes.
+func (b *reservation) release(n int64) {
+	b.inFlight.mu.Lock()
+	defer b.inFlight.mu.Unlock()
+	b.releaseLocked(n)
 }
 
-// release returns all that the body holds.
-func (b *held) release() {
-	b.from.mu.Lock()
-	defer b.from.mu.Unlock()
-	b.put(b.all())
+// releaseAll returns all bytes.
+func (b *reservation) releaseAll() {
+	b.inFlight.mu.Lock()
+	defer b.inFlight.mu.Unlock()
+	b.releaseLocked(b.total())
 }
 
-// put returns n bytes. The mutex is held. What only small bodies take goes first, so that a large
-// one does not keep it; the lane of large ones goes last, as whoever has it can go on.
-func (b *held) put(n int64) {
-	f := b.from
-	for _, place := range [...]struct{ mine, left *int64 }{
+// releaseLocked returns n bytes. The caller holds the mutex. Memory for small bodies is returned
+// first, so that a large body does not keep it; the lane of large bodies last, because its user can
+// always proceed.
+func (b *reservation) releaseLocked(n int64) {
+	f := b.inFlight
+	for _, origin := range [...]struct{ held, available *int64 }{
 		{&b.small, &f.small}, {&b.lanes[smallBody], new(int64)}, {&b.common, &f.common}, {&b.lanes[largeBody], new(int64)},
 	} {
-		some := min(n, *place.mine)
-		*place.mine -= some
-		*place.left += some
-		n -= some
+		returned := min(n, *origin.held)
+		*origin.held -= returned
+		*origin.available += returned
+		n -= returned
 	}
-	f.serve()
+	f.notifyWaiters()
 }
 
-// finish says that the body takes no more, so that others get its lane as soon as there is room
-// elsewhere.
-func (b *held) finish() {
-	b.from.mu.Lock()
-	defer b.from.mu.Unlock()
-	b.complete = true
-	b.from.serve()
+// complete declares that the body needs no more memory, so that it leaves its lane as soon as other
+// memory is available.
+func (b *reservation) complete() {
+	b.inFlight.mu.Lock()
+	defer b.inFlight.mu.Unlock()
+	b.completed = true
+	b.inFlight.notifyWaiters()
 }
 
-// serve grants what has been waited for longest. The mutex is held.
-func (f *inFlight) serve() {
+// notifyWaiters frees unused lanes and serves waiters in order. The caller holds the mutex.
+func (f *inFlight) notifyWaiters() {
 	for class, b := range f.lanes {
 		if b == nil {
 			continue
 		}
-		if b.complete {
-			some := min(f.common, b.lanes[class])
-			f.common -= some
-			b.common += some
-			b.lanes[class] -= some
+		if b.completed {
+			moved := min(f.common, b.lanes[class])
+			f.common -= moved
+			b.common += moved
+			b.lanes[class] -= moved
 		}
 		if b.lanes[class] == 0 {
 			f.lanes[class] = nil
 		}
 	}
-	for class := range f.wanted {
-		for len(f.wanted[class]) > 0 && f.wanted[class][0].grant(f.wanted[class][0].n, class) {
-			close(f.wanted[class][0].granted)
-			f.wanted[class] = f.wanted[class][1:]
+	for class := range f.waiters {
+		for len(f.waiters[class]) > 0 {
+			first := f.waiters[class][0]
+			if !first.tryAcquire(first.n, class) {
+				break
+			}
+			close(first.ready)
+			f.waiters[class] = f.waiters[class][1:]
 		}
 	}
 }

@@ -16,24 +16,25 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// bounded are the options of a handler that takes bodies of 1 MiB and holds 4 MiB of them.
-func bounded() []webhooks.HandlerOption {
+// smallLimits are options for bodies of up to 1 MiB, of which 4 MiB may be in flight.
+func smallLimits() []webhooks.HandlerOption {
 	return []webhooks.HandlerOption{webhooks.WithBodyLimit(1 << 20), webhooks.WithInFlightLimit(4 << 20)}
 }
 
-// large is an event of n bytes.
-func large(n int) string { return "{}" + strings.Repeat(" ", n-2) }
+// eventOfSize returns an event of n bytes.
+func eventOfSize(n int) string { return "{}" + strings.Repeat(" ", n-2) }
 
 // count returns how often each result was reported.
-func (a *answers) count() map[string]int {
+func (r *recorder) count() map[string]int {
 	n := map[string]int{}
-	for _, text := range a.results() {
-		n[text]++
+	for _, line := range r.results() {
+		n[line]++
 	}
 	return n
 }
 
-// Bodies that the application holds count until it returns, whatever was answered; small deliveries have room all the same.
+// Bodies count until the application returns, even after their responses. Small deliveries are
+// accepted nevertheless.
 func TestInFlightLimit(t *testing.T) {
 	for _, raw := range []bool{false, true} {
 		t.Run(fmt.Sprintf("raw %t", raw), func(t *testing.T) {
@@ -45,8 +46,8 @@ func TestInFlightLimit(t *testing.T) {
 					}
 					return nil
 				}
-				seen := new(answers)
-				opts := append(bounded(), webhooks.WithObserver(seen.add))
+				seen := new(recorder)
+				opts := append(smallLimits(), webhooks.WithObserver(seen.add))
 				h, err := webhooks.NewHandler(webhooks.Unsigned, func(ctx context.Context, _ *webhooks.Event) error {
 					return hold(webhooks.DeliveryIDFrom(ctx))
 				}, opts...)
@@ -60,11 +61,11 @@ func TestInFlightLimit(t *testing.T) {
 				}
 				var senders sync.WaitGroup
 				for n := range 10 {
-					senders.Go(func() { deliver(h, delivery(fmt.Sprintf("large_%d", n), large(1<<20))) })
+					senders.Go(func() { deliver(h, delivery(fmt.Sprintf("large_%d", n), eventOfSize(1<<20))) })
 					synctest.Wait()
 				}
 				for n := range 100 {
-					if status := deliver(h, delivery(fmt.Sprintf("small_%d", n), large(64<<10))); status != 204 {
+					if status := deliver(h, delivery(fmt.Sprintf("small_%d", n), eventOfSize(64<<10))); status != 204 {
 						t.Errorf("status %d of a small delivery", status)
 					}
 				}
@@ -73,13 +74,13 @@ func TestInFlightLimit(t *testing.T) {
 					t.Errorf("%v", count)
 				}
 				// The calls go on and hold their bodies.
-				if status := deliver(h, delivery("again", large(1<<20))); status != 503 {
-					t.Errorf("status %d while the room is taken", status)
+				if status := deliver(h, delivery("again", eventOfSize(1<<20))); status != 503 {
+					t.Errorf("status %d while the memory is in use", status)
 				}
 				close(release)
 				synctest.Wait()
-				if status := deliver(h, delivery("again", large(1<<20))); status != 204 {
-					t.Errorf("status %d after the room was returned", status)
+				if status := deliver(h, delivery("again", eventOfSize(1<<20))); status != 204 {
+					t.Errorf("status %d after the memory was released", status)
 				}
 				shutDown(t, h)
 			})
@@ -98,18 +99,19 @@ func connect(t *testing.T, listener *pipes, id string, n int) net.Conn {
 	return conn
 }
 
-func readStatus(conn net.Conn) (status string) {
-	answer := make([]byte, 12)
-	if _, err := io.ReadFull(conn, answer); err != nil {
+// readStatus returns the status code of a response, or an error message.
+func readStatus(conn net.Conn) string {
+	head := make([]byte, len("HTTP/1.1 204"))
+	if _, err := io.ReadFull(conn, head); err != nil {
 		return err.Error()
 	}
-	return string(answer[9:])
+	return string(head[len("HTTP/1.1 "):])
 }
 
-// Bodies that are there in part and together take all of the room do not wait for each other until the deadline.
+// Partly received bodies that together exceed the limit do not block each other.
 func TestPartialBodiesMakeProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, seen := newHandler(t, webhooks.Unsigned, new(application), bounded()...)
+		h, seen := newHandler(t, webhooks.Unsigned, new(application), smallLimits()...)
 		listener := newPipes()
 		server := &http.Server{Handler: h}
 		go server.Serve(listener)
@@ -120,7 +122,7 @@ func TestPartialBodiesMakeProgress(t *testing.T) {
 				conn := connect(t, listener, fmt.Sprintf("msg_%d", n), 1<<20)
 				defer conn.Close()
 				senders.Go(func() {
-					for rest := large(1 << 20); rest != ""; rest = rest[32<<10:] {
+					for rest := eventOfSize(1 << 20); rest != ""; rest = rest[32<<10:] {
 						io.WriteString(conn, rest[:32<<10])
 						time.Sleep(time.Millisecond)
 					}
@@ -141,7 +143,7 @@ func TestPartialBodiesMakeProgress(t *testing.T) {
 	})
 }
 
-// Neither do small ones, whatever the limits and whether or not the sender says how large they are.
+// Partly received small bodies do not block each other either, with or without a Content-Length.
 func TestPartialSmallBodiesMakeProgress(t *testing.T) {
 	const size, step, senders = 60 << 10, 4 << 10, 200
 	for _, limit := range []int64{64 << 10, 64<<10 + 1, 1 << 20} {
@@ -167,7 +169,7 @@ func TestPartialSmallBodiesMakeProgress(t *testing.T) {
 							defer conn.Close()
 							fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: example.com\r\nSvix-Id: msg_%d\r\n%s\r\n\r\n", n, length)
 							all.Go(func() {
-								for rest := large(size); rest != ""; rest = rest[step:] {
+								for rest := eventOfSize(size); rest != ""; rest = rest[step:] {
 									if chunked {
 										fmt.Fprintf(conn, "%x\r\n%s\r\n", step, rest[:step])
 									} else {
@@ -195,7 +197,7 @@ func TestPartialSmallBodiesMakeProgress(t *testing.T) {
 	}
 }
 
-// panickingBody is a body that a middleware has wrapped, and that panics after some bytes.
+// panickingBody is a body, as of a middleware, that panics after some bytes.
 type panickingBody struct{ left int }
 
 func (b *panickingBody) Read(p []byte) (int, error) {
@@ -209,15 +211,15 @@ func (b *panickingBody) Read(p []byte) (int, error) {
 
 func (*panickingBody) Close() error { return nil }
 
-// A body that panics gives back what it took.
+// A body that panics releases its memory.
 func TestPanickingBodyIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, _ := newHandler(t, webhooks.Unsigned, new(application), bounded()...)
+		h, _ := newHandler(t, webhooks.Unsigned, new(application), smallLimits()...)
 		for n := range 300 {
 			func() {
 				defer func() {
 					if recover() != http.ErrAbortHandler {
-						t.Error("the panic was not passed on")
+						t.Error("the handler recovered the panic")
 					}
 				}()
 				r := delivery(fmt.Sprintf("msg_%d", n), "")
@@ -225,17 +227,18 @@ func TestPanickingBodyIsReleased(t *testing.T) {
 				deliver(h, r)
 			}()
 		}
-		if status := deliver(h, delivery("large", large(1<<20))); status != 204 {
+		if status := deliver(h, delivery("large", eventOfSize(1<<20))); status != 204 {
 			t.Errorf("status %d", status)
 		}
 		shutDown(t, h)
 	})
 }
 
-// Senders that stop in the middle keep out neither small deliveries, nor large ones for longer than the deadline.
+// Senders that stop in the middle do not block small deliveries, and block large ones only until
+// the deadline.
 func TestSendersThatStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, seen := newHandler(t, webhooks.Unsigned, new(application), bounded()...)
+		h, seen := newHandler(t, webhooks.Unsigned, new(application), smallLimits()...)
 		listener := newPipes()
 		server := &http.Server{Handler: h}
 		go server.Serve(listener)
@@ -244,7 +247,7 @@ func TestSendersThatStop(t *testing.T) {
 		for n := range 100 {
 			conn := connect(t, listener, fmt.Sprintf("slow_%d", n), 1<<20)
 			slow = append(slow, conn)
-			senders.Go(func() { io.WriteString(conn, large(900<<10)) })
+			senders.Go(func() { io.WriteString(conn, eventOfSize(900<<10)) })
 		}
 		synctest.Wait()
 		for n := range 1000 {
@@ -256,7 +259,7 @@ func TestSendersThatStop(t *testing.T) {
 		go func() { // before the others' deadline
 			time.Sleep(5 * time.Second)
 			began := time.Now()
-			late <- deliver(h, delivery("late", large(1<<20)))
+			late <- deliver(h, delivery("late", eventOfSize(1<<20)))
 			if took := time.Since(began); took != 5*time.Second {
 				t.Errorf("it waited %s", took)
 			}
@@ -279,14 +282,14 @@ func TestSendersThatStop(t *testing.T) {
 	})
 }
 
-// A shutdown does not wait for deliveries that wait for room.
-func TestShutdownWhileWaitingForRoom(t *testing.T) {
+// A shutdown does not wait for deliveries that wait for memory.
+func TestShutdownWhileWaitingForMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := &application{do: func(ctx context.Context, _ *webhooks.Event) error { <-ctx.Done(); return ctx.Err() }}
-		h, seen := newHandler(t, webhooks.Unsigned, app, bounded()...)
+		h, seen := newHandler(t, webhooks.Unsigned, app, smallLimits()...)
 		var senders sync.WaitGroup
 		for n := range 10 {
-			senders.Go(func() { deliver(h, delivery(fmt.Sprintf("msg_%d", n), large(1<<20))) })
+			senders.Go(func() { deliver(h, delivery(fmt.Sprintf("msg_%d", n), eventOfSize(1<<20))) })
 		}
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -301,7 +304,8 @@ func TestShutdownWhileWaitingForRoom(t *testing.T) {
 	})
 }
 
-// What is rejected by its headers is answered whether or not its body arrives, and the connection serves the next delivery if it does.
+// A delivery that is rejected by its headers gets its response whether or not its body arrives. If
+// it does, the connection serves the next delivery.
 func TestRejectedByHeaders(t *testing.T) {
 	verifier := newVerifier(t, vectorSecret)
 	for _, test := range []struct {
@@ -326,10 +330,10 @@ func TestRejectedByHeaders(t *testing.T) {
 				conn := connect(t, listener, "msg_1", len(glucoseEvent))
 				began := time.Now()
 				go io.WriteString(conn, test.body)
-				const text = "HTTP/1.1 401 Unauthorized"
+				const want = "HTTP/1.1 401 Unauthorized"
 				response := make([]byte, 4096)
 				n, err := conn.Read(response)
-				if err != nil || !strings.HasPrefix(string(response[:n]), text) || time.Since(began) != test.took {
+				if err != nil || !strings.HasPrefix(string(response[:n]), want) || time.Since(began) != test.took {
 					t.Errorf("%q %v after %s", response[:n], err, time.Since(began))
 				}
 				go fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 0\r\n\r\n")
@@ -345,14 +349,14 @@ func TestRejectedByHeaders(t *testing.T) {
 	}
 }
 
-// Over the network: however many large bodies arrive at once that nobody signed, what the sender did sign gets through.
-func TestSignedGetsThroughForged(t *testing.T) {
+// Signed deliveries are accepted while many large forged ones arrive.
+func TestSignedAmongForged(t *testing.T) {
 	verifier := newVerifier(t, vectorSecret)
-	h, seen := newHandler(t, verifier, new(application), bounded()...)
+	h, seen := newHandler(t, verifier, new(application), smallLimits()...)
 	server := httptest.NewServer(h)
 	defer server.Close()
 	client := server.Client()
-	forged := large(1 << 20)
+	forged := eventOfSize(1 << 20)
 	send := func(id, body, signature string) int {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(body))
 		if err != nil {

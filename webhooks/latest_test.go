@@ -465,7 +465,7 @@ func TestLatestHoldsNoEvents(t *testing.T) {
 	var l Latest
 	before := liveHeap()
 	for i := range 200 {
-		e := mustParse(t, plain.EventText(1000, "uniform"))
+		e := mustParse(t, plain.EventJSON(1000, "uniform"))
 		if _, err := l.Apply(received(e, i)); err != nil {
 			t.Fatal(err)
 		}

@@ -7,34 +7,38 @@ import (
 	"time"
 )
 
-// Memory remembers the ids of the deliveries that were dealt with, so that none is dealt with twice. The one that a [Handler] has
-// by itself is in its process and ends with it; a store that several processes share is given with [WithMemory]. It belongs to one
-// endpoint: the service sends the same id to each of several endpoints.
+// Memory stores the IDs of processed deliveries, so that repeated ones are not processed again. By
+// default a [Handler] keeps them in the process. [WithMemory] sets another store, for example one
+// that several processes share. A Memory belongs to one endpoint: the service sends the same ID to
+// each of several endpoints.
 //
-// Its methods are called by several goroutines. The context ends in time for an answer.
+// Its methods must be safe for concurrent use. The context ends in time for a response.
 type Memory interface {
-	// Seen reports whether the id was remembered. With an error the delivery is answered with 503, and is sent again.
+	// Seen reports whether the ID is stored. After an error the response is 503, and the sender
+	// tries again.
 	Seen(ctx context.Context, id string) (bool, error)
-	// Remember keeps an id for a while: 72 hours outlast the sender's attempts. Remembering an id again is no error. An error is
-	// reported to the observers; the delivery is acknowledged all the same, because it was dealt with.
+	// Remember stores an ID, at least for the 72 hours in which the sender repeats a delivery.
+	// Storing an ID again is not an error. The delivery is acknowledged even after an error, which
+	// the observers get as [ReasonNotNoted].
 	Remember(ctx context.Context, id string) error
 }
 
-// recent is the memory of a process. It holds 16 bytes of a hash for each id, as ids can be long.
-type recent struct {
-	limit int
-	age   time.Duration
-	now   func() time.Time
+// localMemory is a Memory in the process. It stores 16 bytes of a hash for each ID, because IDs can
+// be long.
+type localMemory struct {
+	maxIDs int
+	maxAge time.Duration
+	now    func() time.Time
 
 	mu    sync.Mutex
-	known map[idHash]struct{}
-	queue []remembered // oldest first, from first on
+	ids   map[idHash]struct{}
+	queue []storedID // oldest first, starting at first
 	first int
 }
 
 type idHash [16]byte
 
-type remembered struct {
+type storedID struct {
 	id idHash
 	at int64 // UnixNano
 }
@@ -44,43 +48,42 @@ func hashOf(id string) idHash {
 	return idHash(sum[:16])
 }
 
-func (m *recent) Seen(_ context.Context, id string) (bool, error) {
+func (m *localMemory) Seen(_ context.Context, id string) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.forget()
-	_, seen := m.known[hashOf(id)]
+	m.removeExpired()
+	_, seen := m.ids[hashOf(id)]
 	return seen, nil
 }
 
-func (m *recent) Remember(_ context.Context, id string) error {
+func (m *localMemory) Remember(_ context.Context, id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.forget()
+	m.removeExpired()
 	h := hashOf(id)
-	if _, seen := m.known[h]; seen {
+	if _, seen := m.ids[h]; seen {
 		return nil
 	}
-	if len(m.known) == m.limit {
-		m.drop()
+	if len(m.ids) == m.maxIDs {
+		m.removeOldest()
 	}
-	m.known[h] = struct{}{}
+	m.ids[h] = struct{}{}
 	if m.first > len(m.queue)/2 {
 		m.queue = append(m.queue[:0], m.queue[m.first:]...)
 		m.first = 0
 	}
-	m.queue = append(m.queue, remembered{h, m.now().UnixNano()})
+	m.queue = append(m.queue, storedID{h, m.now().UnixNano()})
 	return nil
 }
 
-// forget drops what is too old.
-func (m *recent) forget() {
-	oldest := m.now().Add(-m.age).UnixNano()
+func (m *localMemory) removeExpired() {
+	oldest := m.now().Add(-m.maxAge).UnixNano()
 	for m.first < len(m.queue) && m.queue[m.first].at < oldest {
-		m.drop()
+		m.removeOldest()
 	}
 }
 
-func (m *recent) drop() {
-	delete(m.known, m.queue[m.first].id)
+func (m *localMemory) removeOldest() {
+	delete(m.ids, m.queue[m.first].id)
 	m.first++
 }

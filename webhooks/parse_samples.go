@@ -158,11 +158,16 @@ func setSource(source *Source, values *[9]sourceValue, data []byte, lo, hi int) 
 	}
 	source.Name, source.Slug, source.Logo, source.Provider = strings[0], strings[1], strings[2], strings[3]
 	source.Type = SourceType(strings[4])
-	for n, to := range [...]**string{5: &source.AppID, &source.DeviceID, &source.Sport, &source.WorkoutID} {
-		if to != nil && values[n].string {
-			*to = new(strings[n])
-		}
+	source.AppID, source.DeviceID = values[5].pointer(strings[5]), values[6].pointer(strings[6])
+	source.Sport, source.WorkoutID = values[7].pointer(strings[7]), values[8].pointer(strings[8])
+}
+
+// pointer returns a pointer to s if the value is a string, nil otherwise.
+func (v *sourceValue) pointer(s string) *string {
+	if !v.string {
+		return nil
 	}
+	return new(s)
 }
 
 // endOfSamples is not a field: the array is read.

@@ -186,7 +186,7 @@ func TestScannerAgainstDecoder(t *testing.T) {
 		t.Errorf("only %d bodies were valid", valid)
 	}
 	for _, form := range []string{"uniform", "spaced", "mixed"} {
-		checkPaths(t, plain.EventText(50, form))
+		checkPaths(t, plain.EventJSON(50, form))
 	}
 }
 
@@ -233,7 +233,7 @@ func TestScannedDataIsDiscarded(t *testing.T) {
 func TestParseAllocations(t *testing.T) {
 	for _, form := range []string{"uniform", "spaced", "mixed"} {
 		for _, n := range []int{1, 10, 1000, 20000} {
-			body := plain.EventText(n, form)
+			body := plain.EventJSON(n, form)
 			Parse(body)
 			if got := testing.AllocsPerRun(3, func() { Parse(body) }); got > 16 {
 				t.Errorf("%s, %d samples: %v allocations", form, n, got)

@@ -7,13 +7,13 @@ import (
 )
 
 var (
-	// ErrPermanent marks errors that stay the same however often a delivery is sent: [ErrNoUser],
-	// [ErrNoID], [ErrUnreadable] and *[ParseError] match it with [errors.Is], and so does an error
-	// of a program's own that wraps it. Such a delivery needs a new version of the program or a
-	// person, and is kept as a dead letter until then. See [WithDeadLetter].
+	// ErrPermanent marks errors that recur however often a delivery is sent. [ErrNoUser],
+	// [ErrNoID], [ErrUnreadable] and *[ParseError] match it with [errors.Is], as does an
+	// application's own error that wraps it. Such a delivery needs a new version of the program or
+	// a manual repair, and is kept as a dead letter until then. See [WithDeadLetter].
 	ErrPermanent = errors.New("webhooks: the delivery fails each time")
-	// ErrUnreadable is the error for an event of which some data cannot be read. The rest of it was
-	// applied.
+	// ErrUnreadable is returned for an event with data that cannot be read. The rest of the event
+	// was applied.
 	ErrUnreadable error = permanentError("webhooks: some of the data cannot be read")
 )
 
@@ -24,14 +24,14 @@ func (e permanentError) Error() string { return string(e) }
 
 func (permanentError) Is(target error) bool { return target == ErrPermanent }
 
-// Is reports whether target is [ErrPermanent]: the body will never be an event.
+// Is reports whether target is [ErrPermanent].
 func (e *ParseError) Is(target error) bool { return target == ErrPermanent }
 
-// Err returns [ErrUnreadable] if the event carries data that cannot be read: [*Unknown] data that
-// is not what the event's type promises, a sample without a readable time, a malformed value in any
-// field of the data (see [labhealth.RawObject]), or no type at all. It returns nil for an event whose
-// type has no payload type here: that is new, and not wrong. [Latest.Apply] and package sqlstore
-// call it; a program that applies events itself calls it to return the error after it has applied
+// Err returns [ErrUnreadable] if some data of the event cannot be read: [*Unknown] data that is not
+// what the event's type promises, a sample without a readable time, a malformed value in any field
+// of the data (see [labhealth.RawObject]), or a missing type. It returns nil for an event whose
+// type has no payload type in this package: that type is new, not wrong. [Latest.Apply] and package
+// sqlstore call Err. A program that applies events itself returns the error after it has applied
 // the rest.
 func (e *Event) Err() error {
 	switch data := e.Data.(type) {
@@ -55,7 +55,7 @@ func (e *Event) Err() error {
 }
 
 // isOperational reports whether an event without an event_type is a message of the sender about
-// itself, which has a type, or was made by the program.
+// itself, which has a field type, or was not parsed but created by the program.
 func (e *Event) isOperational() bool {
 	ref := jsonread.Ref(e.RawObject)
 	if ref.IsZero() {

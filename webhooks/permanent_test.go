@@ -8,7 +8,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// An event of which something cannot be read says so, and what can be read is applied. What is merely new is no error.
+// Err reports an event with unreadable data, and the readable data is applied. New data is not an
+// error.
 func TestUnreadableDataIsReported(t *testing.T) {
 	const (
 		summary = `"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11"`
@@ -87,7 +88,7 @@ func TestPermanentErrors(t *testing.T) {
 			t.Errorf("%v is not permanent", err)
 		}
 	}
-	for _, err := range []error{nil, errors.New("away"), ErrSignature, errNotReceived} {
+	for _, err := range []error{nil, errors.New("unavailable"), ErrSignature, errNotReceived} {
 		if errors.Is(err, ErrPermanent) {
 			t.Errorf("%v is permanent", err)
 		}

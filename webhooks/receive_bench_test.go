@@ -12,7 +12,7 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// mebibyte is an event of 1 MiB or a little more, whose weight is in samples or in one text.
+// mebibyte returns an event of slightly more than 1 MiB, either of samples or with one long string.
 func mebibyte(samples bool) []byte {
 	var data bytes.Buffer
 	kind := "glucose"
@@ -34,8 +34,9 @@ func mebibyte(samples bool) []byte {
 		`"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","client_user_id":"ada"}`, kind, &data)
 }
 
-// What a delivery of 1 MiB costs: B/op is to be compared with the bytes of the body. Reading a batch makes its samples beside the
-// one copy of the body, so the event of one long text shows the copies alone.
+// BenchmarkReceive receives deliveries of 1 MiB. Compare B/op with the size of the body. Parsing
+// samples allocates them in addition to the copy of the body, so the event with one long string
+// shows the copies alone.
 func BenchmarkReceive(b *testing.B) {
 	for _, shape := range []struct {
 		name    string
@@ -86,7 +87,8 @@ func BenchmarkReceive(b *testing.B) {
 	}
 }
 
-// What it costs to recognize a delivery that was dealt with, httptest included.
+// BenchmarkDuplicate receives a delivery that was processed before. It includes the cost of
+// httptest.
 func BenchmarkDuplicate(b *testing.B) {
 	h, err := webhooks.NewHandler(webhooks.Unsigned, func(context.Context, *webhooks.Event) error { return nil })
 	if err != nil {

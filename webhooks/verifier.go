@@ -13,45 +13,50 @@ import (
 	"time"
 )
 
-// Why a delivery is not believed. None of them says more about it.
+// Errors of [Verifier.Verify]. They hold nothing of the delivery.
 var (
-	// ErrHeaders: a signature header is missing or malformed, or an id or a timestamp came twice.
+	// ErrHeaders is returned if a signature header is missing or malformed, or if there is more
+	// than one ID or timestamp.
 	ErrHeaders = errors.New("webhooks: the signature headers are missing or malformed")
-	// ErrTimestamp: the delivery was signed more than five minutes before or after now.
+	// ErrTimestamp is returned if the delivery was signed more than five minutes before or after
+	// now.
 	ErrTimestamp = errors.New("webhooks: the timestamp of the delivery is more than five minutes away")
-	// ErrSignature: none of the secrets made any of the signatures.
-	ErrSignature = errors.New("webhooks: no signature of the delivery fits")
+	// ErrSignature is returned if none of the signatures was made with any of the secrets.
+	ErrSignature = errors.New("webhooks: no signature of the delivery matches")
 )
 
 const (
 	tolerance     = 5 * time.Minute
 	minSecret     = 24  // bytes, decoded
 	maxID         = 256 // bytes
-	maxSignatures = 16  // signatures read of a delivery
+	maxSignatures = 16  // signatures checked per delivery
 )
 
-// Verifier tells whether the service sent a delivery. It follows the Standard Webhooks scheme: the sender
-// signs the ID of the delivery, the time and the body, with a secret that it shares with the receiver.
-// The headers are webhook-id, webhook-timestamp and webhook-signature, or the same names with svix-.
-// Source: public API reference only.
+// Verifier checks that the service sent a delivery. It follows the Standard Webhooks scheme: the
+// sender signs the ID of the delivery, the time and the body with a secret that it shares with the
+// receiver. The headers are webhook-id, webhook-timestamp and webhook-signature, or the same names
+// with the prefix svix-. Source: public API reference only.
 //
-// Make one with [NewVerifier]; the zero Verifier believes nothing. It is safe for concurrent use. Printing it shows no secret.
+// [NewVerifier] returns a Verifier; the zero Verifier rejects every delivery. A Verifier is safe
+// for concurrent use. Printing it does not show the secrets.
 type Verifier struct {
-	// sign makes a signature with each secret. It is a closure, because %#v prints every field.
+	// sign returns a signature with each secret. It is a closure, because %#v prints every field.
 	sign     func(id, timestamp string, body []byte) []string
 	unsigned bool
 }
 
-// Unsigned believes every delivery. The interface specification does not show signing, so a deployment may have none; then anybody who
-// knows the address of the receiver can send it what looks like an event. It is a value to be named, so that a secret that was
-// forgotten is an error and never opens the door.
+// Unsigned accepts every delivery. Use it only for a deployment that does not sign: the interface
+// specification does not show signing. Then anyone who knows the receiver's URL can send events. It
+// is a named value, so that a missing secret is an error instead of an open receiver.
 var Unsigned = &Verifier{unsigned: true}
 
-// NewVerifier returns a verifier for the secrets of an endpoint: base64 in standard encoding, with "whsec_" in front or without, of
-// at least 24 bytes. A delivery is believed if any of the secrets signed it, so that a secret can be exchanged without a loss: give
-// the old one and the new one until the sender uses the new one.
+// NewVerifier returns a verifier for the secrets of an endpoint. A secret is at least 24 bytes,
+// encoded as standard base64, with or without the prefix "whsec_". A delivery is accepted if any of
+// the secrets signed it. To rotate a secret without loss, pass the old and the new one until the
+// sender uses the new one.
 //
-// It fails without a secret, and for one that is empty, malformed or too short; the error never quotes it.
+// It returns an error if there is no secret, or if one is empty, malformed or too short. The error
+// does not quote the secret.
 func NewVerifier(secrets ...string) (*Verifier, error) {
 	if len(secrets) == 0 {
 		return nil, errors.New("webhooks: NewVerifier needs a secret; see Unsigned for a sender that does not sign")
@@ -63,7 +68,7 @@ func NewVerifier(secrets ...string) (*Verifier, error) {
 		switch {
 		case encoded == "":
 			return nil, fmt.Errorf("webhooks: secret %d of %d is empty", i+1, len(secrets))
-		case err != nil || strings.ContainsAny(encoded, "\r\n"): // the decoder steps over line ends
+		case err != nil || strings.ContainsAny(encoded, "\r\n"): // the decoder ignores line breaks
 			return nil, fmt.Errorf("webhooks: secret %d of %d is not base64", i+1, len(secrets))
 		case len(key) < minSecret:
 			return nil, fmt.Errorf("webhooks: secret %d of %d has fewer than %d bytes", i+1, len(secrets), minSecret)
@@ -82,25 +87,28 @@ func NewVerifier(secrets ...string) (*Verifier, error) {
 	}}, nil
 }
 
-// Verify returns nil if the service sent the body with these headers within the last five minutes, or up to five minutes ahead of
-// this clock. Otherwise it returns [ErrHeaders], [ErrTimestamp] or [ErrSignature]. The body must be the bytes as they came. Verifying
-// alone does not keep a delivery from being sent again within that time: remember its [DeliveryID], as [Handler] does.
+// Verify returns nil if the service signed the headers and the body within five minutes before or
+// after now. Otherwise it returns [ErrHeaders], [ErrTimestamp] or [ErrSignature]. The body must be
+// the received bytes. Verify does not detect a delivery that is repeated within that time: store
+// its [DeliveryID], as [Handler] does.
 func (v *Verifier) Verify(body []byte, header http.Header) error {
 	return v.VerifyAt(body, header, time.Now())
 }
 
-// VerifyAt is [Verifier.Verify] with another time for now: the time at which a stored delivery came in, or that of a test.
+// VerifyAt is like [Verifier.Verify] with the given time as now: when a stored delivery was
+// received, or the time of a test.
 func (v *Verifier) VerifyAt(body []byte, header http.Header, now time.Time) error {
-	s, err := v.admit(header, now)
+	s, err := v.checkHeaders(header, now)
 	if err != nil {
 		return err
 	}
-	return v.match(s, body)
+	return v.checkSignatures(s, body)
 }
 
-// Sign returns the value of the signature header for a delivery: a signature with each secret, separated by spaces. It is for senders
-// and tests. The timestamp counts in whole seconds. It fails for an id that Verify refuses (not 1 to 256 of A-Z a-z 0-9 _ -), for a
-// time before 1970, and if there is no secret.
+// Sign returns the value of the signature header for a delivery: one signature per secret,
+// separated by spaces. It is for senders and tests. The timestamp is truncated to seconds. Sign
+// returns an error if the ID is not 1 to 256 characters of A-Z a-z 0-9 _ -, if the time is before
+// 1970, or if there is no secret.
 func (v *Verifier) Sign(id string, timestamp time.Time, body []byte) (string, error) {
 	switch {
 	case v == nil || v.sign == nil:
@@ -113,38 +121,39 @@ func (v *Verifier) Sign(id string, timestamp time.Time, body []byte) (string, er
 	return "v1," + strings.Join(v.sign(id, strconv.FormatInt(timestamp.Unix(), 10), body), " v1,"), nil
 }
 
-// DeliveryID returns the id of a delivery, which stays the same when the service sends the delivery again. It is the id that
-// [Verifier.Verify] includes in what it checks, also where the headers hold more than one; empty if there is none or it is malformed.
+// DeliveryID returns the ID of a delivery, which stays the same when the service repeats it. It is
+// the ID that [Verifier.Verify] checks, also if the headers hold more than one. It is empty if the
+// ID is missing or malformed.
 func DeliveryID(header http.Header) string {
-	if s := signedOf(header); len(s.ids) == 1 && validID(s.ids[0]) {
+	if s := signatureHeadersOf(header); len(s.ids) == 1 && validID(s.ids[0]) {
 		return s.ids[0]
 	}
 	return ""
 }
 
-// signed is one family of signature headers.
-type signed struct{ ids, timestamps, signatures []string }
+// signatureHeaders are the signature headers of one naming scheme.
+type signatureHeaders struct{ ids, timestamps, signatures []string }
 
-// signedOf chooses between the families of headers: the first that is complete, else the first that has an id. A delivery is never
-// judged by headers of both: its id must be the one that was signed.
-func signedOf(h http.Header) (s signed) {
-	for _, family := range [...]signed{
+// signatureHeadersOf returns the first scheme with all its headers, or the first one with an ID.
+// The schemes are never mixed: the ID must be the one that was signed.
+func signatureHeadersOf(h http.Header) (s signatureHeaders) {
+	for _, scheme := range [...]signatureHeaders{
 		{h["Webhook-Id"], h["Webhook-Timestamp"], h["Webhook-Signature"]},
 		{h["Svix-Id"], h["Svix-Timestamp"], h["Svix-Signature"]},
 	} {
-		if len(family.ids) > 0 && len(family.timestamps) > 0 && len(family.signatures) > 0 {
-			return family
+		if len(scheme.ids) > 0 && len(scheme.timestamps) > 0 && len(scheme.signatures) > 0 {
+			return scheme
 		}
 		if len(s.ids) == 0 {
-			s = family
+			s = scheme
 		}
 	}
 	return s
 }
 
-// admit checks what can be checked without the body.
-func (v *Verifier) admit(h http.Header, now time.Time) (signed, error) {
-	s := signedOf(h)
+// checkHeaders checks everything except the signatures, without the body.
+func (v *Verifier) checkHeaders(h http.Header, now time.Time) (signatureHeaders, error) {
+	s := signatureHeadersOf(h)
 	switch {
 	case v == nil || v.sign == nil && !v.unsigned:
 		return s, ErrSignature
@@ -153,7 +162,7 @@ func (v *Verifier) admit(h http.Header, now time.Time) (signed, error) {
 	case len(s.ids) != 1 || len(s.timestamps) != 1 || len(s.signatures) == 0 || !validID(s.ids[0]):
 		return s, ErrHeaders
 	}
-	seconds, err := strconv.ParseUint(s.timestamps[0], 10, 40) // until the year 36812, so that nothing overflows
+	seconds, err := strconv.ParseUint(s.timestamps[0], 10, 40) // to the year 36812
 	if err != nil {
 		return s, ErrHeaders
 	}
@@ -163,28 +172,29 @@ func (v *Verifier) admit(h http.Header, now time.Time) (signed, error) {
 	return s, nil
 }
 
-// match compares each signature that came with each that would be right, all of them, whichever fits.
-func (v *Verifier) match(s signed, body []byte) error {
+// checkSignatures compares each received signature with each expected one. It compares all of them,
+// whichever matches.
+func (v *Verifier) checkSignatures(s signatureHeaders, body []byte) error {
 	if v.unsigned {
 		return nil
 	}
-	right := v.sign(s.ids[0], s.timestamps[0], body)
-	found, read := 0, 0
+	expected := v.sign(s.ids[0], s.timestamps[0], body)
+	match, checked := 0, 0
 	for _, line := range s.signatures {
-		// "v1,signature v1,signature". A proxy may have folded lines into one, with commas between them, so every part that
-		// follows a v1 is taken as a signature; other versions are stepped over.
+		// "v1,signature v1,signature". A proxy may have joined several headers with commas, so each
+		// field after a v1 is a signature. Other versions are ignored.
 		version := ""
-		for part := range strings.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' }) {
-			if version == "v1" && read < maxSignatures {
-				read++
-				for i := range right {
-					found |= subtle.ConstantTimeCompare([]byte(part), []byte(right[i]))
+		for field := range strings.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' }) {
+			if version == "v1" && checked < maxSignatures {
+				checked++
+				for i := range expected {
+					match |= subtle.ConstantTimeCompare([]byte(field), []byte(expected[i]))
 				}
 			}
-			version = part
+			version = field
 		}
 	}
-	if found == 0 {
+	if match == 0 {
 		return ErrSignature
 	}
 	return nil

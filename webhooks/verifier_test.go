@@ -14,7 +14,7 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// The example that the Standard Webhooks libraries are tested with.
+// The test vector of the Standard Webhooks libraries.
 const (
 	vectorSecret    = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	vectorID        = "msg_p5jXN8AQM9LWM0D4loKWxJek"
@@ -25,19 +25,19 @@ const (
 
 var vectorTime = time.Unix(1614265330, 0)
 
-// Secrets that were made up, of 24 and 32 bytes.
+// Invented secrets, of 24 and 32 bytes.
 const (
 	secretA = "whsec_bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWE9"
 	secretB = "bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWItMzItYnl0ZXM="
 )
 
-// signedHeader makes the headers of a family, "webhook" or "svix".
-func signedHeader(family, id, timestamp string, signatures ...string) http.Header {
+// signedHeader returns signature headers with the prefix "webhook" or "svix".
+func signedHeader(prefix, id, timestamp string, signatures ...string) http.Header {
 	h := http.Header{}
-	h.Set(family+"-id", id)
-	h.Set(family+"-timestamp", timestamp)
+	h.Set(prefix+"-id", id)
+	h.Set(prefix+"-timestamp", timestamp)
 	for _, s := range signatures {
-		h.Add(family+"-signature", s)
+		h.Add(prefix+"-signature", s)
 	}
 	return h
 }
@@ -66,25 +66,25 @@ func TestVector(t *testing.T) {
 		if got := sign(t, v, vectorID, vectorTime.Add(999*time.Millisecond), vectorBody); got != vectorSignature {
 			t.Errorf("Sign: %s", got)
 		}
-		for _, family := range []string{"webhook", "svix", "Webhook", "SVIX"} {
-			h := signedHeader(family, vectorID, vectorTimestamp, vectorSignature)
+		for _, prefix := range []string{"webhook", "svix", "Webhook", "SVIX"} {
+			h := signedHeader(prefix, vectorID, vectorTimestamp, vectorSignature)
 			if err := v.VerifyAt([]byte(vectorBody), h, vectorTime); err != nil {
-				t.Errorf("%s: %v", family, err)
+				t.Errorf("%s: %v", prefix, err)
 			}
 			if id := webhooks.DeliveryID(h); id != vectorID {
-				t.Errorf("%s: id %q", family, id)
+				t.Errorf("%s: id %q", prefix, id)
 			}
 			if err := v.Verify([]byte(vectorBody), h); err != webhooks.ErrTimestamp {
-				t.Errorf("%s, long after: %v", family, err)
+				t.Errorf("%s, long after: %v", prefix, err)
 			}
 		}
 	}
 }
 
-// flips returns the text with each of its bits turned, one at a time.
-func flips(text string) (flipped []string) {
-	for i := range 8 * len(text) {
-		b := []byte(text)
+// flips returns s with each of its bits flipped, one at a time.
+func flips(s string) (flipped []string) {
+	for i := range 8 * len(s) {
+		b := []byte(s)
 		b[i/8] ^= 1 << (i % 8)
 		flipped = append(flipped, string(b))
 	}
@@ -93,44 +93,44 @@ func flips(text string) (flipped []string) {
 
 func TestOneBit(t *testing.T) {
 	v := newVerifier(t, vectorSecret)
-	refused := 0
-	refuse := func(body, id, timestamp, signature string) {
+	rejected := 0
+	reject := func(body, id, timestamp, signature string) {
 		t.Helper()
 		h := signedHeader("webhook", id, timestamp, signature)
-		// Any time that suits the timestamp, so that the signature has to decide.
+		// At the time of the timestamp too, so that only the signature can fail.
 		for _, now := range []time.Time{vectorTime, unix(timestamp)} {
 			if err := v.VerifyAt([]byte(body), h, now); err == nil {
-				t.Errorf("taken: body %q, id %q, timestamp %q, signature %q", body, id, timestamp, signature)
+				t.Errorf("accepted: body %q, id %q, timestamp %q, signature %q", body, id, timestamp, signature)
 			}
 		}
-		refused++
+		rejected++
 	}
 	for _, body := range flips(vectorBody) {
-		refuse(body, vectorID, vectorTimestamp, vectorSignature)
+		reject(body, vectorID, vectorTimestamp, vectorSignature)
 	}
 	for _, id := range flips(vectorID) {
-		refuse(vectorBody, id, vectorTimestamp, vectorSignature)
+		reject(vectorBody, id, vectorTimestamp, vectorSignature)
 	}
 	for _, timestamp := range flips(vectorTimestamp) {
-		refuse(vectorBody, vectorID, timestamp, vectorSignature)
+		reject(vectorBody, vectorID, timestamp, vectorSignature)
 	}
 	for _, signature := range flips(vectorSignature) {
-		refuse(vectorBody, vectorID, vectorTimestamp, signature)
+		reject(vectorBody, vectorID, vectorTimestamp, signature)
 	}
 	for i := range vectorBody {
-		refuse(vectorBody[:i], vectorID, vectorTimestamp, vectorSignature)
+		reject(vectorBody[:i], vectorID, vectorTimestamp, vectorSignature)
 	}
-	// What belongs to one part is not taken for the other.
-	refuse("1"+vectorBody, vectorID, strings.TrimSuffix(vectorTimestamp, "0"), vectorSignature)
-	refuse(vectorBody, vectorID+"."+vectorTimestamp, vectorTimestamp, vectorSignature)
-	if want := 8*(20+28+10+47) + 20 + 2; refused != want {
-		t.Errorf("%d tries, want %d", refused, want)
+	// Bytes cannot move between ID, timestamp and body.
+	reject("1"+vectorBody, vectorID, strings.TrimSuffix(vectorTimestamp, "0"), vectorSignature)
+	reject(vectorBody, vectorID+"."+vectorTimestamp, vectorTimestamp, vectorSignature)
+	if want := 8*(20+28+10+47) + 20 + 2; rejected != want {
+		t.Errorf("%d tries, want %d", rejected, want)
 	}
 }
 
-func unix(text string) time.Time {
+func unix(timestamp string) time.Time {
 	var seconds int64
-	fmt.Sscanf(text, "%d", &seconds)
+	fmt.Sscanf(timestamp, "%d", &seconds)
 	return time.Unix(seconds, 0)
 }
 
@@ -153,7 +153,7 @@ func TestTolerance(t *testing.T) {
 			t.Errorf("%s after: %v, want %v", test.now, err, test.want)
 		}
 	}
-	// The signature counts the header as it came, so these fail for their form or their time, not for lack of one.
+	// The signature covers the header as received, so these fail for their syntax or their time.
 	for timestamp, want := range map[string]error{
 		"":                       webhooks.ErrHeaders,
 		" 1614265330":            webhooks.ErrHeaders,
@@ -167,7 +167,7 @@ func TestTolerance(t *testing.T) {
 		"2021-02-25":             webhooks.ErrHeaders,
 		"18446744073709551616":   webhooks.ErrHeaders,
 		strings.Repeat("9", 400): webhooks.ErrHeaders,
-		"1099511627775":          webhooks.ErrTimestamp, // the greatest that is read
+		"1099511627775":          webhooks.ErrTimestamp, // the largest accepted
 		"1614265330000":          webhooks.ErrHeaders,   // milliseconds
 		"0":                      webhooks.ErrTimestamp,
 	} {
@@ -178,7 +178,7 @@ func TestTolerance(t *testing.T) {
 	}
 }
 
-// In a bubble Verify has the clock of the bubble.
+// Verify uses the clock of a synctest bubble.
 func TestVerifyNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVerifier(t, secretA)
@@ -246,14 +246,14 @@ func TestRotation(t *testing.T) {
 	for _, test := range []struct {
 		name                 string
 		lines                []string
-		byOld, byNew, byBoth bool // who believes it
+		byOld, byNew, byBoth bool // which verifier accepts it
 	}{
 		{"the old secret", []string{byOld}, true, false, true},
 		{"the new secret", []string{byNew}, false, true, true},
 		{"both", []string{byBoth}, true, true, true},
 		{"both in two lines", []string{byOld, byNew}, true, true, true},
-		{"both in a folded line", []string{byOld + ", " + byNew}, true, true, true},
-		{"both in a tightly folded line", []string{byOld + "," + byNew}, true, true, true},
+		{"both joined with a comma and a space", []string{byOld + ", " + byNew}, true, true, true},
+		{"both joined with a comma", []string{byOld + "," + byNew}, true, true, true},
 		{"tabs and spaces", []string{" \t " + byOld + "  \t" + byNew + " "}, true, true, true},
 		{"another first", []string{other + " " + byNew}, false, true, true},
 		{"unknown versions", []string{"v1a,c2lnbmF0dXJl v2," + byOld[3:] + " " + byNew}, false, true, true},
@@ -319,8 +319,9 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// A delivery is judged by one family of headers, and the id it is known by is the one that was signed.
-func TestFamilies(t *testing.T) {
+// A delivery is verified by the headers of one naming scheme, and its ID is the one that was
+// signed.
+func TestHeaderSchemes(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	v := newVerifier(t, secretA)
 	right, wrong := sign(t, v, "msg_right", now, "{}"), sign(t, v, "msg_wrong", now, "no")
@@ -350,10 +351,10 @@ func TestFamilies(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := http.Header{}
-			for family, values := range map[string][]string{"webhook": test.webhook, "svix": test.svix} {
+			for prefix, values := range map[string][]string{"webhook": test.webhook, "svix": test.svix} {
 				for i, value := range values {
 					if value != "" {
-						h.Set(family+[]string{"-id", "-timestamp", "-signature"}[i], value)
+						h.Set(prefix+[]string{"-id", "-timestamp", "-signature"}[i], value)
 					}
 				}
 			}
@@ -393,7 +394,7 @@ func TestUnsignedAndZero(t *testing.T) {
 	}
 }
 
-// Nothing that is printed holds the secret, neither as text nor as bytes.
+// Printed verifiers and errors do not show the secret, encoded or decoded.
 func TestSecretIsNotPrinted(t *testing.T) {
 	secret := "whsec_bGFiaGVhbHRoLXRlc3Qtc2VjcmV0LWE9"
 	key, err := base64.StdEncoding.DecodeString(secret[6:])
@@ -442,11 +443,11 @@ func FuzzVerifier(f *testing.F) {
 		case err == webhooks.ErrHeaders, err == webhooks.ErrTimestamp, err == webhooks.ErrSignature:
 		case err != nil:
 			t.Fatalf("error %v", err)
-		// The fuzzer has no secret: what is believed is the vector.
+		// The fuzzer has no secret: only the vector is accepted.
 		case got != vectorID || body != vectorBody:
-			t.Fatalf("taken: %q %q", h, body)
+			t.Fatalf("accepted: %q %q", h, body)
 		}
-		// What is signed for such a delivery is believed, whatever else is in the headers.
+		// A valid signature is accepted, whatever else is in the headers.
 		if got == "" {
 			return
 		}
@@ -458,7 +459,7 @@ func FuzzVerifier(f *testing.F) {
 		h.Set("webhook-timestamp", vectorTimestamp)
 		h.Set("webhook-signature", right+","+signature)
 		if err := v.VerifyAt([]byte(body), h, vectorTime); err != nil || webhooks.DeliveryID(h) != got {
-			t.Fatalf("refused: %v", err)
+			t.Fatalf("rejected: %v", err)
 		}
 	})
 }

@@ -13,17 +13,18 @@ import (
 	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
-// generate writes count orders of invented patients. A few of them have mistakes, so that there is something to report.
+// generate writes count orders of invented patients. A few of them are invalid or rejected, so that
+// there is something to report.
 func generate(file string, count int, users []uuid.UUID, tests labhealthtest.LabTests) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	w := bufio.NewWriter(f)
-	lines := json.NewEncoder(w)
-	first := []string{"Ada", "Grace", "Alan", "Edsger", "Barbara"}
+	encoder := json.NewEncoder(w)
+	firstNames := []string{"Ada", "Grace", "Alan", "Edsger", "Barbara"}
 	for i := 1; i <= count && err == nil; i++ {
-		name := first[i%len(first)]
+		name := firstNames[i%len(firstNames)]
 		body := labhealth.ImportOrderBody{
 			UserID:           users[i%len(users)],
 			BillingType:      labhealth.BillingClientBill,
@@ -44,13 +45,13 @@ func generate(file string, count int, users []uuid.UUID, tests labhealthtest.Lab
 		case 11:
 			body.PatientDetails.LastName = ""
 		case 13:
-			body.SampleID = fmt.Sprintf("SAMPLE-%06d", i-1) // that of another patient
+			body.SampleID = fmt.Sprintf("SAMPLE-%06d", i-1) // of another patient
 		case 17:
-			body.UserID = uuid.UUID{0xee} // nobody's
+			body.UserID = uuid.UUID{0xee} // does not exist
 		case 19:
 			body.OrderSet.LabTestIDs[0] = tests.Inactive
 		}
-		err = lines.Encode(body)
+		err = encoder.Encode(body)
 	}
 	return errors.Join(err, w.Flush(), f.Close())
 }

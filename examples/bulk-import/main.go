@@ -1,14 +1,16 @@
-// Bulk-import imports orders that exist already, from a file, in a way that can be interrupted and killed:
+// Bulk-import imports existing orders from a file. The import can be interrupted at any point and
+// resumed:
 //
 //	go run . -in orders.jsonl -journal run.journal
 //
-// Without -live it imports into an embedded service, which ends with the program, and makes up the file of orders if there is
-// none. With -live it imports into a deployment:
+// Without -live it imports into an embedded service, which ends with the program, and invents a
+// file of orders if there is none. With -live it imports into a deployment:
 //
-//	LABHEALTH_BASE_URL=https://… LABHEALTH_API_KEY=… go run . -live -in orders.jsonl -journal run.journal
+//	LABHEALTH_BASE_URL=https://… LABHEALTH_API_KEY=… \
+//	  go run . -live -in orders.jsonl -journal run.journal
 //
-// Started again with the same file and journal, it goes on where it was. Its exit status is 0 when nothing is left to do, 3 when
-// another run has to go on, and 1 or 2 when it could not begin.
+// Started again with the same file and journal, it resumes the import. Its exit status is 0 when
+// the import is finished, 3 when another run has to resume it, and 1 or 2 when it could not start.
 package main
 
 import (
@@ -25,7 +27,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
 	"github.com/labhealth/labhealth-go"
@@ -36,175 +37,166 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	status := run(ctx, stop, os.Args[1:], os.Stdout, os.Stderr, term.IsTerminal(int(os.Stderr.Fd())))
-	os.Exit(status)
+	terminal := term.IsTerminal(int(os.Stderr.Fd()))
+	os.Exit(run(ctx, stop, os.Args[1:], os.Stdout, os.Stderr, terminal))
 }
 
-// run does what the arguments say. interrupted is called when ctx has ended: from then on another signal kills the program.
-func run(ctx context.Context, interrupted func(), args []string, out, said io.Writer, terminal bool) int {
+// Exit statuses.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+	exitResume = 3
+)
+
+// config holds the flags.
+type config struct {
+	in, journal, refused string
+	live                 bool
+	count                int
+	opts                 bulk.Options
+}
+
+func parseFlags(args []string, stderr io.Writer) (*config, error) {
+	c := new(config)
 	flags := flag.NewFlagSet("bulk-import", flag.ContinueOnError)
-	flags.SetOutput(said)
-	in := flags.String("in", "orders.jsonl", "file of orders: JSON Lines, or CSV with a header if its name ends in .csv")
-	journalFile := flags.String("journal", "run.journal", "file that remembers what was done")
-	refusedFile := flags.String("refused", "", "file that is written at the end: records that have no order, and why (default: the journal's name and .refused.jsonl)")
-	dryRun := flags.Bool("dry-run", false, "check the file of orders and send nothing")
-	live := flags.Bool("live", false, "import into the deployment at LABHEALTH_BASE_URL with LABHEALTH_API_KEY")
-	count := flags.Int("n", 10_000, "how many orders to make up if there is no file of orders; not with -live")
-	var opts bulk.Options
-	flags.IntVar(&opts.Concurrency, "concurrency", 4, "imports at a time")
-	flags.Float64Var(&opts.Rate, "rate", 0, "requests per second at most, 0 for no limit")
-	flags.DurationVar(&opts.Settle, "settle", 2*time.Minute, "how long an import of unknown outcome may still take effect")
-	flags.BoolVar(&opts.RetryRefused, "retry-refused", false, "send again what the service refused before")
-	flags.IntVar(&opts.RejectionLimit, "rejection-limit", 10, "stop if so many records are all rejected in the same way and none is accepted; negative for no limit")
-	flags.BoolVar(&opts.TrustJournal, "trust-journal", false, "go on without reading the list of orders first")
-	flags.BoolVar(&opts.ListByUser, "list-by-user", false, "look for lost orders user by user; the deployment must honour user_id in GET /orders")
+	flags.SetOutput(stderr)
+	flags.StringVar(&c.in, "in", "orders.jsonl", "file of orders: JSON Lines, or CSV with a header if its name ends in .csv")
+	flags.StringVar(&c.journal, "journal", "run.journal", "file that stores the state of the import")
+	flags.StringVar(&c.refused, "refused", "", "file for the records without an order, and the reasons (default: the journal's name and .refused.jsonl)")
+	flags.BoolVar(&c.opts.DryRun, "dry-run", false, "check the file of orders and send nothing")
+	flags.BoolVar(&c.live, "live", false, "import into the deployment at LABHEALTH_BASE_URL with LABHEALTH_API_KEY")
+	flags.IntVar(&c.count, "n", 10_000, "number of orders to invent if there is no file of orders; not with -live")
+	flags.IntVar(&c.opts.Concurrency, "concurrency", 4, "number of concurrent imports")
+	flags.Float64Var(&c.opts.Rate, "rate", 0, "maximum number of requests per second, 0 for no limit")
+	flags.DurationVar(&c.opts.Settle, "settle", 2*time.Minute, "how long an import with an unknown outcome may still take effect")
+	flags.BoolVar(&c.opts.RetryRefused, "retry-refused", false, "resend records that the service rejected before")
+	flags.IntVar(&c.opts.RejectionLimit, "rejection-limit", 10, "stop after so many records if all are rejected with the same status; negative for no limit")
+	flags.BoolVar(&c.opts.TrustJournal, "trust-journal", false, "resume without reading the list of orders first")
+	flags.BoolVar(&c.opts.ListByUser, "list-by-user", false, "look up lost orders by user; the deployment must honor user_id in GET /orders")
 	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return 0
-		}
-		return 2
+		return nil, err
 	}
-	fail := func(err error) int {
-		fmt.Fprintln(said, "bulk-import:", err)
-		return 1
+	if c.refused == "" {
+		c.refused = c.journal + ".refused.jsonl"
 	}
-	if *refusedFile == "" {
-		*refusedFile = *journalFile + ".refused.jsonl"
-	}
-	opts.DryRun = *dryRun
+	return c, nil
+}
 
-	client, target, end, err := connect(*live, *in, *count, said)
-	if err != nil {
-		return fail(err)
+// run runs the program and returns its exit status. It calls interrupted when ctx has ended: from
+// then on another signal kills the program.
+func run(ctx context.Context, interrupted func(), args []string, stdout, stderr io.Writer, terminal bool) int {
+	c, err := parseFlags(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return exitDone
+	case err != nil:
+		return exitUsage
 	}
-	defer end()
-	opts.Target = target
+	stopWaiting := context.AfterFunc(ctx, func() {
+		interrupted()
+		fmt.Fprintln(stderr, "\ninterrupted: finishing the imports in progress (repeat to kill)")
+	})
+	report, err := c.importFile(ctx, stderr, terminal)
+	stopWaiting()
+	if report == nil {
+		fmt.Fprintln(stderr, "bulk-import:", err)
+		return exitFailed
+	}
+	c.printReport(stdout, report)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(stderr, "bulk-import:", err)
+	}
+	if c.opts.DryRun || err == nil && report.Done() {
+		return exitDone
+	}
+	fmt.Fprintln(stdout, "to resume, start the program again with the same -in and -journal")
+	return exitResume
+}
 
-	orders, err := os.Open(*in)
+// importFile runs the import. The report is nil if it could not start.
+func (c *config) importFile(ctx context.Context, stderr io.Writer, terminal bool) (*bulk.Report, error) {
+	client, target, closeService, err := connect(c, stderr)
 	if err != nil {
-		return fail(err)
+		return nil, err
+	}
+	defer closeService()
+	c.opts.Target = target
+
+	orders, err := os.Open(c.in)
+	if err != nil {
+		return nil, err
 	}
 	defer orders.Close()
 	source := bulk.JSONLines(orders)
-	if strings.EqualFold(filepath.Ext(*in), ".csv") {
+	if strings.EqualFold(filepath.Ext(c.in), ".csv") {
 		source = bulk.CSV(orders, nil)
 	}
 	var journal bulk.Journal
-	if _, err := os.Stat(*journalFile); !*dryRun || err == nil {
-		file, err := bulk.OpenFile(*journalFile)
+	if _, err := os.Stat(c.journal); !c.opts.DryRun || err == nil {
+		file, err := bulk.OpenFile(c.journal)
 		if err != nil {
-			return fail(err)
+			return nil, err
 		}
 		defer file.Close()
 		journal = file
 	}
-	// The file of refusals takes its name when it is complete.
-	refused, err := os.CreateTemp(filepath.Dir(*refusedFile), ".refused-*")
+	// A temporary file, which is renamed when it is complete.
+	refused, err := os.CreateTemp(filepath.Dir(c.refused), ".refused-*")
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	defer os.Remove(refused.Name())
 	defer refused.Close()
-	opts.Refusals = refused
+	c.opts.Refusals = refused
 
 	var finish func()
-	opts.Progress, finish = show(said, terminal)
-	finished := context.AfterFunc(ctx, func() {
-		interrupted()
-		fmt.Fprintln(said, "\ninterrupted: finishing what is under way (once more to kill)")
-	})
-	report, err := bulk.Run(ctx, client, source, journal, opts)
-	finished()
+	c.opts.Progress, finish = showProgress(stderr, terminal)
+	report, err := bulk.Run(ctx, client, source, journal, c.opts)
 	finish()
 	if report == nil {
-		return fail(err)
+		return nil, err
 	}
-	if err := errors.Join(refused.Sync(), refused.Close(), os.Rename(refused.Name(), *refusedFile)); err != nil {
-		return fail(err)
+	if err := errors.Join(refused.Sync(), refused.Close(), os.Rename(refused.Name(), c.refused)); err != nil {
+		return nil, err
 	}
-	fmt.Fprintln(out, report)
-	if report.Sent > 0 {
-		fmt.Fprintf(out, "sent %d requests in %v", report.Sent, report.Duration.Round(100*time.Millisecond))
-		if report.Found > 0 {
-			fmt.Fprintf(out, "; %d orders whose answer was lost were found", report.Found)
-		}
-		fmt.Fprintln(out)
-	}
-	if n := report.Records - report.Applied - report.Duplicates; n > 0 && !*dryRun || report.Invalid > 0 {
-		fmt.Fprintln(out, "records without an order, and why:", *refusedFile)
-	}
-	if err != nil && !errors.Is(err, context.Canceled) {
-		fmt.Fprintln(said, "bulk-import:", err)
-	}
-	if *dryRun || err == nil && report.Done() {
-		return 0
-	}
-	fmt.Fprintln(out, "to go on, start the program again with the same -in and -journal")
-	return 3
+	return report, err
 }
 
-// connect returns a client of the deployment, or of an embedded service that ends with end.
-func connect(live bool, in string, count int, said io.Writer) (client *labhealth.Client, target string, end func(), err error) {
-	if live {
+func (c *config) printReport(stdout io.Writer, report *bulk.Report) {
+	fmt.Fprintln(stdout, report)
+	if report.Sent > 0 {
+		fmt.Fprintf(stdout, "sent %d requests in %v", report.Sent, report.Duration.Round(100*time.Millisecond))
+		if report.Found > 0 {
+			fmt.Fprintf(stdout, "; %d orders whose response was lost were found", report.Found)
+		}
+		fmt.Fprintln(stdout)
+	}
+	if n := report.Records - report.Applied - report.Duplicates; n > 0 && !c.opts.DryRun || report.Invalid > 0 {
+		fmt.Fprintln(stdout, "records without an order, and why:", c.refused)
+	}
+}
+
+// connect returns a client of the deployment, or of an embedded service that closeService stops.
+func connect(c *config, stderr io.Writer) (client *labhealth.Client, target string, closeService func(), err error) {
+	if c.live {
 		target = os.Getenv("LABHEALTH_BASE_URL")
 		client, err = labhealth.NewClient(os.Getenv("LABHEALTH_API_KEY"), labhealth.WithBaseURL(target))
 		return client, target, func() {}, err
 	}
-	// The same seed gives the same users, so that the file can be used again, also with labhealthd.
+	// The seed determines the users, so that the file can be used again, also with labhealthd.
 	service, err := labhealthtest.Start(labhealthtest.WithSeed(1))
 	if err != nil {
 		return nil, "", nil, err
 	}
 	users := service.AddUsers(20)
-	if _, err := os.Stat(in); errors.Is(err, fs.ErrNotExist) {
-		if err := generate(in, count, users, service.LabTests); err != nil {
+	if _, err := os.Stat(c.in); errors.Is(err, fs.ErrNotExist) {
+		if err := generate(c.in, c.count, users, service.LabTests); err != nil {
 			service.Close()
 			return nil, "", nil, err
 		}
-		fmt.Fprintf(said, "made up %d orders in %s\n", count, in)
+		fmt.Fprintf(stderr, "invented %d orders in %s\n", c.count, c.in)
 	}
 	client, err = labhealth.NewClient(service.APIKey, labhealth.WithBaseURL(service.URL))
 	return client, "the embedded service", service.Close, err
-}
-
-// show returns a function that shows progress: as a bar in a terminal, otherwise as a line every five seconds.
-func show(w io.Writer, terminal bool) (progress func(bulk.Progress), finish func()) {
-	if !terminal {
-		var last time.Time
-		var phase bulk.Phase
-		return func(p bulk.Progress) {
-			if p.Phase != phase || time.Since(last) >= 5*time.Second {
-				phase, last = p.Phase, time.Now()
-				if p.Phase == bulk.PhaseChecking {
-					fmt.Fprintf(w, "%s: %d records read\n", p.Phase, p.Records)
-				} else {
-					fmt.Fprintf(w, "%s: %d of %d%s\n", p.Phase, p.Done, p.Records, pace(p))
-				}
-			}
-		}, func() {}
-	}
-	bar := progressbar.NewOptions64(1,
-		progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(30), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(false),
-		progressbar.OptionSetElapsedTime(false), progressbar.OptionUseANSICodes(true),
-		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: "", BarEnd: ""}))
-	return func(p bulk.Progress) {
-		if p.Phase != bulk.PhaseChecking && p.Records > 0 {
-			bar.ChangeMax64(p.Records)
-			bar.Describe(fmt.Sprintf("%-9s", p.Phase))
-			bar.Set64(p.Done)
-			fmt.Fprint(w, strings.TrimPrefix(pace(p), ", "), "\x1b[K")
-		}
-	}, func() { fmt.Fprintln(w) }
-}
-
-// pace says how fast it goes and how long it takes.
-func pace(p bulk.Progress) string {
-	var text string
-	if p.Rate > 0 {
-		text = fmt.Sprintf(", %.0f/s", p.Rate)
-	}
-	if p.Left > 0 {
-		text += fmt.Sprintf(", %v left", p.Left.Round(time.Second))
-	}
-	return text
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
-// program runs the program in dir and returns its exit status, its output and what it said.
-func program(ctx context.Context, dir string, terminal bool, args ...string) (status int, out, said string) {
-	var o, s bytes.Buffer
+// program runs the program in dir and returns its exit status and its output.
+func program(ctx context.Context, dir string, terminal bool, args ...string) (status int, stdout, stderr string) {
+	var o, e bytes.Buffer
 	args = append([]string{"-in", filepath.Join(dir, "orders.jsonl"), "-journal", filepath.Join(dir, "run.journal")}, args...)
-	status = run(ctx, func() {}, args, &o, &s, terminal)
-	return status, strings.ReplaceAll(o.String(), dir, "DIR"), s.String()
+	status = run(ctx, func() {}, args, &o, &e, terminal)
+	return status, strings.ReplaceAll(o.String(), dir, "DIR"), e.String()
 }
 
 func TestProgram(t *testing.T) {
@@ -34,56 +34,55 @@ func TestProgram(t *testing.T) {
 	status, out, _ := program(t.Context(), dir, false, "-n", "50", "-dry-run")
 	want(status, out, 0, "50 records: 0 applied, 4 invalid, 46 pending\n"+where)
 	if _, err := os.Stat(filepath.Join(dir, "run.journal")); err == nil {
-		t.Error("a dry run made a journal")
+		t.Error("a dry run created a journal")
 	}
 
-	ended, cancel := context.WithCancel(t.Context())
+	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	status, out, said := program(ended, dir, false)
-	if status != 3 || !strings.HasSuffix(out, "to go on, start the program again with the same -in and -journal\n") || !strings.Contains(said, "interrupted") {
-		t.Errorf("exit status %d, output:\n%s%s", status, out, said)
+	status, out, stderr := program(canceled, dir, false)
+	if status != 3 || !strings.HasSuffix(out, "to resume, start the program again with the same -in and -journal\n") || !strings.Contains(stderr, "interrupted") {
+		t.Errorf("exit status %d, output:\n%s%s", status, out, stderr)
 	}
 
-	status, out, said = program(t.Context(), dir, false)
+	status, out, stderr = program(t.Context(), dir, false)
 	want(status, out, 0, "50 records: 44 applied, 2 refused, 4 invalid\nsent 46 requests in 1s\n"+where)
-	if strings.Contains(said, "\x1b") || !strings.HasPrefix(said, "checking: ") {
-		t.Errorf("without a terminal: %q", said)
+	if strings.Contains(stderr, "\x1b") || !strings.HasPrefix(stderr, "checking: ") {
+		t.Errorf("without a terminal: %q", stderr)
 	}
 
-	status, out, said = program(t.Context(), dir, true)
+	status, out, stderr = program(t.Context(), dir, true)
 	want(status, out, 0, "50 records: 44 applied, 2 refused, 4 invalid\n"+where)
-	if !strings.Contains(said, "(50/50)") {
-		t.Errorf("in a terminal: %q", said)
+	if !strings.Contains(stderr, "(50/50)") {
+		t.Errorf("in a terminal: %q", stderr)
 	}
 
-	text, err := os.ReadFile(filepath.Join(dir, "run.journal.refused.jsonl"))
-	if err != nil || strings.Count(string(text), "\n") != 6 || strings.Contains(string(text), "Example") {
-		t.Errorf("%v\n%s", err, text)
+	refused, err := os.ReadFile(filepath.Join(dir, "run.journal.refused.jsonl"))
+	if err != nil || strings.Count(string(refused), "\n") != 6 || strings.Contains(string(refused), "Example") {
+		t.Errorf("%v\n%s", err, refused)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".refused-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
 
-func TestProgramRefuses(t *testing.T) {
+func TestProgramErrors(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("LABHEALTH_BASE_URL", "")
-	if status, _, said := program(t.Context(), dir, false, "-live"); status != 1 || !strings.Contains(said, "API key") {
-		t.Error(status, said)
+	if status, _, stderr := program(t.Context(), dir, false, "-live"); status != 1 || !strings.Contains(stderr, "API key") {
+		t.Error(status, stderr)
 	}
 	if status, _, _ := program(t.Context(), dir, false, "-nonsense"); status != 2 {
 		t.Error(status)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "run.journal"), []byte("somebody's notes\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "run.journal"), []byte("notes\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, said := program(t.Context(), dir, false, "-n", "5"); status != 1 || !strings.Contains(said, "is not a journal") {
-		t.Error(status, said)
+	if status, _, stderr := program(t.Context(), dir, false, "-n", "5"); status != 1 || !strings.Contains(stderr, "is not a journal") {
+		t.Error(status, stderr)
 	}
 }
 
-// A base URL that is wrong by its path costs a few requests; with the right one the same journal
-// goes on.
+// A wrong base URL costs a few requests. With the right one the same journal is resumed.
 func TestWrongBaseURL(t *testing.T) {
 	dir := t.TempDir()
 	service := labhealthtest.NewServer(t, labhealthtest.WithSeed(1))
@@ -92,12 +91,12 @@ func TestWrongBaseURL(t *testing.T) {
 	}
 	t.Setenv("LABHEALTH_API_KEY", service.APIKey)
 	t.Setenv("LABHEALTH_BASE_URL", service.URL+"/v3")
-	status, out, said := program(t.Context(), dir, false, "-live", "-concurrency", "1")
-	if status != 3 || !strings.HasPrefix(out, "50 records: 0 applied, 4 invalid, 46 pending\nsent 10 requests in ") || !strings.Contains(said, "check the base URL") {
-		t.Errorf("exit status %d, output:\n%s%s", status, out, said)
+	status, out, stderr := program(t.Context(), dir, false, "-live", "-concurrency", "1")
+	if status != 3 || !strings.HasPrefix(out, "50 records: 0 applied, 4 invalid, 46 pending\nsent 10 requests in ") || !strings.Contains(stderr, "check the base URL") {
+		t.Errorf("exit status %d, output:\n%s%s", status, out, stderr)
 	}
 	t.Setenv("LABHEALTH_BASE_URL", service.URL)
-	if status, out, said = program(t.Context(), dir, false, "-live"); status != 0 || !strings.HasPrefix(out, "50 records: 44 applied, 2 refused, 4 invalid\n") {
-		t.Errorf("exit status %d, output:\n%s%s", status, out, said)
+	if status, out, stderr = program(t.Context(), dir, false, "-live"); status != 0 || !strings.HasPrefix(out, "50 records: 44 applied, 2 refused, 4 invalid\n") {
+		t.Errorf("exit status %d, output:\n%s%s", status, out, stderr)
 	}
 }

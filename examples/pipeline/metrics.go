@@ -75,11 +75,11 @@ func (m *metrics) handler() http.Handler {
 }
 
 // observe counts answers of the handler.
-func (m *metrics) observe(_ context.Context, a webhooks.Answer) {
+func (m *metrics) observe(_ context.Context, a webhooks.DeliveryResult) {
 	if a.Late {
 		return
 	}
-	m.deliveries.WithLabelValues(strconv.Itoa(a.StatusCode), string(a.Result)).Inc()
+	m.deliveries.WithLabelValues(strconv.Itoa(a.StatusCode), string(a.Reason)).Inc()
 	m.answered.Observe(a.Duration.Seconds())
 }
 

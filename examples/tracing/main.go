@@ -1,13 +1,14 @@
-// Tracing shows OpenTelemetry spans for each attempt of a call, through a transport of the program's own:
+// Tracing records an OpenTelemetry span for each attempt of a call, with a custom transport:
 //
 //	go run .
 //
-// The span's name is the operation, not the path, and its attributes are the method and the status: paths, queries and bodies hold
-// ids and names of patients, which have no business in a tracing system.
+// The name of a span is the operation, and its attributes are the method and the status. Paths,
+// queries and bodies contain IDs and names of patients, which do not belong in a tracing system.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -25,21 +26,21 @@ import (
 	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
-// traced is a transport that makes a span of each request.
-type traced struct {
+// tracingTransport is a transport that records a span for each request.
+type tracingTransport struct {
 	next   http.RoundTripper
 	tracer trace.Tracer
 }
 
-func (t traced) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t tracingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, span := t.tracer.Start(r.Context(), labhealth.Operation(r.Context()), trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(attribute.String("http.request.method", r.Method)))
 	defer span.End()
-	r = r.Clone(ctx) // a transport must not change the request it is given
+	r = r.Clone(ctx) // a transport must not modify its request
 	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(r.Header))
 	resp, err := t.next.RoundTrip(r)
 	if err != nil {
-		span.SetStatus(codes.Error, "no answer") // the error's text may quote the address
+		span.SetStatus(codes.Error, "no response") // the error message may contain the URL
 		return nil, err
 	}
 	span.SetAttributes(attribute.Int("http.response.status_code", resp.StatusCode))
@@ -63,19 +64,19 @@ func run(ctx context.Context) error {
 	}
 	defer service.Close()
 
-	recorder := tracetest.NewSpanRecorder() // a program sends its spans to a collector instead
+	recorder := tracetest.NewSpanRecorder() // a real program exports its spans to a collector
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
 	defer provider.Shutdown(ctx)
 
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	defer base.CloseIdleConnections()
 	client, err := labhealth.NewClient(service.APIKey, labhealth.WithBaseURL(service.URL),
-		labhealth.WithHTTPClient(&http.Client{Transport: traced{base, provider.Tracer("example")}}))
+		labhealth.WithHTTPClient(&http.Client{Transport: tracingTransport{base, provider.Tracer("example")}}))
 	if err != nil {
 		return err
 	}
 
-	// The first answer to the list is a refusal for a moment, so that there is a second attempt.
+	// The first response to the list is a 429, so that there is a second attempt.
 	if err := service.FailBefore("GET /v2/user/", 1, labhealthtest.FaultResponse(429, `{}`, "Retry-After", "0")); err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	if _, err := client.Orders.Get(ctx, uuid.New()); err == nil {
-		return fmt.Errorf("expected a refusal")
+		return errors.New("an unknown order was found")
 	}
 	for _, span := range recorder.Ended() {
 		fmt.Println(span.Name(), span.Attributes()[len(span.Attributes())-1].Value.AsInt64(), span.Status().Code)

@@ -98,7 +98,7 @@ type receiver struct {
 
 	mu      sync.Mutex
 	orders  map[uuid.UUID]order
-	answers map[webhooks.AnswerResult]int // number of responses by result
+	answers map[webhooks.Reason]int // number of responses by reason
 
 	deadLetters [][]byte // bodies that cannot be applied or decoded completely
 }
@@ -170,15 +170,15 @@ func providerOf(e *webhooks.Event) string {
 	}
 }
 
-func (r *receiver) count(_ context.Context, a webhooks.Answer) {
+func (r *receiver) count(_ context.Context, a webhooks.DeliveryResult) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.answers == nil {
-		r.answers = map[webhooks.AnswerResult]int{}
+		r.answers = map[webhooks.Reason]int{}
 	}
-	r.answers[a.Result]++
+	r.answers[a.Reason]++
 	if a.StatusCode != http.StatusNoContent && !a.Late {
-		log.Printf("responded with %d: %s %s", a.StatusCode, a.Result, a.Panic)
+		log.Printf("responded with %d: %s %s", a.StatusCode, a.Reason, a.Panic)
 	}
 }
 
@@ -196,5 +196,5 @@ func (r *receiver) printState() {
 	for id, o := range r.orders {
 		log.Printf("order %s is %s", id, o.status)
 	}
-	log.Printf("%d deliveries applied, %d recognized as repeated", r.answers[webhooks.AnswerApplied], r.answers[webhooks.AnswerRemembered])
+	log.Printf("%d deliveries applied, %d recognized as repeated", r.answers[webhooks.ReasonApplied], r.answers[webhooks.ReasonRemembered])
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// BenchmarkCall reads one order from a service on this machine, in a process of its own.
+// BenchmarkCall gets an order from a local service in its own process.
 func BenchmarkCall(b *testing.B) {
-	for _, r := range callers(b) {
-		b.Run(r.name, func(b *testing.B) {
+	for _, d := range callers(b) {
+		b.Run(d.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := r.read(nil); err != nil {
+				if _, err := d.decode(nil); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -30,54 +30,55 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// callers read an order, with a call each.
-func callers(b *testing.B) []reader {
-	address := startService(b, 0)
-	client, bare := clients(b, address)
+// callers get an order, with one call each.
+func callers(b *testing.B) []decoder {
+	baseURL := startService(b, 0)
+	client, plainClient := clients(b, baseURL)
 	var want plain.Order
-	if err := get(bare, address+"/v3/order/x", &want); err != nil {
+	if err := get(plainClient, baseURL+"/v3/order/x", &want); err != nil {
 		b.Fatal(err)
 	}
-	path := address + "/v3/order/" + want.ID.String()
-	readers := []reader{
+	path := baseURL + "/v3/order/" + want.ID.String()
+	decoders := []decoder{
 		{"encoding", func([]byte) (any, error) {
 			v := new(plain.Order)
-			return v, get(bare, path, v)
+			return v, get(plainClient, path, v)
 		}},
 		{"ours", func([]byte) (any, error) { return client.Orders.Get(b.Context(), want.ID) }},
 	}
-	for _, r := range readers {
-		if got, err := r.read(nil); err != nil || !reflect.DeepEqual(content(b, got), content(b, want)) {
-			b.Fatal(r.name, err)
+	for _, d := range decoders {
+		if got, err := d.decode(nil); err != nil || !reflect.DeepEqual(content(b, got), content(b, want)) {
+			b.Fatal(d.name, err)
 		}
 	}
-	return readers
+	return decoders
 }
 
-// BenchmarkGoroutines does 256 times the same on a number of goroutines: parse a batch of 100 samples, and read an order.
+// BenchmarkGoroutines distributes 256 operations over a number of goroutines: parsing a batch of
+// 100 samples, and getting an order.
 func BenchmarkGoroutines(b *testing.B) {
-	const turns = 256
-	text := plain.EventText(100, "uniform")
+	const operations = 256
+	document := plain.EventJSON(100, "uniform")
 	for _, work := range []struct {
-		name    string
-		readers func(*testing.B) []reader
+		name     string
+		decoders func(*testing.B) []decoder
 	}{
-		{"parse", func(*testing.B) []reader {
-			return []reader{{"ours", func([]byte) (any, error) { return webhooks.Parse(text) }}}
+		{"parse", func(*testing.B) []decoder {
+			return []decoder{{"ours", func([]byte) (any, error) { return webhooks.Parse(document) }}}
 		}},
 		{"call", callers},
 	} {
 		b.Run(work.name, func(b *testing.B) {
-			readers := work.readers(b)
+			decoders := work.decoders(b)
 			for goroutines := 1; goroutines <= 64; goroutines *= 2 {
-				for _, r := range readers {
-					b.Run(fmt.Sprintf("%d/%s", goroutines, r.name), func(b *testing.B) {
+				for _, d := range decoders {
+					b.Run(fmt.Sprintf("%d/%s", goroutines, d.name), func(b *testing.B) {
 						for b.Loop() {
 							var all sync.WaitGroup
 							for range goroutines {
 								all.Go(func() {
-									for range turns / goroutines {
-										if _, err := r.read(nil); err != nil {
+									for range operations / goroutines {
+										if _, err := d.decode(nil); err != nil {
 											b.Error(err)
 											return
 										}
@@ -86,7 +87,7 @@ func BenchmarkGoroutines(b *testing.B) {
 							}
 							all.Wait()
 						}
-						b.ReportMetric(float64(b.N)*turns/b.Elapsed().Seconds(), "turns/s")
+						b.ReportMetric(float64(b.N)*operations/b.Elapsed().Seconds(), "turns/s")
 					})
 				}
 			}
@@ -94,60 +95,61 @@ func BenchmarkGoroutines(b *testing.B) {
 	}
 }
 
-// BenchmarkUsers goes over all users of a service on this machine, in a process of its own, in pages of 500: with Users.All and
-// with a bare loop. It states how far the heap grew over what it was before, garbage included, and what of it was alive.
+// BenchmarkUsers lists all users of a local service in its own process, in pages of 500, with
+// Users.All and with a plain loop. It reports the growth of the heap, with and without garbage.
 func BenchmarkUsers(b *testing.B) {
 	for _, total := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprint(total), func(b *testing.B) {
-			address := startService(b, total)
-			client, bare := clients(b, address)
+			baseURL := startService(b, total)
+			client, plainClient := clients(b, baseURL)
 			for _, r := range []struct {
 				name string
-				all  func(see func(uuid.UUID)) error
+				all  func(visit func(uuid.UUID)) error
 			}{
-				{"encoding", func(see func(uuid.UUID)) error { return bareUsers(bare, address, see) }},
-				{"ours", func(see func(uuid.UUID)) error {
-					for user, err := range client.Users.All(b.Context(), labhealth.ListUsersParams{Limit: userCap}) {
+				{"encoding", func(visit func(uuid.UUID)) error { return listUsers(plainClient, baseURL, visit) }},
+				{"ours", func(visit func(uuid.UUID)) error {
+					for user, err := range client.Users.All(b.Context(), labhealth.ListUsersParams{Limit: maxUsers}) {
 						if err != nil {
 							return err
 						}
-						see(user.UserID)
+						visit(user.UserID)
 					}
 					return nil
 				}},
 			} {
 				b.Run(r.name, func(b *testing.B) {
 					b.ReportAllocs()
-					var most heap
+					var peak heapSize
 					for b.Loop() {
 						runtime.GC()
-						before, n, sum := heapNow(), 0, 0
+						before, n, sum := readHeap(), 0, 0
 						err := r.all(func(id uuid.UUID) {
 							sum += int(id[13])<<16 + int(id[14])<<8 + int(id[15])
 							if n++; n%1000 == 0 {
-								most = most.max(heapNow().over(before))
+								peak = peak.max(readHeap().minus(before))
 							}
 						})
 						if want := sumOfIDs(total); err != nil || n != total || sum != want {
 							b.Fatalf("%d users, %d, want %d: %v", n, sum, want, err)
 						}
 					}
-					b.ReportMetric(most.objects/(1<<20), "MiB")
-					b.ReportMetric(most.live/(1<<20), "MiB-live")
+					b.ReportMetric(peak.objects/(1<<20), "MiB")
+					b.ReportMetric(peak.live/(1<<20), "MiB-live")
 				})
 			}
 		})
 	}
 }
 
-func bareUsers(bare *http.Client, address string, see func(uuid.UUID)) error {
+// listUsers lists all users with net/http and encoding/json.
+func listUsers(plainClient *http.Client, baseURL string, visit func(uuid.UUID)) error {
 	for offset := 0; ; {
 		var page plain.UserPage
-		if err := get(bare, fmt.Sprintf("%s/v2/user/?offset=%d&limit=%d", address, offset, userCap), &page); err != nil {
+		if err := get(plainClient, fmt.Sprintf("%s/v2/user/?offset=%d&limit=%d", baseURL, offset, maxUsers), &page); err != nil {
 			return err
 		}
 		for i := range page.Users {
-			see(page.Users[i].UserID)
+			visit(page.Users[i].UserID)
 		}
 		if offset += len(page.Users); len(page.Users) == 0 || offset >= int(page.Total) {
 			return nil
@@ -155,7 +157,8 @@ func bareUsers(bare *http.Client, address string, see func(uuid.UUID)) error {
 	}
 }
 
-// sumOfIDs is the sum of the last three bytes of the ids of the first n users, whose digits are decimal.
+// sumOfIDs returns the sum of the last three bytes of the IDs of the first n users, whose digits
+// are decimal.
 func sumOfIDs(n int) (sum int) {
 	for i := range n {
 		for shift := 0; shift < 24; shift += 4 {
@@ -166,17 +169,19 @@ func sumOfIDs(n int) (sum int) {
 	return sum
 }
 
-// heap is the bytes of the heap: all objects, and those that the last collection found alive.
-type heap struct{ objects, live float64 }
+// heapSize is the size of the heap in bytes: all objects, and those that the last collection kept.
+type heapSize struct{ objects, live float64 }
 
-func heapNow() heap {
+func readHeap() heapSize {
 	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s)
-	return heap{float64(s[0].Value.Uint64()), float64(s[1].Value.Uint64())}
+	return heapSize{float64(s[0].Value.Uint64()), float64(s[1].Value.Uint64())}
 }
 
-func (h heap) over(before heap) heap { return heap{h.objects - before.objects, h.live - before.live} }
+func (h heapSize) minus(before heapSize) heapSize {
+	return heapSize{h.objects - before.objects, h.live - before.live}
+}
 
-func (h heap) max(other heap) heap {
-	return heap{max(h.objects, other.objects), max(h.live, other.live)}
+func (h heapSize) max(other heapSize) heapSize {
+	return heapSize{max(h.objects, other.objects), max(h.live, other.live)}
 }

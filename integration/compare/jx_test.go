@@ -9,16 +9,16 @@ import (
 	"github.com/labhealth/labhealth-go/internal/plain"
 )
 
-// eventJX reads an event with samples as one would by hand: member by member, without reflection, and with one string for texts
-// that repeat.
-type eventJX struct {
+// jxDecoder decodes an event with samples field by field, without reflection, and with one string
+// for repeated values.
+type jxDecoder struct {
 	flatEvent
-	kind, unit string // of the sample before
+	kind, unit string // of the previous sample
 }
 
-func readJX(text []byte) (*flatEvent, error) {
-	var e eventJX
-	return &e.flatEvent, jx.DecodeBytes(text).ObjBytes(func(d *jx.Decoder, key []byte) error {
+func decodeJX(document []byte) (*flatEvent, error) {
+	var e jxDecoder
+	return &e.flatEvent, jx.DecodeBytes(document).ObjBytes(func(d *jx.Decoder, key []byte) error {
 		if string(key) == "data" {
 			return d.ObjBytes(e.batch)
 		}
@@ -42,7 +42,7 @@ func idsJX(to *plain.IDs, d *jx.Decoder, key []byte) (err error) {
 	return err
 }
 
-func (e *eventJX) batch(d *jx.Decoder, key []byte) (err error) {
+func (e *jxDecoder) batch(d *jx.Decoder, key []byte) (err error) {
 	to := &e.Data
 	switch string(key) {
 	case "user_id":
@@ -74,7 +74,7 @@ func (e *eventJX) batch(d *jx.Decoder, key []byte) (err error) {
 	return err
 }
 
-func (e *eventJX) sample(d *jx.Decoder, key []byte) (err error) {
+func (e *jxDecoder) sample(d *jx.Decoder, key []byte) (err error) {
 	to := &e.Data.Data[len(e.Data.Data)-1]
 	if d.Next() == jx.Null {
 		return d.Null()

@@ -16,34 +16,34 @@ import (
 	"github.com/labhealth/labhealth-go/internal/plain"
 )
 
-// atOnce answers everything with one body, without a network.
-type atOnce []byte
+// instantTransport responds to every request with one body, without a network.
+type instantTransport []byte
 
-func (a atOnce) RoundTrip(r *http.Request) (*http.Response, error) {
+func (a instantTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{
 		StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}},
 		Body: io.NopCloser(bytes.NewReader(a)), ContentLength: int64(len(a)), Request: r,
 	}, nil
 }
 
-// BenchmarkOrderPage reads a page of 50 orders: with the whole client over a transport that answers at once, every byte kept;
-// with the others from a text that is there, into structs that keep nothing.
+// BenchmarkOrderPage gets a page of 50 orders. This module uses the whole client, over a transport
+// that responds at once, and keeps the received JSON. The others decode a document in memory.
 func BenchmarkOrderPage(b *testing.B) { compare(b, orderPage(b)) }
 
-func orderPage(t testing.TB) work[any] {
-	text := plain.OrderPageText(50)
+func orderPage(t testing.TB) comparison[any] {
+	document := plain.OrderPageJSON(50)
 	client, err := labhealth.NewClient("sk_test_0123456789", labhealth.WithBaseURL("https://api.example.com"),
-		labhealth.WithHTTPClient(&http.Client{Transport: atOnce(text)}))
+		labhealth.WithHTTPClient(&http.Client{Transport: instantTransport(document)}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	by := func(unmarshal func([]byte, any) error) func([]byte) (any, error) {
-		return func(text []byte) (any, error) {
+		return func(document []byte) (any, error) {
 			v := new(plain.OrderPage)
-			return v, unmarshal(text, v)
+			return v, unmarshal(document, v)
 		}
 	}
-	readers := []reader{
+	decoders := []decoder{
 		{"encoding", by(json.Unmarshal)},
 		{"ours", func([]byte) (any, error) {
 			return client.Orders.List(t.Context(), labhealth.ListOrdersParams{Size: 50})
@@ -51,35 +51,35 @@ func orderPage(t testing.TB) work[any] {
 		{"goccy", by(gojson.Unmarshal)},
 		{"sonic", by(sonic.ConfigFastest.Unmarshal)},
 	}
-	return work[any]{text, readers, func(v any) any { return content(t, v) }, reflect.DeepEqual}
+	return comparison[any]{document, decoders, func(v any) any { return content(t, v) }, reflect.DeepEqual}
 }
 
-// content is what a value says as JSON: without members that are null, and with all times in UTC.
+// content returns the JSON of a value as a tree, without null fields and with all times in UTC.
 func content(t testing.TB, v any) any {
-	text, err := json.Marshal(v)
+	encoded, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var tree any
-	if err := json.Unmarshal(text, &tree); err != nil {
+	if err := json.Unmarshal(encoded, &tree); err != nil {
 		t.Fatal(err)
 	}
-	return plainly(tree)
+	return normalizeTree(tree)
 }
 
-func plainly(v any) any {
+func normalizeTree(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		for name, member := range v {
-			if member == nil {
+		for name, field := range v {
+			if field == nil {
 				delete(v, name)
 			} else {
-				v[name] = plainly(member)
+				v[name] = normalizeTree(field)
 			}
 		}
 	case []any:
 		for i := range v {
-			v[i] = plainly(v[i])
+			v[i] = normalizeTree(v[i])
 		}
 	case string:
 		if t, err := time.Parse(time.RFC3339, v); err == nil {

@@ -29,14 +29,15 @@ func TestMain(m *testing.M) {
 		serve()
 	}
 	if sonic.APIKind == sonic.UseSonicJSON {
-		fmt.Println("sonic: as its own machine code")
+		fmt.Println("sonic: with its own machine code")
 	} else {
-		fmt.Println("sonic: as encoding/json, because it does not know this Go version or processor")
+		fmt.Println("sonic: as encoding/json, because it does not support this Go version or processor")
 	}
 	os.Exit(m.Run())
 }
 
-// flatEvent is an event whose values are values: null and absent look like zero. It costs no allocations where a pointer does.
+// flatEvent is an event without pointers: it does not distinguish null and absent from zero, and
+// allocates less.
 type (
 	flatEvent struct {
 		plain.IDs
@@ -59,7 +60,7 @@ type (
 	}
 )
 
-// flat returns what an event has in common with all forms of it.
+// flat converts each form of an event.
 func flat(v any) flatEvent {
 	var e flatEvent
 	switch v := v.(type) {
@@ -89,36 +90,36 @@ func flat(v any) flatEvent {
 	return e
 }
 
-// reader is a way to read a text.
-type reader struct {
-	name string
-	read func(text []byte) (any, error)
+// decoder is a decoder to be compared.
+type decoder struct {
+	name   string
+	decode func(document []byte) (any, error)
 }
 
-// readers are the ways to read an event with samples. The first is the measure of the others.
-var readers = []reader{
-	{"encoding", func(text []byte) (any, error) {
-		e, err := plain.ReadEvent(text)
+// decoders decode an event with samples. The first is the reference.
+var decoders = []decoder{
+	{"encoding", func(document []byte) (any, error) {
+		e, err := plain.DecodeEvent(document)
 		return &e, err
 	}},
-	{"ours", func(text []byte) (any, error) { return webhooks.Parse(text) }},
-	{"goccy", func(text []byte) (any, error) {
+	{"ours", func(document []byte) (any, error) { return webhooks.Parse(document) }},
+	{"goccy", func(document []byte) (any, error) {
 		e := new(plain.Event)
-		return e, gojson.Unmarshal(text, e)
+		return e, gojson.Unmarshal(document, e)
 	}},
-	{"goccy-values", func(text []byte) (any, error) {
+	{"goccy-values", func(document []byte) (any, error) {
 		e := new(flatEvent)
-		return e, gojson.Unmarshal(text, e)
+		return e, gojson.Unmarshal(document, e)
 	}},
-	{"sonic", func(text []byte) (any, error) {
+	{"sonic", func(document []byte) (any, error) {
 		e := new(plain.Event)
-		return e, sonic.ConfigFastest.Unmarshal(text, e)
+		return e, sonic.ConfigFastest.Unmarshal(document, e)
 	}},
-	{"sonic-values", func(text []byte) (any, error) {
+	{"sonic-values", func(document []byte) (any, error) {
 		e := new(flatEvent)
-		return e, sonic.ConfigFastest.Unmarshal(text, e)
+		return e, sonic.ConfigFastest.Unmarshal(document, e)
 	}},
-	{"jx", func(text []byte) (any, error) { return readJX(text) }},
+	{"jx", func(document []byte) (any, error) { return decodeJX(document) }},
 }
 
 func BenchmarkParse(b *testing.B) {
@@ -129,8 +130,8 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// TestReaders checks that what is measured is the same work.
-func TestReaders(t *testing.T) {
+// TestDecoders checks that all decoders return the same.
+func TestDecoders(t *testing.T) {
 	for _, form := range []string{"uniform", "mixed", "spaced"} {
 		eventOf(100, form).check(t)
 	}
@@ -138,9 +139,9 @@ func TestReaders(t *testing.T) {
 	orderPage(t).check(t)
 }
 
-// eventOf is reading an event with samples.
-func eventOf(n int, form string) work[flatEvent] {
-	return work[flatEvent]{plain.EventText(n, form), readers, flat, func(a, b flatEvent) bool {
+// eventOf compares the decoding of an event with samples.
+func eventOf(n int, form string) comparison[flatEvent] {
+	return comparison[flatEvent]{plain.EventJSON(n, form), decoders, flat, func(a, b flatEvent) bool {
 		return a.IDs == b.IDs && a.Data.UserID == b.Data.UserID && a.Data.Source == b.Data.Source && a.Data.SourceID == b.Data.SourceID &&
 			len(a.Data.Data) == n && slices.EqualFunc(a.Data.Data, b.Data.Data, sameSample)
 	}}
@@ -151,40 +152,40 @@ func sameSample(a, b flatSample) bool {
 		a.Type == b.Type && a.Unit == b.Unit && a.Value == b.Value
 }
 
-// work is a text and ways to read it. What they read is the same once norm has put it into one form.
-type work[T any] struct {
-	text    []byte
-	readers []reader
-	norm    func(any) T
-	same    func(a, b T) bool
+// comparison compares decoders of a document. Their results are equal after normalize.
+type comparison[T any] struct {
+	document  []byte
+	decoders  []decoder
+	normalize func(any) T
+	equal     func(a, b T) bool
 }
 
-// check checks that all readers read the same as the first.
-func (w work[T]) check(t testing.TB) {
+// check checks that all decoders return the same as the first.
+func (c comparison[T]) check(t testing.TB) {
 	t.Helper()
 	var want T
-	for i, r := range w.readers {
-		v, err := r.read(bytes.Clone(w.text))
+	for i, d := range c.decoders {
+		v, err := d.decode(bytes.Clone(c.document))
 		if err != nil {
-			t.Fatal(r.name, err)
+			t.Fatal(d.name, err)
 		}
-		if got := w.norm(v); i == 0 {
+		if got := c.normalize(v); i == 0 {
 			want = got
-		} else if !w.same(want, got) {
-			t.Fatalf("%s and %s read different things", w.readers[0].name, r.name)
+		} else if !c.equal(want, got) {
+			t.Fatalf("%s and %s decode different values", c.decoders[0].name, d.name)
 		}
 	}
 }
 
-// compare measures each reader.
-func compare[T any](b *testing.B, w work[T]) {
-	w.check(b)
-	for _, r := range w.readers {
-		b.Run(r.name, func(b *testing.B) {
-			b.SetBytes(int64(len(w.text)))
+// compare runs each decoder.
+func compare[T any](b *testing.B, c comparison[T]) {
+	c.check(b)
+	for _, d := range c.decoders {
+		b.Run(d.name, func(b *testing.B) {
+			b.SetBytes(int64(len(c.document)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := r.read(w.text); err != nil {
+				if _, err := d.decode(c.document); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -192,38 +193,38 @@ func compare[T any](b *testing.B, w work[T]) {
 	}
 }
 
-// BenchmarkRoute reads what an event is and whose, and nothing of its data.
+// BenchmarkRoute decodes the type and the IDs of an event, without its data.
 func BenchmarkRoute(b *testing.B) {
 	for _, n := range []int{1, 100, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) { compare(b, routeOf(n)) })
 	}
 }
 
-func routeOf(n int) work[plain.IDs] {
+func routeOf(n int) comparison[plain.IDs] {
 	ids := func(unmarshal func([]byte, any) error) func([]byte) (any, error) {
-		return func(text []byte) (any, error) {
+		return func(document []byte) (any, error) {
 			v := new(plain.IDs)
-			return v, unmarshal(text, v)
+			return v, unmarshal(document, v)
 		}
 	}
-	readers := []reader{
-		{"encoding", func(text []byte) (any, error) {
+	decoders := []decoder{
+		{"encoding", func(document []byte) (any, error) {
 			var v plain.Envelope
-			err := json.Unmarshal(text, &v)
+			err := json.Unmarshal(document, &v)
 			return &v.IDs, err
 		}},
-		{"ours", func(text []byte) (any, error) {
-			e, err := webhooks.ParseEnvelope(text)
+		{"ours", func(document []byte) (any, error) {
+			e, err := webhooks.ParseEnvelope(document)
 			return &e, err
 		}},
 		{"goccy", ids(gojson.Unmarshal)},
 		{"sonic", ids(sonic.ConfigFastest.Unmarshal)},
-		{"jx", func(text []byte) (any, error) {
+		{"jx", func(document []byte) (any, error) {
 			v := new(plain.IDs)
-			return v, jx.DecodeBytes(text).ObjBytes(func(d *jx.Decoder, key []byte) error { return idsJX(v, d, key) })
+			return v, jx.DecodeBytes(document).ObjBytes(func(d *jx.Decoder, key []byte) error { return idsJX(v, d, key) })
 		}},
 	}
-	return work[plain.IDs]{plain.EventText(n, "uniform"), readers, func(v any) plain.IDs {
+	return comparison[plain.IDs]{plain.EventJSON(n, "uniform"), decoders, func(v any) plain.IDs {
 		if e, ok := v.(*webhooks.Envelope); ok {
 			return plain.IDs{EventType: string(e.Type), TeamID: e.TeamID, UserID: e.UserID, ClientUserID: e.ClientUserID}
 		}

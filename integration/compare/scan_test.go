@@ -13,37 +13,38 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// BenchmarkScan only checks that an event with 10,000 samples is JSON: what reading could come to at best. "ours" is ParseEnvelope,
-// which steps over the data; "ours-general" is the scanner of answers; sonic checks with vector instructions.
+// BenchmarkScan only validates an event with 10,000 samples, which is a lower bound for decoding
+// it. "ours" is ParseEnvelope, which skips the data; "ours-general" is the scanner of responses;
+// sonic uses vector instructions.
 func BenchmarkScan(b *testing.B) {
 	errInvalid := errors.New("not valid")
 	valid := func(check func([]byte) bool) func([]byte) (any, error) {
-		return func(text []byte) (any, error) {
-			if !check(text) {
+		return func(document []byte) (any, error) {
+			if !check(document) {
 				return nil, errInvalid
 			}
 			return nil, nil
 		}
 	}
-	readers := []reader{
+	decoders := []decoder{
 		{"encoding", valid(json.Valid)},
-		{"ours", func(text []byte) (any, error) {
-			_, err := webhooks.ParseEnvelope(text)
+		{"ours", func(document []byte) (any, error) {
+			_, err := webhooks.ParseEnvelope(document)
 			return nil, err
 		}},
-		{"ours-general", func(text []byte) (any, error) { return nil, jsonread.Valid(text) }},
+		{"ours-general", func(document []byte) (any, error) { return nil, jsonread.Valid(document) }},
 		{"sonic", valid(sonic.Valid)},
 		{"jx", valid(jx.Valid)},
 	}
 	for _, form := range []string{"uniform", "mixed"} {
 		b.Run(form, func(b *testing.B) {
-			text := plain.EventText(10_000, form)
-			for _, r := range readers {
-				if _, err := r.read(text[:len(text)-1]); err == nil {
-					b.Fatal(r.name, "takes half an event")
+			document := plain.EventJSON(10_000, form)
+			for _, d := range decoders {
+				if _, err := d.decode(document[:len(document)-1]); err == nil {
+					b.Fatal(d.name, "accepts a truncated event")
 				}
 			}
-			compare(b, work[bool]{text, readers, func(any) bool { return true }, func(a, b bool) bool { return a == b }})
+			compare(b, comparison[bool]{document, decoders, func(any) bool { return true }, func(a, b bool) bool { return a == b }})
 		})
 	}
 }

@@ -18,27 +18,27 @@ import (
 	"github.com/labhealth/labhealth-go/internal/plain"
 )
 
-// serving is the variable of the environment that makes this program the service.
 const (
-	serving = "LABHEALTH_COMPARE_SERVE"
-	apiKey  = "sk_test_0123456789"
-	userCap = 500 // users on a page
+	// serving is the environment variable that makes this program the service.
+	serving  = "LABHEALTH_COMPARE_SERVE"
+	apiKey   = "sk_test_0123456789"
+	maxUsers = 500 // per page
 )
 
-// serve answers with orders and users until its input ends. It prints its address.
+// serve responds with orders and users until its input ends. It prints its base URL.
 func serve() {
 	mux := http.NewServeMux()
-	write := func(w http.ResponseWriter, text []byte) {
+	write := func(w http.ResponseWriter, document []byte) {
 		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-		_, _ = w.Write(text)
+		w.Header().Set("Content-Length", strconv.Itoa(len(document)))
+		_, _ = w.Write(document)
 	}
-	order := []byte(plain.OrderText(1))
+	order := []byte(plain.OrderJSON(1))
 	mux.HandleFunc("GET /v3/order/{id}", func(w http.ResponseWriter, _ *http.Request) { write(w, order) })
 	mux.HandleFunc("GET /v2/user/", func(w http.ResponseWriter, r *http.Request) {
 		offset, _ := strconv.Atoi(r.FormValue("offset"))
 		total, _ := strconv.Atoi(os.Getenv(serving))
-		write(w, plain.UserPageText(nil, offset, userCap, total))
+		write(w, plain.AppendUserPage(nil, offset, maxUsers, total))
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -52,7 +52,7 @@ func serve() {
 	panic(http.Serve(l, mux))
 }
 
-// startService starts the service in a process of its own, with so many users, and returns its address.
+// startService starts the service in its own process and returns its base URL.
 func startService(b *testing.B, users int) string {
 	program, err := os.Executable()
 	if err != nil {
@@ -72,25 +72,25 @@ func startService(b *testing.B, users int) string {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { in.Close(); cmd.Wait() })
-	address, err := bufio.NewReader(out).ReadString('\n')
+	baseURL, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		b.Fatal(err)
 	}
-	return strings.TrimSpace(address)
+	return strings.TrimSpace(baseURL)
 }
 
-// clients are this module's and a bare one, which has the same limits in the least code: a time limit and a cap.
-func clients(b *testing.B, address string) (*labhealth.Client, *http.Client) {
-	client, err := labhealth.NewClient(apiKey, labhealth.WithBaseURL(address))
+// clients returns a client of this module, and a plain one with the same limits.
+func clients(b *testing.B, baseURL string) (*labhealth.Client, *http.Client) {
+	client, err := labhealth.NewClient(apiKey, labhealth.WithBaseURL(baseURL))
 	if err != nil {
 		b.Fatal(err)
 	}
-	bare := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 30 * time.Second}
-	b.Cleanup(func() { client.CloseIdleConnections(); bare.CloseIdleConnections() })
-	return client, bare
+	plainClient := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 30 * time.Second}
+	b.Cleanup(func() { client.CloseIdleConnections(); plainClient.CloseIdleConnections() })
+	return client, plainClient
 }
 
-// get is a call over bare net/http and encoding/json.
+// get makes a call with net/http and encoding/json.
 func get(c *http.Client, url string, v any) error {
 	req, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// The members of a page of orders.
+// The fields of a page of orders.
 type (
 	OrderPage struct {
 		Orders []Order `json:"orders"`
@@ -175,8 +175,8 @@ type (
 	}
 )
 
-// OrderText returns an invented order with every member, as a service writes it: no spaces.
-func OrderText(n int) string {
+// OrderJSON returns an invented order with every field, without spaces, as a service writes it.
+func OrderJSON(n int) string {
 	id := func(kind int) string {
 		return fmt.Sprintf("%08x-%04x-4abc-8def-00000000%04x", 0x1f3a0000+n*7919, kind, n)
 	}
@@ -214,15 +214,15 @@ func OrderText(n int) string {
 		`"order_transaction":{"id":"` + id(7) + `","status":"active","orders":[{"id":"` + id(1) + `","created_at":"` + at(0) + `","updated_at":"` + at(9) + `","low_level_status":"transit_customer","low_level_status_created_at":"` + at(4) + `","origin":"initial","parent_id":null}]}}`
 }
 
-// OrderPageText returns a page of invented orders.
-func OrderPageText(orders int) []byte {
+// OrderPageJSON returns a page of invented orders.
+func OrderPageJSON(orders int) []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"orders":[`)
 	for n := range orders {
 		if n > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(OrderText(n))
+		b.WriteString(OrderJSON(n))
 	}
 	fmt.Fprintf(&b, `],"total":%d,"page":1,"size":%d}`, orders, orders)
 	return b.Bytes()

@@ -8,7 +8,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// The members of an event with samples. Envelope is its first step, of which Data becomes a Batch; Event is both in one.
+// The fields of an event with samples. Envelope is the first step of decoding, and its Data becomes
+// a Batch. Event is both in one.
 type (
 	IDs struct {
 		EventType    string    `json:"event_type"`
@@ -46,19 +47,21 @@ type (
 	}
 )
 
-// ReadEvent reads an event in two steps, as a program must that learns from the envelope what the data is.
-func ReadEvent(text []byte) (e Event, err error) {
-	var outer Envelope
-	if err = json.Unmarshal(text, &outer); err == nil {
-		e.IDs = outer.IDs
-		err = json.Unmarshal(outer.Data, &e.Data)
+// DecodeEvent decodes an event in two steps, as a program that gets the type of the data from the
+// envelope.
+func DecodeEvent(document []byte) (e Event, err error) {
+	var envelope Envelope
+	if err = json.Unmarshal(document, &envelope); err == nil {
+		e.IDs = envelope.IDs
+		err = json.Unmarshal(envelope.Data, &e.Data)
 	}
 	return e, err
 }
 
-// EventText returns an event with n samples: "uniform" ones differ in time and value only; "mixed" ones are intervals with
-// alternating types and values of 17 digits; "spaced" is uniform with a space behind each comma and colon.
-func EventText(n int, form string) []byte {
+// EventJSON returns an event with n samples. The samples of the form "uniform" differ only in time
+// and value. "mixed" ones are intervals with alternating types and values of 17 digits. "spaced"
+// ones are uniform with a space after each comma and colon.
+func EventJSON(n int, form string) []byte {
 	const micros = "2006-01-02T15:04:05.123456-07:00"
 	b := []byte(`{"event_type":"daily.data.glucose.created","data":{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","source_id":7,` +
 		`"source":{"name":"Example Sensor","slug":"example_sensor","logo":"https://example.com/logo.png"},"data":[`)

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// The members of a page of users.
+// The fields of a page of users.
 type (
 	UserPage struct {
 		Users  []User `json:"users"`
@@ -38,18 +38,18 @@ type (
 	}
 )
 
-// UserPageText appends a page of invented users to b: those from offset on, of total users. It is quick, so that a server that
-// answers with it is not what is measured.
-func UserPageText(b []byte, offset, limit, total int) []byte {
+// AppendUserPage appends a page of invented users to b: up to limit of total users, from offset. It
+// is fast, so that a benchmark does not measure the server.
+func AppendUserPage(b []byte, offset, limit, total int) []byte {
 	b = append(b, `{"users":[`...)
 	for n := offset; n < min(offset+limit, total); n++ {
 		if n > offset {
 			b = append(b, ',')
 		}
 		b = append(b, `{"user_id":"3f0c9a52-7d1e-4b6a-9c58-0000`...)
-		b = digits(b, n)
+		b = appendDigits(b, n)
 		b = append(b, `","team_id":"5f2d7c90-13be-4a68-9d0e-7c41b6e8a2f3","client_user_id":"user-`...)
-		b = digits(b, n)
+		b = appendDigits(b, n)
 		b = append(b, `","created_on":"2025-03-04T12:07:31+00:00","connected_sources":[{"source":{"name":"Example Sensor",`+
 			`"slug":"example_sensor","logo":"https://example.com/logo.png"},"created_on":"2025-03-05T08:15:00+00:00"}],`+
 			`"fallback_time_zone":{"id":"Europe/London","source_slug":"example_sensor","updated_at":"2025-03-05T08:15:00+00:00"},`+
@@ -58,8 +58,8 @@ func UserPageText(b []byte, offset, limit, total int) []byte {
 	return fmt.Appendf(b, `],"total":%d,"offset":%d,"limit":%d}`, total, offset, limit)
 }
 
-// digits appends n in eight digits.
-func digits(b []byte, n int) []byte {
+// appendDigits appends n in eight digits.
+func appendDigits(b []byte, n int) []byte {
 	for d := 10_000_000; d > 0; d /= 10 {
 		b = append(b, byte('0'+n/d%10))
 	}

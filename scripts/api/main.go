@@ -1,8 +1,8 @@
-// Command api lists what the public packages of this module export, one line for each name, field and method, in api/exported.txt.
-// A change of the exported API so shows in the diff that makes it.
+// Command api lists the exported API of the public packages of this module in api/exported.txt,
+// with one line per name, field and method, so that a diff shows each change of the API.
 //
 //	go run ./scripts/api           write the listing
-//	go run ./scripts/api -check    say how the listing differs from the code, and exit with 1 if it does
+//	go run ./scripts/api -check    print the differences from the listing; exit with 1 if any
 package main
 
 import (
@@ -42,49 +42,51 @@ func run(check bool) error {
 	if !check {
 		return os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644)
 	}
-	text, err := os.ReadFile(file)
+	content, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	listed := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	listed := strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
 	if slices.Equal(listed, lines) {
 		fmt.Println(len(lines), "lines")
 		return nil
 	}
-	missing := func(from, in []string, mark string) {
-		for _, line := range from {
-			if !slices.Contains(in, line) {
-				fmt.Println(mark, line)
-			}
-		}
-	}
-	missing(listed, lines, "-")
-	missing(lines, listed, "+")
-	return fmt.Errorf("api/exported.txt is not current: if the change is meant, run go run ./scripts/api")
+	printMissing("-", listed, lines)
+	printMissing("+", lines, listed)
+	return fmt.Errorf("api/exported.txt is not current: if the change is intended, run go run ./scripts/api")
 }
 
-// exported reads the compiler's export data of every package of the module in root that others can import. The build cache has it,
-// and it knows all types, so that no source is parsed.
+// printMissing prints the lines of a that b does not have.
+func printMissing(mark string, a, b []string) {
+	for _, line := range a {
+		if !slices.Contains(b, line) {
+			fmt.Println(mark, line)
+		}
+	}
+}
+
+// exported returns the listing of the module in root. It reads the compiler's export data of the
+// public packages from the build cache, so that no source has to be parsed.
 func exported(root string) ([]string, error) {
 	list, err := command("go", "list", "-C", root, "-export", "-deps",
 		"-f", "{{.ImportPath}}\t{{.Export}}\t{{.Name}}\t{{with .Module}}{{.Main}}{{end}}", "./...")
 	if err != nil {
 		return nil, err
 	}
-	data := map[string]string{}
+	exportFiles := map[string]string{}
 	var public []string
 	for line := range strings.Lines(list) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		data[f[0]] = f[1]
+		exportFiles[f[0]] = f[1]
 		if f[3] == "true" && f[2] != "main" && !slices.Contains(strings.Split(f[0], "/"), "internal") {
 			public = append(public, f[0])
 		}
 	}
-	imports := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(data[path]) })
+	imports := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(exportFiles[path]) })
 	slices.Sort(public)
 	var lines []string
-	for _, p := range public {
-		pkg, err := imports.Import(p)
+	for _, path := range public {
+		pkg, err := imports.Import(path)
 		if err != nil {
 			return nil, err
 		}
@@ -97,86 +99,104 @@ func exported(root string) ([]string, error) {
 	return lines, nil
 }
 
-// describe returns the lines of one name: its own, then those of its fields and methods.
+// describe returns the lines of one name, followed by those of its fields and methods.
 func describe(obj types.Object) []string {
-	pkg, name := obj.Pkg(), obj.Name()
-	str := func(t types.Type) string {
-		return types.TypeString(t, func(other *types.Package) string {
-			if other == pkg {
-				return ""
-			}
-			return other.Name()
-		})
-	}
-	signature := func(t types.Type) string { return strings.TrimPrefix(str(t), "func") }
-	line := func(format string, args ...any) string {
-		return pkg.Name() + ": " + fmt.Sprintf(format, args...)
-	}
+	p := printer{obj.Pkg()}
 	switch obj := obj.(type) {
 	case *types.Const:
-		return []string{line("const %s %s = %s", name, str(obj.Type()), obj.Val().ExactString())}
+		return p.lines("const %s %s = %s", obj.Name(), p.typeString(obj.Type()), obj.Val().ExactString())
 	case *types.Var:
-		return []string{line("var %s %s", name, str(obj.Type()))}
+		return p.lines("var %s %s", obj.Name(), p.typeString(obj.Type()))
 	case *types.Func:
-		return []string{line("func %s%s", name, signature(obj.Type()))}
+		return p.lines("func %s%s", obj.Name(), p.signature(obj.Type()))
 	}
-
 	if alias, ok := obj.Type().(*types.Alias); ok {
-		return []string{line("type %s = %s", name, str(alias.Rhs()))}
+		return p.lines("type %s = %s", obj.Name(), p.typeString(alias.Rhs()))
 	}
 	named := obj.Type().(*types.Named)
-	full := str(named)
-	var lines []string
+	name := p.typeString(named)
 	switch t := named.Underlying().(type) {
 	case *types.Struct:
-		kind := "struct"
-		if types.Comparable(t) {
-			kind = "comparable struct"
-		}
-		lines = append(lines, line("type %s %s", full, kind))
-		for f := range t.Fields() {
-			switch {
-			case f.Embedded() && f.Exported():
-				lines = append(lines, line("type %s struct, embeds %s", full, str(f.Type())))
-			case f.Exported():
-				lines = append(lines, line("type %s struct, %s %s", full, f.Name(), str(f.Type())))
-			}
-		}
+		return append(p.structLines(name, t), p.methodLines(name, named)...)
 	case *types.Interface:
-		lines = append(lines, line("type %s interface", full))
-		sealed := false
-		for m := range t.Methods() {
-			if m.Exported() {
-				lines = append(lines, line("type %s interface, %s%s", full, m.Name(), signature(m.Type())))
-			}
-			sealed = sealed || !m.Exported()
-		}
-		if sealed {
-			lines = append(lines, line("type %s interface, unexported methods", full))
-		}
-		return lines
+		return p.interfaceLines(name, t)
 	default:
-		lines = append(lines, line("type %s %s", full, str(t)))
+		return append(p.lines("type %s %s", name, p.typeString(t)), p.methodLines(name, named)...)
 	}
+}
 
-	// The methods of a pointer are all there are. Those of an embedded field are listed where they are declared, unless that is
-	// a type that nobody sees.
-	values := types.NewMethodSet(named)
-	for m := range types.NewMethodSet(types.NewPointer(named)).Methods() {
-		if !m.Obj().Exported() || promoted(named, m.Index()) {
-			continue
+// printer formats the API of a package.
+type printer struct{ pkg *types.Package }
+
+// lines returns one line, as a slice.
+func (p printer) lines(format string, args ...any) []string {
+	return []string{p.pkg.Name() + ": " + fmt.Sprintf(format, args...)}
+}
+
+func (p printer) typeString(t types.Type) string {
+	return types.TypeString(t, func(other *types.Package) string {
+		if other == p.pkg {
+			return ""
 		}
-		receiver := "*" + full
-		if values.Lookup(pkg, m.Obj().Name()) != nil {
-			receiver = full
+		return other.Name()
+	})
+}
+
+func (p printer) signature(t types.Type) string {
+	return strings.TrimPrefix(p.typeString(t), "func")
+}
+
+func (p printer) structLines(name string, t *types.Struct) []string {
+	kind := "struct"
+	if types.Comparable(t) {
+		kind = "comparable struct"
+	}
+	lines := p.lines("type %s %s", name, kind)
+	for f := range t.Fields() {
+		switch {
+		case f.Embedded() && f.Exported():
+			lines = append(lines, p.lines("type %s struct, embeds %s", name, p.typeString(f.Type()))...)
+		case f.Exported():
+			lines = append(lines, p.lines("type %s struct, %s %s", name, f.Name(), p.typeString(f.Type()))...)
 		}
-		lines = append(lines, line("method (%s) %s%s", receiver, m.Obj().Name(), signature(m.Type())))
 	}
 	return lines
 }
 
-// promoted tells whether a method is reached through embedded fields that are all exported.
-func promoted(t types.Type, index []int) bool {
+func (p printer) interfaceLines(name string, t *types.Interface) []string {
+	lines := p.lines("type %s interface", name)
+	isSealed := false
+	for m := range t.Methods() {
+		if m.Exported() {
+			lines = append(lines, p.lines("type %s interface, %s%s", name, m.Name(), p.signature(m.Type()))...)
+		}
+		isSealed = isSealed || !m.Exported()
+	}
+	if isSealed {
+		lines = append(lines, p.lines("type %s interface, unexported methods", name)...)
+	}
+	return lines
+}
+
+// methodLines returns the methods of a type and its pointer. The methods of an embedded field are
+// listed with its type, unless that type is unexported.
+func (p printer) methodLines(name string, named *types.Named) (lines []string) {
+	values := types.NewMethodSet(named)
+	for m := range types.NewMethodSet(types.NewPointer(named)).Methods() {
+		if !m.Obj().Exported() || isPromoted(named, m.Index()) {
+			continue
+		}
+		receiver := "*" + name
+		if values.Lookup(p.pkg, m.Obj().Name()) != nil {
+			receiver = name
+		}
+		lines = append(lines, p.lines("method (%s) %s%s", receiver, m.Obj().Name(), p.signature(m.Type()))...)
+	}
+	return lines
+}
+
+// isPromoted reports whether a method is reached only through exported embedded fields.
+func isPromoted(t types.Type, index []int) bool {
 	for _, i := range index[:len(index)-1] {
 		if pointer, ok := t.Underlying().(*types.Pointer); ok {
 			t = pointer.Elem()
@@ -190,6 +210,7 @@ func promoted(t types.Type, index []int) bool {
 	return len(index) > 1
 }
 
+// command runs a program and returns its output.
 func command(name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	var stderr bytes.Buffer

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"net/http"
-	"net/http/httptrace"
 	"os"
 	"slices"
 	"strconv"
@@ -17,11 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/bulk"
+	"github.com/labhealth/labhealth-go/internal/httptracetest"
 )
 
 func TestMain(m *testing.M) {
@@ -62,7 +63,16 @@ func records(sampleIDs ...string) []labhealth.ImportOrderBody {
 	return list
 }
 
-// from is a source of records that can all be read.
+// numbered returns n records.
+func numbered(n int) []labhealth.ImportOrderBody {
+	var ids []string
+	for i := range n {
+		ids = append(ids, fmt.Sprintf("S-%05d", i))
+	}
+	return records(ids...)
+}
+
+// from returns a source of readable records.
 func from(list []labhealth.ImportOrderBody) bulk.Source {
 	return func(yield func(labhealth.ImportOrderBody, error) bool) {
 		for _, body := range list {
@@ -73,19 +83,20 @@ func from(list []labhealth.ImportOrderBody) bulk.Source {
 	}
 }
 
-// service answers imports and lists without a network. It fires no hooks of net/http, so that no failure is provably unsent.
+// service is a transport that responds to imports and lists without a network.
 type service struct {
 	mu     sync.Mutex
 	orders []held
-	times  map[string][]time.Time // of the requests, by sample id; "list" for lists
-	sent   []string               // sample ids of the imports, in their order
+	times  map[string][]time.Time // of the requests, by sample ID; "list" for lists
+	sent   []string               // sample IDs of the imports, in order
 
-	// import and list say what is to happen to the nth request of their kind, from 1: see fates. Nil: nothing special.
+	// onImport and onList return the fault of the nth import or list, from 1. They may be nil. See
+	// RoundTrip and list for the faults.
 	onImport func(n int, body labhealth.ImportOrderBody) string
 	onList   func(n int, query map[string][]string) string
 	latency  time.Duration
-	twice    bool                         // it makes an order for every import, also for a sample that has one
-	shown    func(sampleID string) string // how lists show a sample id; as it is if nil
+	twice    bool                         // it accepts duplicate sample IDs
+	shown    func(sampleID string) string // changes sample IDs in lists, unless it is nil
 }
 
 type held struct {
@@ -93,27 +104,21 @@ type held struct {
 	sample   string // JSON
 }
 
-// sendOnce fires the hooks that net/http fires when it sends a request.
-func sendOnce(req *http.Request) {
-	hooks := httptrace.ContextClientTrace(req.Context())
-	hooks.GetConn(req.URL.Host)
-	hooks.GotConn(httptrace.GotConnInfo{})
-	hooks.WroteHeaderField("Host", []string{req.URL.Host})
-	hooks.WroteHeaders()
-}
-
 var errLost = errors.New("connection lost: Ada Example")
 
-// RoundTrip knows these fates: "" (as it should be), "drop" (lost on its way there), "lost" (lost on its way back), "cut" (half an
-// answer), "late 30s" (answers an error at once and takes effect later), or a status with an optional Retry-After in seconds, such
-// as "429 7", that has no effect; "500 lost" is a status with effect.
+// RoundTrip supports these faults of imports:
+//
+//	""          none
+//	drop        the request is lost
+//	lost        the response is lost
+//	cut         the response is truncated
+//	late 30s    the connection is lost, and the order is created after 30 s
+//	429 7       a status, with an optional Retry-After in seconds; no order is created
+//	400 fields  a status with field errors
+//	500 lost    a status, although the order is created
 func (s *service) RoundTrip(req *http.Request) (*http.Response, error) {
-	var text []byte
-	if req.Body != nil {
-		text, _ = io.ReadAll(req.Body)
-		req.Body.Close()
-	}
-	sendOnce(req)
+	requestBody := readBody(req)
+	httptracetest.SendRequest(req)
 	time.Sleep(s.latency)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,38 +127,38 @@ func (s *service) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if req.Method == http.MethodGet {
 		s.times["list"] = append(s.times["list"], time.Now())
-		fate := ""
+		fault := ""
 		if s.onList != nil {
-			fate = s.onList(len(s.times["list"]), req.URL.Query())
+			fault = s.onList(len(s.times["list"]), req.URL.Query())
 		}
-		return s.list(req, fate)
+		return s.list(req, fault)
 	}
 	var body labhealth.ImportOrderBody
-	if err := json.Unmarshal(text, &body); err != nil {
+	if err := json.Unmarshal(requestBody, &body); err != nil {
 		return nil, err
 	}
 	s.sent = append(s.sent, body.SampleID)
 	s.times[body.SampleID] = append(s.times[body.SampleID], time.Now())
-	fate := ""
+	fault := ""
 	if s.onImport != nil {
-		fate = s.onImport(len(s.sent), body)
+		fault = s.onImport(len(s.sent), body)
 	}
-	status, extra, _ := strings.Cut(fate, " ")
-	taken := slices.ContainsFunc(s.orders, func(o held) bool { return o.sample == strconv.Quote(body.SampleID) })
-	if code, err := strconv.Atoi(status); err == nil {
-		if extra == "lost" && (!taken || s.twice) {
+	kind, extra, _ := strings.Cut(fault, " ")
+	duplicate := slices.ContainsFunc(s.orders, func(o held) bool { return o.sample == strconv.Quote(body.SampleID) })
+	if code, err := strconv.Atoi(kind); err == nil {
+		if extra == "lost" && (!duplicate || s.twice) {
 			s.add(body)
 		}
-		text := `{"detail":"not for Ada Example"}`
+		detail := `{"detail":"not for Ada Example"}`
 		if extra == "fields" {
-			text = `{"detail":[{"type":"missing","loc":["body","user_id"],"msg":"Ada Example"}]}`
+			detail = `{"detail":[{"type":"missing","loc":["body","user_id"],"msg":"Ada Example"}]}`
 		}
-		return answer(req, code, text, extra), nil
+		return newResponse(req, code, detail, extra), nil
 	}
 	switch {
-	case status == "drop":
+	case kind == "drop":
 		return nil, errLost
-	case status == "late":
+	case kind == "late":
 		d, _ := time.ParseDuration(extra)
 		time.AfterFunc(d, func() {
 			s.mu.Lock()
@@ -161,17 +166,17 @@ func (s *service) RoundTrip(req *http.Request) (*http.Response, error) {
 			s.add(body)
 		})
 		return nil, errLost
-	case taken && !s.twice:
-		return answer(req, 400, `{"detail":"An order with this sample_id already exists"}`, ""), nil
+	case duplicate && !s.twice:
+		return newResponse(req, 400, `{"detail":"An order with this sample_id already exists"}`, ""), nil
 	}
 	o := s.add(body)
-	switch status {
+	switch kind {
 	case "lost":
 		return nil, errLost
 	case "cut":
-		return answer(req, 200, `{"order":{"id":"`, ""), nil
+		return newResponse(req, 200, `{"order":{"id":"`, ""), nil
 	}
-	return answer(req, 200, `{"order":`+o.json()+`,"status":"success","message":"Order created successfully"}`, ""), nil
+	return newResponse(req, 200, `{"order":`+o.json()+`,"status":"success","message":"Order created successfully"}`, ""), nil
 }
 
 func (s *service) add(body labhealth.ImportOrderBody) held {
@@ -181,21 +186,21 @@ func (s *service) add(body labhealth.ImportOrderBody) held {
 }
 
 func (o held) json() string {
-	if o.sample == "" { // an answer that leaves it out
+	if o.sample == "" { // a list that omits it
 		return fmt.Sprintf(`{"id":"%s","user_id":"%s"}`, o.id, o.user)
 	}
 	return fmt.Sprintf(`{"id":"%s","user_id":"%s","sample_id":%s}`, o.id, o.user, o.sample)
 }
 
-// list gives pages of two, newest first. Fates: a status; "empty" (no orders, though it counts them); "uncounted" (no total);
-// "behind" (it does not know of any order yet).
-func (s *service) list(req *http.Request, fate string) (*http.Response, error) {
-	if code, err := strconv.Atoi(fate); err == nil {
-		return answer(req, code, `{"detail":"no"}`, ""), nil
+// list returns pages of two orders, newest first. It supports these faults: a status; "empty" (a
+// total without orders); "uncounted" (no total); "behind" (no order is visible yet).
+func (s *service) list(req *http.Request, fault string) (*http.Response, error) {
+	if code, err := strconv.Atoi(fault); err == nil {
+		return newResponse(req, code, `{"detail":"no"}`, ""), nil
 	}
 	var found []string
 	for _, o := range slices.Backward(s.orders) {
-		if fate == "behind" {
+		if fault == "behind" {
 			break
 		}
 		if user := req.URL.Query().Get("user_id"); user == "" || user == o.user.String() {
@@ -210,16 +215,16 @@ func (s *service) list(req *http.Request, fate string) (*http.Response, error) {
 	from, to := min(2*(page-1), len(found)), min(2*page, len(found))
 	total := fmt.Sprintf(`,"total":%d`, len(found))
 	shown := found[from:to]
-	switch fate {
+	switch fault {
 	case "empty":
 		shown, total = nil, fmt.Sprintf(`,"total":%d`, len(found)+1)
 	case "uncounted":
 		total = ""
 	}
-	return answer(req, 200, fmt.Sprintf(`{"orders":[%s]%s,"page":%d,"size":2}`, strings.Join(shown, ","), total, page), ""), nil
+	return newResponse(req, 200, fmt.Sprintf(`{"orders":[%s]%s,"page":%d,"size":2}`, strings.Join(shown, ","), total, page), ""), nil
 }
 
-func answer(req *http.Request, status int, body, retryAfter string) *http.Response {
+func newResponse(req *http.Request, status int, body, retryAfter string) *http.Response {
 	h := http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"req-1"}}
 	if _, err := strconv.Atoi(retryAfter); err == nil {
 		h.Set("Retry-After", retryAfter)
@@ -240,8 +245,8 @@ func (s *service) client(t testing.TB) *labhealth.Client {
 	return c
 }
 
-// samples counts the orders by sample id.
-func (s *service) samples() map[string]int {
+// ordersBySample counts the orders by sample ID.
+func (s *service) ordersBySample() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	count := map[string]int{}
@@ -252,7 +257,7 @@ func (s *service) samples() map[string]int {
 	return count
 }
 
-// steps lists the journal's steps by sample id: "A: intent applied".
+// steps returns the steps of the journal by sample ID: "A: intent applied".
 func steps(t testing.TB, j bulk.Journal) []string {
 	t.Helper()
 	of := map[string]string{}
@@ -271,4 +276,30 @@ func steps(t testing.TB, j bulk.Journal) []string {
 	return list
 }
 
-var _ iter.Seq2[labhealth.ImportOrderBody, error] = bulk.Source(nil)
+// readBody reads and closes the body of a request.
+func readBody(req *http.Request) []byte {
+	if req.Body == nil {
+		return nil
+	}
+	defer req.Body.Close()
+	body, _ := io.ReadAll(req.Body)
+	return body
+}
+
+// checkCounts compares a report, without its duration.
+func checkCounts(t *testing.T, got *bulk.Report, want bulk.Report) {
+	t.Helper()
+	if diff := cmp.Diff(&want, got, cmpopts.IgnoreFields(bulk.Report{}, "Duration")); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+	if sum := got.Applied + got.Refused + got.Invalid + got.Duplicates + got.Changed + got.Unknown + got.Pending; sum != got.Records {
+		t.Errorf("the counts add up to %d of %d", sum, got.Records)
+	}
+}
+
+func checkEqual(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}

@@ -56,8 +56,8 @@ func entries(t *testing.T, j bulk.Journal) (list []bulk.Entry) {
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.journal")
 	j := open(t, path)
-	for _, group := range [][]bulk.Entry{someEntries[:1], someEntries[1:3], someEntries[3:]} {
-		if err := j.Append(group); err != nil {
+	for _, batch := range [][]bulk.Entry{someEntries[:1], someEntries[1:3], someEntries[3:]} {
+		if err := j.Append(batch); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,13 +73,13 @@ func TestFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := j.Append(someEntries[:1]); err == nil {
-		t.Error("a closed journal took an entry")
+		t.Error("a closed journal accepted an entry")
 	}
-	text, err := os.ReadFile(path)
+	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "file", string(text), someLines)
+	checkEqual(t, "file", string(content), someLines)
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
@@ -88,14 +88,14 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// A crash can cut the file anywhere in its last group, and lose any part of that group.
+// A crash can truncate the file anywhere in its last batch, and lose any part of that batch.
 func TestFileAfterCrash(t *testing.T) {
 	lines := strings.SplitAfter(someLines, "\n")
-	lastGroup := len(strings.Join(lines[:3], ""))
+	lastBatch := len(strings.Join(lines[:3], ""))
 	path := filepath.Join(t.TempDir(), "run.journal")
-	try := func(text string, want int) {
+	try := func(content string, want int) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		j := open(t, path)
@@ -120,28 +120,28 @@ func TestFileAfterCrash(t *testing.T) {
 		}
 	}
 	try("", 0)
-	// A block of the last group that never reached the disk reads as zeros.
-	for at := lastGroup; at < len(someLines); at += 7 {
-		text := []byte(someLines)
-		clear(text[at:min(at+40, len(text))])
+	// A block of the last batch that was not written reads as zeros.
+	for at := lastBatch; at < len(someLines); at += 7 {
+		content := []byte(someLines)
+		clear(content[at:min(at+40, len(content))])
 		want := 3
-		if at > lastGroup+len(lines[3]) {
+		if at > lastBatch+len(lines[3]) {
 			want = 4
 		}
-		if got := bytes.Count(text[lastGroup:at], []byte("\n")); got+3 != want && at+40 < len(text) {
+		if got := bytes.Count(content[lastBatch:at], []byte("\n")); got+3 != want && at+40 < len(content) {
 			want = 3 + got
 		}
-		try(string(text), want)
+		try(string(content), want)
 	}
 }
 
-// Anything else is damage that must not be passed over, or somebody else's file. It stays as it is.
-func TestFilesThatAreRefused(t *testing.T) {
+// Any other damage, or a file that is not a journal, is an error, and the file is not changed.
+func TestInvalidFiles(t *testing.T) {
 	lines := strings.SplitAfter(someLines, "\n")
 	flipped := []byte(someLines)
 	flipped[len(lines[0])+40] ^= 1
-	for name, text := range map[string]string{
-		"a bit in the second group":  string(flipped),
+	for name, content := range map[string]string{
+		"a bit in the second batch":  string(flipped),
 		"a line missing its end":     lines[0] + lines[1][:20] + "\n" + strings.Join(lines[2:], ""),
 		"records instead of journal": `{"user_id":"00000000-0000-4000-8000-000000000001","sample_id":"A"}` + "\n",
 		"text without lines":         "hello, here is something of mine that is worth keeping",
@@ -150,17 +150,17 @@ func TestFilesThatAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "run.journal")
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := bulk.OpenFile(path); err == nil || strings.Contains(err.Error(), "sample_id") {
 				t.Errorf("error %v", err)
 			}
-			if after, _ := os.ReadFile(path); string(after) != text {
+			if after, _ := os.ReadFile(path); string(after) != content {
 				t.Error("the file was changed")
 			}
 			if _, err := bulk.OpenFile(path); errors.Is(err, bulk.ErrLocked) {
-				t.Error("a file that was refused stays locked")
+				t.Error("an invalid file stays locked")
 			}
 		})
 	}
@@ -185,8 +185,8 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
-// Journals that this version does not know are not gone on with.
-func TestForeignJournals(t *testing.T) {
+// A journal that this version does not support is an error.
+func TestUnsupportedJournals(t *testing.T) {
 	s := &service{}
 	for name, list := range map[string][]bulk.Entry{
 		"a later version": {{Step: bulk.StepBegin, Version: 2, Key: []byte("k")}},

@@ -12,18 +12,20 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/bulk"
 )
 
-// finished runs an import to its end, with some of everything that a journal can say, and returns
-// the journal's text: B is found, C is rejected, D is postponed and then sent twice.
-func finished(t *testing.T, s *service, path string) []byte {
+// finishedJournal runs an import with most kinds of entries and returns the content of its journal:
+// B is found in a list, C is rejected, D is postponed and then sent twice.
+func finishedJournal(t *testing.T, s *service, path string) []byte {
 	t.Helper()
-	fates := map[string][]string{"B": {"lost"}, "C": {"422 fields"}, "D": {"401", "drop"}}
+	faults := map[string][]string{"B": {"lost"}, "C": {"422 fields"}, "D": {"401", "drop"}}
 	s.onImport = func(_ int, body labhealth.ImportOrderBody) string {
-		if left := fates[body.SampleID]; len(left) > 0 {
-			fates[body.SampleID] = left[1:]
+		if left := faults[body.SampleID]; len(left) > 0 {
+			faults[body.SampleID] = left[1:]
 			return left[0]
 		}
 		return ""
@@ -38,109 +40,124 @@ func finished(t *testing.T, s *service, path string) []byte {
 			t.Fatal(err)
 		}
 	}
-	text, err := os.ReadFile(path)
+	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.onImport = nil
-	return text
+	return content
 }
 
-// A finished journal that was cut, damaged or put together wrongly never leads to a second order,
-// also at a service that takes a sample twice: it is not read, or the orders that are there are
+// A finished journal that was truncated, damaged or reassembled never leads to a second order, even
+// with a service that accepts duplicate sample IDs: it is an error, or the existing orders are
 // found before anything is sent.
 func TestDamagedJournal(t *testing.T) {
 	bulk.SkipSync(t)
-	long := os.Getenv("LABHEALTH_TEST_LONG") != ""
 	path := filepath.Join(t.TempDir(), "run.journal")
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{twice: true}
-		client := s.client(t)
-		text := finished(t, s, path)
-		orders := slices.Clone(s.orders)
-		rows := records("A", "B", "C", "D")
-		moved := slices.Clone(rows)
-		for i := range moved {
-			moved[i].UserID = grace
+		content := finishedJournal(t, s, path)
+		d := &damageTest{service: s, client: s.client(t), path: path, orders: slices.Clone(s.orders), long: os.Getenv("LABHEALTH_TEST_LONG") != ""}
+		for cut := range len(content) + 1 {
+			d.try(t, fmt.Sprintf("cut at byte %d", cut), content[:cut])
 		}
-		variants := []struct {
-			name   string
-			source []labhealth.ImportOrderBody
-			opts   bulk.Options
-		}{
-			{"the same again", rows, bulk.Options{Target: "sandbox", Timeout: time.Second, Settle: 2 * time.Second}},
-			{"rejected ones too", rows, bulk.Options{Target: "sandbox", Timeout: time.Second, Settle: 2 * time.Second, RetryRefused: true, ListByUser: true}},
-			{"for another user", moved, bulk.Options{Target: "sandbox", Timeout: time.Second, Settle: 2 * time.Second, ListByUser: true}},
-		}
-		tried, sent, failed := 0, 0, 0
-		try := func(what string, damaged []byte) {
-			t.Helper()
-			tried++
-			for i, v := range variants {
-				if !long && i != tried%len(variants) {
-					continue
-				}
-				if err := os.WriteFile(path, damaged, 0o600); err != nil {
-					t.Fatal(err)
-				}
-				s.orders, s.sent = slices.Clone(orders), nil
-				for run := range 2 {
-					j, err := bulk.OpenFile(path)
-					if err != nil {
-						failed++
-						break
-					}
-					report, err := bulk.Run(t.Context(), client, from(v.source), j, v.opts)
-					j.Close()
-					if err != nil {
-						failed++
-						break
-					}
-					if !report.Done() || run == 1 && report.Sent > 0 || report.Applied+report.Refused+report.Changed != 4 {
-						t.Errorf("%s, %s, run %d: %v, sent %d", what, v.name, run+1, report, report.Sent)
-					}
-					if !long {
-						break
-					}
-				}
-				sent += len(s.sent)
-				for id, n := range s.samples() {
-					if n != 1 {
-						t.Fatalf("%s, %s: %d orders for %s", what, v.name, n, id)
-					}
-				}
-			}
-		}
-		for cut := range len(text) + 1 {
-			try(fmt.Sprintf("cut at byte %d", cut), text[:cut])
-		}
-		for at := range text {
+		for at := range content {
 			for i, bits := range []byte{1, 1 << 5, 1 << 7, 0xff} {
-				if long || i == at%4 {
-					flipped := bytes.Clone(text)
+				if d.long || i == at%4 {
+					flipped := bytes.Clone(content)
 					flipped[at] ^= bits
-					try(fmt.Sprintf("byte %d changed by %x", at, bits), flipped)
+					d.try(t, fmt.Sprintf("byte %d changed by %x", at, bits), flipped)
 				}
 			}
 		}
-		lines := slices.Collect(strings.Lines(string(text)))
+		lines := slices.Collect(strings.Lines(string(content)))
 		for i, line := range lines {
 			for k := i + 1; k <= len(lines); k++ {
-				try(fmt.Sprintf("without lines %d to %d", i+1, k), []byte(strings.Join(slices.Concat(lines[:i], lines[k:]), "")))
-				try(fmt.Sprintf("lines %d to %d twice", i+1, k), []byte(strings.Join(slices.Concat(lines[:k], lines[i:]), "")))
+				d.try(t, fmt.Sprintf("without lines %d to %d", i+1, k), []byte(strings.Join(slices.Concat(lines[:i], lines[k:]), "")))
+				d.try(t, fmt.Sprintf("lines %d to %d twice", i+1, k), []byte(strings.Join(slices.Concat(lines[:k], lines[i:]), "")))
 			}
-			try(fmt.Sprintf("line %d again at the end", i+1), []byte(string(text)+line))
-			try(fmt.Sprintf("line %d first", i+1), []byte(line+string(text)))
+			d.try(t, fmt.Sprintf("line %d repeated at the end", i+1), []byte(string(content)+line))
+			d.try(t, fmt.Sprintf("line %d first", i+1), []byte(line+string(content)))
 		}
-		t.Logf("%d bytes, %d lines: %d journals, %d errors, %d requests", len(text), len(lines), tried, failed, sent)
-		if failed == 0 || sent == 0 {
-			t.Error("nothing was tried")
+		t.Logf("%d bytes, %d lines: %d journals, %d errors, %d requests", len(content), len(lines), d.tried, d.failed, d.sent)
+		if d.failed == 0 || d.sent == 0 {
+			t.Error("nothing was tested")
 		}
 	})
 }
 
-// A service may show sample ids in another case or without spaces at their ends, and a source may
-// repeat them so: that is one sample.
+// damageTest runs imports with damaged journals.
+type damageTest struct {
+	service *service
+	client  *labhealth.Client
+	path    string
+	orders  []held // before each run
+	long    bool   // every variant, twice
+
+	tried, sent, failed int
+}
+
+// damageVariants are the sources and options of the runs.
+var damageVariants = []struct {
+	name string
+	user uuid.UUID
+	opts bulk.Options
+}{
+	{"same records", ada, bulk.Options{Target: "sandbox", Timeout: time.Second, Settle: 2 * time.Second}},
+	{"with rejected ones", ada, bulk.Options{Target: "sandbox", Timeout: time.Second, Settle: 2 * time.Second, RetryRefused: true, ListByUser: true}},
+	{"for another user", grace, bulk.Options{Target: "sandbox", Timeout: time.Second, Settle: 2 * time.Second, ListByUser: true}},
+}
+
+// try runs imports with a journal and checks that each sample has one order.
+func (d *damageTest) try(t *testing.T, what string, journal []byte) {
+	t.Helper()
+	d.tried++
+	for i, v := range damageVariants {
+		if !d.long && i != d.tried%len(damageVariants) {
+			continue
+		}
+		if err := os.WriteFile(d.path, journal, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d.service.orders, d.service.sent = slices.Clone(d.orders), nil
+		rows := records("A", "B", "C", "D")
+		for i := range rows {
+			rows[i].UserID = v.user
+		}
+		runs := 1
+		if d.long {
+			runs = 2
+		}
+		for run := range runs {
+			report, err := d.run(t, rows, v.opts)
+			if err != nil {
+				d.failed++
+				break
+			}
+			if !report.Done() || run == 1 && report.Sent > 0 || report.Applied+report.Refused+report.Changed != 4 {
+				t.Errorf("%s, %s, run %d: %v, sent %d", what, v.name, run+1, report, report.Sent)
+			}
+		}
+		d.sent += len(d.service.sent)
+		for id, n := range d.service.ordersBySample() {
+			if n != 1 {
+				t.Fatalf("%s, %s: %d orders for %s", what, v.name, n, id)
+			}
+		}
+	}
+}
+
+func (d *damageTest) run(t *testing.T, rows []labhealth.ImportOrderBody, opts bulk.Options) (*bulk.Report, error) {
+	j, err := bulk.OpenFile(d.path)
+	if err != nil {
+		return nil, err
+	}
+	defer j.Close()
+	return bulk.Run(t.Context(), d.client, from(rows), j, opts)
+}
+
+// A service and a source may show a sample ID in another case or without spaces at its ends: it is
+// the same sample.
 func TestSampleIDsInAnotherForm(t *testing.T) {
 	for name, shown := range map[string]func(string) string{
 		"upper case": strings.ToUpper, "lower case": strings.ToLower, "no spaces": strings.TrimSpace, "as they are": nil,
@@ -154,20 +171,20 @@ func TestSampleIDsInAnotherForm(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				counts(t, report, bulk.Report{Records: 1, Applied: 1, Found: 1, Sent: 1})
-				for _, again := range []string{id, "SAMPLE-ß1", "sample-ß1 "} {
-					report, err := bulk.Run(t.Context(), s.client(t), from(records(again)), j, bulk.Options{})
+				checkCounts(t, report, bulk.Report{Records: 1, Applied: 1, Found: 1, Sent: 1})
+				for _, variant := range []string{id, "SAMPLE-ß1", "sample-ß1 "} {
+					report, err := bulk.Run(t.Context(), s.client(t), from(records(variant)), j, bulk.Options{})
 					if err != nil || report.Applied+report.Changed != 1 {
 						t.Errorf("%v, %v", report, err)
 					}
-					// What is left of a journal that was cut.
-					start := new(bulk.Memory)
-					start.Append(entries(t, j)[:1])
-					report, err = bulk.Run(t.Context(), s.client(t), from(records(again)), start, bulk.Options{})
+					// A truncated journal.
+					cut := new(bulk.Memory)
+					cut.Append(entries(t, j)[:1])
+					report, err = bulk.Run(t.Context(), s.client(t), from(records(variant)), cut, bulk.Options{})
 					if err != nil {
 						t.Fatal(err)
 					}
-					counts(t, report, bulk.Report{Records: 1, Applied: 1, Found: 1})
+					checkCounts(t, report, bulk.Report{Records: 1, Applied: 1, Found: 1})
 				}
 				if len(s.orders) != 1 {
 					t.Errorf("%d orders", len(s.orders))
@@ -176,15 +193,14 @@ func TestSampleIDsInAnotherForm(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				counts(t, report, bulk.Report{Records: 4, Invalid: 4})
+				checkCounts(t, report, bulk.Report{Records: 4, Invalid: 4})
 			})
 		})
 	}
 }
 
-// Before a run that goes on sends anything, it looks for the orders that its journal does not know,
-// once; the first run does not.
-func TestListBeforeGoingOn(t *testing.T) {
+// A resumed run lists the orders once before it sends anything; the first run does not.
+func TestListBeforeResuming(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, j := &service{}, new(bulk.Memory)
 		run := func(n int, opts bulk.Options) error {
@@ -200,7 +216,7 @@ func TestListBeforeGoingOn(t *testing.T) {
 		if err := run(10, bulk.Options{}); err != nil || lists() != 0 {
 			t.Errorf("nothing to send: %v, %d lists", err, lists())
 		}
-		if err := run(12, bulk.Options{}); err != nil || lists() != 6 { // 10 orders, and an empty page
+		if err := run(12, bulk.Options{}); err != nil || lists() != 6 { // with an empty page
 			t.Errorf("two more: %v, %d lists", err, lists())
 		}
 		if err := run(14, bulk.Options{TrustJournal: true}); err != nil || lists() != 0 || len(s.sent) != 14 {
@@ -212,17 +228,17 @@ func TestListBeforeGoingOn(t *testing.T) {
 			t.Errorf("no list: %v, %d requests", got, len(s.sent))
 		}
 		s.onList = nil
-		s.orders = append(s.orders, held{ada, ada, ""}) // one that does not show its sample id
+		s.orders = append(s.orders, held{ada, ada, ""}) // one that does not show its sample ID
 		if got := fmt.Sprint(run(16, bulk.Options{})); len(s.sent) != 14 ||
 			got != "bulk: the list of orders does not show the user and sample id of every order: 2 records are not certain" {
-			t.Errorf("a list that hides something: %v, %d requests", got, len(s.sent))
+			t.Errorf("a list that hides a sample ID: %v, %d requests", got, len(s.sent))
 		}
 	})
 }
 
-// A journal that was set back to an attempt for one user does not know of the order that was made for another one later: the run
-// that goes on finds it, also if it lists the orders by user.
-func TestOrderOfAnotherUserAfterTheJournalWasSetBack(t *testing.T) {
+// A journal that was restored from before an attempt for another user does not show its order. The
+// resumed run finds it, even if it lists the orders by user.
+func TestOrderOfAnotherUserAfterRestore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, j := &service{twice: true}, new(bulk.Memory)
 		s.onImport = func(int, labhealth.ImportOrderBody) string { return "400 fields" }
@@ -243,17 +259,17 @@ func TestOrderOfAnotherUserAfterTheJournalWasSetBack(t *testing.T) {
 		for e := range j.Entries() {
 			entries = append(entries, e)
 		}
-		back := new(bulk.Memory)
-		back.Append(entries[:2]) // the attempt for the first user, without its outcome
-		counts(t, run(mine, back), bulk.Report{Records: 1, Refused: 1})
-		if n := s.samples()["A"]; n != 1 {
+		restored := new(bulk.Memory)
+		restored.Append(entries[:2]) // the attempt for the first user, without its outcome
+		checkCounts(t, run(mine, restored), bulk.Report{Records: 1, Refused: 1})
+		if n := s.ordersBySample()["A"]; n != 1 {
 			t.Errorf("%d orders", n)
 		}
 	})
 }
 
-// A line that is too long is named, and nothing is sent.
-func TestLinesThatAreTooLong(t *testing.T) {
+// A line that is too long is an error with its number, and nothing is sent.
+func TestTooLongLines(t *testing.T) {
 	const over = 16<<20 + 1
 	long := strings.Repeat("x", over)
 	for name, test := range map[string]struct {
@@ -270,7 +286,7 @@ func TestLinesThatAreTooLong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &service{}
 			report, err := bulk.Run(t.Context(), s.client(t), test.source, new(bulk.Memory), bulk.Options{})
-			same(t, "error", fmt.Sprint(err), test.err)
+			checkEqual(t, "error", fmt.Sprint(err), test.err)
 			if len(s.sent) > 0 || report.Done() {
 				t.Errorf("%d requests, %v", len(s.sent), report)
 			}
@@ -282,11 +298,11 @@ func TestLinesThatAreTooLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := j.Append([]bulk.Entry{{Step: bulk.StepIntent, SampleID: long, Record: 7}})
-	same(t, "error", fmt.Sprint(err), "bulk: the journal's entry of record 7: longer than 16 MiB")
+	checkEqual(t, "error", fmt.Sprint(err), "bulk: the journal entry of record 7: longer than 16 MiB")
 	j.Close()
 	if err := os.WriteFile(path, []byte(someLines+long+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, err = bulk.OpenFile(path)
-	same(t, "error", fmt.Sprint(err), "bulk: line 6 of the journal: longer than 16 MiB")
+	checkEqual(t, "error", fmt.Sprint(err), "bulk: line 6 of the journal: longer than 16 MiB")
 }

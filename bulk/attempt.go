@@ -1,0 +1,139 @@
+package bulk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/labhealth/labhealth-go"
+)
+
+// send sends a record until its outcome is decided or unknown, and records it.
+func (r *run) send(j job) {
+	e := Entry{SampleID: j.body.SampleID, Record: j.record}
+	for {
+		if r.importPacer.wait(r.ctx) != nil {
+			e.Step = StepPostponed
+			r.addEntry(e)
+			return
+		}
+		start := time.Now()
+		resp, err := r.attempt(j)
+		if e.Step = r.stepOf(j, err); e.Step != "" {
+			r.recordAttempt(e, resp, err, start)
+			return
+		}
+		if err := r.importPacer.failed(start, err); err != nil {
+			r.stop(err)
+		}
+	}
+}
+
+// attempt sends one request. It is not canceled with the run, which would leave its outcome
+// unknown.
+func (r *run) attempt(j job) (*labhealth.PostOrderResponse, error) {
+	resp, err := r.client.Orders.Import(context.WithoutCancel(r.ctx), j.body, labhealth.WithoutValidation(),
+		labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 1, WriteTimeout: r.opts.Timeout}))
+	r.mu.Lock()
+	r.sent++
+	r.mu.Unlock()
+	if err != nil && r.opts.OnError != nil {
+		r.opts.OnError(j.body.SampleID, err)
+	}
+	return resp, err
+}
+
+// stepOf returns the step for the outcome of an attempt, or "" if the record can be sent again at
+// once.
+func (r *run) stepOf(j job, err error) Step {
+	var local *labhealth.ValidationError
+	switch labhealth.OutcomeOf(err) {
+	case labhealth.OutcomeApplied:
+		return StepApplied
+	case labhealth.OutcomeNotSent:
+		if errors.As(err, &local) {
+			return StepRefused
+		}
+		return ""
+	case labhealth.OutcomeRejected:
+		switch {
+		case errors.Is(err, labhealth.ErrRateLimited):
+			return ""
+		case isFatal(err):
+			return StepPostponed
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.index.states[r.index.key(j.body.SampleID)].has(wasUnknown) {
+			return StepDisputed
+		}
+		return StepRefused
+	default:
+		return StepUnknown
+	}
+}
+
+// isFatal reports whether every record would get this error.
+func isFatal(err error) bool {
+	var redirect *labhealth.RedirectError
+	var api *labhealth.APIError
+	return errors.Is(err, labhealth.ErrUnauthorized) || errors.Is(err, labhealth.ErrForbidden) || errors.As(err, &redirect) ||
+		errors.As(err, &api) && api.StatusCode/100 == 3
+}
+
+// recordAttempt completes the entry of an attempt and records it.
+func (r *run) recordAttempt(e Entry, resp *labhealth.PostOrderResponse, err error, start time.Time) {
+	var api *labhealth.APIError
+	switch {
+	case e.Step == StepUnknown:
+		if err := r.importPacer.failed(start, err); err != nil {
+			r.stop(err)
+		}
+	case err == nil:
+		e.OrderID = resp.Order.ID
+	case errors.As(err, &api):
+		e.Status, e.RequestID, e.Fields = api.StatusCode, api.RequestID, problemsOf(err)
+	default:
+		e.Fields = problemsOf(err)
+	}
+	if e.Step != StepUnknown {
+		r.importPacer.succeeded()
+	}
+	if isFatal(err) {
+		r.stop(err)
+	}
+	r.recordOrHold(e, err)
+}
+
+// recordOrHold records an attempt, or holds it back: until the service has shown that it reads the
+// records, a rejection may have another cause.
+func (r *run) recordOrHold(e Entry, err error) {
+	rejected := e.Status != 0 && (e.Step == StepRefused || e.Step == StepDisputed)
+	var released []Entry
+	r.mu.Lock()
+	switch {
+	case r.proven:
+	case e.Step == StepApplied, rejected && (len(e.Fields) > 0 || len(r.held) > 0 && r.held[0].Status != e.Status):
+		released, r.held, r.proven = r.held, nil, true
+	case rejected:
+		r.held, r.lastRejection = append(r.held, e), err
+		if len(r.held) == r.opts.RejectionLimit {
+			r.stop(allRejected(r.held, err))
+		}
+		r.mu.Unlock()
+		return
+	}
+	r.mu.Unlock()
+	for _, h := range released {
+		r.addEntry(h)
+	}
+	r.addEntry(e)
+}
+
+// allRejected is the error of a run whose records were all rejected.
+func allRejected(held []Entry, last error) error {
+	return fmt.Errorf("bulk: every record so far (%d) was rejected with status %d and no field errors, and none is recorded as rejected: "+
+		"check the base URL and whether the team may import orders; if the orders may exist already, start the run again with the same journal; "+
+		"if each record is wrong, see Options.RejectionLimit: %w", len(held), held[0].Status, last)
+}

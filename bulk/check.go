@@ -1,0 +1,92 @@
+package bulk
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/labhealth/labhealth-go"
+)
+
+// checkSource reads the source for the first time and finds all invalid records before anything is
+// sent.
+func (r *run) checkSource() error {
+	r.number = 0
+	for body, err := range r.source {
+		r.number++
+		if r.ctx.Err() != nil {
+			return context.Cause(r.ctx)
+		}
+		line := Refusal{Outcome: "invalid", Record: r.number, SampleID: body.SampleID}
+		sum, err := r.checkRecord(&body, err, &line)
+		if err != nil {
+			return err
+		}
+		if r.addRecord(line.SampleID, sum, line.Fields != nil) {
+			if err := r.writeRefusal(line); err != nil {
+				return err
+			}
+		}
+	}
+	r.mu.Lock()
+	r.appliedBefore = r.index.counts[categoryApplied]
+	r.mu.Unlock()
+	return nil
+}
+
+// checkRecord returns the digest of a record, or of the error that the source returned instead, and
+// adds the problems of the record to line.
+func (r *run) checkRecord(body *labhealth.ImportOrderBody, err error, line *Refusal) (sum digest, _ error) {
+	if err == nil {
+		sum, err = r.index.digest(body)
+	}
+	var recordErr *RecordError
+	switch {
+	case err == nil:
+		line.Fields = problemsOf(body.Validate())
+	case errors.As(err, &recordErr):
+		line.SampleID, line.Line, line.Fields = recordErr.SampleID, recordErr.Line, recordErr.Problems
+		rand.Read(sum[:]) // so that it differs from all other records
+	default:
+		return sum, sourceError(err)
+	}
+	return sum, nil
+}
+
+func sourceError(err error) error { return fmt.Errorf("bulk: the source cannot be read: %w", err) }
+
+// addRecord adds a record of the source to the index and reports whether it is to be reported as
+// invalid.
+func (r *run) addRecord(sampleID string, sum digest, isInvalid bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.records++
+	if sampleID == "" {
+		r.extraInvalid++
+		return true
+	}
+	x := r.index
+	key := x.key(sampleID)
+	s, inJournal := x.states[key]
+	switch {
+	case s.has(inSource) && s.digest == sum:
+		r.duplicates++
+		return false
+	case s.has(inSource):
+		s.flags |= conflict
+		r.extraInvalid++
+		x.set(key, s)
+		return isInvalid
+	}
+	if inJournal && s.digest != sum {
+		s.flags |= changed
+	}
+	if isInvalid && (s.step != codeApplied || s.has(changed)) {
+		s.flags |= invalid
+	}
+	s.digest = sum
+	s.flags |= inSource
+	x.set(key, s)
+	return s.has(invalid) && s.step != codeApplied
+}

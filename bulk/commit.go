@@ -1,0 +1,52 @@
+package bulk
+
+import "time"
+
+// addEntry applies an entry to the index and queues it for the journal; commit writes it.
+func (r *run) addEntry(e Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.At = r.opts.Now()
+	r.pending = append(r.pending, e)
+	if err := r.index.apply(&e); err != nil {
+		r.stop(err)
+	}
+	if e.Step == StepUnknown || e.Step == StepDisputed {
+		r.lastUnknown = time.Now()
+	}
+	if e.Step == StepDisputed {
+		r.disputes[r.index.key(e.SampleID)] = e
+	}
+}
+
+// commit writes the pending entries to the journal.
+func (r *run) commit() error {
+	r.commitMu.Lock()
+	defer r.commitMu.Unlock()
+	r.mu.Lock()
+	entries := r.pending
+	r.pending = r.spare[:0]
+	r.mu.Unlock()
+	if r.journalErr == nil && len(entries) > 0 {
+		if r.journalErr = r.journal.Append(entries); r.journalErr != nil {
+			r.stop(r.journalErr)
+		}
+	}
+	clear(entries)
+	r.spare = entries
+	return r.journalErr
+}
+
+// commitPeriodically commits outcomes that no batch of intents commits.
+func (r *run) commitPeriodically(finished <-chan struct{}) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			r.commit()
+		case <-finished:
+			return
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package bulk
+
+import (
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/jsonread"
+)
+
+// field is a field of a request type.
+type field struct {
+	name  string // in JSON
+	index int
+	elem  reflect.Type // without the pointer
+	kind  fieldKind
+}
+
+type fieldKind uint8
+
+const (
+	scalar fieldKind = iota // a string, number, date or UUID
+	object
+	list // of scalars
+)
+
+// fields are the fields of a request type.
+type fields struct {
+	list   []field
+	byName map[string]field
+}
+
+var (
+	bodyType = reflect.TypeFor[labhealth.ImportOrderBody]()
+	dateType = reflect.TypeFor[labhealth.Date]()
+
+	fieldsCache sync.Map // reflect.Type → *fields
+)
+
+// fieldsOf returns the fields of a request type.
+func fieldsOf(t reflect.Type) *fields {
+	if cached, ok := fieldsCache.Load(t); ok {
+		return cached.(*fields)
+	}
+	all := &fields{byName: map[string]field{}}
+	for i := range t.NumField() {
+		structField := t.Field(i)
+		name, _, _ := strings.Cut(structField.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
+		f := field{name: name, index: i, elem: structField.Type}
+		if f.elem.Kind() == reflect.Pointer {
+			f.elem = f.elem.Elem()
+		}
+		switch {
+		case f.elem.Kind() == reflect.Slice:
+			f.kind = list
+		case f.elem.Kind() == reflect.Struct && f.elem != dateType:
+			f.kind = object
+		}
+		all.list = append(all.list, f)
+		all.byName[name] = f
+	}
+	fieldsCache.Store(t, all)
+	return all
+}
+
+// appendUnknownFields appends a problem for each field of a JSON object that t does not have.
+func appendUnknownFields(problems []Problem, document []byte, t reflect.Type, path string) []Problem {
+	known := fieldsOf(t).byName
+	for name, value := range jsonread.Fields(document) {
+		f, ok := known[string(name)]
+		if !ok {
+			problems = append(problems, Problem{path + "." + nameOrMark(string(name)), "is not a field of the request"})
+		} else if f.kind == object && value[0] == '{' {
+			problems = appendUnknownFields(problems, value, f.elem, path+"."+f.name)
+		}
+	}
+	return problems
+}
+
+// nameOrMark returns s if it looks like a field name or a code, which cannot be patient data, and a
+// question mark otherwise.
+func nameOrMark(s string) string {
+	if s == "" || len(s) > 64 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
+		return "?"
+	}
+	return s
+}

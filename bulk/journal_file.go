@@ -1,0 +1,252 @@
+package bulk
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/labhealth/labhealth-go"
+)
+
+// ErrLocked is returned by [OpenFile] if another process, or another part of this one, has opened
+// the journal.
+var ErrLocked = errors.New("bulk: the journal is in use by another run")
+
+// File is a journal in an append-only file. Each line is a checksum, a mark and an [Entry] as JSON:
+//
+//	4f2b91c0+{"step":"intent",…}
+//	77a0de35 {"step":"intent",…}
+//
+// The checksum is the CRC-32C of the rest of the line. The mark is + on the first line of a batch,
+// which is written and synced as a whole, and a space on the others. A crash can truncate or damage
+// only the last batch, whose records have not been sent yet. So [OpenFile] drops damaged lines if
+// no later batch follows them, and returns an error otherwise.
+type File struct {
+	labhealth.Redacted[File] `json:"-"` // buf holds sample IDs
+
+	f       *os.File
+	size    int64
+	err     error // after it the file takes no more entries
+	buf     bytes.Buffer
+	unlock  func() error
+	existed bool // before it was opened
+	torn    bool // its end was dropped
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// OpenFile opens the journal at path and locks it until [File.Close] or the end of the process. If
+// the file does not exist, OpenFile creates it, readable by its owner only. It returns [ErrLocked]
+// if the journal is in use.
+func OpenFile(path string) (*File, error) {
+	_, statErr := os.Stat(path)
+	f, unlock, err := openLocked(path)
+	if err != nil {
+		return nil, err
+	}
+	j := &File{f: f, unlock: unlock, existed: statErr == nil}
+	if err = j.recover(); err == nil {
+		err = syncDir(filepath.Dir(path)) // whoever created the file may not have synced it
+	}
+	if err != nil {
+		j.Close()
+		return nil, err
+	}
+	return j, nil
+}
+
+// syncFile syncs a file or a directory. Tests replace it.
+var syncFile = (*os.File).Sync
+
+// syncDir syncs a directory, so that the names of its files survive a crash like their content.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" || runtime.GOOS == "plan9" || runtime.GOOS == "js" || runtime.GOOS == "wasip1" {
+		return nil // directories cannot be synced
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(syncFile(d), d.Close())
+}
+
+// recover truncates the file after its last valid line and positions it there.
+func (j *File) recover() error {
+	fileSize, err := j.f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if j.size, err = j.validSize(fileSize); err != nil {
+		return err
+	}
+	if j.size == 0 && fileSize > 0 && !j.isTornBegin(fileSize) {
+		return errors.New("bulk: the file is not a journal: it was left as it is")
+	}
+	if j.size < fileSize {
+		j.torn = true
+		if err := j.f.Truncate(j.size); err != nil {
+			return err
+		}
+	}
+	if err := syncFile(j.f); err != nil { // a killed process may not have synced its last batch
+		return err
+	}
+	_, err = j.f.Seek(j.size, io.SeekStart)
+	return err
+}
+
+// validSize returns the size of the lines before the first damaged one. It returns an error if a
+// batch follows a damaged line.
+func (j *File) validSize(fileSize int64) (int64, error) {
+	offset, damagedAt, number := int64(0), int64(-1), 0
+	for line, err := range j.lines(fileSize) {
+		if err != nil {
+			return 0, err
+		}
+		number++
+		entry, startsBatch := parseLine(line)
+		switch {
+		case entry == nil && damagedAt < 0:
+			damagedAt = offset
+		case entry != nil && damagedAt >= 0 && startsBatch:
+			return 0, fmt.Errorf("bulk: the journal is damaged at byte %d, before line %d, which a crash cannot cause; "+
+				"a copy that is cut at that byte can be used: the next run looks for the orders that it does not show", damagedAt, number)
+		}
+		offset += int64(len(line))
+	}
+	if damagedAt >= 0 {
+		return damagedAt, nil
+	}
+	return offset, nil
+}
+
+// isTornBegin reports whether a file without a complete line is a journal whose first line was
+// truncated. Any other file is not a journal and must not be truncated.
+func (j *File) isTornBegin(fileSize int64) bool {
+	prefix := []byte(`+{"step":"begin"`)
+	content := make([]byte, min(fileSize, 1<<10))
+	_, err := j.f.ReadAt(content, 0)
+	return err == nil && fileSize < 1<<10 && len(content) > 9 &&
+		bytes.HasPrefix(prefix, content[8:min(len(content), 8+len(prefix))]) && !bytes.ContainsRune(content, '\n')
+}
+
+// lines ranges over the lines in the first bytes of the file, with their line breaks. A line is
+// valid until the next one.
+func (j *File) lines(size int64) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		r := bufio.NewReaderSize(io.NewSectionReader(j.f, 0, size), 64<<10)
+		for number := 1; ; number++ {
+			line, err := readLine(r)
+			if errors.Is(err, errLineTooLong) {
+				yield(nil, fmt.Errorf("bulk: line %d of the journal: %w", number, err))
+				return
+			}
+			if len(line) > 0 && !yield(line, nil) {
+				return
+			}
+			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					yield(nil, err)
+				}
+				return
+			}
+		}
+	}
+}
+
+// parseLine returns the JSON of a line, or nil if the line is damaged, and whether the line starts
+// a batch.
+func parseLine(line []byte) (entry []byte, startsBatch bool) {
+	var sum [4]byte
+	if len(line) < 10 || line[len(line)-1] != '\n' {
+		return nil, false
+	}
+	if _, err := hex.Decode(sum[:], line[:8]); err != nil || line[8] != '+' && line[8] != ' ' {
+		return nil, false
+	}
+	marked := line[8 : len(line)-1]
+	if crc32.Checksum(marked, castagnoli) != binary.BigEndian.Uint32(sum[:]) {
+		return nil, false
+	}
+	return marked[1:], marked[0] == '+'
+}
+
+// Append implements [Journal]. After an error the file takes no more entries, because its content
+// on the disk is unknown.
+func (j *File) Append(entries []Entry) error {
+	if j.err != nil {
+		return j.err
+	}
+	j.buf.Reset()
+	mark := byte('+')
+	for _, e := range entries {
+		encoded, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		if len(encoded) > maxLine-10 {
+			return fmt.Errorf("bulk: the journal entry of record %d: %w", e.Record, errLineTooLong)
+		}
+		var sum [4]byte
+		binary.BigEndian.PutUint32(sum[:], crc32.Update(crc32.Checksum([]byte{mark}, castagnoli), castagnoli, encoded))
+		line := append(hex.AppendEncode(j.buf.AvailableBuffer(), sum[:]), mark)
+		j.buf.Write(append(append(line, encoded...), '\n'))
+		mark = ' '
+	}
+	n, err := j.f.Write(j.buf.Bytes())
+	j.size += int64(n)
+	if err == nil {
+		err = syncFile(j.f)
+	}
+	if err != nil {
+		j.err = fmt.Errorf("bulk: the journal cannot be written: %w", err)
+	}
+	return j.err
+}
+
+// Entries implements [Journal].
+func (j *File) Entries() iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		for line, err := range j.lines(j.size) {
+			if err != nil {
+				if !errors.Is(err, errLineTooLong) {
+					err = fmt.Errorf("bulk: the journal cannot be read: %w", err)
+				}
+				yield(Entry{}, err)
+				return
+			}
+			var e Entry
+			encoded, _ := parseLine(line)
+			if encoded == nil || json.Unmarshal(encoded, &e) != nil {
+				yield(Entry{}, errors.New("bulk: the journal contains a line that is not an entry"))
+				return
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Close closes the file and unlocks it. Closing it again does nothing.
+func (j *File) Close() error {
+	if j.f == nil {
+		return nil
+	}
+	err := j.f.Close()
+	if j.unlock != nil {
+		err = errors.Join(err, j.unlock())
+	}
+	j.f, j.err = nil, errors.New("bulk: the journal is closed")
+	return err
+}

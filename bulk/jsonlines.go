@@ -1,0 +1,78 @@
+package bulk
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/jsonread"
+)
+
+// JSONLines returns a source that reads one [labhealth.ImportOrderBody] as JSON from each line of r
+// that is not blank. Unlike the decoding of responses it is strict: a value of the wrong type is a
+// problem of its record, and so is a field that is not in the interface specification, which would
+// not be sent. Each range starts at the start of r, so only one range at a time is possible.
+func JSONLines(r io.ReadSeeker) Source {
+	return func(yield func(labhealth.ImportOrderBody, error) bool) {
+		lines, err := rewind(r)
+		if err != nil {
+			yield(labhealth.ImportOrderBody{}, err)
+			return
+		}
+		for number := 1; ; number++ {
+			line, readErr := readLine(lines)
+			if readErr != nil && !errors.Is(readErr, io.EOF) {
+				yield(labhealth.ImportOrderBody{}, fmt.Errorf("bulk: line %d: %w", number, readErr))
+				return
+			}
+			if line = bytes.TrimSpace(line); len(line) > 0 {
+				body, err := decodeRecord(line, number)
+				if !yield(body, err) {
+					return
+				}
+			}
+			if readErr != nil {
+				return
+			}
+		}
+	}
+}
+
+// wrapper makes jsonread report malformed fields with the path of the request body.
+type wrapper struct {
+	Body labhealth.ImportOrderBody `json:"body"`
+
+	labhealth.RawObject `json:"-"`
+}
+
+// decodeRecord decodes a record. The error is a *[RecordError] with all problems of its form.
+func decodeRecord(document []byte, line int) (body labhealth.ImportOrderBody, _ error) {
+	if err := jsonread.Valid(document); err != nil {
+		reason := "is not valid JSON in UTF-8"
+		var syntax *jsonread.SyntaxError
+		if errors.As(err, &syntax) {
+			reason = fmt.Sprintf("is not valid JSON in UTF-8 at byte %d: %s", syntax.Offset, syntax.Reason)
+		}
+		return body, &RecordError{Line: line, Problems: []Problem{{"", reason}}}
+	}
+	if document[0] != '{' {
+		return body, &RecordError{Line: line, Problems: []Problem{{"", "is not a JSON object"}}}
+	}
+	wrapped := append(append(make([]byte, 0, len(document)+10), `{"body":`...), document...)
+	wrapped = append(wrapped, '}')
+	var w wrapper
+	if err := jsonread.UnmarshalOwned(wrapped, &w); err != nil {
+		return body, &RecordError{Line: line, Problems: []Problem{{"", "cannot be read"}}}
+	}
+	var problems []Problem
+	for _, m := range w.Malformed() {
+		problems = append(problems, Problem{m.Path, "is not a valid " + m.Want})
+	}
+	problems = appendUnknownFields(problems, document, bodyType, "body")
+	if problems != nil {
+		return body, &RecordError{Line: line, SampleID: w.Body.SampleID, Problems: problems}
+	}
+	return w.Body, nil
+}

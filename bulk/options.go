@@ -1,0 +1,106 @@
+package bulk
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"math"
+	"time"
+
+	"github.com/labhealth/labhealth-go"
+)
+
+// Options configures [Run]. The zero value uses the defaults. Printed or logged, it shows nothing.
+type Options struct {
+	labhealth.Redacted[Options] `json:"-"` // Refusals may hold sample IDs
+
+	Concurrency int     // number of concurrent imports; 4 if 0
+	Rate        float64 // maximum number of requests per second; 0 for no limit
+
+	// Target names the destination of the import, such as the base URL. The journal stores it, and
+	// Run returns an error for a journal with another target: with a journal of the sandbox, a run
+	// would skip records that production has never received. The target may change as long as the
+	// journal shows that nothing was imported.
+	Target string
+
+	DryRun       bool // check the source, and write and send nothing
+	RetryRefused bool // resend records that earlier runs recorded as refused, even if unchanged
+
+	// TrustJournal makes a resumed run send the remaining records without reading the list of
+	// orders first. Set it only if the list is not available and the journal is known to be
+	// complete: a journal that was truncated, damaged or restored from a copy does not show which
+	// orders are missing from it, and they would be created again.
+	TrustJournal bool
+
+	// RejectionLimit stops a run whose first records are all rejected with the same status and
+	// without field errors, as with a wrong base URL or a team that may not import. It is the
+	// number of such rejections, 10 if 0. If the source ends earlier, the run stops too if the
+	// status is 404 or 405. None of these records is recorded as refused, and the corrected run
+	// sends them. An order, another status or field errors show that the service reads the records,
+	// and lift the limit for the rest of the run.
+	//
+	// A negative value disables the limit: every rejection is recorded. Use it if the records
+	// themselves are invalid, but not if their orders may already exist, which a service rejects
+	// too. In that case run again with the same journal: Run finds such orders before it sends
+	// anything.
+	RejectionLimit int
+
+	// Timeout limits one import. It is 1 minute if 0, and cannot exceed the timeout of the client's
+	// http.Client.
+	Timeout time.Duration
+	// Settle is how long an attempt with an unknown outcome may still create its order. It is 2
+	// minutes if 0 and must be longer than Timeout.
+	Settle time.Duration
+	// Outage stops the run if all requests fail for that long, or if the service asks for a longer
+	// pause. It is 10 minutes if 0.
+	Outage time.Duration
+
+	// List filters the lists of orders in which Run looks up records with an unknown outcome. Use
+	// only parameters that the deployment is known to honor, such as a StartDate well before the
+	// import. Page is ignored. The zero value lists all orders.
+	List labhealth.ListOrdersParams
+	// ListByUser lists the orders of each user with such a record instead of all orders. This is
+	// faster for accounts with many orders, and as safe if the deployment honors user_id, which is
+	// not in the interface specification. For records of an earlier run the orders of all users are
+	// read, unless TrustJournal is set: a restored journal may name another user than the one of
+	// the last attempt.
+	ListByUser bool
+
+	// Refusals receives a [Refusal] as a line of JSON for each record, of this run and earlier
+	// ones, whose order does not exist or may not exist. It is complete when Run returns without an
+	// error. It may be nil.
+	Refusals io.Writer
+	// OnError is called after each failed attempt, from several goroutines at once. The Detail and
+	// Body of the error hold the service's reasons, which can quote patient data and are not stored
+	// anywhere else. The error message does not contain the sample ID. OnError may be nil.
+	OnError func(sampleID string, err error)
+	// Progress is called twice a second. It may be nil.
+	Progress func(Progress)
+
+	// Now returns the time stored in journal entries, which affects nothing else. It is [time.Now]
+	// if nil.
+	Now func() time.Time
+}
+
+// withDefaults sets the defaults and checks the values.
+func (o Options) withDefaults() (Options, error) {
+	o.Concurrency = cmp.Or(o.Concurrency, 4)
+	o.Timeout = cmp.Or(o.Timeout, time.Minute)
+	o.Settle = cmp.Or(o.Settle, 2*time.Minute)
+	o.Outage = cmp.Or(o.Outage, 10*time.Minute)
+	o.RejectionLimit = cmp.Or(o.RejectionLimit, 10)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	switch {
+	case o.Concurrency < 0:
+		return o, errors.New("bulk: Options.Concurrency must not be negative")
+	case o.Rate < 0 || math.IsNaN(o.Rate):
+		return o, errors.New("bulk: Options.Rate must not be negative")
+	case o.Timeout < 0 || o.Settle < 0 || o.Outage < 0:
+		return o, errors.New("bulk: Options.Timeout, Settle and Outage must not be negative")
+	case o.Settle <= o.Timeout:
+		return o, errors.New("bulk: Options.Settle must be longer than Options.Timeout: an attempt could still be in progress")
+	}
+	return o, nil
+}

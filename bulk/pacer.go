@@ -1,0 +1,129 @@
+package bulk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/labhealth/labhealth-go"
+)
+
+// pacer applies the rate limit and the backoff to the requests of all workers. Imports and lists
+// have their own.
+type pacer struct {
+	interval time.Duration // between requests
+	outage   time.Duration // the longest sequence of failures
+	workers  int
+
+	mu           sync.Mutex
+	nextAt       time.Time // when the rate allows the next request
+	pausedUntil  time.Time
+	probeUntil   time.Time // after a pause, when a second request may follow the first
+	failingSince time.Time // the first of the consecutive failures
+	failures     int       // consecutive ones
+	pauses       int       // consecutive ones
+}
+
+const (
+	minPause = 250 * time.Millisecond
+	maxPause = 30 * time.Second
+	maxBurst = 50 * time.Millisecond
+)
+
+// wait waits until a request may be sent. It returns an error when ctx ends.
+func (p *pacer) wait(ctx context.Context) error {
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		delay := p.reserve()
+		if delay <= 0 {
+			return nil
+		}
+		if err := sleep(ctx, delay); err != nil {
+			return err
+		}
+	}
+}
+
+// reserve allows a request now, or returns how long to wait before the next try.
+func (p *pacer) reserve() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	at := p.pausedUntil
+	for _, t := range []time.Time{p.nextAt, p.probeUntil} {
+		if t.After(at) {
+			at = t
+		}
+	}
+	if at.After(now) {
+		return at.Sub(now)
+	}
+	// Timers fire late, so a short delay is made up for.
+	if earliest := now.Add(-max(p.interval, maxBurst)); p.nextAt.Before(earliest) {
+		p.nextAt = earliest
+	}
+	p.nextAt = p.nextAt.Add(p.interval)
+	if p.pauses > 0 {
+		p.probeUntil = now.Add(minPause) // one request probes whether the service has recovered
+	}
+	return 0
+}
+
+// sleep waits for d. It returns an error when ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// succeeded records that the service processed a request.
+func (p *pacer) succeeded() {
+	p.mu.Lock()
+	p.failingSince, p.probeUntil, p.failures, p.pauses = time.Time{}, time.Time{}, 0, 0
+	p.mu.Unlock()
+}
+
+// failed records a failed request that was sent at start. All workers pause if the service asks for
+// it or has stopped responding. It returns an error if the run should stop.
+func (p *pacer) failed(start time.Time, err error) error {
+	var api *labhealth.APIError
+	var pause time.Duration
+	if errors.As(err, &api) {
+		pause = api.RetryAfter
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if p.failingSince.IsZero() {
+		p.failingSince = now
+	}
+	p.failures++
+	switch failing := now.Sub(p.failingSince); {
+	case pause > p.outage:
+		return fmt.Errorf("bulk: the service asks for a pause of %v: %w", pause, err)
+	case failing > p.outage:
+		return fmt.Errorf("bulk: every request has failed for %v: %w", failing.Round(time.Second), err)
+	}
+	// Single failures cause no pause, unless the service asks for one. Nor do requests sent before
+	// the last pause.
+	isOutage := errors.Is(err, labhealth.ErrRateLimited) || p.failures > p.workers
+	if pause <= 0 && isOutage && !start.Before(p.pausedUntil) {
+		backoff := min(maxPause, minPause<<min(p.pauses, 10))
+		pause = 1 + time.Duration(rand.Int64N(int64(backoff)))
+		p.pauses++
+	}
+	if end := now.Add(pause); pause > 0 && end.After(p.pausedUntil) {
+		p.pausedUntil = end
+	}
+	return nil
+}

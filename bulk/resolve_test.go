@@ -1,0 +1,260 @@
+package bulk_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/bulk"
+)
+
+// One run after each fault of its first attempt.
+func TestFirstAttemptFaults(t *testing.T) {
+	tests := []struct {
+		fault   string // of the first attempt
+		journal string
+		report  bulk.Report
+		wait    time.Duration // minimum; the maximum is a second longer
+	}{
+		{"", "intent applied", bulk.Report{Applied: 1, Sent: 1}, 0},
+		{"cut", "intent applied", bulk.Report{Applied: 1, Sent: 1}, 0},
+		{"lost", "intent unknown applied", bulk.Report{Applied: 1, Found: 1, Sent: 1}, 2 * time.Minute},
+		{"500 lost", "intent unknown applied", bulk.Report{Applied: 1, Found: 1, Sent: 1}, 2 * time.Minute},
+		{"late 119s", "intent unknown applied", bulk.Report{Applied: 1, Found: 1, Sent: 1}, 2 * time.Minute},
+		{"drop", "intent unknown absent intent applied", bulk.Report{Applied: 1, Sent: 2}, 2 * time.Minute},
+		{"500", "intent unknown absent intent applied", bulk.Report{Applied: 1, Sent: 2}, 2 * time.Minute},
+		{"503 30", "intent unknown absent intent applied", bulk.Report{Applied: 1, Sent: 2}, 2 * time.Minute},
+		{"408", "intent unknown absent intent applied", bulk.Report{Applied: 1, Sent: 2}, 2 * time.Minute},
+		{"429 7", "intent applied", bulk.Report{Applied: 1, Sent: 2}, 7 * time.Second},
+		{"429", "intent applied", bulk.Report{Applied: 1, Sent: 2}, 0},
+		{"400", "intent refused", bulk.Report{Refused: 1, Sent: 1}, 0},
+		{"409", "intent refused", bulk.Report{Refused: 1, Sent: 1}, 0},
+		{"422", "intent refused", bulk.Report{Refused: 1, Sent: 1}, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.fault, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, j := &service{}, new(bulk.Memory)
+				s.onImport = func(n int, _ labhealth.ImportOrderBody) string {
+					if n == 1 {
+						return test.fault
+					}
+					return ""
+				}
+				start := time.Now()
+				report, err := bulk.Run(t.Context(), s.client(t), from(records("A")), j, bulk.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				test.report.Records = 1
+				checkCounts(t, report, test.report)
+				checkEqual(t, "journal", steps(t, j), []string{"A: " + test.journal})
+				if took := time.Since(start); took < test.wait || took > test.wait+time.Second {
+					t.Errorf("took %v, want %v", took, test.wait)
+				}
+				want := map[string]int{"A": 1}
+				if test.report.Refused > 0 {
+					want = map[string]int{}
+				}
+				checkEqual(t, "orders", s.ordersBySample(), want)
+				if strings.Contains(test.journal, "unknown") {
+					// Two lists of one or two pages, the first after the attempt has settled.
+					lists := s.times["list"]
+					if len(lists) < 2 || lists[0].Sub(s.times["A"][0]) < 2*time.Minute {
+						t.Errorf("lists at %v after an attempt at %v", lists, s.times["A"])
+					}
+				}
+			})
+		})
+	}
+}
+
+// A killed process leaves an intent without an outcome.
+func TestOrphans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, j := &service{}, new(bulk.Memory)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := bulk.Run(ctx, s.client(t), from(records("A", "B")), j, bulk.Options{}); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		digest := "0000000000"
+		intents := []bulk.Entry{
+			{Step: bulk.StepIntent, SampleID: "A", Digest: digest, At: time.Now()},
+			{Step: bulk.StepIntent, SampleID: "B", Digest: digest, At: time.Now()},
+			{Step: bulk.StepIntent, SampleID: "GONE", Digest: digest, At: time.Now()},
+		}
+		if err := j.Append(intents); err != nil {
+			t.Fatal(err)
+		}
+		s.add(record("A"))
+		time.Sleep(time.Hour) // the intents are old, but the process may have been killed just now
+		start := time.Now()
+		var refusals bytes.Buffer
+		report, err := bulk.Run(t.Context(), s.client(t), from(records("A", "B", "C")), j, bulk.Options{Refusals: &refusals})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkCounts(t, report, bulk.Report{Records: 3, Applied: 2, Found: 0, Changed: 1, Sent: 2})
+		checkEqual(t, "orders", s.ordersBySample(), map[string]int{"A": 1, "B": 1, "C": 1})
+		checkEqual(t, "refusals", refusals.String(), `{"outcome":"changed","record":1,"sample_id":"A"}
+`)
+		if s.times["C"][0] != start {
+			t.Error("a new record waited for the old ones")
+		}
+		if lists := s.times["list"]; lists[1] != start || lists[2].Sub(start) != 2*time.Minute {
+			t.Errorf("lists at %v of a run that started at %v", lists, start)
+		}
+		checkEqual(t, "journal", steps(t, j)[3:], []string{"GONE: intent absent"})
+	})
+}
+
+// A list that fails or is incomplete decides nothing.
+func TestNotCertain(t *testing.T) {
+	const readFailed = "bulk: the list of orders could not be read in full, so that records whose outcome is unknown stay as they are: "
+	tests := []struct {
+		name string
+		list func(n int, query map[string][]string) string
+		err  string
+		want bulk.Report // the order of A exists, that of B does not
+	}{
+		{"both lists rejected", func(int, map[string][]string) string { return "404" },
+			readFailed + "labhealth: GET /orders: 404 Not Found (request req-1)", bulk.Report{Unknown: 2, Sent: 2}},
+		{"second list rejected", func(n int, _ map[string][]string) string {
+			if n > 2 {
+				return "404"
+			}
+			return ""
+		}, readFailed + "labhealth: GET /orders: 404 Not Found (request req-1)", bulk.Report{Applied: 1, Found: 1, Unknown: 1, Sent: 2}},
+		{"first list rejected", func(n int, _ map[string][]string) string {
+			if n == 1 {
+				return "404"
+			}
+			return ""
+		}, readFailed + "labhealth: GET /orders: 404 Not Found (request req-1)", bulk.Report{Applied: 1, Found: 1, Unknown: 1, Sent: 2}},
+		{"down", func(int, map[string][]string) string { return "503" },
+			readFailed + "labhealth: GET /orders: 503 Service Unavailable (request req-1)", bulk.Report{Unknown: 2, Sent: 2}},
+		{"fewer orders than counted", func(int, map[string][]string) string { return "empty" },
+			readFailed + "it ended before the number of orders that it reports", bulk.Report{Unknown: 2, Sent: 2}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, j := &service{onList: test.list}, new(bulk.Memory)
+				s.onImport = func(n int, body labhealth.ImportOrderBody) string {
+					return map[string]string{"A": "lost", "B": "drop"}[body.SampleID]
+				}
+				var refusals bytes.Buffer
+				report, err := bulk.Run(t.Context(), s.client(t), from(records("A", "B")), j, bulk.Options{Refusals: &refusals})
+				if fmt.Sprint(err) != test.err {
+					t.Errorf("error %v\nwant  %s", err, test.err)
+				}
+				test.want.Records = 2
+				checkCounts(t, report, test.want)
+				if n := strings.Count(refusals.String(), `"outcome":"unknown"`); int64(n) != test.want.Unknown {
+					t.Errorf("refusals:\n%s", &refusals)
+				}
+
+				s.onList, s.onImport = nil, nil
+				report, err = bulk.Run(t.Context(), s.client(t), from(records("A", "B")), j, bulk.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkCounts(t, report, bulk.Report{Records: 2, Applied: 2, Before: test.want.Applied, Found: 1 - test.want.Found, Sent: 1})
+				checkEqual(t, "orders", s.ordersBySample(), map[string]int{"A": 1, "B": 1})
+			})
+		})
+	}
+}
+
+// An order that does not show its sample ID may be the missing one.
+func TestListsThatDoNotShowSampleIDs(t *testing.T) {
+	tests := []struct {
+		name   string
+		order  held
+		sent   int64
+		failed string
+	}{
+		{"null", held{ada, ada, "null"}, 2, ""},
+		{"absent", held{ada, ada, ""}, 1, "bulk: the list of orders does not show the user and sample id of every order: 1 records are not certain"},
+		{"not a string", held{ada, ada, "7"}, 1, "bulk: the list of orders does not show the user and sample id of every order: 1 records are not certain"},
+		{"absent, of another user", held{ada, grace, ""}, 2, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &service{orders: []held{test.order}}
+				s.onImport = func(n int, _ labhealth.ImportOrderBody) string {
+					return []string{"drop", ""}[n-1]
+				}
+				report, err := bulk.Run(t.Context(), s.client(t), from(records("A")), new(bulk.Memory), bulk.Options{})
+				if got := fmt.Sprint(err); test.failed != "" && got != test.failed || test.failed == "" && err != nil {
+					t.Errorf("error %v, want %q", err, test.failed)
+				}
+				if report.Sent != test.sent {
+					t.Errorf("sent %d, want %d", report.Sent, test.sent)
+				}
+			})
+		})
+	}
+}
+
+// A rejection after an unknown outcome is looked up, whatever its message.
+func TestDisputed(t *testing.T) {
+	tests := []struct {
+		name    string
+		first   string // fault of the first attempt
+		behind  int    // number of lists that do not show it yet
+		before  []held // existing orders
+		journal string
+		want    bulk.Report
+	}{
+		{"our own order became visible late", "lost", 2, nil,
+			"intent unknown absent intent disputed applied", bulk.Report{Applied: 1, Found: 1, Sent: 2}},
+		{"the sample id is another user's", "drop", 0, []held{{ada, grace, `"A"`}},
+			"intent unknown refused", bulk.Report{Refused: 1, Sent: 1}},
+		{"the sample id becomes another user's", "drop", 2, []held{{ada, grace, `"A"`}},
+			"intent unknown absent intent disputed refused", bulk.Report{Refused: 1, Sent: 2}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, j := &service{orders: test.before}, new(bulk.Memory)
+				s.onImport = func(n int, _ labhealth.ImportOrderBody) string {
+					if n == 1 {
+						return test.first
+					}
+					return ""
+				}
+				s.onList = func(n int, _ map[string][]string) string {
+					if n <= test.behind {
+						return "behind"
+					}
+					return ""
+				}
+				var refusals bytes.Buffer
+				report, err := bulk.Run(t.Context(), s.client(t), from(records("A")), j, bulk.Options{Refusals: &refusals})
+				if err != nil {
+					t.Fatal(err)
+				}
+				test.want.Records = 1
+				checkCounts(t, report, test.want)
+				checkEqual(t, "journal", steps(t, j), []string{"A: " + test.journal})
+				want := ""
+				switch {
+				case test.want.Refused == 1 && test.want.Sent == 1:
+					want = `{"outcome":"refused","record":1,"sample_id":"A","fields":[{"path":"body.sample_id","reason":"belongs to an order of another user"}]}` + "\n"
+				case test.want.Refused == 1:
+					want = `{"outcome":"refused","record":1,"sample_id":"A","status":400,"request_id":"req-1"}` + "\n"
+				}
+				checkEqual(t, "refusals", refusals.String(), want)
+			})
+		})
+	}
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/labhealth/labhealth-go/bulk"
+)
+
+// showProgress returns a function that shows progress: a bar in a terminal, otherwise a line at
+// each phase and every five seconds.
+func showProgress(w io.Writer, terminal bool) (progress func(bulk.Progress), finish func()) {
+	if !terminal {
+		var last time.Time
+		var phase bulk.Phase
+		return func(p bulk.Progress) {
+			if p.Phase == phase && time.Since(last) < 5*time.Second {
+				return
+			}
+			phase, last = p.Phase, time.Now()
+			if p.Phase == bulk.PhaseChecking {
+				fmt.Fprintf(w, "%s: %d records read\n", p.Phase, p.Records)
+			} else {
+				fmt.Fprintf(w, "%s: %d of %d%s\n", p.Phase, p.Done, p.Records, rate(p))
+			}
+		}, func() {}
+	}
+	bar := progressbar.NewOptions64(1,
+		progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(30), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetElapsedTime(false), progressbar.OptionUseANSICodes(true),
+		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: "", BarEnd: ""}))
+	return func(p bulk.Progress) {
+		if p.Phase != bulk.PhaseChecking && p.Records > 0 {
+			bar.ChangeMax64(p.Records)
+			bar.Describe(fmt.Sprintf("%-9s", p.Phase))
+			bar.Set64(p.Done)
+			fmt.Fprint(w, strings.TrimPrefix(rate(p), ", "), "\x1b[K")
+		}
+	}, func() { fmt.Fprintln(w) }
+}
+
+// rate formats the rate and the remaining time.
+func rate(p bulk.Progress) string {
+	var b strings.Builder
+	if p.Rate > 0 {
+		fmt.Fprintf(&b, ", %.0f/s", p.Rate)
+	}
+	if p.Left > 0 {
+		fmt.Fprintf(&b, ", %v left", p.Left.Round(time.Second))
+	}
+	return b.String()
+}

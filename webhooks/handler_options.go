@@ -1,0 +1,147 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// HandlerOption configures a [Handler]. [NewHandler] and [NewRawHandler] return an error for an
+// option with an invalid value.
+type HandlerOption func(*Handler) error
+
+// WithBodyLimit limits the size of a body, in bytes. The default is 16 MiB.
+func WithBodyLimit(n int64) HandlerOption {
+	return func(h *Handler) error {
+		if n <= 0 {
+			return errors.New("WithBodyLimit must be positive")
+		}
+		h.maxBody = n
+		return nil
+	}
+}
+
+// WithInFlightLimit limits the memory of all bodies that the handler holds, in bytes: bodies being
+// received, and bodies passed to an application or store function that has not returned. Deliveries
+// that exceed the limit wait, within their deadline, and then get a 503. The default is 256 MiB, or
+// four times [WithBodyLimit] if that is more, which is also the minimum. A quarter is reserved for
+// bodies of up to 64 KiB, so that large bodies do not block them.
+//
+// In addition to its body, an event takes up to three times its size while it is applied, and each
+// connection about 20 kB. The server, or a proxy in front of it, limits the number of connections.
+func WithInFlightLimit(n int64) HandlerOption {
+	return func(h *Handler) error {
+		if n <= 0 {
+			return errors.New("WithInFlightLimit must be positive")
+		}
+		h.maxBytes = n
+		return nil
+	}
+}
+
+// WithDeadline sets the time from the arrival of a request to its response. It covers reading the
+// body and the call of the application. The default is 10 s; it must be below the 15 s that the
+// sender waits. While the body is read it replaces the server's ReadTimeout.
+func WithDeadline(d time.Duration) HandlerOption {
+	return func(h *Handler) error {
+		if d <= 0 || d >= senderTimeout {
+			return fmt.Errorf("WithDeadline must be above 0 and below the %s that the sender waits", senderTimeout)
+		}
+		h.timeout = d
+		return nil
+	}
+}
+
+// WithDeadLetter sets the function for bodies that cannot be applied: verified bodies that [Parse]
+// cannot read, and events for which the application returns an error that matches [ErrPermanent].
+// Like the application, f acknowledges the delivery by returning nil. It may keep the body. Without
+// a dead-letter function the response is 400 for an unreadable body and 503 for a permanent
+// failure.
+func WithDeadLetter(f func(ctx context.Context, body []byte) error) HandlerOption {
+	return func(h *Handler) error {
+		if f == nil {
+			return errors.New("WithDeadLetter needs a function")
+		}
+		h.deadLetter = f
+		return nil
+	}
+}
+
+// WithMemory replaces the memory of delivery IDs, for example with one that several processes
+// share.
+func WithMemory(m Memory) HandlerOption {
+	return func(h *Handler) error {
+		if m == nil {
+			return errors.New("WithMemory needs a memory")
+		}
+		h.memory = m
+		return nil
+	}
+}
+
+// WithMemoryLimit limits the number and the age of the IDs in the handler's own memory. A new ID
+// replaces the oldest one. The default is 1,000,000 IDs, which use 65 to 95 MB, and 72 hours.
+func WithMemoryLimit(ids int, age time.Duration) HandlerOption {
+	return func(h *Handler) error {
+		if ids <= 0 || age <= 0 {
+			return errors.New("WithMemoryLimit must be positive")
+		}
+		h.maxIDs, h.maxAge = ids, age
+		return nil
+	}
+}
+
+// WithObserver calls f after each response, in the goroutine of the request or of the late call.
+// The response has been sent by then. The option may be given more than once. A panic of f is
+// recovered.
+func WithObserver(f func(context.Context, DeliveryResult)) HandlerOption {
+	return func(h *Handler) error {
+		if f == nil {
+			return errors.New("WithObserver needs a function")
+		}
+		h.observers = append(h.observers, f)
+		return nil
+	}
+}
+
+// WithLogger logs each delivery: at debug level if the response is 2xx, at error level for
+// [ReasonPermanent], and at warning level otherwise and for dead letters. The record holds the
+// fields of [DeliveryResult] and nothing else, the type as [Event.LogValue] shows it.
+func WithLogger(l *slog.Logger) HandlerOption {
+	if l == nil {
+		return func(*Handler) error { return errors.New("WithLogger needs a logger") }
+	}
+	return WithObserver(func(ctx context.Context, r DeliveryResult) {
+		l.LogAttrs(ctx, r.level(), "webhook delivery",
+			slog.String("delivery_id", r.DeliveryID), slog.String("type", string(printable(r.Type))),
+			slog.Int("status", r.StatusCode), slog.String("result", string(r.Reason)),
+			slog.Bool("duplicate", r.Duplicate), slog.Bool("late", r.Late), slog.String("panic", r.Panic),
+			slog.Time("received_at", r.ReceivedAt), slog.Duration("duration", r.Duration))
+	})
+}
+
+// level returns the level at which [WithLogger] logs the result.
+func (r DeliveryResult) level() slog.Level {
+	switch {
+	case r.Reason == ReasonPermanent:
+		return slog.LevelError
+	case r.Reason != ReasonDeadLettered && r.StatusCode >= 200 && r.StatusCode <= 299:
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
+}
+
+// WithClock sets the clock for the arrival of deliveries, the check of their timestamps and the age
+// of stored IDs. It is for tests whose sender has its own clock (labhealthtest.WithClock). The
+// default is [time.Now]. Deadlines always follow the clock of the runtime.
+func WithClock(now func() time.Time) HandlerOption {
+	return func(h *Handler) error {
+		if now == nil {
+			return errors.New("WithClock needs a clock")
+		}
+		h.now = now
+		return nil
+	}
+}
