@@ -186,7 +186,7 @@ func TestWithResponse(t *testing.T) {
 		}, "labhealth: GET /orders: 403 Forbidden"},
 		{"unreadable", reply{status: 200, body: `{`}, labhealth.Response{
 			StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{`), Attempts: 1,
-		}, "labhealth: GET /orders: the response (status 200) could not be read: it is not valid JSON at byte 1: the text ends too early"},
+		}, "labhealth: GET /orders: the response (status 200) could not be read: it is not valid JSON at byte 1: unexpected end of JSON"},
 		{"no answer", reply{err: errors.New("lost")}, labhealth.Response{Attempts: 1},
 			"labhealth: GET /orders: the connection failed (1 attempt, outcome unknown)"},
 		{"redirect to elsewhere", reply{status: 302, header: []string{"Location", "https://elsewhere.example.com/orders"}}, labhealth.Response{
@@ -422,9 +422,9 @@ func TestUnreadableAnswers(t *testing.T) {
 		{"JSON as HTML", "Text/HTML", placedJSON, html, unknown},
 		{"text", "text/plain", "Ada Example", "it is not valid JSON at byte 0: unexpected character", unknown},
 		{"text as JSON", "application/json", "Ada Example", "it is not valid JSON at byte 0: unexpected character", unknown},
-		{"cut short", "application/json", placedJSON[:40], "it is not valid JSON at byte 40: the text ends too early", applied},
-		{"cut short, odd type", "text/plain", placedJSON[:40], "it is not valid JSON at byte 40: the text ends too early", unknown},
-		{"two documents", "application/json", "{} {}", "it is not valid JSON at byte 3: more text after the value", unknown},
+		{"cut short", "application/json", placedJSON[:40], "it is not valid JSON at byte 40: unexpected end of JSON", applied},
+		{"cut short, odd type", "text/plain", placedJSON[:40], "it is not valid JSON at byte 40: unexpected end of JSON", unknown},
+		{"two documents", "application/json", "{} {}", "it is not valid JSON at byte 3: data after the JSON value", unknown},
 		{"invalid UTF-8", "application/json", "{\"a\":\"\xff\"}", "it is not valid JSON at byte 6: invalid UTF-8", unknown},
 		{"byte order mark", "application/json", "\ufeff{}", "it is not valid JSON at byte 0: unexpected character", unknown},
 		{"null", "application/json", "null", object, unknown},
@@ -481,7 +481,7 @@ func TestUnreadableAnswers(t *testing.T) {
 	})
 	t.Run("Do", func(t *testing.T) {
 		for body, want := range map[string]string{
-			`{"a":`: "it is not valid JSON at byte 5: the text ends too early", `<p>`: html, "OK": "it is not valid JSON at byte 0: unexpected character",
+			`{"a":`: "it is not valid JSON at byte 5: unexpected end of JSON", `<p>`: html, "OK": "it is not valid JSON at byte 0: unexpected character",
 			`{"a":"Ada Example"}`: "it does not fit the Go type it is to be read into", "": empty,
 		} {
 			client, _ := answering(t, 200, body)
