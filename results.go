@@ -48,7 +48,7 @@ type OrderResults struct {
 // Source: public API reference only.
 func (r *OrderResults) LegacyResults() json.RawMessage {
 	var results json.RawMessage
-	for name, value := range jsonread.Members(r.RawJSON()) {
+	for name, value := range jsonread.Fields(r.RawJSON()) {
 		if string(name) == "results" {
 			results = value // the last of duplicate fields counts
 		}

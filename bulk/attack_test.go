@@ -295,7 +295,7 @@ func attack(t *testing.T, seed uint64, dir string, total *tally) {
 		return
 	}
 	total.Done++
-	if missing := s.missing(rows); missing != "" && report.Refused == 0 {
+	if missing := s.missing(rows); missing != "" && report.Rejected == 0 {
 		t.Errorf("seed %d: no order for %s, %v:\n%s", seed, missing, report, strings.Join(log, "\n"))
 	}
 }
@@ -315,7 +315,7 @@ func (a attackedRun) run(t *testing.T, s *attackService, random *rand.Rand, tota
 	offset := clockOffset(random.Int64N)
 	opts := bulk.Options{
 		Timeout: attackTimeout, Settle: attackSettle, Concurrency: 1 + random.IntN(6), ListByUser: random.IntN(2) == 0,
-		RetryRefused: random.IntN(3) == 0, RejectionLimit: -1, Outage: time.Hour,
+		RetryRejected: random.IntN(3) == 0, RejectionLimit: -1, Outage: time.Hour,
 		Now: func() time.Time { return time.Now().Round(0).Add(offset) },
 	}
 	client, err := labhealth.NewClient("sk_test_0123456789", labhealth.WithBaseURL("https://api.example.com"),

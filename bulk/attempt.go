@@ -53,7 +53,7 @@ func (r *run) stepOf(j job, err error) Step {
 		return StepApplied
 	case labhealth.OutcomeNotSent:
 		if errors.As(err, &local) {
-			return StepRefused
+			return StepRejected
 		}
 		return ""
 	case labhealth.OutcomeRejected:
@@ -68,7 +68,7 @@ func (r *run) stepOf(j job, err error) Step {
 		if r.index.states[r.index.key(j.body.SampleID)].has(wasUnknown) {
 			return StepDisputed
 		}
-		return StepRefused
+		return StepRejected
 	default:
 		return StepUnknown
 	}
@@ -93,7 +93,7 @@ func (r *run) recordAttempt(e Entry, resp *labhealth.PostOrderResponse, err erro
 	case err == nil:
 		e.OrderID = resp.Order.ID
 	case errors.As(err, &api):
-		e.Status, e.RequestID, e.Fields = api.StatusCode, api.RequestID, problemsOf(err)
+		e.StatusCode, e.RequestID, e.Fields = api.StatusCode, api.RequestID, problemsOf(err)
 	default:
 		e.Fields = problemsOf(err)
 	}
@@ -109,12 +109,12 @@ func (r *run) recordAttempt(e Entry, resp *labhealth.PostOrderResponse, err erro
 // recordOrHold records an attempt, or holds it back: until the service has shown that it reads the
 // records, a rejection may have another cause.
 func (r *run) recordOrHold(e Entry, err error) {
-	rejected := e.Status != 0 && (e.Step == StepRefused || e.Step == StepDisputed)
+	rejected := e.StatusCode != 0 && (e.Step == StepRejected || e.Step == StepDisputed)
 	var released []Entry
 	r.mu.Lock()
 	switch {
 	case r.proven:
-	case e.Step == StepApplied, rejected && (len(e.Fields) > 0 || len(r.held) > 0 && r.held[0].Status != e.Status):
+	case e.Step == StepApplied, rejected && (len(e.Fields) > 0 || len(r.held) > 0 && r.held[0].StatusCode != e.StatusCode):
 		released, r.held, r.proven = r.held, nil, true
 	case rejected:
 		r.held, r.lastRejection = append(r.held, e), err
@@ -135,5 +135,5 @@ func (r *run) recordOrHold(e Entry, err error) {
 func allRejected(held []Entry, last error) error {
 	return fmt.Errorf("bulk: every record so far (%d) was rejected with status %d and no field errors, and none is recorded as rejected: "+
 		"check the base URL and whether the team may import orders; if the orders may exist already, start the run again with the same journal; "+
-		"if each record is wrong, see Options.RejectionLimit: %w", len(held), held[0].Status, last)
+		"if each record is wrong, see Options.RejectionLimit: %w", len(held), held[0].StatusCode, last)
 }

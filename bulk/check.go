@@ -18,13 +18,13 @@ func (r *run) checkSource() error {
 		if r.ctx.Err() != nil {
 			return context.Cause(r.ctx)
 		}
-		line := Refusal{Outcome: "invalid", Record: r.number, SampleID: body.SampleID}
+		line := Rejection{Outcome: "invalid", Record: r.number, SampleID: body.SampleID}
 		sum, err := r.checkRecord(&body, err, &line)
 		if err != nil {
 			return err
 		}
 		if r.addRecord(line.SampleID, sum, line.Fields != nil) {
-			if err := r.writeRefusal(line); err != nil {
+			if err := r.writeRejection(line); err != nil {
 				return err
 			}
 		}
@@ -37,7 +37,7 @@ func (r *run) checkSource() error {
 
 // checkRecord returns the digest of a record, or of the error that the source returned instead, and
 // adds the problems of the record to line.
-func (r *run) checkRecord(body *labhealth.ImportOrderBody, err error, line *Refusal) (sum digest, _ error) {
+func (r *run) checkRecord(body *labhealth.ImportOrderBody, err error, line *Rejection) (sum digest, _ error) {
 	if err == nil {
 		sum, err = r.index.digest(body)
 	}

@@ -33,7 +33,7 @@ func finishedJournal(t *testing.T, s *service, path string) []byte {
 	for run := range 2 {
 		j := open(t, path)
 		report, err := bulk.Run(t.Context(), s.client(t), from(records("A", "B", "C", "D")), j, bulk.Options{Target: "sandbox", Concurrency: 1})
-		if run == 0 && !errors.Is(err, labhealth.ErrUnauthorized) || run == 1 && (err != nil || report.Applied != 3 || report.Refused != 1) {
+		if run == 0 && !errors.Is(err, labhealth.ErrUnauthorized) || run == 1 && (err != nil || report.Applied != 3 || report.Rejected != 1) {
 			t.Fatal(report, err)
 		}
 		if err := j.Close(); err != nil {
@@ -104,7 +104,7 @@ var damageVariants = []struct {
 	opts bulk.Options
 }{
 	{"same records", ada, bulk.Options{Target: "sandbox", Timeout: time.Second, Settle: 2 * time.Second}},
-	{"with rejected ones", ada, bulk.Options{Target: "sandbox", Timeout: time.Second, Settle: 2 * time.Second, RetryRefused: true, ListByUser: true}},
+	{"with rejected ones", ada, bulk.Options{Target: "sandbox", Timeout: time.Second, Settle: 2 * time.Second, RetryRejected: true, ListByUser: true}},
 	{"for another user", grace, bulk.Options{Target: "sandbox", Timeout: time.Second, Settle: 2 * time.Second, ListByUser: true}},
 }
 
@@ -134,7 +134,7 @@ func (d *damageTest) try(t *testing.T, what string, journal []byte) {
 				d.failed++
 				break
 			}
-			if !report.Done() || run == 1 && report.Sent > 0 || report.Applied+report.Refused+report.Changed != 4 {
+			if !report.Done() || run == 1 && report.Sent > 0 || report.Applied+report.Rejected+report.Changed != 4 {
 				t.Errorf("%s, %s, run %d: %v, sent %d", what, v.name, run+1, report, report.Sent)
 			}
 		}
@@ -261,7 +261,7 @@ func TestOrderOfAnotherUserAfterRestore(t *testing.T) {
 		}
 		restored := new(bulk.Memory)
 		restored.Append(entries[:2]) // the attempt for the first user, without its outcome
-		checkCounts(t, run(mine, restored), bulk.Report{Records: 1, Refused: 1})
+		checkCounts(t, run(mine, restored), bulk.Report{Records: 1, Rejected: 1})
 		if n := s.ordersBySample()["A"]; n != 1 {
 			t.Errorf("%d orders", n)
 		}

@@ -24,12 +24,12 @@
 //	429               all workers pause as long as the service asks, then the record is sent again
 //	not sent          the record is sent again, after a pause
 //	other rejection   the record is reported, and not sent again unless it is changed or
-//	                  Options.RetryRefused is set
+//	                  Options.RetryRejected is set
 //	401, 403, 3xx     the run stops, because all records would get the same response
 //	unknown           Run looks up the order first; see below
 //
 // A run whose first records are all rejected with one status and without field errors stops with an
-// error, and records none of them as refused: the base URL may be wrong, or the team may not be
+// error, and records none of them as rejected: the base URL may be wrong, or the team may not be
 // allowed to import. See [Options.RejectionLimit], also for a file in which every record is
 // invalid.
 //
@@ -70,7 +70,7 @@
 // rejection. If a record is rejected after an attempt with an unknown outcome, for any reason, Run
 // reads the lists again. An order of the same user with the same sample ID means that the record is
 // applied; otherwise the rejection stands. A record that is rejected in its first attempt is
-// recorded as refused, even if the reason is an order that someone else imported.
+// recorded as rejected, even if the reason is an order that someone else imported.
 //
 // Uniqueness also protects against an attempt that takes effect later than [Options.Settle]: the
 // service rejects the second order.
@@ -87,6 +87,6 @@
 //
 // # Stored data
 //
-// The journal and the refusals contain sample IDs, order IDs, and the paths and codes of problems.
+// The journal and the rejections contain sample IDs, order IDs, and the paths and codes of problems.
 // They contain no other value of a record. See [Entry.Digest] for what the journal reveals.
 package bulk

@@ -68,13 +68,13 @@ func ExampleRun() {
 		log.Fatal(err)
 	}
 	defer journal.Close()
-	var refusals bytes.Buffer // a file, to be corrected and imported later
-	report, err := bulk.Run(ctx, client, bulk.JSONLines(orders), journal, bulk.Options{Refusals: &refusals})
+	var rejections bytes.Buffer // a file, to be corrected and imported later
+	report, err := bulk.Run(ctx, client, bulk.JSONLines(orders), journal, bulk.Options{Rejections: &rejections})
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(report)
-	fmt.Print(&refusals)
+	fmt.Print(&rejections)
 	// Output:
 	// 4 records: 3 applied, 1 invalid
 	// {"outcome":"invalid","record":3,"sample_id":"SAMPLE-3","fields":[{"path":"body.patient_details.email","reason":"must be an email address: one @ and no spaces"}]}
@@ -125,10 +125,10 @@ func ExampleRun_resume() {
 // A dry run reports invalid records. It needs neither a client nor a journal.
 func ExampleRun_dryRun() {
 	file := `{"sample_id":"S-1","user_id":"00000000-0000-4000-8000-00000000000a","patient":{}}`
-	var refusals bytes.Buffer
-	report, err := bulk.Run(context.Background(), nil, bulk.JSONLines(strings.NewReader(file)), nil, bulk.Options{DryRun: true, Refusals: &refusals})
+	var rejections bytes.Buffer
+	report, err := bulk.Run(context.Background(), nil, bulk.JSONLines(strings.NewReader(file)), nil, bulk.Options{DryRun: true, Rejections: &rejections})
 	fmt.Println(report, err)
-	fmt.Print(&refusals)
+	fmt.Print(&rejections)
 	// Output:
 	// 1 records: 0 applied, 1 invalid <nil>
 	// {"outcome":"invalid","record":1,"line":1,"sample_id":"S-1","fields":[{"path":"body.patient","reason":"is not a field of the request"}]}

@@ -70,7 +70,7 @@ func fieldsOf(t reflect.Type) *fields {
 // appendUnknownFields appends a problem for each field of a JSON object that t does not have.
 func appendUnknownFields(problems []Problem, document []byte, t reflect.Type, path string) []Problem {
 	known := fieldsOf(t).byName
-	for name, value := range jsonread.Members(document) {
+	for name, value := range jsonread.Fields(document) {
 		f, ok := known[string(name)]
 		if !ok {
 			problems = append(problems, Problem{path + "." + nameOrMark(string(name)), "is not a field of the request"})

@@ -292,7 +292,7 @@ func checkCounts(t *testing.T, got *bulk.Report, want bulk.Report) {
 	if diff := cmp.Diff(&want, got, cmpopts.IgnoreFields(bulk.Report{}, "Duration")); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
 	}
-	if sum := got.Applied + got.Refused + got.Invalid + got.Duplicates + got.Changed + got.Unknown + got.Pending; sum != got.Records {
+	if sum := got.Applied + got.Rejected + got.Invalid + got.Duplicates + got.Changed + got.Unknown + got.Pending; sum != got.Records {
 		t.Errorf("the counts add up to %d of %d", sum, got.Records)
 	}
 }

@@ -72,7 +72,7 @@ const (
 	categoryStray                 // not in the source, with an unknown outcome
 	categoryPending
 	categoryApplied
-	categoryRefused
+	categoryRejected
 	categoryInvalid
 	categoryChanged
 	categoryUnknown
@@ -93,8 +93,8 @@ func (s state) category() category {
 		return categoryUnknown
 	case s.has(conflict | invalid):
 		return categoryInvalid
-	case s.step == codeRefused:
-		return categoryRefused
+	case s.step == codeRejected:
+		return categoryRejected
 	}
 	return categoryPending
 }

@@ -43,11 +43,11 @@ type Entry struct {
 	Digest string `json:"digest,omitzero"`
 
 	OrderID uuid.UUID `json:"order_id,omitzero"` // for StepApplied, if the service returned it
-	// Status is the HTTP status for StepRefused, StepDisputed and StepPostponed. It is 0 if nothing
+	// Status is the HTTP status for StepRejected, StepDisputed and StepPostponed. It is 0 if nothing
 	// was sent.
-	Status    int       `json:"status,omitzero"`
-	RequestID string    `json:"request_id,omitzero"` // the service's ID of the request, if any
-	Fields    []Problem `json:"fields,omitzero"`     // for StepRefused and StepDisputed
+	StatusCode int       `json:"status,omitzero"`
+	RequestID  string    `json:"request_id,omitzero"` // the service's ID of the request, if any
+	Fields     []Problem `json:"fields,omitzero"`     // for StepRejected and StepDisputed
 
 	Version int    `json:"version,omitzero"` // format of the journal, for StepBegin
 	Key     []byte `json:"key,omitzero"`     // key of the digests, for StepBegin
@@ -62,7 +62,7 @@ const (
 	StepBegin     Step = "begin"     // the journal was created
 	StepIntent    Step = "intent"    // the record is about to be sent
 	StepApplied   Step = "applied"   // its order exists
-	StepRefused   Step = "refused"   // rejected by the service, or by the client before sending
+	StepRejected  Step = "rejected"  // rejected by the service, or by the client before sending
 	StepPostponed Step = "postponed" // not applied, for a temporary reason
 	StepUnknown   Step = "unknown"   // sent, with an unknown outcome
 	StepAbsent    Step = "absent"    // unknown before, and two complete lists lack its order
@@ -76,7 +76,7 @@ const (
 	codeNone stepCode = iota // the journal does not contain the record
 	codeIntent
 	codeApplied
-	codeRefused
+	codeRejected
 	codePostponed
 	codeUnknown
 	codeAbsent
@@ -90,7 +90,7 @@ func (c stepCode) followsUnknown() bool {
 
 // steps are the steps by their code.
 var steps = [...]Step{
-	codeNone: "", codeIntent: StepIntent, codeApplied: StepApplied, codeRefused: StepRefused,
+	codeNone: "", codeIntent: StepIntent, codeApplied: StepApplied, codeRejected: StepRejected,
 	codePostponed: StepPostponed, codeUnknown: StepUnknown, codeAbsent: StepAbsent, codeDisputed: StepDisputed,
 }
 

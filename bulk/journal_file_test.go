@@ -21,7 +21,7 @@ var someEntries = []bulk.Entry{
 	{Step: bulk.StepIntent, At: time.Date(2025, 3, 4, 12, 0, 1, 0, time.UTC), SampleID: "A\n\u2028", Record: 1, Digest: "00deadbeef"},
 	{Step: bulk.StepIntent, At: time.Date(2025, 3, 4, 12, 0, 1, 0, time.UTC), SampleID: "B", Record: 2, Digest: "1111111111"},
 	{Step: bulk.StepApplied, At: time.Date(2025, 3, 4, 12, 0, 2, 0, time.UTC), SampleID: "A\n\u2028", Record: 1, OrderID: uuid.MustParse("00000000-0000-4000-8000-000000000001")},
-	{Step: bulk.StepRefused, At: time.Date(2025, 3, 4, 12, 0, 2, 0, time.UTC), SampleID: "B", Record: 2, Status: 422, RequestID: "req-1",
+	{Step: bulk.StepRejected, At: time.Date(2025, 3, 4, 12, 0, 2, 0, time.UTC), SampleID: "B", Record: 2, StatusCode: 422, RequestID: "req-1",
 		Fields: []bulk.Problem{{Path: "body.user_id", Reason: "missing"}}},
 }
 
@@ -29,7 +29,7 @@ const someLines = `9717880f+{"step":"begin","at":"2025-03-04T12:00:00Z","version
 9b6dbb7f+{"step":"intent","at":"2025-03-04T12:00:01Z","sample_id":"A\n\u2028","record":1,"digest":"00deadbeef"}
 a804b5fa {"step":"intent","at":"2025-03-04T12:00:01Z","sample_id":"B","record":2,"digest":"1111111111"}
 638213c9+{"step":"applied","at":"2025-03-04T12:00:02Z","sample_id":"A\n\u2028","record":1,"order_id":"00000000-0000-4000-8000-000000000001"}
-f2afd365 {"step":"refused","at":"2025-03-04T12:00:02Z","sample_id":"B","record":2,"status":422,"request_id":"req-1","fields":[{"path":"body.user_id","reason":"missing"}]}
+c314732c {"step":"rejected","at":"2025-03-04T12:00:02Z","sample_id":"B","record":2,"status":422,"request_id":"req-1","fields":[{"path":"body.user_id","reason":"missing"}]}
 `
 
 func open(t *testing.T, path string) *bulk.File {

@@ -209,12 +209,12 @@ func playImporter() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	refusals, err := os.OpenFile("refusals.jsonl", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	rejections, err := os.OpenFile("rejections.jsonl", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fail(err)
 	}
 	report, err := importHere(bulk.Options{
-		Timeout: 500 * time.Millisecond, Settle: 700 * time.Millisecond, Refusals: refusals, Target: os.Getenv("LABHEALTH_BASE_URL"),
+		Timeout: 500 * time.Millisecond, Settle: 700 * time.Millisecond, Rejections: rejections, Target: os.Getenv("LABHEALTH_BASE_URL"),
 	})
 	if report == nil {
 		return fail(err)
@@ -308,11 +308,11 @@ func killRound(t *testing.T, n int) {
 	if diff := cmp.Diff(want.orders, orders); diff != "" || count != n {
 		t.Errorf("%d orders of %d; sample IDs and users (-want +got):\n%s", count, n, diff)
 	}
-	if diff := cmp.Diff(want.refused, readOutcomes(t, filepath.Join(dir, "refusals.jsonl"))); diff != "" {
-		t.Errorf("refusals (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want.rejected, readOutcomes(t, filepath.Join(dir, "rejections.jsonl"))); diff != "" {
+		t.Errorf("rejections (-want +got):\n%s", diff)
 	}
 	checkCounts(t, report, bulk.Report{
-		Records: int64(n) + 75, Applied: int64(n), Refused: 40, Invalid: 30, Duplicates: 5,
+		Records: int64(n) + 75, Applied: int64(n), Rejected: 40, Invalid: 30, Duplicates: 5,
 		Before: report.Before, Found: report.Found, Sent: report.Sent,
 	})
 
@@ -398,7 +398,7 @@ func listOrders(t *testing.T, at *killService) (users map[string]uuid.UUID, coun
 	return users, count
 }
 
-// readOutcomes returns the outcomes in a file of refusals by sample ID.
+// readOutcomes returns the outcomes in a file of rejections by sample ID.
 func readOutcomes(t *testing.T, path string) map[string]string {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -407,7 +407,7 @@ func readOutcomes(t *testing.T, path string) map[string]string {
 	}
 	outcomes := map[string]string{}
 	for line := range strings.Lines(string(content)) {
-		var r bulk.Refusal
+		var r bulk.Rejection
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatal(err)
 		}
@@ -417,8 +417,8 @@ func readOutcomes(t *testing.T, path string) map[string]string {
 }
 
 type killWant struct {
-	orders  map[string]uuid.UUID
-	refused map[string]string
+	orders   map[string]uuid.UUID
+	rejected map[string]string
 }
 
 // writeOrders writes n records that the service accepts, 40 that it rejects, 20 that are invalid, 5
@@ -444,18 +444,18 @@ func writeOrders(t *testing.T, path string, n int, at *killService) killWant {
 	for i := range 20 {
 		body := add("STRANGER", i)
 		body.UserID = uuid.New()
-		want.refused[body.SampleID] = "refused "
+		want.rejected[body.SampleID] = "rejected "
 		body = add("INACTIVE", i)
 		body.OrderSet.LabTestIDs = []uuid.UUID{at.Inactive}
-		want.refused[body.SampleID] = "refused "
+		want.rejected[body.SampleID] = "rejected "
 		body = add("INVALID", i)
 		body.PatientDetails.Email = "nonsense"
-		want.refused[body.SampleID] = "invalid "
+		want.rejected[body.SampleID] = "invalid "
 	}
 	for i := range 5 {
 		add("PAIR", i).PatientDetails.FirstName = "Grace"
 		body := add("PAIR", i)
-		want.refused[body.SampleID] = "conflict conflict "
+		want.rejected[body.SampleID] = "conflict conflict "
 	}
 	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	writeLines(t, path, list)

@@ -12,7 +12,7 @@ import (
 
 // Options configures [Run]. The zero value uses the defaults. Printed or logged, it shows nothing.
 type Options struct {
-	labhealth.Redacted[Options] `json:"-"` // Refusals may hold sample IDs
+	labhealth.Redacted[Options] `json:"-"` // Rejections may hold sample IDs
 
 	Concurrency int     // number of concurrent imports; 4 if 0
 	Rate        float64 // maximum number of requests per second; 0 for no limit
@@ -23,8 +23,8 @@ type Options struct {
 	// journal shows that nothing was imported.
 	Target string
 
-	DryRun       bool // check the source, and write and send nothing
-	RetryRefused bool // resend records that earlier runs recorded as refused, even if unchanged
+	DryRun        bool // check the source, and write and send nothing
+	RetryRejected bool // resend records that earlier runs recorded as rejected, even if unchanged
 
 	// TrustJournal makes a resumed run send the remaining records without reading the list of
 	// orders first. Set it only if the list is not available and the journal is known to be
@@ -35,7 +35,7 @@ type Options struct {
 	// RejectionLimit stops a run whose first records are all rejected with the same status and
 	// without field errors, as with a wrong base URL or a team that may not import. It is the
 	// number of such rejections, 10 if 0. If the source ends earlier, the run stops too if the
-	// status is 404 or 405. None of these records is recorded as refused, and the corrected run
+	// status is 404 or 405. None of these records is recorded as rejected, and the corrected run
 	// sends them. An order, another status or field errors show that the service reads the records,
 	// and lift the limit for the rest of the run.
 	//
@@ -66,10 +66,10 @@ type Options struct {
 	// the last attempt.
 	ListByUser bool
 
-	// Refusals receives a [Refusal] as a line of JSON for each record, of this run and earlier
+	// Rejections receives a [Rejection] as a line of JSON for each record, of this run and earlier
 	// ones, whose order does not exist or may not exist. It is complete when Run returns without an
 	// error. It may be nil.
-	Refusals io.Writer
+	Rejections io.Writer
 	// OnError is called after each failed attempt, from several goroutines at once. The Detail and
 	// Body of the error hold the service's reasons, which can quote patient data and are not stored
 	// anywhere else. The error message does not contain the sample ID. OnError may be nil.

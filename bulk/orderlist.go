@@ -123,7 +123,7 @@ func (c *pageCheck) add(page *labhealth.OrderPage, number int) (done bool, err e
 func (r *run) addListed(o *labhealth.Order, l *orderList) {
 	if o.SampleID == nil {
 		// An order that was not imported has null. One that does not show its sample ID may match.
-		for name, value := range jsonread.Members(o.RawJSON()) {
+		for name, value := range jsonread.Fields(o.RawJSON()) {
 			if string(name) == "sample_id" && string(value) == "null" {
 				return
 			}

@@ -29,11 +29,11 @@ func TestUnknownOutcomeAfterSourceChange(t *testing.T) {
 		name   string
 		source bulk.Source
 
-		exists   bulk.Report // the order exists
-		absent   bulk.Report // it does not
-		unsure   bulk.Report // the list cannot be read
-		sent     int64       // if it does not exist
-		refusals string      // if it exists
+		exists     bulk.Report // the order exists
+		absent     bulk.Report // it does not
+		unsure     bulk.Report // the list cannot be read
+		sent       int64       // if it does not exist
+		rejections string      // if it exists
 	}{
 		{"unchanged", good, bulk.Report{Records: 1, Applied: 1, Found: 1}, bulk.Report{Records: 1, Applied: 1, Sent: 1},
 			bulk.Report{Records: 1, Unknown: 1}, 1, ""},
@@ -89,8 +89,8 @@ func TestUnknownOutcomeAfterSourceChange(t *testing.T) {
 							want, wantErr = test.unsure, errors.New(unsure)
 							s.onList = func(int, map[string][]string) string { return "404" }
 						}
-						var refusals bytes.Buffer
-						report, err := bulk.Run(t.Context(), s.client(t), test.source, j, bulk.Options{Refusals: &refusals, ListByUser: byUser})
+						var rejections bytes.Buffer
+						report, err := bulk.Run(t.Context(), s.client(t), test.source, j, bulk.Options{Rejections: &rejections, ListByUser: byUser})
 						checkEqual(t, "error", fmt.Sprint(err), fmt.Sprint(wantErr))
 						checkCounts(t, report, want)
 						checkEqual(t, "orders", s.ordersBySample(), orders)
@@ -98,7 +98,7 @@ func TestUnknownOutcomeAfterSourceChange(t *testing.T) {
 							t.Errorf("done: %t", report.Done())
 						}
 						if fate == "lost" {
-							checkEqual(t, "refusals", refusals.String(), test.refusals)
+							checkEqual(t, "rejections", rejections.String(), test.rejections)
 						}
 						if fate != "unsure" { // the next run reads the same from the journal
 							lists, sent := len(s.times["list"]), len(s.sent)

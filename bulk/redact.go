@@ -20,10 +20,10 @@ func (e Entry) LogValue() slog.Value { return shortForm("Entry", string(e.Step),
 func (e Entry) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.LogValue().String()) }
 
 // LogValue returns the outcome and the number of the record.
-func (r Refusal) LogValue() slog.Value { return shortForm("Refusal", r.Outcome, r.Record) }
+func (r Rejection) LogValue() slog.Value { return shortForm("Rejection", r.Outcome, r.Record) }
 
-// Format prints the same as [Refusal.LogValue].
-func (r Refusal) Format(s fmt.State, _ rune) { fmt.Fprint(s, r.LogValue().String()) }
+// Format prints the same as [Rejection.LogValue].
+func (r Rejection) Format(s fmt.State, _ rune) { fmt.Fprint(s, r.LogValue().String()) }
 
 // LogValue returns the error message, which does not contain the sample ID.
 func (e RecordError) LogValue() slog.Value { return slog.StringValue(e.Error()) }

@@ -28,7 +28,7 @@ const canary = "CANARY-77182"
 // No exported type prints a sample ID, or another value of a record, under any verb or in a log.
 func TestRedaction(t *testing.T) {
 	entry := bulk.Entry{Step: bulk.StepApplied, SampleID: canary, Record: 3, Digest: canary, RequestID: canary, Key: []byte(canary), Target: canary}
-	refusal := bulk.Refusal{Outcome: "invalid", Record: 7, SampleID: canary, RequestID: canary, Fields: []bulk.Problem{{Path: "body.user_id", Reason: "missing"}}}
+	rejection := bulk.Rejection{Outcome: "invalid", Record: 7, SampleID: canary, RequestID: canary, Fields: []bulk.Problem{{Path: "body.user_id", Reason: "missing"}}}
 	unreadable := bulk.RecordError{Line: 4, SampleID: canary, Problems: []bulk.Problem{{Path: "body.user_id", Reason: "missing"}}}
 	memory := new(bulk.Memory)
 	if err := memory.Append([]bulk.Entry{entry}); err != nil {
@@ -38,20 +38,20 @@ func TestRedaction(t *testing.T) {
 	if err := file.Append([]bulk.Entry{entry}); err != nil {
 		t.Fatal(err)
 	}
-	opts := bulk.Options{Refusals: bytes.NewBufferString(canary), List: labhealth.ListOrdersParams{SearchInput: canary, PatientName: canary}}
+	opts := bulk.Options{Rejections: bytes.NewBufferString(canary), List: labhealth.ListOrdersParams{SearchInput: canary, PatientName: canary}}
 	const message = "bulk: a record cannot be read, line 4: body.user_id missing"
 	tests := map[string]struct {
 		value, pointer any
 		want           string // the output of %v; not checked if empty
 	}{
 		"Entry":       {entry, &entry, "bulk.Entry{applied, record 3, redacted}"},
-		"Refusal":     {refusal, &refusal, "bulk.Refusal{invalid, record 7, redacted}"},
+		"Rejection":   {rejection, &rejection, "bulk.Rejection{invalid, record 7, redacted}"},
 		"RecordError": {unreadable, &unreadable, message},
 		"Options":     {opts, &opts, "bulk.Options{redacted}"},
 		"Memory":      {memory, &memory, ""},
 		"File":        {*file, file, "bulk.File{redacted}"},
 		"Journal":     {[]bulk.Journal{memory, file}, []bulk.Journal{memory, file}, ""},
-		"Problem":     {refusal.Fields[0], &refusal.Fields[0], "{body.user_id missing}"},
+		"Problem":     {rejection.Fields[0], &rejection.Fields[0], "{body.user_id missing}"},
 		"Report":      {bulk.Report{Records: 1}, &bulk.Report{Records: 1}, ""},
 		"Progress":    {bulk.Progress{Records: 1}, &bulk.Progress{Records: 1}, ""},
 		"Step":        {bulk.StepApplied, new(bulk.StepApplied), ""},
@@ -98,7 +98,7 @@ func TestRedaction(t *testing.T) {
 		}
 	}
 	// As JSON they are complete.
-	for _, v := range []any{entry, refusal} {
+	for _, v := range []any{entry, rejection} {
 		if content, err := json.Marshal(v); err != nil || !bytes.Contains(content, []byte(canary)) {
 			t.Errorf("%s, %v", content, err)
 		}

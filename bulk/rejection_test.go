@@ -17,7 +17,7 @@ const allRejected = "bulk: every record so far (%d) was rejected with status %d 
 	"labhealth: POST /v3/order/import: %d %s (request req-1)"
 
 // A run whose first records are all rejected with the same status, as with a wrong base URL, stops
-// and records none of them as refused, so that the corrected run sends them.
+// and records none of them as rejected, so that the corrected run sends them.
 func TestRejectionOfEveryRecord(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -41,9 +41,9 @@ func TestRejectionOfEveryRecord(t *testing.T) {
 			bulk.Report{Applied: 100, Before: 100, Pending: 200}, 13},
 		{"wrong path, few records", 404, 3, bulk.Options{}, 0, fmt.Sprintf(allRejected, 3, 404, 404, "Not Found"), bulk.Report{Pending: 3}, 3},
 		{"wrong method, one record", 405, 1, bulk.Options{}, 0, fmt.Sprintf(allRejected, 1, 405, 405, "Method Not Allowed"), bulk.Report{Pending: 1}, 1},
-		{"few records", 400, 3, bulk.Options{}, 0, "<nil>", bulk.Report{Refused: 3}, 3},
-		{"no limit", 404, 300, bulk.Options{RejectionLimit: -1}, 0, "<nil>", bulk.Report{Refused: 300}, 300},
-		{"field errors", 422, 300, bulk.Options{}, 0, "<nil>", bulk.Report{Refused: 300}, 300},
+		{"few records", 400, 3, bulk.Options{}, 0, "<nil>", bulk.Report{Rejected: 3}, 3},
+		{"no limit", 404, 300, bulk.Options{RejectionLimit: -1}, 0, "<nil>", bulk.Report{Rejected: 300}, 300},
+		{"field errors", 422, 300, bulk.Options{}, 0, "<nil>", bulk.Report{Rejected: 300}, 300},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestRejectionOfEveryRecord(t *testing.T) {
 					return
 				}
 				for e := range j.Entries() {
-					if e.Step == bulk.StepRefused {
+					if e.Step == bulk.StepRejected {
 						t.Fatal("the journal contains a rejection")
 					}
 				}
@@ -114,12 +114,12 @@ func TestRejectionOfFirstRecords(t *testing.T) {
 					if fifth == "" || fifth == "cut" {
 						applied = 1
 					}
-					checkCounts(t, report, bulk.Report{Records: 30, Applied: applied, Refused: 30 - applied, Sent: 30})
+					checkCounts(t, report, bulk.Report{Records: 30, Applied: applied, Rejected: 30 - applied, Sent: 30})
 					report, err = bulk.Run(t.Context(), s.client(t), from(numbered(30)), j, bulk.Options{})
 					if err != nil {
 						t.Fatal(err)
 					}
-					checkCounts(t, report, bulk.Report{Records: 30, Applied: applied, Refused: 30 - applied, Before: applied})
+					checkCounts(t, report, bulk.Report{Records: 30, Applied: applied, Rejected: 30 - applied, Before: applied})
 				})
 			})
 		}

@@ -9,11 +9,11 @@ import (
 // Report counts the records of a source by their outcome in this run and earlier ones. Each record
 // counts once:
 //
-//	Records = Applied + Refused + Invalid + Duplicates + Changed + Unknown + Pending
+//	Records = Applied + Rejected + Invalid + Duplicates + Changed + Unknown + Pending
 type Report struct {
 	Records    int64 // records in the source
 	Applied    int64 // their orders exist
-	Refused    int64 // rejected by the service
+	Rejected   int64 // rejected by the service
 	Invalid    int64 // not sent: unreadable, invalid, or different records with the same sample ID
 	Duplicates int64 // not sent: equal to an earlier record of the source
 	Changed    int64 // not sent: their orders exist, but were imported from a different record
@@ -47,7 +47,7 @@ func (r *Report) String() string {
 		n    int64
 		name string
 	}{
-		{r.Refused, "refused"}, {r.Invalid, "invalid"}, {r.Duplicates, "duplicates"}, {r.Changed, "changed since they were applied"},
+		{r.Rejected, "rejected"}, {r.Invalid, "invalid"}, {r.Duplicates, "duplicates"}, {r.Changed, "changed since they were applied"},
 		{r.Unknown, "unknown"}, {r.Pending, "pending"}, {r.Strays, "strays"},
 	} {
 		if c.n > 0 {
@@ -64,7 +64,7 @@ func (r *Report) String() string {
 func (r *run) report() Report {
 	c := &r.index.counts
 	return Report{
-		Records: r.records, Duplicates: r.duplicates, Applied: c[categoryApplied], Refused: c[categoryRefused],
+		Records: r.records, Duplicates: r.duplicates, Applied: c[categoryApplied], Rejected: c[categoryRejected],
 		Invalid: c[categoryInvalid] + r.extraInvalid, Changed: c[categoryChanged], Unknown: c[categoryUnknown],
 		Pending: c[categoryPending], Before: r.appliedBefore, Found: r.found, Sent: r.sent, Duration: time.Since(r.started),
 	}

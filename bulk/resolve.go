@@ -86,7 +86,7 @@ func (r *run) resolveRecord(body *labhealth.ImportOrderBody, key sampleKey, s st
 	}
 	step := r.resolve(Entry{SampleID: body.SampleID, Record: r.number}, key, s, user, l)
 	if step == StepApplied && s.has(changed) {
-		return false, r.writeRefusal(Refusal{Outcome: "changed", Record: r.number, SampleID: body.SampleID})
+		return false, r.writeRejection(Rejection{Outcome: "changed", Record: r.number, SampleID: body.SampleID})
 	}
 	return step == StepAbsent && s.attempts < maxAttempts, nil
 }
@@ -108,7 +108,7 @@ func (r *run) resolveOrphans(l *orderList) error {
 		r.mu.Unlock()
 		if r.resolve(e, key, s, uuid.Nil, l) == StepApplied && s.has(changed) && !s.has(conflict) {
 			// Without the number of the record, which is that of an earlier source.
-			if err := r.writeRefusal(Refusal{Outcome: "changed", SampleID: e.SampleID}); err != nil {
+			if err := r.writeRejection(Rejection{Outcome: "changed", SampleID: e.SampleID}); err != nil {
 				return err
 			}
 		}
@@ -171,9 +171,9 @@ func (r *run) resolve(e Entry, key sampleKey, s state, user uuid.UUID, l *orderL
 		rejection := r.disputes[key]
 		delete(r.disputes, key)
 		r.mu.Unlock()
-		e.Step, e.Status, e.RequestID, e.Fields = StepRefused, rejection.Status, rejection.RequestID, rejection.Fields
+		e.Step, e.StatusCode, e.RequestID, e.Fields = StepRejected, rejection.StatusCode, rejection.RequestID, rejection.Fields
 	case otherUser: // sending it would create a second order for the sample
-		e.Step, e.Fields = StepRefused, []Problem{{"body.sample_id", "belongs to an order of another user"}}
+		e.Step, e.Fields = StepRejected, []Problem{{"body.sample_id", "belongs to an order of another user"}}
 	default:
 		e.Step = StepAbsent
 	}

@@ -33,9 +33,9 @@ func TestFirstAttemptFaults(t *testing.T) {
 		{"408", "intent unknown absent intent applied", bulk.Report{Applied: 1, Sent: 2}, 2 * time.Minute},
 		{"429 7", "intent applied", bulk.Report{Applied: 1, Sent: 2}, 7 * time.Second},
 		{"429", "intent applied", bulk.Report{Applied: 1, Sent: 2}, 0},
-		{"400", "intent refused", bulk.Report{Refused: 1, Sent: 1}, 0},
-		{"409", "intent refused", bulk.Report{Refused: 1, Sent: 1}, 0},
-		{"422", "intent refused", bulk.Report{Refused: 1, Sent: 1}, 0},
+		{"400", "intent rejected", bulk.Report{Rejected: 1, Sent: 1}, 0},
+		{"409", "intent rejected", bulk.Report{Rejected: 1, Sent: 1}, 0},
+		{"422", "intent rejected", bulk.Report{Rejected: 1, Sent: 1}, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.fault, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestFirstAttemptFaults(t *testing.T) {
 					t.Errorf("took %v, want %v", took, test.wait)
 				}
 				want := map[string]int{"A": 1}
-				if test.report.Refused > 0 {
+				if test.report.Rejected > 0 {
 					want = map[string]int{}
 				}
 				checkEqual(t, "orders", s.ordersBySample(), want)
@@ -96,14 +96,14 @@ func TestOrphans(t *testing.T) {
 		s.add(record("A"))
 		time.Sleep(time.Hour) // the intents are old, but the process may have been killed just now
 		start := time.Now()
-		var refusals bytes.Buffer
-		report, err := bulk.Run(t.Context(), s.client(t), from(records("A", "B", "C")), j, bulk.Options{Refusals: &refusals})
+		var rejections bytes.Buffer
+		report, err := bulk.Run(t.Context(), s.client(t), from(records("A", "B", "C")), j, bulk.Options{Rejections: &rejections})
 		if err != nil {
 			t.Fatal(err)
 		}
 		checkCounts(t, report, bulk.Report{Records: 3, Applied: 2, Found: 0, Changed: 1, Sent: 2})
 		checkEqual(t, "orders", s.ordersBySample(), map[string]int{"A": 1, "B": 1, "C": 1})
-		checkEqual(t, "refusals", refusals.String(), `{"outcome":"changed","record":1,"sample_id":"A"}
+		checkEqual(t, "rejections", rejections.String(), `{"outcome":"changed","record":1,"sample_id":"A"}
 `)
 		if s.times["C"][0] != start {
 			t.Error("a new record waited for the old ones")
@@ -150,15 +150,15 @@ func TestNotCertain(t *testing.T) {
 				s.onImport = func(n int, body labhealth.ImportOrderBody) string {
 					return map[string]string{"A": "lost", "B": "drop"}[body.SampleID]
 				}
-				var refusals bytes.Buffer
-				report, err := bulk.Run(t.Context(), s.client(t), from(records("A", "B")), j, bulk.Options{Refusals: &refusals})
+				var rejections bytes.Buffer
+				report, err := bulk.Run(t.Context(), s.client(t), from(records("A", "B")), j, bulk.Options{Rejections: &rejections})
 				if fmt.Sprint(err) != test.err {
 					t.Errorf("error %v\nwant  %s", err, test.err)
 				}
 				test.want.Records = 2
 				checkCounts(t, report, test.want)
-				if n := strings.Count(refusals.String(), `"outcome":"unknown"`); int64(n) != test.want.Unknown {
-					t.Errorf("refusals:\n%s", &refusals)
+				if n := strings.Count(rejections.String(), `"outcome":"unknown"`); int64(n) != test.want.Unknown {
+					t.Errorf("rejections:\n%s", &rejections)
 				}
 
 				s.onList, s.onImport = nil, nil
@@ -218,9 +218,9 @@ func TestDisputed(t *testing.T) {
 		{"our own order became visible late", "lost", 2, nil,
 			"intent unknown absent intent disputed applied", bulk.Report{Applied: 1, Found: 1, Sent: 2}},
 		{"the sample id is another user's", "drop", 0, []held{{ada, grace, `"A"`}},
-			"intent unknown refused", bulk.Report{Refused: 1, Sent: 1}},
+			"intent unknown rejected", bulk.Report{Rejected: 1, Sent: 1}},
 		{"the sample id becomes another user's", "drop", 2, []held{{ada, grace, `"A"`}},
-			"intent unknown absent intent disputed refused", bulk.Report{Refused: 1, Sent: 2}},
+			"intent unknown absent intent disputed rejected", bulk.Report{Rejected: 1, Sent: 2}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -238,8 +238,8 @@ func TestDisputed(t *testing.T) {
 					}
 					return ""
 				}
-				var refusals bytes.Buffer
-				report, err := bulk.Run(t.Context(), s.client(t), from(records("A")), j, bulk.Options{Refusals: &refusals})
+				var rejections bytes.Buffer
+				report, err := bulk.Run(t.Context(), s.client(t), from(records("A")), j, bulk.Options{Rejections: &rejections})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -248,12 +248,12 @@ func TestDisputed(t *testing.T) {
 				checkEqual(t, "journal", steps(t, j), []string{"A: " + test.journal})
 				want := ""
 				switch {
-				case test.want.Refused == 1 && test.want.Sent == 1:
-					want = `{"outcome":"refused","record":1,"sample_id":"A","fields":[{"path":"body.sample_id","reason":"belongs to an order of another user"}]}` + "\n"
-				case test.want.Refused == 1:
-					want = `{"outcome":"refused","record":1,"sample_id":"A","status":400,"request_id":"req-1"}` + "\n"
+				case test.want.Rejected == 1 && test.want.Sent == 1:
+					want = `{"outcome":"rejected","record":1,"sample_id":"A","fields":[{"path":"body.sample_id","reason":"belongs to an order of another user"}]}` + "\n"
+				case test.want.Rejected == 1:
+					want = `{"outcome":"rejected","record":1,"sample_id":"A","status":400,"request_id":"req-1"}` + "\n"
 				}
-				checkEqual(t, "refusals", refusals.String(), want)
+				checkEqual(t, "rejections", rejections.String(), want)
 			})
 		})
 	}

@@ -61,12 +61,12 @@ func TestChecks(t *testing.T) {
 	for _, dry := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			s, j := &service{}, new(bulk.Memory)
-			var refusals bytes.Buffer
-			report, err := bulk.Run(t.Context(), s.client(t), source, j, bulk.Options{DryRun: dry, Refusals: &refusals})
+			var rejections bytes.Buffer
+			report, err := bulk.Run(t.Context(), s.client(t), source, j, bulk.Options{DryRun: dry, Rejections: &rejections})
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkEqual(t, "refusals", refusals.String(), want)
+			checkEqual(t, "rejections", rejections.String(), want)
 			if dry {
 				checkCounts(t, report, bulk.Report{Records: 7, Invalid: 5, Duplicates: 1, Pending: 1})
 				checkEqual(t, "journal", steps(t, j), []string(nil))
@@ -78,7 +78,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// A rejected record is sent again if it was changed, or with RetryRefused. An applied record never
+// A rejected record is sent again if it was changed, or with RetryRejected. An applied record never
 // is.
 func TestSecondRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -99,12 +99,12 @@ func TestSecondRuns(t *testing.T) {
 			checkCounts(t, report, want)
 		}
 		list := records("A", "B", "C")
-		run(list, bulk.Options{}, bulk.Report{Records: 3, Applied: 1, Refused: 2, Sent: 3})
+		run(list, bulk.Options{}, bulk.Report{Records: 3, Applied: 1, Rejected: 2, Sent: 3})
 		reject = false
-		run(list, bulk.Options{}, bulk.Report{Records: 3, Applied: 1, Refused: 2, Before: 1})
+		run(list, bulk.Options{}, bulk.Report{Records: 3, Applied: 1, Rejected: 2, Before: 1})
 		list[0].PatientAddress.City, list[1].PatientAddress.City = "Carmel", "Carmel"
-		run(list, bulk.Options{}, bulk.Report{Records: 3, Applied: 1, Refused: 1, Changed: 1, Sent: 1})
-		run(list, bulk.Options{RetryRefused: true}, bulk.Report{Records: 3, Applied: 2, Changed: 1, Before: 1, Sent: 1})
+		run(list, bulk.Options{}, bulk.Report{Records: 3, Applied: 1, Rejected: 1, Changed: 1, Sent: 1})
+		run(list, bulk.Options{RetryRejected: true}, bulk.Report{Records: 3, Applied: 2, Changed: 1, Before: 1, Sent: 1})
 		checkEqual(t, "orders", s.ordersBySample(), map[string]int{"A": 1, "B": 1, "C": 1})
 	})
 }
@@ -202,7 +202,7 @@ func TestStops(t *testing.T) {
 				if took := time.Since(start); took > test.took+time.Second {
 					t.Errorf("took %v", took)
 				}
-				if len(s.sent) > test.most || report.Applied+report.Refused > 0 || report.Pending+report.Unknown != 300 || report.Done() {
+				if len(s.sent) > test.most || report.Applied+report.Rejected > 0 || report.Pending+report.Unknown != 300 || report.Done() {
 					t.Errorf("%d requests, report: %v", len(s.sent), report)
 				}
 				s.onImport = nil
@@ -230,13 +230,13 @@ func TestPoisonRecord(t *testing.T) {
 			}
 			return ""
 		}
-		var refusals bytes.Buffer
-		report, err := bulk.Run(t.Context(), s.client(t), from(numbered(3)), new(bulk.Memory), bulk.Options{Refusals: &refusals})
+		var rejections bytes.Buffer
+		report, err := bulk.Run(t.Context(), s.client(t), from(numbered(3)), new(bulk.Memory), bulk.Options{Rejections: &rejections})
 		if err != nil {
 			t.Fatal(err)
 		}
 		checkCounts(t, report, bulk.Report{Records: 3, Applied: 2, Pending: 1, Sent: 7})
-		checkEqual(t, "refusals", refusals.String(), `{"outcome":"pending","record":2,"sample_id":"S-00001"}`+"\n")
+		checkEqual(t, "rejections", rejections.String(), `{"outcome":"pending","record":2,"sample_id":"S-00001"}`+"\n")
 	})
 }
 
@@ -411,11 +411,11 @@ func TestNothingLeaks(t *testing.T) {
 		s.onList = func(n int, _ map[string][]string) string { return []string{"", "404"}[n/5%2] }
 		list := numbered(40)
 		list[3].PatientDetails.Email = "ada-example.com"
-		var refusals, printed, ids bytes.Buffer
+		var rejections, printed, ids bytes.Buffer
 		var mu sync.Mutex
 		for range 3 {
 			report, err := bulk.Run(t.Context(), s.client(t), from(list), j, bulk.Options{
-				Refusals: &refusals,
+				Rejections: &rejections,
 				OnError: func(id string, err error) {
 					mu.Lock()
 					fmt.Fprintln(&ids, id)
@@ -438,7 +438,7 @@ func TestNothingLeaks(t *testing.T) {
 		if bytes.Contains(printed.Bytes(), []byte("S-000")) {
 			t.Error("a sample id is shown")
 		}
-		printed.Write(refusals.Bytes())
+		printed.Write(rejections.Bytes())
 		printed.Write(ids.Bytes())
 		for _, secret := range []string{"Ada", "Example", "ada@", "ada-example", "1955", "+1415", "Street", "Monterey", "93940", "sk_test", ada.String()} {
 			if bytes.Contains(printed.Bytes(), []byte(secret)) {

@@ -84,9 +84,9 @@ func (r *run) selectUnsent(body *labhealth.ImportOrderBody, key sampleKey, s sta
 		if body.Validate() != nil {
 			return false, nil // reported by checkSource
 		}
-		return false, r.writeRefusal(Refusal{Outcome: "conflict", Record: r.number, SampleID: body.SampleID})
+		return false, r.writeRejection(Rejection{Outcome: "conflict", Record: r.number, SampleID: body.SampleID})
 	case s.step == codeApplied && s.has(changed):
-		return false, r.writeRefusal(Refusal{Outcome: "changed", Record: r.number, SampleID: body.SampleID})
+		return false, r.writeRejection(Rejection{Outcome: "changed", Record: r.number, SampleID: body.SampleID})
 	case !r.isSendable(s):
 		return false, nil
 	case r.existing != nil:
@@ -100,8 +100,8 @@ func (r *run) isSendable(s state) bool {
 	switch {
 	case !s.has(inSource) || s.has(conflict|invalid) || s.isUnresolved() || s.step == codeApplied:
 		return false
-	case s.step == codeRefused:
-		return s.has(changed) || r.opts.RetryRefused
+	case s.step == codeRejected:
+		return s.has(changed) || r.opts.RetryRejected
 	}
 	return true
 }
@@ -178,7 +178,7 @@ func (b *batch) flush() error {
 }
 
 // recordHeld records the rejections that are still held back after a pass. If the whole source was
-// sent and the status can be due to a record, they are recorded as refused, otherwise as postponed.
+// sent and the status can be due to a record, they are recorded as rejected, otherwise as postponed.
 func (r *run) recordHeld(sourceDone bool) error {
 	r.mu.Lock()
 	held := r.held
@@ -188,7 +188,7 @@ func (r *run) recordHeld(sourceDone bool) error {
 		return nil
 	}
 	// A wrong base URL gives these two, which say nothing about a record.
-	wrongURL := held[0].Status == http.StatusNotFound || held[0].Status == http.StatusMethodNotAllowed
+	wrongURL := held[0].StatusCode == http.StatusNotFound || held[0].StatusCode == http.StatusMethodNotAllowed
 	for _, e := range held {
 		if wrongURL || !sourceDone {
 			e.Step = StepPostponed

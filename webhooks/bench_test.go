@@ -8,7 +8,8 @@ import (
 	"github.com/labhealth/labhealth-go/internal/plain"
 )
 
-// BenchmarkParse reads batches. They are compared with other libraries beside this module: see docs/speed.md.
+// BenchmarkParse reads batches. They are compared with other libraries beside this module: see
+// docs/speed.md.
 func BenchmarkParse(b *testing.B) {
 	for _, form := range []string{"uniform", "spaced", "mixed"} {
 		for _, n := range []int{1, 100, 10000} {

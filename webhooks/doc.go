@@ -16,28 +16,31 @@
 //
 // # Receiving
 //
-// A [Handler] checks who sent a delivery, reads it, calls the application once for each, and answers as the sender expects.
-// [NewRawHandler] makes one that stores deliveries first and leaves the rest for later. A [Verifier] alone checks signatures for
-// a receiver of another kind. Events that come through an event hub have the same bodies, which may be compressed: see the
-// example of [Parse].
+// A [Handler] checks who sent a delivery, parses it, calls the application once, and responds as
+// the sender expects. [NewRawHandler] makes one that stores deliveries first and leaves the rest
+// for later. A [Verifier] alone checks signatures for a receiver of another kind. Events that come
+// through an event hub have the same bodies, which may be compressed: see the example of [Parse].
 //
 // # Reading
 //
-// [Parse] turns a body into an [Event] whose Data is one of a few payload types. Nothing is lost: an event of a type that is not
-// known, or whose data is not what its type promises, is [*Unknown] with the bytes that came; members without a field are in
-// RawJSON, and encoding an event to JSON writes all of them again, with the program's changes on top. Values that do not fit, such
-// as a malformed date, leave their field zero and are named by Malformed. [Event.Err] reports whether there are any, or data of another
-// shape than the type promises: return its error, and the handler keeps the body as a dead letter (see [WithDeadLetter]).
-// [ParseEnvelope] reads the type and the ids only, to route an event.
+// [Parse] turns a body into an [Event] whose Data is one of a few payload types. Nothing is lost:
+// an event of a type that is not known, or whose data is not what its type promises, is [*Unknown]
+// with its raw bytes; fields that the payload type does not have are in RawJSON, and encoding an
+// event to JSON writes all of them again, with the program's changes on top. Values that do not
+// fit, such as a malformed date, leave their field zero and are named by Malformed. [Event.Err]
+// reports whether there are any, or data of another shape than the type promises: return its error,
+// and the handler keeps the body as a dead letter (see [WithDeadLetter]). [ParseEnvelope] reads the
+// type and the IDs only, to route an event.
 //
 // # Last write wins
 //
-// The service delivers an event at least once and in any order, so the same summary or sample arrives again and again, in
-// different versions. [Event.Keys] returns a [SummaryKey] or [SampleKey]s, which are equal for versions of the same thing. [Latest]
-// keeps the newest version of each in memory, package [github.com/labhealth/labhealth-go/webhooks/sqlstore] in a database.
+// The service delivers an event at least once and in any order, so the same summary or sample
+// arrives again and again, in different versions. [Event.Keys] returns a [SummaryKey] or
+// [SampleKey]s, which are equal for versions of the same thing. [Latest] keeps the latest version
+// of each in memory, package [github.com/labhealth/labhealth-go/webhooks/sqlstore] in a database.
 //
 // # Redaction
 //
-// Events hold health data. Printed or logged, they show their type and the ids of the service only; the package's errors never
-// quote what came.
+// Events hold health data. Printed or logged, they show their type and the service's IDs only; the
+// package's errors never quote a body.
 package webhooks

@@ -24,7 +24,7 @@ var (
 
 const clientUserID = "3Zru4O8cBEiwGTsXgUQGaQ=="
 
-// A source comes in two shapes.
+// A source has two shapes.
 const (
 	namedSource    = `{"name":"Example Ring","slug":"example_ring","logo":"https://example.com/ring.png"}`
 	providerSource = `{"provider":"example_ring","type":"ring","app_id":null,"device_id":"device-1","sport":null,"workout_id":null}`
@@ -67,7 +67,8 @@ func mustParse(t testing.TB, body []byte) *Event {
 	return e
 }
 
-// checkLossless checks that the event and its data marshal to the bytes that came, alone and from a program's own struct.
+// checkLossless checks that the event and its data marshal to their raw bytes, alone and from a
+// program's own struct.
 func checkLossless(t *testing.T, e *Event, body, data string) {
 	t.Helper()
 	body = strings.Trim(body, " \n\t\r")
@@ -85,7 +86,8 @@ func checkLossless(t *testing.T, e *Event, body, data string) {
 	}
 }
 
-// eachEnvelope parses data in every envelope and both shapes of a source: the text SOURCE in data stands for it.
+// eachEnvelope parses data in every envelope and both shapes of a source: the text SOURCE in data
+// stands for it.
 func eachEnvelope(t *testing.T, kind EventType, data string, check func(t *testing.T, e *Event, source Source)) {
 	t.Helper()
 	for _, source := range sources {
@@ -134,7 +136,8 @@ var (
 	spanText  = pointText + `,"start":"2025-03-01T12:00:00+00:00","end":"2025-03-01T12:30:00+00:00"`
 )
 
-// timeseries are all resources whose events carry samples, with their units, and what some have beyond the others.
+// timeseries are all resources whose events carry samples, with their units, and what some have
+// beyond the others.
 var timeseries = []struct {
 	resource, unit, form string
 	extra                string
@@ -243,7 +246,7 @@ func TestSampleTypes(t *testing.T) {
 }
 
 // A sample that a program made is written with its value, whether or not it says that it has one.
-func TestSampleIsMade(t *testing.T) {
+func TestOwnSample(t *testing.T) {
 	for want, s := range map[string]Sample{
 		`{"unit":"mmol/L","value":5.5}`: {Unit: "mmol/L", Value: 5.5},
 		`{"unit":"mmol/L","value":0}`:   {Unit: "mmol/L", HasValue: true},
@@ -489,7 +492,7 @@ func TestParseHistoricalPull(t *testing.T) {
 	}
 }
 
-// Types that are known but not modelled, and types that nobody knows, keep their data.
+// Types that are known but not modelled, and unknown types, keep their data.
 func TestParseUnknown(t *testing.T) {
 	for kind, data := range map[EventType]string{
 		ProviderConnectionError:           `{"provider":"example_ring","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","error_type":"unknown"}`,
@@ -563,7 +566,7 @@ func TestParseUnexpectedShape(t *testing.T) {
 	}
 }
 
-func TestParseEnvelopeMembers(t *testing.T) {
+func TestParseEnvelopeFields(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
 		want       Envelope
@@ -603,13 +606,13 @@ func TestParseEnvelopeMembers(t *testing.T) {
 
 func TestParseErrors(t *testing.T) {
 	for body, want := range map[string]ParseError{
-		"":                          {0, "the text ends too early"},
-		"  ":                        {2, "the text ends too early"},
+		"":                          {0, "unexpected end of JSON"},
+		"  ":                        {2, "unexpected end of JSON"},
 		"null":                      {0, "it is not an object"},
 		" [1]":                      {1, "it is not an object"},
 		`"text"`:                    {0, "it is not an object"},
-		`{"event_type":"a.b"`:       {19, "the text ends too early"},
-		`{"a":1}{}`:                 {7, "more text after the value"},
+		`{"event_type":"a.b"`:       {19, "unexpected end of JSON"},
+		`{"a":1}{}`:                 {7, "data after the JSON value"},
 		`{"a":01}`:                  {6, "unexpected character"},
 		`{"a":"` + "\xff" + `"}`:    {6, "invalid UTF-8"},
 		`<html>no</html>`:           {0, "unexpected character"},
@@ -631,7 +634,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// What a program changes is written; everything else stays as it came.
+// What a program changes is written; everything else stays as it was received.
 func TestMarshalChanges(t *testing.T) {
 	const before = `{"event_type":"daily.data.glucose.created", "new":1, "data":{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4", "more":{"b":2}, ` +
 		`"source":{"slug":"example_ring","x":1}, "data":[{"id":5,"timestamp":"2025-03-01T12:00:00Z","unit":"mmol/L","value":5.40,"tags":["a"]}, ` +

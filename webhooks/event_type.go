@@ -2,15 +2,17 @@ package webhooks
 
 import "strings"
 
-// EventType names what an event carries: the event_type of the envelope. Types other than the constants occur and must be
-// expected: new ones appear without notice. The empty type means that none came.
+// EventType names what an event carries: the event_type of the envelope. Types other than the
+// constants occur and must be expected: new ones appear without notice. The empty type means that
+// it is missing.
 //
 // The interface specification names seven of them and the pattern daily.data.<resource>.created and
 // .updated. Source of the others: public API reference only.
 type EventType string
 
-// Resource returns the part before the action: "glucose" of "daily.data.glucose.created", "order" of "labtest.order.updated",
-// "connection" of "provider.connection.error". It is empty if the type has less than two parts.
+// Resource returns the part before the action: "glucose" of "daily.data.glucose.created", "order"
+// of "labtest.order.updated", "connection" of "provider.connection.error". It is empty if the type
+// has less than two parts.
 func (t EventType) Resource() string {
 	rest, _, ok := cutLast(string(t))
 	if !ok {
@@ -20,7 +22,8 @@ func (t EventType) Resource() string {
 	return resource
 }
 
-// Action returns the last part: "created", "updated", "error". It is empty if the type has less than two parts.
+// Action returns the last part: "created", "updated", "error". It is empty if the type has less
+// than two parts.
 func (t EventType) Action() string {
 	_, action, ok := cutLast(string(t))
 	if !ok {
@@ -43,7 +46,7 @@ const (
 	activityPrefix   = "daily.data.activity."
 )
 
-// known has every constant, so that reading one of them makes no new string.
+// known has every constant, so that parsing one allocates no string.
 var known = func() map[string]EventType {
 	m := make(map[string]EventType, len(constants))
 	for _, t := range constants {
@@ -52,8 +55,8 @@ var known = func() map[string]EventType {
 	return m
 }()
 
-// Summaries of wearable data. The payload of activity is an [*Activity], that of workout_stream a [*WorkoutStreamNotice],
-// that of every other a [*Summary].
+// Summaries of wearable data. The payload of activity is an [*Activity], that of workout_stream a
+// [*WorkoutStreamNotice], that of every other a [*Summary].
 const (
 	DailyActivityCreated          EventType = "daily.data.activity.created"
 	DailyActivityUpdated          EventType = "daily.data.activity.updated"
@@ -181,8 +184,8 @@ const (
 	DailyNoteUpdated                       EventType = "daily.data.note.updated"
 )
 
-// What a user has of a resource from before the connection was read. It is sent once per resource and connection. The payload
-// is a [*HistoricalPull].
+// What a user has of a resource from before the connection was read. It is sent once per resource
+// and connection. The payload is a [*HistoricalPull].
 const (
 	HistoricalActivityCreated                   EventType = "historical.data.activity.created"
 	HistoricalSleepCreated                      EventType = "historical.data.sleep.created"
@@ -246,7 +249,8 @@ const (
 	HistoricalNoteCreated                       EventType = "historical.data.note.created"
 )
 
-// Providers. The payload of provider.connection.created is a [*ProviderConnection], that of the others an [*Unknown].
+// Providers. The payload of provider.connection.created is a [*ProviderConnection], that of the
+// others an [*Unknown].
 const (
 	ProviderConnectionCreated EventType = "provider.connection.created"
 	ProviderConnectionError   EventType = "provider.connection.error"
@@ -254,7 +258,8 @@ const (
 	ProviderDeviceUpdated     EventType = "provider.device.updated"
 )
 
-// Lab tests. The payload of labtest.order.created and labtest.order.updated is a [*LabOrder], that of the others an [*Unknown].
+// Lab tests. The payload of labtest.order.created and labtest.order.updated is a [*LabOrder], that
+// of the others an [*Unknown].
 const (
 	LabTestOrderCreated        EventType = "labtest.order.created"
 	LabTestOrderUpdated        EventType = "labtest.order.updated"

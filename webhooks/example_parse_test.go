@@ -7,7 +7,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// One type switch is all that most receivers need. It has no case for what the program does not use.
+// One type switch is all that most receivers need. It has no case for what the program does not
+// use.
 func ExampleParse() {
 	for _, body := range []string{
 		`{"event_type":"daily.data.glucose.created","data":{"source":{"name":"Example Sensor","slug":"example_sensor","logo":""},"data":[{"timestamp":"2025-03-01T12:00:00Z","unit":"mmol/L","value":5.4}]}}`,

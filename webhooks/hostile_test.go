@@ -64,7 +64,8 @@ func numbered(n int) []string {
 	return list
 }
 
-// Whatever comes, reading it takes no more than four times its size, all memory counted that was taken at any time.
+// Parsing any body takes no more than four times its size, all memory counted that was
+// taken at any time.
 func TestHostileBodies(t *testing.T) {
 	for name, text := range hostile(1 << 20) {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +94,7 @@ func TestHostileBodies(t *testing.T) {
 		t.Run("small "+name, func(t *testing.T) { checkPaths(t, []byte(text)) })
 	}
 	e := mustParse(t, []byte(hostile(1 << 20)["empty samples"]))
-	if u, ok := e.Data.(*Unknown); !ok || u.Err != errAbsurd {
+	if u, ok := e.Data.(*Unknown); !ok || u.Err != errTooLarge {
 		t.Errorf("empty samples: %v", e.Data)
 	}
 	e = mustParse(t, []byte(hostile(1 << 20)["shortest samples"]))
@@ -102,7 +103,8 @@ func TestHostileBodies(t *testing.T) {
 	}
 }
 
-// A body that ends too early is refused at every byte, and one with a byte that does not belong never panics.
+// A body that is cut at any byte is rejected, and one with a byte that does not belong
+// never panics.
 func TestCutAndChangedBodies(t *testing.T) {
 	var bodies []string
 	for n, source := range sources {

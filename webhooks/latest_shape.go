@@ -6,6 +6,7 @@ import (
 	"time"
 	"unique"
 
+	"github.com/labhealth/labhealth-go/internal/jsonread"
 	"github.com/labhealth/labhealth-go/internal/newest"
 )
 
@@ -98,7 +99,7 @@ func sampleOf(all []newest.Shape, r *record) Sample {
 	switch {
 	case shape.East == 0:
 	case shape.East%60 == 0:
-		t = t.In(zone(int(shape.East / 60)))
+		t = t.In(jsonread.Zone(int(shape.East / 60)))
 	default:
 		t = t.In(time.FixedZone("", int(shape.East)))
 	}

@@ -290,7 +290,7 @@ func (r reference) apply(e *Event) {
 		}
 		s := e.Data.(*Samples).Data[i]
 		if shape, _ := shapeOf(&s); shape.Form != newest.JSON {
-			s.KeptSample = KeptSample{} // the store keeps what such a sample says, not how it was spelt
+			s.RawSample = RawSample{} // the store keeps what such a sample says, not how it was spelt
 		}
 		text, _ := s.MarshalJSON()
 		put(key, text)
@@ -326,7 +326,7 @@ func randomLog(t testing.TB, r *rand.Rand, n int) []*Event {
 				}
 				at := noon.Add(time.Duration(minute) * time.Minute)
 				if odd {
-					at = at.In(zone(60 * r.IntN(2)))
+					at = at.In(time.FixedZone("", 3600*r.IntN(2)))
 				}
 				text := at.Format(time.RFC3339)
 				fmt.Fprintf(&b, `{"timestamp":"%s","unit":"u","value":%d`, text, r.IntN(3))

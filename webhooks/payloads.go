@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,14 +12,16 @@ import (
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
-// Source is where wearable data comes from. It has two shapes: Name, Slug and Logo, which the interface
-// specification gives, or Provider, Type and what follows, which newer events have and which are to
-// replace the first; [Source.ProviderSlug] reads both. Absent fields are empty or nil. Source of the
-// second shape: public API reference only.
+//go:generate go run ../scripts/generate
+
+// Source is where wearable data comes from. It has two shapes: Name, Slug and Logo, which the
+// interface specification gives, or Provider, Type and what follows, which newer events have and
+// which are to replace the first; [Source.ProviderSlug] reads both. Absent fields are empty or nil.
+// Source of the second shape: public API reference only.
 type Source struct {
 	Name string `json:"name,omitzero"` // what people call it
 	Slug string `json:"slug,omitzero"` // a short name that does not change
-	Logo string `json:"logo,omitzero"` // address of a picture
+	Logo string `json:"logo,omitzero"` // URL of a picture
 
 	// Source of the fields below: public API reference only.
 
@@ -34,8 +35,8 @@ type Source struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// ProviderSlug returns the slug of the provider, whichever shape the source has: Provider or, if that
-// is empty or "unknown", Slug. It is empty if neither is known.
+// ProviderSlug returns the slug of the provider, whichever shape the source has: Provider or, if
+// that is empty or "unknown", Slug. It is empty if neither is known.
 func (s Source) ProviderSlug() string {
 	if isKnown(s.Provider) {
 		return s.Provider
@@ -43,8 +44,8 @@ func (s Source) ProviderSlug() string {
 	return whatIsKnown(s.Slug)
 }
 
-// SourceType is the kind of device or method that a source used. Values other than the constants occur
-// and must be expected. Source: public API reference only.
+// SourceType is the kind of device or method that a source used. Values other than the constants
+// occur and must be expected. Source: public API reference only.
 type SourceType string
 
 // The documented source types.
@@ -67,11 +68,12 @@ const (
 	SourceTypeEarphone        SourceType = "earphone"
 )
 
-// Activity is the summary of a user's activity on a day: the data of daily.data.activity.created and .updated. A number that
-// did not come, or came as null, is nil. It redacts itself when printed, but for its ids.
+// Activity is the summary of a user's activity on a day: the data of daily.data.activity.created
+// and .updated. A number that is missing or null is nil. It redacts itself when printed, except its
+// IDs.
 type Activity struct {
 	ID     uuid.UUID `json:"id"`               // the same in every version of the summary; zero if it cannot be read
-	UserID uuid.UUID `json:"user_id,omitzero"` // the service's id of the user
+	UserID uuid.UUID `json:"user_id,omitzero"` // the service's ID of the user
 	Source Source    `json:"source,omitzero"`  // where it comes from
 	// CalendarDate is the day, where the user was.
 	CalendarDate labhealth.Date `json:"calendar_date"`
@@ -109,9 +111,11 @@ type Activity struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// ActivityHeartRate summarizes the heart rate over a day, in beats per minute. A number that was not
-// measured is nil. It redacts itself when printed. Source: public API reference only.
+// ActivityHeartRate summarizes the heart rate over a day, in beats per minute. A number that was
+// not measured is nil. It redacts itself when printed. Source: public API reference only.
 type ActivityHeartRate struct {
+	labhealth.Redacted[ActivityHeartRate] `json:"-"`
+
 	AvgBPM        *float64 `json:"avg_bpm,omitzero"`         // mean
 	MinBPM        *float64 `json:"min_bpm,omitzero"`         // lowest
 	MaxBPM        *float64 `json:"max_bpm,omitzero"`         // highest
@@ -121,9 +125,10 @@ type ActivityHeartRate struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// Summary is a summary of wearable data other than activity: the data of daily.data.<resource>.created and .updated. The
-// interface specification gives ID, UserID and Source only; [Summary.Decode] and [Summary.Fields] read
-// the other fields of a resource. It redacts itself when printed, but for its IDs.
+// Summary is a summary of wearable data other than activity: the data of
+// daily.data.<resource>.created and .updated. The interface specification gives ID, UserID and
+// Source only; [Summary.Decode] and [Summary.Fields] read the other fields of a resource. It
+// redacts itself when printed, except its IDs.
 type Summary struct {
 	ID     uuid.UUID `json:"id"`               // the same in every version of the summary; zero if it cannot be read
 	UserID uuid.UUID `json:"user_id,omitzero"` // the service's ID of the user
@@ -138,13 +143,13 @@ type Summary struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// Decode reads the summary as it came into what v points to, as encoding/json does.
+// Decode decodes the received JSON of the summary into what v points to, as encoding/json does.
 func (s *Summary) Decode(v any) error { return decode(jsonread.Ref(s.RawObject), v) }
 
-// Fields goes over the members of the summary as they came: names and copies of the values.
+// Fields iterates over the received fields of the summary: names and copies of the values.
 func (s *Summary) Fields() iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
-		for name, value := range jsonread.Members(s.RawJSON()) {
+		for name, value := range jsonread.Fields(s.RawJSON()) {
 			if !yield(string(name), slices.Clone(value)) {
 				return
 			}
@@ -152,20 +157,13 @@ func (s *Summary) Fields() iter.Seq2[string, json.RawMessage] {
 	}
 }
 
-func decode(r jsonread.Ref, v any) error {
-	if !came(r) {
-		return errNotReceived
-	}
-	return json.Unmarshal(r.Raw(), v)
-}
-
-// WorkoutStreamNotice says that the stream of a workout can be read: the data of daily.data.workout_stream.created. The stream
-// itself is too large for an event.
+// WorkoutStreamNotice says that the stream of a workout can be read: the data of
+// daily.data.workout_stream.created. The stream itself is too large for an event.
 type WorkoutStreamNotice struct {
 	WorkoutID  uuid.UUID `json:"workout_id"`       // what to ask for: GET /v2/timeseries/workouts/{workout_id}/stream
-	UserID     uuid.UUID `json:"user_id,omitzero"` // the service's id of the user
+	UserID     uuid.UUID `json:"user_id,omitzero"` // the service's ID of the user
 	Source     Source    `json:"source,omitzero"`  // where it comes from
-	ProviderID string    `json:"provider_id"`      // the provider's id of the workout
+	ProviderID string    `json:"provider_id"`      // the provider's ID of the workout
 	Sport      Sport     `json:"sport"`            // what the user did
 	Message    string    `json:"message,omitzero"` // meant for people; the path in it can be wrong
 
@@ -179,22 +177,24 @@ type Sport struct {
 	// Deprecated: it changes; use Slug. Source: public API reference only.
 	ID   int64  `json:"id"`
 	Name string `json:"name"`          // what people call it
-	Slug string `json:"slug,omitzero"` // a short name that does not change; empty if it did not come
+	Slug string `json:"slug,omitzero"` // a short name that does not change; empty if it is missing
 
 	labhealth.RawObject `json:"-"`
 }
 
-// ProviderConnection says that a user connected a provider: the data of provider.connection.created.
+// ProviderConnection says that a user connected a provider: the data of
+// provider.connection.created.
 type ProviderConnection struct {
-	UserID uuid.UUID `json:"user_id,omitzero"` // the service's id of the user
-	// Source is the provider, nil if only Provider came.
+	UserID uuid.UUID `json:"user_id,omitzero"` // the service's ID of the user
+	// Source is the provider, nil if the event has Provider only.
 	Source *Source `json:"source,omitzero"`
 
 	// Source of the fields below: public API reference only.
 
-	Provider       *Source `json:"provider,omitzero"`         // the newer name of Source, nil if only Source came
-	ExternalUserID *string `json:"external_user_id,omitzero"` // the provider's id of the user, nil if not known
-	// ResourceAvailability says of each resource whether the provider lets it be read, nil if that did not come.
+	Provider       *Source `json:"provider,omitzero"`         // the newer name of Source, nil if the event has Source only
+	ExternalUserID *string `json:"external_user_id,omitzero"` // the provider's ID of the user, nil if not known
+	// ResourceAvailability says of each resource whether the provider lets it be read, nil if it is
+	// missing.
 	ResourceAvailability map[string]ResourceAvailability `json:"resource_availability,omitzero"`
 
 	labhealth.RawObject `json:"-"`
@@ -220,14 +220,14 @@ func (c *ProviderConnection) ConnectedProvider() Source {
 // Source: public API reference only.
 type ResourceAvailability struct {
 	Status            string          `json:"status"`                      // such as "available"
-	ScopeRequirements json.RawMessage `json:"scope_requirements,omitzero"` // what the user granted and denied, nil if it did not come
+	ScopeRequirements json.RawMessage `json:"scope_requirements,omitzero"` // what the user granted and denied, nil if it is missing
 
 	labhealth.RawObject `json:"-"`
 }
 
-// LabOrder is an order whose status changed: the data of labtest.order.created and .updated. Events come
-// in any order and more than once, so treat one as a notice: an order read anew with Orders.Get is
-// certain to be the latest. It redacts itself as [labhealth.Order] does.
+// LabOrder is an order whose status changed: the data of labtest.order.created and .updated. Events
+// come in any order and more than once, so treat one as a notice: an order read again with
+// Orders.Get is certain to be the latest. It redacts itself as [labhealth.Order] does.
 // Source: public API reference only.
 type LabOrder struct {
 	labhealth.Order
@@ -237,9 +237,9 @@ type LabOrder struct {
 // historical.data.<resource>.created. The data of that time has its own events, before or after.
 // Source: public API reference only.
 type HistoricalPull struct {
-	UserID    uuid.UUID `json:"user_id,omitzero"` // the service's id of the user
-	StartDate time.Time `json:"start_date"`       // the history begins here; a bare date is midnight UTC
-	EndDate   time.Time `json:"end_date"`         // and ends here
+	UserID    uuid.UUID `json:"user_id,omitzero"` // the service's ID of the user
+	StartDate time.Time `json:"start_date"`       // start of the history; a bare date is midnight UTC
+	EndDate   time.Time `json:"end_date"`         // end of the history
 	Provider  string    `json:"provider"`         // slug of the provider
 	// IsFinal is always true.
 	//
@@ -249,12 +249,13 @@ type HistoricalPull struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// Unknown is the data of an event of a type that has no payload type here, or data that is not what its type promises. It
-// redacts itself when printed.
+// Unknown is the data of an event of a type that has no payload type here, or data that is not what
+// its type promises. It redacts itself when printed.
 type Unknown struct {
-	// Raw is the data as it came, a copy. It is nil if the event has none.
+	// Raw is a copy of the received data. It is nil if the event has none.
 	Raw json.RawMessage
-	// Err says what is wrong with the data, without quoting it. It is nil if the type has no payload type here.
+	// Err says what is wrong with the data, without quoting it. It is nil if the type has no
+	// payload type here.
 	Err error
 }
 
@@ -263,96 +264,6 @@ func (u *Unknown) RawJSON() json.RawMessage { return slices.Clone(u.Raw) }
 
 // Malformed returns nil: nothing is expected of the data.
 func (u *Unknown) Malformed() []labhealth.Malformed { return nil }
-
-// kind says what the data of an event should be.
-type kind uint8
-
-const (
-	unknownKind kind = iota
-	summaryKind
-	activityKind
-	streamKind
-	connectionKind
-	historicalKind
-	orderKind
-)
-
-func (k kind) mayBeSamples() bool { return k >= summaryKind && k <= streamKind }
-
-var kinds = []struct {
-	prefix string
-	kind   kind
-}{ // the first one that fits
-	{activityPrefix, activityKind},
-	{streamPrefix, streamKind},
-	{dailyPrefix, summaryKind},
-	{orderPrefix, orderKind},
-	{historicalPrefix, historicalKind},
-	{string(ProviderConnectionCreated), connectionKind},
-}
-
-func kindOf(t EventType) kind {
-	for _, k := range kinds {
-		if strings.HasPrefix(string(t), k.prefix) {
-			return k.kind
-		}
-	}
-	return unknownKind
-}
-
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
-func (v *Source) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
-func (v Source) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
-func (v *Activity) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
-func (v Activity) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
-func (v *ActivityHeartRate) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
-func (v ActivityHeartRate) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
-func (v *Summary) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
-func (v Summary) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
-func (v *WorkoutStreamNotice) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
-func (v WorkoutStreamNotice) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
-func (v *Sport) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
-func (v Sport) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
-func (v *ProviderConnection) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
-func (v ProviderConnection) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
-func (v *ResourceAvailability) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
-func (v ResourceAvailability) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON reads a JSON value; only text that is not JSON is an error. See [labhealth.RawObject].
-func (v *HistoricalPull) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON writes every member that came, with the changes made since. See [labhealth.RawObject].
-func (v HistoricalPull) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // MarshalJSON writes Raw, null if there is none.
 func (u Unknown) MarshalJSON() ([]byte, error) {

@@ -13,9 +13,10 @@ import (
 	"testing"
 )
 
-// Every type that keeps what came writes it again, every payload prints nothing of it, and every constant is known to the parser. All
-// are read from the source, so that a new one cannot be left out.
-func TestNothingIsForgotten(t *testing.T) {
+// Every type that keeps its raw bytes writes them again, every payload prints nothing of it, and
+// every constant is known to the parser. All are read from the source, so that a new one cannot be
+// left out.
+func TestEveryTypeIsTested(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)

@@ -58,10 +58,10 @@ func (e *Event) Err() error {
 // itself, which has a field type, or was not parsed but created by the program.
 func (e *Event) isOperational() bool {
 	ref := jsonread.Ref(e.RawObject)
-	if !came(ref) {
+	if ref.IsZero() {
 		return true
 	}
-	for name, value := range jsonread.Members(ref.Raw()) {
+	for name, value := range jsonread.Fields(ref.Raw()) {
 		if string(name) == "type" && value[0] == '"' {
 			return true
 		}

@@ -8,15 +8,16 @@ import (
 	"github.com/google/uuid"
 )
 
-// Types that hold health data print a short form under every verb of fmt and as attributes of slog: names of types and ids of
-// the service. Encoding them to JSON is complete. See the package labhealth for what no type can prevent.
+// Types that hold health data show only their name and the service's IDs when printed or logged.
+// Those that show their name alone embed [labhealth.Redacted], which says what no type can prevent.
+// Encoding them to JSON is complete.
 
 func redacted(s fmt.State, v slog.LogValuer) { fmt.Fprint(s, v.LogValue().String()) }
 
-// short is the short form of a value with the ids that name it, as far as they are known.
-func short(name string, known ...any) slog.Value {
+// short returns what a value shows of itself: its name, and those of the IDs that are not zero.
+func short(name string, ids ...any) slog.Value {
 	text := "webhooks." + name + "{"
-	for _, k := range known {
+	for _, k := range ids {
 		if t, ok := k.(EventType); ok {
 			k = printable(t)
 		}
@@ -30,7 +31,8 @@ func short(name string, known ...any) slog.Value {
 	return slog.StringValue(text + "redacted}")
 }
 
-// printable returns a type that fits a log line: it is set by the sender, and can be any text of any length.
+// printable returns t if it fits a log line, else "?": the sender can send any string of any
+// length.
 func printable(t EventType) EventType {
 	if len(t) > 128 || strings.Trim(string(t), typeChars) != "" {
 		return "?"
@@ -46,19 +48,19 @@ func (*Latest) LogValue() slog.Value { return short("Latest") }
 // Format shows nothing of what is stored.
 func (l *Latest) Format(s fmt.State, _ rune) { redacted(s, l) }
 
-// LogValue shows the event's type and the service's id of the user.
+// LogValue shows the event's type and the service's ID of the user.
 func (e Event) LogValue() slog.Value { return short("Event", e.Type, e.UserID) }
 
 // Format prints what [Event.LogValue] returns.
 func (e Event) Format(s fmt.State, _ rune) { redacted(s, e) }
 
-// LogValue shows the event's type and the service's id of the user.
+// LogValue shows the event's type and the service's ID of the user.
 func (e Envelope) LogValue() slog.Value { return short("Envelope", e.Type, e.UserID) }
 
 // Format prints what [Envelope.LogValue] returns.
 func (e Envelope) Format(s fmt.State, _ rune) { redacted(s, e) }
 
-// LogValue shows the sender's id of the message.
+// LogValue shows the sender's ID of the message.
 func (d RawDelivery) LogValue() slog.Value {
 	if !validID(d.ID) {
 		return short("RawDelivery")
@@ -69,43 +71,25 @@ func (d RawDelivery) LogValue() slog.Value {
 // Format prints what [RawDelivery.LogValue] returns.
 func (d RawDelivery) Format(s fmt.State, _ rune) { redacted(s, d) }
 
-// LogValue shows the service's id of the user.
+// LogValue shows the service's ID of the user.
 func (v Samples) LogValue() slog.Value { return short("Samples", v.UserID) }
 
 // Format prints what [Samples.LogValue] returns.
 func (v Samples) Format(s fmt.State, _ rune) { redacted(s, v) }
 
-// LogValue shows nothing of the value.
-func (Sample) LogValue() slog.Value { return short("Sample") }
-
-// Format shows nothing of the value.
-func (v Sample) Format(s fmt.State, _ rune) { redacted(s, v) }
-
-// LogValue shows nothing of the value.
-func (KeptSample) LogValue() slog.Value { return short("KeptSample") }
-
-// Format shows nothing of the value.
-func (v KeptSample) Format(s fmt.State, _ rune) { redacted(s, v) }
-
-// LogValue shows the summary's id and the service's id of the user.
+// LogValue shows the summary's ID and the service's ID of the user.
 func (v Activity) LogValue() slog.Value { return short("Activity", v.ID, v.UserID) }
 
 // Format prints what [Activity.LogValue] returns.
 func (v Activity) Format(s fmt.State, _ rune) { redacted(s, v) }
 
-// LogValue shows nothing of the value.
-func (ActivityHeartRate) LogValue() slog.Value { return short("ActivityHeartRate") }
-
-// Format shows nothing of the value.
-func (v ActivityHeartRate) Format(s fmt.State, _ rune) { redacted(s, v) }
-
-// LogValue shows the summary's id and the service's id of the user.
+// LogValue shows the summary's ID and the service's ID of the user.
 func (v Summary) LogValue() slog.Value { return short("Summary", v.ID, v.UserID) }
 
 // Format prints what [Summary.LogValue] returns.
 func (v Summary) Format(s fmt.State, _ rune) { redacted(s, v) }
 
-// LogValue shows the workout's id and the service's id of the user.
+// LogValue shows the workout's ID and the service's ID of the user.
 func (v WorkoutStreamNotice) LogValue() slog.Value {
 	return short("WorkoutStreamNotice", v.WorkoutID, v.UserID)
 }
@@ -113,13 +97,13 @@ func (v WorkoutStreamNotice) LogValue() slog.Value {
 // Format prints what [WorkoutStreamNotice.LogValue] returns.
 func (v WorkoutStreamNotice) Format(s fmt.State, _ rune) { redacted(s, v) }
 
-// LogValue shows the service's id of the user.
+// LogValue shows the service's ID of the user.
 func (v ProviderConnection) LogValue() slog.Value { return short("ProviderConnection", v.UserID) }
 
 // Format prints what [ProviderConnection.LogValue] returns.
 func (v ProviderConnection) Format(s fmt.State, _ rune) { redacted(s, v) }
 
-// LogValue shows the service's id of the user.
+// LogValue shows the service's ID of the user.
 func (v HistoricalPull) LogValue() slog.Value { return short("HistoricalPull", v.UserID) }
 
 // Format prints what [HistoricalPull.LogValue] returns.

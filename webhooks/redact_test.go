@@ -13,7 +13,8 @@ import (
 	labhealth "github.com/labhealth/labhealth-go"
 )
 
-// Values that hold health data print nothing of it, under any verb, as value, pointer, element or field, and in logs.
+// Values that hold health data print nothing of it, under any verb, as value, pointer, element or
+// field, and in logs.
 func TestRedaction(t *testing.T) {
 	const canary = "canary-7731"
 	f := 7731.25
@@ -26,7 +27,7 @@ func TestRedaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	values := []any{
-		came, *came.Data.(*Samples), came.Data.(*Samples).Data[0], came.Data.(*Samples).Data[0].KeptSample,
+		came, *came.Data.(*Samples), came.Data.(*Samples).Data[0], came.Data.(*Samples).Data[0].RawSample,
 		Event{Type: "a.b", ClientUserID: canary, Data: &Samples{Source: source, Data: []Sample{sample}}},
 		Envelope{Type: "a.b", UserID: adaID, ClientUserID: canary},
 		Samples{Source: source, Data: []Sample{sample}}, sample,

@@ -7,8 +7,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// The shapes of a source: the fields that the interface specification gives, those of the public API
-// reference, and both.
+// The shapes of a source: the fields that the interface specification gives, those of the public
+// API reference, and both.
 var sourceShapes = map[string]string{
 	"specification": `{"name":"Example Ring","slug":"example_ring","logo":"https://example.com/ring.png"}`,
 	"reference":     `{"provider":"example_ring","type":"ring","app_id":null,"device_id":null,"sport":null,"workout_id":null}`,
@@ -16,8 +16,8 @@ var sourceShapes = map[string]string{
 	"unknown":       `{"provider":"unknown","slug":"example_ring"}`,
 }
 
-// What the examples do with an event names the provider, in each shape of a source and of a connection,
-// and never panics.
+// What the examples do with an event names the provider, in each shape of a source and of a
+// connection, and never panics.
 func TestExamplesReadBothShapesOfASource(t *testing.T) {
 	const user = `"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"`
 	event := func(eventType, data string) *webhooks.Event {

@@ -51,10 +51,10 @@ const (
 
 // config holds the flags.
 type config struct {
-	in, journal, refused string
-	live                 bool
-	count                int
-	opts                 bulk.Options
+	in, journal, rejected string
+	live                  bool
+	count                 int
+	opts                  bulk.Options
 }
 
 func parseFlags(args []string, stderr io.Writer) (*config, error) {
@@ -63,22 +63,22 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	flags.SetOutput(stderr)
 	flags.StringVar(&c.in, "in", "orders.jsonl", "file of orders: JSON Lines, or CSV with a header if its name ends in .csv")
 	flags.StringVar(&c.journal, "journal", "run.journal", "file that stores the state of the import")
-	flags.StringVar(&c.refused, "refused", "", "file for the records without an order, and the reasons (default: the journal's name and .refused.jsonl)")
+	flags.StringVar(&c.rejected, "rejected", "", "file for the records without an order, and the reasons (default: the journal's name and .rejected.jsonl)")
 	flags.BoolVar(&c.opts.DryRun, "dry-run", false, "check the file of orders and send nothing")
 	flags.BoolVar(&c.live, "live", false, "import into the deployment at LABHEALTH_BASE_URL with LABHEALTH_API_KEY")
 	flags.IntVar(&c.count, "n", 10_000, "number of orders to invent if there is no file of orders; not with -live")
 	flags.IntVar(&c.opts.Concurrency, "concurrency", 4, "number of concurrent imports")
 	flags.Float64Var(&c.opts.Rate, "rate", 0, "maximum number of requests per second, 0 for no limit")
 	flags.DurationVar(&c.opts.Settle, "settle", 2*time.Minute, "how long an import with an unknown outcome may still take effect")
-	flags.BoolVar(&c.opts.RetryRefused, "retry-refused", false, "resend records that the service rejected before")
+	flags.BoolVar(&c.opts.RetryRejected, "retry-rejected", false, "resend records that the service rejected before")
 	flags.IntVar(&c.opts.RejectionLimit, "rejection-limit", 10, "stop after so many records if all are rejected with the same status; negative for no limit")
 	flags.BoolVar(&c.opts.TrustJournal, "trust-journal", false, "resume without reading the list of orders first")
 	flags.BoolVar(&c.opts.ListByUser, "list-by-user", false, "look up lost orders by user; the deployment must honor user_id in GET /orders")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
-	if c.refused == "" {
-		c.refused = c.journal + ".refused.jsonl"
+	if c.rejected == "" {
+		c.rejected = c.journal + ".rejected.jsonl"
 	}
 	return c, nil
 }
@@ -142,13 +142,13 @@ func (c *config) importFile(ctx context.Context, stderr io.Writer, terminal bool
 		journal = file
 	}
 	// A temporary file, which is renamed when it is complete.
-	refused, err := os.CreateTemp(filepath.Dir(c.refused), ".refused-*")
+	rejected, err := os.CreateTemp(filepath.Dir(c.rejected), ".rejected-*")
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(refused.Name())
-	defer refused.Close()
-	c.opts.Refusals = refused
+	defer os.Remove(rejected.Name())
+	defer rejected.Close()
+	c.opts.Rejections = rejected
 
 	var finish func()
 	c.opts.Progress, finish = showProgress(stderr, terminal)
@@ -157,7 +157,7 @@ func (c *config) importFile(ctx context.Context, stderr io.Writer, terminal bool
 	if report == nil {
 		return nil, err
 	}
-	if err := errors.Join(refused.Sync(), refused.Close(), os.Rename(refused.Name(), c.refused)); err != nil {
+	if err := errors.Join(rejected.Sync(), rejected.Close(), os.Rename(rejected.Name(), c.rejected)); err != nil {
 		return nil, err
 	}
 	return report, err
@@ -173,7 +173,7 @@ func (c *config) printReport(stdout io.Writer, report *bulk.Report) {
 		fmt.Fprintln(stdout)
 	}
 	if n := report.Records - report.Applied - report.Duplicates; n > 0 && !c.opts.DryRun || report.Invalid > 0 {
-		fmt.Fprintln(stdout, "records without an order, and why:", c.refused)
+		fmt.Fprintln(stdout, "records without an order, and why:", c.rejected)
 	}
 }
 

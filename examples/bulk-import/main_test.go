@@ -29,7 +29,7 @@ func TestProgram(t *testing.T) {
 			t.Errorf("exit status %d, output:\n%s\nwant %d:\n%s", status, out, wantStatus, wantOut)
 		}
 	}
-	const where = "records without an order, and why: DIR/run.journal.refused.jsonl\n"
+	const where = "records without an order, and why: DIR/run.journal.rejected.jsonl\n"
 
 	status, out, _ := program(t.Context(), dir, false, "-n", "50", "-dry-run")
 	want(status, out, 0, "50 records: 0 applied, 4 invalid, 46 pending\n"+where)
@@ -45,22 +45,22 @@ func TestProgram(t *testing.T) {
 	}
 
 	status, out, stderr = program(t.Context(), dir, false)
-	want(status, out, 0, "50 records: 44 applied, 2 refused, 4 invalid\nsent 46 requests in 1s\n"+where)
+	want(status, out, 0, "50 records: 44 applied, 2 rejected, 4 invalid\nsent 46 requests in 1s\n"+where)
 	if strings.Contains(stderr, "\x1b") || !strings.HasPrefix(stderr, "checking: ") {
 		t.Errorf("without a terminal: %q", stderr)
 	}
 
 	status, out, stderr = program(t.Context(), dir, true)
-	want(status, out, 0, "50 records: 44 applied, 2 refused, 4 invalid\n"+where)
+	want(status, out, 0, "50 records: 44 applied, 2 rejected, 4 invalid\n"+where)
 	if !strings.Contains(stderr, "(50/50)") {
 		t.Errorf("in a terminal: %q", stderr)
 	}
 
-	refused, err := os.ReadFile(filepath.Join(dir, "run.journal.refused.jsonl"))
-	if err != nil || strings.Count(string(refused), "\n") != 6 || strings.Contains(string(refused), "Example") {
-		t.Errorf("%v\n%s", err, refused)
+	rejected, err := os.ReadFile(filepath.Join(dir, "run.journal.rejected.jsonl"))
+	if err != nil || strings.Count(string(rejected), "\n") != 6 || strings.Contains(string(rejected), "Example") {
+		t.Errorf("%v\n%s", err, rejected)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, ".refused-*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(dir, ".rejected-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -96,7 +96,7 @@ func TestWrongBaseURL(t *testing.T) {
 		t.Errorf("exit status %d, output:\n%s%s", status, out, stderr)
 	}
 	t.Setenv("LABHEALTH_BASE_URL", service.URL)
-	if status, out, stderr = program(t.Context(), dir, false, "-live"); status != 0 || !strings.HasPrefix(out, "50 records: 44 applied, 2 refused, 4 invalid\n") {
+	if status, out, stderr = program(t.Context(), dir, false, "-live"); status != 0 || !strings.HasPrefix(out, "50 records: 44 applied, 2 rejected, 4 invalid\n") {
 		t.Errorf("exit status %d, output:\n%s%s", status, out, stderr)
 	}
 }

@@ -415,7 +415,7 @@ func checkPoison(t *testing.T, d database, store *sqlstore.Store) map[string]int
 	want := map[string]string{
 		"fails": "the application failed", "reads": "the application failed", "calls": "the application failed",
 		"panics": "the application panicked", "statement": specificsOf[d.dialect].notNull, "rejected": specificsOf[d.dialect].rejected,
-		"unreadable": "not an event: at byte 10: the text ends too early",
+		"unreadable": "not an event: at byte 10: unexpected end of JSON",
 	}
 	if diff := cmp.Diff(want, reasons); diff != "" {
 		t.Error(diff)

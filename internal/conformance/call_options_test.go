@@ -178,7 +178,7 @@ func TestWithResponse(t *testing.T) {
 		}, "labhealth: GET /orders: 403 Forbidden"},
 		{"unreadable", reply{status: 200, body: `{`}, labhealth.Response{
 			StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{`), Attempts: 1,
-		}, "labhealth: GET /orders: the response (status 200) could not be read: it is not valid JSON at byte 1: the text ends too early"},
+		}, "labhealth: GET /orders: the response (status 200) could not be read: it is not valid JSON at byte 1: unexpected end of JSON"},
 		{"no response", reply{err: errors.New("lost")}, labhealth.Response{Attempts: 1},
 			"labhealth: GET /orders: the connection failed (1 attempt, outcome unknown)"},
 		{"redirect to elsewhere", reply{status: 302, header: []string{"Location", "https://elsewhere.example.com/orders"}}, labhealth.Response{

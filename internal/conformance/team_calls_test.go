@@ -121,8 +121,8 @@ func TestTeamCallsUnreadable(t *testing.T) {
 			"empty":     {"", "application/json", "it is empty"},
 			"null":      {"null", "application/json", "it is not a JSON object"},
 			"text":      {`"Ada Example"`, "application/json", "it is not a JSON object"},
-			"cut":       {`{"data":[{"id":"`, "application/json", "it is not valid JSON at byte 16: the text ends too early"},
-			"two":       {`{}{}`, "application/json", "it is not valid JSON at byte 2: more text after the value"},
+			"cut":       {`{"data":[{"id":"`, "application/json", "it is not valid JSON at byte 16: unexpected end of JSON"},
+			"two":       {`{}{}`, "application/json", "it is not valid JSON at byte 2: data after the JSON value"},
 			"not UTF-8": {"{\"a\":\"\xff\"}", "application/json", "it is not valid JSON at byte 6: invalid UTF-8"},
 		} {
 			t.Run(c.name+"/"+name, func(t *testing.T) {

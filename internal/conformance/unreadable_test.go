@@ -30,9 +30,9 @@ func TestUnreadableResponses(t *testing.T) {
 		{"JSON as HTML", "Text/HTML", placedJSON, html, unknown},
 		{"text", "text/plain", "Ada Example", "it is not valid JSON at byte 0: unexpected character", unknown},
 		{"text as JSON", "application/json", "Ada Example", "it is not valid JSON at byte 0: unexpected character", unknown},
-		{"cut short", "application/json", placedJSON[:40], "it is not valid JSON at byte 40: the text ends too early", applied},
-		{"cut short, odd type", "text/plain", placedJSON[:40], "it is not valid JSON at byte 40: the text ends too early", unknown},
-		{"two documents", "application/json", "{} {}", "it is not valid JSON at byte 3: more text after the value", unknown},
+		{"cut short", "application/json", placedJSON[:40], "it is not valid JSON at byte 40: unexpected end of JSON", applied},
+		{"cut short, odd type", "text/plain", placedJSON[:40], "it is not valid JSON at byte 40: unexpected end of JSON", unknown},
+		{"two documents", "application/json", "{} {}", "it is not valid JSON at byte 3: data after the JSON value", unknown},
 		{"invalid UTF-8", "application/json", "{\"a\":\"\xff\"}", "it is not valid JSON at byte 6: invalid UTF-8", unknown},
 		{"byte order mark", "application/json", "\ufeff{}", "it is not valid JSON at byte 0: unexpected character", unknown},
 		{"null", "application/json", "null", object, unknown},
@@ -46,7 +46,7 @@ func TestUnreadableResponses(t *testing.T) {
 		{"bad order id", "application/json", `{"order":{"id":"Ada Example"}}`, noID, unknown},
 		{"nil order id", "application/json", `{"order":{"id":"00000000-0000-0000-0000-000000000000"}}`, noID, unknown},
 		{"order of another type", "application/json", `{"order":"0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b"}`, noID, unknown},
-		{"more after the document", "application/json", "{}Ada", "it is not valid JSON at byte 2: more text after the value", unknown},
+		{"more after the document", "application/json", "{}Ada", "it is not valid JSON at byte 2: data after the JSON value", unknown},
 		{"nested too deeply", "application/json", `{"a":` + strings.Repeat("[", 2000), "it is not valid JSON at byte 1004: nested too deeply", unknown},
 		{"failure with 200", "application/json", `{"state":"error","error_type":"x","error":"Ada Example"}`, noID, unknown},
 	} {
@@ -92,7 +92,7 @@ func TestUnreadableResponses(t *testing.T) {
 	})
 	t.Run("Do", func(t *testing.T) {
 		for body, want := range map[string]string{
-			`{"a":`: "it is not valid JSON at byte 5: the text ends too early", `<p>`: html, "OK": "it is not valid JSON at byte 0: unexpected character",
+			`{"a":`: "it is not valid JSON at byte 5: unexpected end of JSON", `<p>`: html, "OK": "it is not valid JSON at byte 0: unexpected character",
 			`{"a":"Ada Example"}`: "it does not fit the Go type it is to be read into", "": empty,
 		} {
 			client, _ := respondingWith(t, 200, body)

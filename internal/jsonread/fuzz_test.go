@@ -15,7 +15,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// generator writes random documents from a type's tags: well-formed, and such that encoding/json reads them too.
+// generator writes random documents from a type's tags: well-formed, and such that encoding/json
+// reads them too.
 type generator struct {
 	*rand.Rand
 	strings.Builder
@@ -119,7 +120,7 @@ func (g *generator) value(t reflect.Type, nullable bool) {
 	case reflect.TypeFor[Perhaps[int64]]():
 		t = reflect.TypeFor[int64]()
 	case reflect.TypeFor[Payload]():
-		g.WriteString(`{"type":"letter","data":null}`) // encoding/json knows no unions
+		g.WriteString(`{"type":"letter","data":null}`) // encoding/json has no unions
 		return
 	}
 	switch t.Kind() {
@@ -147,7 +148,7 @@ func (g *generator) value(t reflect.Type, nullable bool) {
 		for i := range t.NumField() {
 			sf := t.Field(i)
 			name, _, _ := strings.Cut(sf.Tag.Get("json"), ",")
-			_, hasDefault := sf.Tag.Lookup("default") // encoding/json knows no defaults
+			_, hasDefault := sf.Tag.Lookup("default") // encoding/json has no defaults
 			if name != "-" && (hasDefault || !g.one(4)) {
 				names, fields = append(names, strconv.Quote(name)), append(fields, sf)
 			}
@@ -209,8 +210,8 @@ func FuzzReadsLikeEncodingJSON(f *testing.F) {
 	})
 }
 
-// FuzzRead reads any text: what is JSON is read without a panic, is written as it came, and with a change is that text with
-// the change on top.
+// FuzzRead reads any text: what is JSON is read without a panic, is written as it came, and with a
+// change is that text with the change on top.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(thingText))
 	for _, seed := range []string{
@@ -254,7 +255,7 @@ func FuzzRead(f *testing.F) {
 		if diff := cmp.Diff(v, again); diff != "" {
 			t.Fatalf("%q: written as %q:\n%s", text, b, diff)
 		}
-		// With the change taken back, nothing else differs from what came.
+		// With the change undone, nothing else differs from the received JSON.
 		again.Name, again.Tags, again.Parts, again.Main = before.Name, before.Tags, before.Parts, before.Main
 		if diff := cmp.Diff(before, again); diff != "" {
 			t.Fatalf("%q:\n%s", text, diff)

@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// Text that was built to exhaust time or memory is read, or refused, within bounds. The bounds are generous: they are there to
-// tell linear from quadratic, on a slow machine and with the race detector.
-func TestHostileText(t *testing.T) {
+// Documents built to exhaust time or memory are decoded or rejected within bounds. The bounds are
+// generous: they are there to tell linear from quadratic, on a slow machine and with the race
+// detector.
+func TestHostileDocuments(t *testing.T) {
 	const million, many = 1_000_000, 100_000
 	tests := []struct {
 		name   string
@@ -95,7 +96,7 @@ func TestListsStayInTheirBudget(t *testing.T) {
 	refused, read := 0, 0
 	for budget := 90 * size; budget < 200*size; budget += size / 4 {
 		var v Thing
-		if NewDocument(text).Read(0, len(text), &v, budget) != nil {
+		if NewDocument(text).Read(Span{0, uint32(len(text))}, &v, budget) != nil {
 			refused++
 			continue
 		}

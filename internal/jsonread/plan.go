@@ -7,20 +7,20 @@ import (
 	"sync"
 )
 
-// plan is what is known of a struct type: its members in order, by name, and which of its fields is its Ref.
+// plan says how a struct type is decoded and encoded.
 type plan struct {
 	fields   []field
 	byName   map[string]int
 	defaults []int // fields with a default
 	ref      int   // index of the embedded Ref, or -1
 	toRef    func(reflect.Value) *Ref
-	kind     int // the member that tells what a union holds, or -1
 	data     int // the union, or -1
+	kind     int // the field that discriminates it, or -1
 }
 
 type field struct {
 	name       string
-	key        string // the name as it usually comes, with its colon
+	quoted     string // the name as the service writes it, with its colon
 	index      int
 	bind       binder
 	omitZero   bool
@@ -30,16 +30,17 @@ type field struct {
 	union      *union
 }
 
-// any reports whether the type reads any JSON value, because it has nothing but its bytes.
-func (p *plan) any() bool { return p.ref >= 0 && len(p.fields) == 0 }
+// isAny reports whether any JSON value fits the type, because it has nothing but a Ref.
+func (p *plan) isAny() bool { return p.ref >= 0 && len(p.fields) == 0 }
 
 // refOf returns the Ref that v embeds, or a copy of it if v cannot be changed.
 func (p *plan) refOf(v reflect.Value) *Ref { return p.toRef(v.Field(p.ref)) }
 
 var refs = map[reflect.Type]func(reflect.Value) *Ref{}
 
-// Embeds registers a type whose underlying type is Ref, for structs that embed it. It is called from variable declarations,
-// before anything is read. Reflection alone could convert the one into the other, but takes longer than reading the struct.
+// Embeds registers a type whose underlying type is Ref, for structs that embed it. It is called
+// from variable declarations, before anything is decoded. Reflection alone could convert the one
+// into the other, but takes longer than decoding the struct.
 func Embeds[K any](ref func(*K) *Ref) struct{} {
 	refs[reflect.TypeFor[K]()] = func(v reflect.Value) *Ref {
 		if v.CanAddr() {
@@ -63,47 +64,24 @@ func planOf(t reflect.Type) *plan {
 
 // buildPlan reads the tags of t:
 //
-//	json:"name"          the member's name; omitzero leaves it out when zero
-//	default:"text"       what an absent member means
+//	json:"name"          the field's name; omitzero leaves it out when zero
+//	default:"value"      the value if the field is absent
 //	jsonread:"nullable"  a required array that may be null
-//	jsonread:"own"       each element of the list keeps its own bytes
-//	jsonread:"object"    an array in whose place an object may be, which is not read
+//	jsonread:"own"       each element of the list has a document of its own
+//	jsonread:"object"    an array in whose place an object may be, which is skipped
 //
-// It panics on a type that cannot be read; types are fixed, so a test that reads each once is enough.
+// It panics on a type that cannot be decoded; types are fixed, so a test that decodes each once is
+// enough.
 func buildPlan(t reflect.Type) *plan {
 	p := &plan{byName: map[string]int{}, ref: -1, kind: -1, data: -1}
 	for i := range t.NumField() {
 		sf := t.Field(i)
-		name, options, _ := strings.Cut(sf.Tag.Get("json"), ",")
+		name, _, _ := strings.Cut(sf.Tag.Get("json"), ",")
 		if isRef(sf) {
 			p.ref, p.toRef = i, refs[sf.Type]
-			continue
+		} else if sf.IsExported() && name != "-" && name != "" {
+			p.add(i, sf)
 		}
-		if !sf.IsExported() || name == "-" || name == "" {
-			continue
-		}
-		mark := sf.Tag.Get("jsonread")
-		f := field{name: name, key: `"` + name + `":`, index: i, omitZero: options == "omitzero", nullable: mark == "nullable"}
-		if text, ok := sf.Tag.Lookup("default"); ok {
-			f.hasDefault, f.def = true, parseDefault(sf.Type, text)
-			p.defaults = append(p.defaults, len(p.fields))
-		}
-		switch {
-		case sf.Type.Kind() == reflect.Interface:
-			u, ok := unions[sf.Type]
-			if !ok {
-				panic("jsonread: no union for " + sf.Type.String())
-			}
-			f.union, p.data = u, len(p.fields)
-		case mark == "own":
-			f.bind = bindSlice(sf.Type, true)
-		case mark == "object":
-			f.bind = skipObject(bindSlice(sf.Type, false))
-		default:
-			f.bind = binderOf(sf.Type)
-		}
-		p.byName[name] = len(p.fields)
-		p.fields = append(p.fields, f)
 	}
 	if p.data >= 0 {
 		k, ok := p.byName[p.fields[p.data].union.discriminator]
@@ -113,12 +91,39 @@ func buildPlan(t reflect.Type) *plan {
 		p.kind = k
 	}
 	if len(p.fields) > 64 {
-		panic("jsonread: too many members in " + t.String())
+		panic("jsonread: too many fields in " + t.String())
 	}
 	return p
 }
 
-func parseDefault(t reflect.Type, text string) reflect.Value {
+// add adds the field at index i of the struct.
+func (p *plan) add(i int, sf reflect.StructField) {
+	name, options, _ := strings.Cut(sf.Tag.Get("json"), ",")
+	mark := sf.Tag.Get("jsonread")
+	f := field{name: name, quoted: `"` + name + `":`, index: i, omitZero: options == "omitzero", nullable: mark == "nullable"}
+	if value, ok := sf.Tag.Lookup("default"); ok {
+		f.hasDefault, f.def = true, parseDefault(sf.Type, value)
+		p.defaults = append(p.defaults, len(p.fields))
+	}
+	switch {
+	case sf.Type.Kind() == reflect.Interface:
+		u, ok := unions[sf.Type]
+		if !ok {
+			panic("jsonread: no union for " + sf.Type.String())
+		}
+		f.union, p.data = u, len(p.fields)
+	case mark == "own":
+		f.bind = bindSlice(sf.Type, true)
+	case mark == "object":
+		f.bind = skipObject(bindSlice(sf.Type, false))
+	default:
+		f.bind = binderOf(sf.Type)
+	}
+	p.byName[name] = len(p.fields)
+	p.fields = append(p.fields, f)
+}
+
+func parseDefault(t reflect.Type, value string) reflect.Value {
 	v := reflect.New(t).Elem()
 	e := v
 	if t.Kind() == reflect.Pointer {
@@ -127,13 +132,13 @@ func parseDefault(t reflect.Type, text string) reflect.Value {
 	}
 	switch e.Kind() {
 	case reflect.Bool:
-		b, err := strconv.ParseBool(text)
+		b, err := strconv.ParseBool(value)
 		if err != nil {
-			panic("jsonread: bad default in a tag: " + text)
+			panic("jsonread: bad default in a tag: " + value)
 		}
 		e.SetBool(b)
 	case reflect.String:
-		e.SetString(text)
+		e.SetString(value)
 	default:
 		panic("jsonread: no defaults for " + t.String())
 	}
@@ -149,7 +154,8 @@ func (f *field) setDefault(v reflect.Value) {
 	v.Elem().Set(f.def.Elem())
 }
 
-// wantOf names a type that reads itself in the words of the interface document: Date is a "date", and so is Nullable[Date].
+// wantOf returns the interface specification's name of a type that unmarshals itself: "date" for
+// Date and for Nullable[Date].
 func wantOf(t reflect.Type) string {
 	name := strings.TrimSuffix(t.Name(), "]")
 	name = strings.ToLower(name[strings.LastIndexAny(name, "[.")+1:])
@@ -162,52 +168,4 @@ func wantOf(t reflect.Type) string {
 		return "boolean"
 	}
 	return name
-}
-
-// union is how a member of interface type is read: by the text of the member beside it that tells its kind.
-type union struct {
-	discriminator string
-	kinds         map[string]kind
-	unknown       kind
-}
-
-type kind struct {
-	elem reflect.Type
-	bind func() binder
-}
-
-var unions = map[reflect.Type]*union{}
-
-// Union registers the types that a member of interface type I holds, by the text of the member named discriminator. The
-// values are pointers to structs; unknown takes what the table does not name. It is called from variable declarations, before
-// anything is read.
-func Union[I any](discriminator string, unknown I, kinds map[string]I) struct{} {
-	u := &union{discriminator: discriminator, kinds: map[string]kind{}, unknown: kindOf(unknown)}
-	for text, example := range kinds {
-		u.kinds[text] = kindOf(example)
-	}
-	unions[reflect.TypeFor[I]()] = u
-	return struct{}{}
-}
-
-func kindOf(example any) kind {
-	elem := reflect.TypeOf(example).Elem()
-	return kind{elem, sync.OnceValue(func() binder { return bindStruct(elem) })}
-}
-
-func (u *union) bind(d *decoder, v reflect.Value, text string) {
-	if d.isNull() {
-		return
-	}
-	k, known := u.kinds[text]
-	if !known {
-		k = u.unknown
-	} else if d.peek() != '{' {
-		d.misfit("object")
-		return
-	}
-	d.charge(k.elem.Size())
-	p := reflect.New(k.elem)
-	k.bind()(d, p.Elem())
-	v.Set(p)
 }

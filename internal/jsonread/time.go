@@ -1,76 +1,44 @@
 package jsonread
 
-import "time"
+import (
+	"encoding/binary"
+	"sync/atomic"
+	"time"
+)
 
-// ParseTime reads an ISO 8601 date-time as the service writes it: with any number of fraction digits (nanoseconds are kept),
-// with an offset, with Z, without an offset (UTC), or a bare date (midnight UTC).
-func ParseTime(b []byte) (time.Time, bool) { return parseTime(b, time.FixedZone) }
-
-func parseTime(b []byte, zone func(string, int) *time.Location) (time.Time, bool) {
+// ParseTime parses an ISO 8601 date-time as the service writes it: with any number of fraction
+// digits (nanoseconds are kept), with an offset, with Z, without an offset (UTC), or a bare date
+// (midnight UTC).
+func ParseTime(b []byte) (time.Time, bool) {
 	year, month, day, ok := ParseDate(b)
 	if !ok {
 		return time.Time{}, false
 	}
+	unix := time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix()
 	if len(b) == 10 {
-		return time.Date(year, month, day, 0, 0, 0, 0, time.UTC), true
+		return timeAt(unix, 0, 0), true
 	}
-	if len(b) < 19 || (b[10]|0x20 != 't' && b[10] != ' ') || b[13] != ':' || b[16] != ':' {
+	if len(b) < 19 || b[10]|0x20 != 't' && b[10] != ' ' {
 		return time.Time{}, false
 	}
-	hour, minute, second := two(b, 11), two(b, 14), two(b, 17)
-	if hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59 {
-		return time.Time{}, false
-	}
-	i, nanos := 19, 0
-	if i < len(b) && b[i] == '.' {
-		unit := 100_000_000
-		for i++; i < len(b) && b[i]-'0' < 10; i++ {
-			nanos += int(b[i]-'0') * unit
-			unit /= 10
-		}
-		if b[i-1] == '.' {
-			return time.Time{}, false
-		}
-	}
-	offset, ok := parseOffset(b[i:])
+	seconds, ok := parseTimeOfDay(binary.LittleEndian.Uint64(b[11:]))
 	if !ok {
 		return time.Time{}, false
 	}
-	loc := time.UTC
-	if offset != 0 {
-		loc = zone("", offset)
+	i, nanos := 19, int64(0)
+	if i < len(b) && b[i] == '.' {
+		if nanos, i, ok = parseFraction(b, i+1); !ok {
+			return time.Time{}, false
+		}
 	}
-	return time.Date(year, month, day, hour, minute, second, nanos, loc), true
+	east, ok := parseOffset(b[i:])
+	if !ok {
+		return time.Time{}, false
+	}
+	return timeAt(unix+seconds, nanos, east), true
 }
 
-// parseOffset reads "", "Z", "+02", "+0200" or "+02:00" as seconds east of UTC.
-func parseOffset(b []byte) (seconds int, ok bool) {
-	if len(b) == 0 || (len(b) == 1 && b[0]|0x20 == 'z') {
-		return 0, true
-	}
-	if b[0] != '+' && b[0] != '-' {
-		return 0, false
-	}
-	hours, minutes := -1, 0
-	switch {
-	case len(b) == 3:
-		hours = two(b, 1)
-	case len(b) == 5:
-		hours, minutes = two(b, 1), two(b, 3)
-	case len(b) == 6 && b[3] == ':':
-		hours, minutes = two(b, 1), two(b, 4)
-	}
-	if hours < 0 || hours > 23 || minutes < 0 || minutes > 59 {
-		return 0, false
-	}
-	seconds = hours*3600 + minutes*60
-	if b[0] == '-' {
-		seconds = -seconds
-	}
-	return seconds, true
-}
-
-// ParseDate reads the YYYY-MM-DD that b begins with. The day must exist.
+// ParseDate parses the YYYY-MM-DD that b starts with. The day must exist.
 func ParseDate(b []byte) (year int, month time.Month, day int, ok bool) {
 	if len(b) < 10 || b[4] != '-' || b[7] != '-' {
 		return 0, 0, 0, false
@@ -88,11 +56,157 @@ func DaysIn(year int, month time.Month) int {
 	return time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
 }
 
-// two reads two digits, or returns -1.
+// parseTimeOfDay parses 15:04:05, whose bytes are given in little-endian order, as seconds after
+// midnight.
+func parseTimeOfDay(bytes uint64) (seconds int64, ok bool) {
+	w := bytes ^ 0x30303a30303a3030 // digits become 0 to 9, colons 0
+	// What is added gives a byte its high bit if it is above its maximum: 29:59:59.
+	if (w|(w+0x767a7f767a7f767d))&highBits != 0 {
+		return 0, false
+	}
+	hour := w&15*10 + w>>8&15
+	return int64(hour*3600 + (w>>24&15*10+w>>32&15)*60 + w>>48&15*10 + w>>56), hour < 24
+}
+
+// parseFraction parses the digits at b[i:], of which there must be one at least, as a fraction of a
+// second. It ignores those after the ninth.
+func parseFraction(b []byte, i int) (nanos int64, end int, ok bool) {
+	value, end := scanDigits(b, i, 0)
+	digits := end - i
+	if digits > 9 {
+		digits = 9
+		value, _ = scanDigits(b[:i+9], i, 0)
+	}
+	return int64(value * powersOf10[9-digits]), end, digits > 0
+}
+
+// parseOffset parses "", "Z", "+02", "+0200" or "+02:00" as seconds east of UTC.
+func parseOffset(b []byte) (seconds int, ok bool) {
+	switch {
+	case len(b) == 0, len(b) == 1 && b[0]|0x20 == 'z':
+		return 0, true
+	case len(b) == 6 && b[3] == ':':
+		return offsetOf(b[0], b[1], b[2], b[4], b[5])
+	case len(b) == 5:
+		return offsetOf(b[0], b[1], b[2], b[3], b[4])
+	case len(b) == 3:
+		return offsetOf(b[0], b[1], b[2], '0', '0')
+	}
+	return 0, false
+}
+
+// offsetOf returns the offset with a sign, two digits of hours and two of minutes.
+func offsetOf(sign, h1, h2, m1, m2 byte) (seconds int, ok bool) {
+	h1, h2, m1, m2 = h1-'0', h2-'0', m1-'0', m2-'0'
+	seconds = int(h1)*36000 + int(h2)*3600 + int(m1)*600 + int(m2)*60
+	if sign == '-' {
+		seconds = -seconds
+	} else if sign != '+' {
+		return 0, false
+	}
+	return seconds, h2 < 10 && m1 < 6 && m2 < 10 && h1*10+h2 < 24 && h1 < 3
+}
+
+// two parses two digits, or returns -1.
 func two(b []byte, i int) int {
 	tens, ones := b[i]-'0', b[i+1]-'0'
 	if tens > 9 || ones > 9 {
 		return -1
 	}
 	return int(tens)*10 + int(ones)
+}
+
+// timeAt returns the time with the wall clock reading unix, in seconds as if it were UTC, in the
+// zone east seconds east of UTC.
+func timeAt(unix, nanos int64, east int) time.Time {
+	t := time.Unix(unix-int64(east), nanos)
+	if east == 0 {
+		return t.UTC()
+	}
+	return t.In(Zone(east / 60))
+}
+
+// zones are the fixed zones in use, by minutes east of UTC, so that a process allocates each once.
+var zones [2 * 24 * 60]atomic.Pointer[time.Location]
+
+// Zone returns the fixed zone that is so many minutes east of UTC, less than a day.
+func Zone(minutes int) *time.Location {
+	cached := &zones[minutes+24*60]
+	if loc := cached.Load(); loc != nil {
+		return loc
+	}
+	cached.CompareAndSwap(nil, time.FixedZone("", minutes*60))
+	return cached.Load()
+}
+
+// DateCache keeps the date that was parsed last: many times of a document have the same one. The
+// zero value is empty.
+type DateCache struct {
+	yearMonth uint64 // the bytes of 2006-01-
+	day       uint16 // and of 02
+	unix      int64  // midnight UTC of that date
+}
+
+// parse parses the date whose bytes are yearMonth and day, and that b starts with.
+func (c *DateCache) parse(yearMonth uint64, day uint16, b []byte) bool {
+	y, m, d, ok := ParseDate(b)
+	if !ok {
+		return false
+	}
+	*c = DateCache{yearMonth, day, time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix()}
+	return true
+}
+
+// Time decodes a date-time, as [ParseTime] does, or null.
+func (s *FastScanner) Time(to *time.Time, dates *DateCache) bool {
+	data := s.Data[s.Pos:]
+	// The form that most have: 2006-01-02T15:04:05, optionally a fraction, then Z or an offset with
+	// a colon.
+	if len(data) < len(`"2006-01-02T15:04:05+00:00"`) || data[0] != '"' || data[11] != 'T' {
+		return s.anyTime(to)
+	}
+	yearMonth, day := binary.LittleEndian.Uint64(data[1:]), binary.LittleEndian.Uint16(data[9:])
+	if (yearMonth != dates.yearMonth || day != dates.day) && !dates.parse(yearMonth, day, data[1:]) {
+		return s.anyTime(to)
+	}
+	seconds, ok := parseTimeOfDay(binary.LittleEndian.Uint64(data[12:]))
+	if !ok {
+		return s.anyTime(to)
+	}
+	i, nanos := 20, int64(0)
+	if data[i] == '.' {
+		if nanos, i, ok = parseFraction(data, i+1); !ok || i+7 > len(data) {
+			return s.anyTime(to)
+		}
+	}
+	if data[i] == 'Z' && data[i+1] == '"' {
+		*to = time.Unix(dates.unix+seconds, nanos).UTC()
+		s.Pos += i + 2
+		return true
+	}
+	zone := data[i : i+7]
+	east, ok := offsetOf(zone[0], zone[1], zone[2], zone[4], zone[5])
+	if !ok || zone[3] != ':' || zone[6] != '"' {
+		return s.anyTime(to)
+	}
+	s.Pos += i + 7
+	if east != 0 {
+		*to = timeAt(dates.unix+seconds, nanos, east)
+		return true
+	}
+	*to = time.Unix(dates.unix+seconds, nanos).UTC()
+	return true
+}
+
+// anyTime is Time for all forms of date-times, and for null.
+func (s *FastScanner) anyTime(to *time.Time) bool {
+	if s.Peek() == 'n' {
+		return s.Null()
+	}
+	content, escaped, ok := s.String()
+	if !ok || escaped {
+		return false
+	}
+	*to, ok = ParseTime(content.Of(s.Data))
+	return ok
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// The types below have one member of every kind that an answer type can have.
+// The types below have one field of every kind that a response type can have.
 
 type RawObject Ref
 

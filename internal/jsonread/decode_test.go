@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// defaults is what an object with no members reads as.
+// defaults returns the Thing that an empty object decodes to.
 func defaults() Thing { return Thing{Colour: "red", On: true, Maybe: new(true)} }
 
 func problems(k RawObject) (list []string) {
@@ -23,14 +23,14 @@ func problems(k RawObject) (list []string) {
 	return list
 }
 
-func TestReadMembers(t *testing.T) {
+func TestDecodeFields(t *testing.T) {
 	id := uuid.MustParse("9c0f2d52-3a3e-4a64-9b5e-1f2d3c4b5a69")
 	tests := []struct {
 		text string
 		want func(*Thing)
 		odd  []string // path and wanted type of what does not fit
 	}{
-		// Each kind of member, as it should be.
+		// Valid values of each kind.
 		{`{}`, func(v *Thing) {}, nil},
 		{`{"id":"9c0f2d52-3a3e-4a64-9b5e-1f2d3c4b5a69"}`, func(v *Thing) { v.ID = id }, nil},
 		{`{"id":"9C0F2D52-3A3E-4A64-9B5E-1F2D3C4B5A69"}`, func(v *Thing) { v.ID = id }, nil},
@@ -80,7 +80,7 @@ func TestReadMembers(t *testing.T) {
 		{`{"\u006eame":"x","n\u0061me\u0020":"y"}`, func(v *Thing) { v.Name = "x" }, nil},
 		{`{"unknown":{"name":["x",{"count":1}]},"count":2}`, func(v *Thing) { v.Count = 2 }, nil},
 
-		// A name that comes twice: the last one counts, also where the first was malformed.
+		// Duplicate names: the last value counts, also where the first was malformed.
 		{`{"name":"a","name":"b"}`, func(v *Thing) { v.Name = "b" }, nil},
 		{`{"name":"a","name":null}`, func(v *Thing) {}, nil},
 		{`{"colour":"blue","colour":null,"on":false,"on":null}`, func(v *Thing) {}, nil},
@@ -280,16 +280,16 @@ func TestOwnDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := ref(page.Things[0].RawObject), ref(page.Things[1].RawObject)
-	if string(a.doc.in.text) != `{"name":"a","own":[{"id":1}]}` || string(b.doc.in.text) != `{"name":"b"}` || cap(b.doc.in.text) > 1000 {
-		t.Errorf("documents %s, %s", a.doc.in.text, b.doc.in.text)
+	if string(a.doc.in.data) != `{"name":"a","own":[{"id":1}]}` || string(b.doc.in.data) != `{"name":"b"}` || cap(b.doc.in.data) > 1000 {
+		t.Errorf("documents %s, %s", a.doc.in.data, b.doc.in.data)
 	}
-	if own := ref(page.Things[0].Own[0].RawObject); string(own.doc.in.text) != `{"id":1}` {
-		t.Errorf("document %s", own.doc.in.text)
+	if own := ref(page.Things[0].Own[0].RawObject); string(own.doc.in.data) != `{"id":1}` {
+		t.Errorf("document %s", own.doc.in.data)
 	}
 }
 
-// What the caller does with the text afterwards changes nothing.
-func TestTextIsNotAliased(t *testing.T) {
+// The caller may change the data after Unmarshal.
+func TestDataIsNotAliased(t *testing.T) {
 	text := []byte(`{"id":"9c0f2d52-3a3e-4a64-9b5e-1f2d3c4b5a69","name":"abc","note":"a\u0062c","colour":"blue","price":12.50,"day":"2025-03-01",` +
 		`"tags":["abc","def"],"codes":["x1"],"parts":[{"id":1,"name":"abc"}],"own":[{"name":"own"}],"free":{"k":"v"},"extra":{"key":"value"},` +
 		`"by_name":{"key":{"name":"abc"}},"payload":{"type":"pigeon","data":{"a":"b"}},"unknown":"abc"}`)
@@ -398,7 +398,7 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
-func TestPlansOfTypesThatCannotBeRead(t *testing.T) {
+func TestPlansOfUnsupportedTypes(t *testing.T) {
 	for name, v := range map[string]any{
 		"a channel": &struct {
 			C chan int `json:"c"`

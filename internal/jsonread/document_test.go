@@ -8,29 +8,27 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A document that is read in parts remembers for each where it is and what did not fit, as one that is read at once does.
-func TestParts(t *testing.T) {
+// Values that are decoded one by one have the same spans and problems as in a document that is
+// decoded at once.
+func TestDocument(t *testing.T) {
 	const before, list, after = `{"head":1,"list":`, `[{"id":1},{"id":"x","maker":{"city":2}},7,{"id":3,"new":true}]`, `}`
 	text := []byte(before + list + after)
-	if !Fits(text) {
-		t.Error("a short text does not fit")
-	}
 	d := NewDocument(text)
-	if err := d.Valid(); err != nil || string(d.Text()) != string(text) {
-		t.Error(err, string(d.Text()))
+	if err := d.Valid(); err != nil || string(d.Data()) != string(text) {
+		t.Error(err, string(d.Data()))
 	}
 	var got []string
 	var parts []Part
 	var part Part
-	err := d.ReadElements(len(before), len(before)+len(list), &part, func(lo, hi int, misfit bool) {
-		got = append(got, fmt.Sprintf("%d %s %v", part.ID, text[lo:hi], misfit))
+	err := d.ReadElements(Span{uint32(len(before)), uint32(len(before + list))}, &part, func(element Span, fits bool) {
+		got = append(got, fmt.Sprintf("%d %s %v", part.ID, element.Of(text), fits))
 		parts = append(parts, part)
 	}, "list")
-	if diff := cmp.Diff([]string{`1 {"id":1} false`, `0 {"id":"x","maker":{"city":2}} true`, `0 7 true`, `3 {"id":3,"new":true} false`}, got); err != nil || diff != "" {
+	if diff := cmp.Diff([]string{`1 {"id":1} true`, `0 {"id":"x","maker":{"city":2}} false`, `0 7 false`, `3 {"id":3,"new":true} true`}, got); err != nil || diff != "" {
 		t.Error(err, diff)
 	}
-	d.Problem(1, "tail", "head")
-	whole := d.Ref(0, len(text), 0)
+	d.AddProblem(1, "tail", "head")
+	whole := d.Ref(Span{0, uint32(len(text))}, 0)
 	if diff := cmp.Diff([]string{"list.1.id integer", "list.1.maker.city string", "list.2 object", "head tail"}, pathsOf(whole.Problems())); diff != "" {
 		t.Error(diff)
 	}
@@ -38,21 +36,26 @@ func TestParts(t *testing.T) {
 	if diff := cmp.Diff([]string{"id integer", "maker.city string"}, pathsOf(second.Problems())); diff != "" {
 		t.Error(diff)
 	}
-	if lo, hi, ok := second.Span(); !ok || string(text[lo:hi]) != `{"id":"x","maker":{"city":2}}` {
-		t.Error(lo, hi, ok)
+	if raw := second.Span().Of(text); second.IsZero() || string(raw) != `{"id":"x","maker":{"city":2}}` {
+		t.Errorf("%s", raw)
 	}
-	var again Part
-	if err := ref(parts[3].RawObject).Again(&again); err != nil || again.ID != 3 || len(whole.Problems()) != 4 {
-		t.Error(err, again.ID, whole.Problems())
+	var original Part
+	if err := ref(parts[3].RawObject).Original(&original); err != nil || original.ID != 3 || len(whole.Problems()) != 4 {
+		t.Error(err, original.ID, whole.Problems())
 	}
-	if err := d.Read(0, len(text)-1, &part, 1<<10); !Truncated(err) {
+	if err := d.Read(Span{0, uint32(len(text)) - 1}, &part, 1<<10); !Truncated(err) {
 		t.Error(err)
 	}
-	if err := d.ReadElements(0, 5, &part, func(int, int, bool) {}); err == nil {
-		t.Error("an object was read as an array")
+	if err := d.ReadElements(Span{0, 5}, &part, func(Span, bool) {}); err == nil {
+		t.Error("an object was decoded as an array")
 	}
-	if _, _, ok := (Ref{}).Span(); ok {
-		t.Error("a value that was not read has a place")
+	if !(Ref{}).IsZero() {
+		t.Error("the zero Ref is not zero")
+	}
+	for data, want := range map[string]Span{" \n{} ": {2, 4}, "{}": {0, 2}, " ": {1, 1}, "": {0, 0}} {
+		if got := NewDocument([]byte(data)).Value(); got != want {
+			t.Errorf("%q: the value is at %v", data, got)
+		}
 	}
 }
 
@@ -63,11 +66,11 @@ func pathsOf(list []Problem) (paths []string) {
 	return paths
 }
 
-func TestMembersAndElements(t *testing.T) {
+func TestFieldsAndElements(t *testing.T) {
 	var got []string
-	members := func(text string) {
+	fields := func(text string) {
 		got = nil
-		for name, value := range Members([]byte(text)) {
+		for name, value := range Fields([]byte(text)) {
 			if got = append(got, string(name)+"="+string(value)); string(name) == "stop" {
 				break
 			}
@@ -86,10 +89,10 @@ func TestMembersAndElements(t *testing.T) {
 		text string
 		want []string
 	}{
-		{members, ` { "a" : 1 ,"a":{"b":[2]},"\u00e9":null} `, []string{"a=1", `a={"b":[2]}`, "é=null"}},
-		{members, `{"a":1,"stop":2,"b":3}`, []string{"a=1", "stop=2"}},
-		{members, `{}`, nil},
-		{members, `[{"a":1}]`, nil},
+		{fields, ` { "a" : 1 ,"a":{"b":[2]},"\u00e9":null} `, []string{"a=1", `a={"b":[2]}`, "é=null"}},
+		{fields, `{"a":1,"stop":2,"b":3}`, []string{"a=1", "stop=2"}},
+		{fields, `{}`, nil},
+		{fields, `[{"a":1}]`, nil},
 		{elements, ` [ 1 , "x\n" ,[2],{"a":[3]},null] `, []string{"1", `"x\n"`, "[2]", `{"a":[3]}`, "null"}},
 		{elements, `[1,"stop",2]`, []string{"1", `"stop"`}},
 		{elements, `[]`, nil},

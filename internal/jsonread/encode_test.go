@@ -18,7 +18,7 @@ const thingText = `{ "x0":[1, {"y":2}], "id" : "9c0f2d52-3a3e-4a64-9b5e-1f2d3c4b
 "by_name":{"k":{"id":6,"x4":1},"l":8},"main":{"id":9,"x5":1,"maker":{"city":"S","x6":1}},"spare":{"id":10,"x7":[]},
 "payload":{"data":{"weight":11,"x8":1},"type":"parcel","x9":null},"free":[ 1 ],"on":false,"x10":"é" }`
 
-// Each change is on top of everything else that came.
+// A change leaves all other received fields as they were.
 func TestMarshalChanges(t *testing.T) {
 	replaced := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(thingText) }
 	added := func(members string) string { return strings.TrimSuffix(thingText, " }") + members + "}" }
@@ -105,7 +105,8 @@ func TestMarshalChanges(t *testing.T) {
 	}
 }
 
-// compact drops spaces between members, so that what remains compares byte for byte, escapes and digits included.
+// compact drops spaces between fields, so that what remains compares byte for byte, escapes and
+// digits included.
 func compact(t *testing.T, text []byte) string {
 	t.Helper()
 	if err := Valid(text); err != nil {
@@ -127,8 +128,9 @@ func compact(t *testing.T, text []byte) string {
 	return b.String()
 }
 
-// A name that came twice stays so until its member is changed; then the new value stands where the last one stood.
-func TestMarshalNamesThatComeTwice(t *testing.T) {
+// A name that came twice stays so until its member is changed; then the new value stands where the
+// last one stood.
+func TestMarshalDuplicateNames(t *testing.T) {
 	const text = `{"name":"a","tags":["x"],"name":"b","u":1,"tags":[7,"y"],"u":2}`
 	tests := []struct {
 		change func(*Thing)
@@ -151,8 +153,8 @@ func TestMarshalNamesThatComeTwice(t *testing.T) {
 	}
 }
 
-// A value that came as something other than an object is written as an object once it is changed.
-func TestMarshalOfWhatWasNoObject(t *testing.T) {
+// A value that was not received as an object is written as an object once it is changed.
+func TestMarshalNonObject(t *testing.T) {
 	for _, text := range []string{`null`, `7`, `["x"]`} {
 		var v Part
 		if err := Unmarshal([]byte(text), &v); err != nil {
@@ -165,7 +167,7 @@ func TestMarshalOfWhatWasNoObject(t *testing.T) {
 	}
 }
 
-func TestMarshalOfMadeValues(t *testing.T) {
+func TestMarshalOwnValues(t *testing.T) {
 	v := Thing{Name: "n", Parts: []Part{{ID: 1}}, Payload: Payload{Type: "letter", Data: &Letter{}}, Price: "1.50", Day: Day{"2025-01-01"}}
 	const want = `{"id":"00000000-0000-0000-0000-000000000000","name":"n","colour":"","count":0,"size":0,"price":1.50,"on":false,"maybe":null,` +
 		`"at":"0001-01-01T00:00:00Z","day":"2025-01-01","tags":[],"parts":[{"id":1,"name":null}],"main":{"id":0,"name":null},` +
@@ -183,7 +185,7 @@ func TestMarshalOfMadeValues(t *testing.T) {
 	}
 }
 
-// A request holds only what the types know, wherever its values came from.
+// A request has only the fields of its types, also if its values were decoded.
 func TestMarshalPlain(t *testing.T) {
 	var v Part
 	if err := Unmarshal([]byte(`{"id":1,"unknown":2,"maker":{"city":"S","unknown":3}}`), &v); err != nil {
@@ -219,7 +221,7 @@ func TestMarshalErrors(t *testing.T) {
 		if !errors.As(err, &e) || err.Error() != test.want {
 			t.Errorf("got %v, want %s", err, test.want)
 		}
-		// The same on top of what came.
+		// The same on top of received JSON.
 		var came Thing
 		if err := Unmarshal([]byte(thingText), &came); err != nil {
 			t.Fatal(err)

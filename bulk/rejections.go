@@ -10,45 +10,45 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// Refusal is a line of [Options.Refusals]: a record whose order does not exist, or may not exist.
+// Rejection is a line of [Options.Rejections]: a record whose order does not exist, or may not exist.
 // It holds the sample ID, paths and reasons, and no other value. Printed or logged, it shows the
 // outcome and the number of the record; its JSON is complete.
-type Refusal struct {
+type Rejection struct {
 	// Outcome is one of:
 	//
-	//	refused   rejected by the service
+	//	rejected   rejected by the service
 	//	invalid   not sent: the record is invalid
 	//	conflict  not sent: another record has the same sample ID
 	//	changed   not sent: its order exists and was imported from a different record
 	//	unknown   it may have been applied
 	//	pending   the next run sends it
-	Outcome   string    `json:"outcome"`
-	Record    int64     `json:"record,omitzero"`     // its number in the source, from 1
-	Line      int       `json:"line,omitzero"`       // in its file, if it cannot be read
-	SampleID  string    `json:"sample_id,omitzero"`  // empty if it has none
-	Status    int       `json:"status,omitzero"`     // the HTTP status of the rejection
-	RequestID string    `json:"request_id,omitzero"` // the service's ID of the request
-	Fields    []Problem `json:"fields,omitzero"`     // empty if the service named no fields
+	Outcome    string    `json:"outcome"`
+	Record     int64     `json:"record,omitzero"`     // its number in the source, from 1
+	Line       int       `json:"line,omitzero"`       // in its file, if it cannot be read
+	SampleID   string    `json:"sample_id,omitzero"`  // empty if it has none
+	StatusCode int       `json:"status,omitzero"`     // the HTTP status of the rejection
+	RequestID  string    `json:"request_id,omitzero"` // the service's ID of the request
+	Fields     []Problem `json:"fields,omitzero"`     // empty if the service named no fields
 }
 
-// writeRefusal writes a line to [Options.Refusals].
-func (r *run) writeRefusal(line Refusal) error {
-	if r.opts.Refusals == nil {
+// writeRejection writes a line to [Options.Rejections].
+func (r *run) writeRejection(line Rejection) error {
+	if r.opts.Rejections == nil {
 		return nil
 	}
 	encoded, err := json.Marshal(line)
 	if err == nil {
-		_, err = r.opts.Refusals.Write(append(encoded, '\n'))
+		_, err = r.opts.Rejections.Write(append(encoded, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("bulk: the refusals cannot be written: %w", err)
+		return fmt.Errorf("bulk: the rejections cannot be written: %w", err)
 	}
 	return nil
 }
 
 // writeOpenRecords writes the records that the journal shows as rejected or undecided.
 func (r *run) writeOpenRecords() error {
-	if r.opts.Refusals == nil {
+	if r.opts.Rejections == nil {
 		return nil
 	}
 	for e, err := range r.lastEntries() {
@@ -59,8 +59,8 @@ func (r *run) writeOpenRecords() error {
 		if outcome == "" {
 			continue
 		}
-		line := Refusal{Outcome: outcome, Record: e.Record, SampleID: e.SampleID, Status: e.Status, RequestID: e.RequestID, Fields: e.Fields}
-		if err := r.writeRefusal(line); err != nil {
+		line := Rejection{Outcome: outcome, Record: e.Record, SampleID: e.SampleID, StatusCode: e.StatusCode, RequestID: e.RequestID, Fields: e.Fields}
+		if err := r.writeRejection(line); err != nil {
 			return err
 		}
 	}
@@ -74,8 +74,8 @@ func openOutcome(s state) string {
 		return "unknown"
 	case !s.has(inSource) || s.has(conflict|invalid):
 		return ""
-	case s.step == codeRefused:
-		return "refused"
+	case s.step == codeRejected:
+		return "rejected"
 	case s.step == codeAbsent || s.step == codePostponed:
 		return "pending"
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,22 +18,28 @@ import (
 	"github.com/labhealth/labhealth-go/internal/plain"
 )
 
-// parseGeneral parses with the general reader only.
-func parseGeneral(body []byte) (*Event, error) {
-	all := &parsed{}
-	text := bytes.Clone(body)
-	p := parser{scanner: scanner{text: text}, doc: all.doc.Keep(text), samples: &all.samples}
-	if err := p.generalEnvelope(); err != nil {
+// newTestParser returns a parser as Parse uses it.
+func newTestParser(body []byte) parser {
+	memory := &eventMemory{}
+	body = bytes.Clone(body)
+	return parser{FastScanner: jsonread.FastScanner{Data: body}, memory: memory, document: memory.document.Reset(body)}
+}
+
+// parseSlow parses with the decoder only.
+func parseSlow(body []byte) (*Event, error) {
+	p := newTestParser(body)
+	if err := p.decodeEnvelope(); err != nil {
 		return nil, err
 	}
-	e := &all.event
+	e := &p.memory.event
 	e.Type, e.TeamID, e.UserID, e.ClientUserID = p.Type, p.TeamID, p.UserID, p.ClientUserID
-	p.tried = true
+	p.batch = batchFailed
 	e.Data = p.payload()
 	return e, nil
 }
 
-// sameData compares more strictly than go-cmp, for which equal times with different offsets are the same, and quicker.
+// sameData compares more strictly than go-cmp, for which equal times with different offsets are the
+// same, and quicker.
 func sameData(a, b Payload) bool {
 	s, ok := a.(*Samples)
 	o, ok2 := b.(*Samples)
@@ -52,7 +57,7 @@ func sameData(a, b Payload) bool {
 			return false
 		}
 		for _, s := range []*Sample{&x, &y} {
-			s.Timestamp, s.Start, s.End, s.KeptSample = time.Time{}, time.Time{}, time.Time{}, KeptSample{}
+			s.Timestamp, s.Start, s.End, s.RawSample = time.Time{}, time.Time{}, time.Time{}, RawSample{}
 		}
 		if x != y {
 			return false
@@ -61,7 +66,8 @@ func sameData(a, b Payload) bool {
 	return true
 }
 
-// checkPaths checks that the scanner and the general reader agree on body, and that nothing of it is lost.
+// checkPaths checks that the scanner and the decoder agree on body, and that nothing of it
+// is lost.
 func checkPaths(t *testing.T, body []byte) {
 	t.Helper()
 	valid := jsonread.Valid(body) == nil && bytes.HasPrefix(bytes.TrimLeft(body, " \n\t\r"), []byte("{"))
@@ -79,7 +85,7 @@ func checkPaths(t *testing.T, body []byte) {
 	if diff := cmp.Diff(Envelope{e.Type, e.TeamID, e.UserID, e.ClientUserID}, envelope); diff != "" {
 		t.Fatal(diff)
 	}
-	g, err := parseGeneral(body)
+	g, err := parseSlow(body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +172,7 @@ func randomBatch(r *rand.Rand) []byte {
 	return wrap(r.IntN(len(envelopes)), EventType(pick("daily.data.glucose.created", "daily.data.sleep.updated", "daily.data.new.created")), data)
 }
 
-func TestScannerAgainstGeneral(t *testing.T) {
+func TestScannerAgainstDecoder(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 2))
 	valid := 0
 	for range 5000 {
@@ -184,21 +190,20 @@ func TestScannerAgainstGeneral(t *testing.T) {
 	}
 }
 
-// The general reader is not needed for what the service sends every day.
+// The decoder is not needed for what the service sends every day.
 func TestScannerReadsTheUsual(t *testing.T) {
 	for _, r := range timeseries {
 		for _, source := range sources {
 			body := wrap(0, EventType("daily.data."+r.resource+".created"), `{"data":[{`+fmt.Sprintf(r.form, r.unit)+r.extra+`}],"source":`+source.text+`,"source_id":7}`)
-			p := parser{scanner: scanner{text: body}, doc: jsonread.NewDocument(body), samples: new(Samples)}
-			if !p.event() || !p.isSamples {
+			if p := newTestParser(body); !p.scanEnvelope() || p.batch != batchRead {
 				t.Errorf("%s", body)
 			}
 		}
 	}
 }
 
-// What was read before the event turned out to be unusual is forgotten: the last one of several members of a name counts.
-func TestReadAgain(t *testing.T) {
+// The decoder discards what the scanner read before: of duplicate fields the last one counts.
+func TestScannedDataIsDiscarded(t *testing.T) {
 	const first = `{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","source_id":7,"source":` + namedSource + `,"provider":` + providerSource +
 		`,"data":[{"timestamp":"2025-03-01T12:00:00Z","timezone_offset":3600,"type":"automatic","unit":"bpm","value":63,"x":1}]}`
 	for _, second := range []string{`{"data":[{"start":null}]}`, `{"data":[{}]}`, `{"data":[]}`, `{"data":1}`, `{"data":[{"value":1},{}]}`, `{}`, `null`} {
@@ -211,7 +216,7 @@ func TestReadAgain(t *testing.T) {
 			checkPaths(t, body)
 			if s, ok := mustParse(t, body).Data.(*Samples); ok {
 				for _, sample := range s.Data {
-					sample.KeptSample, sample.Value, sample.HasValue = KeptSample{}, 0, false
+					sample.RawSample, sample.Value, sample.HasValue = RawSample{}, 0, false
 					if sample != (Sample{}) {
 						t.Errorf("%s: %+v", body, sample.Timestamp)
 					}
@@ -241,88 +246,10 @@ func TestParseAllocations(t *testing.T) {
 	}
 }
 
-// checkSkip checks that the scanner steps over text exactly if it is valid.
-func checkSkip(t *testing.T, text []byte) {
-	t.Helper()
-	s := scanner{text: text}
-	s.space()
-	ok := s.skip(0)
-	s.space()
-	if valid := jsonread.Valid(text) == nil; (ok && s.i == len(text)) != valid {
-		t.Fatalf("%q: valid %v, but skip says %v at %d", text, valid, ok, s.i)
-	}
-}
-
-// An object that is compared with one before it is looked at as strictly as the first one.
-func TestSkip(t *testing.T) {
-	lists := []string{
-		`[{"a":1,"b":"x"},{"a":1,"b":"x"},{"a":12,"b":"x"},{"a":-1.5e3,"b":"xy"}]`,
-		`[{"a":"","b":null,"c":true},{"a":"\u00e9","b":1,"c":[1,{"d":2}]},{"a":"é","b":[],"c":{}},{"a":"","b":null,"c":false}]`,
-		`[{"a":1},{"a":1,"b":2},{"b":2},{"a":1},{},{"a":1},{"a":1}, {"a":1},{"a" :1},{"a": 1},{"a":1 },7,{"a":1},[{"a":1},{"a":1}],{"a":1}]`,
-		`[{},{},{"a":1},{}]`,
-		`[{"a":[{"b":1},{"b":2}]},{"a":[{"b":1},{"b":2}]},{"a":[{"b":1},{"b":2,"c":3}]},{"a":[{"b":1}]}]`,
-		`[{"a":1,"a":2},{"a":1,"a":3},{"a":1}]`,
-	}
-	var many []string
-	for n := range 20 {
-		many = append(many, fmt.Sprintf(`"member %d":%d`, n, n))
-	}
-	for n := 15; n < 18; n++ {
-		object := `{` + strings.Join(many[:n], ",") + `}`
-		lists = append(lists, `[`+object+`,`+object+`,`+strings.Replace(object, `":7`, `":"seven"`, 1)+`]`)
-	}
-	for _, list := range lists {
-		if !json.Valid([]byte(list)) {
-			t.Fatalf("%s is not valid", list)
-		}
-		checkSkip(t, []byte(list))
-		for i := range list {
-			checkSkip(t, []byte(list[:i]))
-			checkSkip(t, []byte(list[:i]+list[i+1:]))
-			for _, c := range []byte("\x00 \n\"\\,:{}[]01-.eEtn\x7f\x80\xff") {
-				changed := []byte(list)
-				changed[i] = c
-				checkSkip(t, changed)
-				checkSkip(t, []byte(list[:i]+string(c)+list[i:]))
-			}
-		}
-	}
-	for depth := jsonread.MaxDepth - 2; depth <= jsonread.MaxDepth+2; depth++ {
-		objects := strings.Repeat(`[{"a":1},{"a":`, depth/2) + "1" + strings.Repeat(`}]`, depth/2)
-		checkSkip(t, []byte(objects))
-		checkSkip(t, []byte(`[`+objects+`]`))
-		checkSkip(t, []byte(`[`+strings.Replace(objects, "1}]", "{}}]", 1)+`]`))
-	}
-}
-
-// UUIDs are read as the uuid package reads those of 36 characters.
-func TestUUID(t *testing.T) {
-	check := func(text string) {
-		t.Helper()
-		p := parser{scanner: scanner{text: []byte(`"` + text + `"`)}}
-		var got uuid.UUID
-		ok := p.uuid(&got)
-		want, err := uuid.Parse(text)
-		if valid := err == nil && len(text) == 36; ok != valid || ok && (got != want || p.i != len(p.text)) {
-			t.Errorf("%q: %v, %v; want %v, %v", text, got, ok, want, err)
-		}
-	}
-	const id = "0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"
-	for _, text := range []string{id, strings.ToUpper(id), "{" + id + "}", "urn:uuid:" + id, strings.ReplaceAll(id, "-", ""), id[1:], id + "0", "",
-		"ffffffff-ffff-ffff-ffff-ffffffffffff", "00000000-0000-0000-0000-000000000000"} {
-		check(text)
-	}
-	for i := range id {
-		for c := range 256 {
-			check(id[:i] + string([]byte{byte(c)}) + id[i+1:])
-		}
-	}
-}
-
 // Words that the service is known to send take no memory.
 func TestCommonWords(t *testing.T) {
 	n := 0
-	for _, word := range commonWords {
+	for _, word := range commonStrings {
 		if word == "" {
 			continue
 		}
@@ -330,7 +257,7 @@ func TestCommonWords(t *testing.T) {
 		text := []byte(`"` + word + `"`)
 		if got := testing.AllocsPerRun(10, func() {
 			var to string
-			if p := (parser{scanner: scanner{text: text}}); !p.word(&to, new(words)) || to != word {
+			if s := (jsonread.FastScanner{Data: text}); !new(stringCache).read(&s, &to) || to != word {
 				t.Errorf("%s: read as %q", word, to)
 			}
 		}); got > 0 {
@@ -339,43 +266,5 @@ func TestCommonWords(t *testing.T) {
 	}
 	if n != 36 {
 		t.Errorf("%d words: two have the same place", n)
-	}
-}
-
-// The scanner's numbers are those of strconv, to the last bit.
-func TestFloat(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 1))
-	check := func(text string) {
-		t.Helper()
-		s := scanner{text: []byte(text)}
-		got, ok := s.float()
-		want, err := strconv.ParseFloat(text, 64)
-		if err != nil || !ok || s.i != len(text) || math.Float64bits(got) != math.Float64bits(want) {
-			t.Errorf("%s: %v, %v; want %v", text, got, ok, want)
-		}
-	}
-	for _, text := range []string{"0", "-0", "0.0", "-0.000", "1", "0.1", "9007199254740993", "9007199254740992.5", "9007199254740993.0", "1844674407370955161.5",
-		"9999999999999999999", "0.9999999999999999999", "0.0000000000000000001", "1e5", "1E-5", "123456789012345678901234567890", "5e-324", "0.3", "2.5"} {
-		check(text)
-	}
-	for range 200000 {
-		digits := strconv.FormatUint(r.Uint64()>>(r.IntN(64)), 10)
-		switch point := r.IntN(len(digits) + 1); {
-		case point == 0:
-			check("0." + digits)
-		case point == len(digits):
-			check(digits)
-		default:
-			check(digits[:point] + "." + digits[point:])
-		}
-		check(strconv.FormatFloat(r.Float64()*1000, 'g', -1, 64))
-	}
-	// Halfway between two float64, and just beside it.
-	for range 20000 {
-		f := float64(r.Uint64N(1<<53)|1<<52) / 4
-		check(strconv.FormatFloat(f, 'f', -1, 64))
-		half := strconv.FormatUint((r.Uint64N(1<<52)|1<<52)*2+1, 10)
-		check(half + ".0")
-		check(half + ".5")
 	}
 }

@@ -1,0 +1,168 @@
+package jsonread
+
+import (
+	"bytes"
+	"math"
+	"reflect"
+	"slices"
+)
+
+// Document is a JSON document of which values are decoded one by one, by a caller that found them
+// with a [FastScanner]. All values decoded from it share its bytes, which nobody may change, except
+// the elements of lists marked `jsonread:"own"`: those get documents of their own, so that a
+// program that keeps one order does not keep the page.
+type Document struct{ in *content }
+
+// content is behind a second pointer, because fmt follows the first one under verbs that do not fit
+// a pointer, such as %s.
+type content struct {
+	data     []byte
+	problems []Problem
+}
+
+// Problem is a field whose value does not fit its Go type.
+type Problem struct {
+	Path []string // field names and element indexes from the value that is asked
+	Want string   // what was expected there
+
+	at uint32 // where in its document
+}
+
+// maxProblems bounds the memory that a hostile document can take. The bytes themselves are kept in
+// any case.
+const maxProblems = 1000
+
+// Buffer lets a caller allocate a Document inline.
+type Buffer struct {
+	document Document
+	content  content
+}
+
+// Reset makes b the document of data, without problems.
+func (b *Buffer) Reset(data []byte) *Document {
+	b.content = content{data: data}
+	b.document.in = &b.content
+	return &b.document
+}
+
+// NewDocument returns the document of data, which has at most [MaxSize] bytes.
+func NewDocument(data []byte) *Document { return new(Buffer).Reset(data) }
+
+// Data returns the document's bytes, not a copy.
+func (d *Document) Data() []byte { return d.in.data }
+
+// Value returns the span of the document's value, without the whitespace around it.
+func (d *Document) Value() Span {
+	lo, hi := skipSpace(d.in.data, 0), len(d.in.data)
+	for hi > lo && skipSpace(d.in.data[:hi], hi-1) == hi {
+		hi--
+	}
+	return Span{uint32(lo), uint32(hi)}
+}
+
+// Valid is [Valid] for the document.
+func (d *Document) Valid() error {
+	dec := d.decoder(Span{0, uint32(len(d.in.data))}, 0, nil)
+	return dec.run(dec.skip)
+}
+
+// Ref returns the Ref of the value at span, depth path elements below the document.
+func (d *Document) Ref(span Span, depth int) Ref {
+	return Ref{doc: d, span: span, depth: uint32(depth)}
+}
+
+// AddProblem adds a problem of the value at byte at, found under path.
+func (d *Document) AddProblem(at uint32, want string, path ...string) {
+	if len(d.in.problems) < maxProblems {
+		d.in.problems = append(d.in.problems, Problem{Path: path, Want: want, at: at})
+	}
+}
+
+// decoder returns a decoder of the value at span, which is under path. The decoded values may take
+// budget bytes beyond the document.
+func (d *Document) decoder(span Span, budget int, path []string) decoder {
+	dec := decoder{scanner: scanner{data: d.in.data[:span.Hi], i: int(span.Lo)}, doc: d, budget: budget}
+	if span.Len() > 1<<16 && bytes.IndexByte(span.Of(d.in.data), '\\') >= 0 {
+		dec.unescaped = make([]byte, 0, span.Len()) // grown step by step, it would take several times as much
+	}
+	for _, name := range path {
+		dec.path = append(dec.path, step{name, -1})
+	}
+	return dec
+}
+
+// Read decodes the value at span, which is under path, into the struct that p points to, as
+// [UnmarshalOwned] does.
+func (d *Document) Read(span Span, p any, budget int, path ...string) error {
+	dec := d.decoder(span, budget, path)
+	return dec.decode(reflect.ValueOf(p).Elem())
+}
+
+// ReadElements decodes the elements of the array at span, which is under path, one after the other
+// into the struct that p points to. After each it calls yield with the element's span and whether
+// all values in it fit.
+func (d *Document) ReadElements(span Span, p any, yield func(element Span, fits bool), path ...string) error {
+	dec := d.decoder(span, math.MaxInt, path)
+	v := reflect.ValueOf(p).Elem()
+	bind := bindStruct(v.Type())
+	last := len(dec.path)
+	dec.path = append(dec.path, step{})
+	return dec.run(func() {
+		for more := dec.open(']'); more; more = dec.more(']') {
+			v.SetZero()
+			start, misfits := dec.i, dec.misfits
+			bind(&dec, v)
+			yield(Span{uint32(start), uint32(dec.i)}, dec.misfits == misfits)
+			dec.path[last].number++
+		}
+	})
+}
+
+// Ref is a decoded value's reference to its document. Types that keep their raw bytes embed a type
+// whose underlying type is Ref. Printing a struct that embeds a Ref never prints the document.
+type Ref struct {
+	doc   *Document
+	span  Span
+	depth uint32 // path elements from the document's root to the value
+}
+
+// IsZero reports whether the value was made by the program instead of decoded.
+func (r Ref) IsZero() bool { return r.doc == nil }
+
+// Span returns where in its document the value is.
+func (r Ref) Span() Span { return r.span }
+
+// raw returns the value's bytes, not a copy.
+func (r Ref) raw() []byte { return r.span.Of(r.doc.in.data) }
+
+// Raw returns a copy of the value's raw bytes, nil if it was not decoded.
+func (r Ref) Raw() []byte {
+	if r.doc == nil {
+		return nil
+	}
+	return slices.Clone(r.raw())
+}
+
+// Problems returns the problems of the value, with paths that start at the value.
+func (r Ref) Problems() []Problem {
+	if r.doc == nil {
+		return nil
+	}
+	var found []Problem
+	for _, p := range r.doc.in.problems {
+		if p.at >= r.span.Lo && p.at < r.span.Hi {
+			found = append(found, Problem{Path: slices.Clone(p.Path[r.depth:]), Want: p.Want})
+		}
+	}
+	return found
+}
+
+// Original decodes the value's raw bytes into the struct that p points to: the value before the
+// program changed it.
+func (r Ref) Original(p any) error { return r.decodeOriginal(reflect.ValueOf(p).Elem()) }
+
+func (r Ref) decodeOriginal(v reflect.Value) error {
+	dec := r.doc.decoder(r.span, math.MaxInt, nil)
+	dec.above, dec.silent = int(r.depth), true
+	return dec.decode(v)
+}

@@ -1,0 +1,104 @@
+package jsonread
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Objects of an array are mostly alike, so the fast scanner compares each with one before it.
+
+// template is an object that later objects of its array are compared with.
+type template struct {
+	Span            // its Hi is 0 if there is no template
+	values [16]Span // of its fields
+	n      int      // fields it has
+}
+
+// add stores the span of a field's value. An object with more fields than there is space for is no
+// template.
+func (t *template) add(value Span) {
+	if t.n < len(t.values) {
+		t.values[t.n] = value
+	}
+	t.n++
+}
+
+// skipObjects steps over the rest of an array from an object on, inside depth objects and arrays.
+func (s *FastScanner) skipObjects(depth int) bool {
+	var t template
+	for more := true; more; {
+		start := s.Pos
+		var ok bool
+		switch {
+		case s.Peek() != '{':
+			ok = s.Skip(depth)
+		case depth >= MaxDepth:
+			return false
+		case t.Hi > 0:
+			ok = s.skipLike(&t, depth)
+		default:
+			t.n = 0
+			ok = s.skipFields(s.Open('}'), depth, &t)
+			if t.n <= len(t.values) {
+				t.Span = Span{uint32(start), uint32(s.Pos)}
+			}
+		}
+		if !ok {
+			return false
+		}
+		if more, ok = s.More(']'); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// skipLike steps over an object that is compared with the template: equal bytes need no second
+// look, and where the two differ in a value, only that value is scanned. This is as strict as
+// scanning every byte: the bytes between two values of the template led from the end of the one to
+// the start of the other, and where they follow a value of an object of the same array, they do so
+// again. It never goes back to scan something twice, which in nested objects would double the time
+// with each level.
+func (s *FastScanner) skipLike(t *template, depth int) bool {
+	data, i, at := s.Data, s.Pos, int(t.Lo) // at is in the template where i is in the object
+	for k := 0; ; k++ {
+		n := equalBytes(data[at:t.Hi], data[i:])
+		if at+n == int(t.Hi) {
+			s.Pos = i + n
+			return true
+		}
+		for k < t.n && int(t.values[k].Hi) < at+n { // values with the byte after them: 1 may continue here as 12
+			k++
+		}
+		if k == t.n || at+n < int(t.values[k].Lo) {
+			// Another field: continue after the last value that is as in the template. The next
+			// object becomes the template.
+			t.Hi = 0
+			if k == 0 {
+				return s.skipFields(s.Open('}'), depth, nil)
+			}
+			s.Pos = i + int(t.values[k-1].Hi) - at
+			more, ok := s.More('}')
+			return ok && s.skipFields(more, depth, nil)
+		}
+		s.Pos = i + int(t.values[k].Lo) - at
+		if s.Space(); !s.Skip(depth + 1) {
+			return false
+		}
+		i, at = s.Pos, int(t.values[k].Hi)
+	}
+}
+
+// equalBytes returns how many bytes a and b have in common from their first on.
+func equalBytes(a, b []byte) (n int) {
+	for n+8 <= len(a) && n+8 <= len(b) {
+		if differ := binary.LittleEndian.Uint64(a[n:]) ^ binary.LittleEndian.Uint64(b[n:]); differ != 0 {
+			return n + bits.TrailingZeros64(differ)/8
+		}
+		n += 8
+	}
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,358 @@
+package webhooks
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	labhealth "github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/jsonread"
+)
+
+// An event is parsed in two steps: its envelope, then the data as the payload that the event's type
+// promises. A fast scanner reads what the service sends every day, including batches of samples,
+// which it reads while it scans the envelope. What is unusual, such as a value of the wrong kind,
+// is left to the decoder of package jsonread, which finds the same values in whatever the scanner
+// reads.
+
+// eventMemory is what parsing a batch of samples needs, in one allocation.
+type eventMemory struct {
+	event    Event
+	document jsonread.Buffer
+	samples  Samples
+	sample   [1]Sample // for a batch of one
+}
+
+// parser parses one event.
+type parser struct {
+	jsonread.FastScanner
+	Envelope
+	event, data jsonread.Span      // data is empty if the event has none
+	document    *jsonread.Document // nil while only the envelope is read
+	memory      *eventMemory       // nil if only the envelope is read
+	batch       batchState
+}
+
+// batchState says whether the scanner has read the data as a batch of samples.
+type batchState uint8
+
+const (
+	batchUntried batchState = iota
+	batchFailed             // it is no batch, or not one for the scanner
+	batchRead               // it is in memory.samples
+)
+
+// parseEnvelope finds the event and its data, and reads the envelope.
+func (p *parser) parseEnvelope() error {
+	if uint64(len(p.Data)) > jsonread.MaxSize {
+		return &ParseError{Reason: "it is too large"}
+	}
+	if p.scanEnvelope() {
+		return nil
+	}
+	return p.decodeEnvelope()
+}
+
+// envelopeFields are the fields of an envelope, in their most frequent order.
+var envelopeFields = jsonread.NewFieldNames("event_type", "data", "team_id", "user_id", "client_user_id")
+
+// scanEnvelope reads an envelope and, if it is a batch of samples without anything unusual, its
+// data.
+func (p *parser) scanEnvelope() bool {
+	p.Space()
+	p.event.Lo = uint32(p.Pos)
+	if p.Peek() != '{' {
+		return false
+	}
+	seen, n := 0, -1
+	for more := p.Open('}'); more; {
+		var ok bool
+		if n, ok = p.Field(envelopeFields, n+1); !ok {
+			return false
+		}
+		if n < len(envelopeFields) {
+			if seen&(1<<n) != 0 {
+				return false // duplicate names are left to the decoder
+			}
+			seen |= 1 << n
+		}
+		switch n {
+		case 0: // event_type
+			ok = p.scanType()
+		case 1: // data
+			p.data.Lo = uint32(p.Pos)
+			ok = p.scanData()
+			p.data.Hi = uint32(p.Pos)
+		case 2: // team_id
+			ok = p.UUID(&p.TeamID)
+		case 3: // user_id
+			ok = p.UUID(&p.UserID)
+		case 4: // client_user_id
+			ok = scanString(&p.FastScanner, &p.ClientUserID)
+		default:
+			ok = p.Skip(1)
+		}
+		if !ok {
+			return false
+		}
+		if more, ok = p.More('}'); !ok {
+			return false
+		}
+	}
+	p.event.Hi = uint32(p.Pos)
+	p.Space()
+	return p.Pos == len(p.Data)
+}
+
+// scanType reads null or a type without escapes.
+func (p *parser) scanType() bool {
+	if p.Peek() == 'n' {
+		return p.Null()
+	}
+	content, escaped, ok := p.String()
+	if !ok || escaped {
+		return false
+	}
+	if content.Len() > 0 {
+		p.Type = typeOf(content.Of(p.Data))
+	}
+	return true
+}
+
+// typeOf returns b as an EventType, without a new string if it is one of the constants.
+func typeOf(b []byte) EventType {
+	if t, ok := known[string(b)]; ok {
+		return t
+	}
+	return EventType(b)
+}
+
+// scanData reads the data if it is a batch of samples, and steps over it otherwise.
+func (p *parser) scanData() bool {
+	if p.memory != nil && kindOf(p.Type).maybeSamples() && p.scanBatch() {
+		return true
+	}
+	return p.Skip(1)
+}
+
+// scanBatch tries to read the data that is next as a batch of samples.
+func (p *parser) scanBatch() bool {
+	r := batchReader{FastScanner: p.FastScanner, document: p.document, batch: &p.memory.samples, one: p.memory.sample[:0]}
+	if !r.read() {
+		p.batch = batchFailed
+		return false
+	}
+	p.batch = batchRead
+	p.Pos = r.Pos
+	return true
+}
+
+// scanString reads a string or null.
+func scanString(s *jsonread.FastScanner, to *string) bool {
+	if s.Peek() == 'n' {
+		return s.Null()
+	}
+	content, escaped, ok := s.String()
+	if ok {
+		*to = decodeString(s.Data, content, escaped)
+	}
+	return ok
+}
+
+// decodeString returns the string between quotes at content.
+func decodeString(data []byte, content jsonread.Span, escaped bool) string {
+	if escaped {
+		s, _ := jsonread.String(data[content.Lo-1 : content.Hi+1])
+		return s
+	}
+	return string(content.Of(data))
+}
+
+// envelopeForm is how an event is decoded and encoded.
+type envelopeForm[D any] struct {
+	Type         EventType `json:"event_type,omitzero"`
+	Data         D         `json:"data,omitzero"`
+	TeamID       uuid.UUID `json:"team_id,omitzero"`
+	UserID       uuid.UUID `json:"user_id,omitzero"`
+	ClientUserID string    `json:"client_user_id,omitzero"`
+
+	labhealth.RawObject `json:"-"`
+}
+
+// anyJSON is a value of which only the span is decoded.
+type anyJSON struct {
+	labhealth.RawObject `json:"-"`
+}
+
+// decodeEnvelope reads an envelope that the scanner did not.
+func (p *parser) decodeEnvelope() error {
+	if p.document == nil {
+		p.document = jsonread.NewDocument(p.Data)
+	}
+	if err := p.document.Valid(); err != nil {
+		var syntax *jsonread.SyntaxError
+		errors.As(err, &syntax)
+		return &ParseError{Offset: syntax.Offset, Reason: syntax.Reason}
+	}
+	p.event = p.document.Value()
+	notObject := &ParseError{Offset: int(p.event.Lo), Reason: "it is not an object"}
+	if p.Data[p.event.Lo] != '{' {
+		return notObject
+	}
+	var f envelopeForm[anyJSON]
+	if p.document.Read(p.event, &f, 0) != nil {
+		return notObject // not reached: it is valid
+	}
+	p.Envelope = Envelope{f.Type, f.TeamID, f.UserID, f.ClientUserID}
+	p.data = jsonread.Ref(f.Data.RawObject).Span()
+	p.batch = batchUntried
+	if p.memory != nil { // what the scanner read may be other data of that name
+		p.memory.samples = Samples{}
+		clear(p.memory.sample[:])
+	}
+	return nil
+}
+
+// userInData returns the user ID in the data, the zero UUID if there is none.
+func (p *parser) userInData() uuid.UUID {
+	if p.batch == batchRead {
+		return p.memory.samples.UserID
+	}
+	return userInData(p.data.Of(p.Data))
+}
+
+func userInData(data []byte) uuid.UUID {
+	if s, ok := jsonread.String(jsonread.Lookup(data, "user_id")); ok && len(s) == 36 {
+		if id, err := uuid.Parse(s); err == nil {
+			return id
+		}
+	}
+	return uuid.Nil
+}
+
+// payloadKind says what the data of an event should be.
+type payloadKind uint8
+
+const (
+	unknownKind payloadKind = iota
+	summaryKind
+	activityKind
+	streamKind
+	connectionKind
+	historicalKind
+	orderKind
+)
+
+// maybeSamples reports whether the data may be a batch of samples instead.
+func (k payloadKind) maybeSamples() bool { return k >= summaryKind && k <= streamKind }
+
+// payloadKinds are the kinds by prefix of the event type. The first that matches counts.
+var payloadKinds = []struct {
+	prefix string
+	kind   payloadKind
+}{
+	{activityPrefix, activityKind},
+	{streamPrefix, streamKind},
+	{dailyPrefix, summaryKind},
+	{orderPrefix, orderKind},
+	{historicalPrefix, historicalKind},
+	{string(ProviderConnectionCreated), connectionKind},
+}
+
+func kindOf(t EventType) payloadKind {
+	for _, k := range payloadKinds {
+		if strings.HasPrefix(string(t), k.prefix) {
+			return k.kind
+		}
+	}
+	return unknownKind
+}
+
+// budget returns how many bytes the payload of so many bytes may take beyond them. What the service
+// sends stays far below.
+func budget(data int) int { return data/2 + 1<<16 }
+
+var (
+	errNoObject = errors.New("webhooks: the data is not an object")
+	errNoOrder  = errors.New("webhooks: the data is an order without a readable id")
+	errTooLarge = errors.New("webhooks: the data would take far more memory than its JSON")
+)
+
+// payload returns the data. It decodes the data if the scanner did not.
+func (p *parser) payload() Payload {
+	if p.batch == batchRead {
+		return &p.memory.samples
+	}
+	kind := kindOf(p.Type)
+	if kind == unknownKind {
+		return p.unknown(nil)
+	}
+	data := p.data.Of(p.Data)
+	if len(data) == 0 || data[0] != '{' {
+		return p.unknown(errNoObject)
+	}
+	if kind.maybeSamples() {
+		if p.Pos = int(p.data.Lo); p.batch == batchUntried && p.scanBatch() {
+			return &p.memory.samples
+		}
+		if list := jsonread.Lookup(data, "data"); list != nil && list[0] == '[' {
+			return p.decodeSamples()
+		}
+	}
+	switch kind {
+	case activityKind:
+		return p.decode(&Activity{})
+	case streamKind:
+		return p.decode(&WorkoutStreamNotice{})
+	case connectionKind:
+		return p.decode(&ProviderConnection{})
+	case historicalKind:
+		return p.decode(&HistoricalPull{})
+	case orderKind:
+		return p.decodeOrder()
+	default:
+		return p.decode(&Summary{})
+	}
+}
+
+// read decodes the data into the struct that v points to. It fails only if the struct would take
+// too much memory.
+func (p *parser) read(v any) error {
+	return p.document.Read(p.data, v, budget(p.data.Len()), "data")
+}
+
+func (p *parser) decode(v Payload) Payload {
+	if p.read(v) != nil {
+		return p.unknown(errTooLarge)
+	}
+	return v
+}
+
+func (p *parser) decodeOrder() Payload {
+	o := &LabOrder{}
+	switch err := p.read(&o.Order); {
+	case err != nil:
+		return p.unknown(errTooLarge)
+	case o.ID == uuid.Nil:
+		return p.unknown(errNoOrder)
+	}
+	return o
+}
+
+func (p *parser) decodeSamples() Payload {
+	s := &p.memory.samples
+	if !s.decode(p.document, p.data, mostSamples(len(p.Data))) {
+		return p.unknown(errTooLarge)
+	}
+	return s
+}
+
+func (p *parser) unknown(err error) *Unknown {
+	u := &Unknown{Err: err}
+	if p.data.Len() > 0 {
+		u.Raw = slices.Clone(p.data.Of(p.Data))
+	}
+	return u
+}

@@ -1,0 +1,433 @@
+package webhooks
+
+import (
+	"bytes"
+
+	labhealth "github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/jsonread"
+)
+
+// batchReader reads a batch of samples in one pass. Samples of a batch are mostly alike, so it
+// stores the bytes before each value of a sample, and where the next sample has the same bytes it
+// goes straight to the value. It fails at what is unusual: [Samples.decode] reads the batch then.
+type batchReader struct {
+	jsonread.FastScanner
+	document *jsonread.Document
+	batch    *Samples
+	one      []Sample // memory for a batch of one
+
+	layout  [16]gap
+	length  int // fields in the layout
+	fields  int // fields of this sample so far
+	end     int // where the last value ends
+	closing int // from the last value of a sample to the sample's end
+	opening int // and to the start of the next sample
+	samples []Sample
+
+	dates jsonread.DateCache
+	types stringCache
+	units stringCache
+}
+
+// gap is what precedes one value of a sample: for the first, the end of the sample before it too.
+type gap struct {
+	jsonread.Span       // its Lo is 0 if it is not known
+	field         uint8 // index of the field in sampleFields
+}
+
+// batchFields are the fields of a batch, in their most frequent order.
+var batchFields = jsonread.NewFieldNames("user_id", "source_id", "source", "data", "provider")
+
+const batchData = 3 // in batchFields
+
+// read reads the batch that is next into batch and one, which are zero.
+func (r *batchReader) read() bool {
+	if r.Peek() != '{' {
+		return false
+	}
+	start := r.Pos
+	seen, n := 0, -1
+	for more := r.Open('}'); more; {
+		var ok bool
+		if n, ok = r.Field(batchFields, n+1); !ok {
+			return false
+		}
+		if n < len(batchFields) {
+			if seen&(1<<n) != 0 {
+				return false
+			}
+			seen |= 1 << n
+		}
+		switch n {
+		case 0: // user_id
+			ok = r.UUID(&r.batch.UserID)
+		case 1: // source_id
+			ok = r.Int64(&r.batch.SourceID)
+		case 2: // source
+			ok = r.readSource(&r.batch.Source)
+		case batchData:
+			ok = r.readSamples()
+		case 4: // provider
+			ok = r.readProvider()
+		default:
+			ok = r.Skip(2)
+		}
+		if !ok {
+			return false
+		}
+		if more, ok = r.More('}'); !ok {
+			return false
+		}
+	}
+	r.batch.RawObject = r.ref(start, 1)
+	return seen&(1<<batchData) != 0
+}
+
+// ref returns the RawObject of the value from start to the scanner's position, depth path elements
+// below the event.
+func (r *batchReader) ref(start, depth int) labhealth.RawObject {
+	return labhealth.RawObject(r.document.Ref(jsonread.Span{Lo: uint32(start), Hi: uint32(r.Pos)}, depth))
+}
+
+// readProvider reads a source or null.
+func (r *batchReader) readProvider() bool {
+	if r.Peek() == 'n' {
+		return r.Null()
+	}
+	r.batch.Provider = new(Source)
+	return r.readSource(r.batch.Provider)
+}
+
+// sourceFields are the fields of a Source: first the strings, then the pointers to strings.
+var sourceFields = jsonread.NewFieldNames("name", "slug", "logo", "provider", "type", "app_id", "device_id", "sport", "workout_id")
+
+// sourceValue is the value of a field of a Source.
+type sourceValue struct {
+	content               jsonread.Span
+	seen, string, escaped bool
+}
+
+// readSource reads the source that is next. Its strings share one allocation.
+func (r *batchReader) readSource(source *Source) bool {
+	if r.Peek() != '{' {
+		return false
+	}
+	start := r.Pos
+	var values [9]sourceValue
+	n := -1
+	for more := r.Open('}'); more; {
+		var ok bool
+		if n, ok = r.Field(sourceFields, n+1); !ok {
+			return false
+		}
+		switch {
+		case n == len(sourceFields):
+			ok = r.Skip(3)
+		case values[n].seen:
+			return false
+		case r.Peek() == 'n':
+			ok = r.Null()
+			values[n].seen = true
+		default:
+			v := &values[n]
+			v.seen, v.string = true, true
+			v.content, v.escaped, ok = r.String()
+		}
+		if !ok {
+			return false
+		}
+		if more, ok = r.More('}'); !ok {
+			return false
+		}
+	}
+	setSource(source, &values, r.Data, start, r.Pos)
+	source.RawObject = r.ref(start, 2)
+	return true
+}
+
+// setSource sets the fields of a source that is at data[lo:hi].
+func setSource(source *Source, values *[9]sourceValue, data []byte, lo, hi int) {
+	all := string(data[lo:hi])
+	var strings [len(values)]string
+	for n := range values {
+		if v := &values[n]; v.escaped {
+			strings[n] = decodeString(data, v.content, true)
+		} else if v.string {
+			strings[n] = all[int(v.content.Lo)-lo : int(v.content.Hi)-lo]
+		}
+	}
+	source.Name, source.Slug, source.Logo, source.Provider = strings[0], strings[1], strings[2], strings[3]
+	source.Type = SourceType(strings[4])
+	source.AppID, source.DeviceID = values[5].pointer(strings[5]), values[6].pointer(strings[6])
+	source.Sport, source.WorkoutID = values[7].pointer(strings[7]), values[8].pointer(strings[8])
+}
+
+// pointer returns a pointer to s if the value is a string, nil otherwise.
+func (v *sourceValue) pointer(s string) *string {
+	if !v.string {
+		return nil
+	}
+	return new(s)
+}
+
+// endOfSamples is not a field: the array is read.
+const endOfSamples = otherField + 1
+
+// readSamples reads the array of samples that is next. It is one loop without a call for each field
+// that the layout has, because such calls take a few percent of the time.
+func (r *batchReader) readSamples() bool {
+	if r.Peek() != '[' {
+		return false
+	}
+	if !r.Open(']') {
+		r.batch.Data = []Sample{}
+		return true
+	}
+	var ok bool
+	if r.samples, ok = r.allocate(); !ok || !r.openSample() {
+		return false
+	}
+	field, ok := r.scanField()
+	sample := r.last()
+	for ok && field != endOfSamples {
+		switch field {
+		case timestampField:
+			ok = r.Time(&sample.Timestamp, &r.dates)
+		case valueField:
+			ok = r.readSampleValue(sample)
+		case unitField:
+			ok = r.units.read(&r.FastScanner, &sample.Unit)
+		case typeField:
+			ok = r.types.read(&r.FastScanner, &sample.Type)
+		case offsetField:
+			ok = r.readOffset(sample)
+		case startField:
+			ok = r.Time(&sample.Start, &r.dates)
+		case endField:
+			ok = r.Time(&sample.End, &r.dates)
+		default:
+			ok = r.readRareValue(sample, field)
+		}
+		if !ok {
+			return false
+		}
+		r.end = r.Pos
+		if g := &r.layout[r.fields%len(r.layout)]; r.fields < r.length && r.SkipEqual(g.Span) {
+			field = g.field
+			r.fields++
+			continue
+		}
+		if r.layout[0].Lo > 0 {
+			field, ok = r.nextSample()
+		} else {
+			field, ok = r.scanField()
+		}
+		sample = r.last()
+	}
+	if ok {
+		r.batch.Data = trim(r.samples)
+	}
+	return ok
+}
+
+// allocate returns memory for the samples of the array whose first element is next.
+func (r *batchReader) allocate() ([]Sample, bool) {
+	rest := r.Data[r.Pos:]
+	n := bytes.Count(rest, []byte{'{'}) // one in each sample, and seldom any other
+	if n*sampleSize > 2*len(rest) {
+		n = r.Count()
+	}
+	if n == 1 {
+		return r.one, true
+	}
+	if n == 0 || n > mostSamples(len(r.Data)) {
+		return nil, false
+	}
+	return make([]Sample, 0, n), true
+}
+
+// trim returns list in at most twice the memory it needs.
+func trim(list []Sample) []Sample {
+	if 2*len(list) < cap(list) {
+		return append(make([]Sample, 0, len(list)), list...)
+	}
+	return list
+}
+
+// openSample steps into the next sample. A sample without fields is left to the decoder.
+func (r *batchReader) openSample() bool {
+	if r.Peek() != '{' || !r.addSample(r.Pos) {
+		return false
+	}
+	r.fields = 0
+	return r.Open('}')
+}
+
+// addSample adds a sample that starts at start, if there is memory for it.
+func (r *batchReader) addSample(start int) bool {
+	n := len(r.samples)
+	if n == cap(r.samples) {
+		return false
+	}
+	r.samples = r.samples[:n+1]
+	s := r.last()
+	s.document, s.span.Lo = r.document, uint32(start)
+	return true
+}
+
+// last returns the last sample.
+func (r *batchReader) last() *Sample { return &r.samples[len(r.samples)-1] }
+
+// nextSample steps from the last value of a sample to the first one of the next, as the samples
+// before did. It is scanField if this sample differs.
+func (r *batchReader) nextSample() (field uint8, ok bool) {
+	if first := &r.layout[0]; r.fields == r.length && r.SkipEqual(first.Span) {
+		r.last().span.Hi = uint32(r.end + r.closing)
+		r.fields = 1
+		return first.field, r.addSample(r.end + r.opening)
+	}
+	return r.scanField()
+}
+
+// scanField scans the next field's name, of this sample or the next, and stores in the layout what
+// precedes its value.
+func (r *batchReader) scanField() (field uint8, ok bool) {
+	if r.fields > 0 {
+		more, ok := r.More('}')
+		if ok && !more {
+			more, ok = r.closeSample()
+		}
+		if !ok || !more {
+			return endOfSamples, ok
+		}
+	}
+	likely, seen := 0, 0
+	for _, g := range r.layout[:r.fields] {
+		likely = int(g.field) + 1
+		seen |= 1 << g.field
+	}
+	n, ok := r.Field(sampleFields, likely)
+	if !ok || r.fields == len(r.layout) {
+		return 0, false
+	}
+	field = uint8(n)
+	if field != otherField && seen&(1<<field) != 0 {
+		return 0, false // a duplicate name
+	}
+	if r.fields > 0 || r.layout[0].field != field {
+		r.length = r.fields + 1
+	}
+	r.layout[r.fields] = gap{jsonread.Span{Lo: uint32(r.end), Hi: uint32(r.Pos)}, field}
+	r.fields++
+	return field, true
+}
+
+// closeSample steps from the end of a sample into the next one, if there is one.
+func (r *batchReader) closeSample() (more, ok bool) {
+	r.last().span.Hi = uint32(r.Pos)
+	r.length, r.closing = r.fields, r.Pos-r.end
+	if more, ok = r.More(']'); !ok || !more {
+		return false, ok
+	}
+	r.opening = r.Pos - r.end
+	return true, r.openSample()
+}
+
+// readRareValue reads the value of a field that few samples have.
+func (r *batchReader) readRareValue(s *Sample, field uint8) bool {
+	switch field {
+	case systolicField:
+		return r.Float64(&s.Systolic)
+	case diastolicField:
+		return r.Float64(&s.Diastolic)
+	}
+	if r.Peek() == 'n' {
+		return r.Null()
+	}
+	s.Extra = true
+	return r.Skip(4)
+}
+
+// readOffset reads a timezone offset or null.
+func (r *batchReader) readOffset(s *Sample) bool {
+	if r.Peek() == 'n' {
+		return r.Null()
+	}
+	var seconds int64
+	if !r.Int64(&seconds) || seconds != int64(int32(seconds)) {
+		return false
+	}
+	s.TimezoneOffset, s.HasTimezoneOffset = int32(seconds), true
+	return true
+}
+
+// readSampleValue reads the value of a sample: a number, the text of a note, or null.
+func (r *batchReader) readSampleValue(s *Sample) bool {
+	switch r.Peek() {
+	case '"':
+		return scanString(&r.FastScanner, &s.Text)
+	case 'n':
+		return r.Null()
+	}
+	s.HasValue = true
+	return r.Float64(&s.Value)
+}
+
+// stringCache keeps strings that are frequent in a batch, such as units: each is allocated once.
+type stringCache struct {
+	last  cachedString
+	table [4]cachedString
+}
+
+type cachedString struct {
+	quoted jsonread.Span // where it is in the document, with its quotes; its Lo is 0 if there is none
+	value  string
+}
+
+// commonStrings are strings that are never allocated: the units and types that the service is known
+// to send, by their hash.
+var commonStrings = func() (t [128]string) {
+	for _, s := range []string{
+		"automatic", "manual_scan", "unknown", "phone", "watch", "app", "multiple_sources", "fingerprick", "cuff", "insulin_pump",
+		"scale", "chest_strap", "ring", "lab", "exercise_machine", "earphone", "%", "kg", "count", "kcal", "mmol/L", "bpm", "rmssd",
+		"ml", "mV", "mmHg", "m", "g", "min", "mL/kg/min", "L", "L/min", "index", "°C", "cm", "unit",
+	} {
+		t[hashString([]byte(s))] = s
+	}
+	return t
+}()
+
+// hashString distinguishes most strings, and all commonStrings. The string is not empty.
+func hashString(s []byte) int {
+	return (27*len(s) + int(s[0]) + int(s[len(s)/2])) % 128
+}
+
+// read reads a string or null.
+func (c *stringCache) read(s *jsonread.FastScanner, to *string) bool {
+	if last := &c.last; last.quoted.Lo > 0 && s.SkipEqual(last.quoted) {
+		*to = last.value
+		return true
+	}
+	if s.Peek() == 'n' {
+		return s.Null()
+	}
+	content, escaped, ok := s.String()
+	if !ok {
+		return false
+	}
+	if content.Len() == 0 {
+		return true
+	}
+	raw := content.Of(s.Data)
+	hash := hashString(raw)
+	cached := &c.table[hash%len(c.table)]
+	quoted := jsonread.Span{Lo: content.Lo - 1, Hi: content.Hi + 1}
+	if common := commonStrings[hash]; common == string(raw) {
+		*cached = cachedString{quoted, common}
+	} else if cached.quoted.Lo == 0 || string(cached.quoted.Of(s.Data)) != string(quoted.Of(s.Data)) {
+		*cached = cachedString{quoted, decodeString(s.Data, content, escaped)}
+	}
+	c.last = *cached
+	*to = cached.value
+	return true
+}
