@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 Deprecated names are tested until they are removed.
+
 package conformance
 
 import (
