@@ -4,56 +4,56 @@ package webhooks
 
 import "github.com/labhealth/labhealth-go/internal/jsonread"
 
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [github.com/labhealth/labhealth-go.RawObject].
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Activity) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [github.com/labhealth/labhealth-go.RawObject].
+// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
 func (v Activity) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [github.com/labhealth/labhealth-go.RawObject].
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *ActivityHeartRate) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [github.com/labhealth/labhealth-go.RawObject].
+// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
 func (v ActivityHeartRate) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [github.com/labhealth/labhealth-go.RawObject].
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *HistoricalPull) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [github.com/labhealth/labhealth-go.RawObject].
+// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
 func (v HistoricalPull) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [github.com/labhealth/labhealth-go.RawObject].
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *ProviderConnection) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [github.com/labhealth/labhealth-go.RawObject].
+// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
 func (v ProviderConnection) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [github.com/labhealth/labhealth-go.RawObject].
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *ResourceAvailability) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [github.com/labhealth/labhealth-go.RawObject].
+// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
 func (v ResourceAvailability) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [github.com/labhealth/labhealth-go.RawObject].
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Source) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [github.com/labhealth/labhealth-go.RawObject].
+// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
 func (v Source) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [github.com/labhealth/labhealth-go.RawObject].
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Sport) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [github.com/labhealth/labhealth-go.RawObject].
+// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
 func (v Sport) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [github.com/labhealth/labhealth-go.RawObject].
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Summary) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [github.com/labhealth/labhealth-go.RawObject].
+// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
 func (v Summary) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [github.com/labhealth/labhealth-go.RawObject].
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *WorkoutStreamNotice) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. See [github.com/labhealth/labhealth-go.RawObject].
+// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
 func (v WorkoutStreamNotice) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
