@@ -46,9 +46,9 @@ type Reason string
 const (
 	ReasonApplied      Reason = "applied"       // 204: the application processed the event
 	ReasonStored       Reason = "stored"        // 204: the store function stored the delivery
-	ReasonRemembered   Reason = "remembered"    // 204: the delivery was processed before
+	ReasonDuplicate    Reason = "duplicate"     // 204: the delivery was processed before
 	ReasonDeadLettered Reason = "dead-lettered" // 204: the dead-letter function took the body
-	ReasonNotNoted     Reason = "not noted"     // 204: processed, but the ID was not stored
+	ReasonNotMarked    Reason = "not marked"    // 204: processed, but the ID was not stored
 	ReasonIncomplete   Reason = "incomplete"    // 400: the body is incomplete
 	ReasonUnreadable   Reason = "unreadable"    // 400: not an event, and no dead-letter function
 	ReasonHeaders      Reason = "headers"       // 401: see [ErrHeaders]
@@ -58,10 +58,10 @@ const (
 	ReasonTooLarge     Reason = "too large"     // 413: the body exceeds the limit
 	ReasonFailed       Reason = "failed"        // 503: the called function returned an error
 	ReasonPermanent    Reason = "permanent"     // 503: [ErrPermanent], and no dead-letter function
-	ReasonPanicked     Reason = "panicked"      // 503: the called function, or the memory, panicked
+	ReasonPanicked     Reason = "panicked"      // 503: the called function, or the deduplicator, panicked
 	ReasonDeadline     Reason = "deadline"      // 503: the called function timed out
 	ReasonOverloaded   Reason = "overloaded"    // 503: the body exceeds [WithInFlightLimit]
-	ReasonMemory       Reason = "memory"        // 503: the memory failed
+	ReasonDeduplicator Reason = "deduplicator"  // 503: the deduplicator failed
 	ReasonShutdown     Reason = "shutdown"      // 503: the handler is shutting down
 )
 

@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// Memory stores the IDs of processed deliveries, so that repeated ones are not processed again. By
-// default a [Handler] keeps them in the process. [WithMemory] sets another store, for example one
-// that several processes share. A Memory belongs to one endpoint: the service sends the same ID to
-// each of several endpoints.
+// Deduplicator stores the IDs of processed deliveries, so that repeated ones are not processed
+// again. By default a [Handler] keeps them in the process. [WithDeduplicator] sets another store, for
+// example one that several processes share. A Deduplicator belongs to one endpoint: the service
+// sends the same ID to each of several endpoints.
 //
 // Its methods must be safe for concurrent use. The context ends in time for a response.
-type Memory interface {
+type Deduplicator interface {
 	// Seen reports whether the ID is stored. After an error the response is 503, and the sender
 	// tries again.
 	Seen(ctx context.Context, id string) (bool, error)
-	// Remember stores an ID, at least for the 72 hours in which the sender repeats a delivery.
+	// MarkSeen stores an ID, at least for the 72 hours in which the sender repeats a delivery.
 	// Storing an ID again is not an error. The delivery is acknowledged even after an error, which
-	// the observers get as [ReasonNotNoted].
-	Remember(ctx context.Context, id string) error
+	// the observers get as [ReasonNotMarked].
+	MarkSeen(ctx context.Context, id string) error
 }
 
-// localMemory is a Memory in the process. It stores 16 bytes of a hash for each ID, because IDs can
-// be long.
-type localMemory struct {
+// localDeduplicator is the Deduplicator of one process. It stores 16 bytes of a hash for each ID,
+// because IDs can be long.
+type localDeduplicator struct {
 	maxIDs int
 	maxAge time.Duration
 	now    func() time.Time
@@ -48,7 +48,7 @@ func hashOf(id string) idHash {
 	return idHash(sum[:16])
 }
 
-func (m *localMemory) Seen(_ context.Context, id string) (bool, error) {
+func (m *localDeduplicator) Seen(_ context.Context, id string) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.removeExpired()
@@ -56,7 +56,7 @@ func (m *localMemory) Seen(_ context.Context, id string) (bool, error) {
 	return seen, nil
 }
 
-func (m *localMemory) Remember(_ context.Context, id string) error {
+func (m *localDeduplicator) MarkSeen(_ context.Context, id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.removeExpired()
@@ -76,14 +76,14 @@ func (m *localMemory) Remember(_ context.Context, id string) error {
 	return nil
 }
 
-func (m *localMemory) removeExpired() {
+func (m *localDeduplicator) removeExpired() {
 	oldest := m.now().Add(-m.maxAge).UnixNano()
 	for m.first < len(m.queue) && m.queue[m.first].at < oldest {
 		m.removeOldest()
 	}
 }
 
-func (m *localMemory) removeOldest() {
+func (m *localDeduplicator) removeOldest() {
 	delete(m.ids, m.queue[m.first].id)
 	m.first++
 }
