@@ -162,6 +162,9 @@ func unseen(inner http.RoundTripper) roundTripper {
 // once, and its outcome is true. What a transport hides from the hooks cannot be stopped, but its
 // outcome is never rejected or not sent.
 func TestWrappedTransports(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	calls := 1 // times 11 transports, 2 kinds and 12 servers, for each version of HTTP
 	if long {
 		calls = 10 // more than 2,000

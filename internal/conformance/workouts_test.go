@@ -70,6 +70,9 @@ func TestWorkoutStreamOddElements(t *testing.T) {
 
 // Long streams of zeros or nulls, which have one digit for each element, decode like any other.
 func TestWorkoutStreamOfZeros(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	lists := []string{"time", "heartrate", "cadence", "altitude", "velocity_smooth", "lat", "lng", "distance", "power", "resistance", "temperature"}
 	for _, test := range []struct {
 		name, element string

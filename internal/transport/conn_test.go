@@ -226,6 +226,9 @@ func TestConnectionsAreKept(t *testing.T) {
 // What comes with the end of an response, or after it, is not written to the default logger, ends the connection and is nobody's
 // response.
 func TestUnaskedBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	proxy, _ := connectProxy(t)
 	stray := "HTTP/1.1 200 OK\r\nContent-Length: " + fmt.Sprint(len(secret)) + "\r\n\r\n" + secret
 	for _, extra := range []string{secret, "\n" + secret, stray, "\r\n" + stray} {
