@@ -32,9 +32,9 @@ import (
 // Types: uuid, string, integer, number, boolean, date, date-time, the name of
 // a resource or of an enumeration, any (no fixed shape), "array of", "map of" or
 // "one of" such a name, "array of maybe" where elements may be null, and a
-// question mark after it where null may come; "or object" where an object may stand in for the array. Required is yes, no, or a dash
-// where the specification marks nothing, which is taken as required. Rules,
-// separated by commas:
+// question mark after it where null may come; "or object" where an object may
+// replace the array. Required is yes, no, or a dash where the specification
+// marks nothing, which is treated as required. Rules, separated by commas:
 //
 //	default X       what an absent field means
 //	service default X  the same, but not filled in: what was received is sent back as it was

@@ -8,8 +8,8 @@ import (
 )
 
 // Deduplicator stores the IDs of processed deliveries, so that repeated ones are not processed
-// again. By default a [Handler] keeps them in the process. [WithDeduplicator] sets another store, for
-// example one that several processes share. A Deduplicator belongs to one endpoint: the service
+// again. By default a [Handler] keeps them in the process. [WithDeduplicator] sets another store,
+// for example one that several processes share. A Deduplicator belongs to one endpoint: the service
 // sends the same ID to each of several endpoints.
 //
 // Its methods must be safe for concurrent use. The context ends in time for a response.

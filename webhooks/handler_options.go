@@ -81,7 +81,8 @@ func WithDeduplicator(d Deduplicator) HandlerOption {
 }
 
 // WithDuplicateWindow limits the number and the age of the IDs that a handler keeps without
-// [WithDeduplicator]. A new ID replaces the oldest one. The default is 1,000,000 IDs, which use 65 to 95 MB, and 72 hours.
+// [WithDeduplicator]. A new ID replaces the oldest one. The default is 72 hours and 1,000,000 IDs,
+// which use 65 to 95 MB.
 func WithDuplicateWindow(ids int, age time.Duration) HandlerOption {
 	return func(h *Handler) error {
 		if ids <= 0 || age <= 0 {

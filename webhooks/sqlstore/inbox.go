@@ -44,7 +44,8 @@ func (s *Store) oldest() int64 {
 	return s.now().Add(-age).UnixNano()
 }
 
-// Prune deletes IDs that are older than [Store.DuplicateWindow]. [Worker.Run] calls it once an hour.
+// Prune deletes IDs that are older than [Store.DuplicateWindow]. [Worker.Run] calls it once an
+// hour.
 func (s *Store) Prune(ctx context.Context) error {
 	const limit = 10_000 // so that other transactions do not wait long
 	statement := s.dialect.bind(`DELETE FROM labhealth_deliveries WHERE id IN

@@ -15,15 +15,15 @@ import (
 // its guarantees. Create one with [Open]. It is safe for concurrent use, and any number of
 // processes may have stores of one database.
 //
-// It is a [webhooks.Deduplicator], for handlers that apply events themselves. With [Store.Receive], a
-// handler needs no other one.
+// It is a [webhooks.Deduplicator], for handlers that apply events themselves. With [Store.Receive],
+// a handler needs no other one.
 type Store struct {
 	// Version, if not nil, returns the version of a delivery, in place of the time of receipt. The
 	// greater version wins. It must return the same value whenever and in whatever process it is
 	// called for a message, and must not be changed after the store was used.
 	Version func(webhooks.Delivery) int64
-	// DuplicateWindow is how long delivery IDs are stored. 0 means 72 hours, which is longer than the
-	// sender repeats a message. It must not be changed after the store was used.
+	// DuplicateWindow is how long delivery IDs are stored. 0 means 72 hours, which is longer than
+	// the sender repeats a message. It must not be changed after the store was used.
 	DuplicateWindow time.Duration
 
 	db      *sql.DB
