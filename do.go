@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -39,6 +40,9 @@ func (c *core) doPath(ctx context.Context, method, path string, body, out any, o
 	encoded, err := encodeAny(method, body)
 	if err != nil {
 		return withOp(op, err)
+	}
+	if v := reflect.ValueOf(out); out != nil && (v.Kind() != reflect.Pointer || v.IsNil()) {
+		return withOp(op, invalid("must be nil or a pointer that is not nil", "out"))
 	}
 	r := request{op: op, method: method, path: path}
 	if encoded != nil {

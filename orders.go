@@ -360,6 +360,9 @@ func (s *OrdersService) All(ctx context.Context, params ListOrdersParams, opts .
 type orderPages struct {
 	start   int
 	size    int64 // orders per page: as requested, reported or observed
+	total   int64 // as last reported; 0 if it was not
+	seen    int64 // orders on the pages so far
+	reached bool  // full pages would have reached the total: an empty page ends the list
 	unpaged bool  // the service may return the whole list for every page number
 }
 
@@ -373,9 +376,14 @@ func (o *orderPages) next(number int, list *OrderPage) (p page[Order, int], err 
 	if hasSize {
 		o.size = *list.Size
 	}
+	if list.Total != nil && *list.Total > 0 { // a list with elements and a total of 0 does not report it
+		o.total = *list.Total
+	}
+	o.seen += n
 	switch {
-	case list.Total != nil:
-		p.last = int64(number-1)*o.size+n >= *list.Total
+	case o.total > 0:
+		p.last = int64(o.start-1)*o.size+o.seen >= o.total || o.reached && n == 0
+		o.reached = int64(number-1)*o.size+n >= o.total
 	case hasSize || number > o.start:
 		p.last = n < o.size
 	default:

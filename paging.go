@@ -1,6 +1,8 @@
 package labhealth
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -12,8 +14,9 @@ import (
 // page is one page of a list. Its cursor is a page number, an offset or an opaque string.
 type page[E any, C comparable] struct {
 	items []E
-	next  C    // the cursor of the next page
-	last  bool // there is no next page
+	next  C     // the cursor of the next page
+	last  bool  // there is no next page
+	err   error // why there is none, after the items
 
 	allowEmpty bool // the page may be empty even if it is not the last
 	repeatEnds bool // a page that repeats the previous one ends the list
@@ -26,6 +29,7 @@ const maxEmptyPages = 100
 // empty.
 type cursorPage[E any] interface {
 	elements() (items []E, next *string)
+	Malformed() []Malformed
 }
 
 // cursorPages returns an iterator over a list whose pages have the cursor of the next one. A page
@@ -38,6 +42,11 @@ func cursorPages[E any, P cursorPage[E]](op, start string, id func(*E) uuid.UUID
 		}
 		items, next := current.elements()
 		p = page[E, string]{items: items, last: next == nil || *next == "", allowEmpty: true}
+		for _, field := range current.Malformed() {
+			if field.Path == "next_cursor" { // it is nil, as at the end of the list
+				p.err = &unreadable{reason: "its next cursor is malformed"}
+			}
+		}
 		if !p.last {
 			p.next = *next
 		}
@@ -53,10 +62,7 @@ func paginate[E any, C comparable](op string, start C, id func(*E) uuid.UUID, fe
 		h := history[C]{mark: start, turn: 1}
 		for cursor := start; ; {
 			p, err := fetch(cursor)
-			ids := make([]uuid.UUID, len(p.items))
-			for i := range p.items {
-				ids[i] = id(&p.items[i])
-			}
+			ids := pageIDs(p.items, id)
 			if err == nil {
 				if p.repeatEnds && equalPages(ids, h.previous) {
 					return
@@ -71,6 +77,9 @@ func paginate[E any, C comparable](op string, start C, id func(*E) uuid.UUID, fe
 				if !yield(&item, nil) {
 					return
 				}
+			}
+			if p.err != nil {
+				yield(nil, pageError(op, p.err))
 			}
 			if p.last {
 				return
@@ -134,7 +143,19 @@ func (h *history[C]) add(next C, ids []uuid.UUID) {
 	}
 }
 
-// equalPages reports whether two pages have the same elements, of which at least one has an ID.
-func equalPages(ids, others []uuid.UUID) bool {
-	return slices.Equal(ids, others) && slices.ContainsFunc(ids, func(id uuid.UUID) bool { return id != uuid.Nil })
+// pageIDs returns the IDs of the elements of a page, sorted, because a service may return the same
+// page in another order. An element without a readable ID is identified by its JSON.
+func pageIDs[E any](items []E, id func(*E) uuid.UUID) []uuid.UUID {
+	ids := make([]uuid.UUID, len(items))
+	for i := range items {
+		ids[i] = id(&items[i])
+		if received, ok := any(&items[i]).(interface{ RawJSON() json.RawMessage }); ok && ids[i] == uuid.Nil {
+			ids[i] = uuid.NewSHA1(uuid.Nil, received.RawJSON())
+		}
+	}
+	slices.SortFunc(ids, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	return ids
 }
+
+// equalPages reports whether two pages have the same elements, of which there is at least one.
+func equalPages(ids, others []uuid.UUID) bool { return len(ids) > 0 && slices.Equal(ids, others) }

@@ -419,3 +419,20 @@ func TestMalformedStatusIsNotPrinted(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+type wrappedOrder struct{ Order }
+
+// A type of this package hides its data also beside one that is embedded more deeply.
+func TestRedactedAmongEmbeddedTypes(t *testing.T) {
+	v := struct {
+		wrappedOrder
+		OrderPatientDetails
+	}{OrderPatientDetails: OrderPatientDetails{FirstName: new(canaryText), Gender: canaryText}}
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("m", "value", v)
+	for _, out := range []string{log.String(), fmt.Sprint(v), fmt.Sprintf("%+v", v), fmt.Sprintf("%#v", v)} {
+		if strings.Contains(out, canaryText) {
+			t.Errorf("printed as %s", out)
+		}
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 )
 
+//go:generate go run ../scripts/generate
+
 // A sample ID leads to a patient. Types that hold one print a short form under every verb of fmt
 // and as attributes of slog. Their fields hold the ID, and so does their JSON, in which they are
 // stored.

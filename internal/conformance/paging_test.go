@@ -209,7 +209,20 @@ func TestOrderPages(t *testing.T) {
 		// A short page does not end the list.
 		{"short page in the middle", labhealth.ListOrdersParams{Size: 2}, []reply{
 			orders(1, 1, `,"total":5,"page":1,"size":2`), orders(3, 4, `,"total":5,"page":2,"size":2`), orders(5, 5, `,"total":5,"page":3,"size":2`),
-		}, []int{1, 3, 4, 5}, "", "?page=1&size=2 ?page=2&size=2 ?page=3&size=2"},
+			orders(1, 0, `,"total":5,"page":4,"size":2`),
+		}, []int{1, 3, 4, 5}, "", "?page=1&size=2 ?page=2&size=2 ?page=3&size=2 ?page=4&size=2"},
+		{"pages shorter than the size", labhealth.ListOrdersParams{}, []reply{
+			orders(1, 5, `,"total":12`), orders(6, 8, `,"total":12`), orders(9, 10, `,"total":12`), orders(11, 12, `,"total":12`),
+		}, upTo(1, 12), "", "?page=1 ?page=2 ?page=3 ?page=4"},
+		{"pages shorter than the reported size", labhealth.ListOrdersParams{}, []reply{
+			orders(1, 2, `,"total":4,"size":4`), orders(3, 4, `,"total":4,"size":4`),
+		}, upTo(1, 4), "", "?page=1 ?page=2"},
+		{"total on the first page only", labhealth.ListOrdersParams{}, []reply{orders(1, 4, `,"total":7`), orders(5, 6, ``), orders(7, 7, ``)},
+			upTo(1, 7), "", "?page=1 ?page=2 ?page=3"},
+		{"total of zero", labhealth.ListOrdersParams{}, []reply{orders(1, 2, `,"total":0,"size":2`), orders(3, 3, `,"total":0,"size":2`)},
+			upTo(1, 3), "", "?page=1 ?page=2"},
+		{"negative total", labhealth.ListOrdersParams{}, []reply{orders(1, 2, `,"total":-1,"size":2`), orders(3, 3, `,"total":-1,"size":2`)},
+			upTo(1, 3), "", "?page=1 ?page=2"},
 
 		{"another page echoed", labhealth.ListOrdersParams{Size: 2}, []reply{
 			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(1, 2, `,"total":5,"page":1,"size":2`),
@@ -265,7 +278,8 @@ func TestCursorPages(t *testing.T) {
 		{"an empty page in the middle", []string{page(`"a"`), page(`null`, 1)}, "", "", upTo(1, 1)},
 		{"an empty page at the end", []string{page(`"a"`, 1), page(`null`)}, "", "", upTo(1, 1)},
 		{"an empty cursor", []string{page(`""`, 1, 2)}, "", "", upTo(1, 2)},
-		{"a cursor of another type", []string{page(`7`, 1, 2)}, "", "", upTo(1, 2)},
+		{"a cursor of another type", []string{page(`7`, 1, 2)}, "", "its next cursor is malformed", upTo(1, 2)},
+		{"a page repeated in another order", []string{page(`"a"`, 1, 2), page(`"b"`, 2, 1)}, "", "it repeats an earlier page", upTo(1, 2)},
 		{"the same cursor twice", []string{page(`"a"`, 1, 2), page(`"a"`, 3, 4)}, "", "it leads back to a page before it", upTo(1, 2)},
 		{"the cursor that was sent", []string{page(`"a"`, 1, 2)}, "a", "it leads back to a page before it", nil},
 		{"empty pages with the same cursor", []string{page(`"a"`), page(`"a"`)}, "", "it leads back to a page before it", nil},
@@ -548,5 +562,27 @@ func TestCursorCycles(t *testing.T) {
 				t.Fatalf("%d pages, then a circle of %d: %v after %d requests", prefix, length, last, requests)
 			}
 		}
+	}
+}
+
+// A list whose elements have no readable ID ends too.
+func TestElementsWithoutIDs(t *testing.T) {
+	for _, body := range []string{`{"orders":[{},{}]}`, `{"orders":[null,null],"total":1000000}`, `{"orders":[{"id":"bad"}]}`} {
+		requests := 0
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			requests++
+			fmt.Fprint(w, body)
+		}))
+		client, err := labhealth.NewClient(testKey, labhealth.WithBaseURL(srv.URL))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range client.Orders.All(t.Context(), labhealth.ListOrdersParams{Size: 2}) {
+			if requests > 10 {
+				t.Errorf("%s: still not ended after %d requests", body, requests)
+				break
+			}
+		}
+		srv.Close()
 	}
 }

@@ -23,16 +23,17 @@ type proof struct {
 	cancel context.CancelFunc
 	body   *attemptBody // of a write
 
-	mu      sync.Mutex
-	lookups int        // times a connection was requested
-	starts  int        // times the first header field was written
-	host    string     // the first host in the headers
-	wrote   int        // times the headers were written completely
-	http2   bool       // HTTP/2 was used
-	conns   []net.Conn // connections obtained
-	judged  bool       // the attempt is over and its outcome decided
-	expired bool       // its deadline had passed when it was judged
-	stopped error      // why it was canceled, if it continued when it must not
+	mu       sync.Mutex
+	lookups  int        // times a connection was requested
+	hostPort string     // of the first connection requested, or of its proxy
+	starts   int        // times the first header field was written
+	host     string     // the first host in the headers
+	wrote    int        // times the headers were written completely
+	http2    bool       // HTTP/2 was used
+	conns    []net.Conn // connections obtained
+	judged   bool       // the attempt is over and its outcome decided
+	expired  bool       // its deadline had passed when it was judged
+	stopped  error      // why it was canceled, if it continued when it must not
 }
 
 // Limits of how often net/http may send one attempt of a read again by itself. A write is sent
@@ -48,9 +49,14 @@ type proofKey struct{}
 // trace returns the hooks.
 func (p *proof) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
-		GetConn: func(string) {
+		GetConn: func(hostPort string) {
 			_ = p.hook(func() error {
-				p.lookups++
+				if p.lookups++; p.lookups == 1 {
+					p.hostPort = hostPort
+				}
+				if hostPort != p.hostPort { // a transport that fails over need not change the Host header
+					return ErrOtherHost
+				}
 				return p.checkRepeat(p.lookups)
 			})
 		},

@@ -2,7 +2,12 @@
 
 package labhealth
 
-import "github.com/labhealth/labhealth-go/internal/jsonread"
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/labhealth/labhealth-go/internal/jsonread"
+)
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *AccessToken) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -449,3 +454,315 @@ func (v *WorkoutStream) UnmarshalJSON(b []byte) error { return jsonread.Unmarsha
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v WorkoutStream) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v AccessToken) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v AccessToken) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v Address) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v Address) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v AoEAnswer) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v AoEAnswer) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v AzureAMQP) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v AzureAMQP) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v BlobStorage) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v BlobStorage) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v CodedResult) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v CodedResult) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v CommentResult) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v CommentResult) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v CreateOrderBody) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v CreateOrderBody) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v CreateUserBody) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v CreateUserBody) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v CreateWebhookBody) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v CreateWebhookBody) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v ETLPipeline) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v ETLPipeline) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v ETLPipelinePage) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v ETLPipelinePage) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v EventHubDestination) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v EventHubDestination) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v EventHubMatcher) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v EventHubMatcher) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v FallbackBirthDate) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v FallbackBirthDate) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v GuarantorDetails) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v GuarantorDetails) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v ImportOrderBody) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v ImportOrderBody) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v ListOrdersParams) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v ListOrdersParams) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v ManagementKeyPage) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v ManagementKeyPage) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v MissingResult) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v MissingResult) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v NumericResult) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v NumericResult) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v OrderDetails) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v OrderDetails) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v OrderPage) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v OrderPage) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v OrderPatientAddress) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v OrderPatientAddress) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v OrderPatientDetails) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v OrderPatientDetails) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v OrderPhysician) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v OrderPhysician) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v OrderResults) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v OrderResults) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v PatientAddress) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v PatientAddress) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v PatientAddressWithValidation) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v PatientAddressWithValidation) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v PatientDetailsWithValidation) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v PatientDetailsWithValidation) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v PhysicianCreateRequest) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v PhysicianCreateRequest) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v RabbitMQ) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v RabbitMQ) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v RangeResult) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v RangeResult) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v Response) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v Response) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v Result) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v Result) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v ResultsMetadata) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v ResultsMetadata) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v Shipment) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v Shipment) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v ShippingAddress) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v ShippingAddress) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v SignatureImage) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v SignatureImage) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v TeamAPIKeyPage) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v TeamAPIKeyPage) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v TeamCustomCredentials) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v TeamCustomCredentials) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v TeamCustomCredentialsPage) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v TeamCustomCredentialsPage) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v TestkitOrder) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v TestkitOrder) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v UndoDeleteParams) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v UndoDeleteParams) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v UnknownOrderDetails) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v UnknownOrderDetails) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v UnparsedResult) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v UnparsedResult) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v UpsertETLPipelinesBody) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v UpsertETLPipelinesBody) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v UpsertTeamCustomCredentialsBody) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v UpsertTeamCustomCredentialsBody) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v UserPage) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v UserPage) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v WebhookHeaders) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v WebhookHeaders) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v WebhookSecret) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v WebhookSecret) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v WorkoutStream) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v WorkoutStream) LogValue() slog.Value { return v.Redacted.LogValue() }

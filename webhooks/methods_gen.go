@@ -2,7 +2,12 @@
 
 package webhooks
 
-import "github.com/labhealth/labhealth-go/internal/jsonread"
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/labhealth/labhealth-go/internal/jsonread"
+)
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Activity) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -57,3 +62,21 @@ func (v *WorkoutStreamNotice) UnmarshalJSON(b []byte) error { return jsonread.Un
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
 func (v WorkoutStreamNotice) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// Format implements [fmt.Formatter]. See [labhealth.Redacted].
+func (v ActivityHeartRate) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
+func (v ActivityHeartRate) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [labhealth.Redacted].
+func (v RawSample) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
+func (v RawSample) LogValue() slog.Value { return v.Redacted.LogValue() }
+
+// Format implements [fmt.Formatter]. See [labhealth.Redacted].
+func (v Sample) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+
+// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
+func (v Sample) LogValue() slog.Value { return v.Redacted.LogValue() }
