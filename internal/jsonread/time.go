@@ -71,13 +71,12 @@ func parseTimeOfDay(bytes uint64) (seconds int64, ok bool) {
 // parseFraction parses the digits at b[i:], of which there must be one at least, as a fraction of a
 // second. It ignores those after the ninth.
 func parseFraction(b []byte, i int) (nanos int64, end int, ok bool) {
-	value, end := scanDigits(b, i, 0)
-	digits := end - i
-	if digits > 9 {
-		digits = 9
-		value, _ = scanDigits(b[:i+9], i, 0)
+	value, end := scanDigits(b[:min(len(b), i+9)], i, 0)
+	unit := powersOf10[9+i-end]
+	for end < len(b) && b[end]-'0' < 10 {
+		end++
 	}
-	return int64(value * powersOf10[9-digits]), end, digits > 0
+	return int64(value * unit), end, end > i
 }
 
 // parseOffset parses "", "Z", "+02", "+0200" or "+02:00" as seconds east of UTC.
