@@ -1,7 +1,6 @@
 package labhealth_test
 
 import (
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/doc"
@@ -21,11 +20,11 @@ import (
 
 const modulePath = "github.com/labhealth/labhealth-go"
 
-// TestDocumentation holds every exported name of the public packages to the rules: it has a comment, which begins with the name
-// where Go wants that, and the names in brackets exist, so that a documentation site makes links of them.
+// TestDocumentation checks every exported name of the public packages: it has a comment, which
+// starts with the name if Go requires that, and links to names that exist.
 func TestDocumentation(t *testing.T) {
 	packages := publicPackages(t)
-	symbols := map[string]map[string]bool{} // by import path: "Name" and "Type.Member"
+	symbols := map[string]map[string]bool{} // by import path: "Name" and "Type.Field"
 	for _, p := range packages {
 		symbols[p.ImportPath] = symbolsOf(p)
 	}
@@ -51,8 +50,7 @@ func publicPackages(t *testing.T) []*doc.Package {
 			return err
 		}
 		if d.IsDir() {
-			_, err := os.Stat(filepath.Join(name, "go.mod"))
-			hidden := strings.HasPrefix(d.Name(), ".") || d.Name() == "internal" || d.Name() == "testdata" || !errors.Is(err, fs.ErrNotExist)
+			hidden := strings.HasPrefix(d.Name(), ".") || d.Name() == "internal" || d.Name() == "testdata" || isModule(name)
 			if name != "." && hidden {
 				return filepath.SkipDir
 			}
@@ -118,7 +116,7 @@ func symbolsOf(p *doc.Package) map[string]bool {
 	return names
 }
 
-// members are the exported fields of a struct or methods of an interface.
+// fields are the exported fields of a struct or methods of an interface.
 func members(typ *doc.Type) []*ast.Field {
 	for _, spec := range typ.Decl.Specs {
 		switch of := spec.(*ast.TypeSpec).Type.(type) {
@@ -171,7 +169,7 @@ func isInterface(typ *doc.Type) bool {
 	return ok
 }
 
-// values checks constants and variables. A comment on their group is enough: they are values of one type, shown beside their names.
+// values checks constants and variables. A comment on their group is enough.
 func (c *docChecker) values(list []*doc.Value, kind string) {
 	for _, v := range list {
 		c.links(v.Names[0], v.Doc)
@@ -198,7 +196,7 @@ func (c *docChecker) funcs(list []*doc.Func, prefix, kind string) {
 	}
 }
 
-// named checks a comment that is to begin with the name.
+// named checks a comment that must start with the name.
 func (c *docChecker) named(name, full, text, kind string) {
 	c.count(full, text, kind)
 	c.links(full, text)
@@ -224,7 +222,7 @@ func (c *docChecker) count(name, text, kind string) {
 
 var bracketed = regexp.MustCompile(`\[\*?([A-Za-z]\w*(?:\.\w+)*)\]`)
 
-// links checks that the names in brackets exist: those of this package without, those of others of this module with its name.
+// links checks that the names in brackets exist, with the package for names of other packages.
 func (c *docChecker) links(where, text string) {
 	var parts []string
 	for _, block := range c.p.Parser().Parse(text).Content {
@@ -250,4 +248,81 @@ func (c *docChecker) links(where, text string) {
 			c.t.Errorf("%s: %s: [%s] names nothing", c.p.Name, where, match[1])
 		}
 	}
+}
+
+// The tree of docs/architecture.md has every source file of this module once, each with a sentence,
+// and no other file. The files that its prose names exist.
+func TestArchitecture(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	prose, rest, _ := strings.Cut(string(text), "```text\n")
+	tree, after, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("docs/architecture.md has no tree")
+	}
+	listed := map[string]bool{}
+	dir := ""
+	for line := range strings.Lines(tree) {
+		name, sentence, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch sentence = strings.TrimSpace(sentence); {
+		case name == "":
+		case !strings.HasPrefix(line, "  "):
+			dir = name
+		case listed[path.Join(dir, name)]:
+			t.Errorf("the tree has %s twice", path.Join(dir, name))
+		default:
+			listed[path.Join(dir, name)] = true
+			if !strings.HasSuffix(sentence, ".") {
+				t.Errorf("%s has no sentence", path.Join(dir, name))
+			}
+		}
+	}
+	for _, name := range sourceFiles(t) {
+		if !listed[name] {
+			t.Errorf("the tree lacks %s", name)
+		}
+		delete(listed, name)
+	}
+	for name := range listed {
+		t.Errorf("the tree has %s, which does not exist", name)
+	}
+	named := regexp.MustCompile("`([\\w./]+\\.go)`").FindAllStringSubmatch(prose+after, -1)
+	if len(named) < 15 {
+		t.Errorf("the prose names %d files; is this still how they are found?", len(named))
+	}
+	for _, match := range named {
+		if _, err := os.Stat(match[1]); err != nil {
+			t.Errorf("the prose names %s, which does not exist", match[1])
+		}
+	}
+}
+
+// sourceFiles are the Go files of this module without tests.
+func sourceFiles(t *testing.T) []string {
+	var files []string
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			if name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || isModule(name)) {
+				return filepath.SkipDir
+			}
+		case strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go"):
+			files = append(files, filepath.ToSlash(name))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// isModule reports whether a folder has a go.mod.
+func isModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
 }

@@ -17,7 +17,7 @@ func TestOrderStatusParts(t *testing.T) {
 		{"failed.testkit.lost", "failed", "testkit", "lost"},
 		{"cancelled.on_site_collection.cancelled", "cancelled", "on_site_collection", "cancelled"},
 
-		// Values that are in no list, but have the shape.
+		// Unknown values of the same shape.
 		{"received.testkit.testkit_registered", "received", "testkit", "testkit_registered"},
 		{"collecting_sample.on_site_collection.draw_completed", "collecting_sample", "on_site_collection", "draw_completed"},
 		{"archived.drone.landed", "archived", "drone", "landed"},
@@ -31,7 +31,7 @@ func TestOrderStatusParts(t *testing.T) {
 		{"received.testkit.ordered.", "received", "testkit", "ordered."},
 		{"a.b.c.d.e", "a", "b", "c.d.e"},
 
-		// Empty parts are parts.
+		// Parts may be empty.
 		{"received..ordered", "received", "", "ordered"},
 		{".testkit.ordered", "", "testkit", "ordered"},
 		{"received.testkit.", "received", "testkit", ""},
@@ -73,7 +73,7 @@ func TestOrderStatusModifiable(t *testing.T) {
 		{"received.testkit.awaiting_registration", true},
 		{"received.on_site_collection.ordered", true},
 
-		// The rule speaks of the low level alone.
+		// The rule is about the low level only.
 		{"archived.drone.ordered", true},
 		{"..ordered", true},
 
@@ -100,8 +100,8 @@ func TestOrderStatusModifiable(t *testing.T) {
 	}
 }
 
-// The three parts of a status with at least two dots, joined, are the status
-// again; any other status has no parts.
+// The joined parts of a status with at least two dots are the status. Any other status has no
+// parts.
 func FuzzOrderStatus(f *testing.F) {
 	for _, seed := range []string{
 		"",

@@ -11,7 +11,7 @@ import (
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
-// answers are the types that answers are read into.
+// responses are the types of responses.
 var answers = []func() any{
 	func() any { return new(PostOrderResponse) }, func() any { return new(Order) }, func() any { return new(OrderPage) },
 	func() any { return new(OrderDetails) }, func() any { return new(OrderResults) }, func() any { return new(LabTestPage) },
@@ -20,8 +20,8 @@ var answers = []func() any{
 	func() any { return new(ManagementKeyPage) }, func() any { return new(ETLPipelinePage) },
 }
 
-// Whatever comes, an answer is read if it is JSON, gives the same bytes back, and prints nothing it should not.
-func FuzzAnswers(f *testing.F) {
+// A response decodes if it is JSON, encodes to the received JSON, and prints its redacted form.
+func FuzzResponses(f *testing.F) {
 	for i, text := range []string{
 		`{"order":{"id":"11111111-2222-4333-8444-555555555555","notes":"x"},"status":"success","message":"ok"}`,
 		`{"id":7,"details":{"data":{"shipment":{"inbound_tracking_number":"1Z"}},"type":"testkit"},"events":[null,{"status":"a.b.c"}]}`,
@@ -56,7 +56,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// A date that is read is one that exists, and is written as the day that was read.
+// A date that parses exists, and formats to the day that was parsed.
 func FuzzDate(f *testing.F) {
 	for _, s := range []string{"2024-02-29", "2023-02-29", "1990-01-01T00:00:00+00:00", "2024-15-01", "0000-01-01", "2020-01-50", "2022-07-06T22:20:26.796Z", ""} {
 		f.Add(s)

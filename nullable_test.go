@@ -38,7 +38,7 @@ func TestNullable(t *testing.T) {
 	}
 }
 
-// A field without omitzero would send a null that nobody asked for.
+// A field without omitzero would send a null that was not set.
 func TestNullableWithoutOmitzero(t *testing.T) {
 	body := struct {
 		ActivateBy Nullable[Date] `json:"activate_by"`
@@ -52,14 +52,14 @@ func TestNullableWithoutOmitzero(t *testing.T) {
 	}
 }
 
-func TestNullableOfWhatDoesNotFit(t *testing.T) {
+func TestNullableMalformed(t *testing.T) {
 	for _, text := range []string{`"2025-02-29"`, `7`, `{}`} {
 		var n Nullable[Date]
 		if err := json.Unmarshal([]byte(text), &n); err == nil {
 			t.Errorf("%s: read as %v", text, n)
 		}
 	}
-	// What was there before is gone.
+	// Decoding replaces the previous value.
 	n := Value(int64(7))
 	if err := json.Unmarshal([]byte(`null`), &n); err != nil || n != Null[int64]() {
 		t.Errorf("%v, %v", n, err)

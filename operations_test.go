@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// documentedOperations are the operations of the team API that the interface document names, in its order, typed by hand. Those it
-// names without a method or path have the public reference's.
-var documentedOperations = []struct{ operation, from string }{
+// specifiedOperations are the team operations of the interface specification, in its order, typed
+// by hand. Where it has no method or path, they are those of the public API reference.
+var specifiedOperations = []struct{ operation, from string }{
 	{"POST /v3/order/import", "Endpoints"},
 	{"PATCH /v3/order/{order_id}", "Endpoints"},
 	{"GET /v2/user/", "Endpoints"},
@@ -30,7 +30,8 @@ var documentedOperations = []struct{ operation, from string }{
 	{"GET /v2/introspect/historical_pull", "Versioning: historical data pull status"},
 }
 
-// furtherOperations have methods too, because nobody gets by without them. They are in the public reference.
+// furtherOperations are in the public API reference only, and have methods because most programs
+// need them.
 var furtherOperations = []string{
 	"GET /v3/order/{order_id}",
 	"GET /v2/user/{user_id}",
@@ -80,12 +81,13 @@ func readOperations(t *testing.T) []operationRow {
 	return rows
 }
 
-// The table lists what the interface document names and what the methods call: nothing is missing, and nothing else is there.
+// The table has the operations of the interface specification and those of the methods, and no
+// other.
 func TestOperationsTable(t *testing.T) {
 	var listed []string
 	for _, r := range readOperations(t) {
 		if slices.Contains(listed, r.operation) {
-			t.Errorf("%s stands twice", r.operation)
+			t.Errorf("%s is there twice", r.operation)
 		}
 		listed = append(listed, r.operation)
 		if deprecated := r.operation == "GET /v3/lab_tests"; deprecated != (r.note == "deprecated") {
@@ -96,9 +98,9 @@ func TestOperationsTable(t *testing.T) {
 		}
 	}
 	want := slices.Clone(furtherOperations)
-	for _, d := range documentedOperations {
+	for _, d := range specifiedOperations {
 		if !slices.Contains(listed, d.operation) {
-			t.Errorf("%s is missing; the document names it under %s", d.operation, d.from)
+			t.Errorf("%s is missing; the interface specification has it under %s", d.operation, d.from)
 		}
 		want = append(want, d.operation)
 	}
@@ -112,14 +114,14 @@ func TestOperationsTable(t *testing.T) {
 	t.Logf("%d operations", len(listed))
 }
 
-// Every exported method of every service stands in the table once, and the table names no other.
+// The table has every exported method of every service once, and no other.
 func TestOperationsMethods(t *testing.T) {
 	listed := map[string]string{}
 	for _, r := range readOperations(t) {
 		for _, m := range r.methods {
 			name := r.service + "." + m
 			if listed[name] != "" {
-				t.Errorf("%s stands twice", name)
+				t.Errorf("%s is there twice", name)
 			}
 			listed[name] = r.operation
 		}
@@ -132,7 +134,7 @@ func TestOperationsMethods(t *testing.T) {
 		for method := range field.Type.Methods() {
 			name := field.Name + "." + method.Name
 			if listed[name] == "" {
-				t.Errorf("%s does not stand in the table", name)
+				t.Errorf("%s is not in the table", name)
 			}
 			delete(listed, name)
 		}
@@ -142,7 +144,8 @@ func TestOperationsMethods(t *testing.T) {
 	}
 }
 
-// The first method of each row says in its documentation which operation it calls, and whether it is deprecated.
+// The documentation of the first method of each row names its operation, and whether it is
+// deprecated.
 func TestOperationsDocumentation(t *testing.T) {
 	_, files := parsePackage(t)
 	docs := map[string]*ast.CommentGroup{}

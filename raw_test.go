@@ -9,9 +9,10 @@ import (
 	"testing"
 )
 
-// Every type that is read from the service reads and writes itself without loss, and its members are checked against the interface
-// document or the public reference. The types are read from the source, so that a new one cannot be left out.
-func TestAnswersAreKeptAndSpecified(t *testing.T) {
+// Every type that embeds RawObject has its JSON methods, and is compared with the interface
+// specification or the public API reference. The types are those of the source, so that none is
+// left out.
+func TestResponsesAreLosslessAndSpecified(t *testing.T) {
 	specified := map[string]bool{}
 	for _, typ := range resourceTypes {
 		specified[typ.Name()] = true
@@ -51,14 +52,14 @@ func TestAnswersAreKeptAndSpecified(t *testing.T) {
 			t.Errorf("%s embeds RawObject and lacks UnmarshalJSON of its pointer or MarshalJSON of its value", name)
 		}
 		if !specified[name] && name != "UnknownOrderDetails" { // which is what no table has
-			t.Errorf("%s stands neither in the tables of the interface document nor in those of the public reference", name)
+			t.Errorf("%s is neither in the interface specification nor in the public API reference", name)
 		}
 	}
 	t.Logf("%d types", len(names))
 }
 
-// Each of them is read by encoding/json and written again with what it has no field for.
-func TestEveryAnswerReadsItself(t *testing.T) {
+// Each type decodes with encoding/json and encodes to the same JSON, unknown fields included.
+func TestEveryResponseRoundTrips(t *testing.T) {
 	const text = `{"left_over":[1.50,{"a":null,"b":"\u00e9"}]}`
 	n := 0
 	for _, typ := range slices.AppendSeq(slices.Clone(managementTypes), maps.Values(resourceTypes)) {

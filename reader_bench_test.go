@@ -12,8 +12,8 @@ import (
 	"github.com/labhealth/labhealth-go/internal/plain"
 )
 
-// What is measured beside encoding/json compares like with like only if both sides read the same.
-func TestPlainReadsEverything(t *testing.T) {
+// The benchmarks beside encoding/json are fair only if both sides decode the same.
+func TestPlainDecodesEverything(t *testing.T) {
 	text := plain.OrderPageJSON(3)
 	var page OrderPage
 	if err := jsonread.Unmarshal(text, &page); err != nil || len(page.Malformed()) > 0 {
@@ -71,8 +71,8 @@ func BenchmarkOrderPage(b *testing.B) {
 	}
 }
 
-// BenchmarkOrderRetained reports the live heap of 1000 orders that a program keeps: here with the bytes they came as, there
-// without.
+// BenchmarkOrderRetained reports the live heap of 1000 kept orders: with their raw bytes, and
+// without for encoding/json.
 func BenchmarkOrderRetained(b *testing.B) {
 	const pages, size = 20, 50
 	text := plain.OrderPageJSON(size)
@@ -115,7 +115,7 @@ func liveHeap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// BenchmarkOrderMarshal is what a value costs to write: one that a program made, one as it came, one that was changed.
+// BenchmarkOrderMarshal measures encoding: of a new value, of a received one, and of a changed one.
 func BenchmarkOrderMarshal(b *testing.B) {
 	var kept, made Order
 	text := []byte(plain.OrderJSON(1))

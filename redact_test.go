@@ -24,8 +24,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// redactedTypes are the types that hold patient data, or can, and those that hold keys. TestNoTypeIsForgotten compares them with
-// the source.
+// redactedTypes are the types that can hold patient data or keys. TestRedactedTypes compares them
+// with the source.
 var redactedTypes = []any{
 	Address{}, AoEAnswer{}, CreateOrderBody{}, CreateUserBody{}, FallbackBirthDate{}, FieldError{}, GuarantorDetails{}, ImportOrderBody{},
 	ListOrdersParams{}, MissingResult{}, Order{}, OrderDetails{}, OrderPage{}, OrderPatientAddress{}, OrderPatientDetails{}, OrderPhysician{},
@@ -41,17 +41,17 @@ var redactedTypes = []any{
 	WebhookSecret{},
 }
 
-// patientMembers are the members that hold data of a patient, by the document's names.
-var patientMembers = []string{
+// patientFields are the JSON names of fields with patient data.
+var patientFields = []string{
 	"first_name", "last_name", "dob", "gender", "phone_number", "email", "medical_proxy", "race", "ethnicity", "sexual_orientation",
 	"gender_identity", "household_income", "household_size", "receiver_name", "first_line", "second_line", "zip", "access_notes", "npi",
 	"sample_id", "notes", "clinical_notes", "requisition_form_url", "outbound_tracking_number", "outbound_tracking_url",
 	"inbound_tracking_number", "inbound_tracking_url", "fallback_birth_date", "patient", "patient_id", "specimen_number", "result", "lat", "heartrate",
 }
 
-// A type that has a patient's data in a member, or reaches it through exported fields, redacts itself. The types are read from
-// the source, so that a new one cannot be left out.
-func TestNoTypeIsForgotten(t *testing.T) {
+// A type with patient data in a field, or within an exported field, redacts itself. The types are
+// those of the source, so that none is left out.
+func TestRedactedTypes(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestNoTypeIsForgotten(t *testing.T) {
 			}
 		}
 	}
-	// named lists the package's types that an expression names, and those that stand behind an interface.
+	// named returns the types in an expression, and those that implement its interfaces.
 	named := func(e ast.Expr) (list []string) {
 		ast.Inspect(e, func(n ast.Node) bool {
 			if id, ok := n.(*ast.Ident); ok {
@@ -147,7 +147,7 @@ func TestNoTypeIsForgotten(t *testing.T) {
 					text, _ := strconv.Unquote(field.Tag.Value)
 					tag, _, _ = strings.Cut(reflect.StructTag(text).Get("json"), ",")
 				}
-				if slices.Contains(patientMembers, tag) {
+				if slices.Contains(patientFields, tag) {
 					bears[name] = tag
 				}
 				if len(field.Names) > 0 && !field.Names[0].IsExported() {
@@ -162,7 +162,7 @@ func TestNoTypeIsForgotten(t *testing.T) {
 			changed = changed || bears[name] != ""
 		}
 	}
-	// The method set decides: two embedded types with the same method hide each other's.
+	// The method set decides, because two embedded types hide each other's methods.
 	tested := map[string]bool{}
 	for _, v := range redactedTypes {
 		name := reflect.TypeOf(v).Name()
@@ -199,7 +199,7 @@ const (
 	canaryYear   = 7391
 )
 
-// canaries are what no output may hold: the values in every spelling that fmt and encoders give them.
+// canaries are texts that no output may have: the values in the forms of fmt and encoders.
 var canaries = func() []string {
 	list := []string{
 		canaryText, url.QueryEscape(canaryText), url.PathEscape(canaryText), hex.EncodeToString([]byte(canaryText)),
@@ -214,11 +214,11 @@ var canaries = func() []string {
 	return list
 }()
 
-// canaryYears finds the year on its own: within the digits of an address it may occur by chance.
+// canaryYears matches the year as a word, because it may occur within other digits by chance.
 var canaryYears = regexp.MustCompile(`\b` + strconv.Itoa(canaryYear) + `\b`)
 
-// fill gives every exported field of v a canary; n counts the texts, so that each is another one.
-func fill(v reflect.Value, n *int) {
+// fillCanaries sets every exported field of v to a canary. n numbers the strings.
+func fillCanaries(v reflect.Value, n *int) {
 	if !v.CanSet() {
 		return
 	}
@@ -249,16 +249,16 @@ func fill(v reflect.Value, n *int) {
 		return
 	case *OrderDetailsData:
 		*p = &TestkitOrder{}
-		fill(reflect.ValueOf(*p).Elem(), n)
+		fillCanaries(reflect.ValueOf(*p).Elem(), n)
 		return
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem(), n)
+		fillCanaries(v.Elem(), n)
 	case reflect.Struct:
 		for _, field := range v.Fields() {
-			fill(field, n)
+			fillCanaries(field, n)
 		}
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
@@ -266,10 +266,10 @@ func fill(v reflect.Value, n *int) {
 			return
 		}
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		fill(v.Index(0), n)
+		fillCanaries(v.Index(0), n)
 	case reflect.Map:
 		e := reflect.New(v.Type().Elem()).Elem()
-		fill(e, n)
+		fillCanaries(e, n)
 		v.Set(reflect.MakeMap(v.Type()))
 		*n++
 		v.SetMapIndex(reflect.ValueOf(fmt.Sprintf("%s-%d", canaryText, *n)), e)
@@ -285,12 +285,12 @@ func fill(v reflect.Value, n *int) {
 	}
 }
 
-func TestNothingIsPrinted(t *testing.T) {
+func TestRedaction(t *testing.T) {
 	outputs := 0
 	for _, example := range redactedTypes {
 		typ := reflect.TypeOf(example)
 		made, texts := reflect.New(typ), 0
-		fill(made.Elem(), &texts)
+		fillCanaries(made.Elem(), &texts)
 		values := map[string]reflect.Value{"made": made}
 		if reader, ok := reflect.New(typ).Interface().(json.Unmarshaler); ok { // with the bytes it came as
 			text := []byte(`"` + canaryText + `"`) // for the type that has nothing else
@@ -303,7 +303,7 @@ func TestNothingIsPrinted(t *testing.T) {
 			values["read"] = reflect.ValueOf(reader)
 		}
 		for how, p := range values {
-			t.Run(typ.Name()+"/"+how, func(t *testing.T) { outputs += printed(t, p) })
+			t.Run(typ.Name()+"/"+how, func(t *testing.T) { outputs += checkPrinted(t, p) })
 		}
 		if typ.Kind() == reflect.Struct && encodes(typ) && typ != reflect.TypeFor[UnknownOrderDetails]() {
 			text := string(mustEncode(t, made.Interface()))
@@ -327,8 +327,9 @@ func encodes(typ reflect.Type) bool {
 	return false
 }
 
-// printed prints what p points to in every way that a type can do something about, and returns how many those are.
-func printed(t *testing.T, p reflect.Value) (outputs int) {
+// checkPrinted checks all output of the value of p that its type can control, and returns the
+// number of outputs.
+func checkPrinted(t *testing.T, p reflect.Value) (outputs int) {
 	v := p.Elem()
 	pp := reflect.New(p.Type())
 	pp.Elem().Set(p)
@@ -386,8 +387,8 @@ func printed(t *testing.T, p reflect.Value) (outputs int) {
 	return outputs
 }
 
-// What an order and a user show is what a log needs to name them.
-func TestWhatIsPrinted(t *testing.T) {
+// The redacted forms of orders and users have what a log needs to identify them.
+func TestRedactedForms(t *testing.T) {
 	id := uuid.MustParse("3f1c6a52-8d0e-4b7a-9c11-5e2d7a904b01")
 	order := Order{ID: id, Notes: new("n"), LastEvent: OrderEvent{Status: OrderStatusReceivedTestkitOrdered}}
 	tests := map[string]any{
@@ -404,5 +405,17 @@ func TestWhatIsPrinted(t *testing.T) {
 				t.Errorf("%s: got %s, want %s", verb, got, want)
 			}
 		}
+	}
+}
+
+// A status is printed only if it looks like one.
+func TestMalformedStatusIsNotPrinted(t *testing.T) {
+	o := Order{LastEvent: OrderEvent{Status: "received.testkit.ordered"}}
+	if got := fmt.Sprint(o); got != "labhealth.Order{00000000-0000-0000-0000-000000000000 received.testkit.ordered, redacted}" {
+		t.Error(got)
+	}
+	o.LastEvent.Status = "Ada Example 1990\nfoo"
+	if got := fmt.Sprint(o); got != "labhealth.Order{00000000-0000-0000-0000-000000000000 ?, redacted}" {
+		t.Error(got)
 	}
 }

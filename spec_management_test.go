@@ -9,11 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The management API as the public reference of the service shows it, in the form of the text in spec_test.go, typed by hand and
-// never from the Go code. The interface document names its groups only. A fifth column gives the Go type of a member that the
-// rules there do not cover: one that is secret, of no published shape, a map, or for which null and absent differ.
-const managementDocument = `
-# Organisation: answer
+// The management API of the public API reference, in the form of spec_test.go, typed by hand and
+// never from the Go code. The interface specification has its groups only. A fifth column has the
+// Go type of a field that the rules there do not cover: a secret, a map, a value without a
+// published shape, or one for which null and absent differ.
+const managementSpecification = `
+# Organisation: response
 id                        | uuid                         | yes |
 name                      | string                       | yes |
 expires_at                | date-time?                   | no  |
@@ -21,7 +22,7 @@ expires_at                | date-time?                   | no  |
 # UpdateOrganisationBody: request
 name                      | string                       | yes |
 
-# Webhook: answer
+# Webhook: response
 id                        | string                       | yes |
 url                       | string                       | yes |
 created_at                | date-time                    | yes |
@@ -31,7 +32,7 @@ rate_limit                | integer?                     | no  |
 disabled                  | boolean?                     | no  |
 filter_types              | array of string?             | no  |
 
-# WebhookPage: answer
+# WebhookPage: response
 data                      | array of Webhook             | yes |
 next_cursor               | string?                      | yes |
 
@@ -50,20 +51,20 @@ rate_limit                | integer?                     | no  | | labhealth.Nul
 disabled                  | boolean?                     | no  |
 filter_types              | array of string?             | no  | | labhealth.Nullable[[]string]
 
-# WebhookHeaders: answer
+# WebhookHeaders: response
 headers                   | object                       | yes | | map[string]labhealth.Secret
 sensitive                 | array of string              | yes |
 
 # replaceWebhookHeadersBody: request
 headers                   | object                       | yes | | map[string]labhealth.Secret
 
-# WebhookSecret: answer
+# WebhookSecret: response
 key                       | string                       | yes | | labhealth.Secret
 
 # rotateWebhookSecretBody: request
 key                       | string?                      | no  | | labhealth.Secret
 
-# ManagementKey: answer
+# ManagementKey: response
 id                        | uuid                         | yes |
 label                     | string                       | yes |
 role                      | ManagementKeyRole            | yes |
@@ -71,13 +72,13 @@ team_role_bindings        | array of TeamRoleBinding     | no  |
 creator                   | ManagementKeyCreator         | no  |
 key                       | string                       | no  | | labhealth.Secret
 
-# TeamRoleBinding: request, answer
+# TeamRoleBinding: request, response
 team_id                   | uuid                         | yes |
 
-# ManagementKeyCreator: answer
+# ManagementKeyCreator: response
 type                      | ManagementKeyCreatorType     | yes |
 
-# ManagementKeyPage: answer
+# ManagementKeyPage: response
 data                      | array of ManagementKey       | yes |
 next_cursor               | string?                      | yes |
 
@@ -90,7 +91,7 @@ team_role_bindings        | array of TeamRoleBinding?    | no  |
 label                     | string?                      | no  |
 team_role_bindings        | array of TeamRoleBinding?    | no  |
 
-# Team: answer
+# Team: response
 id                        | uuid                         | yes |
 name                      | string                       | yes |
 created_on                | date-time                    | yes |
@@ -100,7 +101,7 @@ environments              | array of TeamEnvironment     | yes |
 sandbox                   | TeamSettings?                | no  |
 production                | TeamSettings?                | no  |
 
-# TeamSettings: answer
+# TeamSettings: response
 lab_tests_patient_sms_communication_enabled   | boolean  | no  | default true
 lab_tests_patient_email_communication_enabled | boolean  | no  | default true
 critical_result_notification_email | string?             | no  |
@@ -111,7 +112,7 @@ sdk_per_device_activity_timeseries | boolean             | no  | default false
 partial_webhooks_enabled  | boolean                      | no  | default false
 minor_ordering_enabled    | boolean                      | no  | default false
 
-# BrandInformation: request, answer
+# BrandInformation: request, response
 company_name              | string                       | yes |
 company_website           | string                       | no  | service default ""
 support_email             | string                       | no  |
@@ -119,7 +120,7 @@ support_contact           | string?                      | no  | service default
 company_address           | string                       | no  | service default ""
 brand_color               | string                       | no  | service default ""
 
-# TeamPage: answer
+# TeamPage: response
 teams                     | array of Team                | yes |
 next_cursor               | string?                      | yes |
 
@@ -160,18 +161,18 @@ integration_team_id       | string                       | yes |
 # createAccessTokenBody: request
 env                       | TeamEnvironment              | yes |
 
-# AccessToken: answer
+# AccessToken: response
 access_token              | string                       | yes | | labhealth.Secret
 expires_in                | integer                      | yes |
 
-# TeamAPIKey: answer
+# TeamAPIKey: response
 id                        | uuid                         | yes |
 label                     | string                       | yes |
 value                     | string                       | yes | | labhealth.Secret
 team_id                   | uuid                         | yes |
 created_at                | date-time                    | yes |
 
-# TeamAPIKeyPage: answer
+# TeamAPIKeyPage: response
 api_keys                  | array of TeamAPIKey          | yes |
 next_cursor               | string?                      | no  |
 
@@ -179,12 +180,12 @@ next_cursor               | string?                      | no  |
 label                     | string                       | yes |
 team_id                   | uuid                         | yes |
 
-# BatchDeletion: answer
+# BatchDeletion: response
 success                   | array of uuid                | yes |
 failure                   | array of uuid                | yes |
 not_found                 | array of uuid                | yes |
 
-# TeamCustomCredentials: answer
+# TeamCustomCredentials: response
 id                        | uuid                         | yes |
 team_id                   | uuid                         | yes |
 source                    | string                       | yes |
@@ -196,7 +197,7 @@ details                   | object?                      | no  | | json.RawMessa
 app_url                   | string?                      | no  |
 redirect_url_override     | string?                      | no  |
 
-# TeamCustomCredentialsPage: answer
+# TeamCustomCredentialsPage: response
 credentials               | array of TeamCustomCredentials | yes |
 next_cursor               | string?                      | no  |
 
@@ -212,17 +213,17 @@ redirect_url_override     | string?                      | no  |
 team_id                   | uuid                         | yes |
 provider                  | string                       | yes |
 
-# TeamCustomCredentialsPreparation: answer
+# TeamCustomCredentialsPreparation: response
 status                    | PreparationStatus            | yes |
 preparation_steps         | array of PreparationStep     | yes |
 
-# PreparationStep: answer
+# PreparationStep: response
 type                      | string                       | yes |
 key                       | string?                      | no  |
 value                     | string                       | yes |
 description               | string?                      | no  |
 
-# ETLPipeline: answer
+# ETLPipeline: response
 team_id                   | uuid                         | yes |
 preferences               | EventDestinationPreferences  | yes |
 push_historical_data      | boolean                      | no  | default false
@@ -233,7 +234,7 @@ svix                      | Svix?                        | no  |
 azure_amqp                | AzureAMQP?                   | no  |
 event_type_prefixes       | array of string?             | no  |
 
-# ETLPipelinePage: answer
+# ETLPipelinePage: response
 pipelines                 | array of ETLPipeline         | yes |
 next_cursor               | string?                      | no  |
 
@@ -248,35 +249,35 @@ svix                      | Svix?                        | no  |
 azure_amqp                | AzureAMQP?                   | no  |
 event_type_prefixes       | array of string?             | no  |
 
-# EventDestinationPreferences: request, answer
+# EventDestinationPreferences: request, response
 preferred                 | EventDestination             | yes |
 enabled                   | array of EventDestination    | yes |
 
-# CloudPubSub: request, answer
+# CloudPubSub: request, response
 project                   | string                       | yes |
 topic                     | string                       | yes |
 message_ordering          | boolean                      | yes |
 
-# RabbitMQ: request, answer
+# RabbitMQ: request, response
 uri                       | string                       | yes | | labhealth.Secret
 exchange                  | string                       | yes |
 
-# Svix: request, answer
+# Svix: request, response
 regional                  | boolean                      | no  | deprecated, default true
 
-# AzureAMQP: request, answer
+# AzureAMQP: request, response
 connection_string         | string                       | yes | | labhealth.Secret
 default_event_hub         | string                       | yes |
 event_hub_matchers        | array of EventHubMatcher     | no  |
 compression               | EventHubCompression          | no  | default auto
 
-# EventHubMatcher: request, answer
+# EventHubMatcher: request, response
 event_type_prefix         | string?                      | no  |
 event_type_regex          | string?                      | no  |
 event_hub                 | string?                      | no  |
 blob_storage              | BlobStorage?                 | no  |
 
-# BlobStorage: request, answer
+# BlobStorage: request, response
 connection_string         | string                       | yes | | labhealth.Secret
 container_name            | string                       | yes |
 container                 | string                       | no  |
@@ -301,13 +302,13 @@ var managementTypes = []reflect.Type{
 	reflect.TypeFor[AzureAMQP](), reflect.TypeFor[EventHubMatcher](), reflect.TypeFor[BlobStorage](),
 }
 
-// readManagementDocument reads the text, and the fifth columns by resource and member.
-func readManagementDocument(t *testing.T) (resources []specResource, goTypes map[string]string) {
+// readManagementSpecification parses the specification, and its fifth column by resource and field.
+func readManagementSpecification(t *testing.T) (resources []specResource, goTypes map[string]string) {
 	t.Helper()
 	goTypes = map[string]string{}
 	var rows []string
 	var resource string
-	for line := range strings.Lines(managementDocument) {
+	for line := range strings.Lines(managementSpecification) {
 		if heading, ok := strings.CutPrefix(line, "# "); ok {
 			resource, _, _ = strings.Cut(heading, ":")
 		}
@@ -320,12 +321,12 @@ func readManagementDocument(t *testing.T) (resources []specResource, goTypes map
 	return readResources(t, strings.Join(rows, "\n")), goTypes
 }
 
-// initialisms are names that goName does not know.
+// initialisms are names that goName does not have.
 var initialisms = strings.NewReplacer("Sms", "SMS", "Sdk", "SDK", "ApiKeys", "APIKeys", "CloudPubsub", "CloudPubSub", "Rabbitmq", "RabbitMQ", "Amqp", "AMQP",
 	"Uri", "URI", "AppUrl", "AppURL")
 
 func TestManagementFields(t *testing.T) {
-	resources, goTypes := readManagementDocument(t)
+	resources, goTypes := readManagementSpecification(t)
 	types := map[string]reflect.Type{}
 	for _, typ := range managementTypes {
 		types[typ.Name()] = typ
@@ -340,47 +341,7 @@ func TestManagementFields(t *testing.T) {
 		delete(types, r.name)
 		fields += len(r.fields)
 		t.Run(r.name, func(t *testing.T) {
-			members := map[string]reflect.StructField{}
-			for field := range typ.Fields() {
-				if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "-" && field.Name != "Redacted" {
-					members[name] = field
-				}
-			}
-			for _, f := range r.fields {
-				field, ok := members[f.name]
-				if !ok {
-					t.Errorf("%s is missing", f.name)
-					continue
-				}
-				delete(members, f.name)
-				wantType, wantTag := f.goField(r)
-				if override := goTypes[r.name+"."+f.name]; override != "" {
-					wantType, wantTag = override, `json:"`+f.name+`"`
-					if !f.required {
-						wantTag = `json:"` + f.name + `,omitzero"`
-					}
-				}
-				if want := initialisms.Replace(goName(f.name)); field.Name != want {
-					t.Errorf("%s is named %s, want %s", f.name, field.Name, want)
-				}
-				if got := typeName(field.Type); got != wantType {
-					t.Errorf("%s has the type %s, want %s", f.name, got, wantType)
-				}
-				if got := strings.TrimSuffix(string(field.Tag), ` jsonread:"own"`); got != wantTag {
-					t.Errorf("%s has the tag %s, want %s", f.name, got, wantTag)
-				}
-			}
-			for name := range members {
-				t.Errorf("%s is not in the reference", name)
-			}
-			if r.answer {
-				last := typ.Field(typ.NumField() - 1)
-				_, reads := reflect.New(typ).Interface().(json.Unmarshaler)
-				_, writes := reflect.Zero(typ).Interface().(json.Marshaler)
-				if !last.Anonymous || last.Name != "RawObject" || !reads || !writes {
-					t.Errorf("the last field is %s; UnmarshalJSON: %v, MarshalJSON: %v", last.Name, reads, writes)
-				}
-			}
+			checkFields(t, r, typ, func(name string) string { return initialisms.Replace(goName(name)) }, goTypes)
 		})
 	}
 	for name := range types {
@@ -389,9 +350,9 @@ func TestManagementFields(t *testing.T) {
 	t.Logf("%d resources, %d fields", len(resources), fields)
 }
 
-// The zero value, sent or written, has the required members and, in an answer, those with a default.
+// The zero value encodes its required fields and, in a response, those with a default.
 func TestManagementZeroValues(t *testing.T) {
-	resources, _ := readManagementDocument(t)
+	resources, _ := readManagementSpecification(t)
 	for _, typ := range managementTypes {
 		for _, r := range resources {
 			if r.name != typ.Name() {
@@ -411,7 +372,7 @@ func TestManagementZeroValues(t *testing.T) {
 	}
 }
 
-// An absent setting has its default, and so has a null.
+// Absent and null settings have their defaults.
 func TestManagementDefaults(t *testing.T) {
 	for _, text := range []string{"{}", `{"lab_tests_patient_sms_communication_enabled":null,"lab_tests_patient_email_communication_enabled":null,"minor_ordering_enabled":null}`} {
 		var s TeamSettings
@@ -443,7 +404,8 @@ func TestManagementEnumerations(t *testing.T) {
 	}
 }
 
-// Every operation of the table has a row in the package documentation, and the team's table has none of them.
+// Every management operation has a row in the documentation of ManagementClient, and none in the
+// table of the team API.
 func TestManagementOperationsTables(t *testing.T) {
 	for _, op := range managementOperations {
 		if !strings.Contains(op, " /v1/org/{org_id}") {

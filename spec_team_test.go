@@ -8,10 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The resources of the team API that the interface document names without showing
-// their fields, in the form of spec_test.go. What is not marked is from the public
-// reference; what the document does say of them is marked.
-const teamDocument = `
+// The resources of the team API that the interface specification names without fields, in the form
+// of spec_test.go. Rows are from the public API reference unless they are marked.
+const teamSpecification = `
 # CreateOrderBody: request
 user_id                   | uuid                         | yes |
 patient_details           | PatientDetailsWithValidation | yes |
@@ -48,25 +47,25 @@ fallback_birth_date       | date?                        | no  |
 ingestion_start           | date?                        | no  |
 ingestion_end             | date?                        | no  |
 
-# OrderPage: answer
+# OrderPage: response
 orders                    | array of Order               | yes |
 total                     | integer?                     | no  |
 page                      | integer?                     | no  |
 size                      | integer?                     | no  |
 
-# LabTestPage: answer
+# LabTestPage: response
 data                      | array of LabTest             | yes |
 next_cursor               | string?                      | yes | from the document
 pricing                   | any?                         | no  |
 
-# OrderResults: answer
+# OrderResults: response
 metadata                  | ResultsMetadata              | yes |
 results                   | array of Result or object    | yes |
 missing_results           | array of MissingResult?      | no  |
 sample_information        | map of any?                  | no  |
 order_transaction         | OrderTransaction?            | no  |
 
-# ResultsMetadata: answer
+# ResultsMetadata: response
 age                       | string                       | yes |
 dob                       | string                       | yes |
 patient                   | string                       | yes |
@@ -82,7 +81,7 @@ interpretation            | Interpretation?              | no  |
 patient_id                | string?                      | no  |
 account_id                | string?                      | no  |
 
-# Result: answer
+# Result: response
 name                      | string                       | yes |
 slug                      | string                       | no  | default ""
 result                    | string                       | yes | from the document
@@ -106,7 +105,7 @@ source_markers            | array of SourceMarker?       | no  |
 performing_laboratory     | string?                      | no  |
 source_sample_id          | string?                      | no  |
 
-# MissingResult: answer
+# MissingResult: response
 name                      | string                       | yes |
 slug                      | string                       | yes |
 inferred_failure_type     | FailureType                  | yes |
@@ -116,13 +115,13 @@ loinc_slug                | string?                      | no  |
 provider_id               | string?                      | no  |
 source_markers            | array of SourceMarker?       | no  |
 
-# SourceMarker: answer
+# SourceMarker: response
 marker_id                 | integer                      | yes |
 name                      | string                       | yes |
 slug                      | string                       | yes |
 provider_id               | string?                      | no  |
 
-# WorkoutStream: answer
+# WorkoutStream: response
 time                      | array of integer?            | no  |
 heartrate                 | array of maybe integer?      | no  |
 cadence                   | array of maybe number?       | no  |
@@ -135,22 +134,22 @@ power                     | array of maybe number?       | no  |
 resistance                | array of maybe number?       | no  |
 temperature               | array of maybe number?       | no  |
 
-# UserDeletion: answer
+# UserDeletion: response
 success                   | boolean                      | yes |
 
-# HistoricalPullPage: answer
+# HistoricalPullPage: response
 data                      | array of UserHistoricalPulls | yes |
 next_cursor               | string?                      | no  |
 
-# UserHistoricalPulls: answer
+# UserHistoricalPulls: response
 user_id                   | uuid                         | yes |
 provider                  | map of ProviderHistoricalPulls | yes |
 
-# ProviderHistoricalPulls: answer
+# ProviderHistoricalPulls: response
 pulled                    | map of HistoricalPull        | yes |
 not_pulled                | array of string              | yes |
 
-# HistoricalPull: answer
+# HistoricalPull: response
 status                    | HistoricalPullStatus         | yes |
 timeline                  | HistoricalPullTimeline       | yes |
 release                   | string                       | yes |
@@ -160,7 +159,7 @@ days_with_data            | integer                      | no  | default 0
 trace_id                  | string?                      | no  |
 error_details             | any?                         | no  | from the document
 
-# HistoricalPullTimeline: answer
+# HistoricalPullTimeline: response
 scheduled_at              | date-time                    | yes |
 started_at                | date-time?                   | no  |
 ended_at                  | date-time?                   | no  |
@@ -195,8 +194,8 @@ func init() {
 	})
 }
 
-// The enumerations of these resources, by the names of their constants. The
-// document names only the state retrying.
+// The enumerations of these resources, by the names of their constants. The interface specification
+// has only the state retrying.
 func TestSpecTeamEnumerations(t *testing.T) {
 	want := map[string]map[string]string{
 		"ResultType": {

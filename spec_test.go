@@ -21,22 +21,22 @@ import (
 	"github.com/google/uuid"
 )
 
-// The text below is the interface document, typed by hand and never from the
+// The text below is the interface specification, typed by hand and never from the
 // Go code: the tests of this file hold one against the other, both ways.
 //
 // A heading gives a resource and whether it is sent, received, or both. A row
-// gives a member as the document does:
+// gives a field as the specification does:
 //
 //	name | type | required | rules
 //
 // Types: uuid, string, integer, number, boolean, date, date-time, the name of
 // a resource or of an enumeration, any (no fixed shape), "array of", "map of" or
 // "one of" such a name, "array of maybe" where elements may be null, and a
-// question mark after it where null may come; "or object" where an object may stand in for the array. Required is yes, no, or a dash
-// where the document marks nothing, which is taken as required. Rules,
-// separated by commas:
+// question mark after it where null may come; "or object" where an object may
+// replace the array. Required is yes, no, or a dash where the specification
+// marks nothing, which is treated as required. Rules, separated by commas:
 //
-//	default X       what an absent member means
+//	default X       what an absent field means
 //	service default X  the same, but not filled in: what was received is sent back as it was
 //	length N to M   in characters
 //	max length N    in characters
@@ -44,7 +44,7 @@ import (
 //	money           a number whose digits are kept
 //	null clears     null and absent differ
 //	zero is absent  of a request: the zero value is left out
-const document = `
+const specification = `
 # ImportOrderBody: request
 user_id                   | uuid                         | yes |
 billing_type              | Billing                      | yes |
@@ -92,7 +92,7 @@ gender_identity           | GenderIdentity?              | no  |
 household_income          | integer?                     | no  |
 household_size            | integer?                     | no  |
 
-# GuarantorDetails: request, answer
+# GuarantorDetails: request, response
 first_name                | string                       | yes |
 last_name                 | string                       | yes |
 address                   | Address                      | yes |
@@ -101,7 +101,7 @@ household_income          | integer?                     | no  |
 household_size            | integer?                     | no  |
 email                     | string?                      | no  |
 
-# Address: request, answer
+# Address: request, response
 first_line                | string                       | yes |
 country                   | string                       | yes |
 zip                       | string                       | yes |
@@ -123,12 +123,12 @@ access_notes              | string?                      | no  | max length 1000
 # UpdateOrderBody: request
 activate_by               | date?                        | no  | null clears
 
-# PostOrderResponse: answer
+# PostOrderResponse: response
 order                     | Order                        | yes |
 status                    | string                       | yes |
 message                   | string                       | yes |
 
-# Order: answer
+# Order: response
 id                        | uuid                         | yes |
 user_id                   | uuid                         | yes |
 team_id                   | uuid                         | yes |
@@ -161,12 +161,12 @@ worst_case_result_by_date | date?                        | no  |
 origin                    | OrderOrigin?                 | no  |
 order_transaction         | OrderTransaction?            | no  |
 
-# OrderPhysician: answer
+# OrderPhysician: response
 first_name                | string                       | yes |
 last_name                 | string                       | yes |
 npi                       | string                       | yes |
 
-# OrderPatientDetails: answer
+# OrderPatientDetails: response
 dob                       | date-time                    | yes |
 gender                    | string                       | yes |
 first_name                | string?                      | no  |
@@ -179,7 +179,7 @@ ethnicity                 | Ethnicity?                   | no  |
 sexual_orientation        | SexualOrientation?           | no  |
 gender_identity           | GenderIdentity?              | no  |
 
-# OrderPatientAddress: answer
+# OrderPatientAddress: response
 first_line                | string                       | yes |
 city                      | string                       | yes |
 state                     | string                       | yes |
@@ -190,7 +190,7 @@ second_line               | string?                      | no  |
 access_notes              | string?                      | no  | max length 1000
 phone_number              | string?                      | no  |
 
-# ShippingAddress: answer
+# ShippingAddress: response
 receiver_name             | string                       | yes |
 first_line                | string                       | yes |
 city                      | string                       | yes |
@@ -200,40 +200,40 @@ country                   | string                       | yes |
 phone_number              | string                       | yes |
 second_line               | string?                      | no  |
 
-# OrderEvent: answer
+# OrderEvent: response
 id                        | integer                      | yes |
 created_at                | date-time                    | yes |
 status                    | OrderStatus                  | yes |
 status_detail             | OrderStatusDetail?           | no  |
 
-# OrderDetails: answer
+# OrderDetails: response
 type                      | LabTestCollectionMethod      | yes |
 data                      | one of OrderDetailsData?     | yes |
 
-# WalkInTestOrder: answer
+# WalkInTestOrder: response
 id                        | uuid                         | -   |
 created_at                | date-time                    | -   |
 updated_at                | date-time                    | -   |
 appointment_id            | uuid?                        | -   |
 
-# TestkitOrder: answer
+# TestkitOrder: response
 id                        | uuid                         | -   |
 shipment                  | Shipment?                    | -   |
 created_at                | date-time                    | -   |
 updated_at                | date-time                    | -   |
 
-# AtHomePhlebotomyOrder: answer
+# AtHomePhlebotomyOrder: response
 id                        | uuid                         | -   |
 appointment_id            | uuid?                        | -   |
 created_at                | date-time                    | -   |
 updated_at                | date-time                    | -   |
 
-# OnSiteCollectionOrder: answer
+# OnSiteCollectionOrder: response
 id                        | uuid                         | -   |
 created_at                | date-time                    | -   |
 updated_at                | date-time                    | -   |
 
-# Shipment: answer
+# Shipment: response
 id                        | uuid                         | -   |
 outbound_tracking_number  | string?                      | -   |
 outbound_tracking_url     | string?                      | -   |
@@ -243,12 +243,12 @@ outbound_courier          | string?                      | -   |
 inbound_courier           | string?                      | -   |
 notes                     | string?                      | -   |
 
-# OrderTransaction: answer
+# OrderTransaction: response
 id                        | uuid                         | -   |
 status                    | OrderTransactionStatus       | -   |
 orders                    | array of OrderInTransaction  | -   |
 
-# OrderInTransaction: answer
+# OrderInTransaction: response
 id                        | uuid                         | -   |
 created_at                | date-time                    | -   |
 updated_at                | date-time                    | -   |
@@ -257,7 +257,7 @@ low_level_status_created_at | date-time?                 | -   |
 origin                    | OrderOrigin?                 | -   |
 parent_id                 | uuid?                        | -   |
 
-# LabTest: answer
+# LabTest: response
 id                        | uuid                         | yes |
 slug                      | string                       | yes |
 name                      | string                       | yes |
@@ -275,7 +275,7 @@ has_collection_instructions | boolean?                   | no  |
 common_tat_days           | integer?                     | no  |
 worst_case_tat_days       | integer?                     | no  |
 
-# Lab: answer
+# Lab: response
 id                        | integer                      | yes |
 slug                      | string                       | yes |
 name                      | string                       | yes |
@@ -285,7 +285,7 @@ zipcode                   | string                       | yes |
 collection_methods        | array of LabTestCollectionMethod | yes |
 sample_types              | array of LabTestSampleType   | yes |
 
-# Marker: answer
+# Marker: response
 id                        | integer                      | yes |
 name                      | string                       | yes |
 slug                      | string                       | yes |
@@ -301,20 +301,20 @@ common_tat_days           | integer?                     | no  |
 worst_case_tat_days       | integer?                     | no  |
 is_orderable              | boolean?                     | no  | default true
 
-# AoE: answer
+# AoE: response
 questions                 | array of AoEQuestion         | yes |
 
-# AoEQuestion: answer
+# AoEQuestion: response
 id                        | integer                      | -   |
 code                      | string                       | -   |
 value                     | string                       | -   |
 
-# AoEAnswerOption: answer
+# AoEAnswerOption: response
 id                        | integer                      | -   |
 code                      | string                       | -   |
 value                     | string                       | -   |
 
-# User: answer
+# User: response
 user_id                   | uuid                         | -   |
 team_id                   | uuid                         | -   |
 client_user_id            | string                       | -   |
@@ -323,45 +323,45 @@ connected_sources         | array of ConnectedSource     | -   |
 fallback_birth_date       | FallbackBirthDate            | -   |
 fallback_time_zone        | FallbackTimeZone             | -   |
 
-# ConnectedSource: answer
+# ConnectedSource: response
 created_on                | date-time                    | -   |
 source                    | Source                       | -   |
 
-# Source: answer
+# Source: response
 name                      | string                       | -   |
 slug                      | string                       | -   |
 logo                      | string                       | -   |
 
-# FallbackBirthDate: answer
+# FallbackBirthDate: response
 value                     | date                         | -   |
 source_slug               | string                       | -   |
 updated_at                | date-time                    | -   |
 
-# FallbackTimeZone: answer
+# FallbackTimeZone: response
 id                        | string                       | -   |
 source_slug               | string                       | -   |
 updated_at                | date-time                    | -   |
 
-# UserPage: answer
+# UserPage: response
 users                     | array of User                | -   |
 total                     | integer                      | -   |
 offset                    | integer                      | -   |
 limit                     | integer                      | -   |
 `
 
-// What the public reference of the service and its real answers add to the
+// What the public API reference of the service and its real responses add to the
 // document, in the same form, with the source as the last rule. A row for a
-// member of the document takes the place of the document's. A new member is
-// optional, whatever the reference says: the document's service does not send
+// field of the specification takes the place of the specification's. A new field is
+// optional, whatever the reference says: the specification's service does not send
 // it.
 const additions = `
-# OrderPatientDetails: answer
+# OrderPatientDetails: response
 dob                       | date                         | yes | from answers that write a bare date
 
-# Lab: answer
+# Lab: response
 logo_url                  | string?                      | no  | from reference
 
-# AoEQuestion: answer
+# AoEQuestion: response
 required                  | boolean                      | no  | from reference
 type                      | AoEQuestionType              | no  | from reference
 sequence                  | integer                      | no  | from reference
@@ -369,17 +369,17 @@ answers                   | array of AoEAnswerOption     | no  | from reference
 constraint                | string?                      | no  | from reference
 default                   | string?                      | no  | from reference
 
-# User: answer
+# User: response
 fallback_birth_date       | FallbackBirthDate?           | no  | from reference
 fallback_time_zone        | FallbackTimeZone?            | yes | from reference
 ingestion_start           | date?                        | no  | from reference
 ingestion_end             | date?                        | no  | from reference
 
-# ConnectedSource: answer
+# ConnectedSource: response
 provider                  | Source                       | no  | from reference
 `
 
-// The enumerations of the document: name: values.
+// The enumerations of the specification: name: values.
 const enumerations = `
 Billing: client_bill, commercial_insurance, patient_bill_passthrough, patient_bill
 LabTestCollectionMethod: testkit, walk_in_test, at_home_phlebotomy, on_site_collection
@@ -463,14 +463,14 @@ OrderLowLevelStatus: ordered, requisition_created, requisition_bypassed, transit
 	lab_processing_blocked
 `
 
-// The enumerations of the public reference that the document does not show.
+// The enumerations of the public API reference that the specification does not have.
 const addedEnumerations = `
 AoEQuestionType: choice, text, numeric, multi_choice
 ConsentType: terms-of-use, telehealth-informed-consent, mobile-terms-and-conditions,
 	notice-of-privacy-practices, privacy-policy, hipaa-authorization
 `
 
-// Constants begin with the name of their type, but for these.
+// Constants start with the name of their type, except for these.
 var constantPrefixes = map[string]string{
 	"LabTestCollectionMethod": "CollectionMethod",
 	"LabTestSampleType":       "SampleType",
@@ -480,7 +480,7 @@ var constantPrefixes = map[string]string{
 	"ConsentType":             "Consent",
 }
 
-// The members that the zero value of a request type sends.
+// zeroRequests are the fields that the zero value of a request sends.
 var zeroRequests = map[string]string{
 	"ImportOrderBody":              "user_id billing_type order_set collection_method patient_details patient_address sample_id",
 	"OrderSetRequest":              "",
@@ -494,7 +494,7 @@ var zeroRequests = map[string]string{
 	"UpdateOrderBody":              "",
 }
 
-// The Go types of the resources.
+// resourceTypes are the Go types of the resources.
 var resourceTypes = map[string]reflect.Type{
 	"ImportOrderBody":              reflect.TypeFor[ImportOrderBody](),
 	"OrderSetRequest":              reflect.TypeFor[OrderSetRequest](),
@@ -536,9 +536,9 @@ var resourceTypes = map[string]reflect.Type{
 }
 
 type specResource struct {
-	name            string
-	request, answer bool
-	fields          []specField
+	name              string
+	request, response bool
+	fields            []specField
 }
 
 type specField struct {
@@ -561,14 +561,14 @@ type specField struct {
 	source     string // of an addition
 }
 
-// readDocument reads the text of the document, and with it the additions.
-func readDocument(t *testing.T) []specResource {
+// readSpecification parses the specification and the additions.
+func readSpecification(t *testing.T) []specResource {
 	t.Helper()
-	resources := append(readResources(t, document), readResources(t, teamDocument)...)
+	resources := append(readResources(t, specification), readResources(t, teamSpecification)...)
 	for _, extra := range readResources(t, additions) {
 		i := slices.IndexFunc(resources, func(r specResource) bool { return r.name == extra.name })
 		if i < 0 {
-			t.Fatalf("additions to %s, which the document does not have", extra.name)
+			t.Fatalf("additions to %s, which the specification does not have", extra.name)
 		}
 		for _, f := range extra.fields {
 			if f.source == "" {
@@ -596,12 +596,12 @@ func readResources(t *testing.T, text string) []specResource {
 		if heading, ok := strings.CutPrefix(line, "# "); ok {
 			name, direction, _ := strings.Cut(heading, ": ")
 			r := specResource{
-				name:    name,
-				request: strings.Contains(direction, "request"),
-				answer:  strings.Contains(direction, "answer"),
+				name:     name,
+				request:  strings.Contains(direction, "request"),
+				response: strings.Contains(direction, "response"),
 			}
-			if !r.request && !r.answer {
-				t.Fatalf("heading %q: neither request nor answer", line)
+			if !r.request && !r.response {
+				t.Fatalf("heading %q: neither request nor response", line)
 			}
 			resources = append(resources, r)
 			continue
@@ -609,7 +609,7 @@ func readResources(t *testing.T, text string) []specResource {
 		r := &resources[len(resources)-1]
 		f := readField(t, line)
 		if slices.ContainsFunc(r.fields, func(g specField) bool { return g.name == f.name }) {
-			t.Fatalf("%s.%s stands twice", r.name, f.name)
+			t.Fatalf("%s.%s is there twice", r.name, f.name)
 		}
 		r.fields = append(r.fields, f)
 	}
@@ -669,7 +669,7 @@ func readField(t *testing.T, row string) specField {
 	return f
 }
 
-// goField gives the type and the tag that a member has in Go.
+// goField returns the type and the tag of a field in Go.
 func (f specField) goField(r specResource) (typ, tag string) {
 	basic := map[string]string{
 		"uuid":      "uuid.UUID",
@@ -688,9 +688,8 @@ func (f specField) goField(r specResource) (typ, tag string) {
 	if f.money {
 		typ = "json.Number"
 	}
-	// A request leaves out what has a default, and so does a resource that is
-	// both sent and received: it could not be left out otherwise. Received, it
-	// has the default.
+	// A request omits fields with a default, and so does a resource that is both sent and received.
+	// A received one has the default.
 	filled := f.hasDefault && !r.request
 	switch {
 	case f.nullClears:
@@ -712,8 +711,8 @@ func (f specField) goField(r specResource) (typ, tag string) {
 	if !f.required && !filled {
 		tag = fmt.Sprintf(`json:"%s,omitzero"`, f.name)
 	}
-	// An absent string is empty, and an absent number is 0, without being told to.
-	if filled && f.value != "" && f.value != "0" || f.hasDefault && r.request && r.answer {
+	// An absent string is empty and an absent number is 0 without a default.
+	if filled && f.value != "" && f.value != "0" || f.hasDefault && r.request && r.response {
 		tag += fmt.Sprintf(` default:"%s"`, f.value)
 	}
 	if f.array && f.nullable && f.required {
@@ -725,7 +724,7 @@ func (f specField) goField(r specResource) (typ, tag string) {
 	return typ, tag
 }
 
-// goName is the name of a member or an enumeration value in Go's spelling.
+// goName returns the name of a field or an enumeration value in Go's spelling.
 func goName(name string) string {
 	words := map[string]string{
 		"id": "ID", "ids": "IDs", "url": "URL", "npi": "NPI", "dob": "DOB", "icd": "ICD", "abn": "ABN", "aoe": "AoE",
@@ -743,7 +742,7 @@ func goName(name string) string {
 }
 
 func TestSpecFields(t *testing.T) {
-	resources := readDocument(t)
+	resources := readSpecification(t)
 	names, fields, added := map[string]bool{}, 0, 0
 	for _, r := range resources {
 		names[r.name] = true
@@ -752,7 +751,7 @@ func TestSpecFields(t *testing.T) {
 			t.Errorf("%s: no Go type", r.name)
 			continue
 		}
-		t.Run(r.name, func(t *testing.T) { checkFields(t, r, typ) })
+		t.Run(r.name, func(t *testing.T) { checkFields(t, r, typ, goName, nil) })
 		for _, f := range r.fields {
 			fields++
 			if f.source != "" {
@@ -762,20 +761,22 @@ func TestSpecFields(t *testing.T) {
 	}
 	for name := range resourceTypes {
 		if !names[name] {
-			t.Errorf("%s: not in the document", name)
+			t.Errorf("%s: not in the specification", name)
 		}
 	}
 	t.Logf("%d resources, %d fields, of which %d added or amended", len(resources), fields, added)
 }
 
-// typeName returns the name that the source gives to a type. From Go 1.27 on json.RawMessage is an
-// alias, and reflect names the type behind it.
+// typeName returns the name of a type in the source. Since Go 1.27 json.RawMessage is an alias, and
+// reflect returns the name of its target.
 func typeName(typ reflect.Type) string {
 	rawMessage := reflect.TypeFor[json.RawMessage]().String()
 	return strings.ReplaceAll(typ.String(), rawMessage, "json.RawMessage")
 }
 
-func checkFields(t *testing.T, r specResource, typ reflect.Type) {
+// checkFields compares a struct with its resource. overrides has the Go types of "Resource.field"
+// that do not follow from the type in the specification.
+func checkFields(t *testing.T, r specResource, typ reflect.Type, goName func(string) string, overrides map[string]string) {
 	if typ.Name() != r.name {
 		t.Errorf("the Go type is named %s", typ.Name())
 	}
@@ -787,7 +788,7 @@ func checkFields(t *testing.T, r specResource, typ reflect.Type) {
 		case name == "":
 			t.Errorf("%s has no json tag", field.Name)
 		case members[name].Name != "":
-			t.Errorf("%s stands twice", name)
+			t.Errorf("%s is there twice", name)
 		default:
 			members[name] = field
 		}
@@ -803,18 +804,24 @@ func checkFields(t *testing.T, r specResource, typ reflect.Type) {
 			t.Errorf("%s is named %s, want %s", f.name, field.Name, want)
 		}
 		wantType, wantTag := f.goField(r)
+		if override := overrides[r.name+"."+f.name]; override != "" {
+			wantType, wantTag = override, `json:"`+f.name+`"`
+			if !f.required {
+				wantTag = `json:"` + f.name + `,omitzero"`
+			}
+		}
 		if got := typeName(field.Type); got != wantType {
 			t.Errorf("%s has the type %s, want %s", f.name, got, wantType)
 		}
-		// How the reader keeps the bytes of a list is none of the document's.
+		// How a list keeps its raw bytes is not in the specification.
 		if got := strings.TrimSuffix(string(field.Tag), ` jsonread:"own"`); got != wantTag {
 			t.Errorf("%s has the tag %s, want %s", f.name, got, wantTag)
 		}
 	}
 	for name, field := range members {
-		t.Errorf("%s %s is not in the document", name, field.Type)
+		t.Errorf("%s %s is not in the specification", name, field.Type)
 	}
-	if r.answer {
+	if r.response {
 		last := typ.Field(typ.NumField() - 1)
 		_, reads := reflect.New(typ).Interface().(json.Unmarshaler)
 		_, writes := reflect.Zero(typ).Interface().(json.Marshaler)
@@ -827,16 +834,16 @@ func checkFields(t *testing.T, r specResource, typ reflect.Type) {
 	}
 }
 
-// The zero value of a request sends what is required and nothing else.
+// The zero value of a request sends its required fields only.
 func TestSpecZeroRequests(t *testing.T) {
-	for _, r := range readDocument(t) {
+	for _, r := range readSpecification(t) {
 		if !r.request {
 			continue
 		}
 		t.Run(r.name, func(t *testing.T) {
 			want, ok := zeroRequests[r.name]
 			if !ok {
-				t.Fatal("no list of members")
+				t.Fatal("no list of fields")
 			}
 			if got := marshalledNames(t, reflect.Zero(resourceTypes[r.name]).Interface()); got != want {
 				t.Errorf("sends  %s\nwant   %s", got, want)
@@ -845,11 +852,11 @@ func TestSpecZeroRequests(t *testing.T) {
 	}
 }
 
-// The zero value of an answer, marshalled, has the required members and those
-// with a default. An array that may not be null is an empty one.
-func TestSpecZeroAnswers(t *testing.T) {
-	for _, r := range readDocument(t) {
-		if !r.answer {
+// The zero value of a response encodes its required fields and those with a default. An array that
+// may not be null is empty.
+func TestSpecZeroResponses(t *testing.T) {
+	for _, r := range readSpecification(t) {
+		if !r.response {
 			continue
 		}
 		t.Run(r.name, func(t *testing.T) {
@@ -870,7 +877,7 @@ func TestSpecZeroAnswers(t *testing.T) {
 				if !ok {
 					continue
 				}
-				// The zero Date is no day, which only null can say.
+				// The zero Date is not a day, and encodes to null.
 				if null := string(value) == "null"; null != (f.nullable || f.object || f.typ == "date") {
 					t.Errorf("%s: is %s", f.name, value)
 				}
@@ -879,18 +886,18 @@ func TestSpecZeroAnswers(t *testing.T) {
 				}
 			}
 			for name := range got {
-				t.Errorf("%s: is not in the document", name)
+				t.Errorf("%s: is not in the specification", name)
 			}
 		})
 	}
 }
 
-// An absent field with a default has it. So has a null, unless null is allowed or the field is a
-// pointer, because the resource is sent too.
+// An absent field has its default. So has a null, unless null is allowed or the field is a pointer
+// because the resource is sent too.
 func TestSpecDefaults(t *testing.T) {
 	count := 0
-	for _, r := range readDocument(t) {
-		if !r.answer {
+	for _, r := range readSpecification(t) {
+		if !r.response {
 			continue
 		}
 		for _, f := range r.fields {
@@ -950,7 +957,7 @@ func marshalledNames(t *testing.T, value any) string {
 	return strings.Join(names, " ")
 }
 
-// The details of an order, by their type.
+// The types of the details of an order.
 func TestSpecDetails(t *testing.T) {
 	tests := map[string]any{
 		"walk_in_test":       &WalkInTestOrder{},
@@ -1010,13 +1017,12 @@ func TestSpecEnumerations(t *testing.T) {
 		}
 	}
 	for name := range declared {
-		t.Errorf("%s: constants of an enumeration that is not in the document", name)
+		t.Errorf("%s: constants of an enumeration that is not in the specification", name)
 	}
 	t.Logf("%d enumerations, %d values", enums, values)
 }
 
-// readConstants gives, for each enumeration declared in one of the files, its
-// constants, wherever in the package they are declared.
+// readConstants returns the constants of each enumeration that is declared in one of the files.
 func readConstants(t *testing.T, declaredIn ...string) map[string]map[string]string {
 	t.Helper()
 	fset, files := parsePackage(t)
@@ -1063,18 +1069,18 @@ func parsePackage(t *testing.T) (*token.FileSet, []*ast.File) {
 	return fset, files
 }
 
-// A deprecated member has a paragraph that says so, and no other member has.
+// Deprecated fields have a Deprecated paragraph, and no other fields do.
 func TestSpecDeprecated(t *testing.T) {
 	want := map[string]bool{}
-	management, _ := readManagementDocument(t)
-	for _, r := range append(readDocument(t), management...) {
+	management, _ := readManagementSpecification(t)
+	for _, r := range append(readSpecification(t), management...) {
 		for _, f := range r.fields {
 			if f.deprecated {
 				want[r.name+"."+goName(f.name)] = true
 			}
 		}
 	}
-	// Deprecated under Versioning, in resources that the document does not list.
+	// Deprecated under Versioning, in resources that the specification does not list.
 	want["CreateOrderBody.LabTestID"] = true
 
 	_, files := parsePackage(t)
@@ -1102,9 +1108,9 @@ func TestSpecDeprecated(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("deprecated members (-document +Go):\n%s", diff)
+		t.Errorf("deprecated fields (-specification +Go):\n%s", diff)
 	}
-	t.Logf("%d deprecated members", len(want))
+	t.Logf("%d deprecated fields", len(want))
 }
 
 func isDeprecated(doc *ast.CommentGroup) bool {
@@ -1116,7 +1122,7 @@ func isDeprecated(doc *ast.CommentGroup) bool {
 	return false
 }
 
-// The limits of request members, each with its path in an import order and
+// The limits of request fields, each with its path in an import order and
 // the way to set it there. Characters are counted, not bytes.
 func TestSpecLimits(t *testing.T) {
 	members := map[string]struct {
@@ -1141,7 +1147,7 @@ func TestSpecLimits(t *testing.T) {
 		},
 	}
 	count := 0
-	for _, r := range readDocument(t) {
+	for _, r := range readSpecification(t) {
 		for _, f := range r.fields {
 			if !r.request || f.max == 0 {
 				continue
@@ -1169,8 +1175,8 @@ func TestSpecLimits(t *testing.T) {
 						if accepted {
 							want = nil
 						}
-						if diff := cmp.Diff(want, refusedPaths(t, body.Validate())); diff != "" {
-							t.Errorf("%d times %s: refused paths (-want +got):\n%s", length, letter, diff)
+						if diff := cmp.Diff(want, invalidPaths(t, body.Validate())); diff != "" {
+							t.Errorf("%d times %s: invalid paths (-want +got):\n%s", length, letter, diff)
 						}
 					}
 				}
@@ -1178,13 +1184,13 @@ func TestSpecLimits(t *testing.T) {
 		}
 	}
 	if count != len(members) {
-		t.Errorf("%d limits in the document, %d members here", count, len(members))
+		t.Errorf("%d limits in the specification, %d here", count, len(members))
 	}
 	t.Logf("%d limits", count)
 }
 
-// A limit binds what is sent. What comes is read whatever its length.
-func TestSpecLimitsOfAnswers(t *testing.T) {
+// Limits apply to requests. A response decodes whatever its length.
+func TestSpecLimitsOfResponses(t *testing.T) {
 	notes := strings.Repeat("é", 1001)
 	var address OrderPatientAddress
 	if err := json.Unmarshal([]byte(`{"access_notes":"`+notes+`"}`), &address); err != nil {
@@ -1198,7 +1204,7 @@ func TestSpecLimitsOfAnswers(t *testing.T) {
 	}
 }
 
-func refusedPaths(t *testing.T, err error) []string {
+func invalidPaths(t *testing.T, err error) []string {
 	t.Helper()
 	if err == nil {
 		return nil

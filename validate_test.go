@@ -16,36 +16,36 @@ var (
 	someTest = uuid.MustParse("1a2b3c4d-5e6f-4a7b-8c9d-0e1f2a3b4c01")
 )
 
-func goodPatient() PatientDetailsWithValidation {
+func validPatient() PatientDetailsWithValidation {
 	return PatientDetailsWithValidation{
 		FirstName: "Ada", LastName: "Example", DOB: Date{1990, 1, 31}, Gender: GenderFemale, PhoneNumber: "+14155550123", Email: "ada@example.com",
 	}
 }
 
-func goodProxy() *GuarantorDetails {
+func validProxy() *GuarantorDetails {
 	return &GuarantorDetails{
 		FirstName: "Grace", LastName: "Example", PhoneNumber: "+14155550123",
 		Address: Address{FirstLine: "1 Sample Street", City: "Springfield", State: "CA", Zip: "94105", Country: "US"},
 	}
 }
 
-func goodImport() ImportOrderBody {
+func validImport() ImportOrderBody {
 	return ImportOrderBody{
 		UserID: someUser, BillingType: BillingClientBill, CollectionMethod: CollectionMethodTestkit, SampleID: "S-0001",
-		OrderSet: OrderSetRequest{LabTestIDs: []uuid.UUID{someTest}}, PatientDetails: goodPatient(),
+		OrderSet: OrderSetRequest{LabTestIDs: []uuid.UUID{someTest}}, PatientDetails: validPatient(),
 		PatientAddress: PatientAddress{ReceiverName: "Ada Example", FirstLine: "1 Sample Street", City: "Springfield", State: "CA", Zip: "94105", Country: "US"},
 	}
 }
 
-func goodCreate() CreateOrderBody {
+func validCreate() CreateOrderBody {
 	return CreateOrderBody{
-		UserID: someUser, PatientDetails: goodPatient(), OrderSet: &OrderSetRequest{LabTestIDs: []uuid.UUID{someTest}},
+		UserID: someUser, PatientDetails: validPatient(), OrderSet: &OrderSetRequest{LabTestIDs: []uuid.UUID{someTest}},
 		PatientAddress: PatientAddressWithValidation{FirstLine: "1 Sample Street", City: "Springfield", State: "CA", Zip: "94105", Country: "US"},
 	}
 }
 
-// told returns what a ValidationError says, one line for each field.
-func told(t *testing.T, err error) (lines []string) {
+// fieldLines returns what a ValidationError says, one line for each field.
+func fieldLines(t *testing.T, err error) (lines []string) {
 	t.Helper()
 	if err == nil {
 		return nil
@@ -90,7 +90,7 @@ func TestValidateImport(t *testing.T) {
 		{"values outside the enums are sent", func(b *ImportOrderBody) {
 			b.BillingType, b.CollectionMethod, b.PatientDetails.Gender, b.PatientDetails.Race = "barter", "drone_pickup", "Male", new(Race(""))
 		}, nil},
-		{"texts that labs may refuse are sent", func(b *ImportOrderBody) {
+		{"texts that labs may reject are sent", func(b *ImportOrderBody) {
 			b.PatientDetails.FirstName, b.PatientDetails.PhoneNumber, b.PatientAddress.Zip, b.PatientAddress.Country = " Zoë ", "call me", "0", "Atlantis"
 		}, nil},
 		{"names of 50 characters, not bytes", func(b *ImportOrderBody) {
@@ -103,14 +103,14 @@ func TestValidateImport(t *testing.T) {
 			"body.patient_details.last_name [string_too_long] must have at most 50 characters",
 		}},
 		{"names of other people may be longer", func(b *ImportOrderBody) {
-			b.PatientDetails.MedicalProxy = goodProxy()
+			b.PatientDetails.MedicalProxy = validProxy()
 			b.PatientDetails.MedicalProxy.FirstName = strings.Repeat("a", 51)
 			b.Physician = &PhysicianCreateRequest{FirstName: strings.Repeat("a", 51), LastName: "Sample", NPI: "1"}
 		}, nil},
 		{"access notes of 1000 characters", func(b *ImportOrderBody) { b.PatientAddress.AccessNotes = new(strings.Repeat("é", 1000)) }, nil},
 		{"access notes of 1001 characters", func(b *ImportOrderBody) {
 			b.PatientAddress.AccessNotes = new(strings.Repeat("é", 1001))
-			b.PatientDetails.MedicalProxy = goodProxy()
+			b.PatientDetails.MedicalProxy = validProxy()
 			b.PatientDetails.MedicalProxy.Address.AccessNotes = new(strings.Repeat("a", 1001))
 		}, []string{
 			"body.patient_details.medical_proxy.address.access_notes [string_too_long] must have at most 1000 characters",
@@ -154,9 +154,9 @@ func TestValidateImport(t *testing.T) {
 		}, []string{"body.physician.signature_image.content_type [value_error] must be image/jpeg or image/png"}},
 	}
 	for _, test := range tests {
-		b := goodImport()
+		b := validImport()
 		test.change(&b)
-		if diff := cmp.Diff(test.want, told(t, b.Validate())); diff != "" {
+		if diff := cmp.Diff(test.want, fieldLines(t, b.Validate())); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", test.name, diff)
 		}
 	}
@@ -164,17 +164,17 @@ func TestValidateImport(t *testing.T) {
 
 func TestValidateEmail(t *testing.T) {
 	for _, email := range []string{"a@b", "ada@example.com", "ada+lab@sub.example.com", "ädä@exämple.com", `"ada"@example.com`, "a.@-b"} {
-		b := goodImport()
+		b := validImport()
 		b.PatientDetails.Email = email
-		if got := told(t, b.Validate()); got != nil {
+		if got := fieldLines(t, b.Validate()); got != nil {
 			t.Errorf("%s: %q", email, got)
 		}
 	}
 	for _, email := range []string{"ada", "@", "@example.com", "ada@", "ada@@example.com", "ada@exa@mple.com", "ada @example.com", "ada@example.com ", "ada@exa\tmple.com", "ada\n@example.com", "ada@example.com\x7f"} {
-		b := goodImport()
+		b := validImport()
 		b.PatientDetails.Email = email
 		want := []string{"body.patient_details.email [value_error] must be an email address: one @ and no spaces"}
-		if diff := cmp.Diff(want, told(t, b.Validate())); diff != "" {
+		if diff := cmp.Diff(want, fieldLines(t, b.Validate())); diff != "" {
 			t.Errorf("%q (-want +got)\n%s", email, diff)
 		}
 		if strings.Contains(b.Validate().Error(), "ada") {
@@ -191,7 +191,7 @@ func TestValidateCreate(t *testing.T) {
 	}{
 		{"nothing wrong", func(b *CreateOrderBody) {}, nil},
 		{"the least there is", func(b *CreateOrderBody) { b.OrderSet = nil }, nil},
-		{"nothing given", func(b *CreateOrderBody) { *b = CreateOrderBody{PatientDetails: goodPatient()} }, []string{
+		{"nothing given", func(b *CreateOrderBody) { *b = CreateOrderBody{PatientDetails: validPatient()} }, []string{
 			"body.user_id [missing] is required: a UUID that is not nil",
 			"body.patient_address.first_line [missing] is required",
 			"body.patient_address.city [missing] is required",
@@ -217,13 +217,13 @@ func TestValidateCreate(t *testing.T) {
 			"body.patient_address.access_notes [string_too_long] must have at most 1000 characters",
 			"body.physician.npi [missing] is required",
 		}},
-		// Only the update of an order is said to refuse a past date.
+		// Only the update of an order requires a date that is not past.
 		{"a past date", func(b *CreateOrderBody) { b.ActivateBy = &Date{2020, 1, 1} }, nil},
 	}
 	for _, test := range tests {
-		b := goodCreate()
+		b := validCreate()
 		test.change(&b)
-		if diff := cmp.Diff(test.want, told(t, b.Validate())); diff != "" {
+		if diff := cmp.Diff(test.want, fieldLines(t, b.Validate())); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", test.name, diff)
 		}
 	}
@@ -243,7 +243,7 @@ func TestValidateUpdate(t *testing.T) {
 		{UpdateOrderBody{Value(Date{2020, 1, 1})}, []string{"body.activate_by [value_error] must be today or later"}},
 	}
 	for _, test := range tests {
-		if diff := cmp.Diff(test.want, told(t, test.body.Validate())); diff != "" {
+		if diff := cmp.Diff(test.want, fieldLines(t, test.body.Validate())); diff != "" {
 			t.Errorf("%v (-want +got)\n%s", test.body, diff)
 		}
 	}
@@ -252,7 +252,7 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
-// sleepUntil moves the clock of a synctest bubble, which begins at midnight UTC of 1 January 2000.
+// sleepUntil sets the clock of a synctest bubble, which starts at midnight UTC of 1 January 2000.
 func sleepUntil(t *testing.T, at string) {
 	t.Helper()
 	moment, err := time.Parse(time.RFC3339, at)
@@ -262,8 +262,9 @@ func sleepUntil(t *testing.T, at string) {
 	time.Sleep(time.Until(moment))
 }
 
-// A date is past only if it is past everywhere on earth: the day begins last where clocks are 12 hours behind UTC.
-func TestActivateByAtTheEdgesOfTheDay(t *testing.T) {
+// A date is past only if it is past everywhere on earth: the day starts last where clocks are 12
+// hours behind UTC.
+func TestActivateByAroundMidnight(t *testing.T) {
 	tests := []struct {
 		now      string
 		earliest Date
@@ -282,19 +283,20 @@ func TestActivateByAtTheEdgesOfTheDay(t *testing.T) {
 			sleepUntil(t, test.now)
 			e := test.earliest
 			before := DateOf(time.Date(e.Year, e.Month, e.Day-1, 0, 0, 0, 0, time.UTC))
-			if got := told(t, UpdateOrderBody{Value(e)}.Validate()); got != nil {
+			if got := fieldLines(t, UpdateOrderBody{Value(e)}.Validate()); got != nil {
 				t.Errorf("%s: %v: %q", test.now, e, got)
 			}
 			want := []string{"body.activate_by [value_error] must be today or later"}
-			if diff := cmp.Diff(want, told(t, UpdateOrderBody{Value(before)}.Validate())); diff != "" {
+			if diff := cmp.Diff(want, fieldLines(t, UpdateOrderBody{Value(before)}.Validate())); diff != "" {
 				t.Errorf("%s: %v (-want +got)\n%s", test.now, before, diff)
 			}
 		})
 	}
 }
 
-// A patient is a minor only if under 18 everywhere on earth: the birthday begins first where clocks are 14 hours ahead of UTC.
-func TestMinorsAtTheEdgesOfTheDay(t *testing.T) {
+// A patient is a minor only if under 18 everywhere on earth: the birthday starts first where clocks
+// are 14 hours ahead of UTC.
+func TestMinorsAroundMidnight(t *testing.T) {
 	tests := []struct {
 		now   string
 		dob   Date
@@ -308,7 +310,7 @@ func TestMinorsAtTheEdgesOfTheDay(t *testing.T) {
 		{"2025-06-15T12:00:00Z", Date{2008, 1, 1}, true},
 		{"2025-06-15T12:00:00Z", Date{1900, 1, 1}, false},
 		{"2025-06-15T12:00:00Z", Date{2025, 6, 15}, true},
-		// Not born yet: no proxy helps, and whether such a date is accepted is the service's to say.
+		// A date of birth in the future is left to the service.
 		{"2025-06-15T09:59:59Z", Date{2025, 6, 15}, true},
 		{"2025-06-15T09:59:59Z", Date{2025, 6, 16}, false},
 		{"2025-06-15T10:00:00Z", Date{2025, 6, 16}, true},
@@ -316,7 +318,8 @@ func TestMinorsAtTheEdgesOfTheDay(t *testing.T) {
 		{"2025-06-15T12:00:00Z", Date{2085, 12, 10}, false},
 		{"2025-12-31T09:59:59Z", Date{2008, 1, 1}, true},
 		{"2025-12-31T10:00:00Z", Date{2008, 1, 1}, false},
-		// Born on 29 February: of age on 28 February of a year that has no 29th, and on that of every other year too.
+		// Born on 29 February: of age on 28 February of a year that has no 29th, and on that of
+		// every other year too.
 		{"2022-02-27T09:59:59Z", Date{2004, 2, 29}, true},
 		{"2022-02-27T10:00:00Z", Date{2004, 2, 29}, false},
 		{"2022-02-28T12:00:00Z", Date{2004, 2, 29}, false},
@@ -330,13 +333,13 @@ func TestMinorsAtTheEdgesOfTheDay(t *testing.T) {
 			if test.minor {
 				want = []string{"body.patient_details.medical_proxy [missing] is required for a patient under 18"}
 			}
-			b := goodImport()
+			b := validImport()
 			b.PatientDetails.DOB = test.dob
-			if diff := cmp.Diff(want, told(t, b.Validate())); diff != "" {
+			if diff := cmp.Diff(want, fieldLines(t, b.Validate())); diff != "" {
 				t.Errorf("%s, born %v (-want +got)\n%s", test.now, test.dob, diff)
 			}
-			b.PatientDetails.MedicalProxy = goodProxy()
-			if got := told(t, b.Validate()); got != nil {
+			b.PatientDetails.MedicalProxy = validProxy()
+			if got := fieldLines(t, b.Validate()); got != nil {
 				t.Errorf("%s, born %v, with a proxy: %q", test.now, test.dob, got)
 			}
 		})
@@ -345,8 +348,8 @@ func TestMinorsAtTheEdgesOfTheDay(t *testing.T) {
 
 // Validation changes nothing in the body.
 func TestValidateLeavesTheBodyAlone(t *testing.T) {
-	b := goodImport()
-	b.PatientDetails.MedicalProxy = goodProxy()
+	b := validImport()
+	b.PatientDetails.MedicalProxy = validProxy()
 	before := mustEncode(t, b)
 	if err := b.Validate(); err != nil {
 		t.Fatal(err)

@@ -45,6 +45,9 @@ import (
 //	LABHEALTH_ATTACK_ROUNDS=20000 go test -run 'TestAttack$' -timeout 1h ./bulk        as many
 //	LABHEALTH_ATTACK_SEED=7 go test -run TestAttack -v ./bulk                          one round
 func TestAttack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	bulk.SkipSync(t)
 	first, rounds := uint64(1), uint64(200)
 	if os.Getenv("LABHEALTH_TEST_LONG") != "" {

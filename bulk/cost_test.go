@@ -155,6 +155,9 @@ func (a *instantService) RoundTrip(req *http.Request) (*http.Response, error) {
 //
 //	LABHEALTH_MEMORY_RECORDS=1000000 go test -run TestMemory -timeout 1h -v ./bulk
 func TestMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	sizes := []int{1_000, 20_000}
 	if os.Getenv("LABHEALTH_TEST_LONG") != "" {
 		sizes = []int{1_000, 100_000}

@@ -48,7 +48,7 @@ func CSV(r io.ReadSeeker, rename map[string]string) Source {
 		for {
 			body, err := rows.next()
 			var recordErr *RecordError
-			if err == io.EOF || !yield(body, err) || err != nil && !errors.As(err, &recordErr) {
+			if errors.Is(err, io.EOF) || !yield(body, err) || err != nil && !errors.As(err, &recordErr) {
 				return
 			}
 		}

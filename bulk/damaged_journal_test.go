@@ -52,6 +52,9 @@ func finishedJournal(t *testing.T, s *service, path string) []byte {
 // with a service that accepts duplicate sample IDs: it is an error, or the existing orders are
 // found before anything is sent.
 func TestDamagedJournal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	bulk.SkipSync(t)
 	path := filepath.Join(t.TempDir(), "run.journal")
 	synctest.Test(t, func(t *testing.T) {

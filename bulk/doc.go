@@ -87,6 +87,7 @@
 //
 // # Stored data
 //
-// The journal and the rejections contain sample IDs, order IDs, and the paths and codes of problems.
-// They contain no other value of a record. See [Entry.Digest] for what the journal reveals.
+// The journal and the rejections contain sample IDs, order IDs, and the paths and codes of
+// problems. They contain no other value of a record. See [Entry.Digest] for what the journal
+// reveals.
 package bulk

@@ -43,8 +43,8 @@ type Entry struct {
 	Digest string `json:"digest,omitzero"`
 
 	OrderID uuid.UUID `json:"order_id,omitzero"` // for StepApplied, if the service returned it
-	// Status is the HTTP status for StepRejected, StepDisputed and StepPostponed. It is 0 if nothing
-	// was sent.
+	// StatusCode is the HTTP status for StepRejected, StepDisputed and StepPostponed. It is 0 if
+	// nothing was sent.
 	StatusCode int       `json:"status,omitzero"`
 	RequestID  string    `json:"request_id,omitzero"` // the service's ID of the request, if any
 	Fields     []Problem `json:"fields,omitzero"`     // for StepRejected and StepDisputed

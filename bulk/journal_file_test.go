@@ -90,6 +90,9 @@ func TestFile(t *testing.T) {
 
 // A crash can truncate the file anywhere in its last batch, and lose any part of that batch.
 func TestFileAfterCrash(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	lines := strings.SplitAfter(someLines, "\n")
 	lastBatch := len(strings.Join(lines[:3], ""))
 	path := filepath.Join(t.TempDir(), "run.journal")

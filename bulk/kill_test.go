@@ -230,6 +230,9 @@ func playImporter() int {
 }
 
 func TestKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	if runtime.GOOS == "windows" {
 		t.Skip("a killed process looks like a failed one")
 	}

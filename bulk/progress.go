@@ -57,6 +57,7 @@ func (r *run) progress(m *meter) Progress {
 		}
 	case PhaseSettling:
 		p.Left = max(0, settledAt.Sub(now))
+	case PhaseChecking, PhaseListing: // have no end that is known
 	}
 	return p
 }

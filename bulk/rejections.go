@@ -10,7 +10,8 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// Rejection is a line of [Options.Rejections]: a record whose order does not exist, or may not exist.
+// Rejection is a line of [Options.Rejections]: a record whose order does not exist, or may not
+// exist.
 // It holds the sample ID, paths and reasons, and no other value. Printed or logged, it shows the
 // outcome and the number of the record; its JSON is complete.
 type Rejection struct {

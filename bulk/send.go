@@ -177,8 +177,9 @@ func (b *batch) flush() error {
 	return nil
 }
 
-// recordHeld records the rejections that are still held back after a pass. If the whole source was
-// sent and the status can be due to a record, they are recorded as rejected, otherwise as postponed.
+// recordHeld records the rejections that are still held back after a pass. They are recorded as
+// rejected if the whole source was sent and the status can be due to a record, otherwise as
+// postponed.
 func (r *run) recordHeld(sourceDone bool) error {
 	r.mu.Lock()
 	held := r.held

@@ -245,7 +245,7 @@ func day(t *testing.T, seed uint64) {
 	t.Logf("%d events, %d attempts, %d calls, %d answers lost, %d duplicates, %d events out of order, answers %v",
 		len(events), len(srv.Deliveries()), calls, lost, again, overtaken, outcomes)
 	if lost < 30 || again < 10 || overtaken < 100 || outcomes["failed"] < 30 || outcomes["deadline"] < 10 || outcomes["panicked"] < 5 ||
-		outcomes["remembered"] < lost/2 {
+		outcomes["duplicate"] < lost/2 {
 		t.Error("the day was too quiet to show anything")
 	}
 

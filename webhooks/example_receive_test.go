@@ -64,7 +64,7 @@ func ExampleNewHandler() {
 	// Output:
 	// received labtest.order.created true
 	// responded 204 applied
-	// responded 204 remembered
+	// responded 204 duplicate
 }
 
 // The handler in a mux with an application's other routes. Shut down the server first, so that

@@ -18,13 +18,13 @@ const senderTimeout = 15 * time.Second
 // stores them first. Mount it where the router does not redirect: the sender treats a redirect as a
 // failure. It responds with these status codes:
 //
-//	204  the event was applied, now or before, or stored; or the dead-letter function took the body
+//	204  the event was applied, now or before, or stored; or the dead-letter function has the body
 //	400  the body is incomplete, or it is not an event and there is no dead-letter function
 //	401  the delivery failed verification
 //	405  the method is not POST
 //	413  the body exceeds the limit
-//	503  the application failed, panicked or timed out; the memory failed; too much is in flight;
-//	     the handler is shutting down
+//	503  the application failed, panicked or timed out; the deduplicator failed; too much is in
+//	     flight; the handler is shutting down
 //
 // Deliveries are processed as follows:
 //
@@ -50,24 +50,24 @@ const senderTimeout = 15 * time.Second
 //     when its body is complete. A delivery with malformed signature headers or an expired
 //     timestamp gets its 401 before its body is read.
 //
-// The service delivers at least once and in any order. The memory makes repeated processing rare,
-// not impossible: an ID is lost if the process crashes between the application's success and the
-// moment the ID is stored, and by default the memory ends with the process. Events that are applied
-// with last write wins can be applied repeatedly without harm.
+// The service delivers at least once and in any order. The [Deduplicator] makes repeated
+// processing rare, not impossible: an ID is lost if the process crashes between the application's
+// success and the moment the ID is stored, and by default IDs are kept in the process only. Events
+// that are applied with last write wins can be applied repeatedly without harm.
 type Handler struct {
-	verifier   *Verifier
-	apply      func(context.Context, *Event) error // nil if store is set
-	store      func(context.Context, RawDelivery) error
-	deadLetter func(context.Context, []byte) error
-	memory     Memory
-	maxIDs     int
-	maxAge     time.Duration
-	maxBody    int64
-	maxBytes   int64 // of inFlight; 0 means the default
-	inFlight   *inFlight
-	timeout    time.Duration
-	now        func() time.Time
-	observers  []func(context.Context, DeliveryResult)
+	verifier     *Verifier
+	apply        func(context.Context, *Event) error // nil if store is set
+	store        func(context.Context, RawDelivery) error
+	deadLetter   func(context.Context, []byte) error
+	deduplicator Deduplicator
+	maxIDs       int
+	maxAge       time.Duration
+	maxBody      int64
+	maxBytes     int64 // of inFlight; 0 means the default
+	inFlight     *inFlight
+	timeout      time.Duration
+	now          func() time.Time
+	observers    []func(context.Context, DeliveryResult)
 
 	aborted context.Context // canceled when Shutdown stops waiting
 	abort   context.CancelFunc
@@ -138,8 +138,8 @@ func newHandler(constructor string, h *Handler, opts []HandlerOption) (*Handler,
 		return nil, errors.New("webhooks: WithInFlightLimit must be at least four times the limit of a body, see WithBodyLimit")
 	}
 	h.inFlight = newInFlight(h.maxBytes, min(h.maxBody, h.maxBytes/4))
-	if h.memory == nil {
-		h.memory = &localMemory{maxIDs: h.maxIDs, maxAge: h.maxAge, now: h.now, ids: map[idHash]struct{}{}}
+	if h.deduplicator == nil {
+		h.deduplicator = &localDeduplicator{maxIDs: h.maxIDs, maxAge: h.maxAge, now: h.now, ids: map[idHash]struct{}{}}
 	}
 	h.aborted, h.abort = context.WithCancel(context.Background())
 	return h, nil

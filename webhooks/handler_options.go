@@ -69,24 +69,24 @@ func WithDeadLetter(f func(ctx context.Context, body []byte) error) HandlerOptio
 	}
 }
 
-// WithMemory replaces the memory of delivery IDs, for example with one that several processes
-// share.
-func WithMemory(m Memory) HandlerOption {
+// WithDeduplicator sets the store of delivery IDs, for example one that several processes share.
+func WithDeduplicator(d Deduplicator) HandlerOption {
 	return func(h *Handler) error {
-		if m == nil {
-			return errors.New("WithMemory needs a memory")
+		if d == nil {
+			return errors.New("WithDeduplicator needs a Deduplicator")
 		}
-		h.memory = m
+		h.deduplicator = d
 		return nil
 	}
 }
 
-// WithMemoryLimit limits the number and the age of the IDs in the handler's own memory. A new ID
-// replaces the oldest one. The default is 1,000,000 IDs, which use 65 to 95 MB, and 72 hours.
-func WithMemoryLimit(ids int, age time.Duration) HandlerOption {
+// WithDuplicateWindow limits the number and the age of the IDs that a handler keeps without
+// [WithDeduplicator]. A new ID replaces the oldest one. The default is 72 hours and 1,000,000 IDs,
+// which use 65 to 95 MB.
+func WithDuplicateWindow(ids int, age time.Duration) HandlerOption {
 	return func(h *Handler) error {
 		if ids <= 0 || age <= 0 {
-			return errors.New("WithMemoryLimit must be positive")
+			return errors.New("WithDuplicateWindow must be positive")
 		}
 		h.maxIDs, h.maxAge = ids, age
 		return nil

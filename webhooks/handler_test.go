@@ -144,11 +144,11 @@ func (b broken) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// forgetful is a memory that stores nothing and may fail.
-type forgetful struct{ seen, remember error }
+// forgetful is a Deduplicator that stores nothing and may fail.
+type forgetful struct{ seen, markSeen error }
 
 func (m forgetful) Seen(context.Context, string) (bool, error) { return false, m.seen }
-func (m forgetful) Remember(context.Context, string) error     { return m.remember }
+func (m forgetful) MarkSeen(context.Context, string) error     { return m.markSeen }
 
 func TestResponses(t *testing.T) {
 	verifier := newVerifier(t, vectorSecret)
@@ -242,11 +242,11 @@ func TestResponses(t *testing.T) {
 			status: 503, reason: "panicked", calls: 1, kind: "daily.data.glucose.created"},
 		{name: "deadline", r: signed(glucoseEvent), opts: []webhooks.HandlerOption{webhooks.WithDeadline(time.Millisecond)},
 			do: func(ctx context.Context, _ *webhooks.Event) error { <-ctx.Done(); return ctx.Err() }, status: 503, reason: "deadline", calls: 1, kind: "daily.data.glucose.created"},
-		{name: "memory fails to look up", r: signed(glucoseEvent), opts: []webhooks.HandlerOption{webhooks.WithMemory(forgetful{seen: boom})},
-			status: 503, reason: "memory"},
-		{name: "memory fails to store", r: signed(glucoseEvent), opts: []webhooks.HandlerOption{webhooks.WithMemory(forgetful{remember: boom})},
-			status: 204, reason: "not noted", calls: 1, kind: "daily.data.glucose.created"},
-		{name: "memory panics", r: signed(glucoseEvent), opts: []webhooks.HandlerOption{webhooks.WithMemory(panicking{})}, status: 503, reason: "panicked"},
+		{name: "deduplicator fails to look up", r: signed(glucoseEvent), opts: []webhooks.HandlerOption{webhooks.WithDeduplicator(forgetful{seen: boom})},
+			status: 503, reason: "deduplicator"},
+		{name: "deduplicator fails to store", r: signed(glucoseEvent), opts: []webhooks.HandlerOption{webhooks.WithDeduplicator(forgetful{markSeen: boom})},
+			status: 204, reason: "not marked", calls: 1, kind: "daily.data.glucose.created"},
+		{name: "deduplicator panics", r: signed(glucoseEvent), opts: []webhooks.HandlerOption{webhooks.WithDeduplicator(panicking{})}, status: 503, reason: "panicked"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -293,7 +293,7 @@ func deadLetter(want string, err error) []webhooks.HandlerOption {
 
 type panicking struct{ forgetful }
 
-func (panicking) Seen(context.Context, string) (bool, error) { panic("the memory broke") }
+func (panicking) Seen(context.Context, string) (bool, error) { panic("the deduplicator broke") }
 
 func TestNewHandlerErrors(t *testing.T) {
 	apply := func(context.Context, *webhooks.Event) error { return nil }
@@ -317,9 +317,9 @@ func TestNewHandlerErrors(t *testing.T) {
 		{"deadline 0", webhooks.Unsigned, apply, webhooks.WithDeadline(0), "webhooks: WithDeadline must be above 0 and below the 15s that the sender waits"},
 		{"deadline 15s", webhooks.Unsigned, apply, webhooks.WithDeadline(15 * time.Second), "webhooks: WithDeadline must be above 0 and below the 15s that the sender waits"},
 		{"dead letter", webhooks.Unsigned, apply, webhooks.WithDeadLetter(nil), "webhooks: WithDeadLetter needs a function"},
-		{"memory", webhooks.Unsigned, apply, webhooks.WithMemory(nil), "webhooks: WithMemory needs a memory"},
-		{"no ids", webhooks.Unsigned, apply, webhooks.WithMemoryLimit(0, time.Hour), "webhooks: WithMemoryLimit must be positive"},
-		{"no age", webhooks.Unsigned, apply, webhooks.WithMemoryLimit(1, 0), "webhooks: WithMemoryLimit must be positive"},
+		{"deduplicator", webhooks.Unsigned, apply, webhooks.WithDeduplicator(nil), "webhooks: WithDeduplicator needs a Deduplicator"},
+		{"no ids", webhooks.Unsigned, apply, webhooks.WithDuplicateWindow(0, time.Hour), "webhooks: WithDuplicateWindow must be positive"},
+		{"no age", webhooks.Unsigned, apply, webhooks.WithDuplicateWindow(1, 0), "webhooks: WithDuplicateWindow must be positive"},
 		{"observer", webhooks.Unsigned, apply, webhooks.WithObserver(nil), "webhooks: WithObserver needs a function"},
 		{"logger", webhooks.Unsigned, apply, webhooks.WithLogger(nil), "webhooks: WithLogger needs a logger"},
 		{"clock", webhooks.Unsigned, apply, webhooks.WithClock(nil), "webhooks: WithClock needs a clock"},
@@ -372,7 +372,7 @@ func TestRawHandler(t *testing.T) {
 			t.Errorf("%s: status %d, want %d", d.id, got, d.status)
 		}
 	}
-	checkResults(t, seen, "204 stored", "204 stored", "204 remembered*", "204 stored", "503 failed")
+	checkResults(t, seen, "204 stored", "204 stored", "204 duplicate*", "204 stored", "503 failed")
 	want := []webhooks.RawDelivery{
 		{ID: "msg_1", Body: []byte(glucoseEvent), ReceivedAt: at}, {ID: "msg_2", Body: []byte("no event"), ReceivedAt: at},
 		{Body: []byte{}, ReceivedAt: at},
@@ -505,7 +505,7 @@ func TestFailureIsShared(t *testing.T) {
 		deliver(h, delivery("msg_2", glucoseEvent))
 		got := seen.results()
 		slices.Sort(got[:3])
-		want := []string{"503 failed", "503 failed*", "503 failed*", "204 applied", "204 remembered*", "204 applied"}
+		want := []string{"503 failed", "503 failed*", "503 failed*", "204 applied", "204 duplicate*", "204 applied"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("results (-want +got):\n%s", diff)
 		}
@@ -589,7 +589,7 @@ func TestHungApplication(t *testing.T) {
 		if calls := app.calls.Load(); calls != 3 {
 			t.Errorf("%d calls", calls)
 		}
-		checkResults(t, seen, "503 deadline", "503 deadline", "503 failed", "0 applied late", "204 remembered*")
+		checkResults(t, seen, "503 deadline", "503 deadline", "503 failed", "0 applied late", "204 duplicate*")
 		want := webhooks.DeliveryResult{DeliveryID: "msg_1", Type: "daily.data.glucose.created", Reason: "applied", Late: true,
 			ReceivedAt: began.Add(10 * time.Second), Duration: 30 * time.Second}
 		if diff := cmp.Diff(want, seen.all[3]); diff != "" {
@@ -634,84 +634,84 @@ func TestSenderDisconnects(t *testing.T) {
 		defer cancel()
 		deliver(h, delivery("msg_1", glucoseEvent).WithContext(ctx))
 		deliver(h, delivery("msg_1", glucoseEvent))
-		checkResults(t, seen, "204 applied", "204 remembered*")
+		checkResults(t, seen, "204 applied", "204 duplicate*")
 	})
 }
 
-// slowMemory delays storing an ID.
-type slowMemory struct {
+// slowDeduplicator delays storing an ID.
+type slowDeduplicator struct {
 	forgetful
 	takes  time.Duration
 	panics bool
 	ctxErr error
 }
 
-func (m *slowMemory) Remember(ctx context.Context, _ string) error {
+func (m *slowDeduplicator) MarkSeen(ctx context.Context, _ string) error {
 	time.Sleep(m.takes)
 	m.ctxErr = ctx.Err()
 	if m.panics {
-		panic("the memory broke")
+		panic("the deduplicator broke")
 	}
 	return nil
 }
 
 // An event that was applied is acknowledged, whether or not its ID is stored.
-func TestSlowMemory(t *testing.T) {
+func TestSlowDeduplicator(t *testing.T) {
 	for name, want := range map[string][]string{
-		"slow":        {"204 not noted", "0 applied late"},
-		"panics":      {"204 not noted"},
-		"panics late": {"204 not noted", "0 panicked late"},
+		"slow":        {"204 not marked", "0 applied late"},
+		"panics":      {"204 not marked"},
+		"panics late": {"204 not marked", "0 panicked late"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				memory := &slowMemory{takes: 5 * time.Second, panics: strings.HasPrefix(name, "panics")}
+				deduplicator := &slowDeduplicator{takes: 5 * time.Second, panics: strings.HasPrefix(name, "panics")}
 				app := &application{do: func(context.Context, *webhooks.Event) error {
 					if name != "panics" {
 						time.Sleep(8 * time.Second)
 					}
 					return nil
 				}}
-				h, seen := newHandler(t, webhooks.Unsigned, app, webhooks.WithMemory(memory))
+				h, seen := newHandler(t, webhooks.Unsigned, app, webhooks.WithDeduplicator(deduplicator))
 				if status := deliver(h, delivery("msg_1", glucoseEvent)); status != 204 {
 					t.Errorf("status %d", status)
 				}
 				shutDown(t, h)
 				checkResults(t, seen, want...)
-				if memory.ctxErr != nil {
-					t.Errorf("storing the ID had no timeout of its own: %v", memory.ctxErr)
+				if deduplicator.ctxErr != nil {
+					t.Errorf("storing the ID had no timeout of its own: %v", deduplicator.ctxErr)
 				}
 			})
 		})
 	}
 }
 
-// hungMemory blocks lookups until release is closed.
-type hungMemory struct {
+// hungDeduplicator blocks lookups until release is closed.
+type hungDeduplicator struct {
 	forgetful
 	release chan struct{}
 }
 
-func (m hungMemory) Seen(context.Context, string) (bool, error) { <-m.release; return true, nil }
+func (m hungDeduplicator) Seen(context.Context, string) (bool, error) { <-m.release; return true, nil }
 
-func TestHungMemory(t *testing.T) {
+func TestHungDeduplicator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		memory := hungMemory{release: make(chan struct{})}
-		h, seen := newHandler(t, webhooks.Unsigned, &application{}, webhooks.WithMemory(memory), webhooks.WithDeadline(3*time.Second))
+		deduplicator := hungDeduplicator{release: make(chan struct{})}
+		h, seen := newHandler(t, webhooks.Unsigned, &application{}, webhooks.WithDeduplicator(deduplicator), webhooks.WithDeadline(3*time.Second))
 		deliver(h, delivery("msg_1", glucoseEvent))
 		if d := time.Since(began); d != 3*time.Second {
 			t.Errorf("response after %s", d)
 		}
-		close(memory.release)
+		close(deduplicator.release)
 		shutDown(t, h)
-		checkResults(t, seen, "503 deadline", "0 remembered* late")
+		checkResults(t, seen, "503 deadline", "0 duplicate* late")
 	})
 }
 
-func TestMemoryLimit(t *testing.T) {
+func TestDuplicateWindowSize(t *testing.T) {
 	now := vectorTime
 	h, seen := newHandler(t, webhooks.Unsigned, &application{},
-		webhooks.WithClock(func() time.Time { return now }), webhooks.WithMemoryLimit(3, time.Hour))
+		webhooks.WithClock(func() time.Time { return now }), webhooks.WithDuplicateWindow(3, time.Hour))
 	for _, id := range []string{"a", "b", "c", "a", "d", "b", "a", "d"} {
 		deliver(h, delivery(id, glucoseEvent))
 	}
@@ -720,17 +720,17 @@ func TestMemoryLimit(t *testing.T) {
 	now = now.Add(1)
 	deliver(h, delivery("d", glucoseEvent))
 	checkResults(t, seen,
-		"204 applied", "204 applied", "204 applied", "204 remembered*",
-		"204 applied",     // d, which replaces a
-		"204 remembered*", // b
-		"204 applied",     // a, which replaces b
-		"204 remembered*", // d
-		"204 remembered*", // d, an hour later
-		"204 applied")     // d, after that
+		"204 applied", "204 applied", "204 applied", "204 duplicate*",
+		"204 applied",    // d, which replaces a
+		"204 duplicate*", // b
+		"204 applied",    // a, which replaces b
+		"204 duplicate*", // d
+		"204 duplicate*", // d, an hour later
+		"204 applied")    // d, after that
 }
 
 // By default an ID is stored for 72 hours.
-func TestMemoryAge(t *testing.T) {
+func TestDuplicateWindowAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, seen := newHandler(t, webhooks.Unsigned, &application{})
 		deliver(h, delivery("msg_1", glucoseEvent))
@@ -738,7 +738,7 @@ func TestMemoryAge(t *testing.T) {
 		deliver(h, delivery("msg_1", glucoseEvent))
 		time.Sleep(time.Nanosecond)
 		deliver(h, delivery("msg_1", glucoseEvent))
-		checkResults(t, seen, "204 applied", "204 remembered*", "204 applied")
+		checkResults(t, seen, "204 applied", "204 duplicate*", "204 applied")
 	})
 }
 
@@ -754,7 +754,7 @@ func (m *shared) Seen(_ context.Context, id string) (bool, error) {
 	return slices.Contains(m.ids, id), nil
 }
 
-func (m *shared) Remember(_ context.Context, id string) error {
+func (m *shared) MarkSeen(_ context.Context, id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ids = append(m.ids, id)
@@ -762,17 +762,17 @@ func (m *shared) Remember(_ context.Context, id string) error {
 }
 
 func TestSharedMemory(t *testing.T) {
-	memory := new(shared)
-	one, seenByOne := newHandler(t, webhooks.Unsigned, &application{}, webhooks.WithMemory(memory))
-	two, seenByTwo := newHandler(t, webhooks.Unsigned, &application{}, webhooks.WithMemory(memory))
+	deduplicator := new(shared)
+	one, seenByOne := newHandler(t, webhooks.Unsigned, &application{}, webhooks.WithDeduplicator(deduplicator))
+	two, seenByTwo := newHandler(t, webhooks.Unsigned, &application{}, webhooks.WithDeduplicator(deduplicator))
 	deliver(one, delivery("msg_1", glucoseEvent))
 	deliver(two, delivery("msg_1", glucoseEvent))
 	deliver(two, delivery("msg_2", glucoseEvent))
 	deliver(one, delivery("msg_2", glucoseEvent))
 	deliver(one, delivery("", glucoseEvent))
-	checkResults(t, seenByOne, "204 applied", "204 remembered*", "204 applied")
-	checkResults(t, seenByTwo, "204 remembered*", "204 applied")
-	if diff := cmp.Diff([]string{"msg_1", "msg_2"}, memory.ids); diff != "" {
+	checkResults(t, seenByOne, "204 applied", "204 duplicate*", "204 applied")
+	checkResults(t, seenByTwo, "204 duplicate*", "204 applied")
+	if diff := cmp.Diff([]string{"msg_1", "msg_2"}, deduplicator.ids); diff != "" {
 		t.Errorf("ids (-want +got):\n%s", diff)
 	}
 }

@@ -67,6 +67,9 @@ func numbered(n int) []string {
 // Parsing any body takes no more than four times its size, all memory counted that was
 // taken at any time.
 func TestHostileBodies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for name, text := range hostile(1 << 20) {
 		t.Run(name, func(t *testing.T) {
 			body := []byte(text)
@@ -106,6 +109,9 @@ func TestHostileBodies(t *testing.T) {
 // A body that is cut at any byte is rejected, and one with a byte that does not belong
 // never panics.
 func TestCutAndChangedBodies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	var bodies []string
 	for n, source := range sources {
 		bodies = append(bodies,

@@ -145,6 +145,9 @@ func TestPartialBodiesMakeProgress(t *testing.T) {
 
 // Partly received small bodies do not block each other either, with or without a Content-Length.
 func TestPartialSmallBodiesMakeProgress(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	const size, step, senders = 60 << 10, 4 << 10, 200
 	for _, limit := range []int64{64 << 10, 64<<10 + 1, 1 << 20} {
 		for _, chunked := range []bool{false, true} {
@@ -213,6 +216,9 @@ func (*panickingBody) Close() error { return nil }
 
 // A body that panics releases its memory.
 func TestPanickingBodyIsReleased(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		h, _ := newHandler(t, webhooks.Unsigned, new(application), smallLimits()...)
 		for n := range 300 {
@@ -351,6 +357,9 @@ func TestRejectedByHeaders(t *testing.T) {
 
 // Signed deliveries are accepted while many large forged ones arrive.
 func TestSignedAmongForged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	verifier := newVerifier(t, vectorSecret)
 	h, seen := newHandler(t, verifier, new(application), smallLimits()...)
 	server := httptest.NewServer(h)

@@ -181,6 +181,7 @@ func (se *series) replace(l *Latest, r *record, e *entry, c *Changes) {
 		}
 		*r = se.stored(e)
 		c.Samples = append(c.Samples, int(e.index))
+	case newest.Added, newest.Older: // leave the record as it is
 	}
 }
 

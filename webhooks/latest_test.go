@@ -349,6 +349,9 @@ func randomLog(t testing.TB, r *rand.Rand, n int) []*Event {
 // Any order, any repetitions and any number of goroutines give the same content: that of the plain
 // rule.
 func TestLatestAgainstReference(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		log := randomLog(t, r, 150)

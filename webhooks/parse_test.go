@@ -173,6 +173,9 @@ func randomBatch(r *rand.Rand) []byte {
 }
 
 func TestScannerAgainstDecoder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	r := rand.New(rand.NewPCG(4, 2))
 	valid := 0
 	for range 5000 {

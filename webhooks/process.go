@@ -72,7 +72,7 @@ func (h *Handler) finish(c *call, id string, result DeliveryResult) bool {
 	default:
 	}
 	if c.succeeded && result.StatusCode != http.StatusNoContent {
-		result.StatusCode, result.Reason = http.StatusNoContent, ReasonNotNoted
+		result.StatusCode, result.Reason = http.StatusNoContent, ReasonNotMarked
 	}
 	result.Type = c.eventType
 	c.result = result
@@ -104,12 +104,12 @@ func (h *Handler) run(ctx context.Context, c *call, d delivery) {
 // handle passes a delivery to the application, unless its ID is stored, and stores the ID.
 func (h *Handler) handle(ctx context.Context, c *call, d delivery) DeliveryResult {
 	if d.id != "" {
-		seen, err := h.memory.Seen(ctx, d.id)
+		seen, err := h.deduplicator.Seen(ctx, d.id)
 		if err != nil {
-			return unavailable(ReasonMemory)
+			return unavailable(ReasonDeduplicator)
 		}
 		if seen {
-			return DeliveryResult{StatusCode: http.StatusNoContent, Reason: ReasonRemembered, Duplicate: true}
+			return DeliveryResult{StatusCode: http.StatusNoContent, Reason: ReasonDuplicate, Duplicate: true}
 		}
 	}
 	reason, err := h.dispatch(ctx, c, d)
@@ -124,7 +124,7 @@ func (h *Handler) handle(ctx context.Context, c *call, d delivery) DeliveryResul
 		return unavailable(ReasonFailed)
 	}
 	if d.id != "" && h.storeID(ctx, c, d.id) != nil {
-		reason = ReasonNotNoted
+		reason = ReasonNotMarked
 	}
 	return DeliveryResult{StatusCode: http.StatusNoContent, Reason: reason}
 }
@@ -137,7 +137,7 @@ func (h *Handler) storeID(ctx context.Context, c *call, id string) error {
 	h.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)
 	defer cancel()
-	return h.memory.Remember(ctx, id)
+	return h.deduplicator.MarkSeen(ctx, id)
 }
 
 // dispatch calls the application, the store or the dead-letter function. The reason assumes that

@@ -69,7 +69,7 @@ func BenchmarkReceive(b *testing.B) {
 		})
 		b.Run(shape.name+"/handler", func(b *testing.B) {
 			h, err := webhooks.NewHandler(v, func(context.Context, *webhooks.Event) error { return nil },
-				webhooks.WithClock(func() time.Time { return now }), webhooks.WithMemory(forgetful{}))
+				webhooks.WithClock(func() time.Time { return now }), webhooks.WithDeduplicator(forgetful{}))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -681,11 +681,11 @@ func TestMetrics(t *testing.T) {
 	}
 	for what, c := range map[string]struct{ got, want map[string]float64 }{
 		"receiver": {pick(receiver.metrics(t), "labhealth_"), map[string]float64{
-			"labhealth_deliveries_total result=stored status=204":     10,
-			"labhealth_deliveries_total result=remembered status=204": 10,
-			"labhealth_deliveries_total result=headers status=401":    1,
-			"labhealth_response_seconds":                              21,
-			"labhealth_published_total":                               10,
+			"labhealth_deliveries_total result=stored status=204":    10,
+			"labhealth_deliveries_total result=duplicate status=204": 10,
+			"labhealth_deliveries_total result=headers status=401":   1,
+			"labhealth_response_seconds":                             21,
+			"labhealth_published_total":                              10,
 		}},
 		"other receiver": {pick(other.metrics(t), "labhealth_"), map[string]float64{
 			"labhealth_deliveries_total result=stored status=204": 1,

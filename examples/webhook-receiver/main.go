@@ -96,9 +96,9 @@ func serve(ctx context.Context, listener net.Listener, verifier *webhooks.Verifi
 type receiver struct {
 	latest webhooks.Latest // summaries and samples
 
-	mu      sync.Mutex
-	orders  map[uuid.UUID]order
-	answers map[webhooks.Reason]int // number of responses by reason
+	mu        sync.Mutex
+	orders    map[uuid.UUID]order
+	responses map[webhooks.Reason]int // number of responses by reason
 
 	deadLetters [][]byte // bodies that cannot be applied or decoded completely
 }
@@ -173,10 +173,10 @@ func providerOf(e *webhooks.Event) string {
 func (r *receiver) count(_ context.Context, a webhooks.DeliveryResult) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.answers == nil {
-		r.answers = map[webhooks.Reason]int{}
+	if r.responses == nil {
+		r.responses = map[webhooks.Reason]int{}
 	}
-	r.answers[a.Reason]++
+	r.responses[a.Reason]++
 	if a.StatusCode != http.StatusNoContent && !a.Late {
 		log.Printf("responded with %d: %s %s", a.StatusCode, a.Reason, a.Panic)
 	}
@@ -196,5 +196,5 @@ func (r *receiver) printState() {
 	for id, o := range r.orders {
 		log.Printf("order %s is %s", id, o.status)
 	}
-	log.Printf("%d deliveries applied, %d recognized as repeated", r.answers[webhooks.ReasonApplied], r.answers[webhooks.ReasonRemembered])
+	log.Printf("%d deliveries applied, %d recognized as repeated", r.responses[webhooks.ReasonApplied], r.responses[webhooks.ReasonDuplicate])
 }

@@ -45,7 +45,7 @@ func TestSQLiteCommitsWhatItAcknowledges(t *testing.T) {
 			}
 			return err
 		}},
-		{"remember", func() error { return again.Remember(ctx, "msg_1") }},
+		{"mark seen", func() error { return again.MarkSeen(ctx, "msg_1") }},
 		{"dead letter", func() error { return again.DeadLetter(ctx, raw, webhooks.ErrNoUser) }},
 		{"apply", func() error { _, err := again.Apply(ctx, delivery); return err }},
 		{"delete user", func() error { return again.DeleteUser(ctx, user(2)) }},

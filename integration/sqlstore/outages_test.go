@@ -27,7 +27,7 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-// post delivers without a signature and returns the status. After an error of the network it returns
+// post delivers without a signature and returns the status. After a network error it returns
 // 204, so that its caller does not repeat it.
 func post(t *testing.T, url string, raw webhooks.RawDelivery) int {
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(raw.Body))
@@ -124,8 +124,8 @@ func outage(t *testing.T, d database, store, healthy *sqlstore.Store, cut, resto
 	checkOutage(t, db, healthy, all)
 }
 
-// checkOutage checks that each delivery was applied once. The handler sets the times of receipt, so the
-// content differs from the reference's.
+// checkOutage checks that each delivery was applied once. The handler sets the times of receipt, so
+// the content differs from the reference's.
 func checkOutage(t *testing.T, db *sql.DB, store *sqlstore.Store, all []webhooks.RawDelivery) {
 	t.Helper()
 	_, applied, dead := reference(t, all)

@@ -76,7 +76,7 @@ func TestReceiveOnce(t *testing.T) {
 }
 
 // All stores of a database share the IDs, which expire.
-func TestRemember(t *testing.T) {
+func TestMarkSeen(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
 		stores := []*sqlstore.Store{d.store(t), d.store(t)}
 		db, store := d.open(t), stores[0]
@@ -84,7 +84,7 @@ func TestRemember(t *testing.T) {
 		wantSeen(t, store, "msg_1", true)
 		wantSeen(t, store, "msg_x", false)
 		for range 2 {
-			if err := store.Remember(t.Context(), "msg_x"); err != nil {
+			if err := store.MarkSeen(t.Context(), "msg_x"); err != nil {
 				t.Error(err)
 			}
 		}
@@ -94,7 +94,7 @@ func TestRemember(t *testing.T) {
 		}
 		wantCount(t, db, "labhealth_deliveries", 2)
 
-		store.RememberFor = time.Nanosecond
+		store.DuplicateWindow = time.Nanosecond
 		wantSeen(t, store, "msg_x", false)
 		receive(t, store, heartrates("msg_1", 1, "60"))
 		wantCount(t, db, "labhealth_inbox", 2)

@@ -104,6 +104,9 @@ func FuzzSkipObjects(f *testing.F) {
 
 // An object that is compared with a template is scanned as strictly as the template.
 func TestSkipObjects(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	lists := []string{
 		`[{"a":1,"b":"x"},{"a":1,"b":"x"},{"a":12,"b":"x"},{"a":-1.5e3,"b":"xy"}]`,
 		`[{"a":"","b":null,"c":true},{"a":"\u00e9","b":1,"c":[1,{"d":2}]},{"a":"é","b":[],"c":{}},{"a":"","b":null,"c":false}]`,
@@ -170,6 +173,9 @@ func TestUUID(t *testing.T) {
 
 // Numbers are those of strconv, to the last bit.
 func TestFloat(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	r := rand.New(rand.NewPCG(3, 1))
 	check := func(text string) {
 		t.Helper()

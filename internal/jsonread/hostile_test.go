@@ -13,6 +13,9 @@ import (
 // generous: they are there to tell linear from quadratic, on a slow machine and with the race
 // detector.
 func TestHostileDocuments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	const million, many = 1_000_000, 100_000
 	tests := []struct {
 		name   string

@@ -57,7 +57,8 @@ func catchLog(t *testing.T) *lockedBuffer {
 	return &out
 }
 
-// script is a server that responses the n-th request on a connection with responses(n) and counts connections.
+// script is a server that responds to the n-th request on a connection with responses(n) and counts
+// connections.
 type script struct {
 	url   string
 	conns atomic.Int32
@@ -189,7 +190,8 @@ var responses = []struct{ name, text, body string }{
 	{"refused", "HTTP/1.1 422 Unprocessable\r\nContent-Length: 2\r\n\r\n{}", "{}"},
 }
 
-// An ordinary server is responded on one connection, whatever the framing and however the bytes are cut.
+// Requests to an ordinary server share one connection, whatever the framing of the responses and
+// however their bytes are split.
 func TestConnectionsAreKept(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		for _, a := range responses {
@@ -223,9 +225,12 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 }
 
-// What comes with the end of an response, or after it, is not written to the default logger, ends the connection and is nobody's
-// response.
+// Bytes that follow a response, with its end or later, are not written to the default logger, close
+// the connection and are no response to another request.
 func TestUnaskedBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	proxy, _ := connectProxy(t)
 	stray := "HTTP/1.1 200 OK\r\nContent-Length: " + fmt.Sprint(len(secret)) + "\r\n\r\n" + secret
 	for _, extra := range []string{secret, "\n" + secret, stray, "\r\n" + stray} {
@@ -339,7 +344,8 @@ func TestGreeting(t *testing.T) {
 	}
 }
 
-// Through a proxy, HTTP/1.1 over TLS has one connection for each request, which shows nothing to the default logger, and HTTP/2 has one for all.
+// Through a proxy, HTTP/1.1 over TLS uses one connection per request and logs nothing, and HTTP/2
+// uses one for all.
 func TestTunnel(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }))
@@ -367,7 +373,8 @@ func TestTunnel(t *testing.T) {
 	}
 }
 
-// A client speaks the version of HTTP that net/http would speak with the same transport, directly and through a proxy.
+// A client speaks the version of HTTP that net/http would speak with the same transport, directly
+// and through a proxy.
 func TestHTTPVersion(t *testing.T) {
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }))
 	srv.EnableHTTP2 = true

@@ -1,8 +1,8 @@
 // Command generate writes what would otherwise be repeated by hand in a package:
 //
-//   - json_gen.go has UnmarshalJSON and MarshalJSON for every struct that embeds RawObject. Promoted
-//     methods would not do, because they cannot see the struct that embeds them. Types that declare
-//     either method themselves are left out.
+//   - json_gen.go has UnmarshalJSON and MarshalJSON for every exported struct that embeds
+//     RawObject. Promoted methods would not do, because they cannot see the struct that embeds
+//     them. Types that declare either method themselves are left out.
 //   - operations_gen.go has the lists of the constants that name operations, those in files
 //     management*.go apart. It is written for a package with such constants only.
 //

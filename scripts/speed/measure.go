@@ -29,7 +29,7 @@ type suite struct {
 var suites = map[string]suite{
 	"compare":   {"integration/compare", `^BenchmarkParse$//^(1|100|10000)$|^Benchmark(Route|Scan|OrderPage)$`, "80ms", 1, 0},
 	"call":      {"integration/compare", `^BenchmarkCall$`, "200ms", 2, 0},
-	"transport": {".", `^BenchmarkTransport$`, "60ms", 1, 0},
+	"transport": {"internal/conformance", `^BenchmarkTransport$`, "60ms", 1, 0},
 	"one":       {"webhooks", `^BenchmarkLatest$/^(ordered|shuffled)$/^10000000$/^1$`, "1x", 1, 0},
 	"two":       {"webhooks", `^BenchmarkLatest$/^(ordered|shuffled)$/^10000000$/^2$`, "1x", 2, 0},
 	"single":    {"webhooks", `^BenchmarkLatest$/^single/^1000000$/^1$`, "1x", 1, 0},

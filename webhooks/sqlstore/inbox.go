@@ -22,29 +22,30 @@ func (s *Store) Seen(ctx context.Context, id string) (bool, error) {
 	return found > 0, s.failed(ctx, "seen", err)
 }
 
-// Remember stores an ID for [Store.RememberFor].
-func (s *Store) Remember(ctx context.Context, id string) error {
-	return s.transact(ctx, "remember", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, s.dialect.bind(rememberID), s.idArgs(id)...)
+// MarkSeen stores an ID for [Store.DuplicateWindow].
+func (s *Store) MarkSeen(ctx context.Context, id string) error {
+	return s.transact(ctx, "mark seen", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, s.dialect.bind(insertID), s.idArgs(id)...)
 		return err
 	})
 }
 
-// idArgs returns the arguments of rememberID.
+// idArgs returns the arguments of insertID.
 func (s *Store) idArgs(id string) []any {
 	return []any{digest(id), s.now().UnixNano(), s.oldest()}
 }
 
 // oldest returns the time since which IDs count as stored.
 func (s *Store) oldest() int64 {
-	age := s.RememberFor
+	age := s.DuplicateWindow
 	if age == 0 {
 		age = 72 * time.Hour
 	}
 	return s.now().Add(-age).UnixNano()
 }
 
-// Prune deletes IDs that are older than [Store.RememberFor]. [Worker.Run] calls it once an hour.
+// Prune deletes IDs that are older than [Store.DuplicateWindow]. [Worker.Run] calls it once an
+// hour.
 func (s *Store) Prune(ctx context.Context) error {
 	const limit = 10_000 // so that other transactions do not wait long
 	statement := s.dialect.bind(`DELETE FROM labhealth_deliveries WHERE id IN
@@ -90,7 +91,7 @@ func (s *Store) Receive(ctx context.Context, d webhooks.RawDelivery) error {
 // receipt is a delivery that is being stored in the inbox.
 type receipt struct {
 	row  []any         // arguments of insertInbox
-	id   []any         // arguments of rememberID; nil if the delivery has no ID
+	id   []any         // arguments of insertID; nil if the delivery has no ID
 	done chan struct{} // closed when it was written or failed
 	err  error         // valid after done is closed
 }

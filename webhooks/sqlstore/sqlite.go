@@ -305,7 +305,7 @@ func (d *sqlite) receiveAll(ctx context.Context, all []*receipt) {
 
 func (*sqlite) receiveOne(ctx context.Context, tx *sql.Tx, r *receipt) error {
 	if r.id != nil {
-		result, err := tx.ExecContext(ctx, rememberID, r.id...)
+		result, err := tx.ExecContext(ctx, insertID, r.id...)
 		if err != nil {
 			return err
 		}

@@ -109,7 +109,7 @@ func TestUnavailable(t *testing.T) {
 			"series":      func() error { _, err := s.Series(ctx, adaID); return err },
 			"delete user": func() error { return s.DeleteUser(ctx, adaID) },
 			"seen":        func() error { _, err := s.Seen(ctx, "msg_1"); return err },
-			"remember":    func() error { return s.Remember(ctx, "msg_1") },
+			"mark seen":   func() error { return s.MarkSeen(ctx, "msg_1") },
 			"prune":       func() error { return s.Prune(ctx) },
 			"receive":     func() error { return s.Receive(ctx, webhooks.RawDelivery{ID: "msg_1"}) },
 			"dead letter": func() error { return s.DeadLetter(ctx, webhooks.RawDelivery{}, nil) },

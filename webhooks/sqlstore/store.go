@@ -15,16 +15,16 @@ import (
 // its guarantees. Create one with [Open]. It is safe for concurrent use, and any number of
 // processes may have stores of one database.
 //
-// It is a [webhooks.Memory], for handlers that apply events themselves. With [Store.Receive], a
-// handler needs no other memory.
+// It is a [webhooks.Deduplicator], for handlers that apply events themselves. With [Store.Receive],
+// a handler needs no other one.
 type Store struct {
 	// Version, if not nil, returns the version of a delivery, in place of the time of receipt. The
 	// greater version wins. It must return the same value whenever and in whatever process it is
 	// called for a message, and must not be changed after the store was used.
 	Version func(webhooks.Delivery) int64
-	// RememberFor is how long IDs of deliveries are stored. 0 means 72 hours, which is longer than
+	// DuplicateWindow is how long delivery IDs are stored. 0 means 72 hours, which is longer than
 	// the sender repeats a message. It must not be changed after the store was used.
-	RememberFor time.Duration
+	DuplicateWindow time.Duration
 
 	db      *sql.DB
 	name    Dialect

@@ -1,0 +1,410 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/labhealth/labhealth-go"
+)
+
+const httpsOnly = "labhealth: the base URL must be https (http is for loopback addresses only)"
+const noParts = "labhealth: the base URL must have no user info, query or fragment"
+const notAddress = "labhealth: the base URL must look like https://host or https://host/path"
+
+func TestNewClientErrors(t *testing.T) {
+	base := labhealth.WithBaseURL(testURL)
+	type options = []labhealth.Option
+	addresses := labhealth.BaseURLs{labhealth.SandboxUS: testURL, labhealth.ProductionEU: "https://eu.example.com"}
+	const badPort = "labhealth: the port of the base URL must be between 1 and 65535"
+	const badPath = "labhealth: the path of the base URL must be escaped and have no . or .. segments"
+	const badOrdersPath = `labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters []`
+	const badKey = "labhealth: the API key must not be empty and may hold printable ASCII only"
+	for _, test := range []struct {
+		name, key string
+		opts      options
+		want      string
+	}{
+		{"empty key", "", options{base}, badKey},
+		{"line end in the key", testKey + "\n", options{base}, badKey},
+		{"space in the key", "sk test", options{base}, badKey},
+		{"key that is not ASCII", "sk_tést", options{base}, badKey},
+		{"no address", testKey, nil, `labhealth: no base URL: pass WithBaseURL("https://…") or WithEnvironment(environment, urls)`},
+		{"two addresses", testKey, options{base, base}, "labhealth: more than one base URL: WithBaseURL and WithBaseURL"},
+		{"address and environment", testKey, options{base, labhealth.WithEnvironment(labhealth.SandboxUS, addresses)},
+			"labhealth: more than one base URL: WithBaseURL and WithEnvironment"},
+		{"environment without address", testKey, options{labhealth.WithEnvironment(labhealth.ProductionUS, addresses)},
+			`labhealth: no base URL for the environment "production US": there are URLs for ["production EU" "sandbox US"]`},
+		{"environment without addresses", testKey, options{labhealth.WithEnvironment(labhealth.ProductionUS, nil)},
+			`labhealth: no base URL for the environment "production US": there are URLs for []`},
+		{"environment with an empty address", testKey, options{labhealth.WithEnvironment(labhealth.SandboxEU, labhealth.BaseURLs{labhealth.SandboxEU: ""})}, notAddress},
+
+		{"empty address", testKey, options{labhealth.WithBaseURL("")}, notAddress},
+		{"no scheme", testKey, options{labhealth.WithBaseURL("api.example.com")}, notAddress},
+		{"no host", testKey, options{labhealth.WithBaseURL("https:///v3")}, notAddress},
+		{"port only", testKey, options{labhealth.WithBaseURL("https://:443")}, notAddress},
+		{"opaque", testKey, options{labhealth.WithBaseURL("https:api.example.com")}, notAddress},
+		{"control character", testKey, options{labhealth.WithBaseURL("https://api.example.com\n")}, notAddress},
+		{"bad port", testKey, options{labhealth.WithBaseURL("https://api.example.com:x")}, notAddress},
+		{"port beyond the last", testKey, options{labhealth.WithBaseURL("https://api.example.com:65536")}, badPort},
+		{"port with five nines", testKey, options{labhealth.WithBaseURL("https://api.example.com:99999/v1")}, badPort},
+		{"port 0", testKey, options{labhealth.WithBaseURL("https://api.example.com:0")}, badPort},
+		{"empty port", testKey, options{labhealth.WithBaseURL("https://api.example.com:/v1")}, badPort},
+		{"parent", testKey, options{labhealth.WithBaseURL("https://api.example.com/..")}, badPath},
+		{"dot segment", testKey, options{labhealth.WithBaseURL("https://api.example.com/a/./b/")}, badPath},
+		{"escaped parent", testKey, options{labhealth.WithBaseURL("https://api.example.com/%2e%2E/v1")}, badPath},
+		{"two slashes", testKey, options{labhealth.WithBaseURL("https://api.example.com//evil/v1")}, badPath},
+		{"NUL in the path", testKey, options{labhealth.WithBaseURL("https://api.example.com/a%00")}, badPath},
+		{"line end in the path", testKey, options{labhealth.WithBaseURL("https://api.example.com/a%0d%0aHost:b")}, badPath},
+		{"user info", testKey, options{labhealth.WithBaseURL("https://user:hunter2@api.example.com")}, noParts},
+		{"query", testKey, options{labhealth.WithBaseURL("https://api.example.com?team=hunter2")}, noParts},
+		{"empty query", testKey, options{labhealth.WithBaseURL("https://api.example.com?")}, noParts},
+		{"fragment", testKey, options{labhealth.WithBaseURL("https://api.example.com#hunter2")}, noParts},
+		{"empty fragment", testKey, options{labhealth.WithBaseURL("https://api.example.com#")}, noParts},
+		{"http", testKey, options{labhealth.WithBaseURL("http://api.example.com")}, httpsOnly},
+		{"http to something like loopback", testKey, options{labhealth.WithBaseURL("http://127.0.0.1.example.com")}, httpsOnly},
+		{"http to localhost's subdomain", testKey, options{labhealth.WithBaseURL("http://localhost.example.com")}, httpsOnly},
+		{"http to a private address", testKey, options{labhealth.WithBaseURL("http://10.0.0.1")}, httpsOnly},
+		{"other scheme", testKey, options{labhealth.WithBaseURL("ftp://api.example.com")}, httpsOnly},
+
+		{"nil http.Client", testKey, options{base, labhealth.WithHTTPClient(nil)}, "labhealth: WithHTTPClient needs an http.Client"},
+		{"nil observer", testKey, options{base, labhealth.WithObserver(nil)}, "labhealth: WithObserver needs a function"},
+		{"nil logger", testKey, options{base, labhealth.WithLogger(nil)}, "labhealth: WithLogger needs a logger"},
+		{"no body", testKey, options{base, labhealth.WithBodyLimit(0)}, "labhealth: WithBodyLimit must be positive"},
+		{"negative body", testKey, options{base, labhealth.WithBodyLimit(-1)}, "labhealth: WithBodyLimit must be positive"},
+		{"empty user agent", testKey, options{base, labhealth.WithUserAgent("")}, "labhealth: WithUserAgent needs text that can be sent in a header"},
+		{"user agent of two lines", testKey, options{base, labhealth.WithUserAgent("a\r\nb: c")}, "labhealth: WithUserAgent needs text that can be sent in a header"},
+		{"negative attempts", testKey, options{base, labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: -1})}, "labhealth: RetryPolicy.MaxAttempts must not be negative"},
+		{"negative BaseWait", testKey, options{base, labhealth.WithRetry(labhealth.RetryPolicy{BaseWait: -1})}, "labhealth: RetryPolicy.BaseWait must not be negative"},
+		{"negative MaxWait", testKey, options{base, labhealth.WithRetry(labhealth.RetryPolicy{MaxWait: -1})}, "labhealth: RetryPolicy.MaxWait must not be negative"},
+		{"negative MaxRetryAfter", testKey, options{base, labhealth.WithRetry(labhealth.RetryPolicy{MaxRetryAfter: -1})}, "labhealth: RetryPolicy.MaxRetryAfter must not be negative"},
+		{"negative ReadTimeout", testKey, options{base, labhealth.WithRetry(labhealth.RetryPolicy{ReadTimeout: -1})}, "labhealth: RetryPolicy.ReadTimeout must not be negative"},
+		{"negative WriteTimeout", testKey, options{base, labhealth.WithRetry(labhealth.RetryPolicy{WriteTimeout: -1})}, "labhealth: RetryPolicy.WriteTimeout must not be negative"},
+
+		{"path without its parameter", testKey, options{base, labhealth.WithPath("GET /v3/order/{order_id}", "/v4/order")},
+			`labhealth: WithPath: the path of "GET /v3/order/{order_id}" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters ["order_id"]`},
+		{"path with a wrong parameter", testKey, options{base, labhealth.WithPath("GET /v3/order/{order_id}", "/v4/order/{id}")},
+			`labhealth: WithPath: the path of "GET /v3/order/{order_id}" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters ["order_id"]`},
+		{"path with a parameter twice", testKey, options{base, labhealth.WithPath("GET /v3/order/{order_id}", "/v4/{order_id}/{order_id}")},
+			`labhealth: WithPath: the path of "GET /v3/order/{order_id}" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters ["order_id"]`},
+		{"path with a parameter too many", testKey, options{base, labhealth.WithPath("GET /orders", "/v4/{team_id}/orders")},
+			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters []`},
+		{"path of a parent", testKey, options{base, labhealth.WithPath("GET /orders", "/../x")}, badOrdersPath},
+		{"path of an escaped parent", testKey, options{base, labhealth.WithPath("GET /orders", "/%2e%2e/x")}, badOrdersPath},
+		{"path with NUL", testKey, options{base, labhealth.WithPath("GET /orders", "/v3/orders%00")}, badOrdersPath},
+		{"path with a line end", testKey, options{base, labhealth.WithPath("GET /orders", "/v3/orders%0d%0a")}, badOrdersPath},
+		{"path that names a host", testKey, options{base, labhealth.WithPath("GET /orders", "//evil.example.org/orders")}, badOrdersPath},
+		{"path without a slash", testKey, options{base, labhealth.WithPath("GET /orders", "v3/orders")},
+			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters []`},
+		{"path with a query", testKey, options{base, labhealth.WithPath("GET /orders", "/v3/orders?x=1")},
+			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters []`},
+		{"path that is not escaped", testKey, options{base, labhealth.WithPath("GET /orders", "/v3/%zz")},
+			`labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters []`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			client, err := labhealth.NewClient(test.key, test.opts...)
+			if client != nil || errorText(err) != test.want {
+				t.Errorf("error %q\n want %q", errorText(err), test.want)
+			}
+			if strings.Contains(errorText(err), "hunter2") || strings.Contains(errorText(err), "example.com") {
+				t.Error("the error shows the address")
+			}
+		})
+	}
+}
+
+// The error lists the operations, so that a misspelt one is easy to find.
+func TestWithPathUnknownOperation(t *testing.T) {
+	_, err := labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL), labhealth.WithPath("GET /order", "/v3/orders"))
+	want := `labhealth: WithPath: unknown operation "GET /order": want one of ["GET /orders" "GET /v2/introspect/historical_pull" ` +
+		`"GET /v2/timeseries/workouts/{workout_id}/stream" "POST /v2/user" "GET /v2/user/" `
+	if !strings.HasPrefix(errorText(err), want) {
+		t.Errorf("error %q\n want %q", errorText(err), want)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	env := func(e labhealth.Environment) labhealth.Option {
+		return labhealth.WithEnvironment(e, labhealth.BaseURLs{
+			labhealth.ProductionUS: "https://us.example.com", labhealth.ProductionEU: "https://eu.example.com",
+			labhealth.SandboxUS: "https://us.sandbox.example.com", labhealth.SandboxEU: "https://eu.sandbox.example.com",
+		})
+	}
+	for _, test := range []struct {
+		opt  labhealth.Option
+		want string
+	}{
+		{labhealth.WithBaseURL("https://api.example.com"), "https://api.example.com/v3/order/import"},
+		{labhealth.WithBaseURL("https://api.example.com/"), "https://api.example.com/v3/order/import"},
+		{labhealth.WithBaseURL("https://api.example.com/lab//"), "https://api.example.com/lab/v3/order/import"},
+		{labhealth.WithBaseURL("https://api.example.com:8443/a%2Fb"), "https://api.example.com:8443/a%2Fb/v3/order/import"},
+		{labhealth.WithBaseURL("HTTPS://api.example.com"), "https://api.example.com/v3/order/import"},
+		{labhealth.WithBaseURL("http://127.0.0.1:8080"), "http://127.0.0.1:8080/v3/order/import"},
+		{labhealth.WithBaseURL("http://127.8.9.1"), "http://127.8.9.1/v3/order/import"},
+		{labhealth.WithBaseURL("http://[::1]:8080"), "http://[::1]:8080/v3/order/import"},
+		{labhealth.WithBaseURL("http://localhost:8080"), "http://localhost:8080/v3/order/import"},
+		{env(labhealth.ProductionUS), "https://us.example.com/v3/order/import"},
+		{env(labhealth.ProductionEU), "https://eu.example.com/v3/order/import"},
+		{env(labhealth.SandboxUS), "https://us.sandbox.example.com/v3/order/import"},
+		{env(labhealth.SandboxEU), "https://eu.sandbox.example.com/v3/order/import"},
+	} {
+		s := &script{replies: []reply{{status: 200, body: `{}`}}}
+		client, err := labhealth.NewClient(testKey, nil, test.opt, labhealth.WithHTTPClient(&http.Client{Transport: s}))
+		if err != nil {
+			t.Errorf("%s: %v", test.want, err)
+			continue
+		}
+		if err := client.Do(t.Context(), "POST", "/v3/order/import", nil, nil); err != nil {
+			t.Error(err)
+		}
+		equal(t, test.want, s.only(t).URL)
+	}
+}
+
+// An operation with another path keeps its name in errors, and its parameters.
+func TestWithPath(t *testing.T) {
+	client, s := scripted(t, []reply{{status: 404, body: `{}`}, {status: 404, body: `{}`}, {status: 404, body: `{}`}},
+		labhealth.WithPath("GET /orders", "/v3/orders"),
+		labhealth.WithPath("PATCH /v3/order/{order_id}", "/lab/{order_id}/update"),
+		labhealth.WithPath("GET /v2/user/", "/v2/user"))
+	_, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{Page: 2})
+	equal(t, "labhealth: GET /orders: 404 Not Found", errorText(err))
+	_, err = client.Orders.Release(t.Context(), orderID)
+	equal(t, "labhealth: PATCH /v3/order/{order_id}: 404 Not Found", errorText(err))
+	_, err = client.Users.List(t.Context(), labhealth.ListUsersParams{})
+	equal(t, "labhealth: GET /v2/user/: 404 Not Found", errorText(err))
+	var urls []string
+	for _, r := range s.sent {
+		urls = append(urls, r.Method+" "+r.URL)
+	}
+	equal(t, []string{
+		"GET https://api.example.com/v3/orders?page=2",
+		"PATCH https://api.example.com/lab/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b/update",
+		"GET https://api.example.com/v2/user",
+	}, urls)
+}
+
+func TestWithHTTPClientIsCopied(t *testing.T) {
+	jar := must[*cookiejar.Jar](t)(cookiejar.New(nil))
+	base := must[*url.URL](t)(url.Parse(testURL))
+	jar.SetCookies(base, []*http.Cookie{{Name: "region", Value: "us"}})
+	s := &script{replies: []reply{{status: 302, header: []string{"Location", "/elsewhere"}}, {status: 200, body: `{"a":1}`}}}
+	own := &http.Client{
+		Transport: s, Jar: jar, Timeout: time.Minute,
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			t.Error("the caller's redirect policy was asked")
+			return nil
+		},
+	}
+	client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL), labhealth.WithHTTPClient(own)))
+	own.Transport = nil // A later change has no effect.
+	var got json.RawMessage
+	if err := client.Do(t.Context(), "GET", "/v2/anything", nil, &got); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, `{"a":1}`, string(got))
+	equal(t, "https://api.example.com/elsewhere", s.sent[1].URL)
+	equal(t, "region=us", s.sent[1].Header.Get("Cookie"))
+	if own.Timeout != time.Minute || own.CheckRedirect == nil || own.Transport != nil {
+		t.Error("the http.Client was changed")
+	}
+}
+
+// counting counts calls of CloseIdleConnections.
+type counting struct {
+	*script
+	closed int
+}
+
+func (c *counting) CloseIdleConnections() { c.closed++ }
+
+// Neither a failing call nor the client closes the connections of a caller's transport.
+func TestCallersTransportIsNotClosed(t *testing.T) {
+	c := &counting{script: &script{replies: []reply{{err: errors.New("broken")}, {status: 500}}}}
+	client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL),
+		labhealth.WithHTTPClient(&http.Client{Transport: c}), labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 1})))
+	for range 2 {
+		if err := client.Do(t.Context(), "POST", "/v2/anything", nil, nil); err == nil {
+			t.Error("no error")
+		}
+	}
+	client.CloseIdleConnections()
+	equal(t, 0, c.closed)
+}
+
+// The client's own transport uses one connection for many calls and closes it on demand.
+func TestOwnTransport(t *testing.T) {
+	addresses := map[string]bool{}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		addresses[r.RemoteAddr] = true
+		fmt.Fprint(w, `{}`)
+	}))
+	defer srv.Close()
+	client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(srv.URL)))
+	for _, closeAfter := range []bool{false, true, false} {
+		if err := client.Do(t.Context(), "GET", "/", nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if closeAfter {
+			client.CloseIdleConnections()
+		}
+	}
+	equal(t, 2, len(addresses))
+	client.CloseIdleConnections()
+}
+
+func TestObserversAndLogger(t *testing.T) {
+	var seen []labhealth.Attempt
+	var text bytes.Buffer
+	type key struct{}
+	observer := func(ctx context.Context, a labhealth.Attempt) {
+		if ctx.Value(key{}) != "kept" {
+			t.Error("the observer has another context")
+		}
+		a.Duration = 0
+		seen = append(seen, a)
+	}
+	logger := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == "duration" || a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	var second int
+	client, _ := scripted(t, []reply{
+		{status: 200, body: `{"orders":[]}`, header: []string{"Traceresponse", "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"}},
+		{status: 503, body: "Ada Example"},
+		{err: errors.New("Ada Example")},
+	}, labhealth.WithObserver(observer), labhealth.WithLogger(logger), labhealth.WithObserver(func(context.Context, labhealth.Attempt) { second++ }))
+	ctx := context.WithValue(t.Context(), key{}, "kept")
+	for range 3 {
+		_, _ = client.Orders.List(ctx, labhealth.ListOrdersParams{PatientName: "Ada Example"})
+	}
+	equal(t, []labhealth.Attempt{
+		{Op: "GET /orders", Number: 1, StatusCode: 200, RequestID: "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01", Outcome: labhealth.OutcomeApplied},
+		{Op: "GET /orders", Number: 1, StatusCode: 503, Outcome: labhealth.OutcomeUnknown},
+		{Op: "GET /orders", Number: 1, Outcome: labhealth.OutcomeUnknown},
+	}, seen)
+	equal(t, 3, second)
+	equal(t, `level=DEBUG msg="labhealth request" op="GET /orders" attempt=1 status=200 request_id=00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01 outcome=applied
+level=WARN msg="labhealth request" op="GET /orders" attempt=1 status=503 request_id="" outcome=unknown
+level=WARN msg="labhealth request" op="GET /orders" attempt=1 status=0 request_id="" outcome=unknown
+`, text.String())
+}
+
+func TestWithUserAgent(t *testing.T) {
+	client, s := scripted(t, []reply{{status: 200, body: `{}`}}, labhealth.WithUserAgent("clinic/2.1 (+https://example.com)"))
+	if err := client.Do(t.Context(), "GET", "/", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, []string{"clinic/2.1 (+https://example.com)"}, s.only(t).Header["User-Agent"])
+}
+
+func TestClientShowsNoKey(t *testing.T) {
+	client, _ := scripted(t, nil)
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+		for _, v := range []any{client, *client, client.Orders, *client.Orders, client.Users} {
+			if text := fmt.Sprintf(verb, v); strings.Contains(text, testKey) || strings.Contains(text, fmt.Sprintf("%x", testKey)) {
+				t.Errorf("%s of %T shows the key", verb, v)
+			}
+		}
+	}
+}
+
+// The requests as a server receives them.
+func TestOnTheWire(t *testing.T) {
+	var got []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var header []string
+		for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+			header = append(header, name+": "+strings.Join(r.Header[name], ","))
+		}
+		got = append(got, fmt.Sprintf("%s %s %s %d %v\n%s", r.Method, r.RequestURI, r.Proto, len(body), r.TransferEncoding, strings.Join(header, "\n")))
+		fmt.Fprint(w, placedJSON)
+	}))
+	defer srv.Close()
+	client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(srv.URL)))
+	defer client.CloseIdleConnections()
+	if _, err := client.Orders.Release(t.Context(), orderID); err != nil {
+		t.Error(err)
+	}
+	if err := client.Do(t.Context(), "POST", "/v2/anything", nil, nil); err != nil {
+		t.Error(err)
+	}
+	if err := client.Do(t.Context(), "GET", "/v2/anything", nil, nil); err != nil {
+		t.Error(err)
+	}
+	equal(t, []string{
+		"PATCH /v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b HTTP/1.1 20 []\n" +
+			"Accept: application/json\nAccept-Encoding: gzip\nContent-Length: 20\nContent-Type: application/json\n" +
+			"User-Agent: labhealth-go/0.1.0\nX-Service-Api-Key: sk_test_0123456789",
+		// An empty body of a write is chunked, so that net/http does not repeat it by itself.
+		"POST /v2/anything HTTP/1.1 0 [chunked]\n" +
+			"Accept: application/json\nAccept-Encoding: gzip\n" +
+			"User-Agent: labhealth-go/0.1.0\nX-Service-Api-Key: sk_test_0123456789",
+		"GET /v2/anything HTTP/1.1 0 []\n" +
+			"Accept: application/json\nAccept-Encoding: gzip\n" +
+			"User-Agent: labhealth-go/0.1.0\nX-Service-Api-Key: sk_test_0123456789",
+	}, got)
+}
+
+// Many goroutines share one client.
+func TestConcurrentCalls(t *testing.T) {
+	var mu sync.Mutex
+	imports := map[string]int{}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == "POST" {
+			mu.Lock()
+			imports[r.Header.Get("X-Caller")]++
+			mu.Unlock()
+			fmt.Fprint(w, placedJSON)
+			return
+		}
+		fmt.Fprintf(w, `{"users":[],"total":0,"offset":%s,"limit":100}`, r.URL.Query().Get("offset"))
+	}))
+	defer srv.Close()
+	client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(srv.URL),
+		labhealth.WithObserver(func(context.Context, labhealth.Attempt) {})))
+	defer client.CloseIdleConnections()
+	shared := labhealth.WithHeader("X-Shared", "1")
+	refused := labhealth.WithHeader("Host", "x")
+	var group sync.WaitGroup
+	for i := range 50 {
+		group.Go(func() {
+			for range 4 {
+				var resp labhealth.Response
+				if _, err := client.Orders.Import(t.Context(), importBody(), shared, labhealth.WithResponse(&resp), labhealth.WithHeader("X-Caller", fmt.Sprint(i))); err != nil || resp.StatusCode != 200 {
+					t.Error(err)
+				}
+				if page, err := client.Users.List(t.Context(), labhealth.ListUsersParams{Offset: i + 1}, shared); err != nil || page.Offset != int64(i+1) {
+					t.Error(err)
+				}
+				if _, err := client.Orders.Release(t.Context(), orderID, refused); errorText(err) != "labhealth: PATCH /v3/order/{order_id}: not sent: header.Host is set by the client" {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	equal(t, 50, len(imports))
+	for caller, n := range imports {
+		if n != 4 {
+			t.Errorf("caller %s: %d imports", caller, n)
+		}
+	}
+}

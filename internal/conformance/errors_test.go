@@ -1,0 +1,313 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
+)
+
+// rejection is a response that is not 2xx, with the error that it makes.
+type refusal struct {
+	name   string
+	status int
+	body   string
+	header []string
+	text   string // of the error, after the operation
+	class  error
+	detail string // empty: none
+	fields []labhealth.FieldError
+}
+
+// outcome returns the outcome of a request with this response.
+func (r refusal) outcome() labhealth.Outcome {
+	if r.status >= 500 || r.status == 408 {
+		return labhealth.OutcomeUnknown
+	}
+	return labhealth.OutcomeRejected
+}
+
+// rejections are the error responses that are documented or were observed.
+var refusals = []refusal{
+	{name: "detail text", status: 400, body: `{"detail":"Ada Example can not be modified"}`, text: "400 Bad Request",
+		detail: `"Ada Example can not be modified"`},
+	{name: "detail object", status: 400, body: `{"detail":{"error_type":"INVALID_REQUEST","error_message":"too many users"}}`, text: "400 Bad Request",
+		detail: `{"error_type":"INVALID_REQUEST","error_message":"too many users"}`},
+	{name: "detail list", status: 422, class: labhealth.ErrValidation,
+		body: `{"detail":[{"type":"string_too_short","loc":["body","patient_details","first_name"],"msg":"String should have at least 1 character",
+			"input":"Ada Example","ctx":{"min_length":1}},{"type":"uuid_parsing","loc":["body","order_set","lab_test_ids",0],"msg":"no","input":"x"}]}`,
+		text: "422 Unprocessable Entity: body.patient_details.first_name (string_too_short), body.order_set.lab_test_ids.0 (uuid_parsing)",
+		detail: `[{"type":"string_too_short","loc":["body","patient_details","first_name"],"msg":"String should have at least 1 character",
+			"input":"Ada Example","ctx":{"min_length":1}},{"type":"uuid_parsing","loc":["body","order_set","lab_test_ids",0],"msg":"no","input":"x"}]`,
+		fields: []labhealth.FieldError{
+			{Loc: []string{"body", "patient_details", "first_name"}, Type: "string_too_short", Msg: "String should have at least 1 character"},
+			{Loc: []string{"body", "order_set", "lab_test_ids", "0"}, Type: "uuid_parsing", Msg: "no"},
+		}},
+	{name: "detail list of five", status: 422, class: labhealth.ErrValidation,
+		body:   `{"detail":[{"loc":["a"],"type":"b"},{"loc":["c"],"type":"d"},{"loc":["e"],"type":"f"},{"loc":["g"],"type":"h"},{"loc":["i"],"type":"j"}]}`,
+		text:   "422 Unprocessable Entity: a (b), c (d), e (f), 2 more",
+		detail: `[{"loc":["a"],"type":"b"},{"loc":["c"],"type":"d"},{"loc":["e"],"type":"f"},{"loc":["g"],"type":"h"},{"loc":["i"],"type":"j"}]`,
+		fields: []labhealth.FieldError{
+			{Loc: []string{"a"}, Type: "b"}, {Loc: []string{"c"}, Type: "d"}, {Loc: []string{"e"}, Type: "f"}, {Loc: []string{"g"}, Type: "h"}, {Loc: []string{"i"}, Type: "j"},
+		}},
+	// Names and codes of the response are shown only if they look like ones.
+	{name: "detail list with patient data", status: 422, class: labhealth.ErrValidation,
+		body:   `{"detail":[{"type":"Ada Example","loc":["body","Ada Example","ada@example.com"],"msg":"m"},{"loc":null,"type":7,"msg":null},null,"x",{}]}`,
+		text:   "422 Unprocessable Entity: body.?.? (invalid)",
+		detail: `[{"type":"Ada Example","loc":["body","Ada Example","ada@example.com"],"msg":"m"},{"loc":null,"type":7,"msg":null},null,"x",{}]`,
+		fields: []labhealth.FieldError{{Loc: []string{"body", "Ada Example", "ada@example.com"}, Type: "Ada Example", Msg: "m"}}},
+	{name: "detail list with escapes", status: 422, class: labhealth.ErrValidation,
+		body: `{"detail":[{"type":"a\u0062","loc":["bo\u0064y","x\"y",1.5]}]}`,
+		text: "422 Unprocessable Entity: body.?.? (ab)", detail: `[{"type":"a\u0062","loc":["bo\u0064y","x\"y",1.5]}]`,
+		fields: []labhealth.FieldError{{Loc: []string{"body", `x"y`, "1.5"}, Type: "ab"}}},
+	{name: "detail list with broken elements", status: 422, class: labhealth.ErrValidation,
+		body:   `{"detail":["Ada Example",7,{"loc":["body",{}],"msg":"m"},{"loc":[],"type":5}]}`,
+		text:   "422 Unprocessable Entity: body.? (invalid)",
+		detail: `["Ada Example",7,{"loc":["body",{}],"msg":"m"},{"loc":[],"type":5}]`,
+		fields: []labhealth.FieldError{{Loc: []string{"body", "{}"}, Msg: "m"}}},
+	{name: "detail number", status: 400, body: `{"detail":7}`, text: "400 Bad Request", detail: "7"},
+	{name: "detail text with 422", status: 422, class: labhealth.ErrValidation, body: `{"detail":"bad"}`, text: "422 Unprocessable Entity", detail: `"bad"`},
+	{name: "detail object with 422", status: 422, class: labhealth.ErrValidation, body: `{"detail":{"a":[1]}}`, text: "422 Unprocessable Entity", detail: `{"a":[1]}`},
+	{name: "detail null", status: 422, class: labhealth.ErrValidation, body: `{"detail":null}`, text: "422 Unprocessable Entity"},
+	{name: "error message status", status: 400, body: `{"error":"Bad Request","message":"Ada Example","status_code":400}`, text: "400 Bad Request"},
+	{name: "refresh", status: 400, body: `{"success":false,"user_id":"11111111-2222-4333-8444-555555555555","error":"x","failed_sources":[]}`, text: "400 Bad Request"},
+	{name: "legacy", status: 400, body: `{"error_type":"a","error_message":"b","error_code":"c"}`, text: "400 Bad Request"},
+	{name: "unauthorized", status: 401, class: labhealth.ErrUnauthorized, body: `{"detail":"Invalid token"}`, text: "401 Unauthorized", detail: `"Invalid token"`},
+	{name: "forbidden", status: 403, class: labhealth.ErrForbidden, body: `{"detail":"no"}`, text: "403 Forbidden", detail: `"no"`},
+	{name: "not found", status: 404, class: labhealth.ErrNotFound, body: `{"detail":"This order doesn't exist"}`, text: "404 Not Found",
+		detail: `"This order doesn't exist"`},
+	{name: "conflict", status: 409, class: labhealth.ErrConflict, body: `{}`, text: "409 Conflict"},
+	{name: "closed beta in plain text", status: 403, class: labhealth.ErrForbidden, body: "This endpoint is in closed beta.",
+		header: []string{"Content-Type", "text/plain"}, text: "403 Forbidden"},
+	{name: "HTML", status: 404, class: labhealth.ErrNotFound, body: "<html><body>Ada Example</body></html>", header: []string{"Content-Type", "text/html"}, text: "404 Not Found"},
+	{name: "empty", status: 418, text: "418 I'm a teapot"},
+	{name: "status without a name", status: 499, body: `[]`, text: "499"},
+	{name: "not JSON", status: 400, body: `{"detail":`, text: "400 Bad Request"},
+	{name: "not UTF-8", status: 400, body: "{\"detail\":\"\xff\"}", text: "400 Bad Request"},
+	{name: "list", status: 400, body: `[{"detail":"x"}]`, text: "400 Bad Request"},
+	{name: "request id", status: 404, class: labhealth.ErrNotFound, header: []string{"Traceresponse", "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"},
+		text: "404 Not Found (request 00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01)"},
+	{name: "another request id", status: 404, class: labhealth.ErrNotFound, header: []string{"X-Request-Id", "req_1.2-3", "Traceresponse", "Ada Example"},
+		text: "404 Not Found (request req_1.2-3)"},
+	{name: "request id that is none", status: 404, class: labhealth.ErrNotFound, header: []string{"X-Request-Id", strings.Repeat("x", 129)}, text: "404 Not Found"},
+	{name: "rate limited", status: 429, class: labhealth.ErrRateLimited, body: `{"detail":"slow down"}`, header: []string{"Retry-After", "5"},
+		text: "429 Too Many Requests", detail: `"slow down"`},
+	{name: "server error in plain text", status: 500, class: labhealth.ErrServer, body: "Internal Server Error", header: []string{"Content-Type", "text/plain; charset=utf-8"},
+		text: "500 Internal Server Error"},
+	{name: "bad gateway", status: 502, class: labhealth.ErrServer, body: "<html>", header: []string{"Content-Type", "text/html"}, text: "502 Bad Gateway"},
+	{name: "unavailable", status: 503, class: labhealth.ErrServer, body: `{"detail":"PSC scheduling is off"}`, text: "503 Service Unavailable", detail: `"PSC scheduling is off"`},
+	{name: "timeout", status: 504, class: labhealth.ErrServer, text: "504 Gateway Timeout"},
+	{name: "server error without a name", status: 599, class: labhealth.ErrServer, text: "599"},
+	{name: "request timeout", status: 408, text: "408 Request Timeout"},
+}
+
+func TestAPIError(t *testing.T) {
+	classes := []error{
+		labhealth.ErrUnauthorized, labhealth.ErrForbidden, labhealth.ErrNotFound, labhealth.ErrConflict, labhealth.ErrValidation,
+		labhealth.ErrRateLimited, labhealth.ErrServer,
+	}
+	for _, r := range refusals {
+		t.Run(r.name, func(t *testing.T) {
+			client, _ := respondingWith(t, r.status, r.body, r.header...)
+			_, err := client.Orders.Import(t.Context(), importBody())
+			e := apiError(t, err)
+			equal(t, "labhealth: POST /v3/order/import: "+r.text, e.Error())
+			equal(t, []any{"POST /v3/order/import", r.status, 1}, []any{e.Op, e.StatusCode, e.Attempts})
+			for _, class := range classes {
+				if errors.Is(err, class) != (class == r.class) {
+					t.Errorf("errors.Is(%v): %v", class, class != r.class)
+				}
+			}
+			equal(t, r.detail, string(e.Detail()))
+			if (e.Detail() == nil) != (r.detail == "") {
+				t.Errorf("Detail: %q", e.Detail())
+			}
+			equal(t, r.fields, e.Fields())
+			equal(t, r.body, string(e.Body()))
+			for i := 0; i+1 < len(r.header); i += 2 {
+				equal(t, r.header[i+1], e.Header().Get(r.header[i]))
+			}
+			equal(t, r.outcome(), labhealth.OutcomeOf(err))
+
+			// Neither the text nor the JSON of the error shows the body.
+			shown := fmt.Sprintf("%v %+v %#v %s %q %x", e, e, e, e, e, e) + fmt.Sprintf("%v %+v %#v", *e, *e, *e) + fmt.Sprintf("%+v", e.Fields())
+			text, _ := json.Marshal(e)
+			if shown += string(text); strings.Contains(shown, "Ada Example") || strings.Contains(shown, fmt.Sprintf("%x", "Ada Example")) {
+				t.Errorf("patient data in %s", shown)
+			}
+
+			// The caller gets copies.
+			if len(r.body) > 0 {
+				e.Body()[0] = 'x'
+				e.Header().Set("Content-Type", "x")
+				equal(t, r.body, string(e.Body()))
+			}
+		})
+	}
+}
+
+// An error keeps the first 64 KiB of its body.
+func TestLargeErrorBody(t *testing.T) {
+	client, _ := respondingWith(t, 404, strings.Repeat("x", 100_000))
+	_, err := client.Orders.Get(t.Context(), orderID)
+	equal(t, 65536, len(apiError(t, err).Body()))
+}
+
+func TestUserConflict(t *testing.T) {
+	existing := uuid.MustParse("11111111-2222-4333-8444-555555555555")
+	created := time.Date(2024, time.March, 1, 8, 30, 0, 0, time.UTC)
+	for _, test := range []struct {
+		name, body string
+		status     int
+		want       uuid.UUID
+		created    time.Time
+	}{
+		{"within detail", `{"detail":{"error_type":"INVALID_REQUEST","error_message":"Client user id already exists.",
+			"user_id":"11111111-2222-4333-8444-555555555555","created_on":"2024-03-01T08:30:00+00:00"}}`, 400, existing, created},
+		{"at the top", `{"user_id":"11111111-2222-4333-8444-555555555555","created_on":"2024-03-01T08:30:00Z"}`, 400, existing, created},
+		{"at the top, beside a text", `{"detail":"exists","user_id":"11111111-2222-4333-8444-555555555555","created_on":"2024-03-01T08:30:00Z"}`, 400, existing, created},
+		{"409", `{"detail":{"user_id":"11111111-2222-4333-8444-555555555555","created_on":"2024-03-01T08:30:00Z"}}`, 409, existing, created},
+		{"no date", `{"detail":{"user_id":"11111111-2222-4333-8444-555555555555"}}`, 400, existing, time.Time{}},
+		{"odd date", `{"detail":{"user_id":"11111111-2222-4333-8444-555555555555","created_on":7}}`, 400, existing, time.Time{}},
+		{"no user", `{"detail":{"error_type":"INVALID_REQUEST","error_message":"quota"}}`, 400, uuid.Nil, time.Time{}},
+		{"odd user", `{"detail":{"user_id":"Ada Example"}}`, 400, uuid.Nil, time.Time{}},
+		{"text", `{"detail":"Ada Example"}`, 400, uuid.Nil, time.Time{}},
+		{"not JSON", `Ada Example`, 400, uuid.Nil, time.Time{}},
+		{"another status", `{"detail":{"user_id":"11111111-2222-4333-8444-555555555555"}}`, 403, uuid.Nil, time.Time{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			client, s := respondingWith(t, test.status, test.body)
+			user, err := client.Users.Create(t.Context(), labhealth.CreateUserBody{ClientUserID: "Ada Example"})
+			if user != nil {
+				t.Error("a value beside an error")
+			}
+			e := apiError(t, err)
+			equal(t, test.status, e.StatusCode)
+			equal(t, test.body, string(e.Body()))
+			equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
+			text := fmt.Sprintf("labhealth: POST /v2/user: %d %s", test.status, http.StatusText(test.status))
+			var conflict *labhealth.UserConflictError
+			equal(t, test.want != uuid.Nil, errors.As(err, &conflict))
+			if conflict != nil {
+				equal(t, test.want, conflict.UserID)
+				equal(t, test.created, conflict.CreatedOn)
+				text += ": the client user id belongs to a user already"
+				equal(t, text, fmt.Sprintf("%#v", conflict))
+			}
+			equal(t, text, errorText(err))
+			equal(t, test.want != uuid.Nil || test.status == 409, errors.Is(err, labhealth.ErrConflict))
+			s.only(t)
+		})
+	}
+	// Other operations have no user conflicts.
+	client, _ := respondingWith(t, 400, `{"user_id":"11111111-2222-4333-8444-555555555555"}`)
+	_, err := client.Orders.Import(t.Context(), importBody())
+	var conflict *labhealth.UserConflictError
+	equal(t, false, errors.As(err, &conflict))
+}
+
+func TestOutcomeOf(t *testing.T) {
+	call := func(r reply) error {
+		client, _ := scripted(t, []reply{r})
+		_, err := client.Orders.Import(t.Context(), importBody())
+		return err
+	}
+	rejected := call(reply{status: 404})
+	unknown := call(reply{status: 502})
+	for _, test := range []struct {
+		name string
+		err  error
+		want labhealth.Outcome
+	}{
+		{"no error", nil, labhealth.OutcomeApplied},
+		{"foreign", errors.New("x"), labhealth.OutcomeUnknown},
+		{"context", context.Canceled, labhealth.OutcomeUnknown},
+		{"success", call(reply{status: 200, body: placedJSON}), labhealth.OutcomeApplied},
+		{"404", rejected, labhealth.OutcomeRejected},
+		{"wrapped", fmt.Errorf("import: %w", rejected), labhealth.OutcomeRejected},
+		{"joined", errors.Join(io.EOF, rejected), labhealth.OutcomeRejected},
+		{"502", unknown, labhealth.OutcomeUnknown},
+		{"no response", call(reply{err: io.ErrUnexpectedEOF}), labhealth.OutcomeUnknown},
+		{"redirected write", call(reply{status: 307, header: []string{"Location", "/v3/order"}}), labhealth.OutcomeUnknown},
+		{"cut short", call(reply{status: 200, body: `{"order":`}), labhealth.OutcomeApplied},
+		{"empty", call(reply{status: 200}), labhealth.OutcomeUnknown},
+		{"Validate", labhealth.ImportOrderBody{}.Validate(), labhealth.OutcomeNotSent},
+	} {
+		equal(t, test.name+": "+test.want.String(), test.name+": "+labhealth.OutcomeOf(test.err).String())
+	}
+	equal(t, labhealth.OutcomeUnknown, *new(labhealth.Outcome))
+	equal(t, "unknown not sent rejected applied unknown", fmt.Sprint(labhealth.OutcomeUnknown, labhealth.OutcomeNotSent,
+		labhealth.OutcomeRejected, labhealth.OutcomeApplied, labhealth.Outcome(9)))
+}
+
+// Errors wrap their causes, and no text quotes a URL, a name or a response.
+func TestErrorChains(t *testing.T) {
+	t.Run("transport", func(t *testing.T) {
+		cause := errors.New("dial tcp api.example.com: Ada Example")
+		client, _ := scripted(t, []reply{{err: cause}})
+		_, err := client.Orders.Import(t.Context(), importBody())
+		var e *labhealth.TransportError
+		if !errors.As(err, &e) || !errors.Is(err, cause) {
+			t.Fatalf("%T: %v", err, err)
+		}
+		const text = "labhealth: POST /v3/order/import: the connection failed (1 attempt, outcome unknown)"
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+			equal(t, text, fmt.Sprintf(verb, e))
+			equal(t, text, fmt.Sprintf(verb, *e))
+		}
+	})
+	t.Run("redirect", func(t *testing.T) {
+		client, s := respondingWith(t, 301, "", "Location", "https://evil.example.com/v3/order?name=Ada")
+		_, err := client.Orders.Get(t.Context(), orderID)
+		var e *labhealth.RedirectError
+		if !errors.As(err, &e) {
+			t.Fatalf("%T: %v", err, err)
+		}
+		equal(t, labhealth.RedirectError{Op: "GET /v3/order/{order_id}", StatusCode: 301, Host: "evil.example.com"}, *e)
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d"} {
+			equal(t, e.Error(), fmt.Sprintf(verb, e))
+			equal(t, e.Error(), fmt.Sprintf(verb, *e))
+		}
+		s.only(t)
+	})
+	t.Run("last response", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			client, _ := scripted(t, []reply{{status: 503, body: `{"detail":"later"}`}, {err: io.ErrUnexpectedEOF}})
+			_, err := client.Orders.Get(t.Context(), orderID, labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 2}))
+			equal(t, "labhealth: GET /v3/order/{order_id}: the connection failed (2 attempts, outcome unknown)", errorText(err))
+			if !errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(err, labhealth.ErrServer) {
+				t.Error("one of the two is missing in the chain")
+			}
+			equal(t, `"later"`, string(apiError(t, err).Detail()))
+		})
+	})
+	t.Run("unreadable", func(t *testing.T) {
+		client, _ := respondingWith(t, 200, `Ada Example`)
+		_, err := client.Orders.Import(t.Context(), importBody())
+		if shown := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(shown, "Ada") {
+			t.Error(shown)
+		}
+		text, _ := json.Marshal(err)
+		if strings.Contains(string(text), "Ada") {
+			t.Errorf("%s", text)
+		}
+	})
+}
+
+func TestFieldError(t *testing.T) {
+	f := labhealth.FieldError{Loc: []string{"body", "aoe_answers", "0", "answer"}, Type: "missing", Msg: "Ada Example"}
+	equal(t, "body.aoe_answers.0.answer", f.Path())
+	equal(t, "body.aoe_answers.0.answer (missing)", fmt.Sprintf("%v", f))
+	equal(t, "[body.aoe_answers.0.answer (missing)]", fmt.Sprintf("%+v", []labhealth.FieldError{f}))
+	equal(t, " (invalid)", fmt.Sprintf("%#v", labhealth.FieldError{}))
+}

@@ -1,0 +1,120 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/labhealthtest"
+)
+
+const pullsJSON = `{
+	"data": [{
+		"user_id": "11111111-2222-4333-8444-555555555555",
+		"provider": {
+			"oura": {
+				"pulled": {
+					"sleep": {"status": "retrying", "range_start": "2024-12-04T00:00:00+00:00", "range_end": "2025-03-04T12:00:00.123456+00:00",
+						"timeline": {"scheduled_at": "2025-03-04T12:00:00+00:00", "started_at": "2025-03-04T12:00:05+00:00", "ended_at": null},
+						"days_with_data": 12, "release": "2025-05-09", "trace_id": "0af7651916cd43dd", "error_details": "provider_rate_limit_exceeded"},
+					"activity": {"status": "on_hold", "timeline": {"scheduled_at": "2025-03-04T12:00:00"}, "release": "2025-05-09",
+						"error_details": {"code": "transport_failure", "attempts": [1, 2]}}
+				},
+				"not_pulled": ["workouts", "body"]
+			},
+			"fitbit": {"pulled": {}, "not_pulled": [], "paused": true}
+		}
+	}],
+	"next_cursor": "bmV4dA"
+}`
+
+func TestHistoricalPulls(t *testing.T) {
+	client, _ := respondingWith(t, 200, pullsJSON)
+	got := must[*labhealth.HistoricalPullPage](t)(client.Users.HistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{}))
+	noon := time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC)
+	at := func(d time.Duration) *time.Time { return new(noon.Add(d)) }
+	equal(t, &labhealth.HistoricalPullPage{
+		Data: []labhealth.UserHistoricalPulls{{UserID: userID, Provider: map[string]labhealth.ProviderHistoricalPulls{
+			"oura": {
+				Pulled: map[string]labhealth.HistoricalPull{
+					"sleep": {
+						Status:     labhealth.HistoricalPullRetrying,
+						RangeStart: new(time.Date(2024, time.December, 4, 0, 0, 0, 0, time.UTC)), RangeEnd: at(123456 * time.Microsecond),
+						Timeline:     labhealth.HistoricalPullTimeline{ScheduledAt: noon, StartedAt: at(5 * time.Second)},
+						DaysWithData: 12, Release: "2025-05-09", TraceID: new("0af7651916cd43dd"),
+						ErrorDetails: json.RawMessage(`"provider_rate_limit_exceeded"`),
+					},
+					"activity": {
+						Status: "on_hold", Timeline: labhealth.HistoricalPullTimeline{ScheduledAt: noon}, Release: "2025-05-09",
+						ErrorDetails: json.RawMessage(`{"code": "transport_failure", "attempts": [1, 2]}`),
+					},
+				},
+				NotPulled: []string{"workouts", "body"},
+			},
+			"fitbit": {Pulled: map[string]labhealth.HistoricalPull{}, NotPulled: []string{}},
+		}}},
+		NextCursor: new("bmV4dA"),
+	}, got)
+	equal(t, 0, len(got.Malformed()))
+	equal(t, jsonData(t, pullsJSON), jsonData(t, mustEncode(t, got)))
+
+	// A change within a map keeps unknown fields beside it.
+	oura := got.Data[0].Provider["oura"]
+	oura.NotPulled = nil
+	got.Data[0].Provider["oura"] = oura
+	want := strings.Replace(pullsJSON, `["workouts", "body"]`, "[]", 1)
+	equal(t, jsonData(t, want), jsonData(t, mustEncode(t, got)))
+}
+
+func TestHistoricalPullStates(t *testing.T) {
+	for _, state := range []labhealth.HistoricalPullStatus{"success", "failure", "in_progress", "scheduled", "retrying", "something new"} {
+		body := fmt.Sprintf(`{"data":[{"user_id":"x","provider":{"oura":{"pulled":{"sleep":{"status":%q,"timeline":7,"error_details":null}}}}}]}`, state)
+		client, _ := respondingWith(t, 200, body)
+		got := must[*labhealth.HistoricalPullPage](t)(client.Users.HistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{}))
+		equal(t, state, got.Data[0].Provider["oura"].Pulled["sleep"].Status)
+		equal(t, []labhealth.Malformed{{Path: "data.0.user_id", Want: "uuid"}, {Path: "data.0.provider.oura.pulled.sleep.timeline", Want: "object"}}, got.Malformed())
+		equal(t, body, mustEncode(t, got))
+	}
+	equal(t, []labhealth.HistoricalPullStatus{"success", "failure", "in_progress", "scheduled", "retrying"}, []labhealth.HistoricalPullStatus{
+		labhealth.HistoricalPullSuccess, labhealth.HistoricalPullFailure, labhealth.HistoricalPullInProgress, labhealth.HistoricalPullScheduled,
+		labhealth.HistoricalPullRetrying,
+	})
+}
+
+// The pulls of users whose sources are connected, one of which is retried.
+func TestHistoricalPullsOfTheService(t *testing.T) {
+	srv := labhealthtest.NewServer(t)
+	client := must[*labhealth.Client](t)(labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL)))
+	defer client.CloseIdleConnections()
+	var want []uuid.UUID
+	for i, id := range srv.AddUsers(9) {
+		if i%2 == 0 {
+			must[any](t)(nil, srv.Connect(id, "oura"))
+			want = append(want, id)
+		}
+	}
+	must[any](t)(nil, srv.SetHistoricalPull(want[2], "oura", "sleep", "retrying", "provider_unavailable"))
+	var got []uuid.UUID
+	all := client.Users.AllHistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{UserLimit: 2})
+	for u, err := range all {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, u.UserID)
+		equal(t, 0, len(u.Malformed()))
+		sleep := u.Provider["oura"].Pulled["sleep"]
+		equal(t, u.UserID == want[2], sleep.Status == labhealth.HistoricalPullRetrying)
+		equal(t, u.UserID == want[2], string(sleep.ErrorDetails) == `"provider_unavailable"`)
+		equal(t, labhealth.HistoricalPullSuccess, u.Provider["oura"].Pulled["activity"].Status)
+	}
+	equal(t, want, got)
+	one := must[*labhealth.HistoricalPullPage](t)(client.Users.HistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{UserID: want[2], Provider: "oura"}))
+	equal(t, 1, len(one.Data))
+	none := must[*labhealth.HistoricalPullPage](t)(client.Users.HistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{Provider: "fitbit"}))
+	equal(t, 0, len(none.Data))
+}

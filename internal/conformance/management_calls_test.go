@@ -1,0 +1,480 @@
+//lint:file-ignore SA1019 Deprecated names are tested until they are removed.
+
+package conformance
+
+import (
+	"encoding/json"
+	"errors"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
+)
+
+// The responses of the management API, written by hand: JSON and the Go value. Each has all fields
+// of its type, and an unknown one.
+const (
+	organisationJSON = `{"id":"6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a10","name":"Example Clinics","expires_at":"2030-01-31T00:00:00+00:00","plan":"scale"}`
+	webhookJSON      = `{"id":"ep_2aB","url":"https://app.example.com/events","created_at":"2025-05-06T07:08:09.123456+00:00",
+		"updated_at":"2025-05-07T07:08:09Z","description":"main","rate_limit":10,"disabled":false,"filter_types":["labtest.order.created"],"channels":null}`
+	keyJSON = `{"id":"e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62","label":"CI","role":"team_admin",
+		"team_role_bindings":[{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"},{"team_id":"d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51","new":1}],
+		"creator":{"type":"org_member","member_id":"m_1"},"key":"mk_team_1","created_at":"2025-05-06"}`
+	settingsJSON = `{"lab_tests_patient_sms_communication_enabled":false,"lab_tests_patient_email_communication_enabled":false,
+		"critical_result_notification_email":"lab@example.com","brand_information":{"company_name":"Example Clinics","company_website":"https://example.com",
+		"support_email":"help@example.com","support_contact":"+14155550123","company_address":"1 Example Street","brand_color":"#00aa00","font":"serif"},
+		"logo_url":"https://example.com/logo.png","reject_duplicate_connection":true,"sdk_per_device_activity_timeseries":true,
+		"partial_webhooks_enabled":true,"minor_ordering_enabled":true,"unheard_of":{}}`
+	teamJSON = `{"id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","name":"Clinic","created_on":"2025-05-06T07:08:09+00:00","region":"us",
+		"integration_team_id":"clinic-1","environments":["sandbox","production"],"sandbox":` + settingsJSON + `,"production":{},"members":3}`
+	apiKeyJSON = `{"id":"e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62","label":"backend","value":"sk_us_1","team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40",
+		"created_at":"2025-05-06T07:08:09+00:00","scopes":[]}`
+	deletionJSON = `{"success":["e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62"],"failure":["d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51"],
+		"not_found":["c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"],"took":1}`
+	credentialsJSON = `{"id":"e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62","team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","source":"oura","client_id":"c1",
+		"client_secret_hash":"9f86d0","details":{"scopes":["daily"]},"app_url":"https://example.com/app","redirect_url_override":"https://example.com/back",
+		"created_at":"2025-05-06T07:08:09+00:00","updated_at":"2025-05-06T07:08:09Z","status":"ok"}`
+	preparationJSON = `{"status":"preparations_required","preparation_steps":[
+		{"type":"redirect_uri","key":"uri","value":"https://example.com/cb","description":"Allow it.","order":1}],"docs":"https://example.com"}`
+	pipelineJSON = `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","preferences":{"preferred":"azure_amqp",
+		"enabled":["azure_amqp","svix"],"since":"2025"},"push_historical_data":true,"provider_raw_data":true,
+		"cloud_pubsub":{"project":"p","topic":"events","message_ordering":true,"region":"us"},
+		"rabbitmq":{"uri":"amqps://user:pass@example.com","exchange":"events","vhost":"/"},"svix":{"a":[1, 2.50]},
+		"azure_amqp":{"connection_string":"Endpoint=x","default_event_hub":"rest","compression":"auto","event_hub_matchers":[
+			{"event_type_prefix":"daily.","event_hub":"daily","note":""},
+			{"event_type_regex":"^labtest","blob_storage":{"connection_string":"Blob=x","container_name":"lab","container":"lab2","tier":1}}],"sas":null},
+		"event_type_prefixes":["daily.","labtest."],"state":"on"}`
+)
+
+var (
+	madeAt   = time.Date(2025, 5, 6, 7, 8, 9, 0, time.UTC)
+	webhook1 = labhealth.Webhook{
+		ID: "ep_2aB", URL: "https://app.example.com/events", CreatedAt: madeAt.Add(123456 * time.Microsecond), UpdatedAt: madeAt.AddDate(0, 0, 1),
+		Description: new("main"), RateLimit: new(int64(10)), Disabled: new(false), FilterTypes: []string{"labtest.order.created"},
+	}
+	managementKey1 = labhealth.ManagementKey{
+		ID: testKeyID, Label: "CI", Role: labhealth.ManagementKeyRoleTeamAdmin, TeamRoleBindings: []labhealth.TeamRoleBinding{{TeamID: testTeam}, {TeamID: secondTeam}},
+		Creator: &labhealth.ManagementKeyCreator{Type: labhealth.ManagementKeyCreatorOrgMember}, Key: "mk_team_1",
+	}
+	team1 = labhealth.Team{
+		ID: testTeam, Name: "Clinic", CreatedOn: madeAt, Region: labhealth.RegionUS, IntegrationTeamID: new("clinic-1"),
+		Environments: []labhealth.TeamEnvironment{labhealth.TeamEnvironmentSandbox, labhealth.TeamEnvironmentProduction},
+		Sandbox: &labhealth.TeamSettings{
+			CriticalResultNotificationEmail: new("lab@example.com"), LogoURL: new("https://example.com/logo.png"),
+			BrandInformation: &labhealth.BrandInformation{
+				CompanyName: "Example Clinics", CompanyWebsite: new("https://example.com"), SupportEmail: new("help@example.com"),
+				SupportContact: new("+14155550123"), CompanyAddress: new("1 Example Street"), BrandColor: new("#00aa00"),
+			},
+			RejectDuplicateConnection: true, SDKPerDeviceActivityTimeseries: true, PartialWebhooksEnabled: true, MinorOrderingEnabled: true,
+		},
+		Production: &labhealth.TeamSettings{LabTestsPatientSMSCommunicationEnabled: true, LabTestsPatientEmailCommunicationEnabled: true},
+	}
+	apiKey1      = labhealth.TeamAPIKey{ID: testKeyID, Label: "backend", Value: "sk_us_1", TeamID: testTeam, CreatedAt: madeAt}
+	deletion1    = labhealth.BatchDeletion{Success: []uuid.UUID{testKeyID}, Failure: []uuid.UUID{secondTeam}, NotFound: []uuid.UUID{testTeam}}
+	credentials1 = labhealth.TeamCustomCredentials{
+		ID: testKeyID, TeamID: testTeam, Source: "oura", CreatedAt: madeAt, UpdatedAt: madeAt, ClientID: new("c1"), ClientSecretHash: new("9f86d0"),
+		Details: json.RawMessage(`{"scopes":["daily"]}`), AppURL: new("https://example.com/app"),
+		RedirectURLOverride: new("https://example.com/back"),
+	}
+	pipeline1 = labhealth.ETLPipeline{
+		TeamID: testTeam, PushHistoricalData: true, ProviderRawData: true,
+		Preferences: labhealth.EventDestinationPreferences{
+			Preferred: labhealth.EventDestinationAzureAMQP,
+			Enabled:   []labhealth.EventDestination{labhealth.EventDestinationAzureAMQP, labhealth.EventDestinationSvix},
+		},
+		CloudPubSub: &labhealth.CloudPubSub{Project: "p", Topic: "events", MessageOrdering: true},
+		RabbitMQ:    &labhealth.RabbitMQ{URI: "amqps://user:pass@example.com", Exchange: "events"},
+		Svix:        &labhealth.Svix{Regional: new(true)},
+		AzureAMQP: &labhealth.AzureAMQP{
+			ConnectionString: "Endpoint=x", DefaultEventHub: "rest", Compression: new(labhealth.EventHubCompressionAuto),
+			EventHubMatchers: []labhealth.EventHubMatcher{
+				{EventTypePrefix: new("daily."), EventHub: new("daily")},
+				{EventTypeRegex: new("^labtest"), BlobStorage: &labhealth.BlobStorage{ConnectionString: "Blob=x", ContainerName: "lab", Container: new("lab2")}},
+			},
+		},
+		EventTypePrefixes: []string{"daily.", "labtest."},
+	}
+)
+
+func pageJSON(name, element string) string {
+	return `{"` + name + `":[` + element + `],"next_cursor":"c2","total":7}`
+}
+
+// Every operation: the request, and the value of the response.
+func TestManagementCalls(t *testing.T) {
+	type client = *labhealth.ManagementClient
+	const us, sandbox, eu, production = labhealth.RegionUS, labhealth.TeamEnvironmentSandbox, labhealth.RegionEU, labhealth.TeamEnvironmentProduction
+	const org = "/v1/org/6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a10"
+	const teamPath = org + "/team/c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"
+	const hook = teamPath + "/sandbox/webhook"
+	ctx := t.Context()
+	organisation := &labhealth.Organisation{ID: testOrg, Name: "Example Clinics", ExpiresAt: new(time.Date(2030, 1, 31, 0, 0, 0, 0, time.UTC))}
+	body := labhealth.UpsertETLPipelinesBody{
+		TeamIDs: []uuid.UUID{testTeam, secondTeam}, Preferences: &pipeline1.Preferences, PushHistoricalData: new(true),
+		AzureAMQP: pipeline1.AzureAMQP, EventTypePrefixes: []string{"daily."},
+	}
+	// Responses that have another form than their type.
+	rewritten := map[string]bool{
+		"Teams.Resolve to an id": true, "Teams.Resolve to a field": true,
+	}
+	for _, test := range []struct {
+		name   string
+		call   func(client) (any, error)
+		sent   string // method, path, query
+		body   string
+		answer string
+		want   any
+	}{
+		{"Organisation.Get", func(c client) (any, error) { return c.Organisation.Get(ctx) }, "GET " + org, "", organisationJSON, organisation},
+		{"Organisation.Update", func(c client) (any, error) {
+			return c.Organisation.Update(ctx, labhealth.UpdateOrganisationBody{Name: "New"})
+		}, "PATCH " + org, `{"name":"New"}`, organisationJSON, organisation},
+
+		{"Teams.List", func(c client) (any, error) {
+			return c.Teams.List(ctx, labhealth.ListTeamsParams{TeamID: testTeam, Region: []labhealth.Region{us, eu}, SearchQuery: "a b", NextCursor: "c1"})
+		}, "GET " + org + "/team?next_cursor=c1&region=us&region=eu&search_query=a+b&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
+			pageJSON("teams", teamJSON), &labhealth.TeamPage{Teams: []labhealth.Team{team1}, NextCursor: new("c2")}},
+		{"Teams.Create", func(c client) (any, error) {
+			return c.Teams.Create(ctx, labhealth.CreateTeamBody{Name: "Clinic", Region: us})
+		}, "POST " + org + "/team", `{"name":"Clinic","region":"us"}`, teamJSON, &team1},
+		{"Teams.Create with all", func(c client) (any, error) {
+			yes, no := new(true), new(false)
+			return c.Teams.Create(ctx, labhealth.CreateTeamBody{
+				Name: "Clinic", Region: eu, IntegrationTeamID: new("clinic-1"),
+				LabTestsPatientSMSCommunicationEnabled: no, LabTestsPatientEmailCommunicationEnabled: yes, CriticalResultNotificationEmail: new("lab@example.com"),
+				BrandInformation: &labhealth.BrandInformation{CompanyName: "Example Clinics"}, LogoURL: new("https://example.com/l"),
+				RejectDuplicateConnection: yes, SDKPerDeviceActivityTimeseries: no, PartialWebhooksEnabled: yes, MinorOrderingEnabled: no,
+			})
+		}, "POST " + org + "/team", `{"name":"Clinic","region":"eu","integration_team_id":"clinic-1","lab_tests_patient_sms_communication_enabled":false,
+			"lab_tests_patient_email_communication_enabled":true,"critical_result_notification_email":"lab@example.com",
+			"brand_information":{"company_name":"Example Clinics"},"logo_url":"https://example.com/l","reject_duplicate_connection":true,
+			"sdk_per_device_activity_timeseries":false,"partial_webhooks_enabled":true,"minor_ordering_enabled":false}`, teamJSON, &team1},
+		{"Teams.Get", func(c client) (any, error) {
+			return c.Teams.Get(ctx, testTeam, labhealth.GetTeamParams{IncludeEnvironment: []labhealth.TeamEnvironment{sandbox, production}})
+		}, "GET " + teamPath + "?include_environment=sandbox&include_environment=production", "", teamJSON, &team1},
+		{"Teams.Update with nothing", func(c client) (any, error) { return c.Teams.Update(ctx, testTeam, labhealth.UpdateTeamBody{}) },
+			"PATCH " + teamPath, `{}`, teamJSON, &team1},
+		{"Teams.Update with nulls", func(c client) (any, error) {
+			return c.Teams.Update(ctx, testTeam, labhealth.UpdateTeamBody{
+				IntegrationTeamID: labhealth.Null[string](),
+				Sandbox: &labhealth.UpdateTeamSettings{CriticalResultNotificationEmail: labhealth.Null[string](),
+					BrandInformation: labhealth.Null[labhealth.BrandInformation](), LogoURL: labhealth.Null[string]()},
+				Production: &labhealth.UpdateTeamSettings{},
+			})
+		}, "PATCH " + teamPath, `{"integration_team_id":null,"production":{},
+			"sandbox":{"critical_result_notification_email":null,"brand_information":null,"logo_url":null}}`, teamJSON, &team1},
+		{"Teams.Update with values", func(c client) (any, error) {
+			return c.Teams.Update(ctx, testTeam, labhealth.UpdateTeamBody{
+				Name: new("Other"), IntegrationTeamID: labhealth.Value("clinic-2"),
+				Production: &labhealth.UpdateTeamSettings{LogoURL: labhealth.Value("https://example.com/l"), MinorOrderingEnabled: new(true)},
+			})
+		}, "PATCH " + teamPath, `{"name":"Other","integration_team_id":"clinic-2","production":{"logo_url":"https://example.com/l","minor_ordering_enabled":true}}`,
+			teamJSON, &team1},
+		{"Teams.SetBrandInformation", func(c client) (any, error) {
+			return c.Teams.SetBrandInformation(ctx, testTeam, production, labhealth.BrandInformation{CompanyName: "Example Clinics", BrandColor: new("#fff")})
+		}, "PATCH " + teamPath, `{"production":{"brand_information":{"company_name":"Example Clinics","brand_color":"#fff"}}}`, teamJSON, &team1},
+		{"Teams.Delete", func(c client) (any, error) { return nil, c.Teams.Delete(ctx, testTeam) }, "DELETE " + teamPath, "", `{"success":true}`, nil},
+		{"Teams.Resolve", func(c client) (any, error) { return c.Teams.Resolve(ctx, "clinic-1") },
+			"POST " + org + "/resolve_team", `{"integration_team_id":"clinic-1"}`, teamJSON, &team1},
+		{"Teams.Resolve to an id", func(c client) (any, error) { return c.Teams.Resolve(ctx, "clinic-1") },
+			"POST " + org + "/resolve_team", `{"integration_team_id":"clinic-1"}`, `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"}`, &labhealth.Team{ID: testTeam}},
+		{"Teams.Resolve to a field", func(c client) (any, error) { return c.Teams.Resolve(ctx, "clinic-1") },
+			"POST " + org + "/resolve_team", `{"integration_team_id":"clinic-1"}`, `{"team":` + teamJSON + `}`, &team1},
+		{"Teams.CreateAccessToken", func(c client) (any, error) { return c.Teams.CreateAccessToken(ctx, testTeam, production) },
+			"POST " + teamPath + "/create_api_access_token", `{"env":"production"}`, `{"access_token":"at_1","expires_in":600,"new":1}`,
+			&labhealth.AccessToken{AccessToken: "at_1", ExpiresIn: 600}},
+
+		{"Keys.List", func(c client) (any, error) {
+			return c.Keys.List(ctx, labhealth.ListManagementKeysParams{TeamID: testTeam, Role: labhealth.ManagementKeyRoleTeamAdmin, NextCursor: "c1"})
+		}, "GET " + org + "/management_key?next_cursor=c1&role=team_admin&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
+			pageJSON("data", keyJSON), &labhealth.ManagementKeyPage{Data: []labhealth.ManagementKey{managementKey1}, NextCursor: new("c2")}},
+		{"Keys.Create", func(c client) (any, error) {
+			return c.Keys.Create(ctx, labhealth.CreateManagementKeyBody{Label: "CI", Role: labhealth.ManagementKeyRoleTeamAdmin,
+				TeamRoleBindings: []labhealth.TeamRoleBinding{{TeamID: testTeam}, {TeamID: secondTeam}}})
+		}, "POST " + org + "/management_key", `{"label":"CI","role":"team_admin","team_role_bindings":[
+			{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"},{"team_id":"d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51"}]}`, keyJSON, &managementKey1},
+		{"Keys.Update", func(c client) (any, error) {
+			return c.Keys.Update(ctx, testKeyID, labhealth.UpdateManagementKeyBody{Label: new("CI 2")})
+		}, "PATCH " + org + "/management_key/e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62", `{"label":"CI 2"}`, keyJSON, &managementKey1},
+		{"Keys.Delete", func(c client) (any, error) { return nil, c.Keys.Delete(ctx, testKeyID) },
+			"DELETE " + org + "/management_key/e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62", "", `null`, nil},
+
+		{"Webhooks.List", func(c client) (any, error) {
+			return c.Webhooks.List(ctx, testTeam, sandbox, labhealth.ListWebhooksParams{NextCursor: "c1", Limit: 5})
+		}, "GET " + hook + "?limit=5&next_cursor=c1", "", pageJSON("data", webhookJSON), &labhealth.WebhookPage{Data: []labhealth.Webhook{webhook1}, NextCursor: new("c2")}},
+		{"Webhooks.Create", func(c client) (any, error) {
+			return c.Webhooks.Create(ctx, testTeam, sandbox, labhealth.CreateWebhookBody{URL: "https://app.example.com/events"})
+		}, "POST " + hook, `{"url":"https://app.example.com/events"}`, webhookJSON, &webhook1},
+		{"Webhooks.Create with all", func(c client) (any, error) {
+			return c.Webhooks.Create(ctx, testTeam, production, labhealth.CreateWebhookBody{URL: "https://app.example.com/events", Description: new("main"),
+				RateLimit: new(int64(10)), Disabled: new(true), FilterTypes: []string{"a", "b"}, Secret: "whsec_1"})
+		}, "POST " + teamPath + "/production/webhook", `{"url":"https://app.example.com/events","description":"main","rate_limit":10,"disabled":true,
+			"filter_types":["a","b"],"secret":"whsec_1"}`, webhookJSON, &webhook1},
+		{"Webhooks.Get", func(c client) (any, error) { return c.Webhooks.Get(ctx, testTeam, sandbox, "ep/2?a") }, "GET " + hook + "/ep%2F2%3Fa", "", webhookJSON, &webhook1},
+		{"Webhooks.Update with nulls", func(c client) (any, error) {
+			return c.Webhooks.Update(ctx, testTeam, sandbox, "ep_2aB", labhealth.UpdateWebhookBody{RateLimit: labhealth.Null[int64](), FilterTypes: labhealth.Null[[]string]()})
+		}, "PATCH " + hook + "/ep_2aB", `{"rate_limit":null,"filter_types":null}`, webhookJSON, &webhook1},
+		{"Webhooks.Update with values", func(c client) (any, error) {
+			return c.Webhooks.Update(ctx, testTeam, sandbox, "ep_2aB", labhealth.UpdateWebhookBody{URL: new("https://b.example.com"), Description: new(""),
+				RateLimit: labhealth.Value[int64](3), Disabled: new(false), FilterTypes: labhealth.Value([]string{"a"})})
+		}, "PATCH " + hook + "/ep_2aB", `{"url":"https://b.example.com","description":"","rate_limit":3,"disabled":false,"filter_types":["a"]}`, webhookJSON, &webhook1},
+		{"Webhooks.Delete", func(c client) (any, error) { return nil, c.Webhooks.Delete(ctx, testTeam, sandbox, "ep_2aB") }, "DELETE " + hook + "/ep_2aB", "", "", nil},
+		{"Webhooks.Headers", func(c client) (any, error) { return c.Webhooks.Headers(ctx, testTeam, sandbox, "ep_2aB") }, "GET " + hook + "/ep_2aB/headers", "",
+			`{"headers":{"X-A":"1"},"sensitive":["Authorization"],"new":1}`,
+			&labhealth.WebhookHeaders{Headers: map[string]labhealth.Secret{"X-A": "1"}, Sensitive: []string{"Authorization"}}},
+		{"Webhooks.ReplaceHeaders", func(c client) (any, error) {
+			return nil, c.Webhooks.ReplaceHeaders(ctx, testTeam, sandbox, "ep_2aB", map[string]labhealth.Secret{"X-A": "1", "Authorization": "Bearer x"})
+		}, "PUT " + hook + "/ep_2aB/headers", `{"headers":{"X-A":"1","Authorization":"Bearer x"}}`, "", nil},
+		{"Webhooks.ReplaceHeaders with none", func(c client) (any, error) {
+			return nil, c.Webhooks.ReplaceHeaders(ctx, testTeam, sandbox, "ep_2aB", nil)
+		},
+			"PUT " + hook + "/ep_2aB/headers", `{"headers":{}}`, "", nil},
+		{"Webhooks.Secret", func(c client) (any, error) { return c.Webhooks.Secret(ctx, testTeam, sandbox, "ep_2aB") }, "GET " + hook + "/ep_2aB/secret", "",
+			`{"key":"whsec_1","new":1}`, &labhealth.WebhookSecret{Key: "whsec_1"}},
+		{"Webhooks.RotateSecret", func(c client) (any, error) {
+			return nil, c.Webhooks.RotateSecret(ctx, testTeam, sandbox, "ep_2aB", "whsec_2")
+		},
+			"POST " + hook + "/ep_2aB/secret/rotate", `{"key":"whsec_2"}`, "", nil},
+		{"Webhooks.RotateSecret of the service", func(c client) (any, error) { return nil, c.Webhooks.RotateSecret(ctx, testTeam, sandbox, "ep_2aB", "") },
+			"POST " + hook + "/ep_2aB/secret/rotate", `{}`, "", nil},
+
+		{"TeamAPIKeys.List", func(c client) (any, error) {
+			return c.TeamAPIKeys.List(ctx, production, eu, labhealth.ListTeamAPIKeysParams{TeamID: testTeam, NextCursor: "c1"})
+		}, "GET " + org + "/team_api_keys/production/eu?next_cursor=c1&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
+			pageJSON("api_keys", apiKeyJSON), &labhealth.TeamAPIKeyPage{APIKeys: []labhealth.TeamAPIKey{apiKey1}, NextCursor: new("c2")}},
+		{"TeamAPIKeys.Create", func(c client) (any, error) {
+			return c.TeamAPIKeys.Create(ctx, sandbox, us, labhealth.CreateTeamAPIKeyBody{Label: "backend", TeamID: testTeam})
+		}, "POST " + org + "/team_api_keys/sandbox/us", `{"label":"backend","team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"}`, apiKeyJSON, &apiKey1},
+		{"TeamAPIKeys.Delete", func(c client) (any, error) {
+			return c.TeamAPIKeys.Delete(ctx, sandbox, us, []uuid.UUID{testKeyID, testTeam})
+		},
+			"DELETE " + org + "/team_api_keys/sandbox/us?api_key_id=e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62&api_key_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
+			deletionJSON, &deletion1},
+
+		{"CustomCredentials.List", func(c client) (any, error) {
+			return c.CustomCredentials.List(ctx, sandbox, us, labhealth.ListTeamCustomCredentialsParams{TeamID: testTeam, NextCursor: "c1"})
+		}, "GET " + org + "/team_custom_credentials/sandbox/us?next_cursor=c1&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
+			pageJSON("credentials", credentialsJSON), &labhealth.TeamCustomCredentialsPage{Credentials: []labhealth.TeamCustomCredentials{credentials1}, NextCursor: new("c2")}},
+		{"CustomCredentials.Upsert", func(c client) (any, error) {
+			return c.CustomCredentials.Upsert(ctx, sandbox, us, labhealth.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: "oura", ClientID: new("c1"),
+				ClientSecret: "s1", Details: json.RawMessage(`{"a":1}`), RedirectURLOverride: new("https://example.com/back")})
+		}, "POST " + org + "/team_custom_credentials/sandbox/us", `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","provider":"oura","client_id":"c1",
+			"client_secret":"s1","details":{"a":1},"redirect_url_override":"https://example.com/back"}`, credentialsJSON, &credentials1},
+		{"CustomCredentials.Delete", func(c client) (any, error) {
+			return c.CustomCredentials.Delete(ctx, sandbox, us, []uuid.UUID{testKeyID})
+		},
+			"DELETE " + org + "/team_custom_credentials/sandbox/us?credential_id=e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62", "", deletionJSON, &deletion1},
+		{"CustomCredentials.Prepare", func(c client) (any, error) { return c.CustomCredentials.Prepare(ctx, sandbox, us, testTeam, "oura") },
+			"POST " + org + "/prepare_team_custom_credentials/sandbox/us", `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","provider":"oura"}`, preparationJSON,
+			&labhealth.TeamCustomCredentialsPreparation{Status: labhealth.PreparationStatusPreparationsRequired, PreparationSteps: []labhealth.PreparationStep{
+				{Type: "redirect_uri", Key: new("uri"), Value: "https://example.com/cb", Description: new("Allow it.")}}}},
+
+		{"Pipelines.List", func(c client) (any, error) {
+			return c.Pipelines.List(ctx, sandbox, us, labhealth.ListETLPipelinesParams{TeamID: testTeam, NextCursor: "c1"})
+		}, "GET " + org + "/team_etl_pipelines/sandbox/us?next_cursor=c1&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
+			pageJSON("pipelines", pipelineJSON), &labhealth.ETLPipelinePage{Pipelines: []labhealth.ETLPipeline{pipeline1}, NextCursor: new("c2")}},
+		{"Pipelines.Upsert", func(c client) (any, error) { return c.Pipelines.Upsert(ctx, sandbox, us, body) },
+			"POST " + org + "/team_etl_pipelines/sandbox/us", `{"team_ids":["c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51"],
+			"preferences":{"preferred":"azure_amqp","enabled":["azure_amqp","svix"]},"push_historical_data":true,"azure_amqp":{"connection_string":"Endpoint=x","default_event_hub":"rest","compression":"auto",
+			"event_hub_matchers":[{"event_type_prefix":"daily.","event_hub":"daily"},
+			{"event_type_regex":"^labtest","blob_storage":{"connection_string":"Blob=x","container_name":"lab","container":"lab2"}}]},"event_type_prefixes":["daily."]}`,
+			"[" + pipelineJSON + "," + pipelineJSON + "]", []labhealth.ETLPipeline{pipeline1, pipeline1}},
+		{"Pipelines.Upsert of other destinations", func(c client) (any, error) {
+			return c.Pipelines.Upsert(ctx, sandbox, us, labhealth.UpsertETLPipelinesBody{TeamIDs: []uuid.UUID{testTeam},
+				CloudPubSub: &labhealth.CloudPubSub{Project: "p", Topic: "events"}, Svix: &labhealth.Svix{},
+				RabbitMQ: &labhealth.RabbitMQ{URI: "amqps://example.com", Exchange: "events"}})
+		}, "POST " + org + "/team_etl_pipelines/sandbox/us", `{"team_ids":["c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"],
+			"cloud_pubsub":{"project":"p","topic":"events","message_ordering":false},"svix":{},"rabbitmq":{"uri":"amqps://example.com","exchange":"events"}}`,
+			"[]", []labhealth.ETLPipeline{}},
+		{"Pipelines.Delete", func(c client) (any, error) {
+			return c.Pipelines.Delete(ctx, sandbox, us, []uuid.UUID{testTeam, secondTeam})
+		},
+			"DELETE " + org + "/team_etl_pipelines/sandbox/us?team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40&team_id=d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51", "",
+			"[" + pipelineJSON + "]", []labhealth.ETLPipeline{pipeline1}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			status := 200
+			if test.answer == "" {
+				status = 204
+			}
+			c, s := managing(t, []reply{{status: status, body: test.answer}})
+			got, err := test.call(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := s.only(t)
+			equal(t, test.sent, r.Method+" "+strings.TrimPrefix(r.URL, managementURL))
+			if test.body == "" {
+				equal(t, "", r.Body)
+			} else {
+				equal(t, jsonData(t, test.body), jsonData(t, r.Body))
+			}
+			if test.want == nil {
+				return
+			}
+			equal(t, test.want, got)
+			if kept, ok := got.(interface{ Malformed() []labhealth.Malformed }); ok && kept.Malformed() != nil {
+				t.Errorf("malformed: %v", kept.Malformed())
+			}
+			if !rewritten[test.name] { // What came is written again.
+				equal(t, jsonData(t, test.answer), jsonData(t, mustEncode(t, got)))
+			}
+		})
+	}
+}
+
+// Lists are read page by page, and a cursor that does not advance is an error.
+func TestManagementAll(t *testing.T) {
+	ctx := t.Context()
+	const sandbox, us = labhealth.TeamEnvironmentSandbox, labhealth.RegionUS
+	for name, test := range map[string]struct {
+		member string
+		all    func(*labhealth.ManagementClient) (int, error)
+		first  string
+	}{
+		"teams": {"teams", func(c *labhealth.ManagementClient) (int, error) {
+			return count(c.Teams.All(ctx, labhealth.ListTeamsParams{}))
+		}, teamJSON},
+		"keys": {"data", func(c *labhealth.ManagementClient) (int, error) {
+			return count(c.Keys.All(ctx, labhealth.ListManagementKeysParams{}))
+		}, keyJSON},
+		"webhooks": {"data", func(c *labhealth.ManagementClient) (int, error) {
+			return count(c.Webhooks.All(ctx, testTeam, sandbox, labhealth.ListWebhooksParams{}))
+		}, webhookJSON},
+		"team API keys": {"api_keys", func(c *labhealth.ManagementClient) (int, error) {
+			return count(c.TeamAPIKeys.All(ctx, sandbox, us, labhealth.ListTeamAPIKeysParams{}))
+		}, apiKeyJSON},
+		"credentials": {"credentials", func(c *labhealth.ManagementClient) (int, error) {
+			return count(c.CustomCredentials.All(ctx, sandbox, us, labhealth.ListTeamCustomCredentialsParams{}))
+		}, credentialsJSON},
+		"pipelines": {"pipelines", func(c *labhealth.ManagementClient) (int, error) {
+			return count(c.Pipelines.All(ctx, sandbox, us, labhealth.ListETLPipelinesParams{}))
+		}, pipelineJSON},
+	} {
+		t.Run(name, func(t *testing.T) {
+			second := strings.NewReplacer("c2a7e5d4-0b1f", "c2a7e5d4-0000", "e4c9a7f6-2d31", "e4c9a7f6-0000", "ep_2aB", "ep_3").Replace(test.first)
+			last := strings.Replace(pageJSON(test.member, second), `"c2"`, "null", 1)
+			client, s := managing(t, []reply{{status: 200, body: pageJSON(test.member, test.first)}, {status: 200, body: last}})
+			n, err := test.all(client)
+			if n != 2 || err != nil {
+				t.Errorf("%d elements, %v", n, err)
+			}
+			if len(s.sent) != 2 || !strings.HasSuffix(s.sent[1].URL, "next_cursor=c2") {
+				t.Errorf("%v", s.sent)
+			}
+			client, _ = managing(t, []reply{{status: 200, body: pageJSON(test.member, test.first)}, {status: 200, body: pageJSON(test.member, second)}})
+			n, err = test.all(client)
+			var bad *labhealth.DecodeError
+			if n != 1 || !errors.As(err, &bad) || bad.Reason != "it leads back to a page before it" {
+				t.Errorf("a cursor that does not advance: %d elements, %v", n, err)
+			}
+			client, _ = managing(t, []reply{{status: 200, body: pageJSON(test.member, test.first)}, {status: 403, body: `{}`}})
+			if n, err = test.all(client); n != 1 || !errors.Is(err, labhealth.ErrForbidden) {
+				t.Errorf("a rejected page: %d elements, %v", n, err)
+			}
+		})
+	}
+}
+
+func count[E any](all iter.Seq2[*E, error]) (n int, err error) {
+	for _, err = range all {
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// Invalid requests are not sent.
+func TestManagementValidation(t *testing.T) {
+	type client = *labhealth.ManagementClient
+	const us, sandbox = labhealth.RegionUS, labhealth.TeamEnvironmentSandbox
+	ctx := t.Context()
+	for name, test := range map[string]struct {
+		call func(client) error
+		want string
+	}{
+		"organisation": {func(c client) error {
+			_, err := c.Organisation.Update(ctx, labhealth.UpdateOrganisationBody{})
+			return err
+		}, "PATCH /v1/org/{org_id}: not sent: body.name is required"},
+		"team": {func(c client) error { _, err := c.Teams.Create(ctx, labhealth.CreateTeamBody{}); return err },
+			"POST /v1/org/{org_id}/team: not sent: body.name is required; body.region is required"},
+		"nil team": {func(c client) error { return c.Teams.Delete(ctx, uuid.Nil) },
+			"DELETE /v1/org/{org_id}/team/{team_id}: not sent: path.team_id must not be the nil UUID"},
+		"brand": {func(c client) error {
+			_, err := c.Teams.SetBrandInformation(ctx, testTeam, sandbox, labhealth.BrandInformation{})
+			return err
+		}, "PATCH /v1/org/{org_id}/team/{team_id}: not sent: body.sandbox.brand_information.company_name is required"},
+		"brand of no environment": {func(c client) error {
+			_, err := c.Teams.SetBrandInformation(ctx, testTeam, "", labhealth.BrandInformation{CompanyName: "x"})
+			return err
+		}, "PATCH /v1/org/{org_id}/team/{team_id}: not sent: environment must be production or sandbox"},
+		"reference": {func(c client) error { _, err := c.Teams.Resolve(ctx, ""); return err },
+			"POST /v1/org/{org_id}/resolve_team: not sent: body.integration_team_id is required"},
+		"token": {func(c client) error { _, err := c.Teams.CreateAccessToken(ctx, testTeam, ""); return err },
+			"POST /v1/org/{org_id}/team/{team_id}/create_api_access_token: not sent: body.env is required"},
+		"key": {func(c client) error {
+			_, err := c.Keys.Create(ctx, labhealth.CreateManagementKeyBody{TeamRoleBindings: []labhealth.TeamRoleBinding{{TeamID: testTeam}, {}}})
+			return err
+		}, "POST /v1/org/{org_id}/management_key: not sent: body.label is required; body.role is required; " +
+			"body.team_role_bindings.1.team_id is required: a UUID that is not nil"},
+		"webhook": {func(c client) error {
+			_, err := c.Webhooks.Create(ctx, testTeam, sandbox, labhealth.CreateWebhookBody{})
+			return err
+		}, "POST /v1/org/{org_id}/team/{team_id}/{environment}/webhook: not sent: body.url is required"},
+		"webhook of no environment": {func(c client) error {
+			_, err := c.Webhooks.Get(ctx, testTeam, "", "ep_1")
+			return err
+		}, "GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}: not sent: path.environment must not be empty, a dot segment or hold control characters"},
+		"webhook page": {func(c client) error {
+			_, err := c.Webhooks.List(ctx, testTeam, sandbox, labhealth.ListWebhooksParams{Limit: -1})
+			return err
+		}, "GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook: not sent: query.limit must be at least 0"},
+		"team API key": {func(c client) error {
+			_, err := c.TeamAPIKeys.Create(ctx, sandbox, us, labhealth.CreateTeamAPIKeyBody{})
+			return err
+		}, "POST /v1/org/{org_id}/team_api_keys/{env}/{region}: not sent: body.label is required; body.team_id is required: a UUID that is not nil"},
+		"no keys to delete": {func(c client) error { _, err := c.TeamAPIKeys.Delete(ctx, sandbox, us, nil); return err },
+			"DELETE /v1/org/{org_id}/team_api_keys/{env}/{region}: not sent: query.api_key_id is required: at least one id"},
+		"nil credentials to delete": {func(c client) error {
+			_, err := c.CustomCredentials.Delete(ctx, sandbox, us, []uuid.UUID{testKeyID, uuid.Nil})
+			return err
+		}, "DELETE /v1/org/{org_id}/team_custom_credentials/{env}/{region}: not sent: query.credential_id.1 is required: a UUID that is not nil"},
+		"credentials": {func(c client) error {
+			_, err := c.CustomCredentials.Upsert(ctx, sandbox, us, labhealth.UpsertTeamCustomCredentialsBody{})
+			return err
+		}, "POST /v1/org/{org_id}/team_custom_credentials/{env}/{region}: not sent: body.team_id is required: a UUID that is not nil; body.provider is required"},
+		"pipelines": {func(c client) error {
+			_, err := c.Pipelines.Upsert(ctx, sandbox, us, labhealth.UpsertETLPipelinesBody{})
+			return err
+		}, "POST /v1/org/{org_id}/team_etl_pipelines/{env}/{region}: not sent: body.team_ids is required: at least one team"},
+		"destinations": {func(c client) error {
+			_, err := c.Pipelines.Upsert(ctx, sandbox, us, labhealth.UpsertETLPipelinesBody{
+				TeamIDs: []uuid.UUID{testTeam, uuid.Nil}, Preferences: &labhealth.EventDestinationPreferences{}, CloudPubSub: &labhealth.CloudPubSub{},
+				RabbitMQ: &labhealth.RabbitMQ{}, AzureAMQP: &labhealth.AzureAMQP{},
+			})
+			return err
+		}, "POST /v1/org/{org_id}/team_etl_pipelines/{env}/{region}: not sent: body.team_ids.1 is required: a UUID that is not nil; " +
+			"body.preferences.preferred is required; body.cloud_pubsub.project is required; body.cloud_pubsub.topic is required; " +
+			"body.rabbitmq.uri is required; body.rabbitmq.exchange is required; body.azure_amqp.connection_string is required; " +
+			"body.azure_amqp.default_event_hub is required"},
+		"no pipelines to delete": {func(c client) error { _, err := c.Pipelines.Delete(ctx, sandbox, us, nil); return err },
+			"DELETE /v1/org/{org_id}/team_etl_pipelines/{env}/{region}: not sent: query.team_id is required: at least one id"},
+	} {
+		c, s := managing(t, nil)
+		err := test.call(c)
+		if diff := cmp.Diff("labhealth: "+test.want, errorText(err)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if len(s.sent) > 0 || labhealth.OutcomeOf(err) != labhealth.OutcomeNotSent {
+			t.Errorf("%s: %d requests, outcome %s", name, len(s.sent), labhealth.OutcomeOf(err))
+		}
+	}
+}

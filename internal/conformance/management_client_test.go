@@ -1,0 +1,687 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
+)
+
+const (
+	managementURL = "https://manage.example.com"
+	managementKey = "mk_test_0123456789"
+	hidden        = "hunter2"
+)
+
+var (
+	testOrg    = uuid.MustParse("6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a10")
+	testTeam   = uuid.MustParse("c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40")
+	secondTeam = uuid.MustParse("d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51")
+	testKeyID  = uuid.MustParse("e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62")
+)
+
+// managing returns a management client with a script.
+func managing(t testing.TB, replies []reply, opts ...labhealth.Option) (*labhealth.ManagementClient, *script) {
+	t.Helper()
+	s := &script{replies: replies}
+	client, err := labhealth.NewManagementClient(testOrg, managementKey, append([]labhealth.Option{
+		labhealth.WithBaseURL(managementURL),
+		labhealth.WithHTTPClient(&http.Client{Transport: s}),
+		labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 1}),
+	}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, s
+}
+
+func TestNewManagementClientErrors(t *testing.T) {
+	base := labhealth.WithBaseURL(managementURL)
+	for _, test := range []struct {
+		name string
+		org  uuid.UUID
+		key  string
+		opts []labhealth.Option
+		want string
+	}{
+		{"nil organisation", uuid.Nil, managementKey, []labhealth.Option{base}, "labhealth: the organisation ID must not be the nil UUID"},
+		{"empty key", testOrg, "", []labhealth.Option{base}, "labhealth: the API key must not be empty and may hold printable ASCII only"},
+		{"no address", testOrg, managementKey, nil,
+			`labhealth: no base URL: pass WithBaseURL("https://…") or WithEnvironment(environment, urls)`},
+		{"http", testOrg, managementKey, []labhealth.Option{labhealth.WithBaseURL("http://manage.example.com")}, httpsOnly},
+		{"nil observer", testOrg, managementKey, []labhealth.Option{base, labhealth.WithObserver(nil)}, "labhealth: WithObserver needs a function"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			client, err := labhealth.NewManagementClient(test.org, test.key, test.opts...)
+			if client != nil || errorText(err) != test.want {
+				t.Errorf("error %q\n want %q", errorText(err), test.want)
+			}
+		})
+	}
+}
+
+// Each client has its own operations only.
+func TestManagementWithPath(t *testing.T) {
+	base := labhealth.WithBaseURL(managementURL)
+	_, err := labhealth.NewManagementClient(testOrg, managementKey, base, labhealth.WithPath("GET /orders", "/v3/orders"))
+	if want := `labhealth: WithPath: unknown operation "GET /orders": want one of ["GET /v1/org/{org_id}" `; !strings.HasPrefix(errorText(err), want) {
+		t.Errorf("error %q", errorText(err))
+	}
+	_, err = labhealth.NewClient(testKey, base, labhealth.WithPath("GET /v1/org/{org_id}", "/v2/org/{org_id}"))
+	if want := `labhealth: WithPath: unknown operation "GET /v1/org/{org_id}": want one of ["GET /orders" `; !strings.HasPrefix(errorText(err), want) {
+		t.Errorf("error %q", errorText(err))
+	}
+	const op = "POST /v1/org/{org_id}/team/{team_id}/create_api_access_token"
+	client, s := managing(t, []reply{{status: 404, body: `{}`}}, labhealth.WithPath(op, "/v1/org/{org_id}/team/{team_id}/create_access_token"))
+	_, err = client.Teams.CreateAccessToken(t.Context(), testTeam, labhealth.TeamEnvironmentSandbox)
+	equal(t, "labhealth: "+op+": 404 Not Found", errorText(err))
+	equal(t, managementURL+"/v1/org/6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a10/team/c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40/create_access_token", s.only(t).URL)
+}
+
+func TestManagementClientShowsNoKey(t *testing.T) {
+	client, _ := managing(t, nil)
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+		for _, v := range []any{client, *client, client.Teams, *client.Webhooks} {
+			if text := fmt.Sprintf(verb, v); strings.Contains(text, managementKey) || strings.Contains(text, fmt.Sprintf("%x", managementKey)) {
+				t.Errorf("%s of %T shows the key", verb, v)
+			}
+		}
+	}
+}
+
+// arguments are the arguments of methods, by type. Other structs are zero.
+var arguments = []any{
+	testTeam, labhealth.TeamEnvironmentSandbox, labhealth.RegionUS, labhealth.Secret("whsec_"), []uuid.UUID{testKeyID},
+	map[string]labhealth.Secret{"X-Test": "1"}, "text",
+	labhealth.Date{Year: 2999, Month: time.March, Day: 4},
+	labhealth.UpdateOrderBody{ActivateBy: labhealth.Null[labhealth.Date]()},
+}
+
+// forEachMethod calls f for each method of a client and its services that sends requests.
+func forEachMethod(t *testing.T, client any, f func(name string, call func(client any, opts ...labhealth.CallOption))) {
+	t.Helper()
+	if _, ok := client.(interface {
+		Do(context.Context, string, string, any, any, ...labhealth.CallOption) error
+	}); !ok {
+		t.Fatalf("%T has no Do", client)
+	}
+	f("Do", func(client any, opts ...labhealth.CallOption) {
+		client.(interface {
+			Do(context.Context, string, string, any, any, ...labhealth.CallOption) error
+		}).Do(t.Context(), "GET", "/v1/anything", nil, nil, opts...)
+	})
+	typ := reflect.TypeOf(client).Elem()
+	for i := range typ.NumField() {
+		service := typ.Field(i)
+		if !service.IsExported() || !strings.HasSuffix(service.Type.String(), "Service") {
+			continue
+		}
+		for j := range service.Type.NumMethod() {
+			method := service.Type.Method(j)
+			f(service.Name+"."+method.Name, func(client any, opts ...labhealth.CallOption) {
+				var in []reflect.Value
+				for k := 1; k < method.Type.NumIn()-1; k++ { // without the receiver and the options
+					in = append(in, argument(t, method.Name, method.Type.In(k)))
+				}
+				for _, o := range opts {
+					in = append(in, reflect.ValueOf(o))
+				}
+				out := reflect.ValueOf(client).Elem().Field(i).Method(j).Call(in)
+				if out[0].Kind() == reflect.Func {
+					for range out[0].Seq2() {
+					}
+				}
+			})
+		}
+	}
+}
+
+func argument(t *testing.T, method string, typ reflect.Type) reflect.Value {
+	switch {
+	case typ == reflect.TypeFor[context.Context]():
+		return reflect.ValueOf(t.Context())
+	case typ == reflect.TypeFor[io.Writer]():
+		return reflect.ValueOf(io.Discard)
+	}
+	for _, a := range arguments {
+		if reflect.TypeOf(a) == typ {
+			return reflect.ValueOf(a)
+		}
+	}
+	if typ.Kind() != reflect.Struct {
+		t.Fatalf("%s: nothing to call it with for %s", method, typ)
+	}
+	return reflect.Zero(typ)
+}
+
+// recorder is a server that records headers.
+type recorder struct {
+	*httptest.Server
+	mu      sync.Mutex
+	came    []http.Header
+	respond func(w http.ResponseWriter, r *http.Request, n int)
+}
+
+func newRecorder(t *testing.T) *recorder {
+	rec := &recorder{}
+	rec.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		rec.mu.Lock()
+		defer rec.mu.Unlock()
+		h := r.Header.Clone()
+		h.Set("The-Rest", r.Method+" "+r.RequestURI+" "+string(body)) // where a key might be too
+		rec.came = append(rec.came, h)
+		if rec.respond == nil {
+			t.Errorf("a request to the wrong server")
+			return
+		}
+		rec.respond(w, r, len(rec.came))
+	}))
+	t.Cleanup(rec.Close)
+	return rec
+}
+
+// Whatever a client does, each of its requests has its own key in its own header and nothing of the
+// other API, and no other host gets a request.
+func TestKeysStayApart(t *testing.T) {
+	home, other := newRecorder(t), newRecorder(t)
+	base := labhealth.WithBaseURL(home.URL)
+	once := labhealth.WithHTTPClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
+	fast := labhealth.WithRetry(labhealth.RetryPolicy{BaseWait: 1, MaxWait: 1})
+	plain := func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{}`)
+	}
+	modes := []struct {
+		name    string
+		least   int // requests for a method at least
+		respond func(w http.ResponseWriter, r *http.Request, n int)
+	}{
+		{"successful", 1, func(w http.ResponseWriter, _ *http.Request, _ int) { plain(w) }},
+		{"retried", 2, func(w http.ResponseWriter, _ *http.Request, n int) {
+			if n == 1 {
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			plain(w)
+		}},
+		{"redirected", 1, func(w http.ResponseWriter, r *http.Request, n int) {
+			if n == 1 {
+				http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+				return
+			}
+			plain(w)
+		}},
+		{"sent to another host", 1, func(w http.ResponseWriter, r *http.Request, _ int) {
+			http.Redirect(w, r, other.URL+"/v1/org", http.StatusTemporaryRedirect)
+		}},
+		{"rejected", 1, func(w http.ResponseWriter, _ *http.Request, _ int) { w.WriteHeader(http.StatusUnauthorized) }},
+	}
+	for _, side := range []struct {
+		name, header, key string
+		foreign           []string
+		make              func() (any, error)
+	}{
+		{"team", "X-Service-Api-Key", testKey, []string{"X-Management-Key", "X-Service-Org-Key", "Authorization"},
+			func() (any, error) { return labhealth.NewClient(testKey, base, once, fast) }},
+		{"management", "X-Management-Key", managementKey, []string{"X-Service-Api-Key", "X-Service-Org-Key", "Authorization"},
+			func() (any, error) { return labhealth.NewManagementClient(testOrg, managementKey, base, once, fast) }},
+	} {
+		methods, requests := 0, 0
+		forEachMethod(t, must[any](t)(side.make()), func(name string, call func(any, ...labhealth.CallOption)) {
+			methods++
+			for _, mode := range modes {
+				t.Run(side.name+"/"+name+"/"+mode.name, func(t *testing.T) {
+					home.mu.Lock()
+					home.came, home.respond = nil, mode.respond
+					home.mu.Unlock()
+					call(must[any](t)(side.make()), labhealth.WithoutValidation()) // a new client has its retry budget
+					if len(home.came) < mode.least {
+						t.Errorf("%d requests, want at least %d", len(home.came), mode.least)
+					}
+					if strings.HasPrefix(home.came[0].Get("The-Rest"), "GET ") && mode.name == "redirected" && len(home.came) < 2 {
+						t.Error("the redirect was not followed")
+					}
+					requests += len(home.came)
+					for _, h := range home.came {
+						if got := h[side.header]; !slices.Equal(got, []string{side.key}) {
+							t.Errorf("%s is %q", side.header, got)
+						}
+						for _, foreign := range side.foreign {
+							if _, ok := h[foreign]; ok {
+								t.Errorf("%s was sent", foreign)
+							}
+						}
+						h.Del(side.header)
+						if text := fmt.Sprint(h); strings.Contains(text, testKey) || strings.Contains(text, managementKey) {
+							t.Errorf("a key is somewhere else: %s", text)
+						}
+					}
+					if len(other.came) > 0 {
+						t.Error("another host got a request")
+					}
+				})
+			}
+		})
+		t.Logf("%s: %d methods, %d requests", side.name, methods, requests)
+	}
+}
+
+// The documentation of the client has every operation with a method that exists, and every method.
+func TestManagementDocumentation(t *testing.T) {
+	text := string(must[[]byte](t)(os.ReadFile("../../management.go")))
+	row := regexp.MustCompile(`(?m)^//\t([A-Z]+) +(/v1/org/\S+) +ManagementClient\.(.*)$`)
+	documented := map[string]string{}
+	ops := map[string]bool{}
+	for _, m := range row.FindAllStringSubmatch(text, -1) {
+		op := m[1] + " " + m[2]
+		ops[op] = true
+		service := ""
+		for name := range strings.SplitSeq(m[3], ", ") {
+			if before, after, ok := strings.Cut(name, "."); ok {
+				service, name = before, after
+			}
+			documented[service+"."+name] = op
+		}
+	}
+	client, _ := managing(t, nil)
+	forEachMethod(t, client, func(name string, call func(any, ...labhealth.CallOption)) {
+		if name == "Do" {
+			return
+		}
+		var seen string
+		observed, _ := managing(t, []reply{{status: 418}}, labhealth.WithObserver(func(_ context.Context, a labhealth.Attempt) { seen = a.Op }))
+		call(observed, labhealth.WithoutValidation())
+		if documented[name] != seen {
+			t.Errorf("%s calls %q; the documentation has it at %q", name, seen, documented[name])
+		}
+		delete(documented, name)
+	})
+	for name := range documented {
+		t.Errorf("%s is in the documentation and does not exist", name)
+	}
+	// The error of WithPath names all operations.
+	_, err := labhealth.NewManagementClient(testOrg, managementKey, labhealth.WithBaseURL(managementURL), labhealth.WithPath("", ""))
+	for _, quoted := range regexp.MustCompile(`"[A-Z]+ /[^"]*"`).FindAllString(errorText(err), -1) {
+		if op := strings.Trim(quoted, `"`); !ops[op] {
+			t.Errorf("%s is not in the package documentation", op)
+		}
+	}
+	t.Logf("%d operations", len(ops))
+}
+
+func TestSecret(t *testing.T) {
+	type outer struct {
+		Plain  labhealth.Secret
+		List   []labhealth.Secret
+		ByName map[string]labhealth.Secret
+	}
+	s := labhealth.Secret(hidden)
+	for _, v := range []any{s, &s, []labhealth.Secret{s}, map[string]labhealth.Secret{"a": s}, outer{s, []labhealth.Secret{s}, nil}, &outer{Plain: s, ByName: map[string]labhealth.Secret{"a": s}}} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%10s", "%z"} {
+			text := fmt.Sprintf(verb, v)
+			if strings.Contains(text, hidden) || strings.Contains(strings.ToLower(text), fmt.Sprintf("%x", hidden)) {
+				t.Errorf("%s of %T: %s", verb, v, text)
+			}
+		}
+	}
+	equal(t, "[redacted]", fmt.Sprint(s))
+	equal(t, "[redacted] [redacted]", fmt.Sprintf("%#v %q", s, &s))
+	equal(t, hidden, string(s))
+	equal(t, `{"Plain":"hunter2","List":null,"ByName":null}`, mustEncode(t, outer{Plain: s}))
+	for _, handler := range []func(io.Writer) slog.Handler{
+		func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, nil) },
+		func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, nil) },
+	} {
+		var log bytes.Buffer
+		slog.New(handler(&log)).Info("made", "key", s)
+		if text := log.String(); strings.Contains(text, hidden) || !strings.Contains(text, "[redacted]") {
+			t.Error(text)
+		}
+	}
+}
+
+// A value that holds a secret does not show it when printed or logged as an attribute.
+func TestManagementRedaction(t *testing.T) {
+	s := labhealth.Secret(hidden)
+	hub := labhealth.AzureAMQP{ConnectionString: s, EventHubMatchers: []labhealth.EventHubMatcher{{BlobStorage: &labhealth.BlobStorage{ConnectionString: s}}}}
+	raw := json.RawMessage(`{"password":"hunter2"}`)
+	queue := labhealth.RabbitMQ{URI: s, Exchange: "events"}
+	for _, v := range []any{
+		labhealth.ManagementKey{Key: s}, labhealth.ManagementKeyPage{Data: []labhealth.ManagementKey{{Key: s}}},
+		labhealth.TeamAPIKey{Value: s}, labhealth.TeamAPIKeyPage{APIKeys: []labhealth.TeamAPIKey{{Value: s}}},
+		labhealth.CreateWebhookBody{Secret: s}, labhealth.WebhookHeaders{Headers: map[string]labhealth.Secret{"a": s}},
+		labhealth.WebhookSecret{Key: s}, labhealth.AccessToken{AccessToken: s},
+		labhealth.UpsertTeamCustomCredentialsBody{ClientSecret: s, Details: raw}, labhealth.TeamCustomCredentials{Details: raw},
+		labhealth.TeamCustomCredentialsPage{Credentials: []labhealth.TeamCustomCredentials{{Details: raw}}},
+		hub, hub.EventHubMatchers[0], *hub.EventHubMatchers[0].BlobStorage, queue,
+		labhealth.EventHubDestination{BlobStorage: hub.EventHubMatchers[0].BlobStorage},
+		labhealth.ETLPipeline{AzureAMQP: &hub}, labhealth.ETLPipelinePage{Pipelines: []labhealth.ETLPipeline{{RabbitMQ: &queue}}},
+		labhealth.UpsertETLPipelinesBody{AzureAMQP: &hub}, labhealth.UpsertETLPipelinesBody{RabbitMQ: &queue},
+	} {
+		pointer := reflect.New(reflect.TypeOf(v))
+		pointer.Elem().Set(reflect.ValueOf(v))
+		var log bytes.Buffer
+		slog.New(slog.NewJSONHandler(&log, nil)).Info("got", "value", v, "pointer", pointer.Interface())
+		slog.New(slog.NewTextHandler(&log, nil)).Info("got", "value", v, "pointer", pointer.Interface())
+		text := log.String()
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
+			for _, w := range []any{v, pointer.Interface(), []any{v}, map[string]any{"a": v}, struct{ Exported any }{v}} {
+				text += fmt.Sprintf(verb, w)
+			}
+		}
+		for _, bad := range []string{hidden, fmt.Sprintf("%x", hidden), strings.Trim(fmt.Sprint([]byte(hidden)), "[]")} {
+			if strings.Contains(text, bad) {
+				t.Errorf("%T shows %q", v, bad)
+			}
+		}
+		encoded := must[[]byte](t)(json.Marshal(v))
+		if _, plain := v.(labhealth.EventHubDestination); !plain && !strings.Contains(string(encoded), hidden) {
+			t.Errorf("%T: JSON is not complete: %s", v, encoded)
+		}
+	}
+	key := labhealth.ManagementKey{ID: testKeyID, Key: s}
+	equal(t, "labhealth.ManagementKey{e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62, redacted}", fmt.Sprint(key))
+}
+
+// A part of a received value does not show a secret of the whole, although it keeps its raw bytes.
+func TestManagementRedactionOfParts(t *testing.T) {
+	var key labhealth.ManagementKey
+	text := strings.Replace(keyJSON, "mk_team_1", hidden, 1)
+	if err := json.Unmarshal([]byte(text), &key); err != nil || key.Key != hidden {
+		t.Fatal(err, string(key.Key))
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x", "%z"} {
+		for _, part := range []any{key.TeamRoleBindings, key.TeamRoleBindings[0], key.Creator, *key.Creator, key.RawObject} {
+			shown := fmt.Sprintf(verb, part)
+			for _, bad := range []string{hidden, fmt.Sprintf("%x", hidden), strings.Trim(fmt.Sprint([]byte(hidden)), "[]")} {
+				if strings.Contains(shown, bad) {
+					t.Errorf("%s of %T shows the key", verb, part)
+				}
+			}
+		}
+	}
+}
+
+// Errors of the management API in all shapes that occur.
+func TestManagementErrors(t *testing.T) {
+	const op = "POST /v1/org/{org_id}/team"
+	create := func(r reply) error {
+		client, _ := managing(t, []reply{r})
+		_, err := client.Teams.Create(t.Context(), labhealth.CreateTeamBody{Name: "Clinic", Region: labhealth.RegionUS})
+		return err
+	}
+	for _, test := range []struct {
+		name  string
+		reply reply
+		want  string
+		is    error
+		out   labhealth.Outcome
+	}{
+		{"text", reply{status: 403, body: `{"detail":"no permission hunter2"}`}, "403 Forbidden", labhealth.ErrForbidden, labhealth.OutcomeRejected},
+		{"object", reply{status: 400, body: `{"detail":{"error_type":"x","error_message":"hunter2"}}`}, "400 Bad Request", nil, labhealth.OutcomeRejected},
+		{"list", reply{status: 422, body: `{"detail":[{"type":"missing","loc":["body","region"],"msg":"Field required","input":"hunter2"}]}`},
+			"422 Unprocessable Entity: body.region (missing)", labhealth.ErrValidation, labhealth.OutcomeRejected},
+		{"flat", reply{status: 401, body: `{"error":"hunter2","message":"m","status_code":401}`}, "401 Unauthorized", labhealth.ErrUnauthorized, labhealth.OutcomeRejected},
+		{"no JSON", reply{status: 500, body: "Internal Server Error", header: []string{"Content-Type", "text/plain"}}, "500 Internal Server Error",
+			labhealth.ErrServer, labhealth.OutcomeUnknown},
+		{"nothing", reply{status: 404}, "404 Not Found", labhealth.ErrNotFound, labhealth.OutcomeRejected},
+		{"conflict without a team", reply{status: 409, body: `{"detail":"taken"}`}, "409 Conflict", labhealth.ErrConflict, labhealth.OutcomeRejected},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			err := create(test.reply)
+			equal(t, "labhealth: "+op+": "+test.want, errorText(err))
+			equal(t, test.out, labhealth.OutcomeOf(err))
+			apiError(t, err)
+			if test.is != nil && !errors.Is(err, test.is) {
+				t.Errorf("is not %v", test.is)
+			}
+			if conflict := (*labhealth.TeamConflictError)(nil); errors.As(err, &conflict) {
+				t.Error("is a TeamConflictError")
+			}
+		})
+	}
+	for _, body := range []string{
+		`{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"}`,
+		`{"detail":{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","x":"hunter2"}}`,
+	} {
+		client, _ := managing(t, []reply{{status: 409, body: body}})
+		_, updated := client.Teams.Update(t.Context(), secondTeam, labhealth.UpdateTeamBody{IntegrationTeamID: labhealth.Value("clinic-1")})
+		for _, err := range []error{create(reply{status: 409, body: body}), updated} {
+			var conflict *labhealth.TeamConflictError
+			if !errors.As(err, &conflict) || !errors.Is(err, labhealth.ErrConflict) {
+				t.Fatal(err)
+			}
+			equal(t, testTeam, conflict.TeamID)
+			equal(t, body, string(apiError(t, err).Body()))
+			equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
+			if text := fmt.Sprintf("%v %#v %+v", err, err, *conflict); strings.Contains(text, hidden) || !strings.HasSuffix(text, "belongs to another team") {
+				t.Error(text)
+			}
+		}
+	}
+	// Other operations have no team conflicts.
+	client, _ := managing(t, []reply{{status: 409, body: `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"}`}})
+	_, err := client.Organisation.Get(t.Context())
+	if conflict := (*labhealth.TeamConflictError)(nil); errors.As(err, &conflict) {
+		t.Error("a TeamConflictError of another operation")
+	}
+}
+
+// Responses without their required field are errors.
+func TestManagementUnreadable(t *testing.T) {
+	us, sandbox := labhealth.RegionUS, labhealth.TeamEnvironmentSandbox
+	for _, test := range []struct {
+		name string
+		call func(*labhealth.ManagementClient) error
+		want string
+	}{
+		{"organisation", func(c *labhealth.ManagementClient) error { _, err := c.Organisation.Get(t.Context()); return err }, "it has no readable organisation id"},
+		{"team", func(c *labhealth.ManagementClient) error {
+			_, err := c.Teams.Get(t.Context(), testTeam, labhealth.GetTeamParams{})
+			return err
+		}, "it has no readable team id"},
+		{"resolved team", func(c *labhealth.ManagementClient) error { _, err := c.Teams.Resolve(t.Context(), "x"); return err }, "it has no readable team id"},
+		{"token", func(c *labhealth.ManagementClient) error {
+			_, err := c.Teams.CreateAccessToken(t.Context(), testTeam, sandbox)
+			return err
+		}, "it has no readable access token"},
+		{"management key", func(c *labhealth.ManagementClient) error {
+			_, err := c.Keys.Update(t.Context(), testKeyID, labhealth.UpdateManagementKeyBody{})
+			return err
+		}, "it has no readable key id"},
+		{"webhook", func(c *labhealth.ManagementClient) error {
+			_, err := c.Webhooks.Get(t.Context(), testTeam, sandbox, "ep_1")
+			return err
+		}, "it has no readable webhook id"},
+		{"secret", func(c *labhealth.ManagementClient) error {
+			_, err := c.Webhooks.Secret(t.Context(), testTeam, sandbox, "ep_1")
+			return err
+		}, "it has no readable key"},
+		{"team API key", func(c *labhealth.ManagementClient) error {
+			_, err := c.TeamAPIKeys.Create(t.Context(), sandbox, us, labhealth.CreateTeamAPIKeyBody{Label: "x", TeamID: testTeam})
+			return err
+		}, "it has no readable key id"},
+	} {
+		client, _ := managing(t, []reply{{status: 200, body: `{"other":"hunter2"}`}})
+		err := test.call(client)
+		var bad *labhealth.DecodeError
+		if !errors.As(err, &bad) || bad.Reason != test.want || strings.Contains(err.Error(), hidden) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+// An empty response is a 204 or another 2xx without HTML, which may come from a proxy.
+func TestManagementNoContent(t *testing.T) {
+	sandbox := labhealth.TeamEnvironmentSandbox
+	calls := map[string]func(*labhealth.ManagementClient) error{
+		"webhook": func(c *labhealth.ManagementClient) error {
+			return c.Webhooks.Delete(t.Context(), testTeam, sandbox, "ep_1")
+		},
+		"headers": func(c *labhealth.ManagementClient) error {
+			return c.Webhooks.ReplaceHeaders(t.Context(), testTeam, sandbox, "ep_1", nil)
+		},
+		"rotation": func(c *labhealth.ManagementClient) error {
+			return c.Webhooks.RotateSecret(t.Context(), testTeam, sandbox, "ep_1", "")
+		},
+		"key":  func(c *labhealth.ManagementClient) error { return c.Keys.Delete(t.Context(), testKeyID) },
+		"team": func(c *labhealth.ManagementClient) error { return c.Teams.Delete(t.Context(), testTeam) },
+	}
+	for name, call := range calls {
+		for _, r := range []reply{{status: 204}, {status: 200}, {status: 200, body: "null"}, {status: 200, body: `{"id":"x"}`}} {
+			client, _ := managing(t, []reply{r})
+			if err := call(client); err != nil {
+				t.Errorf("%s, %d %s: %v", name, r.status, r.body, err)
+			}
+		}
+		for _, r := range []reply{
+			{status: 200, body: "<html>hunter2</html>", header: []string{"Content-Type", "text/html"}},
+			{status: 502}, {status: 307, header: []string{"Location", "/elsewhere"}},
+		} {
+			client, _ := managing(t, []reply{r})
+			err := call(client)
+			if err == nil || strings.Contains(err.Error(), hidden) {
+				t.Errorf("%s, %d %s: %v", name, r.status, r.body, err)
+			}
+			if out := labhealth.OutcomeOf(err); out != labhealth.OutcomeUnknown {
+				t.Errorf("%s, %d %s: outcome %s", name, r.status, r.body, out)
+			}
+		}
+		client, _ := managing(t, []reply{{status: 200, body: `{"id":`}})
+		if err := call(client); err == nil || labhealth.OutcomeOf(err) != labhealth.OutcomeApplied {
+			t.Errorf("%s, cut short: %v, outcome %s", name, err, labhealth.OutcomeOf(err))
+		}
+	}
+}
+
+func TestManagementDo(t *testing.T) {
+	client, s := managing(t, []reply{{status: 200, body: `{"id":"6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a11","name":"Clinic"}`}})
+	var team labhealth.Team
+	err := client.Do(t.Context(), "PUT", "/v1/org/"+testOrg.String()+"/anything", map[string]int{"a": 1}, &team, labhealth.WithQuery("b", "2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "Clinic", team.Name)
+	equal(t, sent{Method: "PUT", URL: managementURL + "/v1/org/6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a10/anything?b=2", Body: `{"a":1}`, Header: http.Header{
+		"Accept": {"application/json"}, "Content-Type": {"application/json"}, "User-Agent": {"labhealth-go/0.1.0"},
+		"X-Management-Key": {managementKey},
+	}}, s.only(t))
+	client.CloseIdleConnections()
+}
+
+// A call cannot set the headers of keys.
+func TestManagementReservedHeaders(t *testing.T) {
+	client, s := managing(t, nil)
+	for _, name := range []string{"X-Service-Api-Key", "X-Management-Key", "X-Service-Org-Key", "Authorization"} {
+		if _, err := client.Organisation.Get(t.Context(), labhealth.WithHeader(name, hidden)); !errors.Is(err, labhealth.ErrValidation) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := client.Organisation.Get(t.Context(), labhealth.WithIdempotencyKey("1")); !errors.Is(err, labhealth.ErrValidation) {
+		t.Error(err)
+	}
+	equal(t, 0, len(s.sent))
+}
+
+// eventHub returns a pipeline to an event hub.
+func eventHub(matchers []labhealth.EventHubMatcher, byDefault string, prefixes ...string) labhealth.UpsertETLPipelinesBody {
+	return labhealth.UpsertETLPipelinesBody{
+		AzureAMQP:         &labhealth.AzureAMQP{EventHubMatchers: matchers, DefaultEventHub: byDefault},
+		EventTypePrefixes: prefixes,
+	}
+}
+
+func TestEventHubDestination(t *testing.T) {
+	blob := &labhealth.BlobStorage{ConnectionString: hidden, ContainerName: "sleep"}
+	matchers := []labhealth.EventHubMatcher{
+		{EventTypePrefix: new("daily.data.sleep."), BlobStorage: blob},
+		{EventTypePrefix: new("daily.data."), EventHub: new("daily")},
+		{EventTypeRegex: new(`^labtest\.(order|appointment)\.`), EventHub: new("lab")},
+		{EventTypeRegex: new(`created$`), EventHub: new("created")},
+		{EventTypePrefix: new("both."), EventTypeRegex: new(`\.either$`), EventHub: new("both")},
+		{EventHub: new("never")},
+		{EventTypePrefix: new("nowhere.")},
+	}
+	destination := func(hub string, blob *labhealth.BlobStorage, matcher int) labhealth.EventHubDestination {
+		return labhealth.EventHubDestination{EventHub: hub, BlobStorage: blob, Matcher: matcher}
+	}
+	for _, test := range []struct {
+		event string
+		want  labhealth.EventHubDestination
+		ok    bool
+	}{
+		{"daily.data.sleep.created", destination("", blob, 0), true},
+		{"daily.data.steps.created", destination("daily", nil, 1), true},
+		{"labtest.order.created", destination("lab", nil, 2), true},
+		{"provider.connection.created", destination("created", nil, 3), true},
+		{"both.one", destination("both", nil, 4), true},
+		{"some.either", destination("both", nil, 4), true},
+		{"nowhere.updated", destination("", nil, 6), false},
+		{"provider.connection.error", destination("rest", nil, -1), true},
+		{"", destination("rest", nil, -1), true},
+	} {
+		body := eventHub(matchers, "rest")
+		answer := labhealth.ETLPipeline{AzureAMQP: body.AzureAMQP}
+		got, ok, err := body.EventHubDestination(test.event)
+		again, okAgain, errAgain := answer.EventHubDestination(test.event)
+		if diff := cmp.Diff(test.want, got); diff != "" || ok != test.ok || err != nil {
+			t.Errorf("%s: ok %v, error %v (-want +got):\n%s", test.event, ok, err, diff)
+		}
+		if !cmp.Equal(got, again) || ok != okAgain || errAgain != nil {
+			t.Errorf("%s: a response gives %v, %v, %v", test.event, again, okAgain, errAgain)
+		}
+	}
+	if got, ok, err := eventHub(nil, "").EventHubDestination("a"); ok || err != nil || got.Matcher != -1 {
+		t.Errorf("nothing fits and there is no default: %v, %v, %v", got, ok, err)
+	}
+	if _, ok, err := (labhealth.ETLPipeline{}).EventHubDestination("a"); ok || err != nil {
+		t.Errorf("no event hub: %v, %v", ok, err)
+	}
+	limited := eventHub(matchers, "rest", "labtest.", "provider.")
+	if _, ok, _ := limited.EventHubDestination("daily.data.steps.created"); ok {
+		t.Error("the prefixes of the pipeline do not count")
+	}
+	if got, ok, _ := limited.EventHubDestination("provider.connection.error"); !ok || got.EventHub != "rest" {
+		t.Error("the prefixes of the pipeline exclude too much")
+	}
+	broken := eventHub(append(slices.Clone(matchers), labhealth.EventHubMatcher{EventTypeRegex: new("(")}), "rest")
+	_, ok, err := broken.EventHubDestination("daily.data.steps.created")
+	equal(t, "labhealth: event_hub_matchers.7.event_type_regex is not a valid regular expression: error parsing regexp: missing closing ): `(`", errorText(err))
+	equal(t, false, ok)
+}
+
+// A decoded brand is sent without unknown fields.
+func TestBrandIsSentWithoutUnknownFields(t *testing.T) {
+	var brand labhealth.BrandInformation
+	mustDecode(t, `{"company_name":"Example","new_field":1}`, &brand)
+	client, s := managing(t, []reply{{status: 400}, {status: 400}})
+	_, _ = client.Teams.SetBrandInformation(t.Context(), testTeam, labhealth.TeamEnvironmentSandbox, brand)
+	settings := labhealth.UpdateTeamSettings{BrandInformation: labhealth.Value(brand)}
+	_, _ = client.Teams.Update(t.Context(), testTeam, labhealth.UpdateTeamBody{Sandbox: &settings})
+	equal(t, 2, len(s.sent))
+	for _, request := range s.sent {
+		equal(t, `{"sandbox":{"brand_information":{"company_name":"Example"}}}`, request.Body)
+	}
+	if given, _ := settings.BrandInformation.Get(); given.RawJSON() == nil {
+		t.Error("the caller's brand was changed")
+	}
+}

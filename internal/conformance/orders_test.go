@@ -1,0 +1,409 @@
+//lint:file-ignore SA1019 Deprecated names are tested until they are removed.
+
+package conformance
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
+)
+
+// fullCreateBody is a creation with every field.
+func fullCreateBody() labhealth.CreateOrderBody {
+	b := createBody()
+	b.PatientAddress.ReceiverName = "Ada Example"
+	b.PatientAddress.PhoneNumber = new("+14155550123")
+	b.LabTestID = &labTestID
+	b.CollectionMethod = labhealth.CollectionMethodWalkInTest
+	b.Priority = true
+	b.BillingType = labhealth.BillingClientBill
+	b.ICDCodes = []string{"E78.5"}
+	b.Consents = []labhealth.Consent{
+		{ConsentType: labhealth.ConsentHIPAAAuthorization},
+		{ConsentType: labhealth.ConsentPrivacyPolicy, Version: "2.0", TimeOfConsent: new(time.Date(2025, time.March, 4, 12, 0, 0, 0, time.FixedZone("", 3600)))},
+	}
+	b.ActivateBy = &future
+	b.AoEAnswers = []labhealth.AoEAnswer{{MarkerID: 904, QuestionID: 1234567890251, Answer: "I"}}
+	b.Passthrough = new("ours")
+	b.ClinicalNotes = new("fasting")
+	b.LabAccountID = &teamID
+	b.CreatorMemberID = &teamID
+	return b
+}
+
+const fullCreateJSON = `{
+	"user_id": "11111111-2222-4333-8444-555555555555",
+	"patient_details": {
+		"first_name": "Ada", "last_name": "Example", "dob": "1950-01-31", "gender": "female", "phone_number": "+14155550123",
+		"email": "ada@example.com"
+	},
+	"patient_address": {
+		"receiver_name": "Ada Example", "first_line": "1 Main Street", "city": "San Francisco", "state": "CA", "zip": "94105",
+		"country": "US", "phone_number": "+14155550123"
+	},
+	"order_set": {"lab_test_ids": ["5b41f610-ebc5-4803-8f0c-a61c3bdc7f01"]},
+	"lab_test_id": "5b41f610-ebc5-4803-8f0c-a61c3bdc7f01",
+	"collection_method": "walk_in_test",
+	"priority": true,
+	"billing_type": "client_bill",
+	"icd_codes": ["E78.5"],
+	"consents": [
+		{"consentType": "hipaa-authorization"},
+		{"consentType": "privacy-policy", "version": "2.0", "timeOfConsent": "2025-03-04T12:00:00+01:00"}
+	],
+	"activate_by": "2999-12-31",
+	"aoe_answers": [{"marker_id": 904, "question_id": 1234567890251, "answer": "I"}],
+	"passthrough": "ours",
+	"clinical_notes": "fasting",
+	"lab_account_id": "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee",
+	"creator_member_id": "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee"
+}`
+
+// writes are the methods that write an order, with their requests.
+var writes = []struct {
+	name string
+	call func(*testing.T, *labhealth.Client, ...labhealth.CallOption) (*labhealth.PostOrderResponse, error)
+	op   string
+	url  string
+	body string
+}{
+	{"Import", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
+		return c.Orders.Import(t.Context(), importBody(), opts...)
+	}, "POST /v3/order/import", "https://api.example.com/v3/order/import", importJSON},
+	{"Create", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
+		return c.Orders.Create(t.Context(), createBody(), opts...)
+	}, "POST /v3/order", "https://api.example.com/v3/order", createJSON},
+	{"Create with every field", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
+		return c.Orders.Create(t.Context(), fullCreateBody(), opts...)
+	}, "POST /v3/order", "https://api.example.com/v3/order", fullCreateJSON},
+	{"Update", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
+		return c.Orders.Update(t.Context(), orderID, labhealth.UpdateOrderBody{ActivateBy: labhealth.Value(future)}, opts...)
+	}, "PATCH /v3/order/{order_id}", "https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b", `{"activate_by":"2999-12-31"}`},
+	{"Reschedule", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
+		return c.Orders.Reschedule(t.Context(), orderID, future, opts...)
+	}, "PATCH /v3/order/{order_id}", "https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b", `{"activate_by":"2999-12-31"}`},
+	{"Release", func(t *testing.T, c *labhealth.Client, opts ...labhealth.CallOption) (*labhealth.PostOrderResponse, error) {
+		return c.Orders.Release(t.Context(), orderID, opts...)
+	}, "PATCH /v3/order/{order_id}", "https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b", `{"activate_by":null}`},
+}
+
+func TestOrderWrites(t *testing.T) {
+	for _, w := range writes {
+		t.Run(w.name, func(t *testing.T) {
+			client, s := respondingWith(t, 200, placedJSON)
+			got, err := w.call(t, client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, &labhealth.PostOrderResponse{Order: wantOrder(), Status: "success", Message: "Order created successfully"}, got)
+			equal(t, placedJSON, string(got.RawJSON()))
+			equal(t, 0, len(got.Malformed()))
+
+			request := s.only(t)
+			equal(t, jsonData(t, w.body), jsonData(t, request.Body))
+			request.Body = ""
+			method, _, _ := cutOp(w.op)
+			equal(t, sent{Method: method, URL: w.url, Header: http.Header{
+				"Accept": {"application/json"}, "Content-Type": {"application/json"}, "User-Agent": {"labhealth-go/0.1.0"}, "X-Service-Api-Key": {testKey},
+			}}, request)
+		})
+	}
+}
+
+// The response to an update may have five fields of the order only, and another 2xx status.
+func TestReducedResponse(t *testing.T) {
+	client, _ := respondingWith(t, 202, `{"order":{"id":"0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b","team_id":"aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee",
+		"user_id":"11111111-2222-4333-8444-555555555555","activate_by":null,"status":"received"},"status":"success","message":"order updated"}`,
+		"Content-Type", "text/plain")
+	got, err := client.Orders.Release(t.Context(), orderID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, &labhealth.PostOrderResponse{
+		Order:  labhealth.Order{ID: orderID, UserID: userID, TeamID: teamID, Status: new(labhealth.TopLevelReceived), BillingType: "client_bill"},
+		Status: "success", Message: "order updated",
+	}, got, cmpopts.EquateEmpty())
+}
+
+// Every write returns each rejection as an error, after one request.
+func TestOrderWritesRejected(t *testing.T) {
+	for _, w := range writes {
+		for _, r := range refusals {
+			t.Run(w.name+"/"+r.name, func(t *testing.T) {
+				client, s := respondingWith(t, r.status, r.body, r.header...)
+				var resp labhealth.Response
+				got, err := w.call(t, client, labhealth.WithResponse(&resp))
+				if got != nil {
+					t.Error("a value beside an error")
+				}
+				equal(t, "labhealth: "+w.op+": "+r.text, errorText(err))
+				e := apiError(t, err)
+				equal(t, w.op, e.Op)
+				equal(t, r.body, string(e.Body()))
+				equal(t, r.body, string(resp.Body))
+				equal(t, r.outcome(), labhealth.OutcomeOf(err))
+				s.only(t)
+			})
+		}
+	}
+}
+
+// Updates without a change, with an invalid date or without an order ID are not sent.
+func TestInvalidUpdates(t *testing.T) {
+	client, s := scripted(t, nil)
+	yesterday := labhealth.DateOf(time.Now().UTC().AddDate(0, 0, -2))
+	for _, test := range []struct {
+		id   uuid.UUID
+		body labhealth.UpdateOrderBody
+		want string
+	}{
+		{orderID, labhealth.UpdateOrderBody{}, "body.activate_by must be set: a date, or Null to release the order"},
+		{orderID, labhealth.UpdateOrderBody{ActivateBy: labhealth.Value(labhealth.Date{})}, "body.activate_by is required: a date"},
+		{orderID, labhealth.UpdateOrderBody{ActivateBy: labhealth.Value(labhealth.Date{Year: 2999, Month: 2, Day: 29})}, "body.activate_by must be a date that exists"},
+		{orderID, labhealth.UpdateOrderBody{ActivateBy: labhealth.Value(yesterday)}, "body.activate_by must be today or later"},
+		{uuid.Nil, labhealth.UpdateOrderBody{ActivateBy: labhealth.Null[labhealth.Date]()}, "path.order_id must not be the nil UUID"},
+	} {
+		_, err := client.Orders.Update(t.Context(), test.id, test.body)
+		equal(t, "labhealth: PATCH /v3/order/{order_id}: not sent: "+test.want, errorText(err))
+		if !errors.Is(err, labhealth.ErrValidation) || labhealth.OutcomeOf(err) != labhealth.OutcomeNotSent {
+			t.Error("not a validation error")
+		}
+	}
+	_, err := client.Orders.Get(t.Context(), uuid.Nil)
+	equal(t, "labhealth: GET /v3/order/{order_id}: not sent: path.order_id must not be the nil UUID", errorText(err))
+	equal(t, 0, len(s.sent))
+}
+
+// The error names all invalid fields, by the paths of the service's own errors.
+func TestInvalidImports(t *testing.T) {
+	client, s := scripted(t, nil)
+	body := importBody()
+	body.SampleID = ""
+	body.PatientDetails.FirstName = ""
+	body.PatientDetails.MedicalProxy = nil
+	body.PatientDetails.DOB = labhealth.DateOf(time.Now().UTC())
+	body.PatientAddress.Zip = ""
+	body.OrderSet.LabTestIDs = []uuid.UUID{labTestID, uuid.Nil}
+	_, err := client.Orders.Import(t.Context(), body)
+	var invalid *labhealth.ValidationError
+	if !errors.As(err, &invalid) {
+		t.Fatal(err)
+	}
+	equal(t, []labhealth.FieldError{
+		{Loc: []string{"body", "order_set", "lab_test_ids", "1"}, Type: "uuid", Msg: "must be left out or be a UUID that is not nil"},
+		{Loc: []string{"body", "patient_details", "first_name"}, Type: "string_too_short", Msg: "is required: 1 to 50 characters"},
+		{Loc: []string{"body", "patient_details", "medical_proxy"}, Type: "missing", Msg: "is required for a patient under 18"},
+		{Loc: []string{"body", "patient_address", "zip"}, Type: "missing", Msg: "is required"},
+		{Loc: []string{"body", "sample_id"}, Type: "missing", Msg: "is required"},
+	}, invalid.Fields)
+	equal(t, "labhealth: POST /v3/order/import: not sent: body.order_set.lab_test_ids.1 must be left out or be a UUID that is not nil; "+
+		"body.patient_details.first_name is required: 1 to 50 characters; body.patient_details.medical_proxy is required for a patient under 18; "+
+		"body.patient_address.zip is required; body.sample_id is required", errorText(err))
+	equal(t, labhealth.OutcomeNotSent, labhealth.OutcomeOf(err))
+
+	// A value that cannot be encoded is named by its path, without the value.
+	body = importBody()
+	body.PatientAddress.City = "San Fran\xff"
+	_, err = client.Orders.Import(t.Context(), body)
+	equal(t, "labhealth: POST /v3/order/import: not sent: body.patient_address.city must be valid UTF-8", errorText(err))
+	equal(t, 0, len(s.sent))
+}
+
+func TestGetOrder(t *testing.T) {
+	client, s := respondingWith(t, 200, orderJSON)
+	got, err := client.Orders.Get(t.Context(), orderID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, new(wantOrder()), got)
+	equal(t, sent{Method: "GET", URL: "https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b", Header: readHeader}, s.only(t))
+}
+
+func TestListOrders(t *testing.T) {
+	other := uuid.MustParse("0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5c")
+	for _, test := range []struct {
+		name   string
+		params labhealth.ListOrdersParams
+		query  string
+	}{
+		{"nothing", labhealth.ListOrdersParams{}, ""},
+		{"documented", labhealth.ListOrdersParams{Interpretation: labhealth.InterpretationAbnormal}, "?interpretation=abnormal"},
+		{"unknown interpretation", labhealth.ListOrdersParams{Interpretation: "new value"}, "?interpretation=new+value"},
+		{"page", labhealth.ListOrdersParams{Page: 3, Size: 100}, "?page=3&size=100"},
+		{"false", labhealth.ListOrdersParams{IsCritical: new(false)}, "?is_critical=false"},
+		{"lists", labhealth.ListOrdersParams{
+			OrderIDs: []uuid.UUID{orderID, other}, Status: []labhealth.OrderLowLevelStatus{labhealth.LowLevelOrdered, labhealth.LowLevelCompleted},
+			OrderType:            []labhealth.LabTestCollectionMethod{labhealth.CollectionMethodTestkit, labhealth.CollectionMethodWalkInTest},
+			OrderActivationTypes: []string{"current", "scheduled"},
+		}, "?order_activation_types=current&order_activation_types=scheduled&order_ids=0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b&" +
+			"order_ids=0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5c&order_type=testkit&order_type=walk_in_test&status=ordered&status=completed"},
+		{"the rest", labhealth.ListOrdersParams{
+			UserID: userID, OrderTransactionID: teamID, IsCritical: new(true),
+			StartDate: time.Date(2025, time.March, 4, 12, 0, 0, 0, time.UTC), EndDate: time.Date(2025, time.March, 4, 12, 0, 0, 500_000_000, time.FixedZone("", 3600)),
+			UpdatedStartDate: time.Date(2025, time.March, 5, 0, 0, 0, 0, time.UTC), UpdatedEndDate: time.Date(2025, time.March, 6, 0, 0, 0, 0, time.UTC),
+			SearchInput: "ada & co", PatientName: "Ada Example", ShippingRecipientName: "Ada", OrderKey: "created_at", OrderDirection: "asc",
+		}, "?end_date=2025-03-04T12%3A00%3A00.5%2B01%3A00&is_critical=true&order_direction=asc&order_key=created_at&" +
+			"order_transaction_id=aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee&patient_name=Ada+Example&search_input=ada+%26+co&shipping_recipient_name=Ada&" +
+			"start_date=2025-03-04T12%3A00%3A00Z&updated_end_date=2025-03-06T00%3A00%3A00Z&updated_start_date=2025-03-05T00%3A00%3A00Z&" +
+			"user_id=11111111-2222-4333-8444-555555555555"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			client, s := respondingWith(t, 200, `{"orders":[`+orderJSON+`],"total":101,"page":3,"size":100}`)
+			got, err := client.Orders.List(t.Context(), test.params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, &labhealth.OrderPage{
+				Orders: []labhealth.Order{wantOrder()}, Total: new(int64(101)), Page: new(int64(3)), Size: new(int64(100)),
+			}, got)
+			equal(t, sent{Method: "GET", URL: "https://api.example.com/orders" + test.query, Header: readHeader}, s.only(t))
+		})
+	}
+	t.Run("bare response", func(t *testing.T) {
+		client, _ := respondingWith(t, 200, `{"orders":[]}`)
+		got, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, &labhealth.OrderPage{Orders: []labhealth.Order{}}, got)
+	})
+	t.Run("invalid", func(t *testing.T) {
+		client, s := scripted(t, nil)
+		for want, params := range map[string]labhealth.ListOrdersParams{
+			"query.page must be at least 0":                                       {Page: -1},
+			"query.size must be between 0 and 100":                                {Size: 101},
+			"query.page must be at least 0; query.size must be between 0 and 100": {Page: -1, Size: -1},
+		} {
+			_, err := client.Orders.List(t.Context(), params)
+			equal(t, "labhealth: GET /orders: not sent: "+want, errorText(err))
+			for o, err := range client.Orders.All(t.Context(), params) {
+				if o != nil || labhealth.OutcomeOf(err) != labhealth.OutcomeNotSent {
+					t.Errorf("%v, %v", o, err)
+				}
+			}
+		}
+		equal(t, 0, len(s.sent))
+	})
+}
+
+// A malformed order fails neither its page nor its other fields.
+func TestOddOrdersInAList(t *testing.T) {
+	client, _ := respondingWith(t, 200, `{"orders":[{"id":"not a uuid","created_at":"2024-15-","sample_id":7},`+orderJSON+`,{}],"total":"3"}`)
+	page, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, 3, len(page.Orders))
+	equal(t, wantOrder(), page.Orders[1])
+	equal(t, []labhealth.Malformed{{Path: "orders.0.id", Want: "uuid"}, {Path: "orders.0.created_at", Want: "date-time"},
+		{Path: "orders.0.sample_id", Want: "string"}, {Path: "total", Want: "integer"}}, page.Malformed(), cmp.Options{})
+}
+
+// Reads return rejections as writes do.
+func TestReadsRejected(t *testing.T) {
+	for _, r := range refusals {
+		t.Run(r.name, func(t *testing.T) {
+			replies := []reply{{status: r.status, body: r.body, header: r.header}}
+			replies = append(replies, replies[0], replies[0], replies[0], replies[0], replies[0], replies[0])
+			client, s := scripted(t, replies)
+			check := func(op string, value bool, err error) {
+				t.Helper()
+				if value {
+					t.Error("a value beside an error")
+				}
+				equal(t, "labhealth: "+op+": "+r.text, errorText(err))
+				equal(t, r.outcome(), labhealth.OutcomeOf(err))
+			}
+			order, err := client.Orders.Get(t.Context(), orderID)
+			check("GET /v3/order/{order_id}", order != nil, err)
+			orders, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{})
+			check("GET /orders", orders != nil, err)
+			users, err := client.Users.List(t.Context(), labhealth.ListUsersParams{})
+			check("GET /v2/user/", users != nil, err)
+			check("GET (Do)", false, client.Do(t.Context(), "GET", "/v2/anything", nil, nil))
+			n := 0
+			for o, err := range client.Orders.All(t.Context(), labhealth.ListOrdersParams{}) {
+				check("GET /orders", o != nil, err)
+				n++
+			}
+			for u, err := range client.Users.All(t.Context(), labhealth.ListUsersParams{}) {
+				check("GET /v2/user/", u != nil, err)
+				n++
+			}
+			equal(t, 2, n)
+			user, err := client.Users.Get(t.Context(), userID)
+			check("GET /v2/user/{user_id}", user != nil, err)
+			equal(t, 7, len(s.sent))
+		})
+	}
+}
+
+// An order that was created without a date cannot be rescheduled, although its status can be
+// updated.
+func TestReschedulable(t *testing.T) {
+	for _, test := range []struct {
+		order string
+		want  bool
+	}{
+		{`{"activate_by":"2099-01-31","last_event":{"status":"received.testkit.ordered"}}`, true},
+		{`{"activate_by":"2099-01-31","last_event":{"status":"received.testkit.awaiting_registration"}}`, true},
+		{`{"activate_by":"2099-01-31","events":[{"status":"received.testkit.ordered"}]}`, true},
+		{`{"activate_by":null,"last_event":{"status":"received.testkit.ordered"}}`, false},
+		{`{"last_event":{"status":"received.testkit.ordered"}}`, false},
+		{`{"activate_by":"2099-01-31","last_event":{"status":"collecting_sample.testkit.with_customer"}}`, false},
+		{`{"activate_by":"2099-01-31","status":"received"}`, false},
+		{`{}`, false},
+	} {
+		var o labhealth.Order
+		if err := json.Unmarshal([]byte(test.order), &o); err != nil {
+			t.Fatal(err)
+		}
+		if got := o.Reschedulable(); got != test.want {
+			t.Errorf("%s: %v, want %v", test.order, got, test.want)
+		}
+	}
+}
+
+// The second line of an address is empty by default, and null stays null. Both are encoded as
+// received, and a request omits nil.
+func TestSecondLineOfAnAddress(t *testing.T) {
+	for text, want := range map[string]*string{
+		`{"first_line":"1 Example Street"}`: new(""), `{"second_line":null}`: nil, `{"second_line":""}`: new(""), `{"second_line":"Apt 4"}`: new("Apt 4"),
+	} {
+		var a labhealth.Address
+		if err := json.Unmarshal([]byte(text), &a); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, want, a.SecondLine)
+		equal(t, text, mustEncode(t, a))
+	}
+	equal(t, `{"first_line":"","country":"","zip":"","city":"","state":""}`, mustEncode(t, labhealth.Address{}))
+	equal(t, `{"first_line":"","second_line":"","country":"","zip":"","city":"","state":""}`,
+		mustEncode(t, labhealth.Address{SecondLine: new("")}))
+}
+
+// A zero date must not become the null that releases an order.
+func TestZeroDateDoesNotRelease(t *testing.T) {
+	client, s := scripted(t, nil)
+	for _, opts := range [][]labhealth.CallOption{nil, {labhealth.WithoutValidation()}} {
+		_, err := client.Orders.Reschedule(t.Context(), uuid.New(), labhealth.Date{}, opts...)
+		if labhealth.OutcomeOf(err) != labhealth.OutcomeNotSent || !errors.Is(err, labhealth.ErrValidation) {
+			t.Errorf("%v", err)
+		}
+	}
+	equal(t, 0, len(s.sent))
+	if b, err := json.Marshal(labhealth.UpdateOrderBody{ActivateBy: labhealth.Value(labhealth.Date{})}); err == nil {
+		t.Errorf("encoded as %s", b)
+	}
+	if b, err := json.Marshal(labhealth.UpdateOrderBody{ActivateBy: labhealth.Null[labhealth.Date]()}); err != nil || string(b) != `{"activate_by":null}` {
+		t.Errorf("%s, %v", b, err)
+	}
+}

@@ -1,0 +1,552 @@
+package conformance
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/labhealthtest"
+)
+
+// nth returns an ID that contains n.
+func nth(n int) uuid.UUID {
+	id := uuid.MustParse("00000000-0000-4000-8000-000000000000")
+	binary.BigEndian.PutUint32(id[12:], uint32(n))
+	return id
+}
+
+// numbers ranges over a list and returns the numbers of its IDs, and the text of the error that
+// ended it.
+func numbers[T any](seq iter.Seq2[*T, error], id func(*T) uuid.UUID) (got []int, text string) {
+	for v, err := range seq {
+		if err != nil {
+			return got, err.Error()
+		}
+		got = append(got, int(binary.BigEndian.Uint32(append([]byte{}, id(v).NodeID()[2:]...))))
+	}
+	return got, ""
+}
+
+func orderNumber(o *labhealth.Order) uuid.UUID { return o.ID }
+func userNumber(u *labhealth.User) uuid.UUID   { return u.UserID }
+
+// upTo returns from, from+1, …, to.
+func upTo(from, to int) []int {
+	var list []int
+	for n := from; n <= to; n++ {
+		list = append(list, n)
+	}
+	return list
+}
+
+// elements returns JSON objects whose IDs have the numbers from, …, to.
+func elements(name string, from, to int) string {
+	var list []string
+	for n := from; n <= to; n++ {
+		list = append(list, fmt.Sprintf(`{%q:%q}`, name, nth(n)))
+	}
+	return "[" + strings.Join(list, ",") + "]"
+}
+
+// Services page in many ways. The list is complete, or ends with an error before a third request.
+func TestUserPages(t *testing.T) {
+	users := func(from, to int, rest string) reply {
+		return reply{status: 200, body: `{"users":` + elements("user_id", from, to) + rest + `}`}
+	}
+	const broken = "labhealth: GET /v2/user/: the response (status 200) could not be read: "
+	for _, test := range []struct {
+		name    string
+		params  labhealth.ListUsersParams
+		replies []reply
+		want    []int
+		err     string
+		urls    string // the queries, in order
+	}{
+		{"three pages", labhealth.ListUsersParams{Limit: 2}, []reply{
+			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(3, 4, `,"total":5,"offset":2,"limit":2`), users(5, 5, `,"total":5,"offset":4,"limit":2`),
+		}, upTo(1, 5), "", "?limit=2 ?limit=2&offset=2 ?limit=2&offset=4"},
+		{"none", labhealth.ListUsersParams{}, []reply{users(1, 0, `,"total":0,"offset":0,"limit":100`)}, nil, "", ""},
+		{"exactly full", labhealth.ListUsersParams{Limit: 2}, []reply{users(1, 2, `,"total":2,"offset":0,"limit":2`)}, upTo(1, 2), "", "?limit=2"},
+		{"from an offset", labhealth.ListUsersParams{Offset: 3}, []reply{users(4, 5, `,"total":5,"offset":3,"limit":100`)}, upTo(4, 5), "", "?offset=3"},
+		{"offset beyond the end", labhealth.ListUsersParams{Offset: 9}, []reply{users(1, 0, `,"total":5,"offset":9,"limit":100`)}, nil, "", "?offset=9"},
+		// The offset and limit of the response count, not those of the request.
+		{"limit capped by the service", labhealth.ListUsersParams{Limit: 500}, []reply{
+			users(1, 2, `,"total":3,"offset":0,"limit":2`), users(3, 3, `,"total":3,"offset":2,"limit":2`),
+		}, upTo(1, 3), "", "?limit=500 ?limit=500&offset=2"},
+		{"total shrinks", labhealth.ListUsersParams{Limit: 2}, []reply{
+			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(4, 4, `,"total":3,"offset":2,"limit":2`),
+		}, []int{1, 2, 4}, "", "?limit=2 ?limit=2&offset=2"},
+		{"total shrinks below the offset", labhealth.ListUsersParams{Limit: 2}, []reply{
+			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(1, 0, `,"total":1,"offset":2,"limit":2`),
+		}, upTo(1, 2), "", "?limit=2 ?limit=2&offset=2"},
+		{"total grows", labhealth.ListUsersParams{Limit: 2}, []reply{
+			users(1, 2, `,"total":3,"offset":0,"limit":2`), users(3, 4, `,"total":5,"offset":2,"limit":2`), users(5, 5, `,"total":5,"offset":4,"limit":2`),
+		}, upTo(1, 5), "", "?limit=2 ?limit=2&offset=2 ?limit=2&offset=4"},
+		// Without a total, only an empty page ends the list.
+		{"no total", labhealth.ListUsersParams{}, []reply{
+			users(1, 2, `,"offset":0`), users(3, 3, `,"offset":2`), users(1, 0, `,"offset":3`),
+		}, upTo(1, 3), "", " ?offset=2 ?offset=3"},
+		{"total of another type", labhealth.ListUsersParams{}, []reply{
+			users(1, 2, `,"offset":0,"total":"2"`), users(1, 0, `,"offset":2,"total":"2"`),
+		}, upTo(1, 2), "", " ?offset=2"},
+		{"bare list", labhealth.ListUsersParams{}, []reply{{status: 200, body: elements("user_id", 1, 3)}}, upTo(1, 3), "", ""},
+
+		{"offset ignored", labhealth.ListUsersParams{Limit: 2}, []reply{
+			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(1, 2, `,"total":5,"offset":0,"limit":2`),
+		}, upTo(1, 2), broken + "its offset is not the requested one", "?limit=2 ?limit=2&offset=2"},
+		{"offset ignored at once", labhealth.ListUsersParams{Offset: 4}, []reply{users(1, 2, `,"total":5,"offset":0,"limit":2`)},
+			nil, broken + "its offset is not the requested one", "?offset=4"},
+		{"offset echoed, page repeated", labhealth.ListUsersParams{Limit: 2}, []reply{
+			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(1, 2, `,"total":5,"offset":2,"limit":2`),
+		}, upTo(1, 2), broken + "it repeats an earlier page", "?limit=2 ?limit=2&offset=2"},
+		{"page repeated, no total", labhealth.ListUsersParams{}, []reply{users(1, 2, `,"offset":0`), users(1, 2, `,"offset":2`)},
+			upTo(1, 2), broken + "it repeats an earlier page", " ?offset=2"},
+		{"no offset", labhealth.ListUsersParams{}, []reply{users(1, 2, `,"total":5`), users(3, 4, `,"total":5`)},
+			upTo(1, 2), broken + "its offset is not the requested one", " ?offset=2"},
+		{"an error with 200", labhealth.ListUsersParams{}, []reply{{status: 200, body: `{"state":"error","error_type":"INVALID"}`}}, nil, broken + "it has no list", ""},
+		{"empty below total", labhealth.ListUsersParams{Limit: 2}, []reply{
+			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(1, 0, `,"total":5,"offset":2,"limit":2`),
+		}, upTo(1, 2), broken + "it is empty although more is to come", "?limit=2 ?limit=2&offset=2"},
+		{"empty at once", labhealth.ListUsersParams{}, []reply{users(1, 0, `,"total":5,"offset":0,"limit":2`)}, nil, broken + "it is empty although more is to come", ""},
+		{"rejection in the middle", labhealth.ListUsersParams{Limit: 2}, []reply{
+			users(1, 2, `,"total":5,"offset":0,"limit":2`), {status: 403, body: `{}`},
+		}, upTo(1, 2), "labhealth: GET /v2/user/: 403 Forbidden", "?limit=2 ?limit=2&offset=2"},
+		{"no response in the middle", labhealth.ListUsersParams{Limit: 2}, []reply{
+			users(1, 2, `,"total":5,"offset":0,"limit":2`), {err: errors.New("lost")},
+		}, upTo(1, 2), "labhealth: GET /v2/user/: the connection failed (1 attempt, outcome unknown)", "?limit=2 ?limit=2&offset=2"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			client, s := scripted(t, test.replies)
+			got, problem := numbers(client.Users.All(t.Context(), test.params), userNumber)
+			equal(t, test.want, got)
+			equal(t, test.err, problem)
+			checkPages(t, s, "https://api.example.com/v2/user/", test.urls, len(test.replies))
+		})
+	}
+}
+
+func checkPages(t *testing.T, s *script, base, want string, n int) {
+	t.Helper()
+	var urls []string
+	for _, r := range s.sent {
+		urls = append(urls, strings.TrimPrefix(r.URL, base))
+	}
+	equal(t, want, strings.Join(urls, " "))
+	equal(t, n, len(urls))
+}
+
+func TestOrderPages(t *testing.T) {
+	orders := func(from, to int, rest string) reply {
+		return reply{status: 200, body: `{"orders":` + elements("id", from, to) + rest + `}`}
+	}
+	bare := func(from, to int) reply { return reply{status: 200, body: elements("id", from, to)} }
+	const broken = "labhealth: GET /orders: the response (status 200) could not be read: "
+	for _, test := range []struct {
+		name    string
+		params  labhealth.ListOrdersParams
+		replies []reply
+		want    []int
+		err     string
+		urls    string
+	}{
+		{"three pages", labhealth.ListOrdersParams{Size: 2}, []reply{
+			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(3, 4, `,"total":5,"page":2,"size":2`), orders(5, 5, `,"total":5,"page":3,"size":2`),
+		}, upTo(1, 5), "", "?page=1&size=2 ?page=2&size=2 ?page=3&size=2"},
+		{"none", labhealth.ListOrdersParams{}, []reply{orders(1, 0, `,"total":0,"page":1,"size":50`)}, nil, "", "?page=1"},
+		{"exactly full", labhealth.ListOrdersParams{Size: 2}, []reply{orders(1, 2, `,"total":2,"page":1,"size":2`)}, upTo(1, 2), "", "?page=1&size=2"},
+		{"from a page", labhealth.ListOrdersParams{Page: 2, Size: 2}, []reply{
+			orders(3, 4, `,"total":5,"page":2,"size":2`), orders(5, 5, `,"total":5,"page":3,"size":2`),
+		}, upTo(3, 5), "", "?page=2&size=2 ?page=3&size=2"},
+		{"page beyond the end", labhealth.ListOrdersParams{Page: 9, Size: 2}, []reply{orders(1, 0, `,"total":5,"page":9,"size":2`)}, nil, "", "?page=9&size=2"},
+		{"size capped by the service", labhealth.ListOrdersParams{Size: 100}, []reply{
+			orders(1, 2, `,"total":3,"page":1,"size":2`), orders(3, 3, `,"total":3,"page":2,"size":2`),
+		}, upTo(1, 3), "", "?page=1&size=100 ?page=2&size=100"},
+		{"size capped in silence", labhealth.ListOrdersParams{Size: 100}, []reply{
+			orders(1, 2, `,"total":5`), orders(3, 4, `,"total":5`), orders(5, 5, `,"total":5`),
+		}, upTo(1, 5), "", "?page=1&size=100 ?page=2&size=100 ?page=3&size=100"},
+		{"size capped in silence, no total", labhealth.ListOrdersParams{Size: 100}, []reply{
+			orders(1, 2, ``), orders(3, 4, ``), orders(5, 5, ``),
+		}, upTo(1, 5), "", "?page=1&size=100 ?page=2&size=100 ?page=3&size=100"},
+		{"another default size", labhealth.ListOrdersParams{}, []reply{orders(1, 2, `,"total":3`), orders(3, 3, `,"total":3`)},
+			upTo(1, 3), "", "?page=1 ?page=2"},
+		{"no total", labhealth.ListOrdersParams{Size: 2}, []reply{
+			orders(1, 2, `,"page":1,"size":2`), orders(3, 3, `,"page":2,"size":2`),
+		}, upTo(1, 3), "", "?page=1&size=2 ?page=2&size=2"},
+		{"no total, exactly full", labhealth.ListOrdersParams{Size: 2}, []reply{
+			orders(1, 2, `,"page":1,"size":2`), orders(1, 0, `,"page":2,"size":2`),
+		}, upTo(1, 2), "", "?page=1&size=2 ?page=2&size=2"},
+		{"nothing but orders", labhealth.ListOrdersParams{}, []reply{orders(1, 2, ``), orders(3, 3, ``)}, upTo(1, 3), "", "?page=1 ?page=2"},
+		// A service without pages returns everything for every page.
+		{"nothing but orders, the same for every page", labhealth.ListOrdersParams{}, []reply{orders(1, 2, ``), orders(1, 2, ``)}, upTo(1, 2), "", "?page=1 ?page=2"},
+		{"nothing but orders, more than a page", labhealth.ListOrdersParams{Size: 2}, []reply{orders(1, 3, ``), orders(1, 3, ``)},
+			upTo(1, 3), "", "?page=1&size=2 ?page=2&size=2"},
+		{"bare list", labhealth.ListOrdersParams{}, []reply{bare(1, 3), bare(1, 3)}, upTo(1, 3), "", "?page=1 ?page=2"},
+		{"bare list, then an empty one", labhealth.ListOrdersParams{}, []reply{bare(1, 3), bare(1, 0)}, upTo(1, 3), "", "?page=1 ?page=2"},
+		{"bare empty list", labhealth.ListOrdersParams{}, []reply{bare(1, 0)}, nil, "", "?page=1"},
+		{"bare lists, paged", labhealth.ListOrdersParams{Size: 2}, []reply{bare(1, 2), bare(3, 4), bare(5, 5)},
+			upTo(1, 5), "", "?page=1&size=2 ?page=2&size=2 ?page=3&size=2"},
+		{"nothing but orders, one page", labhealth.ListOrdersParams{}, []reply{orders(1, 2, ``), orders(1, 0, ``)}, upTo(1, 2), "", "?page=1 ?page=2"},
+		{"total shrinks", labhealth.ListOrdersParams{Size: 2}, []reply{
+			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(4, 4, `,"total":3,"page":2,"size":2`),
+		}, []int{1, 2, 4}, "", "?page=1&size=2 ?page=2&size=2"},
+		{"total shrinks below the page", labhealth.ListOrdersParams{Size: 2}, []reply{
+			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(1, 0, `,"total":1,"page":2,"size":2`),
+		}, upTo(1, 2), "", "?page=1&size=2 ?page=2&size=2"},
+		// A short page does not end the list.
+		{"short page in the middle", labhealth.ListOrdersParams{Size: 2}, []reply{
+			orders(1, 1, `,"total":5,"page":1,"size":2`), orders(3, 4, `,"total":5,"page":2,"size":2`), orders(5, 5, `,"total":5,"page":3,"size":2`),
+		}, []int{1, 3, 4, 5}, "", "?page=1&size=2 ?page=2&size=2 ?page=3&size=2"},
+
+		{"another page echoed", labhealth.ListOrdersParams{Size: 2}, []reply{
+			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(1, 2, `,"total":5,"page":1,"size":2`),
+		}, upTo(1, 2), broken + "it is not the requested page", "?page=1&size=2 ?page=2&size=2"},
+		{"page repeated", labhealth.ListOrdersParams{Size: 2}, []reply{orders(1, 2, `,"total":5`), orders(1, 2, `,"total":5`)},
+			upTo(1, 2), broken + "it repeats an earlier page", "?page=1&size=2 ?page=2&size=2"},
+		// A full page may be one of many of a service that ignores the page number.
+		{"full page repeated, nothing but orders", labhealth.ListOrdersParams{Size: 2}, []reply{orders(1, 2, ``), orders(1, 2, ``)},
+			upTo(1, 2), broken + "it repeats an earlier page", "?page=1&size=2 ?page=2&size=2"},
+		{"later page repeated, nothing but orders", labhealth.ListOrdersParams{}, []reply{orders(1, 2, ``), orders(3, 4, ``), orders(3, 4, ``)},
+			upTo(1, 4), broken + "it repeats an earlier page", "?page=1 ?page=2 ?page=3"},
+		{"page repeated from a later page on", labhealth.ListOrdersParams{Page: 2}, []reply{orders(1, 2, ``), orders(1, 2, ``)},
+			upTo(1, 2), broken + "it repeats an earlier page", "?page=2 ?page=3"},
+		{"two pages in turns, no total", labhealth.ListOrdersParams{}, []reply{
+			orders(1, 2, ``), orders(3, 4, ``), orders(1, 2, ``),
+		}, upTo(1, 4), broken + "it repeats an earlier page", "?page=1 ?page=2 ?page=3"},
+		{"empty below total", labhealth.ListOrdersParams{Size: 2}, []reply{
+			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(1, 0, `,"total":5,"page":2,"size":2`),
+		}, upTo(1, 2), broken + "it is empty although more is to come", "?page=1&size=2 ?page=2&size=2"},
+		{"empty at once", labhealth.ListOrdersParams{}, []reply{orders(1, 0, `,"total":5,"page":1,"size":50`)},
+			nil, broken + "it is empty although more is to come", "?page=1"},
+		{"rejection in the middle", labhealth.ListOrdersParams{Size: 2}, []reply{
+			orders(1, 2, `,"total":5,"page":1,"size":2`), {status: 500, body: "Internal Server Error"},
+		}, upTo(1, 2), "labhealth: GET /orders: 500 Internal Server Error", "?page=1&size=2 ?page=2&size=2"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			client, s := scripted(t, test.replies)
+			got, problem := numbers(client.Orders.All(t.Context(), test.params), orderNumber)
+			equal(t, test.want, got)
+			equal(t, test.err, problem)
+			checkPages(t, s, "https://api.example.com/orders", test.urls, len(test.replies))
+		})
+	}
+}
+
+// A list with a cursor that does not advance ends with an error at the third request at the latest.
+func TestCursorPages(t *testing.T) {
+	page := func(cursor string, numbers ...int) string {
+		var list []string
+		for _, n := range numbers {
+			list = append(list, fmt.Sprintf(`{"id":%q,"user_id":%[1]q}`, nth(n)))
+		}
+		return `{"data":[` + strings.Join(list, ",") + `],"next_cursor":` + cursor + `}`
+	}
+	for _, test := range []struct {
+		name   string
+		pages  []string
+		start  string
+		reason string
+		want   []int
+	}{
+		{"two pages", []string{page(`"a"`, 1), page(`null`, 2)}, "", "", upTo(1, 2)},
+		{"an empty page in the middle", []string{page(`"a"`), page(`null`, 1)}, "", "", upTo(1, 1)},
+		{"an empty page at the end", []string{page(`"a"`, 1), page(`null`)}, "", "", upTo(1, 1)},
+		{"an empty cursor", []string{page(`""`, 1, 2)}, "", "", upTo(1, 2)},
+		{"a cursor of another type", []string{page(`7`, 1, 2)}, "", "", upTo(1, 2)},
+		{"the same cursor twice", []string{page(`"a"`, 1, 2), page(`"a"`, 3, 4)}, "", "it leads back to a page before it", upTo(1, 2)},
+		{"the cursor that was sent", []string{page(`"a"`, 1, 2)}, "a", "it leads back to a page before it", nil},
+		{"empty pages with the same cursor", []string{page(`"a"`), page(`"a"`)}, "", "it leads back to a page before it", nil},
+		{"two pages in turns, with new cursors", []string{page(`"a"`, 1, 2), page(`"b"`, 3, 4), page(`"c"`, 1, 2)}, "", "it repeats an earlier page", upTo(1, 4)},
+		{"a page repeated after an empty one", []string{page(`"a"`, 1, 2), page(`"b"`), page(`"c"`, 1, 2)}, "", "it repeats an earlier page", upTo(1, 2)},
+		{"a page repeated with another cursor", []string{page(`"a"`, 1, 2), page(`"b"`, 1, 2)}, "", "it repeats an earlier page", upTo(1, 2)},
+		{"a page repeated at the end", []string{page(`"a"`, 1, 2), page(`null`, 1, 2)}, "", "it repeats an earlier page", upTo(1, 2)},
+		{"no data at all", []string{`{"next_cursor":"a"}`}, "", "it has no list", nil},
+	} {
+		for _, list := range []struct {
+			op  string
+			all func(*labhealth.Client, string) ([]int, string)
+		}{
+			{"GET /v3/lab_test", func(c *labhealth.Client, cursor string) ([]int, string) {
+				return numbers(c.LabTests.All(t.Context(), labhealth.ListLabTestsParams{NextCursor: cursor}), func(l *labhealth.LabTest) uuid.UUID { return l.ID })
+			}},
+			{"GET /v2/introspect/historical_pull", func(c *labhealth.Client, cursor string) ([]int, string) {
+				return numbers(c.Users.AllHistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{NextCursor: cursor}),
+					func(u *labhealth.UserHistoricalPulls) uuid.UUID { return u.UserID })
+			}},
+		} {
+			t.Run(test.name+"/"+list.op, func(t *testing.T) {
+				var replies []reply
+				for _, p := range test.pages {
+					replies = append(replies, reply{status: 200, body: p})
+				}
+				client, s := scripted(t, replies)
+				want := ""
+				if test.reason != "" {
+					want = "labhealth: " + list.op + ": the response (status 200) could not be read: " + test.reason
+				}
+				got, text := list.all(client, test.start)
+				equal(t, test.want, got)
+				equal(t, want, text)
+				equal(t, len(test.pages), len(s.sent))
+			})
+		}
+	}
+}
+
+// pages starts a server with n users and n orders, and counts the requests.
+func pages(t *testing.T, n int) (client *labhealth.Client, requests func() int) {
+	var mu sync.Mutex
+	count := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		count++
+		mu.Unlock()
+		q := r.URL.Query()
+		if r.URL.Path == "/orders" {
+			page, _ := strconv.Atoi(q.Get("page"))
+			fmt.Fprintf(w, `{"orders":%s,"total":%d,"page":%d,"size":10}`, elements("id", (page-1)*10+1, min(page*10, n)), n, page)
+			return
+		}
+		offset, _ := strconv.Atoi(q.Get("offset"))
+		fmt.Fprintf(w, `{"users":%s,"total":%d,"offset":%d,"limit":10}`, elements("user_id", offset+1, min(offset+10, n)), n, offset)
+	}))
+	t.Cleanup(srv.Close)
+	client = must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(srv.URL)))
+	t.Cleanup(client.CloseIdleConnections)
+	return client, func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return count
+	}
+}
+
+func TestIteratorsRestart(t *testing.T) {
+	client, requests := pages(t, 35)
+	users := client.Users.All(t.Context(), labhealth.ListUsersParams{Offset: 5})
+	orders := client.Orders.All(t.Context(), labhealth.ListOrdersParams{Page: 2})
+	equal(t, 0, requests()) // nothing happens before somebody looks
+	for range 3 {
+		got, problem := numbers(users, userNumber)
+		equal(t, upTo(6, 35), got)
+		equal(t, "", problem)
+		got, problem = numbers(orders, orderNumber)
+		equal(t, upTo(11, 35), got)
+		equal(t, "", problem)
+	}
+	equal(t, 3*(3+3), requests())
+	// Nested and concurrent loops over one iterator are independent.
+	n := 0
+	for range users {
+		if n++; n%10 == 0 {
+			got, _ := numbers(users, userNumber)
+			equal(t, upTo(6, 35), got)
+			got, _ = numbers(orders, orderNumber)
+			equal(t, upTo(11, 35), got)
+		}
+	}
+	equal(t, 30, n)
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			got, problem := numbers(users, userNumber)
+			equal(t, upTo(6, 35), got)
+			equal(t, "", problem)
+			got, problem = numbers(orders, orderNumber)
+			equal(t, upTo(11, 35), got)
+			equal(t, "", problem)
+		})
+	}
+	group.Wait()
+}
+
+// A loop that ends early requests no further page.
+func TestIteratorsBreak(t *testing.T) {
+	client, requests := pages(t, 35)
+	for _, test := range []struct{ take, requests int }{{1, 1}, {10, 1}, {11, 2}, {20, 2}, {35, 4}} {
+		before, n := requests(), 0
+		for _, err := range client.Users.All(t.Context(), labhealth.ListUsersParams{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; n == test.take {
+				break
+			}
+		}
+		for _, err := range client.Orders.All(t.Context(), labhealth.ListOrdersParams{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; n == 2*test.take {
+				break
+			}
+		}
+		equal(t, 2*test.requests, requests()-before)
+	}
+}
+
+func TestIteratorsCancelled(t *testing.T) {
+	client, requests := pages(t, 35)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	n := 0
+	for _, err := range client.Users.All(ctx, labhealth.ListUsersParams{}) {
+		if err != nil {
+			equal(t, "labhealth: GET /v2/user/: canceled (0 attempts, outcome not sent)", errorText(err))
+			equal(t, true, errors.Is(err, context.Canceled))
+			break
+		}
+		if n++; n == 15 {
+			cancel()
+		}
+	}
+	equal(t, 20, n) // the page that is there is read to its end
+	equal(t, 2, requests())
+}
+
+// The call options apply to every page. The response is that of the latest page.
+func TestIteratorOptions(t *testing.T) {
+	client, s := scripted(t, []reply{
+		{status: 200, body: `{"users":` + elements("user_id", 1, 1) + `,"total":2,"offset":0,"limit":1}`},
+		{status: 200, body: `{"users":` + elements("user_id", 2, 2) + `,"total":2,"offset":1,"limit":1}`},
+	})
+	var resp labhealth.Response
+	var seen []string
+	for u, err := range client.Users.All(t.Context(), labhealth.ListUsersParams{}, labhealth.WithQuery("new", "1"), labhealth.WithHeader("X-A", "b"), labhealth.WithResponse(&resp)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = append(seen, u.UserID.String()[24:]+" "+string(resp.Body[len(resp.Body)-21:]))
+	}
+	equal(t, []string{`000000000001 "offset":0,"limit":1}`, `000000000002 "offset":1,"limit":1}`}, seen)
+	equal(t, "https://api.example.com/v2/user/?new=1", s.sent[0].URL)
+	equal(t, "https://api.example.com/v2/user/?new=1&offset=1", s.sent[1].URL)
+	equal(t, []string{"b"}, s.sent[1].Header["X-A"])
+}
+
+// A kept element does not keep its page: 50 of 5,000 elements, one of each page, take a hundredth
+// of the memory.
+func TestElementsKeepNoPage(t *testing.T) {
+	page := func(offset int) string {
+		var b strings.Builder
+		for n := range 100 {
+			fmt.Fprintf(&b, `,{"user_id":%q,"padding":%q}`, nth(offset+n), strings.Repeat("x", 1000))
+		}
+		return fmt.Sprintf(`{"users":[%s],"total":5000,"offset":%d,"limit":100}`, b.String()[1:], offset)
+	}
+	var replies []reply
+	for offset := 0; offset < 5000; offset += 100 {
+		replies = append(replies, reply{status: 200, body: page(offset)})
+	}
+	client, s := scripted(t, replies)
+	before, n := liveHeap(), 0
+	var kept []*labhealth.User
+	for u, err := range client.Users.All(t.Context(), labhealth.ListUsersParams{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; n%100 == 0 {
+			kept = append(kept, u)
+		}
+	}
+	grown := liveHeap() - before
+	t.Logf("%d elements kept of %d: the heap grew by %d KiB", len(kept), n, grown>>10)
+	if grown > 2<<20 { // the pages are 5 MiB
+		t.Errorf("the heap grew by %d KiB", grown>>10)
+	}
+	runtime.KeepAlive(kept)
+	runtime.KeepAlive(s)
+}
+
+// Iterators go through many users and orders, and the live heap does not grow with them. The
+// service is in the same process; what it holds is allocated before the measurement.
+func TestLargeLists(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a second")
+	}
+	n := 20_000
+	switch {
+	case raceDetector():
+		n = 5_000 // one goroutine at a time has no races, and the detector takes 20 times as long
+	case long:
+		n = 100_000
+	}
+	srv := labhealthtest.NewServer(t)
+	client := must[*labhealth.Client](t)(labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL)))
+	defer client.CloseIdleConnections()
+	srv.AddUsers(n)
+	walk[labhealth.User](t, "users", n, client.Users.All(t.Context(), labhealth.ListUsersParams{Limit: 500}), userNumber)
+	srv.AddOrders(n)
+	walk[labhealth.Order](t, "orders", n, client.Orders.All(t.Context(), labhealth.ListOrdersParams{Size: 100}), orderNumber)
+}
+
+func raceDetector() bool {
+	info, _ := debug.ReadBuildInfo()
+	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
+
+func walk[T any](t *testing.T, name string, want int, seq iter.Seq2[*T, error], id func(*T) uuid.UUID) {
+	t.Helper()
+	seen := make(map[uuid.UUID]bool, want)
+	before, most, n := liveHeap(), int64(0), 0
+	for v, err := range seq {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[id(v)] = true
+		if n++; n%(want/4) == 0 {
+			most = max(most, liveHeap()-before)
+		}
+	}
+	t.Logf("%d %s: the live heap grew by at most %d KiB", n, name, most>>10)
+	if n != want || len(seen) != want {
+		t.Errorf("%d %s, %d different ones, want %d", n, name, len(seen), want)
+	}
+	if most > 2<<20+64*int64(want) { // the set of the ids that were seen grows
+		t.Errorf("the live heap grew by %d KiB while %s went by", most>>10, name)
+	}
+}
+
+// Cursors that lead round in a circle end the list with an error, wherever the circle starts and
+// however long it is.
+func TestCursorCycles(t *testing.T) {
+	prefixes, lengths := []int{0, 1, 5}, []int{1, 2, 3, 5, 8, 13, 21, 40}
+	if long {
+		prefixes, lengths = upTo(0, 9), upTo(1, 80)
+	}
+	for _, prefix := range prefixes {
+		for _, length := range lengths {
+			requests := 0
+			client := faultClient(t, testURL, roundTripper(func(r *http.Request) (*http.Response, error) {
+				requests++
+				next, _ := strconv.Atoi(r.URL.Query().Get("next_cursor"))
+				if next++; next == prefix+length {
+					next = prefix
+				}
+				return responseTo(r, 200, fmt.Sprintf(`{"data":[{"id":%q}],"next_cursor":"%d"}`, uuid.New(), next)), nil
+			}))
+			var last error
+			for _, err := range client.LabTests.All(t.Context(), labhealth.ListLabTestsParams{}) {
+				if last = err; requests > 4*(prefix+length)+4 {
+					break
+				}
+			}
+			var invalid *labhealth.DecodeError
+			if !errors.As(last, &invalid) || invalid.Reason != "it leads back to a page before it" {
+				t.Fatalf("%d pages, then a circle of %d: %v after %d requests", prefix, length, last, requests)
+			}
+		}
+	}
+}

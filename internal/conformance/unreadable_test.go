@@ -1,0 +1,126 @@
+package conformance
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/labhealth/labhealth-go"
+)
+
+// A 2xx that cannot be read is an error with a fixed reason, and with the outcome that it proves.
+func TestUnreadableResponses(t *testing.T) {
+	const (
+		html    = "it is HTML, not JSON; something between here and the service may have sent it"
+		empty   = "it is empty"
+		object  = "it is not a JSON object"
+		noID    = "it has no readable order id"
+		unknown = labhealth.OutcomeUnknown
+		applied = labhealth.OutcomeApplied
+	)
+	for _, test := range []struct {
+		name, contentType, body string
+		reason                  string
+		outcome                 labhealth.Outcome
+	}{
+		{"empty", "application/json", "", empty, unknown},
+		{"spaces", "application/json", " \r\n\t", empty, unknown},
+		{"HTML", "text/html; charset=utf-8", "<html>Ada Example</html>", html, unknown},
+		{"HTML as JSON", "application/json", " <html>", html, unknown},
+		{"JSON as HTML", "Text/HTML", placedJSON, html, unknown},
+		{"text", "text/plain", "Ada Example", "it is not valid JSON at byte 0: unexpected character", unknown},
+		{"text as JSON", "application/json", "Ada Example", "it is not valid JSON at byte 0: unexpected character", unknown},
+		{"cut short", "application/json", placedJSON[:40], "it is not valid JSON at byte 40: unexpected end of JSON", applied},
+		{"cut short, odd type", "text/plain", placedJSON[:40], "it is not valid JSON at byte 40: unexpected end of JSON", unknown},
+		{"two documents", "application/json", "{} {}", "it is not valid JSON at byte 3: data after the JSON value", unknown},
+		{"invalid UTF-8", "application/json", "{\"a\":\"\xff\"}", "it is not valid JSON at byte 6: invalid UTF-8", unknown},
+		{"byte order mark", "application/json", "\ufeff{}", "it is not valid JSON at byte 0: unexpected character", unknown},
+		{"null", "application/json", "null", object, unknown},
+		{"number", "application/json", "1", object, unknown},
+		{"text in JSON", "application/json", `"Ada Example"`, object, unknown},
+		{"list", "application/json", "[]", object, unknown},
+		{"list of two", "application/json", "[" + placedJSON + "," + placedJSON + "]", object, unknown},
+		{"list of null", "application/json", "[null]", object, unknown},
+		{"no order", "application/json", `{"status":"success","message":"order updated"}`, noID, unknown},
+		{"null order", "application/json", `{"order":null}`, noID, unknown},
+		{"bad order id", "application/json", `{"order":{"id":"Ada Example"}}`, noID, unknown},
+		{"nil order id", "application/json", `{"order":{"id":"00000000-0000-0000-0000-000000000000"}}`, noID, unknown},
+		{"order of another type", "application/json", `{"order":"0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b"}`, noID, unknown},
+		{"more after the document", "application/json", "{}Ada", "it is not valid JSON at byte 2: data after the JSON value", unknown},
+		{"nested too deeply", "application/json", `{"a":` + strings.Repeat("[", 2000), "it is not valid JSON at byte 1004: nested too deeply", unknown},
+		{"failure with 200", "application/json", `{"state":"error","error_type":"x","error":"Ada Example"}`, noID, unknown},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			client, s := respondingWith(t, 200, test.body, "Content-Type", test.contentType, "X-Request-Id", "r-1")
+			got, err := client.Orders.Import(t.Context(), importBody())
+			var e *labhealth.DecodeError
+			if got != nil || !errors.As(err, &e) {
+				t.Fatalf("%v, %T: %v", got, err, err)
+			}
+			equal(t, "labhealth: POST /v3/order/import: the response (status 200) could not be read: "+test.reason+" (request r-1)", errorText(err))
+			equal(t, test.outcome, labhealth.OutcomeOf(err))
+			equal(t, test.body, string(e.Body()))
+			equal(t, []any{"POST /v3/order/import", 200, "r-1", 1, test.reason}, []any{e.Op, e.StatusCode, e.RequestID, e.Attempts, e.Reason})
+			s.only(t)
+		})
+	}
+	t.Run("order", func(t *testing.T) {
+		client, _ := respondingWith(t, 200, `{}`)
+		_, err := client.Orders.Get(t.Context(), orderID)
+		equal(t, "labhealth: GET /v3/order/{order_id}: the response (status 200) could not be read: it has no readable order id", errorText(err))
+	})
+	t.Run("user", func(t *testing.T) {
+		client, _ := respondingWith(t, 200, `{"client_user_id":"ada"}`)
+		_, err := client.Users.Create(t.Context(), labhealth.CreateUserBody{ClientUserID: "ada"})
+		equal(t, "labhealth: POST /v2/user: the response (status 200) could not be read: it has no readable user id", errorText(err))
+	})
+	t.Run("lists", func(t *testing.T) {
+		for _, body := range []string{"null", "1", `"x"`, "[1", "true"} {
+			client, _ := scripted(t, []reply{{status: 200, body: body}, {status: 200, body: body}, {status: 200, body: body}})
+			_, err := client.Users.List(t.Context(), labhealth.ListUsersParams{})
+			var e *labhealth.DecodeError
+			if !errors.As(err, &e) {
+				t.Errorf("users: %s: %v", body, err)
+			}
+			if _, err = client.Orders.List(t.Context(), labhealth.ListOrdersParams{}); !errors.As(err, &e) {
+				t.Errorf("orders: %s: %v", body, err)
+			}
+			if _, err = client.LabTests.List(t.Context(), labhealth.ListLabTestsParams{}); !errors.As(err, &e) {
+				t.Errorf("lab tests: %s: %v", body, err)
+			}
+		}
+	})
+	t.Run("Do", func(t *testing.T) {
+		for body, want := range map[string]string{
+			`{"a":`: "it is not valid JSON at byte 5: unexpected end of JSON", `<p>`: html, "OK": "it is not valid JSON at byte 0: unexpected character",
+			`{"a":"Ada Example"}`: "it does not fit the Go type it is to be read into", "": empty,
+		} {
+			client, _ := respondingWith(t, 200, body)
+			var out struct {
+				A int `json:"a"`
+			}
+			err := client.Do(t.Context(), "GET", "/", nil, &out)
+			equal(t, "labhealth: GET (Do): the response (status 200) could not be read: "+want, errorText(err))
+		}
+	})
+}
+
+// A response is read whatever its content type, with space around it, and in a list of one.
+func TestReadableResponses(t *testing.T) {
+	for name, response := range map[string]reply{
+		"no content type":  {body: placedJSON, header: []string{"Content-Type", ""}},
+		"odd content type": {body: placedJSON, header: []string{"Content-Type", "text/plain; charset=iso-8859-1"}},
+		"space around":     {body: " \r\n" + placedJSON + "\n\t "},
+		"list of one":      {body: " [ " + placedJSON + " ] "},
+	} {
+		response.status = 200
+		client, _ := scripted(t, []reply{response})
+		got, err := client.Orders.Create(t.Context(), createBody())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		equal(t, orderID, got.Order.ID)
+		equal(t, placedJSON, string(got.RawJSON()))
+	}
+}
