@@ -94,7 +94,7 @@ func Parse(body []byte) (*Event, error) { return parse(bytes.Clone(body)) }
 // parse is [Parse] for a body that it keeps.
 func parse(body []byte) (*Event, error) {
 	memory := &eventMemory{}
-	p := parser{FastScanner: jsonread.FastScanner{Data: body}, memory: memory, document: memory.document.Reset(body)}
+	p := &parser{FastScanner: jsonread.FastScanner{Data: body}, memory: memory, document: memory.document.Reset(body)}
 	if err := p.parseEnvelope(); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func parse(body []byte) (*Event, error) {
 // ParseEnvelope parses the type and the IDs of an event, to route it, and steps over its data. It
 // fails for the same bodies as [Parse].
 func ParseEnvelope(body []byte) (Envelope, error) {
-	p := parser{FastScanner: jsonread.FastScanner{Data: body}}
+	p := &parser{FastScanner: jsonread.FastScanner{Data: body}}
 	if err := p.parseEnvelope(); err != nil {
 		return Envelope{}, err
 	}

@@ -139,7 +139,8 @@ func (p *parser) scanData() bool {
 
 // scanBatch tries to read the data that is next as a batch of samples.
 func (p *parser) scanBatch() bool {
-	r := batchReader{FastScanner: p.FastScanner, document: p.document, batch: &p.memory.samples, one: p.memory.sample[:0]}
+	// A pointer is initialized in place; a variable would be built elsewhere and copied.
+	r := &batchReader{FastScanner: p.FastScanner, document: p.document, batch: &p.memory.samples, one: p.memory.sample[:0]}
 	if !r.read() {
 		p.batch = batchFailed
 		return false

@@ -145,29 +145,40 @@ func (r *batchReader) readSource(source *Source) bool {
 	return true
 }
 
-// setSource sets the fields of a source that is at data[lo:hi].
+// setSource sets the fields of a source that is at data[lo:hi]. It leaves missing ones alone: most
+// sources have few, and storing a pointer costs time while the garbage collector runs.
 func setSource(source *Source, values *[9]sourceValue, data []byte, lo, hi int) {
 	all := string(data[lo:hi])
-	var strings [len(values)]string
 	for n := range values {
-		if v := &values[n]; v.escaped {
-			strings[n] = decodeString(data, v.content, true)
-		} else if v.string {
-			strings[n] = all[int(v.content.Lo)-lo : int(v.content.Hi)-lo]
+		v := &values[n]
+		if !v.string {
+			continue
+		}
+		s := all[int(v.content.Lo)-lo : int(v.content.Hi)-lo]
+		if v.escaped {
+			s = decodeString(data, v.content, true)
+		}
+		switch n {
+		case 0:
+			source.Name = s
+		case 1:
+			source.Slug = s
+		case 2:
+			source.Logo = s
+		case 3:
+			source.Provider = s
+		case 4:
+			source.Type = SourceType(s)
+		case 5:
+			source.AppID = new(s)
+		case 6:
+			source.DeviceID = new(s)
+		case 7:
+			source.Sport = new(s)
+		case 8:
+			source.WorkoutID = new(s)
 		}
 	}
-	source.Name, source.Slug, source.Logo, source.Provider = strings[0], strings[1], strings[2], strings[3]
-	source.Type = SourceType(strings[4])
-	source.AppID, source.DeviceID = values[5].pointer(strings[5]), values[6].pointer(strings[6])
-	source.Sport, source.WorkoutID = values[7].pointer(strings[7]), values[8].pointer(strings[8])
-}
-
-// pointer returns a pointer to s if the value is a string, nil otherwise.
-func (v *sourceValue) pointer(s string) *string {
-	if !v.string {
-		return nil
-	}
-	return new(s)
 }
 
 // endOfSamples is not a field: the array is read.

@@ -91,13 +91,16 @@ func (s *FastScanner) skipLike(t *template, depth int) bool {
 
 // equalBytes returns how many bytes a and b have in common from their first on.
 func equalBytes(a, b []byte) (n int) {
-	for n+8 <= len(a) && n+8 <= len(b) {
+	if len(a) > len(b) {
+		a = a[:len(b)]
+	}
+	b = b[:len(a)]
+	for ; n <= len(a)-8; n += 8 {
 		if differ := binary.LittleEndian.Uint64(a[n:]) ^ binary.LittleEndian.Uint64(b[n:]); differ != 0 {
 			return n + bits.TrailingZeros64(differ)/8
 		}
-		n += 8
 	}
-	for n < len(a) && n < len(b) && a[n] == b[n] {
+	for n < len(a) && a[n] == b[n] {
 		n++
 	}
 	return n

@@ -27,9 +27,11 @@ func ParseTime(b []byte) (time.Time, bool) {
 	}
 	i, nanos := 19, int64(0)
 	if i < len(b) && b[i] == '.' {
-		if nanos, i, ok = parseFraction(b, i+1); !ok {
+		var digits int
+		if nanos, digits = parseFraction(b[i+1:]); digits == 0 {
 			return time.Time{}, false
 		}
+		i += 1 + digits
 	}
 	east, ok := parseOffset(b[i:])
 	if !ok {
@@ -68,16 +70,15 @@ func parseTimeOfDay(bytes uint64) (seconds int64, ok bool) {
 	return int64(hour*3600 + (w>>24&15*10+w>>32&15)*60 + w>>48&15*10 + w>>56), hour < 24
 }
 
-// parseFraction parses the digits at b[i:], of which there must be one at least, as a fraction of a
-// second. It ignores those after the ninth.
-func parseFraction(b []byte, i int) (nanos int64, end int, ok bool) {
-	value, end := scanDigits(b, i, 0)
-	digits := end - i
-	if digits > 9 {
-		digits = 9
-		value, _ = scanDigits(b[:i+9], i, 0)
+// parseFraction parses the digits that b starts with as a fraction of a second. It ignores those
+// after the ninth.
+func parseFraction(b []byte) (nanos int64, digits int) {
+	value, digits := scanDigits(b[:min(len(b), 9)], 0, 0)
+	nanos = int64(value * powersOf10[9-digits])
+	for digits < len(b) && b[digits]-'0' < 10 {
+		digits++
 	}
-	return int64(value * powersOf10[9-digits]), end, digits > 0
+	return nanos, digits
 }
 
 // parseOffset parses "", "Z", "+02", "+0200" or "+02:00" as seconds east of UTC.
@@ -175,7 +176,9 @@ func (s *FastScanner) Time(to *time.Time, dates *DateCache) bool {
 	}
 	i, nanos := 20, int64(0)
 	if data[i] == '.' {
-		if nanos, i, ok = parseFraction(data, i+1); !ok || i+7 > len(data) {
+		var digits int
+		nanos, digits = parseFraction(data[i+1:])
+		if i += 1 + digits; digits == 0 || i+7 > len(data) {
 			return s.anyTime(to)
 		}
 	}
