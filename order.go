@@ -34,7 +34,7 @@ func (v PostOrderResponse) LogValue() slog.Value {
 	return slog.StringValue("labhealth.PostOrderResponse{" + v.Order.LogValue().String() + ", redacted}")
 }
 
-// Format prints what [PostOrderResponse.LogValue] returns.
+// Format prints the result of [PostOrderResponse.LogValue] under every verb.
 func (v PostOrderResponse) Format(s fmt.State, _ rune) { printLogValue(s, v) }
 
 func (r *PostOrderResponse) verify() error { return r.Order.verify() }
@@ -137,7 +137,7 @@ func printableStatus(s OrderStatus) string {
 	return string(s)
 }
 
-// Format prints what [Order.LogValue] returns.
+// Format prints the result of [Order.LogValue] under every verb.
 func (v Order) Format(s fmt.State, _ rune) { printLogValue(s, v) }
 
 // verify requires an ID, because nothing else proves that the order exists.
