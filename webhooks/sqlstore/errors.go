@@ -12,24 +12,26 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// Error is an error of the database. Its text never quotes that of the driver, which can contain
-// what was to be written.
+// Error is an error of the database. Its message never includes that of the driver, which can quote
+// the data.
 type Error struct {
-	Op string // what failed, such as "apply"
+	Op string // the failed operation, such as "apply"
 	// SQLState is PostgreSQL's code of five characters, such as 53100 for a full disk; empty if the
 	// driver has none.
 	SQLState string
-	// Rejected reports that the database rejected what was to be written, and will again. Attempt
-	// the deliveries of such a batch one at a time, and pass what still fails to
-	// [Store.DeadLetter]. With SQLState 57014, a statement took longer than the database allows,
-	// maybe because it waited for a lock: do so only after several attempts. Any other error is
-	// temporary. Nothing was written: wait, and attempt the same again.
+	// Rejected reports whether the database rejected the data, and would reject it again. Apply the
+	// deliveries of such a batch one at a time, and pass those that still fail to
+	// [Store.DeadLetter]. If SQLState is 57014, a statement exceeded the time limit of the
+	// database, perhaps because it waited for a lock: do so only after several attempts. If
+	// Rejected is false, the error is temporary and nothing was written: wait, and apply the same
+	// deliveries again.
 	Rejected bool
 
 	err error
 }
 
-// Error returns what failed, and the SQLSTATE or a known reason of SQLite, in fixed phrases.
+// Error returns the failed operation and the SQLSTATE, or a known reason of SQLite, in fixed
+// phrases.
 func (e *Error) Error() string {
 	text := "sqlstore: " + e.Op + ": "
 	switch {
@@ -63,7 +65,7 @@ func knownReason(err error) (text string) {
 	return text
 }
 
-// Unwrap returns the driver's error. Its text can contain health data and does not belong in a log.
+// Unwrap returns the driver's error. Its message can contain health data: do not log it.
 func (e *Error) Unwrap() error { return e.err }
 
 var errNewer = errors.New("the tables have a newer version")

@@ -33,7 +33,7 @@ func (v StoredSummary) LogValue() slog.Value {
 // Format prints the result of [StoredSummary.LogValue] under every verb.
 func (v StoredSummary) Format(f fmt.State, _ rune) { printLogValue(f, v) }
 
-// LogValue returns everything except the body.
+// LogValue returns all fields except the body.
 func (d DeadLetter) LogValue() slog.Value {
 	return slog.StringValue(fmt.Sprintf("sqlstore.DeadLetter{%d %s %d attempts, %s, redacted}", d.Number, d.Delivery.ID, d.Attempts, d.Reason))
 }
