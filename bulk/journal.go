@@ -37,9 +37,9 @@ type Entry struct {
 	// was found. It shows whether a record has changed between two runs.
 	//
 	// Each journal has its own random key, so that digests of two journals cannot be compared and
-	// tables of them cannot be prepared. Anyone with the journal also has the key and can confirm a
-	// guess of a whole record. Therefore only the owner can read the file, and it is best deleted
-	// after the import.
+	// tables of them cannot be precomputed. Anyone with the journal also has the key and can
+	// confirm a guess of a whole record. Therefore only the owner can read the file, and it is best
+	// deleted after the import.
 	Digest string `json:"digest,omitzero"`
 
 	OrderID uuid.UUID `json:"order_id,omitzero"` // for StepApplied, if the service returned it
@@ -65,7 +65,7 @@ const (
 	StepRejected  Step = "rejected"  // rejected by the service, or by the client before sending
 	StepPostponed Step = "postponed" // not applied, for a temporary reason
 	StepUnknown   Step = "unknown"   // sent, with an unknown outcome
-	StepAbsent    Step = "absent"    // unknown before, and two complete lists lack its order
+	StepAbsent    Step = "absent"    // previously unknown; two complete lists do not contain its order
 	StepDisputed  Step = "disputed"  // rejected after an unknown outcome; the lists decide
 )
 

@@ -74,7 +74,7 @@ func (s *Server) Send(event []byte) error {
 }
 
 // Flush waits until each event is delivered or has no attempts left. It returns an error if ctx is
-// done or the server is closed before. Flush also waits for scheduled attempts: with a clock that
+// done or the server is closed first. Flush also waits for scheduled attempts: with a clock that
 // stands still, use [Server.Elapse].
 func (s *Server) Flush(ctx context.Context) error { return s.flush(ctx, nil) }
 
