@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Option configures a client. An invalid option causes an error of [NewClient].
+// Option configures a client. If an option is invalid, [NewClient] and [NewManagementClient] return
+// an error.
 type Option func(*config) error
 
 // config is what the options of a client set.
@@ -76,7 +77,8 @@ func WithHTTPClient(h *http.Client) Option {
 	}
 }
 
-// WithBodyLimit caps the body of a response, in bytes after decompression. The default is 8 MiB.
+// WithBodyLimit limits the size of a response body, in bytes after decompression. The default is 8
+// MiB.
 func WithBodyLimit(n int64) Option {
 	return func(c *config) error {
 		c.core.maxBody = n

@@ -49,7 +49,7 @@ func (*PostOrderResponse) fromList(_ []byte, elements []json.RawMessage) []byte 
 
 // Order is a lab order: the ClientFacingOrder of the interface specification.
 //
-// Printed or logged, it shows only its ID and status. Encoding it to JSON is complete.
+// Printed or logged, it shows only its ID and status. Its JSON encoding is not redacted.
 type Order struct {
 	// ID is the order ID.
 	ID uuid.UUID `json:"id"`
@@ -111,9 +111,9 @@ type Order struct {
 	Interpretation *Interpretation `json:"interpretation,omitzero"`
 	// HasMissingResults reports whether the results lack biomarkers, nil while unknown.
 	HasMissingResults *bool `json:"has_missing_results,omitzero"`
-	// ExpectedResultByDate is when results are available in the common case, nil if unknown.
+	// ExpectedResultByDate is the date by which results are usually available, nil if unknown.
 	ExpectedResultByDate *Date `json:"expected_result_by_date,omitzero"`
-	// WorstCaseResultByDate is the latest date on which results are available, nil if unknown.
+	// WorstCaseResultByDate is the latest date by which results are available, nil if unknown.
 	WorstCaseResultByDate *Date `json:"worst_case_result_by_date,omitzero"`
 	// Origin distinguishes initial orders, redraws and recreations. It is nil if unknown.
 	Origin *OrderOrigin `json:"origin,omitzero"`
@@ -162,7 +162,8 @@ func (o *Order) CurrentStatus() OrderStatus {
 // Reschedulable reports whether the order can be rescheduled or released: it has an ActivateBy, and
 // its current status is modifiable. An order that was created without activate_by, for immediate
 // processing, cannot be rescheduled, whatever its status. It is false if the order has no status,
-// as in the reduced response of an update. The service decides; an order may have changed since.
+// as in the reduced response of an update. The result is based on the received order: the service
+// decides, and the order may have changed since.
 func (o *Order) Reschedulable() bool {
 	return o.ActivateBy != nil && o.CurrentStatus().Modifiable()
 }

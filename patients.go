@@ -72,7 +72,7 @@ type Address struct {
 type PatientAddress struct {
 	Redacted[PatientAddress]
 
-	ReceiverName string  `json:"receiver_name"`        // name on the parcel
+	ReceiverName string  `json:"receiver_name"`        // recipient of the parcel
 	FirstLine    string  `json:"first_line"`           // street and number
 	City         string  `json:"city"`                 // city
 	State        string  `json:"state"`                // state, usually two letters
@@ -88,7 +88,7 @@ type PatientAddress struct {
 type PatientAddressWithValidation struct {
 	Redacted[PatientAddressWithValidation]
 
-	ReceiverName string  `json:"receiver_name,omitzero"` // name on the parcel; omitted if empty
+	ReceiverName string  `json:"receiver_name,omitzero"` // recipient of the parcel; omitted if empty
 	FirstLine    string  `json:"first_line"`             // street and number
 	City         string  `json:"city"`                   // city
 	State        string  `json:"state"`                  // state, usually two upper-case letters
@@ -188,7 +188,7 @@ type OrderPatientAddress struct {
 type ShippingAddress struct {
 	Redacted[ShippingAddress]
 
-	ReceiverName string  `json:"receiver_name"`        // name on the parcel
+	ReceiverName string  `json:"receiver_name"`        // recipient of the parcel
 	FirstLine    string  `json:"first_line"`           // street and number
 	SecondLine   *string `json:"second_line,omitzero"` // nil if there is none
 	City         string  `json:"city"`                 // city

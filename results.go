@@ -59,9 +59,9 @@ func (r *OrderResults) LegacyResults() json.RawMessage {
 	return results
 }
 
-// ResultsMetadata is the header of a lab report. Its strings are the lab's own: dates may have the
-// day first. An age that is a number is left empty and reported by [RawObject.Malformed]. Source:
-// public API reference only.
+// ResultsMetadata is the header of a lab report. Its strings are as the lab wrote them: dates may
+// have the day first. An age that is a number is left empty and reported by [RawObject.Malformed].
+// Source: public API reference only.
 type ResultsMetadata struct {
 	Redacted[ResultsMetadata]
 
@@ -103,8 +103,8 @@ const (
 	ResultsStatusPartial ResultsStatus = "partial"
 )
 
-// ResultType is the type of the string in [Result.Result], which [Result.Parse] interprets. Values
-// other than the constants occur. Source of the values: public API reference only.
+// ResultType describes the string in [Result.Result], which [Result.Parse] interprets. Values other
+// than the constants occur. Source of the values: public API reference only.
 type ResultType string
 
 // Values of [ResultType].
@@ -161,14 +161,14 @@ type Result struct {
 	RawObject `json:"-"`
 }
 
-// MissingResult is a measurement that was ordered but could not be made. Source: public API
+// MissingResult reports a measurement that was ordered but could not be made. Source: public API
 // reference only.
 type MissingResult struct {
 	Redacted[MissingResult]
 
 	Name string `json:"name"` // human-readable name
 	Slug string `json:"slug"` // stable identifier
-	// InferredFailureType is why the result is missing.
+	// InferredFailureType is the reason why the result is missing.
 	InferredFailureType FailureType `json:"inferred_failure_type"`
 	// Note is a note of the lab, nil if there is none.
 	Note  *string `json:"note,omitzero"`
