@@ -11,7 +11,7 @@ import (
 // nothing.
 type CallOption func(*callConfig) error
 
-// callConfig is what the options of a call set.
+// callConfig holds the settings made by the options of a call.
 type callConfig struct {
 	header         http.Header
 	query          url.Values

@@ -2,7 +2,7 @@
 // lab-testing service. It imports and tracks lab orders, lists the users of a team, and manages
 // teams, keys and webhooks.
 //
-// One call creates at most one order, and every error says whether the request was not sent,
+// One call creates at most one order, and every error reports whether the request was not sent,
 // rejected, applied or unknown. Unknown fields, enum values and types survive decoding and
 // re-encoding. Keys and patient data are sent to the service only: they do not appear in logs,
 // error messages or the output of %v.

@@ -13,7 +13,7 @@ import (
 // an error.
 type Option func(*config) error
 
-// config is what the options of a client set.
+// config holds the settings made by the options of a client.
 type config struct {
 	core       core
 	httpClient *http.Client

@@ -161,8 +161,8 @@ func (o *Order) CurrentStatus() OrderStatus {
 
 // Reschedulable reports whether the order can be rescheduled or released: it has an ActivateBy, and
 // its current status is modifiable. An order that was created without activate_by, for immediate
-// processing, cannot be rescheduled, whatever its status. It is false if the order has no status,
-// as in the reduced response of an update. The result is based on the received order: the service
+// processing, cannot be rescheduled in any status. It is false if the order has no status, as in
+// the reduced response of an update. The result is based on the received order: the service
 // decides, and the order may have changed since.
 func (o *Order) Reschedulable() bool {
 	return o.ActivateBy != nil && o.CurrentStatus().Modifiable()

@@ -339,10 +339,10 @@ func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts 
 // returns an error if the service repeats a page or ignores the page number.
 //
 // If the service does not report the total, the first page that is empty or shorter than the page
-// size is the last one. A service that returns all orders as one list, whatever the page, is
-// supported too, at the cost of a second request. If that list has exactly as many orders as the
-// page size, the iterator returns an error after the last one, because it cannot tell whether there
-// are more.
+// size is the last one. A service that returns all orders as one list for every page is supported
+// too, at the cost of a second request. If that list has exactly as many orders as the page size,
+// the iterator returns an error after the last one, because it cannot determine whether there are
+// more.
 func (s *OrdersService) All(ctx context.Context, params ListOrdersParams, opts ...CallOption) iter.Seq2[*Order, error] {
 	return func(yield func(*Order, error) bool) {
 		pages := orderPages{start: cmp.Or(params.Page, 1), size: int64(cmp.Or(params.Size, 50))}

@@ -18,7 +18,7 @@ const opOrderResults = "GET /v3/order/{order_id}/result"
 // Results returns the results of an order: GET /v3/order/{order_id}/result. The error for an
 // unknown order matches [ErrNotFound]. The response for an order without results is not documented.
 // Of the results, the interface specification documents only result, result_type and value. Source
-// of the rest, the path included: public API reference only.
+// of the rest, including the path: public API reference only.
 func (s *OrdersService) Results(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*OrderResults, error) {
 	return call[OrderResults](ctx, s.core, request{op: opOrderResults, ids: []string{orderID.String()}}, opts)
 }
@@ -33,7 +33,7 @@ type OrderResults struct {
 	// Results has one element per measurement. It is nil for older orders, whose results are an
 	// object: see [OrderResults.LegacyResults].
 	Results []Result `json:"results" jsonread:"object"`
-	// MissingResults lists what was ordered but could not be measured.
+	// MissingResults lists the ordered measurements that could not be made.
 	MissingResults []MissingResult `json:"missing_results,omitzero"`
 	// SampleInformation maps sample IDs to JSON of no fixed shape.
 	SampleInformation map[string]json.RawMessage `json:"sample_information,omitzero"`

@@ -8,10 +8,10 @@
 //	report, err := bulk.Run(ctx, client, bulk.JSONLines(file), journal, opts)
 //
 // POST /v3/order/import takes one order per request and has no idempotency key. [Run] makes up for
-// that with a [Journal], to which it writes what it is about to send and then the outcome. When Run
-// is called again with the same journal and source, it skips finished records and continues. The
-// sample ID identifies a record: Run never creates two orders for one sample ID, and its [Report]
-// counts every record of the source.
+// that with a [Journal], to which it writes each record before it is sent, and then the outcome.
+// When Run is called again with the same journal and source, it skips finished records and
+// continues. The sample ID identifies a record: Run never creates two orders for one sample ID, and
+// its [Report] counts every record of the source.
 //
 // # What happens to a record
 //

@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Journal stores what [Run] is about to do and the outcome, so that another run can resume the
-// import after an interruption. [File] and [Memory] implement it; a team that prefers its own
+// Journal stores the intent and the outcome of each import of [Run], so that another run can resume
+// the import after an interruption. [File] and [Memory] implement it; a team that prefers its own
 // database implements two methods. Only one run may use a journal at a time, which the
 // implementation must enforce.
 type Journal interface {

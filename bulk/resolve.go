@@ -92,7 +92,7 @@ func (r *run) resolveRecord(body *labhealth.ImportOrderBody, key sampleKey, s st
 }
 
 // resolveOrphans resolves the records that cannot be sent again, because the source has lost them
-// or has an invalid record in their place. The journal has what is needed to find their orders.
+// or has an invalid record in their place. The journal has the data needed to find their orders.
 func (r *run) resolveOrphans(l *orderList) error {
 	if l.orphans == 0 {
 		return nil
@@ -133,7 +133,7 @@ func (r *run) readOrphans() (orphans []Entry, _ error) {
 	return orphans, nil
 }
 
-// resolve records what the lists show of a record, and returns the step, or "" if they are not
+// resolve records the result of the lists for a record, and returns the step, or "" if they are not
 // certain. If user is nil, an order of any user counts.
 func (r *run) resolve(e Entry, key sampleKey, s state, user uuid.UUID, l *orderList) Step {
 	certain, otherUser := l.complete, false

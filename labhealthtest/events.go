@@ -28,9 +28,9 @@ type envelope struct {
 // event of an order, both with the whole order at that time, and provider.connection.created.
 //
 // The server posts events in the background, one at a time, in the order in which they occurred. By
-// default it does not sign them and posts them once, whatever the response. [WithSigningSecrets],
-// [WithRetries] and [WithNetworkConditions] make it deliver like the service. Each delivery has the
-// header svix-id, which is the same for all attempts of an event.
+// default it does not sign them and posts them once, regardless of the response.
+// [WithSigningSecrets], [WithRetries] and [WithNetworkConditions] make it deliver like the service.
+// Each delivery has the header svix-id, which is the same for all attempts of an event.
 //
 // The interface specification describes neither the headers, nor the signature, nor the attempts.
 // They follow other services of the same family.

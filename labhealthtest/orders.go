@@ -216,7 +216,7 @@ func (s *Server) addOrder(u *user, test *labTest, method string, body *orderRequ
 }
 
 // Orders returns the IDs of all orders, oldest first. These are the orders that the server stored,
-// whatever it responded to its clients.
+// regardless of the responses that its clients received.
 func (s *Server) Orders() []uuid.UUID {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -109,8 +109,8 @@ type sampleInfo struct {
 	ReceivedAt timestamp `json:"received_at"`
 }
 
-// SetResults sets the response body of an order's results, valid or not, whatever its status. An
-// empty body restores the invented results.
+// SetResults sets the response body of an order's results, valid or not, regardless of the status
+// of the order. An empty body restores the invented results.
 func (s *Server) SetResults(orderID uuid.UUID, body string) error {
 	return s.editOrder(orderID, func(o *order) error {
 		o.results = nil

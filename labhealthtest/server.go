@@ -45,10 +45,10 @@ type Server struct {
 	cancelDeliveries context.CancelFunc
 
 	// mu guards the fields below. It is held while a request is processed, from authentication to
-	// the encoded response, so that operations need no locking of their own.
+	// the encoded response, so that operations need no further locking.
 	mu     sync.Mutex
 	closed bool
-	// Separate generators, so that reads do not change the IDs of what is created next.
+	// Separate generators, so that reads do not change the IDs of objects created later.
 	ids, traces *rand.ChaCha8
 	requests    []Request
 	faults      []*plannedFault // in the order in which they are used

@@ -257,7 +257,7 @@ func (l *Latest) Samples() iter.Seq2[SampleKey, Sample] {
 	}
 }
 
-// samples reports whether yield wants more.
+// samples reports whether yield accepts more.
 func (sh *shard) samples(shapes *shapes, yield func(SampleKey, Sample) bool) bool {
 	sh.mu.RLock()
 	keys := make([]Series, 0, len(sh.series))

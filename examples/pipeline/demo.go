@@ -73,7 +73,7 @@ func (p *pipeline) playEvents(ctx context.Context, address string) error {
 	return p.countSamples(ctx)
 }
 
-// sendFor sends events of five users until the time is over or ctx is done.
+// sendFor sends events of five users until the time has passed or ctx is done.
 func sendFor(ctx context.Context, service *labhealthtest.Server, length time.Duration) error {
 	users := service.AddUsers(5)
 	morning := time.Now().UTC().Truncate(24 * time.Hour).Add(6 * time.Hour)

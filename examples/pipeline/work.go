@@ -60,8 +60,9 @@ func collect(batch jetstream.MessageBatch, err error) ([]jetstream.Msg, error) {
 	return msgs, batch.Error()
 }
 
-// maxBatchBytes limits a batch, whatever the number of events. Deliveries of historical data can be
-// large, and a transaction has to fit into memory and to commit within -ack-wait.
+// maxBatchBytes limits the size of a batch, regardless of the number of events. Deliveries of
+// historical data can be large, and a transaction has to fit into memory and to commit within
+// -ack-wait.
 const maxBatchBytes = 4 << 20
 
 // apply processes messages and acknowledges them, in one transaction unless they are large. After

@@ -14,8 +14,8 @@ import (
 )
 
 // proof records what net/http's hooks saw of one attempt. Error messages are not interpreted, and
-// what it reports stays true: a transport that continues after the attempt was judged, or that
-// sends a write a second time, loses its connections before the request is complete.
+// its result stays valid: a transport that continues after the attempt was judged, or that sends a
+// write a second time, loses its connections before the request is complete.
 type proof struct {
 	write  bool            // the request is neither a GET nor a HEAD
 	native bool            // the transport is net/http's, which hides nothing from the hooks

@@ -43,7 +43,7 @@ type Policy struct {
 	Strict            bool          // retry a write only if it was provably not sent
 }
 
-// Limits of what is read.
+// Limits of responses.
 const (
 	MaxErrorBody = 64 << 10
 	maxHeader    = 256 << 10
@@ -184,7 +184,7 @@ type RedirectError struct {
 
 func (e *RedirectError) Error() string { return "redirect not followed" }
 
-// Do sends q until it succeeds, fails for good, or may not be retried.
+// Do sends q until it succeeds, fails permanently, or must not be retried.
 func (c *Client) Do(ctx context.Context, q *Request) *Result {
 	call := &call{client: c, request: q, timeout: q.Policy.ReadTimeout}
 	c.budget.deposit()

@@ -1,12 +1,12 @@
-// Command generate writes what would otherwise be repeated by hand in a package:
+// Command generate writes the repetitive code of a package:
 //
 //   - json_gen.go has UnmarshalJSON and MarshalJSON for every exported struct that embeds
-//     RawObject. Promoted methods would not do, because they cannot see the struct that embeds
-//     them. Types that declare either method themselves are left out.
-//   - operations_gen.go has the lists of the constants that name operations, those in files
-//     management*.go apart. It is written for a package with such constants only.
+//     RawObject. Promoted methods would not work, because they cannot access the struct that embeds
+//     them. Types that declare either method themselves are skipped.
+//   - operations_gen.go has the lists of the constants that name operations, with a separate list
+//     for those in files management*.go. It is written for a package with such constants only.
 //
-// It reads and writes the current directory, and runs by go generate.
+// It reads and writes the current directory. It is run by go generate.
 package main
 
 import (
@@ -48,7 +48,7 @@ func write(file string, source []byte) {
 	}
 }
 
-// pkg is what the generated files need of a package.
+// pkg holds the declarations of a package that the generated files need.
 type pkg struct {
 	name                 string
 	types                []string // exported structs that embed RawObject

@@ -20,7 +20,7 @@ type Applied struct {
 	Err error
 }
 
-// isUnreadable reports whether some of the delivery cannot be read and the rest was applied.
+// isUnreadable reports whether part of the delivery cannot be decoded and the rest was applied.
 func (a Applied) isUnreadable() bool { return errors.Is(a.Err, webhooks.ErrUnreadable) }
 
 // permanentError is an error of a delivery that is the same each time.

@@ -32,7 +32,8 @@ func (*postgres) skipLocked() string { return ` FOR UPDATE SKIP LOCKED` }
 // Transactions
 
 func (d *postgres) transact(ctx context.Context, f func(*sql.Tx) error) error {
-	// Each statement sees what was committed before it, also after it has waited for a lock.
+	// Each statement sees the transactions committed before it, even after it has waited for a
+	// lock.
 	tx, err := d.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return err
@@ -120,7 +121,7 @@ func (*postgres) hasShapes(ctx context.Context, tx *sql.Tx, shapes map[shape]int
 
 // withSeries is the start of a statement: the table r has the IDs of the series whose keys are in
 // an array, numbered from 1. LIMIT makes every key a lookup in the index. Otherwise the planner,
-// which knows little of new tables, would read them completely.
+// which has no statistics of new tables, would scan them completely.
 func withSeries(keys string) string {
 	return `WITH r AS MATERIALIZED (SELECT k.n, r.id FROM unnest(` + keys + `::bytea[]) WITH ORDINALITY AS k (key, n)
 		CROSS JOIN LATERAL (SELECT id FROM labhealth_series WHERE key = k.key LIMIT 1) AS r)`

@@ -32,7 +32,7 @@ func (s *sampleSlot) store(r *sampleRow) {
 }
 
 // Statements that all dialects understand, with the rows in the middle. A newer version is never
-// overwritten, whatever was read before.
+// overwritten, regardless of earlier reads.
 const (
 	insertSamples = `INSERT INTO labhealth_samples AS s (series_id, at, version, value, shape_id, seconds, text) `
 	updateSamples = ` ON CONFLICT (series_id, at) DO UPDATE SET version = excluded.version, value = excluded.value,

@@ -12,9 +12,8 @@ import (
 	"github.com/labhealth/labhealth-go/internal/newest"
 )
 
-// shapeCache caches labhealth_shapes. No row of it is ever changed or removed, so what was
-// committed once stays valid, unless the database loses what it has committed: see
-// dialect.hasShapes.
+// shapeCache caches labhealth_shapes. No row of it is ever changed or removed, so committed rows
+// stay valid, unless the database loses committed data: see dialect.hasShapes.
 type shapeCache struct {
 	mu     sync.RWMutex
 	ids    map[shape]int32

@@ -163,7 +163,7 @@ func isDeliveryError(err error) bool {
 }
 
 // Step takes a batch from the inbox, if it is not empty, and applies it. The error is an [*Error].
-// What the step did before the error stays done, and the rest stays in the inbox.
+// Deliveries that were applied before the error stay applied, and the rest stays in the inbox.
 func (w *Worker) Step(ctx context.Context) (Step, error) {
 	if err := w.check(); err != nil {
 		return Step{}, err
@@ -173,7 +173,7 @@ func (w *Worker) Step(ctx context.Context) (Step, error) {
 		return step, err
 	}
 	for _, row := range rows {
-		// Another worker may have had it meanwhile, and have delayed it.
+		// Another worker may have processed it in the meantime, and have delayed it.
 		const ifDue = `number = ? AND due <= ?`
 		one, _, err := w.attempt(ctx, ifDue, row.number, w.Store.now().UnixNano())
 		if err != nil && ctx.Err() == nil && isDeliveryError(err) {
