@@ -11,8 +11,8 @@ import (
 	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
-// Do calls any endpoint of the team API, with the same safety as the methods. path starts with /
-// and its values are escaped (see [net/url.PathEscape]); [WithQuery] adds query parameters.
+// Do calls any endpoint of the team API, with the same guarantees as the methods. path starts with
+// / and its values are escaped (see [net/url.PathEscape]); [WithQuery] adds query parameters.
 //
 // body is nil for no body, a []byte or json.RawMessage for JSON that is sent unchanged, or a value
 // for encoding/json. out is nil to ignore the body of the response, a *json.RawMessage for the

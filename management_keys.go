@@ -158,9 +158,9 @@ func (s *ManagementKeysService) All(ctx context.Context, params ListManagementKe
 	})
 }
 
-// Create creates a management key: POST /v1/org/{org_id}/management_key. The key itself is in this
-// response only and cannot be read later: store it. A Team Management Key for two or more teams can
-// only be created here, not in the web dashboard.
+// Create creates a management key: POST /v1/org/{org_id}/management_key. The key itself is returned
+// only in this response and cannot be read later: store it. A Team Management Key for two or more
+// teams can only be created here, not in the web dashboard.
 func (s *ManagementKeysService) Create(ctx context.Context, body CreateManagementKeyBody, opts ...CallOption) (*ManagementKey, error) {
 	return call[ManagementKey](ctx, s.core, request{op: opCreateManagementKey, body: &body}, opts)
 }

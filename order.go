@@ -93,7 +93,7 @@ type Order struct {
 	//
 	// Deprecated: use [OrdersService.RequisitionPDF].
 	RequisitionFormURL *string `json:"requisition_form_url"`
-	// Priority is false by default. For some labs true means a STAT order.
+	// Priority is false by default. For some labs, true means a STAT order.
 	Priority bool `json:"priority" default:"false"`
 	// ShippingDetails is set for testkit orders that are not registered yet, and nil otherwise.
 	ShippingDetails *ShippingAddress `json:"shipping_details"`
@@ -232,8 +232,8 @@ var _ = jsonread.Union[OrderDetailsData]("type", (*UnknownOrderDetails)(nil), ma
 // center.
 type WalkInTestOrder struct {
 	ID            uuid.UUID  `json:"id"`             // ID of the details
-	CreatedAt     time.Time  `json:"created_at"`     // when they were created
-	UpdatedAt     time.Time  `json:"updated_at"`     // when they were last changed
+	CreatedAt     time.Time  `json:"created_at"`     // when the details were created
+	UpdatedAt     time.Time  `json:"updated_at"`     // when the details were last changed
 	AppointmentID *uuid.UUID `json:"appointment_id"` // nil if there is no appointment
 
 	RawObject `json:"-"`
@@ -246,8 +246,8 @@ type TestkitOrder struct {
 
 	ID        uuid.UUID `json:"id"`         // ID of the details
 	Shipment  *Shipment `json:"shipment"`   // nil if there is no shipment yet
-	CreatedAt time.Time `json:"created_at"` // when they were created
-	UpdatedAt time.Time `json:"updated_at"` // when they were last changed
+	CreatedAt time.Time `json:"created_at"` // when the details were created
+	UpdatedAt time.Time `json:"updated_at"` // when the details were last changed
 
 	RawObject `json:"-"`
 }
@@ -257,8 +257,8 @@ type TestkitOrder struct {
 type AtHomePhlebotomyOrder struct {
 	ID            uuid.UUID  `json:"id"`             // ID of the details
 	AppointmentID *uuid.UUID `json:"appointment_id"` // nil if there is no appointment
-	CreatedAt     time.Time  `json:"created_at"`     // when they were created
-	UpdatedAt     time.Time  `json:"updated_at"`     // when they were last changed
+	CreatedAt     time.Time  `json:"created_at"`     // when the details were created
+	UpdatedAt     time.Time  `json:"updated_at"`     // when the details were last changed
 
 	RawObject `json:"-"`
 }
@@ -267,8 +267,8 @@ type AtHomePhlebotomyOrder struct {
 // site.
 type OnSiteCollectionOrder struct {
 	ID        uuid.UUID `json:"id"`         // ID of the details
-	CreatedAt time.Time `json:"created_at"` // when they were created
-	UpdatedAt time.Time `json:"updated_at"` // when they were last changed
+	CreatedAt time.Time `json:"created_at"` // when the details were created
+	UpdatedAt time.Time `json:"updated_at"` // when the details were last changed
 
 	RawObject `json:"-"`
 }

@@ -76,7 +76,7 @@ type CreateOrderBody struct {
 	// test is used.
 	CollectionMethod LabTestCollectionMethod `json:"collection_method,omitzero"`
 	Physician        *PhysicianCreateRequest `json:"physician,omitzero"` // nil if there is none
-	// Priority is omitted if false. For some labs true means a STAT order.
+	// Priority is omitted if false. For some labs, true means a STAT order.
 	Priority    bool      `json:"priority,omitzero"`
 	BillingType Billing   `json:"billing_type,omitzero"` // client_bill if empty
 	ICDCodes    []string  `json:"icd_codes,omitzero"`    // diagnosis codes

@@ -62,7 +62,8 @@ type Address struct {
 	Zip        string  `json:"zip"`     // postal code
 	City       string  `json:"city"`    // city
 	State      string  `json:"state"`   // state, usually two letters
-	// AccessNotes describes how to get in. It has at most 1000 characters, and is nil if absent.
+	// AccessNotes describes how to enter the building. It has at most 1000 characters, and is nil
+	// if absent.
 	AccessNotes *string `json:"access_notes,omitzero"`
 
 	RawObject `json:"-"`
@@ -79,7 +80,8 @@ type PatientAddress struct {
 	Zip          string  `json:"zip"`                  // postal code
 	Country      string  `json:"country"`              // no format is documented; US is usual
 	SecondLine   *string `json:"second_line,omitzero"` // nil if there is none
-	// AccessNotes describes how to get in. It has at most 1000 characters, and is nil if absent.
+	// AccessNotes describes how to enter the building. It has at most 1000 characters, and is nil
+	// if absent.
 	AccessNotes *string `json:"access_notes,omitzero"`
 }
 
@@ -95,7 +97,8 @@ type PatientAddressWithValidation struct {
 	Zip          string  `json:"zip"`                    // ZIP code, such as 94105 or 94105-1234
 	Country      string  `json:"country"`                // no format is documented; US is usual
 	SecondLine   *string `json:"second_line,omitzero"`   // nil if there is none
-	// AccessNotes describes how to get in. It has at most 1000 characters, and is nil if absent.
+	// AccessNotes describes how to enter the building. It has at most 1000 characters, and is nil
+	// if absent.
 	AccessNotes *string `json:"access_notes,omitzero"`
 	PhoneNumber *string `json:"phone_number,omitzero"` // nil if there is none
 }
@@ -177,7 +180,8 @@ type OrderPatientAddress struct {
 	State        string  `json:"state"`                // state
 	Zip          string  `json:"zip"`                  // postal code
 	Country      string  `json:"country"`              // country
-	// AccessNotes describes how to get in. It has at most 1000 characters, and is nil if absent.
+	// AccessNotes describes how to enter the building. It has at most 1000 characters, and is nil
+	// if absent.
 	AccessNotes *string `json:"access_notes,omitzero"`
 	PhoneNumber *string `json:"phone_number,omitzero"` // nil if there is none
 

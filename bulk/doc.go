@@ -8,8 +8,8 @@
 //	report, err := bulk.Run(ctx, client, bulk.JSONLines(file), journal, opts)
 //
 // POST /v3/order/import takes one order per request and has no idempotency key. [Run] makes up for
-// that with a [Journal], to which it writes each record before it is sent, and then the outcome.
-// When Run is called again with the same journal and source, it skips finished records and
+// that with a [Journal], to which it writes that it is about to send a record, and then the
+// outcome. When Run is called again with the same journal and source, it skips finished records and
 // continues. The sample ID identifies a record: Run never creates two orders for one sample ID, and
 // its [Report] counts every record of the source.
 //
@@ -50,8 +50,8 @@
 // sample ID with another one, or is gone, an order of any user with the sample ID counts, and the
 // record is reported as applied or changed.
 //
-// Sample IDs that differ only in case, or in spaces at their ends, are treated as equal, because a
-// service may change either.
+// Sample IDs that differ only in case, or in leading or trailing spaces, are treated as equal,
+// because a service may change either.
 //
 // # Damaged journals
 //

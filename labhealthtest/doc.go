@@ -73,8 +73,8 @@
 // The management API has the same base URL. [Server.OrgID] is its organisation and [Server.OrgKey]
 // the Org Management Key. [Server.AddTeamManagementKey] creates Team Management Keys.
 //
-// The server is the sandbox of region us. A webhook of this environment receives the events of its
-// team, signed with its secret and with the retries of the service. A team API key of this
+// The server represents the sandbox of region us. A webhook of this environment receives the events
+// of its team, signed with its secret and with the retries of the service. A team API key of this
 // environment gives access to the team API. Webhooks and keys for production or another region are
 // stored and have no effect. Each team has its own users, orders and events. [Server.Team] returns
 // the server of another team.

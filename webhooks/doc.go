@@ -36,8 +36,9 @@
 //
 // The service delivers an event at least once and in any order, so the same summary or sample
 // arrives again and again, in different versions. [Event.Keys] returns a [SummaryKey] or
-// [SampleKey]s, which are equal for versions of the same thing. [Latest] keeps the latest version
-// of each in memory, package [github.com/labhealth/labhealth-go/webhooks/sqlstore] in a database.
+// [SampleKey]s, which are equal for versions of the same summary or sample. [Latest] keeps the
+// latest version of each in memory, package [github.com/labhealth/labhealth-go/webhooks/sqlstore]
+// in a database.
 //
 // # Redaction
 //
