@@ -4,7 +4,7 @@
 //
 // One call creates at most one order, and every error reports whether the request was not sent,
 // rejected, applied or unknown. Unknown fields, enum values and types survive decoding and
-// re-encoding. Keys and patient data are sent to the service only: they do not appear in logs,
+// re-encoding. Keys and patient data are sent only to the service: they do not appear in logs,
 // error messages or the output of %v.
 //
 // # Quick start

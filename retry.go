@@ -26,7 +26,7 @@ type RetryPolicy struct {
 	// default is 10 s.
 	MaxWait time.Duration
 	// MaxRetryAfter is the longest Retry-After that the client waits for. If the service asks for a
-	// longer wait, the call returns immediately. The default is 60 s.
+	// longer wait, the call ends with that response. The default is 60 s.
 	MaxRetryAfter time.Duration
 	// ReadTimeout limits one attempt of a GET or HEAD. The default is 30 s.
 	ReadTimeout time.Duration

@@ -89,8 +89,8 @@ func (c *Changes) count(outcome newest.Outcome) {
 
 const errNoEvent = permanentError("webhooks: the delivery has no event")
 
-// Apply stores the summary or the samples of an event, unless a newer version is stored already. It
-// ignores events that have neither.
+// Apply stores the summary or the samples of an event, except those of which a newer version is
+// stored. It ignores events that have neither.
 //
 // Every error matches [ErrPermanent]: return it unchanged from the function of a [Handler], and the
 // handler passes the delivery to the dead-letter function. [ErrUnreadable] reports that part of the

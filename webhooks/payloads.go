@@ -16,8 +16,8 @@ import (
 
 // Source identifies the origin of wearable data. It has two shapes: Name, Slug and Logo, as in the
 // interface specification, or Provider, Type and the fields after them, as in newer events. The
-// second shape is to replace the first. [Source.ProviderSlug] supports both. Absent fields are
-// empty or nil. Source of the second shape: public API reference only.
+// second shape is expected to replace the first. [Source.ProviderSlug] supports both. Absent fields
+// are empty or nil. Source of the second shape: public API reference only.
 type Source struct {
 	Name string `json:"name,omitzero"` // display name
 	Slug string `json:"slug,omitzero"` // stable identifier

@@ -61,7 +61,7 @@
 // # Databases
 //
 // PostgreSQL 12 or newer. Tested: PostgreSQL 15 with github.com/jackc/pgx/v5/stdlib and
-// github.com/lib/pq. It needs no extensions. A connection pooler in transaction mode works if it
+// github.com/lib/pq. No extensions are needed. A connection pooler in transaction mode works if it
 // supports prepared statements or if the driver does not use them (with pgx,
 // default_query_exec_mode=exec in the connection string). Transactions use READ COMMITTED,
 // regardless of the default isolation level. A transaction takes 4 to 8 statements, however many
