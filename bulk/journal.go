@@ -25,7 +25,7 @@ type Journal interface {
 
 // Entry is one step of a record. Apart from the sample ID it holds no patient data, and its digest
 // reveals nothing without the whole record: see [Entry.Digest]. Printed or logged, it shows the
-// step and the number of the record; its JSON is complete.
+// step and the number of the record; its JSON is not redacted.
 type Entry struct {
 	Step     Step      `json:"step"`               // what it records
 	At       time.Time `json:"at"`                 // when the entry was written

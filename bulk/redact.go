@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// A sample ID leads to a patient. Types that hold one print a short form under every verb of fmt
+// A sample ID identifies a patient. Types that hold one print a short form under every verb of fmt
 // and as attributes of slog. Their fields hold the ID, and so does their JSON, in which they are
 // stored.
 

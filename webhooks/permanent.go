@@ -69,7 +69,7 @@ func (e *Event) isOperational() bool {
 	return false
 }
 
-// malformed returns [ErrUnreadable] if a value in the data does not fit its field.
+// malformed returns [ErrUnreadable] if a field of the data is malformed.
 func malformed(data Payload) error {
 	if len(data.Malformed()) > 0 {
 		return ErrUnreadable

@@ -86,7 +86,7 @@ func (w worker) apply(ctx context.Context, msgs []jetstream.Msg) error {
 	return nil
 }
 
-// applySome processes as many messages as a transaction should hold, and returns how many.
+// applySome processes as many messages as fit into a transaction, and returns their number.
 func (w worker) applySome(ctx context.Context, msgs []jetstream.Msg) (n int, err error) {
 	// A shutdown does not interrupt it. After -ack-wait, another worker gets the messages.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.ackWait*3/4)
@@ -195,7 +195,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &failure) && failure.SQLState == "57014"
 }
 
-// giveBack makes the broker deliver messages again, to this worker or another.
+// giveBack makes the broker redeliver messages, to this worker or another.
 func giveBack(list []source) {
 	for _, s := range list {
 		s.msg.NakWithDelay(time.Second) // if it is lost, the broker waits for -ack-wait

@@ -1,7 +1,7 @@
-// Package transport sends a request and reports its outcome at the service. It keeps the loop, the
-// waiting and the body rewind of go-retryablehttp, and replaces defaults that are harmful here:
-// which attempts are retried, how long to wait, and what is reported. A write is retried only if it
-// provably never reached the service, or if the service rejected it with a 429.
+// Package transport sends a request and reports its outcome at the service. It uses the loop, the
+// waits and the body rewind of go-retryablehttp, and replaces defaults that are unsafe for writes:
+// which attempts are retried, how long to wait, and which error is returned. A write is retried
+// only if it provably never reached the service, or if the service rejected it with a 429.
 package transport
 
 import (
@@ -82,7 +82,7 @@ func NewClient(user *http.Client) *Client {
 }
 
 // CloseIdleConnections closes idle connections of the client's own transports. A transport that was
-// passed to NewClient is left alone.
+// passed to NewClient is not affected.
 func (c *Client) CloseIdleConnections() {
 	if c.direct != nil {
 		c.direct.CloseIdleConnections()
@@ -328,8 +328,8 @@ func (c *call) checkRetry(ctx context.Context, resp *http.Response, err error) (
 		c.request.Observe(a)
 	}
 	c.started = time.Time{}
-	// The context may have ended just now. The response alone would not explain why there is no
-	// other attempt.
+	// The context may just have ended. The response alone would not explain why there is no other
+	// attempt.
 	ended := ctx.Err() != nil
 	c.waiting = v.retryable && r.Attempts < c.request.Policy.Attempts && (ended || c.mayRetry(ctx, v))
 	return c.waiting && !ended, nil
@@ -459,7 +459,7 @@ func (c *call) readBody(resp *http.Response, r *Response) (err error) {
 }
 
 // readAll reads the body to its end, so that the connection can be reused. It allocates at most
-// three times the limit, whatever the body's length.
+// three times the limit, regardless of the length of the body.
 func readAll(resp *http.Response, limit int64) ([]byte, error) {
 	size := int64(4 << 10)
 	if n := resp.ContentLength; n >= 0 {

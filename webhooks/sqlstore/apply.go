@@ -23,7 +23,7 @@ type Applied struct {
 // isUnreadable reports whether part of the delivery cannot be decoded and the rest was applied.
 func (a Applied) isUnreadable() bool { return errors.Is(a.Err, webhooks.ErrUnreadable) }
 
-// permanentError is an error of a delivery that is the same each time.
+// permanentError is an error that recurs each time a delivery is applied.
 type permanentError string
 
 func (e permanentError) Error() string { return string(e) }
@@ -69,8 +69,8 @@ func (s *Store) ApplyAll(ctx context.Context, deliveries []webhooks.Delivery) ([
 	return applied, nil
 }
 
-// apply applies a batch in a transaction. It locks the users, always in the same order, so that
-// what it reads stays true until it has written.
+// apply applies a batch in a transaction. It locks the users, always in the same order, so that the
+// data it reads does not change until it has written.
 func (s *Store) apply(ctx context.Context, tx *sql.Tx, b *batch) ([]Applied, error) {
 	if len(b.users) == 0 {
 		return b.applied, nil

@@ -49,8 +49,7 @@ type dialect interface {
 	// other migrations.
 	migrate(ctx context.Context, f func(*sql.Tx) error) error
 
-	// lockUsers keeps other transactions from the data of users, which are in ascending order,
-	// until tx ends.
+	// lockUsers locks the data of users, which are in ascending order, until tx ends.
 	lockUsers(ctx context.Context, tx *sql.Tx, users []string) error
 	// hasShapes reports whether the rows of labhealth_shapes with these IDs hold these shapes.
 	hasShapes(ctx context.Context, tx *sql.Tx, ids map[shape]int32) (bool, error)
@@ -67,7 +66,7 @@ type dialect interface {
 	// discard deletes rows of the inbox.
 	discard(ctx context.Context, tx *sql.Tx, numbers []int64) error
 	// preferIndexes makes the plans of tx use the indexes, regardless of the statistics;
-	// defaultPlans ends that.
+	// defaultPlans undoes that.
 	preferIndexes(ctx context.Context, tx *sql.Tx) error
 	defaultPlans(ctx context.Context, tx *sql.Tx) error
 }

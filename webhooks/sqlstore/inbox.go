@@ -96,7 +96,7 @@ type receipt struct {
 	err  error         // valid after done is closed
 }
 
-// userOf returns the user that a body names, NULL if none can be read.
+// userOf returns the user in a body, or NULL if there is no readable one.
 func userOf(body []byte) sql.Null[string] {
 	e, err := webhooks.ParseEnvelope(body)
 	if err != nil || e.UserID == uuid.Nil {

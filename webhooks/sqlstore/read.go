@@ -129,7 +129,7 @@ func (s *Store) samples(ctx context.Context, where string, args ...any) ([]Store
 	return samples, nil
 }
 
-// pageSize is how many rows Samples and Summaries read at a time.
+// pageSize is the number of rows that Samples and Summaries read at a time.
 const pageSize = 5000
 
 // pages iterates over pages of size elements. next returns the page after a cursor, and the cursor

@@ -45,7 +45,7 @@ const (
 	insertInbox = `INSERT INTO labhealth_inbox (delivery_id, received_at, user_id, body) `
 
 	// insertID stores the digest of a delivery's ID and the time, unless it is stored since the
-	// time of the last parameter. It changes a row if it was not.
+	// time of the last parameter. It changes a row only if it was not stored.
 	insertID = `INSERT INTO labhealth_deliveries AS d (id, at) VALUES (?, ?)
 		ON CONFLICT (id) DO UPDATE SET at = excluded.at WHERE d.at < ?`
 )

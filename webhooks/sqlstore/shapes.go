@@ -68,8 +68,8 @@ func (c *shapeCache) fill(b *batch) (missing []shape) {
 }
 
 // findShapes sets the shape IDs of a batch. It writes new shapes in ascending order of their keys,
-// before it locks anything: another transaction that writes one of them waits for this one, and
-// this one for none that waits.
+// before it locks anything: a transaction that writes one of them waits for this one, but this one
+// never waits for a transaction that waits.
 func (s *Store) findShapes(ctx context.Context, tx *sql.Tx, b *batch) error {
 	missing := s.shapes.fill(b)
 	valid, err := s.dialect.hasShapes(ctx, tx, b.shapeIDs)

@@ -62,7 +62,7 @@ func (s *Store) transact(ctx context.Context, op string, f func(*sql.Tx) error) 
 	return retry(ctx, op, func() error { return s.dialect.transact(ctx, f) })
 }
 
-// maxAttempts is how often a transaction is attempted.
+// maxAttempts is the number of attempts of a transaction.
 const maxAttempts = 10
 
 // retry calls f until it returns something other than a conflict. The error is an [*Error].

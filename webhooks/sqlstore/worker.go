@@ -149,8 +149,8 @@ type functionError struct {
 
 func (e *functionError) Unwrap() error { return e.error }
 
-// isDeliveryError reports whether an error is caused by the deliveries, or by what the application
-// does with them.
+// isDeliveryError reports whether an error is caused by the deliveries, or by the application's
+// function.
 func isDeliveryError(err error) bool {
 	if function := (*functionError)(nil); errors.As(err, &function) {
 		return !function.outage
@@ -258,7 +258,8 @@ func (w *Worker) process(ctx context.Context, tx *sql.Tx, rows []inboxRow) (step
 	return step, b, w.callApply(ctx, tx, deliveries, applied)
 }
 
-// callApply calls the application's function with the deliveries that were applied, also partly.
+// callApply calls the application's function with the deliveries that were applied, including
+// partly applied ones.
 func (w *Worker) callApply(ctx context.Context, tx *sql.Tx, deliveries []webhooks.Delivery, applied []Applied) error {
 	if w.Apply == nil {
 		return nil
@@ -277,7 +278,7 @@ func (w *Worker) callApply(ctx context.Context, tx *sql.Tx, deliveries []webhook
 	return nil
 }
 
-// fail counts a failed attempt at the row that where selects.
+// fail counts a failed attempt for the row that where selects.
 func (w *Worker) fail(ctx context.Context, cause error, where string, args ...any) (step Step, err error) {
 	s := w.Store
 	err = s.transact(ctx, "count attempt", func(tx *sql.Tx) error {
@@ -303,7 +304,7 @@ func (w *Worker) fail(ctx context.Context, cause error, where string, args ...an
 	return step, err
 }
 
-// delayAfter returns the delay after a failure that others have preceded.
+// delayAfter returns the delay after a failure, which doubles with each earlier one up to an hour.
 func delayAfter(delay time.Duration, earlier int) time.Duration {
 	for range earlier {
 		delay = min(2*delay, time.Hour)
