@@ -3,10 +3,7 @@ package labhealth
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/labhealth/labhealth-go/internal/transport"
@@ -29,22 +26,6 @@ type Client struct {
 
 	core *core
 }
-
-// Environment identifies one of the four deployments of the service. The interface specification
-// names them but publishes no base URLs: see [WithEnvironment].
-type Environment string
-
-// Values of [Environment]. There is no default, so that a missing option cannot send patient data
-// to the wrong region.
-const (
-	ProductionUS Environment = "production US"
-	ProductionEU Environment = "production EU"
-	SandboxUS    Environment = "sandbox US"
-	SandboxEU    Environment = "sandbox EU"
-)
-
-// BaseURLs holds the base URL of each environment. Unused environments can be omitted.
-type BaseURLs map[Environment]string
 
 // NewClient returns a client for the team API. apiKey is the team API key, which is sent as
 // x-service-api-key with every request, to the base URL only. One of [WithBaseURL] and
@@ -94,40 +75,6 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 	c := &cfg.core
 	c.base, c.http = base, transport.NewClient(cfg.httpClient)
 	return c, nil
-}
-
-// parseBaseURL validates a base URL and returns it without trailing slashes. Its errors do not
-// quote the URL, which may contain a password.
-func parseBaseURL(base string) (string, error) {
-	u, err := url.Parse(base)
-	switch {
-	case err != nil || u.Hostname() == "" || u.Opaque != "":
-		return "", errors.New("the base URL must look like https://host or https://host/path")
-	case !hasValidPort(u):
-		return "", errors.New("the port of the base URL must be between 1 and 65535")
-	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(base, "#"):
-		return "", errors.New("the base URL must have no user info, query or fragment")
-	case u.Scheme == "http" && !isLoopback(u.Hostname()), u.Scheme != "http" && u.Scheme != "https":
-		return "", errors.New("the base URL must be https (http is for loopback addresses only)")
-	}
-	base = strings.TrimRight(u.String(), "/")
-	if path := strings.TrimRight(u.EscapedPath(), "/"); path != "" && !isPath(path) {
-		return "", errors.New("the path of the base URL must be escaped and have no . or .. segments")
-	}
-	return base, nil
-}
-
-func hasValidPort(u *url.URL) bool {
-	if u.Port() == "" {
-		return !strings.HasSuffix(u.Host, ":")
-	}
-	n, err := strconv.ParseUint(u.Port(), 10, 16)
-	return err == nil && n > 0
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
 // CloseIdleConnections closes the idle connections of the client's own transport, or of its copy of

@@ -3,7 +3,6 @@ package labhealth
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,30 +19,6 @@ type config struct {
 	baseURL    string
 	chosenBy   []string // the options that set baseURL
 	operations []string // those that WithPath accepts
-}
-
-// WithBaseURL sets the URL that every path is appended to. The paths contain their versions, such
-// as /v3, which the base URL must not repeat. The URL must be https, except for loopback hosts. It
-// may have a port between 1 and 65535 and a path without dot segments, but no user info, query or
-// fragment.
-func WithBaseURL(base string) Option {
-	return func(c *config) error {
-		c.baseURL, c.chosenBy = base, append(c.chosenBy, "WithBaseURL")
-		return nil
-	}
-}
-
-// WithEnvironment uses the base URL of env in urls. It is an error if urls has none for env, or one
-// that is invalid for [WithBaseURL].
-func WithEnvironment(env Environment, urls BaseURLs) Option {
-	return func(c *config) error {
-		base, ok := urls[env]
-		if !ok {
-			return fmt.Errorf("no base URL for the environment %q: there are URLs for %q", env, slices.Sorted(maps.Keys(urls)))
-		}
-		c.baseURL, c.chosenBy = base, append(c.chosenBy, "WithEnvironment")
-		return nil
-	}
 }
 
 // WithHTTPClient sends requests with a copy of h: it uses the transport, the cookie jar and the

@@ -10,7 +10,6 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -27,9 +26,10 @@ type conn struct {
 	in *bufio.Reader // of Conn
 
 	// The fields below belong to the goroutine that reads.
-	line   []byte // the line so far, at most 64 bytes of it
-	length int64  // the Content-Length in the header so far
-	rest   int64  // bytes of the body that are not read yet
+	framing   framing
+	line      []byte // the line so far, at most maxLine bytes of it
+	truncated bool   // the line is longer
+	rest      int64  // bytes of the body that are not read yet
 
 	mu    sync.Mutex
 	used  bool // a request has used the connection
@@ -38,6 +38,9 @@ type conn struct {
 }
 
 func newConn(c net.Conn) *conn { return &conn{Conn: c, in: bufio.NewReader(c)} }
+
+// maxLine limits what a conn keeps of a line.
+const maxLine = 256
 
 // connectTime limits dialing, and the TLS handshake, of the client's own transport.
 const connectTime = 10 * time.Second
@@ -198,7 +201,7 @@ func (c *conn) release() {
 	c.mu.Lock()
 	c.open--
 	c.mu.Unlock()
-	c.rest, c.length, c.line = 0, 0, c.line[:0]
+	c.rest, c.framing, c.line, c.truncated = 0, framing{}, c.line[:0], false
 	if c.in.Buffered() > 0 {
 		c.discard()
 	}
@@ -234,31 +237,26 @@ func (c *conn) Read(p []byte) (int, error) {
 		return n, err
 	}
 	chunk, _ := c.in.Peek(min(len(p), c.in.Buffered()))
-	end := bytes.IndexByte(chunk, '\n') + 1
-	if end > 0 {
+	if end := bytes.IndexByte(chunk, '\n') + 1; end > 0 {
 		chunk = chunk[:end]
 	}
-	c.line = append(c.line, chunk[:min(len(chunk), 64-len(c.line))]...)
-	if end > 0 {
-		c.readLine()
+	if err := c.readLine(chunk); err != nil {
+		c.discard()
+		return 0, err
 	}
 	n := copy(p, chunk)
 	c.in.Discard(n)
 	return n, nil
 }
 
-// readLine looks for the length of the body. A line of a body may look like a header: the chunks
-// are then longer than they should be, which is harmless.
-func (c *conn) readLine() {
-	line := bytes.TrimSpace(c.line)
-	c.line = c.line[:0]
-	if len(line) == 0 {
-		c.rest, c.length = c.length, 0
-		return
+// readLine adds chunk to the line, and finds the length of the body when the header is complete.
+func (c *conn) readLine(chunk []byte) (err error) {
+	kept := min(len(chunk), maxLine-len(c.line))
+	c.line = append(c.line, chunk[:kept]...)
+	c.truncated = c.truncated || kept < len(chunk)
+	if bytes.HasSuffix(chunk, []byte("\n")) {
+		c.rest, err = c.framing.next(c.line, c.truncated)
+		c.line, c.truncated = c.line[:0], false
 	}
-	if name, value, ok := bytes.Cut(line, []byte(":")); ok && bytes.EqualFold(name, []byte("Content-Length")) {
-		if n, err := strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64); err == nil && n > 0 {
-			c.length = n
-		}
-	}
+	return err
 }

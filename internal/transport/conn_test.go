@@ -187,6 +187,10 @@ var responses = []struct{ name, text, body string }{
 	{"chunked, large", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2328\r\n" + strings.Repeat("y", 9000) + "\r\n0\r\n\r\n", strings.Repeat("y", 9000)},
 	{"gzip, length", fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", len(gzipped("{}")), gzipped("{}")), "{}"},
 	{"continue", "HTTP/1.1 103 Early Hints\r\nContent-Length: 9\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "{}"},
+	{"chunked, with a length", "HTTP/1.1 200 OK\r\nContent-Length: 3000\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "{}"},
+	{"chunked, like a header", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n19\r\n\nContent-Length: 3000\n\n{}\r\n0\r\n\r\n", "\nContent-Length: 3000\n\n{}"},
+	{"continue, then chunked", "HTTP/1.1 103 Early Hints\r\nContent-Length: 3000\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "{}"},
+	{"folded header", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Folded: a\r\n Content-Length: 3000\r\n\r\n{}", "{}"},
 	{"refused", "HTTP/1.1 422 Unprocessable\r\nContent-Length: 2\r\n\r\n{}", "{}"},
 }
 
@@ -286,6 +290,33 @@ func TestUnaskedBytes(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// A length that net/http may read otherwise ends the connection, and nothing of the response is
+// logged.
+func TestInvalidLengths(t *testing.T) {
+	for name, header := range map[string]string{
+		"long":      "Content-Length:" + strings.Repeat(" ", 300) + "2\r\n",
+		"folded":    "Content-Length:\r\n 2\r\n",
+		"different": "Content-Length: 2\r\nContent-Length: 3000\r\n",
+		"empty":     "Content-Length:\r\n",
+		"signed":    "Content-Length: +2\r\n",
+		"too large": "Content-Length: 99999999999999999999\r\n",
+	} {
+		out := catchLog(t)
+		s := serve(t, false, func(_ int, c net.Conn, _ *http.Request) {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\n"+header+"\r\n{}"+secret)
+			c.Close()
+		})
+		c := s.client(t, "")
+		if r := send(c, "POST", s.url); r.Err == nil || r.Outcome != Unknown {
+			t.Errorf("%s: %v, outcome %v", name, r.Err, r.Outcome)
+		}
+		c.CloseIdleConnections()
+		if text := out.String(); text != "" {
+			t.Errorf("%s: written to the default logger: %q", name, text)
 		}
 	}
 }

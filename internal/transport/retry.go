@@ -1,0 +1,183 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// verdict is the assessment of one attempt.
+type verdict struct {
+	outcome       Outcome
+	retryable     bool          // the kind of failure allows another attempt
+	retryAfter    time.Duration // see parseRetryAfter
+	hasRetryAfter bool
+}
+
+// checkRetry is go-retryablehttp's CheckRetry. It is called after every attempt.
+func (c *call) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
+	r := &c.result
+	r.Attempts++
+	r.Err = nil
+	if c.proof != nil {
+		_ = c.proof.judge() // a transport may continue even if it returned a response
+	}
+	var v verdict
+	if err != nil {
+		r.Err = newFailure("the connection failed", err)
+		v = c.judgeError(err)
+	} else {
+		v = c.judgeResponse(resp)
+		resp.Body = http.NoBody
+	}
+	if c.proof != nil {
+		c.proof.cancel()
+	}
+	r.Outcome = c.outcome(v.outcome)
+	r.RetryAfter = v.retryAfter
+	if c.request.Observe != nil {
+		a := Attempt{Number: r.Attempts, Duration: time.Since(c.started), Outcome: r.Outcome}
+		if err == nil {
+			a.StatusCode, a.Header = r.Response.StatusCode, r.Response.Header
+		}
+		c.request.Observe(a)
+	}
+	c.started = time.Time{}
+	// The context may just have ended. The response alone would not explain why there is no other
+	// attempt.
+	ended := ctx.Err() != nil
+	c.waiting = v.retryable && r.Attempts < c.request.Policy.Attempts && (ended || c.mayRetry(ctx, v))
+	return c.waiting && !ended, nil
+}
+
+// outcome returns the outcome of the call after an attempt with the outcome latest.
+func (c *call) outcome(latest Outcome) Outcome {
+	before := c.result.Outcome
+	switch {
+	case c.result.Attempts == 1, latest == Applied, latest == Rejected && !c.request.isWrite():
+		return latest
+	case before == Unknown: // the service may have processed the earlier attempt
+		return Unknown
+	case before == Rejected && latest == NotSent: // the earlier attempt was sent
+		return Rejected
+	}
+	return latest
+}
+
+// mayRetry decides on another attempt and sets how long to wait before it.
+func (c *call) mayRetry(ctx context.Context, v verdict) bool {
+	p := &c.request.Policy
+	// Full jitter: clients that failed together do not retry together.
+	bound := p.BaseWait
+	for i := 1; i < c.result.Attempts && bound < p.MaxWait; i++ {
+		bound += min(bound, p.MaxWait-bound)
+	}
+	c.wait = time.Duration(rand.Int64N(max(1, int64(min(bound, p.MaxWait)))))
+	if v.hasRetryAfter {
+		if v.retryAfter < 0 || v.retryAfter > p.RetryAfterCap {
+			return false
+		}
+		c.wait = v.retryAfter
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= c.wait {
+		return false
+	}
+	return c.client.budget.withdraw()
+}
+
+func (c *call) judgeError(err error) verdict {
+	v := verdict{outcome: Unknown}
+	if c.proof != nil && c.proof.notSent() {
+		v.outcome = NotSent
+	}
+	v.retryable = !isPermanent(err) && (!c.request.isWrite() || v.outcome == NotSent || c.request.Repeatable)
+	return v
+}
+
+func (c *call) judgeResponse(resp *http.Response) verdict {
+	defer resp.Body.Close()
+	r := &Response{StatusCode: resp.StatusCode, Header: resp.Header, Attempt: c.result.Attempts}
+	c.result.Response = r
+	if r.StatusCode >= 200 && r.StatusCode <= 299 {
+		return c.judgeSuccess(resp, r)
+	}
+	v := verdict{outcome: Unknown}
+	v.retryAfter, v.hasRetryAfter = parseRetryAfter(resp.Header)
+	if r.StatusCode < 200 {
+		return v // a 101: the body is another protocol, without an end
+	}
+	var err error
+	r.Body, err = io.ReadAll(io.LimitReader(resp.Body, MaxErrorBody))
+	r.truncated = err != nil
+	if r.StatusCode < 400 {
+		if to, err := resp.Location(); err == nil {
+			c.result.Err = &RedirectError{r.StatusCode, to.Host}
+		}
+		return v
+	}
+	v.outcome, v.retryable = c.judgeStatus(resp)
+	return v
+}
+
+// judgeSuccess reads a 2xx response. A truncated body of a JSON media type proves that the service
+// has responded. A complete body that cannot be decoded may be that of a proxy.
+func (c *call) judgeSuccess(resp *http.Response, r *Response) verdict {
+	write := c.request.isWrite()
+	err := c.readBody(resp, r)
+	c.result.Err = err
+	if err == nil {
+		return verdict{outcome: Applied}
+	}
+	if r.isJSON() && (r.truncated || errors.Is(err, ErrTooLarge)) {
+		return verdict{outcome: Applied, retryable: r.truncated && !write}
+	}
+	return verdict{outcome: Unknown, retryable: r.truncated && (!write || c.request.Repeatable)}
+}
+
+// judgeStatus judges a 4xx or 5xx.
+func (c *call) judgeStatus(resp *http.Response) (outcome Outcome, retryable bool) {
+	write, code := c.request.isWrite(), resp.StatusCode
+	switch {
+	case code == http.StatusNotImplemented, code == http.StatusHTTPVersionNotSupported:
+		return Unknown, false
+	case code >= 500, code == http.StatusRequestTimeout:
+		return Unknown, !write || c.request.Repeatable
+	case write && !c.proof.sentOnce(resp):
+		// A transport that sends a write more than once may return a later response, such as a
+		// conflict with what the first request created. If no hook saw the request, nothing is
+		// certain.
+		return Unknown, code == http.StatusTooManyRequests && c.request.Repeatable
+	case code == http.StatusTooManyRequests:
+		return Rejected, !write || !c.request.Policy.Strict
+	}
+	return Rejected, false
+}
+
+// parseRetryAfter reads Retry-After as seconds or as an HTTP date in any form. A time that has
+// passed is negative, one that overflows is the longest duration, and any other text counts as
+// absent.
+func parseRetryAfter(h http.Header) (time.Duration, bool) {
+	text := strings.TrimSpace(h.Get("Retry-After"))
+	if text == "" {
+		return 0, false
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		switch {
+		case n < 0:
+			return -1, true
+		case n > int64(math.MaxInt64/time.Second):
+			return math.MaxInt64, true
+		}
+		return time.Duration(n) * time.Second, true
+	}
+	if t, err := http.ParseTime(text); err == nil {
+		return time.Until(t), true // Until saturates
+	}
+	return 0, false
+}
