@@ -15,8 +15,8 @@ import (
 // names them but publishes no base URLs: see [WithEnvironment].
 type Environment string
 
-// Values of [Environment]. There is no default, so that no patient is sent to the wrong region by
-// omission.
+// Values of [Environment]. There is no default, so that a missing option cannot send patient data
+// to the wrong region.
 const (
 	ProductionUS Environment = "production US"
 	ProductionEU Environment = "production EU"

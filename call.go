@@ -18,7 +18,7 @@ import (
 	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
-// core holds what the services of a client share.
+// core is the state that the services of a client share.
 type core struct {
 	base      string
 	auth      func(http.Header)

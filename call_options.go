@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// CallOption configures one call. An invalid option causes an error of the call, and nothing is
-// sent.
+// CallOption configures one call. If an option is invalid, the call returns an error and sends
+// nothing.
 type CallOption func(*callConfig) error
 
-// callConfig is what the options of a call set.
+// callConfig holds the settings made by the options of a call.
 type callConfig struct {
 	header         http.Header
 	query          url.Values
@@ -37,7 +37,7 @@ type Response struct {
 }
 
 // WithHeader adds a header to the request. Headers that carry keys, and those that the client or
-// net/http sets, are a validation error; Accept may be set.
+// net/http sets, cause a validation error, except for Accept.
 func WithHeader(name, value string) CallOption {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	return func(c *callConfig) error {
@@ -75,7 +75,7 @@ func WithQuery(name, value string) CallOption {
 	}
 }
 
-// WithResponse fills r with the HTTP response, also when the call fails. With an iterator, r holds
+// WithResponse fills r with the HTTP response, even if the call fails. With an iterator, r holds
 // the latest page.
 func WithResponse(r *Response) CallOption {
 	return func(c *callConfig) error {
@@ -107,8 +107,8 @@ func WithCallRetry(p RetryPolicy) CallOption {
 	}
 }
 
-// WithCallBodyLimit caps the response body of one call, in bytes after decompression. It replaces
-// [WithBodyLimit].
+// WithCallBodyLimit limits the size of the response body of one call, in bytes after decompression.
+// It replaces [WithBodyLimit].
 func WithCallBodyLimit(n int64) CallOption {
 	return func(c *callConfig) error {
 		if n <= 0 {

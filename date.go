@@ -23,8 +23,8 @@ type Date struct {
 var errDate = errors.New("labhealth: not a date: want YYYY-MM-DD and a day that exists")
 
 // ParseDate parses a date in the form "2006-01-02". It also accepts a date-time, because some
-// deployments send a date of birth as midnight: the result is the date as written, whatever the
-// offset. The error does not quote s.
+// deployments send a date of birth as midnight: the result is the date as written, regardless of
+// the offset. The error does not quote s.
 func ParseDate(s string) (Date, error) {
 	year, month, day, ok := jsonread.ParseDate([]byte(s))
 	if ok && len(s) > 10 {

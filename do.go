@@ -12,13 +12,13 @@ import (
 	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
-// Do calls any endpoint of the team API, with the same safety as the methods. path starts with /
-// and its values are escaped (see [net/url.PathEscape]); [WithQuery] adds query parameters.
+// Do calls any endpoint of the team API, with the same guarantees as the methods. path starts with
+// / and its values are escaped (see [net/url.PathEscape]); [WithQuery] adds query parameters.
 //
-// body is nil for none, a []byte or json.RawMessage for JSON that is sent unchanged, or a value for
-// encoding/json. out is nil to ignore the body of the response, a *json.RawMessage for the received
-// JSON, or a pointer for encoding/json. Responses of this package's types are decoded and verified
-// as by the methods.
+// body is nil for no body, a []byte or json.RawMessage for JSON that is sent unchanged, or a value
+// for encoding/json. out is nil to ignore the body of the response, a *json.RawMessage for the
+// received JSON, or a pointer for encoding/json. Responses of this package's types are decoded and
+// verified as by the methods.
 func (c *Client) Do(ctx context.Context, method, path string, body, out any, opts ...CallOption) error {
 	return c.core.doPath(ctx, method, path, body, out, opts)
 }

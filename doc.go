@@ -1,11 +1,11 @@
 // Package labhealth is a client for the lab-order, user and webhook API of a health-data and
-// lab-testing service. It imports and follows lab orders, lists the users of a team, and manages
+// lab-testing service. It imports and tracks lab orders, lists the users of a team, and manages
 // teams, keys and webhooks.
 //
-// One call creates at most one order, and every error says whether the request was not sent,
+// One call creates at most one order, and every error reports whether the request was not sent,
 // rejected, applied or unknown. Unknown fields, enum values and types survive decoding and
-// re-encoding. Keys and patient data are sent to the service only: no log, error text or %v shows
-// them.
+// re-encoding. Keys and patient data are sent only to the service: they do not appear in logs,
+// error messages or the output of %v.
 //
 // # Quick start
 //
@@ -19,7 +19,7 @@
 //	}
 //	fmt.Println(resp.Order.ID, resp.Order.CurrentStatus())
 //
-// Create one [Client] and reuse it. Every method takes a context, the IDs of the path, a body or
+// Create one [Client] and reuse it. Every method takes a context, the IDs in the path, a body or
 // parameters by value, and options for the call ([CallOption]). The result is nil if the error is
 // not. Lists have a List method for one page and an All method to iterate.
 //
@@ -61,10 +61,10 @@
 // The public API reference describes the family of services to which this one belongs, as of
 // version 0.4.687. It fills the gaps of the specification, and a deployment may differ from it.
 //
-// Statements that rest on the reference alone end with "Source: public API reference only.", or
-// name the part that does, as in "Source of the path: public API reference only." Where the two
-// documents disagree, the client sends what the specification says and accepts both. What neither
-// of them states is marked as an inference.
+// Statements based on the reference alone end with "Source: public API reference only.", or name
+// the part that does, as in "Source of the path: public API reference only." Where the two
+// documents disagree, the client sends what the specification says and accepts both. Statements
+// that neither of them supports are marked as inferences.
 //
 // # Environments
 //
@@ -93,9 +93,9 @@
 //
 // # Errors and outcomes
 //
-// [OutcomeOf] tells what happened to a failed request: [OutcomeNotSent], [OutcomeRejected],
-// [OutcomeApplied] or [OutcomeUnknown]. If the outcome of an import is unknown, look for the order
-// before you import it again.
+// [OutcomeOf] classifies a failed request: [OutcomeNotSent], [OutcomeRejected], [OutcomeApplied] or
+// [OutcomeUnknown]. If the outcome of an import is unknown, look for the order before you import it
+// again.
 //
 //   - *[ValidationError]: the request is invalid and was not sent; it lists every invalid field
 //   - *[APIError]: the response is not 2xx; errors.Is with [ErrNotFound] and others tests its class
@@ -115,7 +115,7 @@
 // # Redaction
 //
 // Types that hold patient data or secrets embed [Redacted] or are of type [Secret]: they print a
-// short form under every verb of fmt and as slog attributes. Encoding them as JSON is complete.
+// short form under every verb of fmt and as slog attributes. Their JSON encoding is not redacted.
 //
 // No type can prevent two leaks. Package fmt prints the unexported fields of a program's own
 // structs. The JSON handler of slog encodes values inside slices, maps and structs. A nil pointer

@@ -266,8 +266,8 @@ const (
 // [OrderStatus.TopLevel], [OrderStatus.Method] and [OrderStatus.LowLevel] return the three parts.
 // The transitions between statuses are not documented, and events may repeat a status.
 //
-// Values other than the constants occur. Compare the parts rather than whole values where that is
-// enough.
+// Values other than the constants occur. Where possible, compare the parts rather than whole
+// values.
 type OrderStatus string
 
 // Statuses of a walk-in test.
@@ -399,7 +399,7 @@ const (
 	AoEQuestionTypeMultiChoice AoEQuestionType = "multi_choice"
 )
 
-// ConsentType is what the patient agreed to. See [Consent].
+// ConsentType identifies what the patient agreed to. See [Consent].
 //
 // Values other than the constants occur. Source: public API reference only.
 type ConsentType string

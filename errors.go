@@ -65,7 +65,7 @@ func OutcomeOf(err error) Outcome {
 
 // Errors that an [APIError] matches with errors.Is, depending on its status code. The interface
 // specification documents no status for a missing or invalid key, for the closed beta or for an
-// order that cannot be updated. The statuses of these are those in use. Source: public API
+// order that cannot be updated. The codes given for these are the ones in use. Source: public API
 // reference only.
 var (
 	ErrUnauthorized = errors.New("unauthorized") // 401: the key is missing, invalid or expired
@@ -86,7 +86,7 @@ var statusErrors = map[int]error{
 	http.StatusTooManyRequests:     ErrRateLimited,
 }
 
-// APIError reports a response whose status is not 2xx. Its body may be JSON or not.
+// APIError reports a response whose status is not 2xx. Its body may or may not be JSON.
 //
 // Its message contains the operation, the status, the paths and types of up to three field errors
 // and the request ID. The body, the header and the detail may echo the request, including patient
@@ -140,8 +140,8 @@ func (e *APIError) Body() []byte { return slices.Clone(e.body) }
 func (e *APIError) Header() http.Header { return e.header.Clone() }
 
 // Detail returns the field "detail" of the body as received: a string, an object or a list. It is
-// nil if the body is not a JSON object or has no such field. Responses with "error" and "message"
-// instead occur: see [APIError.Body]. It may echo patient data: do not log it.
+// nil if the body is not a JSON object or has no such field. Some responses have "error" and
+// "message" instead: see [APIError.Body]. It may echo patient data: do not log it.
 func (e *APIError) Detail() json.RawMessage {
 	var body struct {
 		Detail json.RawMessage `json:"detail"`
@@ -281,7 +281,7 @@ type ValidationError struct {
 
 func (*ValidationError) requestOutcome() Outcome { return OutcomeNotSent }
 
-// Error returns the paths and what is valid there, never the values.
+// Error returns the path of each invalid field and what would be valid, never the value.
 func (e *ValidationError) Error() string {
 	var b strings.Builder
 	b.WriteString("labhealth: ")
@@ -302,7 +302,7 @@ func (e *ValidationError) Error() string {
 // Is reports whether target is [ErrValidation].
 func (e *ValidationError) Is(target error) bool { return target == ErrValidation }
 
-// TransportError reports a request that received no response. Its message names the kind of
+// TransportError reports a request that received no response. Its message describes the kind of
 // failure. The causes that errors.As finds may quote addresses and received bytes.
 type TransportError struct {
 	Op       string // the operation

@@ -146,8 +146,8 @@ type ListLabTestsParams struct {
 	CollectionMethod LabTestCollectionMethod // tests with this collection method
 	Status           LabTestStatus           // tests with this status
 	MarkerIDs        []int64                 // tests with these markers
-	ProviderIDs      []string                // tests with markers that have these codes of the lab
-	Name             string                  // tests whose name contains this string, in any case
+	ProviderIDs      []string                // tests with markers that have these lab codes
+	Name             string                  // tests whose name contains this string, ignoring case
 	OrderKey         string                  // sort key: "price", "created_at" or "updated_at"
 	OrderDirection   string                  // "asc", the default, or "desc"
 }
@@ -201,9 +201,9 @@ func (s *LabTestsService) List(ctx context.Context, params ListLabTestsParams, o
 }
 
 // All returns an iterator over the catalog, page by page, starting at params.NextCursor. It holds
-// one page at a time, and each range over it starts again. Iteration stops at the first error. A
-// service whose cursor does not advance or that repeats pages causes an error. Pages without
-// elements are valid, but 100 of them in a row cause an error.
+// one page at a time, and each range over it starts again. Iteration stops at the first error. The
+// iterator returns an error if the cursor of the service does not advance or if pages are repeated.
+// Empty pages are valid, but 100 of them in a row cause an error.
 func (s *LabTestsService) All(ctx context.Context, params ListLabTestsParams, opts ...CallOption) iter.Seq2[*LabTest, error] {
 	id := func(t *LabTest) uuid.UUID { return t.ID }
 	return cursorPages(opListLabTests, params.NextCursor, id, func(cursor string) (*LabTestPage, error) {

@@ -116,7 +116,7 @@ func (c *ManagementClient) CloseIdleConnections() { c.core.http.CloseIdleConnect
 // TeamEnvironment is one of the two environments of a team. Values other than the constants occur.
 type TeamEnvironment string
 
-// Environments of a team.
+// Values of [TeamEnvironment].
 const (
 	TeamEnvironmentProduction TeamEnvironment = "production"
 	TeamEnvironmentSandbox    TeamEnvironment = "sandbox"
@@ -125,7 +125,7 @@ const (
 // Region is the region that stores the data of a team. Values other than the constants occur.
 type Region string
 
-// Regions.
+// Values of [Region].
 const (
 	RegionUS Region = "us"
 	RegionEU Region = "eu"
@@ -133,7 +133,7 @@ const (
 
 // Secret is a key, a signing secret, a token or a connection string. Under every verb of package
 // fmt, and as an attribute of log/slog, it prints as "[redacted]". Use string(s) to get the value;
-// encoding to JSON is complete.
+// its JSON encoding is not redacted.
 type Secret string
 
 // Format prints "[redacted]".

@@ -105,7 +105,7 @@ func (b *prepareTeamCustomCredentialsBody) validate(v *validator) {
 // Values other than the constants occur.
 type PreparationStatus string
 
-// Results of a preparation.
+// Values of [PreparationStatus].
 const (
 	PreparationStatusNoActionNeeded       PreparationStatus = "no_action_needed"
 	PreparationStatusPreparationsRequired PreparationStatus = "preparations_required"
@@ -125,7 +125,7 @@ type PreparationStep struct {
 	Type        string  `json:"type"`                 // kind of step
 	Key         *string `json:"key,omitzero"`         // name of the setting, nil if Type implies it
 	Value       string  `json:"value"`                // value of the setting
-	Description *string `json:"description,omitzero"` // text for people, nil if there is none
+	Description *string `json:"description,omitzero"` // human-readable text, nil if there is none
 
 	RawObject `json:"-"`
 }
@@ -137,8 +137,8 @@ func (s *CustomCredentialsService) List(ctx context.Context, env TeamEnvironment
 	return call[TeamCustomCredentialsPage](ctx, s.core, r, opts)
 }
 
-// All returns an iterator over the custom credentials, page by page, from params.NextCursor on,
-// with the guarantees of [LabTestsService.All].
+// All returns an iterator over the custom credentials, page by page, starting at params.NextCursor.
+// It behaves like [LabTestsService.All].
 func (s *CustomCredentialsService) All(ctx context.Context, env TeamEnvironment, region Region, params ListTeamCustomCredentialsParams, opts ...CallOption) iter.Seq2[*TeamCustomCredentials, error] {
 	id := func(v *TeamCustomCredentials) uuid.UUID { return v.ID }
 	return cursorPages(opListCustomCredentials, params.NextCursor, id, func(cursor string) (*TeamCustomCredentialsPage, error) {

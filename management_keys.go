@@ -25,13 +25,13 @@ type ManagementKeysService struct{ core *core }
 // than the constants occur.
 type ManagementKeyRole string
 
-// Roles of a management key.
+// Values of [ManagementKeyRole].
 const (
 	ManagementKeyRoleOrgAdmin  ManagementKeyRole = "org_admin"  // an Org Management Key
 	ManagementKeyRoleTeamAdmin ManagementKeyRole = "team_admin" // a Team Management Key
 )
 
-// ManagementKey is a key of the management API. It prints and logs as its type and ID only.
+// ManagementKey is a key of the management API. Printed or logged, it shows only its type and ID.
 type ManagementKey struct {
 	ID    uuid.UUID         `json:"id"`    // ID of the key, not secret
 	Label string            `json:"label"` // display name
@@ -40,8 +40,7 @@ type ManagementKey struct {
 	TeamRoleBindings []TeamRoleBinding `json:"team_role_bindings,omitzero"`
 	// Creator is the creator of the key, nil if unknown.
 	Creator *ManagementKeyCreator `json:"creator,omitzero"`
-	// Key is the key itself. Only the response of [ManagementKeysService.Create] has it; otherwise
-	// it is empty.
+	// Key is the key itself. It is set only in the response of [ManagementKeysService.Create].
 	Key Secret `json:"key,omitzero"`
 
 	RawObject `json:"-"`
@@ -68,7 +67,7 @@ type TeamRoleBinding struct {
 // constants occur.
 type ManagementKeyCreatorType string
 
-// Kinds of creators of management keys.
+// Values of [ManagementKeyCreatorType].
 const (
 	ManagementKeyCreatorOrgMember        ManagementKeyCreatorType = "org_member"
 	ManagementKeyCreatorRemovedOrgMember ManagementKeyCreatorType = "removed_org_member"
@@ -77,7 +76,7 @@ const (
 )
 
 // ManagementKeyCreator is the creator of a management key. Its fields other than Type depend on the
-// type and are not published: use [RawObject.RawJSON] to read them.
+// type and are not documented: use [RawObject.RawJSON] to read them.
 type ManagementKeyCreator struct {
 	Type ManagementKeyCreatorType `json:"type"` // kind of creator
 
@@ -148,8 +147,8 @@ func (s *ManagementKeysService) List(ctx context.Context, params ListManagementK
 	return call[ManagementKeyPage](ctx, s.core, request{op: opListManagementKeys, query: params}, opts)
 }
 
-// All returns an iterator over the management keys, page by page, from params.NextCursor on, with
-// the guarantees of [LabTestsService.All].
+// All returns an iterator over the management keys, page by page, starting at params.NextCursor. It
+// behaves like [LabTestsService.All].
 func (s *ManagementKeysService) All(ctx context.Context, params ListManagementKeysParams, opts ...CallOption) iter.Seq2[*ManagementKey, error] {
 	id := func(k *ManagementKey) uuid.UUID { return k.ID }
 	return cursorPages(opListManagementKeys, params.NextCursor, id, func(cursor string) (*ManagementKeyPage, error) {
@@ -159,9 +158,9 @@ func (s *ManagementKeysService) All(ctx context.Context, params ListManagementKe
 	})
 }
 
-// Create creates a management key: POST /v1/org/{org_id}/management_key. The key itself is in this
-// response only and cannot be read later: store it. A Team Management Key for two or more teams can
-// only be created here, not in the web dashboard.
+// Create creates a management key: POST /v1/org/{org_id}/management_key. The key itself is returned
+// only in this response and cannot be read later: store it. A Team Management Key for two or more
+// teams can only be created here, not in the web dashboard.
 func (s *ManagementKeysService) Create(ctx context.Context, body CreateManagementKeyBody, opts ...CallOption) (*ManagementKey, error) {
 	return call[ManagementKey](ctx, s.core, request{op: opCreateManagementKey, body: &body}, opts)
 }

@@ -27,7 +27,7 @@ type PipelinesService struct{ core *core }
 // than the constants occur.
 type EventDestination string
 
-// Kinds of destinations.
+// Values of [EventDestination].
 const (
 	EventDestinationCloudPubSub EventDestination = "cloud_pubsub"
 	EventDestinationRabbitMQ    EventDestination = "rabbitmq"
@@ -90,7 +90,7 @@ type RabbitMQ struct {
 type Svix struct {
 	// Regional is always true.
 	//
-	// Deprecated: it has one value. Source: public API reference only.
+	// Deprecated: true is its only value. Source: public API reference only.
 	Regional *bool `json:"regional,omitzero" default:"true"`
 
 	RawObject `json:"-"`
@@ -100,7 +100,7 @@ type Svix struct {
 // occur.
 type EventHubCompression string
 
-// Compression modes.
+// Values of [EventHubCompression].
 const (
 	EventHubCompressionAuto   EventHubCompression = "auto"   // compresses large events only
 	EventHubCompressionAlways EventHubCompression = "always" // compresses all events
@@ -196,9 +196,9 @@ type UpsertETLPipelinesBody struct {
 	TeamIDs []uuid.UUID `json:"team_ids"` // IDs of the teams, which get one pipeline each
 	// Preferences selects the destinations that are in use. If nil, the service selects them.
 	Preferences *EventDestinationPreferences `json:"preferences,omitzero"`
-	// PushHistoricalData selects historical data too. Nil means false.
+	// PushHistoricalData also pushes historical data, as daily.data events. Nil means false.
 	PushHistoricalData *bool `json:"push_historical_data,omitzero"`
-	// ProviderRawData selects raw.<provider>.* events too. Nil means false.
+	// ProviderRawData also pushes raw.<provider>.* events. Nil means false.
 	ProviderRawData *bool        `json:"provider_raw_data,omitzero"`
 	CloudPubSub     *CloudPubSub `json:"cloud_pubsub,omitzero"` // nil for none
 	RabbitMQ        *RabbitMQ    `json:"rabbitmq,omitzero"`     // nil for none
@@ -241,8 +241,8 @@ func (s *PipelinesService) List(ctx context.Context, env TeamEnvironment, region
 	return call[ETLPipelinePage](ctx, s.core, r, opts)
 }
 
-// All returns an iterator over the pipelines, page by page, from params.NextCursor on, with the
-// guarantees of [LabTestsService.All].
+// All returns an iterator over the pipelines, page by page, starting at params.NextCursor. It
+// behaves like [LabTestsService.All].
 func (s *PipelinesService) All(ctx context.Context, env TeamEnvironment, region Region, params ListETLPipelinesParams, opts ...CallOption) iter.Seq2[*ETLPipeline, error] {
 	id := func(p *ETLPipeline) uuid.UUID { return p.TeamID }
 	return cursorPages(opListPipelines, params.NextCursor, id, func(cursor string) (*ETLPipelinePage, error) {
@@ -252,17 +252,17 @@ func (s *PipelinesService) All(ctx context.Context, env TeamEnvironment, region 
 	})
 }
 
-// Upsert creates or replaces the pipelines of teams and returns them:
-// POST /v1/org/{org_id}/team_etl_pipelines/{env}/{region}. It is idempotent: after any error it can
-// be called again. At least one team is required, because the meaning of an empty list is not
-// published.
+// Upsert creates or replaces the pipelines of teams and returns them: POST
+// /v1/org/{org_id}/team_etl_pipelines/{env}/{region}. It is idempotent: after any error it can be
+// called again. At least one team is required, because the meaning of an empty list is not
+// documented.
 func (s *PipelinesService) Upsert(ctx context.Context, env TeamEnvironment, region Region, body UpsertETLPipelinesBody, opts ...CallOption) ([]ETLPipeline, error) {
 	return s.list(ctx, request{op: opUpsertPipelines, ids: []string{string(env), string(region)}, body: &body}, opts)
 }
 
 // Delete deletes the pipelines of teams: DELETE /v1/org/{org_id}/team_etl_pipelines/{env}/{region}.
-// It returns the pipelines of the response; whether these are the deleted or the remaining ones is
-// not published. At least one team is required, because an empty list may mean all teams.
+// It returns the pipelines of the response; it is not documented whether these are the deleted or
+// the remaining ones. At least one team is required, because an empty list may mean all teams.
 func (s *PipelinesService) Delete(ctx context.Context, env TeamEnvironment, region Region, teamIDs []uuid.UUID, opts ...CallOption) ([]ETLPipeline, error) {
 	r := request{op: opDeletePipelines, ids: []string{string(env), string(region)}, query: batchParams{"team_id", teamIDs}}
 	return s.list(ctx, r, opts)
@@ -284,7 +284,7 @@ func (s *PipelinesService) list(ctx context.Context, r request, opts []CallOptio
 // storage container.
 //
 // If a regular expression is not valid in Go, EventHubDestination returns an error that names its
-// matcher, even if another matcher matches: the syntax that the service uses is not published.
+// matcher, even if another matcher matches: the syntax that the service uses is not documented.
 func (p ETLPipeline) EventHubDestination(eventType string) (d EventHubDestination, ok bool, err error) {
 	return p.AzureAMQP.destination(p.EventTypePrefixes, eventType)
 }

@@ -20,7 +20,7 @@ const (
 // have no scopes. Source of its operations: public API reference only.
 type TeamAPIKeysService struct{ core *core }
 
-// TeamAPIKey is a key of the team API. It prints and logs as its type and ID only.
+// TeamAPIKey is a key of the team API. Printed or logged, it shows only its type and ID.
 type TeamAPIKey struct {
 	ID        uuid.UUID `json:"id"`         // ID of the key, not secret
 	Label     string    `json:"label"`      // display name
@@ -81,8 +81,8 @@ func (s *TeamAPIKeysService) List(ctx context.Context, env TeamEnvironment, regi
 	return call[TeamAPIKeyPage](ctx, s.core, r, opts)
 }
 
-// All returns an iterator over the team API keys, page by page, from params.NextCursor on, with the
-// guarantees of [LabTestsService.All].
+// All returns an iterator over the team API keys, page by page, starting at params.NextCursor. It
+// behaves like [LabTestsService.All].
 func (s *TeamAPIKeysService) All(ctx context.Context, env TeamEnvironment, region Region, params ListTeamAPIKeysParams, opts ...CallOption) iter.Seq2[*TeamAPIKey, error] {
 	id := func(k *TeamAPIKey) uuid.UUID { return k.ID }
 	return cursorPages(opListTeamAPIKeys, params.NextCursor, id, func(cursor string) (*TeamAPIKeyPage, error) {

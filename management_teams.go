@@ -64,7 +64,7 @@ type TeamSettings struct {
 	// RejectDuplicateConnection reports whether a source that one user has connected is rejected
 	// for other users. The default is false.
 	RejectDuplicateConnection bool `json:"reject_duplicate_connection" default:"false"`
-	// SDKPerDeviceActivityTimeseries has no published description. The default is false.
+	// SDKPerDeviceActivityTimeseries is not documented. The default is false.
 	SDKPerDeviceActivityTimeseries bool `json:"sdk_per_device_activity_timeseries" default:"false"`
 	// PartialWebhooksEnabled reports whether events are also sent for partial results. The default
 	// is false.
@@ -141,9 +141,9 @@ type CreateTeamBody struct {
 	// IntegrationTeamID is the application's own reference for the team, unique among teams.
 	IntegrationTeamID *string `json:"integration_team_id,omitzero"`
 
-	// LabTestsPatientSMSCommunicationEnabled selects text messages to patients. Nil means true.
+	// LabTestsPatientSMSCommunicationEnabled enables text messages to patients. Nil means true.
 	LabTestsPatientSMSCommunicationEnabled *bool `json:"lab_tests_patient_sms_communication_enabled,omitzero"`
-	// LabTestsPatientEmailCommunicationEnabled selects email to patients. Nil means true.
+	// LabTestsPatientEmailCommunicationEnabled enables email to patients. Nil means true.
 	LabTestsPatientEmailCommunicationEnabled *bool `json:"lab_tests_patient_email_communication_enabled,omitzero"`
 	// CriticalResultNotificationEmail receives notifications of critical results, nil for none.
 	CriticalResultNotificationEmail *string `json:"critical_result_notification_email,omitzero"`
@@ -153,9 +153,9 @@ type CreateTeamBody struct {
 	LogoURL *string `json:"logo_url,omitzero"`
 	// RejectDuplicateConnection rejects a source that another user has connected. Nil means false.
 	RejectDuplicateConnection *bool `json:"reject_duplicate_connection,omitzero"`
-	// SDKPerDeviceActivityTimeseries has no published description. Nil means false.
+	// SDKPerDeviceActivityTimeseries is not documented. Nil means false.
 	SDKPerDeviceActivityTimeseries *bool `json:"sdk_per_device_activity_timeseries,omitzero"`
-	// PartialWebhooksEnabled selects events for partial results too. Nil means false.
+	// PartialWebhooksEnabled also enables events for partial results. Nil means false.
 	PartialWebhooksEnabled *bool `json:"partial_webhooks_enabled,omitzero"`
 	// MinorOrderingEnabled allows patients who are minors. Nil means false.
 	MinorOrderingEnabled *bool `json:"minor_ordering_enabled,omitzero"`
@@ -183,9 +183,9 @@ func (b *UpdateTeamBody) validate(v *validator) {
 // UpdateTeamSettings changes the settings that [TeamSettings] describes. Omitted fields are
 // unchanged; [Null] removes a value.
 type UpdateTeamSettings struct {
-	// LabTestsPatientSMSCommunicationEnabled selects text messages to patients.
+	// LabTestsPatientSMSCommunicationEnabled enables text messages to patients.
 	LabTestsPatientSMSCommunicationEnabled *bool `json:"lab_tests_patient_sms_communication_enabled,omitzero"`
-	// LabTestsPatientEmailCommunicationEnabled selects email to patients.
+	// LabTestsPatientEmailCommunicationEnabled enables email to patients.
 	LabTestsPatientEmailCommunicationEnabled *bool `json:"lab_tests_patient_email_communication_enabled,omitzero"`
 	// CriticalResultNotificationEmail receives notifications of critical results; [Null] for none.
 	CriticalResultNotificationEmail Nullable[string] `json:"critical_result_notification_email,omitzero"`
@@ -195,9 +195,9 @@ type UpdateTeamSettings struct {
 	LogoURL Nullable[string] `json:"logo_url,omitzero"`
 	// RejectDuplicateConnection rejects a source that another user has connected.
 	RejectDuplicateConnection *bool `json:"reject_duplicate_connection,omitzero"`
-	// SDKPerDeviceActivityTimeseries has no published description.
+	// SDKPerDeviceActivityTimeseries is not documented.
 	SDKPerDeviceActivityTimeseries *bool `json:"sdk_per_device_activity_timeseries,omitzero"`
-	// PartialWebhooksEnabled selects events for partial results too.
+	// PartialWebhooksEnabled also enables events for partial results.
 	PartialWebhooksEnabled *bool `json:"partial_webhooks_enabled,omitzero"`
 	// MinorOrderingEnabled allows patients who are minors.
 	MinorOrderingEnabled *bool `json:"minor_ordering_enabled,omitzero"`
@@ -274,7 +274,7 @@ type TeamConflictError struct {
 	api *APIError
 }
 
-// Error returns the text of the *[APIError], followed by its meaning.
+// Error returns the message of the *[APIError], followed by the reason.
 func (e *TeamConflictError) Error() string {
 	return e.api.Error() + ": the integration team ID belongs to another team"
 }
@@ -303,8 +303,8 @@ func (s *TeamsService) List(ctx context.Context, params ListTeamsParams, opts ..
 	return call[TeamPage](ctx, s.core, request{op: opListTeams, query: params}, opts)
 }
 
-// All returns an iterator over the teams, page by page, from params.NextCursor on, with the
-// guarantees of [LabTestsService.All].
+// All returns an iterator over the teams, page by page, starting at params.NextCursor. It behaves
+// like [LabTestsService.All].
 func (s *TeamsService) All(ctx context.Context, params ListTeamsParams, opts ...CallOption) iter.Seq2[*Team, error] {
 	id := func(t *Team) uuid.UUID { return t.ID }
 	return cursorPages(opListTeams, params.NextCursor, id, func(cursor string) (*TeamPage, error) {
@@ -353,14 +353,14 @@ func (s *TeamsService) SetBrandInformation(ctx context.Context, teamID uuid.UUID
 }
 
 // Delete deletes a team: DELETE /v1/org/{org_id}/team/{team_id}. With a Team Management Key the
-// error is [ErrForbidden]. The response is not published and not decoded: use [WithResponse] to
+// error is [ErrForbidden]. The response is not documented and not decoded: use [WithResponse] to
 // read it.
 func (s *TeamsService) Delete(ctx context.Context, teamID uuid.UUID, opts ...CallOption) error {
 	return callEmpty(ctx, s.core, request{op: opDeleteTeam, ids: []string{teamID.String()}}, opts)
 }
 
 // Resolve returns the team with an integration team ID: POST /v1/org/{org_id}/resolve_team. The
-// error for an unknown ID is [ErrNotFound]. On some deployments the returned team has its ID only.
+// error for an unknown ID is [ErrNotFound]. On some deployments the returned team has only its ID.
 func (s *TeamsService) Resolve(ctx context.Context, integrationTeamID string, opts ...CallOption) (*Team, error) {
 	r := request{op: opResolveTeam, body: &resolveTeamBody{integrationTeamID}}
 	resolved, err := call[resolvedTeam](ctx, s.core, r, opts)

@@ -30,7 +30,7 @@ type Webhook struct {
 	URL         string    `json:"url"`                  // URL of the endpoint
 	CreatedAt   time.Time `json:"created_at"`           // creation time
 	UpdatedAt   time.Time `json:"updated_at"`           // time of the last change
-	Description *string   `json:"description,omitzero"` // text for people, nil if there is none
+	Description *string   `json:"description,omitzero"` // human-readable text, nil if there is none
 	// RateLimit is the maximum number of deliveries per second, nil for no limit. The unit is an
 	// inference.
 	RateLimit *int64 `json:"rate_limit,omitzero"`
@@ -83,7 +83,7 @@ type CreateWebhookBody struct {
 	Redacted[CreateWebhookBody]
 
 	URL         string  `json:"url"`                  // URL of the endpoint
-	Description *string `json:"description,omitzero"` // text for people, nil for none
+	Description *string `json:"description,omitzero"` // human-readable text, nil for none
 	// RateLimit limits the deliveries as in [Webhook], nil for no limit.
 	RateLimit *int64 `json:"rate_limit,omitzero"`
 	// Disabled turns deliveries off. Nil means false.
@@ -101,7 +101,7 @@ func (b *CreateWebhookBody) validate(v *validator) {
 // UpdateWebhookBody is the request of [WebhooksService.Update]. Omitted fields are unchanged.
 type UpdateWebhookBody struct {
 	URL         *string `json:"url,omitzero"`         // URL of the endpoint
-	Description *string `json:"description,omitzero"` // text for people
+	Description *string `json:"description,omitzero"` // human-readable text
 	// RateLimit limits the deliveries as in [Webhook]; [Null] for no limit.
 	RateLimit Nullable[int64] `json:"rate_limit,omitzero"`
 	// Disabled turns deliveries off or on.
@@ -157,8 +157,8 @@ func (s *WebhooksService) List(ctx context.Context, teamID uuid.UUID, env TeamEn
 	return call[WebhookPage](ctx, s.core, r, opts)
 }
 
-// All returns an iterator over a team's webhooks, page by page, from params.NextCursor on, with the
-// guarantees of [LabTestsService.All].
+// All returns an iterator over a team's webhooks, page by page, starting at params.NextCursor. It
+// behaves like [LabTestsService.All].
 func (s *WebhooksService) All(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, params ListWebhooksParams, opts ...CallOption) iter.Seq2[*Webhook, error] {
 	id := func(w *Webhook) uuid.UUID { return uuid.NewSHA1(uuid.Nil, []byte(w.ID)) }
 	return cursorPages(opListWebhooks, params.NextCursor, id, func(cursor string) (*WebhookPage, error) {
@@ -232,7 +232,7 @@ func (s *WebhooksService) Secret(ctx context.Context, teamID uuid.UUID, env Team
 // To rotate without losing deliveries, the receiver must have the new key before it is used:
 // generate a key, which is "whsec_" followed by the base64 encoding of at least 24 random bytes;
 // configure the receiver to accept the old and the new key; rotate; and remove the old key at least
-// a day later, when no delivery is retried anymore.
+// a day later, when deliveries signed with it are no longer retried.
 func (s *WebhooksService) RotateSecret(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, key Secret, opts ...CallOption) error {
 	r := request{
 		op: opRotateWebhookSecret, ids: []string{teamID.String(), string(env), webhookID},

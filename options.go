@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// Option configures a client. An invalid option causes an error of [NewClient].
+// Option configures a client. If an option is invalid, [NewClient] and [NewManagementClient] return
+// an error.
 type Option func(*config) error
 
-// config is what the options of a client set.
+// config holds the settings made by the options of a client.
 type config struct {
 	core       core
 	httpClient *http.Client
@@ -29,9 +30,9 @@ type config struct {
 // one connection per request.
 //
 // Any other [http.RoundTripper] is used unchanged. It must send each request once, pass on the
-// context of the request, and let the hooks of [net/http/httptrace] fire. A wrapper of an
-// *http.Transport that signs, traces or counts requests does so. If it retries, fails over or
-// duplicates, a write is stopped before it is sent a second time, and its outcome is
+// context of the request, and call the hooks of [net/http/httptrace]. A wrapper of an
+// *[http.Transport] that signs, traces or counts requests meets these requirements. If it retries,
+// fails over or duplicates, a write is stopped before it is sent a second time, and its outcome is
 // [OutcomeUnknown]. If it follows a redirect or fails over to another host, any request, including
 // a read, is stopped before the key is sent there. Without hooks, as with a mock or a wrapper that
 // replaces the context, nothing can be observed or stopped: the outcome of a write is
@@ -51,7 +52,8 @@ func WithHTTPClient(h *http.Client) Option {
 	}
 }
 
-// WithBodyLimit caps the body of a response, in bytes after decompression. The default is 8 MiB.
+// WithBodyLimit limits the size of a response body, in bytes after decompression. The default is 8
+// MiB.
 func WithBodyLimit(n int64) Option {
 	return func(c *config) error {
 		c.core.maxBody = n
@@ -73,10 +75,10 @@ func WithUserAgent(s string) Option {
 	}
 }
 
-// WithPath sets the path of an operation, for a deployment that serves it at another path than the
-// interface specification documents: WithPath("GET /orders", "/v3/orders"). The path must be valid
-// for [Client.Do] and have the parameters of the operation in braces. An unknown operation is an
-// error.
+// WithPath sets the path of an operation, for a deployment that serves it at a different path than
+// the one in the interface specification: WithPath("GET /orders", "/v3/orders"). The path must be
+// valid for [Client.Do] and have the parameters of the operation in braces. An unknown operation is
+// an error.
 func WithPath(operation, path string) Option {
 	return func(c *config) error {
 		if !slices.Contains(c.operations, operation) {

@@ -34,7 +34,7 @@ func (v PostOrderResponse) LogValue() slog.Value {
 	return slog.StringValue("labhealth.PostOrderResponse{" + v.Order.LogValue().String() + ", redacted}")
 }
 
-// Format prints what [PostOrderResponse.LogValue] returns.
+// Format prints the result of [PostOrderResponse.LogValue] under every verb.
 func (v PostOrderResponse) Format(s fmt.State, _ rune) { printLogValue(s, v) }
 
 func (r *PostOrderResponse) verify() error { return r.Order.verify() }
@@ -49,7 +49,7 @@ func (*PostOrderResponse) fromList(_ []byte, elements []json.RawMessage) []byte 
 
 // Order is a lab order: the ClientFacingOrder of the interface specification.
 //
-// Printed or logged, it shows only its ID and status. Encoding it to JSON is complete.
+// Printed or logged, it shows only its ID and status. Its JSON encoding is not redacted.
 type Order struct {
 	// ID is the order ID.
 	ID uuid.UUID `json:"id"`
@@ -93,7 +93,7 @@ type Order struct {
 	//
 	// Deprecated: use [OrdersService.RequisitionPDF].
 	RequisitionFormURL *string `json:"requisition_form_url"`
-	// Priority is false by default. For some labs true means a STAT order.
+	// Priority is false by default. For some labs, true means a STAT order.
 	Priority bool `json:"priority" default:"false"`
 	// ShippingDetails is set for testkit orders that are not registered yet, and nil otherwise.
 	ShippingDetails *ShippingAddress `json:"shipping_details"`
@@ -111,9 +111,9 @@ type Order struct {
 	Interpretation *Interpretation `json:"interpretation,omitzero"`
 	// HasMissingResults reports whether the results lack biomarkers, nil while unknown.
 	HasMissingResults *bool `json:"has_missing_results,omitzero"`
-	// ExpectedResultByDate is when results are available in the common case, nil if unknown.
+	// ExpectedResultByDate is the date by which results are usually available, nil if unknown.
 	ExpectedResultByDate *Date `json:"expected_result_by_date,omitzero"`
-	// WorstCaseResultByDate is the latest date on which results are available, nil if unknown.
+	// WorstCaseResultByDate is the latest date by which results are available, nil if unknown.
 	WorstCaseResultByDate *Date `json:"worst_case_result_by_date,omitzero"`
 	// Origin distinguishes initial orders, redraws and recreations. It is nil if unknown.
 	Origin *OrderOrigin `json:"origin,omitzero"`
@@ -137,7 +137,7 @@ func printableStatus(s OrderStatus) string {
 	return string(s)
 }
 
-// Format prints what [Order.LogValue] returns.
+// Format prints the result of [Order.LogValue] under every verb.
 func (v Order) Format(s fmt.State, _ rune) { printLogValue(s, v) }
 
 // verify requires an ID, because nothing else proves that the order exists.
@@ -161,8 +161,9 @@ func (o *Order) CurrentStatus() OrderStatus {
 
 // Reschedulable reports whether the order can be rescheduled or released: it has an ActivateBy, and
 // its current status is modifiable. An order that was created without activate_by, for immediate
-// processing, cannot be rescheduled, whatever its status. It is false if the order has no status,
-// as in the reduced response of an update. The service decides; an order may have changed since.
+// processing, cannot be rescheduled in any status. It is false if the order has no status, as in
+// the reduced response of an update. The result is based on the received order: the service
+// decides, and the order may have changed since.
 func (o *Order) Reschedulable() bool {
 	return o.ActivateBy != nil && o.CurrentStatus().Modifiable()
 }
@@ -231,8 +232,8 @@ var _ = jsonread.Union[OrderDetailsData]("type", (*UnknownOrderDetails)(nil), ma
 // center.
 type WalkInTestOrder struct {
 	ID            uuid.UUID  `json:"id"`             // ID of the details
-	CreatedAt     time.Time  `json:"created_at"`     // when they were created
-	UpdatedAt     time.Time  `json:"updated_at"`     // when they were last changed
+	CreatedAt     time.Time  `json:"created_at"`     // when the details were created
+	UpdatedAt     time.Time  `json:"updated_at"`     // when the details were last changed
 	AppointmentID *uuid.UUID `json:"appointment_id"` // nil if there is no appointment
 
 	RawObject `json:"-"`
@@ -245,8 +246,8 @@ type TestkitOrder struct {
 
 	ID        uuid.UUID `json:"id"`         // ID of the details
 	Shipment  *Shipment `json:"shipment"`   // nil if there is no shipment yet
-	CreatedAt time.Time `json:"created_at"` // when they were created
-	UpdatedAt time.Time `json:"updated_at"` // when they were last changed
+	CreatedAt time.Time `json:"created_at"` // when the details were created
+	UpdatedAt time.Time `json:"updated_at"` // when the details were last changed
 
 	RawObject `json:"-"`
 }
@@ -256,8 +257,8 @@ type TestkitOrder struct {
 type AtHomePhlebotomyOrder struct {
 	ID            uuid.UUID  `json:"id"`             // ID of the details
 	AppointmentID *uuid.UUID `json:"appointment_id"` // nil if there is no appointment
-	CreatedAt     time.Time  `json:"created_at"`     // when they were created
-	UpdatedAt     time.Time  `json:"updated_at"`     // when they were last changed
+	CreatedAt     time.Time  `json:"created_at"`     // when the details were created
+	UpdatedAt     time.Time  `json:"updated_at"`     // when the details were last changed
 
 	RawObject `json:"-"`
 }
@@ -266,8 +267,8 @@ type AtHomePhlebotomyOrder struct {
 // site.
 type OnSiteCollectionOrder struct {
 	ID        uuid.UUID `json:"id"`         // ID of the details
-	CreatedAt time.Time `json:"created_at"` // when they were created
-	UpdatedAt time.Time `json:"updated_at"` // when they were last changed
+	CreatedAt time.Time `json:"created_at"` // when the details were created
+	UpdatedAt time.Time `json:"updated_at"` // when the details were last changed
 
 	RawObject `json:"-"`
 }

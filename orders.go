@@ -72,10 +72,11 @@ type CreateOrderBody struct {
 	//
 	// Deprecated: use OrderSet.LabTestIDs.
 	LabTestID *uuid.UUID `json:"lab_test_id,omitzero"`
-	// CollectionMethod is that of the lab test if empty. It is required with an add-on.
+	// CollectionMethod is required with an add-on. If it is empty, the collection method of the lab
+	// test is used.
 	CollectionMethod LabTestCollectionMethod `json:"collection_method,omitzero"`
 	Physician        *PhysicianCreateRequest `json:"physician,omitzero"` // nil if there is none
-	// Priority is omitted if false. For some labs true means a STAT order.
+	// Priority is omitted if false. For some labs, true means a STAT order.
 	Priority    bool      `json:"priority,omitzero"`
 	BillingType Billing   `json:"billing_type,omitzero"` // client_bill if empty
 	ICDCodes    []string  `json:"icd_codes,omitzero"`    // diagnosis codes
@@ -121,8 +122,9 @@ type UpdateOrderBody struct {
 	ActivateBy Nullable[Date] `json:"activate_by,omitzero"`
 }
 
-// Validate returns everything in the request that the interface specification or the public API
-// reference rules out, as a *[ValidationError]. [OrdersService.Import] calls it.
+// Validate checks the request against the interface specification and the public API reference. Its
+// error, if not nil, is a *[ValidationError] that lists every invalid field. [OrdersService.Import]
+// calls it.
 func (b ImportOrderBody) Validate() error { return validate(&b) }
 
 func (b *ImportOrderBody) validate(v *validator) {
@@ -141,8 +143,9 @@ func (b *ImportOrderBody) validate(v *validator) {
 	v.optionalID("lab_account_id", b.LabAccountID)
 }
 
-// Validate returns everything in the request that the interface specification or the public API
-// reference rules out, as a *[ValidationError]. [OrdersService.Create] calls it.
+// Validate checks the request against the interface specification and the public API reference. Its
+// error, if not nil, is a *[ValidationError] that lists every invalid field. [OrdersService.Create]
+// calls it.
 func (b CreateOrderBody) Validate() error { return validate(&b) }
 
 func (b *CreateOrderBody) validate(v *validator) {
@@ -174,8 +177,9 @@ func (s *OrderSetRequest) validate(v *validator) {
 	v.optionalID("lab_account_id", s.LabAccountID)
 }
 
-// Validate returns everything in the request that the interface specification or the public API
-// reference rules out, as a *[ValidationError]. [OrdersService.Update] calls it.
+// Validate checks the request against the interface specification and the public API reference. Its
+// error, if not nil, is a *[ValidationError] that lists every invalid field. [OrdersService.Update]
+// calls it.
 func (b UpdateOrderBody) Validate() error { return validate(&b) }
 
 func (b *UpdateOrderBody) validate(v *validator) {
@@ -229,7 +233,7 @@ func (s *OrdersService) Reschedule(ctx context.Context, orderID uuid.UUID, date 
 	return s.Update(ctx, orderID, UpdateOrderBody{ActivateBy: Value(date)}, opts...)
 }
 
-// Release clears the date of a scheduled order, which sends it to the lab immediately. See
+// Release clears the date of a scheduled order, so that it is sent to the lab immediately. See
 // [OrdersService.Update].
 func (s *OrdersService) Release(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*PostOrderResponse, error) {
 	return s.Update(ctx, orderID, UpdateOrderBody{ActivateBy: Null[Date]()}, opts...)
@@ -331,14 +335,14 @@ func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts 
 }
 
 // All returns an iterator over the orders, page by page, starting at params.Page. It holds one page
-// at a time, and each range over it starts again. Iteration stops at the first error. A service
-// that repeats a page or ignores the page number causes an error.
+// at a time, and each range over it starts again. Iteration stops at the first error. The iterator
+// returns an error if the service repeats a page or ignores the page number.
 //
 // If the service does not report the total, the first page that is empty or shorter than the page
-// size is the last one. A service that returns all orders as one list, whatever the page, is
-// supported too, at the cost of a second request. If that list has exactly as many orders as the
-// page size, the iterator returns an error after the last one, because it cannot tell whether there
-// are more.
+// size is the last one. A service that returns all orders as one list for every page is supported
+// too, at the cost of a second request. If that list has exactly as many orders as the page size,
+// the iterator returns an error after the last one, because it cannot determine whether there are
+// more.
 func (s *OrdersService) All(ctx context.Context, params ListOrdersParams, opts ...CallOption) iter.Seq2[*Order, error] {
 	return func(yield func(*Order, error) bool) {
 		pages := orderPages{start: cmp.Or(params.Page, 1), size: int64(cmp.Or(params.Size, 50))}

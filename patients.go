@@ -62,7 +62,8 @@ type Address struct {
 	Zip        string  `json:"zip"`     // postal code
 	City       string  `json:"city"`    // city
 	State      string  `json:"state"`   // state, usually two letters
-	// AccessNotes describes how to get in. It has at most 1000 characters, and is nil if absent.
+	// AccessNotes describes how to enter the building. It has at most 1000 characters, and is nil
+	// if absent.
 	AccessNotes *string `json:"access_notes,omitzero"`
 
 	RawObject `json:"-"`
@@ -72,14 +73,15 @@ type Address struct {
 type PatientAddress struct {
 	Redacted[PatientAddress]
 
-	ReceiverName string  `json:"receiver_name"`        // name on the parcel
+	ReceiverName string  `json:"receiver_name"`        // recipient of the parcel
 	FirstLine    string  `json:"first_line"`           // street and number
 	City         string  `json:"city"`                 // city
 	State        string  `json:"state"`                // state, usually two letters
 	Zip          string  `json:"zip"`                  // postal code
 	Country      string  `json:"country"`              // no format is documented; US is usual
 	SecondLine   *string `json:"second_line,omitzero"` // nil if there is none
-	// AccessNotes describes how to get in. It has at most 1000 characters, and is nil if absent.
+	// AccessNotes describes how to enter the building. It has at most 1000 characters, and is nil
+	// if absent.
 	AccessNotes *string `json:"access_notes,omitzero"`
 }
 
@@ -88,14 +90,15 @@ type PatientAddress struct {
 type PatientAddressWithValidation struct {
 	Redacted[PatientAddressWithValidation]
 
-	ReceiverName string  `json:"receiver_name,omitzero"` // name on the parcel; omitted if empty
+	ReceiverName string  `json:"receiver_name,omitzero"` // recipient of the parcel; omitted if empty
 	FirstLine    string  `json:"first_line"`             // street and number
 	City         string  `json:"city"`                   // city
 	State        string  `json:"state"`                  // state, usually two upper-case letters
 	Zip          string  `json:"zip"`                    // ZIP code, such as 94105 or 94105-1234
 	Country      string  `json:"country"`                // no format is documented; US is usual
 	SecondLine   *string `json:"second_line,omitzero"`   // nil if there is none
-	// AccessNotes describes how to get in. It has at most 1000 characters, and is nil if absent.
+	// AccessNotes describes how to enter the building. It has at most 1000 characters, and is nil
+	// if absent.
 	AccessNotes *string `json:"access_notes,omitzero"`
 	PhoneNumber *string `json:"phone_number,omitzero"` // nil if there is none
 }
@@ -177,7 +180,8 @@ type OrderPatientAddress struct {
 	State        string  `json:"state"`                // state
 	Zip          string  `json:"zip"`                  // postal code
 	Country      string  `json:"country"`              // country
-	// AccessNotes describes how to get in. It has at most 1000 characters, and is nil if absent.
+	// AccessNotes describes how to enter the building. It has at most 1000 characters, and is nil
+	// if absent.
 	AccessNotes *string `json:"access_notes,omitzero"`
 	PhoneNumber *string `json:"phone_number,omitzero"` // nil if there is none
 
@@ -188,7 +192,7 @@ type OrderPatientAddress struct {
 type ShippingAddress struct {
 	Redacted[ShippingAddress]
 
-	ReceiverName string  `json:"receiver_name"`        // name on the parcel
+	ReceiverName string  `json:"receiver_name"`        // recipient of the parcel
 	FirstLine    string  `json:"first_line"`           // street and number
 	SecondLine   *string `json:"second_line,omitzero"` // nil if there is none
 	City         string  `json:"city"`                 // city

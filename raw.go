@@ -18,7 +18,7 @@ type RawObject jsonread.Ref
 var _ = jsonread.Embeds(func(r *RawObject) *jsonread.Ref { return (*jsonread.Ref)(r) })
 
 // RawJSON returns a copy of the received JSON, including its white space. It is nil for a value
-// that was not received. It holds patient data wherever the value does.
+// that was not received. It holds patient data if the value does.
 func (r RawObject) RawJSON() json.RawMessage { return jsonread.Ref(r).Raw() }
 
 // Malformed returns the fields, at any depth of the value, whose received value does not match

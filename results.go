@@ -18,7 +18,7 @@ const opOrderResults = "GET /v3/order/{order_id}/result"
 // Results returns the results of an order: GET /v3/order/{order_id}/result. The error for an
 // unknown order matches [ErrNotFound]. The response for an order without results is not documented.
 // Of the results, the interface specification documents only result, result_type and value. Source
-// of the rest, the path included: public API reference only.
+// of the rest, including the path: public API reference only.
 func (s *OrdersService) Results(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*OrderResults, error) {
 	return call[OrderResults](ctx, s.core, request{op: opOrderResults, ids: []string{orderID.String()}}, opts)
 }
@@ -33,7 +33,7 @@ type OrderResults struct {
 	// Results has one element per measurement. It is nil for older orders, whose results are an
 	// object: see [OrderResults.LegacyResults].
 	Results []Result `json:"results" jsonread:"object"`
-	// MissingResults lists what was ordered but could not be measured.
+	// MissingResults lists the ordered measurements that could not be made.
 	MissingResults []MissingResult `json:"missing_results,omitzero"`
 	// SampleInformation maps sample IDs to JSON of no fixed shape.
 	SampleInformation map[string]json.RawMessage `json:"sample_information,omitzero"`
@@ -59,9 +59,9 @@ func (r *OrderResults) LegacyResults() json.RawMessage {
 	return results
 }
 
-// ResultsMetadata is the header of a lab report. Its strings are the lab's own: dates may have the
-// day first. An age that is a number is left empty and reported by [RawObject.Malformed]. Source:
-// public API reference only.
+// ResultsMetadata is the header of a lab report. Its strings are as the lab wrote them: dates may
+// have the day first. An age that is a number is left empty and reported by [RawObject.Malformed].
+// Source: public API reference only.
 type ResultsMetadata struct {
 	Redacted[ResultsMetadata]
 
@@ -103,8 +103,8 @@ const (
 	ResultsStatusPartial ResultsStatus = "partial"
 )
 
-// ResultType is the type of the string in [Result.Result], which [Result.Parse] interprets. Values
-// other than the constants occur. Source of the values: public API reference only.
+// ResultType describes the string in [Result.Result], which [Result.Parse] interprets. Values other
+// than the constants occur. Source of the values: public API reference only.
 type ResultType string
 
 // Values of [ResultType].
@@ -161,14 +161,14 @@ type Result struct {
 	RawObject `json:"-"`
 }
 
-// MissingResult is a measurement that was ordered but could not be made. Source: public API
+// MissingResult reports a measurement that was ordered but could not be made. Source: public API
 // reference only.
 type MissingResult struct {
 	Redacted[MissingResult]
 
 	Name string `json:"name"` // human-readable name
 	Slug string `json:"slug"` // stable identifier
-	// InferredFailureType is why the result is missing.
+	// InferredFailureType is the reason why the result is missing.
 	InferredFailureType FailureType `json:"inferred_failure_type"`
 	// Note is a note of the lab, nil if there is none.
 	Note  *string `json:"note,omitzero"`

@@ -25,8 +25,8 @@ type RetryPolicy struct {
 	// MaxWait bounds the wait before any attempt, unless the service sends a Retry-After. The
 	// default is 10 s.
 	MaxWait time.Duration
-	// MaxRetryAfter is the longest Retry-After that is waited for: a longer one ends the call at
-	// once with the response. The default is 60 s.
+	// MaxRetryAfter is the longest Retry-After that the client waits for. If the service asks for a
+	// longer wait, the call ends with that response. The default is 60 s.
 	MaxRetryAfter time.Duration
 	// ReadTimeout limits one attempt of a GET or HEAD. The default is 30 s.
 	ReadTimeout time.Duration

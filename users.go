@@ -15,7 +15,7 @@ import (
 
 // User is a user of the team.
 //
-// Printed or logged, it shows only its ID. Encoding it to JSON is complete.
+// Printed or logged, it shows only its ID. Its JSON encoding is not redacted.
 type User struct {
 	UserID uuid.UUID `json:"user_id"` // the service's ID of the user
 	TeamID uuid.UUID `json:"team_id"` // team ID
@@ -45,7 +45,7 @@ func (v User) LogValue() slog.Value {
 
 func (u *User) verify() error { return requireID(u.UserID, "user") }
 
-// Format prints what [User.LogValue] returns.
+// Format prints the result of [User.LogValue] under every verb.
 func (v User) Format(s fmt.State, _ rune) { printLogValue(s, v) }
 
 // ConnectedSource is a data source that a user has connected.
@@ -145,10 +145,10 @@ func (s *UsersService) List(ctx context.Context, params ListUsersParams, opts ..
 }
 
 // All returns an iterator over the users, page by page, starting at params.Offset. It holds one
-// page at a time, and each range over it starts again. Iteration stops at the first error. A
-// service that repeats a page or ignores the offset causes an error. Users that are created or
-// deleted during the iteration can move others between pages, so that one is returned twice or not
-// at all.
+// page at a time, and each range over it starts again. Iteration stops at the first error. The
+// iterator returns an error if the service repeats a page or ignores the offset. Users that are
+// created or deleted during the iteration can move others between pages, so that one is returned
+// twice or not at all.
 func (s *UsersService) All(ctx context.Context, params ListUsersParams, opts ...CallOption) iter.Seq2[*User, error] {
 	id := func(u *User) uuid.UUID { return u.UserID }
 	return paginate(opListUsers, params.Offset, id, func(offset int) (p page[User, int], err error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// send sends a record until its outcome is decided or unknown, and records it.
+// send sends a record until its outcome is final or unknown, and logs it in the journal.
 func (r *run) send(j job) {
 	e := Entry{SampleID: j.body.SampleID, Record: j.record}
 	for {
@@ -44,8 +44,8 @@ func (r *run) attempt(j job) (*labhealth.PostOrderResponse, error) {
 	return resp, err
 }
 
-// stepOf returns the step for the outcome of an attempt, or "" if the record can be sent again at
-// once.
+// stepOf returns the step for the outcome of an attempt, or "" if the record can be sent again
+// immediately.
 func (r *run) stepOf(j job, err error) Step {
 	var local *labhealth.ValidationError
 	switch labhealth.OutcomeOf(err) {
@@ -106,7 +106,7 @@ func (r *run) recordAttempt(e Entry, resp *labhealth.PostOrderResponse, err erro
 	r.recordOrHold(e, err)
 }
 
-// recordOrHold records an attempt, or holds it back: until the service has shown that it reads the
+// recordOrHold records an attempt, or defers it: until the service has shown that it processes
 // records, a rejection may have another cause.
 func (r *run) recordOrHold(e Entry, err error) {
 	rejected := e.StatusCode != 0 && (e.Step == StepRejected || e.Step == StepDisputed)

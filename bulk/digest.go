@@ -81,7 +81,7 @@ func appendScalar(b []byte, v reflect.Value, path string) ([]byte, *Problem) {
 		}
 		return b, nil
 	}
-	// A kind of field that the request does not have yet.
+	// The request has no field of another kind yet.
 	return b, &Problem{path, "cannot be compared with other records"}
 }
 

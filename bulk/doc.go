@@ -8,17 +8,17 @@
 //	report, err := bulk.Run(ctx, client, bulk.JSONLines(file), journal, opts)
 //
 // POST /v3/order/import takes one order per request and has no idempotency key. [Run] makes up for
-// that with a [Journal], to which it writes what it is about to send and then the outcome. Run
-// again with the same journal and source, it skips what is done and continues. The sample ID
-// identifies a record: Run never creates two orders for one sample ID, and its [Report] counts
-// every record of the source.
+// that with a [Journal], to which it writes that it is about to send a record, and then the
+// outcome. When Run is called again with the same journal and source, it skips finished records and
+// continues. The sample ID identifies a record: Run never creates two orders for one sample ID, and
+// its [Report] counts every record of the source.
 //
 // # What happens to a record
 //
-// Run first reads the source to check it. It does not send records that cannot be read, that break
-// a rule of the interface specification, or that share their sample ID with a different record.
-// Then it reads the source again and sends the records, several at a time. The outcome of an
-// attempt ([labhealth.OutcomeOf]) decides what follows:
+// Run first reads the source to check it. It does not send records that cannot be read, that
+// violate the interface specification, or that share their sample ID with a different record. Then
+// it reads the source again and sends the records, several at a time. The outcome of an attempt
+// ([labhealth.OutcomeOf]) decides what follows:
 //
 //	applied           the record is done
 //	429               all workers pause as long as the service asks, then the record is sent again
@@ -50,18 +50,18 @@
 // sample ID with another one, or is gone, an order of any user with the sample ID counts, and the
 // record is reported as applied or changed.
 //
-// Sample IDs that differ only in case, or in spaces at their ends, are treated as equal, because a
-// service may change either.
+// Sample IDs that differ only in case, or in leading or trailing spaces, are treated as equal,
+// because a service may change either.
 //
 // # Damaged journals
 //
-// A journal that is damaged in the middle returns an error. A journal that was truncated, or
-// restored from a copy, looks like that of an interrupted run, and its missing records would be
-// sent again. Therefore a resumed run reads the list of orders once before it sends anything, and
-// records the orders that it finds as applied. If the list cannot be read in full, it sends
-// nothing, unless [Options.TrustJournal] is set. If the file is deleted, or truncated while
-// attempts of a killed run are in progress, only the uniqueness of sample IDs prevents a second
-// order.
+// [OpenFile] returns an error for a journal that is damaged in the middle. A journal that was
+// truncated, or restored from a copy, looks like the journal of an interrupted run, and its missing
+// records would be sent again. Therefore a resumed run reads the list of orders once before it
+// sends anything, and records the orders that it finds as applied. If the list cannot be read in
+// full, it sends nothing, unless [Options.TrustJournal] is set. If the file is deleted, or
+// truncated while attempts of a killed run are in progress, only the uniqueness of sample IDs
+// prevents a second order.
 //
 // # Uniqueness of sample IDs
 //
@@ -79,7 +79,7 @@
 //
 // A resumed run that has anything to send makes one request per 100 orders of the account, or of
 // the orders that [Options.List] selects. With the embedded service, listing 10,000 orders took 1.3
-// seconds and importing them 9.
+// seconds, and importing them took 9 seconds.
 //
 // The index takes 24 to 48 bytes of memory per record; nothing else grows with the source. The
 // journal is synced once per batch of records. A batch has a few records per worker if the service

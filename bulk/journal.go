@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Journal stores what [Run] is about to do and the outcome, so that another run can resume the
-// import after an interruption. [File] and [Memory] implement it; a team that prefers its own
+// Journal stores the intent and the outcome of each import of [Run], so that another run can resume
+// the import after an interruption. [File] and [Memory] implement it; a team that prefers its own
 // database implements two methods. Only one run may use a journal at a time, which the
 // implementation must enforce.
 type Journal interface {
@@ -25,7 +25,7 @@ type Journal interface {
 
 // Entry is one step of a record. Apart from the sample ID it holds no patient data, and its digest
 // reveals nothing without the whole record: see [Entry.Digest]. Printed or logged, it shows the
-// step and the number of the record; its JSON is complete.
+// step and the number of the record; its JSON is not redacted.
 type Entry struct {
 	Step     Step      `json:"step"`               // what it records
 	At       time.Time `json:"at"`                 // when the entry was written
@@ -37,9 +37,9 @@ type Entry struct {
 	// was found. It shows whether a record has changed between two runs.
 	//
 	// Each journal has its own random key, so that digests of two journals cannot be compared and
-	// tables of them cannot be prepared. Anyone with the journal also has the key and can confirm a
-	// guess of a whole record. Therefore only the owner can read the file, and it is best deleted
-	// after the import.
+	// tables of them cannot be precomputed. Anyone with the journal also has the key and can
+	// confirm a guess of a whole record. Therefore only the owner can read the file, and it is best
+	// deleted after the import.
 	Digest string `json:"digest,omitzero"`
 
 	OrderID uuid.UUID `json:"order_id,omitzero"` // for StepApplied, if the service returned it
@@ -65,7 +65,7 @@ const (
 	StepRejected  Step = "rejected"  // rejected by the service, or by the client before sending
 	StepPostponed Step = "postponed" // not applied, for a temporary reason
 	StepUnknown   Step = "unknown"   // sent, with an unknown outcome
-	StepAbsent    Step = "absent"    // unknown before, and two complete lists lack its order
+	StepAbsent    Step = "absent"    // previously unknown; two complete lists do not contain its order
 	StepDisputed  Step = "disputed"  // rejected after an unknown outcome; the lists decide
 )
 

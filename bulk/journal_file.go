@@ -18,8 +18,8 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// ErrLocked is returned by [OpenFile] if another process, or another part of this one, has opened
-// the journal.
+// ErrLocked is returned by [OpenFile] if the journal is already open, in this process or another
+// one.
 var ErrLocked = errors.New("bulk: the journal is in use by another run")
 
 // File is a journal in an append-only file. Each line is a checksum, a mark and an [Entry] as JSON:

@@ -11,9 +11,9 @@ import (
 )
 
 // JSONLines returns a source that reads one [labhealth.ImportOrderBody] as JSON from each line of r
-// that is not blank. Unlike the decoding of responses it is strict: a value of the wrong type is a
-// problem of its record, and so is a field that is not in the interface specification, which would
-// not be sent. Each range starts at the start of r, so only one range at a time is possible.
+// that is not blank. Unlike the decoding of responses it is strict: a value of the wrong type makes
+// its record invalid, and so does a field that is not in the interface specification, which would
+// not be sent. Each iteration starts at the start of r, so iterations must not overlap.
 func JSONLines(r io.ReadSeeker) Source {
 	return func(yield func(labhealth.ImportOrderBody, error) bool) {
 		lines, err := rewind(r)

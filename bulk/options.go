@@ -34,10 +34,10 @@ type Options struct {
 
 	// RejectionLimit stops a run whose first records are all rejected with the same status and
 	// without field errors, as with a wrong base URL or a team that may not import. It is the
-	// number of such rejections, 10 if 0. If the source ends earlier, the run stops too if the
-	// status is 404 or 405. None of these records is recorded as rejected, and the corrected run
-	// sends them. An order, another status or field errors show that the service reads the records,
-	// and lift the limit for the rest of the run.
+	// number of such rejections, 10 if 0. If the source has fewer records, the run also stops if
+	// the status is 404 or 405. None of these records is recorded as rejected, and the corrected
+	// run sends them. An order, another status or field errors show that the service processes the
+	// records, and disable the limit for the rest of the run.
 	//
 	// A negative value disables the limit: every rejection is recorded. Use it if the records
 	// themselves are invalid, but not if their orders may already exist, which a service rejects
@@ -48,10 +48,10 @@ type Options struct {
 	// Timeout limits one import. It is 1 minute if 0, and cannot exceed the timeout of the client's
 	// http.Client.
 	Timeout time.Duration
-	// Settle is how long an attempt with an unknown outcome may still create its order. It is 2
-	// minutes if 0 and must be longer than Timeout.
+	// Settle is the time within which an attempt with an unknown outcome may still create its
+	// order. It is 2 minutes if 0 and must be longer than Timeout.
 	Settle time.Duration
-	// Outage stops the run if all requests fail for that long, or if the service asks for a longer
+	// Outage stops the run if all requests fail for this time, or if the service asks for a longer
 	// pause. It is 10 minutes if 0.
 	Outage time.Duration
 
@@ -59,11 +59,11 @@ type Options struct {
 	// only parameters that the deployment is known to honor, such as a StartDate well before the
 	// import. Page is ignored. The zero value lists all orders.
 	List labhealth.ListOrdersParams
-	// ListByUser lists the orders of each user with such a record instead of all orders. This is
-	// faster for accounts with many orders, and as safe if the deployment honors user_id, which is
-	// not in the interface specification. For records of an earlier run the orders of all users are
-	// read, unless TrustJournal is set: a restored journal may name another user than the one of
-	// the last attempt.
+	// ListByUser lists the orders of each user who has a record with an unknown outcome, instead of
+	// all orders. This is faster for accounts with many orders, and as safe if the deployment
+	// honors user_id, which is not in the interface specification. For records of an earlier run
+	// the orders of all users are read, unless TrustJournal is set: a restored journal may name
+	// another user than the one of the last attempt.
 	ListByUser bool
 
 	// Rejections receives a [Rejection] as a line of JSON for each record, of this run and earlier

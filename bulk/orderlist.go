@@ -13,7 +13,7 @@ import (
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
-// maxPageAttempts is how often a page of the order list is requested before the list fails.
+// maxPageAttempts is the number of attempts to request a page of the order list.
 const maxPageAttempts = 5
 
 // orderList holds the orders from one or more lists that match records of the import.

@@ -63,7 +63,7 @@ func (p *pacer) reserve() time.Duration {
 	if at.After(now) {
 		return at.Sub(now)
 	}
-	// Timers fire late, so a short delay is made up for.
+	// Timers fire late, so a short delay is compensated.
 	if earliest := now.Add(-max(p.interval, maxBurst)); p.nextAt.Before(earliest) {
 		p.nextAt = earliest
 	}

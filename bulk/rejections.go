@@ -11,9 +11,8 @@ import (
 )
 
 // Rejection is a line of [Options.Rejections]: a record whose order does not exist, or may not
-// exist.
-// It holds the sample ID, paths and reasons, and no other value. Printed or logged, it shows the
-// outcome and the number of the record; its JSON is complete.
+// exist. It holds the sample ID, paths and reasons, and no other value. Printed or logged, it shows
+// the outcome and the number of the record; its JSON is not redacted.
 type Rejection struct {
 	// Outcome is one of:
 	//

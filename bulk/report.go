@@ -20,8 +20,8 @@ type Report struct {
 	Unknown    int64 // possibly applied; the lists did not show it
 	Pending    int64 // neither applied nor rejected: the next run sends them
 
-	Before int64 // those of Applied that earlier runs applied
-	Found  int64 // those of Applied that this run found in a list of orders and not in the journal
+	Before int64 // part of Applied: applied by earlier runs
+	Found  int64 // part of Applied: found in a list of orders and not in the journal
 	// Strays are records that are no longer in the source and whose outcome neither the journal nor
 	// a list of orders shows. No other count includes them.
 	Strays int64

@@ -10,7 +10,7 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// maxAttempts is how often a run sends a record whose outcome remains unknown.
+// maxAttempts is the number of times a run sends a record whose outcome remains unknown.
 const maxAttempts = 5
 
 // resolveUnknown looks up the orders of records with an unknown outcome, and sends the records that
@@ -32,8 +32,8 @@ func (r *run) resolveUnknown() error {
 	}
 }
 
-// resolveOnce reads the lists and resolves what they show. It returns an error if they leave a
-// record unresolved.
+// resolveOnce reads the lists and resolves the records that they decide. It returns an error if a
+// record remains unresolved.
 func (r *run) resolveOnce() error {
 	r.setPhase(PhaseListing)
 	l, listErr := r.readListsTwice()
@@ -91,8 +91,8 @@ func (r *run) resolveRecord(body *labhealth.ImportOrderBody, key sampleKey, s st
 	return step == StepAbsent && s.attempts < maxAttempts, nil
 }
 
-// resolveOrphans resolves the records that cannot be sent again, because the source has lost them
-// or has an invalid record in their place. The journal has what is needed to find their orders.
+// resolveOrphans resolves the records that cannot be sent again, because they are no longer in the
+// source or have become invalid. The journal has the data needed to find their orders.
 func (r *run) resolveOrphans(l *orderList) error {
 	if l.orphans == 0 {
 		return nil
@@ -133,7 +133,7 @@ func (r *run) readOrphans() (orphans []Entry, _ error) {
 	return orphans, nil
 }
 
-// resolve records what the lists show of a record, and returns the step, or "" if they are not
+// resolve records the result of the lists for a record, and returns the step, or "" if they are not
 // certain. If user is nil, an order of any user counts.
 func (r *run) resolve(e Entry, key sampleKey, s state, user uuid.UUID, l *orderList) Step {
 	certain, otherUser := l.complete, false
@@ -182,7 +182,7 @@ func (r *run) resolve(e Entry, key sampleKey, s state, user uuid.UUID, l *orderL
 }
 
 // readListsTwice reads the lists of the orders of all records with an unknown outcome, twice. After
-// an error the list holds what was found.
+// an error the list holds the orders found so far.
 func (r *run) readListsTwice() (*orderList, error) {
 	l := newOrderList(state.isUnresolved)
 	users, err := r.unknownUsers(l)

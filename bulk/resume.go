@@ -11,8 +11,8 @@ import (
 )
 
 // findExistingOrders lists the orders of records that a resumed run is about to send. A journal
-// that has lost its end cannot be distinguished from one whose run was interrupted there, and the
-// lost records would be sent again.
+// whose end was lost cannot be distinguished from one whose run was interrupted there, and the lost
+// records would be sent again.
 func (r *run) findExistingOrders() error {
 	if !r.resumed || r.opts.TrustJournal {
 		return nil
@@ -71,7 +71,7 @@ func (r *run) selectMissing(body *labhealth.ImportOrderBody, key sampleKey, s st
 func (r *run) recordExisting(body *labhealth.ImportOrderBody, key sampleKey, s state, orderID uuid.UUID) error {
 	e := Entry{Step: StepApplied, SampleID: body.SampleID, Record: r.number, OrderID: orderID}
 	if s.has(changed) {
-		// The order was imported from another record, so the digest is that of none.
+		// The order was imported from another record, so there is no digest.
 		e.Digest = hex.EncodeToString(make([]byte, len(s.digest)))
 		r.mu.Lock()
 		r.index.set(key, s)

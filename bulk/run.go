@@ -54,8 +54,9 @@ type run struct {
 	journalErr error      // after it the journal takes no more entries
 }
 
-// Run imports the records of source and records each step in journal, so that another Run with both
-// can resume the import after any interruption. See the package documentation for the guarantees.
+// Run imports the records of source and logs each step in journal. After any interruption, another
+// call of Run with the same source and journal resumes the import. See the package documentation
+// for the guarantees.
 //
 // When ctx ends, Run finishes the imports in progress, which takes up to [Options.Timeout], and
 // returns the error of ctx. It also returns an error if the source or the journal cannot be read or

@@ -17,8 +17,8 @@ import (
 // continues with the next one. Any other error stops the run.
 type Source = iter.Seq2[labhealth.ImportOrderBody, error]
 
-// RecordError is a record of a source that cannot be read. It holds the sample ID and no other
-// value. Its message, which it also prints under every verb, contains no value at all.
+// RecordError reports a record of a source that cannot be read. It holds the sample ID and no other
+// value. Its message, which is also printed under every verb, contains no value at all.
 type RecordError struct {
 	Line     int       // where the record starts in its file, from 1; 0 if it has no line
 	SampleID string    // empty if it cannot be read

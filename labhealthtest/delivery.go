@@ -29,7 +29,7 @@ type Delivery struct {
 	At time.Time
 	// StatusCode is the status code of the receiver's response, or 0 if there was none.
 	StatusCode int
-	// Err is why there was no response.
+	// Err is the reason why there was no response.
 	Err error
 	// Lost reports whether the response was lost (see [NetworkConditions]), so that the server
 	// treats the attempt as failed.
@@ -66,9 +66,9 @@ func (s *Server) Deliveries() []Delivery {
 type DeliveryOption func(*endpoint) error
 
 // WithSigningSecrets signs each delivery with the headers svix-timestamp and svix-signature
-// (Standard Webhooks, HMAC-SHA256). Several secrets make several signatures, like the service while
-// a secret is rotated. The timestamp is the time of the server's clock. A secret is base64, with or
-// without the prefix "whsec_".
+// (Standard Webhooks, HMAC-SHA256). With several secrets, a delivery has several signatures, as it
+// has while the service rotates a secret. The timestamp is the time of the server's clock. A secret
+// is base64, with or without the prefix "whsec_".
 func WithSigningSecrets(secrets ...string) DeliveryOption {
 	return func(e *endpoint) error {
 		if len(secrets) == 0 {
@@ -119,9 +119,9 @@ func WithTransport(transport http.RoundTripper) DeliveryOption {
 // from 0 (never) to 1 (always). With [WithSeed] the same events are affected in each run.
 type NetworkConditions struct {
 	// LoseResponse is the rate of responses that are lost: the receiver has acknowledged the event,
-	// but the server does not know it.
+	// but the server treats the attempt as failed.
 	LoseResponse float64
-	// Duplicate is the rate of acknowledged events that are posted once more.
+	// Duplicate is the rate of acknowledged events that are posted again.
 	Duplicate float64
 	// Delay is the rate of events whose first attempt is delayed by up to MaxDelay, so that later
 	// events arrive earlier.

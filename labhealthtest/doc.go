@@ -50,8 +50,8 @@
 // events given to [Server.Send]. [Server.Flush] waits until all of them are delivered, and
 // [Server.Deliveries] returns the result of each attempt. By default deliveries are reliable and
 // unsigned. [WithSigningSecrets] signs them, [WithRetries] repeats failed ones on the schedule of
-// the service, and [WithNetworkConditions] loses, duplicates and reorders them, as a receiver must
-// expect:
+// the service, and [WithNetworkConditions] loses, duplicates and reorders them, which a receiver
+// must tolerate:
 //
 //	err := srv.DeliverTo(receiver.URL,
 //		labhealthtest.WithSigningSecrets(secret),
@@ -63,8 +63,8 @@
 // # Faults
 //
 // [Server.FailAfter] and [Server.FailBefore] make requests fail, after or before the server
-// processes them, with each [Fault] that a connection or a service can have. Use them to test what
-// an application does when it cannot know whether an order was created:
+// processes them, with a [Fault] of the connection or the service. Use them to test what an
+// application does when it cannot know whether an order was created:
 //
 //	err := srv.FailAfter("POST /v3/order/import", 1, labhealthtest.FaultClosed)
 //
@@ -73,8 +73,8 @@
 // The management API has the same base URL. [Server.OrgID] is its organisation and [Server.OrgKey]
 // the Org Management Key. [Server.AddTeamManagementKey] creates Team Management Keys.
 //
-// The server is the sandbox of region us. A webhook of this environment receives the events of its
-// team, signed with its secret and with the retries of the service. A team API key of this
+// The server represents the sandbox of region us. A webhook of this environment receives the events
+// of its team, signed with its secret and with the retries of the service. A team API key of this
 // environment gives access to the team API. Webhooks and keys for production or another region are
 // stored and have no effect. Each team has its own users, orders and events. [Server.Team] returns
 // the server of another team.
@@ -82,10 +82,10 @@
 // # Time and randomness
 //
 // The time of the server is the time of the clock set with [WithClock], in UTC. Time affects only
-// the undo of a deletion, which is possible for seven days, idempotency keys, which expire after
-// one day, access tokens, rotated secrets and the retries of deliveries. With [WithSeed] and a
-// clock that stands still, keys and IDs are the same in each run, for examples with a stable
-// output.
+// the following: a deletion can be undone for seven days, idempotency keys expire after one day,
+// access tokens and rotated secrets expire, and deliveries are retried on a schedule. With
+// [WithSeed] and a clock that stands still, keys and IDs are the same in each run, for examples
+// with a stable output.
 //
 // # Limitations
 //

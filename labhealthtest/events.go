@@ -28,9 +28,9 @@ type envelope struct {
 // event of an order, both with the whole order at that time, and provider.connection.created.
 //
 // The server posts events in the background, one at a time, in the order in which they occurred. By
-// default it does not sign them and posts them once, whatever the response. [WithSigningSecrets],
-// [WithRetries] and [WithNetworkConditions] make it deliver like the service. Each delivery has the
-// header svix-id, which is the same for all attempts of an event.
+// default it does not sign them and posts them once, regardless of the response.
+// [WithSigningSecrets], [WithRetries] and [WithNetworkConditions] make it deliver like the service.
+// Each delivery has the header svix-id, which is the same for all attempts of an event.
 //
 // The interface specification describes neither the headers, nor the signature, nor the attempts.
 // They follow other services of the same family.
@@ -74,7 +74,7 @@ func (s *Server) Send(event []byte) error {
 }
 
 // Flush waits until each event is delivered or has no attempts left. It returns an error if ctx is
-// done or the server is closed before. Flush also waits for scheduled attempts: with a clock that
+// done or the server is closed first. Flush also waits for scheduled attempts: with a clock that
 // stands still, use [Server.Elapse].
 func (s *Server) Flush(ctx context.Context) error { return s.flush(ctx, nil) }
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// A Fault is a handler that responds to a request incorrectly. body is the body of the response
+// A Fault is a handler that replaces the response to a request. body is the body of the response
 // that the request would have had, or nil if the request was not processed. Tests can implement
 // their own faults. A fault runs in the goroutine of the request and must not use w after it
 // returns.

@@ -121,7 +121,7 @@ func (s *Server) listLabTests(r *request) (any, error) {
 // listAllLabTests is the deprecated list without pages.
 func (s *Server) listAllLabTests(r *request) (any, error) { return s.selectedLabTests(r) }
 
-// selectedLabTests returns the lab tests that the request selects, in the order that it asks for.
+// selectedLabTests returns the lab tests that the request selects, in the requested order.
 func (s *Server) selectedLabTests(r *request) ([]*labTest, error) {
 	r.queryOne("lab_account_id", uuidSchema) // The server has no lab accounts.
 	found := selected(r, s.labTests, labTestFilters)

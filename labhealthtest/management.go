@@ -13,8 +13,8 @@ import (
 // managementPrefix is the prefix of all paths of the management API.
 const managementPrefix = "/v1/org/"
 
-// The server is the sandbox of region us. Webhooks and team API keys for another environment or
-// region exist, but have no effect.
+// The server represents the sandbox of region us. Webhooks and team API keys for another
+// environment or region exist, but have no effect.
 const (
 	serverEnv    = "sandbox"
 	serverRegion = "us"

@@ -85,7 +85,7 @@ func (s *Server) deleteCredentials(r *request) (any, error) {
 	})
 }
 
-// prepareCredentials asks for a redirect URL for the providers "oura" and "fitbit", and for nothing
+// prepareCredentials requires a redirect URL for the providers "oura" and "fitbit", and for nothing
 // for others.
 func (s *Server) prepareCredentials(r *request) (any, error) {
 	var body struct {

@@ -13,8 +13,8 @@ type operation struct {
 	// not empty. Paths are matched as sent: an escaped slash is part of its segment, and a
 	// trailing slash makes another path.
 	pattern string
-	// handle returns a *response or what the body of a 200 response encodes. Its error is a
-	// *response too. It runs under Server.mu.
+	// handle returns a *response, or the value to encode as the body of a 200 response. Its error
+	// is a *response too. It runs under Server.mu.
 	handle func(*Server, *request) (any, error)
 }
 

@@ -116,7 +116,7 @@ func (s *Server) PartialResults(orderID uuid.UUID) error {
 }
 
 // Fail sets the status of an order to sample_error with a status detail, such as
-// "sample_hemolyzed". An empty detail is sent as null. For other failures use [Server.SetStatus].
+// "sample_hemolyzed". An empty detail is sent as null. For other failures, use [Server.SetStatus].
 func (s *Server) Fail(orderID uuid.UUID, detail string) error {
 	return s.changeOrder(orderID, func(o *order, now time.Time) error {
 		s.setStatus(o, "failed."+o.Details.Type+".sample_error", detail, now)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// listOrders returns the latest orders first, unless the request asks for another order.
+// listOrders returns the latest orders first, unless the request specifies another order.
 func (s *Server) listOrders(r *request) (any, error) {
 	page := r.queryRange("page", 1, 1, 0)
 	size := r.queryRange("size", 50, 1, 100)

@@ -39,9 +39,9 @@ type orderResponse struct {
 }
 
 // RejectImports makes every import respond with this status code and body, as for a team that is
-// not enabled for the closed beta. Neither is documented: servers have sent JSON since November
-// 2025 and plain text before. A body that is not JSON is sent as plain text. Status code 0 enables
-// the team again.
+// not enabled for the closed beta. Neither the status code nor the body is documented: servers have
+// sent JSON since November 2025 and plain text before. A body that is not JSON is sent as plain
+// text. Status code 0 enables the team again.
 func (s *Server) RejectImports(statusCode int, body string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +216,7 @@ func (s *Server) addOrder(u *user, test *labTest, method string, body *orderRequ
 }
 
 // Orders returns the IDs of all orders, oldest first. These are the orders that the server stored,
-// whatever it responded to its clients.
+// regardless of the responses that its clients received.
 func (s *Server) Orders() []uuid.UUID {
 	s.mu.Lock()
 	defer s.mu.Unlock()

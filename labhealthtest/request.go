@@ -16,8 +16,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// request is a request as its operation sees it. The methods that read it report what is invalid
-// to its validator. An operation reads everything, then calls err.
+// request is a request to an operation. The methods that read it report what is invalid to its
+// validator. An operation reads everything, then calls err.
 type request struct {
 	validator
 	method string

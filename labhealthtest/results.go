@@ -109,8 +109,8 @@ type sampleInfo struct {
 	ReceivedAt timestamp `json:"received_at"`
 }
 
-// SetResults sets the response body of an order's results, valid or not, whatever its status. An
-// empty body restores the invented results.
+// SetResults sets the response body of an order's results, valid or not, regardless of the status
+// of the order. An empty body restores the invented results.
 func (s *Server) SetResults(orderID uuid.UUID, body string) error {
 	return s.editOrder(orderID, func(o *order) error {
 		o.results = nil
@@ -134,7 +134,7 @@ func (s *Server) SetInterpretation(orderID uuid.UUID, interpretation string) err
 	})
 }
 
-// SetMissing makes a marker of an order one that could not be measured, with a reason such as
+// SetMissing reports a marker of an order as not measured, with a reason such as
 // "quantity_not_sufficient_failure". SetMissing sends no event.
 func (s *Server) SetMissing(orderID uuid.UUID, markerID int64, reason string) error {
 	return s.editOrder(orderID, func(o *order) error {

@@ -89,7 +89,7 @@ func strictObject(fields ...field) schema {
 	return objectSchema{fields: fields, strict: true}.validate
 }
 
-// patchObject is like [object] but leaves out missing fields, so that they stay unchanged.
+// patchObject is like [object] but omits missing fields, so that they are unchanged.
 func patchObject(fields ...field) schema {
 	return objectSchema{fields: fields, patch: true}.validate
 }

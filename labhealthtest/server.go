@@ -45,10 +45,10 @@ type Server struct {
 	cancelDeliveries context.CancelFunc
 
 	// mu guards the fields below. It is held while a request is processed, from authentication to
-	// the encoded response, so that operations need no locking of their own.
+	// the encoded response, so that operations need no further locking.
 	mu     sync.Mutex
 	closed bool
-	// Separate generators, so that reads do not change the IDs of what is created next.
+	// Separate generators, so that reads do not change the IDs of objects created later.
 	ids, traces *rand.ChaCha8
 	requests    []Request
 	faults      []*plannedFault // in the order in which they are used
@@ -86,9 +86,9 @@ type Server struct {
 // An Option configures [Start] and [NewServer].
 type Option func(*Server)
 
-// WithClock sets the clock of the server. The default is [time.Now]. It dates everything, and
-// determines what "today" is, in UTC, when an idempotency key expires and how long a deletion can
-// be undone. The server calls now while it processes a request: now must be safe for concurrent
+// WithClock sets the clock of the server. The default is [time.Now]. It provides all timestamps,
+// and determines the current date (in UTC), when an idempotency key expires and how long a deletion
+// can be undone. The server calls now while it processes a request: now must be safe for concurrent
 // use and must not call the server.
 func WithClock(now func() time.Time) Option {
 	return func(s *Server) { s.clock = now }
@@ -110,8 +110,8 @@ func WithListener(l net.Listener) Option {
 	return func(s *Server) { s.listener = l }
 }
 
-// NewServer starts a [Server] and closes it when the test and its subtests complete. If there is
-// no port to listen on, it fails the test immediately.
+// NewServer starts a [Server] and closes it when the test and its subtests complete. If it cannot
+// listen on a port, it fails the test immediately.
 func NewServer(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	s, err := Start(opts...)
@@ -123,7 +123,7 @@ func NewServer(t testing.TB, opts ...Option) *Server {
 }
 
 // Start starts a [Server]. The caller must close it with [Server.Close]. Start returns an error
-// only if there is no port to listen on.
+// only if it cannot listen on a port.
 func Start(opts ...Option) (*Server, error) {
 	s := newServer(opts...)
 	if s.listener == nil {

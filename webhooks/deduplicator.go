@@ -8,18 +8,19 @@ import (
 )
 
 // Deduplicator stores the IDs of processed deliveries, so that repeated ones are not processed
-// again. By default a [Handler] keeps them in the process. [WithDeduplicator] sets another store,
-// for example one that several processes share. A Deduplicator belongs to one endpoint: the service
+// again. By default a [Handler] keeps them in memory. [WithDeduplicator] sets another store, for
+// example one that several processes share. A Deduplicator belongs to one endpoint: the service
 // sends the same ID to each of several endpoints.
 //
-// Its methods must be safe for concurrent use. The context ends in time for a response.
+// Its methods must be safe for concurrent use. The context ends early enough for the handler to
+// respond.
 type Deduplicator interface {
 	// Seen reports whether the ID is stored. After an error the response is 503, and the sender
 	// tries again.
 	Seen(ctx context.Context, id string) (bool, error)
-	// MarkSeen stores an ID, at least for the 72 hours in which the sender repeats a delivery.
-	// Storing an ID again is not an error. The delivery is acknowledged even after an error, which
-	// the observers get as [ReasonNotMarked].
+	// MarkSeen stores an ID for at least 72 hours, longer than the sender repeats a delivery.
+	// Storing an ID again is not an error. After an error the delivery is still acknowledged, and
+	// observers receive [ReasonNotMarked].
 	MarkSeen(ctx context.Context, id string) error
 }
 

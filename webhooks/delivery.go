@@ -26,8 +26,9 @@ func (d RawDelivery) Parse() (Delivery, error) {
 
 type deliveryIDKey struct{}
 
-// DeliveryIDFrom returns the ID of the delivery from the context of the application, or "" if the
-// delivery has none. It completes the [Delivery] that [Latest.Apply] takes:
+// DeliveryIDFrom returns the ID of the delivery from the context passed to the application's
+// function, or "" if the delivery has none. Use it to set the ID of the [Delivery] passed to
+// [Latest.Apply]:
 //
 //	latest.Apply(webhooks.Delivery{Event: event, ID: webhooks.DeliveryIDFrom(ctx)})
 func DeliveryIDFrom(ctx context.Context) string {

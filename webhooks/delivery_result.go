@@ -2,8 +2,8 @@ package webhooks
 
 import "time"
 
-// DeliveryResult reports how a delivery was processed. It holds nothing of the event except its
-// type, and no error message.
+// DeliveryResult reports how a delivery was processed. It contains no error message, and no part of
+// the event except its type.
 type DeliveryResult struct {
 	DeliveryID string        // empty if missing or malformed; not verified if the status is 401
 	Type       EventType     // empty if no event was parsed
@@ -13,11 +13,11 @@ type DeliveryResult struct {
 	Late       bool          // a second report: the call succeeded or panicked after its deadline
 	Panic      string        // if the application panicked: the type of the value, and the stack
 	ReceivedAt time.Time     // when the request arrived
-	Duration   time.Duration // from then to the response, or to the end of the late call
+	Duration   time.Duration // from ReceivedAt to the response, or to the end of the late call
 }
 
-// Reason explains the status code of a response. The constants are all values there are, so it is
-// suitable as a metrics label.
+// Reason explains the status code of a response. There are no values other than the constants, so
+// it is suitable as a metrics label.
 type Reason string
 
 // Reasons, by status code.
@@ -25,7 +25,7 @@ const (
 	ReasonApplied      Reason = "applied"       // 204: the application processed the event
 	ReasonStored       Reason = "stored"        // 204: the store function stored the delivery
 	ReasonDuplicate    Reason = "duplicate"     // 204: the delivery was processed before
-	ReasonDeadLettered Reason = "dead-lettered" // 204: the dead-letter function took the body
+	ReasonDeadLettered Reason = "dead-lettered" // 204: the dead-letter function accepted the body
 	ReasonNotMarked    Reason = "not marked"    // 204: processed, but the ID was not stored
 	ReasonIncomplete   Reason = "incomplete"    // 400: the body is incomplete
 	ReasonUnreadable   Reason = "unreadable"    // 400: not an event, and no dead-letter function

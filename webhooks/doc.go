@@ -7,7 +7,7 @@
 //		case *webhooks.LabOrder: // an order whose status changed
 //		case *webhooks.Samples: // a batch of measured values
 //		case *webhooks.Activity, *webhooks.Summary: // a day, a night, a workout
-//		default: // not for us, and no reason to fail
+//		default: // ignore other events
 //		}
 //		return nil // an error makes the sender try again
 //	})
@@ -16,31 +16,32 @@
 //
 // # Receiving
 //
-// A [Handler] checks who sent a delivery, parses it, calls the application once, and responds as
-// the sender expects. [NewRawHandler] makes one that stores deliveries first and leaves the rest
-// for later. A [Verifier] alone checks signatures for a receiver of another kind. Events that come
-// through an event hub have the same bodies, which may be compressed: see the example of [Parse].
+// A [Handler] verifies the signature of a delivery, parses it, calls the application once, and
+// responds as the sender expects. [NewRawHandler] returns one that stores deliveries first, to be
+// processed later. Other receivers can check signatures with a [Verifier] alone. Events received
+// through an event hub have the same bodies, possibly compressed: see the example of [Parse].
 //
 // # Reading
 //
-// [Parse] turns a body into an [Event] whose Data is one of a few payload types. Nothing is lost:
-// an event of a type that is not known, or whose data is not what its type promises, is [*Unknown]
-// with its raw bytes; fields that the payload type does not have are in RawJSON, and encoding an
-// event to JSON writes all of them again, with the program's changes on top. Values that do not
-// fit, such as a malformed date, leave their field zero and are named by Malformed. [Event.Err]
-// reports whether there are any, or data of another shape than the type promises: return its error,
-// and the handler keeps the body as a dead letter (see [WithDeadLetter]). [ParseEnvelope] reads the
-// type and the IDs only, to route an event.
+// [Parse] decodes a body into an [Event], whose Data is one of the payload types. Nothing is lost.
+// If the type is unknown, or the data does not match the type, Data is an *[Unknown] with the raw
+// JSON. RawJSON returns all received fields, including those that the payload type does not have.
+// Encoding an event as JSON writes them again, with the program's changes applied. A malformed
+// value, such as an invalid date, leaves its field zero, and Malformed lists the field. [Event.Err]
+// returns an error for malformed values and for data that does not match the type. If the
+// application returns that error, the handler passes the body to the dead-letter function (see
+// [WithDeadLetter]). [ParseEnvelope] decodes only the type and the IDs, for routing.
 //
 // # Last write wins
 //
 // The service delivers an event at least once and in any order, so the same summary or sample
 // arrives again and again, in different versions. [Event.Keys] returns a [SummaryKey] or
-// [SampleKey]s, which are equal for versions of the same thing. [Latest] keeps the latest version
-// of each in memory, package [github.com/labhealth/labhealth-go/webhooks/sqlstore] in a database.
+// [SampleKey]s, which are equal for versions of the same summary or sample. [Latest] keeps the
+// latest version of each in memory, package [github.com/labhealth/labhealth-go/webhooks/sqlstore]
+// in a database.
 //
 // # Redaction
 //
-// Events hold health data. Printed or logged, they show their type and the service's IDs only; the
+// Events hold health data. Printed or logged, they show only their type and the service's IDs. The
 // package's errors never quote a body.
 package webhooks

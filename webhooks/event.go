@@ -13,23 +13,22 @@ import (
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
-// Event is one message of the service: an envelope and its data.
+// Event is one message from the service: an envelope and its data.
 //
-// It holds health data: printed or logged, it shows its type and the service's IDs only. Encoding
-// it to JSON is complete and writes every received field, with the program's changes on top;
-// ReceivedAt is not part of it.
+// It holds health data: printed or logged, it shows only its type and the service's IDs. Encoding
+// it as JSON writes every received field, with the program's changes applied, but not ReceivedAt.
 type Event struct {
-	Type   EventType // what happened; empty if the type is missing, as in the sender's own operational messages
+	Type   EventType // empty if the type is missing, as in the sender's own operational messages
 	TeamID uuid.UUID // the team; zero if it is missing or malformed
-	// UserID is the service's ID of the user: that of the envelope, else that in the data. It is
-	// zero if neither can be read.
+	// UserID is the service's ID of the user: from the envelope or, if that has none, from the
+	// data. It is zero if neither can be read.
 	UserID uuid.UUID
 	// ClientUserID is the application's own reference for the user: any string, empty if it is
 	// missing.
 	ClientUserID string
-	// ReceivedAt is the time of receipt: [Parse] sets it to the time it is called. It decides which
-	// version of a datum is the latest, so a program that parses later than it receives should set
-	// it.
+	// ReceivedAt is the time of receipt. [Parse] sets it to the current time. It determines which
+	// version of a summary or sample is the latest, so a program that stores deliveries and parses
+	// them later should set it.
 	ReceivedAt time.Time
 	// Data is never nil after [Parse].
 	Data Payload
@@ -43,9 +42,9 @@ type Event struct {
 //sumtype:decl
 type Payload interface {
 	json.Marshaler
-	// RawJSON returns a copy of the received data, nil if the program made it.
+	// RawJSON returns a copy of the received data, or nil if the program created the payload.
 	RawJSON() json.RawMessage
-	// Malformed lists the fields whose value does not fit, with paths that start at the data. See
+	// Malformed lists the malformed fields, with paths relative to the data. See
 	// [labhealth.RawObject].
 	Malformed() []labhealth.Malformed
 
@@ -70,23 +69,24 @@ type Envelope struct {
 	ClientUserID string    // see [Event]
 }
 
-// ParseError is the error for a body that is no event, because it is not a JSON object. It never
-// quotes the body.
+// ParseError reports a body that is not an event, because it is not a JSON object. It never quotes
+// the body.
 type ParseError struct {
 	Offset int    // bytes before the error
 	Reason string // a fixed phrase
 }
 
-// Error says at which byte the body stops being an event, and why.
+// Error returns the offset and the reason.
 func (e *ParseError) Error() string {
 	return "webhooks: not an event: at byte " + strconv.Itoa(e.Offset) + ": " + e.Reason
 }
 
 // Parse parses an event. It copies what it keeps: the caller may reuse the body.
 //
-// It fails, with a *[ParseError], only if the body is not a JSON object in valid UTF-8, nested at
-// most 1,000 deep. An event of an unknown type, and one whose data is not what its type promises,
-// has [*Unknown] data: the sender stops sending to a receiver that rejects what it does not know.
+// It returns a *[ParseError] only if the body is not a JSON object in valid UTF-8 with at most
+// 1,000 levels of nesting. An unknown type, or data that does not match the type, is not an error,
+// because the sender disables receivers that reject events. The data of such an event is an
+// [*Unknown].
 //
 // Parse does not verify who sent the body.
 func Parse(body []byte) (*Event, error) { return parse(bytes.Clone(body)) }
@@ -109,8 +109,8 @@ func parse(body []byte) (*Event, error) {
 	return e, nil
 }
 
-// ParseEnvelope parses the type and the IDs of an event, to route it, and steps over its data. It
-// fails for the same bodies as [Parse].
+// ParseEnvelope parses the type and the IDs of an event, for routing, and skips its data. It
+// returns an error for the same bodies as [Parse].
 func ParseEnvelope(body []byte) (Envelope, error) {
 	p := &parser{FastScanner: jsonread.FastScanner{Data: body}}
 	if err := p.parseEnvelope(); err != nil {
@@ -122,7 +122,7 @@ func ParseEnvelope(body []byte) (Envelope, error) {
 	return p.Envelope, nil
 }
 
-// MarshalJSON writes every received field, with the program's changes on top. See
+// MarshalJSON writes every received field, with the program's changes applied. See
 // [labhealth.RawObject].
 func (e Event) MarshalJSON() ([]byte, error) {
 	var f envelopeForm[json.RawMessage]

@@ -2,9 +2,9 @@ package webhooks
 
 import "strings"
 
-// EventType names what an event carries: the event_type of the envelope. Types other than the
-// constants occur and must be expected: new ones appear without notice. The empty type means that
-// it is missing.
+// EventType is the type of an event: the event_type of the envelope. Types other than the constants
+// occur and must be expected: new ones appear without notice. The empty type means that it is
+// missing.
 //
 // The interface specification names seven of them and the pattern daily.data.<resource>.created and
 // .updated. Source of the others: public API reference only.
@@ -12,7 +12,7 @@ type EventType string
 
 // Resource returns the part before the action: "glucose" of "daily.data.glucose.created", "order"
 // of "labtest.order.updated", "connection" of "provider.connection.error". It is empty if the type
-// has less than two parts.
+// has fewer than two parts.
 func (t EventType) Resource() string {
 	rest, _, ok := cutLast(string(t))
 	if !ok {
@@ -22,7 +22,7 @@ func (t EventType) Resource() string {
 	return resource
 }
 
-// Action returns the last part: "created", "updated", "error". It is empty if the type has less
+// Action returns the last part: "created", "updated", "error". It is empty if the type has fewer
 // than two parts.
 func (t EventType) Action() string {
 	_, action, ok := cutLast(string(t))
@@ -184,8 +184,8 @@ const (
 	DailyNoteUpdated                       EventType = "daily.data.note.updated"
 )
 
-// What a user has of a resource from before the connection was read. It is sent once per resource
-// and connection. The payload is a [*HistoricalPull].
+// Historical pulls: the data of a resource from before the connection was read. One event is sent
+// per resource and connection. The payload is a [*HistoricalPull].
 const (
 	HistoricalActivityCreated                   EventType = "historical.data.activity.created"
 	HistoricalSleepCreated                      EventType = "historical.data.sleep.created"
@@ -277,7 +277,7 @@ const (
 	ContinuousQueryResultTableChanged EventType = "continuous_query.result_table.changed"
 )
 
-// Types that are not sent any more and can still be found in a store, or come in a replay.
+// Types that are no longer sent, but may occur in stored or replayed events.
 const (
 	DailyHypnogramCreated         EventType = "daily.data.hypnogram.created"
 	DailyHypnogramUpdated         EventType = "daily.data.hypnogram.updated"

@@ -30,7 +30,7 @@ func ExampleParse() {
 	// activity on 2025-03-01 from example_ring
 	// user-1 connected example_ring
 	// order c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5 is completed.testkit.completed
-	// moon.phase.changed is not for us
+	// moon.phase.changed is ignored
 }
 
 // describe stands for what a receiver does with an event.
@@ -45,6 +45,6 @@ func describe(event *webhooks.Event) string {
 	case *webhooks.LabOrder:
 		return fmt.Sprint("order ", data.ID, " is ", data.CurrentStatus())
 	default:
-		return fmt.Sprint(event.Type, " is not for us")
+		return fmt.Sprint(event.Type, " is ignored")
 	}
 }

@@ -18,7 +18,7 @@ const senderTimeout = 15 * time.Second
 // stores them first. Mount it where the router does not redirect: the sender treats a redirect as a
 // failure. It responds with these status codes:
 //
-//	204  the event was applied, now or before, or stored; or the dead-letter function has the body
+//	204  the event was applied or stored, now or earlier, or the dead-letter function accepted it
 //	400  the body is incomplete, or it is not an event and there is no dead-letter function
 //	401  the delivery failed verification
 //	405  the method is not POST
@@ -39,21 +39,21 @@ const senderTimeout = 15 * time.Second
 //     dead-letter function and the delivery is acknowledged. Without such a function the body would
 //     be lost, so the response is 503 and [WithLogger] logs an error. Set [WithDeadLetter]: the
 //     sender may disable a receiver that fails for days.
-//   - A panic of the application is recovered and counts as a failure. [WithObserver] and
+//   - A panic of the application is recovered and treated as a failure. [WithObserver] and
 //     [WithLogger] report its stack; otherwise panics are not reported. The panic value may hold
 //     patient data and is never shown.
 //   - A delivery with the ID of one in flight waits for it and shares its response. A delivery with
 //     the ID of one that succeeded is acknowledged without processing. IDs of failed deliveries are
 //     not stored. Deliveries without an ID, which only [Unsigned] accepts, are always processed.
-//   - Received bodies that the application has not returned from use up to 256 MiB of memory
+//   - Bodies that are being received or processed use up to 256 MiB of memory
 //     ([WithInFlightLimit]). The limit includes unverified bodies: a signature can be checked only
 //     when its body is complete. A delivery with malformed signature headers or an expired
-//     timestamp gets its 401 before its body is read.
+//     timestamp gets a 401 before its body is read.
 //
-// The service delivers at least once and in any order. The [Deduplicator] makes repeated
-// processing rare, not impossible: an ID is lost if the process crashes between the application's
-// success and the moment the ID is stored, and by default IDs are kept in the process only. Events
-// that are applied with last write wins can be applied repeatedly without harm.
+// The service delivers at least once and in any order. The [Deduplicator] makes repeated processing
+// rare, not impossible: an ID is lost if the process crashes between the application's success and
+// the moment the ID is stored, and by default IDs are kept only in memory. Events that are applied
+// with last write wins can be applied repeatedly without harm.
 type Handler struct {
 	verifier     *Verifier
 	apply        func(context.Context, *Event) error // nil if store is set
@@ -80,10 +80,10 @@ type Handler struct {
 }
 
 // NewHandler returns a handler that calls apply with each event that passes verification. The
-// ReceivedAt of the event is the arrival of the request. A nil error acknowledges the event. After
-// any other error the sender tries again, at most seven times within 28 hours, unless the error
-// matches [ErrPermanent]; see [WithDeadLetter]. Acknowledge events of unknown types: the sender
-// disables a receiver that keeps failing.
+// ReceivedAt of the event is the time at which the request arrived. A nil error acknowledges the
+// event. After an error the sender tries again, at most seven times within 28 hours, unless the
+// error matches [ErrPermanent]; see [WithDeadLetter]. Acknowledge events of unknown types: the
+// sender disables a receiver that keeps failing.
 //
 // NewHandler returns an error if verifier is nil. Pass [Unsigned] for a sender that does not sign.
 func NewHandler(verifier *Verifier, apply func(context.Context, *Event) error, opts ...HandlerOption) (*Handler, error) {
@@ -94,12 +94,12 @@ func NewHandler(verifier *Verifier, apply func(context.Context, *Event) error, o
 }
 
 // NewRawHandler returns a handler that stores deliveries, to be parsed and applied later. An
-// acknowledged delivery survives the process, and a burst or a failure of the application delays
-// events instead of rejecting them. The handler calls store with each delivery that passes
-// verification. store must return nil only when the delivery is durable, such as committed to a
-// database (see package sqlstore) or acknowledged by a broker. It may keep the body.
+// acknowledged delivery survives a crash of the process, and a burst or a failure of the
+// application delays events instead of rejecting them. The handler calls store with each delivery
+// that passes verification. store must return nil only when the delivery is durable, such as
+// committed to a database (see package sqlstore) or acknowledged by a broker. It may keep the body.
 //
-// Bodies are not parsed, so a body that is not an event is stored like any other, and
+// Bodies are not parsed, so a body that is not an event is stored like any other, and the option
 // [WithDeadLetter] is an error. Otherwise NewRawHandler behaves like [NewHandler].
 func NewRawHandler(verifier *Verifier, store func(context.Context, RawDelivery) error, opts ...HandlerOption) (*Handler, error) {
 	if store == nil {
@@ -167,9 +167,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.report(r.Context(), d, result)
 }
 
-// Shutdown stops accepting deliveries, which get a 503 from then on. It waits until the deliveries
-// in flight have their responses and all calls of the application have returned, late ones
-// included. If ctx ends first, Shutdown cancels the contexts of the calls and returns the error of
+// Shutdown stops accepting deliveries, which get a 503 from then on. It waits until all deliveries
+// in flight have been responded to and all calls of the application, including late ones, have
+// returned. If ctx ends first, Shutdown cancels the contexts of the calls and returns the error of
 // ctx. With an [http.Server], shut down the server first and then the handler. A handler cannot be
 // reused after Shutdown.
 func (h *Handler) Shutdown(ctx context.Context) error {
@@ -205,7 +205,7 @@ func (h *Handler) enter() bool {
 	return !h.closed
 }
 
-// leave is called when a request or a call is over.
+// leave is called when a request or a call has finished.
 func (h *Handler) leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

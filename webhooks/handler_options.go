@@ -26,8 +26,9 @@ func WithBodyLimit(n int64) HandlerOption {
 // WithInFlightLimit limits the memory of all bodies that the handler holds, in bytes: bodies being
 // received, and bodies passed to an application or store function that has not returned. Deliveries
 // that exceed the limit wait, within their deadline, and then get a 503. The default is 256 MiB, or
-// four times [WithBodyLimit] if that is more, which is also the minimum. A quarter is reserved for
-// bodies of up to 64 KiB, so that large bodies do not block them.
+// four times the limit of [WithBodyLimit] if that is more. Four times that limit is also the
+// minimum. A quarter is reserved for bodies of up to 64 KiB, so that large bodies do not block
+// them.
 //
 // In addition to its body, an event takes up to three times its size while it is applied, and each
 // connection about 20 kB. The server, or a proxy in front of it, limits the number of connections.
@@ -43,7 +44,7 @@ func WithInFlightLimit(n int64) HandlerOption {
 
 // WithDeadline sets the time from the arrival of a request to its response. It covers reading the
 // body and the call of the application. The default is 10 s; it must be below the 15 s that the
-// sender waits. While the body is read it replaces the server's ReadTimeout.
+// sender waits. While the body is read, it replaces the server's ReadTimeout.
 func WithDeadline(d time.Duration) HandlerOption {
 	return func(h *Handler) error {
 		if d <= 0 || d >= senderTimeout {
@@ -81,8 +82,8 @@ func WithDeduplicator(d Deduplicator) HandlerOption {
 }
 
 // WithDuplicateWindow limits the number and the age of the IDs that a handler keeps without
-// [WithDeduplicator]. A new ID replaces the oldest one. The default is 72 hours and 1,000,000 IDs,
-// which use 65 to 95 MB.
+// [WithDeduplicator]. Once the number is reached, a new ID replaces the oldest one. The default is
+// 72 hours and 1,000,000 IDs, which use 65 to 95 MB.
 func WithDuplicateWindow(ids int, age time.Duration) HandlerOption {
 	return func(h *Handler) error {
 		if ids <= 0 || age <= 0 {
@@ -107,8 +108,8 @@ func WithObserver(f func(context.Context, DeliveryResult)) HandlerOption {
 }
 
 // WithLogger logs each delivery: at debug level if the response is 2xx, at error level for
-// [ReasonPermanent], and at warning level otherwise and for dead letters. The record holds the
-// fields of [DeliveryResult] and nothing else, the type as [Event.LogValue] shows it.
+// [ReasonPermanent], and at warning level otherwise and for dead letters. The record holds only the
+// fields of [DeliveryResult], with the type as [Event.LogValue] shows it.
 func WithLogger(l *slog.Logger) HandlerOption {
 	if l == nil {
 		return func(*Handler) error { return errors.New("WithLogger needs a logger") }
@@ -135,7 +136,7 @@ func (r DeliveryResult) level() slog.Level {
 
 // WithClock sets the clock for the arrival of deliveries, the check of their timestamps and the age
 // of stored IDs. It is for tests whose sender has its own clock (labhealthtest.WithClock). The
-// default is [time.Now]. Deadlines always follow the clock of the runtime.
+// default is [time.Now]. Deadlines always use the system clock.
 func WithClock(now func() time.Time) HandlerOption {
 	return func(h *Handler) error {
 		if now == nil {

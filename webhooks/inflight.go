@@ -33,7 +33,7 @@ const (
 	maxSmallMemory = maxSmallBody + maxSmallBody/2
 )
 
-// reservation is the memory of one body, by its origin.
+// reservation is the memory of one body, by the pool that it comes from.
 type reservation struct {
 	inFlight      *inFlight
 	small, common int64

@@ -6,16 +6,16 @@ import (
 	"github.com/labhealth/labhealth-go/internal/newest"
 )
 
-// SummaryKey identifies a summary: two versions of it have the same key. It is comparable, and can
-// be the key of a map or a database.
+// SummaryKey identifies a summary: two versions of it have the same key. It is comparable and can
+// be used as a map key or a database key.
 type SummaryKey struct {
 	UserID   uuid.UUID // the service's ID of the user
 	Resource string    // such as "activity", see [EventType.Resource]
 	ID       uuid.UUID // the summary's ID
 }
 
-// SampleKey identifies a sample: two versions of it have the same key. It is comparable, and can be
-// the key of a map or a database. Equal times give the same key, whatever their offsets.
+// SampleKey identifies a sample: two versions of it have the same key. It is comparable and can be
+// used as a map key or a database key. Equal times give the same key, regardless of their offsets.
 type SampleKey struct {
 	UserID   uuid.UUID // the service's ID of the user
 	Resource string    // such as "glucose", see [EventType.Resource]
@@ -31,7 +31,7 @@ type SampleKey struct {
 // Series returns the part of the key that does not depend on the time.
 func (k SampleKey) Series() Series { return Series{k.UserID, k.Resource, k.Provider, k.SourceType} }
 
-// Series identifies samples that differ in time only. Its fields are those of [SampleKey].
+// Series identifies samples that differ only in time. Its fields are those of [SampleKey].
 type Series struct {
 	UserID     uuid.UUID // the service's ID of the user
 	Resource   string    // such as "glucose"
@@ -43,15 +43,15 @@ func (s Series) key(at int64) SampleKey {
 	return SampleKey{s.UserID, s.Resource, s.Provider, s.SourceType, at}
 }
 
-// Keys are the keys of what an event carries.
+// Keys holds the keys of the summary or the samples of an event.
 type Keys struct {
 	Summary SummaryKey  // zero if the event carries no summary
 	Samples []SampleKey // one for each element of [Samples.Data], nil if the event carries no samples
 }
 
 var (
-	// ErrNoUser is the error for an event with wearable data but without a readable user ID. Stored
-	// under a zero ID, data of different people would be treated as that of one.
+	// ErrNoUser is the error for an event with wearable data but without a readable user ID.
+	// Storing such events under the zero ID would mix the data of different users.
 	ErrNoUser error = permanentError("webhooks: the event has no readable user id")
 	// ErrNoID is the error for a summary without a readable ID.
 	ErrNoID error = permanentError("webhooks: the summary has no readable id")
@@ -59,7 +59,7 @@ var (
 
 // Keys returns the keys of the summary or the samples that the event carries, and none for an event
 // that carries neither. The key of a sample is zero if it has neither a timestamp nor a start, or
-// if that is before the year 1678 or after 2261. The error is [ErrNoUser] or [ErrNoID].
+// if its time is before the year 1678 or after 2261. The error is [ErrNoUser] or [ErrNoID].
 func (e *Event) Keys() (Keys, error) {
 	switch data := e.Data.(type) {
 	case *Samples:

@@ -12,7 +12,7 @@ import (
 	"github.com/labhealth/labhealth-go/internal/newest"
 )
 
-// Delivery is an event as it was delivered.
+// Delivery is an event together with the ID of its delivery.
 type Delivery struct {
 	Event *Event // the event, as [Parse] returns it
 	// ID is the sender's ID of the message, the same in each attempt to deliver it; empty if it is
@@ -23,26 +23,25 @@ type Delivery struct {
 // Latest keeps the latest version of every summary and every sample in memory: last write wins. The
 // zero Latest is empty and ready to use. It is safe for concurrent use.
 //
-// The version of an event is the time at which it was received ([Event.ReceivedAt]), as the
-// interface specification has it. The order of the calls does not matter: applying the same
-// deliveries, in any order, with repetitions and from any number of goroutines, gives the same
-// content. Within a batch the later element wins. Of two deliveries with the same version, the one
-// with the greater JSON wins, compared as strings. The actions created and updated are handled
-// alike.
+// The version of an event is the time at which it was received ([Event.ReceivedAt]), as in the
+// interface specification. The order of the calls does not matter: applying the same deliveries, in
+// any order, with repetitions and from any number of goroutines, gives the same content. Within a
+// batch the later element wins. Of two deliveries with the same version, the one with the greater
+// JSON wins, compared as strings. The actions created and updated are handled alike.
 //
 // This rule has a hazard. The sender repeats messages that were not acknowledged, up to a day later
 // and in any order. If an older version is delivered again after a newer one, it was received last
-// and wins. A program that cannot accept this sets Version to something that grows with the version
-// itself, such as a summary's updated_at, or stores the IDs of deliveries so that a message counts
-// once. It also reads the data from the API again where it has to be sure: after an outage, and
-// before a decision that depends on a single value.
+// and wins. A program that cannot accept this can set Version to a function whose value increases
+// with each version, such as a summary's updated_at, or store delivery IDs so that each message is
+// applied once. It should also fetch the data from the API again where correctness matters: after
+// an outage, and before a decision that depends on a single value.
 //
 // A stored sample takes 35 to 45 bytes if it is a number, with or without an interval, and has no
-// fields other than those of [Sample]. Any other also takes the bytes of its JSON.
+// fields other than those of [Sample]. Any other sample also takes the size of its JSON.
 type Latest struct {
 	// Version, if not nil, returns the version of a delivery, in place of the time of receipt. The
-	// greater version wins. It must return the same value whenever it is called for a message, and
-	// must not be changed after the first call of Apply.
+	// greater version wins. It must always return the same value for the same message, and must not
+	// be changed after the first call of Apply.
 	Version func(Delivery) int64
 
 	shards [64]shard
@@ -62,14 +61,14 @@ type summary struct {
 	document string // JSON
 }
 
-// Changes counts what applying an event changed.
+// Changes counts the effects of applying an event.
 type Changes struct {
 	Added    int // summaries or samples that were not stored before
-	Updated  int // stored ones that got other content
-	Same     int // stored ones that had the same content
-	Older    int // received ones of which a newer version was stored
-	Repeated int // samples whose key a later one in the batch has
-	Keyless  int // samples without a key, which are not stored: the event is [ErrUnreadable]
+	Updated  int // stored ones whose content changed
+	Same     int // received ones equal to the stored version
+	Older    int // received ones older than the stored version
+	Repeated int // samples replaced by a later one of the batch with the same key
+	Keyless  int // samples without a key, which are not stored; see [ErrUnreadable]
 	// Samples are the indexes in [Samples.Data] of the samples that were added or updated, in
 	// ascending order; nil if there are none.
 	Samples []int
@@ -90,13 +89,13 @@ func (c *Changes) count(outcome newest.Outcome) {
 
 const errNoEvent = permanentError("webhooks: the delivery has no event")
 
-// Apply stores what an event carries, where it is the latest version. It changes nothing for an
-// event that carries neither a summary nor samples.
+// Apply stores the summary or the samples of an event, except those of which a newer version is
+// stored. It ignores events that have neither.
 //
 // Every error matches [ErrPermanent]: return it unchanged from the function of a [Handler], and the
-// handler passes the delivery to the dead-letter function. [ErrUnreadable] reports that some of the
-// event cannot be read (see [Event.Err]). The rest was applied, and the changes count it. After any
-// other error, such as [ErrNoUser] and [ErrNoID], nothing of the event is stored.
+// handler passes the delivery to the dead-letter function. [ErrUnreadable] reports that part of the
+// event cannot be decoded (see [Event.Err]). The rest was applied and is counted in the changes.
+// After any other error, such as [ErrNoUser] or [ErrNoID], no part of the event is stored.
 func (l *Latest) Apply(d Delivery) (Changes, error) {
 	e := d.Event
 	if e == nil {
@@ -196,8 +195,8 @@ func (l *Latest) Sample(key SampleKey) (sample Sample, ok bool) {
 	return found[0], true
 }
 
-// Range returns the latest versions of those samples of a series whose time is at or after from and
-// before to, in order of time.
+// Range returns the latest versions of the samples of a series whose time is at or after from and
+// before to, ordered by time.
 func (l *Latest) Range(of Series, from, to time.Time) []Sample {
 	var found []Sample
 	sh := l.shard(of.UserID)
@@ -221,8 +220,8 @@ func (l *Latest) Range(of Series, from, to time.Time) []Sample {
 	return found
 }
 
-// Summaries iterates over the latest versions of all summaries, in no particular order. What is
-// applied meanwhile may be included or not.
+// Summaries iterates over the latest versions of all summaries, in no particular order. Changes
+// made during the iteration may or may not be included.
 func (l *Latest) Summaries() iter.Seq2[SummaryKey, Payload] {
 	return func(yield func(SummaryKey, Payload) bool) {
 		type item struct {
@@ -246,8 +245,8 @@ func (l *Latest) Summaries() iter.Seq2[SummaryKey, Payload] {
 	}
 }
 
-// Samples iterates over the latest versions of all samples, one series after the other and each in
-// order of time. The series are in no particular order. Each series is as it is at one moment.
+// Samples iterates over the latest versions of all samples, one series after the other, each
+// ordered by time. The order of the series is not specified. Each series is a consistent snapshot.
 func (l *Latest) Samples() iter.Seq2[SampleKey, Sample] {
 	return func(yield func(SampleKey, Sample) bool) {
 		for n := range l.shards {
@@ -258,7 +257,7 @@ func (l *Latest) Samples() iter.Seq2[SampleKey, Sample] {
 	}
 }
 
-// samples reports whether yield wants more.
+// samples reports whether yield accepts more.
 func (sh *shard) samples(shapes *shapes, yield func(SampleKey, Sample) bool) bool {
 	sh.mu.RLock()
 	keys := make([]Series, 0, len(sh.series))
@@ -282,8 +281,8 @@ func (sh *shard) samples(shapes *shapes, yield func(SampleKey, Sample) bool) boo
 	return true
 }
 
-// Snapshot returns a copy of l as it is at one moment, which later deliveries do not change. Calls
-// of Apply wait meanwhile.
+// Snapshot returns a consistent copy of l, which later calls of Apply do not change. It blocks
+// calls of Apply while it copies.
 func (l *Latest) Snapshot() *Latest {
 	to := &Latest{Version: l.Version}
 	for n := range l.shards {

@@ -59,7 +59,7 @@ func (l *Latest) applySamples(e *Event, batch *Samples, version int64) (Changes,
 	return c, nil
 }
 
-// collect makes entries of samples and counts those that have no key.
+// collect creates entries from samples and counts those that have no key.
 func (es *entries) collect(l *Latest, series Series, samples []Sample, version int64, c *Changes) error {
 	es.list, es.types, es.sorted = es.list[:0], es.types[:0], true
 	var recent recentShapes
@@ -103,7 +103,8 @@ func (es *entries) seriesOf(sourceType string) uint32 {
 	return uint32(len(es.types) - 1)
 }
 
-// sort sorts the entries by series and time, and removes those whose key a later one has.
+// sort sorts the entries by series and time, and removes those that a later one with the same key
+// replaces.
 func (es *entries) sort(c *Changes) {
 	slices.SortFunc(es.list, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.series, b.series), cmp.Compare(a.at, b.at), cmp.Compare(a.index, b.index))

@@ -76,7 +76,7 @@ func (r *recentShapes) number(all *shapes, shape newest.Shape, i int) uint32 {
 	return next.number
 }
 
-// shared returns s as a string that all who store it share.
+// shared returns the canonical copy of s, so that equal strings share memory.
 func shared(s string) string { return unique.Make(s).Value() }
 
 // shapeOf returns the shape of a sample, and the seconds of an interval.

@@ -14,21 +14,21 @@ import (
 
 //go:generate go run ../scripts/generate
 
-// Source is where wearable data comes from. It has two shapes: Name, Slug and Logo, which the
-// interface specification gives, or Provider, Type and what follows, which newer events have and
-// which are to replace the first; [Source.ProviderSlug] reads both. Absent fields are empty or nil.
-// Source of the second shape: public API reference only.
+// Source identifies the origin of wearable data. It has two shapes: Name, Slug and Logo, as in the
+// interface specification, or Provider, Type and the fields after them, as in newer events. The
+// second shape is expected to replace the first. [Source.ProviderSlug] supports both. Absent fields
+// are empty or nil. Source of the second shape: public API reference only.
 type Source struct {
-	Name string `json:"name,omitzero"` // what people call it
-	Slug string `json:"slug,omitzero"` // a short name that does not change
-	Logo string `json:"logo,omitzero"` // URL of a picture
+	Name string `json:"name,omitzero"` // display name
+	Slug string `json:"slug,omitzero"` // stable identifier
+	Logo string `json:"logo,omitzero"` // URL of a logo
 
 	// Source of the fields below: public API reference only.
 
-	Provider  string     `json:"provider,omitzero"`   // what Slug is in the other shape
+	Provider  string     `json:"provider,omitzero"`   // the Slug of the other shape
 	Type      SourceType `json:"type,omitzero"`       // kind of device or method; empty means unknown
-	AppID     *string    `json:"app_id,omitzero"`     // which app recorded it
-	DeviceID  *string    `json:"device_id,omitzero"`  // which device recorded it
+	AppID     *string    `json:"app_id,omitzero"`     // ID of the app that recorded the data
+	DeviceID  *string    `json:"device_id,omitzero"`  // ID of the device that recorded the data
 	Sport     *string    `json:"sport,omitzero"`      // of a workout
 	WorkoutID *string    `json:"workout_id,omitzero"` // of a workout
 
@@ -69,13 +69,12 @@ const (
 )
 
 // Activity is the summary of a user's activity on a day: the data of daily.data.activity.created
-// and .updated. A number that is missing or null is nil. It redacts itself when printed, except its
-// IDs.
+// and .updated. A number that is missing or null is nil. Printed or logged, it shows only its IDs.
 type Activity struct {
 	ID     uuid.UUID `json:"id"`               // the same in every version of the summary; zero if it cannot be read
 	UserID uuid.UUID `json:"user_id,omitzero"` // the service's ID of the user
-	Source Source    `json:"source,omitzero"`  // where it comes from
-	// CalendarDate is the day, where the user was.
+	Source Source    `json:"source,omitzero"`  // origin of the data
+	// CalendarDate is the day in the user's local time.
 	CalendarDate labhealth.Date `json:"calendar_date"`
 	// Date is the day as a date-time.
 	//
@@ -87,8 +86,8 @@ type Activity struct {
 
 	// Source of the units of the fields below: public API reference only.
 
-	CaloriesActive *float64 `json:"calories_active,omitzero"` // kilocalories of movement
-	CaloriesTotal  *float64 `json:"calories_total,omitzero"`  // kilocalories in all
+	CaloriesActive *float64 `json:"calories_active,omitzero"` // kilocalories burned by movement
+	CaloriesTotal  *float64 `json:"calories_total,omitzero"`  // total kilocalories
 	Distance       *float64 `json:"distance,omitzero"`        // meters
 	FloorsClimbed  *float64 `json:"floors_climbed,omitzero"`  // count
 	Steps          *float64 `json:"steps,omitzero"`           // count
@@ -105,7 +104,7 @@ type Activity struct {
 	HeartRate      *ActivityHeartRate `json:"heart_rate,omitzero"`      // nil if not measured
 	WheelchairUse  *bool              `json:"wheelchair_use,omitzero"`  // whether the user is known to use a wheelchair
 	WheelchairPush *float64           `json:"wheelchair_push,omitzero"` // count
-	CreatedAt      time.Time          `json:"created_at,omitzero"`      // when the summary was made
+	CreatedAt      time.Time          `json:"created_at,omitzero"`      // when the summary was created
 	UpdatedAt      time.Time          `json:"updated_at,omitzero"`      // when it last changed
 
 	labhealth.RawObject `json:"-"`
@@ -126,24 +125,25 @@ type ActivityHeartRate struct {
 }
 
 // Summary is a summary of wearable data other than activity: the data of
-// daily.data.<resource>.created and .updated. The interface specification gives ID, UserID and
-// Source only; [Summary.Decode] and [Summary.Fields] read the other fields of a resource. It
-// redacts itself when printed, except its IDs.
+// daily.data.<resource>.created and .updated. The interface specification documents only ID, UserID
+// and Source; [Summary.Decode] and [Summary.Fields] read the other fields of a resource. Printed or
+// logged, it shows only its IDs.
 type Summary struct {
 	ID     uuid.UUID `json:"id"`               // the same in every version of the summary; zero if it cannot be read
 	UserID uuid.UUID `json:"user_id,omitzero"` // the service's ID of the user
-	Source Source    `json:"source,omitzero"`  // where it comes from
+	Source Source    `json:"source,omitzero"`  // origin of the data
 
 	// Source of the fields below: public API reference only.
 
-	CalendarDate labhealth.Date `json:"calendar_date,omitzero"` // the day, where the user was; zero if there is none
+	CalendarDate labhealth.Date `json:"calendar_date,omitzero"` // the day in the user's local time; zero if there is none
 	CreatedAt    time.Time      `json:"created_at,omitzero"`    // when it was created
 	UpdatedAt    time.Time      `json:"updated_at,omitzero"`    // when it last changed
 
 	labhealth.RawObject `json:"-"`
 }
 
-// Decode decodes the received JSON of the summary into what v points to, as encoding/json does.
+// Decode decodes the received JSON of the summary into the value that v points to, as
+// [json.Unmarshal] does.
 func (s *Summary) Decode(v any) error { return decode(jsonread.Ref(s.RawObject), v) }
 
 // Fields iterates over the received fields of the summary: names and copies of the values.
@@ -157,32 +157,32 @@ func (s *Summary) Fields() iter.Seq2[string, json.RawMessage] {
 	}
 }
 
-// WorkoutStreamNotice says that the stream of a workout can be read: the data of
+// WorkoutStreamNotice reports that the stream of a workout can be read: the data of
 // daily.data.workout_stream.created. The stream itself is too large for an event.
 type WorkoutStreamNotice struct {
-	WorkoutID  uuid.UUID `json:"workout_id"`       // what to ask for: GET /v2/timeseries/workouts/{workout_id}/stream
+	WorkoutID  uuid.UUID `json:"workout_id"`       // ID for GET /v2/timeseries/workouts/{workout_id}/stream
 	UserID     uuid.UUID `json:"user_id,omitzero"` // the service's ID of the user
-	Source     Source    `json:"source,omitzero"`  // where it comes from
+	Source     Source    `json:"source,omitzero"`  // origin of the data
 	ProviderID string    `json:"provider_id"`      // the provider's ID of the workout
-	Sport      Sport     `json:"sport"`            // what the user did
-	Message    string    `json:"message,omitzero"` // meant for people; the path in it can be wrong
+	Sport      Sport     `json:"sport"`            // kind of workout
+	Message    string    `json:"message,omitzero"` // human-readable; the path in it can be wrong
 
 	labhealth.RawObject `json:"-"`
 }
 
 // Sport is a kind of workout.
 type Sport struct {
-	// ID is a number of the service.
+	// ID is the service's number of the sport.
 	//
 	// Deprecated: it changes; use Slug. Source: public API reference only.
 	ID   int64  `json:"id"`
-	Name string `json:"name"`          // what people call it
-	Slug string `json:"slug,omitzero"` // a short name that does not change; empty if it is missing
+	Name string `json:"name"`          // display name
+	Slug string `json:"slug,omitzero"` // stable identifier; empty if it is missing
 
 	labhealth.RawObject `json:"-"`
 }
 
-// ProviderConnection says that a user connected a provider: the data of
+// ProviderConnection reports that a user connected a provider: the data of
 // provider.connection.created.
 type ProviderConnection struct {
 	UserID uuid.UUID `json:"user_id,omitzero"` // the service's ID of the user
@@ -191,10 +191,10 @@ type ProviderConnection struct {
 
 	// Source of the fields below: public API reference only.
 
-	Provider       *Source `json:"provider,omitzero"`         // the newer name of Source, nil if the event has Source only
+	Provider       *Source `json:"provider,omitzero"`         // a newer field for Source, nil if the event has Source only
 	ExternalUserID *string `json:"external_user_id,omitzero"` // the provider's ID of the user, nil if not known
-	// ResourceAvailability says of each resource whether the provider lets it be read, nil if it is
-	// missing.
+	// ResourceAvailability reports for each resource whether it can be read from the provider. It
+	// is nil if it is missing.
 	ResourceAvailability map[string]ResourceAvailability `json:"resource_availability,omitzero"`
 
 	labhealth.RawObject `json:"-"`
@@ -216,26 +216,25 @@ func (c *ProviderConnection) ConnectedProvider() Source {
 	return Source{}
 }
 
-// ResourceAvailability says whether a resource of a connected provider can be read.
-// Source: public API reference only.
+// ResourceAvailability reports whether a resource of a connected provider can be read. Source:
+// public API reference only.
 type ResourceAvailability struct {
 	Status            string          `json:"status"`                      // such as "available"
-	ScopeRequirements json.RawMessage `json:"scope_requirements,omitzero"` // what the user granted and denied, nil if it is missing
+	ScopeRequirements json.RawMessage `json:"scope_requirements,omitzero"` // scopes that the user granted and denied; nil if missing
 
 	labhealth.RawObject `json:"-"`
 }
 
 // LabOrder is an order whose status changed: the data of labtest.order.created and .updated. Events
-// come in any order and more than once, so treat one as a notice: an order read again with
-// Orders.Get is certain to be the latest. It redacts itself as [labhealth.Order] does.
-// Source: public API reference only.
+// come in any order and more than once, so treat one as a notification and call Orders.Get for the
+// current order. It redacts itself as [labhealth.Order] does. Source: public API reference only.
 type LabOrder struct {
 	labhealth.Order
 }
 
-// HistoricalPull says that the history of a resource was read after a connection: the data of
-// historical.data.<resource>.created. The data of that time has its own events, before or after.
-// Source: public API reference only.
+// HistoricalPull reports that the historical data of a resource was read after a user connected a
+// provider: the data of historical.data.<resource>.created. The historical data itself is sent in
+// separate events, before or after this one. Source: public API reference only.
 type HistoricalPull struct {
 	UserID    uuid.UUID `json:"user_id,omitzero"` // the service's ID of the user
 	StartDate time.Time `json:"start_date"`       // start of the history; a bare date is midnight UTC
@@ -249,23 +248,23 @@ type HistoricalPull struct {
 	labhealth.RawObject `json:"-"`
 }
 
-// Unknown is the data of an event of a type that has no payload type here, or data that is not what
-// its type promises. It redacts itself when printed.
+// Unknown is the data of an event whose type has no payload type in this package, or whose data
+// does not match its type. It redacts itself when printed.
 type Unknown struct {
 	// Raw is a copy of the received data. It is nil if the event has none.
 	Raw json.RawMessage
-	// Err says what is wrong with the data, without quoting it. It is nil if the type has no
-	// payload type here.
+	// Err describes how the data does not match the type, without quoting it. It is nil if the type
+	// has no payload type in this package.
 	Err error
 }
 
 // RawJSON returns a copy of Raw.
 func (u *Unknown) RawJSON() json.RawMessage { return slices.Clone(u.Raw) }
 
-// Malformed returns nil: nothing is expected of the data.
+// Malformed returns nil, because the data has no known fields.
 func (u *Unknown) Malformed() []labhealth.Malformed { return nil }
 
-// MarshalJSON writes Raw, null if there is none.
+// MarshalJSON returns Raw, or null if it is empty.
 func (u Unknown) MarshalJSON() ([]byte, error) {
 	if len(u.Raw) == 0 {
 		return []byte("null"), nil

@@ -7,13 +7,13 @@ import (
 )
 
 var (
-	// ErrPermanent marks errors that recur however often a delivery is sent. [ErrNoUser],
+	// ErrPermanent marks errors that recur each time a delivery is processed. [ErrNoUser],
 	// [ErrNoID], [ErrUnreadable] and *[ParseError] match it with [errors.Is], as does an
 	// application's own error that wraps it. Such a delivery needs a new version of the program or
 	// a manual repair, and is kept as a dead letter until then. See [WithDeadLetter].
 	ErrPermanent = errors.New("webhooks: the delivery fails each time")
-	// ErrUnreadable is returned for an event with data that cannot be read. The rest of the event
-	// was applied.
+	// ErrUnreadable is returned for an event if part of its data cannot be decoded. The rest of the
+	// event was applied.
 	ErrUnreadable error = permanentError("webhooks: some of the data cannot be read")
 )
 
@@ -27,12 +27,12 @@ func (permanentError) Is(target error) bool { return target == ErrPermanent }
 // Is reports whether target is [ErrPermanent].
 func (e *ParseError) Is(target error) bool { return target == ErrPermanent }
 
-// Err returns [ErrUnreadable] if some data of the event cannot be read: [*Unknown] data that is not
-// what the event's type promises, a sample without a readable time, a malformed value in any field
-// of the data (see [labhealth.RawObject]), or a missing type. It returns nil for an event whose
-// type has no payload type in this package: that type is new, not wrong. [Latest.Apply] and package
-// sqlstore call Err. A program that applies events itself returns the error after it has applied
-// the rest.
+// Err returns [ErrUnreadable] if part of the event cannot be decoded: the data does not match the
+// type of the event and is an [*Unknown], a sample has no readable time, a field of the data is
+// malformed (see [labhealth.RawObject]), or the type is missing. It returns nil for an event whose
+// type has no payload type in this package, because new types are expected. [Latest.Apply] and
+// package sqlstore call Err. A program that applies events itself should return the error after it
+// has applied the rest.
 func (e *Event) Err() error {
 	switch data := e.Data.(type) {
 	case nil:
@@ -69,7 +69,7 @@ func (e *Event) isOperational() bool {
 	return false
 }
 
-// malformed returns [ErrUnreadable] if a value in the data does not fit its field.
+// malformed returns [ErrUnreadable] if a field of the data is malformed.
 func malformed(data Payload) error {
 	if len(data.Malformed()) > 0 {
 		return ErrUnreadable

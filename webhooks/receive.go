@@ -75,7 +75,7 @@ func unavailable(reason Reason) DeliveryResult {
 
 // initialBuffer is the memory that a delivery takes before any of its body is received. The sender
 // chooses Content-Length, so only small values are trusted; each further buffer is twice the size
-// of what was received.
+// of the received data.
 const initialBuffer = 16 << 10
 
 // readBody reads the body into d until the deadline, if the connection supports one. It reserves

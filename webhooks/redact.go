@@ -9,12 +9,12 @@ import (
 )
 
 // Types that hold health data show only their name and the service's IDs when printed or logged.
-// Those that show their name alone embed [labhealth.Redacted], which says what no type can prevent.
-// Encoding them to JSON is complete.
+// Those that show their name alone embed [labhealth.Redacted], which documents what no type can
+// prevent. Their JSON encoding is not redacted.
 
 func redacted(s fmt.State, v slog.LogValuer) { fmt.Fprint(s, v.LogValue().String()) }
 
-// short returns what a value shows of itself: its name, and those of the IDs that are not zero.
+// short returns the redacted form of a value: its name and its nonzero IDs.
 func short(name string, ids ...any) slog.Value {
 	text := "webhooks." + name + "{"
 	for _, k := range ids {
@@ -31,8 +31,8 @@ func short(name string, ids ...any) slog.Value {
 	return slog.StringValue(text + "redacted}")
 }
 
-// printable returns t if it fits a log line, else "?": the sender can send any string of any
-// length.
+// printable returns t if it is suitable for a log line, and "?" otherwise: the sender can send any
+// string of any length.
 func printable(t EventType) EventType {
 	if len(t) > 128 || strings.Trim(string(t), typeChars) != "" {
 		return "?"
@@ -42,25 +42,25 @@ func printable(t EventType) EventType {
 
 const typeChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
-// LogValue shows nothing of what is stored.
+// LogValue returns the name of the type.
 func (*Latest) LogValue() slog.Value { return short("Latest") }
 
-// Format shows nothing of what is stored.
+// Format prints the name of the type under every verb.
 func (l *Latest) Format(s fmt.State, _ rune) { redacted(s, l) }
 
-// LogValue shows the event's type and the service's ID of the user.
+// LogValue returns the event's type and the service's ID of the user.
 func (e Event) LogValue() slog.Value { return short("Event", e.Type, e.UserID) }
 
-// Format prints what [Event.LogValue] returns.
+// Format prints the result of [Event.LogValue] under every verb.
 func (e Event) Format(s fmt.State, _ rune) { redacted(s, e) }
 
-// LogValue shows the event's type and the service's ID of the user.
+// LogValue returns the event's type and the service's ID of the user.
 func (e Envelope) LogValue() slog.Value { return short("Envelope", e.Type, e.UserID) }
 
-// Format prints what [Envelope.LogValue] returns.
+// Format prints the result of [Envelope.LogValue] under every verb.
 func (e Envelope) Format(s fmt.State, _ rune) { redacted(s, e) }
 
-// LogValue shows the sender's ID of the message.
+// LogValue returns the ID of the delivery.
 func (d RawDelivery) LogValue() slog.Value {
 	if !validID(d.ID) {
 		return short("RawDelivery")
@@ -68,48 +68,48 @@ func (d RawDelivery) LogValue() slog.Value {
 	return short("RawDelivery", d.ID)
 }
 
-// Format prints what [RawDelivery.LogValue] returns.
+// Format prints the result of [RawDelivery.LogValue] under every verb.
 func (d RawDelivery) Format(s fmt.State, _ rune) { redacted(s, d) }
 
-// LogValue shows the service's ID of the user.
+// LogValue returns the service's ID of the user.
 func (v Samples) LogValue() slog.Value { return short("Samples", v.UserID) }
 
-// Format prints what [Samples.LogValue] returns.
+// Format prints the result of [Samples.LogValue] under every verb.
 func (v Samples) Format(s fmt.State, _ rune) { redacted(s, v) }
 
-// LogValue shows the summary's ID and the service's ID of the user.
+// LogValue returns the summary's ID and the service's ID of the user.
 func (v Activity) LogValue() slog.Value { return short("Activity", v.ID, v.UserID) }
 
-// Format prints what [Activity.LogValue] returns.
+// Format prints the result of [Activity.LogValue] under every verb.
 func (v Activity) Format(s fmt.State, _ rune) { redacted(s, v) }
 
-// LogValue shows the summary's ID and the service's ID of the user.
+// LogValue returns the summary's ID and the service's ID of the user.
 func (v Summary) LogValue() slog.Value { return short("Summary", v.ID, v.UserID) }
 
-// Format prints what [Summary.LogValue] returns.
+// Format prints the result of [Summary.LogValue] under every verb.
 func (v Summary) Format(s fmt.State, _ rune) { redacted(s, v) }
 
-// LogValue shows the workout's ID and the service's ID of the user.
+// LogValue returns the workout's ID and the service's ID of the user.
 func (v WorkoutStreamNotice) LogValue() slog.Value {
 	return short("WorkoutStreamNotice", v.WorkoutID, v.UserID)
 }
 
-// Format prints what [WorkoutStreamNotice.LogValue] returns.
+// Format prints the result of [WorkoutStreamNotice.LogValue] under every verb.
 func (v WorkoutStreamNotice) Format(s fmt.State, _ rune) { redacted(s, v) }
 
-// LogValue shows the service's ID of the user.
+// LogValue returns the service's ID of the user.
 func (v ProviderConnection) LogValue() slog.Value { return short("ProviderConnection", v.UserID) }
 
-// Format prints what [ProviderConnection.LogValue] returns.
+// Format prints the result of [ProviderConnection.LogValue] under every verb.
 func (v ProviderConnection) Format(s fmt.State, _ rune) { redacted(s, v) }
 
-// LogValue shows the service's ID of the user.
+// LogValue returns the service's ID of the user.
 func (v HistoricalPull) LogValue() slog.Value { return short("HistoricalPull", v.UserID) }
 
-// Format prints what [HistoricalPull.LogValue] returns.
+// Format prints the result of [HistoricalPull.LogValue] under every verb.
 func (v HistoricalPull) Format(s fmt.State, _ rune) { redacted(s, v) }
 
-// LogValue shows what is wrong with the data, and nothing of the data.
+// LogValue returns Err, and no part of the data.
 func (v Unknown) LogValue() slog.Value {
 	if v.Err != nil {
 		return slog.StringValue("webhooks.Unknown{" + v.Err.Error() + ", redacted}")
@@ -117,5 +117,5 @@ func (v Unknown) LogValue() slog.Value {
 	return short("Unknown")
 }
 
-// Format prints what [Unknown.LogValue] returns.
+// Format prints the result of [Unknown.LogValue] under every verb.
 func (v Unknown) Format(s fmt.State, _ rune) { redacted(s, v) }

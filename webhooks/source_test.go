@@ -37,7 +37,7 @@ func TestExamplesReadBothShapesOfASource(t *testing.T) {
 			"daily.data.activity.created": {`{` + user + `,"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11","calendar_date":"2025-03-01","high":null,"source":` + source + `}`,
 				"activity on 2025-03-01 from example_ring"},
 			"daily.data.workout_stream.created": {`{` + user + `,"workout_id":"77d0a3b2-5c1e-4e0f-8a66-91f2d4c8b0a5","source":` + source + `}`,
-				"daily.data.workout_stream.created is not for us"},
+				"daily.data.workout_stream.created is ignored"},
 		} {
 			if got := describe(event(eventType, test.data)); got != test.want {
 				t.Errorf("%s, source of the %s: %q, want %q", eventType, name, got, test.want)

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// Errors of [Verifier.Verify]. They hold nothing of the delivery.
+// Errors returned by [Verifier.Verify]. They contain no part of the delivery.
 var (
 	// ErrHeaders is returned if a signature header is missing or malformed, or if there is more
 	// than one ID or timestamp.
 	ErrHeaders = errors.New("webhooks: the signature headers are missing or malformed")
-	// ErrTimestamp is returned if the delivery was signed more than five minutes before or after
-	// now.
+	// ErrTimestamp is returned if the timestamp of the delivery differs from the current time by
+	// more than five minutes.
 	ErrTimestamp = errors.New("webhooks: the timestamp of the delivery is more than five minutes away")
 	// ErrSignature is returned if none of the signatures was made with any of the secrets.
 	ErrSignature = errors.New("webhooks: no signature of the delivery matches")
@@ -46,14 +46,15 @@ type Verifier struct {
 }
 
 // Unsigned accepts every delivery. Use it only for a deployment that does not sign: the interface
-// specification does not show signing. Then anyone who knows the receiver's URL can send events. It
-// is a named value, so that a missing secret is an error instead of an open receiver.
+// specification does not describe signatures. Anyone who knows the URL of such a receiver can send
+// events to it. Unsigned must be passed explicitly, so that a missing secret is an error instead of
+// an open receiver.
 var Unsigned = &Verifier{unsigned: true}
 
 // NewVerifier returns a verifier for the secrets of an endpoint. A secret is at least 24 bytes,
 // encoded as standard base64, with or without the prefix "whsec_". A delivery is accepted if any of
-// the secrets signed it. To rotate a secret without loss, pass the old and the new one until the
-// sender uses the new one.
+// the secrets signed it. To rotate a secret without losing deliveries, pass the old and the new one
+// until the sender uses the new one.
 //
 // It returns an error if there is no secret, or if one is empty, malformed or too short. The error
 // does not quote the secret.
@@ -87,16 +88,16 @@ func NewVerifier(secrets ...string) (*Verifier, error) {
 	}}, nil
 }
 
-// Verify returns nil if the service signed the headers and the body within five minutes before or
-// after now. Otherwise it returns [ErrHeaders], [ErrTimestamp] or [ErrSignature]. The body must be
-// the received bytes. Verify does not detect a delivery that is repeated within that time: store
-// its [DeliveryID], as [Handler] does.
+// Verify returns nil if the headers and the body have a valid signature and the timestamp differs
+// from the current time by at most five minutes. Otherwise it returns [ErrHeaders], [ErrTimestamp]
+// or [ErrSignature]. The body must be the received bytes. Verify does not detect a delivery that is
+// repeated within that time: store its [DeliveryID], as [Handler] does.
 func (v *Verifier) Verify(body []byte, header http.Header) error {
 	return v.VerifyAt(body, header, time.Now())
 }
 
-// VerifyAt is like [Verifier.Verify] with the given time as now: when a stored delivery was
-// received, or the time of a test.
+// VerifyAt is like [Verifier.Verify], but uses now as the current time. Use it for a stored
+// delivery, with the time of its receipt, and in tests.
 func (v *Verifier) VerifyAt(body []byte, header http.Header, now time.Time) error {
 	s, err := v.checkHeaders(header, now)
 	if err != nil {
@@ -121,9 +122,9 @@ func (v *Verifier) Sign(id string, timestamp time.Time, body []byte) (string, er
 	return "v1," + strings.Join(v.sign(id, strconv.FormatInt(timestamp.Unix(), 10), body), " v1,"), nil
 }
 
-// DeliveryID returns the ID of a delivery, which stays the same when the service repeats it. It is
-// the ID that [Verifier.Verify] checks, also if the headers hold more than one. It is empty if the
-// ID is missing or malformed.
+// DeliveryID returns the ID of a delivery, which is the same in every attempt to deliver it. It is
+// the ID that [Verifier.Verify] checks, even if the headers contain more than one. It is empty if
+// the ID is missing or malformed.
 func DeliveryID(header http.Header) string {
 	if s := signatureHeadersOf(header); len(s.ids) == 1 && validID(s.ids[0]) {
 		return s.ids[0]

@@ -3,14 +3,15 @@
 //
 //	go run . -in orders.jsonl -journal run.journal
 //
-// Without -live it imports into an embedded service, which ends with the program, and invents a
-// file of orders if there is none. With -live it imports into a deployment:
+// Without -live it imports into an embedded service, which stops with the program, and generates a
+// file of invented orders if there is none. With -live it imports into a deployment:
 //
 //	LABHEALTH_BASE_URL=https://… LABHEALTH_API_KEY=… \
 //	  go run . -live -in orders.jsonl -journal run.journal
 //
-// Started again with the same file and journal, it resumes the import. Its exit status is 0 when
-// the import is finished, 3 when another run has to resume it, and 1 or 2 when it could not start.
+// When started again with the same file and journal, it resumes the import. Its exit status is 0
+// when the import is finished, 3 when another run has to resume it, and 1 or 2 when it could not
+// start.
 package main
 
 import (

@@ -41,7 +41,7 @@ type broker struct {
 	log     *slog.Logger
 }
 
-// connect returns at once, also if the broker is unavailable. The client reconnects in the
+// connect returns immediately, even if the broker is unavailable. The client reconnects in the
 // background, and calls fail until then.
 func connect(s *settings, m *metrics, log *slog.Logger) (*broker, error) {
 	conn, err := nats.Connect(s.nats,
@@ -205,7 +205,7 @@ func rawOf(msg jetstream.Msg) (d webhooks.RawDelivery, err error) {
 	return d, nil
 }
 
-// close closes the connection after sending what is buffered.
+// close flushes the buffered messages and closes the connection.
 func (b *broker) close() {
 	b.conn.FlushTimeout(2 * time.Second)
 	b.conn.Close()

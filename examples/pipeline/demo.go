@@ -31,8 +31,8 @@ func demonstrate(ctx context.Context, s *settings, log *slog.Logger) error {
 	return start(ctx, s, log)
 }
 
-// play sends invented events from an embedded service: signed, delayed, lost and repeated as real
-// ones are. It returns when they are applied, and without an error if the user stops the program.
+// play sends invented events from an embedded service: signed, delayed, lost and repeated like real
+// ones. It returns nil when they are applied or the user stops the program.
 func (p *pipeline) play(ctx context.Context, address string) error {
 	err := p.playEvents(ctx, address)
 	if errors.Is(err, context.Canceled) {
@@ -73,7 +73,7 @@ func (p *pipeline) playEvents(ctx context.Context, address string) error {
 	return p.countSamples(ctx)
 }
 
-// sendFor sends events of five users until the time is over or ctx is done.
+// sendFor sends events of five users until the time has passed or ctx is done.
 func sendFor(ctx context.Context, service *labhealthtest.Server, length time.Duration) error {
 	users := service.AddUsers(5)
 	morning := time.Now().UTC().Truncate(24 * time.Hour).Add(6 * time.Hour)

@@ -70,7 +70,7 @@ func parseFlags(args []string, out io.Writer) (*settings, error) {
 	return s, nil
 }
 
-// check returns an error for the first rule that the flags break.
+// check returns an error for the first rule that the flags violate.
 func (s *settings) check() error {
 	broker, database := s.nats != "", s.postgres != ""
 	isWord := s.stream != "" && !strings.ContainsAny(s.stream, ".*> \t/\\")

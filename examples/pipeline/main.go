@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, out io.Writer) int {
 	return 1
 }
 
-// open opens the database, which may be unavailable yet.
+// open opens the database, which may not be available yet.
 func open(s *settings) (*sql.DB, *sqlstore.Store, error) {
 	db, dialect, err := openDatabase(s)
 	if err != nil {
@@ -94,7 +94,7 @@ func openDatabase(s *settings) (*sql.DB, sqlstore.Dialect, error) {
 	return db, sqlstore.PostgreSQL, nil
 }
 
-// pipeline holds the parts that run in this process.
+// pipeline holds the components that run in this process.
 type pipeline struct {
 	*settings
 	metrics *metrics
@@ -105,7 +105,7 @@ type pipeline struct {
 }
 
 // start runs the parts that the settings select until ctx is done, and stops them in the order in
-// which events pass them.
+// which events pass through them.
 func start(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 	p := &pipeline{settings: s, metrics: newMetrics(), log: log}
 	if s.works() {

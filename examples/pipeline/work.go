@@ -60,8 +60,9 @@ func collect(batch jetstream.MessageBatch, err error) ([]jetstream.Msg, error) {
 	return msgs, batch.Error()
 }
 
-// maxBatchBytes limits a batch, whatever the number of events. Deliveries of historical data can be
-// large, and a transaction has to fit into memory and to commit within -ack-wait.
+// maxBatchBytes limits the size of a batch, regardless of the number of events. Deliveries of
+// historical data can be large, and a transaction has to fit into memory and to commit within
+// -ack-wait.
 const maxBatchBytes = 4 << 20
 
 // apply processes messages and acknowledges them, in one transaction unless they are large. After
@@ -85,7 +86,7 @@ func (w worker) apply(ctx context.Context, msgs []jetstream.Msg) error {
 	return nil
 }
 
-// applySome processes as many messages as a transaction should hold, and returns how many.
+// applySome processes as many messages as fit into a transaction, and returns their number.
 func (w worker) applySome(ctx context.Context, msgs []jetstream.Msg) (n int, err error) {
 	// A shutdown does not interrupt it. After -ack-wait, another worker gets the messages.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.ackWait*3/4)
@@ -194,7 +195,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &failure) && failure.SQLState == "57014"
 }
 
-// giveBack makes the broker deliver messages again, to this worker or another.
+// giveBack makes the broker redeliver messages, to this worker or another.
 func giveBack(list []source) {
 	for _, s := range list {
 		s.msg.NakWithDelay(time.Second) // if it is lost, the broker waits for -ack-wait

@@ -225,7 +225,7 @@ func TestOrdersOfOneImport(t *testing.T) {
 		table = append(table, line)
 	}
 
-	line := "| a redirect (307) to another host: what reaches it |"
+	line := "| a redirect (307) to another host: data sent to it |"
 	for i, client := range clients {
 		cell := redirected(t, client.importOrder)
 		if want := [4]string{"nothing", "**key, patient**", "**key, patient**", "**key, patient**"}[i]; cell != want {

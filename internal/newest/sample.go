@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Form is how the content of a sample is stored.
+// Form is the form in which the content of a sample is stored.
 type Form uint8
 
 // The forms.
@@ -16,7 +16,7 @@ const (
 )
 
 // FormOf returns the form of a webhooks.Sample that has these fields, and the seconds of an
-// Interval. The times are pointers because copying them takes longer than looking at them.
+// Interval. The times are pointers because copying them is slower than comparing them.
 func FormOf(timestamp, start, end *time.Time, extra bool, text string, systolic, diastolic float64) (form Form, seconds uint32) {
 	switch {
 	case extra || text != "" || systolic != 0 || diastolic != 0 || timestamp.IsZero():
@@ -37,8 +37,8 @@ func eastOf(t *time.Time) int {
 	return east
 }
 
-// Shape is what many samples of the form Point or Interval have in common. Samples of the form JSON
-// have no other field set.
+// Shape holds the fields that many samples of the form Point or Interval share. Samples of the form
+// JSON have no other field set.
 type Shape struct {
 	Form              Form
 	HasValue          bool

@@ -143,8 +143,8 @@ func tlsDialerOf(t *http.Transport, dial dialFunc, direct *http.Transport) dialF
 	}
 }
 
-// handshake does the TLS handshake of c within limit, if that is positive. It closes c if it fails,
-// and does nothing if c has no handshake to do.
+// handshake performs the TLS handshake of c within limit, if that is positive. It closes c on
+// failure, and does nothing if c needs no handshake.
 func handshake(ctx context.Context, c net.Conn, limit time.Duration) error {
 	secure, ok := c.(interface{ HandshakeContext(context.Context) error })
 	if !ok {

@@ -29,8 +29,8 @@ const (
 
 var errLength = errors.New("invalid Content-Length")
 
-// next reads a line with its end and returns the length of the body that follows, 0 if there is none
-// or if its length is not known. Truncated says that the line was longer.
+// next reads a line with its end and returns the length of the body that follows, or 0 if there is
+// none or its length is unknown. truncated reports whether the line was longer.
 func (f *framing) next(line []byte, truncated bool) (int64, error) {
 	switch f.part {
 	case statusLine:

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// proof records what net/http's hooks saw of one attempt. Error messages are not interpreted, and
-// what it reports stays true: a transport that continues after the attempt was judged, or that
-// sends a write a second time, loses its connections before the request is complete.
+// proof records the calls of net/http's hooks during one attempt. Error messages are not
+// interpreted, and its result stays valid: a transport that continues after the attempt was judged,
+// or that sends a write a second time, loses its connections before the request is complete.
 type proof struct {
 	write  bool            // the request is neither a GET nor a HEAD
 	native bool            // the transport is net/http's, which hides nothing from the hooks
@@ -99,8 +99,7 @@ func (p *proof) startedRequest(http2 bool, host string) {
 }
 
 // wroteHeaders records that the headers of a request were written. HTTP/2 may fire the hook after
-// the response: an attempt that got so far was not judged as not sent, and other calls share the
-// connection.
+// the response: such an attempt is never judged as not sent, and other calls share the connection.
 func (p *proof) wroteHeaders() {
 	err := p.hook(func() error {
 		p.wrote++
@@ -156,8 +155,8 @@ func (p *proof) disconnect() {
 	}
 }
 
-// lowest returns the connection below TLS, whose Close would wait for its last message to be
-// written. An HTTPS proxy adds a second layer of TLS.
+// lowest returns the connection below TLS. The Close of a TLS connection would wait until its last
+// message is written. An HTTPS proxy adds a second layer of TLS.
 func lowest(c net.Conn) net.Conn {
 	for {
 		switch upper := c.(type) {

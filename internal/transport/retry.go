@@ -49,8 +49,8 @@ func (c *call) checkRetry(ctx context.Context, resp *http.Response, err error) (
 		c.request.Observe(a)
 	}
 	c.started = time.Time{}
-	// The context may have ended just now. The response alone would not explain why there is no
-	// other attempt.
+	// The context may just have ended. The response alone would not explain why there is no other
+	// attempt.
 	ended := ctx.Err() != nil
 	c.waiting = v.retryable && r.Attempts < c.request.Policy.Attempts && (ended || c.mayRetry(ctx, v))
 	return c.waiting && !ended, nil

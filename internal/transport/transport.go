@@ -1,7 +1,7 @@
-// Package transport sends a request and reports its outcome at the service. It keeps the loop, the
-// waiting and the body rewind of go-retryablehttp, and replaces defaults that are harmful here:
-// which attempts are retried, how long to wait, and what is reported. A write is retried only if it
-// provably never reached the service, or if the service rejected it with a 429.
+// Package transport sends a request and reports its outcome at the service. It uses the loop, the
+// waits and the body rewind of go-retryablehttp, and replaces defaults that are unsafe for writes:
+// which attempts are retried, how long to wait, and which error is returned. A write is retried
+// only if it provably never reached the service, or if the service rejected it with a 429.
 package transport
 
 import (
@@ -41,7 +41,7 @@ type Policy struct {
 	Strict            bool          // retry a write only if it was provably not sent
 }
 
-// Limits of what is read.
+// Limits of responses.
 const (
 	MaxErrorBody = 64 << 10
 	maxHeader    = 256 << 10
@@ -80,7 +80,7 @@ func NewClient(user *http.Client) *Client {
 }
 
 // CloseIdleConnections closes idle connections of the client's own transports. A transport that was
-// passed to NewClient is left alone.
+// passed to NewClient is not affected.
 func (c *Client) CloseIdleConnections() {
 	if c.direct != nil {
 		c.direct.CloseIdleConnections()
@@ -182,7 +182,7 @@ type RedirectError struct {
 
 func (e *RedirectError) Error() string { return "redirect not followed" }
 
-// Do sends q until it succeeds, fails for good, or may not be retried.
+// Do sends q until it succeeds, fails permanently, or must not be retried.
 func (c *Client) Do(ctx context.Context, q *Request) *Result {
 	call := &call{client: c, request: q, timeout: q.Policy.ReadTimeout}
 	c.budget.deposit()
@@ -310,7 +310,7 @@ func (c *call) readBody(resp *http.Response, r *Response) (err error) {
 }
 
 // readAll reads the body to its end, so that the connection can be reused. It allocates at most
-// three times the limit, whatever the body's length.
+// three times the limit, regardless of the length of the body.
 func readAll(resp *http.Response, limit int64) ([]byte, error) {
 	size := int64(4 << 10)
 	if n := resp.ContentLength; n >= 0 {

@@ -1,14 +1,14 @@
-// Command generate writes what would otherwise be repeated by hand in a package:
+// Command generate writes the repetitive code of a package:
 //
 //   - methods_gen.go has UnmarshalJSON and MarshalJSON for every exported struct that embeds
 //     RawObject, and Format and LogValue for every one that embeds Redacted. Promoted methods would
-//     not do: those for JSON cannot see the struct that embeds them, and those of Redacted lose
-//     against a method that another embedded type has at the same depth. Types that declare a method
-//     of a pair themselves are left out.
-//   - operations_gen.go has the lists of the constants that name operations, those in files
-//     management*.go apart. It is written for a package with such constants only.
+//     not work: those for JSON cannot access the struct that embeds them, and those of Redacted are
+//     ambiguous beside a method that another embedded type has at the same depth. Types that declare
+//     a method of a pair themselves are skipped.
+//   - operations_gen.go has the lists of the constants that name operations, with a separate list
+//     for those in files management*.go. It is written for a package with such constants only.
 //
-// It reads and writes the current directory, and runs by go generate.
+// It reads and writes the current directory. It is run by go generate.
 package main
 
 import (
@@ -50,7 +50,7 @@ func write(file string, source []byte) {
 	}
 }
 
-// pkg is what the generated files need of a package.
+// pkg holds the declarations of a package that the generated files need.
 type pkg struct {
 	name                 string
 	types                []string // exported structs that embed RawObject

@@ -74,7 +74,7 @@ func loadAverage() string {
 
 const startMark, endMark = "<!-- speed -->", "<!-- /speed -->"
 
-// replaceSection replaces what is between the marks of a file.
+// replaceSection replaces the content between the marks of a file.
 func replaceSection(path, section string) error {
 	file, err := os.ReadFile(path)
 	if err != nil {

@@ -11,18 +11,19 @@ import (
 // Applied is the result of applying a delivery.
 type Applied struct {
 	Changes webhooks.Changes // zero if nothing was applied
-	// Err is why the delivery belongs in [Store.DeadLetter]; nil if it was applied completely. With
-	// [webhooks.ErrUnreadable], some of it cannot be read and the rest was applied. With any other
-	// error nothing was applied: it has no user ([webhooks.ErrNoUser]), no ID ([webhooks.ErrNoID])
-	// or no event, or a program made the event and it cannot be encoded as JSON. Err is the same
-	// each time, and matches [webhooks.ErrPermanent].
+	// Err is nil if the delivery was applied completely. Otherwise pass the delivery and Err to
+	// [Store.DeadLetter]. With [webhooks.ErrUnreadable], part of the event cannot be decoded and
+	// the rest was applied. With any other error nothing was applied: the delivery has no user
+	// ([webhooks.ErrNoUser]), no ID ([webhooks.ErrNoID]) or no event, or its event was created by
+	// the program and cannot be encoded as JSON. Err matches [webhooks.ErrPermanent]: it recurs
+	// each time the delivery is applied.
 	Err error
 }
 
-// isUnreadable reports whether some of the delivery cannot be read and the rest was applied.
+// isUnreadable reports whether part of the delivery cannot be decoded and the rest was applied.
 func (a Applied) isUnreadable() bool { return errors.Is(a.Err, webhooks.ErrUnreadable) }
 
-// permanentError is an error of a delivery that is the same each time.
+// permanentError is an error that recurs each time a delivery is applied.
 type permanentError string
 
 func (e permanentError) Error() string { return string(e) }
@@ -34,10 +35,11 @@ const (
 	errUnencodable = permanentError("sqlstore: the event cannot be encoded as JSON")
 )
 
-// Apply stores what an event carries, where it is the latest version, in its own transaction. The
-// rule, and the meaning of the changes, are those of [webhooks.Latest]. The changes are exact
-// whatever other processes apply at the same time. The error is that of [Applied], or an [*Error]
-// of the database, after which nothing of the event is stored.
+// Apply stores the summary or the samples of an event, in its own transaction, except those of
+// which a newer version is stored. The rule, and the meaning of the changes, are those of
+// [webhooks.Latest]. The changes are exact even if other processes apply deliveries at the same
+// time. The error is the Err of [Applied], or an *[Error], after which no part of the event is
+// stored.
 func (s *Store) Apply(ctx context.Context, d webhooks.Delivery) (webhooks.Changes, error) {
 	all, err := s.ApplyAll(ctx, []webhooks.Delivery{d})
 	if err != nil {
@@ -67,8 +69,8 @@ func (s *Store) ApplyAll(ctx context.Context, deliveries []webhooks.Delivery) ([
 	return applied, nil
 }
 
-// apply applies a batch in a transaction. It locks the users, always in the same order, so that
-// what it reads stays true until it has written.
+// apply applies a batch in a transaction. It locks the users, always in the same order, so that the
+// data it reads does not change until it has written.
 func (s *Store) apply(ctx context.Context, tx *sql.Tx, b *batch) ([]Applied, error) {
 	if len(b.users) == 0 {
 		return b.applied, nil

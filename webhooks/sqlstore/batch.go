@@ -10,7 +10,7 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// batch is what deliveries carry, and what the database has under the same keys.
+// batch holds the summaries and samples of deliveries, and the stored rows with the same keys.
 type batch struct {
 	applied []Applied // what is known without the database: errors, and samples repeated or without a key
 	users   []string  // in ascending order
@@ -33,7 +33,7 @@ type received[C comparable] struct {
 	index    int32 // of a sample in its delivery
 }
 
-// slot holds the stored version of a key, and what is to be written in its place.
+// slot holds the stored version of a key, and the version to write in its place.
 type slot[C comparable] struct {
 	series  int32 // index in batch.series
 	found   bool  // there is a version
@@ -71,7 +71,7 @@ func (s *slot[C]) put(r *received[C], json func(*C) string) newest.Outcome {
 	return outcome
 }
 
-// decide applies what was received to the slots, in the order of the deliveries.
+// decide applies the received versions to the slots, in the order of the deliveries.
 func (b *batch) decide() []Applied {
 	applied := slices.Clone(b.applied)
 	for i := range b.samples {
@@ -146,7 +146,7 @@ func (b *batch) shapeID(c *content) int32 {
 	return b.shapeIDs[c.shape]
 }
 
-// batchReader makes a batch of deliveries.
+// batchReader builds a batch from deliveries.
 type batchReader struct {
 	*batch
 	version      func(webhooks.Delivery) int64

@@ -13,7 +13,7 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// shape is a row of labhealth_shapes: what many samples have in common.
+// shape is a row of labhealth_shapes: fields shared by many samples.
 type shape struct {
 	newest.Shape
 	seconds int32 // of an interval, or perSample
@@ -153,8 +153,8 @@ func seriesKey(of webhooks.Series) []byte {
 	return digest(string(of.UserID[:]), of.Resource, of.Provider, of.SourceType)
 }
 
-// escape returns a string as the databases accept it: PostgreSQL has neither the byte 0 nor invalid
-// UTF-8. Such bytes are written as \x00, and a backslash as two.
+// escape returns a string in a form that both databases accept: PostgreSQL accepts neither the byte
+// 0 nor invalid UTF-8. Such bytes are written as \x00, and a backslash as two.
 func escape(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsAny(s, "\\\x00") {
 		return s

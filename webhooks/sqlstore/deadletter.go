@@ -11,19 +11,20 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// DeadLetter is a delivery that could not be processed. It holds health data. When printed, it
-// shows everything else.
+// DeadLetter is a delivery that could not be processed. It holds health data. Printed or logged, it
+// shows all fields except the body.
 type DeadLetter struct {
 	Number   int64                // identifies it in [Store.Requeue]
 	Delivery webhooks.RawDelivery // as it was received
-	Attempts int                  // how often it was attempted
-	FailedAt time.Time            // the last attempt
-	Reason   string               // a fixed phrase, with the SQLSTATE if there is one; nothing of the delivery
+	Attempts int                  // number of attempts
+	FailedAt time.Time            // time of the last attempt
+	Reason   string               // a fixed phrase, with the SQLSTATE if there is one; no part of the delivery
 }
 
 // DeadLetter stores a delivery that cannot be processed, for a program that receives deliveries
-// from a broker. A [Worker] calls it itself. Of err, it keeps a fixed phrase, and the SQLSTATE if
-// there is one. It does nothing for a delivery whose ID is among the dead letters already.
+// from a broker. A [Worker] stores dead letters itself. It stores err as a fixed phrase, with the
+// SQLSTATE if there is one. It does nothing if there is a dead letter with the same delivery ID
+// already.
 func (s *Store) DeadLetter(ctx context.Context, d webhooks.RawDelivery, err error) error {
 	row := inboxRow{RawDelivery: d, user: userOf(d.Body)}
 	return s.transact(ctx, "dead letter", func(tx *sql.Tx) error {
@@ -42,7 +43,8 @@ func (s *Store) addDeadLetter(ctx context.Context, tx *sql.Tx, row inboxRow, cau
 }
 
 // DeadLetters iterates over the dead letters, oldest first. It holds neither a transaction nor a
-// connection meanwhile, so the program may requeue them in the loop. It stops after an error.
+// connection between elements, so the program may requeue dead letters in the loop. It stops after
+// an error.
 func (s *Store) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error] {
 	const limit = 100 // a body can be large
 	return pages(limit, 0, func(cursor int64) (page []DeadLetter, last int64, err error) {

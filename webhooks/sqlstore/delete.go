@@ -7,13 +7,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// DeleteUser deletes everything of a user: samples, summaries, and deliveries in the inbox and
-// among the dead letters whose envelope names the user. It waits for deliveries that a worker has
-// in flight. IDs of deliveries stay stored; they identify nobody.
+// DeleteUser deletes all data of a user: samples, summaries, and deliveries in the inbox and among
+// the dead letters whose envelope names the user. It waits for deliveries that a worker has in
+// flight. Delivery IDs are kept; they do not identify a user.
 //
-// It does not block the user: what arrives later is stored as for a new one. Delete the user at the
-// service first, then here, and here again after the sender's last attempt, 28 hours later. A
-// broker in front of the store has deliveries of its own.
+// It does not block the user: data that arrives later is stored as for a new user. So delete the
+// user at the service first, then call DeleteUser, and call it again after the sender's last
+// attempt, 28 hours later. A broker in front of the store may hold further deliveries.
 func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID) error {
 	user := userID.String()
 	return s.transact(ctx, "delete user", func(tx *sql.Tx) error {

@@ -15,7 +15,7 @@ const (
 	PostgreSQL                    // 12 or newer, and databases that are compatible with it
 )
 
-// dialects holds what is known of a dialect without a database.
+// dialects holds the properties of each dialect that do not depend on a database.
 var dialects = map[Dialect]struct {
 	name       string
 	migrations []string // the steps from an empty database to the current schema
@@ -40,8 +40,8 @@ type dialect interface {
 	// skipLocked ends a SELECT of rows to change: it locks them and skips those that are locked.
 	skipLocked() string
 
-	// transact runs f in a transaction that sees what was committed before each of its statements,
-	// and that can write without a conflict over what it has read.
+	// transact runs f in a transaction in which each statement sees the transactions committed
+	// before it, and whose writes cannot conflict with its reads.
 	transact(ctx context.Context, f func(*sql.Tx) error) error
 	// confirm returns when everything that was read so far is durable.
 	confirm(ctx context.Context) error
@@ -49,12 +49,11 @@ type dialect interface {
 	// other migrations.
 	migrate(ctx context.Context, f func(*sql.Tx) error) error
 
-	// lockUsers keeps other transactions from the data of users, which are in ascending order,
-	// until tx ends.
+	// lockUsers locks the data of users, which are in ascending order, until tx ends.
 	lockUsers(ctx context.Context, tx *sql.Tx, users []string) error
 	// hasShapes reports whether the rows of labhealth_shapes with these IDs hold these shapes.
 	hasShapes(ctx context.Context, tx *sql.Tx, ids map[shape]int32) (bool, error)
-	// insertNew tries to write the samples of a batch without reading what is stored. It reports
+	// insertNew tries to write the samples of a batch without reading the stored ones. It reports
 	// whether all of them were new and are written now.
 	insertNew(ctx context.Context, tx *sql.Tx, b *batch) (bool, error)
 	// read finds or creates the series of a batch, and reads the stored versions into its slots.
@@ -66,8 +65,8 @@ type dialect interface {
 	receive(ctx context.Context, r *receipt) error
 	// discard deletes rows of the inbox.
 	discard(ctx context.Context, tx *sql.Tx, numbers []int64) error
-	// preferIndexes makes the plans of tx use the indexes, whatever the statistics; defaultPlans
-	// ends that.
+	// preferIndexes makes the plans of tx use the indexes, regardless of the statistics;
+	// defaultPlans undoes that.
 	preferIndexes(ctx context.Context, tx *sql.Tx) error
 	defaultPlans(ctx context.Context, tx *sql.Tx) error
 }

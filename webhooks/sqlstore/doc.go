@@ -1,8 +1,8 @@
 // Package sqlstore stores the latest version of every summary and every sample in SQLite or
-// PostgreSQL, using database/sql and a driver of the program's choice. It does what
-// [webhooks.Latest] does in memory, for programs that must not lose data when a process dies, or
-// that have several processes. It also stores deliveries before they are acknowledged, and applies
-// them afterwards.
+// PostgreSQL, using database/sql and a driver of the program's choice. It is the persistent
+// counterpart of [webhooks.Latest], for programs that must not lose data in a crash or that run
+// several processes. It also stores deliveries before they are acknowledged, and applies them
+// afterwards.
 //
 // # Quick start
 //
@@ -12,10 +12,10 @@
 //	…
 //	err = store.Migrate(ctx) // creates or updates the tables
 //	…
-//	handler, err := webhooks.NewRawHandler(verifier, store.Receive) // acknowledges what is in the inbox
+//	handler, err := webhooks.NewRawHandler(verifier, store.Receive) // stores deliveries in the inbox
 //	…
 //	worker := &sqlstore.Worker{Store: store}
-//	go worker.Run(ctx) // applies it
+//	go worker.Run(ctx) // applies deliveries from the inbox
 //	…
 //	samples, err := store.Range(ctx, series, from, to)
 //
@@ -28,45 +28,47 @@
 //     and to either database, gives the content that [webhooks.Latest] would have: the latest
 //     receipt wins, the later element within a batch, and the greater JSON among equal versions.
 //     The hazards of that rule are described there. [webhooks.Changes] are exact.
-//   - A delivery that [Store.Receive] has accepted is applied once. It survives the process, and
-//     the database if that keeps what it commits. What the [Worker]'s function writes in its
-//     transaction is written once too. Anything else it does, such as sending a message, can
-//     happen again after a crash.
-//   - Deliveries of one user are applied one at a time, in whatever process; those of different
-//     users at the same time. The package's own transactions take their locks in one order, so
-//     they do not deadlock.
-//   - A delivery that cannot be applied or read completely ends in labhealth_dead_letters with a
-//     reason, and does not delay others. What can be read of it is applied. Monitor that table: a
-//     change of what the service sends shows there. After an update of the program,
-//     [Store.Requeue] moves such deliveries back.
-//   - Nothing is lost: a sample that is more than numbers is stored as its JSON, and so is every
-//     summary.
+//   - A delivery that [Store.Receive] has accepted is applied once. It survives a crash of the
+//     process, and of the database if commits are durable. What [Worker.Apply] writes in its
+//     transaction is also written once. Its other effects, such as sending a message, can be
+//     repeated after a crash.
+//   - Deliveries of one user are applied one at a time, across all processes; those of different
+//     users are applied concurrently. The package's own transactions take their locks in one order,
+//     so they do not deadlock.
+//   - A delivery that cannot be read or applied completely is stored in the table
+//     labhealth_dead_letters with a reason, and does not delay others. The readable part of it is
+//     applied. Monitor that table: it shows when the service changes the format of its events.
+//     After an update of the program, [Store.Requeue] moves such deliveries back.
+//   - Nothing is lost: a sample that does not fit the numeric columns is stored as JSON, and so is
+//     every summary.
 //
 // Not guaranteed:
 //
-//   - The order of deliveries. A function that needs the versions of a summary in order compares
-//     updated_at.
-//   - Agreement of clocks. Versions are ordered by the clocks of the machines that received them.
-//     One whose clock is an hour behind loses against what others received within that hour. Keep
-//     clocks synchronized, and set [Store.Version] where a version can be told from the data.
-//   - Erasure for good: see [Store.DeleteUser].
-//   - Recovery from a database that loses what it has committed, after a failover to a standby
-//     that was behind or from an older backup: what it lost is not delivered again. Restart
-//     programs that only read, because they cache rows of labhealth_shapes, whose IDs may then
-//     belong to others. Programs that write detect it.
-//   - Infinities and NaN, which JSON does not have: a sample that a program made with one is
-//     invalid, and its delivery is not applied.
+//   - The order of deliveries. A function that needs the versions of a summary in order must
+//     compare updated_at.
+//   - Synchronized clocks. Versions are ordered by the clocks of the machines that received them.
+//     Data received by a machine whose clock is an hour behind loses against what others received
+//     within that hour. Keep clocks synchronized, and set [Store.Version] if the data contains a
+//     version.
+//   - Permanent deletion: see [Store.DeleteUser].
+//   - Recovery from the loss of committed data, in a failover to a standby that was behind or a
+//     restore of an older backup: lost deliveries are not sent again. Restart programs that only
+//     read, because they cache rows of labhealth_shapes, whose IDs may have been reused. Programs
+//     that write detect this.
+//   - Infinities and NaN, which JSON does not have: a sample that a program creates with such a
+//     value is invalid, and its delivery is not applied.
 //
 // # Databases
 //
 // PostgreSQL 12 or newer. Tested: PostgreSQL 15 with github.com/jackc/pgx/v5/stdlib and
-// github.com/lib/pq. It needs nothing but tables. A connection pool in transaction mode can be in
-// between if it supports prepared statements or the driver does not use them (with pgx,
-// default_query_exec_mode=exec in the connection string). Transactions are READ COMMITTED whatever
-// the default. A transaction takes 4 to 8 statements, however many samples it has, and their plans
-// use the indexes whether or not the tables were analyzed. A sample takes 90 to 105 bytes of table
-// and index, depending on the order in which samples arrive, and 8 more if it is an interval of an
-// uncommon length. The space of replaced versions is reused after a VACUUM.
+// github.com/lib/pq. No extensions are needed. A connection pooler in transaction mode works if it
+// supports prepared statements or if the driver does not use them (with pgx,
+// default_query_exec_mode=exec in the connection string). Transactions use READ COMMITTED,
+// regardless of the default isolation level. A transaction takes 4 to 8 statements, however many
+// samples it has, and their plans use the indexes whether or not the tables were analyzed. A sample
+// takes 90 to 105 bytes of table and index, depending on the order in which samples arrive, and 8
+// more if it is an interval of an uncommon length. The space of replaced versions is reused after a
+// VACUUM.
 //
 // SQLite 3.35 or newer, in a file. Tested: modernc.org/sqlite. Its connections should have
 //
@@ -78,20 +80,21 @@
 //
 //	file:labhealth.db?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)
 //
-// With WAL and FULL, nothing is acknowledged before it was synced, not even what the store finds
-// because a killed process had written it. Whether that survives a loss of power depends on the
-// disk doing what it is told. Other settings guarantee less: with synchronous = NORMAL, or another
-// journal mode, the last commits may be gone after a loss of power.
+// With WAL and FULL, a delivery is acknowledged only after it was synced, even if a process that
+// was killed had written it before. Whether it survives a power failure depends on whether the disk
+// honors the sync. Other settings guarantee less: with synchronous = NORMAL, or another journal
+// mode, the last commits may be lost in a power failure.
 //
-// SQLite has one writer at a time. The goroutines of a store take turns, and deliveries that wait
-// are stored together.
+// SQLite has one writer at a time. The goroutines of a store take turns, and waiting deliveries are
+// stored together.
 //
-// Errors are of type [*Error] and quote nothing of what was to be written. When printed, the types
-// of this package show no health data.
+// Errors are of type [*Error] and never quote the data. When printed, the types of this package
+// show no health data.
 //
 // # Schema
 //
-// [Schema] returns all of it. Other programs may read the tables, and join them with their own:
+// [Schema] returns the complete schema. Other programs may read the tables, and join them with
+// their own:
 //
 //	labhealth_samples      series_id, at, version, value, shape_id, seconds, text
 //	labhealth_summaries    series_id, id, version, text (JSON)
@@ -103,13 +106,13 @@
 //	labhealth_deliveries   id (a digest), at
 //	labhealth_schema       version
 //
-// Times are nanoseconds since 1970. This query returns the numbers of a user's heart rate:
+// Times are nanoseconds since 1970. This query returns the heart rate of a user:
 //
 //	SELECT s.at, s.value, f.unit
 //	FROM labhealth_series r JOIN labhealth_samples s ON s.series_id = r.id JOIN labhealth_shapes f ON f.id = s.shape_id
 //	WHERE r.user_id = '…' AND r.resource = 'heartrate' ORDER BY s.at
 //
-// Samples that are more than numbers have their JSON in text, and shape 0. In text columns other
-// than those of JSON, a backslash is written twice, and a byte that PostgreSQL cannot store as
-// \x00.
+// A sample that does not fit these columns has its JSON in the column text and shape 0. In text
+// columns that do not hold JSON, a backslash is doubled, and a byte that PostgreSQL cannot store is
+// escaped, as in \x00.
 package sqlstore

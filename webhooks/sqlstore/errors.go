@@ -12,24 +12,26 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// Error is an error of the database. Its text never quotes that of the driver, which can contain
-// what was to be written.
+// Error reports an error of the database. Its message never includes that of the driver, which can
+// quote the data.
 type Error struct {
-	Op string // what failed, such as "apply"
+	Op string // the failed operation, such as "apply"
 	// SQLState is PostgreSQL's code of five characters, such as 53100 for a full disk; empty if the
 	// driver has none.
 	SQLState string
-	// Rejected reports that the database rejected what was to be written, and will again. Attempt
-	// the deliveries of such a batch one at a time, and pass what still fails to
-	// [Store.DeadLetter]. With SQLState 57014, a statement took longer than the database allows,
-	// maybe because it waited for a lock: do so only after several attempts. Any other error is
-	// temporary. Nothing was written: wait, and attempt the same again.
+	// Rejected reports whether the database rejected the data, and would reject it again. Apply the
+	// deliveries of such a batch one at a time, and pass those that still fail to
+	// [Store.DeadLetter]. If SQLState is 57014, a statement exceeded the time limit of the
+	// database, perhaps because it waited for a lock: do so only after several attempts. If
+	// Rejected is false, the error is temporary and nothing was written: wait, and apply the same
+	// deliveries again.
 	Rejected bool
 
 	err error
 }
 
-// Error returns what failed, and the SQLSTATE or a known reason of SQLite, in fixed phrases.
+// Error returns the failed operation and the SQLSTATE, or a known reason of SQLite, in fixed
+// phrases.
 func (e *Error) Error() string {
 	text := "sqlstore: " + e.Op + ": "
 	switch {
@@ -63,7 +65,7 @@ func knownReason(err error) (text string) {
 	return text
 }
 
-// Unwrap returns the driver's error. Its text can contain health data and does not belong in a log.
+// Unwrap returns the driver's error. Its message can contain health data: do not log it.
 func (e *Error) Unwrap() error { return e.err }
 
 var errNewer = errors.New("the tables have a newer version")
@@ -88,7 +90,7 @@ func (s *Store) failed(ctx context.Context, op string, err error) error {
 	return failed(op, err)
 }
 
-// class is what an error of the database means.
+// class classifies the errors of the database.
 type class uint8
 
 const (
@@ -97,7 +99,7 @@ const (
 	outage                      // the database is not available, or not for writing
 )
 
-// sqlStates are the SQLSTATEs of PostgreSQL, by their first characters. The first entry counts.
+// sqlStates are the SQLSTATEs of PostgreSQL, by their first characters. The first match counts.
 var sqlStates = []struct {
 	prefix string
 	class  class
@@ -117,7 +119,7 @@ var sqlStates = []struct {
 	{"58", outage},               // system
 }
 
-// sqliteErrors are phrases of SQLite. Its drivers have no error type in common.
+// sqliteErrors are phrases of SQLite. Its drivers do not share an error type.
 var sqliteErrors = []struct {
 	phrase string
 	class  class
@@ -169,11 +171,12 @@ func isConflict(err error) bool { return classOf(err)&conflict != 0 }
 func isRejection(err error) bool { return classOf(err)&rejection != 0 }
 
 // isOutage reports whether an error of the application's function is caused by the database and not
-// by the delivery. That of a broken connection is, if the connection is that of the transaction.
+// by the delivery. An error of a broken connection counts only if it is the connection of the
+// transaction.
 func isOutage(err error) bool { return isBroken(err) || classOf(err)&outage != 0 }
 
-// isBroken reports whether an error is that of a broken connection: to the database, or to anything
-// else that the application's function uses.
+// isBroken reports whether an error is caused by a broken connection, to the database or to another
+// service that the application's function uses.
 func isBroken(err error) bool {
 	for _, e := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF} {
 		if errors.Is(err, e) {
@@ -185,7 +188,7 @@ func isBroken(err error) bool {
 }
 
 // isDisconnected reports whether a transaction has lost its connection: the database does not
-// answer a statement.
+// respond to a statement.
 func isDisconnected(ctx context.Context, tx *sql.Tx) bool {
 	_, err := tx.ExecContext(ctx, `SELECT 1`)
 	return err != nil && sqlState(err) == "" && !errors.Is(err, sql.ErrTxDone)
@@ -196,7 +199,7 @@ var errPanicked = errors.New("sqlstore: the application panicked")
 // reasons are errors whose own text is the reason of a dead letter.
 var reasons = []error{webhooks.ErrNoUser, webhooks.ErrNoID, webhooks.ErrUnreadable, errUnencodable}
 
-// reasonOf returns the fixed phrase that a dead letter keeps of an error.
+// reasonOf returns the fixed phrase that a dead letter stores for an error.
 func reasonOf(err error) string {
 	var function *functionError
 	var database *Error

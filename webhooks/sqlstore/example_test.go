@@ -37,11 +37,11 @@ func Example() {
 	if err := store.Migrate(ctx); err != nil {
 		log.Fatal(err)
 	}
-	handler, err := webhooks.NewRawHandler(verifier, store.Receive) // acknowledges what is in the database
+	handler, err := webhooks.NewRawHandler(verifier, store.Receive) // acknowledges a delivery once it is stored
 	if err != nil {
 		log.Fatal(err)
 	}
-	worker := &sqlstore.Worker{Store: store} // applies it: last write wins
+	worker := &sqlstore.Worker{Store: store} // applies stored deliveries: last write wins
 	go worker.Run(ctx)
 
 	server := &http.Server{Addr: ":8080", Handler: handler, ReadHeaderTimeout: 10 * time.Second}

@@ -11,7 +11,7 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// Seen reports whether the ID of a delivery is stored, by whatever process.
+// Seen reports whether the ID of a delivery is stored, by any process.
 func (s *Store) Seen(ctx context.Context, id string) (bool, error) {
 	var found int
 	err := s.db.QueryRowContext(ctx, s.dialect.bind(`SELECT count(*) FROM labhealth_deliveries WHERE id = ? AND at >= ?`),
@@ -67,8 +67,8 @@ func (s *Store) Prune(ctx context.Context) error {
 }
 
 // Receive stores a delivery in the inbox, for a [Worker], and its ID, in one transaction. When it
-// returns nil, the delivery survives the process. For an ID that is stored already, Receive does
-// nothing and returns nil. A delivery without an ID is always stored. Pass Receive to
+// returns nil, the delivery survives a crash of the process. For an ID that is already stored,
+// Receive does nothing and returns nil. A delivery without an ID is always stored. Pass Receive to
 // [webhooks.NewRawHandler]:
 //
 //	handler, err := webhooks.NewRawHandler(verifier, store.Receive)
@@ -96,7 +96,7 @@ type receipt struct {
 	err  error         // valid after done is closed
 }
 
-// userOf returns the user that a body names, NULL if none can be read.
+// userOf returns the user in a body, or NULL if there is no readable one.
 func userOf(body []byte) sql.Null[string] {
 	e, err := webhooks.ParseEnvelope(body)
 	if err != nil || e.UserID == uuid.Nil {

@@ -32,7 +32,8 @@ func (*postgres) skipLocked() string { return ` FOR UPDATE SKIP LOCKED` }
 // Transactions
 
 func (d *postgres) transact(ctx context.Context, f func(*sql.Tx) error) error {
-	// Each statement sees what was committed before it, also after it has waited for a lock.
+	// Each statement sees the transactions committed before it, even after it has waited for a
+	// lock.
 	tx, err := d.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return err
@@ -52,7 +53,7 @@ func (d *postgres) migrate(ctx context.Context, f func(*sql.Tx) error) error {
 		if err != nil {
 			return err
 		}
-		// IF NOT EXISTS needs the right to create tables also if there is nothing to create.
+		// IF NOT EXISTS needs the privilege to create tables even if there is nothing to create.
 		exists := false
 		err = tx.QueryRowContext(ctx, `SELECT to_regclass(quote_ident(current_schema()) || '.labhealth_schema') IS NOT NULL`).Scan(&exists)
 		if err == nil && !exists {
@@ -67,7 +68,7 @@ func (d *postgres) migrate(ctx context.Context, f func(*sql.Tx) error) error {
 
 // planByIndex makes PostgreSQL plan each statement of the package once for a connection, and by the
 // index. Otherwise it plans them each time, which is a third of the total cost, or keeps a plan
-// that was made for small tables and reads all of them. resetPlans ends that. Both end with the
+// that was created for small tables and scans them. resetPlans undoes that. Both end with the
 // transaction.
 const (
 	planByIndex = `set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
@@ -120,7 +121,7 @@ func (*postgres) hasShapes(ctx context.Context, tx *sql.Tx, shapes map[shape]int
 
 // withSeries is the start of a statement: the table r has the IDs of the series whose keys are in
 // an array, numbered from 1. LIMIT makes every key a lookup in the index. Otherwise the planner,
-// which knows little of new tables, would read them completely.
+// which has no statistics of new tables, would scan them completely.
 func withSeries(keys string) string {
 	return `WITH r AS MATERIALIZED (SELECT k.n, r.id FROM unnest(` + keys + `::bytea[]) WITH ORDINALITY AS k (key, n)
 		CROSS JOIN LATERAL (SELECT id FROM labhealth_series WHERE key = k.key LIMIT 1) AS r)`
@@ -319,8 +320,8 @@ func (*postgres) writeSummaries(ctx context.Context, tx *sql.Tx, b *batch) error
 
 // receive writes a delivery with one statement, which is a transaction.
 func (d *postgres) receive(ctx context.Context, r *receipt) error {
-	// The default isolation of the database may be another than READ COMMITTED, in which one of two
-	// statements with the same ID fails.
+	// The default isolation level of the database may be stricter than READ COMMITTED, so that one
+	// of two statements with the same ID fails.
 	return retry(ctx, "receive", func() error {
 		if r.id == nil {
 			_, err := d.db.ExecContext(ctx, insertInbox+`VALUES ($1, $2, $3, $4)`, r.row...)

@@ -41,8 +41,8 @@ func (s *Store) Sample(ctx context.Context, key webhooks.SampleKey) (sample webh
 	return found[0].Sample, true, nil
 }
 
-// Range returns the latest versions of those samples of a series whose time is at or after from and
-// before to, in order of time.
+// Range returns the latest versions of the samples of a series whose time is at or after from and
+// before to, ordered by time.
 func (s *Store) Range(ctx context.Context, of webhooks.Series, from, to time.Time) ([]webhooks.Sample, error) {
 	found, err := s.samples(ctx, `WHERE r.key = ? AND s.at >= ? AND s.at < ? ORDER BY s.at`,
 		seriesKey(of), newest.ClampUnixNano(from), newest.ClampUnixNano(to))
@@ -129,7 +129,7 @@ func (s *Store) samples(ctx context.Context, where string, args ...any) ([]Store
 	return samples, nil
 }
 
-// pageSize is how many rows Samples and Summaries read at a time.
+// pageSize is the number of rows that Samples and Summaries read at a time.
 const pageSize = 5000
 
 // pages iterates over pages of size elements. next returns the page after a cursor, and the cursor
@@ -161,10 +161,10 @@ type sampleCursor struct {
 	at       int64
 }
 
-// Samples iterates over the latest versions of all samples, one series after the other and each in
-// order of time. It reads page by page, and holds neither a transaction nor a connection while the
-// program processes a sample. What is applied meanwhile may be included or not. It stops after an
-// error.
+// Samples iterates over the latest versions of all samples, one series after the other, each
+// ordered by time. It reads page by page, and holds neither a transaction nor a connection while
+// the program processes a sample. Changes made during the iteration may or may not be included. It
+// stops after an error.
 func (s *Store) Samples(ctx context.Context) iter.Seq2[StoredSample, error] {
 	start := sampleCursor{math.MinInt32, math.MinInt64}
 	return pages(pageSize, start, func(c sampleCursor) ([]StoredSample, sampleCursor, error) {

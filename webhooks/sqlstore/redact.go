@@ -9,34 +9,34 @@ import (
 
 func printLogValue(s fmt.State, v slog.LogValuer) { fmt.Fprint(s, v.LogValue().String()) }
 
-// LogValue shows the dialect.
+// LogValue returns the dialect.
 func (s *Store) LogValue() slog.Value {
 	return slog.StringValue("sqlstore.Store{" + s.name.String() + "}")
 }
 
-// Format prints what [Store.LogValue] returns.
+// Format prints the result of [Store.LogValue] under every verb.
 func (s *Store) Format(f fmt.State, _ rune) { printLogValue(f, s) }
 
-// LogValue shows the service's ID of the user.
+// LogValue returns the service's ID of the user.
 func (v StoredSample) LogValue() slog.Value {
 	return slog.StringValue("sqlstore.StoredSample{" + v.Key.UserID.String() + ", redacted}")
 }
 
-// Format prints what [StoredSample.LogValue] returns.
+// Format prints the result of [StoredSample.LogValue] under every verb.
 func (v StoredSample) Format(f fmt.State, _ rune) { printLogValue(f, v) }
 
-// LogValue shows the summary's ID and the service's ID of the user.
+// LogValue returns the summary's ID and the service's ID of the user.
 func (v StoredSummary) LogValue() slog.Value {
 	return slog.StringValue("sqlstore.StoredSummary{" + v.Key.ID.String() + " " + v.Key.UserID.String() + ", redacted}")
 }
 
-// Format prints what [StoredSummary.LogValue] returns.
+// Format prints the result of [StoredSummary.LogValue] under every verb.
 func (v StoredSummary) Format(f fmt.State, _ rune) { printLogValue(f, v) }
 
-// LogValue shows everything except the body.
+// LogValue returns all fields except the body.
 func (d DeadLetter) LogValue() slog.Value {
 	return slog.StringValue(fmt.Sprintf("sqlstore.DeadLetter{%d %s %d attempts, %s, redacted}", d.Number, d.Delivery.ID, d.Attempts, d.Reason))
 }
 
-// Format prints what [DeadLetter.LogValue] returns.
+// Format prints the result of [DeadLetter.LogValue] under every verb.
 func (d DeadLetter) Format(f fmt.State, _ rune) { printLogValue(f, d) }

@@ -32,7 +32,7 @@ func (s *sampleSlot) store(r *sampleRow) {
 }
 
 // Statements that all dialects understand, with the rows in the middle. A newer version is never
-// overwritten, whatever was read before.
+// overwritten, regardless of earlier reads.
 const (
 	insertSamples = `INSERT INTO labhealth_samples AS s (series_id, at, version, value, shape_id, seconds, text) `
 	updateSamples = ` ON CONFLICT (series_id, at) DO UPDATE SET version = excluded.version, value = excluded.value,
@@ -45,7 +45,7 @@ const (
 	insertInbox = `INSERT INTO labhealth_inbox (delivery_id, received_at, user_id, body) `
 
 	// insertID stores the digest of a delivery's ID and the time, unless it is stored since the
-	// time of the last parameter. It changes a row if it was not.
+	// time of the last parameter. It changes a row only if it was not stored.
 	insertID = `INSERT INTO labhealth_deliveries AS d (id, at) VALUES (?, ?)
 		ON CONFLICT (id) DO UPDATE SET at = excluded.at WHERE d.at < ?`
 )

@@ -9,10 +9,10 @@ import (
 
 const schemaTable = `CREATE TABLE IF NOT EXISTS labhealth_schema (version integer NOT NULL)`
 
-// Schema returns what [Store.Migrate] runs on an empty database, as a script for the command line
-// of the database. It is for reading, and for teams that migrate with their own tools: they run all
-// of it in one transaction. Migrate then finds nothing to do, and with PostgreSQL does not need the
-// right to create tables. Schema returns "" for an invalid dialect.
+// Schema returns the statements that [Store.Migrate] runs on an empty database, as a script for the
+// command-line client of the database. Use it to review the schema, or to migrate with other tools:
+// run the whole script in one transaction. Migrate then changes nothing and, with PostgreSQL, does
+// not need the privilege to create tables. Schema returns "" for an invalid dialect.
 func Schema(dialect Dialect) string {
 	known, ok := dialects[dialect]
 	if !ok {

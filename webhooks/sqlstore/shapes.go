@@ -12,9 +12,8 @@ import (
 	"github.com/labhealth/labhealth-go/internal/newest"
 )
 
-// shapeCache caches labhealth_shapes. No row of it is ever changed or removed, so what was
-// committed once stays valid, unless the database loses what it has committed: see
-// dialect.hasShapes.
+// shapeCache caches labhealth_shapes. No row of it is ever changed or removed, so committed rows
+// stay valid, unless the database loses committed data: see dialect.hasShapes.
 type shapeCache struct {
 	mu     sync.RWMutex
 	ids    map[shape]int32
@@ -69,8 +68,8 @@ func (c *shapeCache) fill(b *batch) (missing []shape) {
 }
 
 // findShapes sets the shape IDs of a batch. It writes new shapes in ascending order of their keys,
-// before it locks anything: another transaction that writes one of them waits for this one, and
-// this one for none that waits.
+// before it locks anything: a transaction that writes one of them waits for this one, but this one
+// never waits for a transaction that waits.
 func (s *Store) findShapes(ctx context.Context, tx *sql.Tx, b *batch) error {
 	missing := s.shapes.fill(b)
 	valid, err := s.dialect.hasShapes(ctx, tx, b.shapeIDs)

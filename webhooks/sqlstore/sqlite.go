@@ -41,15 +41,15 @@ func (d *sqlite) transact(ctx context.Context, f func(*sql.Tx) error) error {
 
 func (d *sqlite) release() { <-d.writing }
 
-// writeTx runs f in a transaction. The caller holds the token of writing.
+// writeTx runs f in a transaction. The caller holds the write token.
 func (d *sqlite) writeTx(ctx context.Context, f func(*sql.Tx) error) error {
 	tx, err := d.db.BeginTx(ctx, &sql.TxOptions{})
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
-	// Take the lock for writing before reading: of two transactions that have both read, only one
-	// could go on to write.
+	// Take the write lock before reading: of two transactions that have both read, only one could
+	// write.
 	if _, err := tx.ExecContext(ctx, `UPDATE labhealth_schema SET version = version WHERE false`); err != nil {
 		return err
 	}
@@ -62,11 +62,12 @@ func (d *sqlite) writeTx(ctx context.Context, f func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// ensureCommit gives a transaction that has changed nothing something to commit. What it found,
-// such as the ID of a delivery, may have been written by a process that was killed before it synced
-// the log. Then it is in the cache of the operating system, and a loss of power would take it
-// although it was acknowledged. A commit syncs the whole log. So would a checkpoint, but it waits
-// for readers, and would be necessary whenever the last connection of all processes was closed.
+// ensureCommit makes a change in a transaction that has changed nothing, so that its commit is
+// synced. The data that it read, such as the ID of a delivery, may have been written by a process
+// that was killed before it synced the log. Then it is only in the cache of the operating system,
+// and a power failure would lose it although it was acknowledged. A commit syncs the whole log. So
+// would a checkpoint, but it waits for readers, and would be necessary whenever the last connection
+// of all processes was closed.
 func ensureCommit(ctx context.Context, tx *sql.Tx) error {
 	changed := 0 // by the last statement that changes rows, which takes the lock if there was no other
 	if err := tx.QueryRowContext(ctx, `SELECT changes()`).Scan(&changed); err != nil || changed > 0 {
@@ -102,7 +103,7 @@ func (*sqlite) lockUsers(ctx context.Context, tx *sql.Tx, users []string) error 
 	return nil
 }
 
-// hasShapes reports true: there is no standby that could take over.
+// hasShapes reports true: SQLite has no standbys.
 func (*sqlite) hasShapes(context.Context, *sql.Tx, map[shape]int32) (bool, error) { return true, nil }
 
 // insertNew does nothing: reading first costs little without a network.
@@ -143,7 +144,7 @@ func (*sqlite) findSeries(ctx context.Context, tx *sql.Tx, b *batch) error {
 	return nil
 }
 
-// sqliteChunk is how many samples one statement reads or writes.
+// sqliteChunk is the number of samples that one statement reads or writes.
 const sqliteChunk = 32
 
 func (d *sqlite) readSamples(ctx context.Context, tx *sql.Tx, b *batch) error {
@@ -169,7 +170,7 @@ func (d *sqlite) readSamples(ctx context.Context, tx *sql.Tx, b *batch) error {
 	return nil
 }
 
-// readChunk reads the samples of one series, in the order of time.
+// readChunk reads the samples of one series, ordered by time.
 func (*sqlite) readChunk(ctx context.Context, statement *sql.Stmt, b *batch, slots []int32) error {
 	args := make([]any, 1+sqliteChunk)
 	args[0] = b.seriesIDs[b.sampleSlots[slots[0]].series]
@@ -282,7 +283,7 @@ func (d *sqlite) receive(ctx context.Context, r *receipt) error {
 	return r.err
 }
 
-// receiveAll writes deliveries and wakes their goroutines. The caller holds the token of writing.
+// receiveAll writes deliveries and wakes their goroutines. The caller holds the write token.
 func (d *sqlite) receiveAll(ctx context.Context, all []*receipt) {
 	// ctx belongs to one of the deliveries only.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)

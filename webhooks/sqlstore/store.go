@@ -13,17 +13,18 @@ import (
 
 // Store stores summaries, samples and deliveries in a database. The package documentation states
 // its guarantees. Create one with [Open]. It is safe for concurrent use, and any number of
-// processes may have stores of one database.
+// processes may use the same database.
 //
-// It is a [webhooks.Deduplicator], for handlers that apply events themselves. With [Store.Receive],
-// a handler needs no other one.
+// It is a [webhooks.Deduplicator], for handlers that apply events themselves. A handler that uses
+// [Store.Receive] does not need it.
 type Store struct {
 	// Version, if not nil, returns the version of a delivery, in place of the time of receipt. The
-	// greater version wins. It must return the same value whenever and in whatever process it is
-	// called for a message, and must not be changed after the store was used.
+	// greater version wins. It must always return the same value for the same message, in every
+	// process, and must not be changed after the first use of the store.
 	Version func(webhooks.Delivery) int64
-	// DuplicateWindow is how long delivery IDs are stored. 0 means 72 hours, which is longer than
-	// the sender repeats a message. It must not be changed after the store was used.
+	// DuplicateWindow is the time for which delivery IDs are stored. 0 means 72 hours, which is
+	// longer than the sender repeats a message. It must not be changed after the first use of the
+	// store.
 	DuplicateWindow time.Duration
 
 	db      *sql.DB
@@ -35,8 +36,8 @@ type Store struct {
 }
 
 // Open returns a store of db. It checks its arguments and runs no statement: see [Store.Migrate].
-// The caller keeps the database and closes it. Any driver for the dialect can be used: the package
-// documentation names those that are tested.
+// The caller owns db and closes it. Any driver for the dialect can be used; the package
+// documentation lists the tested ones.
 func Open(db *sql.DB, dialect Dialect) (*Store, error) {
 	known, ok := dialects[dialect]
 	switch {
@@ -61,7 +62,7 @@ func (s *Store) transact(ctx context.Context, op string, f func(*sql.Tx) error) 
 	return retry(ctx, op, func() error { return s.dialect.transact(ctx, f) })
 }
 
-// maxAttempts is how often a transaction is attempted.
+// maxAttempts is the number of attempts of a transaction.
 const maxAttempts = 10
 
 // retry calls f until it returns something other than a conflict. The error is an [*Error].

@@ -12,47 +12,48 @@ import (
 )
 
 // Worker takes deliveries from the inbox, oldest first, and applies them. Any number of workers may
-// run, in any number of processes: one of them has a delivery at a time. Taking a batch, applying
-// it and calling Apply is one transaction. A worker that is killed at any point has done all of it
-// or nothing, and nothing is done twice.
+// run, in any number of processes; each delivery is processed by one worker at a time. Taking a
+// batch, applying it and calling Apply is one transaction. If a worker is killed, the batch is
+// either applied completely or not at all, and it is never applied twice.
 //
-// A batch that the database rejects is repeated one delivery at a time. A delivery that fails then
-// is attempted again later, and after Attempts becomes a dead letter, while the others go on. A
-// body that is not an event, and an event that cannot be applied or read completely (see
-// [Applied]), becomes a dead letter at once, in the transaction that applies what can be read of
+// A batch that the database rejects is repeated one delivery at a time. A delivery that fails again
+// is attempted later, and becomes a dead letter after Attempts failures. The others are not
+// delayed. A body that is not an event, and an event that cannot be applied or read completely (see
+// [Applied]), becomes a dead letter at once, in the transaction that applies the readable part of
 // it. While the database is unavailable or full, no attempts are counted and nothing is lost.
 //
-// Oldest first does not guarantee an order: several workers, and deliveries that failed, overtake
-// each other. The content is the same.
+// Taking the oldest first does not guarantee an order: workers run concurrently, and failed
+// deliveries are attempted later. The stored content is the same in any order.
 type Worker struct {
-	// Store has the inbox, and the deliveries are applied to it. It is required.
+	// Store is the store whose inbox is processed. It is required.
 	Store *Store
-	// Apply, if not nil, is called with each delivery after those of the batch were applied. What
-	// it writes to tx is committed together with them or not at all. It is also called for events
-	// that change nothing here, such as those of orders, and for those of which some cannot be read
-	// ([webhooks.Event.Err]): for such a dead letter again when it is requeued.
+	// Apply, if not nil, is called with each delivery of a batch, after the batch was applied to
+	// the Store. What it writes to tx is committed together with the batch or not at all. It is
+	// also called for events that do not change the Store, such as those of orders, and for events
+	// that cannot be decoded completely ([webhooks.Event.Err]). The latter become dead letters, and
+	// Apply is called again if they are requeued.
 	//
 	// It must not use the Store, whose operations are separate transactions, and must not end tx.
 	// Until it returns, the other deliveries of the user wait, in all processes. An error or a
-	// panic counts as a failure of the delivery, also if another service that the function needs is
-	// unavailable; not if the database is.
+	// panic counts as a failed attempt, even if the cause is an unavailable service that the
+	// function needs, but not if the database is unavailable.
 	Apply func(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error
 
-	Batch    int           // deliveries in a transaction; 0 means 100
-	Attempts int           // failed attempts after which a delivery is a dead letter; 0 means 10
-	Delay    time.Duration // after the first failure, doubled after each further one up to an hour; 0 means 5 s
-	Poll     time.Duration // how often to look for deliveries of other processes; 0 means 1 s
+	Batch    int           // deliveries per transaction; 0 means 100
+	Attempts int           // failed attempts after which a delivery becomes a dead letter; 0 means 10
+	Delay    time.Duration // wait after the first failure, doubled after each further one up to an hour; 0 means 5 s
+	Poll     time.Duration // interval at which to look for deliveries received by other processes; 0 means 1 s
 	// Observe, if not nil, is called by Run after each step that did something or failed. The error
 	// is an [*Error].
 	Observe func(Step, error)
 }
 
-// Step counts what a step of a worker did.
+// Step counts the deliveries that one step of a [Worker] processed.
 type Step struct {
 	Applied int              // deliveries that were applied and have left the inbox
 	Delayed int              // deliveries that failed and will be attempted again later
 	Dead    int              // deliveries that became dead letters
-	Changes webhooks.Changes // the sum of those applied, also partly; Samples is nil
+	Changes webhooks.Changes // sum over deliveries that were applied, completely or partly; Samples is nil
 }
 
 func (s *Step) isEmpty() bool { return s.Applied+s.Delayed+s.Dead == 0 }
@@ -148,8 +149,8 @@ type functionError struct {
 
 func (e *functionError) Unwrap() error { return e.error }
 
-// isDeliveryError reports whether an error is caused by the deliveries, or by what the application
-// does with them.
+// isDeliveryError reports whether an error is caused by the deliveries, or by the application's
+// function.
 func isDeliveryError(err error) bool {
 	if function := (*functionError)(nil); errors.As(err, &function) {
 		return !function.outage
@@ -162,7 +163,7 @@ func isDeliveryError(err error) bool {
 }
 
 // Step takes a batch from the inbox, if it is not empty, and applies it. The error is an [*Error].
-// What the step did before the error stays done, and the rest stays in the inbox.
+// Deliveries that were applied before the error stay applied, and the rest stays in the inbox.
 func (w *Worker) Step(ctx context.Context) (Step, error) {
 	if err := w.check(); err != nil {
 		return Step{}, err
@@ -172,7 +173,7 @@ func (w *Worker) Step(ctx context.Context) (Step, error) {
 		return step, err
 	}
 	for _, row := range rows {
-		// Another worker may have had it meanwhile, and have delayed it.
+		// Another worker may have processed it in the meantime, and have delayed it.
 		const ifDue = `number = ? AND due <= ?`
 		one, _, err := w.attempt(ctx, ifDue, row.number, w.Store.now().UnixNano())
 		if err != nil && ctx.Err() == nil && isDeliveryError(err) {
@@ -257,7 +258,8 @@ func (w *Worker) process(ctx context.Context, tx *sql.Tx, rows []inboxRow) (step
 	return step, b, w.callApply(ctx, tx, deliveries, applied)
 }
 
-// callApply calls the application's function with the deliveries that were applied, also partly.
+// callApply calls the application's function with the deliveries that were applied, including
+// partly applied ones.
 func (w *Worker) callApply(ctx context.Context, tx *sql.Tx, deliveries []webhooks.Delivery, applied []Applied) error {
 	if w.Apply == nil {
 		return nil
@@ -276,7 +278,7 @@ func (w *Worker) callApply(ctx context.Context, tx *sql.Tx, deliveries []webhook
 	return nil
 }
 
-// fail counts a failed attempt at the row that where selects.
+// fail counts a failed attempt for the row that where selects.
 func (w *Worker) fail(ctx context.Context, cause error, where string, args ...any) (step Step, err error) {
 	s := w.Store
 	err = s.transact(ctx, "count attempt", func(tx *sql.Tx) error {
@@ -302,7 +304,7 @@ func (w *Worker) fail(ctx context.Context, cause error, where string, args ...an
 	return step, err
 }
 
-// delayAfter returns the delay after a failure that others have preceded.
+// delayAfter returns the delay after a failure, which doubles with each earlier one up to an hour.
 func delayAfter(delay time.Duration, earlier int) time.Duration {
 	for range earlier {
 		delay = min(2*delay, time.Hour)
