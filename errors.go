@@ -51,7 +51,8 @@ func (o Outcome) String() string {
 }
 
 // OutcomeOf returns the outcome of the request that returned err: OutcomeApplied if err is nil, and
-// OutcomeUnknown if err is not an error of this package.
+// OutcomeUnknown if err is not an error of this package. Of joined errors the first one counts, so
+// do not join the errors of two requests.
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return OutcomeApplied

@@ -37,7 +37,7 @@ func exampleOrdersFile(srv *labhealthtest.Server) (name string) {
 func Example_bulkImport() {
 	client, srv, _ := exampleService()
 	defer srv.Close()
-	ctx, name := context.Background(), exampleOrdersFile(srv)
+	ctx, baseURL, name := context.Background(), srv.URL, exampleOrdersFile(srv)
 	defer os.RemoveAll(filepath.Dir(name))
 
 	orders, err := os.Open(name)
@@ -50,7 +50,7 @@ func Example_bulkImport() {
 		log.Fatal(err)
 	}
 	defer journal.Close()
-	report, err := bulk.Run(ctx, client, bulk.JSONLines(orders), journal, bulk.Options{})
+	report, err := bulk.Run(ctx, client, bulk.JSONLines(orders), journal, bulk.Options{Target: baseURL})
 	if err != nil {
 		log.Fatal(err)
 	}

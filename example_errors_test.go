@@ -107,7 +107,7 @@ func ExampleOutcomeOf() {
 		var apiErr *labhealth.APIError
 		switch outcome := labhealth.OutcomeOf(err); {
 		case outcome == labhealth.OutcomeApplied:
-			fmt.Println("imported:", err) // nil, or a *DecodeError if the response was damaged
+			fmt.Println("imported:", err) // nil, or a *DecodeError: there is an order, but no response
 		case outcome == labhealth.OutcomeUnknown:
 			fmt.Println("look for the sample ID before importing again:", err)
 		case errors.As(err, &apiErr):

@@ -32,7 +32,7 @@ func Example_receiveEvents() {
 		case *webhooks.Samples:
 			fmt.Println(len(data.Data), "samples of", event.Type.Resource(), "from", data.Source.ProviderSlug())
 		}
-		return nil // after an error the service delivers the event again
+		return event.Err() // after an error the service delivers the event again
 	})
 	if err != nil {
 		log.Fatal(err)

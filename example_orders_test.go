@@ -97,7 +97,7 @@ func ExampleOrdersService_Import_reconcile() {
 		// Even a rejection may mean that an earlier attempt created the order.
 		for order, listErr := range client.Orders.All(ctx, labhealth.ListOrdersParams{UserID: body.UserID}) {
 			if listErr != nil {
-				return uuid.Nil, errors.Join(err, listErr) // still unknown: look again later
+				return uuid.Nil, fmt.Errorf("look for the sample again: %v; %v", err, listErr) // wraps neither: the outcome is unknown
 			}
 			if order.UserID == body.UserID && order.SampleID != nil && *order.SampleID == body.SampleID {
 				return order.ID, nil

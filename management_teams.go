@@ -276,7 +276,7 @@ type TeamConflictError struct {
 
 // Error returns the message of the *[APIError], followed by the reason.
 func (e *TeamConflictError) Error() string {
-	return e.api.Error() + ": the integration team ID belongs to another team"
+	return cmp.Or(e.api, &APIError{}).Error() + ": the integration team ID belongs to another team"
 }
 
 // Unwrap returns the *[APIError].

@@ -383,20 +383,25 @@ func (o *orderPages) next(number int, list *OrderPage) (p page[Order, int], err 
 	if list.Total != nil && *list.Total > 0 { // a list with elements and a total of 0 does not report it
 		o.total = *list.Total
 	}
-	o.seen += n
-	switch {
-	case o.total > 0:
-		p.last = int64(o.start-1)*o.size+o.seen >= o.total || o.reached && n == 0
-		o.reached = int64(number-1)*o.size+n >= o.total
-	case hasSize || number > o.start:
-		p.last = n < o.size
-	default:
-		p.last = n == 0
-	}
+	p.last = o.isLast(number, n, hasSize)
 	if !hasSize && number == o.start && !p.last {
 		o.unpaged = o.start == 1 && list.Total == nil && list.Page == nil && n != o.size
 		o.size = n // the service's page size may differ from the requested one
 	}
 	p.repeatEnds = o.unpaged && number == o.start+1
 	return p, nil
+}
+
+// isLast reports whether a page of n orders is the last one.
+func (o *orderPages) isLast(number int, n int64, hasSize bool) bool {
+	o.seen += n
+	switch {
+	case o.total > 0:
+		wasReached := o.reached
+		o.reached = int64(number-1)*o.size+n >= o.total
+		return int64(o.start-1)*o.size+o.seen >= o.total || wasReached && n == 0
+	case hasSize || number > o.start:
+		return n < o.size
+	}
+	return n == 0
 }

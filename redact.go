@@ -7,12 +7,13 @@ import (
 )
 
 // Redacted marks a type that holds patient data or secrets: a struct embeds it with itself as T.
-// Printed with package fmt under any verb, or logged as an attribute of log/slog, the value then
+// Printed with package fmt, or logged as an attribute of log/slog, the value then
 // shows the name of its type, such as "labhealth.Shipment{redacted}", and nothing else. Its JSON
 // encoding is not redacted.
 //
-// Two cases cannot be prevented: fmt prints the unexported fields of a caller's own struct, and
-// slog's JSON handler encodes values that are nested in slices, maps and structs.
+// Three cases cannot be prevented: fmt prints the unexported fields of a caller's own struct, and
+// whatever is passed to %p, or to %w without being an error; and slog's JSON handler encodes values
+// that are nested in slices, maps and structs.
 type Redacted[T any] struct{}
 
 // LogValue returns the name of T.

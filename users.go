@@ -1,6 +1,7 @@
 package labhealth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -206,7 +207,7 @@ type UserConflictError struct {
 
 // Error returns the message of the *[APIError], followed by the reason.
 func (e *UserConflictError) Error() string {
-	return e.api.Error() + ": the client user id belongs to a user already"
+	return cmp.Or(e.api, &APIError{}).Error() + ": the client user id belongs to a user already"
 }
 
 // Unwrap returns the *[APIError].

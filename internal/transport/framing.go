@@ -45,6 +45,7 @@ func (f *framing) next(line []byte, truncated bool) (int64, error) {
 			return f.endHeader()
 		}
 		f.header(line, truncated)
+	case bodyLine:
 	}
 	return 0, nil
 }

@@ -3,8 +3,8 @@
 //   - methods_gen.go has UnmarshalJSON and MarshalJSON for every exported struct that embeds
 //     RawObject, and Format and LogValue for every one that embeds Redacted. Promoted methods would
 //     not work: those for JSON cannot access the struct that embeds them, and those of Redacted are
-//     ambiguous beside a method that another embedded type has at the same depth. Types that declare
-//     a method of a pair themselves are skipped.
+//     ambiguous beside a method that another embedded type has at the same depth. Types that
+//     declare a method of a pair themselves are skipped.
 //   - operations_gen.go has the lists of the constants that name operations, with a separate list
 //     for those in files management*.go. It is written for a package with such constants only.
 //
