@@ -58,12 +58,7 @@ func call[T any](ctx context.Context, c *core, r request, opts []CallOption) (*T
 	r.read = func(resp *transport.Response) error {
 		v = new(T)
 		return readJSON(resp, func(document []byte) error {
-			return decode(document, v, func(object []byte) error {
-				if object[0] != '{' {
-					return cmp.Or(jsonread.Valid(object), error(errNoObject))
-				}
-				return jsonread.UnmarshalOwned(object, v)
-			})
+			return decode(document, v, func(object []byte) error { return jsonread.UnmarshalOwned(object, v) })
 		})
 	}
 	if err := c.do(ctx, r, opts); err != nil {
@@ -294,7 +289,8 @@ func requireID(id uuid.UUID, resource string) error {
 	return nil
 }
 
-// decode decodes a document into v with unmarshal, and verifies it.
+// decode decodes a document into v with unmarshal, and verifies it. The types of this package need
+// an object.
 func decode(document []byte, v any, unmarshal func([]byte) error) error {
 	if v, ok := v.(listShaped); ok && document[0] == '[' {
 		var elements []json.RawMessage
@@ -303,6 +299,9 @@ func decode(document []byte, v any, unmarshal func([]byte) error) error {
 				document = object
 			}
 		}
+	}
+	if _, ok := v.(interface{ RawJSON() json.RawMessage }); ok && document[0] != '{' {
+		return cmp.Or(jsonread.Valid(document), error(errNoObject))
 	}
 	if err := unmarshal(document); err != nil {
 		return err

@@ -507,3 +507,23 @@ func TestLatestIsSmall(t *testing.T) {
 		}
 	}
 }
+
+// A program may use an offset that JSON does not have.
+func TestLatestExtremeZones(t *testing.T) {
+	for _, hours := range []int{-25, -24, 24, 1000} {
+		var l Latest
+		at := time.Date(2025, 3, 4, 12, 0, 0, 0, time.FixedZone("", hours*3600))
+		event := &Event{
+			Type: "daily.data.glucose.created", UserID: uuid.UUID{1}, ReceivedAt: at,
+			Data: &Samples{Data: []Sample{{Timestamp: at, Value: 1}}},
+		}
+		if _, err := l.Apply(Delivery{Event: event}); err != nil {
+			t.Fatal(err)
+		}
+		for _, sample := range l.Samples() {
+			if !sample.Timestamp.Equal(at) {
+				t.Errorf("%d hours: %v, want %v", hours, sample.Timestamp, at)
+			}
+		}
+	}
+}

@@ -16,17 +16,17 @@ import (
 )
 
 // Samples is a batch of samples of one resource and source: the data of
-// daily.data.<resource>.created and .updated of every resource that is no summary. It redacts
-// itself when printed, except its IDs.
+// daily.data.<resource>.created and .updated of every resource that is not a summary. Printed or
+// logged, it shows only its IDs.
 type Samples struct {
 	UserID   uuid.UUID // the service's ID of the user; zero if the data does not repeat it
-	Source   Source    // where the samples come from
+	Source   Source    // the origin of the samples
 	SourceID int64     // the service's number of the source, 0 if it is missing
 	// Provider is an older name of Source, nil in all but old events.
 	// Source: public API reference only.
 	Provider *Source
-	// Data has the samples in the order of the event. A program may change, remove and add some:
-	// encoding the batch to JSON writes those that it did not change as their raw bytes.
+	// Data has the samples in the order of the event. A program may add, change and remove samples:
+	// encoding the batch to JSON writes unchanged ones as their raw bytes.
 	Data []Sample
 
 	labhealth.RawObject
@@ -38,28 +38,25 @@ type Samples struct {
 // public API reference only.
 //
 // Encoding a received sample to JSON gives its raw bytes; if the program changed it, the changed
-// fields are encoded again, and all others stay as they were received. A field that is not zero is
-// written whatever its Has… flag says; a zero one needs the flag. Value and Text are one field of
-// the JSON: Text is written if the program set it, else the number if there is one.
-//
-// It redacts itself when printed.
+// fields are encoded again, and all others stay as received. A field that is not zero is written
+// regardless of its Has… flag; a zero one needs the flag. Value and Text share one JSON field: Text
+// is written if the program set it, else the number if there is one.
 type Sample struct {
 	labhealth.Redacted[Sample] `json:"-"`
 
 	Timestamp time.Time // when it was measured; zero if it cannot be read. Some sources label local time as UTC
-	Start     time.Time // of what was measured over a time; zero otherwise
-	End       time.Time // of what was measured over a time; zero otherwise
+	Start     time.Time // start of the measured interval; zero if there is none
+	End       time.Time // end of the measured interval; zero if there is none
 
 	Value     float64 // the number in Unit; see HasValue
 	Systolic  float64 // of a blood pressure, else 0
 	Diastolic float64 // of a blood pressure, else 0
 
-	// TimezoneOffset is where the user was, in seconds east of UTC; see HasTimezoneOffset.
+	// TimezoneOffset is the user's UTC offset in seconds east of UTC; see HasTimezoneOffset.
 	TimezoneOffset    int32
 	HasTimezoneOffset bool // the sample has an offset other than null; set it to write an offset of 0
 	HasValue          bool // the sample has a number; set it to write a value of 0
-	// Extra reports that the received sample has more than the fields here show: further fields, or
-	// malformed ones.
+	// Extra reports whether the received sample has further or malformed fields.
 	Extra bool
 
 	Type string // how it was measured, such as "automatic"; empty if it is empty, null or missing
@@ -89,17 +86,17 @@ func (r RawSample) ref() jsonread.Ref {
 // sampleDepth is the length of the path to a sample: data, data and its index.
 const sampleDepth = 3
 
-// RawJSON returns a copy of the received JSON of the sample, nil if the program made it.
+// RawJSON returns a copy of the received JSON of the sample, or nil if the program created it.
 func (r RawSample) RawJSON() json.RawMessage { return r.ref().Raw() }
 
-// Malformed lists the fields of the sample whose value does not fit. See [labhealth.RawObject].
+// Malformed lists the malformed fields of the sample. See [labhealth.RawObject].
 func (r RawSample) Malformed() []labhealth.Malformed {
 	return labhealth.RawObject(r.ref()).Malformed()
 }
 
-// Decode decodes the received JSON of the sample into what v points to, as encoding/json does: for
-// fields that are not in [Sample], such as sensor_location or tags. It does not see the program's
-// changes.
+// Decode decodes the received JSON of the sample into the value that v points to, as encoding/json
+// does. Use it for fields that are not in [Sample], such as sensor_location or tags. The program's
+// changes have no effect on it.
 func (r RawSample) Decode(v any) error { return decode(r.ref(), v) }
 
 // Equal exists for go-cmp and always reports true: two samples are the same if their fields are.

@@ -197,3 +197,43 @@ func TestDoRequiresOrderID(t *testing.T) {
 		}
 	}
 }
+
+// The types of the package are decoded and verified as by the methods.
+func TestDoIntoTypes(t *testing.T) {
+	const id = `"6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a10"`
+	for _, test := range []struct {
+		out  any
+		body string
+		want string
+	}{
+		{new(labhealth.LabTest), `["a"]`, "it is not a JSON object"},
+		{new(labhealth.OrderResults), ` 5`, "it is not a JSON object"},
+		{new(labhealth.Order), `null`, "it is not a JSON object"},
+		{new(labhealth.User), `{}`, "it has no readable user id"},
+		{new(labhealth.OrderPage), `{"detail":"broken"}`, "it has no list"},
+		{new(labhealth.OrderPage), `[{"id":` + id + `}]`, ""},
+		{new(labhealth.User), `{"user_id":` + id + `}`, ""},
+		{new([]labhealth.Order), `[{},{"id":` + id + `}]`, ""},
+	} {
+		client, _ := scripted(t, []reply{{status: 200, body: test.body}})
+		err := client.Do(t.Context(), "GET", "/v3/anything", nil, test.out)
+		want := ""
+		if test.want != "" {
+			want = "labhealth: GET (Do): the response (status 200) could not be read: " + test.want
+		}
+		if errorText(err) != want {
+			t.Errorf("%T from %s: %v, want %q", test.out, test.body, err, want)
+		}
+	}
+}
+
+// Nothing is sent if the response could not be stored.
+func TestDoNeedsPointer(t *testing.T) {
+	for _, out := range []any{labhealth.Order{}, (*labhealth.Order)(nil), map[string]any{}, 5} {
+		client, s := scripted(t, nil)
+		err := client.Do(t.Context(), "POST", "/v3/anything", nil, out)
+		if errorText(err) != "labhealth: POST (Do): not sent: out must be nil or a pointer that is not nil" || len(s.sent) > 0 {
+			t.Errorf("%T: %v, %d requests", out, err, len(s.sent))
+		}
+	}
+}

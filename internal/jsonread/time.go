@@ -130,8 +130,11 @@ func timeAt(unix, nanos int64, east int) time.Time {
 // zones are the fixed zones in use, by minutes east of UTC, so that a process allocates each once.
 var zones [2 * 24 * 60]atomic.Pointer[time.Location]
 
-// Zone returns the fixed zone that is so many minutes east of UTC, less than a day.
+// Zone returns the fixed zone that is so many minutes east of UTC.
 func Zone(minutes int) *time.Location {
+	if minutes <= -24*60 || minutes >= 24*60 { // JSON has no such offset, but a program may use it
+		return time.FixedZone("", minutes*60)
+	}
 	cached := &zones[minutes+24*60]
 	if loc := cached.Load(); loc != nil {
 		return loc
