@@ -2,8 +2,6 @@ package transport
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"net"
 	"net/http"
@@ -264,26 +262,4 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body.Close() // net/http would log a response beside an error
 	}
 	return nil, err
-}
-
-// isPermanent reports whether another attempt would fail in the same way.
-func isPermanent(err error) bool {
-	var dns *net.DNSError
-	if errors.As(err, &dns) {
-		return dns.IsNotFound
-	}
-	return errors.Is(err, http.ErrSchemeMismatch) || IsCertificate(err)
-}
-
-// IsCertificate reports whether the server's certificate is invalid or missing.
-func IsCertificate(err error) bool {
-	var (
-		record    tls.RecordHeaderError
-		chain     *tls.CertificateVerificationError
-		authority x509.UnknownAuthorityError
-		name      x509.HostnameError
-		invalid   x509.CertificateInvalidError
-	)
-	return errors.As(err, &record) || errors.As(err, &chain) || errors.As(err, &authority) ||
-		errors.As(err, &name) || errors.As(err, &invalid)
 }

@@ -2,10 +2,13 @@ package transport
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"math"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -180,4 +183,26 @@ func parseRetryAfter(h http.Header) (time.Duration, bool) {
 		return time.Until(t), true // Until saturates
 	}
 	return 0, false
+}
+
+// isPermanent reports whether another attempt would fail in the same way.
+func isPermanent(err error) bool {
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return dns.IsNotFound
+	}
+	return errors.Is(err, http.ErrSchemeMismatch) || IsCertificate(err)
+}
+
+// IsCertificate reports whether the server's certificate is invalid or missing.
+func IsCertificate(err error) bool {
+	var (
+		record    tls.RecordHeaderError
+		chain     *tls.CertificateVerificationError
+		authority x509.UnknownAuthorityError
+		name      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+	)
+	return errors.As(err, &record) || errors.As(err, &chain) || errors.As(err, &authority) ||
+		errors.As(err, &name) || errors.As(err, &invalid)
 }
