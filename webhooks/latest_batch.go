@@ -49,8 +49,8 @@ func (l *Latest) applySamples(e *Event, batch *Samples, version int64) (Changes,
 		return c, nil
 	}
 	c.Samples = make([]int, 0, len(es.list))
-	// Series by series. This is not a function of its own: the call would cost batches of one sample
-	// a tenth of their time.
+	// Series by series. A function of its own would cost batches of one sample a tenth of their
+	// time.
 	sh := l.shard(series.UserID)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
