@@ -181,7 +181,7 @@ func day(t *testing.T, seed uint64) {
 		case what < 70: // hangs and fails
 			time.Sleep(12 * time.Second)
 			return errors.New("the database is away")
-		case what < 80: // succeeds when the answer has been given, and before the next attempt
+		case what < 80: // succeeds after the response, and before the next attempt
 			time.Sleep(12 * time.Second)
 		}
 		mu.Lock()

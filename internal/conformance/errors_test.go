@@ -18,7 +18,7 @@ import (
 )
 
 // rejection is a response that is not 2xx, with the error that it makes.
-type refusal struct {
+type rejection struct {
 	name   string
 	status int
 	body   string
@@ -30,7 +30,7 @@ type refusal struct {
 }
 
 // outcome returns the outcome of a request with this response.
-func (r refusal) outcome() labhealth.Outcome {
+func (r rejection) outcome() labhealth.Outcome {
 	if r.status >= 500 || r.status == 408 {
 		return labhealth.OutcomeUnknown
 	}
@@ -38,7 +38,7 @@ func (r refusal) outcome() labhealth.Outcome {
 }
 
 // rejections are the error responses that are documented or were observed.
-var refusals = []refusal{
+var rejections = []rejection{
 	{name: "detail text", status: 400, body: `{"detail":"Ada Example can not be modified"}`, text: "400 Bad Request",
 		detail: `"Ada Example can not be modified"`},
 	{name: "detail object", status: 400, body: `{"detail":{"error_type":"INVALID_REQUEST","error_message":"too many users"}}`, text: "400 Bad Request",
@@ -116,7 +116,7 @@ func TestAPIError(t *testing.T) {
 		labhealth.ErrUnauthorized, labhealth.ErrForbidden, labhealth.ErrNotFound, labhealth.ErrConflict, labhealth.ErrValidation,
 		labhealth.ErrRateLimited, labhealth.ErrServer,
 	}
-	for _, r := range refusals {
+	for _, r := range rejections {
 		t.Run(r.name, func(t *testing.T) {
 			client, _ := respondingWith(t, r.status, r.body, r.header...)
 			_, err := client.Orders.Import(t.Context(), importBody())
@@ -310,4 +310,16 @@ func TestFieldError(t *testing.T) {
 	equal(t, "body.aoe_answers.0.answer (missing)", fmt.Sprintf("%v", f))
 	equal(t, "[body.aoe_answers.0.answer (missing)]", fmt.Sprintf("%+v", []labhealth.FieldError{f}))
 	equal(t, " (invalid)", fmt.Sprintf("%#v", labhealth.FieldError{}))
+}
+
+// The zero values of errors that wrap another one have a message too.
+func TestZeroErrors(t *testing.T) {
+	for _, err := range []error{
+		&labhealth.UserConflictError{}, &labhealth.TeamConflictError{}, &labhealth.APIError{}, &labhealth.DecodeError{},
+		&labhealth.ValidationError{}, &labhealth.TransportError{}, &labhealth.RedirectError{},
+	} {
+		if !strings.HasPrefix(err.Error(), "labhealth: ") || !strings.HasPrefix(fmt.Sprintf("%#v", err), "labhealth: ") && !strings.HasPrefix(fmt.Sprintf("%#v", err), "&labhealth.ValidationError") {
+			t.Errorf("%T: %q, %#v", err, err.Error(), err)
+		}
+	}
 }

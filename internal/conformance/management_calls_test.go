@@ -123,12 +123,12 @@ func TestManagementCalls(t *testing.T) {
 		"Teams.Resolve to an id": true, "Teams.Resolve to a field": true,
 	}
 	for _, test := range []struct {
-		name   string
-		call   func(client) (any, error)
-		sent   string // method, path, query
-		body   string
-		answer string
-		want   any
+		name     string
+		call     func(client) (any, error)
+		sent     string // method, path, query
+		body     string
+		response string
+		want     any
 	}{
 		{"Organisation.Get", func(c client) (any, error) { return c.Organisation.Get(ctx) }, "GET " + org, "", organisationJSON, organisation},
 		{"Organisation.Update", func(c client) (any, error) {
@@ -299,10 +299,10 @@ func TestManagementCalls(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			status := 200
-			if test.answer == "" {
+			if test.response == "" {
 				status = 204
 			}
-			c, s := managing(t, []reply{{status: status, body: test.answer}})
+			c, s := managing(t, []reply{{status: status, body: test.response}})
 			got, err := test.call(c)
 			if err != nil {
 				t.Fatal(err)
@@ -322,7 +322,7 @@ func TestManagementCalls(t *testing.T) {
 				t.Errorf("malformed: %v", kept.Malformed())
 			}
 			if !rewritten[test.name] { // What came is written again.
-				equal(t, jsonData(t, test.answer), jsonData(t, mustEncode(t, got)))
+				equal(t, jsonData(t, test.response), jsonData(t, mustEncode(t, got)))
 			}
 		})
 	}

@@ -640,9 +640,9 @@ func TestEventHubDestination(t *testing.T) {
 		{"", destination("rest", nil, -1), true},
 	} {
 		body := eventHub(matchers, "rest")
-		answer := labhealth.ETLPipeline{AzureAMQP: body.AzureAMQP}
+		response := labhealth.ETLPipeline{AzureAMQP: body.AzureAMQP}
 		got, ok, err := body.EventHubDestination(test.event)
-		again, okAgain, errAgain := answer.EventHubDestination(test.event)
+		again, okAgain, errAgain := response.EventHubDestination(test.event)
 		if diff := cmp.Diff(test.want, got); diff != "" || ok != test.ok || err != nil {
 			t.Errorf("%s: ok %v, error %v (-want +got):\n%s", test.event, ok, err, diff)
 		}

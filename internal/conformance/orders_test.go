@@ -136,7 +136,7 @@ func TestReducedResponse(t *testing.T) {
 // Every write returns each rejection as an error, after one request.
 func TestOrderWritesRejected(t *testing.T) {
 	for _, w := range writes {
-		for _, r := range refusals {
+		for _, r := range rejections {
 			t.Run(w.name+"/"+r.name, func(t *testing.T) {
 				client, s := respondingWith(t, r.status, r.body, r.header...)
 				var resp labhealth.Response
@@ -309,7 +309,7 @@ func TestOddOrdersInAList(t *testing.T) {
 
 // Reads return rejections as writes do.
 func TestReadsRejected(t *testing.T) {
-	for _, r := range refusals {
+	for _, r := range rejections {
 		t.Run(r.name, func(t *testing.T) {
 			replies := []reply{{status: r.status, body: r.body, header: r.header}}
 			replies = append(replies, replies[0], replies[0], replies[0], replies[0], replies[0], replies[0])

@@ -376,7 +376,7 @@ func TestRequisitionPDFMemory(t *testing.T) {
 }
 
 func TestRequisitionPDFRejected(t *testing.T) {
-	for _, r := range refusals {
+	for _, r := range rejections {
 		t.Run(r.name, func(t *testing.T) {
 			client, s := respondingWith(t, r.status, r.body, r.header...)
 			var b bytes.Buffer

@@ -98,11 +98,11 @@ func TestServiceImport(t *testing.T) {
 	}
 
 	// An imported order cannot be rescheduled or released.
-	const op, refusal = "PATCH /v3/order/{order_id}", "Order can not be modified in its current status"
+	const op, detail = "PATCH /v3/order/{order_id}", "Order can not be modified in its current status"
 	_, err = client.Orders.Reschedule(t.Context(), o.ID, days(7))
-	checkRejected(t, err, op, 400, refusal)
+	checkRejected(t, err, op, 400, detail)
 	_, err = client.Orders.Release(t.Context(), o.ID)
-	checkRejected(t, err, op, 400, refusal)
+	checkRejected(t, err, op, 400, detail)
 	// A duplicate sample ID.
 	_, err = client.Orders.Import(t.Context(), body)
 	checkRejected(t, err, "POST /v3/order/import", 400, "An order with this sample_id already exists")

@@ -96,7 +96,7 @@ var teamCalls = []struct {
 // Every rejection becomes an error with its class and outcome.
 func TestTeamCallsRejected(t *testing.T) {
 	for _, c := range teamCalls {
-		for _, r := range refusals {
+		for _, r := range rejections {
 			t.Run(c.name+"/"+r.name, func(t *testing.T) {
 				client, s := respondingWith(t, r.status, r.body, r.header...)
 				value, err := c.call(t.Context(), client)

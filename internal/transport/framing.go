@@ -14,7 +14,6 @@ type framing struct {
 	http10        bool  // Transfer-Encoding has no meaning
 	chunked       bool  // there is a Transfer-Encoding, so that Content-Length has no meaning
 	length        int64 // the Content-Length; -1 if there is none
-	atLength      bool  // the previous line was a Content-Length
 	invalid       bool  // net/http may read another length
 }
 
@@ -51,14 +50,11 @@ func (f *framing) next(line []byte, truncated bool) (int64, error) {
 }
 
 func (f *framing) header(line []byte, truncated bool) {
-	if line[0] == ' ' || line[0] == '\t' { // continues the previous line
-		f.invalid = f.invalid || f.atLength
-		return
-	}
+	// A line that starts with a space continues the previous one: it has another name, and makes a
+	// length longer, which net/http rejects.
 	name, value, _ := bytes.Cut(line, []byte(":"))
-	f.atLength = bytes.EqualFold(name, []byte("Content-Length"))
 	switch {
-	case f.atLength:
+	case bytes.EqualFold(name, []byte("Content-Length")):
 		n, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, 63)
 		f.invalid = f.invalid || truncated || err != nil || f.length >= 0 && f.length != int64(n)
 		f.length = int64(n)
