@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 
 	"github.com/google/uuid"
@@ -54,17 +55,23 @@ type validated interface{ validate(*validator) }
 
 // call sends r and decodes the response, a JSON object, into a new T.
 func call[T any](ctx context.Context, c *core, r request, opts []CallOption) (*T, error) {
-	var v *T
+	v := new(T)
+	if err := c.callInto(ctx, r, v, opts); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// callInto sends r and decodes the response, a JSON object, into the struct that v points to. It is
+// not part of call, so that the compiler generates it once, and not for each type.
+func (c *core) callInto(ctx context.Context, r request, v any, opts []CallOption) error {
 	r.read = func(resp *transport.Response) error {
-		v = new(T)
+		reflect.ValueOf(v).Elem().SetZero() // an earlier attempt may have set it
 		return readJSON(resp, func(document []byte) error {
 			return decode(document, v, func(object []byte) error { return jsonread.UnmarshalOwned(object, v) })
 		})
 	}
-	if err := c.do(ctx, r, opts); err != nil {
-		return nil, err
-	}
-	return v, nil
+	return c.do(ctx, r, opts)
 }
 
 // callEmpty sends r. The response must be empty or JSON, which is ignored.

@@ -26,7 +26,7 @@ type callConfig struct {
 // Response is the HTTP response of a call, in addition to the value that the call returns. See
 // [WithResponse].
 type Response struct {
-	Redacted[Response]
+	Redacted
 
 	StatusCode int         // 0 without a response
 	Header     http.Header // nil without a response

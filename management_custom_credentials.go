@@ -22,7 +22,7 @@ type CustomCredentialsService struct{ core *core }
 
 // TeamCustomCredentials are a team's own credentials for a provider.
 type TeamCustomCredentials struct {
-	Redacted[TeamCustomCredentials]
+	Redacted
 
 	ID        uuid.UUID `json:"id"`                 // ID of the credentials
 	TeamID    uuid.UUID `json:"team_id"`            // ID of the team
@@ -56,7 +56,7 @@ func (p ListTeamCustomCredentialsParams) query() queryValues {
 // TeamCustomCredentialsPage is one page of custom credentials: the response of
 // [CustomCredentialsService.List].
 type TeamCustomCredentialsPage struct {
-	Redacted[TeamCustomCredentialsPage]
+	Redacted
 
 	// Credentials holds the credentials of the page.
 	Credentials []TeamCustomCredentials `json:"credentials" jsonread:"own"`
@@ -74,7 +74,7 @@ func (p *TeamCustomCredentialsPage) elements() ([]TeamCustomCredentials, *string
 
 // UpsertTeamCustomCredentialsBody is the request of [CustomCredentialsService.Upsert].
 type UpsertTeamCustomCredentialsBody struct {
-	Redacted[UpsertTeamCustomCredentialsBody]
+	Redacted
 
 	TeamID       uuid.UUID       `json:"team_id"`                // ID of the team
 	Provider     string          `json:"provider"`               // slug of the provider

@@ -98,7 +98,7 @@ func (p ListManagementKeysParams) query() queryValues {
 
 // ManagementKeyPage is one page of management keys: the response of [ManagementKeysService.List].
 type ManagementKeyPage struct {
-	Redacted[ManagementKeyPage]
+	Redacted
 
 	Data       []ManagementKey `json:"data" jsonread:"own"` // the keys of the page
 	NextCursor *string         `json:"next_cursor"`         // nil on the last page

@@ -37,7 +37,7 @@ const (
 
 // ETLPipeline configures the destinations that the events of a team are pushed to.
 type ETLPipeline struct {
-	Redacted[ETLPipeline]
+	Redacted
 
 	TeamID uuid.UUID `json:"team_id"` // ID of the team
 	// Preferences selects the destinations that are in use.
@@ -78,7 +78,7 @@ type CloudPubSub struct {
 
 // RabbitMQ is an exchange of a RabbitMQ server.
 type RabbitMQ struct {
-	Redacted[RabbitMQ]
+	Redacted
 
 	URI      Secret `json:"uri"`      // URI of the server, with user and password
 	Exchange string `json:"exchange"` // name of the exchange; the routing key is the event type
@@ -109,7 +109,7 @@ const (
 // AzureAMQP routes events to Azure event hubs and blob storage containers. The first matcher that
 // matches the type of an event selects its destination: see [ETLPipeline.EventHubDestination].
 type AzureAMQP struct {
-	Redacted[AzureAMQP]
+	Redacted
 
 	// ConnectionString grants access to the event hubs.
 	ConnectionString Secret `json:"connection_string"`
@@ -126,7 +126,7 @@ type AzureAMQP struct {
 // EventHubMatcher routes matching event types to an event hub or a blob storage container. A type
 // matches if it matches the prefix or the regular expression.
 type EventHubMatcher struct {
-	Redacted[EventHubMatcher]
+	Redacted
 
 	// EventTypePrefix matches event types that start with it, nil for none.
 	EventTypePrefix *string `json:"event_type_prefix,omitzero"`
@@ -143,7 +143,7 @@ type EventHubMatcher struct {
 
 // BlobStorage is a blob storage container that events are written to.
 type BlobStorage struct {
-	Redacted[BlobStorage]
+	Redacted
 
 	ConnectionString Secret `json:"connection_string"` // grants access to the storage
 	ContainerName    string `json:"container_name"`    // name of the container
@@ -156,7 +156,7 @@ type BlobStorage struct {
 
 // EventHubDestination is the destination of an event: an event hub or a blob storage container.
 type EventHubDestination struct {
-	Redacted[EventHubDestination]
+	Redacted
 
 	EventHub    string       // the event hub; empty if the destination is a blob storage container
 	BlobStorage *BlobStorage // the container; nil if the destination is an event hub
@@ -173,7 +173,7 @@ func (p ListETLPipelinesParams) query() queryValues { return teamQuery(p.TeamID,
 
 // ETLPipelinePage is one page of pipelines: the response of [PipelinesService.List].
 type ETLPipelinePage struct {
-	Redacted[ETLPipelinePage]
+	Redacted
 
 	Pipelines  []ETLPipeline `json:"pipelines" jsonread:"own"` // the pipelines of the page
 	NextCursor *string       `json:"next_cursor,omitzero"`     // nil on the last page
@@ -191,7 +191,7 @@ func (*ETLPipelinePage) fromList(document []byte, _ []json.RawMessage) []byte {
 
 // UpsertETLPipelinesBody is the request of [PipelinesService.Upsert].
 type UpsertETLPipelinesBody struct {
-	Redacted[UpsertETLPipelinesBody]
+	Redacted
 
 	TeamIDs []uuid.UUID `json:"team_ids"` // IDs of the teams, which get one pipeline each
 	// Preferences selects the destinations that are in use. If nil, the service selects them.

@@ -249,7 +249,7 @@ func (b *createAccessTokenBody) validate(v *validator) {
 // AccessToken is a short-lived token for the team API, sent in the Authorization header as a bearer
 // token. [NewClient] accepts keys, not tokens.
 type AccessToken struct {
-	Redacted[AccessToken]
+	Redacted
 
 	AccessToken Secret `json:"access_token"` // the token itself
 	// ExpiresIn is the lifetime of the token in seconds, usually ten minutes. The unit is an

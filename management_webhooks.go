@@ -80,7 +80,7 @@ func (p *WebhookPage) elements() ([]Webhook, *string) { return p.Data, p.NextCur
 
 // CreateWebhookBody is the request of [WebhooksService.Create].
 type CreateWebhookBody struct {
-	Redacted[CreateWebhookBody]
+	Redacted
 
 	URL         string  `json:"url"`                  // URL of the endpoint
 	Description *string `json:"description,omitzero"` // human-readable text, nil for none
@@ -113,7 +113,7 @@ type UpdateWebhookBody struct {
 // WebhookHeaders is the set of headers that every delivery of a webhook carries in addition to the
 // usual ones.
 type WebhookHeaders struct {
-	Redacted[WebhookHeaders]
+	Redacted
 
 	// Headers holds the values by name. Values of sensitive headers may be hidden.
 	Headers map[string]Secret `json:"headers"`
@@ -130,7 +130,7 @@ type replaceWebhookHeadersBody struct {
 
 // WebhookSecret is the signing secret of a webhook.
 type WebhookSecret struct {
-	Redacted[WebhookSecret]
+	Redacted
 
 	// Key is "whsec_" followed by base64, the format that webhooks.NewVerifier takes.
 	Key Secret `json:"key"`

@@ -456,313 +456,469 @@ func (v *WorkoutStream) UnmarshalJSON(b []byte) error { return jsonread.Unmarsha
 func (v WorkoutStream) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v AccessToken) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v AccessToken) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AccessToken{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v AccessToken) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v AccessToken) LogValue() slog.Value {
+	return slog.StringValue("labhealth.AccessToken{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Address) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v Address) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Address{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v Address) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v Address) LogValue() slog.Value { return slog.StringValue("labhealth.Address{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v AoEAnswer) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v AoEAnswer) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AoEAnswer{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v AoEAnswer) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v AoEAnswer) LogValue() slog.Value { return slog.StringValue("labhealth.AoEAnswer{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v AzureAMQP) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v AzureAMQP) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AzureAMQP{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v AzureAMQP) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v AzureAMQP) LogValue() slog.Value { return slog.StringValue("labhealth.AzureAMQP{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v BlobStorage) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v BlobStorage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.BlobStorage{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v BlobStorage) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v BlobStorage) LogValue() slog.Value {
+	return slog.StringValue("labhealth.BlobStorage{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v CodedResult) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v CodedResult) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.CodedResult{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v CodedResult) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v CodedResult) LogValue() slog.Value {
+	return slog.StringValue("labhealth.CodedResult{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v CommentResult) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v CommentResult) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.CommentResult{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v CommentResult) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v CommentResult) LogValue() slog.Value {
+	return slog.StringValue("labhealth.CommentResult{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v CreateOrderBody) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v CreateOrderBody) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.CreateOrderBody{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v CreateOrderBody) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v CreateOrderBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.CreateOrderBody{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v CreateUserBody) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v CreateUserBody) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.CreateUserBody{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v CreateUserBody) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v CreateUserBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.CreateUserBody{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v CreateWebhookBody) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v CreateWebhookBody) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.CreateWebhookBody{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v CreateWebhookBody) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v CreateWebhookBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.CreateWebhookBody{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v ETLPipeline) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v ETLPipeline) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.ETLPipeline{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v ETLPipeline) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v ETLPipeline) LogValue() slog.Value {
+	return slog.StringValue("labhealth.ETLPipeline{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v ETLPipelinePage) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v ETLPipelinePage) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.ETLPipelinePage{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v ETLPipelinePage) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v ETLPipelinePage) LogValue() slog.Value {
+	return slog.StringValue("labhealth.ETLPipelinePage{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v EventHubDestination) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v EventHubDestination) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.EventHubDestination{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v EventHubDestination) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v EventHubDestination) LogValue() slog.Value {
+	return slog.StringValue("labhealth.EventHubDestination{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v EventHubMatcher) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v EventHubMatcher) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.EventHubMatcher{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v EventHubMatcher) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v EventHubMatcher) LogValue() slog.Value {
+	return slog.StringValue("labhealth.EventHubMatcher{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v FallbackBirthDate) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v FallbackBirthDate) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.FallbackBirthDate{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v FallbackBirthDate) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v FallbackBirthDate) LogValue() slog.Value {
+	return slog.StringValue("labhealth.FallbackBirthDate{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v GuarantorDetails) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v GuarantorDetails) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.GuarantorDetails{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v GuarantorDetails) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v GuarantorDetails) LogValue() slog.Value {
+	return slog.StringValue("labhealth.GuarantorDetails{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v ImportOrderBody) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v ImportOrderBody) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.ImportOrderBody{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v ImportOrderBody) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v ImportOrderBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.ImportOrderBody{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v ListOrdersParams) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v ListOrdersParams) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.ListOrdersParams{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v ListOrdersParams) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v ListOrdersParams) LogValue() slog.Value {
+	return slog.StringValue("labhealth.ListOrdersParams{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v ManagementKeyPage) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v ManagementKeyPage) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.ManagementKeyPage{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v ManagementKeyPage) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v ManagementKeyPage) LogValue() slog.Value {
+	return slog.StringValue("labhealth.ManagementKeyPage{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v MissingResult) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v MissingResult) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.MissingResult{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v MissingResult) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v MissingResult) LogValue() slog.Value {
+	return slog.StringValue("labhealth.MissingResult{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v NumericResult) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v NumericResult) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.NumericResult{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v NumericResult) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v NumericResult) LogValue() slog.Value {
+	return slog.StringValue("labhealth.NumericResult{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderDetails) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v OrderDetails) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.OrderDetails{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v OrderDetails) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v OrderDetails) LogValue() slog.Value {
+	return slog.StringValue("labhealth.OrderDetails{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderPage) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v OrderPage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.OrderPage{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v OrderPage) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v OrderPage) LogValue() slog.Value { return slog.StringValue("labhealth.OrderPage{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderPatientAddress) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v OrderPatientAddress) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.OrderPatientAddress{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v OrderPatientAddress) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v OrderPatientAddress) LogValue() slog.Value {
+	return slog.StringValue("labhealth.OrderPatientAddress{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderPatientDetails) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v OrderPatientDetails) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.OrderPatientDetails{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v OrderPatientDetails) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v OrderPatientDetails) LogValue() slog.Value {
+	return slog.StringValue("labhealth.OrderPatientDetails{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderPhysician) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v OrderPhysician) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.OrderPhysician{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v OrderPhysician) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v OrderPhysician) LogValue() slog.Value {
+	return slog.StringValue("labhealth.OrderPhysician{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderResults) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v OrderResults) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.OrderResults{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v OrderResults) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v OrderResults) LogValue() slog.Value {
+	return slog.StringValue("labhealth.OrderResults{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v PatientAddress) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v PatientAddress) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.PatientAddress{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v PatientAddress) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v PatientAddress) LogValue() slog.Value {
+	return slog.StringValue("labhealth.PatientAddress{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v PatientAddressWithValidation) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v PatientAddressWithValidation) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.PatientAddressWithValidation{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v PatientAddressWithValidation) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v PatientAddressWithValidation) LogValue() slog.Value {
+	return slog.StringValue("labhealth.PatientAddressWithValidation{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v PatientDetailsWithValidation) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v PatientDetailsWithValidation) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.PatientDetailsWithValidation{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v PatientDetailsWithValidation) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v PatientDetailsWithValidation) LogValue() slog.Value {
+	return slog.StringValue("labhealth.PatientDetailsWithValidation{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v PhysicianCreateRequest) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v PhysicianCreateRequest) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.PhysicianCreateRequest{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v PhysicianCreateRequest) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v PhysicianCreateRequest) LogValue() slog.Value {
+	return slog.StringValue("labhealth.PhysicianCreateRequest{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v RabbitMQ) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v RabbitMQ) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.RabbitMQ{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v RabbitMQ) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v RabbitMQ) LogValue() slog.Value { return slog.StringValue("labhealth.RabbitMQ{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v RangeResult) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v RangeResult) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.RangeResult{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v RangeResult) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v RangeResult) LogValue() slog.Value {
+	return slog.StringValue("labhealth.RangeResult{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Response) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v Response) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Response{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v Response) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v Response) LogValue() slog.Value { return slog.StringValue("labhealth.Response{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Result) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v Result) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Result{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v Result) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v Result) LogValue() slog.Value { return slog.StringValue("labhealth.Result{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v ResultsMetadata) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v ResultsMetadata) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.ResultsMetadata{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v ResultsMetadata) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v ResultsMetadata) LogValue() slog.Value {
+	return slog.StringValue("labhealth.ResultsMetadata{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Shipment) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v Shipment) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Shipment{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v Shipment) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v Shipment) LogValue() slog.Value { return slog.StringValue("labhealth.Shipment{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v ShippingAddress) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v ShippingAddress) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.ShippingAddress{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v ShippingAddress) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v ShippingAddress) LogValue() slog.Value {
+	return slog.StringValue("labhealth.ShippingAddress{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v SignatureImage) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v SignatureImage) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.SignatureImage{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v SignatureImage) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v SignatureImage) LogValue() slog.Value {
+	return slog.StringValue("labhealth.SignatureImage{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v TeamAPIKeyPage) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v TeamAPIKeyPage) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.TeamAPIKeyPage{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v TeamAPIKeyPage) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v TeamAPIKeyPage) LogValue() slog.Value {
+	return slog.StringValue("labhealth.TeamAPIKeyPage{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v TeamCustomCredentials) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v TeamCustomCredentials) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.TeamCustomCredentials{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v TeamCustomCredentials) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v TeamCustomCredentials) LogValue() slog.Value {
+	return slog.StringValue("labhealth.TeamCustomCredentials{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v TeamCustomCredentialsPage) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v TeamCustomCredentialsPage) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.TeamCustomCredentialsPage{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v TeamCustomCredentialsPage) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v TeamCustomCredentialsPage) LogValue() slog.Value {
+	return slog.StringValue("labhealth.TeamCustomCredentialsPage{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v TestkitOrder) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v TestkitOrder) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.TestkitOrder{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v TestkitOrder) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v TestkitOrder) LogValue() slog.Value {
+	return slog.StringValue("labhealth.TestkitOrder{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v UndoDeleteParams) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v UndoDeleteParams) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.UndoDeleteParams{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v UndoDeleteParams) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v UndoDeleteParams) LogValue() slog.Value {
+	return slog.StringValue("labhealth.UndoDeleteParams{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v UnknownOrderDetails) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v UnknownOrderDetails) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.UnknownOrderDetails{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v UnknownOrderDetails) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v UnknownOrderDetails) LogValue() slog.Value {
+	return slog.StringValue("labhealth.UnknownOrderDetails{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v UnparsedResult) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v UnparsedResult) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.UnparsedResult{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v UnparsedResult) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v UnparsedResult) LogValue() slog.Value {
+	return slog.StringValue("labhealth.UnparsedResult{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v UpsertETLPipelinesBody) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v UpsertETLPipelinesBody) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.UpsertETLPipelinesBody{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v UpsertETLPipelinesBody) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v UpsertETLPipelinesBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.UpsertETLPipelinesBody{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v UpsertTeamCustomCredentialsBody) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v UpsertTeamCustomCredentialsBody) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.UpsertTeamCustomCredentialsBody{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v UpsertTeamCustomCredentialsBody) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v UpsertTeamCustomCredentialsBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.UpsertTeamCustomCredentialsBody{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v UserPage) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v UserPage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.UserPage{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v UserPage) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v UserPage) LogValue() slog.Value { return slog.StringValue("labhealth.UserPage{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v WebhookHeaders) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v WebhookHeaders) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.WebhookHeaders{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v WebhookHeaders) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v WebhookHeaders) LogValue() slog.Value {
+	return slog.StringValue("labhealth.WebhookHeaders{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v WebhookSecret) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v WebhookSecret) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.WebhookSecret{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v WebhookSecret) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v WebhookSecret) LogValue() slog.Value {
+	return slog.StringValue("labhealth.WebhookSecret{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v WorkoutStream) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v WorkoutStream) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.WorkoutStream{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
-func (v WorkoutStream) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v WorkoutStream) LogValue() slog.Value {
+	return slog.StringValue("labhealth.WorkoutStream{redacted}")
+}

@@ -185,7 +185,7 @@ type OrderEvent struct {
 
 // OrderPhysician is the ordering physician of an [Order].
 type OrderPhysician struct {
-	Redacted[OrderPhysician]
+	Redacted
 
 	FirstName string `json:"first_name"` // given name
 	LastName  string `json:"last_name"`  // family name
@@ -196,7 +196,7 @@ type OrderPhysician struct {
 
 // OrderDetails holds the details of an order that depend on its collection method.
 type OrderDetails struct {
-	Redacted[OrderDetails]
+	Redacted
 
 	// Type is the collection method, which determines the type of Data. Values other than the
 	// constants occur.
@@ -242,7 +242,7 @@ type WalkInTestOrder struct {
 // TestkitOrder holds the details of an order whose sample is collected with a kit that is sent to
 // the patient.
 type TestkitOrder struct {
-	Redacted[TestkitOrder]
+	Redacted
 
 	ID        uuid.UUID `json:"id"`         // ID of the details
 	Shipment  *Shipment `json:"shipment"`   // nil if there is no shipment yet
@@ -276,7 +276,7 @@ type OnSiteCollectionOrder struct {
 // UnknownOrderDetails holds details of a type that this version does not support.
 // [RawObject.RawJSON] returns them, and encoding them returns the same JSON.
 type UnknownOrderDetails struct {
-	Redacted[UnknownOrderDetails]
+	Redacted
 
 	RawObject `json:"-"`
 }
@@ -284,7 +284,7 @@ type UnknownOrderDetails struct {
 // Shipment tracks a test kit in both directions: outbound to the customer and inbound to the lab.
 // Every field but ID may be nil. Tracking numbers and URLs can reveal the patient's address.
 type Shipment struct {
-	Redacted[Shipment]
+	Redacted
 
 	ID                     uuid.UUID `json:"id"`                       // shipment ID
 	OutboundTrackingNumber *string   `json:"outbound_tracking_number"` // to the customer

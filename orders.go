@@ -25,7 +25,7 @@ const (
 
 // ImportOrderBody is the request body of [OrdersService.Import].
 type ImportOrderBody struct {
-	Redacted[ImportOrderBody]
+	Redacted
 
 	// UserID is the service's ID of the user.
 	UserID      uuid.UUID       `json:"user_id"`
@@ -61,7 +61,7 @@ type AddOnOrder struct {
 // CreateOrderBody is the request body of [OrdersService.Create]. Source of all but OrderSet,
 // LabTestID and the rule of ActivateBy: public API reference only.
 type CreateOrderBody struct {
-	Redacted[CreateOrderBody]
+	Redacted
 
 	// UserID is the service's ID of the user.
 	UserID         uuid.UUID                    `json:"user_id"`
@@ -106,7 +106,7 @@ type Consent struct {
 // AoEAnswer answers a question that a marker asks at order entry. Source: public API reference
 // only.
 type AoEAnswer struct {
-	Redacted[AoEAnswer]
+	Redacted
 
 	MarkerID   int64 `json:"marker_id"`   // ID of the marker that asks
 	QuestionID int64 `json:"question_id"` // ID of the question
@@ -252,7 +252,7 @@ func (s *OrdersService) Get(ctx context.Context, orderID uuid.UUID, opts ...Call
 // [WithQuery] can send: WithQuery("start_date", "2026-01-31"). Source of all but Interpretation:
 // public API reference only.
 type ListOrdersParams struct {
-	Redacted[ListOrdersParams]
+	Redacted
 
 	Interpretation Interpretation // normal, abnormal or critical results
 
@@ -310,7 +310,7 @@ func (p ListOrdersParams) query() queryValues {
 // OrderPage is one page of orders: the response of [OrdersService.List]. A response that is a bare
 // list is decoded as a page with that list, and RawJSON returns that page.
 type OrderPage struct {
-	Redacted[OrderPage]
+	Redacted
 
 	Orders []Order `json:"orders" jsonread:"own"` // the orders of the page
 	// Total is the number of orders on all pages, nil if not reported.

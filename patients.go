@@ -7,7 +7,7 @@ import (
 
 // PatientDetailsWithValidation is the patient in a request.
 type PatientDetailsWithValidation struct {
-	Redacted[PatientDetailsWithValidation]
+	Redacted
 
 	// FirstName has 1 to 50 characters. Labs have further rules, which are not documented.
 	FirstName string `json:"first_name"`
@@ -37,7 +37,7 @@ type PatientDetailsWithValidation struct {
 
 // GuarantorDetails is a parent or medical proxy, in requests and in orders.
 type GuarantorDetails struct {
-	Redacted[GuarantorDetails]
+	Redacted
 
 	FirstName       string  `json:"first_name"`                // given name
 	LastName        string  `json:"last_name"`                 // family name
@@ -52,7 +52,7 @@ type GuarantorDetails struct {
 
 // Address is the address of a guarantor, in requests and in orders.
 type Address struct {
-	Redacted[Address]
+	Redacted
 
 	FirstLine string `json:"first_line"` // street and number
 	// SecondLine is omitted from a request if nil, which the service treats as the empty string. In
@@ -71,7 +71,7 @@ type Address struct {
 
 // PatientAddress is the patient's address in an import.
 type PatientAddress struct {
-	Redacted[PatientAddress]
+	Redacted
 
 	ReceiverName string  `json:"receiver_name"`        // recipient of the parcel
 	FirstLine    string  `json:"first_line"`           // street and number
@@ -88,7 +88,7 @@ type PatientAddress struct {
 // PatientAddressWithValidation is the patient's address in a [CreateOrderBody]. Source: public API
 // reference only.
 type PatientAddressWithValidation struct {
-	Redacted[PatientAddressWithValidation]
+	Redacted
 
 	ReceiverName string  `json:"receiver_name,omitzero"` // recipient of the parcel; omitted if empty
 	FirstLine    string  `json:"first_line"`             // street and number
@@ -105,7 +105,7 @@ type PatientAddressWithValidation struct {
 
 // PhysicianCreateRequest is the ordering physician in a request.
 type PhysicianCreateRequest struct {
-	Redacted[PhysicianCreateRequest]
+	Redacted
 
 	FirstName      string   `json:"first_name"`               // given name
 	LastName       string   `json:"last_name"`                // family name
@@ -121,7 +121,7 @@ type PhysicianCreateRequest struct {
 // SignatureImage is the Jpeg or Png object of the interface specification. The two differ only in
 // their content type. [NewJPEG] and [NewPNG] create one from the bytes of a file.
 type SignatureImage struct {
-	Redacted[SignatureImage]
+	Redacted
 
 	// Content is sent unchanged. The specification declares it binary and documents no encoding.
 	Content string `json:"content"`
@@ -143,7 +143,7 @@ func NewPNG(data []byte) *SignatureImage {
 
 // OrderPatientDetails is the patient of an [Order].
 type OrderPatientDetails struct {
-	Redacted[OrderPatientDetails]
+	Redacted
 
 	// DOB is the date of birth. The specification declares a date-time, and both date-times and
 	// bare dates occur. DOB is the date as written, without conversion to another time zone.
@@ -171,7 +171,7 @@ type OrderPatientDetails struct {
 
 // OrderPatientAddress is the patient's address in an [Order].
 type OrderPatientAddress struct {
-	Redacted[OrderPatientAddress]
+	Redacted
 
 	ReceiverName string  `json:"receiver_name"`        // empty by default
 	FirstLine    string  `json:"first_line"`           // street and number
@@ -190,7 +190,7 @@ type OrderPatientAddress struct {
 
 // ShippingAddress is the address to which a test kit is sent before it is registered.
 type ShippingAddress struct {
-	Redacted[ShippingAddress]
+	Redacted
 
 	ReceiverName string  `json:"receiver_name"`        // recipient of the parcel
 	FirstLine    string  `json:"first_line"`           // street and number

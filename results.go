@@ -26,7 +26,7 @@ func (s *OrdersService) Results(ctx context.Context, orderID uuid.UUID, opts ...
 // OrderResults holds the results of an order: the response of [OrdersService.Results]. Source:
 // public API reference only.
 type OrderResults struct {
-	Redacted[OrderResults]
+	Redacted
 
 	// Metadata identifies the patient, the sample and the laboratory.
 	Metadata ResultsMetadata `json:"metadata"`
@@ -63,7 +63,7 @@ func (r *OrderResults) LegacyResults() json.RawMessage {
 // have the day first. An age that is a number is left empty and reported by [RawObject.Malformed].
 // Source: public API reference only.
 type ResultsMetadata struct {
-	Redacted[ResultsMetadata]
+	Redacted
 
 	Age            string `json:"age"`             // age of the patient in years
 	DOB            string `json:"dob"`             // date of birth, in any format
@@ -118,7 +118,7 @@ const (
 // Result is the result of one measurement. Source of all but Result, ResultType and Value: public
 // API reference only.
 type Result struct {
-	Redacted[Result]
+	Redacted
 
 	Name   string `json:"name"`   // human-readable name
 	Slug   string `json:"slug"`   // stable identifier; empty by default
@@ -164,7 +164,7 @@ type Result struct {
 // MissingResult reports a measurement that was ordered but could not be made. Source: public API
 // reference only.
 type MissingResult struct {
-	Redacted[MissingResult]
+	Redacted
 
 	Name string `json:"name"` // human-readable name
 	Slug string `json:"slug"` // stable identifier
@@ -220,14 +220,14 @@ type ResultValue interface{ isResultValue() }
 
 // NumericResult is a number.
 type NumericResult struct {
-	Redacted[NumericResult]
+	Redacted
 
 	Value float64 // in the unit of the [Result]
 }
 
 // RangeResult is a range with one or two bounds.
 type RangeResult struct {
-	Redacted[RangeResult]
+	Redacted
 
 	Low, High             *float64 // the bounds in the unit of the [Result]; nil if there is none
 	LowStrict, HighStrict bool     // whether the range excludes the bound
@@ -235,21 +235,21 @@ type RangeResult struct {
 
 // CommentResult is human-readable text.
 type CommentResult struct {
-	Redacted[CommentResult]
+	Redacted
 
 	Text string // as received
 }
 
 // CodedResult is a code or a word from a list.
 type CodedResult struct {
-	Redacted[CodedResult]
+	Redacted
 
 	Code string // without surrounding spaces
 }
 
 // UnparsedResult is a result of an unknown type, or one whose string does not match its type.
 type UnparsedResult struct {
-	Redacted[UnparsedResult]
+	Redacted
 
 	Type ResultType // as received; empty if there is none
 	Text string     // as received

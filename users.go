@@ -71,7 +71,7 @@ type Source struct {
 
 // FallbackBirthDate is a birth date that a data source reported.
 type FallbackBirthDate struct {
-	Redacted[FallbackBirthDate]
+	Redacted
 
 	Value      Date      `json:"value"`       // the birth date
 	SourceSlug string    `json:"source_slug"` // slug of the source
@@ -112,7 +112,7 @@ type ListUsersParams struct {
 // list, which older deployments send, is decoded as a page with that list, and RawJSON returns that
 // page.
 type UserPage struct {
-	Redacted[UserPage]
+	Redacted
 
 	Users  []User `json:"users" jsonread:"own"` // the users of the page
 	Total  int64  `json:"total"`                // number of users on all pages
@@ -173,7 +173,7 @@ func (s *UsersService) All(ctx context.Context, params ListUsersParams, opts ...
 // CreateUserBody is the request body of [UsersService.Create]. Source of all but ClientUserID:
 // public API reference only.
 type CreateUserBody struct {
-	Redacted[CreateUserBody]
+	Redacted
 
 	// ClientUserID is the application's own ID of the user. It is required.
 	ClientUserID string `json:"client_user_id"`
@@ -280,7 +280,7 @@ func (s *UsersService) Delete(ctx context.Context, userID uuid.UUID, opts ...Cal
 
 // UndoDeleteParams identifies a deleted user. Exactly one of the two IDs must be set.
 type UndoDeleteParams struct {
-	Redacted[UndoDeleteParams]
+	Redacted
 
 	UserID       uuid.UUID // the service's ID of the user
 	ClientUserID string    // the application's own ID of the user

@@ -25,7 +25,7 @@ func (s *WorkoutsService) Stream(ctx context.Context, workoutID uuid.UUID, opts 
 // empty, and an element that was not recorded is nil. Source of the fields and units: public API
 // reference only.
 type WorkoutStream struct {
-	Redacted[WorkoutStream]
+	Redacted
 
 	Time           []int64    `json:"time,omitzero"`            // seconds since 1970
 	Heartrate      []*int64   `json:"heartrate,omitzero"`       // beats per minute

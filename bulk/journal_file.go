@@ -32,7 +32,7 @@ var ErrLocked = errors.New("bulk: the journal is in use by another run")
 // only the last batch, whose records have not been sent yet. So [OpenFile] drops damaged lines if
 // no later batch follows them, and returns an error otherwise.
 type File struct {
-	labhealth.Redacted[File] `json:"-"` // buf holds sample IDs
+	labhealth.Redacted `json:"-"` // buf holds sample IDs
 
 	f       *os.File
 	size    int64

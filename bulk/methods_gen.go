@@ -8,13 +8,13 @@ import (
 )
 
 // Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v File) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v File) Format(s fmt.State, _ rune) { fmt.Fprint(s, "bulk.File{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v File) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v File) LogValue() slog.Value { return slog.StringValue("bulk.File{redacted}") }
 
 // Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v Options) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v Options) Format(s fmt.State, _ rune) { fmt.Fprint(s, "bulk.Options{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v Options) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v Options) LogValue() slog.Value { return slog.StringValue("bulk.Options{redacted}") }

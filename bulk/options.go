@@ -12,7 +12,7 @@ import (
 
 // Options configures [Run]. The zero value uses the defaults. Printed or logged, it shows nothing.
 type Options struct {
-	labhealth.Redacted[Options] `json:"-"` // Rejections may hold sample IDs
+	labhealth.Redacted `json:"-"` // Rejections may hold sample IDs
 
 	Concurrency int     // number of concurrent imports; 4 if 0
 	Rate        float64 // maximum number of requests per second; 0 for no limit

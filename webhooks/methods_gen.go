@@ -64,19 +64,23 @@ func (v *WorkoutStreamNotice) UnmarshalJSON(b []byte) error { return jsonread.Un
 func (v WorkoutStreamNotice) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v ActivityHeartRate) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v ActivityHeartRate) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "webhooks.ActivityHeartRate{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v ActivityHeartRate) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v ActivityHeartRate) LogValue() slog.Value {
+	return slog.StringValue("webhooks.ActivityHeartRate{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v RawSample) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v RawSample) Format(s fmt.State, _ rune) { fmt.Fprint(s, "webhooks.RawSample{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v RawSample) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v RawSample) LogValue() slog.Value { return slog.StringValue("webhooks.RawSample{redacted}") }
 
 // Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v Sample) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v Sample) Format(s fmt.State, _ rune) { fmt.Fprint(s, "webhooks.Sample{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
-func (v Sample) LogValue() slog.Value { return v.Redacted.LogValue() }
+func (v Sample) LogValue() slog.Value { return slog.StringValue("webhooks.Sample{redacted}") }

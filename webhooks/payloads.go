@@ -113,7 +113,7 @@ type Activity struct {
 // ActivityHeartRate summarizes the heart rate over a day, in beats per minute. A number that was
 // not measured is nil. It redacts itself when printed. Source: public API reference only.
 type ActivityHeartRate struct {
-	labhealth.Redacted[ActivityHeartRate] `json:"-"`
+	labhealth.Redacted `json:"-"`
 
 	AvgBPM        *float64 `json:"avg_bpm,omitzero"`         // mean
 	MinBPM        *float64 `json:"min_bpm,omitzero"`         // lowest

@@ -42,7 +42,7 @@ type Samples struct {
 // regardless of its Has… flag; a zero one needs the flag. Value and Text share one JSON field: Text
 // is written if the program set it, else the number if there is one.
 type Sample struct {
-	labhealth.Redacted[Sample] `json:"-"`
+	labhealth.Redacted `json:"-"`
 
 	Timestamp time.Time // when it was measured; zero if it cannot be read. Some sources label local time as UTC
 	Start     time.Time // start of the measured interval; zero if there is none
@@ -70,7 +70,7 @@ type Sample struct {
 // bytes of a received sample. All samples of an event share them: a program that keeps one sample
 // keeps the whole event in memory.
 type RawSample struct {
-	labhealth.Redacted[RawSample]
+	labhealth.Redacted
 
 	document *jsonread.Document
 	span     jsonread.Span

@@ -129,9 +129,6 @@ func embeds(typ *ast.TypeSpec, embedded string) bool {
 	}
 	return slices.ContainsFunc(structure.Fields.List, func(field *ast.Field) bool {
 		expr := field.Type
-		if index, ok := expr.(*ast.IndexExpr); ok {
-			expr = index.X
-		}
 		if selector, ok := expr.(*ast.SelectorExpr); ok {
 			expr = selector.Sel
 		}
@@ -202,11 +199,11 @@ func (v %[1]s) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 	for _, name := range p.redacted {
 		fmt.Fprintf(&b, `
 // Format implements [fmt.Formatter]. See [%[2]sRedacted].
-func (v %[1]s) Format(s fmt.State, verb rune) { v.Redacted.Format(s, verb) }
+func (v %[1]s) Format(s fmt.State, _ rune) { fmt.Fprint(s, "%[3]s.%[1]s{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [%[2]sRedacted].
-func (v %[1]s) LogValue() slog.Value { return v.Redacted.LogValue() }
-`, name, prefix)
+func (v %[1]s) LogValue() slog.Value { return slog.StringValue("%[3]s.%[1]s{redacted}") }
+`, name, prefix, p.name)
 	}
 	return b.Bytes()
 }
