@@ -74,6 +74,28 @@ func (c *core) callInto(ctx context.Context, r request, v any, opts []CallOption
 	return c.do(ctx, r, opts)
 }
 
+// callList sends r and decodes the response, a JSON array of objects.
+func callList[T any](ctx context.Context, c *core, r request, opts []CallOption) ([]T, error) {
+	v := new(arrayOf[T])
+	if err := c.callInto(ctx, r, v, opts); err != nil {
+		return nil, err
+	}
+	return v.Elements, nil
+}
+
+// arrayOf is a response that is an array. It is decoded as an object with that array.
+type arrayOf[T any] struct {
+	Elements []T `json:"elements" jsonread:"own"`
+
+	RawObject `json:"-"`
+}
+
+func (*arrayOf[T]) fromList(document []byte, _ []json.RawMessage) []byte {
+	return fmt.Appendf(nil, `{"elements":%s}`, document)
+}
+
+func (l *arrayOf[T]) verify() error { return requireList(l.Elements) }
+
 // callEmpty sends r. The response must be empty or JSON, which is ignored.
 func callEmpty(ctx context.Context, c *core, r request, opts []CallOption) error {
 	r.read = readNothing

@@ -1,0 +1,142 @@
+// Package reference has the public API reference as tables, for tests and for invented data.
+//
+// The tables are operations.tsv, fields.tsv, enums.tsv and events.tsv. They hold the facts of the
+// public API reference of this service family: version 0.4.687 of the team API and version 0.1.0
+// of the organisation API. Authentication headers are left out, and so is what this module does not
+// cover: raw provider payloads, insurance, the compendium, parsing of lab reports, electronic health
+// records, domains, members and continuous queries. The interface specification takes precedence.
+package reference
+
+import (
+	"embed"
+	"strings"
+)
+
+//go:embed *.tsv
+var files embed.FS
+
+// Operation is a row of operations.tsv.
+type Operation struct {
+	API        string // "team" or "management"
+	Method     string
+	Path       string
+	Deprecated bool
+	Parameters []Parameter
+	Body       string // type of the request body; empty for none
+	Response   string // type of the 200 response; "any" if undocumented, empty for none
+}
+
+// String returns the method and the path.
+func (o Operation) String() string { return o.Method + " " + o.Path }
+
+// Parameter is a parameter of an operation.
+type Parameter struct {
+	In, Name, Type     string // In is "path", "query" or "header"
+	Required, Nullable bool
+	Rules              string // limits and default
+}
+
+// Field is a row of fields.tsv. The name "(itself)" belongs to a component that is not an object.
+type Field struct {
+	API, Component, Name, Type string
+	Required, Nullable         bool
+	Default                    string // JSON; empty for none
+	Deprecated                 bool
+	Limits                     string
+}
+
+// Enum is a row of enums.tsv.
+type Enum struct {
+	API, Name string
+	Values    []string
+}
+
+// Event is an event type of events.tsv.
+type Event struct {
+	Type     string // such as daily.data.sleep.created
+	Envelope string // component of the envelope
+	Data     string // type of the data
+}
+
+func rows(file string, columns int) [][]string {
+	content, err := files.ReadFile(file)
+	if err != nil {
+		panic(err)
+	}
+	var list [][]string
+	for i, line := range strings.Split(strings.TrimSuffix(string(content), "\n"), "\n") {
+		row := strings.Split(line, "\t")
+		for len(row) < columns {
+			row = append(row, "")
+		}
+		if i > 0 {
+			list = append(list, row)
+		}
+	}
+	return list
+}
+
+// Operations returns all operations.
+func Operations() []Operation {
+	var list []Operation
+	for _, r := range rows("operations.tsv", 7) {
+		o := Operation{API: r[0], Method: r[1], Path: r[2], Deprecated: r[3] != "", Body: r[5], Response: r[6]}
+		for text := range strings.SplitSeq(r[4], "; ") {
+			words := strings.SplitN(text, " ", 3)
+			if len(words) < 3 {
+				continue
+			}
+			p := Parameter{In: words[0], Name: words[1]}
+			typ, rules, required := strings.Cut(words[2], " required")
+			if !required {
+				typ, rules, _ = strings.Cut(words[2], " optional")
+			}
+			p.Type, p.Required = typ, required
+			rules = strings.TrimSpace(rules)
+			if p.Nullable = rules == "null" || strings.HasPrefix(rules, "null "); p.Nullable {
+				rules = strings.TrimSpace(strings.TrimPrefix(rules, "null"))
+			}
+			p.Rules = rules
+			o.Parameters = append(o.Parameters, p)
+		}
+		list = append(list, o)
+	}
+	return list
+}
+
+// Fields returns all fields.
+func Fields() []Field {
+	var list []Field
+	for _, r := range rows("fields.tsv", 9) {
+		list = append(list, Field{
+			API: r[0], Component: r[1], Name: r[2], Type: r[3],
+			Required: r[4] == "required", Nullable: r[5] == "null", Default: r[6], Deprecated: r[7] != "", Limits: r[8],
+		})
+	}
+	return list
+}
+
+// Enums returns all enumerations.
+func Enums() []Enum {
+	var list []Enum
+	for _, r := range rows("enums.tsv", 3) {
+		list = append(list, Enum{API: r[0], Name: r[1], Values: strings.Split(r[2], ", ")})
+	}
+	return list
+}
+
+// Events returns all event types. A row whose type ends in * stands for created and updated.
+func Events() []Event {
+	var list []Event
+	for _, r := range rows("events.tsv", 3) {
+		base, both := strings.CutSuffix(r[0], "*")
+		if !both {
+			list = append(list, Event{r[0], r[1], r[2]})
+			continue
+		}
+		for _, change := range []string{"created", "updated"} {
+			list = append(list, Event{base + change, r[1], r[2]})
+		}
+	}
+	return list
+}

@@ -1,0 +1,8 @@
+package labhealth
+
+var orderReference = referenceArea{
+	components: map[string]any{},
+	enums:      map[string]any{},
+	operations: map[string]string{},
+	exceptions: map[string]string{},
+}
