@@ -139,6 +139,7 @@ success                   | boolean                      | yes |
 
 # HistoricalPullPage: response
 data                      | array of UserHistoricalPulls | yes |
+next                      | string?                      | no  | deprecated
 next_cursor               | string?                      | no  |
 
 # UserHistoricalPulls: response
@@ -147,7 +148,7 @@ provider                  | map of ProviderHistoricalPulls | yes |
 
 # ProviderHistoricalPulls: response
 pulled                    | map of HistoricalPull        | yes |
-not_pulled                | array of string              | yes |
+not_pulled                | array of Resource            | yes |
 
 # HistoricalPull: response
 status                    | HistoricalPullStatus         | yes |
