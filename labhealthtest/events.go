@@ -148,6 +148,7 @@ func (s *Server) enqueue(event []byte) {
 	if s.closed {
 		return
 	}
+	s.countSent(event)
 	s.messages++
 	id := s.derive("message", s.messages)
 	for _, e := range s.endpoints {

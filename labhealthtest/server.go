@@ -80,7 +80,12 @@ type Server struct {
 	deliveries []Delivery
 	poster     *http.Client
 
+	linkTokens map[string]*linkToken
+	priorities []priorities
+
 	org *organisation
+	// parent has the management API. It is nil for the server that has it.
+	parent *Server
 }
 
 // An Option configures [Start] and [NewServer].
@@ -153,6 +158,7 @@ func newServer(opts ...Option) *Server {
 		orderByID:    map[uuid.UUID]*order{},
 		sampleIDs:    map[string]bool{},
 		outcomes:     map[string]outcome{},
+		linkTokens:   map[string]*linkToken{},
 		poster:       newPoster(),
 	}
 	for _, t := range catalog {
