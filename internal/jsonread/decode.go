@@ -8,8 +8,11 @@ import (
 )
 
 // Unmarshal decodes data, which must be one JSON value, into the struct or slice that p points to,
-// which it zeroes before. The elements of a slice are documents of their own. It fails with a *[SyntaxError] if data is not JSON. A field whose value does not
-// fit is left zero and listed by [Ref.Problems].
+// which it zeroes before. The elements of a slice are documents of their own. It fails with a
+// *[SyntaxError] if data is not JSON. A field whose value does not fit is left zero and listed by
+// [Ref.Problems].
+//
+//go:noinline // or the compiler copies it into every type that calls it
 func Unmarshal(data []byte, p any) error { return UnmarshalOwned(slices.Clone(data), p) }
 
 // UnmarshalOwned is [Unmarshal] for data that nobody will change: it is kept without a copy.
