@@ -140,5 +140,5 @@ func (c *connectedProviders) decode(document []byte) error {
 // only.
 func (s *UsersService) Disconnect(ctx context.Context, userID uuid.UUID, provider Provider, opts ...CallOption) (*UserDeletion, error) {
 	r := request{op: opDisconnect, ids: []string{userID.String(), string(provider)}}
-	return call[UserDeletion](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(UserDeletion), r, opts)
 }

@@ -63,5 +63,5 @@ func (s *UsersService) Devices(ctx context.Context, userID uuid.UUID, opts ...Ca
 // Device returns one device of a user: GET /v2/user/{user_id}/device/{device_id}. The error for an
 // unknown device matches [ErrNotFound]. Source: public API reference only.
 func (s *UsersService) Device(ctx context.Context, userID, deviceID uuid.UUID, opts ...CallOption) (*Device, error) {
-	return call[Device](ctx, s.core, request{op: opGetDevice, ids: []string{userID.String(), deviceID.String()}}, opts)
+	return call(ctx, s.core, new(Device), request{op: opGetDevice, ids: []string{userID.String(), deviceID.String()}}, opts)
 }

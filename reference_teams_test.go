@@ -17,11 +17,13 @@ var teamReference = referenceArea{
 		"ClientFacingProviderDetailed":  ProviderDetails{},
 	},
 	enums: map[string]any{
-		"Providers":         Provider(""),
-		"SourceAuthType":    SourceAuthType(""),
-		"SourceType":        SourceType(""),
-		"PriorityResource":  PriorityResource(""),
-		"DelegatedFlowType": DelegatedFlowType(""),
+		"Providers":                             Provider(""),
+		"SourceAuthType":                        SourceAuthType(""),
+		"SourceType":                            SourceType(""),
+		"PriorityResource":                      PriorityResource(""),
+		"EventDestinationPreferences.preferred": EventDestination(""),
+		"EventDestinationPreferences.enabled":   EventDestination(""),
+		"DelegatedFlowType":                     DelegatedFlowType(""),
 	},
 	operations: map[string]string{
 		"GET /v2/team/{team_id}":                       "Team.Get",

@@ -139,8 +139,8 @@ success                   | boolean                      | yes |
 
 # HistoricalPullPage: response
 data                      | array of UserHistoricalPulls | yes |
-next                      | string?                      | no  | deprecated
-next_cursor               | string?                      | no  |
+next                      | string?                      | yes | deprecated
+next_cursor               | string?                      | yes |
 
 # UserHistoricalPulls: response
 user_id                   | uuid                         | yes |

@@ -101,19 +101,19 @@ type APIKey struct {
 
 // TeamConfig has settings of a team.
 type TeamConfig struct {
-	LibreView          LibreConfig `json:"libreview"`            // settings of the provider LibreView
-	TextsEnabled       bool        `json:"texts_enabled"`        // whether patients get text messages; false by default
-	PushHistoricalData bool        `json:"push_historical_data"` // whether historical data is sent; false by default
+	LibreView          LibreConfig `json:"libreview"`                            // settings of the provider LibreView
+	TextsEnabled       bool        `json:"texts_enabled" default:"false"`        // whether patients get text messages; false by default
+	PushHistoricalData bool        `json:"push_historical_data" default:"false"` // whether historical data is sent; false by default
 	// ProviderRawData is whether data is also sent as the providers sent it; false by default.
-	ProviderRawData bool `json:"provider_raw_data"`
+	ProviderRawData bool `json:"provider_raw_data" default:"false"`
 	// RejectDuplicateConnection rejects a source that another user has connected; false by default.
-	RejectDuplicateConnection bool `json:"reject_duplicate_connection"`
+	RejectDuplicateConnection bool `json:"reject_duplicate_connection" default:"false"`
 	// SDKPerDeviceActivityTimeseries is not documented; false by default.
-	SDKPerDeviceActivityTimeseries bool `json:"sdk_per_device_activity_timeseries"`
+	SDKPerDeviceActivityTimeseries bool `json:"sdk_per_device_activity_timeseries" default:"false"`
 	// PartialWebhooksEnabled also enables events for partial results; false by default.
-	PartialWebhooksEnabled bool `json:"partial_webhooks_enabled"`
+	PartialWebhooksEnabled bool `json:"partial_webhooks_enabled" default:"false"`
 	// MinorOrderingEnabled allows patients who are minors; false by default.
-	MinorOrderingEnabled bool `json:"minor_ordering_enabled"`
+	MinorOrderingEnabled bool `json:"minor_ordering_enabled" default:"false"`
 	// EDSPreferences selects where events are sent, nil if there are no preferences.
 	EDSPreferences *EventDestinationPreferences `json:"eds_preferences,omitzero"`
 	// EventTypePrefixes selects the events that are sent, nil for all.
@@ -124,8 +124,8 @@ type TeamConfig struct {
 
 // LibreConfig has settings of the provider LibreView.
 type LibreConfig struct {
-	PracticeID json.RawMessage `json:"practice_id"` // an object without a documented shape
-	StripTZ    bool            `json:"strip_tz"`    // whether times are sent without an offset; false by default
+	PracticeID json.RawMessage `json:"practice_id"`              // an object without a documented shape
+	StripTZ    bool            `json:"strip_tz" default:"false"` // whether times are sent without an offset; false by default
 
 	RawObject `json:"-"`
 }
@@ -163,7 +163,7 @@ func (p SourcePrioritiesParams) query() queryValues {
 // Get returns the team: GET /v2/team/{team_id}. The ID is that of every [User] and event. The
 // response may hold keys and secrets.
 func (s *TeamService) Get(ctx context.Context, teamID uuid.UUID, opts ...CallOption) (*TeamDetails, error) {
-	return call[TeamDetails](ctx, s.core, request{op: opGetOwnTeam, ids: []string{teamID.String()}}, opts)
+	return call(ctx, s.core, new(TeamDetails), request{op: opGetOwnTeam, ids: []string{teamID.String()}}, opts)
 }
 
 // SearchUsers returns the users that match: GET /v2/team/users/search.

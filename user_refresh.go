@@ -85,7 +85,7 @@ func userRefreshError(e *APIError) error {
 // An attempt may take 15 seconds longer than params.Timeout, even if [RetryPolicy.WriteTimeout] is
 // shorter. Source: public API reference only.
 func (s *UsersService) Refresh(ctx context.Context, userID uuid.UUID, params RefreshUserParams, opts ...CallOption) (*UserRefresh, error) {
-	return call[UserRefresh](ctx, s.core, request{
+	return call(ctx, s.core, new(UserRefresh), request{
 		op: opRefreshUser, ids: []string{userID.String()}, query: params, refine: userRefreshError,
 		minTimeout: cmp.Or(params.Timeout, 10*time.Second) + 15*time.Second,
 	}, opts)

@@ -126,16 +126,16 @@ type UserResourcesPage struct {
 	// Next is the former name of NextCursor.
 	//
 	// Deprecated: use NextCursor. Source: public API reference only.
-	Next *string `json:"next,omitzero"`
+	Next *string `json:"next"`
 	// NextCursor is where the next page starts, nil on the last page.
-	NextCursor *string `json:"next_cursor,omitzero"`
+	NextCursor *string `json:"next_cursor"`
 
 	RawObject `json:"-"`
 }
 
 func (p *UserResourcesPage) verify() error { return requireList(p.Data) }
 
-func (p *UserResourcesPage) elements() ([]UserResources, *string) { return p.Data, p.NextCursor }
+func (p *UserResourcesPage) elements() (any, *string) { return p.Data, p.NextCursor }
 
 // UserResources tells which data of one user the service has read and sent. Source: public API
 // reference only.
@@ -171,14 +171,14 @@ type LastAttempt struct {
 // expected data is missing: whether it was read, and when, and whether it was sent. Source: public
 // API reference only.
 func (s *UsersService) Resources(ctx context.Context, params ListUserResourcesParams, opts ...CallOption) (*UserResourcesPage, error) {
-	return call[UserResourcesPage](ctx, s.core, request{op: opUserResources, query: params}, opts)
+	return call(ctx, s.core, new(UserResourcesPage), request{op: opUserResources, query: params}, opts)
 }
 
 // AllResources returns an iterator over the resources of users, page by page. It behaves like
 // [LabTestsService.All].
 func (s *UsersService) AllResources(ctx context.Context, params ListUserResourcesParams, opts ...CallOption) iter.Seq2[*UserResources, error] {
 	id := func(u *UserResources) uuid.UUID { return u.UserID }
-	return cursorPages(opUserResources, params.NextCursor, id, func(cursor string) (*UserResourcesPage, error) {
+	return cursorPages(opUserResources, params.NextCursor, id, func(cursor string) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.Resources(ctx, params, opts...)
