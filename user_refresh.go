@@ -3,7 +3,6 @@ package labhealth
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -58,9 +57,9 @@ type UserRefreshError struct {
 	api *APIError
 }
 
-// Error returns the message of the *[APIError], followed by the number of sources.
+// Error returns the message of the *[APIError], followed by the reason.
 func (e *UserRefreshError) Error() string {
-	return fmt.Sprintf("%s: %d sources failed", cmp.Or(e.api, &APIError{}).Error(), len(e.FailedSources))
+	return cmp.Or(e.api, &APIError{}).Error() + ": no source was refreshed"
 }
 
 // Unwrap returns the *[APIError].

@@ -447,7 +447,7 @@ func TestParseProviderConnection(t *testing.T) {
 					"sleep": {Status: "available", ScopeRequirements: &labhealth.ScopeRequirementsGrants{
 						UserGranted: labhealth.ScopeRequirements{Required: []string{"daily"}},
 					}},
-					"body":  {Status: "unavailable"},
+					"body": {Status: "unavailable"},
 				}}
 			if diff := cmp.Diff(want, e.Data); diff != "" {
 				t.Error(diff)
