@@ -82,8 +82,8 @@ type ResourceAvailability struct {
 	RawObject `json:"-"`
 }
 
-// ScopeRequirementsGrants has the scopes that a resource needs, by the decision of the user. Source:
-// public API reference only.
+// ScopeRequirementsGrants has the scopes that a resource needs, by the decision of the user.
+// Source: public API reference only.
 type ScopeRequirementsGrants struct {
 	UserGranted ScopeRequirements `json:"user_granted"` // scopes that the user granted
 	UserDenied  ScopeRequirements `json:"user_denied"`  // scopes that the user denied

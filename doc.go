@@ -1,6 +1,6 @@
 // Package labhealth is a client for the lab-order, user and webhook API of a health-data and
-// lab-testing service. It imports and tracks lab orders, lists the users of a team, and manages
-// teams, keys and webhooks.
+// lab-testing service. It imports and tracks lab orders, manages the users of a team and their
+// connections to wearable providers, and manages teams, keys and webhooks.
 //
 // One call creates at most one order, and every error reports whether the request was not sent,
 // rejected, applied or unknown. Unknown fields, enum values and types survive decoding and
@@ -118,8 +118,10 @@
 // again.
 //
 //   - *[ValidationError]: the request is invalid and was not sent; it lists every invalid field
-//   - *[APIError]: the response is not 2xx; errors.Is with [ErrNotFound] and others tests its class
+//   - *[APIError]: the service reports an error; errors.Is with [ErrNotFound] and others tests its
+//     class
 //   - *[UserConflictError]: the client user ID is in use; it has the existing user's ID
+//   - *[UserRefreshError]: no data of the user could be refreshed; it has the sources that failed
 //   - *[TeamConflictError]: the integration team ID is in use; it has the existing team's ID
 //   - *[DecodeError]: the response is 2xx but cannot be decoded
 //   - *[TransportError]: there is no response; it wraps the context's error and the cause

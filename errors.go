@@ -87,8 +87,8 @@ var statusErrors = map[int]error{
 	http.StatusTooManyRequests:     ErrRateLimited,
 }
 
-// APIError reports a response whose status is not 2xx. Its body may or may not be JSON. Responses to
-// [LinkService] may report an error with status 200.
+// APIError reports a response whose status is not 2xx, or a response to [LinkService] that reports
+// an error with status 200. Its body may or may not be JSON.
 //
 // Its message contains the operation, the status, the paths and types of up to three field errors
 // and the request ID. The body, the header and the detail may echo the request, including patient

@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// LinkService connects users to providers. See [Client.Link]. Its endpoints may report an error with
-// status 200. The error is then an *[APIError] with that status, and the outcome is
+// LinkService connects users to providers. See [Client.Link]. Its endpoints may report an error
+// with status 200. The error is then an *[APIError] with that status, and the outcome is
 // [OutcomeRejected]. Source of its operations: public API reference only.
 type LinkService struct{ core *core }
 
@@ -103,8 +103,8 @@ type LinkProvider struct {
 	OAuthURL *Secret `json:"oauth_url,omitzero"`
 	// AuthType is how a user signs in: oauth if it is absent, nil if it is null.
 	AuthType *SourceAuthType `json:"auth_type,omitzero" default:"oauth"`
-	// FormComponents describes the form of a provider with a password or an email, an object without
-	// a documented shape. It is nil if absent.
+	// FormComponents describes the form of a provider with a password or an email. It is an object
+	// without a documented shape, nil if absent.
 	FormComponents json.RawMessage `json:"form_components,omitzero"`
 
 	RawObject `json:"-"`

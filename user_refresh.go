@@ -35,8 +35,8 @@ func (p RefreshUserParams) query() queryValues {
 	return q
 }
 
-// UserRefresh is the response of [UsersService.Refresh]. A source is a provider and a resource, such
-// as "withings/workouts"; its case varies. Source: public API reference only.
+// UserRefresh is the response of [UsersService.Refresh]. A source is a provider and a resource,
+// such as "withings/workouts"; its case varies. Source: public API reference only.
 type UserRefresh struct {
 	Success           bool      `json:"success"`             // always true
 	UserID            uuid.UUID `json:"user_id"`             // the service's ID of the user

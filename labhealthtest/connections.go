@@ -121,8 +121,8 @@ func (s *Server) SetConnectionError(userID uuid.UUID, slug, errorType string) er
 var errNotConnected = errors.New("labhealthtest: the source is not connected")
 
 // AddDevice adds a device to a source of a user, such as "oura", sends the event
-// provider.device.created and returns the ID of the device. It returns an error if the user does not
-// exist or the source is not connected.
+// provider.device.created and returns the ID of the device. It returns an error if the user does
+// not exist or the source is not connected.
 func (s *Server) AddDevice(userID uuid.UUID, slug, model string) (uuid.UUID, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

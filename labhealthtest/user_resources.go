@@ -48,7 +48,10 @@ func (s *Server) countSent(event []byte) {
 		EventType string    `json:"event_type"`
 		UserID    uuid.UUID `json:"user_id"`
 		Data      struct {
-			Source struct{ Provider, Slug string } `json:"source"`
+			Source struct {
+				Provider string `json:"provider"`
+				Slug     string `json:"slug"`
+			} `json:"source"`
 		} `json:"data"`
 	}
 	if json.Unmarshal(event, &e) != nil || s.user(e.UserID) == nil {
