@@ -67,7 +67,13 @@ func TestResponsesAreLosslessAndSpecified(t *testing.T) {
 func TestEveryResponseRoundTrips(t *testing.T) {
 	const text = `{"left_over":[1.50,{"a":null,"b":"\u00e9"}]}`
 	n := 0
-	for _, typ := range slices.AppendSeq(slices.Clone(managementTypes), maps.Values(resourceTypes)) {
+	types := slices.AppendSeq(slices.Clone(managementTypes), maps.Values(resourceTypes))
+	for _, area := range referenceAreas {
+		for _, value := range area.components {
+			types = append(types, reflect.TypeOf(value))
+		}
+	}
+	for _, typ := range types {
 		if f, ok := typ.FieldByName("RawObject"); !ok || !f.Anonymous {
 			continue
 		}

@@ -276,6 +276,23 @@ func TestLinkErrors(t *testing.T) {
 	equal(t, labhealth.OutcomeUnknown, labhealth.OutcomeOf(err)) // only link endpoints report errors so
 }
 
+// A field with a default has it if it is absent, and is nil if it is null.
+func TestLinkDefaults(t *testing.T) {
+	client, _ := respondingWith(t, 200, `{"slug": "oura"}`)
+	got := must[*labhealth.LinkSource](t)(client.Link.OAuth(t.Context(), labhealth.ProviderOura))
+	equal(t, []any{labhealth.SourceAuthTypeOAuth, labhealth.SourceTypeDevice, true}, []any{*got.AuthType, *got.SourceType, *got.IsActive})
+	client, _ = respondingWith(t, 200, `{"slug": "oura", "auth_type": null, "source_type": null, "is_active": null}`)
+	got = must[*labhealth.LinkSource](t)(client.Link.OAuth(t.Context(), labhealth.ProviderOura))
+	equal(t, true, got.AuthType == nil && got.SourceType == nil && got.IsActive == nil)
+
+	client, _ = respondingWith(t, 200, `{"id": "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee"}`)
+	team := must[*labhealth.TeamDetails](t)(client.Team.Get(t.Context(), teamID))
+	equal(t, []any{"", labhealth.Secret("")}, []any{*team.ClientID, *team.APIKey})
+	client, _ = respondingWith(t, 200, `{"id": "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee", "client_id": null, "api_key": null}`)
+	team = must[*labhealth.TeamDetails](t)(client.Team.Get(t.Context(), teamID))
+	equal(t, true, team.ClientID == nil && team.APIKey == nil)
+}
+
 // Demo connections have data. A team can reject the second user with the same account.
 func TestServiceConnectDemo(t *testing.T) {
 	srv, client := serve(t)
