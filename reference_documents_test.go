@@ -19,7 +19,7 @@ func referenceDocuments() uint64 {
 	if os.Getenv("LABHEALTH_TEST_LONG") == "1" {
 		return 1000
 	}
-	return 30
+	return 20
 }
 
 // Every document that the tables allow as a response is decoded by the method of its operation, has

@@ -14,7 +14,7 @@ import (
 // Every document that the tables allow as an event is parsed, has no malformed field, and is encoded
 // again without a loss. The fields of a plausible one are those of the Go value.
 func TestReferenceEvents(t *testing.T) {
-	documents := uint64(30)
+	documents := uint64(20)
 	if long {
 		documents = 1000
 	}
