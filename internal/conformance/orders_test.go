@@ -242,7 +242,7 @@ func TestListOrders(t *testing.T) {
 		{"lists", labhealth.ListOrdersParams{
 			OrderIDs: []uuid.UUID{orderID, other}, Status: []labhealth.OrderLowLevelStatus{labhealth.LowLevelOrdered, labhealth.LowLevelCompleted},
 			OrderType:            []labhealth.LabTestCollectionMethod{labhealth.CollectionMethodTestkit, labhealth.CollectionMethodWalkInTest},
-			OrderActivationTypes: []string{"current", "scheduled"},
+			OrderActivationTypes: []labhealth.OrderActivationType{"current", "scheduled"},
 		}, "?order_activation_types=current&order_activation_types=scheduled&order_ids=0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b&" +
 			"order_ids=0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5c&order_type=testkit&order_type=walk_in_test&status=ordered&status=completed"},
 		{"the rest", labhealth.ListOrdersParams{
