@@ -47,13 +47,13 @@ type OrderSummary struct {
 // Get returns a transaction and a summary of its orders: GET /v3/order_transaction/{transaction_id}.
 // [Order.OrderTransaction] has the ID. Source: public API reference only.
 func (s *OrderTransactionsService) Get(ctx context.Context, transactionID uuid.UUID, opts ...CallOption) (*OrderTransactionDetails, error) {
-	return call[OrderTransactionDetails](ctx, s.core, request{op: opGetOrderTransaction, ids: []string{transactionID.String()}}, opts)
+	return call(ctx, s.core, new(OrderTransactionDetails), request{op: opGetOrderTransaction, ids: []string{transactionID.String()}}, opts)
 }
 
 // Results returns the results of all orders of a transaction: GET
 // /v3/order_transaction/{transaction_id}/result. Source: public API reference only.
 func (s *OrderTransactionsService) Results(ctx context.Context, transactionID uuid.UUID, opts ...CallOption) (*OrderResults, error) {
-	return call[OrderResults](ctx, s.core, request{op: opOrderTransactionResults, ids: []string{transactionID.String()}}, opts)
+	return call(ctx, s.core, new(OrderResults), request{op: opOrderTransactionResults, ids: []string{transactionID.String()}}, opts)
 }
 
 // ResultsPDF streams the lab report of a transaction to w and returns the number of bytes written:
