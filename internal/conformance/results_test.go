@@ -38,8 +38,8 @@ const resultsJSON = `{
 		"loinc": "2085-9", "loinc_slug": "hdl", "provider_id": "P-902", "source_markers": [{"marker_id": 902, "name": "HDL", "slug": "hdl"}]
 	}],
 	"sample_information": {"SAMPLE-1": {
-		"sample_id": "SAMPLE-1", "control_number": "C-1", "sample_type": "serum",
-		"date_collected": {"timestamp": "2025-03-03T12:00:00+00:00", "timezone_offset": -18000, "zone": "EST"},
+		"sample_id": "SAMPLE-1", "control_number": "C-1",
+		"date_collected": {"timestamp": "2025-03-03T12:00:00+00:00", "timezone_offset": -18000},
 		"date_received": "03/04/2025 08:15", "date_reported": "2025-03-04T12:00:00Z",
 		"performing_laboratories": {"EL": {"name": "Example Laboratories", "phone_number": "+14155550124", "medical_director": "Jane Doctor",
 			"address": {"first_line": "1 Lab Way", "country": "US", "zip": "89501", "city": "Reno", "state": "NV"}}},
