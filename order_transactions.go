@@ -44,8 +44,9 @@ type OrderSummary struct {
 	RawObject `json:"-"`
 }
 
-// Get returns a transaction and a summary of its orders: GET /v3/order_transaction/{transaction_id}.
-// [Order.OrderTransaction] has the ID. Source: public API reference only.
+// Get returns a transaction and a summary of its orders: GET
+// /v3/order_transaction/{transaction_id}. [Order.OrderTransaction] has the ID. Source: public API
+// reference only.
 func (s *OrderTransactionsService) Get(ctx context.Context, transactionID uuid.UUID, opts ...CallOption) (*OrderTransactionDetails, error) {
 	return call(ctx, s.core, new(OrderTransactionDetails), request{op: opGetOrderTransaction, ids: []string{transactionID.String()}}, opts)
 }

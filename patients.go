@@ -119,8 +119,8 @@ type PhysicianCreateRequest struct {
 }
 
 // SignatureImage is the Jpeg or Png object of the interface specification. The two differ only in
-// their content type. [NewJPEG] and [NewPNG] create one from the bytes of a file. It is also used for
-// images of a [HealthInsuranceCreateRequest].
+// their content type. [NewJPEG] and [NewPNG] create one from the bytes of a file. A
+// [HealthInsuranceCreateRequest] has images of this type too.
 type SignatureImage struct {
 	Redacted
 

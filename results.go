@@ -70,18 +70,18 @@ func (r *OrderResults) LegacyResults() json.RawMessage {
 	return results
 }
 
-// IsAbnormal reports whether a result is not normal: [Result.IsAbnormal] is true for one of Results,
-// or Metadata has the interpretation abnormal or critical. Missing results do not count. Partial
-// results are judged by what was reported so far, so false may become true. For the results of
-// older orders, see [OrderResults.LegacyResults], only Metadata counts.
+// IsAbnormal reports whether a result is not normal: [Result.IsAbnormal] is true for one of
+// Results, or Metadata has the interpretation abnormal or critical. Missing results do not count.
+// Partial results are judged by what was reported so far, so false may become true. For the results
+// of older orders (see [OrderResults.LegacyResults]), only Metadata counts.
 func (r *OrderResults) IsAbnormal() bool {
 	return r.Metadata.interpretedAs(InterpretationAbnormal, InterpretationCritical) ||
 		slices.ContainsFunc(r.Results, func(v Result) bool { return v.IsAbnormal() })
 }
 
 // IsCritical reports whether a result is critical: [Result.IsCritical] is true for one of Results,
-// or Metadata has the interpretation critical. See [OrderResults.IsAbnormal] for partial results and
-// those of older orders.
+// or Metadata has the interpretation critical. See [OrderResults.IsAbnormal] for partial results
+// and those of older orders.
 func (r *OrderResults) IsCritical() bool {
 	return r.Metadata.interpretedAs(InterpretationCritical) ||
 		slices.ContainsFunc(r.Results, func(v Result) bool { return v.IsCritical() })

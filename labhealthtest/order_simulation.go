@@ -21,7 +21,8 @@ var simulationFlagsSchema = object(
 )
 
 // simulateOrder advances an order like the sandbox, to final_status or to the end. A status that
-// Advance does not reach is set directly. A testkit that is not registered stays with the customer. The server accepts a delay but does not wait.
+// Advance does not reach is set directly. A testkit that is not registered stays with the customer.
+// The server accepts a delay but does not wait.
 func (s *Server) simulateOrder(r *request) (any, error) {
 	final := r.queryOne("final_status", statusSchema)
 	r.queryInt("delay", 0)

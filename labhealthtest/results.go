@@ -312,8 +312,8 @@ func (o *order) inventResults() orderResults {
 // otherResults are simulated results of the types that no marker of the catalog has.
 var otherResults = map[string]string{"comment": "See the report of the lab.", "coded_value": "Negative", "range": "<1.0"}
 
-// ofSimulatedType returns the result of the i-th marker in the types that a simulation asked for, in
-// turn.
+// ofSimulatedType returns the result of the i-th marker in one of the types that a simulation asked
+// for, in turn.
 func (o *order) ofSimulatedType(i int, v inventedResult) inventedResult {
 	if len(o.resultTypes) == 0 {
 		return v
