@@ -40,6 +40,7 @@ var pathSchemas = map[string]schema{
 	"device_id":      uuidSchema,
 	"provider":       providerSchema,
 	"oauth_provider": oauthProviderSchema,
+	"transaction_id": uuidSchema,
 	"environment":    environmentSchema,
 	"env":            environmentSchema,
 	"region":         regionSchema,
@@ -126,6 +127,14 @@ func (r *request) queryOne(name string, s schema) string {
 	}
 	value, _ := s(&r.validator, []any{"query", name}, encode(text)).(string)
 	return value
+}
+
+// queryRequired validates a parameter that must be there.
+func (r *request) queryRequired(name string, s schema) string {
+	if _, ok := r.queryLast(name); !ok {
+		r.add("missing", []any{"query", name}, "Field required", jsonNull, nil)
+	}
+	return r.queryOne(name, s)
 }
 
 func (r *request) queryInt(name string, missing int) int {
