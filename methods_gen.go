@@ -298,6 +298,12 @@ func (v *ResultsMetadata) UnmarshalJSON(b []byte) error { return jsonread.Unmars
 func (v ResultsMetadata) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *SamplePage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v SamplePage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Shipment) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -308,6 +314,18 @@ func (v *ShippingAddress) UnmarshalJSON(b []byte) error { return jsonread.Unmars
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v ShippingAddress) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *SleepStream) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v SleepStream) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *SleepStreamSample) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v SleepStreamSample) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Source) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -774,6 +792,12 @@ func (v ResultsMetadata) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v SamplePage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.SamplePage{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v SamplePage) LogValue() slog.Value { return slog.StringValue("labhealth.SamplePage{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v Shipment) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Shipment{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -797,6 +821,32 @@ func (v SignatureImage) Format(s fmt.State, _ rune) {
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v SignatureImage) LogValue() slog.Value {
 	return slog.StringValue("labhealth.SignatureImage{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v SleepStream) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.SleepStream{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v SleepStream) LogValue() slog.Value {
+	return slog.StringValue("labhealth.SleepStream{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v SleepStreamSample) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.SleepStreamSample{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v SleepStreamSample) LogValue() slog.Value {
+	return slog.StringValue("labhealth.SleepStreamSample{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v SummaryPage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.SummaryPage{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v SummaryPage) LogValue() slog.Value {
+	return slog.StringValue("labhealth.SummaryPage{redacted}")
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
