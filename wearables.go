@@ -209,10 +209,11 @@ func (p *SamplePage) verify() error {
 }
 
 func (p *SamplePage) elements() (pages []SamplePage, next *string) {
-	if p.NextCursor == nil {
-		return []SamplePage{*p}, p.Next
+	next = p.NextCursor
+	if jsonread.Lookup(p.RawJSON(), "next_cursor") == nil {
+		next = p.Next
 	}
-	return []SamplePage{*p}, p.NextCursor
+	return []SamplePage{*p}, next
 }
 
 // id returns an ID that is the same for pages with the same samples. That of a page without samples

@@ -64,6 +64,9 @@ type Server struct {
 	panels      int // number of lab tests that AddLabTests added
 	workouts    map[uuid.UUID][]byte
 
+	sleepStreams   map[uuid.UUID][]byte
+	samplesPerPage int
+
 	orders         []*order // by creation time
 	ordersOf       map[uuid.UUID][]*order
 	orderByID      map[uuid.UUID]*order
@@ -143,17 +146,19 @@ func Start(opts ...Option) (*Server, error) {
 // newServer returns a server that does not listen.
 func newServer(opts ...Option) *Server {
 	s := &Server{
-		LabTests:     catalogIDs,
-		clock:        time.Now,
-		userByID:     map[uuid.UUID]*user{},
-		userByClient: map[string]*user{},
-		labTestByID:  map[uuid.UUID]*labTest{},
-		workouts:     map[uuid.UUID][]byte{},
-		ordersOf:     map[uuid.UUID][]*order{},
-		orderByID:    map[uuid.UUID]*order{},
-		sampleIDs:    map[string]bool{},
-		outcomes:     map[string]outcome{},
-		poster:       newPoster(),
+		LabTests:       catalogIDs,
+		clock:          time.Now,
+		userByID:       map[uuid.UUID]*user{},
+		userByClient:   map[string]*user{},
+		labTestByID:    map[uuid.UUID]*labTest{},
+		workouts:       map[uuid.UUID][]byte{},
+		sleepStreams:   map[uuid.UUID][]byte{},
+		samplesPerPage: 1000,
+		ordersOf:       map[uuid.UUID][]*order{},
+		orderByID:      map[uuid.UUID]*order{},
+		sampleIDs:      map[string]bool{},
+		outcomes:       map[string]outcome{},
+		poster:         newPoster(),
 	}
 	for _, t := range catalog {
 		s.addLabTest(t)

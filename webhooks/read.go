@@ -1,13 +1,13 @@
 package webhooks
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -61,11 +61,11 @@ func ReadSummaries(ctx context.Context, client *labhealth.Client, userID uuid.UU
 }
 
 const (
-	// periodDays is the length of the periods in which summaries are read. A period of summaries of
-	// meals, the largest, has a few megabytes.
-	periodDays = 90
-	// overlapDays is how many days of a period the next one repeats, because it is not documented
-	// whether a period includes its last day, and a summary that starts before it.
+	// periodDays is the length of the periods in which summaries are read. In half a year, the
+	// summaries of meals, which are the largest, have a few megabytes.
+	periodDays = 180
+	// overlapDays is how many days of a period the next one repeats. Whether a period includes its
+	// last day, or a summary that starts before its first, is not documented.
 	overlapDays = 2
 )
 
@@ -73,9 +73,9 @@ const (
 // has no dates: both are read in one request.
 func periods(resource labhealth.SummaryResource, params labhealth.ListSummariesParams, now time.Time) iter.Seq[labhealth.ListSummariesParams] {
 	return func(yield func(labhealth.ListSummariesParams) bool) {
-		last := params.EndDate
-		if last.IsZero() {
-			last = labhealth.DateOf(now.UTC())
+		last := labhealth.DateOf(now.UTC().AddDate(0, 0, 1)) // today in every time zone
+		if !params.EndDate.IsZero() && params.EndDate.Compare(last) < 0 {
+			last = params.EndDate
 		}
 		whole := resource == labhealth.SummaryProfile || resource == labhealth.SummaryMenstrualCycle || params.StartDate.IsZero()
 		for period := params; ; period.StartDate = addDays(period.EndDate, -overlapDays) {
@@ -137,27 +137,26 @@ func namesOf(resource labhealth.SampleResource) (labhealth.SampleResource, Event
 	return resource, EventType(dailyPrefix + name + ".updated")
 }
 
-// withProvider returns a group of samples. If its source does not name the provider, the result
-// names it in the field provider, as older events do.
+// withProvider returns a group of samples. If it does not name the provider, the result does so in
+// the field provider, as older events do.
 func withProvider(group json.RawMessage, provider string) []byte {
-	if !isKnown(provider) || len(group) < 2 || group[0] != '{' {
+	if !isKnown(provider) || group[0] != '{' {
 		return group
 	}
-	source := jsonread.Lookup(group, "source")
-	for _, name := range []string{"provider", "slug"} {
-		if slug, _ := jsonread.String(jsonread.Lookup(source, name)); isKnown(slug) {
-			return group
+	for _, name := range []string{"source", "provider"} {
+		source := jsonread.Lookup(group, name)
+		for _, name := range []string{"provider", "slug"} {
+			if slug, _ := jsonread.String(jsonread.Lookup(source, name)); isKnown(slug) {
+				return group
+			}
 		}
 	}
-	if jsonread.Lookup(group, "provider") != nil {
-		return group
+	fields := bytes.TrimRight(group[:len(group)-1], " \t\r\n")
+	if len(fields) > 1 {
+		fields = append(slices.Clip(fields), ',')
 	}
-	slug, _ := json.Marshal(provider)
-	more := ","
-	if strings.TrimSpace(string(group[1:len(group)-1])) == "" {
-		more = ""
-	}
-	return slices.Concat([]byte(`{"provider":{"slug":`), slug, []byte("}"+more), group[1:])
+	source, _ := json.Marshal(map[string]any{"provider": map[string]string{"slug": provider}})
+	return slices.Concat(fields, source[1:]) // of duplicate names the last value counts
 }
 
 // errOtherUser stops an iterator whose data would be stored as that of another user.
