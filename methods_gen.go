@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/labhealth/labhealth-go/internal/jsonread"
+	"github.com/labhealth/labhealth-go/internal/redact"
 )
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
@@ -474,7 +475,7 @@ func (v *WorkoutStream) UnmarshalJSON(b []byte) error { return jsonread.Unmarsha
 func (v WorkoutStream) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v AccessToken) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AccessToken{redacted}") }
+func (v AccessToken) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AccessToken{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v AccessToken) LogValue() slog.Value {
@@ -482,25 +483,25 @@ func (v AccessToken) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Address) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Address{redacted}") }
+func (v Address) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Address{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v Address) LogValue() slog.Value { return slog.StringValue("labhealth.Address{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v AoEAnswer) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AoEAnswer{redacted}") }
+func (v AoEAnswer) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AoEAnswer{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v AoEAnswer) LogValue() slog.Value { return slog.StringValue("labhealth.AoEAnswer{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v AzureAMQP) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AzureAMQP{redacted}") }
+func (v AzureAMQP) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AzureAMQP{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v AzureAMQP) LogValue() slog.Value { return slog.StringValue("labhealth.AzureAMQP{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v BlobStorage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.BlobStorage{redacted}") }
+func (v BlobStorage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.BlobStorage{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v BlobStorage) LogValue() slog.Value {
@@ -508,7 +509,7 @@ func (v BlobStorage) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v CodedResult) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.CodedResult{redacted}") }
+func (v CodedResult) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.CodedResult{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v CodedResult) LogValue() slog.Value {
@@ -517,7 +518,7 @@ func (v CodedResult) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v CommentResult) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.CommentResult{redacted}")
+	redact.Print(s, "labhealth.CommentResult{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -527,7 +528,7 @@ func (v CommentResult) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v CreateOrderBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.CreateOrderBody{redacted}")
+	redact.Print(s, "labhealth.CreateOrderBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -537,7 +538,7 @@ func (v CreateOrderBody) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v CreateUserBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.CreateUserBody{redacted}")
+	redact.Print(s, "labhealth.CreateUserBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -547,7 +548,7 @@ func (v CreateUserBody) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v CreateWebhookBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.CreateWebhookBody{redacted}")
+	redact.Print(s, "labhealth.CreateWebhookBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -556,7 +557,7 @@ func (v CreateWebhookBody) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v ETLPipeline) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.ETLPipeline{redacted}") }
+func (v ETLPipeline) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.ETLPipeline{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v ETLPipeline) LogValue() slog.Value {
@@ -565,7 +566,7 @@ func (v ETLPipeline) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ETLPipelinePage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ETLPipelinePage{redacted}")
+	redact.Print(s, "labhealth.ETLPipelinePage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -575,7 +576,7 @@ func (v ETLPipelinePage) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v EventHubDestination) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.EventHubDestination{redacted}")
+	redact.Print(s, "labhealth.EventHubDestination{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -585,7 +586,7 @@ func (v EventHubDestination) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v EventHubMatcher) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.EventHubMatcher{redacted}")
+	redact.Print(s, "labhealth.EventHubMatcher{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -595,7 +596,7 @@ func (v EventHubMatcher) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v FallbackBirthDate) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.FallbackBirthDate{redacted}")
+	redact.Print(s, "labhealth.FallbackBirthDate{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -605,7 +606,7 @@ func (v FallbackBirthDate) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v GuarantorDetails) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.GuarantorDetails{redacted}")
+	redact.Print(s, "labhealth.GuarantorDetails{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -615,7 +616,7 @@ func (v GuarantorDetails) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ImportOrderBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ImportOrderBody{redacted}")
+	redact.Print(s, "labhealth.ImportOrderBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -625,7 +626,7 @@ func (v ImportOrderBody) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ListOrdersParams) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ListOrdersParams{redacted}")
+	redact.Print(s, "labhealth.ListOrdersParams{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -635,7 +636,7 @@ func (v ListOrdersParams) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ManagementKeyPage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ManagementKeyPage{redacted}")
+	redact.Print(s, "labhealth.ManagementKeyPage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -645,7 +646,7 @@ func (v ManagementKeyPage) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v MissingResult) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.MissingResult{redacted}")
+	redact.Print(s, "labhealth.MissingResult{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -655,7 +656,7 @@ func (v MissingResult) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v NumericResult) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.NumericResult{redacted}")
+	redact.Print(s, "labhealth.NumericResult{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -664,7 +665,9 @@ func (v NumericResult) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderDetails) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.OrderDetails{redacted}") }
+func (v OrderDetails) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.OrderDetails{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v OrderDetails) LogValue() slog.Value {
@@ -672,14 +675,14 @@ func (v OrderDetails) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderPage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.OrderPage{redacted}") }
+func (v OrderPage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.OrderPage{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v OrderPage) LogValue() slog.Value { return slog.StringValue("labhealth.OrderPage{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v OrderPatientAddress) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.OrderPatientAddress{redacted}")
+	redact.Print(s, "labhealth.OrderPatientAddress{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -689,7 +692,7 @@ func (v OrderPatientAddress) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v OrderPatientDetails) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.OrderPatientDetails{redacted}")
+	redact.Print(s, "labhealth.OrderPatientDetails{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -699,7 +702,7 @@ func (v OrderPatientDetails) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v OrderPhysician) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.OrderPhysician{redacted}")
+	redact.Print(s, "labhealth.OrderPhysician{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -708,7 +711,9 @@ func (v OrderPhysician) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderResults) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.OrderResults{redacted}") }
+func (v OrderResults) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.OrderResults{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v OrderResults) LogValue() slog.Value {
@@ -717,7 +722,7 @@ func (v OrderResults) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v PatientAddress) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.PatientAddress{redacted}")
+	redact.Print(s, "labhealth.PatientAddress{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -727,7 +732,7 @@ func (v PatientAddress) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v PatientAddressWithValidation) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.PatientAddressWithValidation{redacted}")
+	redact.Print(s, "labhealth.PatientAddressWithValidation{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -737,7 +742,7 @@ func (v PatientAddressWithValidation) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v PatientDetailsWithValidation) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.PatientDetailsWithValidation{redacted}")
+	redact.Print(s, "labhealth.PatientDetailsWithValidation{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -747,7 +752,7 @@ func (v PatientDetailsWithValidation) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v PhysicianCreateRequest) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.PhysicianCreateRequest{redacted}")
+	redact.Print(s, "labhealth.PhysicianCreateRequest{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -756,13 +761,13 @@ func (v PhysicianCreateRequest) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v RabbitMQ) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.RabbitMQ{redacted}") }
+func (v RabbitMQ) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.RabbitMQ{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v RabbitMQ) LogValue() slog.Value { return slog.StringValue("labhealth.RabbitMQ{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v RangeResult) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.RangeResult{redacted}") }
+func (v RangeResult) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.RangeResult{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v RangeResult) LogValue() slog.Value {
@@ -770,20 +775,20 @@ func (v RangeResult) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Response) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Response{redacted}") }
+func (v Response) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Response{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v Response) LogValue() slog.Value { return slog.StringValue("labhealth.Response{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Result) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Result{redacted}") }
+func (v Result) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Result{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v Result) LogValue() slog.Value { return slog.StringValue("labhealth.Result{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ResultsMetadata) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ResultsMetadata{redacted}")
+	redact.Print(s, "labhealth.ResultsMetadata{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -792,20 +797,20 @@ func (v ResultsMetadata) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v SamplePage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.SamplePage{redacted}") }
+func (v SamplePage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.SamplePage{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v SamplePage) LogValue() slog.Value { return slog.StringValue("labhealth.SamplePage{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Shipment) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Shipment{redacted}") }
+func (v Shipment) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Shipment{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v Shipment) LogValue() slog.Value { return slog.StringValue("labhealth.Shipment{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ShippingAddress) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ShippingAddress{redacted}")
+	redact.Print(s, "labhealth.ShippingAddress{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -815,7 +820,7 @@ func (v ShippingAddress) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v SignatureImage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.SignatureImage{redacted}")
+	redact.Print(s, "labhealth.SignatureImage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -824,7 +829,7 @@ func (v SignatureImage) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v SleepStream) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.SleepStream{redacted}") }
+func (v SleepStream) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.SleepStream{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v SleepStream) LogValue() slog.Value {
@@ -833,7 +838,7 @@ func (v SleepStream) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v SleepStreamSample) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.SleepStreamSample{redacted}")
+	redact.Print(s, "labhealth.SleepStreamSample{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -842,7 +847,7 @@ func (v SleepStreamSample) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v SummaryPage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.SummaryPage{redacted}") }
+func (v SummaryPage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.SummaryPage{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v SummaryPage) LogValue() slog.Value {
@@ -851,7 +856,7 @@ func (v SummaryPage) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v TeamAPIKeyPage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.TeamAPIKeyPage{redacted}")
+	redact.Print(s, "labhealth.TeamAPIKeyPage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -861,7 +866,7 @@ func (v TeamAPIKeyPage) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v TeamCustomCredentials) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.TeamCustomCredentials{redacted}")
+	redact.Print(s, "labhealth.TeamCustomCredentials{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -871,7 +876,7 @@ func (v TeamCustomCredentials) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v TeamCustomCredentialsPage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.TeamCustomCredentialsPage{redacted}")
+	redact.Print(s, "labhealth.TeamCustomCredentialsPage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -880,7 +885,9 @@ func (v TeamCustomCredentialsPage) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v TestkitOrder) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.TestkitOrder{redacted}") }
+func (v TestkitOrder) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.TestkitOrder{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v TestkitOrder) LogValue() slog.Value {
@@ -889,7 +896,7 @@ func (v TestkitOrder) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UndoDeleteParams) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UndoDeleteParams{redacted}")
+	redact.Print(s, "labhealth.UndoDeleteParams{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -899,7 +906,7 @@ func (v UndoDeleteParams) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UnknownOrderDetails) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UnknownOrderDetails{redacted}")
+	redact.Print(s, "labhealth.UnknownOrderDetails{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -909,7 +916,7 @@ func (v UnknownOrderDetails) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UnparsedResult) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UnparsedResult{redacted}")
+	redact.Print(s, "labhealth.UnparsedResult{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -919,7 +926,7 @@ func (v UnparsedResult) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UpsertETLPipelinesBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UpsertETLPipelinesBody{redacted}")
+	redact.Print(s, "labhealth.UpsertETLPipelinesBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -929,7 +936,7 @@ func (v UpsertETLPipelinesBody) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UpsertTeamCustomCredentialsBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UpsertTeamCustomCredentialsBody{redacted}")
+	redact.Print(s, "labhealth.UpsertTeamCustomCredentialsBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -938,14 +945,14 @@ func (v UpsertTeamCustomCredentialsBody) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v UserPage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.UserPage{redacted}") }
+func (v UserPage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.UserPage{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v UserPage) LogValue() slog.Value { return slog.StringValue("labhealth.UserPage{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v WebhookHeaders) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.WebhookHeaders{redacted}")
+	redact.Print(s, "labhealth.WebhookHeaders{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -955,7 +962,7 @@ func (v WebhookHeaders) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v WebhookSecret) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.WebhookSecret{redacted}")
+	redact.Print(s, "labhealth.WebhookSecret{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -965,7 +972,7 @@ func (v WebhookSecret) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v WorkoutStream) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.WorkoutStream{redacted}")
+	redact.Print(s, "labhealth.WorkoutStream{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].

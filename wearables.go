@@ -113,7 +113,7 @@ func (s *WearablesService) Summaries(ctx context.Context, userID uuid.UUID, reso
 	r := request{
 		op: opSummaries, ids: []string{string(resource), userID.String()}, query: summariesQuery{resource, params}, maxBody: maxWearableBody,
 	}
-	return call[SummaryPage](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(SummaryPage), r, opts)
 }
 
 // verify sets Data. The list of a page has the name of the resource or its plural; a page without a
@@ -208,7 +208,8 @@ func (p *SamplePage) verify() error {
 	return nil
 }
 
-func (p *SamplePage) elements() (pages []SamplePage, next *string) {
+// elements returns the page itself as the only element.
+func (p *SamplePage) elements() (pages any, next *string) {
 	next = p.NextCursor
 	if jsonread.Lookup(p.RawJSON(), "next_cursor") == nil {
 		next = p.Next
@@ -236,14 +237,14 @@ func (p *SamplePage) id() uuid.UUID {
 // unknown user or resource matches [ErrNotFound]. Source: public API reference only.
 func (s *WearablesService) Samples(ctx context.Context, userID uuid.UUID, resource SampleResource, params ListSamplesParams, opts ...CallOption) (*SamplePage, error) {
 	r := request{op: opSamples, ids: []string{userID.String(), string(resource)}, query: params, maxBody: maxWearableBody}
-	return call[SamplePage](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(SamplePage), r, opts)
 }
 
 // AllSamples returns an iterator over the pages of samples. It requests a page when the previous
 // one was processed, and otherwise behaves like [LabTestsService.All]. Source: public API reference
 // only.
 func (s *WearablesService) AllSamples(ctx context.Context, userID uuid.UUID, resource SampleResource, params ListSamplesParams, opts ...CallOption) iter.Seq2[*SamplePage, error] {
-	return cursorPages(opSamples, params.NextCursor, (*SamplePage).id, func(cursor string) (*SamplePage, error) {
+	return cursorPages(opSamples, params.NextCursor, (*SamplePage).id, func(cursor string) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.Samples(ctx, userID, resource, params, opts...)
@@ -256,7 +257,7 @@ func (s *WearablesService) AllSamples(ctx context.Context, userID uuid.UUID, res
 // only.
 func (s *WearablesService) SleepStream(ctx context.Context, sleepID uuid.UUID, opts ...CallOption) (*SleepStream, error) {
 	r := request{op: opSleepStream, ids: []string{sleepID.String()}, maxBody: maxWearableBody}
-	return call[SleepStream](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(SleepStream), r, opts)
 }
 
 // SleepStream is the response of [WearablesService.SleepStream]. A list that was not recorded is
