@@ -39,7 +39,7 @@ func newWearableReference() referenceArea {
 		case strings.HasSuffix(o.Path, "/grouped"):
 			a.operations[o.String()] = "Wearables.Samples"
 			a.components[o.Response] = SamplePage{}
-			a.exceptions[o.Response+".groups"] = "groups of every resource are raw JSON, which webhooks.ReadSamples decodes"
+			a.exceptions[strings.TrimSuffix(o.Response, "Response")] = "groups of every resource are raw JSON, which webhooks.ReadSamples decodes"
 		}
 	}
 	return a

@@ -67,7 +67,7 @@ func (s *Server) Send(event []byte) error {
 		return errClosed
 	}
 	if len(s.endpoints) == 0 {
-		return errors.New("labhealthtest: no URL to send to, see DeliverTo")
+		return errNoEndpoint
 	}
 	s.enqueue(bytes.Clone(event))
 	return nil

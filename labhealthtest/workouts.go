@@ -33,6 +33,13 @@ func (s *Server) AddWorkout(userID uuid.UUID, seconds int) (workoutID uuid.UUID,
 	if u == nil {
 		return uuid.Nil, errNoUser
 	}
+	workoutID = s.addWorkout(seconds)
+	s.emitWorkoutStream(u, workoutID, &dataOptions{provider: "wahoo", shape: SourceNamed})
+	return workoutID, nil
+}
+
+// addWorkout adds the stream of a workout.
+func (s *Server) addWorkout(seconds int) (workoutID uuid.UUID) {
 	start := s.now().Unix() - int64(seconds)
 	stream := workoutStream{
 		Time: []int64{}, Heartrate: []*int64{}, Cadence: []*float64{}, Power: []*float64{}, Distance: []*float64{},
@@ -52,16 +59,18 @@ func (s *Server) AddWorkout(userID uuid.UUID, seconds int) (workoutID uuid.UUID,
 	}
 	workoutID = s.newID()
 	s.workouts[workoutID] = encode(stream)
-	src := source{Name: "Wahoo", Slug: "wahoo", Logo: "https://example.com/logos/wahoo.png"}
-	s.emit(u, "daily.data.workout_stream.created", map[string]any{
+	return workoutID
+}
+
+func (s *Server) emitWorkoutStream(u *user, workoutID uuid.UUID, o *dataOptions) {
+	s.emitData(u, "daily.data.workout_stream.", "created", map[string]any{
 		"user_id":     u.UserID,
-		"source":      src,
+		"source":      o.source(),
 		"provider_id": fmt.Sprint(len(s.workouts)),
 		"workout_id":  workoutID,
 		"sport":       map[string]any{"id": 64, "name": "Cycling", "slug": "cycling"},
 		"message":     "The stream can be read from /v2/timeseries/workouts/" + workoutID.String() + "/stream",
-	})
-	return workoutID, nil
+	}, o)
 }
 
 func (s *Server) getWorkoutStream(r *request) (any, error) {
