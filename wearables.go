@@ -40,7 +40,7 @@ const (
 	SummaryElectrocardiogram SummaryResource = "electrocardiogram"
 	SummaryMeal              SummaryResource = "meal"
 	SummaryMenstrualCycle    SummaryResource = "menstrual_cycle"
-	SummaryProfile           SummaryResource = "profile" // one for each user; it has no dates
+	SummaryProfile           SummaryResource = "profile" // one for each provider; it has no dates
 	SummarySleep             SummaryResource = "sleep"
 	SummarySleepCycle        SummaryResource = "sleep_cycle"
 	SummaryWorkouts          SummaryResource = "workouts"

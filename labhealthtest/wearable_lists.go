@@ -69,7 +69,7 @@ func (s *Server) listSummaries(r *request) (any, error) {
 	case len(list) == 0:
 		return nil, reject(http.StatusNotFound, "Profile not found")
 	default:
-		return list[len(list)-1], nil
+		return list[0], nil
 	}
 }
 
