@@ -164,7 +164,10 @@ func (s *Server) addSummary(u *user, w *wearables, resource string, o *dataOptio
 	})
 	if i < 0 {
 		action = "created"
-		i, _ = slices.BinarySearchFunc(list, date, func(v *storedSummary, date string) int { return cmp.Compare(v.date, date) })
+		i = len(list)
+		for i > 0 && list[i-1].date > date {
+			i--
+		}
 		list = slices.Insert(list, i, &storedSummary{id: s.newID(), date: date, provider: o.provider, createdAt: timestamp(s.now())})
 		w.summaries[resource] = list
 	}

@@ -1,6 +1,7 @@
 package labhealthtest_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -242,5 +243,166 @@ func TestSendEventFollowsTheReference(t *testing.T) {
 		if err == nil {
 			t.Error("SendEvent succeeds")
 		}
+	}
+}
+
+func TestListSummaries(t *testing.T) {
+	srv := newServer(t)
+	ada := srv.AddUser("ada")
+	add := func(resource, day string, opts ...labhealthtest.DataOption) string {
+		t.Helper()
+		at, err := time.Parse(time.DateOnly, day)
+		noError(t, err)
+		id, err := srv.AddSummary(ada, resource, append(opts, labhealthtest.StartingAt(at))...)
+		noError(t, err)
+		return id.String()
+	}
+	second, first := add("sleep", "2025-03-02"), add("sleep", "2025-03-01")
+	fitbit := add("sleep", "2025-03-02", labhealthtest.FromSource("fitbit", "watch"))
+	meal := add("meal", "2025-03-02")
+	if again := add("sleep", "2025-03-01"); again != first {
+		t.Errorf("another version has the ID %s", again)
+	}
+	ids := func(list, path string) string {
+		t.Helper()
+		got := do(t, srv, "GET", "/v2/summary/"+strings.Replace(path, "USER", ada.String(), 1), "")
+		if got.status != 200 {
+			t.Errorf("%s: status %d", path, got.status)
+		}
+		var ids []string
+		for _, summary := range decode[map[string][]struct{ ID string }](t, got)[list] {
+			ids = append(ids, summary.ID)
+		}
+		return strings.Join(ids, " ")
+	}
+	for path, want := range map[string]string{
+		"sleep/USER?start_date=2025-03-01":                                  first + " " + second + " " + fitbit,
+		"sleep/USER?start_date=2025-03-01&provider=oura":                    first + " " + second,
+		"sleep/USER?start_date=2025-03-01&provider=":                        first + " " + second + " " + fitbit,
+		"sleep/USER?start_date=2025-02-01&end_date=2025-03-01":              first,
+		"sleep/USER?start_date=2025-03-02T00:00:00Z&end_date=2025-03-02":    second + " " + fitbit,
+		"sleep/USER?start_date=2025-03-03":                                  "",
+		"sleep/USER?start_date=2025-03-01&provider=garmin":                  "",
+		"sleep_cycle/USER?start_date=2025-03-01":                            "",
+		"sleep/" + srv.AddUser("grace").String() + "?start_date=2025-03-01": "",
+	} {
+		if got := ids(strings.Split(path, "/")[0], path); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+	if got := ids("meals", "meal/USER?start_date=2025-03-01"); got != meal {
+		t.Errorf("meals: %s", got)
+	}
+
+	check(t, do(t, srv, "GET", "/v2/summary/profile/"+ada.String(), ""), 404, `{"detail":"Profile not found"}`)
+	profile := add("profile", "2025-03-01")
+	if again := add("profile", "2025-03-04"); again != profile {
+		t.Error("there are two profiles")
+	}
+	got := decode[struct{ ID, Gender string }](t, do(t, srv, "GET", "/v2/summary/profile/"+ada.String(), ""))
+	if got.ID != profile || got.Gender != "female" {
+		t.Errorf("profile %v", got)
+	}
+
+	// A sleep has a stream, and its cycle refers to it.
+	stream := do(t, srv, "GET", "/v2/timeseries/sleep/"+first+"/stream", "")
+	checkComponent(t, "stream", "ClientFacingSleepStream", decodeJSON(t, stream.body))
+	check(t, do(t, srv, "GET", "/v2/timeseries/sleep/"+unknownID+"/stream", ""), 404, `{"detail":"Sleep not found"}`)
+	add("sleep_cycle", "2025-03-01")
+	cycle := do(t, srv, "GET", "/v2/summary/sleep_cycle/"+ada.String()+"?start_date=2025-03-01", "").body
+	if !strings.Contains(cycle, `"sleep_id":"`+first+`"`) {
+		t.Errorf("sleep cycle %s", cycle)
+	}
+}
+
+func TestListSamples(t *testing.T) {
+	srv := newServer(t, labhealthtest.WithSamplesPerPage(3))
+	ada := srv.AddUser("ada")
+	path := "/v2/timeseries/" + ada.String() + "/body_weight/grouped?start_date="
+	noError(t, srv.AddSamples(ada, "weight", 4, labhealthtest.StartingAt(noon)))
+	noError(t, srv.AddSamples(ada, "body_weight", 1, labhealthtest.StartingAt(noon), labhealthtest.FromSource("withings", "scale")))
+	noError(t, srv.AddSamples(ada, "body_weight", 1, labhealthtest.StartingAt(noon), labhealthtest.FromSource("withings", "")))
+	read := func(query string) (text string, next *string) {
+		t.Helper()
+		got := do(t, srv, "GET", path+query, "")
+		if got.status != 200 {
+			t.Fatalf("%s: status %d: %s", query, got.status, got.body)
+		}
+		page := decode[struct {
+			Groups map[string][]struct {
+				Source struct{ Type string }
+				Data   []struct{ Timestamp time.Time }
+			}
+			NextCursor *string `json:"next_cursor"`
+		}](t, got)
+		var lines []string
+		for provider, groups := range page.Groups {
+			for _, group := range groups {
+				for _, sample := range group.Data {
+					lines = append(lines, sample.Timestamp.Format("15:04")+" "+provider+" "+group.Source.Type)
+				}
+			}
+		}
+		slices.Sort(lines)
+		return strings.Join(lines, ", "), page.NextCursor
+	}
+	for query, want := range map[string]string{
+		"2025-03-04&provider=withings":                                           "12:00 withings , 12:00 withings scale",
+		"2025-03-04T12:05:00Z":                                                   "12:05 oura ring, 12:10 oura ring, 12:15 oura ring",
+		"2025-03-01&end_date=2025-03-03":                                         "",
+		"2025-03-04T12:05:00Z&end_date=2025-03-04T14:10:00%2B02:00":              "12:05 oura ring, 12:10 oura ring",
+		"2025-03-04T12:06:00Z&end_date=2025-03-04":                               "12:10 oura ring, 12:15 oura ring",
+		"0001-01-01&end_date=9999-12-31&provider=withings":                       "12:00 withings , 12:00 withings scale",
+		"2025-03-04&next_cursor=" + encodeCursor(`[0,"",""]`) + "&provider=oura": "12:00 oura ring, 12:05 oura ring, 12:10 oura ring",
+	} {
+		if got, _ := read(query); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	first, next := read("2025-03-04")
+	second, last := read("2025-03-04&next_cursor=" + *next)
+	if first != "12:00 oura ring, 12:00 withings , 12:00 withings scale" || second != "12:05 oura ring, 12:10 oura ring, 12:15 oura ring" || last != nil {
+		t.Errorf("pages %s and %s", first, second)
+	}
+
+	// A sample of the same source and time is replaced.
+	before := do(t, srv, "GET", path+"2025-03-04", "").body
+	noError(t, srv.AddSamples(ada, "weight", 4, labhealthtest.StartingAt(noon)))
+	if after := do(t, srv, "GET", path+"2025-03-04", "").body; len(after) != len(before) || after == before {
+		t.Errorf("%s\nwas replaced by\n%s", before, after)
+	}
+}
+
+func encodeCursor(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+
+func TestWearableRejections(t *testing.T) {
+	srv := newServer(t)
+	ada := srv.AddUser("ada").String()
+	missing := `{"detail":[{"type":"missing","loc":["query","start_date"],"msg":"Field required","input":null}]}`
+	for path, want := range map[string]response{
+		"/v2/summary/sleep/" + ada:                                                       {status: 422, body: missing},
+		"/v2/timeseries/" + ada + "/hrv/grouped":                                         {status: 422, body: missing},
+		"/v2/summary/moon/" + ada + "?start_date=2025-03-01":                             {status: 404, body: `{"detail":"Not Found"}`},
+		"/v2/timeseries/" + ada + "/weight/grouped?start_date=2025-03-01":                {status: 404, body: `{"detail":"Not Found"}`},
+		"/v2/summary/sleep/" + unknownID + "?start_date=2025-03-01":                      {status: 404, body: `{"detail":"User not found"}`},
+		"/v2/timeseries/" + unknownID + "/hrv/grouped?start_date=2025-03-01":             {status: 404, body: `{"detail":"User not found"}`},
+		"/v2/timeseries/" + ada + "/hrv/grouped?start_date=2025-03-01&next_cursor=x":     {status: 400, body: `{"detail":"Invalid cursor"}`},
+		"/v2/timeseries/" + ada + "/hrv/grouped?start_date=2025-03-01&cursor=eyJhIjoxfQ": {status: 400, body: `{"detail":"Invalid cursor"}`},
+	} {
+		check(t, do(t, srv, "GET", path, ""), want.status, want.body)
+	}
+	for _, path := range []string{"/v2/summary/sleep/x?start_date=2025-03-01", "/v2/timeseries/" + ada + "/hrv/grouped?start_date=soon", "/v2/timeseries/sleep/x/stream"} {
+		if got := do(t, srv, "GET", path, ""); got.status != 422 {
+			t.Errorf("%s: status %d", path, got.status)
+		}
+	}
+	if _, err := srv.AddSummary(uuid.MustParse(ada), "moon"); err == nil {
+		t.Error("a summary of an unknown resource is added")
+	}
+	if err := srv.AddSamples(uuid.MustParse(ada), "moon", 1); err == nil {
+		t.Error("samples of an unknown resource are added")
+	}
+	if err := srv.AddSamples(uuid.MustParse(unknownID), "hrv", 1); err == nil {
+		t.Error("samples of an unknown user are added")
 	}
 }
