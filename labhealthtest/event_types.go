@@ -21,8 +21,8 @@ var errNoEndpoint = errors.New("labhealthtest: no URL to send to, see DeliverTo"
 // makes twelve samples, and [Server.AddWorkout]. labtest.order events have the latest order of the
 // user, if there is one. The other events report what the server does not store.
 //
-// SendEvent returns an error if the user does not exist, the type is unknown, or no URL was given to
-// [Server.DeliverTo].
+// SendEvent returns an error if the user does not exist, the type is unknown, or no URL was given
+// to [Server.DeliverTo].
 func (s *Server) SendEvent(userID uuid.UUID, eventType string, opts ...DataOption) error {
 	o := newDataOptions(opts)
 	events := reference.Events()

@@ -168,6 +168,7 @@ func inventSleepCycle(v *inventedSummary) map[string]any {
 }
 
 func inventWorkout(v *inventedSummary) map[string]any {
+	v.server.workouts[v.id] = newWorkoutStream(time.Time(v.at(7, 0)), 45*60)
 	return map[string]any{
 		"title": "Morning ride", "timezone_offset": 3600, "average_hr": 138, "max_hr": 171, "distance": float64(v.number(14000)), "calendar_date": v.date,
 		"time_start": v.at(7, 0), "time_end": v.at(7, 45), "calories": 410.5, "hr_zones": []int{120, 480, 900, 900, 240, 60}, "moving_time": 2580,

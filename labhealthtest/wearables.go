@@ -135,7 +135,7 @@ func (s *Server) addData(userID uuid.UUID, add func(u *user, w *wearables) error
 // workouts. If the source has a summary of that day, or any profile, AddSummary replaces it by
 // another version with the same ID. It sends the event daily.data.<resource>.created or .updated.
 //
-// A sleep has a stream: the operation GET /v2/timeseries/sleep/{sleep_id}/stream returns it.
+// Sleeps and workouts have a stream, which the API returns for the ID of the summary.
 //
 // AddSummary returns an error if the user does not exist or the resource is unknown.
 func (s *Server) AddSummary(userID uuid.UUID, resource string, opts ...DataOption) (id uuid.UUID, err error) {
@@ -189,8 +189,8 @@ func (s *Server) emitData(u *user, prefix, action string, data any, o *dataOptio
 }
 
 // AddSamples adds n invented samples of a resource of a user, one for every five minutes. The
-// resource is any with samples, such as glucose, with the name of the API or of the events: body_fat
-// or fat. AddSamples replaces samples of the same source and time. It sends the event
+// resource is any with samples, such as glucose, with the name of the API or of the events:
+// body_fat or fat. AddSamples replaces samples of the same source and time. It sends the event
 // daily.data.<resource>.updated if it has replaced any, and .created otherwise.
 //
 // AddSamples returns an error if the user does not exist or the resource is unknown.

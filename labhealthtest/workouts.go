@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -38,9 +39,15 @@ func (s *Server) AddWorkout(userID uuid.UUID, seconds int) (workoutID uuid.UUID,
 	return workoutID, nil
 }
 
-// addWorkout adds the stream of a workout.
+// addWorkout adds a stream.
 func (s *Server) addWorkout(seconds int) (workoutID uuid.UUID) {
-	start := s.now().Unix() - int64(seconds)
+	workoutID = s.newID()
+	s.workouts[workoutID] = newWorkoutStream(s.now().Add(-time.Duration(seconds)*time.Second), seconds)
+	return workoutID
+}
+
+// newWorkoutStream returns the JSON of a stream.
+func newWorkoutStream(start time.Time, seconds int) []byte {
 	stream := workoutStream{
 		Time: []int64{}, Heartrate: []*int64{}, Cadence: []*float64{}, Power: []*float64{}, Distance: []*float64{},
 		Lat: []*float64{}, Lng: []*float64{}, Altitude: []*float64{}, Velocity: []*float64{},
@@ -51,15 +58,13 @@ func (s *Server) addWorkout(seconds int) (workoutID uuid.UUID) {
 		if i%10 == 9 {
 			rate = nil
 		}
-		stream.Time = append(stream.Time, start+int64(i))
+		stream.Time = append(stream.Time, start.Unix()+int64(i))
 		stream.Heartrate = append(stream.Heartrate, rate)
 		stream.Cadence = append(stream.Cadence, new(85+wave/10))
 		stream.Power = append(stream.Power, new(200+2*wave))
 		stream.Distance = append(stream.Distance, new(float64(i)*8.5))
 	}
-	workoutID = s.newID()
-	s.workouts[workoutID] = encode(stream)
-	return workoutID
+	return encode(stream)
 }
 
 func (s *Server) emitWorkoutStream(u *user, workoutID uuid.UUID, o *dataOptions) {

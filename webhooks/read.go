@@ -25,11 +25,12 @@ import (
 // ReceivedAt is the time just before the request. The response is at least as new as every version
 // that was received before, so it replaces them. A version that is delivered after that time
 // replaces the response, because it may be newer. Summaries can therefore be read while events are
-// received, in any order and more than once. The application's clock must be the same for both.
+// received, in any order and more than once, with one clock for both. Data that the service has
+// deleted remains stored.
 //
-// The service measures a period in days of the data, not of its delivery: sources deliver data that
-// is days old. Start with an earlier date than that of the last event. A long period is read in
-// several requests. A summary whose content changes meanwhile may occur twice.
+// A period is that of the data, not of its delivery, and sources deliver data that is days old:
+// start days before the gap. A long period is read in several requests. A summary that changes
+// meanwhile may occur twice. For profiles, name a provider: the service returns one.
 //
 // The iterator can be used more than once, and requests the data each time. It returns the first
 // error and stops. Source: public API reference only.
