@@ -19,12 +19,14 @@ var errNoEndpoint = errors.New("labhealthtest: no URL to send to, see DeliverTo"
 // "daily.data.glucose.updated", "historical.data.sleep.created" or "labtest.result.critical". The
 // server stores the wearable data of the event: see [Server.AddSummary], [Server.AddSamples], which
 // makes twelve samples, and [Server.AddWorkout]. labtest.order events have the latest order of the
-// user, if there is one. The other events report what the server does not store.
+// user, if there is one. The other events report what the server does not store. [Undelivered] has
+// no effect.
 //
 // SendEvent returns an error if the user does not exist, the type is unknown, or no URL was given
 // to [Server.DeliverTo].
 func (s *Server) SendEvent(userID uuid.UUID, eventType string, opts ...DataOption) error {
 	o := newDataOptions(opts)
+	o.undelivered = false
 	events := reference.Events()
 	i := slices.IndexFunc(events, func(e reference.Event) bool { return e.Type == eventType })
 	if i < 0 {

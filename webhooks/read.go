@@ -3,7 +3,6 @@ package webhooks
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"iter"
 	"maps"
@@ -17,27 +16,26 @@ import (
 )
 
 // ReadSummaries reads summaries of a user from the API and returns an iterator over them, each as
-// the event that delivers it: the data, the type daily.data.<resource>.updated, and UserID. TeamID
-// and ClientUserID, which the API does not return, are zero. [Latest.Apply] and package sqlstore
-// store such an event as if it had been delivered: use it to recover what was lost while a receiver
-// was not available.
+// the event that delivers it. The event has the data as received, the type
+// daily.data.<resource>.updated and the user ID. TeamID and ClientUserID, which the API does not
+// return, are zero. [Latest.Apply] and package sqlstore store the event as if it had been
+// delivered: use it to recover what was lost while a receiver was not available.
 //
 // ReceivedAt is the time just before the request. The response is at least as new as every version
-// that was received before, so it replaces them. A version that is delivered after that time
-// replaces the response, because it may be newer. Summaries can therefore be read while events are
-// received, in any order and more than once, with one clock for both. Data that the service has
+// that was received before that time, and replaces it. A version that is received later replaces
+// the response, because it may be newer. Data can therefore be read while events are received, in
+// any order and more than once, if the same clock sets both times. Data that the service has
 // deleted remains stored.
 //
 // A period is that of the data, not of its delivery, and sources deliver data that is days old:
-// start days before the gap. A long period is read in several requests. A summary that changes
-// meanwhile may occur twice. For profiles, name a provider: the service returns one.
+// start days before the gap. A long period is read in several requests that overlap, so a summary
+// may occur twice. For profiles, name a provider: the service returns one.
 //
 // The iterator can be used more than once, and requests the data each time. It returns the first
 // error and stops. Source: public API reference only.
 func ReadSummaries(ctx context.Context, client *labhealth.Client, userID uuid.UUID, resource labhealth.SummaryResource, params labhealth.ListSummariesParams, opts ...labhealth.CallOption) iter.Seq2[*Event, error] {
 	eventType := EventType(dailyPrefix + string(resource) + ".updated")
 	return func(yield func(*Event, error) bool) {
-		var previous map[[sha256.Size]byte]bool // the summaries of the previous period
 		for period := range periods(resource, params, time.Now()) {
 			receivedAt := time.Now()
 			page, err := client.Wearables.Summaries(ctx, userID, resource, period, opts...)
@@ -45,18 +43,11 @@ func ReadSummaries(ctx context.Context, client *labhealth.Client, userID uuid.UU
 				yield(nil, err)
 				return
 			}
-			current := make(map[[sha256.Size]byte]bool, len(page.Data))
 			for _, data := range page.Data {
-				hash := sha256.Sum256(data)
-				current[hash] = true
-				if previous[hash] {
-					continue
-				}
 				if event, err := eventOf(eventType, userID, receivedAt, data); !yield(event, err) || err != nil {
 					return
 				}
 			}
-			previous = current
 		}
 	}
 }
