@@ -64,8 +64,8 @@ type Server struct {
 	panels      int // number of lab tests that AddLabTests added
 	workouts    map[uuid.UUID][]byte
 
-	sleepStreams   map[uuid.UUID][]byte
-	samplesPerPage int
+	sleeps     map[uuid.UUID][]byte
+	samplePage int
 
 	orders         []*order // by creation time
 	ordersOf       map[uuid.UUID][]*order
@@ -146,19 +146,19 @@ func Start(opts ...Option) (*Server, error) {
 // newServer returns a server that does not listen.
 func newServer(opts ...Option) *Server {
 	s := &Server{
-		LabTests:       catalogIDs,
-		clock:          time.Now,
-		userByID:       map[uuid.UUID]*user{},
-		userByClient:   map[string]*user{},
-		labTestByID:    map[uuid.UUID]*labTest{},
-		workouts:       map[uuid.UUID][]byte{},
-		sleepStreams:   map[uuid.UUID][]byte{},
-		samplesPerPage: 1000,
-		ordersOf:       map[uuid.UUID][]*order{},
-		orderByID:      map[uuid.UUID]*order{},
-		sampleIDs:      map[string]bool{},
-		outcomes:       map[string]outcome{},
-		poster:         newPoster(),
+		LabTests:     catalogIDs,
+		clock:        time.Now,
+		userByID:     map[uuid.UUID]*user{},
+		userByClient: map[string]*user{},
+		labTestByID:  map[uuid.UUID]*labTest{},
+		workouts:     map[uuid.UUID][]byte{},
+		sleeps:       map[uuid.UUID][]byte{},
+		samplePage:   1000,
+		ordersOf:     map[uuid.UUID][]*order{},
+		orderByID:    map[uuid.UUID]*order{},
+		sampleIDs:    map[string]bool{},
+		outcomes:     map[string]outcome{},
+		poster:       newPoster(),
 	}
 	for _, t := range catalog {
 		s.addLabTest(t)

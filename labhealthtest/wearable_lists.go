@@ -9,7 +9,7 @@ import (
 
 // WithSamplesPerPage sets how many samples a page has at most. The default is 1,000.
 func WithSamplesPerPage(n int) Option {
-	return func(s *Server) { s.samplesPerPage = max(n, 1) }
+	return func(s *Server) { s.samplePage = max(n, 1) }
 }
 
 var notFound = reject(http.StatusNotFound, "Not Found")
@@ -104,8 +104,8 @@ func (s *Server) listSamples(r *request) (any, error) {
 		return nil, err
 	}
 	var next *string
-	if len(list) > s.samplesPerPage {
-		list = list[:s.samplesPerPage]
+	if len(list) > s.samplePage {
+		list = list[:s.samplePage]
 		last := list[len(list)-1]
 		next = encodeCursor(string(encode([]any{last.at, last.provider, last.sourceType})))
 	}
@@ -156,7 +156,7 @@ func (s *Server) getSleepStream(r *request) (any, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
-	if stream := s.sleepStreams[r.pathUUID("sleep_id")]; stream != nil {
+	if stream := s.sleeps[r.pathUUID("sleep_id")]; stream != nil {
 		return &response{statusCode: http.StatusOK, body: stream}, nil
 	}
 	return nil, reject(http.StatusNotFound, "Sleep not found")

@@ -117,7 +117,7 @@ func inventProfile(v *inventedSummary) map[string]any {
 
 func inventSleep(v *inventedSummary) map[string]any {
 	asleep := v.number(25000)
-	v.server.sleepStreams[v.id] = encode(v.sleepStream())
+	v.server.sleeps[v.id] = encode(v.sleepStream())
 	return v.withDay(map[string]any{
 		"bedtime_start": timestamp(v.bedtime()), "bedtime_stop": v.at(6, 40), "type": "long_sleep", "timezone_offset": 3600, "duration": 28200,
 		"total": asleep, "awake": 28200 - asleep, "light": asleep - 12400, "rem": 6200, "deep": 6200, "score": 84, "recovery_readiness_score": 79,
