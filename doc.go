@@ -31,7 +31,8 @@
 // # Operations
 //
 // The methods belong to [OrdersService], [OrderTransactionsService], [LabTestsService],
-// [UsersService], [LinkService], [ProvidersService], [TeamService] and [WorkoutsService].
+// [UsersService], [LinkService], [ProvidersService], [TeamService], [WorkoutsService] and
+// [WearablesService].
 //
 //	POST   /v3/order/import                             Client.Orders.Import (closed beta)
 //	POST   /v3/order                                    Client.Orders.Create
@@ -85,6 +86,9 @@
 //	PATCH  /v2/team/source/priorities                   Client.Team.UpdateSourcePriorities
 //	GET    /v2/team/{team_id}/physicians                Client.Team.Physicians
 //	GET    /v2/timeseries/workouts/{workout_id}/stream  Client.Workouts.Stream
+//	GET    /v2/summary/{resource}/{user_id}             Client.Wearables.Summaries
+//	GET    /v2/timeseries/{user_id}/{resource}/grouped  Client.Wearables.Samples, AllSamples
+//	GET    /v2/timeseries/sleep/{sleep_id}/stream       Client.Wearables.SleepStream
 //	any other                                           Client.Do
 //
 // The management API has a separate client, [ManagementClient], so that its keys are never sent to

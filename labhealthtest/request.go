@@ -41,6 +41,7 @@ var pathSchemas = map[string]schema{
 	"provider":       providerSchema,
 	"oauth_provider": oauthProviderSchema,
 	"transaction_id": uuidSchema,
+	"sleep_id":       uuidSchema,
 	"environment":    environmentSchema,
 	"env":            environmentSchema,
 	"region":         regionSchema,
