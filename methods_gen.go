@@ -40,6 +40,38 @@ func (v *AoEQuestion) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(
 func (v AoEQuestion) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *Appointment) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v Appointment) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *AppointmentAvailability) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v AppointmentAvailability) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *AppointmentCancellationReason) UnmarshalJSON(b []byte) error {
+	return jsonread.Unmarshal(b, v)
+}
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v AppointmentCancellationReason) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *AppointmentEvent) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v AppointmentEvent) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *AppointmentLocation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v AppointmentLocation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *AtHomePhlebotomyOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -80,6 +112,12 @@ func (v *ConnectedSource) UnmarshalJSON(b []byte) error { return jsonread.Unmars
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v ConnectedSource) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *DaySlots) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v DaySlots) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ETLPipeline) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -158,6 +196,12 @@ func (v *LabTestPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v LabTestPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LngLat) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LngLat) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ManagementKey) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -390,6 +434,18 @@ func (v *TestkitOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal
 func (v TestkitOrder) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *TimeSlot) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v TimeSlot) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *USAddress) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v USAddress) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *UnknownOrderDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -476,6 +532,36 @@ func (v AoEAnswer) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AoEAns
 func (v AoEAnswer) LogValue() slog.Value { return slog.StringValue("labhealth.AoEAnswer{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v AppointmentAvailability) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.AppointmentAvailability{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v AppointmentAvailability) LogValue() slog.Value {
+	return slog.StringValue("labhealth.AppointmentAvailability{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v AppointmentEvent) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.AppointmentEvent{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v AppointmentEvent) LogValue() slog.Value {
+	return slog.StringValue("labhealth.AppointmentEvent{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v AppointmentLocation) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.AppointmentLocation{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v AppointmentLocation) LogValue() slog.Value {
+	return slog.StringValue("labhealth.AppointmentLocation{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v AzureAMQP) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AzureAMQP{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -536,6 +622,12 @@ func (v CreateWebhookBody) Format(s fmt.State, _ rune) {
 func (v CreateWebhookBody) LogValue() slog.Value {
 	return slog.StringValue("labhealth.CreateWebhookBody{redacted}")
 }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v DaySlots) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.DaySlots{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v DaySlots) LogValue() slog.Value { return slog.StringValue("labhealth.DaySlots{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ETLPipeline) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.ETLPipeline{redacted}") }
@@ -614,6 +706,12 @@ func (v ListOrdersParams) Format(s fmt.State, _ rune) {
 func (v ListOrdersParams) LogValue() slog.Value {
 	return slog.StringValue("labhealth.ListOrdersParams{redacted}")
 }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v LngLat) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.LngLat{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v LngLat) LogValue() slog.Value { return slog.StringValue("labhealth.LngLat{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ManagementKeyPage) Format(s fmt.State, _ rune) {
@@ -836,6 +934,12 @@ func (v TestkitOrder) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Tes
 func (v TestkitOrder) LogValue() slog.Value {
 	return slog.StringValue("labhealth.TestkitOrder{redacted}")
 }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v USAddress) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.USAddress{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v USAddress) LogValue() slog.Value { return slog.StringValue("labhealth.USAddress{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UndoDeleteParams) Format(s fmt.State, _ rune) {

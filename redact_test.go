@@ -27,6 +27,8 @@ import (
 // redactedTypes are the types that can hold patient data or keys. TestRedactedTypes compares them
 // with the source.
 var redactedTypes = []any{
+	Appointment{}, AppointmentAvailability{}, AppointmentEvent{}, AppointmentLocation{}, DaySlots{}, LngLat{}, USAddress{},
+
 	Address{}, AoEAnswer{}, CreateOrderBody{}, CreateUserBody{}, FallbackBirthDate{}, FieldError{}, GuarantorDetails{}, ImportOrderBody{},
 	ListOrdersParams{}, MissingResult{}, Order{}, OrderDetails{}, OrderPage{}, OrderPatientAddress{}, OrderPatientDetails{}, OrderPhysician{},
 	OrderResults{}, PatientAddress{}, PatientAddressWithValidation{}, PatientDetailsWithValidation{}, PhysicianCreateRequest{},
