@@ -19,6 +19,8 @@ type Client struct {
 	Orders *OrdersService
 	// LabTests lists the lab tests that can be ordered.
 	LabTests *LabTestsService
+	// Appointments books the appointments at which samples are collected.
+	Appointments *AppointmentsService
 	// Users lists, creates and deletes users.
 	Users *UsersService
 	// Workouts returns the data of workouts.
@@ -36,7 +38,8 @@ func NewClient(apiKey string, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	return &Client{
-		Orders: &OrdersService{c}, LabTests: &LabTestsService{c}, Users: &UsersService{c}, Workouts: &WorkoutsService{c}, core: c,
+		Orders: &OrdersService{c}, LabTests: &LabTestsService{c}, Appointments: &AppointmentsService{c}, Users: &UsersService{c},
+		Workouts: &WorkoutsService{c}, core: c,
 	}, nil
 }
 

@@ -72,6 +72,12 @@ func (v *AppointmentLocation) UnmarshalJSON(b []byte) error { return jsonread.Un
 func (v AppointmentLocation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *AreaInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v AreaInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *AtHomePhlebotomyOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -184,6 +190,18 @@ func (v *Lab) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v Lab) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LabLocation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LabLocation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LabLocationMetadata) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LabLocationMetadata) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LabTest) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -304,6 +322,36 @@ func (v *Organisation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v Organisation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PSCAreaInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PSCAreaInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PSCAreaInfoDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PSCAreaInfoDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PSCInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PSCInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PhlebotomyAreaInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PhlebotomyAreaInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PhlebotomyProviderInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PhlebotomyProviderInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PostOrderResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -562,6 +610,18 @@ func (v AppointmentLocation) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v AreaInfo) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AreaInfo{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v AreaInfo) LogValue() slog.Value { return slog.StringValue("labhealth.AreaInfo{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v AreaParams) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AreaParams{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v AreaParams) LogValue() slog.Value { return slog.StringValue("labhealth.AreaParams{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v AzureAMQP) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AzureAMQP{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -573,6 +633,26 @@ func (v BlobStorage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Blob
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v BlobStorage) LogValue() slog.Value {
 	return slog.StringValue("labhealth.BlobStorage{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v BookAppointmentBody) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.BookAppointmentBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v BookAppointmentBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.BookAppointmentBody{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v CancelAppointmentBody) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.CancelAppointmentBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v CancelAppointmentBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.CancelAppointmentBody{redacted}")
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
@@ -698,6 +778,24 @@ func (v ImportOrderBody) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v LabLocation) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.LabLocation{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v LabLocation) LogValue() slog.Value {
+	return slog.StringValue("labhealth.LabLocation{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v LabLocationMetadata) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.LabLocationMetadata{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v LabLocationMetadata) LogValue() slog.Value {
+	return slog.StringValue("labhealth.LabLocationMetadata{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v ListOrdersParams) Format(s fmt.State, _ rune) {
 	fmt.Fprint(s, "labhealth.ListOrdersParams{redacted}")
 }
@@ -796,6 +894,12 @@ func (v OrderResults) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v PSCInfo) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.PSCInfo{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v PSCInfo) LogValue() slog.Value { return slog.StringValue("labhealth.PSCInfo{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v PatientAddress) Format(s fmt.State, _ rune) {
 	fmt.Fprint(s, "labhealth.PatientAddress{redacted}")
 }
@@ -850,6 +954,26 @@ func (v RangeResult) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v RequestAppointmentBody) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.RequestAppointmentBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v RequestAppointmentBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.RequestAppointmentBody{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v RescheduleAppointmentBody) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.RescheduleAppointmentBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v RescheduleAppointmentBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.RescheduleAppointmentBody{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v Response) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Response{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -895,6 +1019,14 @@ func (v SignatureImage) Format(s fmt.State, _ rune) {
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v SignatureImage) LogValue() slog.Value {
 	return slog.StringValue("labhealth.SignatureImage{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v SitesParams) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.SitesParams{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v SitesParams) LogValue() slog.Value {
+	return slog.StringValue("labhealth.SitesParams{redacted}")
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
@@ -996,6 +1128,16 @@ func (v UserPage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.UserPag
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v UserPage) LogValue() slog.Value { return slog.StringValue("labhealth.UserPage{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v WalkInAvailabilityParams) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, "labhealth.WalkInAvailabilityParams{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v WalkInAvailabilityParams) LogValue() slog.Value {
+	return slog.StringValue("labhealth.WalkInAvailabilityParams{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v WebhookHeaders) Format(s fmt.State, _ rune) {

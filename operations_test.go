@@ -114,13 +114,14 @@ func TestOperationsTable(t *testing.T) {
 	t.Logf("%d operations", len(listed))
 }
 
-// The table has every exported method of every service once, and no other.
+// The table has every exported method of every service once, and no other. The methods of
+// appointments are there twice if they have an operation for each kind of appointment.
 func TestOperationsMethods(t *testing.T) {
 	listed := map[string]string{}
 	for _, r := range readOperations(t) {
 		for _, m := range r.methods {
 			name := r.service + "." + m
-			if listed[name] != "" {
+			if other := listed[name]; other != "" && other != strings.Replace(r.operation, "/psc/", "/phlebotomy/", 1) {
 				t.Errorf("%s is there twice", name)
 			}
 			listed[name] = r.operation
