@@ -43,9 +43,10 @@ type order struct {
 	Origin            string          `json:"origin"`
 	Transaction       transaction     `json:"order_transaction"`
 
-	scheduled bool             // created with activate_by
-	results   []byte           // set by SetResults
-	missing   map[int64]string // by marker: why it could not be measured
+	appointment *appointment     // the latest, nil if there is none
+	scheduled   bool             // created with activate_by
+	results     []byte           // set by SetResults
+	missing     map[int64]string // by marker: why it could not be measured
 }
 
 type patientDetails struct {
