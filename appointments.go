@@ -75,7 +75,7 @@ func (p AtHomeAvailabilityParams) query() queryValues {
 // /v3/order/phlebotomy/appointment/availability. It changes nothing, but it is a POST, so that it is
 // retried less often than a GET. Source: public API reference only.
 func (s *AppointmentsService) AtHomeAvailability(ctx context.Context, address USAddress, params AtHomeAvailabilityParams, opts ...CallOption) (*AppointmentAvailability, error) {
-	return call[AppointmentAvailability](ctx, s.core, request{op: opAtHomeAvailability, query: params, body: &address}, opts)
+	return call(ctx, s.core, new(AppointmentAvailability), request{op: opAtHomeAvailability, query: params, body: &address}, opts)
 }
 
 // WalkInAvailabilityParams selects times of walk-in appointments. Give the ZIP code to search the
@@ -116,7 +116,7 @@ func (p WalkInAvailabilityParams) query() queryValues {
 // /v3/order/psc/appointment/availability. It changes nothing, but it is a POST, so that it is
 // retried less often than a GET. Source: public API reference only.
 func (s *AppointmentsService) WalkInAvailability(ctx context.Context, params WalkInAvailabilityParams, opts ...CallOption) (*AppointmentAvailability, error) {
-	return call[AppointmentAvailability](ctx, s.core, request{op: opWalkInAvailability, query: params}, opts)
+	return call(ctx, s.core, new(AppointmentAvailability), request{op: opWalkInAvailability, query: params}, opts)
 }
 
 // startDate validates a first day, unless it is zero.
@@ -179,7 +179,7 @@ func (s *AppointmentsService) Book(ctx context.Context, kind AppointmentType, or
 		return nil, err
 	}
 	r := request{op: op, ids: []string{orderID.String()}, body: &body, repeatable: kind == AppointmentWalkIn}
-	return call[Appointment](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(Appointment), r, opts)
 }
 
 // RequestAppointmentBody is the request body of [AppointmentsService.Request]. Source: public API
@@ -204,7 +204,7 @@ func (b *RequestAppointmentBody) validate(v *validator) {
 // [PhlebotomyProviderInfo] has the service type appointment-request. The appointment is pending and
 // has no time until the provider schedules it. Source: public API reference only.
 func (s *AppointmentsService) Request(ctx context.Context, orderID uuid.UUID, body RequestAppointmentBody, opts ...CallOption) (*Appointment, error) {
-	return call[Appointment](ctx, s.core, request{op: opRequestAtHome, ids: []string{orderID.String()}, body: &body}, opts)
+	return call(ctx, s.core, new(Appointment), request{op: opRequestAtHome, ids: []string{orderID.String()}, body: &body}, opts)
 }
 
 // RescheduleAppointmentBody is the request body of [AppointmentsService.Reschedule]. Source: public
@@ -231,7 +231,7 @@ func (s *AppointmentsService) Reschedule(ctx context.Context, kind AppointmentTy
 	if err != nil {
 		return nil, err
 	}
-	return call[Appointment](ctx, s.core, request{op: op, ids: []string{orderID.String()}, body: &body}, opts)
+	return call(ctx, s.core, new(Appointment), request{op: op, ids: []string{orderID.String()}, body: &body}, opts)
 }
 
 // CancelAppointmentBody is the request body of [AppointmentsService.Cancel]. Source: public API
@@ -268,7 +268,7 @@ func (s *AppointmentsService) Cancel(ctx context.Context, kind AppointmentType, 
 		return nil, err
 	}
 	sent := cancelAppointment{body.CancellationReasonID, body.Notes, body.CancellationReasonID, body.Notes}
-	return call[Appointment](ctx, s.core, request{op: op, ids: []string{orderID.String()}, body: &sent}, opts)
+	return call(ctx, s.core, new(Appointment), request{op: op, ids: []string{orderID.String()}, body: &sent}, opts)
 }
 
 // CancellationReasons lists the reasons to cancel an appointment: GET
@@ -290,5 +290,5 @@ func (s *AppointmentsService) Get(ctx context.Context, kind AppointmentType, ord
 	if err != nil {
 		return nil, err
 	}
-	return call[Appointment](ctx, s.core, request{op: op, ids: []string{orderID.String()}}, opts)
+	return call(ctx, s.core, new(Appointment), request{op: op, ids: []string{orderID.String()}}, opts)
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/labhealth/labhealth-go/internal/jsonread"
+	"github.com/labhealth/labhealth-go/internal/redact"
 )
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
@@ -560,7 +561,7 @@ func (v *WorkoutStream) UnmarshalJSON(b []byte) error { return jsonread.Unmarsha
 func (v WorkoutStream) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v AccessToken) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AccessToken{redacted}") }
+func (v AccessToken) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AccessToken{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v AccessToken) LogValue() slog.Value {
@@ -568,20 +569,20 @@ func (v AccessToken) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Address) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Address{redacted}") }
+func (v Address) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Address{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v Address) LogValue() slog.Value { return slog.StringValue("labhealth.Address{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v AoEAnswer) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AoEAnswer{redacted}") }
+func (v AoEAnswer) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AoEAnswer{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v AoEAnswer) LogValue() slog.Value { return slog.StringValue("labhealth.AoEAnswer{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v AppointmentAvailability) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.AppointmentAvailability{redacted}")
+	redact.Print(s, "labhealth.AppointmentAvailability{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -591,7 +592,7 @@ func (v AppointmentAvailability) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v AppointmentEvent) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.AppointmentEvent{redacted}")
+	redact.Print(s, "labhealth.AppointmentEvent{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -601,7 +602,7 @@ func (v AppointmentEvent) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v AppointmentLocation) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.AppointmentLocation{redacted}")
+	redact.Print(s, "labhealth.AppointmentLocation{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -610,25 +611,25 @@ func (v AppointmentLocation) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v AreaInfo) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AreaInfo{redacted}") }
+func (v AreaInfo) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AreaInfo{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v AreaInfo) LogValue() slog.Value { return slog.StringValue("labhealth.AreaInfo{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v AreaParams) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AreaParams{redacted}") }
+func (v AreaParams) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AreaParams{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v AreaParams) LogValue() slog.Value { return slog.StringValue("labhealth.AreaParams{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v AzureAMQP) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AzureAMQP{redacted}") }
+func (v AzureAMQP) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AzureAMQP{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v AzureAMQP) LogValue() slog.Value { return slog.StringValue("labhealth.AzureAMQP{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v BlobStorage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.BlobStorage{redacted}") }
+func (v BlobStorage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.BlobStorage{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v BlobStorage) LogValue() slog.Value {
@@ -637,7 +638,7 @@ func (v BlobStorage) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v BookAppointmentBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.BookAppointmentBody{redacted}")
+	redact.Print(s, "labhealth.BookAppointmentBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -647,7 +648,7 @@ func (v BookAppointmentBody) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v CancelAppointmentBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.CancelAppointmentBody{redacted}")
+	redact.Print(s, "labhealth.CancelAppointmentBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -656,7 +657,7 @@ func (v CancelAppointmentBody) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v CodedResult) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.CodedResult{redacted}") }
+func (v CodedResult) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.CodedResult{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v CodedResult) LogValue() slog.Value {
@@ -665,7 +666,7 @@ func (v CodedResult) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v CommentResult) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.CommentResult{redacted}")
+	redact.Print(s, "labhealth.CommentResult{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -675,7 +676,7 @@ func (v CommentResult) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v CreateOrderBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.CreateOrderBody{redacted}")
+	redact.Print(s, "labhealth.CreateOrderBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -685,7 +686,7 @@ func (v CreateOrderBody) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v CreateUserBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.CreateUserBody{redacted}")
+	redact.Print(s, "labhealth.CreateUserBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -695,7 +696,7 @@ func (v CreateUserBody) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v CreateWebhookBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.CreateWebhookBody{redacted}")
+	redact.Print(s, "labhealth.CreateWebhookBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -704,13 +705,13 @@ func (v CreateWebhookBody) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v DaySlots) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.DaySlots{redacted}") }
+func (v DaySlots) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.DaySlots{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v DaySlots) LogValue() slog.Value { return slog.StringValue("labhealth.DaySlots{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v ETLPipeline) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.ETLPipeline{redacted}") }
+func (v ETLPipeline) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.ETLPipeline{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v ETLPipeline) LogValue() slog.Value {
@@ -719,7 +720,7 @@ func (v ETLPipeline) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ETLPipelinePage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ETLPipelinePage{redacted}")
+	redact.Print(s, "labhealth.ETLPipelinePage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -729,7 +730,7 @@ func (v ETLPipelinePage) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v EventHubDestination) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.EventHubDestination{redacted}")
+	redact.Print(s, "labhealth.EventHubDestination{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -739,7 +740,7 @@ func (v EventHubDestination) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v EventHubMatcher) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.EventHubMatcher{redacted}")
+	redact.Print(s, "labhealth.EventHubMatcher{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -749,7 +750,7 @@ func (v EventHubMatcher) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v FallbackBirthDate) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.FallbackBirthDate{redacted}")
+	redact.Print(s, "labhealth.FallbackBirthDate{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -759,7 +760,7 @@ func (v FallbackBirthDate) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v GuarantorDetails) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.GuarantorDetails{redacted}")
+	redact.Print(s, "labhealth.GuarantorDetails{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -769,7 +770,7 @@ func (v GuarantorDetails) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ImportOrderBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ImportOrderBody{redacted}")
+	redact.Print(s, "labhealth.ImportOrderBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -778,7 +779,7 @@ func (v ImportOrderBody) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v LabLocation) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.LabLocation{redacted}") }
+func (v LabLocation) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.LabLocation{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v LabLocation) LogValue() slog.Value {
@@ -787,7 +788,7 @@ func (v LabLocation) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v LabLocationMetadata) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.LabLocationMetadata{redacted}")
+	redact.Print(s, "labhealth.LabLocationMetadata{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -797,7 +798,7 @@ func (v LabLocationMetadata) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ListOrdersParams) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ListOrdersParams{redacted}")
+	redact.Print(s, "labhealth.ListOrdersParams{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -806,14 +807,14 @@ func (v ListOrdersParams) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v LngLat) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.LngLat{redacted}") }
+func (v LngLat) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.LngLat{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v LngLat) LogValue() slog.Value { return slog.StringValue("labhealth.LngLat{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ManagementKeyPage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ManagementKeyPage{redacted}")
+	redact.Print(s, "labhealth.ManagementKeyPage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -823,7 +824,7 @@ func (v ManagementKeyPage) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v MissingResult) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.MissingResult{redacted}")
+	redact.Print(s, "labhealth.MissingResult{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -833,7 +834,7 @@ func (v MissingResult) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v NumericResult) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.NumericResult{redacted}")
+	redact.Print(s, "labhealth.NumericResult{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -842,7 +843,9 @@ func (v NumericResult) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderDetails) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.OrderDetails{redacted}") }
+func (v OrderDetails) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.OrderDetails{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v OrderDetails) LogValue() slog.Value {
@@ -850,14 +853,14 @@ func (v OrderDetails) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderPage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.OrderPage{redacted}") }
+func (v OrderPage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.OrderPage{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v OrderPage) LogValue() slog.Value { return slog.StringValue("labhealth.OrderPage{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v OrderPatientAddress) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.OrderPatientAddress{redacted}")
+	redact.Print(s, "labhealth.OrderPatientAddress{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -867,7 +870,7 @@ func (v OrderPatientAddress) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v OrderPatientDetails) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.OrderPatientDetails{redacted}")
+	redact.Print(s, "labhealth.OrderPatientDetails{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -877,7 +880,7 @@ func (v OrderPatientDetails) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v OrderPhysician) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.OrderPhysician{redacted}")
+	redact.Print(s, "labhealth.OrderPhysician{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -886,7 +889,9 @@ func (v OrderPhysician) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderResults) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.OrderResults{redacted}") }
+func (v OrderResults) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.OrderResults{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v OrderResults) LogValue() slog.Value {
@@ -894,14 +899,14 @@ func (v OrderResults) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v PSCInfo) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.PSCInfo{redacted}") }
+func (v PSCInfo) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.PSCInfo{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v PSCInfo) LogValue() slog.Value { return slog.StringValue("labhealth.PSCInfo{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v PatientAddress) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.PatientAddress{redacted}")
+	redact.Print(s, "labhealth.PatientAddress{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -911,7 +916,7 @@ func (v PatientAddress) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v PatientAddressWithValidation) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.PatientAddressWithValidation{redacted}")
+	redact.Print(s, "labhealth.PatientAddressWithValidation{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -921,7 +926,7 @@ func (v PatientAddressWithValidation) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v PatientDetailsWithValidation) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.PatientDetailsWithValidation{redacted}")
+	redact.Print(s, "labhealth.PatientDetailsWithValidation{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -931,7 +936,7 @@ func (v PatientDetailsWithValidation) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v PhysicianCreateRequest) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.PhysicianCreateRequest{redacted}")
+	redact.Print(s, "labhealth.PhysicianCreateRequest{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -940,13 +945,13 @@ func (v PhysicianCreateRequest) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v RabbitMQ) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.RabbitMQ{redacted}") }
+func (v RabbitMQ) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.RabbitMQ{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v RabbitMQ) LogValue() slog.Value { return slog.StringValue("labhealth.RabbitMQ{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v RangeResult) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.RangeResult{redacted}") }
+func (v RangeResult) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.RangeResult{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v RangeResult) LogValue() slog.Value {
@@ -955,7 +960,7 @@ func (v RangeResult) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v RequestAppointmentBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.RequestAppointmentBody{redacted}")
+	redact.Print(s, "labhealth.RequestAppointmentBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -965,7 +970,7 @@ func (v RequestAppointmentBody) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v RescheduleAppointmentBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.RescheduleAppointmentBody{redacted}")
+	redact.Print(s, "labhealth.RescheduleAppointmentBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -974,20 +979,20 @@ func (v RescheduleAppointmentBody) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Response) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Response{redacted}") }
+func (v Response) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Response{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v Response) LogValue() slog.Value { return slog.StringValue("labhealth.Response{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Result) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Result{redacted}") }
+func (v Result) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Result{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v Result) LogValue() slog.Value { return slog.StringValue("labhealth.Result{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ResultsMetadata) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ResultsMetadata{redacted}")
+	redact.Print(s, "labhealth.ResultsMetadata{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -996,14 +1001,14 @@ func (v ResultsMetadata) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Shipment) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Shipment{redacted}") }
+func (v Shipment) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Shipment{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v Shipment) LogValue() slog.Value { return slog.StringValue("labhealth.Shipment{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ShippingAddress) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ShippingAddress{redacted}")
+	redact.Print(s, "labhealth.ShippingAddress{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1013,7 +1018,7 @@ func (v ShippingAddress) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v SignatureImage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.SignatureImage{redacted}")
+	redact.Print(s, "labhealth.SignatureImage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1022,7 +1027,7 @@ func (v SignatureImage) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v SitesParams) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.SitesParams{redacted}") }
+func (v SitesParams) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.SitesParams{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v SitesParams) LogValue() slog.Value {
@@ -1031,7 +1036,7 @@ func (v SitesParams) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v TeamAPIKeyPage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.TeamAPIKeyPage{redacted}")
+	redact.Print(s, "labhealth.TeamAPIKeyPage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1041,7 +1046,7 @@ func (v TeamAPIKeyPage) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v TeamCustomCredentials) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.TeamCustomCredentials{redacted}")
+	redact.Print(s, "labhealth.TeamCustomCredentials{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1051,7 +1056,7 @@ func (v TeamCustomCredentials) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v TeamCustomCredentialsPage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.TeamCustomCredentialsPage{redacted}")
+	redact.Print(s, "labhealth.TeamCustomCredentialsPage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1060,7 +1065,9 @@ func (v TeamCustomCredentialsPage) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v TestkitOrder) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.TestkitOrder{redacted}") }
+func (v TestkitOrder) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.TestkitOrder{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v TestkitOrder) LogValue() slog.Value {
@@ -1068,14 +1075,14 @@ func (v TestkitOrder) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v USAddress) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.USAddress{redacted}") }
+func (v USAddress) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.USAddress{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v USAddress) LogValue() slog.Value { return slog.StringValue("labhealth.USAddress{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UndoDeleteParams) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UndoDeleteParams{redacted}")
+	redact.Print(s, "labhealth.UndoDeleteParams{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1085,7 +1092,7 @@ func (v UndoDeleteParams) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UnknownOrderDetails) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UnknownOrderDetails{redacted}")
+	redact.Print(s, "labhealth.UnknownOrderDetails{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1095,7 +1102,7 @@ func (v UnknownOrderDetails) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UnparsedResult) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UnparsedResult{redacted}")
+	redact.Print(s, "labhealth.UnparsedResult{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1105,7 +1112,7 @@ func (v UnparsedResult) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UpsertETLPipelinesBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UpsertETLPipelinesBody{redacted}")
+	redact.Print(s, "labhealth.UpsertETLPipelinesBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1115,7 +1122,7 @@ func (v UpsertETLPipelinesBody) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UpsertTeamCustomCredentialsBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UpsertTeamCustomCredentialsBody{redacted}")
+	redact.Print(s, "labhealth.UpsertTeamCustomCredentialsBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1124,14 +1131,14 @@ func (v UpsertTeamCustomCredentialsBody) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v UserPage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.UserPage{redacted}") }
+func (v UserPage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.UserPage{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v UserPage) LogValue() slog.Value { return slog.StringValue("labhealth.UserPage{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v WalkInAvailabilityParams) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.WalkInAvailabilityParams{redacted}")
+	redact.Print(s, "labhealth.WalkInAvailabilityParams{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1141,7 +1148,7 @@ func (v WalkInAvailabilityParams) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v WebhookHeaders) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.WebhookHeaders{redacted}")
+	redact.Print(s, "labhealth.WebhookHeaders{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1151,7 +1158,7 @@ func (v WebhookHeaders) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v WebhookSecret) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.WebhookSecret{redacted}")
+	redact.Print(s, "labhealth.WebhookSecret{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1161,7 +1168,7 @@ func (v WebhookSecret) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v WorkoutStream) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.WorkoutStream{redacted}")
+	redact.Print(s, "labhealth.WorkoutStream{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
