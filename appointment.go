@@ -144,7 +144,7 @@ type USAddress struct {
 	ZipCode    string  `json:"zip_code"`             // ZIP code, such as 94105 or 94105-1234
 	// Unit is nil if there is none.
 	//
-	// Deprecated: no replacement is documented. SecondLine can hold the unit (an inference).
+	// Deprecated: there is no replacement. Source: public API reference only.
 	Unit *string `json:"unit,omitzero"`
 	// AccessNotes describes how to enter the building. It has at most 1000 characters, and is nil
 	// if absent.
@@ -191,13 +191,13 @@ type DaySlots struct {
 	RawObject `json:"-"`
 }
 
-// AppointmentLocation is the site of a walk-in appointment: a patient service center. Source: public
-// API reference only.
+// AppointmentLocation is the site of a walk-in appointment: a patient service center. Source:
+// public API reference only.
 type AppointmentLocation struct {
 	Redacted
 
 	Location LngLat    `json:"location"`          // position
-	Distance *int64    `json:"distance,omitzero"` // from the ZIP code searched, nil if unknown; no unit is documented
+	Distance *int64    `json:"distance,omitzero"` // nil if unknown; no unit is documented; probably miles
 	Address  USAddress `json:"address"`           // address
 	Code     string    `json:"code"`              // site code, for [WalkInAvailabilityParams]
 	Name     string    `json:"name"`              // human-readable name
@@ -209,8 +209,8 @@ type AppointmentLocation struct {
 
 // TimeSlot is a time at which an appointment can be booked. Source: public API reference only.
 type TimeSlot struct {
-	// BookingKey identifies the slot for [BookAppointmentBody] and [RescheduleAppointmentBody]. If it
-	// is nil, the slot cannot be booked.
+	// BookingKey identifies the slot for [BookAppointmentBody] and [RescheduleAppointmentBody]. If
+	// it is nil, the slot cannot be booked.
 	BookingKey *string   `json:"booking_key,omitzero"`
 	Start      time.Time `json:"start"` // start of the slot
 	End        time.Time `json:"end"`   // end of the slot

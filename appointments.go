@@ -10,8 +10,9 @@ import (
 // AppointmentsService provides access to appointments at which samples are collected, and to the
 // areas and sites where they are possible. See [Client.Appointments].
 //
-// There are two kinds of appointments, with the same operations: [AppointmentAtHome] for orders with
-// the collection method at_home_phlebotomy, and [AppointmentWalkIn] for walk_in_test. The steps are:
+// There are two kinds of appointments, with the same operations: [AppointmentAtHome] for orders
+// with the collection method at_home_phlebotomy, and [AppointmentWalkIn] for walk_in_test. The
+// steps are:
 //
 //  1. [AppointmentsService.AtHomeAvailability] or [AppointmentsService.WalkInAvailability] returns
 //     the times that are free, each with a booking key, which expires.
@@ -45,8 +46,8 @@ const (
 	opGetWalkIn          = "GET /v3/order/{order_id}/psc/appointment"
 )
 
-// operation returns the operation of the kind. The kind is part of the path, so that another kind
-// cannot be sent.
+// operation returns the operation of the kind. The operations of an unknown kind are unknown, so
+// this is an error even with WithoutValidation.
 func (t AppointmentType) operation(atHome, walkIn string) (string, error) {
 	switch t {
 	case AppointmentAtHome:
@@ -72,8 +73,9 @@ func (p AtHomeAvailabilityParams) query() queryValues {
 }
 
 // AtHomeAvailability returns the free times of appointments at an address: POST
-// /v3/order/phlebotomy/appointment/availability. It changes nothing, but it is a POST, so that it is
-// retried less often than a GET. Source: public API reference only.
+// /v3/order/phlebotomy/appointment/availability. It changes nothing and can be called again after
+// any error, but because it is a POST, the client itself retries it less often than a GET. Source:
+// public API reference only.
 func (s *AppointmentsService) AtHomeAvailability(ctx context.Context, address USAddress, params AtHomeAvailabilityParams, opts ...CallOption) (*AppointmentAvailability, error) {
 	return call(ctx, s.core, new(AppointmentAvailability), request{op: opAtHomeAvailability, query: params, body: &address}, opts)
 }
@@ -113,8 +115,9 @@ func (p WalkInAvailabilityParams) query() queryValues {
 }
 
 // WalkInAvailability returns the free times at the patient service centers of a lab: POST
-// /v3/order/psc/appointment/availability. It changes nothing, but it is a POST, so that it is
-// retried less often than a GET. Source: public API reference only.
+// /v3/order/psc/appointment/availability. It changes nothing and can be called again after any
+// error, but because it is a POST, the client itself retries it less often than a GET. Source:
+// public API reference only.
 func (s *AppointmentsService) WalkInAvailability(ctx context.Context, params WalkInAvailabilityParams, opts ...CallOption) (*AppointmentAvailability, error) {
 	return call(ctx, s.core, new(AppointmentAvailability), request{op: opWalkInAvailability, query: params}, opts)
 }
@@ -165,14 +168,15 @@ func (v *validator) optionalBetween(name string, n *int64, minimum, maximum int6
 }
 
 // Book books an appointment for an order: POST /v3/order/{order_id}/phlebotomy/appointment/book or
-// POST /v3/order/{order_id}/psc/appointment/book. The booking key decides when and where; it must be
-// of the same kind, and so must be the order's collection method. The order then refers to the
-// appointment in its details.
+// POST /v3/order/{order_id}/psc/appointment/book. The booking key determines the time and the
+// place. The key and the order's collection method must be of the given kind. Afterwards the
+// details of the order have the ID of the appointment.
 //
 // One call books at most one appointment. It is never retried while an attempt may have been
-// processed. If [OutcomeOf] returns [OutcomeUnknown] for its error, get the appointment of the order
-// before you book again. A walk-in appointment accepts [WithIdempotencyKey], which allows retries:
-// the service keeps the outcome for 14 days (closed beta). Source: public API reference only.
+// processed. If [OutcomeOf] returns [OutcomeUnknown] for its error, call [AppointmentsService.Get]
+// before you book again. The booking of a walk-in appointment accepts [WithIdempotencyKey], which
+// allows retries: the service keeps the outcome for 14 days (closed beta). Source: public API
+// reference only.
 func (s *AppointmentsService) Book(ctx context.Context, kind AppointmentType, orderID uuid.UUID, body BookAppointmentBody, opts ...CallOption) (*Appointment, error) {
 	op, err := kind.operation(opBookAtHome, opBookWalkIn)
 	if err != nil {

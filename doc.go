@@ -30,8 +30,8 @@
 //
 // # Operations
 //
-// The methods belong to [OrdersService], [LabTestsService], [AppointmentsService], [UsersService] and
-// [WorkoutsService].
+// The methods belong to [OrdersService], [LabTestsService], [AppointmentsService], [UsersService]
+// and [WorkoutsService].
 //
 //	POST   /v3/order/import                              Client.Orders.Import (closed beta)
 //	POST   /v3/order                                     Client.Orders.Create

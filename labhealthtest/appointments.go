@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// idempotencyPeriodOfBooking is how long the outcome of a walk-in booking with an idempotency key is
-// kept.
+// idempotencyPeriodOfBooking is how long the outcome of a walk-in booking with an idempotency key
+// is kept.
 const idempotencyPeriodOfBooking = 14 * 24 * time.Hour
 
 // appointmentKind is what differs between appointments at home and walk-in appointments.
@@ -88,7 +88,8 @@ var (
 	cannotRequest   = reject(http.StatusBadRequest, "The provider does not accept appointment requests")
 )
 
-// orderOfKind returns the order in the path of a valid request, if it has this kind of appointments.
+// orderOfKind returns the order in the path of a valid request, if it has this kind of
+// appointments.
 func (s *Server) orderOfKind(r *request, kind *appointmentKind) (*order, error) {
 	o, err := s.requestedOrder(r)
 	if err == nil && kindOfOrder(o) != kind {
