@@ -25,8 +25,8 @@ import (
 //     still open, and another appointment can be booked.
 //
 // Changes are reported by the events labtest.appointment.created and labtest.appointment.updated,
-// and by labtest.order.updated. Walk-in appointments are a feature of some teams: others get 503.
-// Source: public API reference only.
+// and by labtest.order.updated. Walk-in appointments are not enabled for every team: the error is an
+// *[APIError] with status 503 then. Source: public API reference only.
 type AppointmentsService struct{ core *core }
 
 const (
@@ -85,7 +85,7 @@ func (s *AppointmentsService) AtHomeAvailability(ctx context.Context, address US
 type WalkInAvailabilityParams struct {
 	Redacted
 
-	Lab       LabSlug  // [LabQuest] or [LabSonoraQuest]; required
+	Lab       PSCLab   // [PSCLabQuest] or [PSCLabSonoraQuest]; required
 	StartDate Date     // the first day; zero for the service's default
 	SiteCodes []string // codes of sites, from [LabLocation]
 	ZipCode   string   // five digits

@@ -9,28 +9,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// LabSlug identifies a lab. Each operation supports only some of the values.
+// PSCLab is a lab with patient service centers. Each operation supports only some of the values.
 //
 // Values other than the constants occur. Source: public API reference only.
-type LabSlug string
+type PSCLab string
 
-// Values of [LabSlug].
+// Values of [PSCLab].
 const (
-	LabAyumetrix    LabSlug = "ayumetrix"
-	LabSpiriplex    LabSlug = "spiriplex"
-	LabUSSL         LabSlug = "ussl"
-	LabQuest        LabSlug = "quest"
-	LabSonoraQuest  LabSlug = "sonora_quest"
-	LabLabcorp      LabSlug = "labcorp"
-	LabBioreference LabSlug = "bioreference"
-	LabUSBiotek     LabSlug = "us_biotek"
-	LabManual       LabSlug = "manual"
-	LabSanocardio   LabSlug = "sanocardio"
-	LabIHD          LabSlug = "ihd"
-	LabNexus        LabSlug = "nexus"
-	LabMyUTI        LabSlug = "my_uti"
-	LabCRL          LabSlug = "crl"
-	LabMTL          LabSlug = "mtl"
+	PSCLabQuest        PSCLab = "quest"
+	PSCLabLabcorp      PSCLab = "labcorp"
+	PSCLabBioreference PSCLab = "bioreference"
+	PSCLabSonoraQuest  PSCLab = "sonora_quest"
 )
 
 // LabLocationCapability is a service of a patient service center.
@@ -75,8 +64,8 @@ type AreaParams struct {
 	// Radius is the distance from the ZIP code: 10, 20, 25, 50 or 100, probably miles. The
 	// service's default is 25.
 	Radius       int
-	Lab          LabSlug   // one lab; all if Lab and Labs are empty
-	Labs         []LabSlug // several labs
+	Lab          PSCLab    // one lab; all if Lab and Labs are empty
+	Labs         []PSCLab  // several labs
 	LabAccountID uuid.UUID // zero for the team's default account
 }
 
@@ -102,7 +91,7 @@ type AreaInfo struct {
 
 	ZipCode    string             `json:"zip_code"`   // the ZIP code searched
 	Phlebotomy PhlebotomyAreaInfo `json:"phlebotomy"` // collection at home
-	// CentralLabs reports the patient service centers of each lab. The key is a [LabSlug].
+	// CentralLabs reports the patient service centers of each lab. The key is a [PSCLab].
 	CentralLabs map[string]PSCAreaInfo `json:"central_labs"`
 
 	RawObject `json:"-"`
@@ -208,7 +197,7 @@ type PSCInfo struct {
 	Redacted
 
 	LabID                 int64         `json:"lab_id"`                  // lab ID
-	Slug                  LabSlug       `json:"slug"`                    // the lab
+	Slug                  PSCLab        `json:"slug"`                    // the lab
 	PatientServiceCenters []LabLocation `json:"patient_service_centers"` // may be empty
 
 	RawObject `json:"-"`

@@ -25,13 +25,13 @@ var appointmentReference = referenceArea{
 		"USAddress":                                 USAddress{},
 	},
 	enums: map[string]any{
+		"ClientFacingLabs":       PSCLab(""),
 		"AppointmentEventStatus": AppointmentEventStatus(""),
 		"AppointmentProvider":    AppointmentProvider(""),
 		"AppointmentServiceType": AppointmentServiceType(""),
 		"AppointmentStatus":      AppointmentStatus(""),
 		"AppointmentType":        AppointmentType(""),
 		"LabLocationCapability":  LabLocationCapability(""),
-		"Labs":                   LabSlug(""),
 	},
 	operations: map[string]string{
 		"GET /v3/order/area/info":                                      "Appointments.Area",
@@ -53,7 +53,6 @@ var appointmentReference = referenceArea{
 	},
 	exceptions: map[string]string{
 		"AllowedRadius":      "a number for the program, with 0 for the default",
-		"AppointmentPSCLabs": "a part of Labs, which is LabSlug",
-		"ClientFacingLabs":   "a part of Labs, which is LabSlug",
+		"AppointmentPSCLabs": "a part of ClientFacingLabs",
 	},
 }

@@ -60,7 +60,7 @@ var appointmentCalls = []apiCall{
 		response: areaJSON,
 		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
 			return c.Appointments.Area(ctx, labhealth.AreaParams{
-				ZipCode: "94105", Radius: 50, Lab: labhealth.LabQuest, Labs: []labhealth.LabSlug{labhealth.LabQuest, labhealth.LabSonoraQuest},
+				ZipCode: "94105", Radius: 50, Lab: labhealth.PSCLabQuest, Labs: []labhealth.PSCLab{labhealth.PSCLabQuest, labhealth.PSCLabSonoraQuest},
 				LabAccountID: uuid.MustParse("a0a0a0a0-0006-4000-8000-000000000006"),
 			}, opts...)
 		},
@@ -105,7 +105,7 @@ var appointmentCalls = []apiCall{
 		response: availabilityJSON,
 		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
 			return c.Appointments.WalkInAvailability(ctx, labhealth.WalkInAvailabilityParams{
-				Lab: labhealth.LabQuest, StartDate: labhealth.Date{Year: 2030, Month: 5, Day: 2}, SiteCodes: []string{"Q-787-1", "Q-787-2"},
+				Lab: labhealth.PSCLabQuest, StartDate: labhealth.Date{Year: 2030, Month: 5, Day: 2}, SiteCodes: []string{"Q-787-1", "Q-787-2"},
 				ZipCode: "78701", Radius: 20, AllowStale: true,
 			}, opts...)
 		},

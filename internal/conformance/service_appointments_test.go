@@ -34,7 +34,7 @@ func homeSlots(t testing.TB, client *labhealth.Client) []labhealth.TimeSlot {
 	return availability.Slots[0].Slots
 }
 
-func siteSlots(t testing.TB, client *labhealth.Client, lab labhealth.LabSlug) []labhealth.TimeSlot {
+func siteSlots(t testing.TB, client *labhealth.Client, lab labhealth.PSCLab) []labhealth.TimeSlot {
 	t.Helper()
 	availability := must[*labhealth.AppointmentAvailability](t)(client.Appointments.WalkInAvailability(t.Context(),
 		labhealth.WalkInAvailabilityParams{Lab: lab, ZipCode: "94105", StartDate: days(1)}))
@@ -167,8 +167,8 @@ func TestServiceAppointmentWalkIn(t *testing.T) {
 	order, other := orderFor(t, srv, srv.LabTests.WalkIn), orderFor(t, srv, srv.LabTests.WalkIn)
 	events := changes(t, srv)
 
-	area := must[*labhealth.AreaInfo](t)(appointments.Area(ctx, labhealth.AreaParams{ZipCode: "94105", Labs: []labhealth.LabSlug{labhealth.LabQuest}}))
-	lab := area.CentralLabs[string(labhealth.LabQuest)]
+	area := must[*labhealth.AreaInfo](t)(appointments.Area(ctx, labhealth.AreaParams{ZipCode: "94105", Labs: []labhealth.PSCLab{labhealth.PSCLabQuest}}))
+	lab := area.CentralLabs[string(labhealth.PSCLabQuest)]
 	sites := must[*labhealth.PSCInfo](t)(appointments.Sites(ctx, labhealth.SitesParams{
 		ZipCode: "94105", LabID: lab.LabID, Capabilities: []labhealth.LabLocationCapability{labhealth.LabLocationScheduling},
 	}))
@@ -212,7 +212,7 @@ func TestServiceAppointmentWalkIn(t *testing.T) {
 func TestServiceBookingResponseLost(t *testing.T) {
 	srv, client := serve(t, labhealth.WithRetry(quick))
 	order := orderFor(t, srv, srv.LabTests.WalkIn)
-	body := labhealth.BookAppointmentBody{BookingKey: *siteSlots(t, client, labhealth.LabQuest)[0].BookingKey}
+	body := labhealth.BookAppointmentBody{BookingKey: *siteSlots(t, client, labhealth.PSCLabQuest)[0].BookingKey}
 	const op = "POST /v3/order/{order_id}/psc/appointment/book"
 	if err := srv.FailAfter(op, 1, labhealthtest.FaultReset); err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestServiceBookingResponseLost(t *testing.T) {
 	equal(t, 1, len(booked.Events))
 
 	other := orderFor(t, srv, srv.LabTests.WalkIn)
-	body.BookingKey = *siteSlots(t, client, labhealth.LabQuest)[1].BookingKey
+	body.BookingKey = *siteSlots(t, client, labhealth.PSCLabQuest)[1].BookingKey
 	if err := srv.FailAfter(op, 1, labhealthtest.FaultReset); err != nil {
 		t.Fatal(err)
 	}
