@@ -98,8 +98,8 @@ type AreaInfo struct {
 }
 
 func (a *AreaInfo) verify() error {
-	if a.ZipCode == "" {
-		return &unreadable{reason: "it has no ZIP code"}
+	if a.ZipCode == "" && a.CentralLabs == nil {
+		return &unreadable{reason: "it has no ZIP code and no labs"}
 	}
 	return nil
 }
