@@ -117,12 +117,11 @@ func (s *Server) followOrder(o *order, low string, now time.Time) {
 
 // inventAppointment adds an appointment for the day after now, at the patient's address.
 func (s *Server) inventAppointment(o *order, now time.Time) {
-	kind := kindOfOrder(o)
-	if kind == nil {
+	kind, p := kindOfOrder(o), o.PatientAddress
+	if kind == nil || p == nil {
 		return
 	}
 	a := s.newAppointment(o, kind)
-	p := o.PatientAddress
 	a.Address = usAddress{FirstLine: p.FirstLine, SecondLine: p.SecondLine, City: p.City, State: p.State, ZipCode: p.Zip, AccessNotes: p.AccessNotes}
 	a.Provider = kind.provider
 	if area := areaOf(p.Zip); area != nil {

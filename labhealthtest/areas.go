@@ -117,14 +117,6 @@ func (r *request) queryRadius() int {
 	return r.queryInt("radius", 25)
 }
 
-// queryRequired validates a required parameter.
-func (r *request) queryRequired(name string, s schema) string {
-	if _, ok := r.queryLast(name); !ok {
-		r.add("missing", []any{"query", name}, "Field required", jsonNull, nil)
-	}
-	return r.queryOne(name, s)
-}
-
 type areaInfo struct {
 	ZipCode    string `json:"zip_code"`
 	Phlebotomy struct {
@@ -239,6 +231,8 @@ func newPSCInfo(l *pscLab, zip string, radius int, capabilities []string) pscInf
 	return info
 }
 
+var noSites = reject(http.StatusBadRequest, "Lab has no patient service centers")
+
 func (s *Server) getPSCInfo(r *request) (any, error) {
 	zip := r.queryRequired("zip_code", queryZipSchema)
 	r.queryRequired("lab_id", anySchema)
@@ -251,7 +245,7 @@ func (s *Server) getPSCInfo(r *request) (any, error) {
 	}
 	l := pscLabOf(func(l pscLab) bool { return l.id == id })
 	if l == nil {
-		return nil, reject(http.StatusBadRequest, "Lab has no patient service centers")
+		return nil, noSites
 	}
 	return newPSCInfo(l, zip, radius, capabilities), nil
 }
@@ -263,11 +257,19 @@ func (s *Server) getOrderPSCInfo(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newPSCInfo(labOfOrder(o), o.PatientAddress.Zip, radius, capabilities), nil
+	l := labOfOrder(o)
+	switch {
+	case l == nil:
+		return nil, noSites
+	case o.PatientAddress == nil: // a testkit that is not registered
+		return nil, reject(http.StatusBadRequest, "Order has no patient address")
+	}
+	return newPSCInfo(l, o.PatientAddress.Zip, radius, capabilities), nil
 }
 
+// labOfOrder returns the lab of an order, or nil if it has no patient service centers.
 func labOfOrder(o *order) *pscLab {
-	return pscLabOf(func(l pscLab) bool { return l.id == o.LabTest.Lab.ID })
+	return pscLabOf(func(l pscLab) bool { return o.LabTest.Lab != nil && l.id == o.LabTest.Lab.ID })
 }
 
 // cancellationReason is a reason to cancel an appointment.
