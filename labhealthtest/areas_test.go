@@ -70,6 +70,9 @@ func TestSites(t *testing.T) {
 	check(t, do(t, srv, "GET", "/v3/order/"+order+"/psc/info?radius=10", ""), 200, one)
 	check(t, do(t, srv, "GET", "/v3/order/"+unknownID+"/psc/info", ""), 404, `{"detail":"This order doesn't exist"}`)
 
+	kit := createTestkit(t, srv, srv.AddUser("without-address")).ID.String()
+	check(t, do(t, srv, "GET", "/v3/order/"+kit+"/psc/info", ""), 400, `{"detail":"Order has no patient address"}`)
+
 	a := decode[availability](t, do(t, srv, "POST", "/v3/order/psc/appointment/availability?lab=quest&site_codes=Q-787-1&start_date=2025-03-06", ""))
 	if len(a.Slots) != 7 || a.Slots[0].Location.Code != "Q-787-1" || a.Slots[0].Date != "2025-03-06" {
 		t.Errorf("%+v", a)
