@@ -21,6 +21,8 @@ type Client struct {
 	OrderTransactions *OrderTransactionsService
 	// LabTests lists the lab tests that can be ordered.
 	LabTests *LabTestsService
+	// Appointments books the appointments at which samples are collected.
+	Appointments *AppointmentsService
 	// Users lists, creates and deletes users.
 	Users *UsersService
 	// Workouts returns the data of workouts.
@@ -40,8 +42,14 @@ func NewClient(apiKey string, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	return &Client{
-		Orders: &OrdersService{c}, OrderTransactions: &OrderTransactionsService{c}, LabTests: &LabTestsService{c}, Users: &UsersService{c},
-		Workouts: &WorkoutsService{c}, Wearables: &WearablesService{c}, core: c,
+		Orders:            &OrdersService{c},
+		OrderTransactions: &OrderTransactionsService{c},
+		LabTests:          &LabTestsService{c},
+		Appointments:      &AppointmentsService{c},
+		Users:             &UsersService{c},
+		Workouts:          &WorkoutsService{c},
+		Wearables:         &WearablesService{c},
+		core:              c,
 	}, nil
 }
 

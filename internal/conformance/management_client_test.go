@@ -113,6 +113,7 @@ var arguments = []any{
 	map[string]labhealth.Secret{"X-Test": "1"}, "text",
 	labhealth.Date{Year: 2999, Month: time.March, Day: 4},
 	labhealth.UpdateOrderBody{ActivateBy: labhealth.Null[labhealth.Date]()},
+	labhealth.AppointmentWalkIn,
 }
 
 // forEachMethod calls f for each method of a client and its services that sends requests.
