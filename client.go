@@ -22,6 +22,9 @@ type Client struct {
 	// LabTests lists the lab tests that can be ordered.
 	LabTests *LabTestsService
 	// Users lists, creates, updates and deletes users.
+	// Appointments books the appointments at which samples are collected.
+	Appointments *AppointmentsService
+	// Users lists, creates and deletes users.
 	Users *UsersService
 	// Workouts returns the data of workouts.
 	Workouts *WorkoutsService
@@ -46,9 +49,17 @@ func NewClient(apiKey string, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	return &Client{
-		Orders: &OrdersService{c}, OrderTransactions: &OrderTransactionsService{c}, LabTests: &LabTestsService{c}, Users: &UsersService{c},
-		Workouts: &WorkoutsService{c}, Link: &LinkService{c}, Providers: &ProvidersService{c}, Team: &TeamService{c},
-		Wearables: &WearablesService{c}, core: c,
+		Orders:            &OrdersService{c},
+		OrderTransactions: &OrderTransactionsService{c},
+		LabTests:          &LabTestsService{c},
+		Appointments:      &AppointmentsService{c},
+		Users:             &UsersService{c},
+		Link:              &LinkService{c},
+		Providers:         &ProvidersService{c},
+		Team:              &TeamService{c},
+		Workouts:          &WorkoutsService{c},
+		Wearables:         &WearablesService{c},
+		core:              c,
 	}, nil
 }
 

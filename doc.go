@@ -31,8 +31,8 @@
 // # Operations
 //
 // The methods belong to [OrdersService], [OrderTransactionsService], [LabTestsService],
-// [UsersService], [LinkService], [ProvidersService], [TeamService], [WorkoutsService] and
-// [WearablesService].
+// [AppointmentsService], [UsersService], [LinkService], [ProvidersService], [TeamService],
+// [WorkoutsService] and [WearablesService].
 //
 //	POST   /v3/order/import                             Client.Orders.Import (closed beta)
 //	POST   /v3/order                                    Client.Orders.Create
@@ -59,6 +59,22 @@
 //	GET    /v3/order_transaction/{transaction_id}/result/pdf  Client.OrderTransactions.ResultsPDF
 //	GET    /v3/lab_test                                 Client.LabTests.List, All
 //	GET    /v3/lab_tests                                Client.LabTests.ListDeprecated (deprecated)
+//	GET    /v3/order/area/info                                 Client.Appointments.Area
+//	GET    /v3/order/psc/info                                  Client.Appointments.Sites
+//	GET    /v3/order/{order_id}/psc/info                       Client.Appointments.OrderSites
+//	POST   /v3/order/phlebotomy/appointment/availability       Client.Appointments.AtHomeAvailability
+//	POST   /v3/order/psc/appointment/availability              Client.Appointments.WalkInAvailability
+//	POST   /v3/order/{order_id}/phlebotomy/appointment/request  Client.Appointments.Request
+//	POST   /v3/order/{order_id}/phlebotomy/appointment/book    Client.Appointments.Book
+//	POST   /v3/order/{order_id}/psc/appointment/book           Client.Appointments.Book
+//	PATCH  /v3/order/{order_id}/phlebotomy/appointment/reschedule  Client.Appointments.Reschedule
+//	PATCH  /v3/order/{order_id}/psc/appointment/reschedule     Client.Appointments.Reschedule
+//	PATCH  /v3/order/{order_id}/phlebotomy/appointment/cancel  Client.Appointments.Cancel
+//	PATCH  /v3/order/{order_id}/psc/appointment/cancel         Client.Appointments.Cancel
+//	GET    /v3/order/phlebotomy/appointment/cancellation-reasons  Client.Appointments.CancellationReasons
+//	GET    /v3/order/psc/appointment/cancellation-reasons      Client.Appointments.CancellationReasons
+//	GET    /v3/order/{order_id}/phlebotomy/appointment         Client.Appointments.Get
+//	GET    /v3/order/{order_id}/psc/appointment                Client.Appointments.Get
 //	GET    /v2/user/                                    Client.Users.List, All
 //	POST   /v2/user                                     Client.Users.Create, GetOrCreate
 //	GET    /v2/user/{user_id}                           Client.Users.Get

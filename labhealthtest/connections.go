@@ -44,21 +44,21 @@ type device struct {
 	DeviceID     string    `json:"device_id"`
 }
 
-// availability is whether a resource can be read. The providers of the server have no scopes.
-type availability struct {
+// resourceAccess is whether a resource can be read. The providers of the server have no scopes.
+type resourceAccess struct {
 	Status            string  `json:"status"`
 	ScopeRequirements *string `json:"scope_requirements"`
 }
 
 // resourceAvailability returns the availability of the resources of a provider.
-func resourceAvailability(slug string, works bool) map[string]availability {
+func resourceAvailability(slug string, works bool) map[string]resourceAccess {
 	status := "available"
 	if !works {
 		status = "unavailable"
 	}
-	found := map[string]availability{}
+	found := map[string]resourceAccess{}
 	for _, resource := range providerOf(slug).resources {
-		found[resource] = availability{Status: status}
+		found[resource] = resourceAccess{Status: status}
 	}
 	return found
 }
@@ -181,11 +181,11 @@ func sourceName(slug string) string {
 func (s *Server) listConnectedProviders(r *request) (any, error) {
 	type withStatus struct {
 		source
-		CreatedOn      timestamp               `json:"created_on"`
-		Status         string                  `json:"status"`
-		ExternalUserID string                  `json:"external_user_id"`
-		ErrorDetails   *connectionError        `json:"error_details"`
-		Availability   map[string]availability `json:"resource_availability"`
+		CreatedOn      timestamp                 `json:"created_on"`
+		Status         string                    `json:"status"`
+		ExternalUserID string                    `json:"external_user_id"`
+		ErrorDetails   *connectionError          `json:"error_details"`
+		Availability   map[string]resourceAccess `json:"resource_availability"`
 	}
 	u, err := s.requestedUser(r)
 	if err != nil {

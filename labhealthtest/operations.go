@@ -58,6 +58,24 @@ var operations = []operation{
 	{"GET", "/v3/order_transaction/{transaction_id}/result", (*Server).getTransactionResults},
 	{"GET", "/v3/order_transaction/{transaction_id}/result/pdf", (*Server).getTransactionResultsPDF},
 
+	{"GET", "/v3/order/area/info", (*Server).getAreaInfo},
+	{"GET", "/v3/order/psc/info", (*Server).getPSCInfo},
+	{"GET", "/v3/order/{order_id}/psc/info", (*Server).getOrderPSCInfo},
+
+	{"POST", "/v3/order/phlebotomy/appointment/availability", (*Server).offerAtHome},
+	{"POST", "/v3/order/{order_id}/phlebotomy/appointment/request", (*Server).requestAppointment},
+	{"POST", "/v3/order/{order_id}/phlebotomy/appointment/book", ofKind(atHome, (*Server).bookAppointment)},
+	{"PATCH", "/v3/order/{order_id}/phlebotomy/appointment/reschedule", ofKind(atHome, (*Server).rescheduleAppointment)},
+	{"PATCH", "/v3/order/{order_id}/phlebotomy/appointment/cancel", ofKind(atHome, (*Server).cancelAppointment)},
+	{"GET", "/v3/order/phlebotomy/appointment/cancellation-reasons", ofKind(atHome, (*Server).listCancellationReasons)},
+	{"GET", "/v3/order/{order_id}/phlebotomy/appointment", ofKind(atHome, (*Server).getAppointment)},
+	{"POST", "/v3/order/psc/appointment/availability", (*Server).offerWalkIn},
+	{"POST", "/v3/order/{order_id}/psc/appointment/book", ofKind(walkIn, (*Server).bookAppointment)},
+	{"PATCH", "/v3/order/{order_id}/psc/appointment/reschedule", ofKind(walkIn, (*Server).rescheduleAppointment)},
+	{"PATCH", "/v3/order/{order_id}/psc/appointment/cancel", ofKind(walkIn, (*Server).cancelAppointment)},
+	{"GET", "/v3/order/psc/appointment/cancellation-reasons", ofKind(walkIn, (*Server).listCancellationReasons)},
+	{"GET", "/v3/order/{order_id}/psc/appointment", ofKind(walkIn, (*Server).getAppointment)},
+
 	{"GET", "/v3/lab_test", (*Server).listLabTests},
 	{"GET", "/v3/lab_tests", (*Server).listAllLabTests},
 

@@ -178,7 +178,7 @@ func TestInvalidTeamCalls(t *testing.T) {
 		{get(client.LabTests.ListDeprecated(ctx, labhealth.ListLabTestsParams{LabTestLimit: 1})), "GET /v3/lab_tests: not sent: query.lab_test_limit and next_cursor are for the paged list only"},
 		{get(client.LabTests.ListDeprecated(ctx, labhealth.ListLabTestsParams{NextCursor: "x"})), "GET /v3/lab_tests: not sent: query.lab_test_limit and next_cursor are for the paged list only"},
 		{get(client.Users.HistoricalPulls(ctx, labhealth.ListHistoricalPullsParams{UserLimit: -1})), "GET /v2/introspect/historical_pull: not sent: query.user_limit must be at least 0"},
-		{get(client.Users.Get(ctx, userID, labhealth.WithIdempotencyKey("k"))), "GET /v2/user/{user_id}: not sent: WithIdempotencyKey is for Orders.Create only; an import is identified by its sample id"},
+		{get(client.Users.Get(ctx, userID, labhealth.WithIdempotencyKey("k"))), "GET /v2/user/{user_id}: not sent: WithIdempotencyKey is for Orders.Create, and for Appointments.Book with AppointmentWalkIn; an import is identified by its sample id"},
 	} {
 		equal(t, "labhealth: "+test.want, errorText(test.err))
 		equal(t, labhealth.OutcomeNotSent, labhealth.OutcomeOf(test.err))
