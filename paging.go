@@ -2,6 +2,7 @@ package labhealth
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,6 +53,73 @@ func cursorPages[E any, P cursorPage[E]](op, start string, id func(*E) uuid.UUID
 		}
 		return p, nil
 	})
+}
+
+// pageNumbers is what a page of a list that is read by page number reports. Fields that it does not
+// report are nil.
+type pageNumbers struct{ number, size, total *int64 }
+
+// numberedPages returns an iterator over a list that is read by page number. It starts at page
+// start, 1 if 0, with size elements per page, 50 if 0.
+func numberedPages[E any](op string, start, size int, id func(*E) uuid.UUID, list func(number int) ([]E, pageNumbers, error)) iter.Seq2[*E, error] {
+	return func(yield func(*E, error) bool) {
+		counter := pageCounter{start: cmp.Or(start, 1), size: int64(cmp.Or(size, 50))}
+		fetch := func(number int) (p page[E, int], err error) {
+			items, reported, err := list(number)
+			if err != nil {
+				return p, err
+			}
+			p = page[E, int]{items: items, next: number + 1}
+			p.last, p.repeatEnds, err = counter.next(number, int64(len(items)), reported)
+			return p, err
+		}
+		paginate(op, counter.start, id, fetch)(yield)
+	}
+}
+
+// pageCounter detects the last page of a list that is read by page number.
+type pageCounter struct {
+	start   int
+	size    int64 // elements per page: as requested, reported or observed
+	total   int64 // as last reported; 0 if it was not
+	seen    int64 // elements on the pages so far
+	reached bool  // full pages would have reached the total: an empty page ends the list
+	unpaged bool  // the service may return the whole list for every page number
+}
+
+// next adds the page with the given number, which has n elements. It returns whether it is the last
+// one, and whether it ends the list if it repeats the page before it.
+func (c *pageCounter) next(number int, n int64, reported pageNumbers) (last, repeatEnds bool, err error) {
+	if reported.number != nil && *reported.number != int64(number) {
+		return false, false, &unreadable{reason: "it is not the requested page"}
+	}
+	hasSize := reported.size != nil && *reported.size > 0
+	if hasSize {
+		c.size = *reported.size
+	}
+	if reported.total != nil && *reported.total > 0 { // a list with elements and a total of 0 does not report it
+		c.total = *reported.total
+	}
+	last = c.isLast(number, n, hasSize)
+	if !hasSize && number == c.start && !last {
+		c.unpaged = c.start == 1 && reported.total == nil && reported.number == nil && n != c.size
+		c.size = n // the service's page size may differ from the requested one
+	}
+	return last, c.unpaged && number == c.start+1, nil
+}
+
+// isLast reports whether a page of n elements is the last one.
+func (c *pageCounter) isLast(number int, n int64, hasSize bool) bool {
+	c.seen += n
+	switch {
+	case c.total > 0:
+		wasReached := c.reached
+		c.reached = int64(number-1)*c.size+n >= c.total
+		return int64(c.start-1)*c.size+c.seen >= c.total || wasReached && n == 0
+	case hasSize || number > c.start:
+		return n < c.size
+	}
+	return n == 0
 }
 
 // paginate returns an iterator over all pages, starting at start. It stops at the first error. A
