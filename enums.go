@@ -139,19 +139,6 @@ const (
 	LabTestStatusInactive        LabTestStatus = "inactive"
 )
 
-// LabTestGenerationMethod tells how a lab test was created: by the service for an order, or not. See
-// [ListLabTestsParams].
-//
-// Values other than the constants occur. Source: public API reference only.
-type LabTestGenerationMethod string
-
-// Values of [LabTestGenerationMethod].
-const (
-	LabTestGenerationAuto   LabTestGenerationMethod = "auto"
-	LabTestGenerationManual LabTestGenerationMethod = "manual"
-	LabTestGenerationAll    LabTestGenerationMethod = "all"
-)
-
 // MarkerType distinguishes single biomarkers from panels of them. See [Marker].
 //
 // Values other than the constants occur.

@@ -121,6 +121,17 @@ func (p ListLabTestsParams) query() queryValues {
 	return q
 }
 
+// LabTestGenerationMethod tells how a lab test was created: by the service for an order, or not. All
+// selects both. Values other than the constants occur. Source: public API reference only.
+type LabTestGenerationMethod string
+
+// Values of [LabTestGenerationMethod].
+const (
+	LabTestGenerationAuto   LabTestGenerationMethod = "auto"
+	LabTestGenerationManual LabTestGenerationMethod = "manual"
+	LabTestGenerationAll    LabTestGenerationMethod = "all"
+)
+
 // LabTestPage is one page of the catalog: the response of [LabTestsService.List].
 //
 // Elements that are wrapped, as {"lab_test": {…}}, are unwrapped; encoding the page wraps them
@@ -137,7 +148,7 @@ type LabTestPage struct {
 	RawObject `json:"-"`
 }
 
-func (p *LabTestPage) elements() ([]LabTest, *string) { return p.Data, p.NextCursor }
+func (p *LabTestPage) elements() (any, *string) { return p.Data, p.NextCursor }
 
 func (p *LabTestPage) verify() error { return requireList(p.Data) }
 
@@ -147,7 +158,7 @@ func (*LabTestPage) fromList(document []byte, _ []json.RawMessage) []byte {
 
 // List returns one page of the catalog: GET /v3/lab_test.
 func (s *LabTestsService) List(ctx context.Context, params ListLabTestsParams, opts ...CallOption) (*LabTestPage, error) {
-	return call[LabTestPage](ctx, s.core, request{op: opListLabTests, query: params}, opts)
+	return call(ctx, s.core, new(LabTestPage), request{op: opListLabTests, query: params}, opts)
 }
 
 // All returns an iterator over the catalog, page by page, starting at params.NextCursor. It holds
@@ -156,7 +167,7 @@ func (s *LabTestsService) List(ctx context.Context, params ListLabTestsParams, o
 // Empty pages are valid, but 100 of them in a row cause an error.
 func (s *LabTestsService) All(ctx context.Context, params ListLabTestsParams, opts ...CallOption) iter.Seq2[*LabTest, error] {
 	id := func(t *LabTest) uuid.UUID { return t.ID }
-	return cursorPages(opListLabTests, params.NextCursor, id, func(cursor string) (*LabTestPage, error) {
+	return cursorPages(opListLabTests, params.NextCursor, id, func(cursor string) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, params, opts...)
@@ -164,13 +175,13 @@ func (s *LabTestsService) All(ctx context.Context, params ListLabTestsParams, op
 }
 
 // ListDeprecated returns the whole catalog at once: GET /v3/lab_tests. The response may have up to
-// 64 MiB. Setting LabTestLimit, NextCursor or IncludePricing is a validation error.
+// 64 MiB. Setting LabTestLimit, NextCursor, IncludePricing or LabAccountID is a validation error.
 //
 // Deprecated: use [LabTestsService.List] or [LabTestsService.All], which call GET /v3/lab_test. The
 // endpoint will be removed in October 2026. Source of the date: public API reference only.
 func (s *LabTestsService) ListDeprecated(ctx context.Context, params ListLabTestsParams, opts ...CallOption) ([]LabTest, error) {
 	r := request{op: opListLabTestsDeprecated, query: unpagedLabTestsParams{params}, maxBody: 64 << 20}
-	page, err := call[LabTestPage](ctx, s.core, r, opts)
+	page, err := call(ctx, s.core, new(LabTestPage), r, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -181,8 +192,8 @@ func (s *LabTestsService) ListDeprecated(ctx context.Context, params ListLabTest
 type unpagedLabTestsParams struct{ ListLabTestsParams }
 
 func (p unpagedLabTestsParams) validate(v *validator) {
-	if p.LabTestLimit != 0 || p.NextCursor != "" || p.IncludePricing {
-		v.add("lab_test_limit", "value_error", "next_cursor and include_pricing are for the paged list only")
+	if p.LabTestLimit != 0 || p.NextCursor != "" || p.IncludePricing || p.LabAccountID != uuid.Nil {
+		v.add("lab_test_limit", "value_error", "next_cursor, include_pricing and lab_account_id are for the paged list only")
 	}
 }
 
@@ -202,7 +213,7 @@ func accountQuery(labAccountID uuid.UUID) queryValues {
 
 // Get returns one lab test: GET /v3/lab_tests/{lab_test_id}. Source: public API reference only.
 func (s *LabTestsService) Get(ctx context.Context, labTestID uuid.UUID, params GetLabTestParams, opts ...CallOption) (*LabTest, error) {
-	return call[LabTest](ctx, s.core, request{op: opGetLabTest, ids: []string{labTestID.String()}, query: params}, opts)
+	return call(ctx, s.core, new(LabTest), request{op: opGetLabTest, ids: []string{labTestID.String()}, query: params}, opts)
 }
 
 // CreateLabTestBody is the request body of [LabTestsService.Create]. Name, Method and Description
@@ -235,7 +246,7 @@ func (b *CreateLabTestBody) validate(v *validator) {
 // look for the name of the lab test in the catalog before you create it again. The new test can be
 // ordered once its status is [LabTestStatusActive]. Source: public API reference only.
 func (s *LabTestsService) Create(ctx context.Context, body CreateLabTestBody, opts ...CallOption) (*LabTest, error) {
-	return call[LabTest](ctx, s.core, request{op: opCreateLabTest, body: &body}, opts)
+	return call(ctx, s.core, new(LabTest), request{op: opCreateLabTest, body: &body}, opts)
 }
 
 // UpdateLabTestBody is the request body of [LabTestsService.Update]. Nil fields are unchanged.
@@ -248,7 +259,7 @@ type UpdateLabTestBody struct {
 // Update renames a lab test of the team, or changes whether it can be ordered: PATCH
 // /v3/lab_tests/{lab_test_id}. Source: public API reference only.
 func (s *LabTestsService) Update(ctx context.Context, labTestID uuid.UUID, body UpdateLabTestBody, opts ...CallOption) (*LabTest, error) {
-	return call[LabTest](ctx, s.core, request{op: opUpdateLabTest, ids: []string{labTestID.String()}, body: &body}, opts)
+	return call(ctx, s.core, new(LabTest), request{op: opUpdateLabTest, ids: []string{labTestID.String()}, body: &body}, opts)
 }
 
 // Labs returns all labs: GET /v3/lab_tests/labs. Source: public API reference only.

@@ -135,6 +135,10 @@ type MarkerPage struct {
 
 func (p *MarkerPage) verify() error { return requireList(p.Markers) }
 
+func (p *MarkerPage) numbered() (items any, reported pageNumbers) {
+	return p.Markers, pageNumbers{number: p.Page, size: p.Size, total: p.Total}
+}
+
 // ListMarkersParams selects markers. Zero fields are not sent. Source: public API reference only.
 type ListMarkersParams struct {
 	LabIDs          []int64   // markers of these labs
@@ -164,7 +168,7 @@ func (p ListMarkersParams) query() queryValues {
 // Markers returns one page of all markers: GET /v3/lab_tests/markers. Source: public API reference
 // only.
 func (s *LabTestsService) Markers(ctx context.Context, params ListMarkersParams, opts ...CallOption) (*MarkerPage, error) {
-	return call[MarkerPage](ctx, s.core, request{op: opListMarkers, query: params}, opts)
+	return call(ctx, s.core, new(MarkerPage), request{op: opListMarkers, query: params}, opts)
 }
 
 // AllMarkers returns an iterator over all markers, page by page, starting at params.Page. It holds
@@ -173,21 +177,10 @@ func (s *LabTestsService) Markers(ctx context.Context, params ListMarkersParams,
 // service does not report the total, the first page that is empty or shorter than the page size is
 // the last one. Source: public API reference only.
 func (s *LabTestsService) AllMarkers(ctx context.Context, params ListMarkersParams, opts ...CallOption) iter.Seq2[*Marker, error] {
-	return markerPages(opListMarkers, params.Page, params.Size, func(number int) (*MarkerPage, error) {
+	return numberedPages(opListMarkers, params.Page, params.Size, markerKey, func(number int) (numberedPage, error) {
 		params := params
 		params.Page = number
 		return s.Markers(ctx, params, opts...)
-	})
-}
-
-// markerPages returns an iterator over the markers of all pages.
-func markerPages(op string, start, size int, list func(number int) (*MarkerPage, error)) iter.Seq2[*Marker, error] {
-	return numberedPages(op, start, size, markerKey, func(number int) ([]Marker, pageNumbers, error) {
-		page, err := list(number)
-		if err != nil {
-			return nil, pageNumbers{}, err
-		}
-		return page.Markers, pageNumbers{number: page.Page, size: page.Size, total: page.Total}, nil
 	})
 }
 
@@ -212,13 +205,13 @@ func (p ListMarkersOfTestParams) query() queryValues {
 // /v3/lab_tests/{lab_test_id}/markers. Source: public API reference only.
 func (s *LabTestsService) MarkersOfTest(ctx context.Context, labTestID uuid.UUID, params ListMarkersOfTestParams, opts ...CallOption) (*MarkerPage, error) {
 	r := request{op: opListMarkersOfTest, ids: []string{labTestID.String()}, query: params}
-	return call[MarkerPage](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(MarkerPage), r, opts)
 }
 
 // AllMarkersOfTest returns an iterator over the markers of a lab test. See
 // [LabTestsService.AllMarkers]. Source: public API reference only.
 func (s *LabTestsService) AllMarkersOfTest(ctx context.Context, labTestID uuid.UUID, params ListMarkersOfTestParams, opts ...CallOption) iter.Seq2[*Marker, error] {
-	return markerPages(opListMarkersOfTest, params.Page, params.Size, func(number int) (*MarkerPage, error) {
+	return numberedPages(opListMarkersOfTest, params.Page, params.Size, markerKey, func(number int) (numberedPage, error) {
 		params := params
 		params.Page = number
 		return s.MarkersOfTest(ctx, labTestID, params, opts...)
@@ -247,14 +240,14 @@ func (p ListMarkersOfOrderSetParams) query() queryValues {
 // The request creates no order. Because it is a POST, it is retried like other writes: only if it
 // was provably not processed. After any other error the call can be made again.
 func (s *LabTestsService) MarkersOfOrderSet(ctx context.Context, body OrderSetRequest, params ListMarkersOfOrderSetParams, opts ...CallOption) (*MarkerPage, error) {
-	return call[MarkerPage](ctx, s.core, request{op: opListMarkersOfOrderSet, query: params, body: &body}, opts)
+	return call(ctx, s.core, new(MarkerPage), request{op: opListMarkersOfOrderSet, query: params, body: &body}, opts)
 }
 
 // AllMarkersOfOrderSet returns an iterator over the markers that an order with this order set would
 // have. See [LabTestsService.MarkersOfOrderSet] and [LabTestsService.AllMarkers]. Source: public
 // API reference only.
 func (s *LabTestsService) AllMarkersOfOrderSet(ctx context.Context, body OrderSetRequest, params ListMarkersOfOrderSetParams, opts ...CallOption) iter.Seq2[*Marker, error] {
-	return markerPages(opListMarkersOfOrderSet, params.Page, params.Size, func(number int) (*MarkerPage, error) {
+	return numberedPages(opListMarkersOfOrderSet, params.Page, params.Size, markerKey, func(number int) (numberedPage, error) {
 		params := params
 		params.Page = number
 		return s.MarkersOfOrderSet(ctx, body, params, opts...)
@@ -272,5 +265,5 @@ func (p GetMarkerParams) query() queryValues { return accountQuery(p.LabAccountI
 // labID is [Lab.ID] and providerID is [Marker.ProviderID]. Source: public API reference only.
 func (s *LabTestsService) Marker(ctx context.Context, labID int64, providerID string, params GetMarkerParams, opts ...CallOption) (*Marker, error) {
 	r := request{op: opGetMarker, ids: []string{strconv.FormatInt(labID, 10), providerID}, query: params}
-	return call[Marker](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(Marker), r, opts)
 }

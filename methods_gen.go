@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/labhealth/labhealth-go/internal/jsonread"
+	"github.com/labhealth/labhealth-go/internal/redact"
 )
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
@@ -528,7 +529,7 @@ func (v *WorkoutStream) UnmarshalJSON(b []byte) error { return jsonread.Unmarsha
 func (v WorkoutStream) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v AccessToken) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AccessToken{redacted}") }
+func (v AccessToken) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AccessToken{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v AccessToken) LogValue() slog.Value {
@@ -536,25 +537,25 @@ func (v AccessToken) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Address) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Address{redacted}") }
+func (v Address) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Address{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v Address) LogValue() slog.Value { return slog.StringValue("labhealth.Address{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v AoEAnswer) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AoEAnswer{redacted}") }
+func (v AoEAnswer) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AoEAnswer{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v AoEAnswer) LogValue() slog.Value { return slog.StringValue("labhealth.AoEAnswer{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v AzureAMQP) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AzureAMQP{redacted}") }
+func (v AzureAMQP) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AzureAMQP{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v AzureAMQP) LogValue() slog.Value { return slog.StringValue("labhealth.AzureAMQP{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v BlobStorage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.BlobStorage{redacted}") }
+func (v BlobStorage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.BlobStorage{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v BlobStorage) LogValue() slog.Value {
@@ -562,7 +563,7 @@ func (v BlobStorage) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v CodedResult) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.CodedResult{redacted}") }
+func (v CodedResult) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.CodedResult{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v CodedResult) LogValue() slog.Value {
@@ -571,7 +572,7 @@ func (v CodedResult) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v CommentResult) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.CommentResult{redacted}")
+	redact.Print(s, "labhealth.CommentResult{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -581,7 +582,7 @@ func (v CommentResult) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v CreateOrderBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.CreateOrderBody{redacted}")
+	redact.Print(s, "labhealth.CreateOrderBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -591,7 +592,7 @@ func (v CreateOrderBody) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v CreateUserBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.CreateUserBody{redacted}")
+	redact.Print(s, "labhealth.CreateUserBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -601,7 +602,7 @@ func (v CreateUserBody) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v CreateWebhookBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.CreateWebhookBody{redacted}")
+	redact.Print(s, "labhealth.CreateWebhookBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -610,7 +611,7 @@ func (v CreateWebhookBody) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v ETLPipeline) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.ETLPipeline{redacted}") }
+func (v ETLPipeline) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.ETLPipeline{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v ETLPipeline) LogValue() slog.Value {
@@ -619,7 +620,7 @@ func (v ETLPipeline) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ETLPipelinePage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ETLPipelinePage{redacted}")
+	redact.Print(s, "labhealth.ETLPipelinePage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -629,7 +630,7 @@ func (v ETLPipelinePage) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v EventHubDestination) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.EventHubDestination{redacted}")
+	redact.Print(s, "labhealth.EventHubDestination{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -639,7 +640,7 @@ func (v EventHubDestination) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v EventHubMatcher) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.EventHubMatcher{redacted}")
+	redact.Print(s, "labhealth.EventHubMatcher{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -649,7 +650,7 @@ func (v EventHubMatcher) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v FallbackBirthDate) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.FallbackBirthDate{redacted}")
+	redact.Print(s, "labhealth.FallbackBirthDate{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -659,7 +660,7 @@ func (v FallbackBirthDate) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v GuarantorDetails) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.GuarantorDetails{redacted}")
+	redact.Print(s, "labhealth.GuarantorDetails{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -669,7 +670,7 @@ func (v GuarantorDetails) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ImportOrderBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ImportOrderBody{redacted}")
+	redact.Print(s, "labhealth.ImportOrderBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -679,7 +680,7 @@ func (v ImportOrderBody) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ListOrdersParams) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ListOrdersParams{redacted}")
+	redact.Print(s, "labhealth.ListOrdersParams{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -689,7 +690,7 @@ func (v ListOrdersParams) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ManagementKeyPage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ManagementKeyPage{redacted}")
+	redact.Print(s, "labhealth.ManagementKeyPage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -699,7 +700,7 @@ func (v ManagementKeyPage) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v MissingResult) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.MissingResult{redacted}")
+	redact.Print(s, "labhealth.MissingResult{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -709,7 +710,7 @@ func (v MissingResult) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v NumericResult) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.NumericResult{redacted}")
+	redact.Print(s, "labhealth.NumericResult{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -718,7 +719,9 @@ func (v NumericResult) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderDetails) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.OrderDetails{redacted}") }
+func (v OrderDetails) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.OrderDetails{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v OrderDetails) LogValue() slog.Value {
@@ -726,14 +729,14 @@ func (v OrderDetails) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderPage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.OrderPage{redacted}") }
+func (v OrderPage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.OrderPage{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v OrderPage) LogValue() slog.Value { return slog.StringValue("labhealth.OrderPage{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v OrderPatientAddress) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.OrderPatientAddress{redacted}")
+	redact.Print(s, "labhealth.OrderPatientAddress{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -743,7 +746,7 @@ func (v OrderPatientAddress) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v OrderPatientDetails) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.OrderPatientDetails{redacted}")
+	redact.Print(s, "labhealth.OrderPatientDetails{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -753,7 +756,7 @@ func (v OrderPatientDetails) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v OrderPhysician) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.OrderPhysician{redacted}")
+	redact.Print(s, "labhealth.OrderPhysician{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -762,7 +765,9 @@ func (v OrderPhysician) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderResults) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.OrderResults{redacted}") }
+func (v OrderResults) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.OrderResults{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v OrderResults) LogValue() slog.Value {
@@ -771,7 +776,7 @@ func (v OrderResults) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v PatientAddress) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.PatientAddress{redacted}")
+	redact.Print(s, "labhealth.PatientAddress{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -781,7 +786,7 @@ func (v PatientAddress) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v PatientAddressWithValidation) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.PatientAddressWithValidation{redacted}")
+	redact.Print(s, "labhealth.PatientAddressWithValidation{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -791,7 +796,7 @@ func (v PatientAddressWithValidation) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v PatientDetailsWithValidation) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.PatientDetailsWithValidation{redacted}")
+	redact.Print(s, "labhealth.PatientDetailsWithValidation{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -801,7 +806,7 @@ func (v PatientDetailsWithValidation) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v PhysicianCreateRequest) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.PhysicianCreateRequest{redacted}")
+	redact.Print(s, "labhealth.PhysicianCreateRequest{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -810,13 +815,13 @@ func (v PhysicianCreateRequest) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v RabbitMQ) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.RabbitMQ{redacted}") }
+func (v RabbitMQ) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.RabbitMQ{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v RabbitMQ) LogValue() slog.Value { return slog.StringValue("labhealth.RabbitMQ{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v RangeResult) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.RangeResult{redacted}") }
+func (v RangeResult) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.RangeResult{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v RangeResult) LogValue() slog.Value {
@@ -824,20 +829,20 @@ func (v RangeResult) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Response) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Response{redacted}") }
+func (v Response) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Response{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v Response) LogValue() slog.Value { return slog.StringValue("labhealth.Response{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Result) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Result{redacted}") }
+func (v Result) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Result{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v Result) LogValue() slog.Value { return slog.StringValue("labhealth.Result{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ResultsMetadata) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ResultsMetadata{redacted}")
+	redact.Print(s, "labhealth.ResultsMetadata{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -846,14 +851,14 @@ func (v ResultsMetadata) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Shipment) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Shipment{redacted}") }
+func (v Shipment) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Shipment{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v Shipment) LogValue() slog.Value { return slog.StringValue("labhealth.Shipment{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ShippingAddress) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ShippingAddress{redacted}")
+	redact.Print(s, "labhealth.ShippingAddress{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -863,7 +868,7 @@ func (v ShippingAddress) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v SignatureImage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.SignatureImage{redacted}")
+	redact.Print(s, "labhealth.SignatureImage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -873,7 +878,7 @@ func (v SignatureImage) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v TeamAPIKeyPage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.TeamAPIKeyPage{redacted}")
+	redact.Print(s, "labhealth.TeamAPIKeyPage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -883,7 +888,7 @@ func (v TeamAPIKeyPage) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v TeamCustomCredentials) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.TeamCustomCredentials{redacted}")
+	redact.Print(s, "labhealth.TeamCustomCredentials{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -893,7 +898,7 @@ func (v TeamCustomCredentials) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v TeamCustomCredentialsPage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.TeamCustomCredentialsPage{redacted}")
+	redact.Print(s, "labhealth.TeamCustomCredentialsPage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -902,7 +907,9 @@ func (v TeamCustomCredentialsPage) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v TestkitOrder) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.TestkitOrder{redacted}") }
+func (v TestkitOrder) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.TestkitOrder{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v TestkitOrder) LogValue() slog.Value {
@@ -911,7 +918,7 @@ func (v TestkitOrder) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UndoDeleteParams) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UndoDeleteParams{redacted}")
+	redact.Print(s, "labhealth.UndoDeleteParams{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -921,7 +928,7 @@ func (v UndoDeleteParams) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UnknownOrderDetails) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UnknownOrderDetails{redacted}")
+	redact.Print(s, "labhealth.UnknownOrderDetails{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -931,7 +938,7 @@ func (v UnknownOrderDetails) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UnparsedResult) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UnparsedResult{redacted}")
+	redact.Print(s, "labhealth.UnparsedResult{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -941,7 +948,7 @@ func (v UnparsedResult) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UpsertETLPipelinesBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UpsertETLPipelinesBody{redacted}")
+	redact.Print(s, "labhealth.UpsertETLPipelinesBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -951,7 +958,7 @@ func (v UpsertETLPipelinesBody) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UpsertTeamCustomCredentialsBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UpsertTeamCustomCredentialsBody{redacted}")
+	redact.Print(s, "labhealth.UpsertTeamCustomCredentialsBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -960,14 +967,14 @@ func (v UpsertTeamCustomCredentialsBody) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v UserPage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.UserPage{redacted}") }
+func (v UserPage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.UserPage{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v UserPage) LogValue() slog.Value { return slog.StringValue("labhealth.UserPage{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v WebhookHeaders) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.WebhookHeaders{redacted}")
+	redact.Print(s, "labhealth.WebhookHeaders{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -977,7 +984,7 @@ func (v WebhookHeaders) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v WebhookSecret) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.WebhookSecret{redacted}")
+	redact.Print(s, "labhealth.WebhookSecret{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -987,7 +994,7 @@ func (v WebhookSecret) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v WorkoutStream) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.WorkoutStream{redacted}")
+	redact.Print(s, "labhealth.WorkoutStream{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].

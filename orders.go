@@ -203,14 +203,14 @@ func (b *UpdateOrderBody) validate(v *validator) {
 //
 // Experimental: the endpoint is in closed beta.
 func (s *OrdersService) Import(ctx context.Context, body ImportOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
-	return call[PostOrderResponse](ctx, s.core, request{op: opImportOrder, body: &body}, opts)
+	return call(ctx, s.core, new(PostOrderResponse), request{op: opImportOrder, body: &body}, opts)
 }
 
 // Create places a new order: POST /v3/order. The interface specification describes only the order
 // set of its body. With [WithIdempotencyKey] it may be retried after an unknown outcome.
 func (s *OrdersService) Create(ctx context.Context, body CreateOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
 	r := request{op: opCreateOrder, body: &body, repeatable: true}
-	return call[PostOrderResponse](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(PostOrderResponse), r, opts)
 }
 
 // Update changes or clears the date on which an order is processed: PATCH /v3/order/{order_id}. The
@@ -223,7 +223,7 @@ func (s *OrdersService) Update(ctx context.Context, orderID uuid.UUID, body Upda
 		return nil, withOp(opUpdateOrder, body.Validate())
 	}
 	r := request{op: opUpdateOrder, ids: []string{orderID.String()}, body: &body}
-	return call[PostOrderResponse](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(PostOrderResponse), r, opts)
 }
 
 // Reschedule sets the date on which a scheduled order is sent to the lab: today or later. Local
@@ -241,7 +241,7 @@ func (s *OrdersService) Release(ctx context.Context, orderID uuid.UUID, opts ...
 // Get returns one order: GET /v3/order/{order_id}. The error for an unknown order matches
 // [ErrNotFound]. Source: public API reference only.
 func (s *OrdersService) Get(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*Order, error) {
-	return call[Order](ctx, s.core, request{op: opGetOrder, ids: []string{orderID.String()}}, opts)
+	return call(ctx, s.core, new(Order), request{op: opGetOrder, ids: []string{orderID.String()}}, opts)
 }
 
 // ListOrdersParams selects orders. Zero fields are not sent. A deployment that does not support a
@@ -318,6 +318,10 @@ type OrderPage struct {
 
 func (p *OrderPage) verify() error { return requireList(p.Orders) }
 
+func (p *OrderPage) numbered() (items any, reported pageNumbers) {
+	return p.Orders, pageNumbers{number: p.Page, size: p.Size, total: p.Total}
+}
+
 // fromList omits the total, because there may be more orders.
 func (*OrderPage) fromList(document []byte, _ []json.RawMessage) []byte {
 	return fmt.Appendf(nil, `{"orders":%s}`, document)
@@ -326,7 +330,7 @@ func (*OrderPage) fromList(document []byte, _ []json.RawMessage) []byte {
 // List returns one page of the team's orders: GET /orders. Some deployments serve it at /v3/orders:
 // see [WithPath]. Source of the other path: public API reference only.
 func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts ...CallOption) (*OrderPage, error) {
-	return call[OrderPage](ctx, s.core, request{op: opListOrders, query: params}, opts)
+	return call(ctx, s.core, new(OrderPage), request{op: opListOrders, query: params}, opts)
 }
 
 // All returns an iterator over the orders, page by page, starting at params.Page. It holds one page
@@ -340,13 +344,9 @@ func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts 
 // more.
 func (s *OrdersService) All(ctx context.Context, params ListOrdersParams, opts ...CallOption) iter.Seq2[*Order, error] {
 	id := func(o *Order) uuid.UUID { return o.ID }
-	return numberedPages(opListOrders, params.Page, params.Size, id, func(number int) ([]Order, pageNumbers, error) {
+	return numberedPages(opListOrders, params.Page, params.Size, id, func(number int) (numberedPage, error) {
 		params := params
 		params.Page = number
-		page, err := s.List(ctx, params, opts...)
-		if err != nil {
-			return nil, pageNumbers{}, err
-		}
-		return page.Orders, pageNumbers{number: page.Page, size: page.Size, total: page.Total}, nil
+		return s.List(ctx, params, opts...)
 	})
 }
