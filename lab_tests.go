@@ -121,8 +121,9 @@ func (p ListLabTestsParams) query() queryValues {
 	return q
 }
 
-// LabTestGenerationMethod tells how a lab test was created: by the service for an order, or not. All
-// selects both. Values other than the constants occur. Source: public API reference only.
+// LabTestGenerationMethod tells how a lab test was created: by the service for an order, or not.
+// LabTestGenerationAll selects both. Values other than the constants occur. Source: public API
+// reference only.
 type LabTestGenerationMethod string
 
 // Values of [LabTestGenerationMethod].

@@ -38,7 +38,7 @@ func page[E any](r *request, name string, list []E, id func(E) string) (any, err
 	return map[string]any{name: elements, "next_cursor": next}, nil
 }
 
-// pageBounds returns where the page with this number, which starts at 1, is in a list of n elements.
+// pageBounds returns where a page is in a list of n elements. The number of the first page is 1.
 func pageBounds(page, size, n int) (from, to int) {
 	from = n
 	if page-1 <= n/size { // Avoids an overflow for a very large page.

@@ -27,7 +27,7 @@ const (
 	markerPageResponse = `{"markers":` + markerList + `,"total":1,"page":1,"size":50,"pages":1,` +
 		`"pricing":{"currency":"USD","data":{"904":` + pricingResponse + `}}}`
 	pricingResponse = `{"base_amount_minor":2100,"modifiers":[` +
-		`{"delta_amount_minor":500,"conditions":{"us_state":{"any_of":["NY"]},"reflex":null}},` +
+		`{"delta_amount_minor":{"minimum":500,"maximum":500},"conditions":{"us_state":{"any_of":["NY"]},"reflex":null}},` +
 		`{"delta_amount_minor":{"minimum":100,"maximum":900},"conditions":{"us_state":null,"reflex":{}}}]}`
 	labTestPageResponse = `{"data":[` + labTestResponse + `],"next_cursor":"bmV4dA==","pricing":{"currency":"USD","data":{` +
 		`"5b41f610-ebc5-4803-8f0c-a61c3bdc7f01":{"pricing":` + pricingResponse + `,"marker_breakdown":{"904":{"unspecified":"price_unavailable"}}}}}}`
