@@ -35,10 +35,9 @@
 //
 // [Server.AddUsers] and [Server.AddOrders] add many users and orders quickly, for example 100,000
 // of each. [Server.AddLabTests] adds lab tests to the catalog. [Server.LabAccounts] are the team's
-// accounts with labs. The status of an order changes only
-// on request: [Server.Advance] moves it to the usual next status, [Server.SetStatus] sets any
-// status, including unknown ones, and [Server.Cancel], [Server.Fail] and [Server.PartialResults]
-// set statuses off the usual path.
+// accounts with labs. The status of an order changes only on request: [Server.Advance] moves it to
+// the usual next status, [Server.SetStatus] sets any status, including unknown ones, and
+// [Server.Cancel], [Server.Fail] and [Server.PartialResults] set statuses off the usual path.
 //
 // A completed order, or one with partial results, has results for the markers of its lab test.
 // [Server.SetInterpretation], [Server.SetMissing] and [Server.SetResults] change them. An order has
