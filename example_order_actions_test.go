@@ -22,7 +22,7 @@ func ExampleOrdersService_Cancel() {
 
 	_, err = client.Orders.Cancel(ctx, orderID)
 	if labhealth.OutcomeOf(err) == labhealth.OutcomeUnknown {
-		if order, getErr := client.Orders.Get(ctx, orderID); getErr == nil && order.IsCanceled() {
+		if order, getErr := client.Orders.Get(ctx, orderID); getErr == nil && order.Canceled() {
 			err = nil
 		}
 	}
@@ -101,7 +101,7 @@ func ExampleOrdersService_Simulate() {
 		log.Fatal(err)
 	}
 	for _, r := range results.Results {
-		fmt.Println(r.Name, r.IsAbnormal(), r.IsCritical())
+		fmt.Println(r.Name, r.Abnormal(), r.Critical())
 	}
 
 	var report bytes.Buffer

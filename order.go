@@ -169,10 +169,10 @@ func (o *Order) Reschedulable() bool {
 	return o.ActivateBy != nil && o.CurrentStatus().Modifiable()
 }
 
-// IsCanceled reports whether the order was canceled: the top-level part of its current status is
+// Canceled reports whether the order was canceled: the top-level part of its current status is
 // cancelled. For a reduced response without events, such as that of an update, it uses the
 // deprecated Status.
-func (o *Order) IsCanceled() bool { return o.topLevel() == TopLevelCancelled }
+func (o *Order) Canceled() bool { return o.topLevel() == TopLevelCancelled }
 
 // HasResults reports whether the lab has reported results of the order, complete or partial, which
 // [OrdersService.Results] returns. It is true if the order is completed or corrected, or has an

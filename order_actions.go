@@ -23,7 +23,7 @@ const (
 // service decide. Otherwise it responds with 400. Source: public API reference only.
 //
 // It is never retried while an attempt may have been processed. If [OutcomeOf] the error is
-// [OutcomeUnknown], get the order and test it with [Order.IsCanceled]. Canceling it again is
+// [OutcomeUnknown], get the order and test it with [Order.Canceled]. Canceling it again is
 // harmless: the service rejects it if the order is already canceled.
 func (s *OrdersService) Cancel(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*PostOrderResponse, error) {
 	return call(ctx, s.core, new(PostOrderResponse), request{op: opCancelOrder, ids: []string{orderID.String()}}, opts)

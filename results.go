@@ -70,21 +70,21 @@ func (r *OrderResults) LegacyResults() json.RawMessage {
 	return results
 }
 
-// IsAbnormal reports whether a result is not normal: [Result.IsAbnormal] is true for one of
+// Abnormal reports whether a result is not normal: [Result.Abnormal] is true for one of
 // Results, or Metadata has the interpretation abnormal or critical. Missing results do not count.
 // Partial results are judged by what was reported so far, so false may become true. For the results
 // of older orders (see [OrderResults.LegacyResults]), only Metadata counts.
-func (r *OrderResults) IsAbnormal() bool {
+func (r *OrderResults) Abnormal() bool {
 	return r.Metadata.interpretedAs(InterpretationAbnormal, InterpretationCritical) ||
-		slices.ContainsFunc(r.Results, func(v Result) bool { return v.IsAbnormal() })
+		slices.ContainsFunc(r.Results, func(v Result) bool { return v.Abnormal() })
 }
 
-// IsCritical reports whether a result is critical: [Result.IsCritical] is true for one of Results,
-// or Metadata has the interpretation critical. See [OrderResults.IsAbnormal] for partial results
+// Critical reports whether a result is critical: [Result.Critical] is true for one of Results,
+// or Metadata has the interpretation critical. See [OrderResults.Abnormal] for partial results
 // and those of older orders.
-func (r *OrderResults) IsCritical() bool {
+func (r *OrderResults) Critical() bool {
 	return r.Metadata.interpretedAs(InterpretationCritical) ||
-		slices.ContainsFunc(r.Results, func(v Result) bool { return v.IsCritical() })
+		slices.ContainsFunc(r.Results, func(v Result) bool { return v.Critical() })
 }
 
 func (m *ResultsMetadata) interpretedAs(values ...Interpretation) bool {
@@ -193,17 +193,17 @@ type Result struct {
 	RawObject `json:"-"`
 }
 
-// IsAbnormal reports whether the result is not normal: its interpretation is abnormal or critical,
+// Abnormal reports whether the result is not normal: its interpretation is abnormal or critical,
 // or the lab marked it as above or below the normal range. It does not compare the result with the
 // range. An interpretation that is missing, unknown or new is not abnormal by itself.
-func (r *Result) IsAbnormal() bool {
-	return r.Interpretation == InterpretationAbnormal || r.IsCritical() ||
+func (r *Result) Abnormal() bool {
+	return r.Interpretation == InterpretationAbnormal || r.Critical() ||
 		r.IsAboveMaxRange != nil && *r.IsAboveMaxRange || r.IsBelowMinRange != nil && *r.IsBelowMinRange
 }
 
-// IsCritical reports whether the interpretation of the result is critical. A result far outside of
+// Critical reports whether the interpretation of the result is critical. A result far outside of
 // the normal range is critical only if the service says so.
-func (r *Result) IsCritical() bool { return r.Interpretation == InterpretationCritical }
+func (r *Result) Critical() bool { return r.Interpretation == InterpretationCritical }
 
 // MissingResult reports a measurement that was ordered but could not be made. Source: public API
 // reference only.

@@ -74,10 +74,10 @@ func TestServiceTestkit(t *testing.T) {
 		t.Fatal(err)
 	}
 	order := must[*labhealth.Order](t)(client.Orders.Get(ctx, id))
-	equal(t, []any{true, false, true}, []any{order.HasResults(), order.IsCanceled(), *order.HasMissingResults})
+	equal(t, []any{true, false, true}, []any{order.HasResults(), order.Canceled(), *order.HasMissingResults})
 	must[int64](t)(client.Orders.ResultsPDF(ctx, id, &pdf))
 	results := must[*labhealth.OrderResults](t)(client.Orders.Results(ctx, id))
-	equal(t, []any{true, true, 1, 0}, []any{results.IsAbnormal(), results.IsCritical(), len(results.MissingResults), len(results.Malformed())})
+	equal(t, []any{true, true, 1, 0}, []any{results.Abnormal(), results.Critical(), len(results.MissingResults), len(results.Malformed())})
 	sample := results.SampleInformation[*order.SampleID]
 	equal(t, order.CreatedAt, sample.DateCollected.Timestamp)
 	equal(t, "Example Laboratories", sample.PerformingLaboratories["example-lab"].Name)
@@ -93,7 +93,7 @@ func TestServiceCancel(t *testing.T) {
 	body.UserID, body.LabTestID, body.LabAccountID = srv.AddUser("ada"), srv.LabTests.Testkit, nil
 	kit := must[*labhealth.PostOrderResponse](t)(client.Orders.CreateTestkit(ctx, body)).Order
 	canceled := must[*labhealth.PostOrderResponse](t)(client.Orders.Cancel(ctx, kit.ID))
-	equal(t, []any{true, false}, []any{canceled.Order.IsCanceled(), canceled.Order.HasResults()})
+	equal(t, []any{true, false}, []any{canceled.Order.Canceled(), canceled.Order.HasResults()})
 	equal(t, labhealth.OrderTransactionStatusCancelled, canceled.Order.OrderTransaction.Status)
 
 	registration := registrationBody()
@@ -145,7 +145,7 @@ func TestServiceRedraw(t *testing.T) {
 	transaction = must[*labhealth.OrderTransactionDetails](t)(client.OrderTransactions.Get(ctx, transactionID))
 	equal(t, labhealth.OrderTransactionStatusCompleted, transaction.Status)
 	results := must[*labhealth.OrderResults](t)(client.OrderTransactions.Results(ctx, transactionID))
-	equal(t, []any{2, false}, []any{len(results.Results), results.IsAbnormal()})
+	equal(t, []any{2, false}, []any{len(results.Results), results.Abnormal()})
 	var pdf bytes.Buffer
 	must[int64](t)(client.OrderTransactions.ResultsPDF(ctx, transactionID, &pdf))
 	equal(t, true, strings.HasPrefix(pdf.String(), "%PDF-"))
@@ -205,7 +205,7 @@ func TestCommittedAndLost(t *testing.T) {
 		{"Cancel", "POST /v3/order/{order_id}/cancel", func(ctx context.Context, c *labhealth.Client, o *labhealth.Order) error {
 			_, err := c.Orders.Cancel(ctx, o.ID)
 			return err
-		}, (*labhealth.Order).IsCanceled},
+		}, (*labhealth.Order).Canceled},
 		{"RegisterTestkit", "POST /v3/order/testkit/register", func(ctx context.Context, c *labhealth.Client, o *labhealth.Order) error {
 			body := registrationBody()
 			body.UserID, body.SampleID = nil, *o.SampleID
@@ -260,10 +260,10 @@ func TestQuestions(t *testing.T) {
 			}
 		}
 		want := []bool{test.abnormal, test.critical}
-		equal(t, want, []bool{r.IsAbnormal(), r.IsCritical()})
-		equal(t, want, []bool{all.IsAbnormal(), all.IsCritical()})
+		equal(t, want, []bool{r.Abnormal(), r.Critical()})
+		equal(t, want, []bool{all.Abnormal(), all.Critical()})
 		if !strings.Contains(test.json, "range") {
-			equal(t, want, []bool{metadata.IsAbnormal(), metadata.IsCritical()})
+			equal(t, want, []bool{metadata.Abnormal(), metadata.Critical()})
 		}
 	}
 
@@ -295,7 +295,7 @@ func TestQuestions(t *testing.T) {
 		if err := json.Unmarshal([]byte(test.json), &o); err != nil {
 			t.Fatal(err)
 		}
-		if got := []bool{o.HasResults(), o.IsCanceled()}; !slices.Equal(got, []bool{test.hasResults, test.canceled}) {
+		if got := []bool{o.HasResults(), o.Canceled()}; !slices.Equal(got, []bool{test.hasResults, test.canceled}) {
 			t.Errorf("%s: %v", test.json, got)
 		}
 	}
