@@ -33,33 +33,6 @@
 // The methods belong to [OrdersService], [OrderTransactionsService], [LabTestsService],
 // [UsersService] and [WorkoutsService].
 //
-//	POST   /v3/order/import                              Client.Orders.Import (closed beta)
-//	POST   /v3/order                                     Client.Orders.Create
-//	PATCH  /v3/order/{order_id}                          Client.Orders.Update, Reschedule, Release
-//	GET    /v3/order/{order_id}                          Client.Orders.Get
-//	GET    /orders                                       Client.Orders.List, All
-//	GET    /v3/order/{order_id}/result                   Client.Orders.Results
-//	GET    /v3/order/{order_id}/requisition/pdf          Client.Orders.RequisitionPDF
-//	GET    /v3/lab_test                                  Client.LabTests.List, All
-//	GET    /v3/lab_tests                                 Client.LabTests.ListDeprecated (deprecated)
-//	POST   /v3/lab_tests                                 Client.LabTests.Create
-//	GET    /v3/lab_tests/{lab_test_id}                   Client.LabTests.Get
-//	PATCH  /v3/lab_tests/{lab_test_id}                   Client.LabTests.Update
-//	GET    /v3/lab_test/{lab_test_id}/collection_instruction_pdf  Client.LabTests.CollectionInstructionsPDF
-//	GET    /v3/lab_tests/markers                         Client.LabTests.Markers, AllMarkers
-//	GET    /v3/lab_tests/{lab_test_id}/markers           Client.LabTests.MarkersOfTest, AllMarkersOfTest
-//	POST   /v3/lab_tests/list_order_set_markers          Client.LabTests.MarkersOfOrderSet, AllMarkersOfOrderSet
-//	GET    /v3/lab_tests/{lab_id}/markers/{provider_id}  Client.LabTests.Marker
-//	GET    /v3/lab_tests/labs                            Client.LabTests.Labs
-//	GET    /v3/lab_test/lab_account                      Client.LabTests.LabAccounts
-//	GET    /v2/user/                                     Client.Users.List, All
-//	POST   /v2/user                                      Client.Users.Create, GetOrCreate
-//	GET    /v2/user/{user_id}                            Client.Users.Get
-//	GET    /v2/user/resolve/{client_user_id}             Client.Users.Resolve
-//	DELETE /v2/user/{user_id}                            Client.Users.Delete
-//	POST   /v2/user/undo_delete                          Client.Users.UndoDelete
-//	GET    /v2/introspect/historical_pull                Client.Users.HistoricalPulls, AllHistoricalPulls
-//	GET    /v2/timeseries/workouts/{workout_id}/stream   Client.Workouts.Stream
 //	POST   /v3/order/import                             Client.Orders.Import (closed beta)
 //	POST   /v3/order                                    Client.Orders.Create
 //	PATCH  /v3/order/{order_id}                         Client.Orders.Update, Reschedule, Release
@@ -85,6 +58,16 @@
 //	GET    /v3/order_transaction/{transaction_id}/result/pdf  Client.OrderTransactions.ResultsPDF
 //	GET    /v3/lab_test                                 Client.LabTests.List, All
 //	GET    /v3/lab_tests                                Client.LabTests.ListDeprecated (deprecated)
+//	POST   /v3/lab_tests                                Client.LabTests.Create
+//	GET    /v3/lab_tests/{lab_test_id}                  Client.LabTests.Get
+//	PATCH  /v3/lab_tests/{lab_test_id}                  Client.LabTests.Update
+//	GET    /v3/lab_test/{lab_test_id}/collection_instruction_pdf  Client.LabTests.CollectionInstructionsPDF
+//	GET    /v3/lab_tests/markers                        Client.LabTests.Markers, AllMarkers
+//	GET    /v3/lab_tests/{lab_test_id}/markers          Client.LabTests.MarkersOfTest, AllMarkersOfTest
+//	POST   /v3/lab_tests/list_order_set_markers         Client.LabTests.MarkersOfOrderSet, AllMarkersOfOrderSet
+//	GET    /v3/lab_tests/{lab_id}/markers/{provider_id}  Client.LabTests.Marker
+//	GET    /v3/lab_tests/labs                           Client.LabTests.Labs
+//	GET    /v3/lab_test/lab_account                     Client.LabTests.LabAccounts
 //	GET    /v2/user/                                    Client.Users.List, All
 //	POST   /v2/user                                     Client.Users.Create, GetOrCreate
 //	GET    /v2/user/{user_id}                           Client.Users.Get
