@@ -19,7 +19,8 @@ type Client struct {
 	Orders *OrdersService
 	// OrderTransactions returns orders together with their redraws and recreations.
 	OrderTransactions *OrderTransactionsService
-	// LabTests lists the lab tests that can be ordered.
+	// LabTests lists, creates and changes the lab tests that can be ordered, and lists markers,
+	// labs and lab accounts.
 	LabTests *LabTestsService
 	// Users lists, creates, updates and deletes users.
 	// Appointments books the appointments at which samples are collected.

@@ -57,7 +57,7 @@ size                      | integer?                     | no  |
 # LabTestPage: response
 data                      | array of LabTest             | yes |
 next_cursor               | string?                      | yes | from the document
-pricing                   | any?                         | no  |
+pricing                   | LabTestPricing?              | no  |
 
 # OrderResults: response
 metadata                  | ResultsMetadata              | yes |
@@ -352,7 +352,7 @@ func TestSpecTeamEnumerations(t *testing.T) {
 			"HistoricalPullRetrying":   "retrying",
 		},
 	}
-	if diff := cmp.Diff(want, readConstants(t, "results.go", "historical.go", "lab_tests.go", "users.go", "workouts.go")); diff != "" {
+	if diff := cmp.Diff(want, readConstants(t, "results.go", "historical.go", "users.go", "workouts.go")); diff != "" {
 		t.Errorf("constants (-reference +Go):\n%s", diff)
 	}
 }

@@ -34,6 +34,10 @@
 // # Orders and users
 //
 // [Server.AddUsers] and [Server.AddOrders] add many users and orders quickly, for example 100,000
+// of each. [Server.AddLabTests] adds lab tests to the catalog. [Server.LabAccounts] are the team's
+// accounts with labs. The status of an order changes only on request: [Server.Advance] moves it to
+// the usual next status, [Server.SetStatus] sets any status, including unknown ones, and
+// [Server.Cancel], [Server.Fail] and [Server.PartialResults] set statuses off the usual path.
 // of each. [Server.AddLabTests] adds lab tests to the catalog. The status of an order changes only
 // on request: [Server.Advance] moves it to the usual next status, [Server.SetStatus] sets any
 // status, including unknown ones, and [Server.Cancel], [Server.Fail] and [Server.PartialResults]
@@ -127,8 +131,8 @@
 //
 // # Limitations
 //
-// The server has no billing and no laboratory accounts. It accepts all consents, accounts and
-// billing types. It pushes nothing to ETL pipelines and does not verify custom credentials with
-// providers. It is stricter than the service in one respect: it rejects a number or boolean that is
-// sent as a string, which the service may convert.
+// The server has no billing. It accepts all consents, and all billing types of orders without a lab
+// account. Created lab tests are active at once. It pushes nothing to ETL pipelines and does not
+// verify custom credentials with providers. It is stricter than the service in one respect: it
+// rejects a number or boolean that is sent as a string, which the service may convert.
 package labhealthtest

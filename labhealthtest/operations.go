@@ -78,6 +78,16 @@ var operations = []operation{
 
 	{"GET", "/v3/lab_test", (*Server).listLabTests},
 	{"GET", "/v3/lab_tests", (*Server).listAllLabTests},
+	{"POST", "/v3/lab_tests", (*Server).createLabTest},
+	{"GET", "/v3/lab_tests/labs", (*Server).listLabs},
+	{"GET", "/v3/lab_tests/markers", (*Server).listMarkers},
+	{"POST", "/v3/lab_tests/list_order_set_markers", (*Server).listOrderSetMarkers},
+	{"GET", "/v3/lab_tests/{lab_test_id}", (*Server).getLabTest},
+	{"PATCH", "/v3/lab_tests/{lab_test_id}", (*Server).updateLabTest},
+	{"GET", "/v3/lab_tests/{lab_test_id}/markers", (*Server).listMarkersOfTest},
+	{"GET", "/v3/lab_tests/{lab_id}/markers/{provider_id}", (*Server).getMarker},
+	{"GET", "/v3/lab_test/lab_account", (*Server).listLabAccounts},
+	{"GET", "/v3/lab_test/{lab_test_id}/collection_instruction_pdf", (*Server).getLabTestInstructions},
 
 	// The interface specification has /v2/user/, the public API reference has /v2/user.
 	{"GET", "/v2/user/", (*Server).listUsers},
