@@ -35,8 +35,9 @@ var redactedTypes = []any{
 
 	NumericResult{}, RangeResult{}, CommentResult{}, CodedResult{}, UnparsedResult{},
 
-	AccessToken{}, AzureAMQP{}, BlobStorage{}, CreateWebhookBody{}, ETLPipeline{}, ETLPipelinePage{}, EventHubDestination{},
-	EventHubMatcher{}, ManagementKey{}, ManagementKeyPage{}, RabbitMQ{}, Secret(""), TeamAPIKey{}, TeamAPIKeyPage{},
+	AccessToken{}, AzureAMQP{}, BlobStorage{}, CreateWebhookBody{}, CustomCredentialsDetails{}, ETLPipeline{}, ETLPipelinePage{},
+	EventHubDestination{}, EventHubMatcher{}, FitbitCredentials{}, GetLabsCredentials{}, ManagementKey{}, ManagementKeyCreator{},
+	ManagementKeyPage{}, PhlebFindersCredentials{}, RabbitMQ{}, Secret(""), TeamAPIKey{}, TeamAPIKeyPage{},
 	TeamCustomCredentials{}, TeamCustomCredentialsPage{}, UpsertETLPipelinesBody{}, UpsertTeamCustomCredentialsBody{}, WebhookHeaders{},
 	WebhookSecret{},
 }
