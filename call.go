@@ -53,48 +53,42 @@ type request struct {
 // validated is implemented by request bodies and parameters.
 type validated interface{ validate(*validator) }
 
-// call sends r and decodes the response, a JSON object, into a new T.
-func call[T any](ctx context.Context, c *core, r request, opts []CallOption) (*T, error) {
-	v := new(T)
+// call sends r, decodes the response, a JSON object, into the struct that v points to, and returns
+// v, or nil with an error. Its type parameter is a pointer, because the compiler generates one
+// function for all pointers, and one for each struct.
+func call[P any](ctx context.Context, c *core, v P, r request, opts []CallOption) (P, error) {
 	if err := c.callInto(ctx, r, v, opts); err != nil {
-		return nil, err
+		var none P
+		return none, err
 	}
 	return v, nil
 }
 
-// callInto sends r and decodes the response, a JSON object, into the struct that v points to. It is
-// not part of call, so that the compiler generates it once, and not for each type.
-func (c *core) callInto(ctx context.Context, r request, v any, opts []CallOption) error {
-	r.read = func(resp *transport.Response) error {
-		reflect.ValueOf(v).Elem().SetZero() // an earlier attempt may have set it
-		return readJSON(resp, func(document []byte) error {
-			return decode(document, v, func(object []byte) error { return jsonread.UnmarshalOwned(object, v) })
-		})
-	}
-	return c.do(ctx, r, opts)
-}
-
 // callList sends r and decodes the response, a JSON array of objects.
 func callList[T any](ctx context.Context, c *core, r request, opts []CallOption) ([]T, error) {
-	v := new(arrayOf[T])
-	if err := c.callInto(ctx, r, v, opts); err != nil {
-		return nil, err
+	list := new([]T)
+	err := c.callInto(ctx, r, list, opts)
+	return *list, err
+}
+
+// callInto sends r and decodes the response into the struct or slice that v points to, which is zero
+// after an error.
+func (c *core) callInto(ctx context.Context, r request, v any, opts []CallOption) error {
+	isList := reflect.TypeOf(v).Elem().Kind() == reflect.Slice
+	r.read = func(resp *transport.Response) error {
+		return readJSON(resp, func(document []byte) error {
+			if isList && document[0] != '[' {
+				return cmp.Or(jsonread.Valid(document), error(errNoList))
+			}
+			return decode(document, v, func(value []byte) error { return jsonread.UnmarshalOwned(value, v) })
+		})
 	}
-	return v.Elements, nil
+	err := c.do(ctx, r, opts)
+	if err != nil {
+		reflect.ValueOf(v).Elem().SetZero()
+	}
+	return err
 }
-
-// arrayOf is a response that is an array. It is decoded as an object with that array.
-type arrayOf[T any] struct {
-	Elements []T `json:"elements" jsonread:"own"`
-
-	RawObject `json:"-"`
-}
-
-func (*arrayOf[T]) fromList(document []byte, _ []json.RawMessage) []byte {
-	return fmt.Appendf(nil, `{"elements":%s}`, document)
-}
-
-func (l *arrayOf[T]) verify() error { return requireList(l.Elements) }
 
 // callEmpty sends r. The response must be empty or JSON, which is ignored.
 func callEmpty(ctx context.Context, c *core, r request, opts []CallOption) error {

@@ -46,7 +46,7 @@ type HistoricalPullPage struct {
 
 func (p *HistoricalPullPage) verify() error { return requireList(p.Data) }
 
-func (p *HistoricalPullPage) elements() ([]UserHistoricalPulls, *string) { return p.Data, p.NextCursor }
+func (p *HistoricalPullPage) elements() (any, *string) { return p.Data, p.NextCursor }
 
 // UserHistoricalPulls holds the historical pulls of one user. Source: public API reference only.
 type UserHistoricalPulls struct {
@@ -110,14 +110,14 @@ func (p ListHistoricalPullsParams) query() queryValues {
 // interface specification documents only that they have a status, one of which is retrying, and
 // error information. Source of the rest: public API reference only.
 func (s *UsersService) HistoricalPulls(ctx context.Context, params ListHistoricalPullsParams, opts ...CallOption) (*HistoricalPullPage, error) {
-	return call[HistoricalPullPage](ctx, s.core, request{op: opHistoricalPulls, query: params}, opts)
+	return call(ctx, s.core, new(HistoricalPullPage), request{op: opHistoricalPulls, query: params}, opts)
 }
 
 // AllHistoricalPulls returns an iterator over the historical pulls, page by page. It behaves like
 // [LabTestsService.All].
 func (s *UsersService) AllHistoricalPulls(ctx context.Context, params ListHistoricalPullsParams, opts ...CallOption) iter.Seq2[*UserHistoricalPulls, error] {
 	id := func(u *UserHistoricalPulls) uuid.UUID { return u.UserID }
-	return cursorPages(opHistoricalPulls, params.NextCursor, id, func(cursor string) (*HistoricalPullPage, error) {
+	return cursorPages(opHistoricalPulls, params.NextCursor, id, func(cursor string) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.HistoricalPulls(ctx, params, opts...)

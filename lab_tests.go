@@ -187,7 +187,7 @@ type LabTestPage struct {
 	RawObject `json:"-"`
 }
 
-func (p *LabTestPage) elements() ([]LabTest, *string) { return p.Data, p.NextCursor }
+func (p *LabTestPage) elements() (any, *string) { return p.Data, p.NextCursor }
 
 func (p *LabTestPage) verify() error { return requireList(p.Data) }
 
@@ -206,7 +206,7 @@ func (s *LabTestsService) List(ctx context.Context, params ListLabTestsParams, o
 // Empty pages are valid, but 100 of them in a row cause an error.
 func (s *LabTestsService) All(ctx context.Context, params ListLabTestsParams, opts ...CallOption) iter.Seq2[*LabTest, error] {
 	id := func(t *LabTest) uuid.UUID { return t.ID }
-	return cursorPages(opListLabTests, params.NextCursor, id, func(cursor string) (*LabTestPage, error) {
+	return cursorPages(opListLabTests, params.NextCursor, id, func(cursor string) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, params, opts...)
@@ -239,7 +239,7 @@ func (p unpagedLabTestsParams) validate(v *validator) {
 // list returns a page and unwraps elements of the form {"lab_test": {…}}, which occur in an example
 // of the public API reference.
 func (s *LabTestsService) list(ctx context.Context, r request, opts []CallOption) (*LabTestPage, error) {
-	page, err := call[LabTestPage](ctx, s.core, r, opts)
+	page, err := call(ctx, s.core, new(LabTestPage), r, opts)
 	if err != nil {
 		return nil, err
 	}

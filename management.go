@@ -189,12 +189,12 @@ func (b *UpdateOrganisationBody) validate(v *validator) {
 
 // Get returns the organisation: GET /v1/org/{org_id}.
 func (s *OrganisationService) Get(ctx context.Context, opts ...CallOption) (*Organisation, error) {
-	return call[Organisation](ctx, s.core, request{op: opGetOrganisation}, opts)
+	return call(ctx, s.core, new(Organisation), request{op: opGetOrganisation}, opts)
 }
 
 // Update renames the organisation: PATCH /v1/org/{org_id}.
 func (s *OrganisationService) Update(ctx context.Context, body UpdateOrganisationBody, opts ...CallOption) (*Organisation, error) {
-	return call[Organisation](ctx, s.core, request{op: opUpdateOrganisation, body: &body}, opts)
+	return call(ctx, s.core, new(Organisation), request{op: opUpdateOrganisation, body: &body}, opts)
 }
 
 // BatchDeletion reports the result for each resource of a batch: the response of

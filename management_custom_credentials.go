@@ -252,7 +252,7 @@ type TeamCustomCredentialsPage struct {
 
 func (p *TeamCustomCredentialsPage) verify() error { return requireList(p.Credentials) }
 
-func (p *TeamCustomCredentialsPage) elements() ([]TeamCustomCredentials, *string) {
+func (p *TeamCustomCredentialsPage) elements() (any, *string) {
 	return p.Credentials, p.NextCursor
 }
 
@@ -334,14 +334,14 @@ type PreparationStep struct {
 // GET /v1/org/{org_id}/team_custom_credentials/{env}/{region}.
 func (s *CustomCredentialsService) List(ctx context.Context, env TeamEnvironment, region Region, params ListTeamCustomCredentialsParams, opts ...CallOption) (*TeamCustomCredentialsPage, error) {
 	r := request{op: opListCustomCredentials, ids: []string{string(env), string(region)}, query: params}
-	return call[TeamCustomCredentialsPage](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(TeamCustomCredentialsPage), r, opts)
 }
 
 // All returns an iterator over the custom credentials, page by page, starting at params.NextCursor.
 // It behaves like [LabTestsService.All].
 func (s *CustomCredentialsService) All(ctx context.Context, env TeamEnvironment, region Region, params ListTeamCustomCredentialsParams, opts ...CallOption) iter.Seq2[*TeamCustomCredentials, error] {
 	id := func(v *TeamCustomCredentials) uuid.UUID { return v.ID }
-	return cursorPages(opListCustomCredentials, params.NextCursor, id, func(cursor string) (*TeamCustomCredentialsPage, error) {
+	return cursorPages(opListCustomCredentials, params.NextCursor, id, func(cursor string) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, env, region, params, opts...)
@@ -353,7 +353,7 @@ func (s *CustomCredentialsService) All(ctx context.Context, env TeamEnvironment,
 // it can be called again.
 func (s *CustomCredentialsService) Upsert(ctx context.Context, env TeamEnvironment, region Region, body UpsertTeamCustomCredentialsBody, opts ...CallOption) (*TeamCustomCredentials, error) {
 	r := request{op: opUpsertCustomCredentials, ids: []string{string(env), string(region)}, body: &body}
-	return call[TeamCustomCredentials](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(TeamCustomCredentials), r, opts)
 }
 
 // Delete deletes custom credentials:
@@ -364,7 +364,7 @@ func (s *CustomCredentialsService) Delete(ctx context.Context, env TeamEnvironme
 		op: opDeleteCustomCredentials, ids: []string{string(env), string(region)},
 		query: batchParams{"credential_id", credentialIDs},
 	}
-	return call[BatchDeletion](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(BatchDeletion), r, opts)
 }
 
 // Prepare returns the steps that are required at a provider before a team can use its own
@@ -374,5 +374,5 @@ func (s *CustomCredentialsService) Prepare(ctx context.Context, env TeamEnvironm
 		op: opPrepareCustomCredentials, ids: []string{string(env), string(region)},
 		body: &prepareTeamCustomCredentialsBody{teamID, provider},
 	}
-	return call[TeamCustomCredentialsPreparation](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(TeamCustomCredentialsPreparation), r, opts)
 }

@@ -79,7 +79,7 @@ type TeamDataPullPreferencesPage struct {
 
 func (p *TeamDataPullPreferencesPage) verify() error { return requireList(p.DataPullPreferences) }
 
-func (p *TeamDataPullPreferencesPage) elements() ([]TeamDataPullPreferences, *string) {
+func (p *TeamDataPullPreferencesPage) elements() (any, *string) {
 	return p.DataPullPreferences, p.NextCursor
 }
 
@@ -133,14 +133,14 @@ func (p deleteDataPullPreferencesParams) query() queryValues {
 // GET /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}.
 func (s *DataPullPreferencesService) List(ctx context.Context, env TeamEnvironment, region Region, params ListTeamDataPullPreferencesParams, opts ...CallOption) (*TeamDataPullPreferencesPage, error) {
 	r := request{op: opListDataPullPreferences, ids: []string{string(env), string(region)}, query: params}
-	return call[TeamDataPullPreferencesPage](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(TeamDataPullPreferencesPage), r, opts)
 }
 
 // All returns an iterator over the data pull preferences, page by page, starting at
 // params.NextCursor. It behaves like [LabTestsService.All].
 func (s *DataPullPreferencesService) All(ctx context.Context, env TeamEnvironment, region Region, params ListTeamDataPullPreferencesParams, opts ...CallOption) iter.Seq2[*TeamDataPullPreferences, error] {
 	id := func(p *TeamDataPullPreferences) uuid.UUID { return p.TeamID }
-	return cursorPages(opListDataPullPreferences, params.NextCursor, id, func(cursor string) (*TeamDataPullPreferencesPage, error) {
+	return cursorPages(opListDataPullPreferences, params.NextCursor, id, func(cursor string) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, env, region, params, opts...)
@@ -152,7 +152,7 @@ func (s *DataPullPreferencesService) All(ctx context.Context, env TeamEnvironmen
 // error it can be called again. At least one team is required.
 func (s *DataPullPreferencesService) Upsert(ctx context.Context, env TeamEnvironment, region Region, body UpsertTeamDataPullPreferencesBody, opts ...CallOption) (*TeamDataPullPreferencesPage, error) {
 	r := request{op: opUpsertDataPullPreferences, ids: []string{string(env), string(region)}, body: &body}
-	return call[TeamDataPullPreferencesPage](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(TeamDataPullPreferencesPage), r, opts)
 }
 
 // Delete deletes the data pull preferences of teams for the providers with the given slugs, or for

@@ -122,7 +122,7 @@ type ManagementKeyPage struct {
 
 func (p *ManagementKeyPage) verify() error { return requireList(p.Data) }
 
-func (p *ManagementKeyPage) elements() ([]ManagementKey, *string) { return p.Data, p.NextCursor }
+func (p *ManagementKeyPage) elements() (any, *string) { return p.Data, p.NextCursor }
 
 // CreateManagementKeyBody is the request of [ManagementKeysService.Create].
 type CreateManagementKeyBody struct {
@@ -158,14 +158,14 @@ func (v *validator) teamRoleBindings(list []TeamRoleBinding) {
 
 // List returns one page of the management keys: GET /v1/org/{org_id}/management_key.
 func (s *ManagementKeysService) List(ctx context.Context, params ListManagementKeysParams, opts ...CallOption) (*ManagementKeyPage, error) {
-	return call[ManagementKeyPage](ctx, s.core, request{op: opListManagementKeys, query: params}, opts)
+	return call(ctx, s.core, new(ManagementKeyPage), request{op: opListManagementKeys, query: params}, opts)
 }
 
 // All returns an iterator over the management keys, page by page, starting at params.NextCursor. It
 // behaves like [LabTestsService.All].
 func (s *ManagementKeysService) All(ctx context.Context, params ListManagementKeysParams, opts ...CallOption) iter.Seq2[*ManagementKey, error] {
 	id := func(k *ManagementKey) uuid.UUID { return k.ID }
-	return cursorPages(opListManagementKeys, params.NextCursor, id, func(cursor string) (*ManagementKeyPage, error) {
+	return cursorPages(opListManagementKeys, params.NextCursor, id, func(cursor string) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, params, opts...)
@@ -176,13 +176,13 @@ func (s *ManagementKeysService) All(ctx context.Context, params ListManagementKe
 // only in this response and cannot be read later: store it. A Team Management Key for two or more
 // teams can only be created here, not in the web dashboard.
 func (s *ManagementKeysService) Create(ctx context.Context, body CreateManagementKeyBody, opts ...CallOption) (*ManagementKey, error) {
-	return call[ManagementKey](ctx, s.core, request{op: opCreateManagementKey, body: &body}, opts)
+	return call(ctx, s.core, new(ManagementKey), request{op: opCreateManagementKey, body: &body}, opts)
 }
 
 // Update changes the label or the teams of a management key:
 // PATCH /v1/org/{org_id}/management_key/{key_id}.
 func (s *ManagementKeysService) Update(ctx context.Context, keyID uuid.UUID, body UpdateManagementKeyBody, opts ...CallOption) (*ManagementKey, error) {
-	return call[ManagementKey](ctx, s.core, request{op: opUpdateManagementKey, ids: []string{keyID.String()}, body: &body}, opts)
+	return call(ctx, s.core, new(ManagementKey), request{op: opUpdateManagementKey, ids: []string{keyID.String()}, body: &body}, opts)
 }
 
 // Delete revokes a management key: DELETE /v1/org/{org_id}/management_key/{key_id}. The response,

@@ -57,7 +57,7 @@ type LabAccountResponse struct {
 // GET /v1/org/{org_id}/lab_account/{env}/{region}.
 func (s *LabAccountsService) List(ctx context.Context, env TeamEnvironment, region Region, params ListLabAccountsParams, opts ...CallOption) (*LabAccountsResponse, error) {
 	r := request{op: opListLabAccounts, ids: []string{string(env), string(region)}, query: params}
-	return call[LabAccountsResponse](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(LabAccountsResponse), r, opts)
 }
 
 // UpdateTeamIDAllowlist replaces the list of the teams that can use a lab account:
@@ -68,5 +68,5 @@ func (s *LabAccountsService) UpdateTeamIDAllowlist(ctx context.Context, env Team
 		op: opUpdateLabAccountIDs, ids: []string{string(env), string(region), accountID.String()},
 		body: &updateLabAccountBody{teamIDs},
 	}
-	return call[LabAccountResponse](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(LabAccountResponse), r, opts)
 }

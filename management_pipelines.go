@@ -178,7 +178,7 @@ type ETLPipelinePage struct {
 	RawObject `json:"-"`
 }
 
-func (p *ETLPipelinePage) elements() ([]ETLPipeline, *string) { return p.Pipelines, p.NextCursor }
+func (p *ETLPipelinePage) elements() (any, *string) { return p.Pipelines, p.NextCursor }
 
 func (p *ETLPipelinePage) verify() error { return requireList(p.Pipelines) }
 
@@ -235,14 +235,14 @@ func (b *UpsertETLPipelinesBody) validate(v *validator) {
 // GET /v1/org/{org_id}/team_etl_pipelines/{env}/{region}.
 func (s *PipelinesService) List(ctx context.Context, env TeamEnvironment, region Region, params ListETLPipelinesParams, opts ...CallOption) (*ETLPipelinePage, error) {
 	r := request{op: opListPipelines, ids: []string{string(env), string(region)}, query: params}
-	return call[ETLPipelinePage](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(ETLPipelinePage), r, opts)
 }
 
 // All returns an iterator over the pipelines, page by page, starting at params.NextCursor. It
 // behaves like [LabTestsService.All].
 func (s *PipelinesService) All(ctx context.Context, env TeamEnvironment, region Region, params ListETLPipelinesParams, opts ...CallOption) iter.Seq2[*ETLPipeline, error] {
 	id := func(p *ETLPipeline) uuid.UUID { return p.TeamID }
-	return cursorPages(opListPipelines, params.NextCursor, id, func(cursor string) (*ETLPipelinePage, error) {
+	return cursorPages(opListPipelines, params.NextCursor, id, func(cursor string) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, env, region, params, opts...)
@@ -267,7 +267,7 @@ func (s *PipelinesService) Delete(ctx context.Context, env TeamEnvironment, regi
 
 // list calls an operation that responds with a list of pipelines.
 func (s *PipelinesService) list(ctx context.Context, r request, opts []CallOption) ([]ETLPipeline, error) {
-	page, err := call[ETLPipelinePage](ctx, s.core, r, opts)
+	page, err := call(ctx, s.core, new(ETLPipelinePage), r, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -175,7 +175,7 @@ func (p ScopeRequirementsParams) query() queryValues {
 // GET /v1/org/{org_id}/team/{team_id}/scope_requirements.
 func (s *TeamsService) ScopeRequirements(ctx context.Context, teamID uuid.UUID, params ScopeRequirementsParams, opts ...CallOption) (*TeamScopeRequirementsResponse, error) {
 	r := request{op: opGetScopeRequirements, ids: []string{teamID.String()}, query: params}
-	return call[TeamScopeRequirementsResponse](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(TeamScopeRequirementsResponse), r, opts)
 }
 
 // UpsertScopeRequirements sets the scopes that a team asks its users for:

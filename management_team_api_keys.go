@@ -61,7 +61,7 @@ type TeamAPIKeyPage struct {
 
 func (p *TeamAPIKeyPage) verify() error { return requireList(p.APIKeys) }
 
-func (p *TeamAPIKeyPage) elements() ([]TeamAPIKey, *string) { return p.APIKeys, p.NextCursor }
+func (p *TeamAPIKeyPage) elements() (any, *string) { return p.APIKeys, p.NextCursor }
 
 // CreateTeamAPIKeyBody is the request of [TeamAPIKeysService.Create].
 type CreateTeamAPIKeyBody struct {
@@ -78,14 +78,14 @@ func (b *CreateTeamAPIKeyBody) validate(v *validator) {
 // GET /v1/org/{org_id}/team_api_keys/{env}/{region}.
 func (s *TeamAPIKeysService) List(ctx context.Context, env TeamEnvironment, region Region, params ListTeamAPIKeysParams, opts ...CallOption) (*TeamAPIKeyPage, error) {
 	r := request{op: opListTeamAPIKeys, ids: []string{string(env), string(region)}, query: params}
-	return call[TeamAPIKeyPage](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(TeamAPIKeyPage), r, opts)
 }
 
 // All returns an iterator over the team API keys, page by page, starting at params.NextCursor. It
 // behaves like [LabTestsService.All].
 func (s *TeamAPIKeysService) All(ctx context.Context, env TeamEnvironment, region Region, params ListTeamAPIKeysParams, opts ...CallOption) iter.Seq2[*TeamAPIKey, error] {
 	id := func(k *TeamAPIKey) uuid.UUID { return k.ID }
-	return cursorPages(opListTeamAPIKeys, params.NextCursor, id, func(cursor string) (*TeamAPIKeyPage, error) {
+	return cursorPages(opListTeamAPIKeys, params.NextCursor, id, func(cursor string) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, env, region, params, opts...)
@@ -96,12 +96,12 @@ func (s *TeamAPIKeysService) All(ctx context.Context, env TeamEnvironment, regio
 // is valid in that environment and region only.
 func (s *TeamAPIKeysService) Create(ctx context.Context, env TeamEnvironment, region Region, body CreateTeamAPIKeyBody, opts ...CallOption) (*TeamAPIKey, error) {
 	r := request{op: opCreateTeamAPIKey, ids: []string{string(env), string(region)}, body: &body}
-	return call[TeamAPIKey](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(TeamAPIKey), r, opts)
 }
 
 // Delete revokes keys of the team API: DELETE /v1/org/{org_id}/team_api_keys/{env}/{region}. The
 // response has the result for each key. At least one key is required.
 func (s *TeamAPIKeysService) Delete(ctx context.Context, env TeamEnvironment, region Region, keyIDs []uuid.UUID, opts ...CallOption) (*BatchDeletion, error) {
 	r := request{op: opDeleteTeamAPIKeys, ids: []string{string(env), string(region)}, query: batchParams{"api_key_id", keyIDs}}
-	return call[BatchDeletion](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(BatchDeletion), r, opts)
 }

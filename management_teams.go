@@ -124,7 +124,7 @@ type TeamPage struct {
 
 func (p *TeamPage) verify() error { return requireList(p.Teams) }
 
-func (p *TeamPage) elements() ([]Team, *string) { return p.Teams, p.NextCursor }
+func (p *TeamPage) elements() (any, *string) { return p.Teams, p.NextCursor }
 
 // GetTeamParams selects the settings that [TeamsService.Get] returns with the team.
 type GetTeamParams struct {
@@ -360,14 +360,14 @@ func teamConflict(e *APIError) error {
 
 // List returns one page of the teams: GET /v1/org/{org_id}/team.
 func (s *TeamsService) List(ctx context.Context, params ListTeamsParams, opts ...CallOption) (*TeamPage, error) {
-	return call[TeamPage](ctx, s.core, request{op: opListTeams, query: params}, opts)
+	return call(ctx, s.core, new(TeamPage), request{op: opListTeams, query: params}, opts)
 }
 
 // All returns an iterator over the teams, page by page, starting at params.NextCursor. It behaves
 // like [LabTestsService.All].
 func (s *TeamsService) All(ctx context.Context, params ListTeamsParams, opts ...CallOption) iter.Seq2[*Team, error] {
 	id := func(t *Team) uuid.UUID { return t.ID }
-	return cursorPages(opListTeams, params.NextCursor, id, func(cursor string) (*TeamPage, error) {
+	return cursorPages(opListTeams, params.NextCursor, id, func(cursor string) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, params, opts...)
@@ -378,20 +378,20 @@ func (s *TeamsService) All(ctx context.Context, params ListTeamsParams, opts ...
 // team, the error is a *[TeamConflictError] with that team's ID. With a Team Management Key the
 // error is [ErrForbidden].
 func (s *TeamsService) Create(ctx context.Context, body CreateTeamBody, opts ...CallOption) (*Team, error) {
-	return call[Team](ctx, s.core, request{op: opCreateTeam, body: &body, refine: teamConflict}, opts)
+	return call(ctx, s.core, new(Team), request{op: opCreateTeam, body: &body, refine: teamConflict}, opts)
 }
 
 // Get returns one team: GET /v1/org/{org_id}/team/{team_id}. The error for an unknown team is
 // [ErrNotFound].
 func (s *TeamsService) Get(ctx context.Context, teamID uuid.UUID, params GetTeamParams, opts ...CallOption) (*Team, error) {
-	return call[Team](ctx, s.core, request{op: opGetTeam, ids: []string{teamID.String()}, query: params}, opts)
+	return call(ctx, s.core, new(Team), request{op: opGetTeam, ids: []string{teamID.String()}, query: params}, opts)
 }
 
 // Update changes a team: PATCH /v1/org/{org_id}/team/{team_id}. If the new integration team ID
 // belongs to another team, the error is a *[TeamConflictError] with that team's ID.
 func (s *TeamsService) Update(ctx context.Context, teamID uuid.UUID, body UpdateTeamBody, opts ...CallOption) (*Team, error) {
 	r := request{op: opUpdateTeam, ids: []string{teamID.String()}, body: &body, refine: teamConflict}
-	return call[Team](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(Team), r, opts)
 }
 
 // UpdateBrandInformation changes the brand information of a team in one environment, using
@@ -422,7 +422,7 @@ func (s *TeamsService) Delete(ctx context.Context, teamID uuid.UUID, opts ...Cal
 // error for an unknown ID is [ErrNotFound]. On some deployments the returned team has only its ID.
 func (s *TeamsService) Resolve(ctx context.Context, integrationTeamID string, opts ...CallOption) (*Team, error) {
 	r := request{op: opResolveTeam, body: &resolveTeamBody{integrationTeamID}}
-	resolved, err := call[resolvedTeam](ctx, s.core, r, opts)
+	resolved, err := call(ctx, s.core, new(resolvedTeam), r, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -456,5 +456,5 @@ func (r *resolvedTeam) verify() error { return r.team().verify() }
 // page of the public API reference has a path that ends in create_access_token: see [WithPath].
 func (s *TeamsService) CreateAccessToken(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, opts ...CallOption) (*AccessToken, error) {
 	r := request{op: opCreateAccessToken, ids: []string{teamID.String()}, body: &createAccessTokenBody{env}}
-	return call[AccessToken](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(AccessToken), r, opts)
 }

@@ -77,7 +77,7 @@ type WebhookPage struct {
 
 func (p *WebhookPage) verify() error { return requireList(p.Data) }
 
-func (p *WebhookPage) elements() ([]Webhook, *string) { return p.Data, p.NextCursor }
+func (p *WebhookPage) elements() (any, *string) { return p.Data, p.NextCursor }
 
 // CreateWebhookBody is the request of [WebhooksService.Create].
 type CreateWebhookBody struct {
@@ -156,14 +156,14 @@ type rotateWebhookSecretBody struct {
 // GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook.
 func (s *WebhooksService) List(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, params ListWebhooksParams, opts ...CallOption) (*WebhookPage, error) {
 	r := request{op: opListWebhooks, ids: []string{teamID.String(), string(env)}, query: params}
-	return call[WebhookPage](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(WebhookPage), r, opts)
 }
 
 // All returns an iterator over a team's webhooks, page by page, starting at params.NextCursor. It
 // behaves like [LabTestsService.All].
 func (s *WebhooksService) All(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, params ListWebhooksParams, opts ...CallOption) iter.Seq2[*Webhook, error] {
 	id := func(w *Webhook) uuid.UUID { return uuid.NewSHA1(uuid.Nil, []byte(w.ID)) }
-	return cursorPages(opListWebhooks, params.NextCursor, id, func(cursor string) (*WebhookPage, error) {
+	return cursorPages(opListWebhooks, params.NextCursor, id, func(cursor string) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, teamID, env, params, opts...)
@@ -174,14 +174,14 @@ func (s *WebhooksService) All(ctx context.Context, teamID uuid.UUID, env TeamEnv
 // signing secret with [WebhooksService.Secret].
 func (s *WebhooksService) Create(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, body CreateWebhookBody, opts ...CallOption) (*Webhook, error) {
 	r := request{op: opCreateWebhook, ids: []string{teamID.String(), string(env)}, body: &body}
-	return call[Webhook](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(Webhook), r, opts)
 }
 
 // Get returns one webhook: GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}.
 // The error for an unknown webhook is [ErrNotFound].
 func (s *WebhooksService) Get(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, opts ...CallOption) (*Webhook, error) {
 	r := request{op: opGetWebhook, ids: []string{teamID.String(), string(env), webhookID}}
-	return call[Webhook](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(Webhook), r, opts)
 }
 
 // Update changes a webhook:
@@ -189,7 +189,7 @@ func (s *WebhooksService) Get(ctx context.Context, teamID uuid.UUID, env TeamEnv
 // use [WebhooksService.RotateSecret]; to change its headers, [WebhooksService.ReplaceHeaders].
 func (s *WebhooksService) Update(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, body UpdateWebhookBody, opts ...CallOption) (*Webhook, error) {
 	r := request{op: opUpdateWebhook, ids: []string{teamID.String(), string(env), webhookID}, body: &body}
-	return call[Webhook](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(Webhook), r, opts)
 }
 
 // Delete deletes a webhook:
@@ -203,7 +203,7 @@ func (s *WebhooksService) Delete(ctx context.Context, teamID uuid.UUID, env Team
 // GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/headers.
 func (s *WebhooksService) Headers(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, opts ...CallOption) (*WebhookHeaders, error) {
 	r := request{op: opGetWebhookHeaders, ids: []string{teamID.String(), string(env), webhookID}}
-	return call[WebhookHeaders](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(WebhookHeaders), r, opts)
 }
 
 // ReplaceHeaders replaces the additional headers of a webhook's deliveries:
@@ -224,7 +224,7 @@ func (s *WebhooksService) ReplaceHeaders(ctx context.Context, teamID uuid.UUID, 
 // GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/secret.
 func (s *WebhooksService) Secret(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, opts ...CallOption) (*WebhookSecret, error) {
 	r := request{op: opGetWebhookSecret, ids: []string{teamID.String(), string(env), webhookID}}
-	return call[WebhookSecret](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(WebhookSecret), r, opts)
 }
 
 // RotateSecret replaces the signing secret of a webhook:

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/labhealth/labhealth-go/internal/jsonread"
+	"github.com/labhealth/labhealth-go/internal/redact"
 )
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
@@ -560,7 +561,7 @@ func (v *WorkoutStream) UnmarshalJSON(b []byte) error { return jsonread.Unmarsha
 func (v WorkoutStream) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v AccessToken) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AccessToken{redacted}") }
+func (v AccessToken) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AccessToken{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v AccessToken) LogValue() slog.Value {
@@ -568,25 +569,25 @@ func (v AccessToken) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Address) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Address{redacted}") }
+func (v Address) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Address{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v Address) LogValue() slog.Value { return slog.StringValue("labhealth.Address{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v AoEAnswer) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AoEAnswer{redacted}") }
+func (v AoEAnswer) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AoEAnswer{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v AoEAnswer) LogValue() slog.Value { return slog.StringValue("labhealth.AoEAnswer{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v AzureAMQP) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.AzureAMQP{redacted}") }
+func (v AzureAMQP) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AzureAMQP{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v AzureAMQP) LogValue() slog.Value { return slog.StringValue("labhealth.AzureAMQP{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v BlobStorage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.BlobStorage{redacted}") }
+func (v BlobStorage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.BlobStorage{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v BlobStorage) LogValue() slog.Value {
@@ -594,7 +595,7 @@ func (v BlobStorage) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v CodedResult) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.CodedResult{redacted}") }
+func (v CodedResult) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.CodedResult{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v CodedResult) LogValue() slog.Value {
@@ -603,7 +604,7 @@ func (v CodedResult) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v CommentResult) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.CommentResult{redacted}")
+	redact.Print(s, "labhealth.CommentResult{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -613,7 +614,7 @@ func (v CommentResult) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v CreateOrderBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.CreateOrderBody{redacted}")
+	redact.Print(s, "labhealth.CreateOrderBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -623,7 +624,7 @@ func (v CreateOrderBody) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v CreateUserBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.CreateUserBody{redacted}")
+	redact.Print(s, "labhealth.CreateUserBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -633,7 +634,7 @@ func (v CreateUserBody) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v CreateWebhookBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.CreateWebhookBody{redacted}")
+	redact.Print(s, "labhealth.CreateWebhookBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -643,7 +644,7 @@ func (v CreateWebhookBody) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v CustomCredentialsDetails) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.CustomCredentialsDetails{redacted}")
+	redact.Print(s, "labhealth.CustomCredentialsDetails{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -652,7 +653,7 @@ func (v CustomCredentialsDetails) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v ETLPipeline) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.ETLPipeline{redacted}") }
+func (v ETLPipeline) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.ETLPipeline{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v ETLPipeline) LogValue() slog.Value {
@@ -661,7 +662,7 @@ func (v ETLPipeline) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ETLPipelinePage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ETLPipelinePage{redacted}")
+	redact.Print(s, "labhealth.ETLPipelinePage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -671,7 +672,7 @@ func (v ETLPipelinePage) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v EventHubDestination) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.EventHubDestination{redacted}")
+	redact.Print(s, "labhealth.EventHubDestination{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -681,7 +682,7 @@ func (v EventHubDestination) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v EventHubMatcher) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.EventHubMatcher{redacted}")
+	redact.Print(s, "labhealth.EventHubMatcher{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -691,7 +692,7 @@ func (v EventHubMatcher) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v FallbackBirthDate) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.FallbackBirthDate{redacted}")
+	redact.Print(s, "labhealth.FallbackBirthDate{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -701,7 +702,7 @@ func (v FallbackBirthDate) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v FitbitCredentials) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.FitbitCredentials{redacted}")
+	redact.Print(s, "labhealth.FitbitCredentials{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -711,7 +712,7 @@ func (v FitbitCredentials) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v GetLabsCredentials) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.GetLabsCredentials{redacted}")
+	redact.Print(s, "labhealth.GetLabsCredentials{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -721,7 +722,7 @@ func (v GetLabsCredentials) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v GuarantorDetails) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.GuarantorDetails{redacted}")
+	redact.Print(s, "labhealth.GuarantorDetails{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -731,7 +732,7 @@ func (v GuarantorDetails) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ImportOrderBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ImportOrderBody{redacted}")
+	redact.Print(s, "labhealth.ImportOrderBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -741,7 +742,7 @@ func (v ImportOrderBody) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ListOrdersParams) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ListOrdersParams{redacted}")
+	redact.Print(s, "labhealth.ListOrdersParams{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -751,7 +752,7 @@ func (v ListOrdersParams) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ManagementKeyCreator) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ManagementKeyCreator{redacted}")
+	redact.Print(s, "labhealth.ManagementKeyCreator{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -761,7 +762,7 @@ func (v ManagementKeyCreator) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ManagementKeyPage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ManagementKeyPage{redacted}")
+	redact.Print(s, "labhealth.ManagementKeyPage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -771,7 +772,7 @@ func (v ManagementKeyPage) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v MissingResult) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.MissingResult{redacted}")
+	redact.Print(s, "labhealth.MissingResult{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -781,7 +782,7 @@ func (v MissingResult) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v NumericResult) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.NumericResult{redacted}")
+	redact.Print(s, "labhealth.NumericResult{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -790,7 +791,9 @@ func (v NumericResult) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderDetails) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.OrderDetails{redacted}") }
+func (v OrderDetails) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.OrderDetails{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v OrderDetails) LogValue() slog.Value {
@@ -798,14 +801,14 @@ func (v OrderDetails) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderPage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.OrderPage{redacted}") }
+func (v OrderPage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.OrderPage{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v OrderPage) LogValue() slog.Value { return slog.StringValue("labhealth.OrderPage{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v OrderPatientAddress) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.OrderPatientAddress{redacted}")
+	redact.Print(s, "labhealth.OrderPatientAddress{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -815,7 +818,7 @@ func (v OrderPatientAddress) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v OrderPatientDetails) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.OrderPatientDetails{redacted}")
+	redact.Print(s, "labhealth.OrderPatientDetails{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -825,7 +828,7 @@ func (v OrderPatientDetails) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v OrderPhysician) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.OrderPhysician{redacted}")
+	redact.Print(s, "labhealth.OrderPhysician{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -834,7 +837,9 @@ func (v OrderPhysician) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v OrderResults) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.OrderResults{redacted}") }
+func (v OrderResults) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.OrderResults{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v OrderResults) LogValue() slog.Value {
@@ -843,7 +848,7 @@ func (v OrderResults) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v PatientAddress) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.PatientAddress{redacted}")
+	redact.Print(s, "labhealth.PatientAddress{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -853,7 +858,7 @@ func (v PatientAddress) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v PatientAddressWithValidation) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.PatientAddressWithValidation{redacted}")
+	redact.Print(s, "labhealth.PatientAddressWithValidation{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -863,7 +868,7 @@ func (v PatientAddressWithValidation) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v PatientDetailsWithValidation) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.PatientDetailsWithValidation{redacted}")
+	redact.Print(s, "labhealth.PatientDetailsWithValidation{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -873,7 +878,7 @@ func (v PatientDetailsWithValidation) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v PhlebFindersCredentials) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.PhlebFindersCredentials{redacted}")
+	redact.Print(s, "labhealth.PhlebFindersCredentials{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -883,7 +888,7 @@ func (v PhlebFindersCredentials) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v PhysicianCreateRequest) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.PhysicianCreateRequest{redacted}")
+	redact.Print(s, "labhealth.PhysicianCreateRequest{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -892,13 +897,13 @@ func (v PhysicianCreateRequest) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v RabbitMQ) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.RabbitMQ{redacted}") }
+func (v RabbitMQ) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.RabbitMQ{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v RabbitMQ) LogValue() slog.Value { return slog.StringValue("labhealth.RabbitMQ{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v RangeResult) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.RangeResult{redacted}") }
+func (v RangeResult) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.RangeResult{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v RangeResult) LogValue() slog.Value {
@@ -906,20 +911,20 @@ func (v RangeResult) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Response) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Response{redacted}") }
+func (v Response) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Response{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v Response) LogValue() slog.Value { return slog.StringValue("labhealth.Response{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Result) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Result{redacted}") }
+func (v Result) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Result{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v Result) LogValue() slog.Value { return slog.StringValue("labhealth.Result{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ResultsMetadata) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ResultsMetadata{redacted}")
+	redact.Print(s, "labhealth.ResultsMetadata{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -928,14 +933,14 @@ func (v ResultsMetadata) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v Shipment) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.Shipment{redacted}") }
+func (v Shipment) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Shipment{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v Shipment) LogValue() slog.Value { return slog.StringValue("labhealth.Shipment{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ShippingAddress) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.ShippingAddress{redacted}")
+	redact.Print(s, "labhealth.ShippingAddress{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -945,7 +950,7 @@ func (v ShippingAddress) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v SignatureImage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.SignatureImage{redacted}")
+	redact.Print(s, "labhealth.SignatureImage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -955,7 +960,7 @@ func (v SignatureImage) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v TeamAPIKeyPage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.TeamAPIKeyPage{redacted}")
+	redact.Print(s, "labhealth.TeamAPIKeyPage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -965,7 +970,7 @@ func (v TeamAPIKeyPage) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v TeamCustomCredentials) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.TeamCustomCredentials{redacted}")
+	redact.Print(s, "labhealth.TeamCustomCredentials{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -975,7 +980,7 @@ func (v TeamCustomCredentials) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v TeamCustomCredentialsPage) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.TeamCustomCredentialsPage{redacted}")
+	redact.Print(s, "labhealth.TeamCustomCredentialsPage{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -984,7 +989,9 @@ func (v TeamCustomCredentialsPage) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v TestkitOrder) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.TestkitOrder{redacted}") }
+func (v TestkitOrder) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.TestkitOrder{redacted}")
+}
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v TestkitOrder) LogValue() slog.Value {
@@ -993,7 +1000,7 @@ func (v TestkitOrder) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UndoDeleteParams) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UndoDeleteParams{redacted}")
+	redact.Print(s, "labhealth.UndoDeleteParams{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1003,7 +1010,7 @@ func (v UndoDeleteParams) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UnknownOrderDetails) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UnknownOrderDetails{redacted}")
+	redact.Print(s, "labhealth.UnknownOrderDetails{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1013,7 +1020,7 @@ func (v UnknownOrderDetails) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UnparsedResult) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UnparsedResult{redacted}")
+	redact.Print(s, "labhealth.UnparsedResult{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1023,7 +1030,7 @@ func (v UnparsedResult) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UpsertETLPipelinesBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UpsertETLPipelinesBody{redacted}")
+	redact.Print(s, "labhealth.UpsertETLPipelinesBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1033,7 +1040,7 @@ func (v UpsertETLPipelinesBody) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UpsertTeamCustomCredentialsBody) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.UpsertTeamCustomCredentialsBody{redacted}")
+	redact.Print(s, "labhealth.UpsertTeamCustomCredentialsBody{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1042,14 +1049,14 @@ func (v UpsertTeamCustomCredentialsBody) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
-func (v UserPage) Format(s fmt.State, _ rune) { fmt.Fprint(s, "labhealth.UserPage{redacted}") }
+func (v UserPage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.UserPage{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v UserPage) LogValue() slog.Value { return slog.StringValue("labhealth.UserPage{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v WebhookHeaders) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.WebhookHeaders{redacted}")
+	redact.Print(s, "labhealth.WebhookHeaders{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1059,7 +1066,7 @@ func (v WebhookHeaders) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v WebhookSecret) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.WebhookSecret{redacted}")
+	redact.Print(s, "labhealth.WebhookSecret{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1069,7 +1076,7 @@ func (v WebhookSecret) LogValue() slog.Value {
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v WorkoutStream) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "labhealth.WorkoutStream{redacted}")
+	redact.Print(s, "labhealth.WorkoutStream{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].

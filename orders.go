@@ -204,14 +204,14 @@ func (b *UpdateOrderBody) validate(v *validator) {
 //
 // Experimental: the endpoint is in closed beta.
 func (s *OrdersService) Import(ctx context.Context, body ImportOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
-	return call[PostOrderResponse](ctx, s.core, request{op: opImportOrder, body: &body}, opts)
+	return call(ctx, s.core, new(PostOrderResponse), request{op: opImportOrder, body: &body}, opts)
 }
 
 // Create places a new order: POST /v3/order. The interface specification describes only the order
 // set of its body. With [WithIdempotencyKey] it may be retried after an unknown outcome.
 func (s *OrdersService) Create(ctx context.Context, body CreateOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
 	r := request{op: opCreateOrder, body: &body, repeatable: true}
-	return call[PostOrderResponse](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(PostOrderResponse), r, opts)
 }
 
 // Update changes or clears the date on which an order is processed: PATCH /v3/order/{order_id}. The
@@ -224,7 +224,7 @@ func (s *OrdersService) Update(ctx context.Context, orderID uuid.UUID, body Upda
 		return nil, withOp(opUpdateOrder, body.Validate())
 	}
 	r := request{op: opUpdateOrder, ids: []string{orderID.String()}, body: &body}
-	return call[PostOrderResponse](ctx, s.core, r, opts)
+	return call(ctx, s.core, new(PostOrderResponse), r, opts)
 }
 
 // Reschedule sets the date on which a scheduled order is sent to the lab: today or later. Local
@@ -242,7 +242,7 @@ func (s *OrdersService) Release(ctx context.Context, orderID uuid.UUID, opts ...
 // Get returns one order: GET /v3/order/{order_id}. The error for an unknown order matches
 // [ErrNotFound]. Source: public API reference only.
 func (s *OrdersService) Get(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*Order, error) {
-	return call[Order](ctx, s.core, request{op: opGetOrder, ids: []string{orderID.String()}}, opts)
+	return call(ctx, s.core, new(Order), request{op: opGetOrder, ids: []string{orderID.String()}}, opts)
 }
 
 // ListOrdersParams selects orders. Zero fields are not sent. A deployment that does not support a
@@ -331,7 +331,7 @@ func (*OrderPage) fromList(document []byte, _ []json.RawMessage) []byte {
 // List returns one page of the team's orders: GET /orders. Some deployments serve it at /v3/orders:
 // see [WithPath]. Source of the other path: public API reference only.
 func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts ...CallOption) (*OrderPage, error) {
-	return call[OrderPage](ctx, s.core, request{op: opListOrders, query: params}, opts)
+	return call(ctx, s.core, new(OrderPage), request{op: opListOrders, query: params}, opts)
 }
 
 // All returns an iterator over the orders, page by page, starting at params.Page. It holds one page
@@ -347,12 +347,12 @@ func (s *OrdersService) All(ctx context.Context, params ListOrdersParams, opts .
 	return func(yield func(*Order, error) bool) {
 		pages := orderPages{start: cmp.Or(params.Page, 1), size: int64(cmp.Or(params.Size, 50))}
 		id := func(o *Order) uuid.UUID { return o.ID }
-		fetch := func(number int) (page[Order, int], error) {
+		fetch := func(number int) (page[int], error) {
 			params := params
 			params.Page = number
 			list, err := s.List(ctx, params, opts...)
 			if err != nil {
-				return page[Order, int]{}, err
+				return page[int]{}, err
 			}
 			return pages.next(number, list)
 		}
@@ -371,7 +371,7 @@ type orderPages struct {
 }
 
 // next returns the page with the given number, whose response is list.
-func (o *orderPages) next(number int, list *OrderPage) (p page[Order, int], err error) {
+func (o *orderPages) next(number int, list *OrderPage) (p page[int], err error) {
 	if list.Page != nil && *list.Page != int64(number) {
 		return p, &unreadable{reason: "it is not the requested page"}
 	}

@@ -6,14 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 
 	"github.com/google/uuid"
 )
 
 // page is one page of a list. Its cursor is a page number, an offset or an opaque string.
-type page[E any, C comparable] struct {
-	items []E
+//
+// Neither the page nor paginate has the type of the elements as a type parameter: the compiler would
+// generate all of their code for each.
+type page[C comparable] struct {
+	items any   // a slice of elements
 	next  C     // the cursor of the next page
 	last  bool  // there is no next page
 	err   error // why there is none, after the items
@@ -26,76 +30,89 @@ type page[E any, C comparable] struct {
 const maxEmptyPages = 100
 
 // cursorPage is a page that has the cursor of the next one. The cursor of the last page is nil or
-// empty.
-type cursorPage[E any] interface {
-	elements() (items []E, next *string)
+// empty. The items are a slice.
+type cursorPage interface {
+	elements() (items any, next *string)
 	Malformed() []Malformed
 }
 
-// cursorPages returns an iterator over a list whose pages have the cursor of the next one. A page
-// may be empty, because a service may filter each page after it is read.
-func cursorPages[E any, P cursorPage[E]](op, start string, id func(*E) uuid.UUID, list func(cursor string) (P, error)) iter.Seq2[*E, error] {
-	return paginate(op, start, id, func(cursor string) (p page[E, string], err error) {
+// cursorPages returns an iterator over a list whose pages have the cursor of the next one. P is a
+// pointer to an element. A page may be empty, because a service may filter each page after it is
+// read.
+func cursorPages[P any](op, start string, id func(P) uuid.UUID, list func(cursor string) (cursorPage, error)) iter.Seq2[P, error] {
+	return paginate(op, start, id, func(cursor string) (page[string], error) {
 		current, err := list(cursor)
 		if err != nil {
-			return p, err
+			return page[string]{}, err
 		}
-		items, next := current.elements()
-		p = page[E, string]{items: items, last: next == nil || *next == "", allowEmpty: true}
-		for _, field := range current.Malformed() {
-			if field.Path == "next_cursor" { // it is nil, as at the end of the list
-				p.err = &unreadable{reason: "its next cursor is malformed"}
-			}
-		}
-		if !p.last {
-			p.next = *next
-		}
-		return p, nil
+		return pageWithCursor(current), nil
 	})
 }
 
-// paginate returns an iterator over all pages, starting at start. It stops at the first error. A
-// page that repeats an earlier one, leads back to an earlier one, or is empty although it is not
-// the last, is a *DecodeError.
-func paginate[E any, C comparable](op string, start C, id func(*E) uuid.UUID, fetch func(C) (page[E, C], error)) iter.Seq2[*E, error] {
-	return func(yield func(*E, error) bool) {
-		h := history[C]{mark: start, turn: 1}
-		for cursor := start; ; {
-			p, err := fetch(cursor)
-			ids := pageIDs(p.items, id)
-			if err == nil {
-				if p.repeatEnds && equalPages(ids, h.previous) {
-					return
-				}
-				err = checkPage(&h, p, cursor, ids)
-			}
-			if err != nil {
-				yield(nil, pageError(op, err))
-				return
-			}
-			for _, item := range p.items { // a copy, so that keeping it does not keep the page
-				if !yield(&item, nil) {
-					return
-				}
-			}
-			if p.err != nil {
-				yield(nil, pageError(op, p.err))
-			}
-			if p.last {
-				return
-			}
-			cursor = p.next
-			h.add(cursor, ids)
+func pageWithCursor(current cursorPage) page[string] {
+	items, next := current.elements()
+	p := page[string]{items: items, last: next == nil || *next == "", allowEmpty: true}
+	for _, field := range current.Malformed() {
+		if field.Path == "next_cursor" { // it is nil, as at the end of the list
+			p.err = &unreadable{reason: "its next cursor is malformed"}
 		}
+	}
+	if !p.last {
+		p.next = *next
+	}
+	return p
+}
+
+// paginate returns an iterator over all pages, starting at start. P is a pointer to an element. The
+// iterator stops at the first error. A page that repeats an earlier one, leads back to an earlier
+// one, or is empty although it is not the last, is a *DecodeError.
+func paginate[P any, C comparable](op string, start C, id func(P) uuid.UUID, fetch func(C) (page[C], error)) iter.Seq2[P, error] {
+	return func(yield func(P, error) bool) {
+		if err := yieldPages(start, id, fetch, yield); err != nil {
+			var none P
+			yield(none, pageError(op, err))
+		}
+	}
+}
+
+// yieldPages yields the elements of all pages. It returns nil after the last page, or when yield
+// reports false.
+func yieldPages[P any, C comparable](start C, id func(P) uuid.UUID, fetch func(C) (page[C], error), yield func(P, error) bool) error {
+	h := history[C]{mark: start, turn: 1}
+	for cursor := start; ; {
+		p, err := fetch(cursor)
+		if err != nil {
+			return err
+		}
+		items := reflect.ValueOf(p.items)
+		ids := pageIDs(items, id)
+		if p.repeatEnds && equalPages(ids, h.previous) {
+			return nil
+		}
+		if err := checkPage(&h, p, cursor, ids); err != nil {
+			return err
+		}
+		for i := range items.Len() {
+			item := reflect.New(items.Type().Elem()) // a copy, so that keeping it does not keep the page
+			item.Elem().Set(items.Index(i))
+			if !yield(item.Interface().(P), nil) {
+				return nil
+			}
+		}
+		if p.err != nil || p.last {
+			return p.err
+		}
+		cursor = p.next
+		h.add(cursor, ids)
 	}
 }
 
 // checkPage returns an error if the page at cursor, whose elements have the given IDs, is not a
 // valid successor of the earlier pages.
-func checkPage[E any, C comparable](h *history[C], p page[E, C], cursor C, ids []uuid.UUID) error {
+func checkPage[C comparable](h *history[C], p page[C], cursor C, ids []uuid.UUID) error {
 	reason := ""
 	switch {
-	case p.items == nil:
+	case ids == nil:
 		return errNoList
 	case equalPages(ids, h.previous), equalPages(ids, h.markIDs):
 		reason = "it repeats an earlier page"
@@ -144,12 +161,17 @@ func (h *history[C]) add(next C, ids []uuid.UUID) {
 }
 
 // pageIDs returns the IDs of the elements of a page, sorted, because a service may return the same
-// page in another order. An element without a readable ID is identified by its JSON.
-func pageIDs[E any](items []E, id func(*E) uuid.UUID) []uuid.UUID {
-	ids := make([]uuid.UUID, len(items))
-	for i := range items {
-		ids[i] = id(&items[i])
-		if received, ok := any(&items[i]).(interface{ RawJSON() json.RawMessage }); ok && ids[i] == uuid.Nil {
+// page in another order. An element without a readable ID is identified by its JSON. There are none
+// if the response has no list.
+func pageIDs[P any](items reflect.Value, id func(P) uuid.UUID) []uuid.UUID {
+	if items.IsNil() {
+		return nil
+	}
+	ids := make([]uuid.UUID, items.Len())
+	for i := range ids {
+		item := items.Index(i).Addr().Interface()
+		ids[i] = id(item.(P))
+		if received, ok := item.(interface{ RawJSON() json.RawMessage }); ok && ids[i] == uuid.Nil {
 			ids[i] = uuid.NewSHA1(uuid.Nil, received.RawJSON())
 		}
 	}

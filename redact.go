@@ -3,6 +3,8 @@ package labhealth
 import (
 	"fmt"
 	"log/slog"
+
+	"github.com/labhealth/labhealth-go/internal/redact"
 )
 
 // Redacted marks a type that holds patient data or secrets: a struct of this module embeds it.
@@ -22,4 +24,4 @@ func (Redacted) LogValue() slog.Value { return slog.StringValue("{redacted}") }
 func (r Redacted) Format(s fmt.State, _ rune) { printLogValue(s, r) }
 
 // printLogValue prints the log value of v.
-func printLogValue(s fmt.State, v slog.LogValuer) { fmt.Fprint(s, v.LogValue().String()) }
+func printLogValue(s fmt.State, v slog.LogValuer) { redact.Print(s, v.LogValue().String()) }

@@ -20,7 +20,7 @@ const opOrderResults = "GET /v3/order/{order_id}/result"
 // Of the results, the interface specification documents only result, result_type and value. Source
 // of the rest, including the path: public API reference only.
 func (s *OrdersService) Results(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*OrderResults, error) {
-	return call[OrderResults](ctx, s.core, request{op: opOrderResults, ids: []string{orderID.String()}}, opts)
+	return call(ctx, s.core, new(OrderResults), request{op: opOrderResults, ids: []string{orderID.String()}}, opts)
 }
 
 // OrderResults holds the results of an order: the response of [OrdersService.Results]. Source:

@@ -142,7 +142,7 @@ func (*UserPage) fromList(document []byte, elements []json.RawMessage) []byte {
 
 // List returns one page of the team's users: GET /v2/user/.
 func (s *UsersService) List(ctx context.Context, params ListUsersParams, opts ...CallOption) (*UserPage, error) {
-	return call[UserPage](ctx, s.core, request{op: opListUsers, query: params}, opts)
+	return call(ctx, s.core, new(UserPage), request{op: opListUsers, query: params}, opts)
 }
 
 // All returns an iterator over the users, page by page, starting at params.Offset. It holds one
@@ -152,7 +152,7 @@ func (s *UsersService) List(ctx context.Context, params ListUsersParams, opts ..
 // twice or not at all.
 func (s *UsersService) All(ctx context.Context, params ListUsersParams, opts ...CallOption) iter.Seq2[*User, error] {
 	id := func(u *User) uuid.UUID { return u.UserID }
-	return paginate(opListUsers, params.Offset, id, func(offset int) (p page[User, int], err error) {
+	return paginate(opListUsers, params.Offset, id, func(offset int) (p page[int], err error) {
 		params := params
 		params.Offset = offset
 		list, err := s.List(ctx, params, opts...)
@@ -193,7 +193,7 @@ func (b *CreateUserBody) validate(v *validator) { v.required("client_user_id", b
 // a *[UserConflictError] with that user's ID; this makes the call idempotent. Source of the path:
 // public API reference only.
 func (s *UsersService) Create(ctx context.Context, body CreateUserBody, opts ...CallOption) (*User, error) {
-	return call[User](ctx, s.core, request{op: opCreateUser, body: &body, refine: userConflict}, opts)
+	return call(ctx, s.core, new(User), request{op: opCreateUser, body: &body, refine: userConflict}, opts)
 }
 
 // UserConflictError reports that the client user ID already belongs to a user. It wraps the
@@ -255,13 +255,13 @@ func (s *UsersService) GetOrCreate(ctx context.Context, body CreateUserBody, opt
 // Get returns one user: GET /v2/user/{user_id}. The error for an unknown user matches
 // [ErrNotFound]. Source: public API reference only.
 func (s *UsersService) Get(ctx context.Context, userID uuid.UUID, opts ...CallOption) (*User, error) {
-	return call[User](ctx, s.core, request{op: opGetUser, ids: []string{userID.String()}}, opts)
+	return call(ctx, s.core, new(User), request{op: opGetUser, ids: []string{userID.String()}}, opts)
 }
 
 // Resolve returns the user with a client user ID: GET /v2/user/resolve/{client_user_id}. The error
 // for an unknown ID matches [ErrNotFound]. Source: public API reference only.
 func (s *UsersService) Resolve(ctx context.Context, clientUserID string, opts ...CallOption) (*User, error) {
-	return call[User](ctx, s.core, request{op: opResolveUser, ids: []string{clientUserID}}, opts)
+	return call(ctx, s.core, new(User), request{op: opResolveUser, ids: []string{clientUserID}}, opts)
 }
 
 // UserDeletion is the response of [UsersService.Delete] and [UsersService.UndoDelete]. Source:
@@ -275,7 +275,7 @@ type UserDeletion struct {
 // Delete deletes a user: DELETE /v2/user/{user_id}. [UsersService.UndoDelete] can undo it for 7
 // days. Source of the path: public API reference only.
 func (s *UsersService) Delete(ctx context.Context, userID uuid.UUID, opts ...CallOption) (*UserDeletion, error) {
-	return call[UserDeletion](ctx, s.core, request{op: opDeleteUser, ids: []string{userID.String()}}, opts)
+	return call(ctx, s.core, new(UserDeletion), request{op: opDeleteUser, ids: []string{userID.String()}}, opts)
 }
 
 // UndoDeleteParams identifies a deleted user. Exactly one of the two IDs must be set.
@@ -303,5 +303,5 @@ func (p UndoDeleteParams) query() queryValues {
 // Connections to wearable providers are not restored. It fails once another user has the same
 // client user ID. Source of all but the 7 days: public API reference only.
 func (s *UsersService) UndoDelete(ctx context.Context, params UndoDeleteParams, opts ...CallOption) (*UserDeletion, error) {
-	return call[UserDeletion](ctx, s.core, request{op: opUndoDeletion, query: params}, opts)
+	return call(ctx, s.core, new(UserDeletion), request{op: opUndoDeletion, query: params}, opts)
 }

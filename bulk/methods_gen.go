@@ -5,16 +5,18 @@ package bulk
 import (
 	"fmt"
 	"log/slog"
+
+	"github.com/labhealth/labhealth-go/internal/redact"
 )
 
 // Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v File) Format(s fmt.State, _ rune) { fmt.Fprint(s, "bulk.File{redacted}") }
+func (v File) Format(s fmt.State, _ rune) { redact.Print(s, "bulk.File{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
 func (v File) LogValue() slog.Value { return slog.StringValue("bulk.File{redacted}") }
 
 // Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v Options) Format(s fmt.State, _ rune) { fmt.Fprint(s, "bulk.Options{redacted}") }
+func (v Options) Format(s fmt.State, _ rune) { redact.Print(s, "bulk.Options{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
 func (v Options) LogValue() slog.Value { return slog.StringValue("bulk.Options{redacted}") }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/labhealth/labhealth-go/internal/jsonread"
+	"github.com/labhealth/labhealth-go/internal/redact"
 )
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
@@ -65,7 +66,7 @@ func (v WorkoutStreamNotice) MarshalJSON() ([]byte, error) { return jsonread.Mar
 
 // Format implements [fmt.Formatter]. See [labhealth.Redacted].
 func (v ActivityHeartRate) Format(s fmt.State, _ rune) {
-	fmt.Fprint(s, "webhooks.ActivityHeartRate{redacted}")
+	redact.Print(s, "webhooks.ActivityHeartRate{redacted}")
 }
 
 // LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
@@ -74,13 +75,13 @@ func (v ActivityHeartRate) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v RawSample) Format(s fmt.State, _ rune) { fmt.Fprint(s, "webhooks.RawSample{redacted}") }
+func (v RawSample) Format(s fmt.State, _ rune) { redact.Print(s, "webhooks.RawSample{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
 func (v RawSample) LogValue() slog.Value { return slog.StringValue("webhooks.RawSample{redacted}") }
 
 // Format implements [fmt.Formatter]. See [labhealth.Redacted].
-func (v Sample) Format(s fmt.State, _ rune) { fmt.Fprint(s, "webhooks.Sample{redacted}") }
+func (v Sample) Format(s fmt.State, _ rune) { redact.Print(s, "webhooks.Sample{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
 func (v Sample) LogValue() slog.Value { return slog.StringValue("webhooks.Sample{redacted}") }

@@ -7,9 +7,12 @@ import (
 	"strings"
 )
 
-// Unmarshal decodes data, which must be one JSON value, into the struct that p points to, which it
-// zeroes before. It fails with a *[SyntaxError] if data is not JSON. A field whose value does not
-// fit is left zero and listed by [Ref.Problems].
+// Unmarshal decodes data, which must be one JSON value, into the struct or slice that p points to,
+// which it zeroes before. The elements of a slice are documents of their own. It fails with a
+// *[SyntaxError] if data is not JSON. A field whose value does not fit is left zero and listed by
+// [Ref.Problems].
+//
+//go:noinline // or the compiler copies it into every type that calls it
 func Unmarshal(data []byte, p any) error { return UnmarshalOwned(slices.Clone(data), p) }
 
 // UnmarshalOwned is [Unmarshal] for data that nobody will change: it is kept without a copy.
@@ -45,10 +48,15 @@ type decoder struct {
 	enums [32]string      // enum values seen last
 }
 
-// decode decodes the decoder's value into the struct v.
+// decode decodes the decoder's value into the struct or slice v.
 func (d *decoder) decode(v reflect.Value) error {
 	v.SetZero()
-	bind := bindStruct(v.Type())
+	var bind binder
+	if v.Kind() == reflect.Slice {
+		bind = bindSlice(v.Type(), true)
+	} else {
+		bind = bindStruct(v.Type())
+	}
 	return d.run(func() { bind(d, v) })
 }
 

@@ -137,6 +137,8 @@ func (r Ref) Span() Span { return r.span }
 func (r Ref) raw() []byte { return r.span.Of(r.doc.in.data) }
 
 // Raw returns a copy of the value's raw bytes, nil if it was not decoded.
+//
+//go:noinline // or the compiler copies it into every type that promotes it
 func (r Ref) Raw() []byte {
 	if r.doc == nil {
 		return nil

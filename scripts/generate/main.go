@@ -186,6 +186,9 @@ func (p *pkg) methods() []byte {
 	if len(p.types) > 0 {
 		fmt.Fprint(&b, "\t\"github.com/labhealth/labhealth-go/internal/jsonread\"\n")
 	}
+	if len(p.redacted) > 0 {
+		fmt.Fprint(&b, "\t\"github.com/labhealth/labhealth-go/internal/redact\"\n")
+	}
 	fmt.Fprint(&b, ")\n")
 	for _, name := range p.types {
 		fmt.Fprintf(&b, `
@@ -199,7 +202,7 @@ func (v %[1]s) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 	for _, name := range p.redacted {
 		fmt.Fprintf(&b, `
 // Format implements [fmt.Formatter]. See [%[2]sRedacted].
-func (v %[1]s) Format(s fmt.State, _ rune) { fmt.Fprint(s, "%[3]s.%[1]s{redacted}") }
+func (v %[1]s) Format(s fmt.State, _ rune) { redact.Print(s, "%[3]s.%[1]s{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [%[2]sRedacted].
 func (v %[1]s) LogValue() slog.Value { return slog.StringValue("%[3]s.%[1]s{redacted}") }
