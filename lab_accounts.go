@@ -20,3 +20,11 @@ type LabAccount struct {
 
 	RawObject `json:"-"`
 }
+
+type labAccountList struct {
+	Data []LabAccount `json:"data" jsonread:"own"`
+
+	RawObject `json:"-"`
+}
+
+func (l *labAccountList) verify() error { return requireList(l.Data) }

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	opListLabAccounts     = "GET /v1/org/{org_id}/lab_account/{env}/{region}"
-	opUpdateLabAccountIDs = "PATCH /v1/org/{org_id}/lab_account/{env}/{region}/{account_id}"
+	opListOrgLabAccounts = "GET /v1/org/{org_id}/lab_account/{env}/{region}"
+	opUpdateLabAccount   = "PATCH /v1/org/{org_id}/lab_account/{env}/{region}/{account_id}"
 )
 
 // LabAccountsService provides access to the organisation's accounts at labs, and to which teams can
@@ -16,25 +16,18 @@ const (
 // API reference only.
 type LabAccountsService struct{ core *core }
 
-// ListLabAccountsParams selects lab accounts. Zero fields are not sent.
-type ListLabAccountsParams struct {
+// ListOrgLabAccountsParams selects lab accounts. Zero fields are not sent.
+type ListOrgLabAccountsParams struct {
 	LabAccountID uuid.UUID        // one account
 	TeamID       uuid.UUID        // accounts that this team can use
 	Status       LabAccountStatus // accounts with this status
 }
 
-func (p ListLabAccountsParams) query() queryValues {
+func (p ListOrgLabAccountsParams) query() queryValues {
 	q := teamQuery(p.TeamID, "")
 	q.setID("lab_account_id", p.LabAccountID)
 	q.setString("status", string(p.Status))
 	return q
-}
-
-// LabAccountsResponse lists lab accounts: the response of [LabAccountsService.List].
-type LabAccountsResponse struct {
-	Data []LabAccount `json:"data" jsonread:"own"` // the accounts, nil if the response has none
-
-	RawObject `json:"-"`
 }
 
 // updateLabAccountBody is the request of [LabAccountsService.UpdateTeamIDAllowlist].
@@ -55,9 +48,13 @@ type LabAccountResponse struct {
 
 // List returns the lab accounts of an environment, all in one response:
 // GET /v1/org/{org_id}/lab_account/{env}/{region}.
-func (s *LabAccountsService) List(ctx context.Context, env TeamEnvironment, region Region, params ListLabAccountsParams, opts ...CallOption) (*LabAccountsResponse, error) {
-	r := request{op: opListLabAccounts, ids: []string{string(env), string(region)}, query: params}
-	return call(ctx, s.core, new(LabAccountsResponse), r, opts)
+func (s *LabAccountsService) List(ctx context.Context, env TeamEnvironment, region Region, params ListOrgLabAccountsParams, opts ...CallOption) ([]LabAccount, error) {
+	r := request{op: opListOrgLabAccounts, ids: []string{string(env), string(region)}, query: params}
+	list, err := call(ctx, s.core, new(labAccountList), r, opts)
+	if err != nil {
+		return nil, err
+	}
+	return list.Data, nil
 }
 
 // UpdateTeamIDAllowlist replaces the list of the teams that can use a lab account:
@@ -65,7 +62,7 @@ func (s *LabAccountsService) List(ctx context.Context, env TeamEnvironment, regi
 // whether it stands for no team or for all is not documented.
 func (s *LabAccountsService) UpdateTeamIDAllowlist(ctx context.Context, env TeamEnvironment, region Region, accountID uuid.UUID, teamIDs []uuid.UUID, opts ...CallOption) (*LabAccountResponse, error) {
 	r := request{
-		op: opUpdateLabAccountIDs, ids: []string{string(env), string(region), accountID.String()},
+		op: opUpdateLabAccount, ids: []string{string(env), string(region), accountID.String()},
 		body: &updateLabAccountBody{teamIDs},
 	}
 	return call(ctx, s.core, new(LabAccountResponse), r, opts)

@@ -151,14 +151,14 @@ type TeamScopeRequirements struct {
 	RawObject `json:"-"`
 }
 
-// TeamScopeRequirementsResponse is the response of [TeamsService.ScopeRequirements].
-type TeamScopeRequirementsResponse struct {
-	Requirements []TeamScopeRequirements `json:"requirements"` // one element for each provider
+// teamScopeRequirementsList is the response of [TeamsService.ScopeRequirements].
+type teamScopeRequirementsList struct {
+	Requirements []TeamScopeRequirements `json:"requirements" jsonread:"own"`
 
 	RawObject `json:"-"`
 }
 
-func (r *TeamScopeRequirementsResponse) verify() error { return requireList(r.Requirements) }
+func (l *teamScopeRequirementsList) verify() error { return requireList(l.Requirements) }
 
 // ScopeRequirementsParams selects the requirements that [TeamsService.ScopeRequirements] returns.
 type ScopeRequirementsParams struct {
@@ -171,11 +171,15 @@ func (p ScopeRequirementsParams) query() queryValues {
 	return q
 }
 
-// ScopeRequirements returns the scopes that a team asks its users for, by provider:
-// GET /v1/org/{org_id}/team/{team_id}/scope_requirements.
-func (s *TeamsService) ScopeRequirements(ctx context.Context, teamID uuid.UUID, params ScopeRequirementsParams, opts ...CallOption) (*TeamScopeRequirementsResponse, error) {
+// ScopeRequirements returns the scopes that a team asks its users for, one element for each
+// provider: GET /v1/org/{org_id}/team/{team_id}/scope_requirements.
+func (s *TeamsService) ScopeRequirements(ctx context.Context, teamID uuid.UUID, params ScopeRequirementsParams, opts ...CallOption) ([]TeamScopeRequirements, error) {
 	r := request{op: opGetScopeRequirements, ids: []string{teamID.String()}, query: params}
-	return call(ctx, s.core, new(TeamScopeRequirementsResponse), r, opts)
+	list, err := call(ctx, s.core, new(teamScopeRequirementsList), r, opts)
+	if err != nil {
+		return nil, err
+	}
+	return list.Requirements, nil
 }
 
 // UpsertScopeRequirements sets the scopes that a team asks its users for:

@@ -185,12 +185,6 @@ func (v *LabAccountResponse) UnmarshalJSON(b []byte) error { return jsonread.Unm
 func (v LabAccountResponse) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
-func (v *LabAccountsResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v LabAccountsResponse) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LabCorpCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -473,14 +467,6 @@ func (v *TeamScopeRequirements) UnmarshalJSON(b []byte) error { return jsonread.
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v TeamScopeRequirements) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
-func (v *TeamScopeRequirementsResponse) UnmarshalJSON(b []byte) error {
-	return jsonread.Unmarshal(b, v)
-}
-
-// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
-func (v TeamScopeRequirementsResponse) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamSettings) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }

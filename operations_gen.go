@@ -27,8 +27,8 @@ var teamOperations = []string{
 var managementOperations = []string{
 	opGetOrganisation,
 	opUpdateOrganisation,
-	opListLabAccounts,
-	opUpdateLabAccountIDs,
+	opListOrgLabAccounts,
+	opUpdateLabAccount,
 	opListManagementKeys,
 	opCreateManagementKey,
 	opDeleteManagementKey,

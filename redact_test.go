@@ -50,6 +50,9 @@ var patientFields = []string{
 	"inbound_tracking_number", "inbound_tracking_url", "fallback_birth_date", "patient", "patient_id", "specimen_number", "result", "lat", "heartrate",
 }
 
+// harmlessFields have the name of a field with patient data and hold none.
+var harmlessFields = map[string]bool{"PrometheusQueryData.result": true}
+
 // A type with patient data in a field, or within an exported field, redacts itself. The types are
 // those of the source, so that none is left out.
 func TestRedactedTypes(t *testing.T) {
@@ -148,7 +151,7 @@ func TestRedactedTypes(t *testing.T) {
 					text, _ := strconv.Unquote(field.Tag.Value)
 					tag, _, _ = strings.Cut(reflect.StructTag(text).Get("json"), ",")
 				}
-				if slices.Contains(patientFields, tag) {
+				if slices.Contains(patientFields, tag) && !harmlessFields[name+"."+tag] {
 					bears[name] = tag
 				}
 				if len(field.Names) > 0 && !field.Names[0].IsExported() {

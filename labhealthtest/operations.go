@@ -27,6 +27,9 @@ const (
 	apiKeysPath     = orgPath + "/team_api_keys/{env}/{region}"
 	credentialsPath = orgPath + "/team_custom_credentials/{env}/{region}"
 	pipelinesPath   = orgPath + "/team_etl_pipelines/{env}/{region}"
+	preferencesPath = orgPath + "/team_data_pull_preferences/{env}/{region}"
+	scopesPath      = orgPath + "/team/{team_id}/scope_requirements"
+	labAccountsPath = orgPath + "/lab_account/{env}/{region}"
 )
 
 // operations are all operations of the server. The first one that matches a request handles it.
@@ -47,6 +50,7 @@ var operations = []operation{
 
 	{"GET", "/v3/lab_test", (*Server).listLabTests},
 	{"GET", "/v3/lab_tests", (*Server).listAllLabTests},
+	{"GET", "/v3/lab_test/lab_account", (*Server).listTeamLabAccounts},
 
 	// The interface specification has /v2/user/, the public API reference has /v2/user.
 	{"GET", "/v2/user/", (*Server).listUsers},
@@ -75,6 +79,8 @@ var operations = []operation{
 	{"GET", orgPath + "/team/{team_id}", (*Server).getTeam},
 	{"PATCH", orgPath + "/team/{team_id}", (*Server).patchTeam},
 	{"DELETE", orgPath + "/team/{team_id}", orgOnly((*Server).deleteTeam)},
+	{"GET", scopesPath, (*Server).listScopes},
+	{"POST", scopesPath, (*Server).upsertScopes},
 	{"POST", orgPath + "/resolve_team", (*Server).resolveTeam},
 	// The public API reference has both paths.
 	{"POST", orgPath + "/team/{team_id}/create_api_access_token", (*Server).createToken},
@@ -90,6 +96,11 @@ var operations = []operation{
 	{"GET", webhookPath + "/secret", onWebhook((*Server).getWebhookSecret)},
 	{"POST", webhookPath + "/secret/rotate", onWebhook((*Server).rotateWebhookSecret)},
 
+	{"GET", orgPath + "/team/{team_id}/{environment}/event_delivery_metric", (*Server).getDeliveryMetric},
+
+	{"GET", labAccountsPath, orgOnly((*Server).listLabAccounts)},
+	{"PATCH", labAccountsPath + "/{account_id}", orgOnly((*Server).patchLabAccount)},
+
 	{"GET", apiKeysPath, (*Server).listAPIKeys},
 	{"POST", apiKeysPath, (*Server).createAPIKey},
 	{"DELETE", apiKeysPath, (*Server).deleteAPIKeys},
@@ -100,6 +111,9 @@ var operations = []operation{
 	{"GET", pipelinesPath, (*Server).listPipelines},
 	{"POST", pipelinesPath, (*Server).upsertPipelines},
 	{"DELETE", pipelinesPath, (*Server).deletePipelines},
+	{"GET", preferencesPath, (*Server).listPreferences},
+	{"POST", preferencesPath, (*Server).upsertPreferences},
+	{"DELETE", preferencesPath, (*Server).deletePreferences},
 }
 
 // String returns the name of the operation, such as "GET /v2/user/{user_id}".

@@ -34,6 +34,7 @@ var pathSchemas = map[string]schema{
 	"org_id":      uuidSchema,
 	"team_id":     uuidSchema,
 	"key_id":      uuidSchema,
+	"account_id":  uuidSchema,
 	"order_id":    uuidSchema,
 	"user_id":     uuidSchema,
 	"workout_id":  uuidSchema,

@@ -34,6 +34,7 @@ type Server struct {
 	LabTests LabTests
 
 	clock    func() time.Time
+	parent   *Server // the server that dispatches requests to this one, nil if it listens itself
 	listener net.Listener
 	http     http.Server
 
@@ -63,6 +64,8 @@ type Server struct {
 	labTestByID map[uuid.UUID]*labTest
 	panels      int // number of lab tests that AddLabTests added
 	workouts    map[uuid.UUID][]byte
+
+	pullPreferences map[string]providerPreferences // by provider
 
 	orders         []*order // by creation time
 	ordersOf       map[uuid.UUID][]*order
