@@ -41,6 +41,16 @@
 //	GET    /v3/order/{order_id}/requisition/pdf          Client.Orders.RequisitionPDF
 //	GET    /v3/lab_test                                  Client.LabTests.List, All
 //	GET    /v3/lab_tests                                 Client.LabTests.ListDeprecated (deprecated)
+//	POST   /v3/lab_tests                                 Client.LabTests.Create
+//	GET    /v3/lab_tests/{lab_test_id}                   Client.LabTests.Get
+//	PATCH  /v3/lab_tests/{lab_test_id}                   Client.LabTests.Update
+//	GET    /v3/lab_test/{lab_test_id}/collection_instruction_pdf   Client.LabTests.CollectionInstructionsPDF
+//	GET    /v3/lab_tests/markers                         Client.LabTests.Markers, AllMarkers
+//	GET    /v3/lab_tests/{lab_test_id}/markers           Client.LabTests.MarkersOfTest, AllMarkersOfTest
+//	POST   /v3/lab_tests/list_order_set_markers          Client.LabTests.MarkersOfOrderSet, AllMarkersOfOrderSet
+//	GET    /v3/lab_tests/{lab_id}/markers/{provider_id}  Client.LabTests.Marker
+//	GET    /v3/lab_tests/labs                            Client.LabTests.Labs
+//	GET    /v3/lab_test/lab_account                      Client.LabTests.LabAccounts
 //	GET    /v2/user/                                     Client.Users.List, All
 //	POST   /v2/user                                      Client.Users.Create, GetOrCreate
 //	GET    /v2/user/{user_id}                            Client.Users.Get

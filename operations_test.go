@@ -149,16 +149,8 @@ func TestOperationsMethods(t *testing.T) {
 func TestOperationsDocumentation(t *testing.T) {
 	_, files := parsePackage(t)
 	docs := map[string]*ast.CommentGroup{}
-	for _, file := range files {
-		for _, decl := range file.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv != nil {
-				if star, ok := f.Recv.List[0].Type.(*ast.StarExpr); ok {
-					if receiver, ok := star.X.(*ast.Ident); ok {
-						docs[receiver.Name+"."+f.Name.Name] = f.Doc
-					}
-				}
-			}
-		}
+	for _, m := range methodDocs(files) {
+		docs[m.name] = m.doc
 	}
 	client := reflect.TypeFor[Client]()
 	for _, r := range readOperations(t) {
@@ -178,4 +170,22 @@ func TestOperationsDocumentation(t *testing.T) {
 			}
 		}
 	}
+}
+
+// methodDoc is the documentation of a method, which is named "Type.Method".
+type methodDoc struct {
+	name string
+	doc  *ast.CommentGroup
+}
+
+func methodDocs(files []*ast.File) []methodDoc {
+	var docs []methodDoc
+	for _, file := range files {
+		for _, decl := range file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv != nil {
+				docs = append(docs, methodDoc{receiverName(f) + "." + f.Name.Name, f.Doc})
+			}
+		}
+	}
+	return docs
 }

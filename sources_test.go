@@ -105,6 +105,9 @@ func receiverName(f *ast.FuncDecl) string {
 	if star, ok := typ.(*ast.StarExpr); ok {
 		typ = star.X
 	}
+	if generic, ok := typ.(*ast.IndexExpr); ok {
+		typ = generic.X
+	}
 	name, _ := typ.(*ast.Ident)
 	return name.Name
 }

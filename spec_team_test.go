@@ -56,7 +56,7 @@ size                      | integer?                     | no  |
 # LabTestPage: response
 data                      | array of LabTest             | yes |
 next_cursor               | string?                      | yes | from the document
-pricing                   | any?                         | no  |
+pricing                   | LabTestPricing?              | no  |
 
 # OrderResults: response
 metadata                  | ResultsMetadata              | yes |

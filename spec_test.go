@@ -361,6 +361,9 @@ dob                       | date                         | yes | from answers th
 # Lab: response
 logo_url                  | string?                      | no  | from reference
 
+# Marker: response
+expected_results          | array of ExpectedResult      | no  | from reference
+
 # AoEQuestion: response
 required                  | boolean                      | no  | from reference
 type                      | AoEQuestionType              | no  | from reference
@@ -814,7 +817,8 @@ func checkFields(t *testing.T, r specResource, typ reflect.Type, goName func(str
 			t.Errorf("%s has the type %s, want %s", f.name, got, wantType)
 		}
 		// How a list keeps its raw bytes is not in the specification.
-		if got := strings.TrimSuffix(string(field.Tag), ` jsonread:"own"`); got != wantTag {
+		got := strings.TrimSuffix(string(field.Tag), ` wrapper:"lab_test"`)
+		if got = strings.TrimSuffix(got, ` jsonread:"own"`); got != wantTag {
 			t.Errorf("%s has the tag %s, want %s", f.name, got, wantTag)
 		}
 	}

@@ -116,6 +116,12 @@ func (v *validator) between(name string, n, minimum, maximum int) {
 	}
 }
 
+// page validates the page number and the number of elements per page. Zero means the default.
+func (v *validator) page(page, size int) {
+	v.atLeast("page", page, 0)
+	v.between("size", size, 0, 100)
+}
+
 // date validates a required date and reports whether it is valid.
 func (v *validator) date(name string, d Date) bool {
 	switch {

@@ -3,7 +3,6 @@
 package conformance
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -57,8 +56,9 @@ func TestListLabTests(t *testing.T) {
 		name, body string
 		want       labhealth.LabTestPage
 	}{
-		{"a page", `{"data":[` + labTestJSON + `],"next_cursor":"bmV4dA==","pricing":{"total":"45.00"}}`,
-			labhealth.LabTestPage{Data: []labhealth.LabTest{wantLabTest()}, NextCursor: new("bmV4dA=="), Pricing: json.RawMessage(`{"total":"45.00"}`)}},
+		{"a page", `{"data":[` + labTestJSON + `],"next_cursor":"bmV4dA==","pricing":{"data":{"x":{"pricing":{"base_amount_minor":4500}}}}}`,
+			labhealth.LabTestPage{Data: []labhealth.LabTest{wantLabTest()}, NextCursor: new("bmV4dA=="), Pricing: &labhealth.LabTestPricing{
+				Currency: "USD", Data: map[string]labhealth.LabTestPanelPricing{"x": {Pricing: labhealth.Pricing{BaseAmountMinor: new(int64(4500))}}}}}},
 		{"the last page", `{"data":[],"next_cursor":null}`, labhealth.LabTestPage{Data: []labhealth.LabTest{}}},
 		{"a bare list", `[` + labTestJSON + `]`, labhealth.LabTestPage{Data: []labhealth.LabTest{wantLabTest()}}},
 		{"an empty list", " [ ] ", labhealth.LabTestPage{Data: []labhealth.LabTest{}}},

@@ -1,0 +1,368 @@
+package labhealth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/internal/reference"
+	"github.com/labhealth/labhealth-go/internal/reference/referencetest"
+)
+
+// referenceComplete is whether every operation, component and enumeration of the tables must be
+// listed in an area.
+const referenceComplete = false
+
+func (a *referenceArea) check() referencetest.Area {
+	return referencetest.Area{Components: a.components, Enums: a.enums, Operations: a.operations, Exceptions: a.exceptions}
+}
+
+func referenceChecks() []referencetest.Area {
+	var areas []referencetest.Area
+	for _, a := range referenceAreas {
+		areas = append(areas, a.check())
+	}
+	return areas
+}
+
+// The types have every field of the tables with its type, nullability and default, and every
+// enumeration has its values. There are no others.
+func TestReferenceTypes(t *testing.T) {
+	s := referencetest.Check(t, referenceChecks()...)
+	t.Logf("%d components, %d fields, %d enumerations, %d values", s.Components, s.Fields, s.Enums, s.Values)
+}
+
+// No operation, component or enumeration of the tables is left out.
+func TestReferenceComplete(t *testing.T) {
+	complain := t.Errorf
+	if !referenceComplete {
+		complain = t.Logf
+	}
+	methods := referenceMethods()
+	var types []reference.Type
+	operations := 0
+	for _, o := range reference.Operations() {
+		for _, text := range []string{o.Body, o.Response} {
+			if text != "" {
+				types = append(types, reference.ParseType(o.API, text))
+			}
+		}
+		for _, p := range o.Parameters {
+			types = append(types, reference.ParseType(o.API, p.Type))
+		}
+		if methods[o.String()] == "" && referenceException(o.String()) == "" {
+			operations++
+			complain("%s has no method", o)
+		}
+	}
+	missing := referencetest.Missing(types, referenceChecks()...)
+	for _, name := range missing {
+		complain("%s has no Go type", name)
+	}
+	t.Logf("missing: %d operations, %d components and enumerations", operations, len(missing))
+}
+
+// referenceMethods returns the methods of all areas by operation.
+func referenceMethods() map[string]string {
+	methods := map[string]string{}
+	for _, a := range referenceAreas {
+		maps.Copy(methods, a.operations)
+	}
+	return methods
+}
+
+func referenceException(name string) string {
+	for _, a := range referenceAreas {
+		if reason := a.exceptions[name]; reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// The method of each operation exists, takes the body and returns the response of the table, sends
+// its request to the path with every query parameter, and is deprecated if the operation is.
+func TestReferenceOperations(t *testing.T) {
+	operations := map[string]reference.Operation{}
+	for _, o := range reference.Operations() {
+		operations[o.String()] = o
+	}
+	types := map[string]reflect.Type{}
+	for _, a := range referenceAreas {
+		for name, value := range a.components {
+			types[name] = reflect.TypeOf(value)
+		}
+	}
+	deprecated := deprecatedMethods(t)
+	checked := 0
+	for name, method := range referenceMethods() {
+		o, ok := operations[name]
+		if !ok {
+			t.Errorf("the reference has no operation %s", name)
+			continue
+		}
+		checked++
+		t.Run(method, func(t *testing.T) {
+			sent, call := recordCall(t, o.API, method)
+			checkSent(t, o, sent)
+			checkSignature(t, o, call, types)
+			if deprecated[receiverOf(call, method)] != o.Deprecated && referenceException(name) == "" {
+				t.Errorf("%s: deprecated in the reference: %v, documentation: %v", name, o.Deprecated, !o.Deprecated)
+			}
+		})
+	}
+	t.Logf("%d operations", checked)
+}
+
+// boundMethod is a method of a service.
+type boundMethod struct {
+	service reflect.Type
+	method  reflect.Value
+}
+
+func receiverOf(call boundMethod, method string) string {
+	return call.service.Elem().Name() + method[strings.Index(method, "."):]
+}
+
+// recordCall calls a method with arguments in which nothing is zero, and returns the request.
+func recordCall(t *testing.T, api, name string) (*http.Request, boundMethod) {
+	t.Helper()
+	var sent *http.Request
+	client := recordingClient(t, api, func(r *http.Request) { sent = r })
+	service, method, _ := strings.Cut(name, ".")
+	field := client.FieldByName(service)
+	if !field.IsValid() || !field.MethodByName(method).IsValid() {
+		t.Fatalf("no method %s", name)
+	}
+	call := boundMethod{field.Type(), field.MethodByName(method)}
+	var args []reflect.Value
+	for in := range call.method.Type().Ins() {
+		args = append(args, argument(t, in))
+	}
+	results := call.method.Call(args)
+	if results[0].Kind() == reflect.Func { // an iterator
+		for range results[0].Seq2() {
+			break
+		}
+	}
+	if sent == nil {
+		t.Fatalf("%s sent nothing: %v", name, results[len(results)-1])
+	}
+	return sent, call
+}
+
+// recordingClient returns the client of an API, which calls record and fails.
+func recordingClient(t *testing.T, api string, record func(*http.Request)) reflect.Value {
+	t.Helper()
+	transport := roundTripperFunc(func(r *http.Request) (*http.Response, error) {
+		record(r)
+		return nil, errors.New("recorded")
+	})
+	opts := []Option{WithBaseURL("https://api.example.com"), WithHTTPClient(&http.Client{Transport: transport}), WithRetry(RetryPolicy{MaxAttempts: 1})}
+	team, err := NewClient("key", opts...)
+	management, managementErr := NewManagementClient(uuid.New(), "key", opts...)
+	if err = errors.Join(err, managementErr); err != nil {
+		t.Fatal(err)
+	}
+	if api == "management" {
+		return reflect.ValueOf(management).Elem()
+	}
+	return reflect.ValueOf(team).Elem()
+}
+
+// argument returns an argument in which nothing is zero.
+func argument(t *testing.T, typ reflect.Type) reflect.Value {
+	switch typ {
+	case reflect.TypeFor[context.Context]():
+		return reflect.ValueOf(t.Context())
+	case reflect.TypeFor[[]CallOption]():
+		return reflect.ValueOf(WithoutValidation())
+	case reflect.TypeFor[io.Writer]():
+		return reflect.ValueOf(io.Discard)
+	}
+	arg := reflect.New(typ).Elem()
+	fill(arg, 0)
+	return arg
+}
+
+type roundTripperFunc func(*http.Request) (*http.Response, error)
+
+func (f roundTripperFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// fill sets a value and all of its parts to something that is not zero.
+func fill(v reflect.Value, depth int) {
+	switch value := v.Addr().Interface().(type) {
+	case *uuid.UUID:
+		*value = uuid.MustParse("0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b")
+		return
+	case *time.Time:
+		*value = time.Date(2999, 1, 2, 3, 4, 5, 0, time.UTC)
+		return
+	case *Date:
+		*value = Date{2999, time.January, 2}
+		return
+	case *json.RawMessage:
+		*value = json.RawMessage(`{}`)
+		return
+	case *json.Number:
+		*value = "1"
+		return
+	case json.Unmarshaler:
+		if strings.HasPrefix(v.Type().Name(), "Nullable[") {
+			inner := reflect.New(must(v.Type().FieldByName("value")).Type).Elem()
+			fill(inner, depth+1)
+			encoded, _ := json.Marshal(inner.Interface())
+			_ = value.UnmarshalJSON(encoded)
+			return
+		}
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("a")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Float64:
+		v.SetFloat(1)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), depth+1)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), depth+1)
+	case reflect.Map:
+		elem := reflect.New(v.Type().Elem()).Elem()
+		fill(elem, depth+1)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.ValueOf("a").Convert(v.Type().Key()), elem)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() && v.Type().Field(i).Name != "RawObject" && depth < 8 {
+				fill(v.Field(i), depth+1)
+			}
+		}
+	}
+}
+
+func must[T any](v T, ok bool) T {
+	if !ok {
+		panic("not found")
+	}
+	return v
+}
+
+// checkSent compares a request with the path, the query parameters and the body of an operation.
+func checkSent(t *testing.T, o reference.Operation, sent *http.Request) {
+	t.Helper()
+	if referenceException(o.String()) == "" {
+		pattern := regexp.MustCompile(`\\\{[^}]*\\\}`).ReplaceAllString(regexp.QuoteMeta(o.Path), "[^/]+")
+		if sent.Method != o.Method || !regexp.MustCompile("^"+pattern+"$").MatchString(sent.URL.EscapedPath()) {
+			// The resource of a path of its own may be a parameter of one path of the client.
+			if !strings.HasPrefix(o.Path, "/v2/summary/") && !strings.HasPrefix(o.Path, "/v2/timeseries/") {
+				t.Errorf("%s %s was sent, want %s", sent.Method, sent.URL.EscapedPath(), o)
+			}
+		}
+	}
+	want := map[string]bool{}
+	for _, p := range o.Parameters {
+		want[p.Name] = p.In == "query"
+	}
+	if want["next_cursor"] {
+		want["cursor"] = false // its former name
+	}
+	query, _ := url.ParseQuery(sent.URL.RawQuery)
+	excepted := func(parameter string) bool { return referenceException(o.String()+"."+parameter) != "" }
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if want[name] && !query.Has(name) && !excepted(name) {
+			t.Errorf("%s: the query parameter %s is not sent; if that is intended, add the exception %q", o, name, o.String()+"."+name)
+		}
+	}
+	for name := range query {
+		if !want[name] && !excepted(name) {
+			t.Errorf("%s: the query parameter %s is not in the reference", o, name)
+		}
+	}
+	checkSentBody(t, o, sent)
+}
+
+func checkSentBody(t *testing.T, o reference.Operation, sent *http.Request) {
+	t.Helper()
+	var body []byte
+	if sent.Body != nil {
+		body, _ = io.ReadAll(sent.Body)
+	}
+	component := reference.ParseType(o.API, o.Body)
+	var fields map[string]json.RawMessage
+	if len(body) > 0 && json.Unmarshal(body, &fields) != nil {
+		return // no object
+	}
+	if o.Body == "" {
+		if len(body) > 0 && string(body) != "{}" && referenceException(o.String()+".body") == "" {
+			t.Errorf("%s: a body was sent: %s", o, body)
+		}
+		return
+	}
+	for _, f := range reference.Components()[component.Key()] {
+		if _, ok := fields[f.Name]; !ok && referenceException(f.Key()) == "" {
+			t.Errorf("%s: the field %s is not sent", o, f.Name)
+		}
+		delete(fields, f.Name)
+	}
+	for name := range fields {
+		if referenceException(component.Key()+"."+name) == "" {
+			t.Errorf("%s: the field %s, which is sent, is not in the reference", o, name)
+		}
+	}
+}
+
+// checkSignature compares the result of a method with the response of an operation.
+func checkSignature(t *testing.T, o reference.Operation, call boundMethod, types map[string]reflect.Type) {
+	t.Helper()
+	typ := call.method.Type()
+	if o.Response == "" || o.Response == "any" || typ.NumOut() != 2 || referenceException(o.String()+".response") != "" {
+		return
+	}
+	response := reference.ParseType(o.API, o.Response)
+	got := typ.Out(0)
+	switch response.Kind {
+	case reference.Array:
+		if got.Kind() != reflect.Slice {
+			t.Errorf("%s returns %s, want a slice", o, got)
+			return
+		}
+		response, got = *response.Elem, got.Elem()
+	case reference.Component:
+		if got.Kind() != reflect.Pointer {
+			t.Errorf("%s returns %s, want a pointer", o, got)
+			return
+		}
+		got = got.Elem()
+	}
+	if want := types[response.Key()]; response.Kind == reference.Component && want != nil && want != got {
+		t.Errorf("%s returns %s, want %s; if that is intended, add the exception %q", o, got, want, o.String()+".response")
+	}
+}
+
+// deprecatedMethods returns the methods with a Deprecated paragraph, as "Type.Method".
+func deprecatedMethods(t *testing.T) map[string]bool {
+	t.Helper()
+	methods := map[string]bool{}
+	_, files := parsePackage(t)
+	for _, m := range methodDocs(files) {
+		methods[m.name] = isDeprecated(m.doc)
+	}
+	return methods
+}
