@@ -49,7 +49,7 @@ type HistoricalDaysToPull struct {
 // ListTeamDataPullPreferencesParams selects data pull preferences. Zero fields are not sent.
 type ListTeamDataPullPreferencesParams struct {
 	TeamID     []uuid.UUID // preferences of these teams
-	Provider   []string    // preferences for the providers with these slugs
+	Provider   []Provider  // preferences for these providers
 	NextCursor string      // NextCursor of the previous page; empty for the first
 	Limit      int         // teams per page; the service uses 5 if it is 0
 }
@@ -115,7 +115,7 @@ type UpsertHistoricalDaysToPull struct {
 // deletes. An empty list of teams is invalid, because it may mean all teams.
 type deleteDataPullPreferencesParams struct {
 	teamIDs   []uuid.UUID
-	providers []string
+	providers []Provider
 }
 
 func (p deleteDataPullPreferencesParams) validate(v *validator) {
@@ -155,12 +155,12 @@ func (s *DataPullPreferencesService) Upsert(ctx context.Context, env TeamEnviron
 	return call(ctx, s.core, new(TeamDataPullPreferencesPage), r, opts)
 }
 
-// Delete deletes the data pull preferences of teams for the providers with the given slugs, or for
+// Delete deletes the data pull preferences of teams for the given providers, or for all providers if
 // all providers if there are none:
 // DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}. At least one team is required,
 // because an empty list may mean all teams. The response is not documented and not decoded: use
 // [WithResponse] to read it.
-func (s *DataPullPreferencesService) Delete(ctx context.Context, env TeamEnvironment, region Region, teamIDs []uuid.UUID, providers []string, opts ...CallOption) error {
+func (s *DataPullPreferencesService) Delete(ctx context.Context, env TeamEnvironment, region Region, teamIDs []uuid.UUID, providers []Provider, opts ...CallOption) error {
 	r := request{
 		op: opDeleteDataPullPreferences, ids: []string{string(env), string(region)},
 		query: deleteDataPullPreferencesParams{teamIDs, providers},

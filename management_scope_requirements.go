@@ -146,7 +146,7 @@ type TeamScopeRequirements struct {
 	// UserMayGrant lists the scopes that a user can refuse.
 	UserMayGrant []OAuthScope `json:"user_may_grant"`
 	TeamID       uuid.UUID    `json:"team_id"`  // ID of the team
-	Provider     string       `json:"provider"` // slug of the provider
+	Provider     Provider     `json:"provider"` // slug of the provider
 
 	RawObject `json:"-"`
 }
@@ -162,7 +162,7 @@ func (l *teamScopeRequirementsList) verify() error { return requireList(l.Requir
 
 // ScopeRequirementsParams selects the requirements that [TeamsService.ScopeRequirements] returns.
 type ScopeRequirementsParams struct {
-	Provider string // slug of one provider; empty for all
+	Provider Provider // one provider; empty for all
 }
 
 func (p ScopeRequirementsParams) query() queryValues {
