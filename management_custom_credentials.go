@@ -26,7 +26,7 @@ type TeamCustomCredentials struct {
 
 	ID        uuid.UUID `json:"id"`                 // ID of the credentials
 	TeamID    uuid.UUID `json:"team_id"`            // ID of the team
-	Source    string    `json:"source"`             // slug of the provider
+	Source    Provider  `json:"source"`             // a provider, or the slug of a lab
 	CreatedAt time.Time `json:"created_at"`         // creation time
 	UpdatedAt time.Time `json:"updated_at"`         // time of the last change
 	ClientID  *string   `json:"client_id,omitzero"` // client ID at the provider, nil for none
@@ -226,14 +226,14 @@ func (c *PhlebFindersCredentials) validate(v *validator) {
 // ListTeamCustomCredentialsParams selects custom credentials. Zero fields are not sent.
 type ListTeamCustomCredentialsParams struct {
 	TeamID     []uuid.UUID // credentials of these teams
-	Provider   string      // slug of a provider
+	Provider   Provider    // one provider, or the slug of a lab
 	NextCursor string      // NextCursor of the previous page; empty for the first
 }
 
 func (p ListTeamCustomCredentialsParams) query() queryValues {
 	q := teamQuery(uuid.Nil, p.NextCursor)
 	q.addIDs("team_id", p.TeamID)
-	q.setString("provider", p.Provider)
+	q.setString("provider", string(p.Provider))
 	return q
 }
 
@@ -261,7 +261,7 @@ type UpsertTeamCustomCredentialsBody struct {
 	Redacted
 
 	TeamID       uuid.UUID `json:"team_id"`                // ID of the team
-	Provider     string    `json:"provider"`               // slug of the provider
+	Provider     Provider  `json:"provider"`               // a provider, or the slug of a lab
 	ClientID     *string   `json:"client_id,omitzero"`     // nil if the provider has none
 	ClientSecret Secret    `json:"client_secret,omitzero"` // empty if the provider has none
 	// Details holds what only this provider has, nil for nothing. For details of another form, use
@@ -273,7 +273,7 @@ type UpsertTeamCustomCredentialsBody struct {
 
 func (b *UpsertTeamCustomCredentialsBody) validate(v *validator) {
 	v.requiredID("team_id", b.TeamID)
-	v.required("provider", b.Provider)
+	v.required("provider", string(b.Provider))
 	if b.Details != nil {
 		v.within("details", func() { b.Details.validate(v) })
 	}
@@ -282,12 +282,12 @@ func (b *UpsertTeamCustomCredentialsBody) validate(v *validator) {
 // prepareTeamCustomCredentialsBody is the request of [CustomCredentialsService.Prepare].
 type prepareTeamCustomCredentialsBody struct {
 	TeamID   uuid.UUID `json:"team_id"`
-	Provider string    `json:"provider"`
+	Provider Provider  `json:"provider"`
 }
 
 func (b *prepareTeamCustomCredentialsBody) validate(v *validator) {
 	v.requiredID("team_id", b.TeamID)
-	v.required("provider", b.Provider)
+	v.required("provider", string(b.Provider))
 }
 
 // PreparationStatus reports whether steps are required before custom credentials can be used.
@@ -369,7 +369,7 @@ func (s *CustomCredentialsService) Delete(ctx context.Context, env TeamEnvironme
 
 // Prepare returns the steps that are required at a provider before a team can use its own
 // credentials there: POST /v1/org/{org_id}/prepare_team_custom_credentials/{env}/{region}.
-func (s *CustomCredentialsService) Prepare(ctx context.Context, env TeamEnvironment, region Region, teamID uuid.UUID, provider string, opts ...CallOption) (*TeamCustomCredentialsPreparation, error) {
+func (s *CustomCredentialsService) Prepare(ctx context.Context, env TeamEnvironment, region Region, teamID uuid.UUID, provider Provider, opts ...CallOption) (*TeamCustomCredentialsPreparation, error) {
 	r := request{
 		op: opPrepareCustomCredentials, ids: []string{string(env), string(region)},
 		body: &prepareTeamCustomCredentialsBody{teamID, provider},

@@ -39,9 +39,9 @@ type Team struct {
 	IntegrationTeamID *string           `json:"integration_team_id,omitzero"`
 	Environments      []TeamEnvironment `json:"environments,omitzero"` // environments of the team
 	// Sandbox holds the settings of the sandbox, nil if not requested with [GetTeamParams].
-	Sandbox *TeamSettings `json:"sandbox"`
+	Sandbox *TeamSettings `json:"sandbox,omitzero"`
 	// Production holds the settings of production, nil if not requested with [GetTeamParams].
-	Production *TeamSettings `json:"production"`
+	Production *TeamSettings `json:"production,omitzero"`
 
 	RawObject `json:"-"`
 }
