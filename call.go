@@ -71,8 +71,8 @@ func callList[T any](ctx context.Context, c *core, r request, opts []CallOption)
 	return *list, err
 }
 
-// callInto sends r and decodes the response into the struct or slice that v points to, which is zero
-// after an error.
+// callInto sends r and decodes the response into the struct or slice that v points to, which is
+// zero after an error.
 func (c *core) callInto(ctx context.Context, r request, v any, opts []CallOption) error {
 	isList := reflect.TypeOf(v).Elem().Kind() == reflect.Slice
 	r.read = func(resp *transport.Response) error {

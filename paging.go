@@ -15,8 +15,8 @@ import (
 
 // page is one page of a list. Its cursor is a page number, an offset or an opaque string.
 //
-// Neither the page nor paginate has the type of the elements as a type parameter: the compiler would
-// generate all of their code for each.
+// Neither the page nor paginate has the type of the elements as a type parameter: the compiler
+// would generate all of their code for each.
 type page[C comparable] struct {
 	items any   // a slice of elements
 	next  C     // the cursor of the next page

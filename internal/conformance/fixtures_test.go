@@ -141,7 +141,8 @@ type faultServer struct {
 	*httptest.Server
 	commits, conns, ended atomic.Int64 // requests processed; connections made and closed
 
-	changed chan struct{} // has an element after a connection was made or closed
+	response string        // to a request without a fault
+	changed  chan struct{} // has an element after a connection was made or closed
 }
 
 // settle waits until at least conns connections were made and all are closed.
@@ -165,7 +166,12 @@ func startFaults(t testing.TB, h2 bool, bad int64, fault func(exchange) (committ
 
 // startFaultsOn is startFaults on a listener.
 func startFaultsOn(t testing.TB, l net.Listener, h2 bool, bad int64, fault func(exchange) (committed bool)) *faultServer {
-	s := &faultServer{changed: make(chan struct{}, 1)}
+	return startFaultsWith(t, l, h2, bad, fault, faultResponse)
+}
+
+// startFaultsWith is startFaultsOn with a response to requests without a fault.
+func startFaultsWith(t testing.TB, l net.Listener, h2 bool, bad int64, fault func(exchange) (committed bool), response string) *faultServer {
+	s := &faultServer{changed: make(chan struct{}, 1), response: response}
 	var served atomic.Int64
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == warmPath {
@@ -180,7 +186,7 @@ func startFaultsOn(t testing.TB, l net.Listener, h2 bool, bad int64, fault func(
 		x := exchange{w, r, conn, r.ProtoMajor == 2}
 		if bad >= 0 && n > bad {
 			s.commits.Add(1)
-			x.respond(http.StatusOK, faultResponse)
+			x.respond(http.StatusOK, s.response)
 			return
 		}
 		s.commits.Add(1) // first, because the fault may end this goroutine

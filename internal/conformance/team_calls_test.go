@@ -6,154 +6,140 @@ import (
 	"context"
 	"io"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
 )
 
-// teamCalls are the methods that orders_test.go and users_test.go do not have, with their requests.
-var teamCalls = []struct {
-	name, op, url string
-	call          func(context.Context, *labhealth.Client, ...labhealth.CallOption) (value bool, err error)
-}{
-	{"Orders.Results", "GET /v3/order/{order_id}/result", "/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b/result",
-		func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (bool, error) {
-			v, err := c.Orders.Results(ctx, orderID, opts...)
-			return v != nil, err
-		}},
-	{"LabTests.List", "GET /v3/lab_test", "/v3/lab_test",
-		func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (bool, error) {
-			v, err := c.LabTests.List(ctx, labhealth.ListLabTestsParams{}, opts...)
-			return v != nil, err
-		}},
-	{"LabTests.List with every parameter", "GET /v3/lab_test", "/v3/lab_test?collection_method=testkit&generation_method=all&" +
-		"lab_account_id=aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee&lab_slug=a%26b&lab_test_limit=7&marker_ids=901&marker_ids=1234567890251&" +
-		"name=Lipid+%2F+panel&next_cursor=%2B%3D%25&order_direction=desc&order_key=price&provider_ids=P-1&provider_ids=P+2&status=active",
-		func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (bool, error) {
-			v, err := c.LabTests.List(ctx, labhealth.ListLabTestsParams{
+// The response of an order's results with every field.
+const wholeResultsJSON = `{
+	"metadata": {
+		"age": "35", "dob": "18/08/1990", "clia_#": "99D0000000", "patient": "Ada Example", "provider": "Jane Doctor",
+		"laboratory": "Example Laboratories", "date_reported": "2025-03-04T12:00:00+00:00", "date_collected": "03/03/2025",
+		"date_received": "04/03/2025", "specimen_number": "SPECIMEN-1", "status": "partial", "interpretation": "critical", "patient_id": "P-1",
+		"account_id": "A-1"
+	},
+	"results": [{
+		"name": "Total Cholesterol", "slug": "total-cholesterol", "result": "412", "result_type": "numeric", "type": "numeric", "value": 412.0,
+		"unit": "mg/dL", "timestamp": "2025-03-04T12:00:00+00:00", "notes": "fasting", "reference_range": "0-200", "min_range_value": 0,
+		"max_range_value": 200, "is_above_max_range": true, "is_below_min_range": false, "interpretation": "critical", "loinc": "2093-3",
+		"loinc_slug": "cholesterol", "source_interpretation": "N", "provider_id": "P-901", "performing_laboratory": "Example Laboratories",
+		"source_sample_id": "SAMPLE-1",
+		"source_markers": [{"marker_id": 901, "name": "Total Cholesterol", "slug": "total-cholesterol", "provider_id": "P-901"}]
+	}],
+	"missing_results": [{
+		"name": "HDL Cholesterol", "slug": "hdl", "inferred_failure_type": "quantity_not_sufficient_failure", "note": "too little",
+		"loinc": "2085-9", "loinc_slug": "hdl", "provider_id": "P-902", "source_markers": []
+	}],
+	"sample_information": {"SAMPLE-1": {"sample_type": "serum"}},
+	"order_transaction": {"id": "6d1f2c3b-4a59-4687-9b7c-8d9e0f1a2b3c", "status": "completed", "orders": []}
+}`
+
+const (
+	lastPullsJSON = `{"data": [{"user_id": "11111111-2222-4333-8444-555555555555", "provider": {"oura": {
+		"pulled": {"sleep": {"status": "retrying", "range_start": "2024-12-04T00:00:00+00:00", "range_end": "2025-03-04T12:00:00.123456+00:00",
+			"timeline": {"scheduled_at": "2025-03-04T12:00:00+00:00", "started_at": "2025-03-04T12:00:05+00:00", "ended_at": null},
+			"days_with_data": 12, "release": "2025-05-09", "trace_id": "0af7651916cd43dd", "error_details": "provider_rate_limit_exceeded"}},
+		"not_pulled": ["workouts", "body"]}}}], "next_cursor": null}`
+	testsOnlyJSON = `{"data": [` + testOnlyJSON + `], "next_cursor": null}`
+	testOnlyJSON  = `{"id": "5b41f610-ebc5-4803-8f0c-a61c3bdc7f01", "slug": "lipid-panel", "name": "Lipid Panel", "sample_type": "serum",
+		"method": "walk_in_test", "price": 45.0, "is_active": true, "status": "active", "fasting": true, "lab": null, "markers": null,
+		"is_delegated": false, "auto_generated": true, "has_collection_instructions": true, "common_tat_days": 3, "worst_case_tat_days": 5}`
+	shortStreamJSON = `{"time": [1741089590, 1741089591], "heartrate": [null, 131], "cadence": [1, 2], "altitude": [3, null], "lat": [37.77491, null],
+		"lng": [], "power": [200], "distance": [0, 8.5], "velocity_smooth": [8.5, null], "resistance": [1], "temperature": [20.5]}`
+)
+
+// teamCalls are calls of operations that the interface specification names.
+var teamCalls = []apiCall{
+	{
+		method: "Orders.Results", op: "GET /v3/order/{order_id}/result", url: "/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b/result",
+		response: wholeResultsJSON,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.Orders.Results(ctx, orderID, opts...)
+		},
+	},
+	{
+		method: "LabTests.List", op: "GET /v3/lab_test", url: "/v3/lab_test", response: testsOnlyJSON,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.LabTests.List(ctx, labhealth.ListLabTestsParams{}, opts...)
+		},
+	},
+	{
+		method: "LabTests.List", op: "GET /v3/lab_test", url: "/v3/lab_test?collection_method=testkit&generation_method=all&" +
+			"lab_account_id=aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee&lab_slug=a%26b&lab_test_limit=7&marker_ids=901&marker_ids=1234567890251&" +
+			"name=Lipid+%2F+panel&next_cursor=%2B%3D%25&order_direction=desc&order_key=price&provider_ids=P-1&provider_ids=P+2&status=active",
+		response: testsOnlyJSON,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.LabTests.List(ctx, labhealth.ListLabTestsParams{
 				LabTestLimit: 7, NextCursor: "+=%", LabAccountID: teamID, GenerationMethod: "all", LabSlug: "a&b",
 				CollectionMethod: labhealth.CollectionMethodTestkit, Status: labhealth.LabTestStatusActive, MarkerIDs: []int64{901, 1234567890251},
 				ProviderIDs: []string{"P-1", "P 2"}, Name: "Lipid / panel", OrderKey: "price", OrderDirection: "desc",
 			}, opts...)
-			return v != nil, err
-		}},
-	{"LabTests.All", "GET /v3/lab_test", "/v3/lab_test?lab_slug=x&next_cursor=c",
-		func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (value bool, err error) {
-			var v *labhealth.LabTest
-			for v, err = range c.LabTests.All(ctx, labhealth.ListLabTestsParams{LabSlug: "x", NextCursor: "c"}, opts...) {
-				break
-			}
-			return v != nil, err
-		}},
-	{"LabTests.ListDeprecated", "GET /v3/lab_tests", "/v3/lab_tests?name=x",
-		func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (bool, error) {
-			v, err := c.LabTests.ListDeprecated(ctx, labhealth.ListLabTestsParams{Name: "x"}, opts...)
-			return v != nil, err
-		}},
-	{"Workouts.Stream", "GET /v2/timeseries/workouts/{workout_id}/stream", "/v2/timeseries/workouts/6d1f2c3b-4a59-4687-9b7c-8d9e0f1a2b3c/stream",
-		func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (bool, error) {
-			v, err := c.Workouts.Stream(ctx, workoutID, opts...)
-			return v != nil, err
-		}},
-	{"Users.Get", "GET /v2/user/{user_id}", "/v2/user/11111111-2222-4333-8444-555555555555",
-		func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (bool, error) {
-			v, err := c.Users.Get(ctx, userID, opts...)
-			return v != nil, err
-		}},
-	{"Users.Resolve", "GET /v2/user/resolve/{client_user_id}", "/v2/user/resolve/3Zru4O8c%2F+%3FEi%20wG==",
-		func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (bool, error) {
-			v, err := c.Users.Resolve(ctx, "3Zru4O8c/+?Ei wG==", opts...)
-			return v != nil, err
-		}},
-	{"Users.Delete", "DELETE /v2/user/{user_id}", "/v2/user/11111111-2222-4333-8444-555555555555",
-		func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (bool, error) {
-			v, err := c.Users.Delete(ctx, userID, opts...)
-			return v != nil, err
-		}},
-	{"Users.UndoDelete", "POST /v2/user/undo_delete", "/v2/user/undo_delete?client_user_id=a%26+%3D%2B",
-		func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (bool, error) {
-			v, err := c.Users.UndoDelete(ctx, labhealth.UndoDeleteParams{ClientUserID: "a& =+"}, opts...)
-			return v != nil, err
-		}},
-	{"Users.HistoricalPulls", "GET /v2/introspect/historical_pull",
-		"/v2/introspect/historical_pull?next_cursor=a%2Bb&provider=oura&user_id=11111111-2222-4333-8444-555555555555&user_limit=5",
-		func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (bool, error) {
-			v, err := c.Users.HistoricalPulls(ctx, labhealth.ListHistoricalPullsParams{UserID: userID, Provider: "oura", UserLimit: 5, NextCursor: "a+b"}, opts...)
-			return v != nil, err
-		}},
-	{"Users.AllHistoricalPulls", "GET /v2/introspect/historical_pull", "/v2/introspect/historical_pull",
-		func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (value bool, err error) {
-			var v *labhealth.UserHistoricalPulls
-			for v, err = range c.Users.AllHistoricalPulls(ctx, labhealth.ListHistoricalPullsParams{}, opts...) {
-				break
-			}
-			return v != nil, err
-		}},
-}
-
-// Every rejection becomes an error with its class and outcome.
-func TestTeamCallsRejected(t *testing.T) {
-	for _, c := range teamCalls {
-		for _, r := range rejections {
-			t.Run(c.name+"/"+r.name, func(t *testing.T) {
-				client, s := respondingWith(t, r.status, r.body, r.header...)
-				value, err := c.call(t.Context(), client)
-				if value {
-					t.Error("a value beside an error")
-				}
-				equal(t, "labhealth: "+c.op+": "+r.text, errorText(err))
-				e := apiError(t, err)
-				equal(t, c.op, e.Op)
-				equal(t, r.body, string(e.Body()))
-				equal(t, r.outcome(), labhealth.OutcomeOf(err))
-				method, _, _ := cutOp(c.op)
-				equal(t, sent{Method: method, URL: testURL + c.url, Header: readHeader}, s.only(t))
-			})
-		}
-	}
-}
-
-// The error of an unreadable response names the operation and quotes nothing.
-func TestTeamCallsUnreadable(t *testing.T) {
-	for _, c := range teamCalls {
-		for name, test := range map[string]struct{ body, contentType, text string }{
-			"HTML":      {"<html>Ada Example</html>", "text/html", "it is HTML, not JSON; something between here and the service may have sent it"},
-			"empty":     {"", "application/json", "it is empty"},
-			"null":      {"null", "application/json", "it is not a JSON object"},
-			"text":      {`"Ada Example"`, "application/json", "it is not a JSON object"},
-			"cut":       {`{"data":[{"id":"`, "application/json", "it is not valid JSON at byte 16: unexpected end of JSON"},
-			"two":       {`{}{}`, "application/json", "it is not valid JSON at byte 2: data after the JSON value"},
-			"not UTF-8": {"{\"a\":\"\xff\"}", "application/json", "it is not valid JSON at byte 6: invalid UTF-8"},
-		} {
-			t.Run(c.name+"/"+name, func(t *testing.T) {
-				client, _ := respondingWith(t, 200, test.body, "Content-Type", test.contentType)
-				value, err := c.call(t.Context(), client)
-				if value {
-					t.Error("a value beside an error")
-				}
-				equal(t, "labhealth: "+c.op+": the response (status 200) could not be read: "+test.text, errorText(err))
-			})
-		}
-	}
-}
-
-// Reads are repeated, the two writes are not.
-func TestTeamCallsRepeated(t *testing.T) {
-	for _, c := range teamCalls {
-		method, _, _ := cutOp(c.op)
-		for _, r := range []reply{{status: 502}, {err: io.ErrUnexpectedEOF}} {
-			client, s := scripted(t, []reply{r, r, r}, labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 3, BaseWait: time.Nanosecond, MaxWait: time.Nanosecond}))
-			_, err := c.call(t.Context(), client)
-			want := 3
-			if method != "GET" {
-				want = 1
-			}
-			equal(t, want, len(s.sent))
-			equal(t, labhealth.OutcomeUnknown, labhealth.OutcomeOf(err))
-		}
-	}
+		},
+	},
+	{
+		method: "LabTests.All", op: "GET /v3/lab_test", url: "/v3/lab_test?lab_slug=x&next_cursor=c",
+		response: testsOnlyJSON, want: "[" + testOnlyJSON + "]",
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return collect(c.LabTests.All(ctx, labhealth.ListLabTestsParams{LabSlug: "x", NextCursor: "c"}, opts...))
+		},
+	},
+	{
+		method: "LabTests.ListDeprecated", op: "GET /v3/lab_tests", url: "/v3/lab_tests?name=x",
+		response: testsOnlyJSON, want: "[" + testOnlyJSON + "]",
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.LabTests.ListDeprecated(ctx, labhealth.ListLabTestsParams{Name: "x"}, opts...)
+		},
+	},
+	{
+		method: "Workouts.Stream", op: "GET /v2/timeseries/workouts/{workout_id}/stream",
+		url: "/v2/timeseries/workouts/6d1f2c3b-4a59-4687-9b7c-8d9e0f1a2b3c/stream", response: shortStreamJSON,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.Workouts.Stream(ctx, workoutID, opts...)
+		},
+	},
+	{
+		method: "Users.Get", op: "GET /v2/user/{user_id}", url: "/v2/user/11111111-2222-4333-8444-555555555555", response: userJSON,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.Users.Get(ctx, userID, opts...)
+		},
+	},
+	{
+		method: "Users.Resolve", op: "GET /v2/user/resolve/{client_user_id}", url: "/v2/user/resolve/3Zru4O8c%2F+%3FEi%20wG==", response: userJSON,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.Users.Resolve(ctx, "3Zru4O8c/+?Ei wG==", opts...)
+		},
+	},
+	{
+		method: "Users.Delete", op: "DELETE /v2/user/{user_id}", url: "/v2/user/11111111-2222-4333-8444-555555555555", response: `{"success":true}`,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.Users.Delete(ctx, userID, opts...)
+		},
+	},
+	{
+		method: "Users.UndoDelete", op: "POST /v2/user/undo_delete", url: "/v2/user/undo_delete?client_user_id=a%26+%3D%2B",
+		response: `{"success":true}`,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.Users.UndoDelete(ctx, labhealth.UndoDeleteParams{ClientUserID: "a& =+"}, opts...)
+		},
+	},
+	{
+		method: "Users.HistoricalPulls", op: "GET /v2/introspect/historical_pull",
+		url:      "/v2/introspect/historical_pull?next_cursor=a%2Bb&provider=oura&user_id=11111111-2222-4333-8444-555555555555&user_limit=5",
+		response: lastPullsJSON,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return c.Users.HistoricalPulls(ctx, labhealth.ListHistoricalPullsParams{UserID: userID, Provider: "oura", UserLimit: 5, NextCursor: "a+b"}, opts...)
+		},
+	},
+	{
+		method: "Users.AllHistoricalPulls", op: "GET /v2/introspect/historical_pull", url: "/v2/introspect/historical_pull",
+		response: `{"data": [{"user_id": "11111111-2222-4333-8444-555555555555", "provider": {}}]}`,
+		want:     `[{"user_id": "11111111-2222-4333-8444-555555555555", "provider": {}}]`,
+		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
+			return collect(c.Users.AllHistoricalPulls(ctx, labhealth.ListHistoricalPullsParams{}, opts...))
+		},
+	},
 }
 
 // Calls with invalid IDs and parameters are not sent.

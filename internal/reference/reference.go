@@ -3,8 +3,9 @@
 // The tables are operations.tsv, fields.tsv, enums.tsv and events.tsv. They hold the facts of the
 // public API reference of this service family: version 0.4.687 of the team API and version 0.1.0
 // of the organisation API. Authentication headers are left out, and so is what this module does not
-// cover: raw provider payloads, insurance, the compendium, parsing of lab reports, electronic health
-// records, domains, members and continuous queries. The interface specification takes precedence.
+// cover: raw provider payloads, insurance, the compendium, parsing of lab reports, electronic
+// health records, domains, members and continuous queries. The interface specification takes
+// precedence.
 package reference
 
 import (

@@ -59,9 +59,21 @@ var Enumerations = sync.OnceValue(func() map[string][]string {
 	return enums
 })
 
+// parsed caches ParseType by API and text.
+var parsed sync.Map
+
 // ParseType parses a type of a table. In "map of X|Y" the values are X or Y, and "array of X|object"
 // is either.
 func ParseType(api, text string) Type {
+	if t, ok := parsed.Load([2]string{api, text}); ok {
+		return t.(Type)
+	}
+	t := parseType(api, text)
+	parsed.Store([2]string{api, text}, t)
+	return t
+}
+
+func parseType(api, text string) Type {
 	if elem, ok := strings.CutPrefix(text, "map of "); ok {
 		e := ParseType(api, elem)
 		return Type{Kind: Map, API: api, Elem: &e}

@@ -94,6 +94,14 @@ func newChecker(t *testing.T, areas []Area) *checker {
 			}
 		}
 	}
+	for _, area := range areas {
+		for name := range c.exceptions {
+			_, here := area.Exceptions[name]
+			if !here && (area.Components[name] != nil || area.Enums[name] != nil) {
+				t.Errorf("%q is an exception in one area and listed in another", name)
+			}
+		}
+	}
 	return c
 }
 
