@@ -11,9 +11,9 @@ import (
 )
 
 // ManagementClient calls the management API: the organisation, its teams, and their webhooks, keys,
-// lab accounts, custom credentials, data pull preferences and ETL pipelines. It is separate from [Client] because each API has its own
-// keys, and a key must never reach the other API. A ManagementClient is immutable and safe for
-// concurrent use. Create one with [NewManagementClient].
+// lab accounts, custom credentials, data pull preferences and ETL pipelines. It is separate from
+// [Client] because each API has its own keys, and a key must never reach the other API. A
+// ManagementClient is immutable and safe for concurrent use. Create one with [NewManagementClient].
 //
 // The interface specification lists what can be managed, how requests are authenticated and what
 // the two kinds of keys permit. Source of everything else in the methods and their types: public

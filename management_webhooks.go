@@ -99,7 +99,8 @@ func (b *CreateWebhookBody) validate(v *validator) {
 	v.required("url", b.URL)
 }
 
-// UpdateWebhookBody is the request of [WebhooksService.Update]. Omitted fields are unchanged.
+// UpdateWebhookBody is the request of [WebhooksService.Update]. Omitted fields are unchanged. That
+// [Null] clears a value is an inference.
 type UpdateWebhookBody struct {
 	URL *string `json:"url,omitzero"` // URL of the endpoint
 	// Description is human-readable text; [Null] for none.

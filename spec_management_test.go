@@ -14,7 +14,8 @@ import (
 
 // What the tables of the public API reference do not say about the management API.
 
-// secretFields are the fields whose value gives access to something: in the tables they are strings.
+// secretFields are the fields whose value gives access to something. In the tables they are
+// strings.
 var secretFields = []string{
 	"ClientFacingManagementKeyUnhashed.key", "ClientFacingTeamAPIKey.value", "CreateTeamAccessTokenResponse.access_token",
 	"CreateWebhookBody.secret", "RotateWebhookSecretBody.key", "WebhookSecretResponse.key",

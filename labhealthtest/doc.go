@@ -79,18 +79,22 @@
 // stored and have no effect. Each team has its own users, orders and events. [Server.Team] returns
 // the server of another team.
 //
+// Data pull preferences set the length of the historical pulls of sources that are connected later.
+// A team sees the lab accounts whose allowlist has it. The delivery metric counts the attempts to
+// deliver the events of a team.
+//
 // # Time and randomness
 //
 // The time of the server is the time of the clock set with [WithClock], in UTC. Time affects only
 // the following: a deletion can be undone for seven days, idempotency keys expire after one day,
-// access tokens and rotated secrets expire, and deliveries are retried on a schedule. With
-// [WithSeed] and a clock that stands still, keys and IDs are the same in each run, for examples
+// access tokens and rotated secrets expire, deliveries are retried on a schedule and counted by the
+// time of the attempt. With [WithSeed] and a clock that stands still, keys and IDs are the same in each run, for examples
 // with a stable output.
 //
 // # Limitations
 //
-// The server has no billing and no laboratory accounts. It accepts all consents, accounts and
-// billing types. It pushes nothing to ETL pipelines and does not verify custom credentials with
-// providers. It is stricter than the service in one respect: it rejects a number or boolean that is
-// sent as a string, which the service may convert.
+// The server has no billing. It accepts all consents, accounts and billing types in orders. It
+// pushes nothing to ETL pipelines and does not verify custom credentials with providers. It is
+// stricter than the service in one respect: it rejects a number or boolean that is sent as a string,
+// which the service may convert.
 package labhealthtest

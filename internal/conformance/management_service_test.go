@@ -216,8 +216,8 @@ func TestBrandInformationOverTheWire(t *testing.T) {
 		strings.Split(errorText(err), " (request")[0])
 }
 
-// The allowlist of a lab account decides which team sees it, and a Team Management Key has no access
-// to the accounts of the organisation.
+// The allowlist of a lab account decides which team sees it. A Team Management Key has no access to
+// the accounts of the organisation.
 func TestLabAccountsOverTheWire(t *testing.T) {
 	c, srv, opts := managedService(t)
 	ctx := t.Context()

@@ -155,11 +155,10 @@ func (s *DataPullPreferencesService) Upsert(ctx context.Context, env TeamEnviron
 	return call(ctx, s.core, new(TeamDataPullPreferencesPage), r, opts)
 }
 
-// Delete deletes the data pull preferences of teams for the given providers, or for all providers if
-// all providers if there are none:
-// DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}. At least one team is required,
-// because an empty list may mean all teams. The response is not documented and not decoded: use
-// [WithResponse] to read it.
+// Delete deletes the data pull preferences of teams for the given providers, or for all providers
+// if none are given: DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}. At least
+// one team is required, because an empty list may mean all teams. The response is not documented
+// and not decoded: use [WithResponse] to read it.
 func (s *DataPullPreferencesService) Delete(ctx context.Context, env TeamEnvironment, region Region, teamIDs []uuid.UUID, providers []Provider, opts ...CallOption) error {
 	r := request{
 		op: opDeleteDataPullPreferences, ids: []string{string(env), string(region)},
