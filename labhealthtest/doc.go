@@ -87,9 +87,9 @@
 //
 // The time of the server is the time of the clock set with [WithClock], in UTC. Time affects only
 // the following: a deletion can be undone for seven days, idempotency keys expire after one day,
-// access tokens and rotated secrets expire, deliveries are retried on a schedule and counted by the
-// time of the attempt. With [WithSeed] and a clock that stands still, keys and IDs are the same in each run, for examples
-// with a stable output.
+// access tokens and rotated secrets expire, deliveries are retried on a schedule, and the delivery
+// metric counts them by the time of the attempt. With [WithSeed] and a clock that stands still, keys
+// and IDs are the same in each run, for examples with a stable output.
 //
 // # Limitations
 //
