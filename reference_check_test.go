@@ -1,6 +1,7 @@
 package labhealth
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -116,10 +117,10 @@ func TestReferenceOperations(t *testing.T) {
 		}
 		checked++
 		t.Run(method, func(t *testing.T) {
-			sent, call := recordCall(t, o, method)
-			checkSent(t, o, sent)
-			checkSignature(t, o, call, types)
-			if deprecated[receiverOf(call, method)] != o.Deprecated && referenceException(name) == "" {
+			call := findCall(t, o, method)
+			checkSent(t, o, call.sent)
+			checkSignature(t, o, call.method.Type(), types)
+			if deprecated[call.service.Elem().Name()+method[strings.Index(method, "."):]] != o.Deprecated && referenceException(name) == "" {
 				t.Errorf("%s: deprecated in the reference: %v, documentation: %v", name, o.Deprecated, !o.Deprecated)
 			}
 		})
@@ -127,51 +128,87 @@ func TestReferenceOperations(t *testing.T) {
 	t.Logf("%d operations", checked)
 }
 
-// boundMethod is a method of a service.
-type boundMethod struct {
+// probe is a client whose requests are recorded. They fail if it has no response.
+type probe struct {
+	client   reflect.Value
+	response []byte
+	sent     *http.Request
+}
+
+func newProbe(t *testing.T, api string) *probe {
+	t.Helper()
+	p := &probe{}
+	opts := []Option{WithBaseURL("https://api.example.com"), WithHTTPClient(&http.Client{Transport: p}), WithRetry(RetryPolicy{MaxAttempts: 1})}
+	team, err := NewClient("key", opts...)
+	management, managementErr := NewManagementClient(uuid.New(), "key", opts...)
+	if err = errors.Join(err, managementErr); err != nil {
+		t.Fatal(err)
+	}
+	p.client = reflect.ValueOf(team).Elem()
+	if api == "management" {
+		p.client = reflect.ValueOf(management).Elem()
+	}
+	return p
+}
+
+func (p *probe) RoundTrip(r *http.Request) (*http.Response, error) {
+	p.sent = r
+	if p.response == nil {
+		return nil, errors.New("recorded")
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+		Body: io.NopCloser(bytes.NewReader(p.response)), ContentLength: int64(len(p.response)),
+	}, nil
+}
+
+// operationCall is a call of the method of an operation, with arguments in which nothing is zero.
+type operationCall struct {
+	*probe
 	service reflect.Type
 	method  reflect.Value
+	args    []reflect.Value
 }
 
-func receiverOf(call boundMethod, method string) string {
-	return call.service.Elem().Name() + method[strings.Index(method, "."):]
-}
-
-// recordCall calls a method with arguments in which nothing is zero, and returns the request. If an
-// argument is an enumeration, it is the value with which the request is that of the operation.
-func recordCall(t *testing.T, o reference.Operation, name string) (*http.Request, boundMethod) {
+// findCall returns a call of a method. If an argument is an enumeration, it is the value with which
+// the request is that of the operation.
+func findCall(t *testing.T, o reference.Operation, name string) *operationCall {
 	t.Helper()
-	var sent *http.Request
-	client := recordingClient(t, o.API, func(r *http.Request) { sent = r })
+	c := &operationCall{probe: newProbe(t, o.API)}
 	service, method, _ := strings.Cut(name, ".")
-	field := client.FieldByName(service)
+	field := c.client.FieldByName(service)
 	if !field.IsValid() || !field.MethodByName(method).IsValid() {
 		t.Fatalf("no method %s", name)
 	}
-	call := boundMethod{field.Type(), field.MethodByName(method)}
-	var first *http.Request
-	for _, args := range argumentLists(t, o, call.method.Type()) {
-		sent = nil
-		results := call.method.Call(args)
-		if results[0].Kind() == reflect.Func { // an iterator
-			for range results[0].Seq2() {
-				break
+	c.service, c.method = field.Type(), field.MethodByName(method)
+	for _, args := range argumentLists(t, o, c.method.Type()) {
+		before := c.sent
+		c.sent = nil
+		c.do(args)
+		if c.sent != nil {
+			c.args = args
+			if isRequestOf(o, c.sent) {
+				return c
 			}
-		}
-		if sent == nil {
-			continue
-		}
-		if first == nil {
-			first = sent
-		}
-		if isRequestOf(o, sent) {
-			return sent, call
+		} else {
+			c.sent = before
 		}
 	}
-	if first == nil {
+	if c.sent == nil {
 		t.Fatalf("%s sent nothing", name)
 	}
-	return first, call
+	return c
+}
+
+// do calls the method.
+func (c *operationCall) do(args []reflect.Value) []reflect.Value {
+	results := c.method.Call(args)
+	if results[0].Kind() == reflect.Func { // an iterator
+		for range results[0].Seq2() {
+			break
+		}
+	}
+	return results
 }
 
 // isRequestOf reports whether a request has the method and the path of an operation.
@@ -222,25 +259,6 @@ func constantsOf(t *testing.T) map[string]map[string]string {
 	return allConstants
 }
 
-// recordingClient returns the client of an API, which calls record and fails.
-func recordingClient(t *testing.T, api string, record func(*http.Request)) reflect.Value {
-	t.Helper()
-	transport := roundTripperFunc(func(r *http.Request) (*http.Response, error) {
-		record(r)
-		return nil, errors.New("recorded")
-	})
-	opts := []Option{WithBaseURL("https://api.example.com"), WithHTTPClient(&http.Client{Transport: transport}), WithRetry(RetryPolicy{MaxAttempts: 1})}
-	team, err := NewClient("key", opts...)
-	management, managementErr := NewManagementClient(uuid.New(), "key", opts...)
-	if err = errors.Join(err, managementErr); err != nil {
-		t.Fatal(err)
-	}
-	if api == "management" {
-		return reflect.ValueOf(management).Elem()
-	}
-	return reflect.ValueOf(team).Elem()
-}
-
 // argument returns an argument in which nothing is zero.
 func argument(t *testing.T, typ reflect.Type) reflect.Value {
 	switch typ {
@@ -255,10 +273,6 @@ func argument(t *testing.T, typ reflect.Type) reflect.Value {
 	fill(arg, 0)
 	return arg
 }
-
-type roundTripperFunc func(*http.Request) (*http.Response, error)
-
-func (f roundTripperFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // fill sets a value and all of its parts to something that is not zero.
 func fill(v reflect.Value, depth int) {
@@ -382,9 +396,8 @@ func checkSentBody(t *testing.T, o reference.Operation, sent *http.Request) {
 }
 
 // checkSignature compares the result of a method with the response of an operation.
-func checkSignature(t *testing.T, o reference.Operation, call boundMethod, types map[string]reflect.Type) {
+func checkSignature(t *testing.T, o reference.Operation, typ reflect.Type, types map[string]reflect.Type) {
 	t.Helper()
-	typ := call.method.Type()
 	if o.Response == "" || o.Response == "any" || typ.NumOut() != 2 || referenceException(o.String()+".response") != "" {
 		return
 	}

@@ -32,7 +32,7 @@ const wholeResultsJSON = `{
 		"name": "HDL Cholesterol", "slug": "hdl", "inferred_failure_type": "quantity_not_sufficient_failure", "note": "too little",
 		"loinc": "2085-9", "loinc_slug": "hdl", "provider_id": "P-902", "source_markers": []
 	}],
-	"sample_information": {"SAMPLE-1": {"sample_type": "serum"}},
+	"sample_information": {},
 	"order_transaction": {"id": "6d1f2c3b-4a59-4687-9b7c-8d9e0f1a2b3c", "status": "completed", "orders": []}
 }`
 

@@ -55,7 +55,11 @@ func (g *Generator) value(b *bytes.Buffer, t Type, f Field) {
 	case Map:
 		g.mapping(b, *t.Elem, f)
 	case Union:
-		g.value(b, t.Variants[g.rand.IntN(len(t.Variants))], f)
+		variant := g.rand.IntN(len(t.Variants))
+		if g.Plausible && t.Variants[0].Kind == Array {
+			variant = 0 // an object in place of a list is a former shape
+		}
+		g.value(b, t.Variants[variant], f)
 	case Const:
 		b.WriteString(g.constant(t.Values[0]))
 	case Enumeration, Inline:

@@ -95,6 +95,9 @@ func parseType(api, text string) Type {
 	if value, ok := strings.CutPrefix(text, "const "); ok {
 		return Type{Kind: Const, API: api, Values: []string{value}}
 	}
+	if text == "int64" {
+		text = "integer"
+	}
 	named := Type{Kind: Basic, API: api, Name: text}
 	if fields := Components()[named.Key()]; fields != nil {
 		if fields[0].Name == "(itself)" {

@@ -69,7 +69,11 @@ func (g *Generator) timeOf(f Field) time.Time {
 
 func (g *Generator) integer(f Field) string {
 	if g.chance(4) {
-		return edgeIntegers[g.rand.IntN(len(edgeIntegers))]
+		edges := edgeIntegers
+		if f.Required && identifying.MatchString(f.Name) {
+			edges = edges[1:]
+		}
+		return edges[g.rand.IntN(len(edges))]
 	}
 	low, high := plausibleRange(f)
 	return strconv.FormatInt(int64(low)+g.rand.Int64N(int64(high-low)+1), 10)
@@ -158,9 +162,16 @@ var units = []struct{ component, unit string }{
 	{"Water", "ml"}, {"Caffeine", "g"}, {"Mindfulness", "min"}, {"FloorsClimbed", "count"}, {"Vo2", "mL/kg/min"}, {"VO2", "mL/kg/min"},
 }
 
+// identifying matches the fields without which a response is of no use. They are never empty or 0.
+var identifying = regexp.MustCompile(`^(id|slug|detail|value)$|_(id|key|token|secret|url)$`)
+
 func (g *Generator) string(b *bytes.Buffer, kind string, f Field) {
 	if g.chance(4) {
-		b.WriteString(edgeStrings[g.rand.IntN(len(edgeStrings))])
+		edges := edgeStrings
+		if f.Required && identifying.MatchString(f.Name) {
+			edges = edges[1:]
+		}
+		b.WriteString(edges[g.rand.IntN(len(edges))])
 		return
 	}
 	value, ok := plausibleStrings[f.Name]

@@ -1,0 +1,156 @@
+package labhealth
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/labhealth/labhealth-go/internal/reference"
+	"github.com/labhealth/labhealth-go/internal/reference/referencetest"
+)
+
+// referenceDocuments is the number of generated documents for each operation.
+func referenceDocuments() uint64 {
+	if os.Getenv("LABHEALTH_TEST_LONG") == "1" {
+		return 1000
+	}
+	return 30
+}
+
+// Every document that the tables allow as a response is decoded by the method of its operation, has
+// no malformed field, and is encoded again without a loss. The fields of a plausible one are those
+// of the Go value.
+func TestReferenceDocuments(t *testing.T) {
+	var operations, documents atomic.Int64
+	methods := referenceMethods()
+	t.Run("operations", func(t *testing.T) {
+		for _, o := range reference.Operations() {
+			if methods[o.String()] == "" || o.Response == "" || o.Response == "any" {
+				continue
+			}
+			t.Run(o.String(), func(t *testing.T) {
+				t.Parallel()
+				call := findCall(t, o, methods[o.String()])
+				if call.method.Type().NumOut() != 2 {
+					return
+				}
+				operations.Add(1)
+				for seed := range referenceDocuments() {
+					documents.Add(1)
+					if !checkDocument(t, o, call, seed) {
+						return
+					}
+				}
+			})
+		}
+	})
+	t.Logf("%d operations, %d documents", operations.Load(), documents.Load())
+}
+
+func checkDocument(t *testing.T, o reference.Operation, call *operationCall, seed uint64) bool {
+	t.Helper()
+	g := reference.NewGenerator(seed)
+	g.Plausible = seed == 0
+	call.response = g.Document(o.API, o.Response)
+	results := call.do(call.args)
+	if err, _ := results[1].Interface().(error); err != nil {
+		if strings.HasSuffix(err.Error(), "it has no list") && !bytes.Contains(call.response, []byte(":[")) {
+			return true // some deployments report errors that way
+		}
+		t.Errorf("seed %d: %v: %s", seed, err, call.response)
+		return false
+	}
+	value := results[0].Interface()
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		t.Errorf("seed %d: %v", seed, err)
+		return false
+	}
+	if !isKept(documentOf(t, call.response), documentOf(t, encoded), referenceException(o.String()+".response") != "") {
+		t.Errorf("seed %d: %s was encoded as %s", seed, call.response, encoded)
+		return false
+	}
+	if list := malformedFields(results[0]); len(list) > 0 {
+		t.Errorf("seed %d: malformed %v in %s", seed, list, call.response)
+		return false
+	}
+	if !g.Plausible || referenceException(o.String()+".response") != "" {
+		return true
+	}
+	if encoded, err = json.Marshal(referencetest.WithoutReceived(value)); err != nil {
+		t.Error(err)
+		return false
+	}
+	for _, lost := range referencetest.LostFields(documentOf(t, call.response), documentOf(t, encoded)) {
+		path, _, _ := strings.Cut(lost, ": ")
+		if !isExceptedPath(path) {
+			t.Errorf("%s in %s", lost, call.response)
+		}
+	}
+	return true
+}
+
+// isKept reports whether a document was encoded again as it was, or as one of its fields if the method
+// returns only that.
+func isKept(document, encoded any, onlyField bool) bool {
+	if reflect.DeepEqual(document, encoded) {
+		return true
+	}
+	fields, _ := document.(map[string]any)
+	for _, value := range fields {
+		if onlyField && reflect.DeepEqual(value, encoded) {
+			return true
+		}
+	}
+	return false
+}
+
+// isExceptedPath reports whether a field on the path has an exception in some component.
+func isExceptedPath(path string) bool {
+	names := strings.Split(path, ".")
+	for _, a := range referenceAreas {
+		for name := range a.exceptions {
+			if i := strings.LastIndex(name, "."); i > 0 && slices.Contains(names, name[i+1:]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func documentOf(t *testing.T, text []byte) any {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return value
+}
+
+// malformedFields returns the malformed fields of a response or the elements of a list or map.
+func malformedFields(v reflect.Value) (list []Malformed) {
+	if !v.IsValid() {
+		return nil
+	}
+	if kept, ok := v.Interface().(interface{ Malformed() []Malformed }); ok {
+		return kept.Malformed()
+	}
+	switch v.Kind() {
+	case reflect.Slice:
+		for i := range v.Len() {
+			list = append(list, malformedFields(v.Index(i))...)
+		}
+	case reflect.Map:
+		for _, elem := range v.Seq2() {
+			list = append(list, malformedFields(elem)...)
+		}
+	}
+	return list
+}
