@@ -22,6 +22,7 @@ var (
 		`"` + strings.Repeat("long text ", 500) + `"`,
 	}
 	edgeIntegers = []string{"0", "-1", "1", "9223372036854775807", "-9223372036854775808", "9007199254740993"}
+	edgeOffsets  = []string{"0", "-43200", "50400", "20700", "-1"} // of time zones, in seconds
 	edgeNumbers  = []string{
 		"0", "-0.0", "1", "-273.15", "5e-324", "1.7976931348623157e308", "1E-7", "0.10", "123456789012345678", "0.1000000000000000055511151231257827",
 	}
@@ -70,6 +71,9 @@ func (g *Generator) timeOf(f Field) time.Time {
 func (g *Generator) integer(f Field) string {
 	if g.chance(4) {
 		edges := edgeIntegers
+		if f.Name == "timezone_offset" {
+			edges = edgeOffsets
+		}
 		if f.Required && identifying.MatchString(f.Name) {
 			edges = edges[1:]
 		}

@@ -1,0 +1,90 @@
+package conformance
+
+import (
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/reference"
+	"github.com/labhealth/labhealth-go/internal/reference/referencetest"
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+// Every document that the tables allow as an event is parsed, has no malformed field, and is encoded
+// again without a loss. The fields of a plausible one are those of the Go value.
+func TestReferenceEvents(t *testing.T) {
+	documents := uint64(20)
+	if long {
+		documents = 1000
+	}
+	var parsed, unknown atomic.Int64
+	events := reference.Events()
+	t.Run("types", func(t *testing.T) {
+		for i, e := range events {
+			t.Run(e.Type, func(t *testing.T) {
+				t.Parallel()
+				for seed := range documents {
+					g := reference.NewGenerator(uint64(i)<<32 + seed)
+					g.Plausible = seed == 0
+					g.Fixed = map[string]any{"event_type": e.Type}
+					document := g.Document("team", e.Envelope)
+					parsed.Add(1)
+					typed, ok := checkEvent(t, document, g.Plausible)
+					if !ok {
+						t.Errorf("seed %d: %s", seed, document)
+						return
+					}
+					if !typed && seed == 0 {
+						unknown.Add(1)
+					}
+				}
+			})
+		}
+	})
+	t.Logf("%d event types, of which %d without a type of their own, %d documents", len(events), unknown.Load(), parsed.Load())
+}
+
+// checkEvent parses an event and reports whether its payload has a type, and whether it is lossless.
+func checkEvent(t *testing.T, document []byte, plausible bool) (typed, ok bool) {
+	t.Helper()
+	e, err := webhooks.Parse(document)
+	if err != nil {
+		t.Error(err)
+		return false, false
+	}
+	payload, isUnknown := e.Data.(*webhooks.Unknown)
+	if isUnknown && payload.Err != nil {
+		t.Error(payload.Err)
+		return false, false
+	}
+	encoded, err := json.Marshal(e)
+	if err != nil {
+		t.Error(err)
+		return false, false
+	}
+	if equal(t, jsonData(t, string(document)), jsonData(t, string(encoded))); t.Failed() {
+		return false, false
+	}
+	for _, value := range []any{e, e.Data} {
+		if kept, ok := value.(interface{ Malformed() []labhealth.Malformed }); ok && len(kept.Malformed()) > 0 {
+			t.Errorf("malformed: %v", kept.Malformed())
+			return false, false
+		}
+	}
+	if isUnknown || !plausible {
+		return !isUnknown, true
+	}
+	encoded, err = json.Marshal(referencetest.WithoutReceived(e.Data))
+	if err != nil {
+		t.Error(err)
+		return true, false
+	}
+	data := jsonData(t, string(document)).(map[string]any)["data"]
+	for _, lost := range referencetest.LostFields(data, jsonData(t, string(encoded))) {
+		if callsComplete {
+			t.Error(lost)
+		}
+	}
+	return true, !t.Failed()
+}
