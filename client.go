@@ -19,10 +19,16 @@ type Client struct {
 	Orders *OrdersService
 	// LabTests lists the lab tests that can be ordered.
 	LabTests *LabTestsService
-	// Users lists, creates and deletes users.
+	// Users lists, creates, updates and deletes users.
 	Users *UsersService
 	// Workouts returns the data of workouts.
 	Workouts *WorkoutsService
+	// Link connects users to providers.
+	Link *LinkService
+	// Providers lists the providers that users can connect.
+	Providers *ProvidersService
+	// Team returns the team of the key, and searches its users.
+	Team *TeamService
 
 	core *core
 }
@@ -36,7 +42,8 @@ func NewClient(apiKey string, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	return &Client{
-		Orders: &OrdersService{c}, LabTests: &LabTestsService{c}, Users: &UsersService{c}, Workouts: &WorkoutsService{c}, core: c,
+		Orders: &OrdersService{c}, LabTests: &LabTestsService{c}, Users: &UsersService{c}, Workouts: &WorkoutsService{c},
+		Link: &LinkService{c}, Providers: &ProvidersService{c}, Team: &TeamService{c}, core: c,
 	}, nil
 }
 

@@ -11,6 +11,12 @@ import (
 )
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *APIKey) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v APIKey) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *AccessToken) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -77,16 +83,40 @@ func (v *CloudPubSub) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(
 func (v CloudPubSub) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *ConnectedProvider) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v ConnectedProvider) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ConnectedSource) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v ConnectedSource) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *ConnectionErrorDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v ConnectionErrorDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *CustomCredentialsDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v CustomCredentialsDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *DemoConnection) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v DemoConnection) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *Device) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v Device) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ETLPipeline) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -225,6 +255,36 @@ func (v *LabTestPricing) UnmarshalJSON(b []byte) error { return jsonread.Unmarsh
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v LabTestPricing) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LastAttempt) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LastAttempt) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LibreConfig) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LibreConfig) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LinkProvider) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LinkProvider) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LinkSource) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LinkSource) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LinkToken) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LinkToken) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ManagementKey) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -407,6 +467,12 @@ func (v *ProviderDataPullPreferences) UnmarshalJSON(b []byte) error { return jso
 func (v ProviderDataPullPreferences) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *ProviderDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v ProviderDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ProviderHistoricalPulls) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -419,6 +485,18 @@ func (v *RabbitMQ) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, 
 func (v RabbitMQ) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *ResourceAvailability) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v ResourceAvailability) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *ResourceStatistics) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v ResourceStatistics) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Result) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -429,6 +507,18 @@ func (v *ResultsMetadata) UnmarshalJSON(b []byte) error { return jsonread.Unmars
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v ResultsMetadata) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *ScopeRequirements) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v ScopeRequirements) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *ScopeRequirementsGrants) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v ScopeRequirementsGrants) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Shipment) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -479,6 +569,12 @@ func (v *TeamAPIKeyPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarsh
 func (v TeamAPIKeyPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *TeamConfig) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v TeamConfig) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamCustomCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -509,6 +605,12 @@ func (v *TeamDataPullPreferencesPage) UnmarshalJSON(b []byte) error { return jso
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v TeamDataPullPreferencesPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *TeamDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v TeamDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -571,10 +673,34 @@ func (v *UserHistoricalPulls) UnmarshalJSON(b []byte) error { return jsonread.Un
 func (v UserHistoricalPulls) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *UserInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v UserInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *UserPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v UserPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *UserRefresh) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v UserRefresh) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *UserResources) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v UserResources) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *UserResourcesPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v UserResourcesPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *WalkInTestOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -611,6 +737,12 @@ func (v *WorkoutStream) UnmarshalJSON(b []byte) error { return jsonread.Unmarsha
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v WorkoutStream) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v APIKey) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.APIKey{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v APIKey) LogValue() slog.Value { return slog.StringValue("labhealth.APIKey{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v AccessToken) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AccessToken{redacted}") }
@@ -791,6 +923,28 @@ func (v ImportOrderBody) Format(s fmt.State, _ rune) {
 func (v ImportOrderBody) LogValue() slog.Value {
 	return slog.StringValue("labhealth.ImportOrderBody{redacted}")
 }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v LinkProvider) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.LinkProvider{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v LinkProvider) LogValue() slog.Value {
+	return slog.StringValue("labhealth.LinkProvider{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v LinkSource) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.LinkSource{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v LinkSource) LogValue() slog.Value { return slog.StringValue("labhealth.LinkSource{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v LinkToken) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.LinkToken{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v LinkToken) LogValue() slog.Value { return slog.StringValue("labhealth.LinkToken{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ListOrdersParams) Format(s fmt.State, _ rune) {
@@ -1041,6 +1195,14 @@ func (v TeamCustomCredentialsPage) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v TeamDetails) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.TeamDetails{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v TeamDetails) LogValue() slog.Value {
+	return slog.StringValue("labhealth.TeamDetails{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v TestkitOrder) Format(s fmt.State, _ rune) {
 	redact.Print(s, "labhealth.TestkitOrder{redacted}")
 }
@@ -1081,6 +1243,26 @@ func (v UnparsedResult) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v UpdateUserBody) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.UpdateUserBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v UpdateUserBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.UpdateUserBody{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v UpdateUserInfoBody) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.UpdateUserInfoBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v UpdateUserInfoBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.UpdateUserInfoBody{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v UpsertETLPipelinesBody) Format(s fmt.State, _ rune) {
 	redact.Print(s, "labhealth.UpsertETLPipelinesBody{redacted}")
 }
@@ -1099,6 +1281,12 @@ func (v UpsertTeamCustomCredentialsBody) Format(s fmt.State, _ rune) {
 func (v UpsertTeamCustomCredentialsBody) LogValue() slog.Value {
 	return slog.StringValue("labhealth.UpsertTeamCustomCredentialsBody{redacted}")
 }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v UserInfo) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.UserInfo{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v UserInfo) LogValue() slog.Value { return slog.StringValue("labhealth.UserInfo{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UserPage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.UserPage{redacted}") }

@@ -33,6 +33,8 @@ var redactedTypes = []any{
 	PostOrderResponse{}, Response{}, Result{}, ResultsMetadata{}, Shipment{}, ShippingAddress{}, SignatureImage{}, TestkitOrder{},
 	UndoDeleteParams{}, UnknownOrderDetails{}, User{}, UserPage{}, WorkoutStream{},
 
+	APIKey{}, LinkProvider{}, LinkSource{}, LinkToken{}, TeamDetails{}, UpdateUserBody{}, UpdateUserInfoBody{}, UserInfo{},
+
 	NumericResult{}, RangeResult{}, CommentResult{}, CodedResult{}, UnparsedResult{},
 
 	AccessToken{}, AzureAMQP{}, BlobStorage{}, CreateWebhookBody{}, CustomCredentialsDetails{}, ETLPipeline{}, ETLPipelinePage{},

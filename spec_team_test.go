@@ -139,7 +139,8 @@ success                   | boolean                      | yes |
 
 # HistoricalPullPage: response
 data                      | array of UserHistoricalPulls | yes |
-next_cursor               | string?                      | no  |
+next                      | string?                      | yes | deprecated
+next_cursor               | string?                      | yes |
 
 # UserHistoricalPulls: response
 user_id                   | uuid                         | yes |
@@ -147,7 +148,7 @@ provider                  | map of ProviderHistoricalPulls | yes |
 
 # ProviderHistoricalPulls: response
 pulled                    | map of HistoricalPull        | yes |
-not_pulled                | array of string              | yes |
+not_pulled                | array of Resource            | yes |
 
 # HistoricalPull: response
 status                    | HistoricalPullStatus         | yes |

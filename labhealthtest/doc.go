@@ -44,6 +44,12 @@
 // a requisition after the status requisition_created. [Server.AddWorkout] adds a workout, and
 // [Server.SetHistoricalPull] changes the status of a historical pull.
 //
+// [Server.Connect] connects a user to a provider, and [Server.CompleteLink] does so with a link
+// token, like the user on the page of the service. A connection has a device ([Server.AddDevice]
+// adds others) and works until [Server.SetConnectionError] breaks it. Demographic data, refreshes,
+// source priorities and the settings of the team are stored, and the resources of a user count the
+// events that were sent.
+//
 // # Events
 //
 // [Server.DeliverTo] sets a URL to which the server posts the events of orders and connections, and
@@ -90,6 +96,10 @@
 // access tokens and rotated secrets expire, deliveries are retried on a schedule, and the delivery
 // metric counts them by the time of the attempt. With [WithSeed] and a clock that stands still, keys
 // and IDs are the same in each run, for examples with a stable output.
+// the following: a deletion can be undone for seven days, idempotency keys expire after one day, a
+// user can be refreshed eight times per hour, access tokens and rotated secrets expire, and
+// deliveries are retried on a schedule. With [WithSeed] and a clock that stands still, keys and IDs
+// are the same in each run, for examples with a stable output.
 //
 // # Limitations
 //

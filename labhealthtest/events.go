@@ -25,7 +25,8 @@ type envelope struct {
 
 // DeliverTo makes the server post future events to an http or https URL, in addition to the URLs of
 // earlier calls: labtest.order.created for each new order and labtest.order.updated for each later
-// event of an order, both with the whole order at that time, and provider.connection.created.
+// event of an order, both with the whole order at that time, and the events of connections and
+// devices.
 //
 // The server posts events in the background, one at a time, in the order in which they occurred. By
 // default it does not sign them and posts them once, regardless of the response.
@@ -148,6 +149,7 @@ func (s *Server) enqueue(event []byte) {
 	if s.closed {
 		return
 	}
+	s.countSent(event)
 	s.messages++
 	id := s.derive("message", s.messages)
 	for _, e := range s.endpoints {

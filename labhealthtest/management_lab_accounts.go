@@ -87,19 +87,10 @@ func (s *Server) patchLabAccount(r *request) (any, error) {
 
 // listTeamLabAccounts lists the accounts that a team can use.
 func (s *Server) listTeamLabAccounts(r *request) (any, error) {
-	found := selected(r, s.labAccounts(), labAccountFilters)
+	found := selected(r, s.organisationServer().org.labAccounts, labAccountFilters)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
 	found = selectFunc(found, func(a *labAccount) bool { return a.allows(s.TeamID) })
 	return map[string]any{"data": append([]*labAccount{}, found...)}, nil
-}
-
-// labAccounts returns the accounts of the organisation. The server of another team than the first
-// asks its parent, which is locked too while a request is processed.
-func (s *Server) labAccounts() []*labAccount {
-	if s.parent != nil {
-		return s.parent.org.labAccounts
-	}
-	return s.org.labAccounts
 }

@@ -14,9 +14,6 @@ type scopes struct {
 	Provider string    `json:"provider"`
 }
 
-var oauthProviderSchema = enum("oura", "fitbit", "garmin", "strava", "wahoo", "ihealth", "withings", "google_fit", "dexcom_v3", "polar",
-	"cronometer", "omron", "whoop_v2", "my_fitness_pal_v2", "ultrahuman", "runkeeper", "google_health")
-
 const googleScope = "https://www.googleapis.com/auth/"
 
 // scopesOf lists the scopes of the providers that have requirements, in the order of responses.

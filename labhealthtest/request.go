@@ -31,16 +31,19 @@ type request struct {
 
 // pathSchemas are the schemas of path variables. Other variables can be any string.
 var pathSchemas = map[string]schema{
-	"org_id":      uuidSchema,
-	"team_id":     uuidSchema,
-	"key_id":      uuidSchema,
-	"account_id":  uuidSchema,
-	"order_id":    uuidSchema,
-	"user_id":     uuidSchema,
-	"workout_id":  uuidSchema,
-	"environment": environmentSchema,
-	"env":         environmentSchema,
-	"region":      regionSchema,
+	"org_id":         uuidSchema,
+	"team_id":        uuidSchema,
+	"key_id":         uuidSchema,
+	"account_id":     uuidSchema,
+	"order_id":       uuidSchema,
+	"user_id":        uuidSchema,
+	"workout_id":     uuidSchema,
+	"device_id":      uuidSchema,
+	"provider":       providerSchema,
+	"oauth_provider": oauthProviderSchema,
+	"environment":    environmentSchema,
+	"env":            environmentSchema,
+	"region":         regionSchema,
 }
 
 // checkPath validates the path variables in the order of the pattern.

@@ -34,7 +34,6 @@ type Server struct {
 	LabTests LabTests
 
 	clock    func() time.Time
-	parent   *Server // the server that dispatches requests to this one, nil if it listens itself
 	listener net.Listener
 	http     http.Server
 
@@ -83,7 +82,12 @@ type Server struct {
 	deliveries []Delivery
 	poster     *http.Client
 
+	linkTokens map[string]*linkToken
+	priorities []priorities
+
 	org *organisation
+	// parent has the management API. It is nil for the server that has it.
+	parent *Server
 }
 
 // An Option configures [Start] and [NewServer].
@@ -156,6 +160,7 @@ func newServer(opts ...Option) *Server {
 		orderByID:    map[uuid.UUID]*order{},
 		sampleIDs:    map[string]bool{},
 		outcomes:     map[string]outcome{},
+		linkTokens:   map[string]*linkToken{},
 		poster:       newPoster(),
 	}
 	for _, t := range catalog {
