@@ -17,7 +17,8 @@ const Version = "0.1.0"
 type Client struct {
 	// Orders imports, creates, lists and updates lab orders.
 	Orders *OrdersService
-	// LabTests lists the lab tests that can be ordered.
+	// LabTests lists, creates and changes the lab tests that can be ordered, and lists markers,
+	// labs and lab accounts.
 	LabTests *LabTestsService
 	// Users lists, creates, updates and deletes users.
 	Users *UsersService

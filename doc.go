@@ -45,7 +45,7 @@
 //	POST   /v3/lab_tests                                 Client.LabTests.Create
 //	GET    /v3/lab_tests/{lab_test_id}                   Client.LabTests.Get
 //	PATCH  /v3/lab_tests/{lab_test_id}                   Client.LabTests.Update
-//	GET    /v3/lab_test/{lab_test_id}/collection_instruction_pdf   Client.LabTests.CollectionInstructionsPDF
+//	GET    /v3/lab_test/{lab_test_id}/collection_instruction_pdf  Client.LabTests.CollectionInstructionsPDF
 //	GET    /v3/lab_tests/markers                         Client.LabTests.Markers, AllMarkers
 //	GET    /v3/lab_tests/{lab_test_id}/markers           Client.LabTests.MarkersOfTest, AllMarkersOfTest
 //	POST   /v3/lab_tests/list_order_set_markers          Client.LabTests.MarkersOfOrderSet, AllMarkersOfOrderSet

@@ -121,8 +121,9 @@ func (p ListLabTestsParams) query() queryValues {
 	return q
 }
 
-// LabTestGenerationMethod tells how a lab test was created: by the service for an order, or not. All
-// selects both. Values other than the constants occur. Source: public API reference only.
+// LabTestGenerationMethod tells how a lab test was created: by the service for an order, or not.
+// LabTestGenerationAll selects both. Values other than the constants occur. Source: public API
+// reference only.
 type LabTestGenerationMethod string
 
 // Values of [LabTestGenerationMethod].
@@ -192,8 +193,10 @@ func (s *LabTestsService) ListDeprecated(ctx context.Context, params ListLabTest
 type unpagedLabTestsParams struct{ ListLabTestsParams }
 
 func (p unpagedLabTestsParams) validate(v *validator) {
-	if p.LabTestLimit != 0 || p.NextCursor != "" || p.IncludePricing || p.LabAccountID != uuid.Nil {
-		v.add("lab_test_limit", "value_error", "next_cursor, include_pricing and lab_account_id are for the paged list only")
+	for _, name := range []string{"lab_test_limit", "next_cursor", "include_pricing", "lab_account_id"} {
+		if p.query().Has(name) {
+			v.add(name, "value_error", "is for the paged list only")
+		}
 	}
 }
 

@@ -127,7 +127,8 @@ type MarkerPage struct {
 	Page    *int64   `json:"page"`                   // page number, nil if not reported
 	Size    *int64   `json:"size"`                   // markers per page, nil if not reported
 	Pages   *int64   `json:"pages"`                  // number of pages, nil if not reported
-	// Pricing has the prices of the markers if [ListMarkersParams.IncludePricing] was set, else nil.
+	// Pricing has the prices of the markers if [ListMarkersParams.IncludePricing] was set, else
+	// nil.
 	Pricing *MarkerPricing `json:"pricing,omitzero"`
 
 	RawObject `json:"-"`

@@ -83,7 +83,7 @@ type CreateOrderBody struct {
 	// ActivateBy is the date on which the order is processed, nil to process it immediately. Only
 	// an order that was created with a date can be rescheduled or released.
 	ActivateBy *Date `json:"activate_by,omitzero"`
-	// AoEAnswers answers the questions of the markers.
+	// AoEAnswers answers the questions of the markers: see [LabTestsService.MarkersOfOrderSet].
 	AoEAnswers  []AoEAnswer `json:"aoe_answers,omitzero"`
 	Passthrough *string     `json:"passthrough,omitzero"` // returned unchanged with the order
 	// ClinicalNotes has at most 1000 characters.

@@ -34,10 +34,10 @@
 // # Orders and users
 //
 // [Server.AddUsers] and [Server.AddOrders] add many users and orders quickly, for example 100,000
-// of each. [Server.AddLabTests] adds lab tests to the catalog. The status of an order changes only
-// on request: [Server.Advance] moves it to the usual next status, [Server.SetStatus] sets any
-// status, including unknown ones, and [Server.Cancel], [Server.Fail] and [Server.PartialResults]
-// set statuses off the usual path.
+// of each. [Server.AddLabTests] adds lab tests to the catalog. [Server.LabAccounts] are the team's
+// accounts with labs. The status of an order changes only on request: [Server.Advance] moves it to
+// the usual next status, [Server.SetStatus] sets any status, including unknown ones, and
+// [Server.Cancel], [Server.Fail] and [Server.PartialResults] set statuses off the usual path.
 //
 // A completed order, or one with partial results, has results for the markers of its lab test.
 // [Server.SetInterpretation], [Server.SetMissing] and [Server.SetResults] change them. An order has
@@ -92,19 +92,16 @@
 // # Time and randomness
 //
 // The time of the server is the time of the clock set with [WithClock], in UTC. Time affects only
-// the following: a deletion can be undone for seven days, idempotency keys expire after one day,
-// access tokens and rotated secrets expire, deliveries are retried on a schedule, and the delivery
-// metric counts them by the time of the attempt. With [WithSeed] and a clock that stands still, keys
-// and IDs are the same in each run, for examples with a stable output.
 // the following: a deletion can be undone for seven days, idempotency keys expire after one day, a
-// user can be refreshed eight times per hour, access tokens and rotated secrets expire, and
-// deliveries are retried on a schedule. With [WithSeed] and a clock that stands still, keys and IDs
-// are the same in each run, for examples with a stable output.
+// user can be refreshed eight times per hour, access tokens and rotated secrets expire, deliveries
+// are retried on a schedule, and the delivery metric counts them by the time of the attempt. With
+// [WithSeed] and a clock that stands still, keys and IDs are the same in each run, for examples with
+// a stable output.
 //
 // # Limitations
 //
-// The server has no billing. It accepts all consents, accounts and billing types in orders. It
-// pushes nothing to ETL pipelines and does not verify custom credentials with providers. It is
-// stricter than the service in one respect: it rejects a number or boolean that is sent as a string,
-// which the service may convert.
+// The server has no billing. It accepts all consents, and all billing types of orders without a lab
+// account. Created lab tests are active at once. It pushes nothing to ETL pipelines and does not
+// verify custom credentials with providers. It is stricter than the service in one respect: it
+// rejects a number or boolean that is sent as a string, which the service may convert.
 package labhealthtest

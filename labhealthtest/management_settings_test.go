@@ -172,7 +172,7 @@ func TestLabAccounts(t *testing.T) {
 		return len(decode[list](t, do(t, srv, "GET", "/v3/lab_test/lab_account", "", "x-service-api-key", key)).Data)
 	}
 	all := decode[list](t, manageOrg(t, srv, "GET", path, "")).Data
-	if len(all) != 2 || visible(srv.APIKey) != 1 || visible(key) != 0 || count("?status=active") != 1 || count("?team_id=TEAM") != 1 ||
+	if len(all) != 3 || visible(srv.APIKey) != 3 || visible(key) != 0 || count("?status=active") != 1 || count("?team_id=TEAM") != 3 ||
 		count("?lab_account_id="+all[1].ID.String()) != 1 || count("?team_id="+second.String()) != 0 {
 		t.Errorf("%+v", all)
 	}
@@ -180,7 +180,7 @@ func TestLabAccounts(t *testing.T) {
 	changed := decode[struct {
 		Account account `json:"lab_account"`
 	}](t, manageOrg(t, srv, "PATCH", path+"/"+all[0].ID.String(), fmt.Sprintf(`{"team_id_allowlist":[%q]}`, second))).Account
-	if changed.ID != all[0].ID || len(changed.TeamIDs) != 1 || visible(srv.APIKey) != 0 || visible(key) != 1 {
+	if changed.ID != all[0].ID || len(changed.TeamIDs) != 1 || visible(srv.APIKey) != 2 || visible(key) != 1 {
 		t.Errorf("%+v", changed)
 	}
 	for request, status := range map[string]int{

@@ -50,7 +50,16 @@ var operations = []operation{
 
 	{"GET", "/v3/lab_test", (*Server).listLabTests},
 	{"GET", "/v3/lab_tests", (*Server).listAllLabTests},
-	{"GET", "/v3/lab_test/lab_account", (*Server).listTeamLabAccounts},
+	{"POST", "/v3/lab_tests", (*Server).createLabTest},
+	{"GET", "/v3/lab_tests/labs", (*Server).listLabs},
+	{"GET", "/v3/lab_tests/markers", (*Server).listMarkers},
+	{"POST", "/v3/lab_tests/list_order_set_markers", (*Server).listOrderSetMarkers},
+	{"GET", "/v3/lab_tests/{lab_test_id}", (*Server).getLabTest},
+	{"PATCH", "/v3/lab_tests/{lab_test_id}", (*Server).updateLabTest},
+	{"GET", "/v3/lab_tests/{lab_test_id}/markers", (*Server).listMarkersOfTest},
+	{"GET", "/v3/lab_tests/{lab_id}/markers/{provider_id}", (*Server).getMarker},
+	{"GET", "/v3/lab_test/lab_account", (*Server).listLabAccounts},
+	{"GET", "/v3/lab_test/{lab_test_id}/collection_instruction_pdf", (*Server).getCollectionInstructions},
 
 	// The interface specification has /v2/user/, the public API reference has /v2/user.
 	{"GET", "/v2/user/", (*Server).listUsers},
@@ -119,7 +128,7 @@ var operations = []operation{
 
 	{"GET", orgPath + "/team/{team_id}/{environment}/event_delivery_metric", (*Server).getDeliveryMetric},
 
-	{"GET", labAccountsPath, orgOnly((*Server).listLabAccounts)},
+	{"GET", labAccountsPath, orgOnly((*Server).listOrgLabAccounts)},
 	{"PATCH", labAccountsPath + "/{account_id}", orgOnly((*Server).patchLabAccount)},
 
 	{"GET", apiKeysPath, (*Server).listAPIKeys},

@@ -15,15 +15,19 @@ func (s *Server) getRequisition(r *request) (any, error) {
 	}
 	for _, e := range o.Events {
 		if strings.HasSuffix(e.Status, ".requisition_created") {
-			return &response{statusCode: http.StatusOK, body: requisition(o), contentType: "application/pdf"}, nil
+			return pdfResponse("Requisition for order " + o.ID.String()), nil
 		}
 	}
 	return nil, reject(http.StatusNotFound, "Requisition is not available")
 }
 
-// requisition returns a PDF with the ID of an order.
-func requisition(o *order) []byte {
-	text := fmt.Sprintf("BT /F1 14 Tf 72 720 Td (Requisition for order %s) Tj ET", o.ID)
+// pdfResponse returns a PDF with one line.
+func pdfResponse(line string) *response {
+	return &response{statusCode: http.StatusOK, body: pdf(line), contentType: "application/pdf"}
+}
+
+func pdf(line string) []byte {
+	text := "BT /F1 14 Tf 72 720 Td (" + line + ") Tj ET"
 	var b strings.Builder
 	b.WriteString("%PDF-1.4\n")
 	objects := []string{

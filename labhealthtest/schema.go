@@ -304,6 +304,16 @@ func integerSchema(v *validator, location []any, raw json.RawMessage) any {
 	return nil
 }
 
+// integerText is the schema of an integer in a path or a query, which are text.
+func integerText(v *validator, location []any, raw json.RawMessage) any {
+	text, _ := unquote(raw)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		v.addInvalidInteger(location, raw)
+	}
+	return n
+}
+
 func (v *validator) addInvalidInteger(location []any, raw []byte) {
 	v.add("int_parsing", location, "Input should be a valid integer, unable to parse string as an integer", raw, nil)
 }

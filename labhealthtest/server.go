@@ -32,6 +32,8 @@ type Server struct {
 	OrgKey string
 	// LabTests are lab tests that can be ordered.
 	LabTests LabTests
+	// LabAccounts are the team's accounts with labs.
+	LabAccounts LabAccounts
 
 	clock    func() time.Time
 	listener net.Listener
@@ -151,6 +153,7 @@ func Start(opts ...Option) (*Server, error) {
 func newServer(opts ...Option) *Server {
 	s := &Server{
 		LabTests:     catalogIDs,
+		LabAccounts:  accountIDs,
 		clock:        time.Now,
 		userByID:     map[uuid.UUID]*user{},
 		userByClient: map[string]*user{},

@@ -111,7 +111,7 @@ func TestManagementClientShowsNoKey(t *testing.T) {
 var arguments = []any{
 	testTeam, labhealth.TeamEnvironmentSandbox, labhealth.RegionUS, labhealth.Secret("whsec_"), []uuid.UUID{testKeyID},
 	labhealth.ProviderOura, []labhealth.Provider{labhealth.ProviderOura},
-	map[string]labhealth.Secret{"X-Test": "1"}, "text",
+	map[string]labhealth.Secret{"X-Test": "1"}, "text", int64(27),
 	labhealth.Date{Year: 2999, Month: time.March, Day: 4},
 	labhealth.UpdateOrderBody{ActivateBy: labhealth.Null[labhealth.Date]()},
 }

@@ -195,9 +195,10 @@ var fixtures = []struct {
 					Name: "Basic lipids",
 					Lab:  &labhealth.Lab{ID: 27},
 					Markers: []labhealth.Marker{{
-						ID:          101,
-						AoE:         &labhealth.AoE{Questions: []labhealth.AoEQuestion{{ID: 5, Answers: []labhealth.AoEAnswerOption{{ID: 6}}}}},
-						IsOrderable: new(true),
+						ID:              101,
+						AoE:             &labhealth.AoE{Questions: []labhealth.AoEQuestion{{ID: 5, Answers: []labhealth.AoEAnswerOption{{ID: 6}}}}},
+						IsOrderable:     new(true),
+						ExpectedResults: []labhealth.ExpectedResult{{ID: 1}},
 					}},
 				},
 				Details: labhealth.OrderDetails{

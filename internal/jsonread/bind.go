@@ -235,7 +235,8 @@ func bindOwnSlice(t reflect.Type, wrapper string) binder {
 	return bindElements(t, ownDocument(bind), size)
 }
 
-// bindElements returns the binder of a slice type, whose elements bind binds. Each takes size bytes.
+// bindElements returns the binder of a slice type, whose elements bind binds. Each takes size
+// bytes.
 func bindElements(t reflect.Type, bind binder, size uintptr) binder {
 	return func(d *decoder, v reflect.Value) {
 		if d.peek() != '[' {
