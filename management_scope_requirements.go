@@ -124,18 +124,19 @@ type ProviderScopeRequirements struct {
 	UserMayGrant []OAuthScope `json:"user_may_grant"`
 }
 
-// UpsertScopeRequirementsBody is the request of [TeamsService.UpsertScopeRequirements]. The
-// requirements of providers that are nil are unchanged.
+// UpsertScopeRequirementsBody is the request of [TeamsService.UpsertScopeRequirements]. Each field
+// takes the scopes of its provider, such as FitbitScopeSleep. Nil leaves the requirements of a
+// provider unchanged.
 type UpsertScopeRequirementsBody struct {
-	Fitbit         *ProviderScopeRequirements `json:"fitbit,omitzero"`            // FitbitScope…
-	GoogleFit      *ProviderScopeRequirements `json:"google_fit,omitzero"`        // GoogleFitScope…
-	GoogleHealth   *ProviderScopeRequirements `json:"google_health,omitzero"`     // GoogleHealthScope…
-	Oura           *ProviderScopeRequirements `json:"oura,omitzero"`              // OuraScope…
-	Strava         *ProviderScopeRequirements `json:"strava,omitzero"`            // StravaScope…
-	Withings       *ProviderScopeRequirements `json:"withings,omitzero"`          // WithingsScope…
-	Wahoo          *ProviderScopeRequirements `json:"wahoo,omitzero"`             // WahooScope…
-	WhoopV2        *ProviderScopeRequirements `json:"whoop_v2,omitzero"`          // WhoopScope…
-	MyFitnessPalV2 *ProviderScopeRequirements `json:"my_fitness_pal_v2,omitzero"` // MyFitnessPalScope…
+	Fitbit         *ProviderScopeRequirements `json:"fitbit,omitzero"`            // scopes of fitbit
+	GoogleFit      *ProviderScopeRequirements `json:"google_fit,omitzero"`        // scopes of google_fit
+	GoogleHealth   *ProviderScopeRequirements `json:"google_health,omitzero"`     // scopes of google_health
+	Oura           *ProviderScopeRequirements `json:"oura,omitzero"`              // scopes of oura
+	Strava         *ProviderScopeRequirements `json:"strava,omitzero"`            // scopes of strava
+	Withings       *ProviderScopeRequirements `json:"withings,omitzero"`          // scopes of withings
+	Wahoo          *ProviderScopeRequirements `json:"wahoo,omitzero"`             // scopes of wahoo
+	WhoopV2        *ProviderScopeRequirements `json:"whoop_v2,omitzero"`          // scopes of whoop_v2
+	MyFitnessPalV2 *ProviderScopeRequirements `json:"my_fitness_pal_v2,omitzero"` // scopes of my_fitness_pal_v2
 }
 
 // TeamScopeRequirements are the scopes of a provider that a team asks its users for: see
@@ -146,7 +147,7 @@ type TeamScopeRequirements struct {
 	// UserMayGrant lists the scopes that a user can refuse.
 	UserMayGrant []OAuthScope `json:"user_may_grant"`
 	TeamID       uuid.UUID    `json:"team_id"`  // ID of the team
-	Provider     Provider     `json:"provider"` // slug of the provider
+	Provider     Provider     `json:"provider"` // the provider
 
 	RawObject `json:"-"`
 }

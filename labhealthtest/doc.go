@@ -95,8 +95,8 @@
 // the following: a deletion can be undone for seven days, idempotency keys expire after one day, a
 // user can be refreshed eight times per hour, access tokens and rotated secrets expire, deliveries
 // are retried on a schedule, and the delivery metric counts them by the time of the attempt. With
-// [WithSeed] and a clock that stands still, keys and IDs are the same in each run, for examples with
-// a stable output.
+// [WithSeed] and a clock that stands still, keys and IDs are the same in each run, for examples
+// with a stable output.
 //
 // # Limitations
 //

@@ -183,6 +183,10 @@ func TestLabAccounts(t *testing.T) {
 	if changed.ID != all[0].ID || len(changed.TeamIDs) != 1 || visible(srv.APIKey) != 2 || visible(key) != 1 {
 		t.Errorf("%+v", changed)
 	}
+	check(t, manageOrg(t, srv, "DELETE", "ORG/team/"+second.String(), ""), 200, `{"success":true}`)
+	if left := decode[list](t, manageOrg(t, srv, "GET", path, "")).Data[0].TeamIDs; len(left) != 0 {
+		t.Errorf("the allowlist has a deleted team: %v", left)
+	}
 	for request, status := range map[string]int{
 		"/" + uuid.NewString() + ` {"team_id_allowlist":[]}`:                             404,
 		"/" + all[0].ID.String() + ` {"team_id_allowlist":["` + uuid.NewString() + `"]}`: 404,

@@ -302,7 +302,7 @@ func (s *Server) patchTeam(r *request) (any, error) {
 	return t, nil
 }
 
-// deleteTeam deletes a team with its webhooks and keys. The team of the server cannot be deleted.
+// deleteTeam deletes a team with everything that belongs to it. The team of the server cannot be deleted.
 func (s *Server) deleteTeam(r *request) (any, error) {
 	t, err := s.requestedTeam(r)
 	switch {
@@ -317,6 +317,12 @@ func (s *Server) deleteTeam(r *request) (any, error) {
 	t.webhooks = nil
 	removeFunc(&s.org.teams, func(other *team) bool { return other == t })
 	removeFunc(&s.org.apiKeys, func(k *apiKey) bool { return k.TeamID == t.ID })
+	removeFunc(&s.org.credentials, func(c *credentials) bool { return c.TeamID == t.ID })
+	removeFunc(&s.org.pipelines, func(p *pipeline) bool { return p.TeamID == t.ID })
+	removeFunc(&s.org.preferences, func(p *preferences) bool { return p.TeamID == t.ID })
+	for _, a := range s.org.labAccounts {
+		a.TeamIDAllowlist = slices.DeleteFunc(slices.Clone(a.TeamIDAllowlist), func(id uuid.UUID) bool { return id == t.ID })
+	}
 	s.org.removed = append(s.org.removed, t.server)
 	return success, nil
 }
