@@ -69,13 +69,13 @@ type Lab struct {
 type LabTestsService struct{ core *core }
 
 const (
-	opListLabTests              = "GET /v3/lab_test"
-	opListLabTestsDeprecated    = "GET /v3/lab_tests"
-	opCreateLabTest             = "POST /v3/lab_tests"
-	opGetLabTest                = "GET /v3/lab_tests/{lab_test_id}"
-	opUpdateLabTest             = "PATCH /v3/lab_tests/{lab_test_id}"
-	opListLabs                  = "GET /v3/lab_tests/labs"
-	opCollectionInstructionsPDF = "GET /v3/lab_test/{lab_test_id}/collection_instruction_pdf"
+	opListLabTests           = "GET /v3/lab_test"
+	opListLabTestsDeprecated = "GET /v3/lab_tests"
+	opCreateLabTest          = "POST /v3/lab_tests"
+	opGetLabTest             = "GET /v3/lab_tests/{lab_test_id}"
+	opUpdateLabTest          = "PATCH /v3/lab_tests/{lab_test_id}"
+	opListLabs               = "GET /v3/lab_tests/labs"
+	opLabTestInstructionsPDF = "GET /v3/lab_test/{lab_test_id}/collection_instruction_pdf"
 )
 
 // ListLabTestsParams selects lab tests. Zero fields are not sent. Source of all but LabTestLimit
@@ -272,13 +272,9 @@ func (s *LabTestsService) Labs(ctx context.Context, opts ...CallOption) ([]Lab, 
 
 // CollectionInstructionsPDF streams the instructions that tell a patient how to collect the sample
 // of a lab test to w and returns the number of bytes written: GET
-// /v3/lab_test/{lab_test_id}/collection_instruction_pdf. Only lab tests for which
-// [LabTest.HasCollectionInstructions] is true have any.
-//
-// Nothing is written to w unless the response is a PDF. The request is retried only while nothing
-// is written; if it fails later, w holds n bytes of an incomplete file. A file of more than 64 MiB
-// (see [WithCallBodyLimit]) is truncated and is an error. errors.Is matches an error of w.
-// [Response.Body] does not hold the file. Source: public API reference only.
+// /v3/lab_test/{lab_test_id}/collection_instruction_pdf. [LabTest.HasCollectionInstructions]
+// reports whether there are any. See [OrdersService.RequisitionPDF] for w, large files and errors.
+// Source: public API reference only.
 func (s *LabTestsService) CollectionInstructionsPDF(ctx context.Context, labTestID uuid.UUID, w io.Writer, opts ...CallOption) (n int64, err error) {
-	return callPDF(ctx, s.core, request{op: opCollectionInstructionsPDF, ids: []string{labTestID.String()}}, w, opts)
+	return callPDF(ctx, s.core, request{op: opLabTestInstructionsPDF, ids: []string{labTestID.String()}}, w, opts)
 }

@@ -102,8 +102,8 @@ func checkDocument(t *testing.T, o reference.Operation, call *operationCall, see
 	return true
 }
 
-// isKept reports whether a document was encoded again as it was, or as one of its fields if the method
-// returns only that.
+// isKept reports whether a document was encoded again as it was, or as one of its fields if the
+// method returns only that.
 func isKept(document, encoded any, onlyField bool) bool {
 	if reflect.DeepEqual(document, encoded) {
 		return true

@@ -2,6 +2,7 @@ package labhealth
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,6 +121,15 @@ func (v *validator) between(name string, n, minimum, maximum int) {
 func (v *validator) page(page, size int) {
 	v.atLeast("page", page, 0)
 	v.between("size", size, 0, 100)
+}
+
+var zipPattern = regexp.MustCompile(`^\d{5}(-\d{4})?$`)
+
+// zip validates a ZIP code. An empty one is left to required.
+func (v *validator) zip(name, s string) {
+	if s != "" && !zipPattern.MatchString(s) {
+		v.add(name, "string_pattern_mismatch", "must be a ZIP code, such as 94105 or 94105-1234")
+	}
 }
 
 // date validates a required date and reports whether it is valid.

@@ -324,7 +324,7 @@ func (s *Server) listLabs(*request) (any, error) {
 	return labs, nil
 }
 
-func (s *Server) getCollectionInstructions(r *request) (any, error) {
+func (s *Server) getLabTestInstructions(r *request) (any, error) {
 	t, err := s.requestedTest(r)
 	if err != nil {
 		return nil, err
@@ -332,5 +332,5 @@ func (s *Server) getCollectionInstructions(r *request) (any, error) {
 	if !*t.HasCollectionInstructions {
 		return nil, reject(http.StatusNotFound, "Collection instructions are not available")
 	}
-	return pdfResponse("Collection instructions for lab test " + t.ID.String()), nil
+	return pdfResponse("Collection instructions for lab test %s", t.ID)
 }

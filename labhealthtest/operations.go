@@ -46,7 +46,20 @@ var operations = []operation{
 	{"POST", "/v3/order/{order_id}/test", (*Server).simulateOrder},
 	{"GET", "/v3/order/{order_id}/result", (*Server).getResults},
 	{"GET", "/v3/order/{order_id}/result/metadata", (*Server).getResultsMetadata},
+	{"GET", "/v3/order/{order_id}/result/pdf", (*Server).getResultsPDF},
 	{"GET", "/v3/order/{order_id}/requisition/pdf", (*Server).getRequisition},
+	{"GET", "/v3/order/{order_id}/labels/pdf", (*Server).getLabels},
+	{"GET", "/v3/order/{order_id}/abn_pdf", (*Server).getABN},
+	{"GET", "/v3/order/{order_id}/collection_instruction_pdf", (*Server).getCollectionInstructions},
+	{"GET", "/v3/order/{order_id}/communication_settings", (*Server).getCommunicationSettings},
+	{"PATCH", "/v3/order/{order_id}/communication_settings", (*Server).patchCommunicationSettings},
+	{"PATCH", "/v3/order/{order_id}/draw_completed", (*Server).markDrawCompleted},
+	{"POST", "/v3/order/testkit", (*Server).createTestkit},
+	{"POST", "/v3/order/testkit/register", (*Server).registerTestkit},
+
+	{"GET", "/v3/order_transaction/{transaction_id}", (*Server).getTransaction},
+	{"GET", "/v3/order_transaction/{transaction_id}/result", (*Server).getTransactionResults},
+	{"GET", "/v3/order_transaction/{transaction_id}/result/pdf", (*Server).getTransactionResultsPDF},
 
 	{"GET", "/v3/lab_test", (*Server).listLabTests},
 	{"GET", "/v3/lab_tests", (*Server).listAllLabTests},
@@ -59,7 +72,7 @@ var operations = []operation{
 	{"GET", "/v3/lab_tests/{lab_test_id}/markers", (*Server).listMarkersOfTest},
 	{"GET", "/v3/lab_tests/{lab_id}/markers/{provider_id}", (*Server).getMarker},
 	{"GET", "/v3/lab_test/lab_account", (*Server).listLabAccounts},
-	{"GET", "/v3/lab_test/{lab_test_id}/collection_instruction_pdf", (*Server).getCollectionInstructions},
+	{"GET", "/v3/lab_test/{lab_test_id}/collection_instruction_pdf", (*Server).getLabTestInstructions},
 
 	// The interface specification has /v2/user/, the public API reference has /v2/user.
 	{"GET", "/v2/user/", (*Server).listUsers},

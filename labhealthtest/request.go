@@ -36,6 +36,7 @@ var pathSchemas = map[string]schema{
 	"key_id":         uuidSchema,
 	"account_id":     uuidSchema,
 	"order_id":       uuidSchema,
+	"transaction_id": uuidSchema,
 	"lab_test_id":    uuidSchema,
 	"lab_id":         integerText,
 	"user_id":        uuidSchema,
@@ -145,6 +146,14 @@ func (r *request) queryOne(name string, s schema) string {
 	}
 	value, _ := s(&r.validator, []any{"query", name}, encode(text)).(string)
 	return value
+}
+
+// queryRequired validates a parameter that must be there.
+func (r *request) queryRequired(name string, s schema) string {
+	if _, ok := r.queryLast(name); !ok {
+		r.add("missing", []any{"query", name}, "Field required", jsonNull, nil)
+	}
+	return r.queryOne(name, s)
 }
 
 func (r *request) queryInt(name string, missing int) int {

@@ -11,8 +11,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// Every document that the tables allow as an event is parsed, has no malformed field, and is encoded
-// again without a loss. The fields of a plausible one are those of the Go value.
+// Every document that the tables allow as an event is parsed, has no malformed field, and is
+// encoded again without a loss. The fields of a plausible one are those of the Go value.
 func TestReferenceEvents(t *testing.T) {
 	documents := uint64(20)
 	if long {
@@ -45,7 +45,8 @@ func TestReferenceEvents(t *testing.T) {
 	t.Logf("%d event types, of which %d without a type of their own, %d documents", len(events), unknown.Load(), parsed.Load())
 }
 
-// checkEvent parses an event and reports whether its payload has a type, and whether it is lossless.
+// checkEvent parses an event and reports whether its payload has a type, and whether nothing is
+// lost.
 func checkEvent(t *testing.T, document []byte, plausible bool) (typed, ok bool) {
 	t.Helper()
 	e, err := webhooks.Parse(document)

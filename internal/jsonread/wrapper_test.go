@@ -165,3 +165,49 @@ func TestScalar(t *testing.T) {
 		}
 	}
 }
+
+// FuzzWrapper reads any text as a list of wrapped elements and as a value in place of an object.
+// What is JSON is written as it came, and an added element changes nothing else.
+func FuzzWrapper(f *testing.F) {
+	for _, seed := range []string{
+		`{"parts":[{"x":1,"box":{"id":1}},{"id":2},{"box":7},null,3]}`, `{"parts":[{"id":"x","box":{"id":"y","maker":{"city":1}}}]}`,
+		`{"parts":[{"box":{"box":{}},"box":{}}],"bounds":7}`, `{"bounds":{"from":"1"}}`, `{"bounds":-1e2}`, `{"bounds":[1]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var v Boxed
+		var bounded Bounded
+		if Unmarshal(text, &v) != nil || Unmarshal(text, &bounded) != nil {
+			return
+		}
+		want := strings.Trim(string(text), " \t\r\n")
+		if b, err := Marshal(v); err != nil || string(b) != want {
+			t.Fatalf("%q: written as %q, %v", text, b, err)
+		}
+		if b, err := Marshal(bounded); err != nil || string(b) != want {
+			t.Fatalf("%q: written as %q, %v", text, b, err)
+		}
+		if want[0] != '{' {
+			return
+		}
+		v.Parts = append(v.Parts, Part{ID: 7})
+		b, err := Marshal(v)
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		var again Boxed
+		if err := Unmarshal(b, &again); err != nil {
+			t.Fatalf("%q: %q: %v", text, b, err)
+		}
+		if diff := cmp.Diff(v.Parts, again.Parts); diff != "" {
+			t.Fatalf("%q: written as %q:\n%s", text, b, diff)
+		}
+		for i, part := range v.Parts[:len(v.Parts)-1] {
+			before, after := ref(part.RawObject), ref(again.Parts[i].RawObject)
+			if string(before.doc.in.data) != string(after.doc.in.data) {
+				t.Fatalf("%q: element %d was %q, is %q", text, i, before.doc.in.data, after.doc.in.data)
+			}
+		}
+	})
+}

@@ -73,13 +73,6 @@ func (g *Generator) value(b *bytes.Buffer, t Type, f Field) {
 func (g *Generator) chance(n int) bool { return !g.Plausible && g.rand.IntN(n) == 0 }
 
 func (g *Generator) object(b *bytes.Buffer, component string) {
-	fields := slices.Clone(Components()[component])
-	if component == "ClientFacingSource" && g.chance(2) {
-		fields = slices.DeleteFunc(fields, func(f Field) bool { return f.Name != "name" && f.Name != "slug" && f.Name != "logo" })
-	}
-	if g.chance(4) {
-		g.rand.Shuffle(len(fields), func(i, j int) { fields[i], fields[j] = fields[j], fields[i] })
-	}
 	b.WriteByte('{')
 	first := true
 	name := func(name string) {
@@ -90,7 +83,7 @@ func (g *Generator) object(b *bytes.Buffer, component string) {
 		writeJSON(b, name)
 		b.WriteByte(':')
 	}
-	for _, f := range fields {
+	for _, f := range g.fields(component) {
 		fixed, ok := g.Fixed[f.Key()]
 		if !ok {
 			fixed, ok = g.Fixed[f.Name]
@@ -113,6 +106,19 @@ func (g *Generator) object(b *bytes.Buffer, component string) {
 		g.any(b)
 	}
 	b.WriteByte('}')
+}
+
+// fields returns the fields of a component, sometimes in another order. A source has two forms:
+// that of the tables, and a former one.
+func (g *Generator) fields(component string) []Field {
+	fields := slices.Clone(Components()[component])
+	if component == "ClientFacingSource" && g.chance(2) {
+		fields = slices.DeleteFunc(fields, func(f Field) bool { return f.Name != "name" && f.Name != "slug" && f.Name != "logo" })
+	}
+	if g.chance(4) {
+		g.rand.Shuffle(len(fields), func(i, j int) { fields[i], fields[j] = fields[j], fields[i] })
+	}
+	return fields
 }
 
 func (g *Generator) array(b *bytes.Buffer, elem Type, f Field) {

@@ -30,8 +30,8 @@ type Type struct {
 	Variants []Type
 }
 
-// Key returns the name of a component or an enumeration, with the prefix "management " if it belongs
-// to the management API. Areas and [Components] use it.
+// Key returns the name of a component or an enumeration, with the prefix "management " if it
+// belongs to the management API. Areas and [Components] use it.
 func (t Type) Key() string { return key(t.API, t.Name) }
 
 func key(api, name string) string {
@@ -62,8 +62,8 @@ var Enumerations = sync.OnceValue(func() map[string][]string {
 // parsed caches ParseType by API and text.
 var parsed sync.Map
 
-// ParseType parses a type of a table. In "map of X|Y" the values are X or Y, and "array of X|object"
-// is either.
+// ParseType parses a type of a table. In "map of X|Y" the values are X or Y, and "array of
+// X|object" is either.
 func ParseType(api, text string) Type {
 	if t, ok := parsed.Load([2]string{api, text}); ok {
 		return t.(Type)

@@ -152,7 +152,6 @@ type field struct {
 	names []string // "Component.field" in each component, with the field or not
 	reference.Field
 	types      []reference.Type
-	inAll      bool
 	deprecated bool // in all components
 }
 

@@ -46,59 +46,85 @@ func shapeOf(f reflect.StructField) shape {
 // fieldProblems returns how a field of a Go type differs from the reference.
 func (c *checker) fieldProblems(f *field, owner reflect.Type, goField reflect.StructField, direction reference.Direction) []string {
 	s := shapeOf(goField)
-	var problems []string
+	var found []string
 	if want := c.typeProblem(f, s); want != "" {
-		problems = append(problems, fmt.Sprintf("%s %s: the reference has %s, so the type is %s", goField.Name, goField.Type, f.Type, want))
+		found = append(found, fmt.Sprintf("%s %s: the reference has %s, so the type is %s", goField.Name, goField.Type, f.Type, want))
 	}
 	for _, problem := range shapeProblems(f, s, direction, c.reduced) {
-		problems = append(problems, fmt.Sprintf("%s %s `%s` %s", goField.Name, goField.Type, goField.Tag, problem))
+		found = append(found, fmt.Sprintf("%s %s `%s` %s", goField.Name, goField.Type, goField.Tag, problem))
 	}
 	if declared, ok := c.source.deprecated(owner, goField.Name); ok && declared != f.deprecated {
-		problems = append(problems, fmt.Sprintf("%s has a Deprecated paragraph: %v, deprecated in the reference: %v", goField.Name, declared, f.deprecated))
+		found = append(found, fmt.Sprintf("%s has a Deprecated paragraph: %v, deprecated in the reference: %v", goField.Name, declared, f.deprecated))
 	}
-	return problems
+	return found
 }
 
+// problems collects what is wrong with a field.
+type problems []string
+
+func (p *problems) add(wrong bool, text string) {
+	if wrong {
+		*p = append(*p, text)
+	}
+}
+
+// shapeProblems returns how a field differs from the reference in how it can be absent or null.
 func shapeProblems(f *field, s shape, direction reference.Direction, reduced bool) []string {
-	var problems []string
-	wrong := func(bad bool, text string) {
-		if bad {
-			problems = append(problems, text)
-		}
-	}
-	if s.nullable {
-		wrong(direction != reference.Request || !f.Nullable, "is Nullable, which is for nullable fields of requests")
-	}
-	if f.Required {
-		wrong(f.Nullable && !s.pointer && !s.nilable && !s.nullable, "may be null, so it is a pointer")
-		wrong(!f.Nullable && s.pointer && !reduced, "is required and never null, so it is no pointer")
-		wrong(s.omitzero && !reduced, "is required, so it has no omitzero")
-		wrong(direction == reference.Response && !reduced && f.Nullable && s.typ.Kind() == reflect.Slice && s.typ != rawMessage &&
-			s.jsonread != "nullable", `is an array that may be null, so it has the tag jsonread:"nullable"`)
-		return problems
-	}
-	fallback := defaultTag(f.Default)
-	zero := fallback == "" || fallback == "0" || s.nilable
+	var p problems
+	p.add(s.nullable && (direction != reference.Request || !f.Nullable), "is Nullable, which is for nullable fields of requests")
 	switch {
+	case f.Required:
+		p.required(f, s, direction, reduced)
 	case direction == reference.Request:
 		plain := f.Default != "" || s.typ.Kind() == reflect.String && s.typ.PkgPath() != ""
-		wrong(!s.pointer && !s.nilable && !s.nullable && !plain, "is optional, so it is a pointer")
-		wrong(!s.omitzero, "is optional, so it has omitzero")
-		return problems
+		p.add(!s.canBeNil() && !plain, "is optional, so it is a pointer")
+		p.add(!s.omitzero, "is optional, so it has omitzero")
 	case direction == reference.Response && f.Default != "":
-		wrong(!f.Nullable && s.pointer, "has a default and is never null, so it is no pointer")
-		wrong(f.Nullable && !s.pointer && !s.nilable && !reduced, "may be null, so it is a pointer")
-		wrong(s.omitzero && !zero && !s.pointer, "has a default, so it has no omitzero")
+		p.withDefault(f, s, reduced)
 	default:
-		wrong(!s.pointer && !s.nilable && !reduced, "is optional, so it is a pointer")
-		wrong(!s.omitzero && !reduced, "is optional, so it has omitzero")
+		p.add(!s.canBeNil() && !reduced, "is optional, so it is a pointer")
+		p.add(!s.omitzero && !reduced, "is optional, so it has omitzero")
+		p.defaultTag(f, s)
 	}
-	if f.Default != "" && !s.nilable {
-		wrong(s.filled && s.fallback != fallback || !s.filled && !zero, fmt.Sprintf("lacks the tag default:%q", fallback))
-	} else {
-		wrong(s.filled, "has a default that the reference does not have")
+	return p
+}
+
+func (s shape) canBeNil() bool { return s.pointer || s.nilable || s.nullable }
+
+// required checks a field that is always there.
+func (p *problems) required(f *field, s shape, direction reference.Direction, reduced bool) {
+	p.add(f.Nullable && !s.canBeNil(), "may be null, so it is a pointer")
+	if reduced {
+		return
 	}
-	return problems
+	p.add(!f.Nullable && s.pointer, "is required and never null, so it is no pointer")
+	p.add(s.omitzero, "is required, so it has no omitzero")
+	isList := s.typ.Kind() == reflect.Slice && s.typ != rawMessage
+	p.add(direction == reference.Response && f.Nullable && isList && s.jsonread != "nullable",
+		`is an array that may be null, so it has the tag jsonread:"nullable"`)
+}
+
+// withDefault checks a field of a response that has a default.
+func (p *problems) withDefault(f *field, s shape, reduced bool) {
+	p.add(!f.Nullable && s.pointer, "has a default and is never null, so it is no pointer")
+	p.add(f.Nullable && !s.canBeNil() && !reduced, "may be null, so it is a pointer")
+	p.add(s.omitzero && !s.zeroIsDefault(f) && !s.pointer, "has a default, so it has no omitzero")
+	p.defaultTag(f, s)
+}
+
+// defaultTag checks the tag default. It may be left out if the zero value is the default.
+func (p *problems) defaultTag(f *field, s shape) {
+	if f.Default == "" || s.nilable {
+		p.add(s.filled, "has a default that the reference does not have")
+		return
+	}
+	want := defaultTag(f.Default)
+	p.add(s.filled && s.fallback != want || !s.filled && !s.zeroIsDefault(f), fmt.Sprintf("lacks the tag default:%q", want))
+}
+
+func (s shape) zeroIsDefault(f *field) bool {
+	text := defaultTag(f.Default)
+	return text == "" || text == "0" || s.nilable
 }
 
 // defaultTag returns a default as it is written in a tag.
@@ -134,45 +160,25 @@ var money = regexp.MustCompile(`(^|_)(price|cost|fee|amount)(_|$)`)
 
 // wantType returns the Go type of a type of the tables, "" if got is one.
 func (c *checker) wantType(f *field, want reference.Type, got reflect.Type, jsonread string) string {
-	isString := got.Kind() == reflect.String && got != reflect.TypeFor[json.Number]()
 	switch want.Kind {
 	case reference.Basic:
-		if types := basicTypes[want.Name]; types != nil {
-			if want.Name == "number" && money.MatchString(f.Name) {
-				types = types[1:]
-			}
-			return unless(slices.Contains(types, typeName(got)), strings.Join(types, " or "))
-		}
-		return unless(isString, "string")
+		return wantBasic(f, want.Name, got)
 	case reference.Const:
-		switch value := want.Values[0]; {
-		case value == "true" || value == "false":
-			return unless(got.Kind() == reflect.Bool, "bool")
-		case value[0] == '"':
-			return unless(isString, "string")
-		}
-		return unless(typeName(got) == "int64", "int64")
+		return wantConst(want.Values[0], got)
 	case reference.Inline:
 		return c.wantInline(f, want, got)
 	case reference.Enumeration:
 		if typ := c.enums[want.Key()]; typ != nil {
 			return unless(typ == got, typ.String())
 		}
-		return unless(isString || got.Kind() == reflect.Int64, "string")
+		return unless(isString(got) || got.Kind() == reflect.Int64, "string")
 	case reference.Component:
 		if typ := c.components[want.Key()]; typ != nil {
 			return unless(typ == got, typ.String())
 		}
 		return unless(got == rawMessage || got.Kind() == reflect.Struct || got.Kind() == reflect.Interface, "a struct")
 	case reference.Array:
-		if got.Kind() != reflect.Slice || got == rawMessage {
-			return "a slice"
-		}
-		elem := got.Elem()
-		if elem.Kind() == reflect.Pointer && want.Elem.Kind == reference.Basic {
-			elem = elem.Elem() // elements of streams may be null
-		}
-		return prefixed("[]", c.wantType(f, *want.Elem, elem, ""))
+		return c.wantArray(f, *want.Elem, got)
 	case reference.Map:
 		if got.Kind() != reflect.Map || got.Key().Kind() != reflect.String {
 			return "a map with strings as keys"
@@ -181,6 +187,45 @@ func (c *checker) wantType(f *field, want reference.Type, got reflect.Type, json
 	default:
 		return c.wantUnion(f, want, got, jsonread)
 	}
+}
+
+func isString(typ reflect.Type) bool {
+	return typ.Kind() == reflect.String && typ != reflect.TypeFor[json.Number]()
+}
+
+// wantBasic is wantType for a basic type.
+func wantBasic(f *field, name string, got reflect.Type) string {
+	types := basicTypes[name]
+	if types == nil {
+		return unless(isString(got), "string")
+	}
+	if name == "number" && money.MatchString(f.Name) {
+		types = types[1:]
+	}
+	return unless(slices.Contains(types, typeName(got)), strings.Join(types, " or "))
+}
+
+// wantConst is wantType for a constant.
+func wantConst(value string, got reflect.Type) string {
+	switch {
+	case value == "true" || value == "false":
+		return unless(got.Kind() == reflect.Bool, "bool")
+	case value[0] == '"':
+		return unless(isString(got), "string")
+	}
+	return unless(typeName(got) == "int64", "int64")
+}
+
+// wantArray is wantType for a list.
+func (c *checker) wantArray(f *field, want reference.Type, got reflect.Type) string {
+	if got.Kind() != reflect.Slice || got == rawMessage {
+		return "a slice"
+	}
+	elem := got.Elem()
+	if elem.Kind() == reflect.Pointer && want.Kind == reference.Basic {
+		elem = elem.Elem() // elements of streams may be null
+	}
+	return prefixed("[]", c.wantType(f, want, elem, ""))
 }
 
 // wantInline is wantType for an enumeration without a name.

@@ -135,25 +135,30 @@ func (c *checker) checkEnums() {
 	}
 	for typ, want := range values {
 		slices.Sort(names[typ])
-		if c.excepted(names[typ][0]) || !c.source.has(typ) {
-			continue
+		if !c.excepted(names[typ][0]) && c.source.has(typ) {
+			c.checkConstants(typ, names[typ], want)
 		}
-		except := func(value string) bool {
-			return slices.ContainsFunc(names[typ], func(name string) bool { return c.excepted(name + "." + value) })
+	}
+}
+
+// checkConstants compares the constants of a type with values. Those that are false may be left
+// out.
+func (c *checker) checkConstants(typ reflect.Type, enums []string, want map[string]bool) {
+	except := func(value string) bool {
+		return slices.ContainsFunc(enums, func(name string) bool { return c.excepted(name + "." + value) })
+	}
+	declared := c.source.constants[typ.Name()]
+	for value, needed := range want {
+		if needed {
+			c.summary.Values++
 		}
-		declared := c.source.constants[typ.Name()]
-		for value, needed := range want {
-			if needed {
-				c.summary.Values++
-			}
-			if needed && declared[value] == nil && !except(value) {
-				c.t.Errorf("%s (%s) has no constant for %q", typ, names[typ][0], value)
-			}
+		if needed && declared[value] == nil && !except(value) {
+			c.t.Errorf("%s (%s) has no constant for %q", typ, enums[0], value)
 		}
-		for value, constants := range declared {
-			if _, ok := want[value]; !ok && !except(value) {
-				c.t.Errorf("%s (%s): %v = %q is not in the reference", typ, names[typ][0], constants, value)
-			}
+	}
+	for value, constants := range declared {
+		if _, ok := want[value]; !ok && !except(value) {
+			c.t.Errorf("%s (%s): %v = %q is not in the reference", typ, enums[0], constants, value)
 		}
 	}
 }

@@ -22,17 +22,28 @@ func copyOf(v reflect.Value) reflect.Value {
 	case v.Kind() == reflect.Struct && !strings.Contains(v.Type().PkgPath(), "labhealth"):
 		return v
 	}
+	switch v.Kind() {
+	case reflect.Interface, reflect.Pointer, reflect.Slice, reflect.Map:
+		if v.IsNil() || v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
+			return v
+		}
+	case reflect.Struct:
+	default:
+		return v
+	}
 	out := reflect.New(v.Type()).Elem()
+	copyParts(out, v)
+	return out
+}
+
+// copyParts sets out to a copy of v, which has parts.
+func copyParts(out, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Interface:
-		if !v.IsNil() {
-			out.Set(copyOf(v.Elem()))
-		}
+		out.Set(copyOf(v.Elem()))
 	case reflect.Pointer:
-		if !v.IsNil() {
-			out.Set(reflect.New(v.Type().Elem()))
-			out.Elem().Set(copyOf(v.Elem()))
-		}
+		out.Set(reflect.New(v.Type().Elem()))
+		out.Elem().Set(copyOf(v.Elem()))
 	case reflect.Struct:
 		out.Set(v)
 		for i := range v.NumField() {
@@ -41,25 +52,16 @@ func copyOf(v reflect.Value) reflect.Value {
 			}
 		}
 	case reflect.Slice:
-		if v.IsNil() || v.Type().Elem().Kind() == reflect.Uint8 {
-			return v
-		}
 		out.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
 		for i := range v.Len() {
 			out.Index(i).Set(copyOf(v.Index(i)))
 		}
-	case reflect.Map:
-		if v.IsNil() {
-			return v
-		}
+	default: // a map
 		out.Set(reflect.MakeMap(v.Type()))
 		for key, elem := range v.Seq2() {
 			out.SetMapIndex(key, copyOf(elem))
 		}
-	default:
-		return v
 	}
-	return out
 }
 
 // LostFields returns the paths of the values of want that got lacks or has with another value. Both
@@ -68,42 +70,43 @@ func copyOf(v reflect.Value) reflect.Value {
 func LostFields(want, got any) []string { return lostFields("$", want, got, nil) }
 
 func lostFields(path string, want, got any, lost []string) []string {
-	differs := func() []string { return append(lost, fmt.Sprintf("%s: %v, want %v", path, got, want)) }
 	switch want := want.(type) {
 	case map[string]any:
-		fields, ok := got.(map[string]any)
-		if !ok {
-			return differs()
-		}
-		for _, name := range slices.Sorted(maps.Keys(want)) {
-			if _, ok := fields[name]; ok || want[name] != nil {
-				lost = lostFields(path+"."+name, want[name], fields[name], lost)
+		if fields, ok := got.(map[string]any); ok {
+			for _, name := range slices.Sorted(maps.Keys(want)) {
+				if _, ok := fields[name]; ok || want[name] != nil {
+					lost = lostFields(path+"."+name, want[name], fields[name], lost)
+				}
 			}
+			return lost
 		}
 	case []any:
-		list, ok := got.([]any)
-		if !ok || len(list) != len(want) {
-			return differs()
+		if list, ok := got.([]any); ok && len(list) == len(want) {
+			for i := range want {
+				lost = lostFields(path+"."+strconv.Itoa(i), want[i], list[i], lost)
+			}
+			return lost
 		}
-		for i := range want {
-			lost = lostFields(path+"."+strconv.Itoa(i), want[i], list[i], lost)
+	default:
+		if sameScalar(want, got) {
+			return lost
 		}
+	}
+	return append(lost, fmt.Sprintf("%s: %v, want %v", path, got, want))
+}
+
+func sameScalar(want, got any) bool {
+	switch want := want.(type) {
 	case json.Number:
 		number, _ := got.(json.Number)
 		a, _ := want.Float64()
-		if b, err := number.Float64(); err != nil || a != b {
-			return differs()
-		}
+		b, err := number.Float64()
+		return err == nil && a == b
 	case string:
-		if text, _ := got.(string); text != want && !sameInstant(want, text) {
-			return differs()
-		}
-	default:
-		if want != got {
-			return differs()
-		}
+		text, ok := got.(string)
+		return ok && (text == want || sameInstant(want, text))
 	}
-	return lost
+	return want == got
 }
 
 // sameInstant compares two instants. The first may lack an offset or a time, and the second a time.
