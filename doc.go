@@ -30,10 +30,8 @@
 //
 // # Operations
 //
-// The methods belong to [OrdersService], [LabTestsService], [UsersService], [LinkService],
-// [ProvidersService], [TeamService] and [WorkoutsService].
 // The methods belong to [OrdersService], [OrderTransactionsService], [LabTestsService],
-// [UsersService] and [WorkoutsService].
+// [UsersService], [LinkService], [ProvidersService], [TeamService] and [WorkoutsService].
 //
 //	POST   /v3/order/import                              Client.Orders.Import (closed beta)
 //	POST   /v3/order                                     Client.Orders.Create
@@ -81,6 +79,9 @@
 //	PATCH  /v2/team/source/priorities                    Client.Team.UpdateSourcePriorities
 //	GET    /v2/team/{team_id}/physicians                 Client.Team.Physicians
 //	GET    /v2/timeseries/workouts/{workout_id}/stream   Client.Workouts.Stream
+// The methods belong to [OrdersService], [OrderTransactionsService], [LabTestsService],
+// [UsersService], [LinkService], [ProvidersService], [TeamService] and [WorkoutsService].
+//
 //	POST   /v3/order/import                             Client.Orders.Import (closed beta)
 //	POST   /v3/order                                    Client.Orders.Create
 //	PATCH  /v3/order/{order_id}                         Client.Orders.Update, Reschedule, Release
@@ -112,9 +113,28 @@
 //	GET    /v2/user/resolve/{client_user_id}            Client.Users.Resolve
 //	DELETE /v2/user/{user_id}                           Client.Users.Delete
 //	POST   /v2/user/undo_delete                         Client.Users.UndoDelete
+//	PATCH  /v2/user/{user_id}                           Client.Users.Update
+//	GET    /v2/user/{user_id}/info/latest               Client.Users.Info
+//	PATCH  /v2/user/{user_id}/info                      Client.Users.UpdateInfo
+//	GET    /v2/user/{user_id}/device                    Client.Users.Devices
+//	GET    /v2/user/{user_id}/device/{device_id}        Client.Users.Device
+//	GET    /v2/user/providers/{user_id}                 Client.Users.ConnectedProviders
+//	DELETE /v2/user/{user_id}/{provider}                Client.Users.Disconnect
+//	POST   /v2/user/refresh/{user_id}                   Client.Users.Refresh
+//	GET    /v2/introspect/resources                     Client.Users.Resources, AllResources
 //	GET    /v2/introspect/historical_pull               Client.Users.HistoricalPulls, AllHistoricalPulls
+//	POST   /v2/link/token                               Client.Link.CreateToken
+//	GET    /v2/link/provider/oauth/{oauth_provider}     Client.Link.OAuth
+//	GET    /v2/link/providers                           Client.Link.Providers
+//	POST   /v2/link/connect/demo                        Client.Link.ConnectDemo
+//	GET    /v2/providers                                Client.Providers.List
+//	GET    /v2/team/{team_id}                           Client.Team.Get
+//	GET    /v2/team/users/search                        Client.Team.SearchUsers
+//	GET    /v2/team/source/priorities                   Client.Team.SourcePriorities
+//	PATCH  /v2/team/source/priorities                   Client.Team.UpdateSourcePriorities
+//	GET    /v2/team/{team_id}/physicians                Client.Team.Physicians
 //	GET    /v2/timeseries/workouts/{workout_id}/stream  Client.Workouts.Stream
-//	any other                                            Client.Do
+//	any other                                           Client.Do
 //
 // The management API has a separate client, [ManagementClient], so that its keys are never sent to
 // the team API or vice versa.

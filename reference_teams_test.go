@@ -7,7 +7,6 @@ var teamReference = referenceArea{
 		"TeamConfig":                    TeamConfig{},
 		"EventDestinationPreferences":   EventDestinationPreferences{},
 		"LibreConfig":                   LibreConfig{},
-		"ClientFacingPhysician":         OrderPhysician{},
 		"LinkTokenExchange":             CreateLinkTokenBody{},
 		"LinkTokenExchangeResponse":     LinkToken{},
 		"Source":                        LinkSource{},

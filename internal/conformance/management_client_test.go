@@ -114,6 +114,7 @@ var arguments = []any{
 	map[string]labhealth.Secret{"X-Test": "1"}, "text", int64(27),
 	labhealth.Date{Year: 2999, Month: time.March, Day: 4},
 	labhealth.UpdateOrderBody{ActivateBy: labhealth.Null[labhealth.Date]()},
+	json.RawMessage(`[]`),
 }
 
 // forEachMethod calls f for each method of a client and its services that sends requests.
@@ -167,10 +168,14 @@ func argument(t *testing.T, method string, typ reflect.Type) reflect.Value {
 			return reflect.ValueOf(a)
 		}
 	}
-	if typ.Kind() != reflect.Struct {
-		t.Fatalf("%s: nothing to call it with for %s", method, typ)
+	switch typ.Kind() {
+	case reflect.Struct:
+		return reflect.Zero(typ)
+	case reflect.String: // an open enumeration
+		return reflect.ValueOf("text").Convert(typ)
 	}
-	return reflect.Zero(typ)
+	t.Fatalf("%s: nothing to call it with for %s", method, typ)
+	return reflect.Value{}
 }
 
 // recorder is a server that records headers.
