@@ -32,6 +32,8 @@ type Client struct {
 	Providers *ProvidersService
 	// Team returns the team of the key, and searches its users.
 	Team *TeamService
+	// Wearables reads the wearable data of users.
+	Wearables *WearablesService
 
 	core *core
 }
@@ -46,7 +48,8 @@ func NewClient(apiKey string, opts ...Option) (*Client, error) {
 	}
 	return &Client{
 		Orders: &OrdersService{c}, OrderTransactions: &OrderTransactionsService{c}, LabTests: &LabTestsService{c}, Users: &UsersService{c},
-		Workouts: &WorkoutsService{c}, Link: &LinkService{c}, Providers: &ProvidersService{c}, Team: &TeamService{c}, core: c,
+		Workouts: &WorkoutsService{c}, Link: &LinkService{c}, Providers: &ProvidersService{c}, Team: &TeamService{c},
+		Wearables: &WearablesService{c}, core: c,
 	}, nil
 }
 

@@ -81,6 +81,7 @@
 //	GET    /v2/timeseries/workouts/{workout_id}/stream   Client.Workouts.Stream
 // The methods belong to [OrdersService], [OrderTransactionsService], [LabTestsService],
 // [UsersService], [LinkService], [ProvidersService], [TeamService] and [WorkoutsService].
+// [UsersService], [WorkoutsService] and [WearablesService].
 //
 //	POST   /v3/order/import                             Client.Orders.Import (closed beta)
 //	POST   /v3/order                                    Client.Orders.Create
@@ -135,6 +136,10 @@
 //	GET    /v2/team/{team_id}/physicians                Client.Team.Physicians
 //	GET    /v2/timeseries/workouts/{workout_id}/stream  Client.Workouts.Stream
 //	any other                                           Client.Do
+//	GET    /v2/summary/{resource}/{user_id}             Client.Wearables.Summaries
+//	GET    /v2/timeseries/{user_id}/{resource}/grouped  Client.Wearables.Samples, AllSamples
+//	GET    /v2/timeseries/sleep/{sleep_id}/stream       Client.Wearables.SleepStream
+//	any other                                            Client.Do
 //
 // The management API has a separate client, [ManagementClient], so that its keys are never sent to
 // the team API or vice versa.

@@ -44,6 +44,7 @@ var pathSchemas = map[string]schema{
 	"device_id":      uuidSchema,
 	"provider":       providerSchema,
 	"oauth_provider": oauthProviderSchema,
+	"sleep_id":       uuidSchema,
 	"environment":    environmentSchema,
 	"env":            environmentSchema,
 	"region":         regionSchema,

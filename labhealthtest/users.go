@@ -26,6 +26,7 @@ type user struct {
 	info      map[string]any // nil if there is none
 	refreshes []time.Time    // those of the last hour
 	sent      map[sentKey]int
+	wearables *wearables // nil if none was added
 }
 
 type fallbackDate struct {
