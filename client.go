@@ -22,6 +22,8 @@ type Client struct {
 	// LabTests lists, creates and changes the lab tests that can be ordered, and lists markers,
 	// labs and lab accounts.
 	LabTests *LabTestsService
+	// Appointments books the appointments at which samples are collected.
+	Appointments *AppointmentsService
 	// Users lists, creates, updates and deletes users.
 	Users *UsersService
 	// Workouts returns the data of workouts.
@@ -47,9 +49,17 @@ func NewClient(apiKey string, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	return &Client{
-		Orders: &OrdersService{c}, OrderTransactions: &OrderTransactionsService{c}, LabTests: &LabTestsService{c}, Users: &UsersService{c},
-		Workouts: &WorkoutsService{c}, Link: &LinkService{c}, Providers: &ProvidersService{c}, Team: &TeamService{c},
-		Wearables: &WearablesService{c}, core: c,
+		Orders:            &OrdersService{c},
+		OrderTransactions: &OrderTransactionsService{c},
+		LabTests:          &LabTestsService{c},
+		Appointments:      &AppointmentsService{c},
+		Users:             &UsersService{c},
+		Link:              &LinkService{c},
+		Providers:         &ProvidersService{c},
+		Team:              &TeamService{c},
+		Workouts:          &WorkoutsService{c},
+		Wearables:         &WearablesService{c},
+		core:              c,
 	}, nil
 }
 

@@ -47,6 +47,44 @@ func (v *AoEQuestion) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(
 func (v AoEQuestion) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *Appointment) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v Appointment) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *AppointmentAvailability) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v AppointmentAvailability) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *AppointmentCancellationReason) UnmarshalJSON(b []byte) error {
+	return jsonread.Unmarshal(b, v)
+}
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v AppointmentCancellationReason) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *AppointmentEvent) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v AppointmentEvent) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *AppointmentLocation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v AppointmentLocation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *AreaInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v AreaInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *AtHomePhlebotomyOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -117,6 +155,12 @@ func (v *CustomCredentialsDetails) UnmarshalJSON(b []byte) error { return jsonre
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v CustomCredentialsDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *DaySlots) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v DaySlots) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *DemoConnection) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -245,6 +289,18 @@ func (v *LabCorpCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unm
 func (v LabCorpCredentials) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LabLocation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LabLocation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LabLocationMetadata) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LabLocationMetadata) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LabTest) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -297,6 +353,12 @@ func (v *LinkToken) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b,
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v LinkToken) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LngLat) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LngLat) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ManagementKey) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -425,6 +487,24 @@ func (v *Organisation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal
 func (v Organisation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PSCAreaInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PSCAreaInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PSCAreaInfoDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PSCAreaInfoDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PSCInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PSCInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PerformingLaboratory) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -435,6 +515,18 @@ func (v *PhlebFindersCredentials) UnmarshalJSON(b []byte) error { return jsonrea
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v PhlebFindersCredentials) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PhlebotomyAreaInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PhlebotomyAreaInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PhlebotomyProviderInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PhlebotomyProviderInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PostOrderResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -703,6 +795,18 @@ func (v *TestkitOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal
 func (v TestkitOrder) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *TimeSlot) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v TimeSlot) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *USAddress) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v USAddress) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *USStatePricingCondition) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -825,6 +929,48 @@ func (v AoEAnswer) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AoEA
 func (v AoEAnswer) LogValue() slog.Value { return slog.StringValue("labhealth.AoEAnswer{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v AppointmentAvailability) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.AppointmentAvailability{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v AppointmentAvailability) LogValue() slog.Value {
+	return slog.StringValue("labhealth.AppointmentAvailability{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v AppointmentEvent) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.AppointmentEvent{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v AppointmentEvent) LogValue() slog.Value {
+	return slog.StringValue("labhealth.AppointmentEvent{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v AppointmentLocation) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.AppointmentLocation{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v AppointmentLocation) LogValue() slog.Value {
+	return slog.StringValue("labhealth.AppointmentLocation{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v AreaInfo) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AreaInfo{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v AreaInfo) LogValue() slog.Value { return slog.StringValue("labhealth.AreaInfo{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v AreaParams) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AreaParams{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v AreaParams) LogValue() slog.Value { return slog.StringValue("labhealth.AreaParams{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v AzureAMQP) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AzureAMQP{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -836,6 +982,26 @@ func (v BlobStorage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Bl
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v BlobStorage) LogValue() slog.Value {
 	return slog.StringValue("labhealth.BlobStorage{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v BookAppointmentBody) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.BookAppointmentBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v BookAppointmentBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.BookAppointmentBody{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v CancelAppointmentBody) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.CancelAppointmentBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v CancelAppointmentBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.CancelAppointmentBody{redacted}")
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
@@ -915,6 +1081,12 @@ func (v CustomCredentialsDetails) Format(s fmt.State, _ rune) {
 func (v CustomCredentialsDetails) LogValue() slog.Value {
 	return slog.StringValue("labhealth.CustomCredentialsDetails{redacted}")
 }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v DaySlots) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.DaySlots{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v DaySlots) LogValue() slog.Value { return slog.StringValue("labhealth.DaySlots{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ETLPipeline) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.ETLPipeline{redacted}") }
@@ -1015,6 +1187,24 @@ func (v ImportOrderBody) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v LabLocation) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.LabLocation{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v LabLocation) LogValue() slog.Value {
+	return slog.StringValue("labhealth.LabLocation{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v LabLocationMetadata) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.LabLocationMetadata{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v LabLocationMetadata) LogValue() slog.Value {
+	return slog.StringValue("labhealth.LabLocationMetadata{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v LinkProvider) Format(s fmt.State, _ rune) {
 	redact.Print(s, "labhealth.LinkProvider{redacted}")
 }
@@ -1045,6 +1235,12 @@ func (v ListOrdersParams) Format(s fmt.State, _ rune) {
 func (v ListOrdersParams) LogValue() slog.Value {
 	return slog.StringValue("labhealth.ListOrdersParams{redacted}")
 }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v LngLat) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.LngLat{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v LngLat) LogValue() slog.Value { return slog.StringValue("labhealth.LngLat{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ManagementKeyCreator) Format(s fmt.State, _ rune) {
@@ -1141,6 +1337,12 @@ func (v OrderResults) Format(s fmt.State, _ rune) {
 func (v OrderResults) LogValue() slog.Value {
 	return slog.StringValue("labhealth.OrderResults{redacted}")
 }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v PSCInfo) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.PSCInfo{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v PSCInfo) LogValue() slog.Value { return slog.StringValue("labhealth.PSCInfo{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v PatientAddress) Format(s fmt.State, _ rune) {
@@ -1247,6 +1449,26 @@ func (v RegisterTestkitBody) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v RequestAppointmentBody) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.RequestAppointmentBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v RequestAppointmentBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.RequestAppointmentBody{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v RescheduleAppointmentBody) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.RescheduleAppointmentBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v RescheduleAppointmentBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.RescheduleAppointmentBody{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v Response) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Response{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1310,6 +1532,14 @@ func (v SignatureImage) Format(s fmt.State, _ rune) {
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v SignatureImage) LogValue() slog.Value {
 	return slog.StringValue("labhealth.SignatureImage{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v SitesParams) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.SitesParams{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v SitesParams) LogValue() slog.Value {
+	return slog.StringValue("labhealth.SitesParams{redacted}")
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
@@ -1385,6 +1615,12 @@ func (v TestkitOrder) Format(s fmt.State, _ rune) {
 func (v TestkitOrder) LogValue() slog.Value {
 	return slog.StringValue("labhealth.TestkitOrder{redacted}")
 }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v USAddress) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.USAddress{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v USAddress) LogValue() slog.Value { return slog.StringValue("labhealth.USAddress{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UndoDeleteParams) Format(s fmt.State, _ rune) {
@@ -1467,6 +1703,16 @@ func (v UserPage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.UserP
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v UserPage) LogValue() slog.Value { return slog.StringValue("labhealth.UserPage{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v WalkInAvailabilityParams) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.WalkInAvailabilityParams{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v WalkInAvailabilityParams) LogValue() slog.Value {
+	return slog.StringValue("labhealth.WalkInAvailabilityParams{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v WebhookHeaders) Format(s fmt.State, _ rune) {

@@ -44,21 +44,21 @@ type device struct {
 	DeviceID     string    `json:"device_id"`
 }
 
-// availability is whether a resource can be read. The providers of the server have no scopes.
-type availability struct {
+// resourceStatus is whether a resource can be read. The providers of the server have no scopes.
+type resourceStatus struct {
 	Status            string  `json:"status"`
 	ScopeRequirements *string `json:"scope_requirements"`
 }
 
 // resourceAvailability returns the availability of the resources of a provider.
-func resourceAvailability(slug string, works bool) map[string]availability {
+func resourceAvailability(slug string, works bool) map[string]resourceStatus {
 	status := "available"
 	if !works {
 		status = "unavailable"
 	}
-	found := map[string]availability{}
+	found := map[string]resourceStatus{}
 	for _, resource := range providerOf(slug).resources {
-		found[resource] = availability{Status: status}
+		found[resource] = resourceStatus{Status: status}
 	}
 	return found
 }
@@ -185,7 +185,7 @@ func (s *Server) listConnectedProviders(r *request) (any, error) {
 		Status         string                  `json:"status"`
 		ExternalUserID string                  `json:"external_user_id"`
 		ErrorDetails   *connectionError        `json:"error_details"`
-		Availability   map[string]availability `json:"resource_availability"`
+		Availability   map[string]resourceStatus `json:"resource_availability"`
 	}
 	u, err := s.requestedUser(r)
 	if err != nil {

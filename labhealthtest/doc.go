@@ -65,6 +65,15 @@
 // adds others) and works until [Server.SetConnectionError] breaks it. Demographic data, refreshes,
 // source priorities and the settings of the team are stored, and the resources of a user count the
 // events that were sent.
+// # Appointments
+//
+// Appointments are possible in the ZIP codes that start with 941, 895 or 787, where the invented
+// patients live. Times are offered for seven days, four a day, at home and at the sites whose code
+// ends in 1. A time can be booked once, and its booking key is valid for 15 minutes. The sites of
+// the lab quest accept the orders of lab 27, those of sonora_quest the orders of lab 31. At home,
+// getlabs is booked and phlebfinders is asked. An appointment that is requested, or booked with
+// async_confirmation, is pending until [Server.Advance] moves its order to appointment_scheduled.
+// An order that gets this status without a booking has an invented appointment.
 //
 // # Events
 //
@@ -74,6 +83,12 @@
 // result of each attempt. By default deliveries are reliable and unsigned. [WithSigningSecrets]
 // signs them, [WithRetries] repeats failed ones on the schedule of the service, and
 // [WithNetworkConditions] loses, duplicates and reorders them, which a receiver must tolerate:
+// [Server.DeliverTo] sets a URL to which the server posts the events of orders, appointments and
+// connections, and events given to [Server.Send]. [Server.Flush] waits until all of them are
+// delivered, and [Server.Deliveries] returns the result of each attempt. By default deliveries are
+// reliable and unsigned. [WithSigningSecrets] signs them, [WithRetries] repeats failed ones on the
+// schedule of the service, and [WithNetworkConditions] loses, duplicates and reorders them, which a
+// receiver must tolerate:
 //
 //	err := srv.DeliverTo(receiver.URL,
 //		labhealthtest.WithSigningSecrets(secret),
@@ -111,6 +126,9 @@
 // the following: a deletion can be undone for seven days, idempotency keys expire after one day, a
 // user can be refreshed eight times per hour, access tokens and rotated secrets expire, deliveries
 // are retried on a schedule, and the delivery metric counts them by the time of the attempt. With
+// the following: a deletion can be undone for seven days, idempotency keys expire after one day
+// (after 14 days for bookings), times of appointments and their booking keys expire, access tokens
+// and rotated secrets expire, and deliveries are retried on a schedule. With
 // [WithSeed] and a clock that stands still, keys and IDs are the same in each run, for examples
 // with a stable output.
 //

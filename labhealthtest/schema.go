@@ -318,6 +318,22 @@ func (v *validator) addInvalidInteger(location []any, raw []byte) {
 	v.add("int_parsing", location, "Input should be a valid integer, unable to parse string as an integer", raw, nil)
 }
 
+// integerRange is the schema of an integer from smallest to largest.
+func integerRange(smallest, largest int64) schema {
+	return func(v *validator, location []any, raw json.RawMessage) any {
+		n, ok := integerSchema(v, location, raw).(int64)
+		switch {
+		case ok && n < smallest:
+			v.add("greater_than_equal", location, fmt.Sprintf("Input should be greater than or equal to %d", smallest), raw,
+				map[string]any{"ge": smallest})
+		case ok && n > largest:
+			v.add("less_than_equal", location, fmt.Sprintf("Input should be less than or equal to %d", largest), raw,
+				map[string]any{"le": largest})
+		}
+		return n
+	}
+}
+
 func booleanSchema(v *validator, location []any, raw json.RawMessage) any {
 	var b bool
 	if raw[0] == 'n' || json.Unmarshal(raw, &b) != nil {

@@ -80,6 +80,9 @@ type Server struct {
 	outcomes       map[string]outcome
 	importRejected *response
 
+	offers     map[string]offer // by booking key
+	takenSlots map[slotID]bool
+
 	endpoints  []*endpoint
 	messages   int // number of events sent
 	pending    int // number of events waiting for or in delivery
@@ -169,6 +172,8 @@ func newServer(opts ...Option) *Server {
 		sampleIDs:    map[string]bool{},
 		outcomes:     map[string]outcome{},
 		linkTokens:   map[string]*linkToken{},
+		offers:       map[string]offer{},
+		takenSlots:   map[slotID]bool{},
 		poster:       newPoster(),
 	}
 	for _, t := range catalog {

@@ -115,6 +115,7 @@ var arguments = []any{
 	labhealth.Date{Year: 2999, Month: time.March, Day: 4},
 	labhealth.UpdateOrderBody{ActivateBy: labhealth.Null[labhealth.Date]()},
 	json.RawMessage(`[]`),
+	labhealth.AppointmentWalkIn,
 }
 
 // forEachMethod calls f for each method of a client and its services that sends requests.
