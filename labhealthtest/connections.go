@@ -181,10 +181,10 @@ func sourceName(slug string) string {
 func (s *Server) listConnectedProviders(r *request) (any, error) {
 	type withStatus struct {
 		source
-		CreatedOn      timestamp               `json:"created_on"`
-		Status         string                  `json:"status"`
-		ExternalUserID string                  `json:"external_user_id"`
-		ErrorDetails   *connectionError        `json:"error_details"`
+		CreatedOn      timestamp                 `json:"created_on"`
+		Status         string                    `json:"status"`
+		ExternalUserID string                    `json:"external_user_id"`
+		ErrorDetails   *connectionError          `json:"error_details"`
 		Availability   map[string]resourceStatus `json:"resource_availability"`
 	}
 	u, err := s.requestedUser(r)
