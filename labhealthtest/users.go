@@ -23,10 +23,10 @@ type user struct {
 	number    int       // counts users from 1, in the order of creation
 	deletedAt time.Time // zero unless deleted
 	pulls     []*historicalPull
+	wearables *wearables     // nil if none was added
 	info      map[string]any // nil if there is none
 	refreshes []time.Time    // those of the last hour
 	sent      map[sentKey]int
-	wearables *wearables // nil if none was added
 }
 
 type fallbackDate struct {
