@@ -302,7 +302,8 @@ func (s *Server) patchTeam(r *request) (any, error) {
 	return t, nil
 }
 
-// deleteTeam deletes a team with everything that belongs to it. The team of the server cannot be deleted.
+// deleteTeam deletes a team with everything that belongs to it. The team of the server cannot be
+// deleted.
 func (s *Server) deleteTeam(r *request) (any, error) {
 	t, err := s.requestedTeam(r)
 	switch {
