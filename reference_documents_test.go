@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -52,6 +53,9 @@ func TestReferenceDocuments(t *testing.T) {
 	t.Logf("%d operations, %d documents", operations.Load(), documents.Load())
 }
 
+// knownList matches a list in a field whose name the generator did not invent.
+var knownList = regexp.MustCompile(`"([^"x]|x[^"_])[^"]*":\[`)
+
 func checkDocument(t *testing.T, o reference.Operation, call *operationCall, seed uint64, plausible bool) bool {
 	t.Helper()
 	g := reference.NewGenerator(seed)
@@ -59,8 +63,11 @@ func checkDocument(t *testing.T, o reference.Operation, call *operationCall, see
 	call.response = g.Document(o.API, o.Response)
 	results := call.do(call.args)
 	if err, _ := results[1].Interface().(error); err != nil {
-		if strings.HasSuffix(err.Error(), "it has no list") && !bytes.Contains(call.response, []byte(":[")) {
+		if strings.HasSuffix(err.Error(), "it has no list") && !knownList.Match(call.response) {
 			return true // some deployments report errors that way
+		}
+		if strings.Contains(err.Error(), "it has no readable ") && bytes.Contains(call.response, []byte(`:""`)) {
+			return true // an empty ID, key or token is none
 		}
 		t.Errorf("seed %d: %v: %s", seed, err, call.response)
 		return false
