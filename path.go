@@ -17,7 +17,7 @@ func isPath(path string) bool {
 	}
 	for segment := range strings.SplitSeq(path[1:], "/") {
 		plain, err := url.PathUnescape(segment)
-		if err != nil || isDots(plain) || hasControl(plain) || hasControl(segment) || strings.Contains(segment, " ") {
+		if err != nil || hasDots(plain) || hasControl(plain) || hasControl(segment) || strings.Contains(segment, " ") {
 			return false
 		}
 	}
@@ -25,7 +25,12 @@ func isPath(path string) bool {
 	return err == nil && u.EscapedPath() == path
 }
 
-func isDots(segment string) bool { return segment == "." || segment == ".." }
+// hasDots reports whether s has dot segments. A proxy that decodes %2F resolves those between
+// slashes too, and some treat a backslash as a slash.
+func hasDots(s string) bool {
+	return slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return r == '/' || r == '\\' }),
+		func(segment string) bool { return segment == "." || segment == ".." })
+}
 
 // hasControl reports whether s has control characters or is not valid UTF-8.
 func hasControl(s string) bool {
@@ -57,8 +62,8 @@ func expandPath(path string, names, values []string) (string, error) {
 		switch {
 		case value == uuid.Nil.String():
 			return "", invalid("must not be the nil UUID", "path", name)
-		case value == "" || isDots(value) || hasControl(value):
-			return "", invalid("must not be empty, a dot segment or hold control characters", "path", name)
+		case value == "" || hasDots(value) || hasControl(value):
+			return "", invalid("must not be empty, or hold dot segments or control characters", "path", name)
 		}
 		path = strings.Replace(path, "{"+name+"}", url.PathEscape(value), 1)
 	}

@@ -134,7 +134,7 @@ func TestInvalidDo(t *testing.T) {
 // An escaped value arrives unchanged, as one segment of the path.
 func TestPathSafety(t *testing.T) {
 	ids := []string{
-		"plain", "a/b", "../admin", "a/../b", "..%2f..", "%2e%2e", "%", "100%25", "a b", "a+b", "ü/ñ", "日本", "3Zru4O8cBEiwGTsXgUQGaQ==",
+		"plain", "a/b", "..a/b..", "a/.../b", "..%2f..", "%2e%2e", "%", "100%25", "a b", "a+b", "ü/ñ", "日本", "3Zru4O8cBEiwGTsXgUQGaQ==",
 		"a?b", "a#b", "a;b", "a\\b", "a:b@c", "{user_id}", "…", "\u0085", "a\u2028b",
 	}
 	for _, through := range []struct {
@@ -169,7 +169,7 @@ func TestPathSafety(t *testing.T) {
 					t.Errorf("%q arrived as %q", id, paths[i])
 				}
 			}
-			for _, id := range []string{"", ".", "..", "a\x00b", "a\nb", "\t", "\x7f", "\xff", "a\xc3"} {
+			for _, id := range []string{"", ".", "..", "../admin", "a/..", "a/../b", "a/./b", "/..", "..\\admin", "a\x00b", "a\nb", "\t", "\x7f", "\xff", "a\xc3"} {
 				err := through.call(client, id)
 				if id == "" && through.name == "Do" {
 					continue // a path like another
@@ -179,7 +179,7 @@ func TestPathSafety(t *testing.T) {
 				}
 				if through.name == "Resolve" {
 					equal(t, "labhealth: GET /v2/user/resolve/{client_user_id}: not sent: path.client_user_id must not be empty, "+
-						"a dot segment or hold control characters", errorText(err))
+						"or hold dot segments or control characters", errorText(err))
 				}
 			}
 		})

@@ -601,7 +601,7 @@ func TestManagementValidation(t *testing.T) {
 		"webhook of no environment": {func(c client) error {
 			_, err := c.Webhooks.Get(ctx, testTeam, "", "ep_1")
 			return err
-		}, "GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}: not sent: path.environment must not be empty, a dot segment or hold control characters"},
+		}, "GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}: not sent: path.environment must not be empty, or hold dot segments or control characters"},
 		"webhook page": {func(c client) error {
 			_, err := c.Webhooks.List(ctx, testTeam, sandbox, labhealth.ListWebhooksParams{Limit: -1})
 			return err

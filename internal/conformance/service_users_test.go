@@ -395,7 +395,7 @@ func TestInvalidUserCalls(t *testing.T) {
 		})),
 		"POST /v2/link/connect/demo: not sent: body.user_id is required: a UUID that is not nil; body.provider is required": get(
 			client.Link.ConnectDemo(ctx, labhealth.ConnectDemoBody{})),
-		"DELETE /v2/user/{user_id}/{provider}: not sent: path.provider must not be empty, a dot segment or hold control characters": get(
+		"DELETE /v2/user/{user_id}/{provider}: not sent: path.provider must not be empty, or hold dot segments or control characters": get(
 			client.Users.Disconnect(ctx, userID, "")),
 		"GET /v2/user/{user_id}/device/{device_id}: not sent: path.device_id must not be the nil UUID": get(
 			client.Users.Device(ctx, userID, uuid.Nil)),

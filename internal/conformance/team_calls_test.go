@@ -151,7 +151,7 @@ var teamCalls = []apiCall{
 
 // Calls with invalid IDs and parameters are not sent.
 func TestInvalidTeamCalls(t *testing.T) {
-	const dots = " must not be empty, a dot segment or hold control characters"
+	const dots = " must not be empty, or hold dot segments or control characters"
 	const none = " must not be the nil UUID"
 	client, s := scripted(t, nil)
 	ctx := t.Context()
