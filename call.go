@@ -397,7 +397,7 @@ func newAPIError(r request, result *transport.Result, isLast bool) error {
 	resp := result.Response
 	e := &APIError{
 		Op: r.op, StatusCode: resp.StatusCode, RequestID: requestID(resp.Header), Attempts: result.Attempts,
-		outcome: Outcome(result.Outcome), header: resp.Header, body: resp.Body,
+		outcome: Outcome(result.Outcome), received: &received{resp.Header, resp.Body},
 	}
 	if isLast {
 		e.RetryAfter = result.RetryAfter
@@ -413,7 +413,7 @@ func newDecodeError(op string, result *transport.Result, cause error) error {
 	resp := result.Response
 	e := &DecodeError{
 		Op: op, StatusCode: resp.StatusCode, RequestID: requestID(resp.Header), Attempts: result.Attempts,
-		Reason: cause.Error(), outcome: Outcome(result.Outcome), body: resp.Body,
+		Reason: cause.Error(), outcome: Outcome(result.Outcome), received: &received{body: resp.Body},
 	}
 	var u *unreadable
 	switch {

@@ -102,9 +102,23 @@ type APIError struct {
 	RetryAfter time.Duration
 	Attempts   int // number of attempts
 
-	outcome Outcome
-	header  http.Header
-	body    []byte
+	outcome  Outcome
+	received *received
+}
+
+// received is the header and the body of a response. Errors have a pointer to it, because fmt
+// prints the unexported fields of a wrapped error under a verb that is not for errors, such as %t,
+// but not what a pointer in them points to. The nil pointer is an empty response.
+type received struct {
+	header http.Header
+	body   []byte
+}
+
+func (r *received) bytes() []byte {
+	if r == nil {
+		return nil
+	}
+	return r.body
 }
 
 func (e *APIError) requestOutcome() Outcome { return e.outcome }
@@ -139,10 +153,15 @@ func (e *APIError) Is(target error) bool {
 
 // Body returns a copy of the response body, up to 64 KiB of it. It may echo patient data: do not
 // log it.
-func (e *APIError) Body() []byte { return slices.Clone(e.body) }
+func (e *APIError) Body() []byte { return slices.Clone(e.received.bytes()) }
 
 // Header returns a copy of the response header.
-func (e *APIError) Header() http.Header { return e.header.Clone() }
+func (e *APIError) Header() http.Header {
+	if e.received == nil {
+		return nil
+	}
+	return e.received.header.Clone()
+}
 
 // Detail returns the field "detail" of the body as received: a string, an object or a list. It is
 // nil if the body is not a JSON object or has no such field. Some responses have "error" and
@@ -151,7 +170,7 @@ func (e *APIError) Detail() json.RawMessage {
 	var body struct {
 		Detail json.RawMessage `json:"detail"`
 	}
-	if jsonread.Unmarshal(e.body, &body) != nil {
+	if jsonread.Unmarshal(e.received.bytes(), &body) != nil {
 		return nil
 	}
 	return body.Detail
@@ -167,7 +186,7 @@ func (e *APIError) Fields() []FieldError {
 			Msg  string            `json:"msg"`
 		} `json:"detail"`
 	}
-	if jsonread.Unmarshal(e.body, &body) != nil {
+	if jsonread.Unmarshal(e.received.bytes(), &body) != nil {
 		return nil
 	}
 	var fields []FieldError
@@ -255,9 +274,9 @@ type DecodeError struct {
 	Attempts int
 	Reason   string // a fixed phrase
 
-	outcome Outcome
-	body    []byte
-	cause   error
+	outcome  Outcome
+	received *received
+	cause    error
 }
 
 func (e *DecodeError) requestOutcome() Outcome { return e.outcome }
@@ -275,7 +294,7 @@ func (e *DecodeError) Error() string {
 func (e *DecodeError) Unwrap() error { return e.cause }
 
 // Body returns a copy of the received body. It may hold patient data: do not log it.
-func (e *DecodeError) Body() []byte { return slices.Clone(e.body) }
+func (e *DecodeError) Body() []byte { return slices.Clone(e.received.bytes()) }
 
 // ValidationError reports an invalid request. Nothing was sent.
 type ValidationError struct {
@@ -406,7 +425,7 @@ func (e *APIError) conflicts() []conflict {
 	var body struct {
 		Detail conflict `json:"detail"`
 	}
-	if jsonread.Unmarshal(e.body, &top) != nil || jsonread.Unmarshal(e.body, &body) != nil {
+	if jsonread.Unmarshal(e.received.bytes(), &top) != nil || jsonread.Unmarshal(e.received.bytes(), &body) != nil {
 		return nil
 	}
 	return []conflict{body.Detail, top}

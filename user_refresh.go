@@ -70,7 +70,7 @@ func userRefreshError(e *APIError) error {
 	var body struct {
 		FailedSources []string `json:"failed_sources"`
 	}
-	if e.StatusCode != http.StatusBadRequest || jsonread.Unmarshal(e.body, &body) != nil || body.FailedSources == nil {
+	if e.StatusCode != http.StatusBadRequest || jsonread.Unmarshal(e.received.bytes(), &body) != nil || body.FailedSources == nil {
 		return e
 	}
 	return &UserRefreshError{body.FailedSources, e}

@@ -108,7 +108,7 @@ var noTime = &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slo
 // value checks what fmt and log/slog print of a value.
 func (c *leakChecker) value(where string, v any) {
 	c.t.Helper()
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%d", "%T", "%10v", "%-5s"} {
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%d", "%t", "%f", "%T", "%10v", "%-5s"} {
 		c.text(where+" "+verb, fmt.Sprintf(verb, v))
 		c.text(where+" in a slice "+verb, fmt.Sprintf(verb, []any{v}))
 		c.text(where+" in a map "+verb, fmt.Sprintf(verb, map[string]any{"v": v}))
