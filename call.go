@@ -163,6 +163,9 @@ func (c *core) encode(r request, cfg *callConfig) (*transport.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkQuery(cfg.query); err != nil {
+		return nil, err
+	}
 	target := c.base + path
 	if len(cfg.query) > 0 {
 		target += "?" + cfg.query.Encode()
@@ -213,6 +216,9 @@ func encodeBody(body any) ([]byte, error) {
 	case nil:
 		return nil, nil
 	case json.RawMessage:
+		if jsonread.Valid(body) != nil {
+			return nil, invalid("must be valid JSON in UTF-8", "body")
+		}
 		return body, nil
 	}
 	encoded, err := jsonread.MarshalPlain(body)

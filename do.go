@@ -101,11 +101,8 @@ func encodeAny(method string, body any) ([]byte, error) {
 			return nil, invalid("cannot be written as JSON", "body")
 		}
 	}
-	switch {
-	case method == http.MethodGet, method == http.MethodHead:
+	if method == http.MethodGet || method == http.MethodHead {
 		return nil, invalid("must be nil for GET and HEAD", "body")
-	case encoded != nil && jsonread.Valid(encoded) != nil:
-		return nil, invalid("must be valid JSON in UTF-8", "body")
 	}
 	return encoded, nil
 }

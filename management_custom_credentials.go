@@ -230,6 +230,8 @@ type ListTeamCustomCredentialsParams struct {
 	NextCursor string      // NextCursor of the previous page; empty for the first
 }
 
+func (p ListTeamCustomCredentialsParams) validate(v *validator) { v.validIDs("team_id", p.TeamID) }
+
 func (p ListTeamCustomCredentialsParams) query() queryValues {
 	q := teamQuery(uuid.Nil, p.NextCursor)
 	q.addIDs("team_id", p.TeamID)

@@ -3,6 +3,7 @@ package labhealth
 import (
 	"context"
 	"iter"
+	"strconv"
 
 	"github.com/google/uuid"
 )
@@ -55,6 +56,7 @@ type ListTeamDataPullPreferencesParams struct {
 }
 
 func (p ListTeamDataPullPreferencesParams) validate(v *validator) {
+	v.validIDs("team_id", p.TeamID)
 	v.atLeast("limit", p.Limit, 0)
 }
 
@@ -112,7 +114,7 @@ type UpsertHistoricalDaysToPull struct {
 }
 
 // deleteDataPullPreferencesParams selects the preferences that [DataPullPreferencesService.Delete]
-// deletes. An empty list of teams is invalid, because it may mean all teams.
+// deletes. An empty list is invalid, because it may mean all teams or all providers.
 type deleteDataPullPreferencesParams struct {
 	teamIDs   []uuid.UUID
 	providers []Provider
@@ -120,6 +122,14 @@ type deleteDataPullPreferencesParams struct {
 
 func (p deleteDataPullPreferencesParams) validate(v *validator) {
 	v.requiredIDs("team_id", "team", p.teamIDs)
+	if p.providers != nil && len(p.providers) == 0 {
+		v.add("provider", "too_short", "must be nil for all providers, or have at least one provider")
+	}
+	v.within("provider", func() {
+		for i, provider := range p.providers {
+			v.required(strconv.Itoa(i), string(provider))
+		}
+	})
 }
 
 func (p deleteDataPullPreferencesParams) query() queryValues {
@@ -156,9 +166,9 @@ func (s *DataPullPreferencesService) Upsert(ctx context.Context, env TeamEnviron
 }
 
 // Delete deletes the data pull preferences of teams for the given providers, or for all providers
-// if none are given: DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}. At least
-// one team is required, because an empty list may mean all teams. The response is not documented
-// and not decoded: use [WithResponse] to read it.
+// if the list is nil: DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}. A list that
+// is empty but not nil is invalid. At least one team is required, because an empty list may mean
+// all teams. The response is not documented and not decoded: use [WithResponse] to read it.
 func (s *DataPullPreferencesService) Delete(ctx context.Context, env TeamEnvironment, region Region, teamIDs []uuid.UUID, providers []Provider, opts ...CallOption) error {
 	r := request{
 		op: opDeleteDataPullPreferences, ids: []string{string(env), string(region)},

@@ -49,6 +49,7 @@ func (p LabelsPDFParams) validate(v *validator) {
 	if p.CollectionDate.IsZero() {
 		v.add("collection_date", "missing", "is required: a time")
 	}
+	v.time("collection_date", p.CollectionDate)
 }
 
 func (p LabelsPDFParams) query() queryValues {

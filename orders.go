@@ -288,7 +288,14 @@ type ListOrdersParams struct {
 	Size int // orders per page, 1 to 100; the service's default is 50
 }
 
-func (p ListOrdersParams) validate(v *validator) { v.page(p.Page, p.Size) }
+func (p ListOrdersParams) validate(v *validator) {
+	v.validIDs("order_ids", p.OrderIDs)
+	v.time("start_date", p.StartDate)
+	v.time("end_date", p.EndDate)
+	v.time("updated_start_date", p.UpdatedStartDate)
+	v.time("updated_end_date", p.UpdatedEndDate)
+	v.page(p.Page, p.Size)
+}
 
 func (p ListOrdersParams) query() queryValues {
 	q := newQuery()

@@ -1,9 +1,13 @@
 package labhealth
 
 import (
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
@@ -74,6 +78,17 @@ func (q queryValues) addInts(name string, list []int64) {
 	for _, v := range list {
 		q.Add(name, strconv.FormatInt(v, 10))
 	}
+}
+
+// checkQuery rejects text that is not valid UTF-8, as in bodies and paths: the service would read
+// another text.
+func checkQuery(query url.Values) error {
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if !utf8.ValidString(name) || slices.ContainsFunc(query[name], func(v string) bool { return !utf8.ValidString(v) }) {
+			return invalid("must be valid UTF-8", "query", strings.ToValidUTF8(name, "?"))
+		}
+	}
+	return nil
 }
 
 // addStrings adds one parameter for each element of list.

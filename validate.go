@@ -13,8 +13,8 @@ import (
 )
 
 // Local validation reports only what the interface specification or the public API reference rules
-// out. If in doubt, the request is sent and the service decides. Two operations on lists of teams
-// are stricter, because an empty list may mean every team.
+// out. If in doubt, the request is sent and the service decides. Three operations on lists of teams
+// or providers are stricter, because an empty list may mean all of them.
 
 // validator collects the invalid fields of a request, with the same paths as in a 422 of the
 // service.
@@ -143,6 +143,15 @@ func (v *validator) date(name string, d Date) bool {
 		return true
 	}
 	return false
+}
+
+// time validates a time of a query, which is omitted if it is zero. Only these can be written in
+// the format of RFC 3339.
+func (v *validator) time(name string, t time.Time) {
+	_, offset := t.Zone()
+	if year := t.Year(); year < 0 || year > 9999 || offset <= -24*3600 || offset >= 24*3600 {
+		v.add(name, "datetime", "must be in the years 0 to 9999 and less than 24 hours from UTC")
+	}
 }
 
 func (v *validator) email(name, s string) {

@@ -172,6 +172,8 @@ func (p ListSamplesParams) validate(v *validator) {
 	if p.StartDate.IsZero() {
 		v.add("start_date", "missing", "is required: a time")
 	}
+	v.time("start_date", p.StartDate)
+	v.time("end_date", p.EndDate)
 }
 
 func (p ListSamplesParams) query() queryValues {

@@ -646,6 +646,20 @@ func TestManagementValidation(t *testing.T) {
 		}, "GET /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: query.limit must be at least 0"},
 		"no preferences to delete": {func(c client) error { return c.DataPullPreferences.Delete(ctx, sandbox, us, nil, nil) },
 			"DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: query.team_id is required: at least one team"},
+		"preferences of no provider": {func(c client) error {
+			return c.DataPullPreferences.Delete(ctx, sandbox, us, []uuid.UUID{testTeam}, []labhealth.Provider{})
+		}, "DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: query.provider must be nil for all providers, or have at least one provider"},
+		"preferences of a provider without a name": {func(c client) error {
+			return c.DataPullPreferences.Delete(ctx, sandbox, us, []uuid.UUID{testTeam}, []labhealth.Provider{"oura", ""})
+		}, "DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: query.provider.1 is required"},
+		"preferences of a nil team": {func(c client) error {
+			_, err := c.DataPullPreferences.List(ctx, sandbox, us, labhealth.ListTeamDataPullPreferencesParams{TeamID: []uuid.UUID{uuid.Nil}})
+			return err
+		}, "GET /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: query.team_id.0 is required: a UUID that is not nil"},
+		"credentials of a nil team": {func(c client) error {
+			_, err := c.CustomCredentials.List(ctx, sandbox, us, labhealth.ListTeamCustomCredentialsParams{TeamID: []uuid.UUID{uuid.Nil}})
+			return err
+		}, "GET /v1/org/{org_id}/team_custom_credentials/{env}/{region}: not sent: query.team_id.0 is required: a UUID that is not nil"},
 		"lab account": {func(c client) error {
 			_, err := c.LabAccounts.UpdateTeamIDAllowlist(ctx, sandbox, us, testKeyID, []uuid.UUID{testTeam, uuid.Nil})
 			return err

@@ -4,8 +4,10 @@ package conformance
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -153,6 +155,7 @@ var teamCalls = []apiCall{
 func TestInvalidTeamCalls(t *testing.T) {
 	const dots = " must not be empty, or hold dot segments or control characters"
 	const none = " must not be the nil UUID"
+	const instant = " must be in the years 0 to 9999 and less than 24 hours from UTC"
 	client, s := scripted(t, nil)
 	ctx := t.Context()
 	get := func(_ any, err error) error { return err }
@@ -192,6 +195,21 @@ func TestInvalidTeamCalls(t *testing.T) {
 				"body.lab_test_ids.1 must be left out or be a UUID that is not nil"},
 		{get(client.LabTests.Marker(ctx, 27, "..", labhealth.GetMarkerParams{})), "GET /v3/lab_tests/{lab_id}/markers/{provider_id}: not sent: path.provider_id" + dots},
 		{get(client.Users.HistoricalPulls(ctx, labhealth.ListHistoricalPullsParams{UserLimit: -1})), "GET /v2/introspect/historical_pull: not sent: query.user_limit must be at least 0"},
+		{get(client.Users.Resolve(ctx, "a/../b")), "GET /v2/user/resolve/{client_user_id}: not sent: path.client_user_id" + dots},
+		{get(client.Users.Disconnect(ctx, userID, "../"+labhealth.Provider(labTestID.String()))), "DELETE /v2/user/{user_id}/{provider}: not sent: path.provider" + dots},
+		{get(client.Team.UpdateSourcePriorities(ctx, json.RawMessage(`[{"a":`))), "PATCH /v2/team/source/priorities: not sent: body must be valid JSON in UTF-8"},
+		{get(client.Team.UpdateSourcePriorities(ctx, json.RawMessage("[\"\xff\"]"))), "PATCH /v2/team/source/priorities: not sent: body must be valid JSON in UTF-8"},
+		{get(client.Team.SearchUsers(ctx, labhealth.SearchUsersParams{QueryID: "ab\xff"})), "GET /v2/team/users/search: not sent: query.query_id must be valid UTF-8"},
+		{get(client.Users.UndoDelete(ctx, labhealth.UndoDeleteParams{ClientUserID: "\xff"})), "POST /v2/user/undo_delete: not sent: query.client_user_id must be valid UTF-8"},
+		{get(client.Users.Get(ctx, userID, labhealth.WithQuery("\xff", "a"), labhealth.WithoutValidation())), "GET /v2/user/{user_id}: not sent: query.? must be valid UTF-8"},
+		{get(client.Orders.List(ctx, labhealth.ListOrdersParams{
+			OrderIDs: []uuid.UUID{userID, uuid.Nil}, StartDate: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC),
+			EndDate: time.Date(2025, 1, 1, 0, 0, 0, 0, time.FixedZone("", 24*3600)),
+		})), "GET /orders: not sent: query.order_ids.1 is required: a UUID that is not nil; query.start_date" + instant + "; query.end_date" + instant},
+		{get(client.Wearables.Samples(ctx, userID, "glucose", labhealth.ListSamplesParams{StartDate: time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)})),
+			"GET /v2/timeseries/{user_id}/{resource}/grouped: not sent: query.start_date" + instant},
+		{get(client.Orders.LabelsPDF(ctx, userID, labhealth.LabelsPDFParams{CollectionDate: time.Date(20250, 1, 1, 0, 0, 0, 0, time.UTC)}, io.Discard)),
+			"GET /v3/order/{order_id}/labels/pdf: not sent: query.collection_date" + instant},
 		{get(client.Users.Get(ctx, userID, labhealth.WithIdempotencyKey("k"))), "GET /v2/user/{user_id}: not sent: WithIdempotencyKey is for Orders.Create, and for Appointments.Book with AppointmentWalkIn; an import is identified by its sample id"},
 	} {
 		equal(t, "labhealth: "+test.want, errorText(test.err))
