@@ -46,6 +46,8 @@ const (
 // ConnectedProvider is a provider that a user has connected, with the state of the connection.
 // Source: public API reference only.
 type ConnectedProvider struct {
+	Redacted
+
 	Name      string    `json:"name"`       // display name
 	Slug      string    `json:"slug"`       // stable identifier; see [Provider]
 	Logo      string    `json:"logo"`       // URL of an icon

@@ -21,6 +21,8 @@ const (
 
 // CreateLinkTokenBody is the request of [LinkService.CreateToken].
 type CreateLinkTokenBody struct {
+	Redacted
+
 	UserID      uuid.UUID `json:"user_id"`               // the user who will connect a provider
 	Provider    *Provider `json:"provider,omitzero"`     // the provider to connect, nil to let the user choose
 	RedirectURL *string   `json:"redirect_url,omitzero"` // where the user returns to, nil for the service's page

@@ -26,6 +26,8 @@ type WebhooksService struct{ core *core }
 
 // Webhook is an endpoint that the service posts the events of a team to.
 type Webhook struct {
+	Redacted
+
 	ID          string    `json:"id"`                   // ID of the webhook, any string
 	URL         string    `json:"url"`                  // URL of the endpoint
 	CreatedAt   time.Time `json:"created_at"`           // creation time
@@ -69,6 +71,8 @@ func (p ListWebhooksParams) query() queryValues {
 
 // WebhookPage is one page of webhooks: the response of [WebhooksService.List].
 type WebhookPage struct {
+	Redacted
+
 	Data       []Webhook `json:"data" jsonread:"own"` // the webhooks of the page
 	NextCursor *string   `json:"next_cursor"`         // nil on the last page
 
@@ -102,6 +106,8 @@ func (b *CreateWebhookBody) validate(v *validator) {
 // UpdateWebhookBody is the request of [WebhooksService.Update]. Omitted fields are unchanged. That
 // [Null] clears a value is an inference.
 type UpdateWebhookBody struct {
+	Redacted
+
 	URL *string `json:"url,omitzero"` // URL of the endpoint
 	// Description is human-readable text; [Null] for none.
 	Description Nullable[string] `json:"description,omitzero"`

@@ -1033,6 +1033,26 @@ func (v CommentResult) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v ConnectedProvider) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.ConnectedProvider{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v ConnectedProvider) LogValue() slog.Value {
+	return slog.StringValue("labhealth.ConnectedProvider{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v CreateLinkTokenBody) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.CreateLinkTokenBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v CreateLinkTokenBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.CreateLinkTokenBody{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v CreateOrderBody) Format(s fmt.State, _ rune) {
 	redact.Print(s, "labhealth.CreateOrderBody{redacted}")
 }
@@ -1087,6 +1107,12 @@ func (v DaySlots) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.DaySl
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v DaySlots) LogValue() slog.Value { return slog.StringValue("labhealth.DaySlots{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v Device) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Device{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v Device) LogValue() slog.Value { return slog.StringValue("labhealth.Device{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ETLPipeline) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.ETLPipeline{redacted}") }
@@ -1509,6 +1535,16 @@ func (v SampleTime) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Sam
 func (v SampleTime) LogValue() slog.Value { return slog.StringValue("labhealth.SampleTime{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v SearchUsersParams) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.SearchUsersParams{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v SearchUsersParams) LogValue() slog.Value {
+	return slog.StringValue("labhealth.SearchUsersParams{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v Shipment) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Shipment{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1673,6 +1709,16 @@ func (v UpdateUserInfoBody) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v UpdateWebhookBody) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.UpdateWebhookBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v UpdateWebhookBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.UpdateWebhookBody{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v UpsertETLPipelinesBody) Format(s fmt.State, _ rune) {
 	redact.Print(s, "labhealth.UpsertETLPipelinesBody{redacted}")
 }
@@ -1715,6 +1761,12 @@ func (v WalkInAvailabilityParams) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v Webhook) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Webhook{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v Webhook) LogValue() slog.Value { return slog.StringValue("labhealth.Webhook{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v WebhookHeaders) Format(s fmt.State, _ rune) {
 	redact.Print(s, "labhealth.WebhookHeaders{redacted}")
 }
@@ -1722,6 +1774,14 @@ func (v WebhookHeaders) Format(s fmt.State, _ rune) {
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v WebhookHeaders) LogValue() slog.Value {
 	return slog.StringValue("labhealth.WebhookHeaders{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v WebhookPage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.WebhookPage{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v WebhookPage) LogValue() slog.Value {
+	return slog.StringValue("labhealth.WebhookPage{redacted}")
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].

@@ -39,7 +39,7 @@ var redactedTypes = []any{
 	ClinicalInformation{}, CreateTestkitBody{}, HealthInsuranceCreateRequest{}, PerformingLaboratory{}, PersonDetails{},
 	PhysicianCreateRequestBase{}, RegisterTestkitBody{}, SampleData{}, SampleTime{}, UndoDeleteParams{}, UnknownOrderDetails{}, User{}, UserPage{}, WorkoutStream{},
 
-	APIKey{}, LinkProvider{}, LinkSource{}, LinkToken{}, TeamDetails{}, UpdateUserBody{}, UpdateUserInfoBody{}, UserInfo{},
+	APIKey{}, ConnectedProvider{}, CreateLinkTokenBody{}, Device{}, SearchUsersParams{}, UpdateWebhookBody{}, Webhook{}, WebhookPage{}, LinkProvider{}, LinkSource{}, LinkToken{}, TeamDetails{}, UpdateUserBody{}, UpdateUserInfoBody{}, UserInfo{},
 
 	NumericResult{}, RangeResult{}, CommentResult{}, CodedResult{}, UnparsedResult{},
 
@@ -55,7 +55,7 @@ var patientFields = []string{
 	"first_name", "last_name", "dob", "gender", "phone_number", "email", "medical_proxy", "race", "ethnicity", "sexual_orientation",
 	"gender_identity", "household_income", "household_size", "receiver_name", "first_line", "second_line", "zip", "zip_code", "appointment_notes", "access_notes", "npi",
 	"sample_id", "notes", "clinical_notes", "requisition_form_url", "outbound_tracking_number", "outbound_tracking_url",
-	"inbound_tracking_number", "inbound_tracking_url", "fallback_birth_date", "patient", "patient_id", "specimen_number", "result", "lat", "heartrate",
+	"inbound_tracking_number", "inbound_tracking_url", "fallback_birth_date", "patient", "patient_id", "specimen_number", "external_user_id", "device_id", "result", "lat", "heartrate",
 }
 
 // harmlessFields have the name of a field with patient data and hold none.

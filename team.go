@@ -132,6 +132,8 @@ type LibreConfig struct {
 
 // SearchUsersParams selects users. Source: public API reference only.
 type SearchUsersParams struct {
+	Redacted
+
 	// QueryID is a part of a user ID or a client user ID, of at least 2 characters. Which IDs match
 	// is an inference. It is not sent if empty.
 	QueryID string

@@ -79,3 +79,9 @@ func (v Sample) Format(s fmt.State, _ rune) { redact.Print(s, "webhooks.Sample{r
 
 // LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
 func (v Sample) LogValue() slog.Value { return slog.StringValue("webhooks.Sample{redacted}") }
+
+// Format implements [fmt.Formatter]. See [labhealth.Redacted].
+func (v Source) Format(s fmt.State, _ rune) { redact.Print(s, "webhooks.Source{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
+func (v Source) LogValue() slog.Value { return slog.StringValue("webhooks.Source{redacted}") }

@@ -19,6 +19,8 @@ import (
 // second shape is expected to replace the first. [Source.ProviderSlug] supports both. Absent fields
 // are empty or nil. Source of the second shape: public API reference only.
 type Source struct {
+	labhealth.Redacted
+
 	Name string `json:"name,omitzero"` // display name
 	Slug string `json:"slug,omitzero"` // stable identifier
 	Logo string `json:"logo,omitzero"` // URL of a logo

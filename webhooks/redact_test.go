@@ -30,7 +30,7 @@ func TestRedaction(t *testing.T) {
 		came, *came.Data.(*Samples), came.Data.(*Samples).Data[0], came.Data.(*Samples).Data[0].RawSample,
 		Event{Type: "a.b", ClientUserID: canary, Data: &Samples{Source: source, Data: []Sample{sample}}},
 		Envelope{Type: "a.b", UserID: adaID, ClientUserID: canary},
-		Samples{Source: source, Data: []Sample{sample}}, sample,
+		Samples{Source: source, Data: []Sample{sample}}, sample, source,
 		Activity{ID: adaID, Steps: &f, TimeZone: new(canary)}, ActivityHeartRate{AvgBPM: &f},
 		Summary{CreatedAt: at}, WorkoutStreamNotice{Message: canary}, ProviderConnection{ExternalUserID: new(canary)},
 		HistoricalPull{Provider: canary}, Unknown{Raw: json.RawMessage(canary), Err: errNoObject}, Unknown{Raw: json.RawMessage(canary)},
