@@ -79,6 +79,9 @@ func callList[T any](ctx context.Context, c *core, r request, opts []CallOption)
 func (c *core) callInto(ctx context.Context, r request, v any, opts []CallOption) error {
 	isList := reflect.TypeOf(v).Elem().Kind() == reflect.Slice
 	r.read = func(resp *transport.Response) error {
+		if r.errorsIn200 && reportsError(resp.Body) {
+			return errReported // even if the rest of it looks like a result
+		}
 		return readJSON(resp, func(document []byte) error {
 			if isList && document[0] != '[' {
 				return cmp.Or(jsonread.Valid(document), error(errNoList))
@@ -265,6 +268,9 @@ var (
 	// errNoList rejects a 200 response whose body has no list: some deployments report errors that
 	// way.
 	errNoList = &unreadable{reason: "it has no list"}
+
+	// errReported rejects a 200 response that reports an error. See request.errorsIn200.
+	errReported = &unreadable{reason: "it reports an error"}
 )
 
 // readJSON decodes the body of a response with unmarshal. It rejects HTML. Other content types are

@@ -262,6 +262,15 @@ func TestLinkErrors(t *testing.T) {
 			equal(t, body, string(apiError(t, err).Body()))
 			s.only(t)
 
+			// An error is not a result because it has some of a result's fields.
+			client, _ = respondingWith(t, 200, `{"state": "error", "detail": "expired", "success": false, "slug": "oura", "link_token": "expired"}`)
+			value, err = call(client)
+			if !isNothing(value) {
+				t.Error("a value beside an error")
+			}
+			equal(t, "labhealth: "+op+": 200 OK, which reports an error", errorText(err))
+			equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
+
 			// Any other object is a response that cannot be read.
 			client, _ = respondingWith(t, 200, `{"state": "ok"}`)
 			value, err = call(client)
