@@ -15,8 +15,10 @@ const Version = "0.1.0"
 // Client calls the team API. It is immutable and safe for concurrent use. Create one with
 // [NewClient] and reuse it: it holds the connections and the retry budget.
 type Client struct {
-	// Orders imports, creates, lists and updates lab orders.
+	// Orders imports, creates, lists, updates and cancels lab orders, and returns their results.
 	Orders *OrdersService
+	// OrderTransactions returns orders together with their redraws and recreations.
+	OrderTransactions *OrderTransactionsService
 	// LabTests lists the lab tests that can be ordered.
 	LabTests *LabTestsService
 	// Users lists, creates and deletes users.
@@ -36,7 +38,7 @@ func NewClient(apiKey string, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	return &Client{
-		Orders: &OrdersService{c}, LabTests: &LabTestsService{c}, Users: &UsersService{c}, Workouts: &WorkoutsService{c}, core: c,
+		Orders: &OrdersService{c}, OrderTransactions: &OrderTransactionsService{c}, LabTests: &LabTestsService{c}, Users: &UsersService{c}, Workouts: &WorkoutsService{c}, core: c,
 	}, nil
 }
 

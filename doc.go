@@ -30,25 +30,42 @@
 //
 // # Operations
 //
-// The methods belong to [OrdersService], [LabTestsService], [UsersService] and [WorkoutsService].
+// The methods belong to [OrdersService], [OrderTransactionsService], [LabTestsService],
+// [UsersService] and [WorkoutsService].
 //
-//	POST   /v3/order/import                              Client.Orders.Import (closed beta)
-//	POST   /v3/order                                     Client.Orders.Create
-//	PATCH  /v3/order/{order_id}                          Client.Orders.Update, Reschedule, Release
-//	GET    /v3/order/{order_id}                          Client.Orders.Get
-//	GET    /orders                                       Client.Orders.List, All
-//	GET    /v3/order/{order_id}/result                   Client.Orders.Results
-//	GET    /v3/order/{order_id}/requisition/pdf          Client.Orders.RequisitionPDF
-//	GET    /v3/lab_test                                  Client.LabTests.List, All
-//	GET    /v3/lab_tests                                 Client.LabTests.ListDeprecated (deprecated)
-//	GET    /v2/user/                                     Client.Users.List, All
-//	POST   /v2/user                                      Client.Users.Create, GetOrCreate
-//	GET    /v2/user/{user_id}                            Client.Users.Get
-//	GET    /v2/user/resolve/{client_user_id}             Client.Users.Resolve
-//	DELETE /v2/user/{user_id}                            Client.Users.Delete
-//	POST   /v2/user/undo_delete                          Client.Users.UndoDelete
-//	GET    /v2/introspect/historical_pull                Client.Users.HistoricalPulls, AllHistoricalPulls
-//	GET    /v2/timeseries/workouts/{workout_id}/stream   Client.Workouts.Stream
+//	POST   /v3/order/import                             Client.Orders.Import (closed beta)
+//	POST   /v3/order                                    Client.Orders.Create
+//	PATCH  /v3/order/{order_id}                         Client.Orders.Update, Reschedule, Release
+//	GET    /v3/order/{order_id}                         Client.Orders.Get
+//	GET    /orders                                      Client.Orders.List, All
+//	POST   /v3/order/{order_id}/cancel                  Client.Orders.Cancel
+//	POST   /v3/order/testkit                            Client.Orders.CreateTestkit
+//	POST   /v3/order/testkit/register                   Client.Orders.RegisterTestkit
+//	PATCH  /v3/order/{order_id}/draw_completed          Client.Orders.MarkDrawCompleted
+//	POST   /v3/order/{order_id}/test                    Client.Orders.Simulate
+//	POST   /v3/order/resend_events                      Client.Orders.ResendEvents
+//	GET    /v3/order/{order_id}/communication_settings  Client.Orders.CommunicationSettings
+//	PATCH  /v3/order/{order_id}/communication_settings  Client.Orders.UpdateCommunicationSettings
+//	GET    /v3/order/{order_id}/result                  Client.Orders.Results
+//	GET    /v3/order/{order_id}/result/metadata         Client.Orders.ResultsMetadata
+//	GET    /v3/order/{order_id}/result/pdf              Client.Orders.ResultsPDF
+//	GET    /v3/order/{order_id}/requisition/pdf         Client.Orders.RequisitionPDF
+//	GET    /v3/order/{order_id}/labels/pdf              Client.Orders.LabelsPDF
+//	GET    /v3/order/{order_id}/abn_pdf                 Client.Orders.ABNPDF
+//	GET    /v3/order/{order_id}/collection_instruction_pdf  Client.Orders.CollectionInstructionsPDF
+//	GET    /v3/order_transaction/{transaction_id}       Client.OrderTransactions.Get
+//	GET    /v3/order_transaction/{transaction_id}/result  Client.OrderTransactions.Results
+//	GET    /v3/order_transaction/{transaction_id}/result/pdf  Client.OrderTransactions.ResultsPDF
+//	GET    /v3/lab_test                                 Client.LabTests.List, All
+//	GET    /v3/lab_tests                                Client.LabTests.ListDeprecated (deprecated)
+//	GET    /v2/user/                                    Client.Users.List, All
+//	POST   /v2/user                                     Client.Users.Create, GetOrCreate
+//	GET    /v2/user/{user_id}                           Client.Users.Get
+//	GET    /v2/user/resolve/{client_user_id}            Client.Users.Resolve
+//	DELETE /v2/user/{user_id}                           Client.Users.Delete
+//	POST   /v2/user/undo_delete                         Client.Users.UndoDelete
+//	GET    /v2/introspect/historical_pull               Client.Users.HistoricalPulls, AllHistoricalPulls
+//	GET    /v2/timeseries/workouts/{workout_id}/stream  Client.Workouts.Stream
 //	any other                                            Client.Do
 //
 // The management API has a separate client, [ManagementClient], so that its keys are never sent to

@@ -189,6 +189,19 @@ const (
 	OrderTransactionStatusCancelled OrderTransactionStatus = "cancelled"
 )
 
+// OrderActivationType distinguishes orders that are processed from those that wait for their date.
+// It is a filter of [ListOrdersParams]. An order is current if it has no ActivateBy or one before
+// today, and scheduled if it has one after today; an order for today may be neither.
+//
+// Values other than the constants occur. Source: public API reference only.
+type OrderActivationType string
+
+// Values of [OrderActivationType].
+const (
+	OrderActivationTypeCurrent   OrderActivationType = "current"
+	OrderActivationTypeScheduled OrderActivationType = "scheduled"
+)
+
 // OrderTopLevelStatus is the first part of an [OrderStatus], and the deprecated status of an
 // [Order].
 //

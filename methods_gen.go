@@ -71,10 +71,22 @@ func (v *BrandInformation) UnmarshalJSON(b []byte) error { return jsonread.Unmar
 func (v BrandInformation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *ClinicalInformation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v ClinicalInformation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *CloudPubSub) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v CloudPubSub) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *CommunicationSettings) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v CommunicationSettings) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ConnectedSource) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -251,16 +263,34 @@ func (v *OrderResults) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal
 func (v OrderResults) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *OrderSummary) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v OrderSummary) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *OrderTransaction) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v OrderTransaction) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *OrderTransactionDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v OrderTransactionDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Organisation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v Organisation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PerformingLaboratory) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PerformingLaboratory) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PostOrderResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -287,6 +317,12 @@ func (v *RabbitMQ) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, 
 func (v RabbitMQ) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *ResendEventsResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v ResendEventsResponse) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Result) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -297,6 +333,12 @@ func (v *ResultsMetadata) UnmarshalJSON(b []byte) error { return jsonread.Unmars
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v ResultsMetadata) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *SampleData) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v SampleData) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Shipment) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -491,6 +533,16 @@ func (v BlobStorage) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v ClinicalInformation) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.ClinicalInformation{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v ClinicalInformation) LogValue() slog.Value {
+	return slog.StringValue("labhealth.ClinicalInformation{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v CodedResult) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.CodedResult{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -516,6 +568,16 @@ func (v CreateOrderBody) Format(s fmt.State, _ rune) {
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v CreateOrderBody) LogValue() slog.Value {
 	return slog.StringValue("labhealth.CreateOrderBody{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v CreateTestkitBody) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.CreateTestkitBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v CreateTestkitBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.CreateTestkitBody{redacted}")
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
@@ -594,6 +656,16 @@ func (v GuarantorDetails) Format(s fmt.State, _ rune) {
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v GuarantorDetails) LogValue() slog.Value {
 	return slog.StringValue("labhealth.GuarantorDetails{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v HealthInsuranceCreateRequest) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.HealthInsuranceCreateRequest{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v HealthInsuranceCreateRequest) LogValue() slog.Value {
+	return slog.StringValue("labhealth.HealthInsuranceCreateRequest{redacted}")
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
@@ -733,6 +805,26 @@ func (v PatientDetailsWithValidation) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v PerformingLaboratory) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.PerformingLaboratory{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v PerformingLaboratory) LogValue() slog.Value {
+	return slog.StringValue("labhealth.PerformingLaboratory{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v PersonDetails) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.PersonDetails{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v PersonDetails) LogValue() slog.Value {
+	return slog.StringValue("labhealth.PersonDetails{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v PhysicianCreateRequest) Format(s fmt.State, _ rune) {
 	redact.Print(s, "labhealth.PhysicianCreateRequest{redacted}")
 }
@@ -740,6 +832,16 @@ func (v PhysicianCreateRequest) Format(s fmt.State, _ rune) {
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v PhysicianCreateRequest) LogValue() slog.Value {
 	return slog.StringValue("labhealth.PhysicianCreateRequest{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v PhysicianCreateRequestBase) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.PhysicianCreateRequestBase{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v PhysicianCreateRequestBase) LogValue() slog.Value {
+	return slog.StringValue("labhealth.PhysicianCreateRequestBase{redacted}")
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
@@ -754,6 +856,16 @@ func (v RangeResult) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Ra
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v RangeResult) LogValue() slog.Value {
 	return slog.StringValue("labhealth.RangeResult{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v RegisterTestkitBody) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.RegisterTestkitBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v RegisterTestkitBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.RegisterTestkitBody{redacted}")
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
@@ -777,6 +889,18 @@ func (v ResultsMetadata) Format(s fmt.State, _ rune) {
 func (v ResultsMetadata) LogValue() slog.Value {
 	return slog.StringValue("labhealth.ResultsMetadata{redacted}")
 }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v SampleData) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.SampleData{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v SampleData) LogValue() slog.Value { return slog.StringValue("labhealth.SampleData{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v SampleTime) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.SampleTime{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v SampleTime) LogValue() slog.Value { return slog.StringValue("labhealth.SampleTime{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v Shipment) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Shipment{redacted}") }

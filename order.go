@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
-// PostOrderResponse is the response of [OrdersService.Import], [OrdersService.Create] and
-// [OrdersService.Update].
+// PostOrderResponse is the response of [OrdersService.Import], [OrdersService.Create],
+// [OrdersService.Update] and of the other methods that create or change an order.
 //
 // Printed or logged, it shows only the ID and the status of the order.
 type PostOrderResponse struct {
@@ -166,6 +167,44 @@ func (o *Order) CurrentStatus() OrderStatus {
 // decides, and the order may have changed since.
 func (o *Order) Reschedulable() bool {
 	return o.ActivateBy != nil && o.CurrentStatus().Modifiable()
+}
+
+// Canceled reports whether the order was canceled: the top-level part of its current status is
+// cancelled. For a reduced response without events, such as that of an update, it uses the
+// deprecated Status.
+func (o *Order) Canceled() bool { return o.topLevel() == TopLevelCancelled }
+
+// HasResults reports whether the lab has reported results of the order, complete or partial, which
+// [OrdersService.Results] returns. It is true if the order is completed or corrected, or has an
+// event with such a status or with partial results, whatever has happened since: a redraw and an
+// error of another sample do not withdraw results. It is false if the order is canceled. A result
+// that arrives later, and one that corrects an earlier one, update the same results: fetch them
+// again after each event. The documents do not say when results are available, so this is an
+// inference from the names of the statuses.
+func (o *Order) HasResults() bool {
+	top := o.topLevel()
+	if top == TopLevelCancelled {
+		return false
+	}
+	hasResults := func(e OrderEvent) bool { return e.Status.hasResults() }
+	return top == TopLevelCompleted || hasResults(o.LastEvent) || slices.ContainsFunc(o.Events, hasResults)
+}
+
+// hasResults reports whether an order that reached the status has results.
+func (s OrderStatus) hasResults() bool {
+	switch s.LowLevel() {
+	case LowLevelPartialResults, LowLevelCompleted, LowLevelCorrected:
+		return true
+	}
+	return s.TopLevel() == TopLevelCompleted
+}
+
+// topLevel returns the top-level part of the current status, also of a response without events.
+func (o *Order) topLevel() OrderTopLevelStatus {
+	if s := o.CurrentStatus(); s != "" || o.Status == nil {
+		return s.TopLevel()
+	}
+	return *o.Status
 }
 
 // OrderEvent records that an order reached a status.

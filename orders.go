@@ -84,6 +84,10 @@ type CreateOrderBody struct {
 	// ActivateBy is the date on which the order is processed, nil to process it immediately. Only
 	// an order that was created with a date can be rescheduled or released.
 	ActivateBy *Date `json:"activate_by,omitzero"`
+	// HealthInsurance is nil if there is none.
+	//
+	// Deprecated: no replacement is named. Source: public API reference only.
+	HealthInsurance *HealthInsuranceCreateRequest `json:"health_insurance,omitzero"`
 	// AoEAnswers answers the questions of the markers.
 	AoEAnswers  []AoEAnswer `json:"aoe_answers,omitzero"`
 	Passthrough *string     `json:"passthrough,omitzero"` // returned unchanged with the order
@@ -151,18 +155,25 @@ func (b CreateOrderBody) Validate() error { return validate(&b) }
 func (b *CreateOrderBody) validate(v *validator) {
 	v.requiredID("user_id", b.UserID)
 	v.within("patient_details", func() { b.PatientDetails.validate(v) })
-	v.within("patient_address", func() {
-		a := &b.PatientAddress
-		v.address(a.FirstLine, a.City, a.State, a.Zip, a.Country, a.AccessNotes)
-	})
+	v.within("patient_address", func() { b.PatientAddress.validate(v) })
 	v.within("order_set", func() { b.OrderSet.validate(v) })
 	v.optionalID("lab_test_id", b.LabTestID)
 	v.within("physician", func() { b.Physician.validate(v) })
+	v.within("health_insurance", func() { b.HealthInsurance.validate(v) })
+	v.consents(b.Consents)
 	if b.ActivateBy != nil { // a past date is valid: only an update is documented to reject it
 		v.date("activate_by", *b.ActivateBy)
 	}
 	v.optionalID("lab_account_id", b.LabAccountID)
 	v.optionalID("creator_member_id", b.CreatorMemberID)
+}
+
+func (v *validator) consents(consents []Consent) {
+	v.within("consents", func() {
+		for i, c := range consents {
+			v.within(strconv.Itoa(i), func() { v.required("consentType", string(c.ConsentType)) })
+		}
+	})
 }
 
 func (s *OrderSetRequest) validate(v *validator) {
@@ -261,7 +272,7 @@ type ListOrdersParams struct {
 	OrderTransactionID    uuid.UUID                 // orders of one transaction
 	Status                []OrderLowLevelStatus     // orders with one of these statuses
 	OrderType             []LabTestCollectionMethod // orders with one of these collection methods
-	OrderActivationTypes  []string                  // "current", "scheduled"
+	OrderActivationTypes  []OrderActivationType     // orders that are current, or scheduled
 	IsCritical            *bool                     // orders with, or without, critical results
 	StartDate             time.Time                 // orders created since this time
 	EndDate               time.Time                 // orders created until this time

@@ -85,8 +85,8 @@ type PatientAddress struct {
 	AccessNotes *string `json:"access_notes,omitzero"`
 }
 
-// PatientAddressWithValidation is the patient's address in a [CreateOrderBody]. Source: public API
-// reference only.
+// PatientAddressWithValidation is the patient's address in a [CreateOrderBody] and a
+// [RegisterTestkitBody]. Source: public API reference only.
 type PatientAddressWithValidation struct {
 	Redacted
 
@@ -119,7 +119,8 @@ type PhysicianCreateRequest struct {
 }
 
 // SignatureImage is the Jpeg or Png object of the interface specification. The two differ only in
-// their content type. [NewJPEG] and [NewPNG] create one from the bytes of a file.
+// their content type. [NewJPEG] and [NewPNG] create one from the bytes of a file. A
+// [HealthInsuranceCreateRequest] has images of this type too.
 type SignatureImage struct {
 	Redacted
 
@@ -188,7 +189,8 @@ type OrderPatientAddress struct {
 	RawObject `json:"-"`
 }
 
-// ShippingAddress is the address to which a test kit is sent before it is registered.
+// ShippingAddress is the address to which a test kit is sent before it is registered: in orders,
+// and in a [CreateTestkitBody].
 type ShippingAddress struct {
 	Redacted
 
@@ -241,6 +243,11 @@ func isMinor(dob Date) bool {
 	return adult.Compare(today) > 0 && dob.Compare(today) <= 0
 }
 
+func (a *PatientAddressWithValidation) validate(v *validator) {
+	v.address(a.FirstLine, a.City, a.State, a.Zip, a.Country, a.AccessNotes)
+	v.zip("zip", a.Zip)
+}
+
 func (v *validator) address(firstLine, city, state, zip, country string, accessNotes *string) {
 	v.required("first_line", firstLine)
 	v.required("city", city)
@@ -259,12 +266,15 @@ func (p *PhysicianCreateRequest) validate(v *validator) {
 	v.required("first_name", p.FirstName)
 	v.required("last_name", p.LastName)
 	v.required("npi", p.NPI)
-	if image := p.SignatureImage; image != nil {
-		v.within("signature_image", func() {
-			v.required("content", image.Content)
-			if image.ContentType != "image/jpeg" && image.ContentType != "image/png" {
-				v.add("content_type", "value_error", "must be image/jpeg or image/png")
-			}
-		})
+	v.within("signature_image", func() { p.SignatureImage.validate(v) })
+}
+
+func (i *SignatureImage) validate(v *validator) {
+	if i == nil {
+		return
+	}
+	v.required("content", i.Content)
+	if i.ContentType != "image/jpeg" && i.ContentType != "image/png" {
+		v.add("content_type", "value_error", "must be image/jpeg or image/png")
 	}
 }

@@ -31,7 +31,8 @@ var redactedTypes = []any{
 	ListOrdersParams{}, MissingResult{}, Order{}, OrderDetails{}, OrderPage{}, OrderPatientAddress{}, OrderPatientDetails{}, OrderPhysician{},
 	OrderResults{}, PatientAddress{}, PatientAddressWithValidation{}, PatientDetailsWithValidation{}, PhysicianCreateRequest{},
 	PostOrderResponse{}, Response{}, Result{}, ResultsMetadata{}, Shipment{}, ShippingAddress{}, SignatureImage{}, TestkitOrder{},
-	UndoDeleteParams{}, UnknownOrderDetails{}, User{}, UserPage{}, WorkoutStream{},
+	ClinicalInformation{}, CreateTestkitBody{}, HealthInsuranceCreateRequest{}, PerformingLaboratory{}, PersonDetails{},
+	PhysicianCreateRequestBase{}, RegisterTestkitBody{}, SampleData{}, SampleTime{}, UndoDeleteParams{}, UnknownOrderDetails{}, User{}, UserPage{}, WorkoutStream{},
 
 	NumericResult{}, RangeResult{}, CommentResult{}, CodedResult{}, UnparsedResult{},
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,7 +14,10 @@ import (
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
-const opOrderResults = "GET /v3/order/{order_id}/result"
+const (
+	opOrderResults         = "GET /v3/order/{order_id}/result"
+	opOrderResultsMetadata = "GET /v3/order/{order_id}/result/metadata"
+)
 
 // Results returns the results of an order: GET /v3/order/{order_id}/result. The error for an
 // unknown order matches [ErrNotFound]. The response for an order without results is not documented.
@@ -23,8 +27,15 @@ func (s *OrdersService) Results(ctx context.Context, orderID uuid.UUID, opts ...
 	return call(ctx, s.core, new(OrderResults), request{op: opOrderResults, ids: []string{orderID.String()}}, opts)
 }
 
-// OrderResults holds the results of an order: the response of [OrdersService.Results]. Source:
-// public API reference only.
+// ResultsMetadata returns the header of an order's lab report, without the results: GET
+// /v3/order/{order_id}/result/metadata. Source: public API reference only.
+func (s *OrdersService) ResultsMetadata(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*ResultsMetadata, error) {
+	return call(ctx, s.core, new(ResultsMetadata), request{op: opOrderResultsMetadata, ids: []string{orderID.String()}}, opts)
+}
+
+// OrderResults holds the results of an order or of a transaction: the response of
+// [OrdersService.Results] and [OrderTransactionsService.Results]. Source: public API reference
+// only.
 type OrderResults struct {
 	Redacted
 
@@ -35,8 +46,8 @@ type OrderResults struct {
 	Results []Result `json:"results" jsonread:"object"`
 	// MissingResults lists the ordered measurements that could not be made.
 	MissingResults []MissingResult `json:"missing_results,omitzero"`
-	// SampleInformation maps sample IDs to JSON of no fixed shape.
-	SampleInformation map[string]json.RawMessage `json:"sample_information,omitzero"`
+	// SampleInformation describes the samples, by an ID of the sample.
+	SampleInformation map[string]SampleData `json:"sample_information,omitzero"`
 	// OrderTransaction links the order to its redraws and recreations. It is nil if unknown.
 	OrderTransaction *OrderTransaction `json:"order_transaction,omitzero"`
 
@@ -57,6 +68,27 @@ func (r *OrderResults) LegacyResults() json.RawMessage {
 		return nil
 	}
 	return results
+}
+
+// Abnormal reports whether a result is not normal: [Result.Abnormal] is true for one of
+// Results, or Metadata has the interpretation abnormal or critical. Missing results do not count.
+// Partial results are judged by what was reported so far, so false may become true. For the results
+// of older orders (see [OrderResults.LegacyResults]), only Metadata counts.
+func (r *OrderResults) Abnormal() bool {
+	return r.Metadata.interpretedAs(InterpretationAbnormal, InterpretationCritical) ||
+		slices.ContainsFunc(r.Results, func(v Result) bool { return v.Abnormal() })
+}
+
+// Critical reports whether a result is critical: [Result.Critical] is true for one of Results,
+// or Metadata has the interpretation critical. See [OrderResults.Abnormal] for partial results
+// and those of older orders.
+func (r *OrderResults) Critical() bool {
+	return r.Metadata.interpretedAs(InterpretationCritical) ||
+		slices.ContainsFunc(r.Results, func(v Result) bool { return v.Critical() })
+}
+
+func (m *ResultsMetadata) interpretedAs(values ...Interpretation) bool {
+	return m.Interpretation != nil && slices.Contains(values, *m.Interpretation)
 }
 
 // ResultsMetadata is the header of a lab report. Its strings are as the lab wrote them: dates may
@@ -160,6 +192,18 @@ type Result struct {
 
 	RawObject `json:"-"`
 }
+
+// Abnormal reports whether the result is not normal: its interpretation is abnormal or critical,
+// or the lab marked it as above or below the normal range. It does not compare the result with the
+// range. An interpretation that is missing, unknown or new is not abnormal by itself.
+func (r *Result) Abnormal() bool {
+	return r.Interpretation == InterpretationAbnormal || r.Critical() ||
+		r.IsAboveMaxRange != nil && *r.IsAboveMaxRange || r.IsBelowMinRange != nil && *r.IsBelowMinRange
+}
+
+// Critical reports whether the interpretation of the result is critical. A result far outside of
+// the normal range is critical only if the service says so.
+func (r *Result) Critical() bool { return r.Interpretation == InterpretationCritical }
 
 // MissingResult reports a measurement that was ordered but could not be made. Source: public API
 // reference only.

@@ -23,6 +23,7 @@ priority                  | boolean                      | no  | default false, 
 billing_type              | Billing                      | no  | default client_bill, zero is absent
 icd_codes                 | array of string?             | no  |
 consents                  | array of Consent?            | no  |
+health_insurance          | HealthInsuranceCreateRequest? | no | deprecated
 activate_by               | date?                        | no  |
 aoe_answers               | array of AoEAnswer?          | no  |
 passthrough               | string?                      | no  |
@@ -62,7 +63,7 @@ pricing                   | any?                         | no  |
 metadata                  | ResultsMetadata              | yes |
 results                   | array of Result or object    | yes |
 missing_results           | array of MissingResult?      | no  |
-sample_information        | map of any?                  | no  |
+sample_information        | map of SampleData?           | no  |
 order_transaction         | OrderTransaction?            | no  |
 
 # ResultsMetadata: response
@@ -121,6 +122,104 @@ name                      | string                       | yes |
 slug                      | string                       | yes |
 provider_id               | string?                      | no  |
 
+# CreateTestkitBody: request
+user_id                   | uuid                         | yes |
+lab_test_id               | uuid                         | yes |
+shipping_details          | ShippingAddress              | yes |
+passthrough               | string?                      | no  |
+lab_account_id            | uuid?                        | no  |
+
+# RegisterTestkitBody: request
+user_id                   | uuid?                        | no  |
+sample_id                 | string                       | yes |
+patient_details           | PatientDetailsWithValidation | yes |
+patient_address           | PatientAddressWithValidation | yes |
+physician                 | PhysicianCreateRequestBase?  | no  |
+health_insurance          | HealthInsuranceCreateRequest? | no |
+consents                  | array of Consent             | no  |
+
+# PhysicianCreateRequestBase: request
+first_name                | string                       | yes |
+last_name                 | string                       | yes |
+npi                       | string                       | yes |
+email                     | string?                      | no  |
+licensed_states           | array of string              | no  |
+
+# HealthInsuranceCreateRequest: request
+front_image               | SignatureImage?              | no  |
+back_image                | SignatureImage?              | no  |
+patient_signature_image   | SignatureImage?              | no  |
+subjective                | string?                      | no  |
+assessment_plan           | string?                      | no  |
+payor_code                | string?                      | no  |
+insurance_id              | string?                      | no  |
+responsible_relationship  | ResponsibleRelationship?     | no  |
+responsible_details       | PersonDetails?               | no  |
+diagnosis_codes           | array of string?             | no  |
+
+# PersonDetails: request
+first_name                | string                       | yes |
+last_name                 | string                       | yes |
+address                   | Address                      | yes |
+phone_number              | string                       | yes |
+phone_type                | string                       | no  | default Mobile, zero is absent
+
+# ResendEventsBody: request
+order_ids                 | array of uuid?               | no  |
+start_at                  | date-time?                   | no  |
+end_at                    | date-time?                   | no  |
+
+# UpdateCommunicationSettingsBody: request
+sms_enabled               | boolean                      | yes |
+
+# SimulationFlags: request
+interpretation            | Interpretation               | no  | default normal, zero is absent
+result_types              | array of ResultType?         | no  |
+has_missing_results       | boolean?                     | no  |
+
+# ResendEventsResponse: response
+order_ids                 | array of uuid                | yes |
+
+# CommunicationSettings: response
+order_id                  | uuid                         | yes |
+sms_enabled               | boolean                      | yes |
+
+# OrderTransactionDetails: response
+id                        | uuid                         | yes |
+team_id                   | uuid                         | yes |
+status                    | OrderTransactionStatus       | yes |
+orders                    | array of OrderSummary        | no  |
+
+# OrderSummary: response
+id                        | uuid                         | yes |
+origin                    | OrderOrigin?                 | no  |
+parent_id                 | uuid?                        | no  |
+last_status               | OrderLowLevelStatus          | yes |
+last_status_created_at    | date-time                    | yes |
+updated_at                | date-time                    | yes |
+created_at                | date-time                    | yes |
+
+# SampleData: response
+sample_id                 | string?                      | no  |
+control_number            | string?                      | no  |
+date_collected            | SampleTime?                  | no  |
+date_received             | SampleTime?                  | no  |
+date_reported             | SampleTime?                  | no  |
+performing_laboratories   | map of PerformingLaboratory? | no  |
+clinical_information      | ClinicalInformation?         | no  |
+
+# PerformingLaboratory: response
+name                      | string                       | yes |
+phone_number              | string?                      | no  |
+medical_director          | string?                      | no  |
+address                   | Address?                     | no  |
+
+# ClinicalInformation: response
+fasting                   | boolean                      | no  | default false
+notes                     | string?                      | no  |
+information               | string?                      | no  |
+total_volume              | string?                      | no  |
+
 # WorkoutStream: response
 time                      | array of integer?            | no  |
 heartrate                 | array of maybe integer?      | no  |
@@ -167,30 +266,53 @@ ended_at                  | date-time?                   | no  |
 
 func init() {
 	maps.Copy(resourceTypes, map[string]reflect.Type{
-		"CreateOrderBody":         reflect.TypeFor[CreateOrderBody](),
-		"Consent":                 reflect.TypeFor[Consent](),
-		"AoEAnswer":               reflect.TypeFor[AoEAnswer](),
-		"CreateUserBody":          reflect.TypeFor[CreateUserBody](),
-		"OrderPage":               reflect.TypeFor[OrderPage](),
-		"LabTestPage":             reflect.TypeFor[LabTestPage](),
-		"OrderResults":            reflect.TypeFor[OrderResults](),
-		"ResultsMetadata":         reflect.TypeFor[ResultsMetadata](),
-		"Result":                  reflect.TypeFor[Result](),
-		"MissingResult":           reflect.TypeFor[MissingResult](),
-		"SourceMarker":            reflect.TypeFor[SourceMarker](),
-		"WorkoutStream":           reflect.TypeFor[WorkoutStream](),
-		"UserDeletion":            reflect.TypeFor[UserDeletion](),
-		"HistoricalPullPage":      reflect.TypeFor[HistoricalPullPage](),
-		"UserHistoricalPulls":     reflect.TypeFor[UserHistoricalPulls](),
-		"ProviderHistoricalPulls": reflect.TypeFor[ProviderHistoricalPulls](),
-		"HistoricalPull":          reflect.TypeFor[HistoricalPull](),
-		"HistoricalPullTimeline":  reflect.TypeFor[HistoricalPullTimeline](),
+		"CreateOrderBody":                 reflect.TypeFor[CreateOrderBody](),
+		"Consent":                         reflect.TypeFor[Consent](),
+		"AoEAnswer":                       reflect.TypeFor[AoEAnswer](),
+		"CreateUserBody":                  reflect.TypeFor[CreateUserBody](),
+		"OrderPage":                       reflect.TypeFor[OrderPage](),
+		"LabTestPage":                     reflect.TypeFor[LabTestPage](),
+		"OrderResults":                    reflect.TypeFor[OrderResults](),
+		"ResultsMetadata":                 reflect.TypeFor[ResultsMetadata](),
+		"Result":                          reflect.TypeFor[Result](),
+		"MissingResult":                   reflect.TypeFor[MissingResult](),
+		"SourceMarker":                    reflect.TypeFor[SourceMarker](),
+		"CreateTestkitBody":               reflect.TypeFor[CreateTestkitBody](),
+		"RegisterTestkitBody":             reflect.TypeFor[RegisterTestkitBody](),
+		"PhysicianCreateRequestBase":      reflect.TypeFor[PhysicianCreateRequestBase](),
+		"HealthInsuranceCreateRequest":    reflect.TypeFor[HealthInsuranceCreateRequest](),
+		"PersonDetails":                   reflect.TypeFor[PersonDetails](),
+		"ResendEventsBody":                reflect.TypeFor[ResendEventsBody](),
+		"UpdateCommunicationSettingsBody": reflect.TypeFor[UpdateCommunicationSettingsBody](),
+		"SimulationFlags":                 reflect.TypeFor[SimulationFlags](),
+		"ResendEventsResponse":            reflect.TypeFor[ResendEventsResponse](),
+		"CommunicationSettings":           reflect.TypeFor[CommunicationSettings](),
+		"OrderTransactionDetails":         reflect.TypeFor[OrderTransactionDetails](),
+		"OrderSummary":                    reflect.TypeFor[OrderSummary](),
+		"SampleData":                      reflect.TypeFor[SampleData](),
+		"PerformingLaboratory":            reflect.TypeFor[PerformingLaboratory](),
+		"ClinicalInformation":             reflect.TypeFor[ClinicalInformation](),
+		"WorkoutStream":                   reflect.TypeFor[WorkoutStream](),
+		"UserDeletion":                    reflect.TypeFor[UserDeletion](),
+		"HistoricalPullPage":              reflect.TypeFor[HistoricalPullPage](),
+		"UserHistoricalPulls":             reflect.TypeFor[UserHistoricalPulls](),
+		"ProviderHistoricalPulls":         reflect.TypeFor[ProviderHistoricalPulls](),
+		"HistoricalPull":                  reflect.TypeFor[HistoricalPull](),
+		"HistoricalPullTimeline":          reflect.TypeFor[HistoricalPullTimeline](),
 	})
 	maps.Copy(zeroRequests, map[string]string{
-		"CreateOrderBody": "user_id patient_details patient_address",
-		"Consent":         "consentType",
-		"AoEAnswer":       "marker_id question_id answer",
-		"CreateUserBody":  "client_user_id",
+		"CreateOrderBody":                 "user_id patient_details patient_address",
+		"Consent":                         "consentType",
+		"AoEAnswer":                       "marker_id question_id answer",
+		"CreateUserBody":                  "client_user_id",
+		"CreateTestkitBody":               "user_id lab_test_id shipping_details",
+		"RegisterTestkitBody":             "sample_id patient_details patient_address",
+		"PhysicianCreateRequestBase":      "first_name last_name npi",
+		"HealthInsuranceCreateRequest":    "",
+		"PersonDetails":                   "first_name last_name address phone_number",
+		"ResendEventsBody":                "",
+		"UpdateCommunicationSettingsBody": "sms_enabled",
+		"SimulationFlags":                 "",
 	})
 }
 

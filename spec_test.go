@@ -465,6 +465,7 @@ OrderLowLevelStatus: ordered, requisition_created, requisition_bypassed, transit
 
 // The enumerations of the public API reference that the specification does not have.
 const addedEnumerations = `
+OrderActivationType: current, scheduled
 AoEQuestionType: choice, text, numeric, multi_choice
 ConsentType: terms-of-use, telehealth-informed-consent, mobile-terms-and-conditions,
 	notice-of-privacy-practices, privacy-policy, hipaa-authorization
@@ -728,7 +729,7 @@ func (f specField) goField(r specResource) (typ, tag string) {
 func goName(name string) string {
 	words := map[string]string{
 		"id": "ID", "ids": "IDs", "url": "URL", "npi": "NPI", "dob": "DOB", "icd": "ICD", "abn": "ABN", "aoe": "AoE",
-		"tat": "TAT", "ftm": "FTM", "mtf": "MTF", "hipaa": "HIPAA", "clia": "CLIA", "loinc": "LOINC",
+		"tat": "TAT", "ftm": "FTM", "mtf": "MTF", "hipaa": "HIPAA", "clia": "CLIA", "loinc": "LOINC", "sms": "SMS",
 	}
 	var b strings.Builder
 	for word := range strings.FieldsFuncSeq(name, func(c rune) bool { return strings.ContainsRune("_.-#", c) }) {

@@ -2,6 +2,7 @@ package labhealth
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,6 +109,15 @@ func (v *validator) atLeast(name string, n, minimum int) {
 func (v *validator) between(name string, n, minimum, maximum int) {
 	if n < minimum || n > maximum {
 		v.add(name, "value_error", fmt.Sprintf("must be between %d and %d", minimum, maximum))
+	}
+}
+
+var zipPattern = regexp.MustCompile(`^\d{5}(-\d{4})?$`)
+
+// zip validates a ZIP code. An empty one is left to required.
+func (v *validator) zip(name, s string) {
+	if s != "" && !zipPattern.MatchString(s) {
+		v.add(name, "string_pattern_mismatch", "must be a ZIP code, such as 94105 or 94105-1234")
 	}
 }
 

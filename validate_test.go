@@ -217,6 +217,31 @@ func TestValidateCreate(t *testing.T) {
 			"body.patient_address.access_notes [string_too_long] must have at most 1000 characters",
 			"body.physician.npi [missing] is required",
 		}},
+		{"an invalid ZIP code", func(b *CreateOrderBody) { b.PatientAddress.Zip = "9410" }, []string{
+			"body.patient_address.zip [string_pattern_mismatch] must be a ZIP code, such as 94105 or 94105-1234",
+		}},
+		{"a ZIP code with four more digits", func(b *CreateOrderBody) { b.PatientAddress.Zip = "94105-1234" }, nil},
+		{"an empty consent and insurance", func(b *CreateOrderBody) {
+			b.Consents = []Consent{{ConsentType: ConsentTermsOfUse}, {}}
+			b.HealthInsurance = &HealthInsuranceCreateRequest{BackImage: &SignatureImage{}, ResponsibleDetails: &PersonDetails{Address: Address{AccessNotes: new(strings.Repeat("a", 1001))}}}
+		}, []string{
+			"body.health_insurance.back_image.content [missing] is required",
+			"body.health_insurance.back_image.content_type [value_error] must be image/jpeg or image/png",
+			"body.health_insurance.responsible_details.first_name [missing] is required",
+			"body.health_insurance.responsible_details.last_name [missing] is required",
+			"body.health_insurance.responsible_details.address.first_line [missing] is required",
+			"body.health_insurance.responsible_details.address.city [missing] is required",
+			"body.health_insurance.responsible_details.address.state [missing] is required",
+			"body.health_insurance.responsible_details.address.zip [missing] is required",
+			"body.health_insurance.responsible_details.address.country [missing] is required",
+			"body.health_insurance.responsible_details.address.access_notes [string_too_long] must have at most 1000 characters",
+			"body.health_insurance.responsible_details.phone_number [missing] is required",
+			"body.consents.1.consentType [missing] is required",
+		}},
+		{"new values of enumerations", func(b *CreateOrderBody) {
+			b.Consents = []Consent{{ConsentType: "new"}}
+			b.HealthInsurance = &HealthInsuranceCreateRequest{ResponsibleRelationship: new(ResponsibleRelationship("Parent"))}
+		}, nil},
 		// Only the update of an order requires a date that is not past.
 		{"a past date", func(b *CreateOrderBody) { b.ActivateBy = &Date{2020, 1, 1} }, nil},
 	}
@@ -226,6 +251,73 @@ func TestValidateCreate(t *testing.T) {
 		if diff := cmp.Diff(test.want, fieldLines(t, b.Validate())); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", test.name, diff)
 		}
+	}
+}
+
+func TestValidateTestkits(t *testing.T) {
+	address := ShippingAddress{ReceiverName: "Ada Example", FirstLine: "1 Main Street", City: "Reno", State: "NV", Zip: "89501", Country: "US", PhoneNumber: "+14155550123"}
+	badZip := address
+	badZip.Zip = "89501-1"
+	id := uuid.New()
+	register := RegisterTestkitBody{SampleID: "KIT-1", PatientDetails: validPatient(), PatientAddress: validCreate().PatientAddress}
+	wrong := register
+	wrong.UserID, wrong.SampleID, wrong.Physician, wrong.PatientAddress.Zip = &uuid.Nil, "", &PhysicianCreateRequestBase{}, "x"
+	for _, test := range []struct {
+		name string
+		err  error
+		want []string
+	}{
+		{"a testkit", CreateTestkitBody{UserID: id, LabTestID: id, ShippingDetails: address}.Validate(), nil},
+		{"nothing", CreateTestkitBody{}.Validate(), []string{
+			"body.user_id [missing] is required: a UUID that is not nil",
+			"body.lab_test_id [missing] is required: a UUID that is not nil",
+			"body.shipping_details.receiver_name [missing] is required",
+			"body.shipping_details.first_line [missing] is required",
+			"body.shipping_details.city [missing] is required",
+			"body.shipping_details.state [missing] is required",
+			"body.shipping_details.zip [missing] is required",
+			"body.shipping_details.country [missing] is required",
+			"body.shipping_details.phone_number [missing] is required",
+		}},
+		{"a bad ZIP code and a nil UUID", CreateTestkitBody{UserID: id, LabTestID: id, ShippingDetails: badZip, LabAccountID: &uuid.Nil}.Validate(), []string{
+			"body.shipping_details.zip [string_pattern_mismatch] must be a ZIP code, such as 94105 or 94105-1234",
+			"body.lab_account_id [uuid] must be left out or be a UUID that is not nil",
+		}},
+		{"a registration", register.Validate(), nil},
+		{"a wrong registration", wrong.Validate(), []string{
+			"body.user_id [uuid] must be left out or be a UUID that is not nil",
+			"body.sample_id [missing] is required",
+			"body.patient_address.zip [string_pattern_mismatch] must be a ZIP code, such as 94105 or 94105-1234",
+			"body.physician.first_name [missing] is required",
+			"body.physician.last_name [missing] is required",
+			"body.physician.npi [missing] is required",
+		}},
+	} {
+		if diff := cmp.Diff(test.want, fieldLines(t, test.err)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", test.name, diff)
+		}
+	}
+}
+
+func TestValidateResendEvents(t *testing.T) {
+	now := time.Now()
+	for _, test := range []struct {
+		name string
+		body ResendEventsBody
+		want []string
+	}{
+		{"nothing", ResendEventsBody{OrderIDs: []uuid.UUID{}}, []string{"body.order_ids [missing] or a time range is required"}},
+		{"a nil UUID", ResendEventsBody{OrderIDs: []uuid.UUID{uuid.New(), uuid.Nil}}, []string{"body.order_ids.1 [missing] is required: a UUID that is not nil"}},
+		{"60 days", ResendEventsBody{StartAt: &now, EndAt: new(now.Add(60 * 24 * time.Hour))}, nil},
+		{"more", ResendEventsBody{StartAt: &now, EndAt: new(now.Add(60*24*time.Hour + 1))}, []string{"body.end_at [value_error] must be at most 60 days after start_at"}},
+		{"an open range", ResendEventsBody{StartAt: new(now.AddDate(-1, 0, 0))}, nil}, // the service decides
+	} {
+		if diff := cmp.Diff(test.want, fieldLines(t, test.body.Validate())); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", test.name, diff)
+		}
+	}
+	if got := fieldLines(t, (request{query: LabelsPDFParams{}}).validate()); !cmp.Equal(got, []string{"query.collection_date [missing] is required: a time"}) {
+		t.Error(got)
 	}
 }
 

@@ -37,11 +37,16 @@
 // of each. [Server.AddLabTests] adds lab tests to the catalog. The status of an order changes only
 // on request: [Server.Advance] moves it to the usual next status, [Server.SetStatus] sets any
 // status, including unknown ones, and [Server.Cancel], [Server.Fail] and [Server.PartialResults]
-// set statuses off the usual path.
+// set statuses off the usual path. [Server.Redraw] adds an order that repeats another one.
 //
-// A completed order, or one with partial results, has results for the markers of its lab test.
-// [Server.SetInterpretation], [Server.SetMissing] and [Server.SetResults] change them. An order has
-// a requisition after the status requisition_created. [Server.AddWorkout] adds a workout, and
+// A testkit that is ordered without a patient (POST /v3/order/testkit) has an invented sample ID,
+// with which a program registers it. Orders can be canceled (POST /v3/order/{order_id}/cancel) in
+// the statuses in which the diagrams of the public API reference permit it.
+//
+// An order has results for the markers of its lab test once it is completed or has partial results,
+// until it is canceled. [Server.SetInterpretation], [Server.SetMissing] and [Server.SetResults]
+// change them. An order has a requisition after the status requisition_created, and an Advanced
+// Beneficiary Notice after [Server.SetABN]. [Server.AddWorkout] adds a workout, and
 // [Server.SetHistoricalPull] changes the status of a historical pull.
 //
 // # Events

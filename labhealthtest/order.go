@@ -9,43 +9,45 @@ import (
 // The objects of an order, with the JSON names and the field order of the service.
 
 // order is an order as responses and events contain it. Orders share what they point to, so only
-// Details and Transaction may be modified in place.
+// Details may be modified in place, and Transaction for all of its orders.
 type order struct {
-	ID                uuid.UUID       `json:"id"`
-	UserID            uuid.UUID       `json:"user_id"`
-	TeamID            uuid.UUID       `json:"team_id"`
-	PatientDetails    *patientDetails `json:"patient_details"`
-	PatientAddress    *patientAddress `json:"patient_address"`
-	LabTest           *labTest        `json:"lab_test"`
-	Details           details         `json:"details"`
-	SampleID          *string         `json:"sample_id"`
-	Notes             *string         `json:"notes"`
-	ClinicalNotes     *string         `json:"clinical_notes"`
-	CreatedAt         timestamp       `json:"created_at"`
-	UpdatedAt         timestamp       `json:"updated_at"`
-	Events            []orderEvent    `json:"events"`
-	Status            string          `json:"status"`
-	LastEvent         orderEvent      `json:"last_event"`
-	Physician         *orderPhysician `json:"physician"`
-	HealthInsuranceID *uuid.UUID      `json:"health_insurance_id"`
-	RequisitionForm   *string         `json:"requisition_form_url"`
-	Priority          bool            `json:"priority"`
-	ShippingDetails   *patientAddress `json:"shipping_details"`
-	ActivateBy        *string         `json:"activate_by"`
-	Passthrough       *string         `json:"passthrough"`
-	BillingType       string          `json:"billing_type"`
-	ICDCodes          []string        `json:"icd_codes"`
-	HasABN            bool            `json:"has_abn"`
-	Interpretation    *string         `json:"interpretation"`
-	HasMissingResults *bool           `json:"has_missing_results"`
-	ExpectedResultBy  *string         `json:"expected_result_by_date"`
-	WorstResultBy     *string         `json:"worst_case_result_by_date"`
-	Origin            string          `json:"origin"`
-	Transaction       transaction     `json:"order_transaction"`
+	ID                uuid.UUID        `json:"id"`
+	UserID            uuid.UUID        `json:"user_id"`
+	TeamID            uuid.UUID        `json:"team_id"`
+	PatientDetails    *patientDetails  `json:"patient_details"`
+	PatientAddress    *patientAddress  `json:"patient_address"`
+	LabTest           *labTest         `json:"lab_test"`
+	Details           details          `json:"details"`
+	SampleID          *string          `json:"sample_id"`
+	Notes             *string          `json:"notes"`
+	ClinicalNotes     *string          `json:"clinical_notes"`
+	CreatedAt         timestamp        `json:"created_at"`
+	UpdatedAt         timestamp        `json:"updated_at"`
+	Events            []orderEvent     `json:"events"`
+	Status            string           `json:"status"`
+	LastEvent         orderEvent       `json:"last_event"`
+	Physician         *orderPhysician  `json:"physician"`
+	HealthInsuranceID *uuid.UUID       `json:"health_insurance_id"`
+	RequisitionForm   *string          `json:"requisition_form_url"`
+	Priority          bool             `json:"priority"`
+	ShippingDetails   *shippingAddress `json:"shipping_details"`
+	ActivateBy        *string          `json:"activate_by"`
+	Passthrough       *string          `json:"passthrough"`
+	BillingType       string           `json:"billing_type"`
+	ICDCodes          []string         `json:"icd_codes"`
+	HasABN            bool             `json:"has_abn"`
+	Interpretation    *string          `json:"interpretation"`
+	HasMissingResults *bool            `json:"has_missing_results"`
+	ExpectedResultBy  *string          `json:"expected_result_by_date"`
+	WorstResultBy     *string          `json:"worst_case_result_by_date"`
+	Origin            string           `json:"origin"`
+	Transaction       *transaction     `json:"order_transaction"`
 
-	scheduled bool             // created with activate_by
-	results   []byte           // set by SetResults
-	missing   map[int64]string // by marker: why it could not be measured
+	scheduled   bool             // created with activate_by
+	withoutSMS  bool             // the communication settings
+	results     []byte           // set by SetResults
+	resultTypes []string         // of invented results; nil for the usual ones
+	missing     map[int64]string // by marker: why it could not be measured
 }
 
 type patientDetails struct {
@@ -96,6 +98,17 @@ type patientAddress struct {
 	Country      string  `json:"country"`
 	AccessNotes  *string `json:"access_notes"`
 	PhoneNumber  *string `json:"phone_number"`
+}
+
+type shippingAddress struct {
+	ReceiverName string  `json:"receiver_name"`
+	FirstLine    string  `json:"first_line"`
+	SecondLine   *string `json:"second_line"`
+	City         string  `json:"city"`
+	State        string  `json:"state"`
+	Zip          string  `json:"zip"`
+	Country      string  `json:"country"`
+	PhoneNumber  string  `json:"phone_number"`
 }
 
 type orderPhysician struct {
@@ -161,4 +174,6 @@ type transactionOrder struct {
 	LowLevelStatusCreatedAt microTimestamp `json:"low_level_status_created_at"`
 	Origin                  string         `json:"origin"`
 	ParentID                *uuid.UUID     `json:"parent_id"`
+
+	topLevel string // top-level status of the order
 }

@@ -11,19 +11,32 @@ import (
 // maxResendRange is the longest time range whose events can be resent.
 const maxResendRange = 60 * 24 * time.Hour
 
-// cancelOrder rejects requests in a format that no other operation has.
+// cancelable are the low-level statuses in which orders can be canceled, by collection method. They
+// are those of the diagrams in the public API reference, which has none for on-site collections.
+var cancelable = map[string][]string{
+	"testkit":            {"ordered", "awaiting_registration", "requisition_created", "requisition_bypassed"},
+	"walk_in_test":       {"ordered", "requisition_created", "requisition_bypassed", "appointment_cancelled"},
+	"at_home_phlebotomy": {"ordered", "requisition_created", "requisition_bypassed", "appointment_pending", "appointment_cancelled"},
+	"on_site_collection": {"ordered", "requisition_created", "requisition_bypassed"},
+}
+
+// cancelOrder rejects requests in a format that no other operation has. A testkit that its user has
+// registered is with the customer, and cannot be canceled.
 func (s *Server) cancelOrder(r *request) (any, error) {
 	o, err := s.requestedOrder(r)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.cancel(o, r.now); err != nil {
+	low := o.lowLevelStatus()
+	isRegistered := o.isRegistrable() && low == "requisition_created"
+	if !slices.Contains(cancelable[o.Details.Type], low) || isRegistered {
 		return nil, &response{statusCode: http.StatusBadRequest, body: encode(struct {
 			Error      string `json:"error"`
 			Message    string `json:"message"`
 			StatusCode int    `json:"status_code"`
 		}{"Bad Request", "Order can not be cancelled in its current status", http.StatusBadRequest})}
 	}
+	s.setStatus(o, "cancelled."+o.Details.Type+".cancelled", "", r.now)
 	s.emitOrder(o)
 	return orderResponse{o, "success", "order cancelled"}, nil
 }
@@ -77,28 +90,51 @@ func timeOr(dateTime *string, missing time.Time) time.Time {
 	return t
 }
 
-// simulateOrder advances an order like the sandbox, to final_status or to the end. A status that
-// Advance does not reach is set directly. The server accepts a delay but does not wait.
-func (s *Server) simulateOrder(r *request) (any, error) {
-	final, hasFinal := r.queryLast("final_status")
-	r.queryInt("delay", 0)
+// markDrawCompleted reports that the sample of an on-site collection was drawn. An order that waits
+// for its date is not ready for a draw.
+func (s *Server) markDrawCompleted(r *request) (any, error) {
 	o, err := s.requestedOrder(r)
 	if err != nil {
 		return nil, err
 	}
-	var steps []string
-	for status := o.statusAfter(o.LastEvent.Status); status != ""; status = o.statusAfter(status) {
-		steps = append(steps, status)
-		if status == final {
-			break
-		}
+	low := o.lowLevelStatus()
+	isWaiting := low == "ordered" && o.ActivateBy != nil
+	switch {
+	case o.Details.Type != "on_site_collection":
+		return nil, reject(http.StatusBadRequest, "Order is not an on-site collection")
+	case isWaiting || low != "ordered" && low != "requisition_created" && low != "requisition_bypassed":
+		return nil, reject(http.StatusBadRequest, "Draw can not be completed in the current status of the order")
 	}
-	if hasFinal && !slices.Contains(steps, final) {
-		steps = []string{final}
+	s.setStatus(o, "sample_with_lab.on_site_collection.draw_completed", "", r.now)
+	s.emitOrder(o)
+	return orderResponse{o, "success", "order updated"}, nil
+}
+
+// communicationSettings is the response of the operations on communication settings.
+type communicationSettings struct {
+	OrderID    uuid.UUID `json:"order_id"`
+	SMSEnabled bool      `json:"sms_enabled"`
+}
+
+func (s *Server) getCommunicationSettings(r *request) (any, error) {
+	o, err := s.requestedOrder(r)
+	if err != nil {
+		return nil, err
 	}
-	for _, status := range steps {
-		s.setStatus(o, status, "", r.now)
-		s.emitOrder(o)
+	return communicationSettings{o.ID, !o.withoutSMS}, nil
+}
+
+var communicationSettingsSchema = object(required("sms_enabled", booleanSchema))
+
+func (s *Server) patchCommunicationSettings(r *request) (any, error) {
+	var body struct {
+		SMSEnabled bool `json:"sms_enabled"`
 	}
-	return "Success", nil
+	r.decode(communicationSettingsSchema, &body)
+	o, err := s.requestedOrder(r)
+	if err != nil {
+		return nil, err
+	}
+	o.withoutSMS = !body.SMSEnabled
+	return communicationSettings{o.ID, body.SMSEnabled}, nil
 }

@@ -31,6 +31,90 @@ func TestCancelOrder(t *testing.T) {
 	}
 }
 
+// Orders can be canceled until the sample is on its way, and a canceled one ends there.
+func TestCancelOrderByStatus(t *testing.T) {
+	srv := newServer(t)
+	ada := srv.AddUser("ada")
+	for _, test := range []struct {
+		labTest    uuid.UUID
+		status     string
+		cancelable bool
+	}{
+		{srv.LabTests.Testkit, "received.testkit.ordered", true},
+		{srv.LabTests.Testkit, "received.testkit.requisition_bypassed", true},
+		{srv.LabTests.Testkit, "collecting_sample.testkit.transit_customer", false},
+		{srv.LabTests.Testkit, "cancelled.testkit.do_not_process", false},
+		{srv.LabTests.WalkIn, "received.walk_in_test.requisition_created", true},
+		{srv.LabTests.WalkIn, "collecting_sample.walk_in_test.appointment_pending", false},
+		{srv.LabTests.WalkIn, "collecting_sample.walk_in_test.appointment_cancelled", true},
+		{srv.LabTests.WalkIn, "sample_with_lab.walk_in_test.partial_results", false},
+		{srv.LabTests.AtHome, "collecting_sample.at_home_phlebotomy.appointment_pending", true},
+		{srv.LabTests.AtHome, "collecting_sample.at_home_phlebotomy.appointment_scheduled", false},
+		{srv.LabTests.AtHome, "collecting_sample.at_home_phlebotomy.draw_completed", false},
+		{srv.LabTests.OnSite, "received.on_site_collection.ordered", true},
+		{srv.LabTests.OnSite, "sample_with_lab.on_site_collection.draw_completed", false},
+		{srv.LabTests.OnSite, "failed.on_site_collection.sample_error", false},
+	} {
+		id, err := srv.AddOrder(ada, test.labTest)
+		noError(t, err)
+		noError(t, srv.SetStatus(id, test.status))
+		path := "/v3/order/" + id.String()
+		got := do(t, srv, "POST", path+"/cancel", "")
+		if (got.status == 200) != test.cancelable {
+			t.Errorf("%s: %d %s", test.status, got.status, got.body)
+		}
+		if got.status != 200 {
+			continue
+		}
+		for _, request := range []struct{ method, path, body string }{
+			{"POST", "/cancel", ""}, {"POST", "/test", ""}, {"PATCH", "/draw_completed", ""}, {"PATCH", "", `{"activate_by":null}`},
+			{"GET", "/result", ""}, {"GET", "/result/pdf", ""}, {"GET", "/labels/pdf?collection_date=2025-03-04T12:00:00Z", ""},
+		} {
+			if got := do(t, srv, request.method, path+request.path, request.body); got.status != 400 && got.status != 404 {
+				t.Errorf("%s of a canceled order: %d %s", request.path, got.status, got.body)
+			}
+		}
+		if _, err := srv.Advance(id); err == nil {
+			t.Error("a canceled order advances")
+		}
+	}
+}
+
+func TestMarkDrawCompleted(t *testing.T) {
+	srv := newServer(t)
+	ada := srv.AddUser("ada")
+	id, err := srv.AddOrder(ada, srv.LabTests.OnSite)
+	noError(t, err)
+	path := "/v3/order/" + id.String() + "/draw_completed"
+	got := decode[placed](t, do(t, srv, "PATCH", path, ""))
+	if got.Status != "success" || got.Order.LastEvent.Status != "sample_with_lab.on_site_collection.draw_completed" {
+		t.Errorf("%+v", got)
+	}
+	check(t, do(t, srv, "PATCH", path, ""), 400, `{"detail":"Draw can not be completed in the current status of the order"}`)
+	walkIn, err := srv.AddOrder(ada, srv.LabTests.WalkIn)
+	noError(t, err)
+	check(t, do(t, srv, "PATCH", "/v3/order/"+walkIn.String()+"/draw_completed", ""), 400, `{"detail":"Order is not an on-site collection"}`)
+	check(t, do(t, srv, "PATCH", "/v3/order/"+unknownID+"/draw_completed", ""), 404, `{"detail":"This order doesn't exist"}`)
+}
+
+func TestCommunicationSettings(t *testing.T) {
+	srv := newServer(t)
+	ids := srv.AddOrders(2)
+	path := "/v3/order/" + ids[0].String() + "/communication_settings"
+	on, off := fmt.Sprintf(`{"order_id":%q,"sms_enabled":true}`, ids[0]), fmt.Sprintf(`{"order_id":%q,"sms_enabled":false}`, ids[0])
+	check(t, do(t, srv, "GET", path, ""), 200, on)
+	check(t, do(t, srv, "PATCH", path, `{"sms_enabled":false}`), 200, off)
+	check(t, do(t, srv, "GET", path, ""), 200, off)
+	check(t, do(t, srv, "GET", strings.Replace(path, ids[0].String(), ids[1].String(), 1), ""), 200, strings.Replace(on, ids[0].String(), ids[1].String(), 1))
+	check(t, do(t, srv, "PATCH", path, `{"sms_enabled":true}`), 200, on)
+	for _, body := range []string{`{}`, `{"sms_enabled":null}`, `{"sms_enabled":"no"}`} {
+		if got := do(t, srv, "PATCH", path, body); got.status != 422 {
+			t.Errorf("%s: status %d", body, got.status)
+		}
+	}
+	check(t, do(t, srv, "GET", "/v3/order/"+unknownID+"/communication_settings", ""), 404, `{"detail":"This order doesn't exist"}`)
+}
+
 func TestResendEvents(t *testing.T) {
 	rec := newReceiver(t)
 	now := noon
@@ -79,27 +163,6 @@ func TestResendEvents(t *testing.T) {
 	check(t, do(t, srv, "POST", "/v3/order/resend_events", `{}`), 400, `{"detail":"order_ids or a time range is required"}`)
 	check(t, do(t, srv, "POST", "/v3/order/resend_events", `{"start_at":"2025-01-01"}`), 400, `{"detail":"The time range must not exceed 60 days"}`)
 	if got := do(t, srv, "POST", "/v3/order/resend_events", `{"order_ids":["x"],"start_at":"soon"}`); got.status != 422 {
-		t.Errorf("status %d", got.status)
-	}
-}
-
-func TestSimulateOrder(t *testing.T) {
-	srv := newServer(t)
-	ada := srv.AddUser("ada")
-	for _, test := range []struct{ query, want string }{
-		{"", "received.on_site_collection.ordered received.on_site_collection.requisition_created sample_with_lab.on_site_collection.draw_completed completed.on_site_collection.completed"},
-		{"?final_status=sample_with_lab.on_site_collection.draw_completed&delay=5", "received.on_site_collection.ordered received.on_site_collection.requisition_created sample_with_lab.on_site_collection.draw_completed"},
-		{"?final_status=failed.on_site_collection.sample_error", "received.on_site_collection.ordered failed.on_site_collection.sample_error"},
-	} {
-		id, err := srv.AddOrder(ada, srv.LabTests.OnSite)
-		noError(t, err)
-		check(t, do(t, srv, "POST", "/v3/order/"+id.String()+"/test"+test.query, ""), 200, `"Success"`)
-		if got := strings.Join(getOrder(t, srv, id).statuses(), " "); got != test.want {
-			t.Errorf("%s, want %s", got, test.want)
-		}
-	}
-	check(t, do(t, srv, "POST", "/v3/order/"+unknownID+"/test", ""), 404, `{"detail":"This order doesn't exist"}`)
-	if got := do(t, srv, "POST", "/v3/order/x/test?delay=soon", ""); got.status != 422 {
 		t.Errorf("status %d", got.status)
 	}
 }

@@ -61,13 +61,21 @@ var nextStatusOfRegistered = map[string]string{
 
 // statusAfter returns the usual next status of the order, or "" if there is none.
 func (o *order) statusAfter(status string) string {
-	registered := slices.ContainsFunc(o.Events, func(e orderEvent) bool {
+	next := nextStatusOfRegistered[status]
+	switch {
+	case next == "" || !o.isRegistrable():
+		return nextStatus[status]
+	case next == "received.testkit.registered" && o.PatientDetails == nil:
+		return "" // only the registration of the patient continues
+	}
+	return next
+}
+
+// isRegistrable reports whether the order is a testkit that its user registers.
+func (o *order) isRegistrable() bool {
+	return slices.ContainsFunc(o.Events, func(e orderEvent) bool {
 		return e.Status == "received.testkit.awaiting_registration"
 	})
-	if next := nextStatusOfRegistered[status]; registered && next != "" {
-		return next
-	}
-	return nextStatus[status]
 }
 
 // lowLevelStatus returns the last part of the current status.
@@ -80,7 +88,8 @@ func (o *order) lowLevelStatus() string {
 // status. A testkit is shipped to the customer and to the lab, other orders have an appointment or
 // a draw. A testkit whose status was set to received.testkit.awaiting_registration is registered
 // before it is shipped to the lab. Advance returns an error if the order does not exist or its
-// status has no next one: at the end, and after unknown statuses set with [Server.SetStatus].
+// status has no next one: at the end, after unknown statuses set with [Server.SetStatus], and if a
+// testkit waits for POST /v3/order/testkit/register.
 func (s *Server) Advance(orderID uuid.UUID) (status string, err error) {
 	err = s.changeOrder(orderID, func(o *order, now time.Time) error {
 		status = o.statusAfter(o.LastEvent.Status)
@@ -124,18 +133,17 @@ func (s *Server) Fail(orderID uuid.UUID, detail string) error {
 	})
 }
 
-// Cancel cancels an order and its transaction. It returns an error if the order is already
-// completed or canceled.
+// Cancel cancels an order, as the lab or the service may do in any status, and its transaction if
+// all other orders of it are canceled too. It returns an error if the order is already completed or
+// canceled.
 func (s *Server) Cancel(orderID uuid.UUID) error {
-	return s.changeOrder(orderID, s.cancel)
-}
-
-func (s *Server) cancel(o *order, now time.Time) error {
-	if o.Status == "completed" || o.Status == "cancelled" {
-		return fmt.Errorf("labhealthtest: the order is %s already", o.Status)
-	}
-	s.setStatus(o, "cancelled."+o.Details.Type+".cancelled", "", now)
-	return nil
+	return s.changeOrder(orderID, func(o *order, now time.Time) error {
+		if o.Status == "completed" || o.Status == "cancelled" {
+			return fmt.Errorf("labhealthtest: the order is %s already", o.Status)
+		}
+		s.setStatus(o, "cancelled."+o.Details.Type+".cancelled", "", now)
+		return nil
+	})
 }
 
 // changeOrder calls change with an order and sends the event of the order if change succeeds.
@@ -169,18 +177,8 @@ func (s *Server) setStatus(o *order, status, detail string, now time.Time) {
 	o.Events = append(o.Events, o.LastEvent)
 	o.Status, _, _ = strings.Cut(status, ".")
 	o.UpdatedAt = timestamp(now)
+	o.Transaction.update(o, now)
 	low := o.lowLevelStatus()
-
-	t := &o.Transaction
-	t.Orders[0].LowLevelStatus = low
-	t.Orders[0].LowLevelStatusCreatedAt = microTimestamp(now)
-	t.Orders[0].UpdatedAt = microTimestamp(now)
-	switch o.Status {
-	case "completed", "cancelled":
-		t.Status = o.Status
-	default:
-		t.Status = "active"
-	}
 
 	o.Details.Data.(interface{ setUpdatedAt(time.Time) }).setUpdatedAt(now)
 	switch data := o.Details.Data.(type) {

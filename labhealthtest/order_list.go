@@ -43,7 +43,7 @@ func (s *Server) listOrders(r *request) (any, error) {
 // orderSortKeys are the sort keys other than the creation time.
 var orderSortKeys = map[string]func(a, b *order) int{
 	"patient_name": func(a, b *order) int {
-		return strings.Compare(a.PatientDetails.searchName, b.PatientDetails.searchName)
+		return strings.Compare(a.patientName(), b.patientName())
 	},
 	"last_status": func(a, b *order) int { return strings.Compare(a.LastEvent.Status, b.LastEvent.Status) },
 }
@@ -83,7 +83,7 @@ var orderFilters = []filter[*order]{
 	untilFilter("end_date", createdAt),
 	sinceFilter("updated_start_date", updatedAt),
 	untilFilter("updated_end_date", updatedAt),
-	contains("patient_name", func(o *order) string { return o.PatientDetails.searchName }),
+	contains("patient_name", (*order).patientName),
 	contains("shipping_recipient_name", (*order).shippingRecipient),
 	searchFilter,
 }
@@ -161,7 +161,7 @@ func searchFilter(r *request) func(*order) bool {
 	}
 	id, _ := parseUUID(input)
 	return func(o *order) bool {
-		return strings.Contains(o.PatientDetails.searchName, input) ||
+		return strings.Contains(o.patientName(), input) ||
 			o.SampleID != nil && strings.EqualFold(*o.SampleID, input) ||
 			id != uuid.Nil && (o.ID == id || o.UserID == id)
 	}

@@ -111,6 +111,31 @@ var (
 		optional("licensed_states", arrayOf(stringSchema), nil),
 		nullable("signature_image", imageSchema),
 	)
+	basePhysicianSchema = object(
+		required("first_name", nameSchema),
+		required("last_name", nameSchema),
+		required("npi", stringSchema),
+		nullable("email", stringSchema),
+		optional("licensed_states", arrayOf(stringSchema), nil),
+	)
+	healthInsuranceSchema = object(
+		nullable("front_image", imageSchema),
+		nullable("back_image", imageSchema),
+		nullable("patient_signature_image", imageSchema),
+		nullable("subjective", stringSchema),
+		nullable("assessment_plan", stringSchema),
+		nullable("payor_code", stringSchema),
+		nullable("insurance_id", stringSchema),
+		nullable("responsible_relationship", enum("Self", "Spouse", "Other")),
+		nullable("responsible_details", object(
+			required("first_name", nameSchema),
+			required("last_name", nameSchema),
+			required("address", guarantorAddressSchema),
+			required("phone_number", phoneSchema),
+			optional("phone_type", stringSchema, "Mobile"),
+		)),
+		nullable("diagnosis_codes", arrayOf(stringSchema)),
+	)
 	addOnSchema = object(
 		nullable("marker_ids", arrayOf(integerSchema)),
 		nullable("provider_ids", arrayOf(stringSchema)),
@@ -123,7 +148,7 @@ var (
 	consentSchema = object(
 		required("consentType", consentTypeSchema),
 		optional("version", stringSchema, "1.0"),
-		nullable("timeOfConsent", dateTimeSchema),
+		optional("timeOfConsent", dateTimeSchema, nil),
 	)
 	aoeAnswerSchema = object(
 		required("marker_id", integerSchema),
@@ -153,7 +178,8 @@ var (
 		optional("priority", booleanSchema, false),
 		optional("billing_type", billingTypeSchema, "client_bill"),
 		nullable("icd_codes", arrayOf(stringSchema)),
-		nullable("consents", arrayOf(consentSchema)),
+		optional("consents", arrayOf(consentSchema), nil),
+		nullable("health_insurance", healthInsuranceSchema),
 		nullable("activate_by", dateSchema),
 		nullable("aoe_answers", arrayOf(aoeAnswerSchema)),
 		nullable("passthrough", stringSchema),
@@ -194,6 +220,7 @@ type orderRequest struct {
 	OrderSet         *orderSet       `json:"order_set"`
 	CollectionMethod string          `json:"collection_method"`
 	Physician        *orderPhysician `json:"physician"`
+	HealthInsurance  *struct{}       `json:"health_insurance"`
 	PatientDetails   *patientDetails `json:"patient_details"`
 	PatientAddress   *patientAddress `json:"patient_address"`
 	SampleID         *string         `json:"sample_id"`

@@ -169,13 +169,17 @@ func (s *Server) requestedOrder(r *request) (*order, error) {
 	return nil, orderNotFound
 }
 
-// addOrder adds an order with the status ordered.
+// addOrder adds an order with the status ordered, in a new transaction.
 func (s *Server) addOrder(u *user, test *labTest, method string, body *orderRequest, now time.Time) *order {
+	return s.addOrderTo(nil, u, test, method, body, nil, now)
+}
+
+// addOrderTo adds an order with the status ordered to t, or to a new transaction if t is nil.
+func (s *Server) addOrderTo(t *transaction, u *user, test *labTest, method string, body *orderRequest, parent *uuid.UUID, now time.Time) *order {
 	o := &order{
 		ID:             s.newID(),
 		UserID:         u.UserID,
 		TeamID:         s.TeamID,
-		PatientDetails: body.PatientDetails,
 		PatientAddress: body.PatientAddress,
 		LabTest:        test,
 		SampleID:       body.SampleID,
@@ -191,9 +195,13 @@ func (s *Server) addOrder(u *user, test *labTest, method string, body *orderRequ
 		Origin:         "initial",
 		scheduled:      body.ActivateBy != nil,
 	}
-	if p := o.PatientDetails; p.searchName == "" {
-		p.searchName = strings.ToLower(p.FirstName + " " + p.LastName)
+	if parent != nil {
+		o.Origin = "redraw"
 	}
+	if body.HealthInsurance != nil {
+		o.HealthInsuranceID = new(s.newID())
+	}
+	o.setPatient(body.PatientDetails)
 	data := siteData{s.newID(), timestamp(now), timestamp(now)}
 	o.Details.Type = method
 	switch method {
@@ -204,15 +212,33 @@ func (s *Server) addOrder(u *user, test *labTest, method string, body *orderRequ
 	default:
 		o.Details.Data = &appointmentData{siteData: data}
 	}
-	o.Transaction = transaction{ID: s.newID(), Status: "active", Orders: []transactionOrder{{
-		ID: o.ID, CreatedAt: microTimestamp(now), Origin: o.Origin,
-	}}}
+	if t == nil {
+		t = &transaction{ID: s.newID()}
+	}
+	t.Orders = append(t.Orders, transactionOrder{ID: o.ID, CreatedAt: microTimestamp(now), Origin: o.Origin, ParentID: parent})
+	o.Transaction = t
 	s.setStatus(o, "received."+method+".ordered", "", now)
 
 	s.orders = insertOrder(s.orders, o)
 	s.ordersOf[u.UserID] = insertOrder(s.ordersOf[u.UserID], o)
 	s.orderByID[o.ID] = o
 	return o
+}
+
+// setPatient sets the patient of an order, nil for a testkit that is not registered yet.
+func (o *order) setPatient(p *patientDetails) {
+	if p != nil && p.searchName == "" {
+		p.searchName = strings.ToLower(p.FirstName + " " + p.LastName)
+	}
+	o.PatientDetails = p
+}
+
+// patientName returns the full name of the patient in lower case.
+func (o *order) patientName() string {
+	if o.PatientDetails == nil {
+		return ""
+	}
+	return o.PatientDetails.searchName
 }
 
 // Orders returns the IDs of all orders, oldest first. These are the orders that the server stored,

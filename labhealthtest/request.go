@@ -31,15 +31,16 @@ type request struct {
 
 // pathSchemas are the schemas of path variables. Other variables can be any string.
 var pathSchemas = map[string]schema{
-	"org_id":      uuidSchema,
-	"team_id":     uuidSchema,
-	"key_id":      uuidSchema,
-	"order_id":    uuidSchema,
-	"user_id":     uuidSchema,
-	"workout_id":  uuidSchema,
-	"environment": environmentSchema,
-	"env":         environmentSchema,
-	"region":      regionSchema,
+	"org_id":         uuidSchema,
+	"team_id":        uuidSchema,
+	"key_id":         uuidSchema,
+	"order_id":       uuidSchema,
+	"transaction_id": uuidSchema,
+	"user_id":        uuidSchema,
+	"workout_id":     uuidSchema,
+	"environment":    environmentSchema,
+	"env":            environmentSchema,
+	"region":         regionSchema,
 }
 
 // checkPath validates the path variables in the order of the pattern.
@@ -123,6 +124,14 @@ func (r *request) queryOne(name string, s schema) string {
 	}
 	value, _ := s(&r.validator, []any{"query", name}, encode(text)).(string)
 	return value
+}
+
+// queryRequired validates a parameter that must be there.
+func (r *request) queryRequired(name string, s schema) string {
+	if _, ok := r.queryLast(name); !ok {
+		r.add("missing", []any{"query", name}, "Field required", jsonNull, nil)
+	}
+	return r.queryOne(name, s)
 }
 
 func (r *request) queryInt(name string, missing int) int {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,6 +31,9 @@ type inventedResult struct {
 
 // referenceRange formats the range of usual values.
 func (v inventedResult) referenceRange() *string {
+	if v.low == nil {
+		return nil
+	}
 	if v.high == nil {
 		return new(fmt.Sprintf(">=%g", *v.low))
 	}
@@ -41,7 +45,7 @@ type orderResults struct {
 	Results     []result              `json:"results"`
 	Missing     []missingResult       `json:"missing_results"`
 	Samples     map[string]sampleInfo `json:"sample_information"`
-	Transaction transaction           `json:"order_transaction"`
+	Transaction *transaction          `json:"order_transaction"`
 }
 
 type resultsMetadata struct {
@@ -104,10 +108,48 @@ type sourceMarker struct {
 }
 
 type sampleInfo struct {
-	SampleID   string    `json:"sample_id"`
-	SampleType string    `json:"sample_type"`
-	ReceivedAt timestamp `json:"received_at"`
+	SampleID      string                          `json:"sample_id"`
+	ControlNumber *string                         `json:"control_number"`
+	DateCollected sampleTime                      `json:"date_collected"`
+	DateReceived  sampleTime                      `json:"date_received"`
+	DateReported  string                          `json:"date_reported"` // not in the other form, which occurs too
+	Laboratories  map[string]performingLaboratory `json:"performing_laboratories"`
+	Clinical      clinicalInformation             `json:"clinical_information"`
 }
+
+type sampleTime struct {
+	Timestamp timestamp `json:"timestamp"`
+	Offset    int       `json:"timezone_offset"`
+}
+
+type performingLaboratory struct {
+	Name            string            `json:"name"`
+	PhoneNumber     *string           `json:"phone_number"`
+	MedicalDirector *string           `json:"medical_director"`
+	Address         *guarantorAddress `json:"address"`
+}
+
+type clinicalInformation struct {
+	Fasting     bool    `json:"fasting"`
+	Notes       *string `json:"notes"`
+	Information *string `json:"information"`
+	TotalVolume *string `json:"total_volume"`
+}
+
+// sampleInfo describes the sample of an order, whose results were reported at a time.
+func (o *order) sampleInfo(specimen string, at timestamp) sampleInfo {
+	l := o.LabTest.Lab
+	return sampleInfo{
+		SampleID: specimen, DateCollected: sampleTime{Timestamp: o.CreatedAt}, DateReceived: sampleTime{Timestamp: at},
+		DateReported: time.Time(at).Format(time.DateOnly), Clinical: clinicalInformation{Notes: o.ClinicalNotes},
+		Laboratories: map[string]performingLaboratory{l.Slug: {Name: l.Name, Address: &guarantorAddress{
+			FirstLine: l.FirstLineAddress, Country: "US", Zip: l.Zipcode, City: l.City, State: labStates[l.ID],
+		}}},
+	}
+}
+
+// labStates are the states of the labs of the catalog.
+var labStates = map[int]string{mainLab.ID: "NV", otherLab.ID: "TX"}
 
 // SetResults sets the response body of an order's results, valid or not, regardless of the status
 // of the order. An empty body restores the invented results.
@@ -157,9 +199,14 @@ func (s *Server) getResults(r *request) (any, error) {
 	case err != nil:
 		return nil, err
 	case o.results != nil:
-		return &response{statusCode: http.StatusOK, body: o.results, contentType: contentTypeOf(string(o.results))}, nil
+		return o.setResults(), nil
 	}
 	return o.inventResults(), nil
+}
+
+// setResults returns the response that SetResults has set.
+func (o *order) setResults() *response {
+	return &response{statusCode: http.StatusOK, body: o.results, contentType: contentTypeOf(string(o.results))}
 }
 
 func (s *Server) getResultsMetadata(r *request) (any, error) {
@@ -176,10 +223,33 @@ func (s *Server) requestedResults(r *request) (*order, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.results == nil && o.Status != "completed" && o.lowLevelStatus() != "partial_results" {
-		return nil, reject(http.StatusNotFound, "Results are not available yet")
+	if !o.hasResults() {
+		return nil, errNoResults
 	}
 	return o, nil
+}
+
+var errNoResults = reject(http.StatusNotFound, "Results are not available yet")
+
+// hasResults reports whether an order has results: it was completed or had partial results before,
+// and is not canceled.
+func (o *order) hasResults() bool {
+	switch {
+	case o.results != nil:
+		return true
+	case o.Status == "cancelled" || o.PatientDetails == nil:
+		return false
+	}
+	return slices.ContainsFunc(o.Events, func(e orderEvent) bool {
+		return strings.HasPrefix(e.Status, "completed.") || strings.HasSuffix(e.Status, ".partial_results")
+	})
+}
+
+// isPartial reports whether the results of an order are partial.
+func (o *order) isPartial() bool {
+	return !slices.ContainsFunc(o.Events, func(e orderEvent) bool {
+		return strings.HasPrefix(e.Status, "completed.") && !strings.HasSuffix(e.Status, ".partial_results")
+	})
 }
 
 // inventResults returns results for the markers of an order. Partial results lack the last of
@@ -198,14 +268,14 @@ func (o *order) inventResults() orderResults {
 			SpecimenNumber: specimen, Status: "final", Interpretation: o.Interpretation,
 		},
 		Results: []result{}, Missing: []missingResult{},
-		Samples:     map[string]sampleInfo{specimen: {specimen, o.LabTest.SampleType, at}},
+		Samples:     map[string]sampleInfo{specimen: o.sampleInfo(specimen, at)},
 		Transaction: o.Transaction,
 	}
 	if o.Physician != nil {
 		all.Metadata.Provider = new(o.Physician.FirstName + " " + o.Physician.LastName)
 	}
 	markers := o.LabTest.Markers
-	if o.lowLevelStatus() == "partial_results" {
+	if o.isPartial() {
 		all.Metadata.Status = "partial"
 		markers = markers[:max(len(markers)-1, 1)]
 	}
@@ -219,20 +289,43 @@ func (o *order) inventResults() orderResults {
 			all.Missing = append(all.Missing, missingResult{m.Name, m.Slug, reason, nil, v.loinc, m.Slug, m.ProviderID, source})
 			continue
 		}
+		v = o.ofSimulatedType(i, v)
 		normal := i > 0 || o.interpretation() == "" || o.interpretation() == "normal"
 		interpretation := "normal"
 		if !normal {
-			v, interpretation = outOfRange, o.interpretation()
+			interpretation = o.interpretation()
+		}
+		if !normal && (o.resultTypes == nil || v.kind == "numeric") {
+			v = outOfRange
 		}
 		all.Results = append(all.Results, result{
 			Name: m.Name, Slug: m.Slug, Result: v.value, ResultType: v.kind, Type: v.kind, Unit: m.Unit, Timestamp: at,
 			ReferenceRange: v.referenceRange(), MinRangeValue: v.low, MaxRangeValue: v.high,
-			IsAboveMaxRange: !normal, Interpretation: interpretation,
+			IsAboveMaxRange: !normal && v.high != nil, Interpretation: interpretation,
 			LOINC: v.loinc, LOINCSlug: m.Slug, ProviderID: m.ProviderID, SourceMarkers: source,
 			Laboratory: o.LabTest.Lab.Name, SampleID: specimen,
 		})
 	}
 	return all
+}
+
+// otherResults are simulated results of the types that no marker of the catalog has.
+var otherResults = map[string]string{"comment": "See the report of the lab.", "coded_value": "Negative", "range": "<1.0"}
+
+// ofSimulatedType returns the result of the i-th marker in one of the types that a simulation asked
+// for, in turn.
+func (o *order) ofSimulatedType(i int, v inventedResult) inventedResult {
+	if len(o.resultTypes) == 0 {
+		return v
+	}
+	kind := o.resultTypes[i%len(o.resultTypes)]
+	if kind == v.kind {
+		return v
+	}
+	if kind == "numeric" {
+		return inventedResults[901]
+	}
+	return inventedResult{value: otherResults[kind], kind: kind, loinc: v.loinc}
 }
 
 // age returns the patient's age in years.

@@ -31,7 +31,12 @@ func TestResults(t *testing.T) {
 		"missing_results":[{"name":"HDL Cholesterol","slug":"hdl-cholesterol","inferred_failure_type":"quantity_not_sufficient_failure",
 			"note":null,"loinc":"2085-9","loinc_slug":"hdl-cholesterol","provider_id":"P-902",
 			"source_markers":[{"marker_id":902,"name":"HDL Cholesterol","slug":"hdl-cholesterol","provider_id":"P-902"}]}],
-		"sample_information":{"SPECIMEN":{"sample_id":"SPECIMEN","sample_type":"serum","received_at":"2025-03-04T12:00:00+00:00"}},
+		"sample_information":{"SPECIMEN":{"sample_id":"SPECIMEN","control_number":null,
+			"date_collected":{"timestamp":"2025-03-04T12:00:00+00:00","timezone_offset":0},
+			"date_received":{"timestamp":"2025-03-04T12:00:00+00:00","timezone_offset":0},"date_reported":"2025-03-04",
+			"performing_laboratories":{"example-lab":{"name":"Example Laboratories","phone_number":null,"medical_director":null,
+				"address":{"first_line":"1 Lab Way","second_line":null,"country":"US","zip":"89501","city":"Reno","state":"NV","access_notes":null}}},
+			"clinical_information":{"fasting":false,"notes":null,"information":null,"total_volume":null}}},
 		"order_transaction":{"id":"TRANSACTION","status":"completed","orders":[{"id":"ORDER",
 			"created_at":"2025-03-04T12:00:00.000000Z","updated_at":"2025-03-04T12:00:00.000000Z","low_level_status":"completed",
 			"low_level_status_created_at":"2025-03-04T12:00:00.000000Z","origin":"initial","parent_id":null}]}}`)

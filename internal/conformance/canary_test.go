@@ -168,6 +168,22 @@ func canaryImport() labhealth.ImportOrderBody {
 	return body
 }
 
+func canaryRegistration() labhealth.RegisterTestkitBody {
+	i := canaryImport()
+	return labhealth.RegisterTestkitBody{
+		SampleID: canarySample, PatientDetails: i.PatientDetails,
+		PatientAddress: labhealth.PatientAddressWithValidation{
+			ReceiverName: canaryFirst, FirstLine: canaryStreet, City: canaryCity, State: "CA", Zip: canaryZip, Country: "US", PhoneNumber: new(canaryPhone),
+		},
+		Physician: &labhealth.PhysicianCreateRequestBase{FirstName: canaryFirst, LastName: canaryLast, NPI: canaryNPI},
+		HealthInsurance: &labhealth.HealthInsuranceCreateRequest{
+			Subjective: new(canaryNotes), InsuranceID: new(canaryNPI), ResponsibleDetails: &labhealth.PersonDetails{
+				FirstName: canaryFirst, LastName: canaryLast, PhoneNumber: canaryPhone, Address: i.PatientDetails.MedicalProxy.Address,
+			},
+		},
+	}
+}
+
 // canaryOrder is an order with canaries in its fields.
 var canaryOrder = fmt.Sprintf(`{"id":%q,"user_id":%[1]q,"team_id":%[1]q,
 	"patient_details":{"dob":"1957-11-23T00:00:00+00:00","gender":"female","first_name":%q,"last_name":%q,"phone_number":%q,"email":%q,
@@ -296,6 +312,16 @@ func canaryCalls(ctx context.Context, client *labhealth.Client, r *labhealth.Res
 				UserID: i.UserID, PatientDetails: i.PatientDetails, ClinicalNotes: new(canaryNotes), Passthrough: new(canaryNotes),
 			}, see, labhealth.WithoutValidation(), labhealth.WithIdempotencyKey(canarySample))
 		},
+		"CreateTestkit": func() (any, error) {
+			return client.Orders.CreateTestkit(ctx, labhealth.CreateTestkitBody{
+				UserID: faultOrderID, LabTestID: faultOrderID, Passthrough: new(canaryNotes), ShippingDetails: labhealth.ShippingAddress{
+					ReceiverName: canaryFirst + " " + canaryLast, FirstLine: canaryStreet, City: canaryCity, State: "CA", Zip: canaryZip,
+					Country: "US", PhoneNumber: canaryPhone,
+				},
+			}, see)
+		},
+		"RegisterTestkit": func() (any, error) { return client.Orders.RegisterTestkit(ctx, canaryRegistration(), see) },
+		"ResultsPDF":      func() (any, error) { return client.Orders.ResultsPDF(ctx, faultOrderID, io.Discard, see) },
 		"Get": func() (any, error) {
 			return client.Orders.Get(ctx, faultOrderID, see, labhealth.WithQuery("name", canaryLast))
 		},
@@ -405,7 +431,11 @@ func TestCanaryInValidationErrors(t *testing.T) {
 	body.SampleID = canarySample + "\xff"
 	body.BillingType = labhealth.Billing(canaryLast)
 	check.error("Validate", body.Validate())
+	registration := canaryRegistration()
+	registration.PatientAddress.Zip, registration.HealthInsurance.ResponsibleDetails.Address.AccessNotes = canaryStreet, body.PatientAddress.AccessNotes
+	check.error("Validate", registration.Validate())
 	for name, call := range map[string]func() error{
+		"Register":     func() error { _, err := client.Orders.RegisterTestkit(ctx, registration); return err },
 		"Import":       func() error { _, err := client.Orders.Import(ctx, body); return err },
 		"Import bytes": func() error { _, err := client.Orders.Import(ctx, body, labhealth.WithoutValidation()); return err },
 		"Resolve":      func() error { _, err := client.Users.Resolve(ctx, canaryUser+"\n"); return err },

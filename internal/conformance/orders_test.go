@@ -30,6 +30,7 @@ func fullCreateBody() labhealth.CreateOrderBody {
 		{ConsentType: labhealth.ConsentHIPAAAuthorization},
 		{ConsentType: labhealth.ConsentPrivacyPolicy, Version: "2.0", TimeOfConsent: new(time.Date(2025, time.March, 4, 12, 0, 0, 0, time.FixedZone("", 3600)))},
 	}
+	b.HealthInsurance = insurance()
 	b.ActivateBy = &future
 	b.AoEAnswers = []labhealth.AoEAnswer{{MarkerID: 904, QuestionID: 1234567890251, Answer: "I"}}
 	b.Passthrough = new("ours")
@@ -59,6 +60,7 @@ const fullCreateJSON = `{
 		{"consentType": "hipaa-authorization"},
 		{"consentType": "privacy-policy", "version": "2.0", "timeOfConsent": "2025-03-04T12:00:00+01:00"}
 	],
+	"health_insurance": ` + insuranceJSON + `,
 	"activate_by": "2999-12-31",
 	"aoe_answers": [{"marker_id": 904, "question_id": 1234567890251, "answer": "I"}],
 	"passthrough": "ours",
@@ -242,7 +244,7 @@ func TestListOrders(t *testing.T) {
 		{"lists", labhealth.ListOrdersParams{
 			OrderIDs: []uuid.UUID{orderID, other}, Status: []labhealth.OrderLowLevelStatus{labhealth.LowLevelOrdered, labhealth.LowLevelCompleted},
 			OrderType:            []labhealth.LabTestCollectionMethod{labhealth.CollectionMethodTestkit, labhealth.CollectionMethodWalkInTest},
-			OrderActivationTypes: []string{"current", "scheduled"},
+			OrderActivationTypes: []labhealth.OrderActivationType{"current", "scheduled"},
 		}, "?order_activation_types=current&order_activation_types=scheduled&order_ids=0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b&" +
 			"order_ids=0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5c&order_type=testkit&order_type=walk_in_test&status=ordered&status=completed"},
 		{"the rest", labhealth.ListOrdersParams{

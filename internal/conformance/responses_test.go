@@ -378,7 +378,7 @@ var fixtures = []struct {
 				},
 				{Name: "Lead", Slug: "lead", Result: "<0.5", ResultType: new(labhealth.ResultType("range")), Interpretation: "normal"},
 			},
-			SampleInformation: map[string]json.RawMessage{"S-0001": json.RawMessage(`{"received": "2025-03-04"}`), "S-0002": nil},
+			SampleInformation: map[string]labhealth.SampleData{"S-0001": {}, "S-0002": {}},
 		},
 		malformed: []labhealth.Malformed{{Path: "metadata.age", Want: "string"}, {Path: "results.1.value", Want: "number"}},
 	},

@@ -37,7 +37,14 @@ const resultsJSON = `{
 		"name": "HDL Cholesterol", "slug": "hdl", "inferred_failure_type": "quantity_not_sufficient_failure", "note": "too little",
 		"loinc": "2085-9", "loinc_slug": "hdl", "provider_id": "P-902", "source_markers": [{"marker_id": 902, "name": "HDL", "slug": "hdl"}]
 	}],
-	"sample_information": {"SAMPLE-1": {"sample_type": "serum", "received": 1}},
+	"sample_information": {"SAMPLE-1": {
+		"sample_id": "SAMPLE-1", "control_number": "C-1",
+		"date_collected": {"timestamp": "2025-03-03T12:00:00+00:00", "timezone_offset": -18000},
+		"date_received": "03/04/2025 08:15", "date_reported": "2025-03-04T12:00:00Z",
+		"performing_laboratories": {"EL": {"name": "Example Laboratories", "phone_number": "+14155550124", "medical_director": "Jane Doctor",
+			"address": {"first_line": "1 Lab Way", "country": "US", "zip": "89501", "city": "Reno", "state": "NV"}}},
+		"clinical_information": {"notes": "none", "information": "fasting", "total_volume": "2 mL"}
+	}},
 	"order_transaction": {"id": "6d1f2c3b-4a59-4687-9b7c-8d9e0f1a2b3c", "status": "completed", "orders": []}
 }`
 
@@ -72,7 +79,17 @@ func TestResults(t *testing.T) {
 			LOINC: new("2085-9"), LOINCSlug: new("hdl"), ProviderID: new("P-902"),
 			SourceMarkers: []labhealth.SourceMarker{{MarkerID: 902, Name: "HDL", Slug: "hdl"}},
 		}},
-		SampleInformation: map[string]json.RawMessage{"SAMPLE-1": json.RawMessage(`{"sample_type": "serum", "received": 1}`)},
+		SampleInformation: map[string]labhealth.SampleData{"SAMPLE-1": {
+			SampleID: new("SAMPLE-1"), ControlNumber: new("C-1"),
+			DateCollected: &labhealth.SampleTime{Timestamp: noon.AddDate(0, 0, -1), TimezoneOffset: -18000},
+			DateReceived:  &labhealth.SampleTime{Text: "03/04/2025 08:15"},
+			DateReported:  &labhealth.SampleTime{Text: "2025-03-04T12:00:00Z", Timestamp: noon},
+			PerformingLaboratories: map[string]labhealth.PerformingLaboratory{"EL": {
+				Name: "Example Laboratories", PhoneNumber: new("+14155550124"), MedicalDirector: new("Jane Doctor"),
+				Address: &labhealth.Address{FirstLine: "1 Lab Way", SecondLine: new(""), Country: "US", Zip: "89501", City: "Reno", State: "NV"},
+			}},
+			ClinicalInformation: &labhealth.ClinicalInformation{Notes: new("none"), Information: new("fasting"), TotalVolume: new("2 mL")},
+		}},
 		OrderTransaction: &labhealth.OrderTransaction{
 			ID: uuid.MustParse("6d1f2c3b-4a59-4687-9b7c-8d9e0f1a2b3c"), Status: labhealth.OrderTransactionStatusCompleted, Orders: []labhealth.OrderInTransaction{},
 		},

@@ -268,7 +268,7 @@ func TestServiceListOrders(t *testing.T) {
 		{"transaction", labhealth.ListOrdersParams{OrderTransactionID: scheduled.Order.OrderTransaction.ID}, []int{12}},
 		{"status", labhealth.ListOrdersParams{Status: []labhealth.OrderLowLevelStatus{labhealth.LowLevelCompleted, labhealth.LowLevelCancelled}}, []int{7}},
 		{"type", labhealth.ListOrdersParams{OrderType: []labhealth.LabTestCollectionMethod{labhealth.CollectionMethodTestkit}}, []int{0, 4, 8}},
-		{"scheduled", labhealth.ListOrdersParams{OrderActivationTypes: []string{"scheduled"}}, []int{12}},
+		{"scheduled", labhealth.ListOrdersParams{OrderActivationTypes: []labhealth.OrderActivationType{labhealth.OrderActivationTypeScheduled}}, []int{12}},
 		{"created until", labhealth.ListOrdersParams{EndDate: time.Now().AddDate(0, 0, -1)}, nil},
 		{"created since", labhealth.ListOrdersParams{StartDate: time.Now().AddDate(0, 0, -1)}, upTo(0, 12)},
 		{"updated since", labhealth.ListOrdersParams{UpdatedStartDate: time.Now().AddDate(0, 0, 1)}, nil},

@@ -32,7 +32,14 @@ const wholeResultsJSON = `{
 		"name": "HDL Cholesterol", "slug": "hdl", "inferred_failure_type": "quantity_not_sufficient_failure", "note": "too little",
 		"loinc": "2085-9", "loinc_slug": "hdl", "provider_id": "P-902", "source_markers": []
 	}],
-	"sample_information": {},
+	"sample_information": {"SAMPLE-1": {
+		"sample_id": "SAMPLE-1", "control_number": "C-1", "date_received": "03/04/2025", "date_reported": null,
+		"date_collected": {"timestamp": "2025-03-03T12:00:00+00:00", "timezone_offset": -18000},
+		"performing_laboratories": {"EL": {"name": "Example Laboratories", "phone_number": "+14155550124", "medical_director": "Jane Doctor",
+			"address": {"first_line": "1 Lab Way", "second_line": "", "country": "US", "zip": "89501", "city": "Reno", "state": "NV",
+				"access_notes": null}}},
+		"clinical_information": {"fasting": true, "notes": "none", "information": "fasting", "total_volume": "2 mL"}
+	}},
 	"order_transaction": {"id": "6d1f2c3b-4a59-4687-9b7c-8d9e0f1a2b3c", "status": "completed", "orders": []}
 }`
 

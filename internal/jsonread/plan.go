@@ -155,7 +155,7 @@ func (f *field) setDefault(v reflect.Value) {
 }
 
 // wantOf returns the interface specification's name of a type that unmarshals itself: "date" for
-// Date and for Nullable[Date].
+// Date and for Nullable[Date], "date-time" for SampleTime.
 func wantOf(t reflect.Type) string {
 	name := strings.TrimSuffix(t.Name(), "]")
 	name = strings.ToLower(name[strings.LastIndexAny(name, "[.")+1:])
@@ -166,6 +166,8 @@ func wantOf(t reflect.Type) string {
 		return "number"
 	case "bool":
 		return "boolean"
+	case "sampletime":
+		return "date-time"
 	}
 	return name
 }

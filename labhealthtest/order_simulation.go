@@ -1,0 +1,115 @@
+package labhealthtest
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// simulationFlags describes the results of a simulated order.
+type simulationFlags struct {
+	Interpretation    string   `json:"interpretation"`
+	ResultTypes       []string `json:"result_types"`
+	HasMissingResults *bool    `json:"has_missing_results"`
+}
+
+var simulationFlagsSchema = object(
+	optional("interpretation", interpretationSchema, "normal"),
+	nullable("result_types", arrayOf(enum("numeric", "range", "comment", "coded_value"))),
+	nullable("has_missing_results", booleanSchema),
+)
+
+// simulateOrder advances an order like the sandbox, to final_status or to the end. A status that
+// Advance does not reach is set directly. A testkit that is not registered stays with the customer.
+// The server accepts a delay but does not wait.
+func (s *Server) simulateOrder(r *request) (any, error) {
+	final := r.queryOne("final_status", statusSchema)
+	r.queryInt("delay", 0)
+	flags := simulationFlags{Interpretation: "normal"}
+	if len(bytes.TrimSpace(r.body)) > 0 {
+		r.decode(simulationFlagsSchema, &flags)
+	}
+	o, err := s.requestedOrder(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Status == "cancelled":
+		return nil, reject(http.StatusBadRequest, "Order can not be simulated in its current status")
+	case final != "" && strings.Split(final, ".")[1] != o.Details.Type:
+		return nil, reject(http.StatusBadRequest, "final_status does not belong to the collection method of the order")
+	}
+	for _, status := range o.simulatedStatuses(final) {
+		s.setStatus(o, status, "", r.now)
+		if o.hasResults() {
+			o.setSimulatedResults(flags)
+		}
+		s.emitOrder(o)
+	}
+	return "Success", nil
+}
+
+// simulatedStatuses returns the statuses that follow the current one up to final, or up to the last
+// one if final is empty.
+func (o *order) simulatedStatuses(final string) []string {
+	var statuses []string
+	for status := o.statusAfter(o.LastEvent.Status); status != ""; status = o.statusAfter(status) {
+		statuses = append(statuses, status)
+		if status == final {
+			return statuses
+		}
+	}
+	isUnregistered := o.isRegistrable() && o.PatientDetails == nil
+	if final == "" || isUnregistered && strings.HasPrefix(final, "completed.") {
+		return statuses
+	}
+	return []string{final}
+}
+
+func (o *order) setSimulatedResults(flags simulationFlags) {
+	o.Interpretation = &flags.Interpretation
+	o.resultTypes = flags.ResultTypes
+	if flags.HasMissingResults == nil {
+		return
+	}
+	o.HasMissingResults, o.missing = flags.HasMissingResults, nil
+	if markers := o.LabTest.Markers; *flags.HasMissingResults && len(markers) > 0 {
+		o.missing = map[int64]string{markers[len(markers)-1].ID: "quantity_not_sufficient_failure"}
+	}
+}
+
+// statusSchema is the schema of an order status.
+var statusSchema = enum(slices.Concat(
+	statusesOf("walk_in_test",
+		"received.ordered", "received.requisition_created", "received.requisition_bypassed", "completed.completed",
+		"sample_with_lab.partial_results", "failed.sample_error", "cancelled.cancelled",
+		"collecting_sample.appointment_scheduled", "collecting_sample.appointment_cancelled",
+		"collecting_sample.appointment_pending", "collecting_sample.redraw_available", "completed.corrected"),
+	statusesOf("at_home_phlebotomy",
+		"received.ordered", "received.requisition_created", "received.requisition_bypassed",
+		"collecting_sample.appointment_pending", "collecting_sample.appointment_scheduled", "collecting_sample.draw_completed",
+		"collecting_sample.appointment_cancelled", "completed.completed", "sample_with_lab.partial_results",
+		"cancelled.cancelled", "failed.sample_error", "completed.corrected"),
+	statusesOf("testkit",
+		"received.ordered", "received.awaiting_registration", "received.requisition_created", "received.requisition_bypassed",
+		"received.registered", "collecting_sample.transit_customer", "collecting_sample.out_for_delivery",
+		"collecting_sample.with_customer", "collecting_sample.transit_lab", "collecting_sample.problem_in_transit_customer",
+		"collecting_sample.problem_in_transit_lab", "sample_with_lab.delivered_to_lab", "sample_with_lab.lab_processing_blocked",
+		"completed.completed", "completed.corrected", "failed.failure_to_deliver_to_customer",
+		"failed.failure_to_deliver_to_lab", "failed.sample_error", "failed.lost", "cancelled.cancelled",
+		"cancelled.do_not_process"),
+	statusesOf("on_site_collection",
+		"received.ordered", "received.requisition_created", "received.requisition_bypassed", "sample_with_lab.draw_completed",
+		"sample_with_lab.partial_results", "completed.completed", "completed.corrected", "failed.sample_error",
+		"cancelled.cancelled"),
+)...)
+
+// statusesOf returns the statuses of a collection method from their top-level and low-level parts.
+func statusesOf(method string, parts ...string) []string {
+	var statuses []string
+	for _, part := range parts {
+		top, low, _ := strings.Cut(part, ".")
+		statuses = append(statuses, top+"."+method+"."+low)
+	}
+	return statuses
+}

@@ -1,0 +1,115 @@
+package labhealthtest
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+var shippingSchema = object(
+	required("receiver_name", stringSchema),
+	required("first_line", stringSchema),
+	nullable("second_line", stringSchema),
+	required("city", stringSchema),
+	required("state", stringSchema),
+	required("zip", zipSchema),
+	required("country", stringSchema),
+	required("phone_number", phoneSchema),
+)
+
+var createTestkitSchema = object(
+	required("user_id", uuidSchema),
+	required("lab_test_id", uuidSchema),
+	required("shipping_details", shippingSchema),
+	nullable("passthrough", stringSchema),
+	nullable("lab_account_id", uuidSchema),
+)
+
+var registerTestkitSchema = object(
+	nullable("user_id", uuidSchema),
+	required("sample_id", stringSchema),
+	required("patient_details", patientSchema),
+	required("patient_address", createAddressSchema),
+	nullable("physician", basePhysicianSchema),
+	nullable("health_insurance", healthInsuranceSchema),
+	optional("consents", arrayOf(consentSchema), nil),
+)
+
+// createTestkit orders a testkit without a patient. It has the sample ID that is printed on the
+// kit, with which the patient registers it.
+func (s *Server) createTestkit(r *request) (any, error) {
+	var body struct {
+		UserID          uuid.UUID        `json:"user_id"`
+		LabTestID       uuid.UUID        `json:"lab_test_id"`
+		ShippingDetails *shippingAddress `json:"shipping_details"`
+		Passthrough     *string          `json:"passthrough"`
+	}
+	r.decode(createTestkitSchema, &body)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	u := s.user(body.UserID)
+	if u == nil {
+		return nil, userNotFound
+	}
+	test, method, err := s.resolveTest(&orderRequest{LabTestID: &body.LabTestID})
+	switch {
+	case err != nil:
+		return nil, err
+	case method != "testkit":
+		return nil, reject(http.StatusBadRequest, "Test is not a testkit")
+	}
+	sampleID := "KIT-" + strings.ToUpper(s.newID().String()[:8])
+	s.sampleIDs[sampleID] = true
+	o := s.addOrder(u, test, method, &orderRequest{
+		SampleID: &sampleID, BillingType: "client_bill", Passthrough: body.Passthrough,
+	}, r.now)
+	o.ShippingDetails = body.ShippingDetails
+	s.emitOrder(o)
+	s.setStatus(o, "received.testkit.awaiting_registration", "", r.now)
+	s.emitOrder(o)
+	return orderResponse{o, "success", "Order created successfully"}, nil
+}
+
+// registrable are the low-level statuses in which a testkit can be registered.
+var registrable = []string{"awaiting_registration", "transit_customer", "out_for_delivery", "with_customer", "problem_in_transit_customer"}
+
+// registerTestkit connects a testkit to its patient. The requisition is created immediately.
+func (s *Server) registerTestkit(r *request) (any, error) {
+	var body struct {
+		orderRequest
+		UserID *uuid.UUID `json:"user_id"`
+	}
+	r.decode(registerTestkitSchema, &body)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	if body.UserID != nil && s.user(*body.UserID) == nil {
+		return nil, userNotFound
+	}
+	i := slices.IndexFunc(s.orders, func(o *order) bool { return o.SampleID != nil && *o.SampleID == *body.SampleID && o.isRegistrable() })
+	if i < 0 {
+		return nil, reject(http.StatusNotFound, "No testkit with this sample_id exists")
+	}
+	o := s.orders[i]
+	switch {
+	case o.PatientDetails != nil:
+		return nil, reject(http.StatusBadRequest, "Testkit is already registered")
+	case body.UserID != nil && *body.UserID != o.UserID:
+		return nil, reject(http.StatusBadRequest, "Testkit belongs to another user")
+	case !slices.Contains(registrable, o.lowLevelStatus()):
+		return nil, reject(http.StatusBadRequest, "Testkit can not be registered in its current status")
+	}
+	o.setPatient(body.PatientDetails)
+	o.PatientAddress, o.Physician, o.ShippingDetails = body.PatientAddress, body.Physician, nil
+	if body.HealthInsurance != nil {
+		o.HealthInsuranceID = new(s.newID())
+	}
+	for _, low := range []string{"registered", "requisition_created"} {
+		s.setStatus(o, "received.testkit."+low, "", r.now)
+		s.emitOrder(o)
+	}
+	return orderResponse{o, "success", "Testkit registered successfully"}, nil
+}

@@ -1,0 +1,149 @@
+package labhealth
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const (
+	opCancelOrder       = "POST /v3/order/{order_id}/cancel"
+	opMarkDrawCompleted = "PATCH /v3/order/{order_id}/draw_completed"
+	opResendEvents      = "POST /v3/order/resend_events"
+	opSimulateOrder     = "POST /v3/order/{order_id}/test"
+
+	opCommunicationSettings       = "GET /v3/order/{order_id}/communication_settings"
+	opUpdateCommunicationSettings = "PATCH /v3/order/{order_id}/communication_settings"
+)
+
+// Cancel cancels an order: POST /v3/order/{order_id}/cancel. The service accepts it only before the
+// sample is on its way: which statuses that are depends on the collection method, so let the
+// service decide. Otherwise it responds with 400. Source: public API reference only.
+//
+// It is never retried while an attempt may have been processed. If [OutcomeOf] the error is
+// [OutcomeUnknown], get the order and test it with [Order.Canceled]. Canceling it again is
+// harmless: the service rejects it if the order is already canceled.
+func (s *OrdersService) Cancel(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*PostOrderResponse, error) {
+	return call(ctx, s.core, new(PostOrderResponse), request{op: opCancelOrder, ids: []string{orderID.String()}}, opts)
+}
+
+// MarkDrawCompleted reports that the sample of an order with on-site collection was drawn: PATCH
+// /v3/order/{order_id}/draw_completed. Source: public API reference only.
+func (s *OrdersService) MarkDrawCompleted(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*PostOrderResponse, error) {
+	return call(ctx, s.core, new(PostOrderResponse), request{op: opMarkDrawCompleted, ids: []string{orderID.String()}}, opts)
+}
+
+// maxResendWindow is the longest time range whose events can be sent again.
+const maxResendWindow = 60 * 24 * time.Hour
+
+// ResendEventsBody is the request body of [OrdersService.ResendEvents]. It selects orders by ID, by
+// time range, or both. Source: public API reference only.
+type ResendEventsBody struct {
+	OrderIDs []uuid.UUID `json:"order_ids,omitzero"` // orders with these IDs
+	// StartAt and EndAt limit the time range. They are at most 60 days apart.
+	StartAt *time.Time `json:"start_at,omitzero"`
+	EndAt   *time.Time `json:"end_at,omitzero"` // see StartAt
+}
+
+// Validate checks the request against the public API reference. Its error, if not nil, is a
+// *[ValidationError] that lists every invalid field. [OrdersService.ResendEvents] calls it. A body
+// that selects nothing is invalid, because the service might select every order.
+func (b ResendEventsBody) Validate() error { return validate(&b) }
+
+func (b *ResendEventsBody) validate(v *validator) {
+	if len(b.OrderIDs) == 0 && b.StartAt == nil && b.EndAt == nil {
+		v.add("order_ids", "missing", "or a time range is required")
+	}
+	v.within("order_ids", func() {
+		for i, id := range b.OrderIDs {
+			v.requiredID(strconv.Itoa(i), id)
+		}
+	})
+	if b.StartAt != nil && b.EndAt != nil && b.EndAt.Sub(*b.StartAt) > maxResendWindow {
+		v.add("end_at", "value_error", "must be at most 60 days after start_at")
+	}
+}
+
+// ResendEventsResponse is the response of [OrdersService.ResendEvents]. Source: public API
+// reference only.
+type ResendEventsResponse struct {
+	OrderIDs []uuid.UUID `json:"order_ids"` // orders whose events are sent again
+
+	RawObject `json:"-"`
+}
+
+func (r *ResendEventsResponse) verify() error { return requireList(r.OrderIDs) }
+
+// ResendEvents makes the service send the latest webhook event of the selected orders again: POST
+// /v3/order/resend_events. It recovers events that a receiver has missed. Source: public API
+// reference only.
+func (s *OrdersService) ResendEvents(ctx context.Context, body ResendEventsBody, opts ...CallOption) (*ResendEventsResponse, error) {
+	return call(ctx, s.core, new(ResendEventsResponse), request{op: opResendEvents, body: &body}, opts)
+}
+
+// CommunicationSettings controls how the service contacts the patient of an order: the response of
+// [OrdersService.CommunicationSettings] and [OrdersService.UpdateCommunicationSettings]. Source:
+// public API reference only.
+type CommunicationSettings struct {
+	OrderID    uuid.UUID `json:"order_id"`    // order ID
+	SMSEnabled bool      `json:"sms_enabled"` // whether the service sends text messages
+
+	RawObject `json:"-"`
+}
+
+func (c *CommunicationSettings) verify() error { return requireID(c.OrderID, "order") }
+
+// UpdateCommunicationSettingsBody is the request body of
+// [OrdersService.UpdateCommunicationSettings]. Source: public API reference only.
+type UpdateCommunicationSettingsBody struct {
+	SMSEnabled bool `json:"sms_enabled"` // always sent: false disables text messages
+}
+
+// CommunicationSettings returns how the service contacts the patient of an order: GET
+// /v3/order/{order_id}/communication_settings. Source: public API reference only.
+func (s *OrdersService) CommunicationSettings(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*CommunicationSettings, error) {
+	return call(ctx, s.core, new(CommunicationSettings), request{op: opCommunicationSettings, ids: []string{orderID.String()}}, opts)
+}
+
+// UpdateCommunicationSettings changes how the service contacts the patient of an order: PATCH
+// /v3/order/{order_id}/communication_settings. Source: public API reference only.
+func (s *OrdersService) UpdateCommunicationSettings(ctx context.Context, orderID uuid.UUID, body UpdateCommunicationSettingsBody, opts ...CallOption) (*CommunicationSettings, error) {
+	r := request{op: opUpdateCommunicationSettings, ids: []string{orderID.String()}, body: &body}
+	return call(ctx, s.core, new(CommunicationSettings), r, opts)
+}
+
+// SimulateParams controls [OrdersService.Simulate]. The zero value simulates an order up to normal
+// results. Source: public API reference only.
+type SimulateParams struct {
+	FinalStatus OrderStatus     // where the simulation stops; empty for the last status
+	Delay       *int64          // time between statuses, in a unit that is not documented; nil for the default
+	Flags       SimulationFlags // properties of the simulated results
+}
+
+func (p SimulateParams) query() queryValues {
+	q := newQuery()
+	q.setString("final_status", string(p.FinalStatus))
+	if p.Delay != nil {
+		q.Set("delay", strconv.FormatInt(*p.Delay, 10))
+	}
+	return q
+}
+
+// SimulationFlags describes the results of a simulated order. See [SimulateParams]. Source: public
+// API reference only.
+type SimulationFlags struct {
+	Interpretation Interpretation `json:"interpretation,omitzero"` // normal if empty
+	ResultTypes    []ResultType   `json:"result_types,omitzero"`   // types of results; all types if nil
+	// HasMissingResults is whether the results lack biomarkers, nil for the default.
+	HasMissingResults *bool `json:"has_missing_results,omitzero"`
+}
+
+// Simulate advances an order through its statuses: POST /v3/order/{order_id}/test. It exists in
+// sandbox environments only. The statuses may follow after the call has returned. Source: public
+// API reference only.
+func (s *OrdersService) Simulate(ctx context.Context, orderID uuid.UUID, params SimulateParams, opts ...CallOption) error {
+	r := request{op: opSimulateOrder, ids: []string{orderID.String()}, query: params, body: &params.Flags}
+	return callEmpty(ctx, s.core, r, opts)
+}
