@@ -25,6 +25,8 @@ type Client struct {
 	Users *UsersService
 	// Workouts returns the data of workouts.
 	Workouts *WorkoutsService
+	// Wearables reads the wearable data of users.
+	Wearables *WearablesService
 
 	core *core
 }
@@ -38,7 +40,8 @@ func NewClient(apiKey string, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	return &Client{
-		Orders: &OrdersService{c}, OrderTransactions: &OrderTransactionsService{c}, LabTests: &LabTestsService{c}, Users: &UsersService{c}, Workouts: &WorkoutsService{c}, core: c,
+		Orders: &OrdersService{c}, OrderTransactions: &OrderTransactionsService{c}, LabTests: &LabTestsService{c}, Users: &UsersService{c},
+		Workouts: &WorkoutsService{c}, Wearables: &WearablesService{c}, core: c,
 	}, nil
 }
 

@@ -31,7 +31,7 @@
 // # Operations
 //
 // The methods belong to [OrdersService], [OrderTransactionsService], [LabTestsService],
-// [UsersService] and [WorkoutsService].
+// [UsersService], [WorkoutsService] and [WearablesService].
 //
 //	POST   /v3/order/import                             Client.Orders.Import (closed beta)
 //	POST   /v3/order                                    Client.Orders.Create
@@ -66,6 +66,9 @@
 //	POST   /v2/user/undo_delete                         Client.Users.UndoDelete
 //	GET    /v2/introspect/historical_pull               Client.Users.HistoricalPulls, AllHistoricalPulls
 //	GET    /v2/timeseries/workouts/{workout_id}/stream  Client.Workouts.Stream
+//	GET    /v2/summary/{resource}/{user_id}             Client.Wearables.Summaries
+//	GET    /v2/timeseries/{user_id}/{resource}/grouped  Client.Wearables.Samples, AllSamples
+//	GET    /v2/timeseries/sleep/{sleep_id}/stream       Client.Wearables.SleepStream
 //	any other                                            Client.Do
 //
 // The management API has a separate client, [ManagementClient], so that its keys are never sent to

@@ -341,6 +341,12 @@ func (v *SampleData) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b
 func (v SampleData) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *SamplePage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v SamplePage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Shipment) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -351,6 +357,18 @@ func (v *ShippingAddress) UnmarshalJSON(b []byte) error { return jsonread.Unmars
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v ShippingAddress) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *SleepStream) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v SleepStream) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *SleepStreamSample) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v SleepStreamSample) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Source) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -897,6 +915,12 @@ func (v SampleData) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Sam
 func (v SampleData) LogValue() slog.Value { return slog.StringValue("labhealth.SampleData{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v SamplePage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.SamplePage{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v SamplePage) LogValue() slog.Value { return slog.StringValue("labhealth.SamplePage{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v SampleTime) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.SampleTime{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -926,6 +950,32 @@ func (v SignatureImage) Format(s fmt.State, _ rune) {
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v SignatureImage) LogValue() slog.Value {
 	return slog.StringValue("labhealth.SignatureImage{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v SleepStream) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.SleepStream{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v SleepStream) LogValue() slog.Value {
+	return slog.StringValue("labhealth.SleepStream{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v SleepStreamSample) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.SleepStreamSample{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v SleepStreamSample) LogValue() slog.Value {
+	return slog.StringValue("labhealth.SleepStreamSample{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v SummaryPage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.SummaryPage{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v SummaryPage) LogValue() slog.Value {
+	return slog.StringValue("labhealth.SummaryPage{redacted}")
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].

@@ -6,7 +6,10 @@ package labhealth
 var teamOperations = []string{
 	opListOrders,
 	opHistoricalPulls,
+	opSummaries,
+	opSleepStream,
 	opWorkoutStream,
+	opSamples,
 	opCreateUser,
 	opListUsers,
 	opResolveUser,

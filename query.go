@@ -46,6 +46,12 @@ func (q queryValues) setTime(name string, v time.Time) {
 	}
 }
 
+func (q queryValues) setDate(name string, v Date) {
+	if !v.IsZero() {
+		q.Set(name, v.String())
+	}
+}
+
 func (q queryValues) addIDs(name string, ids []uuid.UUID) {
 	for _, id := range ids {
 		q.Add(name, id.String())

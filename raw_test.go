@@ -20,6 +20,11 @@ func TestResponsesAreLosslessAndSpecified(t *testing.T) {
 	for _, typ := range managementTypes {
 		specified[typ.Name()] = true
 	}
+	for _, area := range referenceAreas {
+		for _, value := range area.components {
+			specified[reflect.TypeOf(value).Name()] = true
+		}
+	}
 	_, files := parsePackage(t)
 	var names []string
 	methods := map[string]bool{}
@@ -51,7 +56,7 @@ func TestResponsesAreLosslessAndSpecified(t *testing.T) {
 		if !methods["*"+name+".UnmarshalJSON"] || !methods[name+".MarshalJSON"] {
 			t.Errorf("%s embeds RawObject and lacks UnmarshalJSON of its pointer or MarshalJSON of its value", name)
 		}
-		if !specified[name] && name != "UnknownOrderDetails" { // which is what no table has
+		if !specified[name] && name != "UnknownOrderDetails" && name != "SummaryPage" { // which stand for what differs
 			t.Errorf("%s is neither in the interface specification nor in the public API reference", name)
 		}
 	}

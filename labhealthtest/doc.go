@@ -46,17 +46,24 @@
 // An order has results for the markers of its lab test once it is completed or has partial results,
 // until it is canceled. [Server.SetInterpretation], [Server.SetMissing] and [Server.SetResults]
 // change them. An order has a requisition after the status requisition_created, and an Advanced
-// Beneficiary Notice after [Server.SetABN]. [Server.AddWorkout] adds a workout, and
-// [Server.SetHistoricalPull] changes the status of a historical pull.
+// Beneficiary Notice after [Server.SetABN]. [Server.SetHistoricalPull] changes the
+// status of a historical pull.
+//
+// # Wearable data
+//
+// [Server.AddSummary] and [Server.AddSamples] add invented data of any resource, and
+// [Server.AddWorkout] adds the stream of a workout. The API returns the data, and events deliver
+// it. [Undelivered] omits the event, as if the delivery was lost. [FromSource] and
+// [WithSourceShape] set the source, [StartingAt] the time.
 //
 // # Events
 //
-// [Server.DeliverTo] sets a URL to which the server posts the events of orders and connections, and
-// events given to [Server.Send]. [Server.Flush] waits until all of them are delivered, and
-// [Server.Deliveries] returns the result of each attempt. By default deliveries are reliable and
-// unsigned. [WithSigningSecrets] signs them, [WithRetries] repeats failed ones on the schedule of
-// the service, and [WithNetworkConditions] loses, duplicates and reorders them, which a receiver
-// must tolerate:
+// [Server.DeliverTo] sets a URL to which the server posts the events of orders, connections and
+// wearable data, and events given to [Server.Send]. [Server.SendEvent] invents an event of any
+// type. [Server.Flush] waits until all of them are delivered, and [Server.Deliveries] returns the
+// result of each attempt. By default deliveries are reliable and unsigned. [WithSigningSecrets]
+// signs them, [WithRetries] repeats failed ones on the schedule of the service, and
+// [WithNetworkConditions] loses, duplicates and reorders them, which a receiver must tolerate:
 //
 //	err := srv.DeliverTo(receiver.URL,
 //		labhealthtest.WithSigningSecrets(secret),

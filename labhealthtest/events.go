@@ -25,7 +25,8 @@ type envelope struct {
 
 // DeliverTo makes the server post future events to an http or https URL, in addition to the URLs of
 // earlier calls: labtest.order.created for each new order and labtest.order.updated for each later
-// event of an order, both with the whole order at that time, and provider.connection.created.
+// event of an order, both with the whole order at that time, provider.connection.created, and those
+// of added wearable data.
 //
 // The server posts events in the background, one at a time, in the order in which they occurred. By
 // default it does not sign them and posts them once, regardless of the response.
@@ -67,7 +68,7 @@ func (s *Server) Send(event []byte) error {
 		return errClosed
 	}
 	if len(s.endpoints) == 0 {
-		return errors.New("labhealthtest: no URL to send to, see DeliverTo")
+		return errNoEndpoint
 	}
 	s.enqueue(bytes.Clone(event))
 	return nil

@@ -74,6 +74,9 @@ var operations = []operation{
 
 	{"GET", "/v2/introspect/historical_pull", (*Server).listHistoricalPulls},
 	{"GET", "/v2/timeseries/workouts/{workout_id}/stream", (*Server).getWorkoutStream},
+	{"GET", "/v2/timeseries/sleep/{sleep_id}/stream", (*Server).getSleepStream},
+	{"GET", "/v2/timeseries/{user_id}/{resource}/grouped", (*Server).listSamples},
+	{"GET", "/v2/summary/{resource}/{user_id}", (*Server).listSummaries},
 
 	{"GET", orgPath, orgOnly((*Server).getOrganisation)},
 	{"PATCH", orgPath, orgOnly((*Server).patchOrganisation)},

@@ -38,6 +38,7 @@ var pathSchemas = map[string]schema{
 	"transaction_id": uuidSchema,
 	"user_id":        uuidSchema,
 	"workout_id":     uuidSchema,
+	"sleep_id":       uuidSchema,
 	"environment":    environmentSchema,
 	"env":            environmentSchema,
 	"region":         regionSchema,

@@ -64,6 +64,9 @@ type Server struct {
 	panels      int // number of lab tests that AddLabTests added
 	workouts    map[uuid.UUID][]byte
 
+	sleeps     map[uuid.UUID][]byte
+	samplePage int
+
 	orders         []*order // by creation time
 	ordersOf       map[uuid.UUID][]*order
 	orderByID      map[uuid.UUID]*order
@@ -149,6 +152,8 @@ func newServer(opts ...Option) *Server {
 		userByClient: map[string]*user{},
 		labTestByID:  map[uuid.UUID]*labTest{},
 		workouts:     map[uuid.UUID][]byte{},
+		sleeps:       map[uuid.UUID][]byte{},
+		samplePage:   1000,
 		ordersOf:     map[uuid.UUID][]*order{},
 		orderByID:    map[uuid.UUID]*order{},
 		sampleIDs:    map[string]bool{},

@@ -26,6 +26,7 @@ type user struct {
 	number    int       // counts users from 1, in the order of creation
 	deletedAt time.Time // zero unless deleted
 	pulls     []*historicalPull
+	wearables *wearables // nil if none was added
 }
 
 type connectedSource struct {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -33,7 +34,20 @@ func (s *Server) AddWorkout(userID uuid.UUID, seconds int) (workoutID uuid.UUID,
 	if u == nil {
 		return uuid.Nil, errNoUser
 	}
-	start := s.now().Unix() - int64(seconds)
+	workoutID = s.addWorkout(seconds)
+	s.emitWorkoutStream(u, workoutID, &dataOptions{provider: "wahoo", shape: SourceNamed})
+	return workoutID, nil
+}
+
+// addWorkout adds a stream.
+func (s *Server) addWorkout(seconds int) (workoutID uuid.UUID) {
+	workoutID = s.newID()
+	s.workouts[workoutID] = newWorkoutStream(s.now().Add(-time.Duration(seconds)*time.Second), seconds)
+	return workoutID
+}
+
+// newWorkoutStream returns the JSON of a stream.
+func newWorkoutStream(start time.Time, seconds int) []byte {
 	stream := workoutStream{
 		Time: []int64{}, Heartrate: []*int64{}, Cadence: []*float64{}, Power: []*float64{}, Distance: []*float64{},
 		Lat: []*float64{}, Lng: []*float64{}, Altitude: []*float64{}, Velocity: []*float64{},
@@ -44,24 +58,24 @@ func (s *Server) AddWorkout(userID uuid.UUID, seconds int) (workoutID uuid.UUID,
 		if i%10 == 9 {
 			rate = nil
 		}
-		stream.Time = append(stream.Time, start+int64(i))
+		stream.Time = append(stream.Time, start.Unix()+int64(i))
 		stream.Heartrate = append(stream.Heartrate, rate)
 		stream.Cadence = append(stream.Cadence, new(85+wave/10))
 		stream.Power = append(stream.Power, new(200+2*wave))
 		stream.Distance = append(stream.Distance, new(float64(i)*8.5))
 	}
-	workoutID = s.newID()
-	s.workouts[workoutID] = encode(stream)
-	src := source{Name: "Wahoo", Slug: "wahoo", Logo: "https://example.com/logos/wahoo.png"}
-	s.emit(u, "daily.data.workout_stream.created", map[string]any{
+	return encode(stream)
+}
+
+func (s *Server) emitWorkoutStream(u *user, workoutID uuid.UUID, o *dataOptions) {
+	s.emitData(u, "daily.data.workout_stream.", "created", map[string]any{
 		"user_id":     u.UserID,
-		"source":      src,
+		"source":      o.source(),
 		"provider_id": fmt.Sprint(len(s.workouts)),
 		"workout_id":  workoutID,
 		"sport":       map[string]any{"id": 64, "name": "Cycling", "slug": "cycling"},
 		"message":     "The stream can be read from /v2/timeseries/workouts/" + workoutID.String() + "/stream",
-	})
-	return workoutID, nil
+	}, o)
 }
 
 func (s *Server) getWorkoutStream(r *request) (any, error) {

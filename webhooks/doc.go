@@ -40,6 +40,9 @@
 // latest version of each in memory, package [github.com/labhealth/labhealth-go/webhooks/sqlstore]
 // in a database.
 //
+// [ReadSummaries] and [ReadSamples] read what was lost from the API, as the events that would have
+// delivered it.
+//
 // # Redaction
 //
 // Events hold health data. Printed or logged, they show only their type and the service's IDs. The

@@ -33,8 +33,8 @@ type Delivery struct {
 // and in any order. If an older version is delivered again after a newer one, it was received last
 // and wins. A program that cannot accept this can set Version to a function whose value increases
 // with each version, such as a summary's updated_at, or store delivery IDs so that each message is
-// applied once. It should also fetch the data from the API again where correctness matters: after
-// an outage, and before a decision that depends on a single value.
+// applied once. It should also read the data from the API again where correctness matters: after
+// an outage, and before a decision that depends on a single value. See [ReadSummaries].
 //
 // A stored sample takes 35 to 45 bytes if it is a number, with or without an interval, and has no
 // fields other than those of [Sample]. Any other sample also takes the size of its JSON.

@@ -130,9 +130,8 @@ func TestNewClientErrors(t *testing.T) {
 // The error lists the operations, so that a misspelt one is easy to find.
 func TestWithPathUnknownOperation(t *testing.T) {
 	_, err := labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL), labhealth.WithPath("GET /order", "/v3/orders"))
-	want := `labhealth: WithPath: unknown operation "GET /order": want one of ["GET /orders" "GET /v2/introspect/historical_pull" ` +
-		`"GET /v2/timeseries/workouts/{workout_id}/stream" "POST /v2/user" "GET /v2/user/" `
-	if !strings.HasPrefix(errorText(err), want) {
+	want := `labhealth: WithPath: unknown operation "GET /order": want one of ["GET /orders" "`
+	if !strings.HasPrefix(errorText(err), want) || !strings.Contains(errorText(err), `" "GET /v2/timeseries/workouts/{workout_id}/stream" "`) {
 		t.Errorf("error %q\n want %q", errorText(err), want)
 	}
 }

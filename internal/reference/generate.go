@@ -210,7 +210,7 @@ func (g *Generator) basic(b *bytes.Buffer, name string, f Field) {
 		b.WriteString(g.date(f))
 	case "date-time":
 		b.WriteString(g.dateTime(f))
-	case "integer":
+	case "integer", "int64":
 		b.WriteString(g.integer(f))
 	case "number":
 		b.WriteString(g.number(f))

@@ -1,0 +1,290 @@
+package labhealth
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/internal/jsonread"
+)
+
+// WearablesService reads the wearable data of the team's users: what the service sends as
+// daily.data events. See [Client.Wearables]. Its methods return raw JSON. Functions ReadSummaries
+// and ReadSamples of package webhooks decode it into the events that deliver it. Source: public API
+// reference only.
+type WearablesService struct{ core *core }
+
+const (
+	opSummaries   = "GET /v2/summary/{resource}/{user_id}"
+	opSamples     = "GET /v2/timeseries/{user_id}/{resource}/grouped"
+	opSleepStream = "GET /v2/timeseries/sleep/{sleep_id}/stream"
+)
+
+// maxWearableBody is the body limit of responses with wearable data, which can be large.
+const maxWearableBody = 64 << 20
+
+// SummaryResource is a resource whose data is summaries, such as one for each day or workout.
+// Values other than the constants occur. Source: public API reference only.
+type SummaryResource string
+
+// Values of [SummaryResource].
+const (
+	SummaryActivity          SummaryResource = "activity"
+	SummaryBody              SummaryResource = "body"
+	SummaryElectrocardiogram SummaryResource = "electrocardiogram"
+	SummaryMeal              SummaryResource = "meal"
+	SummaryMenstrualCycle    SummaryResource = "menstrual_cycle"
+	SummaryProfile           SummaryResource = "profile" // one for each provider; it has no dates
+	SummarySleep             SummaryResource = "sleep"
+	SummarySleepCycle        SummaryResource = "sleep_cycle"
+	SummaryWorkouts          SummaryResource = "workouts"
+)
+
+// SampleResource is a resource whose data is samples. The documented values are:
+//
+//	afib_burden, basal_body_temperature, blood_oxygen, blood_pressure, body_fat,
+//	body_mass_index, body_temperature, body_temperature_delta, body_weight, caffeine,
+//	calories_active, calories_basal, carbohydrates, cholesterol, daylight_exposure, distance,
+//	electrocardiogram_voltage, fall, floors_climbed, forced_expiratory_volume_1,
+//	forced_vital_capacity, glucose, handwashing, heart_rate_alert,
+//	heart_rate_recovery_one_minute, heartrate, hrv, ige, igg, inhaler_usage,
+//	insulin_injection, lean_body_mass, mindfulness_minutes, note,
+//	peak_expiratory_flow_rate, respiratory_rate, sleep_apnea_alert,
+//	sleep_breathing_disturbance, stand_duration, stand_hour, steps, stress_level,
+//	uv_exposure, vo2_max, waist_circumference, water, wheelchair_push, workout_distance,
+//	workout_duration, workout_swimming_stroke
+//
+// Other values occur. Two names differ in events: body_weight is weight, and body_fat is fat.
+// Source: public API reference only.
+type SampleResource string
+
+// ListSummariesParams selects the summaries of a resource. Source: public API reference only.
+type ListSummariesParams struct {
+	StartDate Date   // first day; required, except for a profile
+	EndDate   Date   // last day; zero for today
+	Provider  string // slug of one provider; empty for all
+}
+
+// summariesQuery has the resource, because a profile needs no dates.
+type summariesQuery struct {
+	resource SummaryResource
+	ListSummariesParams
+}
+
+func (q summariesQuery) validate(v *validator) {
+	if q.resource != SummaryProfile || !q.StartDate.IsZero() {
+		v.date("start_date", q.StartDate)
+	}
+	if !q.EndDate.IsZero() {
+		v.date("end_date", q.EndDate)
+	}
+}
+
+func (q summariesQuery) query() queryValues {
+	values := newQuery()
+	values.setDate("start_date", q.StartDate)
+	values.setDate("end_date", q.EndDate)
+	values.setString("provider", q.Provider)
+	return values
+}
+
+// SummaryPage is the response of [WearablesService.Summaries]. Source: public API reference only.
+type SummaryPage struct {
+	Redacted
+
+	// Data has the summaries as received. Changes to it have no effect on the JSON encoding of a
+	// received page.
+	Data []json.RawMessage `json:"-"`
+
+	RawObject `json:"-"`
+}
+
+// Summaries returns the summaries of a resource of a user: GET /v2/summary/{resource}/{user_id}.
+// There is one page. The response may have up to 64 MiB; webhooks.ReadSummaries splits long periods
+// into several requests. The error for an unknown user or resource matches [ErrNotFound]. Source:
+// public API reference only.
+func (s *WearablesService) Summaries(ctx context.Context, userID uuid.UUID, resource SummaryResource, params ListSummariesParams, opts ...CallOption) (*SummaryPage, error) {
+	r := request{
+		op: opSummaries, ids: []string{string(resource), userID.String()}, query: summariesQuery{resource, params}, maxBody: maxWearableBody,
+	}
+	return call(ctx, s.core, new(SummaryPage), r, opts)
+}
+
+// verify sets Data. The list of a page has the name of the resource or its plural; a page without a
+// list is itself the summary, as that of a profile.
+func (p *SummaryPage) verify() error {
+	raw := p.RawJSON()
+	for name, value := range jsonread.Fields(raw) {
+		switch {
+		case string(name) == "id":
+			p.Data = []json.RawMessage{raw}
+			return nil
+		case value[0] == '[' && p.Data == nil:
+			p.Data = []json.RawMessage{}
+			for element := range jsonread.Elements(value) {
+				p.Data = append(p.Data, slices.Clip(element))
+			}
+		}
+	}
+	return requireList(p.Data)
+}
+
+func (*SummaryPage) fromList(document []byte, _ []json.RawMessage) []byte {
+	return fmt.Appendf(nil, `{"data":%s}`, document)
+}
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (p *SummaryPage) UnmarshalJSON(b []byte) error {
+	*p = SummaryPage{}
+	if err := jsonread.Unmarshal(b, p); err != nil {
+		return err
+	}
+	_ = p.verify() // a page without a list has no data
+	return nil
+}
+
+// MarshalJSON returns the received JSON, or a page with Data if it was not received.
+func (p SummaryPage) MarshalJSON() ([]byte, error) {
+	if raw := p.RawJSON(); raw != nil {
+		return raw, nil
+	}
+	return json.Marshal(map[string][]json.RawMessage{"data": p.Data})
+}
+
+// ListSamplesParams selects the samples of a resource. Source: public API reference only.
+type ListSamplesParams struct {
+	// StartDate is the start of the period and required. Some sources label local time as UTC: a
+	// start some hours earlier includes their samples.
+	StartDate time.Time
+	EndDate   time.Time // end of the period; zero for now
+	Provider  string    // slug of one provider; empty for all
+	// NextCursor is where the page starts: NextCursor of the previous page, or empty for the first.
+	NextCursor string
+}
+
+func (p ListSamplesParams) validate(v *validator) {
+	if p.StartDate.IsZero() {
+		v.add("start_date", "missing", "is required: a time")
+	}
+}
+
+func (p ListSamplesParams) query() queryValues {
+	q := newQuery()
+	q.setTime("start_date", p.StartDate)
+	q.setTime("end_date", p.EndDate)
+	q.setString("provider", p.Provider)
+	q.setString("next_cursor", p.NextCursor)
+	return q
+}
+
+// SamplePage is one page of samples: the response of [WearablesService.Samples]. Source: public API
+// reference only.
+type SamplePage struct {
+	Redacted
+
+	// Groups has the samples by slug of the provider. Each group is an object with the samples of
+	// one source, in the fields source and data.
+	Groups map[string][]json.RawMessage `json:"groups"`
+	// Next is an older name of NextCursor.
+	//
+	// Deprecated: use NextCursor. Source: public API reference only.
+	Next *string `json:"next,omitzero"`
+	// NextCursor is where the next page starts, nil on the last page.
+	NextCursor *string `json:"next_cursor,omitzero"`
+
+	RawObject `json:"-"`
+}
+
+func (p *SamplePage) verify() error {
+	if p.Groups == nil {
+		return errNoList
+	}
+	return nil
+}
+
+// elements returns the page itself as the only element.
+func (p *SamplePage) elements() (pages any, next *string) {
+	next = p.NextCursor
+	if jsonread.Lookup(p.RawJSON(), "next_cursor") == nil {
+		next = p.Next
+	}
+	return []SamplePage{*p}, next
+}
+
+// id returns an ID that is the same for pages with the same samples. That of a page without samples
+// depends on its cursor.
+func (p *SamplePage) id() uuid.UUID {
+	var content []byte
+	for _, provider := range slices.Sorted(maps.Keys(p.Groups)) {
+		for _, group := range p.Groups[provider] {
+			content = append(content, group...)
+		}
+	}
+	if len(content) == 0 {
+		content = p.RawJSON()
+	}
+	return uuid.NewSHA1(uuid.Nil, content)
+}
+
+// Samples returns one page of the samples of a resource of a user: GET
+// /v2/timeseries/{user_id}/{resource}/grouped. The response may have up to 64 MiB. The error for an
+// unknown user or resource matches [ErrNotFound]. Source: public API reference only.
+func (s *WearablesService) Samples(ctx context.Context, userID uuid.UUID, resource SampleResource, params ListSamplesParams, opts ...CallOption) (*SamplePage, error) {
+	r := request{op: opSamples, ids: []string{userID.String(), string(resource)}, query: params, maxBody: maxWearableBody}
+	return call(ctx, s.core, new(SamplePage), r, opts)
+}
+
+// AllSamples returns an iterator over the pages of samples. It requests a page when the previous
+// one was processed, and otherwise behaves like [LabTestsService.All]. Source: public API reference
+// only.
+func (s *WearablesService) AllSamples(ctx context.Context, userID uuid.UUID, resource SampleResource, params ListSamplesParams, opts ...CallOption) iter.Seq2[*SamplePage, error] {
+	return cursorPages(opSamples, params.NextCursor, (*SamplePage).id, func(cursor string) (cursorPage, error) {
+		params := params
+		params.NextCursor = cursor
+		return s.Samples(ctx, userID, resource, params, opts...)
+	})
+}
+
+// SleepStream returns the data that was recorded during a sleep: GET
+// /v2/timeseries/sleep/{sleep_id}/stream. The ID is that of a sleep summary. The response may have
+// up to 64 MiB. The error for an unknown ID matches [ErrNotFound]. Source: public API reference
+// only.
+func (s *WearablesService) SleepStream(ctx context.Context, sleepID uuid.UUID, opts ...CallOption) (*SleepStream, error) {
+	r := request{op: opSleepStream, ids: []string{sleepID.String()}, maxBody: maxWearableBody}
+	return call(ctx, s.core, new(SleepStream), r, opts)
+}
+
+// SleepStream is the response of [WearablesService.SleepStream]. A list that was not recorded is
+// nil or empty. Source: public API reference only.
+type SleepStream struct {
+	Redacted
+
+	HRV             []SleepStreamSample `json:"hrv,omitzero"`              // heart rate variability
+	Heartrate       []SleepStreamSample `json:"heartrate,omitzero"`        // heart rate
+	Hypnogram       []SleepStreamSample `json:"hypnogram,omitzero"`        // stages of sleep
+	RespiratoryRate []SleepStreamSample `json:"respiratory_rate,omitzero"` // breaths
+
+	RawObject `json:"-"`
+}
+
+// SleepStreamSample is one sample of a [SleepStream]. Source: public API reference only.
+type SleepStreamSample struct {
+	Redacted
+
+	Timestamp      time.Time  `json:"timestamp"`                // when it was measured
+	TimezoneOffset *int64     `json:"timezone_offset,omitzero"` // seconds east of UTC
+	Start          *time.Time `json:"start,omitzero"`           // of a stage in the hypnogram, else nil
+	End            *time.Time `json:"end,omitzero"`             // of a stage in the hypnogram, else nil
+	Type           *string    `json:"type,omitzero"`            // how it was measured
+	Unit           string     `json:"unit"`                     // the unit of Value, such as "bpm"
+	Value          float64    `json:"value"`                    // the number, or the number of the stage
+	ID             *int64     `json:"id,omitzero"`              // the service's number of the sample
+
+	RawObject `json:"-"`
+}

@@ -1,0 +1,85 @@
+package webhooks_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log"
+	"net/http/httptest"
+	"time"
+
+	"github.com/google/uuid"
+
+	labhealth "github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/labhealthtest"
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+// A receiver was down, and deliveries were lost. The application reads what the service has since
+// then, and applies it like deliveries. New events can arrive meanwhile.
+func ExampleReadSamples() {
+	ctx := context.Background()
+	service, err := labhealthtest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer service.Close()
+	client, err := labhealth.NewClient(service.APIKey, labhealth.WithBaseURL(service.URL))
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	var latest webhooks.Latest // or a sqlstore.Store
+	handler, err := webhooks.NewHandler(webhooks.Unsigned, func(_ context.Context, event *webhooks.Event) error {
+		_, err := latest.Apply(webhooks.Delivery{Event: event})
+		return err
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	receiver := httptest.NewServer(handler)
+	defer receiver.Close()
+	if err := service.DeliverTo(receiver.URL); err != nil {
+		log.Fatal(err)
+	}
+
+	user := service.AddUser("user-1")
+	noon := time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
+	gap := noon.Add(time.Hour)
+	for _, err := range []error{
+		service.AddSamples(user, "glucose", 12, labhealthtest.StartingAt(noon)),
+		service.AddSamples(user, "glucose", 6, labhealthtest.StartingAt(gap), labhealthtest.Undelivered()),
+		addSummary(service, user, "sleep", labhealthtest.StartingAt(gap), labhealthtest.Undelivered()),
+		service.Flush(ctx),
+	} {
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	// Sources deliver late, so the data of the gap can be older than the gap.
+	start := gap.AddDate(0, 0, -7)
+	readBack := func(what string, events iter.Seq2[*webhooks.Event, error]) {
+		for event, err := range events {
+			if err != nil {
+				log.Fatal(err) // start again: applying an event twice changes nothing
+			}
+			changes, err := latest.Apply(webhooks.Delivery{Event: event})
+			if err != nil && !errors.Is(err, webhooks.ErrPermanent) {
+				log.Fatal(err)
+			}
+			fmt.Printf("%s: added %d, updated %d, already stored %d\n", what, changes.Added, changes.Updated, changes.Same)
+		}
+	}
+	readBack("sleep", webhooks.ReadSummaries(ctx, client, user, labhealth.SummarySleep, labhealth.ListSummariesParams{StartDate: labhealth.DateOf(start)}))
+	readBack("glucose", webhooks.ReadSamples(ctx, client, user, "glucose", labhealth.ListSamplesParams{StartDate: start}))
+	// Output:
+	// sleep: added 1, updated 0, already stored 0
+	// glucose: added 6, updated 0, already stored 12
+}
+
+func addSummary(service *labhealthtest.Server, user uuid.UUID, resource string, opts ...labhealthtest.DataOption) error {
+	_, err := service.AddSummary(user, resource, opts...)
+	return err
+}

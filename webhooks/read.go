@@ -1,0 +1,172 @@
+package webhooks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	labhealth "github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/jsonread"
+)
+
+// ReadSummaries reads summaries of a user from the API and returns an iterator over them, each as
+// the event that delivers it. The event has the data as received, the type
+// daily.data.<resource>.updated and the user ID. TeamID and ClientUserID, which the API does not
+// return, are zero. [Latest.Apply] and package sqlstore store the event as if it had been
+// delivered: use it to recover what was lost while a receiver was not available.
+//
+// ReceivedAt is the time just before the request. The response is at least as new as every version
+// that was received before that time, and replaces it. A version that is received later replaces
+// the response, because it may be newer. Data can therefore be read while events are received, in
+// any order and more than once, if the same clock sets both times. Data that the service has
+// deleted remains stored.
+//
+// A period is that of the data, not of its delivery, and sources deliver data that is days old:
+// start days before the gap. A long period is read in several requests that overlap, so a summary
+// may occur twice. For profiles, name a provider: the service returns one.
+//
+// The iterator can be used more than once, and requests the data each time. It returns the first
+// error and stops. Source: public API reference only.
+func ReadSummaries(ctx context.Context, client *labhealth.Client, userID uuid.UUID, resource labhealth.SummaryResource, params labhealth.ListSummariesParams, opts ...labhealth.CallOption) iter.Seq2[*Event, error] {
+	eventType := EventType(dailyPrefix + string(resource) + ".updated")
+	return func(yield func(*Event, error) bool) {
+		for period := range periods(resource, params, time.Now()) {
+			receivedAt := time.Now()
+			page, err := client.Wearables.Summaries(ctx, userID, resource, period, opts...)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, data := range page.Data {
+				if event, err := eventOf(eventType, userID, receivedAt, data); !yield(event, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+const (
+	// periodDays is the length of the periods in which summaries are read. In half a year, the
+	// summaries of meals, which are the largest, have a few megabytes.
+	periodDays = 180
+	// overlapDays is how many days of a period the next one repeats. Whether a period includes its
+	// last day, or a summary that starts before its first, is not documented.
+	overlapDays = 2
+)
+
+// periods splits the dates of params. A menstrual cycle is longer than the overlap, and a profile
+// has no dates: both are read in one request.
+func periods(resource labhealth.SummaryResource, params labhealth.ListSummariesParams, now time.Time) iter.Seq[labhealth.ListSummariesParams] {
+	return func(yield func(labhealth.ListSummariesParams) bool) {
+		last := labhealth.DateOf(now.UTC().AddDate(0, 0, 1)) // today in every time zone
+		if !params.EndDate.IsZero() && params.EndDate.Compare(last) < 0 {
+			last = params.EndDate
+		}
+		whole := resource == labhealth.SummaryProfile || resource == labhealth.SummaryMenstrualCycle || params.StartDate.IsZero()
+		for period := params; ; period.StartDate = addDays(period.EndDate, -overlapDays) {
+			period.EndDate = addDays(period.StartDate, periodDays)
+			if whole || period.EndDate.Compare(last) >= 0 {
+				period.EndDate = params.EndDate
+				yield(period)
+				return
+			}
+			if !yield(period) {
+				return
+			}
+		}
+	}
+}
+
+func addDays(d labhealth.Date, days int) labhealth.Date {
+	return labhealth.DateOf(time.Date(d.Year, d.Month, d.Day+days, 0, 0, 0, 0, time.UTC))
+}
+
+// ReadSamples reads samples of a user from the API, page by page, and returns an iterator over
+// them. There is one event for each source of a page. The events are like those of [ReadSummaries],
+// and so are the rules for ReceivedAt, for periods and for the iterator. The resource is the name
+// of the API or that of the events: body_weight or weight, body_fat or fat. The events have the
+// latter. Source: public API reference only.
+func ReadSamples(ctx context.Context, client *labhealth.Client, userID uuid.UUID, resource labhealth.SampleResource, params labhealth.ListSamplesParams, opts ...labhealth.CallOption) iter.Seq2[*Event, error] {
+	resource, eventType := namesOf(resource)
+	return func(yield func(*Event, error) bool) {
+		receivedAt := time.Now()
+		for page, err := range client.Wearables.AllSamples(ctx, userID, resource, params, opts...) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, provider := range slices.Sorted(maps.Keys(page.Groups)) {
+				for _, group := range page.Groups[provider] {
+					data := withProvider(group, provider)
+					if event, err := eventOf(eventType, userID, receivedAt, data); !yield(event, err) || err != nil {
+						return
+					}
+				}
+			}
+			receivedAt = time.Now() // the iterator requests the next page now
+		}
+	}
+}
+
+// renamedResources are the resources that have other names in events than in the API.
+var renamedResources = map[labhealth.SampleResource]string{"body_weight": "weight", "body_fat": "fat"}
+
+// namesOf returns the resource of the API and the event type of a resource with either name.
+func namesOf(resource labhealth.SampleResource) (labhealth.SampleResource, EventType) {
+	name := string(resource)
+	for ofAPI, ofEvents := range renamedResources {
+		if resource == ofAPI || name == ofEvents {
+			resource, name = ofAPI, ofEvents
+		}
+	}
+	return resource, EventType(dailyPrefix + name + ".updated")
+}
+
+// withProvider returns a group of samples. If it does not name the provider, the result does so in
+// the field provider, as older events do.
+func withProvider(group json.RawMessage, provider string) []byte {
+	if !isKnown(provider) || group[0] != '{' {
+		return group
+	}
+	for _, name := range []string{"source", "provider"} {
+		source := jsonread.Lookup(group, name)
+		for _, name := range []string{"provider", "slug"} {
+			if slug, _ := jsonread.String(jsonread.Lookup(source, name)); isKnown(slug) {
+				return group
+			}
+		}
+	}
+	fields := bytes.TrimRight(group[:len(group)-1], " \t\r\n")
+	if len(fields) > 1 {
+		fields = append(slices.Clip(fields), ',')
+	}
+	source, _ := json.Marshal(map[string]any{"provider": map[string]string{"slug": provider}})
+	return slices.Concat(fields, source[1:]) // of duplicate names the last value counts
+}
+
+// errOtherUser stops an iterator whose data would be stored as that of another user.
+const errOtherUser = permanentError("webhooks: the response has data of another user")
+
+// eventOf returns the event that delivers data, which is valid JSON.
+func eventOf(eventType EventType, userID uuid.UUID, receivedAt time.Time, data []byte) (*Event, error) {
+	if id := userInData(data); id != uuid.Nil && id != userID {
+		return nil, errOtherUser
+	}
+	name, err := json.Marshal(string(eventType))
+	if err != nil {
+		return nil, err
+	}
+	event, err := parse(slices.Concat([]byte(`{"event_type":`), name, []byte(`,"data":`), data, []byte(`,"user_id":"`+userID.String()+`"}`)))
+	if err != nil {
+		return nil, err
+	}
+	event.ReceivedAt = receivedAt
+	return event, nil
+}
