@@ -39,6 +39,19 @@ func referenceChecks() []referencetest.Area {
 	return areas
 }
 
+// referenceTypes returns the Go types of all components.
+func referenceTypes() []reflect.Type {
+	var types []reflect.Type
+	for _, area := range referenceAreas {
+		for _, value := range area.components {
+			if typ := reflect.TypeOf(value); !slices.Contains(types, typ) {
+				types = append(types, typ)
+			}
+		}
+	}
+	return types
+}
+
 // The types have every field of the tables with its type, nullability and default, and every
 // enumeration has its values. There are no others.
 func TestReferenceTypes(t *testing.T) {
