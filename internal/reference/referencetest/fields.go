@@ -49,7 +49,7 @@ var nonLetters = regexp.MustCompile(`[^0-9A-Za-z]`)
 func (c *checker) fieldProblems(f *field, owner reflect.Type, goField reflect.StructField, direction reference.Direction) []string {
 	s := shapeOf(goField)
 	var found []string
-	if !strings.EqualFold(nonLetters.ReplaceAllString(f.Name, ""), goField.Name) {
+	if isExported := owner.Name()[0] < 'a'; isExported && !strings.EqualFold(nonLetters.ReplaceAllString(f.Name, ""), goField.Name) {
 		found = append(found, fmt.Sprintf("%s is not the name %s in Go's spelling", goField.Name, f.Name))
 	}
 	if want := c.typeProblem(f, s); want != "" {
