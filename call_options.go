@@ -119,16 +119,17 @@ func WithCallBodyLimit(n int64) CallOption {
 	}
 }
 
-// WithIdempotencyKey sends X-Idempotency-Key when an order is created, and allows a retry after an
-// unknown outcome. Use it only with a deployment that honors the key, which the specification does
-// not promise: such a deployment returns the first outcome again, success or failure, for at least
-// 24 hours. It is a validation error for every operation but [OrdersService.Create]. Source: public
-// API reference only.
+// WithIdempotencyKey sends X-Idempotency-Key when an order is created or a walk-in appointment is
+// booked, and allows a retry after an unknown outcome. Use it only with a deployment that honors
+// the key, which the specification does not promise: such a deployment returns the first outcome
+// again, success or failure, for at least 24 hours. It is a validation error for every operation
+// but [OrdersService.Create] and [AppointmentsService.Book] with [AppointmentWalkIn]. Source:
+// public API reference only.
 func WithIdempotencyKey(key string) CallOption {
 	return func(c *callConfig) error {
 		switch {
 		case !c.repeatable:
-			return invalid("is for Orders.Create only; an import is identified by its sample id", "WithIdempotencyKey")
+			return invalid("is for Orders.Create, and for Appointments.Book with AppointmentWalkIn; an import is identified by its sample id", "WithIdempotencyKey")
 		case key == "" || len(key) > 255 || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
 			return invalid("needs 1 to 255 printable ASCII characters", "WithIdempotencyKey")
 		}

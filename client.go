@@ -19,8 +19,11 @@ type Client struct {
 	Orders *OrdersService
 	// OrderTransactions returns orders together with their redraws and recreations.
 	OrderTransactions *OrderTransactionsService
-	// LabTests lists the lab tests that can be ordered.
+	// LabTests lists, creates and changes the lab tests that can be ordered, and lists markers,
+	// labs and lab accounts.
 	LabTests *LabTestsService
+	// Appointments books the appointments at which samples are collected.
+	Appointments *AppointmentsService
 	// Users lists, creates and deletes users.
 	Users *UsersService
 	// Workouts returns the data of workouts.
@@ -40,8 +43,14 @@ func NewClient(apiKey string, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	return &Client{
-		Orders: &OrdersService{c}, OrderTransactions: &OrderTransactionsService{c}, LabTests: &LabTestsService{c}, Users: &UsersService{c},
-		Workouts: &WorkoutsService{c}, Wearables: &WearablesService{c}, core: c,
+		Orders:            &OrdersService{c},
+		OrderTransactions: &OrderTransactionsService{c},
+		LabTests:          &LabTestsService{c},
+		Appointments:      &AppointmentsService{c},
+		Users:             &UsersService{c},
+		Workouts:          &WorkoutsService{c},
+		Wearables:         &WearablesService{c},
+		core:              c,
 	}, nil
 }
 

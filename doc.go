@@ -31,45 +31,71 @@
 // # Operations
 //
 // The methods belong to [OrdersService], [OrderTransactionsService], [LabTestsService],
-// [UsersService], [WorkoutsService] and [WearablesService].
+// [AppointmentsService], [UsersService], [WorkoutsService] and [WearablesService].
 //
-//	POST   /v3/order/import                             Client.Orders.Import (closed beta)
-//	POST   /v3/order                                    Client.Orders.Create
-//	PATCH  /v3/order/{order_id}                         Client.Orders.Update, Reschedule, Release
-//	GET    /v3/order/{order_id}                         Client.Orders.Get
-//	GET    /orders                                      Client.Orders.List, All
-//	POST   /v3/order/{order_id}/cancel                  Client.Orders.Cancel
-//	POST   /v3/order/testkit                            Client.Orders.CreateTestkit
-//	POST   /v3/order/testkit/register                   Client.Orders.RegisterTestkit
-//	PATCH  /v3/order/{order_id}/draw_completed          Client.Orders.MarkDrawCompleted
-//	POST   /v3/order/{order_id}/test                    Client.Orders.Simulate
-//	POST   /v3/order/resend_events                      Client.Orders.ResendEvents
-//	GET    /v3/order/{order_id}/communication_settings  Client.Orders.CommunicationSettings
-//	PATCH  /v3/order/{order_id}/communication_settings  Client.Orders.UpdateCommunicationSettings
-//	GET    /v3/order/{order_id}/result                  Client.Orders.Results
-//	GET    /v3/order/{order_id}/result/metadata         Client.Orders.ResultsMetadata
-//	GET    /v3/order/{order_id}/result/pdf              Client.Orders.ResultsPDF
-//	GET    /v3/order/{order_id}/requisition/pdf         Client.Orders.RequisitionPDF
-//	GET    /v3/order/{order_id}/labels/pdf              Client.Orders.LabelsPDF
-//	GET    /v3/order/{order_id}/abn_pdf                 Client.Orders.ABNPDF
-//	GET    /v3/order/{order_id}/collection_instruction_pdf  Client.Orders.CollectionInstructionsPDF
-//	GET    /v3/order_transaction/{transaction_id}       Client.OrderTransactions.Get
-//	GET    /v3/order_transaction/{transaction_id}/result  Client.OrderTransactions.Results
-//	GET    /v3/order_transaction/{transaction_id}/result/pdf  Client.OrderTransactions.ResultsPDF
-//	GET    /v3/lab_test                                 Client.LabTests.List, All
-//	GET    /v3/lab_tests                                Client.LabTests.ListDeprecated (deprecated)
-//	GET    /v2/user/                                    Client.Users.List, All
-//	POST   /v2/user                                     Client.Users.Create, GetOrCreate
-//	GET    /v2/user/{user_id}                           Client.Users.Get
-//	GET    /v2/user/resolve/{client_user_id}            Client.Users.Resolve
-//	DELETE /v2/user/{user_id}                           Client.Users.Delete
-//	POST   /v2/user/undo_delete                         Client.Users.UndoDelete
-//	GET    /v2/introspect/historical_pull               Client.Users.HistoricalPulls, AllHistoricalPulls
-//	GET    /v2/timeseries/workouts/{workout_id}/stream  Client.Workouts.Stream
-//	GET    /v2/summary/{resource}/{user_id}             Client.Wearables.Summaries
-//	GET    /v2/timeseries/{user_id}/{resource}/grouped  Client.Wearables.Samples, AllSamples
-//	GET    /v2/timeseries/sleep/{sleep_id}/stream       Client.Wearables.SleepStream
-//	any other                                            Client.Do
+//	POST   /v3/order/import                                        Client.Orders.Import (closed beta)
+//	POST   /v3/order                                               Client.Orders.Create
+//	PATCH  /v3/order/{order_id}                                    Client.Orders.Update, Reschedule, Release
+//	GET    /v3/order/{order_id}                                    Client.Orders.Get
+//	GET    /orders                                                 Client.Orders.List, All
+//	POST   /v3/order/{order_id}/cancel                             Client.Orders.Cancel
+//	POST   /v3/order/testkit                                       Client.Orders.CreateTestkit
+//	POST   /v3/order/testkit/register                              Client.Orders.RegisterTestkit
+//	PATCH  /v3/order/{order_id}/draw_completed                     Client.Orders.MarkDrawCompleted
+//	POST   /v3/order/{order_id}/test                               Client.Orders.Simulate
+//	POST   /v3/order/resend_events                                 Client.Orders.ResendEvents
+//	GET    /v3/order/{order_id}/communication_settings             Client.Orders.CommunicationSettings
+//	PATCH  /v3/order/{order_id}/communication_settings             Client.Orders.UpdateCommunicationSettings
+//	GET    /v3/order/{order_id}/result                             Client.Orders.Results
+//	GET    /v3/order/{order_id}/result/metadata                    Client.Orders.ResultsMetadata
+//	GET    /v3/order/{order_id}/result/pdf                         Client.Orders.ResultsPDF
+//	GET    /v3/order/{order_id}/requisition/pdf                    Client.Orders.RequisitionPDF
+//	GET    /v3/order/{order_id}/labels/pdf                         Client.Orders.LabelsPDF
+//	GET    /v3/order/{order_id}/abn_pdf                            Client.Orders.ABNPDF
+//	GET    /v3/order/{order_id}/collection_instruction_pdf         Client.Orders.CollectionInstructionsPDF
+//	GET    /v3/order_transaction/{transaction_id}                  Client.OrderTransactions.Get
+//	GET    /v3/order_transaction/{transaction_id}/result           Client.OrderTransactions.Results
+//	GET    /v3/order_transaction/{transaction_id}/result/pdf       Client.OrderTransactions.ResultsPDF
+//	GET    /v3/lab_test                                            Client.LabTests.List, All
+//	GET    /v3/lab_tests                                           Client.LabTests.ListDeprecated (deprecated)
+//	POST   /v3/lab_tests                                           Client.LabTests.Create
+//	GET    /v3/lab_tests/{lab_test_id}                             Client.LabTests.Get
+//	PATCH  /v3/lab_tests/{lab_test_id}                             Client.LabTests.Update
+//	GET    /v3/lab_test/{lab_test_id}/collection_instruction_pdf   Client.LabTests.CollectionInstructionsPDF
+//	GET    /v3/lab_tests/markers                                   Client.LabTests.Markers, AllMarkers
+//	GET    /v3/lab_tests/{lab_test_id}/markers                     Client.LabTests.MarkersOfTest, AllMarkersOfTest
+//	POST   /v3/lab_tests/list_order_set_markers                    Client.LabTests.MarkersOfOrderSet, AllMarkersOfOrderSet
+//	GET    /v3/lab_tests/{lab_id}/markers/{provider_id}            Client.LabTests.Marker
+//	GET    /v3/lab_tests/labs                                      Client.LabTests.Labs
+//	GET    /v3/lab_test/lab_account                                Client.LabTests.LabAccounts
+//	GET    /v3/order/area/info                                     Client.Appointments.Area
+//	GET    /v3/order/psc/info                                      Client.Appointments.Sites
+//	GET    /v3/order/{order_id}/psc/info                           Client.Appointments.OrderSites
+//	POST   /v3/order/phlebotomy/appointment/availability           Client.Appointments.AtHomeAvailability
+//	POST   /v3/order/psc/appointment/availability                  Client.Appointments.WalkInAvailability
+//	POST   /v3/order/{order_id}/phlebotomy/appointment/request     Client.Appointments.Request
+//	POST   /v3/order/{order_id}/phlebotomy/appointment/book        Client.Appointments.Book
+//	POST   /v3/order/{order_id}/psc/appointment/book               Client.Appointments.Book
+//	PATCH  /v3/order/{order_id}/phlebotomy/appointment/reschedule  Client.Appointments.Reschedule
+//	PATCH  /v3/order/{order_id}/psc/appointment/reschedule         Client.Appointments.Reschedule
+//	PATCH  /v3/order/{order_id}/phlebotomy/appointment/cancel      Client.Appointments.Cancel
+//	PATCH  /v3/order/{order_id}/psc/appointment/cancel             Client.Appointments.Cancel
+//	GET    /v3/order/phlebotomy/appointment/cancellation-reasons   Client.Appointments.CancellationReasons
+//	GET    /v3/order/psc/appointment/cancellation-reasons          Client.Appointments.CancellationReasons
+//	GET    /v3/order/{order_id}/phlebotomy/appointment             Client.Appointments.Get
+//	GET    /v3/order/{order_id}/psc/appointment                    Client.Appointments.Get
+//	GET    /v2/user/                                               Client.Users.List, All
+//	POST   /v2/user                                                Client.Users.Create, GetOrCreate
+//	GET    /v2/user/{user_id}                                      Client.Users.Get
+//	GET    /v2/user/resolve/{client_user_id}                       Client.Users.Resolve
+//	DELETE /v2/user/{user_id}                                      Client.Users.Delete
+//	POST   /v2/user/undo_delete                                    Client.Users.UndoDelete
+//	GET    /v2/introspect/historical_pull                          Client.Users.HistoricalPulls, AllHistoricalPulls
+//	GET    /v2/timeseries/workouts/{workout_id}/stream             Client.Workouts.Stream
+//	GET    /v2/summary/{resource}/{user_id}                        Client.Wearables.Summaries
+//	GET    /v2/timeseries/{user_id}/{resource}/grouped             Client.Wearables.Samples, AllSamples
+//	GET    /v2/timeseries/sleep/{sleep_id}/stream                  Client.Wearables.SleepStream
+//	any other                                                      Client.Do
 //
 // The management API has a separate client, [ManagementClient], so that its keys are never sent to
 // the team API or vice versa.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"iter"
-	"strconv"
 
 	"github.com/google/uuid"
 )
@@ -43,6 +43,8 @@ type LabTest struct {
 	RawObject `json:"-"`
 }
 
+func (t *LabTest) verify() error { return requireID(t.ID, "lab test") }
+
 // Lab is a laboratory.
 type Lab struct {
 	ID               int64  `json:"id"`                 // lab ID
@@ -62,73 +64,18 @@ type Lab struct {
 	RawObject `json:"-"`
 }
 
-// Marker is a biomarker or a panel of biomarkers.
-type Marker struct {
-	ID          int64       `json:"id"`                   // marker ID
-	Name        string      `json:"name"`                 // human-readable name
-	Slug        string      `json:"slug"`                 // stable identifier
-	Description *string     `json:"description,omitzero"` // nil if there is none
-	LabID       *int64      `json:"lab_id,omitzero"`      // ID of the lab, nil if not specific to one
-	ProviderID  *string     `json:"provider_id,omitzero"` // the lab's code, nil if there is none
-	Type        *MarkerType `json:"type,omitzero"`        // nil if unknown
-	Unit        *string     `json:"unit,omitzero"`        // nil if there is none
-	// Price is a string: "10.00" and "N/A" occur. It is nil if there is none.
-	Price *string `json:"price,omitzero"`
-	// AoE holds the questions to ask at order entry, nil if there are none.
-	AoE *AoE `json:"aoe,omitzero"`
-	// ALaCarteEnabled reports whether the marker can be ordered on its own; false by default.
-	ALaCarteEnabled bool `json:"a_la_carte_enabled" default:"false"`
-	// CommonTATDays is the common turnaround time in days, nil if unknown.
-	CommonTATDays *int64 `json:"common_tat_days,omitzero"`
-	// WorstCaseTATDays is the longest turnaround time in days, nil if unknown.
-	WorstCaseTATDays *int64 `json:"worst_case_tat_days,omitzero"`
-	// IsOrderable points to true if the field is absent, and is nil if it is null.
-	IsOrderable *bool `json:"is_orderable" default:"true"`
-
-	RawObject `json:"-"`
-}
-
-// AoE holds the questions that a lab asks at order entry.
-type AoE struct {
-	Questions []AoEQuestion `json:"questions"` // may be empty
-
-	RawObject `json:"-"`
-}
-
-// AoEQuestion is a question that a lab asks at order entry. It is answered with an [AoEAnswer].
-// Source of all but ID, Code and Value: public API reference only.
-type AoEQuestion struct {
-	ID    int64  `json:"id"`    // question ID; IDs above 32 bits occur
-	Code  string `json:"code"`  // the lab's code
-	Value string `json:"value"` // text of the question
-
-	Required   *bool             `json:"required,omitzero"`   // whether an answer is required; nil if unknown
-	Type       *AoEQuestionType  `json:"type,omitzero"`       // kind of answer; nil if unknown
-	Sequence   *int64            `json:"sequence,omitzero"`   // position among the questions; nil if unknown
-	Answers    []AoEAnswerOption `json:"answers,omitzero"`    // possible answers
-	Constraint *string           `json:"constraint,omitzero"` // human-readable hint for free text; nil if none
-	Default    *string           `json:"default,omitzero"`    // nil if there is none
-
-	RawObject `json:"-"`
-}
-
-// AoEAnswerOption is a possible answer to an [AoEQuestion]. An order sends its Code as the answer.
-// Source of the use of Code: public API reference only.
-type AoEAnswerOption struct {
-	ID    int64  `json:"id"`    // answer ID
-	Code  string `json:"code"`  // sent as [AoEAnswer.Answer]
-	Value string `json:"value"` // human-readable text
-
-	RawObject `json:"-"`
-}
-
-// LabTestsService provides access to the catalog of lab tests that the team can order. See
-// [Client.LabTests].
+// LabTestsService provides access to the catalog of lab tests, markers and labs that the team can
+// order, and to its lab accounts. See [Client.LabTests].
 type LabTestsService struct{ core *core }
 
 const (
 	opListLabTests           = "GET /v3/lab_test"
 	opListLabTestsDeprecated = "GET /v3/lab_tests"
+	opCreateLabTest          = "POST /v3/lab_tests"
+	opGetLabTest             = "GET /v3/lab_tests/{lab_test_id}"
+	opUpdateLabTest          = "PATCH /v3/lab_tests/{lab_test_id}"
+	opListLabs               = "GET /v3/lab_tests/labs"
+	opLabTestInstructionsPDF = "GET /v3/lab_test/{lab_test_id}/collection_instruction_pdf"
 )
 
 // ListLabTestsParams selects lab tests. Zero fields are not sent. Source of all but LabTestLimit
@@ -140,8 +87,10 @@ type ListLabTestsParams struct {
 	// NextCursor is where the page starts: NextCursor of the previous page, or empty for the first.
 	NextCursor string
 
+	// IncludePricing requests [LabTestPage.Pricing].
+	IncludePricing   bool
 	LabAccountID     uuid.UUID               // tests of one account
-	GenerationMethod string                  // "auto", "manual" (the service's default) or "all"
+	GenerationMethod LabTestGenerationMethod // how the tests were created; the service's default is manual
 	LabSlug          string                  // tests of one lab
 	CollectionMethod LabTestCollectionMethod // tests with this collection method
 	Status           LabTestStatus           // tests with this status
@@ -158,14 +107,13 @@ func (p ListLabTestsParams) query() queryValues {
 	q := newQuery()
 	q.setInt("lab_test_limit", p.LabTestLimit)
 	q.setString("next_cursor", p.NextCursor)
+	q.setTrue("include_pricing", p.IncludePricing)
 	q.setID("lab_account_id", p.LabAccountID)
-	q.setString("generation_method", p.GenerationMethod)
+	q.setString("generation_method", string(p.GenerationMethod))
 	q.setString("lab_slug", p.LabSlug)
 	q.setString("collection_method", string(p.CollectionMethod))
 	q.setString("status", string(p.Status))
-	for _, id := range p.MarkerIDs {
-		q.Add("marker_ids", strconv.FormatInt(id, 10))
-	}
+	q.addInts("marker_ids", p.MarkerIDs)
 	addStrings(q, "provider_ids", p.ProviderIDs)
 	q.setString("name", p.Name)
 	q.setString("order_key", p.OrderKey)
@@ -173,16 +121,30 @@ func (p ListLabTestsParams) query() queryValues {
 	return q
 }
 
+// LabTestGenerationMethod tells how a lab test was created: by the service for an order, or not.
+// LabTestGenerationAll selects both. Values other than the constants occur. Source: public API
+// reference only.
+type LabTestGenerationMethod string
+
+// Values of [LabTestGenerationMethod].
+const (
+	LabTestGenerationAuto   LabTestGenerationMethod = "auto"
+	LabTestGenerationManual LabTestGenerationMethod = "manual"
+	LabTestGenerationAll    LabTestGenerationMethod = "all"
+)
+
 // LabTestPage is one page of the catalog: the response of [LabTestsService.List].
 //
-// Elements that are wrapped, as {"lab_test": {…}}, are unwrapped; encoding the page omits the
-// wrappers. A response that is a bare list is decoded as a page with that list, and RawJSON returns
-// that page.
+// Elements that are wrapped, as {"lab_test": {…}}, are unwrapped; encoding the page wraps them
+// again, with the other fields of their wrapper. A response that is a bare list is decoded as a
+// page with that list, and RawJSON returns that page.
 type LabTestPage struct {
-	Data       []LabTest `json:"data" jsonread:"own"` // the lab tests of the page
-	NextCursor *string   `json:"next_cursor"`         // where the next page starts; nil on the last page
-	// Pricing has no fixed shape; nil if the response has none. Source: public API reference only.
-	Pricing json.RawMessage `json:"pricing,omitzero"`
+	// Data has the lab tests of the page.
+	Data       []LabTest `json:"data" jsonread:"own" wrapper:"lab_test"`
+	NextCursor *string   `json:"next_cursor"` // where the next page starts; nil on the last page
+	// Pricing has the prices of the lab tests if [ListLabTestsParams.IncludePricing] was set, else
+	// nil. Source: public API reference only.
+	Pricing *LabTestPricing `json:"pricing,omitzero"`
 
 	RawObject `json:"-"`
 }
@@ -197,7 +159,7 @@ func (*LabTestPage) fromList(document []byte, _ []json.RawMessage) []byte {
 
 // List returns one page of the catalog: GET /v3/lab_test.
 func (s *LabTestsService) List(ctx context.Context, params ListLabTestsParams, opts ...CallOption) (*LabTestPage, error) {
-	return s.list(ctx, request{op: opListLabTests, query: params}, opts)
+	return call(ctx, s.core, new(LabTestPage), request{op: opListLabTests, query: params}, opts)
 }
 
 // All returns an iterator over the catalog, page by page, starting at params.NextCursor. It holds
@@ -214,13 +176,13 @@ func (s *LabTestsService) All(ctx context.Context, params ListLabTestsParams, op
 }
 
 // ListDeprecated returns the whole catalog at once: GET /v3/lab_tests. The response may have up to
-// 64 MiB. Setting LabTestLimit or NextCursor is a validation error.
+// 64 MiB. Setting LabTestLimit, NextCursor, IncludePricing or LabAccountID is a validation error.
 //
 // Deprecated: use [LabTestsService.List] or [LabTestsService.All], which call GET /v3/lab_test. The
 // endpoint will be removed in October 2026. Source of the date: public API reference only.
 func (s *LabTestsService) ListDeprecated(ctx context.Context, params ListLabTestsParams, opts ...CallOption) ([]LabTest, error) {
 	r := request{op: opListLabTestsDeprecated, query: unpagedLabTestsParams{params}, maxBody: 64 << 20}
-	page, err := s.list(ctx, r, opts)
+	page, err := call(ctx, s.core, new(LabTestPage), r, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -231,26 +193,88 @@ func (s *LabTestsService) ListDeprecated(ctx context.Context, params ListLabTest
 type unpagedLabTestsParams struct{ ListLabTestsParams }
 
 func (p unpagedLabTestsParams) validate(v *validator) {
-	if p.LabTestLimit != 0 || p.NextCursor != "" {
-		v.add("lab_test_limit", "value_error", "and next_cursor are for the paged list only")
+	for _, name := range []string{"lab_test_limit", "next_cursor", "include_pricing", "lab_account_id"} {
+		if p.query().Has(name) {
+			v.add(name, "value_error", "is for the paged list only")
+		}
 	}
 }
 
-// list returns a page and unwraps elements of the form {"lab_test": {…}}, which occur in an example
-// of the public API reference.
-func (s *LabTestsService) list(ctx context.Context, r request, opts []CallOption) (*LabTestPage, error) {
-	page, err := call(ctx, s.core, new(LabTestPage), r, opts)
-	if err != nil {
-		return nil, err
-	}
-	for i := range page.Data {
-		var wrapper struct {
-			LabTest *LabTest `json:"lab_test"`
-		}
-		test := &page.Data[i]
-		if test.ID == uuid.Nil && json.Unmarshal(test.RawJSON(), &wrapper) == nil && wrapper.LabTest != nil {
-			*test = *wrapper.LabTest
-		}
-	}
-	return page, nil
+// GetLabTestParams selects the lab account of a lab test. Source: public API reference only.
+type GetLabTestParams struct {
+	LabAccountID uuid.UUID // zero for the team's default account
+}
+
+func (p GetLabTestParams) query() queryValues { return accountQuery(p.LabAccountID) }
+
+// accountQuery returns the query of an operation on the catalog of a lab account.
+func accountQuery(labAccountID uuid.UUID) queryValues {
+	q := newQuery()
+	q.setID("lab_account_id", labAccountID)
+	return q
+}
+
+// Get returns one lab test: GET /v3/lab_tests/{lab_test_id}. Source: public API reference only.
+func (s *LabTestsService) Get(ctx context.Context, labTestID uuid.UUID, params GetLabTestParams, opts ...CallOption) (*LabTest, error) {
+	return call(ctx, s.core, new(LabTest), request{op: opGetLabTest, ids: []string{labTestID.String()}, query: params}, opts)
+}
+
+// CreateLabTestBody is the request body of [LabTestsService.Create]. Name, Method and Description
+// are required. Source: public API reference only.
+type CreateLabTestBody struct {
+	MarkerIDs   []int64                 `json:"marker_ids,omitzero"`   // IDs of the markers
+	ProviderIDs []string                `json:"provider_ids,omitzero"` // the lab's codes of the markers
+	Name        string                  `json:"name"`                  // human-readable name
+	Method      LabTestCollectionMethod `json:"method"`                // how the sample is collected
+	Description string                  `json:"description"`           // human-readable description
+	Fasting     bool                    `json:"fasting,omitzero"`      // whether the patient must fast
+	// LabAccountID is the lab account of the test, nil for the team's default account.
+	LabAccountID *uuid.UUID `json:"lab_account_id,omitzero"`
+	LabSlug      *string    `json:"lab_slug,omitzero"` // [Lab.Slug] of the lab; nil if not given
+}
+
+// Validate checks the request against the public API reference. Its error, if not nil, is a
+// *[ValidationError] that lists every invalid field. [LabTestsService.Create] calls it.
+func (b CreateLabTestBody) Validate() error { return validate(&b) }
+
+func (b *CreateLabTestBody) validate(v *validator) {
+	v.required("name", b.Name)
+	v.required("method", string(b.Method))
+	v.required("description", b.Description)
+	v.optionalID("lab_account_id", b.LabAccountID)
+}
+
+// Create adds a lab test with the given markers to the team's catalog: POST /v3/lab_tests. It is
+// never retried while an attempt may have been processed. If [OutcomeOf] returns [OutcomeUnknown],
+// look for the name of the lab test in the catalog before you create it again. The new test can be
+// ordered once its status is [LabTestStatusActive]. Source: public API reference only.
+func (s *LabTestsService) Create(ctx context.Context, body CreateLabTestBody, opts ...CallOption) (*LabTest, error) {
+	return call(ctx, s.core, new(LabTest), request{op: opCreateLabTest, body: &body}, opts)
+}
+
+// UpdateLabTestBody is the request body of [LabTestsService.Update]. Nil fields are unchanged.
+// Source: public API reference only.
+type UpdateLabTestBody struct {
+	Name   *string `json:"name,omitzero"`   // human-readable name
+	Active *bool   `json:"active,omitzero"` // whether the test can be ordered
+}
+
+// Update renames a lab test of the team, or changes whether it can be ordered: PATCH
+// /v3/lab_tests/{lab_test_id}. Source: public API reference only.
+func (s *LabTestsService) Update(ctx context.Context, labTestID uuid.UUID, body UpdateLabTestBody, opts ...CallOption) (*LabTest, error) {
+	return call(ctx, s.core, new(LabTest), request{op: opUpdateLabTest, ids: []string{labTestID.String()}, body: &body}, opts)
+}
+
+// Labs returns all labs: GET /v3/lab_tests/labs. Source: public API reference only.
+func (s *LabTestsService) Labs(ctx context.Context, opts ...CallOption) ([]Lab, error) {
+	return callList[Lab](ctx, s.core, request{op: opListLabs}, opts)
+}
+
+// CollectionInstructionsPDF streams the instructions that tell a patient how to collect the sample
+// of a lab test to w and returns the number of bytes written: GET
+// /v3/lab_test/{lab_test_id}/collection_instruction_pdf. [LabTest.HasCollectionInstructions]
+// reports whether there are any. See [OrdersService.RequisitionPDF] for w, large files and errors.
+// Source: public API reference only.
+func (s *LabTestsService) CollectionInstructionsPDF(ctx context.Context, labTestID uuid.UUID, w io.Writer, opts ...CallOption) (n int64, err error) {
+	return callPDF(ctx, s.core, request{op: opLabTestInstructionsPDF, ids: []string{labTestID.String()}}, w, opts)
 }

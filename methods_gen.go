@@ -41,6 +41,44 @@ func (v *AoEQuestion) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(
 func (v AoEQuestion) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *Appointment) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v Appointment) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *AppointmentAvailability) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v AppointmentAvailability) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *AppointmentCancellationReason) UnmarshalJSON(b []byte) error {
+	return jsonread.Unmarshal(b, v)
+}
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v AppointmentCancellationReason) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *AppointmentEvent) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v AppointmentEvent) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *AppointmentLocation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v AppointmentLocation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *AreaInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v AreaInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *AtHomePhlebotomyOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -95,6 +133,12 @@ func (v *ConnectedSource) UnmarshalJSON(b []byte) error { return jsonread.Unmars
 func (v ConnectedSource) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *DaySlots) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v DaySlots) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ETLPipeline) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -117,6 +161,12 @@ func (v *EventHubMatcher) UnmarshalJSON(b []byte) error { return jsonread.Unmars
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v EventHubMatcher) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *ExpectedResult) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v ExpectedResult) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *FallbackBirthDate) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -155,10 +205,34 @@ func (v *HistoricalPullTimeline) UnmarshalJSON(b []byte) error { return jsonread
 func (v HistoricalPullTimeline) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LOINC) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LOINC) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Lab) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v Lab) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LabAccount) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LabAccount) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LabLocation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LabLocation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LabLocationMetadata) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LabLocationMetadata) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LabTest) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -171,6 +245,24 @@ func (v *LabTestPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v LabTestPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LabTestPanelPricing) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LabTestPanelPricing) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LabTestPricing) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LabTestPricing) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LngLat) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LngLat) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ManagementKey) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -195,6 +287,18 @@ func (v *Marker) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v)
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v Marker) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *MarkerPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v MarkerPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *MarkerPricing) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v MarkerPricing) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *MissingResult) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -287,10 +391,40 @@ func (v *Organisation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal
 func (v Organisation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PSCAreaInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PSCAreaInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PSCAreaInfoDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PSCAreaInfoDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PSCInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PSCInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PerformingLaboratory) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v PerformingLaboratory) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PhlebotomyAreaInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PhlebotomyAreaInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PhlebotomyProviderInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PhlebotomyProviderInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PostOrderResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -303,6 +437,30 @@ func (v *PreparationStep) UnmarshalJSON(b []byte) error { return jsonread.Unmars
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v PreparationStep) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *Pricing) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v Pricing) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PricingConditions) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PricingConditions) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PricingModifier) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PricingModifier) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PricingModifierRange) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PricingModifierRange) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ProviderHistoricalPulls) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -451,6 +609,24 @@ func (v *TestkitOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal
 func (v TestkitOrder) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *TimeSlot) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v TimeSlot) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *USAddress) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v USAddress) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *USStatePricingCondition) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v USStatePricingCondition) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *UnknownOrderDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -537,6 +713,48 @@ func (v AoEAnswer) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AoEA
 func (v AoEAnswer) LogValue() slog.Value { return slog.StringValue("labhealth.AoEAnswer{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v AppointmentAvailability) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.AppointmentAvailability{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v AppointmentAvailability) LogValue() slog.Value {
+	return slog.StringValue("labhealth.AppointmentAvailability{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v AppointmentEvent) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.AppointmentEvent{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v AppointmentEvent) LogValue() slog.Value {
+	return slog.StringValue("labhealth.AppointmentEvent{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v AppointmentLocation) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.AppointmentLocation{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v AppointmentLocation) LogValue() slog.Value {
+	return slog.StringValue("labhealth.AppointmentLocation{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v AreaInfo) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AreaInfo{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v AreaInfo) LogValue() slog.Value { return slog.StringValue("labhealth.AreaInfo{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v AreaParams) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AreaParams{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v AreaParams) LogValue() slog.Value { return slog.StringValue("labhealth.AreaParams{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v AzureAMQP) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AzureAMQP{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -548,6 +766,26 @@ func (v BlobStorage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Bl
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v BlobStorage) LogValue() slog.Value {
 	return slog.StringValue("labhealth.BlobStorage{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v BookAppointmentBody) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.BookAppointmentBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v BookAppointmentBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.BookAppointmentBody{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v CancelAppointmentBody) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.CancelAppointmentBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v CancelAppointmentBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.CancelAppointmentBody{redacted}")
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
@@ -617,6 +855,12 @@ func (v CreateWebhookBody) Format(s fmt.State, _ rune) {
 func (v CreateWebhookBody) LogValue() slog.Value {
 	return slog.StringValue("labhealth.CreateWebhookBody{redacted}")
 }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v DaySlots) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.DaySlots{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v DaySlots) LogValue() slog.Value { return slog.StringValue("labhealth.DaySlots{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ETLPipeline) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.ETLPipeline{redacted}") }
@@ -697,6 +941,24 @@ func (v ImportOrderBody) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v LabLocation) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.LabLocation{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v LabLocation) LogValue() slog.Value {
+	return slog.StringValue("labhealth.LabLocation{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v LabLocationMetadata) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.LabLocationMetadata{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v LabLocationMetadata) LogValue() slog.Value {
+	return slog.StringValue("labhealth.LabLocationMetadata{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v ListOrdersParams) Format(s fmt.State, _ rune) {
 	redact.Print(s, "labhealth.ListOrdersParams{redacted}")
 }
@@ -705,6 +967,12 @@ func (v ListOrdersParams) Format(s fmt.State, _ rune) {
 func (v ListOrdersParams) LogValue() slog.Value {
 	return slog.StringValue("labhealth.ListOrdersParams{redacted}")
 }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v LngLat) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.LngLat{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v LngLat) LogValue() slog.Value { return slog.StringValue("labhealth.LngLat{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ManagementKeyPage) Format(s fmt.State, _ rune) {
@@ -791,6 +1059,12 @@ func (v OrderResults) Format(s fmt.State, _ rune) {
 func (v OrderResults) LogValue() slog.Value {
 	return slog.StringValue("labhealth.OrderResults{redacted}")
 }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v PSCInfo) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.PSCInfo{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v PSCInfo) LogValue() slog.Value { return slog.StringValue("labhealth.PSCInfo{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v PatientAddress) Format(s fmt.State, _ rune) {
@@ -887,6 +1161,26 @@ func (v RegisterTestkitBody) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v RequestAppointmentBody) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.RequestAppointmentBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v RequestAppointmentBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.RequestAppointmentBody{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v RescheduleAppointmentBody) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.RescheduleAppointmentBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v RescheduleAppointmentBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.RescheduleAppointmentBody{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v Response) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Response{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -950,6 +1244,14 @@ func (v SignatureImage) Format(s fmt.State, _ rune) {
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v SignatureImage) LogValue() slog.Value {
 	return slog.StringValue("labhealth.SignatureImage{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v SitesParams) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.SitesParams{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v SitesParams) LogValue() slog.Value {
+	return slog.StringValue("labhealth.SitesParams{redacted}")
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
@@ -1019,6 +1321,12 @@ func (v TestkitOrder) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v USAddress) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.USAddress{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v USAddress) LogValue() slog.Value { return slog.StringValue("labhealth.USAddress{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v UndoDeleteParams) Format(s fmt.State, _ rune) {
 	redact.Print(s, "labhealth.UndoDeleteParams{redacted}")
 }
@@ -1073,6 +1381,16 @@ func (v UserPage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.UserP
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v UserPage) LogValue() slog.Value { return slog.StringValue("labhealth.UserPage{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v WalkInAvailabilityParams) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.WalkInAvailabilityParams{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v WalkInAvailabilityParams) LogValue() slog.Value {
+	return slog.StringValue("labhealth.WalkInAvailabilityParams{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v WebhookHeaders) Format(s fmt.State, _ rune) {

@@ -1,7 +1,6 @@
 package labhealth
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -88,7 +87,7 @@ type CreateOrderBody struct {
 	//
 	// Deprecated: no replacement is named. Source: public API reference only.
 	HealthInsurance *HealthInsuranceCreateRequest `json:"health_insurance,omitzero"`
-	// AoEAnswers answers the questions of the markers.
+	// AoEAnswers answers the questions of the markers: see [LabTestsService.MarkersOfOrderSet].
 	AoEAnswers  []AoEAnswer `json:"aoe_answers,omitzero"`
 	Passthrough *string     `json:"passthrough,omitzero"` // returned unchanged with the order
 	// ClinicalNotes has at most 1000 characters.
@@ -289,10 +288,7 @@ type ListOrdersParams struct {
 	Size int // orders per page, 1 to 100; the service's default is 50
 }
 
-func (p ListOrdersParams) validate(v *validator) {
-	v.atLeast("page", p.Page, 0)
-	v.between("size", p.Size, 0, 100)
-}
+func (p ListOrdersParams) validate(v *validator) { v.page(p.Page, p.Size) }
 
 func (p ListOrdersParams) query() queryValues {
 	q := newQuery()
@@ -313,8 +309,7 @@ func (p ListOrdersParams) query() queryValues {
 	q.setString("shipping_recipient_name", p.ShippingRecipientName)
 	q.setString("order_key", p.OrderKey)
 	q.setString("order_direction", p.OrderDirection)
-	q.setInt("page", p.Page)
-	q.setInt("size", p.Size)
+	q.setPage(p.Page, p.Size)
 	return q
 }
 
@@ -333,6 +328,10 @@ type OrderPage struct {
 }
 
 func (p *OrderPage) verify() error { return requireList(p.Orders) }
+
+func (p *OrderPage) numbered() (items any, reported pageNumbers) {
+	return p.Orders, pageNumbers{number: p.Page, size: p.Size, total: p.Total}
+}
 
 // fromList omits the total, because there may be more orders.
 func (*OrderPage) fromList(document []byte, _ []json.RawMessage) []byte {
@@ -355,64 +354,10 @@ func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts 
 // the iterator returns an error after the last one, because it cannot determine whether there are
 // more.
 func (s *OrdersService) All(ctx context.Context, params ListOrdersParams, opts ...CallOption) iter.Seq2[*Order, error] {
-	return func(yield func(*Order, error) bool) {
-		pages := orderPages{start: cmp.Or(params.Page, 1), size: int64(cmp.Or(params.Size, 50))}
-		id := func(o *Order) uuid.UUID { return o.ID }
-		fetch := func(number int) (page[int], error) {
-			params := params
-			params.Page = number
-			list, err := s.List(ctx, params, opts...)
-			if err != nil {
-				return page[int]{}, err
-			}
-			return pages.next(number, list)
-		}
-		paginate(opListOrders, pages.start, id, fetch)(yield)
-	}
-}
-
-// orderPages detects the last page of a list of orders.
-type orderPages struct {
-	start   int
-	size    int64 // orders per page: as requested, reported or observed
-	total   int64 // as last reported; 0 if it was not
-	seen    int64 // orders on the pages so far
-	reached bool  // full pages would have reached the total: an empty page ends the list
-	unpaged bool  // the service may return the whole list for every page number
-}
-
-// next returns the page with the given number, whose response is list.
-func (o *orderPages) next(number int, list *OrderPage) (p page[int], err error) {
-	if list.Page != nil && *list.Page != int64(number) {
-		return p, &unreadable{reason: "it is not the requested page"}
-	}
-	p.items, p.next = list.Orders, number+1
-	n, hasSize := int64(len(list.Orders)), list.Size != nil && *list.Size > 0
-	if hasSize {
-		o.size = *list.Size
-	}
-	if list.Total != nil && *list.Total > 0 { // a list with elements and a total of 0 does not report it
-		o.total = *list.Total
-	}
-	p.last = o.isLast(number, n, hasSize)
-	if !hasSize && number == o.start && !p.last {
-		o.unpaged = o.start == 1 && list.Total == nil && list.Page == nil && n != o.size
-		o.size = n // the service's page size may differ from the requested one
-	}
-	p.repeatEnds = o.unpaged && number == o.start+1
-	return p, nil
-}
-
-// isLast reports whether a page of n orders is the last one.
-func (o *orderPages) isLast(number int, n int64, hasSize bool) bool {
-	o.seen += n
-	switch {
-	case o.total > 0:
-		wasReached := o.reached
-		o.reached = int64(number-1)*o.size+n >= o.total
-		return int64(o.start-1)*o.size+o.seen >= o.total || wasReached && n == 0
-	case hasSize || number > o.start:
-		return n < o.size
-	}
-	return n == 0
+	id := func(o *Order) uuid.UUID { return o.ID }
+	return numberedPages(opListOrders, params.Page, params.Size, id, func(number int) (numberedPage, error) {
+		params := params
+		params.Page = number
+		return s.List(ctx, params, opts...)
+	})
 }

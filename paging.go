@@ -2,6 +2,7 @@ package labhealth
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,6 +62,78 @@ func pageWithCursor(current cursorPage) page[string] {
 		p.next = *next
 	}
 	return p
+}
+
+// pageNumbers is what a page of a list that is read by page number reports. Fields that it does not
+// report are nil.
+type pageNumbers struct{ number, size, total *int64 }
+
+// numberedPage is a page of a list that is read by page number. The items are a slice.
+type numberedPage interface {
+	numbered() (items any, reported pageNumbers)
+}
+
+// numberedPages returns an iterator over a list that is read by page number. P is a pointer to an
+// element. The iterator starts at page start, 1 if 0, with size elements per page, 50 if 0.
+func numberedPages[P any](op string, start, size int, id func(P) uuid.UUID, list func(number int) (numberedPage, error)) iter.Seq2[P, error] {
+	start = cmp.Or(start, 1)
+	return func(yield func(P, error) bool) {
+		counter := pageCounter{start: start, size: int64(cmp.Or(size, 50))}
+		paginate(op, start, id, func(number int) (page[int], error) {
+			current, err := list(number)
+			if err != nil {
+				return page[int]{}, err
+			}
+			return counter.next(number, current)
+		})(yield)
+	}
+}
+
+// pageCounter detects the last page of a list that is read by page number.
+type pageCounter struct {
+	start   int
+	size    int64 // elements per page: as requested, reported or observed
+	total   int64 // as last reported; 0 if it was not
+	seen    int64 // elements on the pages so far
+	reached bool  // full pages would have reached the total: an empty page ends the list
+	unpaged bool  // the service may return the whole list for every page number
+}
+
+// next returns the page with the given number, whose response is current.
+func (c *pageCounter) next(number int, current numberedPage) (p page[int], err error) {
+	items, reported := current.numbered()
+	if reported.number != nil && *reported.number != int64(number) {
+		return p, &unreadable{reason: "it is not the requested page"}
+	}
+	p.items, p.next = items, number+1
+	n, hasSize := int64(reflect.ValueOf(items).Len()), reported.size != nil && *reported.size > 0
+	if hasSize {
+		c.size = *reported.size
+	}
+	if reported.total != nil && *reported.total > 0 { // a list with elements and a total of 0 does not report it
+		c.total = *reported.total
+	}
+	p.last = c.isLast(number, n, hasSize)
+	if !hasSize && number == c.start && !p.last {
+		c.unpaged = c.start == 1 && reported.total == nil && reported.number == nil && n != c.size
+		c.size = n // the service's page size may differ from the requested one
+	}
+	p.repeatEnds = c.unpaged && number == c.start+1
+	return p, nil
+}
+
+// isLast reports whether a page of n elements is the last one.
+func (c *pageCounter) isLast(number int, n int64, hasSize bool) bool {
+	c.seen += n
+	switch {
+	case c.total > 0:
+		wasReached := c.reached
+		c.reached = int64(number-1)*c.size+n >= c.total
+		return int64(c.start-1)*c.size+c.seen >= c.total || wasReached && n == 0
+	case hasSize || number > c.start:
+		return n < c.size
+	}
+	return n == 0
 }
 
 // paginate returns an iterator over all pages, starting at start. P is a pointer to an element. The

@@ -28,6 +28,18 @@ func (q queryValues) setInt(name string, v int) {
 	}
 }
 
+func (q queryValues) setTrue(name string, v bool) {
+	if v {
+		q.Set(name, "true")
+	}
+}
+
+// setPage adds the page number and the number of elements per page.
+func (q queryValues) setPage(page, size int) {
+	q.setInt("page", page)
+	q.setInt("size", size)
+}
+
 func (q queryValues) setBool(name string, v *bool) {
 	if v != nil {
 		q.Set(name, strconv.FormatBool(*v))
@@ -55,6 +67,12 @@ func (q queryValues) setDate(name string, v Date) {
 func (q queryValues) addIDs(name string, ids []uuid.UUID) {
 	for _, id := range ids {
 		q.Add(name, id.String())
+	}
+}
+
+func (q queryValues) addInts(name string, list []int64) {
+	for _, v := range list {
+		q.Add(name, strconv.FormatInt(v, 10))
 	}
 }
 

@@ -27,6 +27,10 @@ import (
 // redactedTypes are the types that can hold patient data or keys. TestRedactedTypes compares them
 // with the source.
 var redactedTypes = []any{
+	Appointment{}, AppointmentAvailability{}, AppointmentEvent{}, AppointmentLocation{}, AreaInfo{}, AreaParams{},
+	BookAppointmentBody{}, CancelAppointmentBody{}, DaySlots{}, LabLocation{}, LabLocationMetadata{}, LngLat{}, PSCInfo{},
+	RequestAppointmentBody{}, RescheduleAppointmentBody{}, SitesParams{}, USAddress{}, WalkInAvailabilityParams{},
+
 	Address{}, AoEAnswer{}, CreateOrderBody{}, CreateUserBody{}, FallbackBirthDate{}, FieldError{}, GuarantorDetails{}, ImportOrderBody{},
 	ListOrdersParams{}, MissingResult{}, Order{}, OrderDetails{}, OrderPage{}, OrderPatientAddress{}, OrderPatientDetails{}, OrderPhysician{},
 	OrderResults{}, PatientAddress{}, PatientAddressWithValidation{}, PatientDetailsWithValidation{}, PhysicianCreateRequest{},
@@ -46,7 +50,7 @@ var redactedTypes = []any{
 // patientFields are the JSON names of fields with patient data.
 var patientFields = []string{
 	"first_name", "last_name", "dob", "gender", "phone_number", "email", "medical_proxy", "race", "ethnicity", "sexual_orientation",
-	"gender_identity", "household_income", "household_size", "receiver_name", "first_line", "second_line", "zip", "access_notes", "npi",
+	"gender_identity", "household_income", "household_size", "receiver_name", "first_line", "second_line", "zip", "zip_code", "appointment_notes", "access_notes", "npi",
 	"sample_id", "notes", "clinical_notes", "requisition_form_url", "outbound_tracking_number", "outbound_tracking_url",
 	"inbound_tracking_number", "inbound_tracking_url", "fallback_birth_date", "patient", "patient_id", "specimen_number", "result", "lat", "heartrate",
 }

@@ -112,6 +112,12 @@ func (v *validator) between(name string, n, minimum, maximum int) {
 	}
 }
 
+// page validates the page number and the number of elements per page. Zero means the default.
+func (v *validator) page(page, size int) {
+	v.atLeast("page", page, 0)
+	v.between("size", size, 0, 100)
+}
+
 var zipPattern = regexp.MustCompile(`^\d{5}(-\d{4})?$`)
 
 // zip validates a ZIP code. An empty one is left to required.

@@ -53,7 +53,21 @@ var (
 		ID: 1234567890251, Required: true, Code: "PURPOSE", Value: "Purpose of the test", Type: "choice", Sequence: 1,
 		Answers: []questionAnswer{{1, "I", "Initial"}, {2, "R", "Repeat"}},
 	})
-	allMarkers = []marker{cholesterol, hdl, glucose, lead}
+	clearance = newMarker(905, mainLab, "Creatinine Clearance", "mL/min", "18.25",
+		question{
+			ID: 1234567890252, Required: true, Code: "VOLUME", Value: "Volume of the sample in mL", Type: "numeric", Sequence: 1,
+			Answers: []questionAnswer{}, Constraint: new("1 to 5000"),
+		},
+		question{
+			ID: 1234567890253, Code: "DRUGS", Value: "Medication", Type: "text", Sequence: 2, Answers: []questionAnswer{},
+		},
+		question{
+			ID: 1234567890254, Code: "HISTORY", Value: "Conditions", Type: "multi_choice", Sequence: 3,
+			Answers: []questionAnswer{{3, "D", "Diabetes"}, {4, "H", "Hypertension"}}, Default: new("H"),
+		})
+	lipids     = panel(newMarker(906, mainLab, "Lipids", "mg/dL", "25.00"))
+	allMarkers = []marker{cholesterol, hdl, glucose, lead, clearance, lipids}
+	allLabs    = []*lab{mainLab, otherLab}
 )
 
 // catalog holds the lab tests that every server starts with. It is never modified.
@@ -89,6 +103,12 @@ func newMarker(id int64, l *lab, name, unit, price string, questions ...question
 	if questions != nil {
 		m.AoE = &aoe{questions}
 	}
+	return m
+}
+
+// panel returns m as a panel, which cannot be ordered on its own.
+func panel(m marker) marker {
+	m.Type, m.ALaCarteEnabled, m.IsOrderable = new("panel"), false, new(false)
 	return m
 }
 

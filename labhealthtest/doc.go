@@ -34,6 +34,10 @@
 // # Orders and users
 //
 // [Server.AddUsers] and [Server.AddOrders] add many users and orders quickly, for example 100,000
+// of each. [Server.AddLabTests] adds lab tests to the catalog. [Server.LabAccounts] are the team's
+// accounts with labs. The status of an order changes only on request: [Server.Advance] moves it to
+// the usual next status, [Server.SetStatus] sets any status, including unknown ones, and
+// [Server.Cancel], [Server.Fail] and [Server.PartialResults] set statuses off the usual path.
 // of each. [Server.AddLabTests] adds lab tests to the catalog. The status of an order changes only
 // on request: [Server.Advance] moves it to the usual next status, [Server.SetStatus] sets any
 // status, including unknown ones, and [Server.Cancel], [Server.Fail] and [Server.PartialResults]
@@ -56,6 +60,16 @@
 // it. [Undelivered] omits the event, as if the delivery was lost. [FromSource] and
 // [WithSourceShape] set the source, [StartingAt] the time.
 //
+// # Appointments
+//
+// Appointments are possible in the ZIP codes that start with 941, 895 or 787, where the invented
+// patients live. Times are offered for seven days, four a day, at home and at the sites whose code
+// ends in 1. A time can be booked once, and its booking key is valid for 15 minutes. The sites of
+// the lab quest accept the orders of lab 27, those of sonora_quest the orders of lab 31. At home,
+// getlabs is booked and phlebfinders is asked. An appointment that is requested, or booked with
+// async_confirmation, is pending until [Server.Advance] moves its order to appointment_scheduled.
+// An order that gets this status without a booking has an invented appointment.
+//
 // # Events
 //
 // [Server.DeliverTo] sets a URL to which the server posts the events of orders, connections and
@@ -64,6 +78,12 @@
 // result of each attempt. By default deliveries are reliable and unsigned. [WithSigningSecrets]
 // signs them, [WithRetries] repeats failed ones on the schedule of the service, and
 // [WithNetworkConditions] loses, duplicates and reorders them, which a receiver must tolerate:
+// [Server.DeliverTo] sets a URL to which the server posts the events of orders, appointments and
+// connections, and events given to [Server.Send]. [Server.Flush] waits until all of them are
+// delivered, and [Server.Deliveries] returns the result of each attempt. By default deliveries are
+// reliable and unsigned. [WithSigningSecrets] signs them, [WithRetries] repeats failed ones on the
+// schedule of the service, and [WithNetworkConditions] loses, duplicates and reorders them, which a
+// receiver must tolerate:
 //
 //	err := srv.DeliverTo(receiver.URL,
 //		labhealthtest.WithSigningSecrets(secret),
@@ -94,15 +114,16 @@
 // # Time and randomness
 //
 // The time of the server is the time of the clock set with [WithClock], in UTC. Time affects only
-// the following: a deletion can be undone for seven days, idempotency keys expire after one day,
-// access tokens and rotated secrets expire, and deliveries are retried on a schedule. With
+// the following: a deletion can be undone for seven days, idempotency keys expire after one day
+// (after 14 days for bookings), times of appointments and their booking keys expire, access tokens
+// and rotated secrets expire, and deliveries are retried on a schedule. With
 // [WithSeed] and a clock that stands still, keys and IDs are the same in each run, for examples
 // with a stable output.
 //
 // # Limitations
 //
-// The server has no billing and no laboratory accounts. It accepts all consents, accounts and
-// billing types. It pushes nothing to ETL pipelines and does not verify custom credentials with
-// providers. It is stricter than the service in one respect: it rejects a number or boolean that is
-// sent as a string, which the service may convert.
+// The server has no billing. It accepts all consents, and all billing types of orders without a lab
+// account. Created lab tests are active at once. It pushes nothing to ETL pipelines and does not
+// verify custom credentials with providers. It is stricter than the service in one respect: it
+// rejects a number or boolean that is sent as a string, which the service may convert.
 package labhealthtest

@@ -25,8 +25,9 @@ type envelope struct {
 
 // DeliverTo makes the server post future events to an http or https URL, in addition to the URLs of
 // earlier calls: labtest.order.created for each new order and labtest.order.updated for each later
-// event of an order, both with the whole order at that time, provider.connection.created, and those
-// of added wearable data.
+// event of an order, both with the whole order at that time, labtest.appointment.created and
+// labtest.appointment.updated likewise for appointments, provider.connection.created, and those of
+// added wearable data.
 //
 // The server posts events in the background, one at a time, in the order in which they occurred. By
 // default it does not sign them and posts them once, regardless of the response.

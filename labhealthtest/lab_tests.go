@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -115,7 +115,8 @@ func (s *Server) listLabTests(r *request) (any, error) {
 	return struct {
 		Data       []*labTest `json:"data"`
 		NextCursor *string    `json:"next_cursor"`
-	}{page, next}, nil
+		Pricing    any        `json:"pricing"`
+	}{page, next, requestedPricing(r, func() any { return pricingOfTests(page) })}, nil
 }
 
 // listAllLabTests is the deprecated list without pages.
@@ -123,7 +124,11 @@ func (s *Server) listAllLabTests(r *request) (any, error) { return s.selectedLab
 
 // selectedLabTests returns the lab tests that the request selects, in the requested order.
 func (s *Server) selectedLabTests(r *request) ([]*labTest, error) {
-	r.queryOne("lab_account_id", uuidSchema) // The server has no lab accounts.
+	account, err := s.queryAccount(r)
+	if err != nil {
+		return nil, err
+	}
+	r.queryBool("include_pricing")
 	found := selected(r, s.labTests, labTestFilters)
 	key := r.queryOne("order_key", enum("price", "created_at", "updated_at"))
 	direction := r.queryOne("order_direction", enum("asc", "desc"))
@@ -131,6 +136,9 @@ func (s *Server) selectedLabTests(r *request) ([]*labTest, error) {
 		return nil, err
 	}
 	found = append([]*labTest{}, found...)
+	if account != nil {
+		found = slices.DeleteFunc(found, func(t *labTest) bool { return t.Lab.Slug != account.Lab })
+	}
 	if key == "price" { // Lab tests are already in the order of the other keys.
 		slices.SortStableFunc(found, func(a, b *labTest) int { return cmp.Compare(a.price(), b.price()) })
 	}
@@ -176,15 +184,7 @@ func labFilter(r *request) func(*labTest) bool {
 
 // markerFilter selects lab tests that have all the markers.
 func markerFilter(r *request) func(*labTest) bool {
-	var wanted []int64
-	for i, text := range r.queryValues("marker_ids") {
-		id, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			r.addInvalidInteger([]any{"query", "marker_ids", i}, encode(text))
-		}
-		wanted = append(wanted, id)
-	}
-	return hasAll(wanted, func(m marker) int64 { return m.ID })
+	return hasAll(r.queryInts("marker_ids"), func(m marker) int64 { return m.ID })
 }
 
 // providerFilter selects lab tests that have all the markers, by the IDs of their provider.
@@ -205,4 +205,132 @@ func hasAll[ID comparable](wanted []ID, id func(marker) ID) func(*labTest) bool 
 		}
 		return true
 	}
+}
+
+var testNotFound = reject(http.StatusNotFound, "Test does not exist")
+
+// requestedTest returns the lab test in the path of a valid request, for the requested lab account.
+func (s *Server) requestedTest(r *request) (*labTest, error) {
+	account, err := s.queryAccount(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	t := s.labTestByID[r.pathUUID("lab_test_id")]
+	if t == nil || account != nil && t.Lab.Slug != account.Lab {
+		return nil, testNotFound
+	}
+	return t, nil
+}
+
+func (s *Server) getLabTest(r *request) (any, error) { return s.requestedTest(r) }
+
+var createLabTestSchema = object(
+	nullable("marker_ids", arrayOf(integerSchema)),
+	nullable("provider_ids", arrayOf(stringSchema)),
+	required("name", stringSchema),
+	required("method", collectionMethodSchema),
+	required("description", stringSchema),
+	nullable("fasting", booleanSchema),
+	nullable("lab_account_id", uuidSchema),
+	nullable("lab_slug", enum(mainLab.Slug, otherLab.Slug)),
+)
+
+// createLabTest adds a lab test, which can be ordered at once.
+func (s *Server) createLabTest(r *request) (any, error) {
+	var body struct {
+		MarkerIDs    []int64    `json:"marker_ids"`
+		ProviderIDs  []string   `json:"provider_ids"`
+		Name         string     `json:"name"`
+		Method       string     `json:"method"`
+		Fasting      bool       `json:"fasting"`
+		LabAccountID *uuid.UUID `json:"lab_account_id"`
+		LabSlug      string     `json:"lab_slug"`
+	}
+	r.decode(createLabTestSchema, &body)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	markers, err := markersByID(body.MarkerIDs, body.ProviderIDs)
+	if err != nil {
+		return nil, err
+	}
+	if len(markers) == 0 {
+		return nil, reject(http.StatusBadRequest, "marker_ids or provider_ids are required")
+	}
+	l, method, err := labAndMethod(nil, markers, body.Method)
+	if err != nil {
+		return nil, err
+	}
+	if body.LabSlug != "" && body.LabSlug != l.Slug {
+		return nil, errSeveralLabs
+	}
+	if _, err := s.usableAccount(body.LabAccountID, l); err != nil {
+		return nil, err
+	}
+	sampleType := "serum"
+	if method == "testkit" {
+		sampleType = "dried_blood_spot"
+	}
+	t := newLabTest(s.newID(), body.Name, method, sampleType, l, withoutDuplicates(markers)...)
+	t.Fasting = body.Fasting
+	s.addLabTest(t)
+	return t, nil
+}
+
+var updateLabTestSchema = object(
+	nullable("name", stringSchema),
+	nullable("active", booleanSchema),
+)
+
+// updateLabTest replaces a lab test. Orders keep the lab test that they were placed with.
+func (s *Server) updateLabTest(r *request) (any, error) {
+	var body struct {
+		Name   *string `json:"name"`
+		Active *bool   `json:"active"`
+	}
+	r.decode(updateLabTestSchema, &body)
+	old, err := s.requestedTest(r)
+	if err != nil {
+		return nil, err
+	}
+	t := new(*old)
+	if body.Name != nil {
+		t.Name = *body.Name
+	}
+	if body.Active != nil {
+		t.IsActive, t.Status = *body.Active, "inactive"
+		if t.IsActive {
+			t.Status = "active"
+		}
+	}
+	s.labTests[slices.Index(s.labTests, old)] = t
+	s.labTestByID[t.ID] = t
+	return t, nil
+}
+
+// listLabs returns the labs with their logo, which the labs of lab tests do not have.
+func (s *Server) listLabs(*request) (any, error) {
+	type listedLab struct {
+		*lab
+		LogoURL string `json:"logo_url"`
+	}
+	var labs []listedLab
+	for _, l := range allLabs {
+		labs = append(labs, listedLab{l, "https://example.com/" + l.Slug + ".png"})
+	}
+	return labs, nil
+}
+
+func (s *Server) getLabTestInstructions(r *request) (any, error) {
+	t, err := s.requestedTest(r)
+	if err != nil {
+		return nil, err
+	}
+	if !*t.HasCollectionInstructions {
+		return nil, reject(http.StatusNotFound, "Collection instructions are not available")
+	}
+	return pdfResponse("Collection instructions for lab test %s", t.ID)
 }

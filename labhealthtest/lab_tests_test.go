@@ -56,7 +56,8 @@ func TestListLabTestsFilters(t *testing.T) {
 		{"name=LIPID%20panel%20at", "Lipid Panel at Home"},
 		{"order_key=price&order_direction=desc&lab_slug=example-lab&collection_method=walk_in_test", "Old Lipid Panel; Lead; Lipid Panel"},
 		{"order_key=created_at&order_direction=asc&status=active&name=lead", "Lead"},
-		{"lab_account_id=0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31&name=lead", "Lead"},
+		{"lab_account_id=4e0a9d7c-1f2b-4c3d-8e5f-6a7b8c9d0e01&name=lead", "Lead"},
+		{"lab_account_id=4e0a9d7c-1f2b-4c3d-8e5f-6a7b8c9d0e02", "Glucose"},
 	} {
 		t.Run(test.query, func(t *testing.T) {
 			page := decode[labTestPage](t, do(t, srv, "GET", "/v3/lab_test?"+test.query, ""))
@@ -135,5 +136,103 @@ func TestAddLabTests(t *testing.T) {
 	other := newServer(t)
 	if diff := cmp.Diff(append(first, second...), other.AddLabTests(3)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A created lab test can be listed, ordered, renamed and deactivated. Orders keep the lab test that
+// they were placed with.
+func TestCreateLabTest(t *testing.T) {
+	srv := newServer(t)
+	user := srv.AddUser("ada")
+	type test struct {
+		ID, Name, Slug, Status string
+		Fasting                bool
+		Method                 string
+		IsActive               bool `json:"is_active"`
+		Markers                []struct{ ID int64 }
+	}
+	created := decode[test](t, do(t, srv, "POST", "/v3/lab_tests", `{"name":"Heart, Extended","method":"walk_in_test","description":"d","fasting":true,
+		"marker_ids":[902,901,902],"lab_account_id":"`+srv.LabAccounts.Active.String()+`","lab_slug":"example-lab"}`))
+	want := test{
+		ID: created.ID, Name: "Heart, Extended", Slug: "heart-extended", Status: "active", Fasting: true, Method: "walk_in_test",
+		IsActive: true, Markers: []struct{ ID int64 }{{902}, {901}},
+	}
+	if diff := cmp.Diff(want, created); diff != "" {
+		t.Error(diff)
+	}
+	path := "/v3/lab_tests/" + created.ID
+	if diff := cmp.Diff(want, decode[test](t, do(t, srv, "GET", path, ""))); diff != "" {
+		t.Error(diff)
+	}
+	order := replaceOnce(t, bodyFor(t, createBody, user), "5b41f610-ebc5-4803-8f0c-a61c3bdc7f02", created.ID)
+	placed := decode[struct{ Order struct{ ID string } }](t, do(t, srv, "POST", "/v3/order", order))
+
+	want.Name, want.Status, want.IsActive = "Heart", "inactive", false
+	if diff := cmp.Diff(want, decode[test](t, do(t, srv, "PATCH", path, `{"name":"Heart","active":false}`))); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(want, decode[test](t, do(t, srv, "PATCH", path, `{"name":null}`))); diff != "" {
+		t.Error(diff)
+	}
+	if got := decode[labTestPage](t, do(t, srv, "GET", "/v3/lab_test?status=inactive", "")).names(); got != "Old Lipid Panel; Heart" {
+		t.Error(got)
+	}
+	check(t, do(t, srv, "POST", "/v3/order", order), 400, `{"detail":"Test is not active"}`)
+	kept := decode[struct {
+		LabTest test `json:"lab_test"`
+	}](t, do(t, srv, "GET", "/v3/order/"+placed.Order.ID, ""))
+	if kept.LabTest.Name != "Heart, Extended" {
+		t.Error(kept.LabTest)
+	}
+	decode[test](t, do(t, srv, "PATCH", path, `{"active":true}`))
+	if got := do(t, srv, "POST", "/v3/order", order); got.status != 200 {
+		t.Error(got.status, got.body)
+	}
+	// Other servers do not have the change.
+	decode[test](t, do(t, srv, "PATCH", "/v3/lab_tests/"+srv.LabTests.WalkIn.String(), `{"name":"Changed"}`))
+	if got := decode[labTestPage](t, do(t, newServer(t), "GET", "/v3/lab_test?name=changed", "")).names(); got != "" {
+		t.Error(got)
+	}
+}
+
+func TestLabTestsRejected(t *testing.T) {
+	srv := newServer(t)
+	const fields = `{"name":"n","description":"d","method":"walk_in_test"`
+	for _, request := range []struct {
+		method, path, body string
+		status             int
+		detail             string
+	}{
+		{"POST", "/v3/lab_tests", fields + `}`, 400, "marker_ids or provider_ids are required"},
+		{"POST", "/v3/lab_tests", fields + `,"marker_ids":[1]}`, 400, "Marker does not exist"},
+		{"POST", "/v3/lab_tests", fields + `,"provider_ids":["P-1"]}`, 400, "Marker does not exist"},
+		{"POST", "/v3/lab_tests", fields + `,"marker_ids":[901],"provider_ids":["P-903"]}`, 400, "All tests of an order must belong to the same lab"},
+		{"POST", "/v3/lab_tests", fields + `,"marker_ids":[901],"lab_slug":"other-lab"}`, 400, "All tests of an order must belong to the same lab"},
+		{"POST", "/v3/lab_tests", fields + `,"marker_ids":[901],"lab_account_id":"` + srv.LabAccounts.Pending.String() + `"}`, 400, "Lab account belongs to another lab"},
+		{"POST", "/v3/lab_tests", `{"name":"n","description":"d","method":"testkit","marker_ids":[903]}`, 400, "Cannot set collection_method to TESTKIT"},
+		{"GET", "/v3/lab_tests/" + unknownID, "", 404, "Test does not exist"},
+		{"GET", "/v3/lab_tests/" + srv.LabTests.WalkIn.String() + "?lab_account_id=" + srv.LabAccounts.Pending.String(), "", 404, "Test does not exist"},
+		{"PATCH", "/v3/lab_tests/" + unknownID, `{}`, 404, "Test does not exist"},
+		{"GET", "/v3/lab_test?lab_account_id=" + unknownID, "", 404, "Lab account not found"},
+		{"GET", "/v3/lab_test/" + unknownID + "/collection_instruction_pdf", "", 404, "Test does not exist"},
+		{"GET", "/v3/lab_test/" + srv.LabTests.WalkIn.String() + "/collection_instruction_pdf", "", 404, "Collection instructions are not available"},
+	} {
+		check(t, do(t, srv, request.method, request.path, request.body), request.status, `{"detail":"`+request.detail+`"}`)
+	}
+	for _, body := range []string{`{}`, fields + `,"marker_ids":["901"]}`, fields + `,"lab_slug":"x"}`, `{"name":1}`} {
+		if got := do(t, srv, "POST", "/v3/lab_tests", body); got.status != 422 {
+			t.Errorf("%s: %d %s", body, got.status, got.body)
+		}
+	}
+	got := do(t, srv, "GET", "/v3/lab_test/"+srv.LabTests.Testkit.String()+"/collection_instruction_pdf", "")
+	if got.status != 200 || got.header.Get("Content-Type") != "application/pdf" || !strings.HasPrefix(got.body, "%PDF-") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	labs := do(t, srv, "GET", "/v3/lab_tests/labs", "")
+	if names := decode[[]struct {
+		Slug    string
+		LogoURL string `json:"logo_url"`
+	}](t, labs); len(names) != 2 || names[1].Slug != "other-lab" || names[1].LogoURL == "" {
+		t.Error(labs.body)
 	}
 }

@@ -43,6 +43,7 @@ type order struct {
 	Origin            string           `json:"origin"`
 	Transaction       *transaction     `json:"order_transaction"`
 
+	appointment *appointment     // the latest, nil if there is none
 	scheduled   bool             // created with activate_by
 	withoutSMS  bool             // the communication settings
 	results     []byte           // set by SetResults

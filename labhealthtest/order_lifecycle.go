@@ -185,9 +185,7 @@ func (s *Server) setStatus(o *order, status, detail string, now time.Time) {
 	case *testkitData:
 		s.setTracking(data, low)
 	case *appointmentData:
-		if low == "appointment_scheduled" && data.AppointmentID == nil {
-			data.AppointmentID = new(s.newID())
-		}
+		s.followOrder(o, low, now)
 	}
 }
 

@@ -22,11 +22,7 @@ func (s *Server) listOrders(r *request) (any, error) {
 		found = slices.Clone(found)
 		slices.SortStableFunc(found, compare)
 	}
-	from := len(found)
-	if page-1 <= len(found)/size { // Avoids an overflow for a very large page.
-		from = min((page-1)*size, len(found))
-	}
-	to := min(from+size, len(found))
+	from, to := pageBounds(page, size, len(found))
 	orders := append([]*order{}, found[from:to]...)
 	if direction != "asc" {
 		orders = append([]*order{}, found[len(found)-to:len(found)-from]...)

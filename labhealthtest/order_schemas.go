@@ -232,8 +232,9 @@ type orderRequest struct {
 		QuestionID int64  `json:"question_id"`
 		Answer     string `json:"answer"`
 	} `json:"aoe_answers"`
-	Passthrough   *string `json:"passthrough"`
-	ClinicalNotes *string `json:"clinical_notes"`
+	Passthrough   *string    `json:"passthrough"`
+	ClinicalNotes *string    `json:"clinical_notes"`
+	LabAccountID  *uuid.UUID `json:"lab_account_id"`
 }
 
 type orderSet struct {
@@ -242,4 +243,5 @@ type orderSet struct {
 		MarkerIDs   []int64  `json:"marker_ids"`
 		ProviderIDs []string `json:"provider_ids"`
 	} `json:"add_on"`
+	LabAccountID *uuid.UUID `json:"lab_account_id"`
 }

@@ -12,11 +12,14 @@ import (
 // resolveTest returns the lab test and the collection method of a new order. For several lab tests
 // or for markers it generates a lab test.
 func (s *Server) resolveTest(body *orderRequest) (test *labTest, method string, err error) {
-	tests, err := s.requestedTests(body)
+	tests, err := s.testsByID(body.labTestIDs())
 	if err != nil {
 		return nil, "", err
 	}
-	markers, err := addOnMarkers(body)
+	if body.OrderSet != nil && body.OrderSet.AddOn != nil && body.CollectionMethod == "" {
+		return nil, "", reject(http.StatusBadRequest, "collection_method is required with an add_on")
+	}
+	markers, err := body.OrderSet.addOnMarkers()
 	if err != nil {
 		return nil, "", err
 	}
@@ -27,20 +30,27 @@ func (s *Server) resolveTest(body *orderRequest) (test *labTest, method string, 
 	if err != nil {
 		return nil, "", err
 	}
+	if err := s.checkAccount(body, l); err != nil {
+		return nil, "", err
+	}
 	if len(tests) == 1 && len(markers) == 0 {
 		return tests[0], method, nil
 	}
 	return s.generateTest(tests, markers, l, method), method, nil
 }
 
-func (s *Server) requestedTests(body *orderRequest) ([]*labTest, error) {
-	var ids []uuid.UUID
+func (body *orderRequest) labTestIDs() []uuid.UUID {
 	switch {
 	case body.OrderSet != nil:
-		ids = body.OrderSet.LabTestIDs
+		return body.OrderSet.LabTestIDs
 	case body.LabTestID != nil:
-		ids = []uuid.UUID{*body.LabTestID}
+		return []uuid.UUID{*body.LabTestID}
 	}
+	return nil
+}
+
+// testsByID returns lab tests that can be ordered.
+func (s *Server) testsByID(ids []uuid.UUID) ([]*labTest, error) {
 	var tests []*labTest
 	for _, id := range ids {
 		t := s.labTestByID[id]
@@ -55,24 +65,29 @@ func (s *Server) requestedTests(body *orderRequest) ([]*labTest, error) {
 	return tests, nil
 }
 
-// addOnMarkers returns the markers that an order requests in addition to lab tests.
-func addOnMarkers(body *orderRequest) ([]marker, error) {
-	if body.OrderSet == nil || body.OrderSet.AddOn == nil {
+// addOnMarkers returns the markers that an order set has in addition to lab tests.
+func (set *orderSet) addOnMarkers() ([]marker, error) {
+	if set == nil || set.AddOn == nil {
 		return nil, nil
 	}
-	ids, providerIDs := body.OrderSet.AddOn.MarkerIDs, body.OrderSet.AddOn.ProviderIDs
+	ids, providerIDs := set.AddOn.MarkerIDs, set.AddOn.ProviderIDs
 	switch {
-	case body.CollectionMethod == "":
-		return nil, reject(http.StatusBadRequest, "collection_method is required with an add_on")
 	case len(ids) == 0 && len(providerIDs) == 0:
 		return nil, reject(http.StatusBadRequest, "add_on must contain marker_ids or provider_ids")
 	case len(ids) > 0 && len(providerIDs) > 0:
 		return nil, reject(http.StatusBadRequest, "add_on must not contain both marker_ids and provider_ids")
-	case len(ids) > 0:
-		return findMarkers(ids, func(m marker) int64 { return m.ID })
-	default:
-		return findMarkers(providerIDs, func(m marker) string { return *m.ProviderID })
 	}
+	return markersByID(ids, providerIDs)
+}
+
+// markersByID returns the markers with these IDs and those with these IDs of their provider.
+func markersByID(ids []int64, providerIDs []string) ([]marker, error) {
+	markers, err := findMarkers(ids, func(m marker) int64 { return m.ID })
+	if err != nil {
+		return nil, err
+	}
+	others, err := findMarkers(providerIDs, func(m marker) string { return *m.ProviderID })
+	return append(markers, others...), err
 }
 
 func findMarkers[ID comparable](ids []ID, idOf func(marker) ID) ([]marker, error) {
@@ -132,17 +147,20 @@ func labOf(m marker) *lab {
 func (s *Server) generateTest(tests []*labTest, others []marker, l *lab, method string) *labTest {
 	var names []string
 	var markers []marker
+	key := method // identifies the content, which names do not
 	sampleType := "serum"
 	for _, t := range tests {
+		key += t.ID.String()
 		names = append(names, t.Name)
 		sampleType = t.SampleType
 		markers = append(markers, t.Markers...)
 	}
 	for _, m := range others {
+		key += m.Slug
 		names = append(names, m.Name)
 	}
 	name := strings.Join(names, " + ")
-	id := uuid.NewSHA1(catalogIDs.Testkit, []byte(method+name))
+	id := uuid.NewSHA1(catalogIDs.Testkit, []byte(key+name))
 	if t := s.labTestByID[id]; t != nil {
 		return t
 	}

@@ -89,14 +89,21 @@ func (s *Server) createOrder(r *request) (any, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
+	return s.once(r, "", idempotencyPeriod, func() (any, error) { return s.create(&body, r.now) })
+}
+
+// once processes a request, unless its X-Idempotency-Key was processed less than a period ago. Then
+// it repeats the response. Operations with different scopes do not share keys.
+func (s *Server) once(r *request, scope string, period time.Duration, process func() (any, error)) (any, error) {
 	key := r.header.Get("X-Idempotency-Key")
 	if key == "" {
-		return s.create(&body, r.now)
+		return process()
 	}
-	if stored, ok := s.outcomes[key]; ok && r.now.Sub(stored.at) < idempotencyPeriod {
+	key = scope + "\x00" + key
+	if stored, ok := s.outcomes[key]; ok && r.now.Sub(stored.at) < period {
 		return &stored.response, nil
 	}
-	resp := respond(s.create(&body, r.now))
+	resp := respond(process())
 	if resp.statusCode == http.StatusOK || r.header.Get("X-Idempotency-Error") != "no-cache" {
 		s.outcomes[key] = outcome{resp, r.now}
 	}

@@ -38,6 +38,15 @@ func page[E any](r *request, name string, list []E, id func(E) string) (any, err
 	return map[string]any{name: elements, "next_cursor": next}, nil
 }
 
+// pageBounds returns where a page is in a list of n elements. The number of the first page is 1.
+func pageBounds(page, size, n int) (from, to int) {
+	from = n
+	if page-1 <= n/size { // Avoids an overflow for a very large page.
+		from = min((page-1)*size, n)
+	}
+	return from, min(from+size, n)
+}
+
 var errInvalidCursor = reject(http.StatusBadRequest, "Invalid cursor")
 
 func encodeCursor(id string) *string {

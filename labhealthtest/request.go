@@ -36,6 +36,8 @@ var pathSchemas = map[string]schema{
 	"key_id":         uuidSchema,
 	"order_id":       uuidSchema,
 	"transaction_id": uuidSchema,
+	"lab_test_id":    uuidSchema,
+	"lab_id":         integerText,
 	"user_id":        uuidSchema,
 	"workout_id":     uuidSchema,
 	"sleep_id":       uuidSchema,
@@ -58,6 +60,12 @@ func (r *request) checkPath(pattern string) {
 func (r *request) pathUUID(name string) uuid.UUID {
 	id, _ := parseUUID(r.vars[name])
 	return id
+}
+
+// pathInt returns a path variable, or 0 if it is invalid.
+func (r *request) pathInt(name string) int {
+	n, _ := strconv.Atoi(r.vars[name])
+	return n
 }
 
 // decode validates the body and decodes it into v. It leaves v unchanged if the request is invalid.
@@ -104,6 +112,16 @@ func (r *request) queryList(name string, s schema) []string {
 	for i, text := range r.queryValues(name) {
 		value, _ := s(&r.validator, []any{"query", name, i}, encode(text)).(string)
 		values = append(values, value)
+	}
+	return values
+}
+
+// queryInts returns the values of an integer parameter that can be repeated.
+func (r *request) queryInts(name string) []int64 {
+	var values []int64
+	for i, text := range r.queryValues(name) {
+		n, _ := integerText(&r.validator, []any{"query", name, i}, encode(text)).(int64)
+		values = append(values, n)
 	}
 	return values
 }

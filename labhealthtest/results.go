@@ -18,6 +18,7 @@ var (
 		902: {"58.5", "numeric", new(40.0), nil, "2085-9"},
 		903: {"92", "numeric", new(70.0), new(99.0), "2345-7"},
 		904: {"<1.0", "range", new(0.0), new(3.5), "5671-3"},
+		905: {"101", "numeric", new(88.0), new(137.0), "2164-2"},
 	}
 	// outOfRange replaces the first result of an order whose interpretation is not normal.
 	outOfRange = inventedResult{"412", "numeric", new(0.0), new(200.0), "2093-3"}
@@ -27,6 +28,13 @@ type inventedResult struct {
 	value, kind string
 	low, high   *float64
 	loinc       string
+}
+
+func resultOf(m marker) inventedResult {
+	if v, ok := inventedResults[m.ID]; ok {
+		return v
+	}
+	return inventedResults[901]
 }
 
 // referenceRange formats the range of usual values.
@@ -280,10 +288,7 @@ func (o *order) inventResults() orderResults {
 		markers = markers[:max(len(markers)-1, 1)]
 	}
 	for i, m := range markers {
-		v, ok := inventedResults[m.ID]
-		if !ok {
-			v = inventedResults[901]
-		}
+		v := resultOf(m)
 		source := []sourceMarker{{m.ID, m.Name, m.Slug, m.ProviderID}}
 		if reason := o.missing[m.ID]; reason != "" {
 			all.Missing = append(all.Missing, missingResult{m.Name, m.Slug, reason, nil, v.loinc, m.Slug, m.ProviderID, source})

@@ -260,8 +260,34 @@ func integerSchema(v *validator, location []any, raw json.RawMessage) any {
 	return nil
 }
 
+// integerText is the schema of an integer in a path or a query, which are text.
+func integerText(v *validator, location []any, raw json.RawMessage) any {
+	text, _ := unquote(raw)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		v.addInvalidInteger(location, raw)
+	}
+	return n
+}
+
 func (v *validator) addInvalidInteger(location []any, raw []byte) {
 	v.add("int_parsing", location, "Input should be a valid integer, unable to parse string as an integer", raw, nil)
+}
+
+// integerRange is the schema of an integer from smallest to largest.
+func integerRange(smallest, largest int64) schema {
+	return func(v *validator, location []any, raw json.RawMessage) any {
+		n, ok := integerSchema(v, location, raw).(int64)
+		switch {
+		case ok && n < smallest:
+			v.add("greater_than_equal", location, fmt.Sprintf("Input should be greater than or equal to %d", smallest), raw,
+				map[string]any{"ge": smallest})
+		case ok && n > largest:
+			v.add("less_than_equal", location, fmt.Sprintf("Input should be less than or equal to %d", largest), raw,
+				map[string]any{"le": largest})
+		}
+		return n
+	}
 }
 
 func booleanSchema(v *validator, location []any, raw json.RawMessage) any {

@@ -32,6 +32,8 @@ type Server struct {
 	OrgKey string
 	// LabTests are lab tests that can be ordered.
 	LabTests LabTests
+	// LabAccounts are the team's accounts with labs.
+	LabAccounts LabAccounts
 
 	clock    func() time.Time
 	listener net.Listener
@@ -75,6 +77,9 @@ type Server struct {
 	addedOrders    int // number of orders that AddOrders added
 	outcomes       map[string]outcome
 	importRejected *response
+
+	offers     map[string]offer // by booking key
+	takenSlots map[slotID]bool
 
 	endpoints  []*endpoint
 	messages   int // number of events sent
@@ -147,6 +152,7 @@ func Start(opts ...Option) (*Server, error) {
 func newServer(opts ...Option) *Server {
 	s := &Server{
 		LabTests:     catalogIDs,
+		LabAccounts:  accountIDs,
 		clock:        time.Now,
 		userByID:     map[uuid.UUID]*user{},
 		userByClient: map[string]*user{},
@@ -158,6 +164,8 @@ func newServer(opts ...Option) *Server {
 		orderByID:    map[uuid.UUID]*order{},
 		sampleIDs:    map[string]bool{},
 		outcomes:     map[string]outcome{},
+		offers:       map[string]offer{},
+		takenSlots:   map[slotID]bool{},
 		poster:       newPoster(),
 	}
 	for _, t := range catalog {

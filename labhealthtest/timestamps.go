@@ -30,3 +30,11 @@ type birthDate string
 func (d birthDate) MarshalText() ([]byte, error) {
 	return []byte(d + "T00:00:00+00:00"), nil
 }
+
+// localTimestamp is a date-time as appointments write it: in UTC, without an offset.
+type localTimestamp time.Time
+
+// MarshalText writes the date-time.
+func (t localTimestamp) MarshalText() ([]byte, error) {
+	return time.Time(t).AppendFormat(nil, "2006-01-02T15:04:05"), nil
+}

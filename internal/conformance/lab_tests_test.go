@@ -3,10 +3,12 @@
 package conformance
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -57,8 +59,9 @@ func TestListLabTests(t *testing.T) {
 		name, body string
 		want       labhealth.LabTestPage
 	}{
-		{"a page", `{"data":[` + labTestJSON + `],"next_cursor":"bmV4dA==","pricing":{"total":"45.00"}}`,
-			labhealth.LabTestPage{Data: []labhealth.LabTest{wantLabTest()}, NextCursor: new("bmV4dA=="), Pricing: json.RawMessage(`{"total":"45.00"}`)}},
+		{"a page", `{"data":[` + labTestJSON + `],"next_cursor":"bmV4dA==","pricing":{"data":{"x":{"pricing":{"base_amount_minor":4500}}}}}`,
+			labhealth.LabTestPage{Data: []labhealth.LabTest{wantLabTest()}, NextCursor: new("bmV4dA=="), Pricing: &labhealth.LabTestPricing{
+				Currency: "USD", Data: map[string]labhealth.LabTestPanelPricing{"x": {Pricing: labhealth.Pricing{BaseAmountMinor: new(int64(4500))}}}}}},
 		{"the last page", `{"data":[],"next_cursor":null}`, labhealth.LabTestPage{Data: []labhealth.LabTest{}}},
 		{"a bare list", `[` + labTestJSON + `]`, labhealth.LabTestPage{Data: []labhealth.LabTest{wantLabTest()}}},
 		{"an empty list", " [ ] ", labhealth.LabTestPage{Data: []labhealth.LabTest{}}},
@@ -82,6 +85,127 @@ func TestListLabTests(t *testing.T) {
 			equal(t, test.want.Data, old)
 		})
 	}
+}
+
+// Encoding a page with wrapped lab tests loses nothing of it, also after a change.
+func TestWrappedLabTestsAreLossless(t *testing.T) {
+	const first = `{"rank":1,"lab_test":{"id":"5b41f610-ebc5-4803-8f0c-a61c3bdc7f01","name":"Lipid Panel","new":[1]},"offer":{"until":"2030"}}`
+	const second = `{"id":"5b41f610-ebc5-4803-8f0c-a61c3bdc7f02","name":"Lead"}`
+	for _, bare := range []bool{false, true} {
+		body := "[" + first + "," + second + "]"
+		page := `{"data":` + body + `,"next_cursor":null}`
+		if !bare {
+			body = page
+		}
+		client, _ := scripted(t, []reply{{status: 200, body: body}})
+		got := must[*labhealth.LabTestPage](t)(client.LabTests.List(t.Context(), labhealth.ListLabTestsParams{}))
+		equal(t, page, encoded(t, got))
+		got.Data[0].Name = "Lipids"
+		got.Data[0], got.Data[1] = got.Data[1], got.Data[0]
+		want := `{"data":[` + second + `,` + strings.Replace(first, "Lipid Panel", "Lipids", 1) + `],"next_cursor":null}`
+		equal(t, want, encoded(t, got))
+		equal(t, `{"id":"5b41f610-ebc5-4803-8f0c-a61c3bdc7f01","name":"Lipids","new":[1]}`, encoded(t, got.Data[1]))
+	}
+	// A malformed field of a wrapped lab test has its path on the page.
+	client, _ := scripted(t, []reply{{status: 200, body: `{"data":[{"lab_test":{"id":"5b41f610-ebc5-4803-8f0c-a61c3bdc7f01","price":"free"}}],"next_cursor":null}`}})
+	got := must[*labhealth.LabTestPage](t)(client.LabTests.List(t.Context(), labhealth.ListLabTestsParams{}))
+	equal(t, []labhealth.Malformed{{Path: "data.0.lab_test.price", Want: "number"}}, got.Malformed())
+	equal(t, []labhealth.Malformed{{Path: "price", Want: "number"}}, got.Data[0].Malformed())
+}
+
+func encoded(t testing.TB, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// A price modifier is one amount or a range of amounts, and a price may be missing.
+func TestPricing(t *testing.T) {
+	const body = `{"markers":[],"total":0,"page":1,"size":50,"pages":0,"pricing":{"currency":null,"data":{
+		"901":{"base_amount_minor":1000,"modifiers":[
+			{"delta_amount_minor":-250,"conditions":{"us_state":{"any_of":["NY","NJ"]}}},
+			{"delta_amount_minor":{"minimum":100,"maximum":900,"typical":500},"conditions":{"us_state":null,"reflex":{}}}]},
+		"902":{"unspecified":"refer_to_contract"},
+		"903":{"base_amount_minor":"7","modifiers":null,"tiers":[1,2]}}}}`
+	client, _ := scripted(t, []reply{{status: 200, body: body}})
+	got := must[*labhealth.MarkerPage](t)(client.LabTests.Markers(t.Context(), labhealth.ListMarkersParams{IncludePricing: true}))
+	equal(t, &labhealth.MarkerPricing{Currency: "USD", Data: map[string]labhealth.Pricing{
+		"901": {BaseAmountMinor: new(int64(1000)), Modifiers: []labhealth.PricingModifier{
+			{
+				DeltaAmountMinor: labhealth.PricingModifierRange{Minimum: -250, Maximum: -250},
+				Conditions:       labhealth.PricingConditions{USState: &labhealth.USStatePricingCondition{AnyOf: []string{"NY", "NJ"}}},
+			},
+			{
+				DeltaAmountMinor: labhealth.PricingModifierRange{Minimum: 100, Maximum: 900},
+				Conditions:       labhealth.PricingConditions{Reflex: json.RawMessage(`{}`)},
+			},
+		}},
+		"902": {Unspecified: new(labhealth.UnspecifiedPricingReferToContract)},
+		"903": {},
+	}}, got.Pricing)
+	equal(t, []labhealth.Malformed{{Path: "pricing.data.903.base_amount_minor", Want: "integer"}}, got.Malformed())
+	var compact bytes.Buffer
+	_ = json.Compact(&compact, []byte(body))
+	equal(t, compact.String(), encoded(t, got))
+	// A change leaves the rest as it was.
+	got.Pricing.Data["901"].Modifiers[0].DeltaAmountMinor.Maximum = 0
+	equal(t, strings.Replace(compact.String(), `"delta_amount_minor":-250`, `"delta_amount_minor":{"minimum":-250,"maximum":0}`, 1), encoded(t, got))
+}
+
+// The iterators over markers end at the total, and stop at a page that repeats an earlier one.
+func TestMarkerPages(t *testing.T) {
+	page := func(number int, total string, ids ...int) reply {
+		var markers []string
+		for _, id := range ids {
+			markers = append(markers, fmt.Sprintf(`{"id":%d,"name":"m"}`, id))
+		}
+		return reply{status: 200, body: fmt.Sprintf(`{"markers":[%s],"total":%s,"page":%d,"size":2,"pages":null}`, strings.Join(markers, ","), total, number)}
+	}
+	for _, test := range []struct {
+		name    string
+		replies []reply
+		want    int
+		reason  string
+	}{
+		{"with a total", []reply{page(1, "4", 1, 2), page(2, "4", 3, 4)}, 4, ""},
+		{"without a total", []reply{page(1, "null", 1, 2), page(2, "null", 3)}, 3, ""},
+		{"no markers", []reply{page(1, "0")}, 0, ""},
+		{"repeated", []reply{page(1, "9", 1, 2), page(2, "9", 2, 1)}, 2, "it repeats an earlier page"},
+		{"without IDs", []reply{page(1, "4", 0, 0), page(2, "4", 0, 0)}, 2, "it repeats an earlier page"},
+		{"another page", []reply{page(7, "9", 1, 2)}, 0, "it is not the requested page"},
+	} {
+		order := labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{labTestID}}
+		for op, all := range map[string]func(*labhealth.Client) iter.Seq2[*labhealth.Marker, error]{
+			"GET /v3/lab_tests/markers": func(c *labhealth.Client) iter.Seq2[*labhealth.Marker, error] {
+				return c.LabTests.AllMarkers(t.Context(), labhealth.ListMarkersParams{Size: 2})
+			},
+			"GET /v3/lab_tests/{lab_test_id}/markers": func(c *labhealth.Client) iter.Seq2[*labhealth.Marker, error] {
+				return c.LabTests.AllMarkersOfTest(t.Context(), labTestID, labhealth.ListMarkersOfTestParams{Size: 2})
+			},
+			"POST /v3/lab_tests/list_order_set_markers": func(c *labhealth.Client) iter.Seq2[*labhealth.Marker, error] {
+				return c.LabTests.AllMarkersOfOrderSet(t.Context(), order, labhealth.ListMarkersOfOrderSetParams{Size: 2})
+			},
+		} {
+			client, s := scripted(t, test.replies)
+			n, err := count(all(client))
+			var bad *labhealth.DecodeError
+			if errors.As(err, &bad) != (test.reason != "") || bad != nil && (bad.Reason != test.reason || bad.Op != op) {
+				t.Errorf("%s, %s: %v", test.name, op, err)
+			}
+			equal(t, []int{test.want, len(test.replies)}, []int{n, len(s.sent)})
+		}
+	}
+}
+
+// A POST that only reads is not repeated either, unless it was provably not processed.
+func TestMarkersOfOrderSetAreNotRetried(t *testing.T) {
+	client, s := scripted(t, []reply{{status: 503, body: `{}`}, {status: 200, body: `{"markers":[]}`}})
+	_, err := client.LabTests.MarkersOfOrderSet(t.Context(), labhealth.OrderSetRequest{}, labhealth.ListMarkersOfOrderSetParams{})
+	equal(t, labhealth.OutcomeUnknown, labhealth.OutcomeOf(err))
+	equal(t, 1, len(s.sent))
 }
 
 // The deprecated list is one response, which may be larger than others.

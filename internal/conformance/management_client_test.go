@@ -110,9 +110,10 @@ func TestManagementClientShowsNoKey(t *testing.T) {
 // arguments are the arguments of methods, by type. Other structs are zero.
 var arguments = []any{
 	testTeam, labhealth.TeamEnvironmentSandbox, labhealth.RegionUS, labhealth.Secret("whsec_"), []uuid.UUID{testKeyID},
-	map[string]labhealth.Secret{"X-Test": "1"}, "text",
+	map[string]labhealth.Secret{"X-Test": "1"}, "text", int64(27),
 	labhealth.Date{Year: 2999, Month: time.March, Day: 4},
 	labhealth.UpdateOrderBody{ActivateBy: labhealth.Null[labhealth.Date]()},
+	labhealth.AppointmentWalkIn,
 }
 
 // forEachMethod calls f for each method of a client and its services that sends requests.

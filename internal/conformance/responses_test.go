@@ -195,9 +195,10 @@ var fixtures = []struct {
 					Name: "Basic lipids",
 					Lab:  &labhealth.Lab{ID: 27},
 					Markers: []labhealth.Marker{{
-						ID:          101,
-						AoE:         &labhealth.AoE{Questions: []labhealth.AoEQuestion{{ID: 5, Answers: []labhealth.AoEAnswerOption{{ID: 6}}}}},
-						IsOrderable: new(true),
+						ID:              101,
+						AoE:             &labhealth.AoE{Questions: []labhealth.AoEQuestion{{ID: 5, Answers: []labhealth.AoEAnswerOption{{ID: 6}}}}},
+						IsOrderable:     new(true),
+						ExpectedResults: []labhealth.ExpectedResult{{ID: 1}},
 					}},
 				},
 				Details: labhealth.OrderDetails{
@@ -306,7 +307,7 @@ var fixtures = []struct {
 				{ID: uuid.MustParse("1a2b3c4d-5e6f-4a7b-8c9d-0e1f2a3b4c04"), Fasting: true},
 				{ID: uuid.MustParse("1a2b3c4d-5e6f-4a7b-8c9d-0e1f2a3b4c05"), Price: "123456789012345678.90", Lab: &labhealth.Lab{ID: 27}},
 			},
-			Pricing: json.RawMessage(`{"currency": "USD"}`),
+			Pricing: &labhealth.LabTestPricing{Currency: "USD"},
 		},
 		malformed: []labhealth.Malformed{{Path: "data.3.price", Want: "number"}},
 	},

@@ -175,10 +175,24 @@ func TestInvalidTeamCalls(t *testing.T) {
 		{resolve("a\nb"), "GET /v2/user/resolve/{client_user_id}: not sent: path.client_user_id" + dots},
 		{get(client.LabTests.List(ctx, labhealth.ListLabTestsParams{LabTestLimit: -1})), "GET /v3/lab_test: not sent: query.lab_test_limit must be at least 0"},
 		{all(labhealth.ListLabTestsParams{LabTestLimit: -1}), "GET /v3/lab_test: not sent: query.lab_test_limit must be at least 0"},
-		{get(client.LabTests.ListDeprecated(ctx, labhealth.ListLabTestsParams{LabTestLimit: 1})), "GET /v3/lab_tests: not sent: query.lab_test_limit and next_cursor are for the paged list only"},
-		{get(client.LabTests.ListDeprecated(ctx, labhealth.ListLabTestsParams{NextCursor: "x"})), "GET /v3/lab_tests: not sent: query.lab_test_limit and next_cursor are for the paged list only"},
+		{get(client.LabTests.ListDeprecated(ctx, labhealth.ListLabTestsParams{LabTestLimit: 1})), "GET /v3/lab_tests: not sent: query.lab_test_limit is for the paged list only"},
+		{get(client.LabTests.ListDeprecated(ctx, labhealth.ListLabTestsParams{NextCursor: "x"})), "GET /v3/lab_tests: not sent: query.next_cursor is for the paged list only"},
+		{get(client.LabTests.ListDeprecated(ctx, labhealth.ListLabTestsParams{IncludePricing: true, LabAccountID: userID})),
+			"GET /v3/lab_tests: not sent: query.include_pricing is for the paged list only; query.lab_account_id is for the paged list only"},
+		{get(client.LabTests.Get(ctx, uuid.Nil, labhealth.GetLabTestParams{})), "GET /v3/lab_tests/{lab_test_id}: not sent: path.lab_test_id" + none},
+		{get(client.LabTests.Create(ctx, labhealth.CreateLabTestBody{LabAccountID: &uuid.Nil})), "POST /v3/lab_tests: not sent: " +
+			"body.name is required; body.method is required; body.description is required; " +
+			"body.lab_account_id must be left out or be a UUID that is not nil"},
+		{get(client.LabTests.Markers(ctx, labhealth.ListMarkersParams{Page: -1, Size: 101})),
+			"GET /v3/lab_tests/markers: not sent: query.page must be at least 0; query.size must be between 0 and 100"},
+		{get(client.LabTests.MarkersOfTest(ctx, userID, labhealth.ListMarkersOfTestParams{Size: -1})),
+			"GET /v3/lab_tests/{lab_test_id}/markers: not sent: query.size must be between 0 and 100"},
+		{get(client.LabTests.MarkersOfOrderSet(ctx, labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{userID, uuid.Nil}}, labhealth.ListMarkersOfOrderSetParams{Size: 101})),
+			"POST /v3/lab_tests/list_order_set_markers: not sent: query.size must be between 0 and 100; " +
+				"body.lab_test_ids.1 must be left out or be a UUID that is not nil"},
+		{get(client.LabTests.Marker(ctx, 27, "..", labhealth.GetMarkerParams{})), "GET /v3/lab_tests/{lab_id}/markers/{provider_id}: not sent: path.provider_id" + dots},
 		{get(client.Users.HistoricalPulls(ctx, labhealth.ListHistoricalPullsParams{UserLimit: -1})), "GET /v2/introspect/historical_pull: not sent: query.user_limit must be at least 0"},
-		{get(client.Users.Get(ctx, userID, labhealth.WithIdempotencyKey("k"))), "GET /v2/user/{user_id}: not sent: WithIdempotencyKey is for Orders.Create only; an import is identified by its sample id"},
+		{get(client.Users.Get(ctx, userID, labhealth.WithIdempotencyKey("k"))), "GET /v2/user/{user_id}: not sent: WithIdempotencyKey is for Orders.Create, and for Appointments.Book with AppointmentWalkIn; an import is identified by its sample id"},
 	} {
 		equal(t, "labhealth: "+test.want, errorText(test.err))
 		equal(t, labhealth.OutcomeNotSent, labhealth.OutcomeOf(test.err))

@@ -41,7 +41,7 @@ func binderOf(t reflect.Type) binder {
 	case reflect.Pointer:
 		return bindPointer(t)
 	case reflect.Slice:
-		return bindSlice(t, false)
+		return bindSlice(t)
 	case reflect.Map:
 		return bindMap(t)
 	case reflect.String:
@@ -219,16 +219,25 @@ func skipObject(bind binder) binder {
 	}
 }
 
-// bindSlice returns the binder of a slice, whose elements have documents of their own if own is
-// true.
-func bindSlice(t reflect.Type, own bool) binder {
+func bindSlice(t reflect.Type) binder {
+	return bindElements(t, binderOf(t.Elem()), t.Elem().Size())
+}
+
+// bindOwnSlice returns the binder of a slice whose elements have documents of their own, and may be
+// wrapped in an object whose field wrapper they are, unless wrapper is "".
+func bindOwnSlice(t reflect.Type, wrapper string) binder {
 	elem := t.Elem()
 	bind := binderOf(elem)
-	size := elem.Size()
-	if own {
-		bind = ownDocument(bind)
-		size += reflect.TypeFor[Document]().Size() + reflect.TypeFor[content]().Size()
+	if wrapper != "" {
+		bind = unwrap(bind, planOf(elem), wrapper)
 	}
+	size := elem.Size() + reflect.TypeFor[Document]().Size() + reflect.TypeFor[content]().Size()
+	return bindElements(t, ownDocument(bind), size)
+}
+
+// bindElements returns the binder of a slice type, whose elements bind binds. Each takes size
+// bytes.
+func bindElements(t reflect.Type, bind binder, size uintptr) binder {
 	return func(d *decoder, v reflect.Value) {
 		if d.peek() != '[' {
 			d.misfit("array")
@@ -276,6 +285,46 @@ func ownDocument(bind binder) binder {
 	}
 }
 
+// unwrap returns a binder of structs with the plan p that may be wrapped. A wrapper is an object
+// without the struct's first field and with an object in its field wrapper. The document contains
+// the wrapper, so that it is encoded again.
+func unwrap(bind binder, p *plan, wrapper string) binder {
+	return func(d *decoder, v reflect.Value) {
+		start, misfits := d.i, d.misfits
+		bind(d, v)
+		if d.data[start] != '{' || !v.Field(p.fields[0].index).IsZero() {
+			return
+		}
+		end := d.i
+		inner, ok := objectIn(d.data[start:end], wrapper)
+		if !ok {
+			return
+		}
+		v.SetZero()
+		d.doc.in.problems, d.misfits = nil, misfits
+		d.i = start + int(inner.Lo)
+		d.path = append(d.path, step{wrapper, -1})
+		bind(d, v)
+		d.path = d.path[:len(d.path)-1]
+		d.i = end
+		d.doc.in.wrapped = Span{inner.Lo + uint32(start-d.base), inner.Hi + uint32(start-d.base)}
+	}
+}
+
+// objectIn returns where the object in the last field of this name of the object raw is.
+func objectIn(raw []byte, name string) (inner Span, ok bool) {
+	s := scanner{data: raw}
+	for more := s.open('}'); more; more = s.more('}') {
+		found := string(s.name()) == name
+		start := s.i
+		s.skip()
+		if found {
+			inner, ok = Span{uint32(start), uint32(s.i)}, raw[start] == '{'
+		}
+	}
+	return inner, ok
+}
+
 func bindMap(t reflect.Type) binder {
 	elem := t.Elem()
 	bind := binderOf(elem)
@@ -305,6 +354,8 @@ func bindStruct(t reflect.Type) binder {
 			p.bindFields(d, v)
 		} else if p.isAny() {
 			d.skip()
+		} else if len(p.scalars) > 0 && d.peek() != '[' {
+			p.bindScalar(d, v)
 		} else {
 			d.misfit("object")
 		}
@@ -312,6 +363,18 @@ func bindStruct(t reflect.Type) binder {
 			span := Span{uint32(start - d.base), uint32(d.i - d.base)}
 			*p.refOf(v) = d.doc.Ref(span, len(d.path)-d.root+d.above)
 		}
+	}
+}
+
+// bindScalar decodes a value that is not an object into each of the fields that take one.
+func (p *plan) bindScalar(d *decoder, v reflect.Value) {
+	start, misfits := d.i, d.misfits
+	for _, n := range p.scalars {
+		if d.misfits > misfits {
+			return
+		}
+		d.i = start
+		p.fields[n].bind(d, v.Field(p.fields[n].index))
 	}
 }
 

@@ -53,7 +53,7 @@ func (d *decoder) decode(v reflect.Value) error {
 	v.SetZero()
 	var bind binder
 	if v.Kind() == reflect.Slice {
-		bind = bindSlice(v.Type(), true)
+		bind = bindOwnSlice(v.Type(), "")
 	} else {
 		bind = bindStruct(v.Type())
 	}

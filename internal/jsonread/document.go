@@ -18,6 +18,7 @@ type Document struct{ in *content }
 type content struct {
 	data     []byte
 	problems []Problem
+	wrapped  Span // where the value in its wrapper is, if it has one
 }
 
 // Problem is a field whose value does not fit its Go type.
@@ -144,6 +145,15 @@ func (r Ref) Raw() []byte {
 		return nil
 	}
 	return slices.Clone(r.raw())
+}
+
+// wrapper returns the bytes of the value's wrapper before and after it, nil if it has none.
+func (r Ref) wrapper() (before, after []byte) {
+	if r.doc == nil || r.span.Hi == 0 || r.span != r.doc.in.wrapped {
+		return nil, nil
+	}
+	data := r.doc.in.data
+	return data[:r.span.Lo], data[r.span.Hi:]
 }
 
 // Problems returns the problems of the value, with paths that start at the value.

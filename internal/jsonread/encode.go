@@ -97,7 +97,7 @@ func (e *encoder) value(v reflect.Value, nullable bool) error {
 		if v.Type() == rawType {
 			return e.raw(v.Bytes())
 		}
-		return e.slice(v, nullable)
+		return e.slice(v, nullable, false)
 	case reflect.Map:
 		if v.IsNil() {
 			return e.null()
@@ -131,7 +131,27 @@ func (e *encoder) raw(data []byte) error {
 	return nil
 }
 
-func (e *encoder) slice(v reflect.Value, nullable bool) error {
+// field encodes the value v of a field.
+func (e *encoder) field(f *field, v reflect.Value) error {
+	if f.wrapped {
+		return e.slice(v, f.nullable, true)
+	}
+	return e.value(v, f.nullable)
+}
+
+// element encodes an element of a list, in the wrapper that it was received in if wrapped is true.
+func (e *encoder) element(v reflect.Value, wrapped bool) error {
+	var before, after []byte
+	if wrapped && e.lossless {
+		before, after = planOf(v.Type()).refOf(v).wrapper()
+	}
+	e.out = append(e.out, before...)
+	err := e.value(v, false)
+	e.out = append(e.out, after...)
+	return err
+}
+
+func (e *encoder) slice(v reflect.Value, nullable, wrapped bool) error {
 	if nullable && v.IsNil() {
 		return e.null()
 	}
@@ -139,7 +159,7 @@ func (e *encoder) slice(v reflect.Value, nullable bool) error {
 	first := len(e.out)
 	for i := range v.Len() {
 		e.comma(first)
-		if err := e.value(v.Index(i), false); err != nil {
+		if err := e.element(v.Index(i), wrapped); err != nil {
 			return within(strconv.Itoa(i), err)
 		}
 	}
@@ -195,7 +215,7 @@ func (e *encoder) plain(p *plan, v reflect.Value) error {
 			continue
 		}
 		e.name(f.name, first)
-		if err := e.value(fv, f.nullable); err != nil {
+		if err := e.field(f, fv); err != nil {
 			return within(f.name, err)
 		}
 	}
@@ -255,7 +275,7 @@ func (e *encoder) decoded(p *plan, v reflect.Value, ref Ref) error {
 			continue
 		}
 		e.name(f.name, first)
-		if err := e.value(now, f.nullable); err != nil {
+		if err := e.field(f, now); err != nil {
 			return within(f.name, err)
 		}
 	}
@@ -270,11 +290,11 @@ func equal(a, b reflect.Value) bool { return reflect.DeepEqual(a.Interface(), b.
 func (e *encoder) changed(f *field, raw []byte, original, now reflect.Value) error {
 	switch {
 	case now.Kind() == reflect.Slice && !now.IsNil() && now.Type() != rawType:
-		return e.changedSlice(raw, original, now)
+		return e.changedSlice(f, raw, original, now)
 	case now.Kind() == reflect.Map && !now.IsNil() && raw[0] == '{':
 		return e.changedMap(raw, original, now)
 	}
-	return e.value(now, f.nullable)
+	return e.field(f, now)
 }
 
 // rawField is where a field of an object is in the raw bytes: from its name on, and its value.
@@ -317,7 +337,7 @@ func (e *encoder) changedMap(raw []byte, original, now reflect.Value) error {
 
 // changedSlice encodes a changed list: elements that are unchanged are written as their raw bytes,
 // also at another index.
-func (e *encoder) changedSlice(raw []byte, original, now reflect.Value) error {
+func (e *encoder) changedSlice(f *field, raw []byte, original, now reflect.Value) error {
 	elements := slices.Collect(Elements(raw))
 	e.out = append(e.out, '[')
 	first := len(e.out)
@@ -325,7 +345,7 @@ func (e *encoder) changedSlice(raw []byte, original, now reflect.Value) error {
 		e.comma(first)
 		if from >= 0 {
 			e.out = append(e.out, elements[from]...)
-		} else if err := e.value(now.Index(i), false); err != nil {
+		} else if err := e.element(now.Index(i), f.wrapped); err != nil {
 			return within(strconv.Itoa(i), err)
 		}
 	}

@@ -12,6 +12,7 @@ type plan struct {
 	fields   []field
 	byName   map[string]int
 	defaults []int // fields with a default
+	scalars  []int // fields that take a value which stands in place of the object
 	ref      int   // index of the embedded Ref, or -1
 	toRef    func(reflect.Value) *Ref
 	data     int // the union, or -1
@@ -25,6 +26,7 @@ type field struct {
 	bind       binder
 	omitZero   bool
 	nullable   bool // a nil slice is null, not []
+	wrapped    bool // the elements of the list may be wrapped
 	hasDefault bool
 	def        reflect.Value
 	union      *union
@@ -68,6 +70,8 @@ func planOf(t reflect.Type) *plan {
 //	default:"value"      the value if the field is absent
 //	jsonread:"nullable"  a required array that may be null
 //	jsonread:"own"       each element of the list has a document of its own
+//	jsonread:"scalar"    takes the value too if it is not an object, such as 7 for {"from":7,"to":7}
+//	wrapper:"name"       beside own: an element may be wrapped, as {"name":{…}}, and stays wrapped
 //	jsonread:"object"    an array in whose place an object may be, which is skipped
 //
 // It panics on a type that cannot be decoded; types are fixed, so a test that decodes each once is
@@ -113,11 +117,15 @@ func (p *plan) add(i int, sf reflect.StructField) {
 		}
 		f.union, p.data = u, len(p.fields)
 	case mark == "own":
-		f.bind = bindSlice(sf.Type, true)
+		wrapper := sf.Tag.Get("wrapper")
+		f.bind, f.wrapped = bindOwnSlice(sf.Type, wrapper), wrapper != ""
 	case mark == "object":
-		f.bind = skipObject(bindSlice(sf.Type, false))
+		f.bind = skipObject(bindSlice(sf.Type))
 	default:
 		f.bind = binderOf(sf.Type)
+	}
+	if mark == "scalar" {
+		p.scalars = append(p.scalars, len(p.fields))
 	}
 	p.byName[name] = len(p.fields)
 	p.fields = append(p.fields, f)

@@ -157,7 +157,7 @@ func (c *checker) typeProblem(f *field, s shape) string {
 
 // basicTypes are the Go types of the basic types of the tables.
 var basicTypes = map[string][]string{
-	"uuid": {"uuid.UUID"}, "uuid4": {"uuid.UUID"}, "integer": {"int64"}, "number": {"float64", "json.Number"}, "boolean": {"bool"},
+	"uuid": {"uuid.UUID"}, "uuid4": {"uuid.UUID"}, "integer": {"int64"}, "int64": {"int64"}, "number": {"float64", "json.Number"}, "boolean": {"bool"},
 	"date": {"labhealth.Date"}, "date-time": {"time.Time"}, "any": {"json.RawMessage"}, "object": {"json.RawMessage", "map[string]json.RawMessage"},
 }
 

@@ -1,0 +1,280 @@
+package labhealthtest
+
+import (
+	"math"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// area is a region with providers and patient service centers: the ZIP codes with a prefix. These
+// are the ZIP codes of the invented patients.
+type area struct {
+	prefix   string
+	city     string
+	state    string
+	timezone string
+	location lngLat
+}
+
+var areas = []*area{
+	{"941", "San Francisco", "CA", "America/Los_Angeles", lngLat{-122.39, 37.79}},
+	{"895", "Reno", "NV", "America/Los_Angeles", lngLat{-119.81, 39.53}},
+	{"787", "Austin", "TX", "America/Chicago", lngLat{-97.74, 30.27}},
+}
+
+// areaOf returns the area of a ZIP code, or nil if it is not served.
+func areaOf(zip string) *area {
+	for _, a := range areas {
+		if strings.HasPrefix(zip, a.prefix) {
+			return a
+		}
+	}
+	return nil
+}
+
+// pscLab is a lab with patient service centers. The lab tests of the catalog are those of
+// mainLab and otherLab.
+type pscLab struct {
+	id   int
+	slug string
+}
+
+var pscLabs = []pscLab{{mainLab.ID, "quest"}, {otherLab.ID, "sonora_quest"}}
+
+func pscLabOf(match func(pscLab) bool) *pscLab {
+	if i := slices.IndexFunc(pscLabs, match); i >= 0 {
+		return &pscLabs[i]
+	}
+	return nil
+}
+
+// site is a patient service center.
+type site struct {
+	lab          *pscLab
+	area         *area
+	code         string
+	name         string
+	zip          string
+	firstLine    string
+	capabilities []string
+}
+
+// sites are two patient service centers of each lab in each area: one with bookings and, in
+// another ZIP code, one without.
+var sites = func() []*site {
+	var list []*site
+	for i := range pscLabs {
+		l := &pscLabs[i]
+		code := strings.ToUpper(l.slug[:1]) + "-"
+		for _, a := range areas {
+			list = append(list,
+				&site{l, a, code + a.prefix + "-1", a.city + " Center", a.prefix + "05", "10 Market Street",
+					[]string{"stat", "appointment_scheduling_with_lab"}},
+				&site{l, a, code + a.prefix + "-2", a.city + " North", a.prefix + "33", "20 Hill Street", []string{}})
+		}
+	}
+	return list
+}()
+
+// distance returns an invented distance in miles: 1 in the same ZIP code, else 12.
+func (s *site) distance(zip string) int {
+	if strings.HasPrefix(zip, s.zip) {
+		return 1
+	}
+	return 12
+}
+
+func (s *site) address() usAddress {
+	return usAddress{FirstLine: s.firstLine, City: s.area.city, State: s.area.state, ZipCode: s.zip}
+}
+
+// sitesNear returns the sites of a lab within a radius that have all capabilities.
+func sitesNear(l *pscLab, zip string, radius int, capabilities []string) []*site {
+	return selectFunc(sites, func(s *site) bool {
+		for _, c := range capabilities {
+			if !slices.Contains(s.capabilities, c) {
+				return false
+			}
+		}
+		return s.lab == l && s.area == areaOf(zip) && s.distance(zip) <= radius
+	})
+}
+
+var (
+	queryZipSchema   = boundedString(0, math.MaxInt, regexp.MustCompile(`^\d{5}$`))
+	radiusSchema     = enum("10", "20", "25", "50", "100")
+	labsSchema       = enum("quest", "labcorp", "bioreference", "sonora_quest")
+	capabilitySchema = enum("stat", "appointment_scheduling_with_lab")
+)
+
+// queryRadius returns the radius, 25 by default.
+func (r *request) queryRadius() int {
+	r.queryOne("radius", radiusSchema)
+	return r.queryInt("radius", 25)
+}
+
+type areaInfo struct {
+	ZipCode    string `json:"zip_code"`
+	Phlebotomy struct {
+		IsServed  bool           `json:"is_served"`
+		Providers []areaProvider `json:"providers"`
+	} `json:"phlebotomy"`
+	CentralLabs map[string]areaLab `json:"central_labs"`
+}
+
+type areaProvider struct {
+	Name         string   `json:"name"`
+	ServiceTypes []string `json:"service_types"`
+}
+
+type areaLab struct {
+	PatientServiceCenters struct {
+		WithinRadius int      `json:"within_radius"`
+		Radius       string   `json:"radius"`
+		Capabilities []string `json:"capabilities"`
+	} `json:"patient_service_centers"`
+	SupportedBillTypes []string `json:"supported_bill_types"`
+	LabID              int      `json:"lab_id"`
+}
+
+// homeProviders are the providers of appointments at home: one that is booked, and one that is
+// asked.
+var homeProviders = []areaProvider{
+	{"getlabs", []string{"appointment-ready"}},
+	{"phlebfinders", []string{"appointment-request"}},
+}
+
+var siteBillTypes = []string{"client_bill", "patient_bill"}
+
+// getAreaInfo reports all labs, or those of the parameters lab and labs.
+func (s *Server) getAreaInfo(r *request) (any, error) {
+	zip := r.queryRequired("zip_code", queryZipSchema)
+	radius := r.queryRadius()
+	wanted := r.queryList("labs", labsSchema)
+	if lab := r.queryOne("lab", labsSchema); lab != "" {
+		wanted = append(wanted, lab)
+	}
+	r.queryOne("lab_account_id", uuidSchema)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	info := areaInfo{ZipCode: zip, CentralLabs: map[string]areaLab{}}
+	info.Phlebotomy.Providers = []areaProvider{}
+	if areaOf(zip) != nil {
+		info.Phlebotomy.IsServed, info.Phlebotomy.Providers = true, homeProviders
+	}
+	for i := range pscLabs {
+		l := &pscLabs[i]
+		if len(wanted) > 0 && !slices.Contains(wanted, l.slug) {
+			continue
+		}
+		near := sitesNear(l, zip, radius, nil)
+		lab := areaLab{SupportedBillTypes: siteBillTypes, LabID: l.id}
+		lab.PatientServiceCenters.WithinRadius = len(near)
+		lab.PatientServiceCenters.Radius, _ = r.queryLast("radius")
+		if lab.PatientServiceCenters.Radius == "" {
+			lab.PatientServiceCenters.Radius = "25"
+		}
+		lab.PatientServiceCenters.Capabilities = []string{}
+		if len(near) > 0 {
+			lab.PatientServiceCenters.Capabilities = near[0].capabilities
+		}
+		info.CentralLabs[l.slug] = lab
+	}
+	return info, nil
+}
+
+type pscInfo struct {
+	LabID                 int       `json:"lab_id"`
+	Slug                  string    `json:"slug"`
+	PatientServiceCenters []pscSite `json:"patient_service_centers"`
+}
+
+type pscSite struct {
+	Metadata struct {
+		Name        string  `json:"name"`
+		State       string  `json:"state"`
+		City        string  `json:"city"`
+		ZipCode     string  `json:"zip_code"`
+		FirstLine   string  `json:"first_line"`
+		SecondLine  *string `json:"second_line"`
+		PhoneNumber *string `json:"phone_number"`
+		FaxNumber   *string `json:"fax_number"`
+		Hours       any     `json:"hours"`
+		Website     *string `json:"website"`
+	} `json:"metadata"`
+	Distance           int      `json:"distance"`
+	SiteCode           string   `json:"site_code"`
+	SupportedBillTypes []string `json:"supported_bill_types"`
+	Location           lngLat   `json:"location"`
+	Capabilities       []string `json:"capabilities"`
+}
+
+var openingHours = map[string]string{"monday": "07:00-16:00", "saturday": "08:00-12:00"}
+
+func newPSCInfo(l *pscLab, zip string, radius int, capabilities []string) pscInfo {
+	info := pscInfo{l.id, l.slug, []pscSite{}}
+	for _, near := range sitesNear(l, zip, radius, capabilities) {
+		p := pscSite{
+			Distance: near.distance(zip), SiteCode: near.code, SupportedBillTypes: siteBillTypes,
+			Location: near.area.location, Capabilities: near.capabilities,
+		}
+		m := &p.Metadata
+		m.Name, m.State, m.City, m.ZipCode, m.FirstLine = near.name, near.area.state, near.area.city, near.zip, near.firstLine
+		m.PhoneNumber, m.Hours = new("+14155550160"), openingHours
+		info.PatientServiceCenters = append(info.PatientServiceCenters, p)
+	}
+	return info
+}
+
+var noSites = reject(http.StatusBadRequest, "Lab has no patient service centers")
+
+func (s *Server) getPSCInfo(r *request) (any, error) {
+	zip := r.queryRequired("zip_code", queryZipSchema)
+	r.queryRequired("lab_id", anySchema)
+	id := r.queryInt("lab_id", 0)
+	radius := r.queryRadius()
+	capabilities := r.queryList("capabilities", capabilitySchema)
+	r.queryOne("lab_account_id", uuidSchema)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	l := pscLabOf(func(l pscLab) bool { return l.id == id })
+	if l == nil {
+		return nil, noSites
+	}
+	return newPSCInfo(l, zip, radius, capabilities), nil
+}
+
+func (s *Server) getOrderPSCInfo(r *request) (any, error) {
+	radius := r.queryRadius()
+	capabilities := r.queryList("capabilities", capabilitySchema)
+	o, err := s.requestedOrder(r)
+	if err != nil {
+		return nil, err
+	}
+	l := labOfOrder(o)
+	switch {
+	case l == nil:
+		return nil, noSites
+	case o.PatientAddress == nil: // a testkit that is not registered
+		return nil, reject(http.StatusBadRequest, "Order has no patient address")
+	}
+	return newPSCInfo(l, o.PatientAddress.Zip, radius, capabilities), nil
+}
+
+// labOfOrder returns the lab of an order, or nil if it has no patient service centers.
+func labOfOrder(o *order) *pscLab {
+	return pscLabOf(func(l pscLab) bool { return o.LabTest.Lab != nil && l.id == o.LabTest.Lab.ID })
+}
+
+// cancellationReason is a reason to cancel an appointment.
+type cancellationReason struct {
+	ID           uuid.UUID `json:"id"`
+	Name         string    `json:"name"`
+	IsRefundable bool      `json:"is_refundable"`
+}
