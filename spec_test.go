@@ -352,8 +352,8 @@ limit                     | integer                      | -   |
 `
 
 // Rows that take the place of the specification's, in the same form, with the source as the last
-// rule. Fields that only the public API reference has are not here: TestReferenceTypes compares them
-// with its tables.
+// rule. Fields that only the public API reference has are not here: TestReferenceTypes compares
+// them with its tables.
 const amendments = `
 # OrderPatientDetails: response
 dob                       | date                         | yes | from answers that write a bare date
