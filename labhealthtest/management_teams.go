@@ -137,6 +137,7 @@ func (s *Server) team(id uuid.UUID) *team {
 func (s *Server) newTeamServer() *Server {
 	seed := s.derive("team", len(s.org.teams)+s.org.derived)
 	server := newServer(WithClock(s.clock), func(server *Server) { server.seed(seed) })
+	server.parent = s
 	server.URL, server.OrgID, server.OrgKey, server.APIKey = s.URL, s.OrgID, s.OrgKey, ""
 	return server
 }

@@ -100,6 +100,27 @@ var operations = []operation{
 	{"PATCH", "/v2/user/{user_id}", (*Server).patchUser},
 	{"DELETE", "/v2/user/{user_id}", (*Server).deleteUser},
 
+	{"GET", "/v2/user/{user_id}/info/latest", (*Server).getUserInfo},
+	{"PATCH", "/v2/user/{user_id}/info", (*Server).updateUserInfo},
+	{"GET", "/v2/user/{user_id}/device", (*Server).listDevices},
+	{"GET", "/v2/user/{user_id}/device/{device_id}", (*Server).getDevice},
+	{"GET", "/v2/user/providers/{user_id}", (*Server).listConnectedProviders},
+	{"POST", "/v2/user/refresh/{user_id}", (*Server).refreshUser},
+	{"DELETE", "/v2/user/{user_id}/{provider}", (*Server).disconnect},
+
+	{"POST", "/v2/link/token", (*Server).createLinkToken},
+	{"GET", "/v2/link/provider/oauth/{oauth_provider}", (*Server).getOAuthProvider},
+	{"GET", "/v2/link/providers", (*Server).listLinkProviders},
+	{"POST", "/v2/link/connect/demo", (*Server).connectDemo},
+	{"GET", "/v2/providers", (*Server).listProviders},
+
+	{"GET", "/v2/team/users/search", (*Server).searchUsers},
+	{"GET", "/v2/team/source/priorities", (*Server).listPriorities},
+	{"PATCH", "/v2/team/source/priorities", (*Server).patchPriorities},
+	{"GET", "/v2/team/{team_id}", (*Server).getOwnTeam},
+	{"GET", "/v2/team/{team_id}/physicians", (*Server).listPhysicians},
+
+	{"GET", "/v2/introspect/resources", (*Server).listResources},
 	{"GET", "/v2/introspect/historical_pull", (*Server).listHistoricalPulls},
 	{"GET", "/v2/timeseries/workouts/{workout_id}/stream", (*Server).getWorkoutStream},
 	{"GET", "/v2/timeseries/sleep/{sleep_id}/stream", (*Server).getSleepStream},

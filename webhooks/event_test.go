@@ -444,8 +444,10 @@ func TestParseProviderConnection(t *testing.T) {
 		func(t *testing.T, e *Event, source Source) {
 			want := &ProviderConnection{UserID: adaID, Provider: &source, ExternalUserID: new("ext-1"),
 				ResourceAvailability: map[string]ResourceAvailability{
-					"sleep": {Status: "available", ScopeRequirements: json.RawMessage(`{"user_granted":{"required":["daily"]}}`)},
-					"body":  {Status: "unavailable"},
+					"sleep": {Status: "available", ScopeRequirements: &labhealth.ScopeRequirementsGrants{
+						UserGranted: labhealth.ScopeRequirements{Required: []string{"daily"}},
+					}},
+					"body": {Status: "unavailable"},
 				}}
 			if diff := cmp.Diff(want, e.Data); diff != "" {
 				t.Error(diff)

@@ -35,12 +35,6 @@ func (v *ProviderConnection) UnmarshalJSON(b []byte) error { return jsonread.Unm
 func (v ProviderConnection) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
-func (v *ResourceAvailability) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
-
-// MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].
-func (v ResourceAvailability) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [labhealth.RawObject].
 func (v *Source) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [labhealth.RawObject].

@@ -218,12 +218,7 @@ func (c *ProviderConnection) ConnectedProvider() Source {
 
 // ResourceAvailability reports whether a resource of a connected provider can be read. Source:
 // public API reference only.
-type ResourceAvailability struct {
-	Status            string          `json:"status"`                      // such as "available"
-	ScopeRequirements json.RawMessage `json:"scope_requirements,omitzero"` // scopes that the user granted and denied; nil if missing
-
-	labhealth.RawObject `json:"-"`
-}
+type ResourceAvailability = labhealth.ResourceAvailability
 
 // LabOrder is an order whose status changed: the data of labtest.order.created and .updated. Events
 // come in any order and more than once, so treat one as a notification and call Orders.Get for the

@@ -82,11 +82,7 @@ user_id               | UserID               | uuid.UUID                        
 source                | Source               | *webhooks.Source                         | {"slug":"oura"}
 provider              | Provider             | *webhooks.Source                         | {"slug":"oura"}
 external_user_id      | ExternalUserID       | *string                                  | "abc"
-resource_availability | ResourceAvailability | map[string]webhooks.ResourceAvailability | {"sleep":{"status":"available"}}
-
-# ResourceAvailability
-*status            | Status            | string          | "available"
-scope_requirements | ScopeRequirements | json.RawMessage | {"user_granted":{"required":[],"optional":[]}}
+resource_availability | ResourceAvailability | map[string]labhealth.ResourceAvailability | {"sleep":{"status":"available"}}
 
 # HistoricalPull
 user_id         | UserID         | uuid.UUID                    | "0b7d3c52-6f0a-4f7e-9d0c-2f1d8a5e6b31"
@@ -121,7 +117,7 @@ func TestPayloadFieldsMatchTheSpecification(t *testing.T) {
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[Activity](), reflect.TypeFor[ActivityHeartRate](), reflect.TypeFor[Source](), reflect.TypeFor[Summary](),
 		reflect.TypeFor[WorkoutStreamNotice](), reflect.TypeFor[Sport](), reflect.TypeFor[ProviderConnection](),
-		reflect.TypeFor[ResourceAvailability](), reflect.TypeFor[HistoricalPull](), reflect.TypeFor[sampleForm](),
+		reflect.TypeFor[HistoricalPull](), reflect.TypeFor[sampleForm](),
 		reflect.TypeFor[samplesForm[json.RawMessage]](),
 	} {
 		name, _, _ := strings.Cut(typ.Name(), "[")

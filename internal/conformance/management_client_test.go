@@ -113,6 +113,7 @@ var arguments = []any{
 	map[string]labhealth.Secret{"X-Test": "1"}, "text", int64(27),
 	labhealth.Date{Year: 2999, Month: time.March, Day: 4},
 	labhealth.UpdateOrderBody{ActivateBy: labhealth.Null[labhealth.Date]()},
+	json.RawMessage(`[]`),
 	labhealth.AppointmentWalkIn,
 }
 
