@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/labhealth/labhealth-go/internal/httptracetest"
 	"github.com/labhealth/labhealth-go/internal/reference"
 	"github.com/labhealth/labhealth-go/internal/reference/referencetest"
 )
@@ -141,11 +142,36 @@ func TestReferenceOperations(t *testing.T) {
 	t.Logf("%d operations", checked)
 }
 
-// probe is a client whose requests are recorded. They fail if it has no response.
+// Reads are repeated, and writes are not, whatever the operation.
+func TestReferenceRepeats(t *testing.T) {
+	methods := referenceMethods()
+	for _, o := range reference.Operations() {
+		if methods[o.String()] == "" {
+			continue
+		}
+		call := findCall(t, o, methods[o.String()])
+		call.args = append(call.args, reflect.ValueOf(WithCallRetry(RetryPolicy{MaxAttempts: 3, BaseWait: 1, MaxWait: 1})))
+		for _, status := range []int{0, http.StatusBadGateway, http.StatusRequestTimeout} {
+			call.status, call.requests = status, 0
+			call.do(call.args)
+			want := 1
+			if o.Method == http.MethodGet {
+				want = 3
+			}
+			if call.requests != want {
+				t.Errorf("%s: %d requests after status %d, want %d", o, call.requests, status, want)
+			}
+		}
+	}
+}
+
+// probe is a client whose requests are recorded. They fail if it has no status.
 type probe struct {
 	client   reflect.Value
+	status   int
 	response []byte
 	sent     *http.Request
+	requests int
 }
 
 func newProbe(t *testing.T, api string) *probe {
@@ -166,11 +192,13 @@ func newProbe(t *testing.T, api string) *probe {
 
 func (p *probe) RoundTrip(r *http.Request) (*http.Response, error) {
 	p.sent = r
-	if p.response == nil {
-		return nil, errors.New("recorded")
+	p.requests++
+	httptracetest.SendRequest(r)
+	if p.status == 0 {
+		return nil, io.ErrUnexpectedEOF
 	}
 	return &http.Response{
-		StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+		StatusCode: p.status, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
 		Body: io.NopCloser(bytes.NewReader(p.response)), ContentLength: int64(len(p.response)),
 	}, nil
 }

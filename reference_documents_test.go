@@ -3,6 +3,7 @@ package labhealth
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"os"
 	"reflect"
 	"slices"
@@ -40,6 +41,7 @@ func TestReferenceDocuments(t *testing.T) {
 					return
 				}
 				operations.Add(1)
+				call.status = http.StatusOK
 				for seed := range referenceDocuments() {
 					documents.Add(1)
 					if !checkDocument(t, o, call, uint64(i)<<32+seed, seed == 0) {
@@ -59,7 +61,7 @@ func checkDocument(t *testing.T, o reference.Operation, call *operationCall, see
 	call.response = g.Document(o.API, o.Response)
 	results := call.do(call.args)
 	if err, _ := results[1].Interface().(error); err != nil {
-		if strings.HasSuffix(err.Error(), "it has no list") && !bytes.Contains(call.response, []byte(":[")) {
+		if strings.HasSuffix(err.Error(), "it has no list") && !hasList(t, o, call.response) {
 			return true // some deployments report errors that way
 		}
 		t.Errorf("seed %d: %v: %s", seed, err, call.response)
@@ -93,6 +95,15 @@ func checkDocument(t *testing.T, o reference.Operation, call *operationCall, see
 		}
 	}
 	return true
+}
+
+// hasList reports whether a document has one of the lists that the tables have in it.
+func hasList(t *testing.T, o reference.Operation, document []byte) bool {
+	t.Helper()
+	fields, _ := documentOf(t, document).(map[string]any)
+	return slices.ContainsFunc(reference.Components()[reference.ParseType(o.API, o.Response).Key()], func(f reference.Field) bool {
+		return f.ParsedType().Kind == reference.Array && fields[f.Name] != nil
+	})
 }
 
 // isKept reports whether a document was encoded again as it was, or as one of its fields if the
