@@ -22,21 +22,20 @@ type Client struct {
 	// LabTests lists, creates and changes the lab tests that can be ordered, and lists markers,
 	// labs and lab accounts.
 	LabTests *LabTestsService
-	// Users lists, creates, updates and deletes users.
 	// Appointments books the appointments at which samples are collected.
 	Appointments *AppointmentsService
-	// Users lists, creates and deletes users.
+	// Users lists, creates, updates and deletes users.
 	Users *UsersService
-	// Workouts returns the data of workouts.
-	Workouts *WorkoutsService
 	// Link connects users to providers.
 	Link *LinkService
 	// Providers lists the providers that users can connect.
 	Providers *ProvidersService
-	// Team returns the team of the key, and searches its users.
-	Team *TeamService
 	// Wearables reads the wearable data of users.
 	Wearables *WearablesService
+	// Workouts returns the data of workouts.
+	Workouts *WorkoutsService
+	// Team returns the team of the key, and searches its users.
+	Team *TeamService
 
 	core *core
 }
@@ -57,9 +56,9 @@ func NewClient(apiKey string, opts ...Option) (*Client, error) {
 		Users:             &UsersService{c},
 		Link:              &LinkService{c},
 		Providers:         &ProvidersService{c},
-		Team:              &TeamService{c},
-		Workouts:          &WorkoutsService{c},
 		Wearables:         &WearablesService{c},
+		Workouts:          &WorkoutsService{c},
+		Team:              &TeamService{c},
 		core:              c,
 	}, nil
 }

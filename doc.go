@@ -31,8 +31,8 @@
 // # Operations
 //
 // The methods belong to [OrdersService], [OrderTransactionsService], [LabTestsService],
-// [AppointmentsService], [UsersService], [LinkService], [ProvidersService], [TeamService],
-// [WorkoutsService] and [WearablesService].
+// [AppointmentsService], [UsersService], [LinkService], [ProvidersService], [WearablesService],
+// [WorkoutsService] and [TeamService].
 //
 //	POST   /v3/order/import                                        Client.Orders.Import (closed beta)
 //	POST   /v3/order                                               Client.Orders.Create
@@ -106,15 +106,15 @@
 //	GET    /v2/link/providers                                      Client.Link.Providers
 //	POST   /v2/link/connect/demo                                   Client.Link.ConnectDemo
 //	GET    /v2/providers                                           Client.Providers.List
+//	GET    /v2/summary/{resource}/{user_id}                        Client.Wearables.Summaries
+//	GET    /v2/timeseries/{user_id}/{resource}/grouped             Client.Wearables.Samples, AllSamples
+//	GET    /v2/timeseries/sleep/{sleep_id}/stream                  Client.Wearables.SleepStream
+//	GET    /v2/timeseries/workouts/{workout_id}/stream             Client.Workouts.Stream
 //	GET    /v2/team/{team_id}                                      Client.Team.Get
 //	GET    /v2/team/users/search                                   Client.Team.SearchUsers
 //	GET    /v2/team/source/priorities                              Client.Team.SourcePriorities
 //	PATCH  /v2/team/source/priorities                              Client.Team.UpdateSourcePriorities
 //	GET    /v2/team/{team_id}/physicians                           Client.Team.Physicians
-//	GET    /v2/timeseries/workouts/{workout_id}/stream             Client.Workouts.Stream
-//	GET    /v2/summary/{resource}/{user_id}                        Client.Wearables.Summaries
-//	GET    /v2/timeseries/{user_id}/{resource}/grouped             Client.Wearables.Samples, AllSamples
-//	GET    /v2/timeseries/sleep/{sleep_id}/stream                  Client.Wearables.SleepStream
 //	any other                                                      Client.Do
 //
 // The management API has a separate client, [ManagementClient], so that its keys are never sent to

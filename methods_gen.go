@@ -151,6 +151,12 @@ func (v *ConnectionErrorDetails) UnmarshalJSON(b []byte) error { return jsonread
 func (v ConnectionErrorDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *CustomCredentialsDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v CustomCredentialsDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *DaySlots) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -211,10 +217,28 @@ func (v *FallbackTimeZone) UnmarshalJSON(b []byte) error { return jsonread.Unmar
 func (v FallbackTimeZone) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *FitbitCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v FitbitCredentials) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *GetLabsCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v GetLabsCredentials) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *GuarantorDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v GuarantorDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *HistoricalDaysToPull) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v HistoricalDaysToPull) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *HistoricalPull) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -251,6 +275,18 @@ func (v *LabAccount) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v LabAccount) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LabAccountResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LabAccountResponse) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LabCorpCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LabCorpCredentials) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LabLocation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -475,6 +511,12 @@ func (v *PerformingLaboratory) UnmarshalJSON(b []byte) error { return jsonread.U
 func (v PerformingLaboratory) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PhlebFindersCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PhlebFindersCredentials) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PhlebotomyAreaInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -521,6 +563,30 @@ func (v *PricingModifierRange) UnmarshalJSON(b []byte) error { return jsonread.U
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v PricingModifierRange) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PrometheusQueryData) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PrometheusQueryData) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PrometheusQueryResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PrometheusQueryResponse) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PrometheusQueryResult) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PrometheusQueryResult) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *ProviderDataPullPreferences) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v ProviderDataPullPreferences) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ProviderDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -681,6 +747,18 @@ func (v *TeamCustomCredentialsPreparation) UnmarshalJSON(b []byte) error {
 func (v TeamCustomCredentialsPreparation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *TeamDataPullPreferences) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v TeamDataPullPreferences) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *TeamDataPullPreferencesPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v TeamDataPullPreferencesPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -697,6 +775,12 @@ func (v *TeamRoleBinding) UnmarshalJSON(b []byte) error { return jsonread.Unmars
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v TeamRoleBinding) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *TeamScopeRequirements) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v TeamScopeRequirements) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamSettings) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -989,6 +1073,16 @@ func (v CreateWebhookBody) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v CustomCredentialsDetails) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.CustomCredentialsDetails{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v CustomCredentialsDetails) LogValue() slog.Value {
+	return slog.StringValue("labhealth.CustomCredentialsDetails{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v DaySlots) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.DaySlots{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -1040,6 +1134,26 @@ func (v FallbackBirthDate) Format(s fmt.State, _ rune) {
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v FallbackBirthDate) LogValue() slog.Value {
 	return slog.StringValue("labhealth.FallbackBirthDate{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v FitbitCredentials) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.FitbitCredentials{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v FitbitCredentials) LogValue() slog.Value {
+	return slog.StringValue("labhealth.FitbitCredentials{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v GetLabsCredentials) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.GetLabsCredentials{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v GetLabsCredentials) LogValue() slog.Value {
+	return slog.StringValue("labhealth.GetLabsCredentials{redacted}")
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
@@ -1127,6 +1241,16 @@ func (v LngLat) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.LngLat{
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v LngLat) LogValue() slog.Value { return slog.StringValue("labhealth.LngLat{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v ManagementKeyCreator) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.ManagementKeyCreator{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v ManagementKeyCreator) LogValue() slog.Value {
+	return slog.StringValue("labhealth.ManagementKeyCreator{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ManagementKeyPage) Format(s fmt.State, _ rune) {
@@ -1268,6 +1392,16 @@ func (v PersonDetails) Format(s fmt.State, _ rune) {
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v PersonDetails) LogValue() slog.Value {
 	return slog.StringValue("labhealth.PersonDetails{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v PhlebFindersCredentials) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.PhlebFindersCredentials{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v PhlebFindersCredentials) LogValue() slog.Value {
+	return slog.StringValue("labhealth.PhlebFindersCredentials{redacted}")
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].

@@ -64,6 +64,9 @@ func checkDocument(t *testing.T, o reference.Operation, call *operationCall, see
 		if strings.HasSuffix(err.Error(), "it has no list") && !hasList(t, o, call.response) {
 			return true // some deployments report errors that way
 		}
+		if strings.Contains(err.Error(), "it has no readable ") && bytes.Contains(call.response, []byte(`:""`)) {
+			return true // an empty ID, key or token is none
+		}
 		t.Errorf("seed %d: %v: %s", seed, err, call.response)
 		return false
 	}

@@ -116,13 +116,16 @@
 // stored and have no effect. Each team has its own users, orders and events. [Server.Team] returns
 // the server of another team.
 //
+// Data pull preferences set the length of the historical pulls of sources that are connected later.
+// A team sees the lab accounts whose allowlist has it. The delivery metric counts the attempts to
+// deliver the events of a team.
+//
 // # Time and randomness
 //
 // The time of the server is the time of the clock set with [WithClock], in UTC. Time affects only
 // the following: a deletion can be undone for seven days, idempotency keys expire after one day, a
-// user can be refreshed eight times per hour, access tokens and rotated secrets expire, and
-// deliveries are retried on a schedule. With [WithSeed] and a clock that stands still, keys and IDs
-// are the same in each run, for examples with a stable output.
+// user can be refreshed eight times per hour, access tokens and rotated secrets expire, deliveries
+// are retried on a schedule, and the delivery metric counts them by the time of the attempt. With
 // the following: a deletion can be undone for seven days, idempotency keys expire after one day
 // (after 14 days for bookings), times of appointments and their booking keys expire, access tokens
 // and rotated secrets expire, and deliveries are retried on a schedule. With

@@ -18,6 +18,7 @@ type historicalPull struct {
 }
 
 type pullState struct {
+	days         int
 	Status       string       `json:"status"`
 	RangeStart   timestamp    `json:"range_start"`
 	RangeEnd     timestamp    `json:"range_end"`
@@ -34,9 +35,13 @@ type pullTimeline struct {
 	EndedAt     *timestamp `json:"ended_at"`
 }
 
-func newHistoricalPull(slug, resource string, now time.Time) *historicalPull {
+// defaultPullDays is the length of a pull without data pull preferences.
+const defaultPullDays = 90
+
+func (s *Server) newHistoricalPull(slug, resource string, now time.Time) *historicalPull {
+	days := s.daysToPull(slug, resource)
 	return &historicalPull{slug: slug, resource: resource, state: pullState{
-		RangeStart: timestamp(now.AddDate(0, 0, -90)), RangeEnd: timestamp(now),
+		days: days, RangeStart: timestamp(now.AddDate(0, 0, -days)), RangeEnd: timestamp(now),
 		Timeline: pullTimeline{ScheduledAt: timestamp(now)}, Release: "2025-05-09",
 	}}
 }
@@ -51,7 +56,7 @@ func (p *pullState) setStatus(status string, now time.Time) {
 	case "failure":
 		p.Timeline.EndedAt = p.Timeline.StartedAt
 	case "success":
-		p.DaysWithData = 90
+		p.DaysWithData = p.days
 		p.Timeline.EndedAt = p.Timeline.StartedAt
 	}
 }
@@ -60,7 +65,7 @@ func (p *pullState) setStatus(status string, now time.Time) {
 func (s *Server) addHistoricalPulls(u *user, slug string) {
 	now := s.now()
 	for _, resource := range pulledResources {
-		p := newHistoricalPull(slug, resource, now)
+		p := s.newHistoricalPull(slug, resource, now)
 		p.state.setStatus("success", now)
 		p.attempted(now, "success")
 		u.pulls = append(u.pulls, p)
@@ -85,7 +90,7 @@ func (s *Server) SetHistoricalPull(userID uuid.UUID, slug, resource, status, det
 	i := slices.IndexFunc(u.pulls, func(p *historicalPull) bool { return p.slug == slug && p.resource == resource })
 	if i < 0 {
 		i = len(u.pulls)
-		u.pulls = append(u.pulls, newHistoricalPull(slug, resource, s.now()))
+		u.pulls = append(u.pulls, s.newHistoricalPull(slug, resource, s.now()))
 	}
 	if status == "success" || status == "failure" {
 		u.pulls[i].attempted(s.now(), status)

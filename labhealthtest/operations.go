@@ -27,6 +27,9 @@ const (
 	apiKeysPath     = orgPath + "/team_api_keys/{env}/{region}"
 	credentialsPath = orgPath + "/team_custom_credentials/{env}/{region}"
 	pipelinesPath   = orgPath + "/team_etl_pipelines/{env}/{region}"
+	preferencesPath = orgPath + "/team_data_pull_preferences/{env}/{region}"
+	scopesPath      = orgPath + "/team/{team_id}/scope_requirements"
+	labAccountsPath = orgPath + "/lab_account/{env}/{region}"
 )
 
 // operations are all operations of the server. The first one that matches a request handles it.
@@ -140,6 +143,8 @@ var operations = []operation{
 	{"GET", orgPath + "/team/{team_id}", (*Server).getTeam},
 	{"PATCH", orgPath + "/team/{team_id}", (*Server).patchTeam},
 	{"DELETE", orgPath + "/team/{team_id}", orgOnly((*Server).deleteTeam)},
+	{"GET", scopesPath, (*Server).listScopes},
+	{"POST", scopesPath, (*Server).upsertScopes},
 	{"POST", orgPath + "/resolve_team", (*Server).resolveTeam},
 	// The public API reference has both paths.
 	{"POST", orgPath + "/team/{team_id}/create_api_access_token", (*Server).createToken},
@@ -155,6 +160,11 @@ var operations = []operation{
 	{"GET", webhookPath + "/secret", onWebhook((*Server).getWebhookSecret)},
 	{"POST", webhookPath + "/secret/rotate", onWebhook((*Server).rotateWebhookSecret)},
 
+	{"GET", orgPath + "/team/{team_id}/{environment}/event_delivery_metric", (*Server).getDeliveryMetric},
+
+	{"GET", labAccountsPath, orgOnly((*Server).listOrgLabAccounts)},
+	{"PATCH", labAccountsPath + "/{account_id}", orgOnly((*Server).patchLabAccount)},
+
 	{"GET", apiKeysPath, (*Server).listAPIKeys},
 	{"POST", apiKeysPath, (*Server).createAPIKey},
 	{"DELETE", apiKeysPath, (*Server).deleteAPIKeys},
@@ -165,6 +175,9 @@ var operations = []operation{
 	{"GET", pipelinesPath, (*Server).listPipelines},
 	{"POST", pipelinesPath, (*Server).upsertPipelines},
 	{"DELETE", pipelinesPath, (*Server).deletePipelines},
+	{"GET", preferencesPath, (*Server).listPreferences},
+	{"POST", preferencesPath, (*Server).upsertPreferences},
+	{"DELETE", preferencesPath, (*Server).deletePreferences},
 }
 
 // String returns the name of the operation, such as "GET /v2/user/{user_id}".

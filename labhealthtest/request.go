@@ -34,6 +34,7 @@ var pathSchemas = map[string]schema{
 	"org_id":         uuidSchema,
 	"team_id":        uuidSchema,
 	"key_id":         uuidSchema,
+	"account_id":     uuidSchema,
 	"order_id":       uuidSchema,
 	"transaction_id": uuidSchema,
 	"lab_test_id":    uuidSchema,

@@ -69,6 +69,8 @@ type Server struct {
 	sleeps     map[uuid.UUID][]byte
 	samplePage int
 
+	pullPreferences map[string]providerPreferences // by provider
+
 	orders         []*order // by creation time
 	ordersOf       map[uuid.UUID][]*order
 	orderByID      map[uuid.UUID]*order

@@ -318,7 +318,7 @@ func TestServiceConnectDemo(t *testing.T) {
 	manager := must[*labhealth.ManagementClient](t)(labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL)))
 	defer manager.CloseIdleConnections()
 	must[*labhealth.Team](t)(manager.Teams.Update(ctx, srv.TeamID, labhealth.UpdateTeamBody{
-		Sandbox: &labhealth.UpdateTeamSettings{RejectDuplicateConnection: new(true)},
+		Sandbox: labhealth.Value(labhealth.UpdateTeamSettings{RejectDuplicateConnection: new(true)}),
 	}))
 	body.UserID = grete
 	_, err := client.Link.ConnectDemo(ctx, body)
