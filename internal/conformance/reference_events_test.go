@@ -11,6 +11,9 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
+// eventsComplete is whether every event must have a type with all of its fields.
+const eventsComplete = false
+
 // Every document that the tables allow as an event is parsed, has no malformed field, and is
 // encoded again without a loss. The fields of a plausible one are those of the Go value.
 func TestReferenceEvents(t *testing.T) {
@@ -83,7 +86,7 @@ func checkEvent(t *testing.T, document []byte, plausible bool) (typed, ok bool) 
 	}
 	data := jsonData(t, string(document)).(map[string]any)["data"]
 	for _, lost := range referencetest.LostFields(data, jsonData(t, string(encoded))) {
-		if callsComplete {
+		if eventsComplete {
 			t.Error(lost)
 		}
 	}
