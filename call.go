@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -40,9 +41,11 @@ type request struct {
 	body   any         // nil for none, json.RawMessage for a document, or a struct of this package
 	accept string      // "application/json" if empty
 
-	maxBody    int64                 // raises the client's body limit, for large responses
-	repeatable bool                  // accepts WithIdempotencyKey
-	refine     func(*APIError) error // turns an APIError into a more specific error; nil for none
+	minTimeout  time.Duration         // raises the timeout of an attempt of a write
+	errorsIn200 bool                  // a 200 response may report an error
+	maxBody     int64                 // raises the client's body limit, for large responses
+	repeatable  bool                  // accepts WithIdempotencyKey
+	refine      func(*APIError) error // turns an APIError into a more specific error; nil for none
 
 	read   func(*transport.Response) error                                // reads a 2xx response
 	stream func(body io.Reader, limit int64) (rejected []byte, err error) // replaces read
@@ -182,7 +185,7 @@ func (c *core) encode(r request, cfg *callConfig) (*transport.Request, error) {
 		Repeatable: cfg.idempotencyKey != "", Read: r.read,
 		Policy: transport.Policy{
 			Attempts: p.MaxAttempts, BaseWait: p.BaseWait, MaxWait: p.MaxWait, RetryAfterCap: p.MaxRetryAfter,
-			ReadTimeout: p.ReadTimeout, WriteTimeout: p.WriteTimeout, Strict: p.Strict,
+			ReadTimeout: p.ReadTimeout, WriteTimeout: max(p.WriteTimeout, r.minTimeout), Strict: p.Strict,
 		},
 	}
 	if r.stream != nil {
@@ -365,6 +368,10 @@ func resultError(r request, result *transport.Result) error {
 		cause = at.Err // the message of a url.Error contains the URL, with IDs and names in it
 	}
 	if isLast && rejected == nil {
+		if r.errorsIn200 && reportsError(resp.Body) {
+			result.Outcome = transport.Rejected
+			return newAPIError(r, result, isLast)
+		}
 		return newDecodeError(r.op, result, cause)
 	}
 	e := &TransportError{Op: r.op, Attempts: result.Attempts, outcome: Outcome(result.Outcome)}
@@ -377,7 +384,15 @@ func resultError(r request, result *transport.Result) error {
 	return e
 }
 
-// newAPIError returns the error of a response that is not 2xx.
+// reportsError reports whether the body of a 200 response is that of an error.
+func reportsError(body []byte) bool {
+	var e struct {
+		State string `json:"state"`
+	}
+	return jsonread.Unmarshal(body, &e) == nil && e.State == "error"
+}
+
+// newAPIError returns the error of a response that is not 2xx, or that reports an error.
 func newAPIError(r request, result *transport.Result, isLast bool) error {
 	resp := result.Response
 	e := &APIError{

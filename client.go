@@ -24,12 +24,18 @@ type Client struct {
 	LabTests *LabTestsService
 	// Appointments books the appointments at which samples are collected.
 	Appointments *AppointmentsService
-	// Users lists, creates and deletes users.
+	// Users lists, creates, updates and deletes users.
 	Users *UsersService
-	// Workouts returns the data of workouts.
-	Workouts *WorkoutsService
+	// Link connects users to providers.
+	Link *LinkService
+	// Providers lists the providers that users can connect.
+	Providers *ProvidersService
 	// Wearables reads the wearable data of users.
 	Wearables *WearablesService
+	// Workouts returns the data of workouts.
+	Workouts *WorkoutsService
+	// Team returns the team of the key, and searches its users.
+	Team *TeamService
 
 	core *core
 }
@@ -48,8 +54,11 @@ func NewClient(apiKey string, opts ...Option) (*Client, error) {
 		LabTests:          &LabTestsService{c},
 		Appointments:      &AppointmentsService{c},
 		Users:             &UsersService{c},
-		Workouts:          &WorkoutsService{c},
+		Link:              &LinkService{c},
+		Providers:         &ProvidersService{c},
 		Wearables:         &WearablesService{c},
+		Workouts:          &WorkoutsService{c},
+		Team:              &TeamService{c},
 		core:              c,
 	}, nil
 }

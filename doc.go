@@ -1,6 +1,6 @@
 // Package labhealth is a client for the lab-order, user and webhook API of a health-data and
-// lab-testing service. It imports and tracks lab orders, lists the users of a team, and manages
-// teams, keys and webhooks.
+// lab-testing service. It imports and tracks lab orders, manages the users of a team and their
+// connections to wearable providers, and manages teams, keys and webhooks.
 //
 // One call creates at most one order, and every error reports whether the request was not sent,
 // rejected, applied or unknown. Unknown fields, enum values and types survive decoding and
@@ -31,7 +31,8 @@
 // # Operations
 //
 // The methods belong to [OrdersService], [OrderTransactionsService], [LabTestsService],
-// [AppointmentsService], [UsersService], [WorkoutsService] and [WearablesService].
+// [AppointmentsService], [UsersService], [LinkService], [ProvidersService], [WearablesService],
+// [WorkoutsService] and [TeamService].
 //
 //	POST   /v3/order/import                                        Client.Orders.Import (closed beta)
 //	POST   /v3/order                                               Client.Orders.Create
@@ -90,11 +91,30 @@
 //	GET    /v2/user/resolve/{client_user_id}                       Client.Users.Resolve
 //	DELETE /v2/user/{user_id}                                      Client.Users.Delete
 //	POST   /v2/user/undo_delete                                    Client.Users.UndoDelete
+//	PATCH  /v2/user/{user_id}                                      Client.Users.Update
+//	GET    /v2/user/{user_id}/info/latest                          Client.Users.Info
+//	PATCH  /v2/user/{user_id}/info                                 Client.Users.UpdateInfo
+//	GET    /v2/user/{user_id}/device                               Client.Users.Devices
+//	GET    /v2/user/{user_id}/device/{device_id}                   Client.Users.Device
+//	GET    /v2/user/providers/{user_id}                            Client.Users.ConnectedProviders
+//	DELETE /v2/user/{user_id}/{provider}                           Client.Users.Disconnect
+//	POST   /v2/user/refresh/{user_id}                              Client.Users.Refresh
+//	GET    /v2/introspect/resources                                Client.Users.Resources, AllResources
 //	GET    /v2/introspect/historical_pull                          Client.Users.HistoricalPulls, AllHistoricalPulls
-//	GET    /v2/timeseries/workouts/{workout_id}/stream             Client.Workouts.Stream
+//	POST   /v2/link/token                                          Client.Link.CreateToken
+//	GET    /v2/link/provider/oauth/{oauth_provider}                Client.Link.OAuth
+//	GET    /v2/link/providers                                      Client.Link.Providers
+//	POST   /v2/link/connect/demo                                   Client.Link.ConnectDemo
+//	GET    /v2/providers                                           Client.Providers.List
 //	GET    /v2/summary/{resource}/{user_id}                        Client.Wearables.Summaries
 //	GET    /v2/timeseries/{user_id}/{resource}/grouped             Client.Wearables.Samples, AllSamples
 //	GET    /v2/timeseries/sleep/{sleep_id}/stream                  Client.Wearables.SleepStream
+//	GET    /v2/timeseries/workouts/{workout_id}/stream             Client.Workouts.Stream
+//	GET    /v2/team/{team_id}                                      Client.Team.Get
+//	GET    /v2/team/users/search                                   Client.Team.SearchUsers
+//	GET    /v2/team/source/priorities                              Client.Team.SourcePriorities
+//	PATCH  /v2/team/source/priorities                              Client.Team.UpdateSourcePriorities
+//	GET    /v2/team/{team_id}/physicians                           Client.Team.Physicians
 //	any other                                                      Client.Do
 //
 // The management API has a separate client, [ManagementClient], so that its keys are never sent to
@@ -144,8 +164,10 @@
 // again.
 //
 //   - *[ValidationError]: the request is invalid and was not sent; it lists every invalid field
-//   - *[APIError]: the response is not 2xx; errors.Is with [ErrNotFound] and others tests its class
+//   - *[APIError]: the service reports an error; errors.Is with [ErrNotFound] and others tests its
+//     class
 //   - *[UserConflictError]: the client user ID is in use; it has the existing user's ID
+//   - *[UserRefreshError]: no data of the user could be refreshed; it has the sources that failed
 //   - *[TeamConflictError]: the integration team ID is in use; it has the existing team's ID
 //   - *[DecodeError]: the response is 2xx but cannot be decoded
 //   - *[TransportError]: there is no response; it wraps the context's error and the cause

@@ -87,7 +87,8 @@ var statusErrors = map[int]error{
 	http.StatusTooManyRequests:     ErrRateLimited,
 }
 
-// APIError reports a response whose status is not 2xx. Its body may or may not be JSON.
+// APIError reports a response whose status is not 2xx, or a response to [LinkService] that reports
+// an error with status 200. Its body may or may not be JSON.
 //
 // Its message contains the operation, the status, the paths and types of up to three field errors
 // and the request ID. The body, the header and the detail may echo the request, including patient
@@ -114,6 +115,9 @@ func (e *APIError) Error() string {
 	fmt.Fprintf(&b, "labhealth: %s: %d", e.Op, e.StatusCode)
 	if text := http.StatusText(e.StatusCode); text != "" {
 		b.WriteString(" " + text)
+	}
+	if e.StatusCode == http.StatusOK {
+		b.WriteString(", which reports an error")
 	}
 	if fields := e.Fields(); len(fields) > 0 {
 		b.WriteString(": " + formatFields(fields))

@@ -199,6 +199,74 @@ func ExampleTeamsService_Create() {
 	// user belongs to the new team: true
 }
 
+// Change the brand information of a team in steps. Omitted fields are unchanged, and Null clears one.
+func ExampleTeamsService_UpdateBrandInformation() {
+	srv, err := labhealthtest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	ctx := context.Background()
+	const sandbox = labhealth.TeamEnvironmentSandbox
+
+	management, err := labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer management.CloseIdleConnections()
+	for _, body := range []labhealth.UpdateBrandInformationBody{
+		{CompanyName: labhealth.Value("Example Clinic"), SupportContact: labhealth.Value("+14155550123")},
+		{BrandColor: labhealth.Value("#0a7d5c")},
+		{SupportContact: labhealth.Null[string]()},
+	} {
+		if _, err := management.Teams.UpdateBrandInformation(ctx, srv.TeamID, sandbox, body); err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	team, err := management.Teams.Get(ctx, srv.TeamID, labhealth.GetTeamParams{IncludeEnvironment: []labhealth.TeamEnvironment{sandbox}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	brand := team.Sandbox.BrandInformation
+	fmt.Println(brand.CompanyName, *brand.BrandColor, brand.SupportContact == nil)
+	// Output: Example Clinic #0a7d5c true
+}
+
+// Let another team use a lab account of the organisation.
+func ExampleLabAccountsService_UpdateTeamIDAllowlist() {
+	srv, err := labhealthtest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	ctx := context.Background()
+	const us, sandbox = labhealth.RegionUS, labhealth.TeamEnvironmentSandbox
+
+	management, err := labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer management.CloseIdleConnections()
+	team, err := management.Teams.Create(ctx, labhealth.CreateTeamBody{Name: "North", Region: us})
+	if err != nil {
+		log.Fatal(err)
+	}
+	accounts, err := management.LabAccounts.List(ctx, sandbox, us, labhealth.ListOrgLabAccountsParams{Status: labhealth.LabAccountStatusActive})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, a := range accounts {
+		// The list replaces the previous one: keep its teams.
+		changed, err := management.LabAccounts.UpdateTeamIDAllowlist(ctx, sandbox, us, a.ID, append(a.TeamIDAllowlist, team.ID))
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(changed.LabAccount.Lab, len(changed.LabAccount.TeamIDAllowlist))
+	}
+	// Output: example-lab 2
+}
+
 // Create a Team Management Key for two teams, which the web dashboard does not offer.
 func ExampleManagementKeysService_Create() {
 	srv, err := labhealthtest.Start()

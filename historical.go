@@ -28,8 +28,8 @@ const (
 // reference only.
 type ListHistoricalPullsParams struct {
 	UserID    uuid.UUID // pulls of one user
-	Provider  string    // pulls from one provider, by its slug
-	UserLimit int       // users per page
+	Provider  string    // pulls from one [Provider] or lab, by its slug
+	UserLimit int       // users per page; the service's default is 50
 	// NextCursor is where the page starts: NextCursor of the previous page, or empty for the first.
 	NextCursor string
 }
@@ -38,8 +38,12 @@ type ListHistoricalPullsParams struct {
 // [UsersService.HistoricalPulls]. Source: public API reference only.
 type HistoricalPullPage struct {
 	Data []UserHistoricalPulls `json:"data" jsonread:"own"` // the users of the page
+	// Next is the former name of NextCursor.
+	//
+	// Deprecated: use NextCursor. Source: public API reference only.
+	Next *string `json:"next"`
 	// NextCursor is where the next page starts, nil on the last page.
-	NextCursor *string `json:"next_cursor,omitzero"`
+	NextCursor *string `json:"next_cursor"`
 
 	RawObject `json:"-"`
 }
@@ -60,7 +64,7 @@ type UserHistoricalPulls struct {
 // Source: public API reference only.
 type ProviderHistoricalPulls struct {
 	Pulled    map[string]HistoricalPull `json:"pulled"`     // by resource
-	NotPulled []string                  `json:"not_pulled"` // resources
+	NotPulled []Resource                `json:"not_pulled"` // resources
 
 	RawObject `json:"-"`
 }

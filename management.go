@@ -11,9 +11,9 @@ import (
 )
 
 // ManagementClient calls the management API: the organisation, its teams, and their webhooks, keys,
-// custom credentials and ETL pipelines. It is separate from [Client] because each API has its own
-// keys, and a key must never reach the other API. A ManagementClient is immutable and safe for
-// concurrent use. Create one with [NewManagementClient].
+// lab accounts, custom credentials, data pull preferences and ETL pipelines. It is separate from
+// [Client] because each API has its own keys, and a key must never reach the other API. A
+// ManagementClient is immutable and safe for concurrent use. Create one with [NewManagementClient].
 //
 // The interface specification lists what can be managed, how requests are authenticated and what
 // the two kinds of keys permit. Source of everything else in the methods and their types: public
@@ -25,10 +25,12 @@ import (
 //	GET    /v1/org/{org_id}/team                                                         ManagementClient.Teams.List, All
 //	POST   /v1/org/{org_id}/team                                                         ManagementClient.Teams.Create
 //	GET    /v1/org/{org_id}/team/{team_id}                                               ManagementClient.Teams.Get
-//	PATCH  /v1/org/{org_id}/team/{team_id}                                               ManagementClient.Teams.Update, SetBrandInformation
+//	PATCH  /v1/org/{org_id}/team/{team_id}                                               ManagementClient.Teams.Update, UpdateBrandInformation
 //	DELETE /v1/org/{org_id}/team/{team_id}                                               ManagementClient.Teams.Delete
 //	POST   /v1/org/{org_id}/resolve_team                                                 ManagementClient.Teams.Resolve
 //	POST   /v1/org/{org_id}/team/{team_id}/create_api_access_token                       ManagementClient.Teams.CreateAccessToken
+//	GET    /v1/org/{org_id}/team/{team_id}/scope_requirements                            ManagementClient.Teams.ScopeRequirements
+//	POST   /v1/org/{org_id}/team/{team_id}/scope_requirements                            ManagementClient.Teams.UpsertScopeRequirements
 //	GET    /v1/org/{org_id}/management_key                                               ManagementClient.Keys.List, All
 //	POST   /v1/org/{org_id}/management_key                                               ManagementClient.Keys.Create
 //	PATCH  /v1/org/{org_id}/management_key/{key_id}                                      ManagementClient.Keys.Update
@@ -42,6 +44,9 @@ import (
 //	PUT    /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/headers    ManagementClient.Webhooks.ReplaceHeaders
 //	GET    /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/secret     ManagementClient.Webhooks.Secret
 //	POST   /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/secret/rotate   ManagementClient.Webhooks.RotateSecret
+//	GET    /v1/org/{org_id}/team/{team_id}/{environment}/event_delivery_metric           ManagementClient.Webhooks.EventDeliveryMetric
+//	GET    /v1/org/{org_id}/lab_account/{env}/{region}                                   ManagementClient.LabAccounts.List
+//	PATCH  /v1/org/{org_id}/lab_account/{env}/{region}/{account_id}                      ManagementClient.LabAccounts.UpdateTeamIDAllowlist
 //	GET    /v1/org/{org_id}/team_api_keys/{env}/{region}                                 ManagementClient.TeamAPIKeys.List, All
 //	POST   /v1/org/{org_id}/team_api_keys/{env}/{region}                                 ManagementClient.TeamAPIKeys.Create
 //	DELETE /v1/org/{org_id}/team_api_keys/{env}/{region}                                 ManagementClient.TeamAPIKeys.Delete
@@ -52,6 +57,9 @@ import (
 //	GET    /v1/org/{org_id}/team_etl_pipelines/{env}/{region}                            ManagementClient.Pipelines.List, All
 //	POST   /v1/org/{org_id}/team_etl_pipelines/{env}/{region}                            ManagementClient.Pipelines.Upsert
 //	DELETE /v1/org/{org_id}/team_etl_pipelines/{env}/{region}                            ManagementClient.Pipelines.Delete
+//	GET    /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}                    ManagementClient.DataPullPreferences.List, All
+//	POST   /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}                    ManagementClient.DataPullPreferences.Upsert
+//	DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}                    ManagementClient.DataPullPreferences.Delete
 //	any other                                                                            ManagementClient.Do
 type ManagementClient struct {
 	// Organisation reads and renames the organisation.
@@ -69,6 +77,10 @@ type ManagementClient struct {
 	// Pipelines manages the ETL pipelines of the teams, which deliver events in addition to
 	// webhooks.
 	Pipelines *PipelinesService
+	// DataPullPreferences manages how many days of history the teams pull from providers.
+	DataPullPreferences *DataPullPreferencesService
+	// LabAccounts lists the organisation's accounts at labs and selects the teams that use them.
+	LabAccounts *LabAccountsService
 
 	core *core
 }
@@ -98,14 +110,16 @@ func NewManagementClient(orgID uuid.UUID, key string, opts ...Option) (*Manageme
 	}
 	c.orgID = orgID.String()
 	return &ManagementClient{
-		Organisation:      &OrganisationService{c},
-		Teams:             &TeamsService{c},
-		Keys:              &ManagementKeysService{c},
-		Webhooks:          &WebhooksService{c},
-		TeamAPIKeys:       &TeamAPIKeysService{c},
-		CustomCredentials: &CustomCredentialsService{c},
-		Pipelines:         &PipelinesService{c},
-		core:              c,
+		Organisation:        &OrganisationService{c},
+		Teams:               &TeamsService{c},
+		Keys:                &ManagementKeysService{c},
+		Webhooks:            &WebhooksService{c},
+		TeamAPIKeys:         &TeamAPIKeysService{c},
+		CustomCredentials:   &CustomCredentialsService{c},
+		Pipelines:           &PipelinesService{c},
+		DataPullPreferences: &DataPullPreferencesService{c},
+		LabAccounts:         &LabAccountsService{c},
+		core:                c,
 	}, nil
 }
 
@@ -154,9 +168,9 @@ type OrganisationService struct{ core *core }
 // Organisation is the owner of the teams: the response of [OrganisationService.Get] and
 // [OrganisationService.Update].
 type Organisation struct {
-	ID        uuid.UUID  `json:"id"`                  // ID of the organisation
-	Name      string     `json:"name"`                // display name
-	ExpiresAt *time.Time `json:"expires_at,omitzero"` // expiry time, nil if it does not expire
+	ID        uuid.UUID  `json:"id"`         // ID of the organisation
+	Name      string     `json:"name"`       // display name
+	ExpiresAt *time.Time `json:"expires_at"` // expiry time, nil if it does not expire
 
 	RawObject `json:"-"`
 }
@@ -165,11 +179,12 @@ func (o *Organisation) verify() error { return requireID(o.ID, "organisation") }
 
 // UpdateOrganisationBody is the request of [OrganisationService.Update].
 type UpdateOrganisationBody struct {
-	Name string `json:"name"` // display name
+	Name string `json:"name"` // display name, with the characters and the length of a team's
 }
 
 func (b *UpdateOrganisationBody) validate(v *validator) {
 	v.required("name", b.Name)
+	v.displayName("name", b.Name)
 }
 
 // Get returns the organisation: GET /v1/org/{org_id}.
@@ -207,7 +222,7 @@ func (p batchParams) query() queryValues {
 	return q
 }
 
-// teamQuery encodes the parameters of a list that can be restricted to a team.
+// teamQuery encodes the parameters of a list that can be restricted to one team.
 func teamQuery(teamID uuid.UUID, cursor string) queryValues {
 	q := newQuery()
 	q.setID("team_id", teamID)

@@ -26,15 +26,15 @@ type TeamCustomCredentials struct {
 
 	ID        uuid.UUID `json:"id"`                 // ID of the credentials
 	TeamID    uuid.UUID `json:"team_id"`            // ID of the team
-	Source    string    `json:"source"`             // slug of the provider
+	Source    Provider  `json:"source"`             // a provider, or the slug of a lab
 	CreatedAt time.Time `json:"created_at"`         // creation time
 	UpdatedAt time.Time `json:"updated_at"`         // time of the last change
 	ClientID  *string   `json:"client_id,omitzero"` // client ID at the provider, nil for none
 	// ClientSecretHash is a hash of the client secret, nil if there is none. The service never
 	// returns the secret itself.
 	ClientSecretHash *string `json:"client_secret_hash,omitzero"`
-	// Details is a JSON object whose fields depend on the provider, nil if there is none.
-	Details json.RawMessage `json:"details,omitzero"`
+	// Details holds what only this provider has, nil if there is nothing.
+	Details *CustomCredentialsDetails `json:"details,omitzero"`
 	// AppURL is nil if there is none.
 	AppURL *string `json:"app_url,omitzero"`
 	// RedirectURLOverride replaces the service's own redirect URL. It is nil if that one is used.
@@ -43,14 +43,198 @@ type TeamCustomCredentials struct {
 	RawObject `json:"-"`
 }
 
+// CustomCredentialsDetails holds the fields of custom credentials that only some providers have.
+// The other fields are nil or empty.
+type CustomCredentialsDetails struct {
+	Redacted
+
+	// Fitbit is required for fitbit.
+	Fitbit *FitbitCredentials `json:"fitbit,omitzero"`
+
+	// RedirectURI is required for google_fit.
+	RedirectURI *string `json:"redirect_uri,omitzero"`
+	// DataScopes is required for google_fit.
+	DataScopes []string `json:"data_scopes,omitzero"`
+
+	// ProjectNumber is required for google_health.
+	ProjectNumber *string `json:"project_number,omitzero"`
+	// ServiceAccountEmail is required for google_health.
+	ServiceAccountEmail *string `json:"service_account_email,omitzero"`
+
+	// WebhookSecret is required for polar.
+	WebhookSecret Secret `json:"webhook_secret,omitzero"`
+
+	// Client is required for my_fitness_pal_v2.
+	Client *string `json:"client,omitzero"`
+
+	// GetLabs is required for getlabs.
+	GetLabs *GetLabsCredentials `json:"getlabs,omitzero"`
+
+	// PhlebFinders is required for phlebfinders.
+	PhlebFinders *PhlebFindersCredentials `json:"phlebfinders,omitzero"`
+
+	// SubAccountID is the ID of the team's account at a lab, nil for none.
+	SubAccountID *string `json:"sub_account_id,omitzero"`
+	// SubAccountName is the name of the team's account at a lab, nil for none.
+	SubAccountName *string `json:"sub_account_name,omitzero"`
+	// AllowedBillingTypes lists who can pay for the orders of a lab. Nil is sent as absent, and
+	// received for null.
+	AllowedBillingTypes []Billing `json:"allowed_billing_types,omitzero"`
+	// DisallowedBillingStates lists the states in which a billing type is not available at a lab.
+	DisallowedBillingStates map[string][]string `json:"disallowed_billing_states,omitzero"`
+
+	// BioReference is a JSON object without a documented form. It is required for bioreference.
+	BioReference json.RawMessage `json:"bioreference,omitzero"`
+
+	// Quest is a JSON object without a documented form. It is required for quest.
+	Quest json.RawMessage `json:"quest,omitzero"`
+	// AllowedBusinessUnits lists the business units of quest, nil for none.
+	AllowedBusinessUnits []string `json:"allowed_business_units,omitzero"`
+
+	// LabCorp is one of two forms of labcorp.
+	LabCorp *LabCorpCredentials `json:"labcorp,omitzero"`
+	// SendingFacility is, with the next three fields, the other form of labcorp.
+	SendingFacility *string `json:"sending_facility,omitzero"`
+	// SendingApplication belongs to SendingFacility.
+	SendingApplication *string `json:"sending_application,omitzero"`
+	// ReceivingFacility belongs to SendingFacility.
+	ReceivingFacility *string `json:"receiving_facility,omitzero"`
+	// ReceivingApplication belongs to SendingFacility.
+	ReceivingApplication *string `json:"receiving_application,omitzero"`
+
+	RawObject `json:"-"`
+}
+
+func (d *CustomCredentialsDetails) validate(v *validator) {
+	if d.RedirectURI != nil || d.DataScopes != nil {
+		v.requiredPointer("redirect_uri", d.RedirectURI)
+		if d.DataScopes == nil {
+			v.add("data_scopes", "missing", "is required")
+		}
+	}
+	if d.ProjectNumber != nil || d.ServiceAccountEmail != nil {
+		v.requiredPointer("project_number", d.ProjectNumber)
+		v.requiredPointer("service_account_email", d.ServiceAccountEmail)
+	}
+	if d.SendingFacility != nil || d.SendingApplication != nil || d.ReceivingFacility != nil || d.ReceivingApplication != nil {
+		v.requiredPointer("sending_facility", d.SendingFacility)
+		v.requiredPointer("sending_application", d.SendingApplication)
+		v.requiredPointer("receiving_facility", d.ReceivingFacility)
+		v.requiredPointer("receiving_application", d.ReceivingApplication)
+	}
+	if c := d.Fitbit; c != nil {
+		v.within("fitbit", func() { c.validate(v) })
+	}
+	if c := d.GetLabs; c != nil {
+		v.within("getlabs", func() {
+			v.required("webhook_secret_key", string(c.WebhookSecretKey))
+			v.required("webhook_secret_token", string(c.WebhookSecretToken))
+		})
+	}
+	if c := d.LabCorp; c != nil {
+		v.within("labcorp", func() {
+			v.required("account_number", c.AccountNumber)
+			v.required("billing_method", string(c.BillingMethod))
+		})
+	}
+	if c := d.PhlebFinders; c != nil {
+		v.within("phlebfinders", func() { c.validate(v) })
+	}
+}
+
+// requiredPointer validates a string that is required only together with others.
+func (v *validator) requiredPointer(name string, s *string) {
+	if s == nil {
+		v.add(name, "missing", "is required")
+	}
+}
+
+// FitbitCredentials is the part of [CustomCredentialsDetails] for fitbit.
+type FitbitCredentials struct {
+	Redacted
+
+	// IsHREnabled reports whether heart rate data is read. The default is false.
+	IsHREnabled        *bool  `json:"is_hr_enabled,omitzero" default:"false"`
+	WorkoutVerifyToken Secret `json:"workout_verify_token"` // verifies the endpoint of workouts
+	SleepVerifyToken   Secret `json:"sleep_verify_token"`   // verifies the endpoint of sleep
+	BodyVerifyToken    Secret `json:"body_verify_token"`    // verifies the endpoint of body data
+	// FoodsVerifyToken verifies the endpoint of foods. It is empty for none.
+	FoodsVerifyToken Secret `json:"foods_verify_token,omitzero"`
+
+	RawObject `json:"-"`
+}
+
+func (c *FitbitCredentials) validate(v *validator) {
+	v.required("workout_verify_token", string(c.WorkoutVerifyToken))
+	v.required("sleep_verify_token", string(c.SleepVerifyToken))
+	v.required("body_verify_token", string(c.BodyVerifyToken))
+}
+
+// GetLabsCredentials is the part of [CustomCredentialsDetails] for getlabs.
+type GetLabsCredentials struct {
+	Redacted
+
+	WebhookSecretKey   Secret `json:"webhook_secret_key"`   // signs the events of the provider
+	WebhookSecretToken Secret `json:"webhook_secret_token"` // authenticates them
+
+	RawObject `json:"-"`
+}
+
+// LabCorpBillingMethod is the billing method of an account at labcorp. The meaning of its values is
+// not documented. Values other than the constants occur.
+type LabCorpBillingMethod string
+
+// Values of [LabCorpBillingMethod].
+const (
+	LabCorpBillingMethodCM LabCorpBillingMethod = "CM"
+	LabCorpBillingMethodPT LabCorpBillingMethod = "PT"
+	LabCorpBillingMethodPI LabCorpBillingMethod = "PI"
+)
+
+// LabCorpCredentials is the part of [CustomCredentialsDetails] for labcorp.
+type LabCorpCredentials struct {
+	AccountNumber string               `json:"account_number"` // number of the account
+	BillingMethod LabCorpBillingMethod `json:"billing_method"` // how orders are billed
+
+	RawObject `json:"-"`
+}
+
+// PhlebFindersCredentials is the part of [CustomCredentialsDetails] for phlebfinders. Its IDs are
+// those of the provider.
+type PhlebFindersCredentials struct {
+	Redacted
+
+	AccountID    string `json:"account_id"`    // ID of the account
+	AccountName  string `json:"account_name"`  // name of the account
+	TeamID       string `json:"team_id"`       // ID of the team
+	TeamName     string `json:"team_name"`     // name of the team
+	WebhookToken Secret `json:"webhook_token"` // authenticates the events of the provider
+	Email        string `json:"email"`         // email address of the account
+
+	RawObject `json:"-"`
+}
+
+func (c *PhlebFindersCredentials) validate(v *validator) {
+	v.required("account_id", c.AccountID)
+	v.required("account_name", c.AccountName)
+	v.required("team_id", c.TeamID)
+	v.required("team_name", c.TeamName)
+	v.required("webhook_token", string(c.WebhookToken))
+	v.required("email", c.Email)
+}
+
 // ListTeamCustomCredentialsParams selects custom credentials. Zero fields are not sent.
 type ListTeamCustomCredentialsParams struct {
-	TeamID     uuid.UUID // credentials of one team
-	NextCursor string    // NextCursor of the previous page; empty for the first
+	TeamID     []uuid.UUID // credentials of these teams
+	Provider   Provider    // one provider, or the slug of a lab
+	NextCursor string      // NextCursor of the previous page; empty for the first
 }
 
 func (p ListTeamCustomCredentialsParams) query() queryValues {
-	return teamQuery(p.TeamID, p.NextCursor)
+	q := teamQuery(uuid.Nil, p.NextCursor)
+	q.addIDs("team_id", p.TeamID)
+	q.setString("provider", string(p.Provider))
+	return q
 }
 
 // TeamCustomCredentialsPage is one page of custom credentials: the response of
@@ -76,29 +260,34 @@ func (p *TeamCustomCredentialsPage) elements() (any, *string) {
 type UpsertTeamCustomCredentialsBody struct {
 	Redacted
 
-	TeamID       uuid.UUID       `json:"team_id"`                // ID of the team
-	Provider     string          `json:"provider"`               // slug of the provider
-	ClientID     *string         `json:"client_id,omitzero"`     // nil if the provider has none
-	ClientSecret Secret          `json:"client_secret,omitzero"` // empty if the provider has none
-	Details      json.RawMessage `json:"details,omitzero"`       // provider-specific, nil for none
+	TeamID       uuid.UUID `json:"team_id"`                // ID of the team
+	Provider     Provider  `json:"provider"`               // a provider, or the slug of a lab
+	ClientID     *string   `json:"client_id,omitzero"`     // nil if the provider has none
+	ClientSecret Secret    `json:"client_secret,omitzero"` // empty if the provider has none
+	// Details holds what only this provider has, nil for nothing. For details of another form, use
+	// [ManagementClient.Do].
+	Details *CustomCredentialsDetails `json:"details,omitzero"`
 	// RedirectURLOverride replaces the service's own redirect URL. Nil uses the service's own.
 	RedirectURLOverride *string `json:"redirect_url_override,omitzero"`
 }
 
 func (b *UpsertTeamCustomCredentialsBody) validate(v *validator) {
 	v.requiredID("team_id", b.TeamID)
-	v.required("provider", b.Provider)
+	v.required("provider", string(b.Provider))
+	if b.Details != nil {
+		v.within("details", func() { b.Details.validate(v) })
+	}
 }
 
 // prepareTeamCustomCredentialsBody is the request of [CustomCredentialsService.Prepare].
 type prepareTeamCustomCredentialsBody struct {
 	TeamID   uuid.UUID `json:"team_id"`
-	Provider string    `json:"provider"`
+	Provider Provider  `json:"provider"`
 }
 
 func (b *prepareTeamCustomCredentialsBody) validate(v *validator) {
 	v.requiredID("team_id", b.TeamID)
-	v.required("provider", b.Provider)
+	v.required("provider", string(b.Provider))
 }
 
 // PreparationStatus reports whether steps are required before custom credentials can be used.
@@ -114,18 +303,29 @@ const (
 // TeamCustomCredentialsPreparation lists the steps that are required at a provider before custom
 // credentials can be used: the response of [CustomCredentialsService.Prepare].
 type TeamCustomCredentialsPreparation struct {
-	Status           PreparationStatus `json:"status"`            // whether steps are required
-	PreparationSteps []PreparationStep `json:"preparation_steps"` // required steps, in order
+	Status PreparationStatus `json:"status"` // whether steps are required
+	// PreparationSteps lists the required steps, in order.
+	PreparationSteps []PreparationStep `json:"preparation_steps,omitzero"`
 
 	RawObject `json:"-"`
 }
 
+// PreparationStepType is the kind of a [PreparationStep]. Values other than the constants occur.
+type PreparationStepType string
+
+// Values of [PreparationStepType].
+const (
+	PreparationStepTypeRedirectURI  PreparationStepType = "redirect_uri"
+	PreparationStepTypeWebhookURI   PreparationStepType = "webhook_uri"
+	PreparationStepTypeIAMPrincipal PreparationStepType = "iam_principal"
+)
+
 // PreparationStep is one setting to make at the provider.
 type PreparationStep struct {
-	Type        string  `json:"type"`                 // kind of step
-	Key         *string `json:"key,omitzero"`         // name of the setting, nil if Type implies it
-	Value       string  `json:"value"`                // value of the setting
-	Description *string `json:"description,omitzero"` // human-readable text, nil if there is none
+	Type        PreparationStepType `json:"type"`        // kind of step
+	Key         *string             `json:"key"`         // name of the setting, nil if Type implies it
+	Value       string              `json:"value"`       // value of the setting
+	Description *string             `json:"description"` // human-readable text, nil if there is none
 
 	RawObject `json:"-"`
 }
@@ -169,7 +369,7 @@ func (s *CustomCredentialsService) Delete(ctx context.Context, env TeamEnvironme
 
 // Prepare returns the steps that are required at a provider before a team can use its own
 // credentials there: POST /v1/org/{org_id}/prepare_team_custom_credentials/{env}/{region}.
-func (s *CustomCredentialsService) Prepare(ctx context.Context, env TeamEnvironment, region Region, teamID uuid.UUID, provider string, opts ...CallOption) (*TeamCustomCredentialsPreparation, error) {
+func (s *CustomCredentialsService) Prepare(ctx context.Context, env TeamEnvironment, region Region, teamID uuid.UUID, provider Provider, opts ...CallOption) (*TeamCustomCredentialsPreparation, error) {
 	r := request{
 		op: opPrepareCustomCredentials, ids: []string{string(env), string(region)},
 		body: &prepareTeamCustomCredentialsBody{teamID, provider},

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -36,10 +37,12 @@ type ManagementKey struct {
 	ID    uuid.UUID         `json:"id"`    // ID of the key, not secret
 	Label string            `json:"label"` // display name
 	Role  ManagementKeyRole `json:"role"`  // role, which defines its permissions
-	// TeamRoleBindings lists the teams of a Team Management Key.
-	TeamRoleBindings []TeamRoleBinding `json:"team_role_bindings,omitzero"`
-	// Creator is the creator of the key, nil if unknown.
-	Creator *ManagementKeyCreator `json:"creator,omitzero"`
+	// CreatedAt is when the key was created.
+	CreatedAt time.Time `json:"created_at"`
+	// TeamRoleBindings lists the teams of a Team Management Key, nil for an Org Management Key.
+	TeamRoleBindings []TeamRoleBinding `json:"team_role_bindings" jsonread:"nullable"`
+	// Creator is the creator of the key.
+	Creator ManagementKeyCreator `json:"creator"`
 	// Key is the key itself. It is set only in the response of [ManagementKeysService.Create].
 	Key Secret `json:"key,omitzero"`
 
@@ -76,9 +79,20 @@ const (
 )
 
 // ManagementKeyCreator is the creator of a management key. Its fields other than Type depend on the
-// type and are not documented: use [RawObject.RawJSON] to read them.
+// type.
 type ManagementKeyCreator struct {
+	Redacted
+
 	Type ManagementKeyCreatorType `json:"type"` // kind of creator
+	// ID is the ID of the member of the organisation, nil if the creator is none, or for a removed
+	// member whose ID is not kept.
+	ID *uuid.UUID `json:"id,omitzero"`
+	// Name is the name of the member, nil if the creator is no current member.
+	Name *string `json:"name,omitzero"`
+	// Email is the email address of the member, nil if the creator is no current member.
+	Email *string `json:"email,omitzero"`
+	// Avatar is the picture of the member, nil if the creator is no current member.
+	Avatar *string `json:"avatar,omitzero"`
 
 	RawObject `json:"-"`
 }

@@ -147,9 +147,6 @@ type BlobStorage struct {
 
 	ConnectionString Secret `json:"connection_string"` // grants access to the storage
 	ContainerName    string `json:"container_name"`    // name of the container
-	// Container is another name of ContainerName, which one page of the reference shows, nil if not
-	// used.
-	Container *string `json:"container,omitzero"`
 
 	RawObject `json:"-"`
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,7 +28,8 @@ const (
 // create and delete them. Source of its operations: public API reference only.
 type TeamsService struct{ core *core }
 
-// Team is a team of the organisation. Every user, order and event belongs to one team.
+// Team is a team of the organisation. Every user, order and event belongs to one team. In a list,
+// a team has neither Environments nor settings.
 type Team struct {
 	ID        uuid.UUID `json:"id"`         // ID of the team
 	Name      string    `json:"name"`       // display name
@@ -35,7 +37,7 @@ type Team struct {
 	Region    Region    `json:"region"`     // region that stores the team's data
 	// IntegrationTeamID is the application's own reference for the team, nil if there is none.
 	IntegrationTeamID *string           `json:"integration_team_id,omitzero"`
-	Environments      []TeamEnvironment `json:"environments"` // environments of the team
+	Environments      []TeamEnvironment `json:"environments,omitzero"` // environments of the team
 	// Sandbox holds the settings of the sandbox, nil if not requested with [GetTeamParams].
 	Sandbox *TeamSettings `json:"sandbox,omitzero"`
 	// Production holds the settings of production, nil if not requested with [GetTeamParams].
@@ -67,16 +69,17 @@ type TeamSettings struct {
 	// SDKPerDeviceActivityTimeseries is not documented. The default is false.
 	SDKPerDeviceActivityTimeseries bool `json:"sdk_per_device_activity_timeseries" default:"false"`
 	// PartialWebhooksEnabled reports whether events are also sent for partial results. The default
-	// is false.
-	PartialWebhooksEnabled bool `json:"partial_webhooks_enabled" default:"false"`
-	// MinorOrderingEnabled reports whether patients can be minors. The default is false.
-	MinorOrderingEnabled bool `json:"minor_ordering_enabled" default:"false"`
+	// is false. It is nil if it is null.
+	PartialWebhooksEnabled *bool `json:"partial_webhooks_enabled" default:"false"`
+	// MinorOrderingEnabled reports whether patients can be minors. The default is false. It is nil
+	// if it is null.
+	MinorOrderingEnabled *bool `json:"minor_ordering_enabled" default:"false"`
 
 	RawObject `json:"-"`
 }
 
-// BrandInformation describes a team to its patients. It is part of [TeamSettings]; set it with
-// [TeamsService.SetBrandInformation].
+// BrandInformation describes a team to its patients. It is part of [TeamSettings]; change it with
+// [TeamsService.UpdateBrandInformation].
 type BrandInformation struct {
 	// CompanyName is the name of the company.
 	CompanyName string `json:"company_name"`
@@ -98,9 +101,11 @@ type BrandInformation struct {
 type ListTeamsParams struct {
 	TeamID      uuid.UUID // one team
 	Region      []Region  // teams in one of these regions
-	SearchQuery string    // free text
+	SearchQuery string    // free text, with the characters and the length of a team's name
 	NextCursor  string    // NextCursor of the previous page; empty for the first
 }
+
+func (p ListTeamsParams) validate(v *validator) { v.displayName("search_query", p.SearchQuery) }
 
 func (p ListTeamsParams) query() queryValues {
 	q := teamQuery(p.TeamID, p.NextCursor)
@@ -136,9 +141,13 @@ func (p GetTeamParams) query() queryValues {
 // nil settings have their defaults. [TeamSettings] describes them. The service rejects unknown
 // fields.
 type CreateTeamBody struct {
-	Name   string `json:"name"`   // display name
+	// ID is the ID of the new team. If nil, the service chooses it.
+	ID *uuid.UUID `json:"id,omitzero"`
+	// Name is the display name: at most 80 letters, digits, spaces and (),/:'|&_-’.
+	Name   string `json:"name"`
 	Region Region `json:"region"` // region that stores the team's data
-	// IntegrationTeamID is the application's own reference for the team, unique among teams.
+	// IntegrationTeamID is the application's own reference for the team, unique among teams, of at
+	// most 256 characters.
 	IntegrationTeamID *string `json:"integration_team_id,omitzero"`
 
 	// LabTestsPatientSMSCommunicationEnabled enables text messages to patients. Nil means true.
@@ -162,22 +171,72 @@ type CreateTeamBody struct {
 }
 
 func (b *CreateTeamBody) validate(v *validator) {
+	v.optionalID("id", b.ID)
 	v.required("name", b.Name)
+	v.displayName("name", b.Name)
 	v.required("region", string(b.Region))
+	v.optionalLength("integration_team_id", b.IntegrationTeamID, 0, maxIntegrationTeamID)
+	v.optionalLength("logo_url", b.LogoURL, 1, maxLogoURL)
+	if brand := b.BrandInformation; brand != nil {
+		v.within("brand_information", func() { v.required("company_name", brand.CompanyName) })
+	}
+}
+
+const (
+	maxIntegrationTeamID = 256  // in characters
+	maxLogoURL           = 2083 // in characters
+	maxDisplayName       = 80   // in characters
+)
+
+// displayName validates the name of an organisation or of a team, or a search for one.
+func (v *validator) displayName(name, s string) {
+	isAllowed := func(r rune) bool {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+			return true
+		case 'À' <= r && r <= 'ÿ':
+			return r != '×' && r != '÷'
+		}
+		return strings.ContainsRune("(),/:'|&_- ’", r)
+	}
+	v.length(name, s, 0, maxDisplayName)
+	if strings.ContainsFunc(s, func(r rune) bool { return !isAllowed(r) }) {
+		v.add(name, "string_pattern_mismatch", "must hold only letters, digits, spaces and (),/:'|&_-’")
+	}
+}
+
+// optionalLength validates a string that may be left out.
+func (v *validator) optionalLength(name string, s *string, minimum, maximum int) {
+	if s != nil {
+		v.length(name, *s, minimum, maximum)
+	}
 }
 
 // UpdateTeamBody is the request of [TeamsService.Update]. Omitted fields are unchanged.
 type UpdateTeamBody struct {
-	Name *string `json:"name,omitzero"` // display name
+	// Name is the display name, with the characters and the length of [CreateTeamBody].
+	Name *string `json:"name,omitzero"`
 	// IntegrationTeamID is the application's own reference for the team; [Null] removes it.
-	IntegrationTeamID Nullable[string]    `json:"integration_team_id,omitzero"`
-	Sandbox           *UpdateTeamSettings `json:"sandbox,omitzero"`    // settings of the sandbox
-	Production        *UpdateTeamSettings `json:"production,omitzero"` // settings of production
+	IntegrationTeamID Nullable[string] `json:"integration_team_id,omitzero"`
+	// Sandbox changes the settings of the sandbox. The effect of [Null] is not documented.
+	Sandbox Nullable[UpdateTeamSettings] `json:"sandbox,omitzero"`
+	// Production changes the settings of production. The effect of [Null] is not documented.
+	Production Nullable[UpdateTeamSettings] `json:"production,omitzero"`
 }
 
 func (b *UpdateTeamBody) validate(v *validator) {
-	v.within("sandbox", func() { b.Sandbox.validate(v) })
-	v.within("production", func() { b.Production.validate(v) })
+	if b.Name != nil {
+		v.displayName("name", *b.Name)
+	}
+	if id, ok := b.IntegrationTeamID.Get(); ok {
+		v.length("integration_team_id", id, 0, maxIntegrationTeamID)
+	}
+	if s, ok := b.Sandbox.Get(); ok {
+		v.within("sandbox", func() { s.validate(v) })
+	}
+	if s, ok := b.Production.Get(); ok {
+		v.within("production", func() { s.validate(v) })
+	}
 }
 
 // UpdateTeamSettings changes the settings that [TeamSettings] describes. Omitted fields are
@@ -189,9 +248,9 @@ type UpdateTeamSettings struct {
 	LabTestsPatientEmailCommunicationEnabled *bool `json:"lab_tests_patient_email_communication_enabled,omitzero"`
 	// CriticalResultNotificationEmail receives notifications of critical results; [Null] for none.
 	CriticalResultNotificationEmail Nullable[string] `json:"critical_result_notification_email,omitzero"`
-	// BrandInformation describes the team to patients; [Null] for none.
-	BrandInformation Nullable[BrandInformation] `json:"brand_information,omitzero"`
-	// LogoURL is the URL of the team's logo; [Null] for none.
+	// BrandInformation changes the given fields of the brand information; [Null] removes all of it.
+	BrandInformation Nullable[UpdateBrandInformationBody] `json:"brand_information,omitzero"`
+	// LogoURL is the URL of the team's logo, of 1 to 2083 characters; [Null] for none.
 	LogoURL Nullable[string] `json:"logo_url,omitzero"`
 	// RejectDuplicateConnection rejects a source that another user has connected.
 	RejectDuplicateConnection *bool `json:"reject_duplicate_connection,omitzero"`
@@ -201,31 +260,31 @@ type UpdateTeamSettings struct {
 	PartialWebhooksEnabled *bool `json:"partial_webhooks_enabled,omitzero"`
 	// MinorOrderingEnabled allows patients who are minors.
 	MinorOrderingEnabled *bool `json:"minor_ordering_enabled,omitzero"`
+	// PatientExperience is not documented. It is not part of [TeamSettings].
+	PatientExperience *bool `json:"patient_experience,omitzero"`
 }
 
 func (s *UpdateTeamSettings) validate(v *validator) {
-	if s == nil {
-		return
-	}
-	if brand, ok := s.BrandInformation.Get(); ok {
-		v.within("brand_information", func() { v.required("company_name", brand.CompanyName) })
+	if url, ok := s.LogoURL.Get(); ok {
+		v.length("logo_url", url, 1, maxLogoURL)
 	}
 }
 
-// withoutRawJSON returns settings whose brand information, if it was received from the service, is
-// encoded without its unknown fields. Nullable would include them.
-func (s *UpdateTeamSettings) withoutRawJSON() *UpdateTeamSettings {
-	if s == nil {
-		return nil
-	}
-	brand, ok := s.BrandInformation.Get()
-	if !ok {
-		return s
-	}
-	brand.RawObject = RawObject{}
-	changed := *s
-	changed.BrandInformation = Value(brand)
-	return &changed
+// UpdateBrandInformationBody is the request of [TeamsService.UpdateBrandInformation]. Omitted
+// fields are unchanged; [Null] clears a field. [BrandInformation] describes them.
+type UpdateBrandInformationBody struct {
+	// CompanyName is the name of the company. A team that has no brand information yet needs one.
+	CompanyName Nullable[string] `json:"company_name,omitzero"`
+	// CompanyWebsite is the website of the company.
+	CompanyWebsite Nullable[string] `json:"company_website,omitzero"`
+	// SupportEmail is the email address of patient support.
+	SupportEmail Nullable[string] `json:"support_email,omitzero"`
+	// SupportContact is another way to contact patient support.
+	SupportContact Nullable[string] `json:"support_contact,omitzero"`
+	// CompanyAddress is the postal address of the company.
+	CompanyAddress Nullable[string] `json:"company_address,omitzero"`
+	// BrandColor is the color of the brand.
+	BrandColor Nullable[string] `json:"brand_color,omitzero"`
 }
 
 // resolveTeamBody is the request of [TeamsService.Resolve].
@@ -235,6 +294,7 @@ type resolveTeamBody struct {
 
 func (b *resolveTeamBody) validate(v *validator) {
 	v.required("integration_team_id", b.IntegrationTeamID)
+	v.length("integration_team_id", b.IntegrationTeamID, 0, maxIntegrationTeamID)
 }
 
 // createAccessTokenBody is the request of [TeamsService.CreateAccessToken].
@@ -330,26 +390,25 @@ func (s *TeamsService) Get(ctx context.Context, teamID uuid.UUID, params GetTeam
 // Update changes a team: PATCH /v1/org/{org_id}/team/{team_id}. If the new integration team ID
 // belongs to another team, the error is a *[TeamConflictError] with that team's ID.
 func (s *TeamsService) Update(ctx context.Context, teamID uuid.UUID, body UpdateTeamBody, opts ...CallOption) (*Team, error) {
-	body.Sandbox = body.Sandbox.withoutRawJSON()
-	body.Production = body.Production.withoutRawJSON()
 	r := request{op: opUpdateTeam, ids: []string{teamID.String()}, body: &body, refine: teamConflict}
 	return call(ctx, s.core, new(Team), r, opts)
 }
 
-// SetBrandInformation sets the brand information of a team in one environment, using
-// [TeamsService.Update]. To read it back, call [TeamsService.Get] with that environment included.
-func (s *TeamsService) SetBrandInformation(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, brand BrandInformation, opts ...CallOption) (*Team, error) {
-	settings := &UpdateTeamSettings{BrandInformation: Value(brand)}
-	var body UpdateTeamBody
+// UpdateBrandInformation changes the brand information of a team in one environment, using
+// [TeamsService.Update]. The fields that body omits are unchanged. To read the brand information
+// back, call [TeamsService.Get] with that environment included.
+func (s *TeamsService) UpdateBrandInformation(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, body UpdateBrandInformationBody, opts ...CallOption) (*Team, error) {
+	settings := Value(UpdateTeamSettings{BrandInformation: Value(body)})
+	var update UpdateTeamBody
 	switch env {
 	case TeamEnvironmentSandbox:
-		body.Sandbox = settings
+		update.Sandbox = settings
 	case TeamEnvironmentProduction:
-		body.Production = settings
+		update.Production = settings
 	default: // also with WithoutValidation: the body has no field for another environment
 		return nil, withOp(opUpdateTeam, invalid("must be production or sandbox", "environment"))
 	}
-	return s.Update(ctx, teamID, body, opts...)
+	return s.Update(ctx, teamID, update, opts...)
 }
 
 // Delete deletes a team: DELETE /v1/org/{org_id}/team/{team_id}. With a Team Management Key the

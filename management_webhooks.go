@@ -34,8 +34,9 @@ type Webhook struct {
 	// RateLimit is the maximum number of deliveries per second, nil for no limit. The unit is an
 	// inference.
 	RateLimit *int64 `json:"rate_limit,omitzero"`
-	// Disabled reports whether deliveries are turned off, nil if unknown.
-	Disabled *bool `json:"disabled,omitzero"`
+	// Disabled reports whether deliveries are turned off. The default is false. It is nil if it is
+	// null.
+	Disabled *bool `json:"disabled" default:"false"`
 	// FilterTypes lists the event types that are delivered, nil for all.
 	FilterTypes []string `json:"filter_types,omitzero"`
 
@@ -98,10 +99,12 @@ func (b *CreateWebhookBody) validate(v *validator) {
 	v.required("url", b.URL)
 }
 
-// UpdateWebhookBody is the request of [WebhooksService.Update]. Omitted fields are unchanged.
+// UpdateWebhookBody is the request of [WebhooksService.Update]. Omitted fields are unchanged. That
+// [Null] clears a value is an inference.
 type UpdateWebhookBody struct {
-	URL         *string `json:"url,omitzero"`         // URL of the endpoint
-	Description *string `json:"description,omitzero"` // human-readable text
+	URL *string `json:"url,omitzero"` // URL of the endpoint
+	// Description is human-readable text; [Null] for none.
+	Description Nullable[string] `json:"description,omitzero"`
 	// RateLimit limits the deliveries as in [Webhook]; [Null] for no limit.
 	RateLimit Nullable[int64] `json:"rate_limit,omitzero"`
 	// Disabled turns deliveries off or on.

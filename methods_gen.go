@@ -11,6 +11,12 @@ import (
 )
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *APIKey) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v APIKey) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *AccessToken) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -127,16 +133,46 @@ func (v *CommunicationSettings) UnmarshalJSON(b []byte) error { return jsonread.
 func (v CommunicationSettings) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *ConnectedProvider) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v ConnectedProvider) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ConnectedSource) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v ConnectedSource) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *ConnectionErrorDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v ConnectionErrorDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *CustomCredentialsDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v CustomCredentialsDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *DaySlots) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v DaySlots) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *DemoConnection) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v DemoConnection) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *Device) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v Device) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ETLPipeline) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -181,10 +217,28 @@ func (v *FallbackTimeZone) UnmarshalJSON(b []byte) error { return jsonread.Unmar
 func (v FallbackTimeZone) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *FitbitCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v FitbitCredentials) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *GetLabsCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v GetLabsCredentials) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *GuarantorDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v GuarantorDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *HistoricalDaysToPull) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v HistoricalDaysToPull) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *HistoricalPull) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -223,6 +277,18 @@ func (v *LabAccount) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b
 func (v LabAccount) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LabAccountResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LabAccountResponse) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LabCorpCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LabCorpCredentials) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LabLocation) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -257,6 +323,36 @@ func (v *LabTestPricing) UnmarshalJSON(b []byte) error { return jsonread.Unmarsh
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v LabTestPricing) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LastAttempt) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LastAttempt) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LibreConfig) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LibreConfig) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LinkProvider) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LinkProvider) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LinkSource) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LinkSource) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *LinkToken) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v LinkToken) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *LngLat) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -415,6 +511,12 @@ func (v *PerformingLaboratory) UnmarshalJSON(b []byte) error { return jsonread.U
 func (v PerformingLaboratory) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PhlebFindersCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PhlebFindersCredentials) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *PhlebotomyAreaInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -463,6 +565,36 @@ func (v *PricingModifierRange) UnmarshalJSON(b []byte) error { return jsonread.U
 func (v PricingModifierRange) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PrometheusQueryData) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PrometheusQueryData) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PrometheusQueryResponse) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PrometheusQueryResponse) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *PrometheusQueryResult) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v PrometheusQueryResult) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *ProviderDataPullPreferences) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v ProviderDataPullPreferences) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *ProviderDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v ProviderDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *ProviderHistoricalPulls) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -479,6 +611,18 @@ func (v *ResendEventsResponse) UnmarshalJSON(b []byte) error { return jsonread.U
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v ResendEventsResponse) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *ResourceAvailability) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v ResourceAvailability) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *ResourceStatistics) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v ResourceStatistics) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Result) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -503,6 +647,18 @@ func (v *SamplePage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v SamplePage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *ScopeRequirements) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v ScopeRequirements) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *ScopeRequirementsGrants) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v ScopeRequirementsGrants) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *Shipment) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -565,6 +721,12 @@ func (v *TeamAPIKeyPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarsh
 func (v TeamAPIKeyPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *TeamConfig) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v TeamConfig) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamCustomCredentials) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -585,6 +747,24 @@ func (v *TeamCustomCredentialsPreparation) UnmarshalJSON(b []byte) error {
 func (v TeamCustomCredentialsPreparation) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *TeamDataPullPreferences) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v TeamDataPullPreferences) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *TeamDataPullPreferencesPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v TeamDataPullPreferencesPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *TeamDetails) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v TeamDetails) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
@@ -595,6 +775,12 @@ func (v *TeamRoleBinding) UnmarshalJSON(b []byte) error { return jsonread.Unmars
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v TeamRoleBinding) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *TeamScopeRequirements) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v TeamScopeRequirements) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *TeamSettings) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -651,10 +837,34 @@ func (v *UserHistoricalPulls) UnmarshalJSON(b []byte) error { return jsonread.Un
 func (v UserHistoricalPulls) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *UserInfo) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v UserInfo) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *UserPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v UserPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *UserRefresh) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v UserRefresh) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *UserResources) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v UserResources) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
+func (v *UserResourcesPage) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
+func (v UserResourcesPage) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]. See [RawObject].
 func (v *WalkInTestOrder) UnmarshalJSON(b []byte) error { return jsonread.Unmarshal(b, v) }
@@ -691,6 +901,12 @@ func (v *WorkoutStream) UnmarshalJSON(b []byte) error { return jsonread.Unmarsha
 
 // MarshalJSON implements [encoding/json.Marshaler]. See [RawObject].
 func (v WorkoutStream) MarshalJSON() ([]byte, error) { return jsonread.Marshal(v) }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v APIKey) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.APIKey{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v APIKey) LogValue() slog.Value { return slog.StringValue("labhealth.APIKey{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v AccessToken) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.AccessToken{redacted}") }
@@ -857,6 +1073,16 @@ func (v CreateWebhookBody) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v CustomCredentialsDetails) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.CustomCredentialsDetails{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v CustomCredentialsDetails) LogValue() slog.Value {
+	return slog.StringValue("labhealth.CustomCredentialsDetails{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v DaySlots) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.DaySlots{redacted}") }
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
@@ -911,6 +1137,26 @@ func (v FallbackBirthDate) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v FitbitCredentials) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.FitbitCredentials{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v FitbitCredentials) LogValue() slog.Value {
+	return slog.StringValue("labhealth.FitbitCredentials{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v GetLabsCredentials) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.GetLabsCredentials{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v GetLabsCredentials) LogValue() slog.Value {
+	return slog.StringValue("labhealth.GetLabsCredentials{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v GuarantorDetails) Format(s fmt.State, _ rune) {
 	redact.Print(s, "labhealth.GuarantorDetails{redacted}")
 }
@@ -959,6 +1205,28 @@ func (v LabLocationMetadata) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v LinkProvider) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.LinkProvider{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v LinkProvider) LogValue() slog.Value {
+	return slog.StringValue("labhealth.LinkProvider{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v LinkSource) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.LinkSource{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v LinkSource) LogValue() slog.Value { return slog.StringValue("labhealth.LinkSource{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v LinkToken) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.LinkToken{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v LinkToken) LogValue() slog.Value { return slog.StringValue("labhealth.LinkToken{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v ListOrdersParams) Format(s fmt.State, _ rune) {
 	redact.Print(s, "labhealth.ListOrdersParams{redacted}")
 }
@@ -973,6 +1241,16 @@ func (v LngLat) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.LngLat{
 
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v LngLat) LogValue() slog.Value { return slog.StringValue("labhealth.LngLat{redacted}") }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v ManagementKeyCreator) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.ManagementKeyCreator{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v ManagementKeyCreator) LogValue() slog.Value {
+	return slog.StringValue("labhealth.ManagementKeyCreator{redacted}")
+}
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v ManagementKeyPage) Format(s fmt.State, _ rune) {
@@ -1114,6 +1392,16 @@ func (v PersonDetails) Format(s fmt.State, _ rune) {
 // LogValue implements [log/slog.LogValuer]. See [Redacted].
 func (v PersonDetails) LogValue() slog.Value {
 	return slog.StringValue("labhealth.PersonDetails{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v PhlebFindersCredentials) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.PhlebFindersCredentials{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v PhlebFindersCredentials) LogValue() slog.Value {
+	return slog.StringValue("labhealth.PhlebFindersCredentials{redacted}")
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
@@ -1311,6 +1599,14 @@ func (v TeamCustomCredentialsPage) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v TeamDetails) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.TeamDetails{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v TeamDetails) LogValue() slog.Value {
+	return slog.StringValue("labhealth.TeamDetails{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v TestkitOrder) Format(s fmt.State, _ rune) {
 	redact.Print(s, "labhealth.TestkitOrder{redacted}")
 }
@@ -1357,6 +1653,26 @@ func (v UnparsedResult) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v UpdateUserBody) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.UpdateUserBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v UpdateUserBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.UpdateUserBody{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v UpdateUserInfoBody) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.UpdateUserInfoBody{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v UpdateUserInfoBody) LogValue() slog.Value {
+	return slog.StringValue("labhealth.UpdateUserInfoBody{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v UpsertETLPipelinesBody) Format(s fmt.State, _ rune) {
 	redact.Print(s, "labhealth.UpsertETLPipelinesBody{redacted}")
 }
@@ -1375,6 +1691,12 @@ func (v UpsertTeamCustomCredentialsBody) Format(s fmt.State, _ rune) {
 func (v UpsertTeamCustomCredentialsBody) LogValue() slog.Value {
 	return slog.StringValue("labhealth.UpsertTeamCustomCredentialsBody{redacted}")
 }
+
+// Format implements [fmt.Formatter]. See [Redacted].
+func (v UserInfo) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.UserInfo{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v UserInfo) LogValue() slog.Value { return slog.StringValue("labhealth.UserInfo{redacted}") }
 
 // Format implements [fmt.Formatter]. See [Redacted].
 func (v UserPage) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.UserPage{redacted}") }

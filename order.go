@@ -222,7 +222,7 @@ type OrderEvent struct {
 	RawObject `json:"-"`
 }
 
-// OrderPhysician is the ordering physician of an [Order].
+// OrderPhysician is the ordering physician of an [Order], or one of [TeamService.Physicians].
 type OrderPhysician struct {
 	Redacted
 

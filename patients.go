@@ -50,7 +50,7 @@ type GuarantorDetails struct {
 	RawObject `json:"-"`
 }
 
-// Address is the address of a guarantor, in requests and in orders.
+// Address is the address of a guarantor or of a [UserInfo], in requests and in responses.
 type Address struct {
 	Redacted
 
@@ -219,16 +219,17 @@ func (p *PatientDetailsWithValidation) validate(v *validator) {
 		}
 		return
 	}
-	v.within("medical_proxy", func() {
-		g := p.MedicalProxy
-		v.required("first_name", g.FirstName)
-		v.required("last_name", g.LastName)
-		v.within("address", func() {
-			a := &g.Address
-			v.address(a.FirstLine, a.City, a.State, a.Zip, a.Country, a.AccessNotes)
-		})
-		v.required("phone_number", g.PhoneNumber)
+	v.within("medical_proxy", func() { p.MedicalProxy.validate(v) })
+}
+
+func (g *GuarantorDetails) validate(v *validator) {
+	v.required("first_name", g.FirstName)
+	v.required("last_name", g.LastName)
+	v.within("address", func() {
+		a := &g.Address
+		v.address(a.FirstLine, a.City, a.State, a.Zip, a.Country, a.AccessNotes)
 	})
+	v.required("phone_number", g.PhoneNumber)
 }
 
 // isMinor reports whether a person with this date of birth is under 18 in every time zone. A person

@@ -39,10 +39,13 @@ var redactedTypes = []any{
 	ClinicalInformation{}, CreateTestkitBody{}, HealthInsuranceCreateRequest{}, PerformingLaboratory{}, PersonDetails{},
 	PhysicianCreateRequestBase{}, RegisterTestkitBody{}, SampleData{}, SampleTime{}, UndoDeleteParams{}, UnknownOrderDetails{}, User{}, UserPage{}, WorkoutStream{},
 
+	APIKey{}, LinkProvider{}, LinkSource{}, LinkToken{}, TeamDetails{}, UpdateUserBody{}, UpdateUserInfoBody{}, UserInfo{},
+
 	NumericResult{}, RangeResult{}, CommentResult{}, CodedResult{}, UnparsedResult{},
 
-	AccessToken{}, AzureAMQP{}, BlobStorage{}, CreateWebhookBody{}, ETLPipeline{}, ETLPipelinePage{}, EventHubDestination{},
-	EventHubMatcher{}, ManagementKey{}, ManagementKeyPage{}, RabbitMQ{}, Secret(""), TeamAPIKey{}, TeamAPIKeyPage{},
+	AccessToken{}, AzureAMQP{}, BlobStorage{}, CreateWebhookBody{}, CustomCredentialsDetails{}, ETLPipeline{}, ETLPipelinePage{},
+	EventHubDestination{}, EventHubMatcher{}, FitbitCredentials{}, GetLabsCredentials{}, ManagementKey{}, ManagementKeyCreator{},
+	ManagementKeyPage{}, PhlebFindersCredentials{}, RabbitMQ{}, Secret(""), TeamAPIKey{}, TeamAPIKeyPage{},
 	TeamCustomCredentials{}, TeamCustomCredentialsPage{}, UpsertETLPipelinesBody{}, UpsertTeamCustomCredentialsBody{}, WebhookHeaders{},
 	WebhookSecret{},
 }
@@ -54,6 +57,9 @@ var patientFields = []string{
 	"sample_id", "notes", "clinical_notes", "requisition_form_url", "outbound_tracking_number", "outbound_tracking_url",
 	"inbound_tracking_number", "inbound_tracking_url", "fallback_birth_date", "patient", "patient_id", "specimen_number", "result", "lat", "heartrate",
 }
+
+// harmlessFields have the name of a field with patient data and hold none.
+var harmlessFields = map[string]bool{"PrometheusQueryData.result": true}
 
 // A type with patient data in a field, or within an exported field, redacts itself. The types are
 // those of the source, so that none is left out.
@@ -153,7 +159,7 @@ func TestRedactedTypes(t *testing.T) {
 					text, _ := strconv.Unquote(field.Tag.Value)
 					tag, _, _ = strings.Cut(reflect.StructTag(text).Get("json"), ",")
 				}
-				if slices.Contains(patientFields, tag) {
+				if slices.Contains(patientFields, tag) && !harmlessFields[name+"."+tag] {
 					bears[name] = tag
 				}
 				if len(field.Names) > 0 && !field.Names[0].IsExported() {

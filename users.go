@@ -97,6 +97,7 @@ const (
 	opCreateUser      = "POST /v2/user"
 	opGetUser         = "GET /v2/user/{user_id}"
 	opResolveUser     = "GET /v2/user/resolve/{client_user_id}"
+	opUpdateUser      = "PATCH /v2/user/{user_id}"
 	opDeleteUser      = "DELETE /v2/user/{user_id}"
 	opUndoDeletion    = "POST /v2/user/undo_delete"
 	opHistoricalPulls = "GET /v2/introspect/historical_pull"
@@ -264,8 +265,34 @@ func (s *UsersService) Resolve(ctx context.Context, clientUserID string, opts ..
 	return call(ctx, s.core, new(User), request{op: opResolveUser, ids: []string{clientUserID}}, opts)
 }
 
-// UserDeletion is the response of [UsersService.Delete] and [UsersService.UndoDelete]. Source:
-// public API reference only.
+// UpdateUserBody is the request of [UsersService.Update]. Absent fields are unchanged, and at least
+// one is required. [Null] clears a field. Source: public API reference only.
+type UpdateUserBody struct {
+	Redacted
+
+	ClientUserID      *string          `json:"client_user_id,omitzero"`      // the application's own ID of the user
+	FallbackTimeZone  Nullable[string] `json:"fallback_time_zone,omitzero"`  // an IANA time zone name
+	FallbackBirthDate Nullable[Date]   `json:"fallback_birth_date,omitzero"` // date of birth
+	IngestionStart    Nullable[Date]   `json:"ingestion_start,omitzero"`     // first day whose data is ingested
+	IngestionEnd      Nullable[Date]   `json:"ingestion_end,omitzero"`       // last day whose data is ingested
+}
+
+func (b *UpdateUserBody) validate(v *validator) {
+	if *b == (UpdateUserBody{}) {
+		v.add("client_user_id", "missing", "or another field is required")
+	}
+}
+
+// Update changes a user: PATCH /v2/user/{user_id}. The error for a client user ID that belongs to
+// another user matches [ErrConflict]; it is a *[UserConflictError] if the response has that user's
+// ID. Source: public API reference only.
+func (s *UsersService) Update(ctx context.Context, userID uuid.UUID, body UpdateUserBody, opts ...CallOption) error {
+	r := request{op: opUpdateUser, ids: []string{userID.String()}, body: &body, refine: userConflict}
+	return callEmpty(ctx, s.core, r, opts)
+}
+
+// UserDeletion is the response of [UsersService.Delete], [UsersService.UndoDelete] and
+// [UsersService.Disconnect]. Source: public API reference only.
 type UserDeletion struct {
 	Success bool `json:"success"` // whether the operation succeeded
 

@@ -93,6 +93,11 @@ func (v *validator) requiredIDs(name, element string, ids []uuid.UUID) {
 	if len(ids) == 0 {
 		v.add(name, "missing", "is required: at least one "+element)
 	}
+	v.validIDs(name, ids)
+}
+
+// validIDs validates the elements of a list of IDs.
+func (v *validator) validIDs(name string, ids []uuid.UUID) {
 	v.within(name, func() {
 		for i, id := range ids {
 			v.requiredID(strconv.Itoa(i), id)

@@ -55,6 +55,9 @@ func (d Delivery) String() string {
 	return text
 }
 
+// acknowledged reports whether the server treats the attempt as successful.
+func (d Delivery) acknowledged() bool { return d.StatusCode >= 200 && d.StatusCode <= 299 && !d.Lost }
+
 // Deliveries returns the attempts made so far, in the order of their responses.
 func (s *Server) Deliveries() []Delivery {
 	s.mu.Lock()

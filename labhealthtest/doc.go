@@ -60,6 +60,11 @@
 // it. [Undelivered] omits the event, as if the delivery was lost. [FromSource] and
 // [WithSourceShape] set the source, [StartingAt] the time.
 //
+// [Server.Connect] connects a user to a provider, and [Server.CompleteLink] does so with a link
+// token, like the user on the page of the service. A connection has a device ([Server.AddDevice]
+// adds others) and works until [Server.SetConnectionError] breaks it. Demographic data, refreshes,
+// source priorities and the settings of the team are stored, and the resources of a user count the
+// events that were sent.
 // # Appointments
 //
 // Appointments are possible in the ZIP codes that start with 941, 895 or 787, where the invented
@@ -111,9 +116,16 @@
 // stored and have no effect. Each team has its own users, orders and events. [Server.Team] returns
 // the server of another team.
 //
+// Data pull preferences set the length of the historical pulls of sources that are connected later.
+// A team sees the lab accounts whose allowlist has it. The delivery metric counts the attempts to
+// deliver the events of a team.
+//
 // # Time and randomness
 //
 // The time of the server is the time of the clock set with [WithClock], in UTC. Time affects only
+// the following: a deletion can be undone for seven days, idempotency keys expire after one day, a
+// user can be refreshed eight times per hour, access tokens and rotated secrets expire, deliveries
+// are retried on a schedule, and the delivery metric counts them by the time of the attempt. With
 // the following: a deletion can be undone for seven days, idempotency keys expire after one day
 // (after 14 days for bookings), times of appointments and their booking keys expire, access tokens
 // and rotated secrets expire, and deliveries are retried on a schedule. With

@@ -26,7 +26,7 @@ type envelope struct {
 // DeliverTo makes the server post future events to an http or https URL, in addition to the URLs of
 // earlier calls: labtest.order.created for each new order and labtest.order.updated for each later
 // event of an order, both with the whole order at that time, labtest.appointment.created and
-// labtest.appointment.updated likewise for appointments, provider.connection.created, and those of
+// labtest.appointment.updated likewise for appointments, and the events of connections, devices and
 // added wearable data.
 //
 // The server posts events in the background, one at a time, in the order in which they occurred. By
@@ -150,6 +150,7 @@ func (s *Server) enqueue(event []byte) {
 	if s.closed {
 		return
 	}
+	s.countSent(event)
 	s.messages++
 	id := s.derive("message", s.messages)
 	for _, e := range s.endpoints {

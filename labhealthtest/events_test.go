@@ -76,8 +76,11 @@ func TestConnectionEvent(t *testing.T) {
 	noError(t, srv.Flush(t.Context()))
 	const src = `{"name":"Oura","slug":"oura","logo":"https://example.com/logos/oura.png"}`
 	checkEvent(t, []byte(rec.take()[0].body), fmt.Sprintf(`{
-		"event_type":"provider.connection.created","data":{"user_id":%[1]q,"source":%[3]s,"provider":%[3]s},
-		"team_id":%[2]q,"user_id":%[1]q,"client_user_id":"ada"}`, user, srv.TeamID, src))
+		"event_type":"provider.connection.created","data":{"user_id":%[1]q,"source":%[3]s,"provider":%[3]s,
+			"external_user_id":"external-4ccfa2ba0367","resource_availability":{
+				"profile":%[4]s,"activity":%[4]s,"sleep":%[4]s,"workouts":%[4]s,"heartrate":%[4]s,"hrv":%[4]s}},
+		"team_id":%[2]q,"user_id":%[1]q,"client_user_id":"ada"}`, user, srv.TeamID, src,
+		`{"status":"available","scope_requirements":null}`))
 }
 
 func TestSend(t *testing.T) {

@@ -1,7 +1,6 @@
 package labhealthtest
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -15,9 +14,11 @@ var pulledResources = []string{"activity", "sleep", "workouts"}
 type historicalPull struct {
 	slug, resource string
 	state          pullState
+	attempt        *lastAttempt // nil if there is none
 }
 
 type pullState struct {
+	days         int
 	Status       string       `json:"status"`
 	RangeStart   timestamp    `json:"range_start"`
 	RangeEnd     timestamp    `json:"range_end"`
@@ -34,9 +35,13 @@ type pullTimeline struct {
 	EndedAt     *timestamp `json:"ended_at"`
 }
 
-func newHistoricalPull(slug, resource string, now time.Time) *historicalPull {
-	return &historicalPull{slug, resource, pullState{
-		RangeStart: timestamp(now.AddDate(0, 0, -90)), RangeEnd: timestamp(now),
+// defaultPullDays is the length of a pull without data pull preferences.
+const defaultPullDays = 90
+
+func (s *Server) newHistoricalPull(slug, resource string, now time.Time) *historicalPull {
+	days := s.daysToPull(slug, resource)
+	return &historicalPull{slug: slug, resource: resource, state: pullState{
+		days: days, RangeStart: timestamp(now.AddDate(0, 0, -days)), RangeEnd: timestamp(now),
 		Timeline: pullTimeline{ScheduledAt: timestamp(now)}, Release: "2025-05-09",
 	}}
 }
@@ -51,7 +56,7 @@ func (p *pullState) setStatus(status string, now time.Time) {
 	case "failure":
 		p.Timeline.EndedAt = p.Timeline.StartedAt
 	case "success":
-		p.DaysWithData = 90
+		p.DaysWithData = p.days
 		p.Timeline.EndedAt = p.Timeline.StartedAt
 	}
 }
@@ -60,8 +65,9 @@ func (p *pullState) setStatus(status string, now time.Time) {
 func (s *Server) addHistoricalPulls(u *user, slug string) {
 	now := s.now()
 	for _, resource := range pulledResources {
-		p := newHistoricalPull(slug, resource, now)
+		p := s.newHistoricalPull(slug, resource, now)
 		p.state.setStatus("success", now)
+		p.attempted(now, "success")
 		u.pulls = append(u.pulls, p)
 	}
 }
@@ -79,12 +85,15 @@ func (s *Server) SetHistoricalPull(userID uuid.UUID, slug, resource, status, det
 		return errNoUser
 	}
 	if !u.isConnected(slug) {
-		return errors.New("labhealthtest: the source is not connected")
+		return errNotConnected
 	}
 	i := slices.IndexFunc(u.pulls, func(p *historicalPull) bool { return p.slug == slug && p.resource == resource })
 	if i < 0 {
 		i = len(u.pulls)
-		u.pulls = append(u.pulls, newHistoricalPull(slug, resource, s.now()))
+		u.pulls = append(u.pulls, s.newHistoricalPull(slug, resource, s.now()))
+	}
+	if status == "success" || status == "failure" {
+		u.pulls[i].attempted(s.now(), status)
 	}
 	p := &u.pulls[i].state
 	p.setStatus(status, s.now())
@@ -125,43 +134,20 @@ func (u *user) pullsFrom(match func(slug string) bool) userPulls {
 	return found
 }
 
-// listHistoricalPulls omits users without a pull. Its cursor identifies the last user of the
-// previous page, who may have been deleted since.
+// listHistoricalPulls omits users without a pull.
 func (s *Server) listHistoricalPulls(r *request) (any, error) {
-	userID := r.queryOne("user_id", uuidSchema)
-	provider, byProvider := r.queryLast("provider")
-	limit := r.queryRange("user_limit", 50, 1, 0)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	last, err := s.lastListedUser(r)
-	if err != nil {
-		return nil, err
-	}
-	page := struct {
-		Data       []userPulls `json:"data"`
-		NextCursor *string     `json:"next_cursor"`
-	}{Data: []userPulls{}}
-	for _, u := range s.users {
-		if u.number <= last || userID != "" && u.UserID.String() != userID {
-			continue
-		}
-		pulls := u.pullsFrom(func(slug string) bool { return !byProvider || slug == provider })
-		if len(pulls.Provider) == 0 {
-			continue
-		}
-		if len(page.Data) == limit {
-			page.NextCursor = encodeCursor(string(page.Data[limit-1].UserID[:]))
-			break
-		}
-		page.Data = append(page.Data, pulls)
-	}
-	return page, nil
+	return listUserPages(s, r, func(u *user, match func(string) bool) (userPulls, bool) {
+		v := u.pullsFrom(match)
+		return v, len(v.Provider) > 0
+	})
 }
 
 // lastListedUser returns the number of the user that the cursor identifies, or 0 without a cursor.
 func (s *Server) lastListedUser(r *request) (number int, err error) {
 	cursor, ok := r.queryLast("next_cursor")
+	if !ok {
+		cursor, ok = r.queryLast("cursor") // its former name
+	}
 	if !ok {
 		return 0, nil
 	}

@@ -46,7 +46,7 @@ func TestHistoricalPulls(t *testing.T) {
 	if len(page.Data) != 1 || page.Data[0].UserID != ids[3] || len(page.Data[0].Provider) != 1 {
 		t.Error(page)
 	}
-	check(t, do(t, srv, "GET", "/v2/introspect/historical_pull?user_id="+ids[2].String(), ""), 200, `{"data":[],"next_cursor":null}`)
+	check(t, do(t, srv, "GET", "/v2/introspect/historical_pull?user_id="+ids[2].String(), ""), 200, `{"data":[],"next":null,"next_cursor":null}`)
 	check(t, do(t, srv, "GET", "/v2/introspect/historical_pull?next_cursor=x", ""), 400, `{"detail":"Invalid cursor"}`)
 	if got := do(t, srv, "GET", "/v2/introspect/historical_pull?user_id=x&user_limit=0", ""); got.status != 422 {
 		t.Errorf("status %d", got.status)
@@ -68,7 +68,7 @@ func TestSetHistoricalPull(t *testing.T) {
 			"days_with_data":DAYS,"release":"2025-05-09","trace_id":null,"error_details":DETAILS}`)
 	}
 	const at = `"2025-03-04T12:00:00+00:00"`
-	check(t, do(t, srv, "GET", "/v2/introspect/historical_pull", ""), 200, `{"next_cursor":null,"data":[{"user_id":"`+ada.String()+`","provider":{"oura":{
+	check(t, do(t, srv, "GET", "/v2/introspect/historical_pull", ""), 200, `{"next":null,"next_cursor":null,"data":[{"user_id":"`+ada.String()+`","provider":{"oura":{
 		"not_pulled":[],"pulled":{
 			"activity":`+pull("success", at, at, "90", "null")+`,
 			"sleep":`+pull("retrying", at, "null", "0", `"provider_rate_limit_exceeded"`)+`,

@@ -27,6 +27,7 @@ var accountIDs = LabAccounts{
 	Suspended: uuid.MustParse("4e0a9d7c-1f2b-4c3d-8e5f-6a7b8c9d0e03"),
 }
 
+// labAccount is an account of the organisation. The teams in its allowlist can use it.
 type labAccount struct {
 	ID                   uuid.UUID           `json:"id"`
 	Lab                  string              `json:"lab"`
@@ -39,12 +40,15 @@ type labAccount struct {
 	BusinessUnits        []string            `json:"business_units"`
 	AllowedBilling       map[string][]string `json:"allowed_billing"`
 	TeamIDAllowlist      []uuid.UUID         `json:"team_id_allowlist"`
+
+	deployment deployment
 }
 
-// labAccounts returns the lab accounts of the team.
-func (s *Server) labAccounts() []*labAccount {
+// newLabAccounts returns the lab accounts that the organisation starts with. Its first team can use
+// all of them.
+func (s *Server) newLabAccounts() []*labAccount {
 	team := []uuid.UUID{s.TeamID}
-	return []*labAccount{
+	accounts := []*labAccount{
 		{
 			ID: accountIDs.Active, Lab: mainLab.Slug, OrgID: &s.OrgID, Status: "active", DelegatedFlow: "not_delegated",
 			ProviderAccountID: "EX-1001", AccountName: new("Example account"), BusinessUnits: []string{"clinic"},
@@ -61,7 +65,19 @@ func (s *Server) labAccounts() []*labAccount {
 			ProviderAccountID: "EX-1002", AllowedBilling: map[string][]string{}, TeamIDAllowlist: team,
 		},
 	}
+	for _, a := range accounts {
+		a.deployment = deployment{serverEnv, serverRegion}
+	}
+	return accounts
 }
+
+// labAccounts returns the lab accounts that the team can use. It is called while a request is
+// processed.
+func (s *Server) labAccounts() []*labAccount {
+	return selectFunc(s.organisationServer().org.labAccounts, func(a *labAccount) bool { return a.allows(s.TeamID) })
+}
+
+func (a *labAccount) allows(team uuid.UUID) bool { return slices.Contains(a.TeamIDAllowlist, team) }
 
 func (s *Server) labAccount(id uuid.UUID) *labAccount {
 	accounts := s.labAccounts()

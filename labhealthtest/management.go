@@ -39,6 +39,8 @@ type organisation struct {
 	apiKeys     []*apiKey
 	credentials []*credentials
 	pipelines   []*pipeline
+	preferences []*preferences
+	labAccounts []*labAccount
 	tokens      map[string]token
 	removed     []*Server // servers of deleted teams
 }
@@ -60,6 +62,7 @@ func (s *Server) createOrganisation() {
 		ID: s.deriveID(), Label: "Default", Value: s.APIKey, TeamID: s.TeamID, CreatedAt: now,
 		deployment: deployment{serverEnv, serverRegion},
 	}}
+	s.org.labAccounts = s.newLabAccounts()
 }
 
 // deriveNext returns pseudorandom bytes that are different for each call.
@@ -160,10 +163,23 @@ func (s *Server) localTeam(r *request, id uuid.UUID) (*team, error) {
 // isVisible returns a function that reports whether the caller may see an object of a team in a
 // deployment, and the request selects it by its path and the parameter team_id.
 func isVisible(r *request) func(team uuid.UUID, d deployment) bool {
-	teamID := r.queryOne("team_id", uuidSchema)
-	return func(team uuid.UUID, d deployment) bool {
-		return r.caller.manages(team) && d == r.deployment() && (teamID == "" || team.String() == teamID)
+	var teams []string
+	if id := r.queryOne("team_id", uuidSchema); id != "" {
+		teams = []string{id}
 	}
+	return isVisibleOf(r, teams)
+}
+
+// isVisibleOf is like [isVisible] for a request that selects the teams, or all if there are none.
+func isVisibleOf(r *request, teams []string) func(team uuid.UUID, d deployment) bool {
+	return func(team uuid.UUID, d deployment) bool {
+		return r.caller.manages(team) && d == r.deployment() && isSelected(teams, team.String())
+	}
+}
+
+// isSelected reports whether a filter of values selects a value. An empty filter selects all.
+func isSelected(filter []string, value string) bool {
+	return len(filter) == 0 || slices.Contains(filter, value)
 }
 
 // removeFunc removes the elements that match from list and reports whether there were any.
@@ -195,7 +211,7 @@ func deleteByID(r *request, name string, remove func(uuid.UUID) bool) (any, erro
 
 func (s *Server) getOrganisation(*request) (any, error) { return s.org, nil }
 
-var patchOrganisationSchema = object(required("name", stringSchema))
+var patchOrganisationSchema = object(required("name", displayNameSchema))
 
 func (s *Server) patchOrganisation(r *request) (any, error) {
 	var body struct {

@@ -28,7 +28,7 @@ var (
 		required("provider", stringSchema),
 		nullable("client_id", stringSchema),
 		nullable("client_secret", stringSchema),
-		nullable("details", anySchema),
+		nullable("details", detailsSchema),
 		nullable("redirect_url_override", stringSchema),
 	)
 	prepareCredentialsSchema = object(
@@ -37,9 +37,70 @@ var (
 	)
 )
 
+// detailsSchema accepts the details of any provider, for every provider.
+var detailsSchema = anyOf(
+	variant{"FitbitTeamProviderDetails", object(required("fitbit", object(
+		optional("is_hr_enabled", booleanSchema, false),
+		required("workout_verify_token", stringSchema),
+		required("sleep_verify_token", stringSchema),
+		required("body_verify_token", stringSchema),
+		nullable("foods_verify_token", stringSchema),
+	)))},
+	variant{"GoogleFitTeamProviderDetails", object(
+		required("redirect_uri", stringSchema),
+		required("data_scopes", arrayOf(stringSchema)),
+	)},
+	variant{"GoogleHealthTeamProviderDetails", object(
+		required("project_number", stringSchema),
+		required("service_account_email", stringSchema),
+	)},
+	variant{"BioReferenceProviderDetails", labDetails(required("bioreference", objectOfAny))},
+	variant{"LabCorpTeamProviderDetails", labDetails(required("labcorp", object(
+		required("account_number", stringSchema),
+		required("billing_method", enum("CM", "PT", "PI")),
+	)))},
+	variant{"QuestProviderDetails", labDetails(
+		required("quest", objectOfAny),
+		nullable("allowed_business_units", arrayOf(stringSchema)),
+	)},
+	variant{"PolarTeamProviderDetails", object(required("webhook_secret", stringSchema))},
+	variant{"GetLabsTeamProviderDetails", object(required("getlabs", object(
+		required("webhook_secret_key", stringSchema),
+		required("webhook_secret_token", stringSchema),
+	)))},
+	variant{"PhlebFindersTeamProviderDetails", object(required("phlebfinders", object(
+		required("account_id", stringSchema),
+		required("account_name", stringSchema),
+		required("team_id", stringSchema),
+		required("team_name", stringSchema),
+		required("webhook_token", stringSchema),
+		required("email", stringSchema),
+	)))},
+	variant{"LabcorpProviderDetails", labDetails(
+		required("sending_facility", stringSchema),
+		required("sending_application", stringSchema),
+		required("receiving_facility", stringSchema),
+		required("receiving_application", stringSchema),
+	)},
+	variant{"MyFitnessPalV2TeamProviderDetails", object(required("client", stringSchema))},
+)
+
+// labDetails is the schema of the details of a lab, which have these fields and those of all labs.
+func labDetails(fields ...field) schema {
+	return object(append([]field{
+		nullable("sub_account_id", stringSchema),
+		nullable("sub_account_name", stringSchema),
+		nullable("allowed_billing_types", arrayOf(enum("client_bill", "commercial_insurance", "patient_bill_passthrough", "patient_bill"))),
+		nullable("disallowed_billing_states", mapOf(arrayOf(stringSchema))),
+	}, fields...)...)
+}
+
 func (s *Server) listCredentials(r *request) (any, error) {
-	visible := isVisible(r)
-	found := selectFunc(s.org.credentials, func(c *credentials) bool { return visible(c.TeamID, c.deployment) })
+	teams, provider := r.queryList("team_id", uuidSchema), r.queryOne("provider", stringSchema)
+	visible := isVisibleOf(r, teams)
+	found := selectFunc(s.org.credentials, func(c *credentials) bool {
+		return visible(c.TeamID, c.deployment) && (provider == "" || c.Source == provider)
+	})
 	return page(r, "credentials", found, func(c *credentials) string { return c.ID.String() })
 }
 

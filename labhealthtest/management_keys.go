@@ -16,21 +16,30 @@ const (
 
 // managementKey is a key of the management API. Only the response to its creation contains Key.
 type managementKey struct {
-	ID       uuid.UUID         `json:"id"`
-	Label    string            `json:"label"`
-	Role     string            `json:"role"`
-	Bindings []binding         `json:"team_role_bindings"`
-	Creator  map[string]string `json:"creator"`
-	Created  timestamp         `json:"created_at"`
-	Key      string            `json:"key,omitempty"`
+	ID       uuid.UUID `json:"id"`
+	Label    string    `json:"label"`
+	Role     string    `json:"role"`
+	Bindings []binding `json:"team_role_bindings"`
+	Creator  creator   `json:"creator"`
+	Created  timestamp `json:"created_at"`
+	Key      string    `json:"key,omitempty"`
 }
 
 type binding struct {
 	TeamID uuid.UUID `json:"team_id"`
 }
 
-// dashboardMember is the creator of keys that the management API did not create.
-var dashboardMember = map[string]string{"type": "org_member", "email": "admin@example.com"}
+// creator is the creator of a management key. Its fields depend on its type.
+type creator map[string]string
+
+var (
+	// dashboardMember is the creator of keys that the management API did not create.
+	dashboardMember = creator{
+		"type": "org_member", "id": "5d2f8a41-7c3e-4b90-8f16-2a9c4e7b1d03", "name": "Ada Example", "email": "admin@example.com",
+		"avatar": "https://example.com/avatars/ada.png",
+	}
+	keyCreator = creator{"type": "management_key"}
+)
 
 // withoutKey returns a copy for responses.
 func (k managementKey) withoutKey() *managementKey {
@@ -119,8 +128,7 @@ func (s *Server) createManagementKey(r *request) (any, error) {
 	prefix := strings.TrimSuffix(body.Role, "_admin")
 	k := &managementKey{
 		ID: s.deriveID(), Label: body.Label, Role: body.Role, Bindings: append([]binding{}, body.Bindings...),
-		Creator: map[string]string{"type": "management_key", "key_id": r.caller.ID.String()},
-		Created: timestamp(r.now), Key: s.deriveKey("mk_" + prefix + "_"),
+		Creator: keyCreator, Created: timestamp(r.now), Key: s.deriveKey("mk_" + prefix + "_"),
 	}
 	s.org.keys = append(s.org.keys, k)
 	return k, nil

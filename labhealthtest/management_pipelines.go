@@ -3,7 +3,6 @@ package labhealthtest
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
 
 	"github.com/google/uuid"
 )
@@ -127,10 +126,8 @@ func (s *Server) deletePipelines(r *request) (any, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
-	match := func(p *pipeline) bool {
-		return r.caller.manages(p.TeamID) && p.deployment == r.deployment() &&
-			(len(teams) == 0 || slices.Contains(teams, p.TeamID.String()))
-	}
+	visible := isVisibleOf(r, teams)
+	match := func(p *pipeline) bool { return visible(p.TeamID, p.deployment) }
 	deleted := append([]*pipeline{}, selectFunc(s.org.pipelines, match)...)
 	removeFunc(&s.org.pipelines, match)
 	return deleted, nil

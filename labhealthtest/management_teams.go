@@ -3,6 +3,7 @@ package labhealthtest
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -22,6 +23,7 @@ type team struct {
 
 	server   *Server
 	webhooks []*webhook
+	scopes   map[string]scopes // by provider
 }
 
 // settings are the settings of a team in one environment.
@@ -42,7 +44,7 @@ var defaultSettings = settings{SMS: true, Email: true}
 type brand struct {
 	CompanyName    string  `json:"company_name"`
 	CompanyWebsite string  `json:"company_website"`
-	SupportEmail   *string `json:"support_email"`
+	SupportEmail   *string `json:"support_email,omitempty"`
 	SupportContact *string `json:"support_contact"`
 	CompanyAddress string  `json:"company_address"`
 	BrandColor     string  `json:"brand_color"`
@@ -52,7 +54,7 @@ func newTeam(server *Server, name, region string, now timestamp, s settings) *te
 	production := s
 	return &team{
 		ID: server.TeamID, Name: name, CreatedOn: now, Region: region, Environments: []string{"sandbox", "production"},
-		Sandbox: &s, Production: &production, server: server,
+		Sandbox: &s, Production: &production, server: server, scopes: map[string]scopes{},
 	}
 }
 
@@ -67,48 +69,96 @@ func (t team) withSettings(environments []string) *team {
 	return &t
 }
 
-// update changes the settings in the valid object patch. Null clears nullable settings only.
+// update changes the settings in the valid object patch. Null clears nullable settings only. The
+// brand information is changed field by field: null clears a field other than the company name.
 func (v *settings) update(patch json.RawMessage) {
 	var fields map[string]json.RawMessage
 	json.Unmarshal(patch, &fields)
-	if fields["brand_information"] != nil {
-		v.Brand = nil // Do not decode into the old value, which environments may share.
+	if raw := fields["brand_information"]; raw != nil {
+		changed := brand{}
+		if v.Brand != nil {
+			changed = *v.Brand // A copy, because environments may share the old value.
+		}
+		changed.update(raw)
+		v.Brand = &changed
 	}
 	json.Unmarshal(patch, v)
 }
 
+func (b *brand) update(patch json.RawMessage) {
+	var fields map[string]*string
+	json.Unmarshal(patch, &fields)
+	for name, s := range map[string]*string{
+		"company_website": &b.CompanyWebsite, "company_address": &b.CompanyAddress, "brand_color": &b.BrandColor,
+	} {
+		if value, ok := fields[name]; ok && value == nil {
+			*s = ""
+		}
+	}
+	json.Unmarshal(patch, b)
+}
+
+// checkBrand reports brand information without a company name.
+func (v *settings) checkBrand(r *request, environment string, patch json.RawMessage) {
+	var fields struct {
+		Brand *struct {
+			CompanyName *string `json:"company_name"`
+		} `json:"brand_information"`
+	}
+	json.Unmarshal(patch, &fields)
+	if v.Brand == nil && fields.Brand != nil && fields.Brand.CompanyName == nil {
+		r.add("missing", []any{"body", environment, "brand_information", "company_name"}, "Field required", jsonNull, nil)
+	}
+}
+
 var (
-	brandSchema = object(
+	displayNameSchema   = boundedString(0, 80, regexp.MustCompile(`^[A-Za-zÀ-ÖØ-öø-ÿ0-9(),/:'|&_\- ’]{0,80}$`))
+	integrationIDSchema = boundedString(0, 256, nil)
+	logoURLSchema       = boundedString(1, 2083, nil)
+	brandSchema         = object(
 		required("company_name", stringSchema),
 		optional("company_website", stringSchema, ""),
-		nullable("support_email", stringSchema),
+		optional("support_email", emailSchema, nil),
 		nullable("support_contact", stringSchema),
 		optional("company_address", stringSchema, ""),
 		optional("brand_color", stringSchema, ""),
+	)
+	patchBrandSchema = patchObject(
+		nullable("company_name", stringSchema),
+		nullable("company_website", stringSchema),
+		nullable("support_email", emailSchema),
+		nullable("support_contact", stringSchema),
+		nullable("company_address", stringSchema),
+		nullable("brand_color", stringSchema),
 	)
 	settingsFields = []field{
 		nullable("lab_tests_patient_sms_communication_enabled", booleanSchema),
 		nullable("lab_tests_patient_email_communication_enabled", booleanSchema),
 		nullable("critical_result_notification_email", emailSchema),
-		nullable("brand_information", brandSchema),
-		nullable("logo_url", stringSchema),
+		nullable("logo_url", logoURLSchema),
 		nullable("reject_duplicate_connection", booleanSchema),
 		nullable("sdk_per_device_activity_timeseries", booleanSchema),
 		nullable("partial_webhooks_enabled", booleanSchema),
 		nullable("minor_ordering_enabled", booleanSchema),
 	}
 	createTeamSchema = strictObject(append([]field{
-		required("name", stringSchema),
+		nullable("id", uuidSchema),
+		required("name", displayNameSchema),
 		required("region", regionSchema),
-		nullable("integration_team_id", stringSchema),
+		nullable("integration_team_id", integrationIDSchema),
+		nullable("brand_information", brandSchema),
+	}, settingsFields...)...)
+	patchSettingsSchema = strictPatchObject(append([]field{
+		nullable("brand_information", patchBrandSchema),
+		nullable("patient_experience", booleanSchema),
 	}, settingsFields...)...)
 	patchTeamSchema = strictPatchObject(
-		optional("name", stringSchema, nil),
-		nullable("integration_team_id", stringSchema),
-		nullable("sandbox", strictPatchObject(settingsFields...)),
-		nullable("production", strictPatchObject(settingsFields...)),
+		nullable("name", displayNameSchema),
+		nullable("integration_team_id", integrationIDSchema),
+		nullable("sandbox", patchSettingsSchema),
+		nullable("production", patchSettingsSchema),
 	)
-	resolveTeamSchema = object(required("integration_team_id", stringSchema))
+	resolveTeamSchema = object(required("integration_team_id", integrationIDSchema))
 )
 
 // Team returns the server of a team that was created through the management API, or nil if there is
@@ -137,6 +187,7 @@ func (s *Server) team(id uuid.UUID) *team {
 func (s *Server) newTeamServer() *Server {
 	seed := s.derive("team", len(s.org.teams)+s.org.derived)
 	server := newServer(WithClock(s.clock), func(server *Server) { server.seed(seed) })
+	server.parent = s
 	server.URL, server.OrgID, server.OrgKey, server.APIKey = s.URL, s.OrgID, s.OrgKey, ""
 	return server
 }
@@ -156,6 +207,10 @@ func (s *Server) closeTeams() {
 var teamFilters = []filter[*team]{
 	equals("team_id", uuidSchema, func(t *team) string { return t.ID.String() }),
 	equalsAny("region", regionSchema, func(t *team) string { return t.Region }),
+	func(r *request) func(*team) bool {
+		r.queryOne("search_query", displayNameSchema)
+		return nil
+	},
 	contains("search_query", func(t *team) string { return strings.ToLower(t.Name) }),
 }
 
@@ -173,17 +228,23 @@ func (s *Server) listTeams(r *request) (any, error) {
 func (s *Server) checkIntegrationID(id *string, t *team) error {
 	for _, other := range s.org.teams {
 		if other != t && id != nil && other.IntegrationTeamID != nil && *other.IntegrationTeamID == *id {
-			return &response{statusCode: http.StatusConflict, body: encode(map[string]any{"team_id": other.ID})}
+			return teamConflict(other.ID)
 		}
 	}
 	return nil
 }
 
+// teamConflict returns the response to a request for a team that exists already.
+func teamConflict(id uuid.UUID) error {
+	return &response{statusCode: http.StatusConflict, body: encode(map[string]any{"team_id": id})}
+}
+
 func (s *Server) createTeam(r *request) (any, error) {
 	body := struct {
-		Name              string  `json:"name"`
-		Region            string  `json:"region"`
-		IntegrationTeamID *string `json:"integration_team_id"`
+		ID                *uuid.UUID `json:"id"`
+		Name              string     `json:"name"`
+		Region            string     `json:"region"`
+		IntegrationTeamID *string    `json:"integration_team_id"`
 		settings
 	}{settings: defaultSettings}
 	r.decode(createTeamSchema, &body)
@@ -193,7 +254,14 @@ func (s *Server) createTeam(r *request) (any, error) {
 	if err := s.checkIntegrationID(body.IntegrationTeamID, nil); err != nil {
 		return nil, err
 	}
-	t := newTeam(s.newTeamServer(), body.Name, body.Region, timestamp(r.now), body.settings)
+	server := s.newTeamServer()
+	if body.ID != nil {
+		if s.team(*body.ID) != nil {
+			return nil, teamConflict(*body.ID)
+		}
+		server.TeamID = *body.ID
+	}
+	t := newTeam(server, body.Name, body.Region, timestamp(r.now), body.settings)
 	t.IntegrationTeamID = body.IntegrationTeamID
 	s.org.teams = append(s.org.teams, t)
 	return t, nil
@@ -215,6 +283,11 @@ func (s *Server) patchTeam(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.Sandbox.checkBrand(r, "sandbox", body["sandbox"])
+	t.Production.checkBrand(r, "production", body["production"])
+	if err := r.err(); err != nil {
+		return nil, err
+	}
 	if raw, ok := body["integration_team_id"]; ok {
 		var id *string
 		json.Unmarshal(raw, &id)
@@ -229,7 +302,8 @@ func (s *Server) patchTeam(r *request) (any, error) {
 	return t, nil
 }
 
-// deleteTeam deletes a team with its webhooks and keys. The team of the server cannot be deleted.
+// deleteTeam deletes a team with everything that belongs to it. The team of the server cannot be
+// deleted.
 func (s *Server) deleteTeam(r *request) (any, error) {
 	t, err := s.requestedTeam(r)
 	switch {
@@ -244,6 +318,12 @@ func (s *Server) deleteTeam(r *request) (any, error) {
 	t.webhooks = nil
 	removeFunc(&s.org.teams, func(other *team) bool { return other == t })
 	removeFunc(&s.org.apiKeys, func(k *apiKey) bool { return k.TeamID == t.ID })
+	removeFunc(&s.org.credentials, func(c *credentials) bool { return c.TeamID == t.ID })
+	removeFunc(&s.org.pipelines, func(p *pipeline) bool { return p.TeamID == t.ID })
+	removeFunc(&s.org.preferences, func(p *preferences) bool { return p.TeamID == t.ID })
+	for _, a := range s.org.labAccounts {
+		a.TeamIDAllowlist = slices.DeleteFunc(slices.Clone(a.TeamIDAllowlist), func(id uuid.UUID) bool { return id == t.ID })
+	}
 	s.org.removed = append(s.org.removed, t.server)
 	return success, nil
 }

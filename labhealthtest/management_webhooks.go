@@ -28,7 +28,7 @@ type webhook struct {
 
 type webhookSettings struct {
 	URL         string   `json:"url"`
-	Description string   `json:"description"`
+	Description *string  `json:"description"`
 	RateLimit   *int64   `json:"rate_limit"`
 	Disabled    bool     `json:"disabled"`
 	FilterTypes []string `json:"filter_types"`
@@ -154,8 +154,8 @@ func onWebhook(handle func(*Server, *request, *team, *webhook) (any, error)) fun
 
 func (s *Server) getWebhook(_ *request, _ *team, w *webhook) (any, error) { return w, nil }
 
-// patchWebhook changes the fields of the body. Null clears the rate limit and the filter, and
-// leaves other fields unchanged.
+// patchWebhook changes the fields of the body. Null clears the description, the rate limit and the
+// filter, and leaves other fields unchanged.
 func (s *Server) patchWebhook(r *request, t *team, w *webhook) (any, error) {
 	w.FilterTypes = slices.Clone(w.FilterTypes) // The endpoint uses the old slice concurrently.
 	r.decode(patchWebhookSchema, &w.webhookSettings)

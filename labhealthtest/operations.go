@@ -27,6 +27,9 @@ const (
 	apiKeysPath     = orgPath + "/team_api_keys/{env}/{region}"
 	credentialsPath = orgPath + "/team_custom_credentials/{env}/{region}"
 	pipelinesPath   = orgPath + "/team_etl_pipelines/{env}/{region}"
+	preferencesPath = orgPath + "/team_data_pull_preferences/{env}/{region}"
+	scopesPath      = orgPath + "/team/{team_id}/scope_requirements"
+	labAccountsPath = orgPath + "/lab_account/{env}/{region}"
 )
 
 // operations are all operations of the server. The first one that matches a request handles it.
@@ -100,6 +103,27 @@ var operations = []operation{
 	{"PATCH", "/v2/user/{user_id}", (*Server).patchUser},
 	{"DELETE", "/v2/user/{user_id}", (*Server).deleteUser},
 
+	{"GET", "/v2/user/{user_id}/info/latest", (*Server).getUserInfo},
+	{"PATCH", "/v2/user/{user_id}/info", (*Server).updateUserInfo},
+	{"GET", "/v2/user/{user_id}/device", (*Server).listDevices},
+	{"GET", "/v2/user/{user_id}/device/{device_id}", (*Server).getDevice},
+	{"GET", "/v2/user/providers/{user_id}", (*Server).listConnectedProviders},
+	{"POST", "/v2/user/refresh/{user_id}", (*Server).refreshUser},
+	{"DELETE", "/v2/user/{user_id}/{provider}", (*Server).disconnect},
+
+	{"POST", "/v2/link/token", (*Server).createLinkToken},
+	{"GET", "/v2/link/provider/oauth/{oauth_provider}", (*Server).getOAuthProvider},
+	{"GET", "/v2/link/providers", (*Server).listLinkProviders},
+	{"POST", "/v2/link/connect/demo", (*Server).connectDemo},
+	{"GET", "/v2/providers", (*Server).listProviders},
+
+	{"GET", "/v2/team/users/search", (*Server).searchUsers},
+	{"GET", "/v2/team/source/priorities", (*Server).listPriorities},
+	{"PATCH", "/v2/team/source/priorities", (*Server).patchPriorities},
+	{"GET", "/v2/team/{team_id}", (*Server).getOwnTeam},
+	{"GET", "/v2/team/{team_id}/physicians", (*Server).listPhysicians},
+
+	{"GET", "/v2/introspect/resources", (*Server).listResources},
 	{"GET", "/v2/introspect/historical_pull", (*Server).listHistoricalPulls},
 	{"GET", "/v2/timeseries/workouts/{workout_id}/stream", (*Server).getWorkoutStream},
 	{"GET", "/v2/timeseries/sleep/{sleep_id}/stream", (*Server).getSleepStream},
@@ -119,6 +143,8 @@ var operations = []operation{
 	{"GET", orgPath + "/team/{team_id}", (*Server).getTeam},
 	{"PATCH", orgPath + "/team/{team_id}", (*Server).patchTeam},
 	{"DELETE", orgPath + "/team/{team_id}", orgOnly((*Server).deleteTeam)},
+	{"GET", scopesPath, (*Server).listScopes},
+	{"POST", scopesPath, (*Server).upsertScopes},
 	{"POST", orgPath + "/resolve_team", (*Server).resolveTeam},
 	// The public API reference has both paths.
 	{"POST", orgPath + "/team/{team_id}/create_api_access_token", (*Server).createToken},
@@ -134,6 +160,11 @@ var operations = []operation{
 	{"GET", webhookPath + "/secret", onWebhook((*Server).getWebhookSecret)},
 	{"POST", webhookPath + "/secret/rotate", onWebhook((*Server).rotateWebhookSecret)},
 
+	{"GET", orgPath + "/team/{team_id}/{environment}/event_delivery_metric", (*Server).getDeliveryMetric},
+
+	{"GET", labAccountsPath, orgOnly((*Server).listOrgLabAccounts)},
+	{"PATCH", labAccountsPath + "/{account_id}", orgOnly((*Server).patchLabAccount)},
+
 	{"GET", apiKeysPath, (*Server).listAPIKeys},
 	{"POST", apiKeysPath, (*Server).createAPIKey},
 	{"DELETE", apiKeysPath, (*Server).deleteAPIKeys},
@@ -144,6 +175,9 @@ var operations = []operation{
 	{"GET", pipelinesPath, (*Server).listPipelines},
 	{"POST", pipelinesPath, (*Server).upsertPipelines},
 	{"DELETE", pipelinesPath, (*Server).deletePipelines},
+	{"GET", preferencesPath, (*Server).listPreferences},
+	{"POST", preferencesPath, (*Server).upsertPreferences},
+	{"DELETE", preferencesPath, (*Server).deletePreferences},
 }
 
 // String returns the name of the operation, such as "GET /v2/user/{user_id}".

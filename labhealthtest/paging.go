@@ -27,7 +27,12 @@ func cursorPage[E any](r *request, list []E, limit int, id func(E) string) (page
 
 // page returns the body with a page of a list of the management API, which is called name.
 func page[E any](r *request, name string, list []E, id func(E) string) (any, error) {
-	limit := r.queryRange("limit", 50, 1, 0)
+	return pageOf(r, 50, name, list, id)
+}
+
+// pageOf is like [page] for a list whose default limit is missing.
+func pageOf[E any](r *request, missing int, name string, list []E, id func(E) string) (any, error) {
+	limit := r.queryRange("limit", missing, 1, 0)
 	if err := r.err(); err != nil {
 		return nil, err
 	}

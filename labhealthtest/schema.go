@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -154,6 +155,49 @@ func arrayOf(element schema) schema {
 			values[i] = element(v, append(slices.Clone(location), i), e)
 		}
 		return values
+	}
+}
+
+// mapOf is the schema of an object with any field names.
+func mapOf(value schema) schema {
+	return func(v *validator, location []any, raw json.RawMessage) any {
+		if raw[0] != '{' {
+			v.add("dict_type", location, "Input should be a valid dictionary", raw, nil)
+			return nil
+		}
+		var received map[string]json.RawMessage
+		json.Unmarshal(raw, &received)
+		values := make(map[string]any, len(received))
+		for _, name := range slices.Sorted(maps.Keys(received)) {
+			values[name] = value(v, append(slices.Clone(location), name), received[name])
+		}
+		return values
+	}
+}
+
+var objectOfAny = mapOf(anySchema)
+
+// variant is one of the schemas of a union.
+type variant struct {
+	name   string
+	schema schema
+}
+
+// anyOf is the schema of a value that fits one of the variants. It returns the value of the first
+// that fits. If there is none, it reports the errors of all.
+func anyOf(variants ...variant) schema {
+	return func(v *validator, location []any, raw json.RawMessage) any {
+		var all []validationError
+		for _, one := range variants {
+			tried := &validator{now: v.now}
+			value := one.schema(tried, append(slices.Clone(location), one.name), raw)
+			if len(tried.errors) == 0 {
+				return value
+			}
+			all = append(all, tried.errors...)
+		}
+		v.errors = append(v.errors, all...)
+		return nil
 	}
 }
 

@@ -184,7 +184,7 @@ func (s *Server) deliver(e *endpoint) {
 
 // complete reschedules a message after an attempt, or drops it.
 func (s *Server) complete(e *endpoint, m *message, d Delivery) {
-	acknowledged := d.StatusCode >= 200 && d.StatusCode <= 299 && !d.Lost
+	acknowledged := d.acknowledged()
 	switch {
 	case m.duplicate:
 		s.pending--

@@ -69,6 +69,8 @@ type Server struct {
 	sleeps     map[uuid.UUID][]byte
 	samplePage int
 
+	pullPreferences map[string]providerPreferences // by provider
+
 	orders         []*order // by creation time
 	ordersOf       map[uuid.UUID][]*order
 	orderByID      map[uuid.UUID]*order
@@ -88,7 +90,12 @@ type Server struct {
 	deliveries []Delivery
 	poster     *http.Client
 
+	linkTokens map[string]*linkToken
+	priorities []priorities
+
 	org *organisation
+	// parent has the management API. It is nil for the server that has it.
+	parent *Server
 }
 
 // An Option configures [Start] and [NewServer].
@@ -164,6 +171,7 @@ func newServer(opts ...Option) *Server {
 		orderByID:    map[uuid.UUID]*order{},
 		sampleIDs:    map[string]bool{},
 		outcomes:     map[string]outcome{},
+		linkTokens:   map[string]*linkToken{},
 		offers:       map[string]offer{},
 		takenSlots:   map[slotID]bool{},
 		poster:       newPoster(),

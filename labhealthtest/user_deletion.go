@@ -19,7 +19,7 @@ func (s *Server) deleteUser(r *request) (any, error) {
 		return nil, err
 	}
 	u.deletedAt = r.now
-	u.ConnectedSources, u.pulls = []connectedSource{}, nil
+	u.ConnectedSources, u.pulls = []*connectedSource{}, nil
 	i, _ := slices.BinarySearchFunc(s.users, u, compareNumber)
 	s.users = slices.Delete(s.users, i, i+1)
 	delete(s.userByClient, u.ClientUserID)

@@ -3,22 +3,19 @@ package labhealthtest
 import (
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/google/uuid"
 )
 
 type user struct {
-	UserID            uuid.UUID         `json:"user_id"`
-	TeamID            uuid.UUID         `json:"team_id"`
-	ClientUserID      string            `json:"client_user_id"`
-	CreatedOn         timestamp         `json:"created_on"`
-	ConnectedSources  []connectedSource `json:"connected_sources"`
-	FallbackBirthDate *fallbackDate     `json:"fallback_birth_date"`
-	FallbackTimeZone  *fallbackZone     `json:"fallback_time_zone"`
+	UserID            uuid.UUID          `json:"user_id"`
+	TeamID            uuid.UUID          `json:"team_id"`
+	ClientUserID      string             `json:"client_user_id"`
+	CreatedOn         timestamp          `json:"created_on"`
+	ConnectedSources  []*connectedSource `json:"connected_sources"`
+	FallbackBirthDate *fallbackDate      `json:"fallback_birth_date"`
+	FallbackTimeZone  *fallbackZone      `json:"fallback_time_zone"`
 	// Omitted if unset, because the interface specification does not have them.
 	IngestionStart *string `json:"ingestion_start,omitempty"`
 	IngestionEnd   *string `json:"ingestion_end,omitempty"`
@@ -26,18 +23,10 @@ type user struct {
 	number    int       // counts users from 1, in the order of creation
 	deletedAt time.Time // zero unless deleted
 	pulls     []*historicalPull
-	wearables *wearables // nil if none was added
-}
-
-type connectedSource struct {
-	CreatedOn timestamp `json:"created_on"`
-	Source    source    `json:"source"`
-}
-
-type source struct {
-	Name string `json:"name"`
-	Slug string `json:"slug"`
-	Logo string `json:"logo"`
+	wearables *wearables     // nil if none was added
+	info      map[string]any // nil if there is none
+	refreshes []time.Time    // those of the last hour
+	sent      map[sentKey]int
 }
 
 type fallbackDate struct {
@@ -120,7 +109,7 @@ func (s *Server) addUser(clientUserID string) *user {
 		TeamID:           s.TeamID,
 		ClientUserID:     clientUserID,
 		CreatedOn:        timestamp(s.now()),
-		ConnectedSources: []connectedSource{},
+		ConnectedSources: []*connectedSource{},
 	}
 	s.users = append(s.users, u)
 	s.userByID[u.UserID] = u
@@ -149,44 +138,6 @@ func (s *Server) requestedUser(r *request) (*user, error) {
 		return nil, reject(http.StatusNotFound, "User is scheduled for deletion")
 	}
 	return nil, userNotFound
-}
-
-// Connect connects a source to a user, such as "oura" or "apple_health_kit", and sends the event
-// provider.connection.created. If the source is already connected, Connect only sends the event. It
-// returns an error if the user does not exist.
-func (s *Server) Connect(userID uuid.UUID, slug string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u := s.user(userID)
-	if u == nil {
-		return errNoUser
-	}
-	src := source{Name: sourceName(slug), Slug: slug, Logo: "https://example.com/logos/" + slug + ".png"}
-	if !u.isConnected(slug) {
-		u.ConnectedSources = append(u.ConnectedSources, connectedSource{timestamp(s.now()), src})
-		s.addHistoricalPulls(u, slug)
-	}
-	s.emit(u, "provider.connection.created", map[string]any{
-		"user_id":  u.UserID,
-		"source":   src,
-		"provider": src,
-	})
-	return nil
-}
-
-func (u *user) isConnected(slug string) bool {
-	return slices.ContainsFunc(u.ConnectedSources, func(c connectedSource) bool { return c.Source.Slug == slug })
-}
-
-// sourceName returns "Apple Health Kit" for "apple_health_kit".
-func sourceName(slug string) string {
-	words := strings.FieldsFunc(slug, func(r rune) bool { return r == '_' || r == '-' })
-	for i, w := range words {
-		first := []rune(w)
-		first[0] = unicode.ToUpper(first[0])
-		words[i] = string(first)
-	}
-	return strings.Join(words, " ")
 }
 
 // listUsers pages by offset and limit. The service does not validate their range but fails.

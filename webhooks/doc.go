@@ -6,7 +6,7 @@
 //		switch data := event.Data.(type) {
 //		case *webhooks.LabOrder: // an order whose status changed
 //		case *webhooks.Samples: // a batch of measured values
-//		case *webhooks.Activity, *webhooks.Summary: // a day, a night, a workout
+//		case *webhooks.Sleep: // a night or a nap
 //		default: // ignore other events
 //		}
 //		return nil // an error makes the sender try again
@@ -23,7 +23,8 @@
 //
 // # Reading
 //
-// [Parse] decodes a body into an [Event], whose Data is one of the payload types. Nothing is lost.
+// [Parse] decodes a body into an [Event], whose Data is one of the types of [Payload]: every
+// documented type of event has one. Nothing is lost.
 // If the type is unknown, or the data does not match the type, Data is an *[Unknown] with the raw
 // JSON. RawJSON returns all received fields, including those that the payload type does not have.
 // Encoding an event as JSON writes them again, with the program's changes applied. A malformed

@@ -54,9 +54,9 @@ func TestHistoricalPulls(t *testing.T) {
 						ErrorDetails: json.RawMessage(`{"code": "transport_failure", "attempts": [1, 2]}`),
 					},
 				},
-				NotPulled: []string{"workouts", "body"},
+				NotPulled: []labhealth.Resource{"workouts", "body"},
 			},
-			"fitbit": {Pulled: map[string]labhealth.HistoricalPull{}, NotPulled: []string{}},
+			"fitbit": {Pulled: map[string]labhealth.HistoricalPull{}, NotPulled: []labhealth.Resource{}},
 		}}},
 		NextCursor: new("bmV4dA"),
 	}, got)

@@ -24,7 +24,8 @@ const (
 		"updated_at":"2025-05-07T07:08:09Z","description":"main","rate_limit":10,"disabled":false,"filter_types":["labtest.order.created"],"channels":null}`
 	keyJSON = `{"id":"e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62","label":"CI","role":"team_admin",
 		"team_role_bindings":[{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"},{"team_id":"d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51","new":1}],
-		"creator":{"type":"org_member","member_id":"m_1"},"key":"mk_team_1","created_at":"2025-05-06"}`
+		"creator":{"type":"org_member","id":"d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51","name":"Ada Example","email":"ada@example.com",
+		"avatar":"https://example.com/ada.png","new":1},"key":"mk_team_1","created_at":"2025-05-06T07:08:09+00:00","new":1}`
 	settingsJSON = `{"lab_tests_patient_sms_communication_enabled":false,"lab_tests_patient_email_communication_enabled":false,
 		"critical_result_notification_email":"lab@example.com","brand_information":{"company_name":"Example Clinics","company_website":"https://example.com",
 		"support_email":"help@example.com","support_contact":"+14155550123","company_address":"1 Example Street","brand_color":"#00aa00","font":"serif"},
@@ -37,8 +38,26 @@ const (
 	deletionJSON = `{"success":["e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62"],"failure":["d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51"],
 		"not_found":["c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"],"took":1}`
 	credentialsJSON = `{"id":"e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62","team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","source":"oura","client_id":"c1",
-		"client_secret_hash":"9f86d0","details":{"scopes":["daily"]},"app_url":"https://example.com/app","redirect_url_override":"https://example.com/back",
+		"client_secret_hash":"9f86d0","details":` + detailsJSON + `,"app_url":"https://example.com/app","redirect_url_override":"https://example.com/back",
 		"created_at":"2025-05-06T07:08:09+00:00","updated_at":"2025-05-06T07:08:09Z","status":"ok"}`
+	detailsJSON = `{"fitbit":{"is_hr_enabled":true,"workout_verify_token":"t1","sleep_verify_token":"t2","body_verify_token":"t3","foods_verify_token":"t4","new":1},
+		"redirect_uri":"https://example.com/back","data_scopes":["sleep"],"project_number":"42","service_account_email":"service@example.com",
+		"webhook_secret":"s1","client":"c1","getlabs":{"webhook_secret_key":"k1","webhook_secret_token":"k2","new":1},
+		"phlebfinders":{"account_id":"a1","account_name":"Clinic","team_id":"p1","team_name":"North","webhook_token":"t5","email":"lab@example.com","new":1},
+		"sub_account_id":"sub1","sub_account_name":"Sub","allowed_billing_types":["client_bill","patient_bill"],
+		"disallowed_billing_states":{"patient_bill":["NY","NJ"]},"bioreference":{"a":[1]},"quest":{"b":1.50},"allowed_business_units":["NEL"],
+		"labcorp":{"account_number":"0420","billing_method":"CM","new":1},"sending_facility":"f1","sending_application":"f2",
+		"receiving_facility":"f3","receiving_application":"f4","new":1}`
+	labAccountJSON = `{"id":"e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62","lab":"quest","org_id":"6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a10","status":"active",
+		"delegated_flow":"not_delegated","provider_account_id":"97500001","account_name":"Clinic","default_clinical_notes":"fasting",
+		"business_units":["NEL"],"allowed_billing":{"client_bill":["AZ","CA"]},"team_id_allowlist":["c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"],"new":1}`
+	scopesJSON = `{"requirements":[{"user_must_grant":["daily"],"user_may_grant":["heartrate","email"],
+		"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","provider":"oura","new":1}],"new":1}`
+	metricJSON = `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"status":"success"},
+		"values":[[1741089600,"3"],[1741093200.5,"0.25"],["x"],[1,2]],"new":1}],"new":1},"new":1}`
+	pullJSON = `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","providers":{"oura":{"default":{"historical_days_to_pull":30,
+		"historical_days_to_pull_limit":180,"new":1},"resource_overrides":{"sleep":{"historical_days_to_pull":7,"historical_days_to_pull_limit":90}},
+		"new":1},"fitbit":{"default":{"historical_days_to_pull":1,"historical_days_to_pull_limit":180}}},"new":1}`
 	preparationJSON = `{"status":"preparations_required","preparation_steps":[
 		{"type":"redirect_uri","key":"uri","value":"https://example.com/cb","description":"Allow it.","order":1}],"docs":"https://example.com"}`
 	pipelineJSON = `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","preferences":{"preferred":"azure_amqp",
@@ -47,7 +66,7 @@ const (
 		"rabbitmq":{"uri":"amqps://user:pass@example.com","exchange":"events","vhost":"/"},"svix":{"a":[1, 2.50]},
 		"azure_amqp":{"connection_string":"Endpoint=x","default_event_hub":"rest","compression":"auto","event_hub_matchers":[
 			{"event_type_prefix":"daily.","event_hub":"daily","note":""},
-			{"event_type_regex":"^labtest","blob_storage":{"connection_string":"Blob=x","container_name":"lab","container":"lab2","tier":1}}],"sas":null},
+			{"event_type_regex":"^labtest","blob_storage":{"connection_string":"Blob=x","container_name":"lab","tier":1}}],"sas":null},
 		"event_type_prefixes":["daily.","labtest."],"state":"on"}`
 )
 
@@ -58,8 +77,11 @@ var (
 		Description: new("main"), RateLimit: new(int64(10)), Disabled: new(false), FilterTypes: []string{"labtest.order.created"},
 	}
 	managementKey1 = labhealth.ManagementKey{
-		ID: testKeyID, Label: "CI", Role: labhealth.ManagementKeyRoleTeamAdmin, TeamRoleBindings: []labhealth.TeamRoleBinding{{TeamID: testTeam}, {TeamID: secondTeam}},
-		Creator: &labhealth.ManagementKeyCreator{Type: labhealth.ManagementKeyCreatorOrgMember}, Key: "mk_team_1",
+		ID: testKeyID, Label: "CI", Role: labhealth.ManagementKeyRoleTeamAdmin, CreatedAt: madeAt,
+		TeamRoleBindings: []labhealth.TeamRoleBinding{{TeamID: testTeam}, {TeamID: secondTeam}},
+		Creator: labhealth.ManagementKeyCreator{Type: labhealth.ManagementKeyCreatorOrgMember, ID: new(secondTeam), Name: new("Ada Example"),
+			Email: new("ada@example.com"), Avatar: new("https://example.com/ada.png")},
+		Key: "mk_team_1",
 	}
 	team1 = labhealth.Team{
 		ID: testTeam, Name: "Clinic", CreatedOn: madeAt, Region: labhealth.RegionUS, IntegrationTeamID: new("clinic-1"),
@@ -70,17 +92,44 @@ var (
 				CompanyName: "Example Clinics", CompanyWebsite: new("https://example.com"), SupportEmail: new("help@example.com"),
 				SupportContact: new("+14155550123"), CompanyAddress: new("1 Example Street"), BrandColor: new("#00aa00"),
 			},
-			RejectDuplicateConnection: true, SDKPerDeviceActivityTimeseries: true, PartialWebhooksEnabled: true, MinorOrderingEnabled: true,
+			RejectDuplicateConnection: true, SDKPerDeviceActivityTimeseries: true, PartialWebhooksEnabled: new(true), MinorOrderingEnabled: new(true),
 		},
-		Production: &labhealth.TeamSettings{LabTestsPatientSMSCommunicationEnabled: true, LabTestsPatientEmailCommunicationEnabled: true},
+		Production: &labhealth.TeamSettings{LabTestsPatientSMSCommunicationEnabled: true, LabTestsPatientEmailCommunicationEnabled: true,
+			PartialWebhooksEnabled: new(false), MinorOrderingEnabled: new(false)},
 	}
 	apiKey1      = labhealth.TeamAPIKey{ID: testKeyID, Label: "backend", Value: "sk_us_1", TeamID: testTeam, CreatedAt: madeAt}
 	deletion1    = labhealth.BatchDeletion{Success: []uuid.UUID{testKeyID}, Failure: []uuid.UUID{secondTeam}, NotFound: []uuid.UUID{testTeam}}
 	credentials1 = labhealth.TeamCustomCredentials{
 		ID: testKeyID, TeamID: testTeam, Source: "oura", CreatedAt: madeAt, UpdatedAt: madeAt, ClientID: new("c1"), ClientSecretHash: new("9f86d0"),
-		Details: json.RawMessage(`{"scopes":["daily"]}`), AppURL: new("https://example.com/app"),
+		Details: &details1, AppURL: new("https://example.com/app"),
 		RedirectURLOverride: new("https://example.com/back"),
 	}
+	details1 = labhealth.CustomCredentialsDetails{
+		Fitbit:      &labhealth.FitbitCredentials{IsHREnabled: new(true), WorkoutVerifyToken: "t1", SleepVerifyToken: "t2", BodyVerifyToken: "t3", FoodsVerifyToken: "t4"},
+		RedirectURI: new("https://example.com/back"), DataScopes: []string{"sleep"},
+		ProjectNumber: new("42"), ServiceAccountEmail: new("service@example.com"), WebhookSecret: "s1", Client: new("c1"),
+		GetLabs: &labhealth.GetLabsCredentials{WebhookSecretKey: "k1", WebhookSecretToken: "k2"},
+		PhlebFinders: &labhealth.PhlebFindersCredentials{AccountID: "a1", AccountName: "Clinic", TeamID: "p1", TeamName: "North",
+			WebhookToken: "t5", Email: "lab@example.com"},
+		SubAccountID: new("sub1"), SubAccountName: new("Sub"), AllowedBillingTypes: []labhealth.Billing{labhealth.BillingClientBill, labhealth.BillingPatientBill},
+		DisallowedBillingStates: map[string][]string{"patient_bill": {"NY", "NJ"}},
+		BioReference:            json.RawMessage(`{"a":[1]}`), Quest: json.RawMessage(`{"b":1.50}`), AllowedBusinessUnits: []string{"NEL"},
+		LabCorp:         &labhealth.LabCorpCredentials{AccountNumber: "0420", BillingMethod: labhealth.LabCorpBillingMethodCM},
+		SendingFacility: new("f1"), SendingApplication: new("f2"), ReceivingFacility: new("f3"), ReceivingApplication: new("f4"),
+	}
+	labAccount1 = labhealth.LabAccount{
+		ID: testKeyID, Lab: "quest", OrgID: new(testOrg), Status: labhealth.LabAccountStatusActive, DelegatedFlow: labhealth.LabAccountNotDelegated,
+		ProviderAccountID: "97500001", AccountName: new("Clinic"), DefaultClinicalNotes: new("fasting"), BusinessUnits: []string{"NEL"},
+		AllowedBilling:  map[labhealth.Billing][]string{labhealth.BillingClientBill: {"AZ", "CA"}},
+		TeamIDAllowlist: []uuid.UUID{testTeam},
+	}
+	pull1 = labhealth.TeamDataPullPreferences{TeamID: testTeam, Providers: map[string]labhealth.ProviderDataPullPreferences{
+		"oura": {
+			Default:           labhealth.HistoricalDaysToPull{HistoricalDaysToPull: 30, HistoricalDaysToPullLimit: 180},
+			ResourceOverrides: map[string]labhealth.HistoricalDaysToPull{"sleep": {HistoricalDaysToPull: 7, HistoricalDaysToPullLimit: 90}},
+		},
+		"fitbit": {Default: labhealth.HistoricalDaysToPull{HistoricalDaysToPull: 1, HistoricalDaysToPullLimit: 180}},
+	}}
 	pipeline1 = labhealth.ETLPipeline{
 		TeamID: testTeam, PushHistoricalData: true, ProviderRawData: true,
 		Preferences: labhealth.EventDestinationPreferences{
@@ -94,7 +143,7 @@ var (
 			ConnectionString: "Endpoint=x", DefaultEventHub: "rest", Compression: new(labhealth.EventHubCompressionAuto),
 			EventHubMatchers: []labhealth.EventHubMatcher{
 				{EventTypePrefix: new("daily."), EventHub: new("daily")},
-				{EventTypeRegex: new("^labtest"), BlobStorage: &labhealth.BlobStorage{ConnectionString: "Blob=x", ContainerName: "lab", Container: new("lab2")}},
+				{EventTypeRegex: new("^labtest"), BlobStorage: &labhealth.BlobStorage{ConnectionString: "Blob=x", ContainerName: "lab"}},
 			},
 		},
 		EventTypePrefixes: []string{"daily.", "labtest."},
@@ -120,7 +169,7 @@ func TestManagementCalls(t *testing.T) {
 	}
 	// Responses that have another form than their type.
 	rewritten := map[string]bool{
-		"Teams.Resolve to an id": true, "Teams.Resolve to a field": true,
+		"Teams.Resolve to an id": true, "Teams.Resolve to a field": true, "Teams.ScopeRequirements": true, "LabAccounts.List": true,
 	}
 	for _, test := range []struct {
 		name     string
@@ -145,12 +194,12 @@ func TestManagementCalls(t *testing.T) {
 		{"Teams.Create with all", func(c client) (any, error) {
 			yes, no := new(true), new(false)
 			return c.Teams.Create(ctx, labhealth.CreateTeamBody{
-				Name: "Clinic", Region: eu, IntegrationTeamID: new("clinic-1"),
+				ID: new(testTeam), Name: "Clinic", Region: eu, IntegrationTeamID: new("clinic-1"),
 				LabTestsPatientSMSCommunicationEnabled: no, LabTestsPatientEmailCommunicationEnabled: yes, CriticalResultNotificationEmail: new("lab@example.com"),
 				BrandInformation: &labhealth.BrandInformation{CompanyName: "Example Clinics"}, LogoURL: new("https://example.com/l"),
 				RejectDuplicateConnection: yes, SDKPerDeviceActivityTimeseries: no, PartialWebhooksEnabled: yes, MinorOrderingEnabled: no,
 			})
-		}, "POST " + org + "/team", `{"name":"Clinic","region":"eu","integration_team_id":"clinic-1","lab_tests_patient_sms_communication_enabled":false,
+		}, "POST " + org + "/team", `{"id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","name":"Clinic","region":"eu","integration_team_id":"clinic-1","lab_tests_patient_sms_communication_enabled":false,
 			"lab_tests_patient_email_communication_enabled":true,"critical_result_notification_email":"lab@example.com",
 			"brand_information":{"company_name":"Example Clinics"},"logo_url":"https://example.com/l","reject_duplicate_connection":true,
 			"sdk_per_device_activity_timeseries":false,"partial_webhooks_enabled":true,"minor_ordering_enabled":false}`, teamJSON, &team1},
@@ -162,22 +211,68 @@ func TestManagementCalls(t *testing.T) {
 		{"Teams.Update with nulls", func(c client) (any, error) {
 			return c.Teams.Update(ctx, testTeam, labhealth.UpdateTeamBody{
 				IntegrationTeamID: labhealth.Null[string](),
-				Sandbox: &labhealth.UpdateTeamSettings{CriticalResultNotificationEmail: labhealth.Null[string](),
-					BrandInformation: labhealth.Null[labhealth.BrandInformation](), LogoURL: labhealth.Null[string]()},
-				Production: &labhealth.UpdateTeamSettings{},
+				Sandbox: labhealth.Value(labhealth.UpdateTeamSettings{CriticalResultNotificationEmail: labhealth.Null[string](),
+					BrandInformation: labhealth.Null[labhealth.UpdateBrandInformationBody](), LogoURL: labhealth.Null[string]()}),
+				Production: labhealth.Null[labhealth.UpdateTeamSettings](),
 			})
-		}, "PATCH " + teamPath, `{"integration_team_id":null,"production":{},
+		}, "PATCH " + teamPath, `{"integration_team_id":null,"production":null,
 			"sandbox":{"critical_result_notification_email":null,"brand_information":null,"logo_url":null}}`, teamJSON, &team1},
 		{"Teams.Update with values", func(c client) (any, error) {
 			return c.Teams.Update(ctx, testTeam, labhealth.UpdateTeamBody{
 				Name: new("Other"), IntegrationTeamID: labhealth.Value("clinic-2"),
-				Production: &labhealth.UpdateTeamSettings{LogoURL: labhealth.Value("https://example.com/l"), MinorOrderingEnabled: new(true)},
+				Sandbox: labhealth.Value(labhealth.UpdateTeamSettings{}),
+				Production: labhealth.Value(labhealth.UpdateTeamSettings{
+					LabTestsPatientSMSCommunicationEnabled: new(false), LabTestsPatientEmailCommunicationEnabled: new(true),
+					CriticalResultNotificationEmail: labhealth.Value("lab@example.com"), LogoURL: labhealth.Value("https://example.com/l"),
+					BrandInformation:          labhealth.Value(labhealth.UpdateBrandInformationBody{SupportEmail: labhealth.Value("help@example.com")}),
+					RejectDuplicateConnection: new(true), SDKPerDeviceActivityTimeseries: new(false), PartialWebhooksEnabled: new(true),
+					MinorOrderingEnabled: new(false), PatientExperience: new(true),
+				}),
 			})
-		}, "PATCH " + teamPath, `{"name":"Other","integration_team_id":"clinic-2","production":{"logo_url":"https://example.com/l","minor_ordering_enabled":true}}`,
+		}, "PATCH " + teamPath, `{"name":"Other","integration_team_id":"clinic-2","sandbox":{},"production":{"lab_tests_patient_sms_communication_enabled":false,
+			"lab_tests_patient_email_communication_enabled":true,"critical_result_notification_email":"lab@example.com","logo_url":"https://example.com/l",
+			"brand_information":{"support_email":"help@example.com"},"reject_duplicate_connection":true,"sdk_per_device_activity_timeseries":false,
+			"partial_webhooks_enabled":true,"minor_ordering_enabled":false,"patient_experience":true}}`,
 			teamJSON, &team1},
-		{"Teams.SetBrandInformation", func(c client) (any, error) {
-			return c.Teams.SetBrandInformation(ctx, testTeam, production, labhealth.BrandInformation{CompanyName: "Example Clinics", BrandColor: new("#fff")})
-		}, "PATCH " + teamPath, `{"production":{"brand_information":{"company_name":"Example Clinics","brand_color":"#fff"}}}`, teamJSON, &team1},
+		{"Teams.UpdateBrandInformation", func(c client) (any, error) {
+			return c.Teams.UpdateBrandInformation(ctx, testTeam, production, labhealth.UpdateBrandInformationBody{
+				CompanyName: labhealth.Value("Example Clinics"), SupportContact: labhealth.Null[string](), BrandColor: labhealth.Value(""),
+			})
+		}, "PATCH " + teamPath, `{"production":{"brand_information":{"company_name":"Example Clinics","support_contact":null,"brand_color":""}}}`, teamJSON, &team1},
+		{"Teams.UpdateBrandInformation of all", func(c client) (any, error) {
+			return c.Teams.UpdateBrandInformation(ctx, testTeam, sandbox, labhealth.UpdateBrandInformationBody{
+				CompanyName: labhealth.Null[string](), CompanyWebsite: labhealth.Value("https://example.com"), SupportEmail: labhealth.Null[string](),
+				SupportContact: labhealth.Value("chat"), CompanyAddress: labhealth.Null[string](), BrandColor: labhealth.Null[string](),
+			})
+		}, "PATCH " + teamPath, `{"sandbox":{"brand_information":{"company_name":null,"company_website":"https://example.com","support_email":null,
+			"support_contact":"chat","company_address":null,"brand_color":null}}}`, teamJSON, &team1},
+		{"Teams.ScopeRequirements", func(c client) (any, error) {
+			return c.Teams.ScopeRequirements(ctx, testTeam, labhealth.ScopeRequirementsParams{Provider: labhealth.ProviderOura})
+		}, "GET " + teamPath + "/scope_requirements?provider=oura", "", scopesJSON, []labhealth.TeamScopeRequirements{{
+			UserMustGrant: []labhealth.OAuthScope{labhealth.OuraScopeDaily}, UserMayGrant: []labhealth.OAuthScope{labhealth.OuraScopeHeartRate, labhealth.OuraScopeEmail},
+			TeamID: testTeam, Provider: labhealth.ProviderOura}}},
+		{"Teams.UpsertScopeRequirements", func(c client) (any, error) {
+			scopes := func(must, may labhealth.OAuthScope) *labhealth.ProviderScopeRequirements {
+				return &labhealth.ProviderScopeRequirements{UserMustGrant: []labhealth.OAuthScope{must}, UserMayGrant: []labhealth.OAuthScope{may}}
+			}
+			return nil, c.Teams.UpsertScopeRequirements(ctx, testTeam, labhealth.UpsertScopeRequirementsBody{
+				Fitbit:         scopes(labhealth.FitbitScopeHeartRate, labhealth.FitbitScopeSleep),
+				GoogleFit:      scopes(labhealth.GoogleFitScopeOpenID, labhealth.GoogleFitScopeHeartRate),
+				GoogleHealth:   scopes(labhealth.GoogleHealthScopeECG, labhealth.GoogleHealthScopeMetrics),
+				Oura:           scopes(labhealth.OuraScopeDaily, labhealth.OuraScopeEmail),
+				Strava:         scopes(labhealth.StravaScopeActivityReadAll, labhealth.StravaScopeProfileReadAll),
+				Withings:       scopes(labhealth.WithingsScopeMetrics, labhealth.WithingsScopeSleepEvents),
+				Wahoo:          scopes(labhealth.WahooScopeUserRead, labhealth.WahooScopeOfflineData),
+				WhoopV2:        scopes(labhealth.WhoopScopeSleep, labhealth.WhoopScopeOffline),
+				MyFitnessPalV2: &labhealth.ProviderScopeRequirements{},
+			})
+		}, "POST " + teamPath + "/scope_requirements", `{"fitbit":{"user_must_grant":["heartrate"],"user_may_grant":["sleep"]},
+			"google_fit":{"user_must_grant":["openid"],"user_may_grant":["https://www.googleapis.com/auth/fitness.heart_rate.read"]},
+			"google_health":{"user_must_grant":["https://www.googleapis.com/auth/googlehealth.ecg.readonly"],
+				"user_may_grant":["https://www.googleapis.com/auth/googlehealth.health_metrics_and_measurements.readonly"]},
+			"oura":{"user_must_grant":["daily"],"user_may_grant":["email"]},"strava":{"user_must_grant":["activity:read_all"],"user_may_grant":["profile:read_all"]},
+			"withings":{"user_must_grant":["user.metrics"],"user_may_grant":["user.sleepevents"]},"wahoo":{"user_must_grant":["user_read"],"user_may_grant":["offline_data"]},
+			"whoop_v2":{"user_must_grant":["read:sleep"],"user_may_grant":["offline"]},"my_fitness_pal_v2":{"user_must_grant":[],"user_may_grant":[]}}`, `{"ok":true}`, nil},
 		{"Teams.Delete", func(c client) (any, error) { return nil, c.Teams.Delete(ctx, testTeam) }, "DELETE " + teamPath, "", `{"success":true}`, nil},
 		{"Teams.Resolve", func(c client) (any, error) { return c.Teams.Resolve(ctx, "clinic-1") },
 			"POST " + org + "/resolve_team", `{"integration_team_id":"clinic-1"}`, teamJSON, &team1},
@@ -217,10 +312,10 @@ func TestManagementCalls(t *testing.T) {
 			"filter_types":["a","b"],"secret":"whsec_1"}`, webhookJSON, &webhook1},
 		{"Webhooks.Get", func(c client) (any, error) { return c.Webhooks.Get(ctx, testTeam, sandbox, "ep/2?a") }, "GET " + hook + "/ep%2F2%3Fa", "", webhookJSON, &webhook1},
 		{"Webhooks.Update with nulls", func(c client) (any, error) {
-			return c.Webhooks.Update(ctx, testTeam, sandbox, "ep_2aB", labhealth.UpdateWebhookBody{RateLimit: labhealth.Null[int64](), FilterTypes: labhealth.Null[[]string]()})
-		}, "PATCH " + hook + "/ep_2aB", `{"rate_limit":null,"filter_types":null}`, webhookJSON, &webhook1},
+			return c.Webhooks.Update(ctx, testTeam, sandbox, "ep_2aB", labhealth.UpdateWebhookBody{Description: labhealth.Null[string](), RateLimit: labhealth.Null[int64](), FilterTypes: labhealth.Null[[]string]()})
+		}, "PATCH " + hook + "/ep_2aB", `{"description":null,"rate_limit":null,"filter_types":null}`, webhookJSON, &webhook1},
 		{"Webhooks.Update with values", func(c client) (any, error) {
-			return c.Webhooks.Update(ctx, testTeam, sandbox, "ep_2aB", labhealth.UpdateWebhookBody{URL: new("https://b.example.com"), Description: new(""),
+			return c.Webhooks.Update(ctx, testTeam, sandbox, "ep_2aB", labhealth.UpdateWebhookBody{URL: new("https://b.example.com"), Description: labhealth.Value(""),
 				RateLimit: labhealth.Value[int64](3), Disabled: new(false), FilterTypes: labhealth.Value([]string{"a"})})
 		}, "PATCH " + hook + "/ep_2aB", `{"url":"https://b.example.com","description":"","rate_limit":3,"disabled":false,"filter_types":["a"]}`, webhookJSON, &webhook1},
 		{"Webhooks.Delete", func(c client) (any, error) { return nil, c.Webhooks.Delete(ctx, testTeam, sandbox, "ep_2aB") }, "DELETE " + hook + "/ep_2aB", "", "", nil},
@@ -243,6 +338,31 @@ func TestManagementCalls(t *testing.T) {
 		{"Webhooks.RotateSecret of the service", func(c client) (any, error) { return nil, c.Webhooks.RotateSecret(ctx, testTeam, sandbox, "ep_2aB", "") },
 			"POST " + hook + "/ep_2aB/secret/rotate", `{}`, "", nil},
 
+		{"Webhooks.EventDeliveryMetric", func(c client) (any, error) {
+			return c.Webhooks.EventDeliveryMetric(ctx, testTeam, sandbox, labhealth.EventDeliveryMetricParams{Interval: labhealth.MetricInterval15Minutes})
+		}, "GET " + teamPath + "/sandbox/event_delivery_metric?interval=15m", "", metricJSON, &labhealth.PrometheusQueryResponse{
+			Status: "success", Data: labhealth.PrometheusQueryData{ResultType: "matrix", Result: []labhealth.PrometheusQueryResult{{
+				Metric: map[string]string{"status": "success"},
+				Values: [][]json.RawMessage{{[]byte(`1741089600`), []byte(`"3"`)}, {[]byte(`1741093200.5`), []byte(`"0.25"`)}, {[]byte(`"x"`)}, {[]byte(`1`), []byte(`2`)}},
+			}}}}},
+		{"Webhooks.EventDeliveryMetric by default", func(c client) (any, error) {
+			return c.Webhooks.EventDeliveryMetric(ctx, testTeam, production, labhealth.EventDeliveryMetricParams{})
+		}, "GET " + teamPath + "/production/event_delivery_metric", "", `{"status":"success","data":{"resultType":"matrix","result":[]}}`,
+			&labhealth.PrometheusQueryResponse{Status: "success", Data: labhealth.PrometheusQueryData{ResultType: "matrix", Result: []labhealth.PrometheusQueryResult{}}}},
+
+		{"LabAccounts.List", func(c client) (any, error) {
+			return c.LabAccounts.List(ctx, sandbox, us, labhealth.ListOrgLabAccountsParams{LabAccountID: testKeyID, TeamID: testTeam, Status: labhealth.LabAccountStatusActive})
+		}, "GET " + org + "/lab_account/sandbox/us?lab_account_id=e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62&status=active&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
+			`{"data":[` + labAccountJSON + `],"new":1}`, []labhealth.LabAccount{labAccount1}},
+		{"LabAccounts.UpdateTeamIDAllowlist", func(c client) (any, error) {
+			return c.LabAccounts.UpdateTeamIDAllowlist(ctx, production, eu, testKeyID, []uuid.UUID{testTeam, secondTeam})
+		}, "PATCH " + org + "/lab_account/production/eu/e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62",
+			`{"team_id_allowlist":["c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51"]}`,
+			`{"lab_account":` + labAccountJSON + `,"new":1}`, &labhealth.LabAccountResponse{LabAccount: &labAccount1}},
+		{"LabAccounts.UpdateTeamIDAllowlist to none", func(c client) (any, error) {
+			return c.LabAccounts.UpdateTeamIDAllowlist(ctx, sandbox, us, testKeyID, nil)
+		}, "PATCH " + org + "/lab_account/sandbox/us/e4c9a7f6-2d31-4e5a-af8c-1a9b3d4e5f62", `{"team_id_allowlist":[]}`, `{"lab_account":null}`, &labhealth.LabAccountResponse{}},
+
 		{"TeamAPIKeys.List", func(c client) (any, error) {
 			return c.TeamAPIKeys.List(ctx, production, eu, labhealth.ListTeamAPIKeysParams{TeamID: testTeam, NextCursor: "c1"})
 		}, "GET " + org + "/team_api_keys/production/eu?next_cursor=c1&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
@@ -257,14 +377,18 @@ func TestManagementCalls(t *testing.T) {
 			deletionJSON, &deletion1},
 
 		{"CustomCredentials.List", func(c client) (any, error) {
-			return c.CustomCredentials.List(ctx, sandbox, us, labhealth.ListTeamCustomCredentialsParams{TeamID: testTeam, NextCursor: "c1"})
-		}, "GET " + org + "/team_custom_credentials/sandbox/us?next_cursor=c1&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "",
+			return c.CustomCredentials.List(ctx, sandbox, us, labhealth.ListTeamCustomCredentialsParams{TeamID: []uuid.UUID{testTeam, secondTeam}, Provider: "quest", NextCursor: "c1"})
+		}, "GET " + org + "/team_custom_credentials/sandbox/us?next_cursor=c1&provider=quest&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40&team_id=d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51", "",
 			pageJSON("credentials", credentialsJSON), &labhealth.TeamCustomCredentialsPage{Credentials: []labhealth.TeamCustomCredentials{credentials1}, NextCursor: new("c2")}},
 		{"CustomCredentials.Upsert", func(c client) (any, error) {
 			return c.CustomCredentials.Upsert(ctx, sandbox, us, labhealth.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: "oura", ClientID: new("c1"),
-				ClientSecret: "s1", Details: json.RawMessage(`{"a":1}`), RedirectURLOverride: new("https://example.com/back")})
+				ClientSecret: "s1", Details: &labhealth.CustomCredentialsDetails{WebhookSecret: "s2"}, RedirectURLOverride: new("https://example.com/back")})
 		}, "POST " + org + "/team_custom_credentials/sandbox/us", `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","provider":"oura","client_id":"c1",
-			"client_secret":"s1","details":{"a":1},"redirect_url_override":"https://example.com/back"}`, credentialsJSON, &credentials1},
+			"client_secret":"s1","details":{"webhook_secret":"s2"},"redirect_url_override":"https://example.com/back"}`, credentialsJSON, &credentials1},
+		{"CustomCredentials.Upsert of details", func(c client) (any, error) {
+			return c.CustomCredentials.Upsert(ctx, sandbox, us, labhealth.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: labhealth.ProviderFitbit, Details: &details1})
+		}, "POST " + org + "/team_custom_credentials/sandbox/us", `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","provider":"fitbit","details":` +
+			strings.ReplaceAll(detailsJSON, `,"new":1`, "") + `}`, credentialsJSON, &credentials1},
 		{"CustomCredentials.Delete", func(c client) (any, error) {
 			return c.CustomCredentials.Delete(ctx, sandbox, us, []uuid.UUID{testKeyID})
 		},
@@ -282,7 +406,7 @@ func TestManagementCalls(t *testing.T) {
 			"POST " + org + "/team_etl_pipelines/sandbox/us", `{"team_ids":["c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51"],
 			"preferences":{"preferred":"azure_amqp","enabled":["azure_amqp","svix"]},"push_historical_data":true,"azure_amqp":{"connection_string":"Endpoint=x","default_event_hub":"rest","compression":"auto",
 			"event_hub_matchers":[{"event_type_prefix":"daily.","event_hub":"daily"},
-			{"event_type_regex":"^labtest","blob_storage":{"connection_string":"Blob=x","container_name":"lab","container":"lab2"}}]},"event_type_prefixes":["daily."]}`,
+			{"event_type_regex":"^labtest","blob_storage":{"connection_string":"Blob=x","container_name":"lab"}}]},"event_type_prefixes":["daily."]}`,
 			"[" + pipelineJSON + "," + pipelineJSON + "]", []labhealth.ETLPipeline{pipeline1, pipeline1}},
 		{"Pipelines.Upsert of other destinations", func(c client) (any, error) {
 			return c.Pipelines.Upsert(ctx, sandbox, us, labhealth.UpsertETLPipelinesBody{TeamIDs: []uuid.UUID{testTeam},
@@ -296,6 +420,32 @@ func TestManagementCalls(t *testing.T) {
 		},
 			"DELETE " + org + "/team_etl_pipelines/sandbox/us?team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40&team_id=d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51", "",
 			"[" + pipelineJSON + "]", []labhealth.ETLPipeline{pipeline1}},
+
+		{"DataPullPreferences.List", func(c client) (any, error) {
+			return c.DataPullPreferences.List(ctx, sandbox, us, labhealth.ListTeamDataPullPreferencesParams{
+				TeamID: []uuid.UUID{testTeam, secondTeam}, Provider: []labhealth.Provider{"oura", "fitbit"}, NextCursor: "c1", Limit: 2})
+		}, "GET " + org + "/team_data_pull_preferences/sandbox/us?limit=2&next_cursor=c1&provider=oura&provider=fitbit" +
+			"&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40&team_id=d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51", "", pageJSON("data_pull_preferences", pullJSON),
+			&labhealth.TeamDataPullPreferencesPage{DataPullPreferences: []labhealth.TeamDataPullPreferences{pull1}, NextCursor: new("c2")}},
+		{"DataPullPreferences.Upsert", func(c client) (any, error) {
+			return c.DataPullPreferences.Upsert(ctx, production, eu, labhealth.UpsertTeamDataPullPreferencesBody{
+				TeamIDs: []uuid.UUID{testTeam}, Providers: map[string]labhealth.UpsertProviderDataPullPreferences{
+					"oura": {
+						Default:           labhealth.UpsertHistoricalDaysToPull{HistoricalDaysToPull: 30},
+						ResourceOverrides: map[string]labhealth.UpsertHistoricalDaysToPull{"sleep": {HistoricalDaysToPull: 7}},
+					},
+					"fitbit": {},
+				}})
+		}, "POST " + org + "/team_data_pull_preferences/production/eu", `{"team_ids":["c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40"],"providers":{
+			"oura":{"default":{"historical_days_to_pull":30},"resource_overrides":{"sleep":{"historical_days_to_pull":7}}},
+			"fitbit":{"default":{"historical_days_to_pull":0}}}}`, `{"data_pull_preferences":[` + pullJSON + `]}`,
+			&labhealth.TeamDataPullPreferencesPage{DataPullPreferences: []labhealth.TeamDataPullPreferences{pull1}}},
+		{"DataPullPreferences.Delete", func(c client) (any, error) {
+			return nil, c.DataPullPreferences.Delete(ctx, sandbox, us, []uuid.UUID{testTeam}, []labhealth.Provider{labhealth.ProviderOura, labhealth.ProviderFitbit})
+		}, "DELETE " + org + "/team_data_pull_preferences/sandbox/us?provider=oura&provider=fitbit&team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40", "", "{}", nil},
+		{"DataPullPreferences.Delete of all providers", func(c client) (any, error) {
+			return nil, c.DataPullPreferences.Delete(ctx, sandbox, us, []uuid.UUID{testTeam, secondTeam}, nil)
+		}, "DELETE " + org + "/team_data_pull_preferences/sandbox/us?team_id=c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40&team_id=d3b8f6e5-1c20-4d4f-9e7b-0f8a2c3d4e51", "", "", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			status := 200
@@ -355,6 +505,9 @@ func TestManagementAll(t *testing.T) {
 		"pipelines": {"pipelines", func(c *labhealth.ManagementClient) (int, error) {
 			return count(c.Pipelines.All(ctx, sandbox, us, labhealth.ListETLPipelinesParams{}))
 		}, pipelineJSON},
+		"data pull preferences": {"data_pull_preferences", func(c *labhealth.ManagementClient) (int, error) {
+			return count(c.DataPullPreferences.All(ctx, sandbox, us, labhealth.ListTeamDataPullPreferencesParams{}))
+		}, pullJSON},
 	} {
 		t.Run(name, func(t *testing.T) {
 			second := strings.NewReplacer("c2a7e5d4-0b1f", "c2a7e5d4-0000", "e4c9a7f6-2d31", "e4c9a7f6-0000", "ep_2aB", "ep_3").Replace(test.first)
@@ -408,12 +561,28 @@ func TestManagementValidation(t *testing.T) {
 			"POST /v1/org/{org_id}/team: not sent: body.name is required; body.region is required"},
 		"nil team": {func(c client) error { return c.Teams.Delete(ctx, uuid.Nil) },
 			"DELETE /v1/org/{org_id}/team/{team_id}: not sent: path.team_id must not be the nil UUID"},
-		"brand": {func(c client) error {
-			_, err := c.Teams.SetBrandInformation(ctx, testTeam, sandbox, labhealth.BrandInformation{})
+		"new team": {func(c client) error {
+			_, err := c.Teams.Create(ctx, labhealth.CreateTeamBody{ID: &uuid.Nil, Name: "a;b", Region: us, IntegrationTeamID: new(strings.Repeat("é", 257)),
+				LogoURL: new(""), BrandInformation: &labhealth.BrandInformation{}})
 			return err
-		}, "PATCH /v1/org/{org_id}/team/{team_id}: not sent: body.sandbox.brand_information.company_name is required"},
+		}, "POST /v1/org/{org_id}/team: not sent: body.id must be left out or be a UUID that is not nil; " +
+			"body.name must hold only letters, digits, spaces and (),/:'|&_-’; body.integration_team_id must have at most 256 characters; " +
+			"body.logo_url is required: 1 to 2083 characters; body.brand_information.company_name is required"},
+		"changed team": {func(c client) error {
+			_, err := c.Teams.Update(ctx, testTeam, labhealth.UpdateTeamBody{Name: new(strings.Repeat("é", 81)), IntegrationTeamID: labhealth.Value(strings.Repeat("a", 257)),
+				Sandbox:    labhealth.Value(labhealth.UpdateTeamSettings{LogoURL: labhealth.Value("")}),
+				Production: labhealth.Value(labhealth.UpdateTeamSettings{LogoURL: labhealth.Value(strings.Repeat("a", 2084))})})
+			return err
+		}, "PATCH /v1/org/{org_id}/team/{team_id}: not sent: body.name must have at most 80 characters; " +
+			"body.integration_team_id must have at most 256 characters; body.sandbox.logo_url is required: 1 to 2083 characters; " +
+			"body.production.logo_url must have at most 2083 characters"},
+		"search": {func(c client) error {
+			_, err := c.Teams.List(ctx, labhealth.ListTeamsParams{SearchQuery: "a;b×"})
+			return err
+		},
+			"GET /v1/org/{org_id}/team: not sent: query.search_query must hold only letters, digits, spaces and (),/:'|&_-’"},
 		"brand of no environment": {func(c client) error {
-			_, err := c.Teams.SetBrandInformation(ctx, testTeam, "", labhealth.BrandInformation{CompanyName: "x"})
+			_, err := c.Teams.UpdateBrandInformation(ctx, testTeam, "", labhealth.UpdateBrandInformationBody{})
 			return err
 		}, "PATCH /v1/org/{org_id}/team/{team_id}: not sent: environment must be production or sandbox"},
 		"reference": {func(c client) error { _, err := c.Teams.Resolve(ctx, ""); return err },
@@ -451,6 +620,36 @@ func TestManagementValidation(t *testing.T) {
 			_, err := c.CustomCredentials.Upsert(ctx, sandbox, us, labhealth.UpsertTeamCustomCredentialsBody{})
 			return err
 		}, "POST /v1/org/{org_id}/team_custom_credentials/{env}/{region}: not sent: body.team_id is required: a UUID that is not nil; body.provider is required"},
+		"details": {func(c client) error {
+			_, err := c.CustomCredentials.Upsert(ctx, sandbox, us, labhealth.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: "fitbit",
+				Details: &labhealth.CustomCredentialsDetails{
+					Fitbit: &labhealth.FitbitCredentials{}, GetLabs: &labhealth.GetLabsCredentials{}, LabCorp: &labhealth.LabCorpCredentials{},
+					PhlebFinders: &labhealth.PhlebFindersCredentials{}, RedirectURI: new("x"), ProjectNumber: new("1"), ReceivingFacility: new("f"),
+				}})
+			return err
+		}, "POST /v1/org/{org_id}/team_custom_credentials/{env}/{region}: not sent: body.details.data_scopes is required; " +
+			"body.details.service_account_email is required; body.details.sending_facility is required; body.details.sending_application is required; " +
+			"body.details.receiving_application is required; body.details.fitbit.workout_verify_token is required; " +
+			"body.details.fitbit.sleep_verify_token is required; body.details.fitbit.body_verify_token is required; " +
+			"body.details.getlabs.webhook_secret_key is required; body.details.getlabs.webhook_secret_token is required; " +
+			"body.details.labcorp.account_number is required; body.details.labcorp.billing_method is required; " +
+			"body.details.phlebfinders.account_id is required; body.details.phlebfinders.account_name is required; " +
+			"body.details.phlebfinders.team_id is required; body.details.phlebfinders.team_name is required; " +
+			"body.details.phlebfinders.webhook_token is required; body.details.phlebfinders.email is required"},
+		"preferences": {func(c client) error {
+			_, err := c.DataPullPreferences.Upsert(ctx, sandbox, us, labhealth.UpsertTeamDataPullPreferencesBody{})
+			return err
+		}, "POST /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: body.team_ids is required: at least one team; body.providers is required"},
+		"preferences page": {func(c client) error {
+			_, err := c.DataPullPreferences.List(ctx, sandbox, us, labhealth.ListTeamDataPullPreferencesParams{Limit: -1})
+			return err
+		}, "GET /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: query.limit must be at least 0"},
+		"no preferences to delete": {func(c client) error { return c.DataPullPreferences.Delete(ctx, sandbox, us, nil, nil) },
+			"DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}: not sent: query.team_id is required: at least one team"},
+		"lab account": {func(c client) error {
+			_, err := c.LabAccounts.UpdateTeamIDAllowlist(ctx, sandbox, us, testKeyID, []uuid.UUID{testTeam, uuid.Nil})
+			return err
+		}, "PATCH /v1/org/{org_id}/lab_account/{env}/{region}/{account_id}: not sent: body.team_id_allowlist.1 is required: a UUID that is not nil"},
 		"pipelines": {func(c client) error {
 			_, err := c.Pipelines.Upsert(ctx, sandbox, us, labhealth.UpsertETLPipelinesBody{})
 			return err

@@ -110,9 +110,11 @@ func TestManagementClientShowsNoKey(t *testing.T) {
 // arguments are the arguments of methods, by type. Other structs are zero.
 var arguments = []any{
 	testTeam, labhealth.TeamEnvironmentSandbox, labhealth.RegionUS, labhealth.Secret("whsec_"), []uuid.UUID{testKeyID},
+	labhealth.ProviderOura, []labhealth.Provider{labhealth.ProviderOura},
 	map[string]labhealth.Secret{"X-Test": "1"}, "text", int64(27),
 	labhealth.Date{Year: 2999, Month: time.March, Day: 4},
 	labhealth.UpdateOrderBody{ActivateBy: labhealth.Null[labhealth.Date]()},
+	json.RawMessage(`[]`),
 	labhealth.AppointmentWalkIn,
 }
 
@@ -368,15 +370,17 @@ func TestSecret(t *testing.T) {
 func TestManagementRedaction(t *testing.T) {
 	s := labhealth.Secret(hidden)
 	hub := labhealth.AzureAMQP{ConnectionString: s, EventHubMatchers: []labhealth.EventHubMatcher{{BlobStorage: &labhealth.BlobStorage{ConnectionString: s}}}}
-	raw := json.RawMessage(`{"password":"hunter2"}`)
+	details := &labhealth.CustomCredentialsDetails{WebhookSecret: s}
 	queue := labhealth.RabbitMQ{URI: s, Exchange: "events"}
 	for _, v := range []any{
 		labhealth.ManagementKey{Key: s}, labhealth.ManagementKeyPage{Data: []labhealth.ManagementKey{{Key: s}}},
 		labhealth.TeamAPIKey{Value: s}, labhealth.TeamAPIKeyPage{APIKeys: []labhealth.TeamAPIKey{{Value: s}}},
 		labhealth.CreateWebhookBody{Secret: s}, labhealth.WebhookHeaders{Headers: map[string]labhealth.Secret{"a": s}},
 		labhealth.WebhookSecret{Key: s}, labhealth.AccessToken{AccessToken: s},
-		labhealth.UpsertTeamCustomCredentialsBody{ClientSecret: s, Details: raw}, labhealth.TeamCustomCredentials{Details: raw},
-		labhealth.TeamCustomCredentialsPage{Credentials: []labhealth.TeamCustomCredentials{{Details: raw}}},
+		labhealth.UpsertTeamCustomCredentialsBody{ClientSecret: s, Details: details}, labhealth.TeamCustomCredentials{Details: details},
+		labhealth.TeamCustomCredentialsPage{Credentials: []labhealth.TeamCustomCredentials{{Details: details}}}, *details,
+		labhealth.FitbitCredentials{BodyVerifyToken: s}, labhealth.GetLabsCredentials{WebhookSecretKey: s},
+		labhealth.PhlebFindersCredentials{WebhookToken: s}, labhealth.ManagementKeyCreator{Email: new(hidden)},
 		hub, hub.EventHubMatchers[0], *hub.EventHubMatchers[0].BlobStorage, queue,
 		labhealth.EventHubDestination{BlobStorage: hub.EventHubMatchers[0].BlobStorage},
 		labhealth.ETLPipeline{AzureAMQP: &hub}, labhealth.ETLPipelinePage{Pipelines: []labhealth.ETLPipeline{{RabbitMQ: &queue}}},
@@ -415,7 +419,7 @@ func TestManagementRedactionOfParts(t *testing.T) {
 		t.Fatal(err, string(key.Key))
 	}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x", "%z"} {
-		for _, part := range []any{key.TeamRoleBindings, key.TeamRoleBindings[0], key.Creator, *key.Creator, key.RawObject} {
+		for _, part := range []any{key.TeamRoleBindings, key.TeamRoleBindings[0], key.Creator, key.RawObject} {
 			shown := fmt.Sprintf(verb, part)
 			for _, bad := range []string{hidden, fmt.Sprintf("%x", hidden), strings.Trim(fmt.Sprint([]byte(hidden)), "[]")} {
 				if strings.Contains(shown, bad) {
@@ -674,19 +678,34 @@ func TestEventHubDestination(t *testing.T) {
 	equal(t, false, ok)
 }
 
-// A decoded brand is sent without unknown fields.
-func TestBrandIsSentWithoutUnknownFields(t *testing.T) {
+// A decoded brand and decoded details are sent without unknown fields.
+func TestReceivedValuesAreSentWithoutUnknownFields(t *testing.T) {
 	var brand labhealth.BrandInformation
 	mustDecode(t, `{"company_name":"Example","new_field":1}`, &brand)
+	var details labhealth.CustomCredentialsDetails
+	mustDecode(t, `{"labcorp":{"account_number":"1","billing_method":"CM","new_field":1},"new_field":1}`, &details)
 	client, s := managing(t, []reply{{status: 400}, {status: 400}})
-	_, _ = client.Teams.SetBrandInformation(t.Context(), testTeam, labhealth.TeamEnvironmentSandbox, brand)
-	settings := labhealth.UpdateTeamSettings{BrandInformation: labhealth.Value(brand)}
-	_, _ = client.Teams.Update(t.Context(), testTeam, labhealth.UpdateTeamBody{Sandbox: &settings})
+	_, _ = client.Teams.Create(t.Context(), labhealth.CreateTeamBody{Name: "a", Region: labhealth.RegionUS, BrandInformation: &brand})
+	_, _ = client.CustomCredentials.Upsert(t.Context(), labhealth.TeamEnvironmentSandbox, labhealth.RegionUS,
+		labhealth.UpsertTeamCustomCredentialsBody{TeamID: testTeam, Provider: "labcorp", Details: &details})
 	equal(t, 2, len(s.sent))
-	for _, request := range s.sent {
-		equal(t, `{"sandbox":{"brand_information":{"company_name":"Example"}}}`, request.Body)
+	equal(t, `{"name":"a","region":"us","brand_information":{"company_name":"Example"}}`, s.sent[0].Body)
+	equal(t, `{"team_id":"c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40","provider":"labcorp","details":{"labcorp":{"account_number":"1","billing_method":"CM"}}}`, s.sent[1].Body)
+	if brand.RawJSON() == nil || details.RawJSON() == nil {
+		t.Error("the caller's value was changed")
 	}
-	if given, _ := settings.BrandInformation.Get(); given.RawJSON() == nil {
-		t.Error("the caller's brand was changed")
+}
+
+// Samples are the pairs of a time and a number. Others are skipped.
+func TestMetricSamples(t *testing.T) {
+	var series labhealth.PrometheusQueryResult
+	mustDecode(t, `{"metric":{},"values":[[1741089600,"3"],[1741093200.5,"0.25"],["x","1"],[1],[1,2],[1,"x"],[1,"2","3"],[2,"NaN"]]}`, &series)
+	var got []string
+	for at, n := range series.Samples() {
+		got = append(got, fmt.Sprint(at.Format(time.RFC3339Nano), " ", n))
+	}
+	equal(t, []string{"2025-03-04T12:00:00Z 3", "2025-03-04T13:00:00.5Z 0.25", "1970-01-01T00:00:02Z NaN"}, got)
+	for range series.Samples() {
+		break
 	}
 }

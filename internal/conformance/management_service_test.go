@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/reference"
 	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
@@ -55,14 +59,14 @@ func TestManagementOverTheWire(t *testing.T) {
 	if !errors.As(err, &conflict) || conflict.TeamID != team.ID {
 		t.Errorf("conflict: %v", err)
 	}
-	brand := labhealth.BrandInformation{CompanyName: "North Clinic", BrandColor: new("#0a0")}
-	read(c.Teams.SetBrandInformation(ctx, team.ID, sandbox, brand))
+	brand := labhealth.UpdateBrandInformationBody{CompanyName: labhealth.Value("North Clinic"), BrandColor: labhealth.Value("#0a0")}
+	read(c.Teams.UpdateBrandInformation(ctx, team.ID, sandbox, brand))
 	team, err = c.Teams.Get(ctx, team.ID, labhealth.GetTeamParams{IncludeEnvironment: []labhealth.TeamEnvironment{sandbox}})
 	read(team, err)
-	if s := team.Sandbox; team.Production != nil || !s.PartialWebhooksEnabled || s.BrandInformation.CompanyName != "North Clinic" || *s.BrandInformation.BrandColor != "#0a0" {
+	if s := team.Sandbox; team.Production != nil || !*s.PartialWebhooksEnabled || s.BrandInformation.CompanyName != "North Clinic" || *s.BrandInformation.BrandColor != "#0a0" {
 		t.Errorf("%+v", team)
 	}
-	team, err = c.Teams.Update(ctx, team.ID, labhealth.UpdateTeamBody{Name: new("North 1"), Sandbox: &labhealth.UpdateTeamSettings{BrandInformation: labhealth.Null[labhealth.BrandInformation]()}})
+	team, err = c.Teams.Update(ctx, team.ID, labhealth.UpdateTeamBody{Name: new("North 1"), Sandbox: labhealth.Value(labhealth.UpdateTeamSettings{BrandInformation: labhealth.Null[labhealth.UpdateBrandInformationBody]()})})
 	read(team, err)
 	if team.Name != "North 1" || team.Sandbox.BrandInformation != nil {
 		t.Errorf("%+v", team)
@@ -123,7 +127,7 @@ func TestManagementOverTheWire(t *testing.T) {
 
 	credentials, err := c.CustomCredentials.Upsert(ctx, sandbox, us, labhealth.UpsertTeamCustomCredentialsBody{TeamID: team.ID, Provider: "oura", ClientSecret: hidden})
 	read(credentials, err)
-	equal(t, "oura", credentials.Source)
+	equal(t, labhealth.ProviderOura, credentials.Source)
 	equal(t, false, credentials.CreatedAt.IsZero() || credentials.UpdatedAt.IsZero())
 	n, err = count(c.CustomCredentials.All(ctx, sandbox, us, labhealth.ListTeamCustomCredentialsParams{}))
 	equal(t, "1 <nil>", fmt.Sprint(n, err))
@@ -151,11 +155,200 @@ func TestManagementOverTheWire(t *testing.T) {
 	equal(t, 2, len(pipelines))
 	n, err = count(c.Pipelines.All(ctx, sandbox, us, labhealth.ListETLPipelinesParams{}))
 	equal(t, "0 <nil>", fmt.Sprint(n, err))
+
+	done(c.Teams.UpsertScopeRequirements(ctx, team.ID, labhealth.UpsertScopeRequirementsBody{Oura: &labhealth.ProviderScopeRequirements{
+		UserMustGrant: []labhealth.OAuthScope{labhealth.OuraScopeDaily}, UserMayGrant: []labhealth.OAuthScope{labhealth.OuraScopeTag}}}))
+	scopes, err := c.Teams.ScopeRequirements(ctx, team.ID, labhealth.ScopeRequirementsParams{Provider: labhealth.ProviderOura})
+	done(err)
+	equal(t, []labhealth.TeamScopeRequirements{{UserMustGrant: []labhealth.OAuthScope{labhealth.OuraScopeDaily},
+		UserMayGrant: []labhealth.OAuthScope{labhealth.OuraScopeTag}, TeamID: team.ID, Provider: labhealth.ProviderOura}}, scopes)
+	read(c.Webhooks.EventDeliveryMetric(ctx, team.ID, sandbox, labhealth.EventDeliveryMetricParams{Interval: labhealth.MetricInterval1Day}))
+	accounts, err := c.LabAccounts.List(ctx, sandbox, us, labhealth.ListOrgLabAccountsParams{})
+	done(err)
+	read(c.LabAccounts.UpdateTeamIDAllowlist(ctx, sandbox, us, accounts[0].ID, []uuid.UUID{team.ID}))
+	read(c.DataPullPreferences.Upsert(ctx, sandbox, us, labhealth.UpsertTeamDataPullPreferencesBody{
+		TeamIDs:   []uuid.UUID{team.ID, srv.TeamID},
+		Providers: map[string]labhealth.UpsertProviderDataPullPreferences{"oura": {Default: labhealth.UpsertHistoricalDaysToPull{HistoricalDaysToPull: 30}}},
+	}))
+	n, err = count(c.DataPullPreferences.All(ctx, sandbox, us, labhealth.ListTeamDataPullPreferencesParams{Limit: 1}))
+	equal(t, "2 <nil>", fmt.Sprint(n, err))
+	done(c.DataPullPreferences.Delete(ctx, sandbox, us, []uuid.UUID{team.ID}, []labhealth.Provider{labhealth.ProviderOura}))
 	done(c.Teams.Delete(ctx, team.ID))
 
-	if len(attempts) != 32 {
-		t.Errorf("%d of 32 operations were called: %v", len(attempts), attempts)
+	operations := slices.DeleteFunc(reference.Operations(), func(o reference.Operation) bool { return o.API != "management" })
+	for _, o := range operations {
+		if attempts[o.String()] == 0 {
+			t.Errorf("%s was not called", o)
+		}
 	}
+	equal(t, len(operations), len(attempts))
+}
+
+// An organisation changes the brand of a team in steps: a field that is not sent is unchanged, null
+// clears one, and the other environment has its own brand.
+func TestBrandInformationOverTheWire(t *testing.T) {
+	c, srv, _ := managedService(t)
+	ctx := t.Context()
+	const sandbox = labhealth.TeamEnvironmentSandbox
+	for _, step := range []struct {
+		body labhealth.UpdateBrandInformationBody
+		want *labhealth.BrandInformation
+	}{
+		{labhealth.UpdateBrandInformationBody{CompanyName: labhealth.Value("Clinic"), SupportEmail: labhealth.Value("help@example.com"),
+			SupportContact: labhealth.Value("+14155550123"), CompanyWebsite: labhealth.Value("https://example.com")},
+			&labhealth.BrandInformation{CompanyName: "Clinic", CompanyWebsite: new("https://example.com"), SupportEmail: new("help@example.com"),
+				SupportContact: new("+14155550123"), CompanyAddress: new(""), BrandColor: new("")}},
+		{labhealth.UpdateBrandInformationBody{BrandColor: labhealth.Value("#0a0"), SupportEmail: labhealth.Null[string](),
+			SupportContact: labhealth.Null[string](), CompanyWebsite: labhealth.Null[string]()},
+			&labhealth.BrandInformation{CompanyName: "Clinic", CompanyWebsite: new(""), CompanyAddress: new(""), BrandColor: new("#0a0")}},
+	} {
+		team, err := c.Teams.UpdateBrandInformation(ctx, srv.TeamID, sandbox, step.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, step.want, team.Sandbox.BrandInformation)
+		if team.Production.BrandInformation != nil {
+			t.Error("production has the brand of the sandbox")
+		}
+	}
+	_, err := c.Teams.UpdateBrandInformation(ctx, srv.TeamID, labhealth.TeamEnvironmentProduction, labhealth.UpdateBrandInformationBody{BrandColor: labhealth.Value("#0a0")})
+	equal(t, "labhealth: PATCH /v1/org/{org_id}/team/{team_id}: 422 Unprocessable Entity: body.production.brand_information.company_name (missing)",
+		strings.Split(errorText(err), " (request")[0])
+}
+
+// The allowlist of a lab account decides which team sees it. A Team Management Key has no access to
+// the accounts of the organisation.
+func TestLabAccountsOverTheWire(t *testing.T) {
+	c, srv, opts := managedService(t)
+	ctx := t.Context()
+	const us, sandbox = labhealth.RegionUS, labhealth.TeamEnvironmentSandbox
+	north, err := c.Teams.Create(ctx, labhealth.CreateTeamBody{Name: "North", Region: us})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := c.TeamAPIKeys.Create(ctx, sandbox, us, labhealth.CreateTeamAPIKeyBody{Label: "North", TeamID: north.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	teams := []*labhealth.Client{
+		must[*labhealth.Client](t)(labhealth.NewClient(srv.APIKey, opts...)),
+		must[*labhealth.Client](t)(labhealth.NewClient(string(key.Value), opts...)),
+	}
+	seen := func() (counts []int) {
+		for _, team := range teams {
+			accounts, err := team.LabTests.LabAccounts(ctx, labhealth.ListLabAccountsParams{Status: labhealth.LabAccountStatusActive})
+			if err != nil {
+				t.Fatal(err)
+			}
+			counts = append(counts, len(accounts))
+		}
+		return counts
+	}
+	equal(t, []int{1, 0}, seen())
+	active, err := c.LabAccounts.List(ctx, sandbox, us, labhealth.ListOrgLabAccountsParams{Status: labhealth.LabAccountStatusActive, TeamID: srv.TeamID})
+	if err != nil || len(active) != 1 {
+		t.Fatal(active, err)
+	}
+	changed, err := c.LabAccounts.UpdateTeamIDAllowlist(ctx, sandbox, us, active[0].ID, append(active[0].TeamIDAllowlist, north.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, []uuid.UUID{srv.TeamID, north.ID}, changed.LabAccount.TeamIDAllowlist)
+	equal(t, []int{1, 1}, seen())
+	_, err = c.LabAccounts.UpdateTeamIDAllowlist(ctx, sandbox, us, active[0].ID, []uuid.UUID{north.ID})
+	equal(t, []any{error(nil), []int{0, 1}}, []any{err, seen()})
+
+	limited := must[*labhealth.ManagementClient](t)(labhealth.NewManagementClient(srv.OrgID, must[string](t)(srv.AddTeamManagementKey(north.ID)), opts...))
+	if _, err := limited.LabAccounts.List(ctx, sandbox, us, labhealth.ListOrgLabAccountsParams{}); !errors.Is(err, labhealth.ErrForbidden) {
+		t.Errorf("a Team Management Key on the accounts of the organisation: %v", err)
+	}
+	if _, err := limited.Teams.ScopeRequirements(ctx, srv.TeamID, labhealth.ScopeRequirementsParams{}); !errors.Is(err, labhealth.ErrForbidden) {
+		t.Errorf("a Team Management Key on another team: %v", err)
+	}
+	if _, err := limited.Teams.ScopeRequirements(ctx, north.ID, labhealth.ScopeRequirementsParams{}); err != nil {
+		t.Errorf("a Team Management Key on its team: %v", err)
+	}
+}
+
+// Preferences decide the historical pulls of users who connect later, until they are deleted.
+func TestDataPullPreferencesOverTheWire(t *testing.T) {
+	c, srv, opts := managedService(t)
+	ctx := t.Context()
+	const us, sandbox = labhealth.RegionUS, labhealth.TeamEnvironmentSandbox
+	client := must[*labhealth.Client](t)(labhealth.NewClient(srv.APIKey, opts...))
+	days := func(user string) int64 {
+		id := srv.AddUser(user)
+		if err := srv.Connect(id, "oura"); err != nil {
+			t.Fatal(err)
+		}
+		page, err := client.Users.HistoricalPulls(ctx, labhealth.ListHistoricalPullsParams{UserID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return page.Data[0].Provider["oura"].Pulled["sleep"].DaysWithData
+	}
+	equal(t, int64(90), days("ada"))
+	_, err := c.DataPullPreferences.Upsert(ctx, sandbox, us, labhealth.UpsertTeamDataPullPreferencesBody{
+		TeamIDs: []uuid.UUID{srv.TeamID}, Providers: map[string]labhealth.UpsertProviderDataPullPreferences{"oura": {
+			Default:           labhealth.UpsertHistoricalDaysToPull{HistoricalDaysToPull: 30},
+			ResourceOverrides: map[string]labhealth.UpsertHistoricalDaysToPull{"sleep": {HistoricalDaysToPull: 7}},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, int64(7), days("bob"))
+	if err := c.DataPullPreferences.Delete(ctx, sandbox, us, []uuid.UUID{srv.TeamID}, nil); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, int64(90), days("eve"))
+}
+
+// The metric of a team counts the deliveries to its webhooks.
+func TestEventDeliveryMetricOverTheWire(t *testing.T) {
+	c, srv, _ := managedService(t)
+	ctx := t.Context()
+	const sandbox = labhealth.TeamEnvironmentSandbox
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	defer receiver.Close()
+	delivered := func() (sum float64) {
+		metric, err := c.Webhooks.EventDeliveryMetric(ctx, srv.TeamID, sandbox, labhealth.EventDeliveryMetricParams{Interval: labhealth.MetricInterval5Minutes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, series := range metric.Data.Result {
+			for _, n := range series.Samples() {
+				sum += n
+			}
+		}
+		return sum
+	}
+	equal(t, 0.0, delivered())
+	if _, err := c.Webhooks.Create(ctx, srv.TeamID, sandbox, labhealth.CreateWebhookBody{URL: receiver.URL}); err != nil {
+		t.Fatal(err)
+	}
+	ada := srv.AddUser("ada")
+	for range 5 {
+		if err := srv.Connect(ada, "oura"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := srv.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, 5.0, delivered())
+}
+
+// managedService returns an embedded service, a client with its Org Management Key, and the options
+// for more clients.
+func managedService(t *testing.T) (*labhealth.ManagementClient, *labhealthtest.Server, []labhealth.Option) {
+	t.Helper()
+	srv := labhealthtest.NewServer(t)
+	opts := []labhealth.Option{
+		labhealth.WithBaseURL(srv.URL),
+		labhealth.WithHTTPClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}),
+	}
+	return must[*labhealth.ManagementClient](t)(labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, opts...)), srv, opts
 }
 
 // A key of one API is rejected by the other.

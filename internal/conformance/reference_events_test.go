@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"encoding/json"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 )
 
 // Every document that the tables allow as an event is parsed, has no malformed field, and is
-// encoded again without a loss. The fields of a plausible one are those of the Go value.
+// encoded again without a loss. The values of its fields are those of the Go value.
 func TestReferenceEvents(t *testing.T) {
 	documents := uint64(20)
 	if long {
@@ -30,7 +31,7 @@ func TestReferenceEvents(t *testing.T) {
 					g.Fixed = map[string]any{"event_type": e.Type}
 					document := g.Document("team", e.Envelope)
 					parsed.Add(1)
-					typed, ok := checkEvent(t, document, g.Plausible)
+					typed, ok := checkEvent(t, document)
 					if !ok {
 						t.Errorf("seed %d: %s", seed, document)
 						return
@@ -47,7 +48,7 @@ func TestReferenceEvents(t *testing.T) {
 
 // checkEvent parses an event and reports whether its payload has a type, and whether nothing is
 // lost.
-func checkEvent(t *testing.T, document []byte, plausible bool) (typed, ok bool) {
+func checkEvent(t *testing.T, document []byte) (typed, ok bool) {
 	t.Helper()
 	e, err := webhooks.Parse(document)
 	if err != nil {
@@ -73,7 +74,7 @@ func checkEvent(t *testing.T, document []byte, plausible bool) (typed, ok bool) 
 			return false, false
 		}
 	}
-	if isUnknown || !plausible {
+	if isUnknown {
 		return !isUnknown, true
 	}
 	encoded, err = json.Marshal(referencetest.WithoutReceived(e.Data))
@@ -83,9 +84,17 @@ func checkEvent(t *testing.T, document []byte, plausible bool) (typed, ok bool) 
 	}
 	data := jsonData(t, string(document)).(map[string]any)["data"]
 	for _, lost := range referencetest.LostFields(data, jsonData(t, string(encoded))) {
-		if callsComplete {
+		if !isReceivedOnly(lost) {
 			t.Error(lost)
 		}
 	}
 	return true, !t.Failed()
+}
+
+// isReceivedOnly reports whether a difference is intended: a field of no table, an empty string,
+// which is as good as none, and the details of an order of a new type are in the received JSON
+// only.
+func isReceivedOnly(lost string) bool {
+	return strings.Contains(lost, ".x_") || strings.HasSuffix(lost, ": <nil>, want ") ||
+		strings.HasPrefix(lost, "$.source: <nil>, ") || strings.HasPrefix(lost, "$.details.data: <nil>, ")
 }

@@ -105,10 +105,16 @@ func Operations() []Operation {
 	return list
 }
 
+// untyped has the type of a field for which the table has none.
+var untyped = map[string]string{"CreatorServiceStaff.type": `const "service_staff"`}
+
 // Fields returns all fields.
 func Fields() []Field {
 	var list []Field
 	for _, r := range rows("fields.tsv", 9) {
+		if r[3] == "" {
+			r[3] = untyped[r[1]+"."+r[2]]
+		}
 		list = append(list, Field{
 			API: r[0], Component: r[1], Name: r[2], Type: r[3],
 			Required: r[4] == "required", Nullable: r[5] == "null", Default: r[6], Deprecated: r[7] != "", Limits: r[8],

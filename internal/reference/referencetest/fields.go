@@ -43,10 +43,15 @@ func shapeOf(f reflect.StructField) shape {
 	return s
 }
 
+var nonLetters = regexp.MustCompile(`[^0-9A-Za-z]`)
+
 // fieldProblems returns how a field of a Go type differs from the reference.
 func (c *checker) fieldProblems(f *field, owner reflect.Type, goField reflect.StructField, direction reference.Direction) []string {
 	s := shapeOf(goField)
 	var found []string
+	if isExported := owner.Name()[0] < 'a'; isExported && !strings.EqualFold(nonLetters.ReplaceAllString(f.Name, ""), goField.Name) {
+		found = append(found, fmt.Sprintf("%s is not the name %s in Go's spelling", goField.Name, f.Name))
+	}
 	if want := c.typeProblem(f, s); want != "" {
 		found = append(found, fmt.Sprintf("%s %s: the reference has %s, so the type is %s", goField.Name, goField.Type, f.Type, want))
 	}

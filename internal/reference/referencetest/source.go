@@ -22,7 +22,7 @@ type source struct {
 	constants map[string]map[string][]string // type → value → names
 }
 
-func readSource(t *testing.T) *source {
+func readSource(t testing.TB) *source {
 	t.Helper()
 	paths, err := filepath.Glob("*.go")
 	if err != nil {

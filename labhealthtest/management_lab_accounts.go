@@ -1,0 +1,42 @@
+package labhealthtest
+
+import (
+	"net/http"
+
+	"github.com/google/uuid"
+)
+
+var patchLabAccountSchema = object(required("team_id_allowlist", arrayOf(uuidSchema)))
+
+func (s *Server) listOrgLabAccounts(r *request) (any, error) {
+	team, byTeam := parseUUID(r.queryOne("team_id", uuidSchema))
+	found := selected(r, s.org.labAccounts, accountFilters)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	found = selectFunc(found, func(a *labAccount) bool { return a.deployment == r.deployment() && (!byTeam || a.allows(team)) })
+	return map[string]any{"data": append([]*labAccount{}, found...)}, nil
+}
+
+// patchLabAccount replaces the teams that can use an account.
+func (s *Server) patchLabAccount(r *request) (any, error) {
+	var body struct {
+		TeamIDs []uuid.UUID `json:"team_id_allowlist"`
+	}
+	r.decode(patchLabAccountSchema, &body)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	for _, id := range body.TeamIDs {
+		if s.team(id) == nil {
+			return nil, teamNotFound
+		}
+	}
+	for _, a := range s.org.labAccounts {
+		if a.ID == r.pathUUID("account_id") && a.deployment == r.deployment() {
+			a.TeamIDAllowlist = body.TeamIDs
+			return map[string]any{"lab_account": a}, nil
+		}
+	}
+	return nil, reject(http.StatusNotFound, "Lab account not found")
+}

@@ -1,0 +1,77 @@
+package labhealthtest
+
+import (
+	"slices"
+	"strings"
+)
+
+// providerSlugs are the slugs that requests may have.
+var providerSlugs = strings.Fields(`oura fitbit garmin whoop strava renpho peloton wahoo zwift freestyle_libre
+	abbott_libreview tandem_source freestyle_libre_ble eight_sleep withings apple_health_kit manual ihealth google_fit
+	beurer_api beurer_ble omron omron_ble onetouch_ble accuchek_ble contour_ble dexcom dexcom_v3 hammerhead my_fitness_pal
+	health_connect samsung_health polar cronometer kardia whoop_v2 ultrahuman my_fitness_pal_v2 map_my_fitness runkeeper
+	google_health`)
+
+var (
+	providerSchema      = enum(providerSlugs...)
+	oauthProviderSchema = enum(strings.Fields(`oura fitbit garmin strava wahoo ihealth withings google_fit dexcom_v3 polar
+		cronometer omron whoop_v2 my_fitness_pal_v2 ultrahuman runkeeper google_health`)...)
+	demoProviderSchema = enum("apple_health_kit", "fitbit", "freestyle_libre", "oura")
+)
+
+// provider is an element of the catalog of providers.
+type provider struct {
+	id                                       int
+	slug, sourceType, authType               string
+	deviceManufacturer, deviceModel, devices string
+	resources                                []string
+}
+
+// providers are the catalog. Other providers can be connected too.
+var providers = []provider{
+	{1, "oura", "provider", "oauth", "Oura", "Oura Ring Gen3", "ring", []string{"profile", "activity", "sleep", "workouts", "heartrate", "hrv"}},
+	{2, "fitbit", "provider", "oauth", "Fitbit", "Charge 6", "watch", []string{"profile", "activity", "sleep", "workouts", "weight", "steps"}},
+	{3, "garmin", "provider", "oauth", "Garmin", "Forerunner 265", "watch", []string{"activity", "sleep", "workouts", "heartrate"}},
+	{4, "wahoo", "provider", "oauth", "Wahoo", "KICKR", "exercise_machine", []string{"workouts", "workout_stream"}},
+	{5, "withings", "provider", "oauth", "Withings", "Body+", "scale", []string{"body", "weight", "fat", "blood_pressure"}},
+	{6, "dexcom_v3", "device", "oauth", "Dexcom", "G7", "automatic", []string{"glucose"}},
+	{7, "freestyle_libre", "device", "email", "Abbott", "FreeStyle Libre 3", "manual_scan", []string{"glucose"}},
+	{8, "apple_health_kit", "app", "sdk", "Apple", "Apple Watch", "watch", []string{"activity", "sleep", "workouts", "heartrate"}},
+	{9, "whoop", "provider", "password", "WHOOP", "WHOOP 4.0", "watch", []string{"sleep", "workouts", "hrv"}},
+	{10, "omron_ble", "ble", "", "OMRON", "Evolv", "cuff", []string{"blood_pressure"}},
+}
+
+// providerOf returns the entry of the catalog, or an invented one if there is none.
+func providerOf(slug string) provider {
+	i := slices.IndexFunc(providers, func(p provider) bool { return p.slug == slug })
+	if i >= 0 {
+		return providers[i]
+	}
+	return provider{
+		slug: slug, sourceType: "provider", authType: "oauth", deviceManufacturer: sourceName(slug), deviceModel: "Model 1",
+		devices: "unknown", resources: pulledResources,
+	}
+}
+
+func (p provider) description() string { return "Data of " + sourceName(p.slug) + "." }
+
+func sourceOf(slug string) source {
+	return source{Name: sourceName(slug), Slug: slug, Logo: "https://example.com/logos/" + slug + ".png"}
+}
+
+func (s *Server) listProviders(r *request) (any, error) {
+	type detailed struct {
+		source
+		Description        string   `json:"description"`
+		AuthType           string   `json:"auth_type"`
+		SupportedResources []string `json:"supported_resources"`
+	}
+	sourceType, bySourceType := r.queryLast("source_type")
+	list := []detailed{}
+	for _, p := range providers {
+		if !bySourceType || p.sourceType == sourceType {
+			list = append(list, detailed{sourceOf(p.slug), p.description(), p.authType, p.resources})
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,168 @@
+package labhealth
+
+import (
+	"context"
+	"iter"
+
+	"github.com/google/uuid"
+)
+
+const (
+	opListDataPullPreferences   = "GET /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}"
+	opUpsertDataPullPreferences = "POST /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}"
+	opDeleteDataPullPreferences = "DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}"
+)
+
+// DataPullPreferencesService provides access to the data pull preferences of the teams: how many
+// days of history are pulled when a user connects a provider. Source of its operations: public API
+// reference only.
+type DataPullPreferencesService struct{ core *core }
+
+// TeamDataPullPreferences are the data pull preferences of a team.
+type TeamDataPullPreferences struct {
+	TeamID uuid.UUID `json:"team_id"` // ID of the team
+	// Providers holds the preferences by the slug of the provider.
+	Providers map[string]ProviderDataPullPreferences `json:"providers"`
+
+	RawObject `json:"-"`
+}
+
+// ProviderDataPullPreferences are the data pull preferences of a team for one provider.
+type ProviderDataPullPreferences struct {
+	// Default applies to the resources without an override.
+	Default HistoricalDaysToPull `json:"default"`
+	// ResourceOverrides holds the overrides by the name of the resource, nil for none.
+	ResourceOverrides map[string]HistoricalDaysToPull `json:"resource_overrides,omitzero"`
+
+	RawObject `json:"-"`
+}
+
+// HistoricalDaysToPull is the number of days of history that are pulled.
+type HistoricalDaysToPull struct {
+	HistoricalDaysToPull int64 `json:"historical_days_to_pull"` // the number of days
+	// HistoricalDaysToPullLimit is the largest number of days that the provider permits.
+	HistoricalDaysToPullLimit int64 `json:"historical_days_to_pull_limit"`
+
+	RawObject `json:"-"`
+}
+
+// ListTeamDataPullPreferencesParams selects data pull preferences. Zero fields are not sent.
+type ListTeamDataPullPreferencesParams struct {
+	TeamID     []uuid.UUID // preferences of these teams
+	Provider   []Provider  // preferences for these providers
+	NextCursor string      // NextCursor of the previous page; empty for the first
+	Limit      int         // teams per page; the service uses 5 if it is 0
+}
+
+func (p ListTeamDataPullPreferencesParams) validate(v *validator) {
+	v.atLeast("limit", p.Limit, 0)
+}
+
+func (p ListTeamDataPullPreferencesParams) query() queryValues {
+	q := teamQuery(uuid.Nil, p.NextCursor)
+	q.addIDs("team_id", p.TeamID)
+	addStrings(q, "provider", p.Provider)
+	q.setInt("limit", p.Limit)
+	return q
+}
+
+// TeamDataPullPreferencesPage is one page of data pull preferences: the response of
+// [DataPullPreferencesService.List] and [DataPullPreferencesService.Upsert].
+type TeamDataPullPreferencesPage struct {
+	// DataPullPreferences holds the preferences of the page, by team.
+	DataPullPreferences []TeamDataPullPreferences `json:"data_pull_preferences" jsonread:"own"`
+	// NextCursor is the cursor of the next page, nil on the last page.
+	NextCursor *string `json:"next_cursor,omitzero"`
+
+	RawObject `json:"-"`
+}
+
+func (p *TeamDataPullPreferencesPage) verify() error { return requireList(p.DataPullPreferences) }
+
+func (p *TeamDataPullPreferencesPage) elements() (any, *string) {
+	return p.DataPullPreferences, p.NextCursor
+}
+
+// UpsertTeamDataPullPreferencesBody is the request of [DataPullPreferencesService.Upsert].
+type UpsertTeamDataPullPreferencesBody struct {
+	TeamIDs []uuid.UUID `json:"team_ids"` // IDs of the teams, which get the same preferences
+	// Providers holds the preferences by the slug of the provider.
+	Providers map[string]UpsertProviderDataPullPreferences `json:"providers"`
+}
+
+func (b *UpsertTeamDataPullPreferencesBody) validate(v *validator) {
+	v.requiredIDs("team_ids", "team", b.TeamIDs)
+	if b.Providers == nil {
+		v.add("providers", "missing", "is required")
+	}
+}
+
+// UpsertProviderDataPullPreferences are the new data pull preferences for one provider: see
+// [ProviderDataPullPreferences].
+type UpsertProviderDataPullPreferences struct {
+	// Default applies to the resources without an override.
+	Default UpsertHistoricalDaysToPull `json:"default"`
+	// ResourceOverrides holds the overrides by the name of the resource, nil for none.
+	ResourceOverrides map[string]UpsertHistoricalDaysToPull `json:"resource_overrides,omitzero"`
+}
+
+// UpsertHistoricalDaysToPull is the new number of days of history that are pulled.
+type UpsertHistoricalDaysToPull struct {
+	HistoricalDaysToPull int64 `json:"historical_days_to_pull"` // the number of days
+}
+
+// deleteDataPullPreferencesParams selects the preferences that [DataPullPreferencesService.Delete]
+// deletes. An empty list of teams is invalid, because it may mean all teams.
+type deleteDataPullPreferencesParams struct {
+	teamIDs   []uuid.UUID
+	providers []Provider
+}
+
+func (p deleteDataPullPreferencesParams) validate(v *validator) {
+	v.requiredIDs("team_id", "team", p.teamIDs)
+}
+
+func (p deleteDataPullPreferencesParams) query() queryValues {
+	q := newQuery()
+	q.addIDs("team_id", p.teamIDs)
+	addStrings(q, "provider", p.providers)
+	return q
+}
+
+// List returns one page of the data pull preferences of an environment:
+// GET /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}.
+func (s *DataPullPreferencesService) List(ctx context.Context, env TeamEnvironment, region Region, params ListTeamDataPullPreferencesParams, opts ...CallOption) (*TeamDataPullPreferencesPage, error) {
+	r := request{op: opListDataPullPreferences, ids: []string{string(env), string(region)}, query: params}
+	return call(ctx, s.core, new(TeamDataPullPreferencesPage), r, opts)
+}
+
+// All returns an iterator over the data pull preferences, page by page, starting at
+// params.NextCursor. It behaves like [LabTestsService.All].
+func (s *DataPullPreferencesService) All(ctx context.Context, env TeamEnvironment, region Region, params ListTeamDataPullPreferencesParams, opts ...CallOption) iter.Seq2[*TeamDataPullPreferences, error] {
+	id := func(p *TeamDataPullPreferences) uuid.UUID { return p.TeamID }
+	return cursorPages(opListDataPullPreferences, params.NextCursor, id, func(cursor string) (cursorPage, error) {
+		params := params
+		params.NextCursor = cursor
+		return s.List(ctx, env, region, params, opts...)
+	})
+}
+
+// Upsert sets the data pull preferences of teams and returns them:
+// POST /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}. It is idempotent: after any
+// error it can be called again. At least one team is required.
+func (s *DataPullPreferencesService) Upsert(ctx context.Context, env TeamEnvironment, region Region, body UpsertTeamDataPullPreferencesBody, opts ...CallOption) (*TeamDataPullPreferencesPage, error) {
+	r := request{op: opUpsertDataPullPreferences, ids: []string{string(env), string(region)}, body: &body}
+	return call(ctx, s.core, new(TeamDataPullPreferencesPage), r, opts)
+}
+
+// Delete deletes the data pull preferences of teams for the given providers, or for all providers
+// if none are given: DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}. At least
+// one team is required, because an empty list may mean all teams. The response is not documented
+// and not decoded: use [WithResponse] to read it.
+func (s *DataPullPreferencesService) Delete(ctx context.Context, env TeamEnvironment, region Region, teamIDs []uuid.UUID, providers []Provider, opts ...CallOption) error {
+	r := request{
+		op: opDeleteDataPullPreferences, ids: []string{string(env), string(region)},
+		query: deleteDataPullPreferencesParams{teamIDs, providers},
+	}
+	return callEmpty(ctx, s.core, r, opts)
+}

@@ -1,0 +1,122 @@
+package labhealth
+
+import "context"
+
+// Provider is the slug of a data source that a user can connect. Values other than the constants
+// occur. Source: public API reference only.
+//
+// A link with OAuth ([LinkService.OAuth]) is documented for oura, fitbit, garmin, strava, wahoo,
+// ihealth, withings, google_fit, dexcom_v3, polar, cronometer, omron, whoop_v2, my_fitness_pal_v2,
+// ultrahuman, runkeeper and google_health. A demo connection ([LinkService.ConnectDemo]) is
+// documented for apple_health_kit, fitbit, freestyle_libre and oura.
+type Provider string
+
+// Values of [Provider].
+const (
+	ProviderOura              Provider = "oura"
+	ProviderFitbit            Provider = "fitbit"
+	ProviderGarmin            Provider = "garmin"
+	ProviderWhoop             Provider = "whoop"
+	ProviderStrava            Provider = "strava"
+	ProviderRenpho            Provider = "renpho"
+	ProviderPeloton           Provider = "peloton"
+	ProviderWahoo             Provider = "wahoo"
+	ProviderZwift             Provider = "zwift"
+	ProviderFreeStyleLibre    Provider = "freestyle_libre"
+	ProviderAbbottLibreView   Provider = "abbott_libreview"
+	ProviderTandemSource      Provider = "tandem_source"
+	ProviderFreeStyleLibreBLE Provider = "freestyle_libre_ble"
+	ProviderEightSleep        Provider = "eight_sleep"
+	ProviderWithings          Provider = "withings"
+	ProviderAppleHealthKit    Provider = "apple_health_kit"
+	ProviderManual            Provider = "manual"
+	ProviderIHealth           Provider = "ihealth"
+	ProviderGoogleFit         Provider = "google_fit"
+	ProviderBeurerAPI         Provider = "beurer_api"
+	ProviderBeurerBLE         Provider = "beurer_ble"
+	ProviderOmron             Provider = "omron"
+	ProviderOmronBLE          Provider = "omron_ble"
+	ProviderOneTouchBLE       Provider = "onetouch_ble"
+	ProviderAccuChekBLE       Provider = "accuchek_ble"
+	ProviderContourBLE        Provider = "contour_ble"
+	ProviderDexcom            Provider = "dexcom"
+	ProviderDexcomV3          Provider = "dexcom_v3"
+	ProviderHammerhead        Provider = "hammerhead"
+	ProviderMyFitnessPal      Provider = "my_fitness_pal"
+	ProviderHealthConnect     Provider = "health_connect"
+	ProviderSamsungHealth     Provider = "samsung_health"
+	ProviderPolar             Provider = "polar"
+	ProviderCronometer        Provider = "cronometer"
+	ProviderKardia            Provider = "kardia"
+	ProviderWhoopV2           Provider = "whoop_v2"
+	ProviderUltrahuman        Provider = "ultrahuman"
+	ProviderMyFitnessPalV2    Provider = "my_fitness_pal_v2"
+	ProviderMapMyFitness      Provider = "map_my_fitness"
+	ProviderRunkeeper         Provider = "runkeeper"
+	ProviderGoogleHealth      Provider = "google_health"
+)
+
+// SourceAuthType is how a user signs in to a provider. Values other than the constants occur.
+// Source: public API reference only.
+type SourceAuthType string
+
+// Values of [SourceAuthType].
+const (
+	SourceAuthTypeOAuth     SourceAuthType = "oauth"
+	SourceAuthTypeTeamOAuth SourceAuthType = "team_oauth"
+	SourceAuthTypeSDK       SourceAuthType = "sdk"
+	SourceAuthTypePassword  SourceAuthType = "password"
+	SourceAuthTypeEmail     SourceAuthType = "email"
+	SourceAuthTypeApp       SourceAuthType = "app"
+	SourceAuthTypeNone      SourceAuthType = ""
+)
+
+// SourceType is the kind of a provider. Values other than the constants occur. Source: public API
+// reference only.
+type SourceType string
+
+// Values of [SourceType].
+const (
+	SourceTypeApp      SourceType = "app"
+	SourceTypeBLE      SourceType = "ble"
+	SourceTypeDevice   SourceType = "device"
+	SourceTypeLab      SourceType = "lab"
+	SourceTypeProvider SourceType = "provider"
+)
+
+// ProvidersService provides access to the catalog of providers. See [Client.Providers].
+type ProvidersService struct{ core *core }
+
+const opListProviders = "GET /v2/providers"
+
+// ListProvidersParams selects providers. Zero fields are not sent. Source: public API reference
+// only.
+type ListProvidersParams struct {
+	SourceType SourceType // providers of one kind
+}
+
+func (p ListProvidersParams) query() queryValues {
+	q := newQuery()
+	q.setString("source_type", string(p.SourceType))
+	return q
+}
+
+// ProviderDetails describes a provider. Source: public API reference only.
+type ProviderDetails struct {
+	Name        string  `json:"name"`        // display name
+	Slug        string  `json:"slug"`        // stable identifier; see [Provider]
+	Description string  `json:"description"` // one sentence
+	Logo        *string `json:"logo"`        // URL of an icon, nil if there is none
+	// AuthType is how a user signs in, nil if unknown.
+	AuthType *SourceAuthType `json:"auth_type,omitzero"`
+	// SupportedResources are the resources that the provider has, empty if there are none.
+	SupportedResources []Resource `json:"supported_resources,omitzero"`
+
+	RawObject `json:"-"`
+}
+
+// List returns all providers that users can connect: GET /v2/providers. Source: public API
+// reference only.
+func (s *ProvidersService) List(ctx context.Context, params ListProvidersParams, opts ...CallOption) ([]ProviderDetails, error) {
+	return callList[ProviderDetails](ctx, s.core, request{op: opListProviders, query: params}, opts)
+}
