@@ -552,51 +552,74 @@ func variants(value any, replacements []any) iter.Seq[any] {
 	}
 }
 
-// Whatever is in the place of a value, every sample of the response is stored, or there is an
-// error.
+// Whatever is in the place of a value, every sample or summary of the response is stored, or there
+// is an error.
 func TestReadLosesNothingSilently(t *testing.T) {
-	var page any
-	err := json.Unmarshal([]byte(`{"groups":{
-		"oura":[
-			{"source":{"provider":"oura","type":"ring"},"data":[
-				{"timestamp":"2025-03-01T12:00:00Z","unit":"bpm","value":60},{"timestamp":"2025-03-01T12:01:00Z","unit":"bpm","value":61}]},
-			{"source":{"slug":"oura"},"data":[{"timestamp":"2025-03-01T12:00:00Z","type":"chest_strap","unit":"bpm","value":62}]}],
-		"fitbit":[{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","provider":{"slug":"fitbit"},"data":[{"start":"2025-03-01T12:00:00Z","unit":"bpm","value":63}]}]
-		},"next_cursor":null}`), &page)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var body string
 	client, _ := respond(t, func(string) string { return body })
-	n := 0
-	for variant := range variants(page, []any{nil, true, 7, "x", "", []any{}, []any{nil}, map[string]any{}, map[string]any{"x": nil}}) {
-		n++
-		document, err := json.Marshal(variant)
-		if err != nil {
+	samples := webhooks.ReadSamples(t.Context(), client, readUser, "heartrate", allSamples)
+	day := labhealth.ListSummariesParams{StartDate: labhealth.DateOf(time.Now())}
+	for _, test := range []struct {
+		resource string
+		list     iter.Seq2[*webhooks.Event, error]
+		page     string
+		mark     string // what each sample or summary has
+		variants int
+	}{
+		{"heartrate", samples, `{"groups":{
+			"oura":[
+				{"source":{"provider":"oura","type":"ring"},"data":[
+					{"timestamp":"2025-03-01T12:00:00Z","unit":"bpm","value":60},{"timestamp":"2025-03-01T12:01:00Z","unit":"bpm","value":61}]},
+				{"source":{"slug":"oura"},"data":[{"timestamp":"2025-03-01T12:00:00Z","type":"chest_strap","unit":"bpm","value":62}]}],
+			"fitbit":[{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","provider":{"slug":"fitbit"},"data":[{"start":"2025-03-01T12:00:00Z","unit":"bpm","value":63}]}]
+			},"next_cursor":null}`, `"value":6`, 324},
+		{"meal", webhooks.ReadSummaries(t.Context(), client, readUser, "meal", day), `{"count":1,"meals":[
+			{"id":"9a2c4e60-8b1d-4f37-a5c9-0e7d6b5a4f31","source":{"provider":"oura"},"data":{"oats":{"energy":{"unit":"kcal","value":380}}}},
+			{"id":"9a2c4e60-8b1d-4f37-a5c9-0e7d6b5a4f32","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","updated_at":null}
+			]}`, `"9a2c4e60`, 144},
+		{"profile", webhooks.ReadSummaries(t.Context(), client, readUser, "profile", day),
+			`{"id":"9a2c4e60-8b1d-4f37-a5c9-0e7d6b5a4f31","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","height":180,"source":{"x":1}}`, `"9a2c4e60`, 54},
+	} {
+		var page any
+		if err := json.Unmarshal([]byte(test.page), &page); err != nil {
 			t.Fatal(err)
 		}
-		body = string(document)
-		var latest webhooks.Latest
-		failed := false
-		for event, err := range webhooks.ReadSamples(t.Context(), client, readUser, "heartrate", allSamples) {
-			if err == nil {
-				_, err = latest.Apply(webhooks.Delivery{Event: event})
+		n := 0
+		for variant := range variants(page, []any{nil, true, 7, "x", "", []any{}, []any{nil}, map[string]any{}, map[string]any{"x": nil}}) {
+			n++
+			document, err := json.Marshal(variant)
+			if err != nil {
+				t.Fatal(err)
 			}
-			failed = failed || err != nil
-		}
-		stored := 0
-		for key := range latest.Samples() {
-			stored++
-			if key.UserID != readUser || key.Resource != "heartrate" {
-				t.Errorf("%s: %+v", body, key)
+			body = string(document)
+			var latest webhooks.Latest
+			failed := false
+			for event, err := range test.list {
+				if err == nil {
+					_, err = latest.Apply(webhooks.Delivery{Event: event})
+				}
+				failed = failed || err != nil
+			}
+			stored := 0
+			count := func(user uuid.UUID, resource string) {
+				stored++
+				if user != readUser || resource != test.resource {
+					t.Errorf("%s: %s of %v", body, resource, user)
+				}
+			}
+			for key := range latest.Samples() {
+				count(key.UserID, key.Resource)
+			}
+			for key := range latest.Summaries() {
+				count(key.UserID, key.Resource)
+			}
+			if want := strings.Count(body, test.mark); stored < want && !failed {
+				t.Errorf("%d of %d are stored: %s", stored, want, body)
 			}
 		}
-		if want := strings.Count(body, `"value":6`); stored < want && !failed {
-			t.Errorf("%d of %d samples: %s", stored, want, body)
+		if n != test.variants {
+			t.Errorf("%s: %d variants", test.resource, n)
 		}
-	}
-	if n != 324 {
-		t.Errorf("%d variants", n)
 	}
 }
 
