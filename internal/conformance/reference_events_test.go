@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/internal/reference"
@@ -97,4 +98,47 @@ func checkEvent(t *testing.T, document []byte) (typed, ok bool) {
 func isReceivedOnly(lost string) bool {
 	return strings.Contains(lost, ".x_") || strings.HasSuffix(lost, ": <nil>, want ") ||
 		strings.HasPrefix(lost, "$.source: <nil>, ") || strings.HasPrefix(lost, "$.details.data: <nil>, ")
+}
+
+// Every document that the tables allow as a page of summaries or samples is read as typed events
+// without a malformed field.
+func TestReferenceWearables(t *testing.T) {
+	day := labhealth.Date{Year: 2026, Month: time.January, Day: 31}
+	documents := uint64(10)
+	if long {
+		documents = 1000
+	}
+	read := 0
+	for i, o := range reference.Operations() {
+		resource, isSummary := strings.CutPrefix(o.Path, "/v2/summary/")
+		resource, _, _ = strings.Cut(resource, "/")
+		samples, isSamples := strings.CutSuffix(o.Path, "/grouped")
+		if !isSummary && !isSamples {
+			continue
+		}
+		for seed := range documents {
+			g := reference.NewGenerator(uint64(i)<<32 + seed)
+			g.Fixed = map[string]any{"user_id": userID, "next_cursor": nil, "next": nil}
+			document := g.Document(o.API, o.Response)
+			client, _ := respondingWith(t, 200, string(document))
+			events := webhooks.ReadSummaries(t.Context(), client, userID, labhealth.SummaryResource(resource),
+				labhealth.ListSummariesParams{StartDate: day, EndDate: day})
+			if isSamples {
+				name := labhealth.SampleResource(samples[strings.LastIndex(samples, "/")+1:])
+				events = webhooks.ReadSamples(t.Context(), client, userID, name, labhealth.ListSamplesParams{StartDate: time.Unix(1, 0)})
+			}
+			for e, err := range events {
+				if err != nil {
+					t.Fatalf("%s: %v: %s", o, err, document)
+				}
+				read++
+				payload, isUnknown := e.Data.(*webhooks.Unknown)
+				kept, _ := e.Data.(interface{ Malformed() []labhealth.Malformed })
+				if isUnknown || kept != nil && len(kept.Malformed()) > 0 {
+					t.Fatalf("%s: unknown: %v, malformed: %v in %s", o, payload, kept, e.RawJSON())
+				}
+			}
+		}
+	}
+	t.Logf("%d events", read)
 }
