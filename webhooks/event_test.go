@@ -713,11 +713,15 @@ func TestParseUnexpectedShape(t *testing.T) {
 	if got, _ := json.Marshal(e); string(got) != `{"event_type":"daily.data.sleep.created"}` {
 		t.Errorf("no data: %s", got)
 	}
-	// An array in data makes samples of every daily.data event, whatever its resource is called.
-	for _, kind := range []EventType{DailySleepCreated, DailyActivityUpdated, "daily.data.new.created"} {
-		if s, ok := mustParse(t, wrap(0, kind, `{"data":[{"value":1}]}`)).Data.(*Samples); !ok || len(s.Data) != 1 {
-			t.Errorf("%s with an array is no batch", kind)
-		}
+	// An array in data makes samples of an event whose resource is not a documented summary, and is
+	// a new field of one that is.
+	if s, ok := mustParse(t, wrap(0, "daily.data.new.created", `{"data":[{"value":1}]}`)).Data.(*Samples); !ok || len(s.Data) != 1 {
+		t.Error("a new resource with an array is no batch")
+	}
+	id := uuid.MustParse("7d1c2b3a-4f5e-4a69-8b7c-9d0e1f2a3b4c")
+	sleep := wrap(0, DailySleepCreated, `{"id":"7d1c2b3a-4f5e-4a69-8b7c-9d0e1f2a3b4c","data":[{"value":1}]}`)
+	if s, ok := mustParse(t, sleep).Data.(*Sleep); !ok || s.ID != id || !strings.Contains(string(s.RawJSON()), `"data":[{"value":1}]`) {
+		t.Error("a sleep with an array is no sleep")
 	}
 	if s, ok := mustParse(t, wrap(0, DailyGlucoseCreated, `{"data":[]}`)).Data.(*Samples); !ok || s.Data == nil || len(s.Data) != 0 {
 		t.Error("an empty batch")
