@@ -97,7 +97,7 @@ func ReadSamples(ctx context.Context, client *labhealth.Client, userID uuid.UUID
 	resource, eventType := namesOf(resource)
 	return func(yield func(*Event, error) bool) {
 		receivedAt := time.Now()
-		for page, err := range client.Wearables.AllSamples(ctx, userID, resource, params, opts...) {
+		for page, err := range client.Wearables.SamplePages(ctx, userID, resource, params, opts...) {
 			if err != nil {
 				yield(nil, err)
 				return
