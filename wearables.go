@@ -147,7 +147,9 @@ type SummaryPage struct {
 }
 
 // Summaries returns the summaries of a resource of a user: GET /v2/summary/{resource}/{user_id}.
-// There is one page. The response may have up to 64 MiB; webhooks.ReadSummaries splits long periods
+// There is one page. That of [SummaryProfile] has one profile: of the Provider in params or, if it
+// is empty, of any one of the user's providers. The error for a provider without a profile matches
+// [ErrNotFound]. The response may have up to 64 MiB; webhooks.ReadSummaries splits long periods
 // into several requests. The error for an unknown user or resource matches [ErrNotFound]. Source:
 // public API reference only.
 func (s *WearablesService) Summaries(ctx context.Context, userID uuid.UUID, resource SummaryResource, params ListSummariesParams, opts ...CallOption) (*SummaryPage, error) {
@@ -306,9 +308,11 @@ func (s *WearablesService) SleepStream(ctx context.Context, sleepID uuid.UUID, o
 type SleepStream struct {
 	Redacted
 
-	HRV             []SleepStreamSample `json:"hrv,omitzero"`              // heart rate variability
-	Heartrate       []SleepStreamSample `json:"heartrate,omitzero"`        // heart rate
-	Hypnogram       []SleepStreamSample `json:"hypnogram,omitzero"`        // stages of sleep
+	HRV       []SleepStreamSample `json:"hrv,omitzero"`       // heart rate variability
+	Heartrate []SleepStreamSample `json:"heartrate,omitzero"` // heart rate
+	// Hypnogram has the stages of the sleep. The value of each is the number of the stage. The
+	// reference does not document the meaning of the numbers.
+	Hypnogram       []SleepStreamSample `json:"hypnogram,omitzero"`
 	RespiratoryRate []SleepStreamSample `json:"respiratory_rate,omitzero"` // breaths
 
 	RawObject `json:"-"`

@@ -29,7 +29,11 @@ import (
 //
 // A period is that of the data, not of its delivery, and sources deliver data that is days old:
 // start days before the gap. A long period is read in several requests that overlap, so a summary
-// may occur twice. For profiles, name a provider: the service returns one.
+// may occur twice.
+//
+// There is one profile: of the Provider in params or, if it is empty, of any one of the user's
+// providers, whose names Users.ConnectedProviders returns. The error for a provider without a
+// profile matches [labhealth.ErrNotFound].
 //
 // The iterator can be used more than once, and requests the data each time. It returns the first
 // error and stops. Source: public API reference only.

@@ -15,6 +15,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	labhealth "github.com/labhealth/labhealth-go"
+	tables "github.com/labhealth/labhealth-go/internal/reference"
 	"github.com/labhealth/labhealth-go/labhealthtest"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
@@ -180,7 +181,9 @@ const (
 // Resources that only the introspection has are read, both as samples and as summaries.
 func TestReadAllOtherResources(t *testing.T) {
 	s := newAllService(t)
-	samples := func(resource string) string { return "/v2/timeseries/" + readUser.String() + "/" + resource + "/grouped" }
+	samples := func(resource string) string {
+		return "/v2/timeseries/" + readUser.String() + "/" + resource + "/grouped"
+	}
 	s.paths["/v2/introspect/resources"] = `{"data":[
 		{"user_id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11","provider":{"oura":{"of_another_user":{}}}},
 		{"user_id":"` + readUser.String() + `","provider":{
@@ -270,5 +273,19 @@ func TestReadAllErrors(t *testing.T) {
 	}
 	if last := s.requests[len(s.requests)-1]; !strings.HasPrefix(last, glucose) {
 		t.Errorf("%s is requested after the loop ended", last)
+	}
+}
+
+// EventTypes has every type of the reference, and changes to its result have no effect.
+func TestEventTypes(t *testing.T) {
+	types := webhooks.EventTypes()
+	for _, e := range tables.Events() {
+		if !slices.Contains(types, webhooks.EventType(e.Type)) {
+			t.Errorf("%s is missing", e.Type)
+		}
+	}
+	types[0] = ""
+	if again := webhooks.EventTypes(); again[0] == "" || len(again) != len(types) {
+		t.Error("a change has an effect")
 	}
 }
