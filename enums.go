@@ -45,6 +45,7 @@ func (m LabTestCollectionMethod) AppointmentType() AppointmentType {
 		return AppointmentAtHome
 	case CollectionMethodWalkInTest:
 		return AppointmentWalkIn
+	case CollectionMethodTestkit, CollectionMethodOnSiteCollection: // no appointments
 	}
 	return ""
 }
