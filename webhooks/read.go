@@ -21,6 +21,10 @@ import (
 // return, are zero. [Latest.Apply] and package sqlstore store the event as if it had been
 // delivered: use it to recover what was lost while a receiver was not available.
 //
+// There is one profile: of the Provider in params or, if it is empty, of any one of the user's
+// providers, whose names Users.ConnectedProviders returns. The error for a provider without a
+// profile matches [labhealth.ErrNotFound].
+//
 // ReceivedAt is the time just before the request. The response is at least as new as every version
 // that was received before that time, and replaces it. A version that is received later replaces
 // the response, because it may be newer. Data can therefore be read while events are received, in
@@ -29,11 +33,7 @@ import (
 //
 // A period is that of the data, not of its delivery, and sources deliver data that is days old:
 // start days before the gap. A long period is read in several requests that overlap, so a summary
-// may occur twice.
-//
-// There is one profile: of the Provider in params or, if it is empty, of any one of the user's
-// providers, whose names Users.ConnectedProviders returns. The error for a provider without a
-// profile matches [labhealth.ErrNotFound].
+// may occur twice. For profiles, name a provider: the service returns one.
 //
 // The iterator can be used more than once, and requests the data each time. It returns the first
 // error and stops. Source: public API reference only.

@@ -21,12 +21,16 @@ type ReadAllParams struct {
 	Provider  string    // slug of one provider; empty for all
 }
 
+// menstrualCycleDays is how long before the period a menstrual cycle can start that changed in it.
+const menstrualCycleDays = 90
+
 const errNoStartDate = permanentError("webhooks: ReadAll needs a StartDate")
 
 // ReadAll reads all wearable data of a user in a period and returns an iterator over it, as the
 // events of [ReadSummaries] and [ReadSamples]. What these say of ReceivedAt, of periods and of the
 // iterator holds here too. ReadAll reads from the day before StartDate to the day after EndDate,
-// because summaries have local dates, and some sources label local time as UTC.
+// because summaries have local dates, and some sources label local time as UTC. It reads menstrual
+// cycles from 90 days earlier, because they change for weeks.
 //
 // It reads the resource of every type of daily.data events in the order of the constants of
 // [EventType], and then by name those that the package does not know but Users.Resources reports. A
@@ -78,12 +82,12 @@ func allLists(ctx context.Context, client *labhealth.Client, userID uuid.UUID, p
 	if err != nil {
 		return nil, err
 	}
-	samples := labhealth.ListSamplesParams{StartDate: params.StartDate.AddDate(0, 0, -1), Provider: params.Provider}
-	summaries := labhealth.ListSummariesParams{StartDate: labhealth.DateOf(samples.StartDate.UTC()), Provider: params.Provider}
-	if !params.EndDate.IsZero() {
-		samples.EndDate = params.EndDate.AddDate(0, 0, 1)
-		summaries.EndDate = labhealth.DateOf(samples.EndDate.UTC())
+	start, end := params.StartDate.UTC().AddDate(0, 0, -1), params.EndDate.UTC().AddDate(0, 0, 1)
+	if params.EndDate.IsZero() {
+		end = time.Now().UTC().AddDate(0, 0, 1)
 	}
+	samples := labhealth.ListSamplesParams{StartDate: start, EndDate: end, Provider: params.Provider}
+	summaries := labhealth.ListSummariesParams{StartDate: labhealth.DateOf(start), EndDate: labhealth.DateOf(end), Provider: params.Provider}
 	addSummaries := func(resource string, params labhealth.ListSummariesParams) {
 		lists = append(lists, ReadSummaries(ctx, client, userID, labhealth.SummaryResource(resource), params, opts...))
 	}
@@ -96,6 +100,10 @@ func allLists(ctx context.Context, client *labhealth.Client, userID uuid.UUID, p
 			for _, provider := range providers {
 				addSummaries(resource, labhealth.ListSummariesParams{Provider: provider})
 			}
+		case resource == string(labhealth.SummaryMenstrualCycle):
+			earlier := summaries
+			earlier.StartDate = addDays(summaries.StartDate, -menstrualCycleDays)
+			addSummaries(resource, earlier)
 		case isSummary:
 			addSummaries(resource, summaries)
 		default:

@@ -206,19 +206,39 @@ func TestReadAllOtherResources(t *testing.T) {
 		switch {
 		case strings.HasPrefix(url, "/v2/summary/profile/"):
 			profiles = append(profiles, strings.TrimPrefix(url, "/v2/summary/profile/"+readUser.String()))
-		case strings.Contains(url, "/sleep/"), strings.Contains(url, "/zinc/grouped"):
+		case strings.Contains(url, "/sleep/"), strings.Contains(url, "/menstrual_cycle/"), strings.Contains(url, "/zinc/grouped"):
 			sent = append(sent, url[strings.Index(url, "?"):])
 		case strings.Contains(url, "order"), strings.Contains(url, "workout_stream"), strings.Contains(url, "another"), strings.Contains(url, ".."):
 			t.Error(url)
 		}
 	}
 	// The days include the period in every time zone.
-	wantSent := []string{"?end_date=2025-04-02&start_date=2025-03-01", "?end_date=2025-04-02T00%3A00%3A00Z&start_date=2025-02-28T22%3A00%3A00-05%3A00"}
+	wantSent := []string{"?end_date=2025-04-02&start_date=2025-03-01", "?end_date=2025-04-02&start_date=2024-12-01", "?end_date=2025-04-02T00%3A00%3A00Z&start_date=2025-03-01T03%3A00%3A00Z"}
 	if diff := gocmp.Diff(wantSent, sent); diff != "" {
 		t.Errorf("periods (-want +got):\n%s", diff)
 	}
 	if diff := gocmp.Diff([]string{"", "?provider=fitbit", "?provider=oura"}, profiles); diff != "" {
 		t.Errorf("profiles (-want +got):\n%s", diff)
+	}
+
+	// Without an end, the period includes today in every time zone.
+	from := time.Now()
+	if _, err := s.read(t, webhooks.ReadAllParams{StartDate: from}); err != nil {
+		t.Error(err)
+	}
+	ends := 0
+	for _, day := range []time.Time{from, time.Now()} {
+		for _, url := range s.requests {
+			if strings.Contains(url, "end_date="+day.UTC().AddDate(0, 0, 1).Format(time.DateOnly)) {
+				ends++
+			}
+		}
+		if ends > 0 {
+			break
+		}
+	}
+	if ends != 8+50+2*4 { // of the known resources, and both of four others
+		t.Errorf("%d requests have an end", ends)
 	}
 
 	// With a provider, there is one profile, and the resources of others are left out.
