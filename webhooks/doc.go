@@ -41,8 +41,24 @@
 // latest version of each in memory, package [github.com/labhealth/labhealth-go/webhooks/sqlstore]
 // in a database.
 //
-// [ReadSummaries] and [ReadSamples] read what was lost from the API, as the events that would have
-// delivered it.
+// # Lost events
+//
+// What was sent while no receiver was available can be read from the API. [ReadAll] reads the
+// wearable data of a user, as the events that would have delivered it. Methods of
+// [labhealth.Client] read the rest:
+//
+//	Lost event                   How to read it back
+//	daily.data.*                 ReadAll, or ReadSummaries and ReadSamples for one resource
+//	daily.data.workout_stream.*  Workouts.Stream with the ID of each workout
+//	historical.data.*            Users.HistoricalPulls
+//	provider.connection.*        Users.Get, Users.ConnectedProviders with states and errors
+//	provider.device.*            Users.Devices
+//	labtest.order.*              Orders.List with UpdatedStartDate, or Orders.ResendEvents
+//	labtest.appointment.*        Appointments.Get for each order
+//	labtest.result.critical      Orders.Results for each order, with interpretations
+//	labtest.match_review.*       no operation is documented
+//	lab_report.parsing_job.*     no operation is documented
+//	continuous_query.*           no operation is documented
 //
 // # Redaction
 //

@@ -1,6 +1,9 @@
 package webhooks
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // EventType is the type of an event: the event_type of the envelope. Types other than the constants
 // occur and must be expected: new ones appear without notice. The empty type means that it is
@@ -31,6 +34,11 @@ func (t EventType) Action() string {
 	}
 	return action
 }
+
+// EventTypes returns a new slice with the constants of EventType in their order: the types of the
+// public API reference, and those that are no longer sent. Of a type of daily.data events,
+// [EventType.Resource] is a resource of [ReadSamples] or, if a summary, of [ReadSummaries].
+func EventTypes() []EventType { return slices.Clone(constants[:]) }
 
 // cutLast cuts s at its last dot. Without one, all of s is after it.
 func cutLast(s string) (before, after string, found bool) {

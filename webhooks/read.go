@@ -21,6 +21,10 @@ import (
 // return, are zero. [Latest.Apply] and package sqlstore store the event as if it had been
 // delivered: use it to recover what was lost while a receiver was not available.
 //
+// There is one profile: of the Provider in params or, if it is empty, of any one of the user's
+// providers, whose names Users.ConnectedProviders returns. The error for a provider without a
+// profile matches [labhealth.ErrNotFound].
+//
 // ReceivedAt is the time just before the request. The response is at least as new as every version
 // that was received before that time, and replaces it. A version that is received later replaces
 // the response, because it may be newer. Data can therefore be read while events are received, in
@@ -106,7 +110,7 @@ func ReadSamples(ctx context.Context, client *labhealth.Client, userID uuid.UUID
 	resource, eventType := namesOf(resource)
 	return func(yield func(*Event, error) bool) {
 		receivedAt := time.Now()
-		for page, err := range client.Wearables.AllSamples(ctx, userID, resource, params, opts...) {
+		for page, err := range client.Wearables.SamplePages(ctx, userID, resource, params, opts...) {
 			if err != nil {
 				yield(nil, err)
 				return

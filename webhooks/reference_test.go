@@ -352,3 +352,35 @@ func TestReferenceSamples(t *testing.T) {
 	}
 	referencetest.Check(t, details)
 }
+
+// ReadAll reads every resource that the paths of the reference have, and knows which of the others
+// have no list.
+func TestReadAllKnowsEveryResource(t *testing.T) {
+	want := map[string]bool{}
+	for _, o := range reference.Operations() {
+		parts := strings.Split(o.Path, "/")
+		switch {
+		case strings.HasPrefix(o.Path, "/v2/summary/"):
+			want[parts[3]] = true
+		case strings.HasSuffix(o.Path, "/grouped"):
+			_, event := namesOf(labhealth.SampleResource(parts[4]))
+			want[event.Resource()] = false
+		}
+	}
+	if got := maps.Collect(dailyResources()); !maps.Equal(got, want) {
+		t.Errorf("resources %v, want %v", got, want)
+	}
+	var resources, listed []string
+	for _, resource := range reference.Enumerations()["Resource"] {
+		if _, ok := want[resource]; !ok && !slices.Contains(resources, resource) {
+			resources = append(resources, resource)
+		}
+	}
+	for _, resource := range withoutList {
+		listed = append(listed, string(resource))
+	}
+	slices.Sort(resources)
+	if !slices.Equal(resources, listed) {
+		t.Errorf("the resources without a list are %v, want %v", listed, resources)
+	}
+}

@@ -231,7 +231,8 @@ type SleepCycle struct {
 
 	StageStartOffsetSecond []int64 `json:"stage_start_offset_second"` // seconds from SessionStart
 	StageEndOffsetSecond   []int64 `json:"stage_end_offset_second"`   // seconds from SessionStart
-	// StageType has the number of each stage. -1 and 1 to 5 are documented, without their meaning.
+	// StageType has the number of each stage: -1 or 1 to 5. The reference does not document the
+	// meaning of the numbers.
 	StageType []int64 `json:"stage_type"`
 
 	SourceProvider string     `json:"source_provider"`           // slug of the provider

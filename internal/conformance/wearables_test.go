@@ -97,7 +97,7 @@ func validationFields(t *testing.T, err error) []labhealth.FieldError {
 
 // The iterator follows cursors, in the older name too, passes empty pages, and stops at a list that
 // does not advance.
-func TestAllSamplesPages(t *testing.T) {
+func TestSamplePages(t *testing.T) {
 	params := labhealth.ListSamplesParams{StartDate: time.Date(2025, time.March, 1, 0, 0, 0, 0, time.UTC)}
 	page := func(value int, next string) reply {
 		return reply{status: 200, body: fmt.Sprintf(`{"groups":{"oura":[{"source":{},"data":[%d]}]},%s}`, value, next)}
@@ -126,7 +126,7 @@ func TestAllSamplesPages(t *testing.T) {
 			client, _ := scripted(t, test.replies)
 			pages := 0
 			var failed error
-			for page, err := range client.Wearables.AllSamples(t.Context(), userID, "hrv", params) {
+			for page, err := range client.Wearables.SamplePages(t.Context(), userID, "hrv", params) {
 				if failed = err; err == nil {
 					pages++
 					equal(t, true, page.Groups != nil)

@@ -19,7 +19,7 @@ type Area struct {
 	// components: it has the fields of all of them.
 	Components map[string]any
 	// Enums has the zero value of the Go type of each enumeration. The inline enumeration of a
-	// field is named "Component.field".
+	// field is named "Component.field", and the resources in paths have the path with {resource}.
 	Enums map[string]any
 	// Operations has the method of each operation, such as "Orders.Cancel".
 	Operations map[string]string

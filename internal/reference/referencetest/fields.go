@@ -276,6 +276,22 @@ func inlineValues(name string) []string {
 	return nil
 }
 
+// resourcesIn returns what the paths of the tables have in place of {resource} in path.
+func resourcesIn(path string) (resources []string) {
+	before, after, ok := strings.Cut(path, "{resource}")
+	if !ok {
+		return nil
+	}
+	for _, o := range reference.Operations() {
+		resource, hasPrefix := strings.CutPrefix(o.Path, before)
+		resource, hasSuffix := strings.CutSuffix(resource, after)
+		if hasPrefix && hasSuffix {
+			resources = append(resources, resource)
+		}
+	}
+	return resources
+}
+
 // wantUnion is wantType for a union: the type of all variants, or an interface, or a list with the
 // tag jsonread:"object" if the other variant is an object.
 func (c *checker) wantUnion(f *field, want reference.Type, got reflect.Type, jsonread string) string {

@@ -121,6 +121,9 @@ func (c *checker) checkEnums() {
 			list = inlineValues(name)
 		}
 		if list == nil {
+			list = resourcesIn(name)
+		}
+		if list == nil {
 			c.t.Errorf("the reference has no enumeration %q", name)
 			continue
 		}
