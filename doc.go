@@ -21,7 +21,12 @@
 //
 // Create one [Client] and reuse it. Every method takes a context, the IDs in the path, a body or
 // parameters by value, and options for the call ([CallOption]). The result is nil if the error is
-// not. Lists have a List method for one page and an All method to iterate.
+// not.
+//
+// A list method that returns a page, such as [OrdersService.List] or [LabTestsService.Markers],
+// returns one page. The method with All in its name, such as [OrdersService.All] or
+// [LabTestsService.AllMarkers], iterates over all pages. A method that returns a slice, such as
+// [LabTestsService.Labs], returns the complete list.
 //
 // Package [github.com/labhealth/labhealth-go/webhooks] receives the events of the service. Package
 // [github.com/labhealth/labhealth-go/bulk] imports thousands of orders. Package
@@ -142,8 +147,9 @@
 // # Values
 //
 //   - A required field of a request is a plain value and is always sent. An optional field is a
-//     pointer, such as new(v), or a slice, and is omitted if nil. [Nullable] is for the fields in
-//     which null and omitted differ.
+//     pointer, such as new(v), or a slice, and is omitted if nil. It is a plain value if its zero
+//     value can mean that it is not given, such as an empty string, and is then omitted if zero, as
+//     are the fields of parameters. [Nullable] is for the fields in which null and omitted differ.
 //   - A response field that may be null or absent is a pointer, and nil for both. If a default is
 //     documented, the field has the default instead.
 //   - IDs are of type uuid.UUID, instants of type time.Time, and dates of type [Date]. Money is a
