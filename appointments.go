@@ -26,7 +26,7 @@ import (
 //
 // Changes are reported by the events labtest.appointment.created and labtest.appointment.updated,
 // and by labtest.order.updated. Walk-in appointments are not enabled for every team: the error is
-// an *[APIError] with status 503 then. Source: public API reference only.
+// an *[APIError] with status 503 then. Source of its operations: public API reference only.
 type AppointmentsService struct{ core *core }
 
 const (

@@ -1,6 +1,7 @@
-// Package labhealth is a client for the lab-order, user and webhook API of a health-data and
-// lab-testing service. It imports and tracks lab orders, manages the users of a team and their
-// connections to wearable providers, and manages teams, keys and webhooks.
+// Package labhealth is a client for the lab orders, appointments, users, wearable data and webhooks
+// of a health-data and lab-testing service. It imports, creates and tracks lab orders, books
+// appointments, manages the users of a team and their connections to wearable providers, reads
+// wearable data, and manages teams, keys and webhooks.
 //
 // One call creates at most one order, and every error reports whether the request was not sent,
 // rejected, applied or unknown. Unknown fields, enum values and types survive decoding and
