@@ -24,8 +24,8 @@ func referenceDocuments() uint64 {
 }
 
 // Every document that the tables allow as a response is decoded by the method of its operation, has
-// no malformed field, and is encoded again without a loss. The fields of a plausible one are those
-// of the Go value.
+// no malformed field, and is encoded again without a loss. The values of its fields are those of
+// the Go value.
 func TestReferenceDocuments(t *testing.T) {
 	var operations, documents atomic.Int64
 	methods := referenceMethods()
@@ -84,7 +84,7 @@ func checkDocument(t *testing.T, o reference.Operation, call *operationCall, see
 		t.Errorf("seed %d: malformed %v in %s", seed, list, call.response)
 		return false
 	}
-	if !g.Plausible || referenceException(o.String()+".response") != "" {
+	if referenceException(o.String()+".response") != "" {
 		return true
 	}
 	if encoded, err = json.Marshal(referencetest.WithoutReceived(value)); err != nil {
@@ -92,9 +92,13 @@ func checkDocument(t *testing.T, o reference.Operation, call *operationCall, see
 		return false
 	}
 	for _, lost := range referencetest.LostFields(documentOf(t, call.response), documentOf(t, encoded)) {
-		path, _, _ := strings.Cut(lost, ": ")
-		if !isExceptedPath(path) {
-			t.Errorf("%s in %s", lost, call.response)
+		path, difference, _ := strings.Cut(lost, ": ")
+		isUnknown := strings.Contains(path, ".x_") // a field of no table
+		// An object in place of a list is a former shape, which only the received JSON keeps.
+		isFormer := strings.HasPrefix(difference, "[], want map[")
+		if !isUnknown && !isFormer && !isExceptedPath(path) {
+			t.Errorf("seed %d: %s in %s", seed, lost, call.response)
+			return false
 		}
 	}
 	return true
