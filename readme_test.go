@@ -68,8 +68,8 @@ func TestDocumentLinks(t *testing.T) {
 	}
 }
 
-// TestDocumentPackageLinks checks that the links to examples and names on pkg.go.dev lead to existing
-// ones, and that every link that is named in brackets is defined and used.
+// TestDocumentPackageLinks checks that the links to examples and names on pkg.go.dev lead to
+// existing ones, and that every link that is named in brackets is defined and used.
 func TestDocumentPackageLinks(t *testing.T) {
 	symbols := map[string]map[string]bool{}
 	for _, p := range publicPackages(t) {

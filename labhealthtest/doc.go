@@ -71,9 +71,9 @@
 // patients live. Times are offered for seven days, four a day, at home and at the sites whose code
 // ends in 1. A time can be booked once, and its booking key is valid for 15 minutes. The sites of a
 // lab, quest (27) or sonora_quest (31), accept the orders of this lab. At home, getlabs is booked
-// and phlebfinders is asked. An appointment that is requested, or booked with async_confirmation, is
-// pending until [Server.Advance] moves its order to appointment_scheduled. An order that gets this
-// status without a booking has an invented appointment.
+// and phlebfinders is asked. An appointment that is requested, or booked with async_confirmation,
+// is pending until [Server.Advance] moves its order to appointment_scheduled. An order that gets
+// this status without a booking has an invented appointment.
 //
 // # Events
 //
@@ -81,9 +81,9 @@
 // connections and wearable data, and events given to [Server.Send]. [Server.SendEvent] invents an
 // event of any type. [Server.Flush] waits until all of them are delivered, and [Server.Deliveries]
 // returns the result of each attempt. By default deliveries are reliable and unsigned.
-// [WithSigningSecrets] signs them, [WithRetries] repeats failed ones on the schedule of the service,
-// and [WithNetworkConditions] duplicates and delays events and loses responses, which a receiver
-// must tolerate:
+// [WithSigningSecrets] signs them, [WithRetries] repeats failed ones on the schedule of the
+// service, and [WithNetworkConditions] duplicates and delays events and loses responses, which a
+// receiver must tolerate:
 //
 //	err := srv.DeliverTo(receiver.URL,
 //		labhealthtest.WithSigningSecrets(secret),
@@ -124,8 +124,8 @@
 // the following: a deletion can be undone for seven days, idempotency keys expire after one day
 // (after 14 days for bookings), times of appointments and their booking keys expire, a user can be
 // refreshed eight times per hour, access tokens and rotated secrets expire, deliveries are retried
-// on a schedule, and the delivery metric counts them by the time of the attempt. With [WithSeed] and
-// a clock that stands still, keys and IDs are the same in each run, for examples with a stable
+// on a schedule, and the delivery metric counts them by the time of the attempt. With [WithSeed]
+// and a clock that stands still, keys and IDs are the same in each run, for examples with a stable
 // output.
 //
 // # Limitations

@@ -20,8 +20,8 @@ var simulationFlagsSchema = object(
 	nullable("has_missing_results", booleanSchema),
 )
 
-// simulateOrder advances an order like the sandbox, to final_status or to the end, but never back. A
-// status that Advance does not reach is set directly. A testkit that is not registered stays with
+// simulateOrder advances an order like the sandbox, to final_status or to the end, but never back.
+// A status that Advance does not reach is set directly. A testkit that is not registered stays with
 // the customer. The server accepts a delay but does not wait.
 func (s *Server) simulateOrder(r *request) (any, error) {
 	final := r.queryOne("final_status", statusSchema)
