@@ -185,7 +185,8 @@
 // A GET is retried after a lost connection, a timeout, 408, 429 and most 5xx. Every other request
 // is retried only if it provably never reached the service, or after a 429, which is treated as
 // "not processed". It is never retried after a 5xx, a timeout or a lost connection, unless it has
-// an idempotency key. See [RetryPolicy]. [WithObserver] and [WithLogger] report every attempt.
+// an idempotency key: see [WithIdempotencyKey] for how to choose one. See [RetryPolicy] for the
+// details. [WithObserver] and [WithLogger] report every attempt.
 //
 // # Redaction
 //
