@@ -116,23 +116,46 @@ func (s *WearablesService) Summaries(ctx context.Context, userID uuid.UUID, reso
 	return call(ctx, s.core, new(SummaryPage), r, opts)
 }
 
-// verify sets Data. The list of a page has the name of the resource or its plural; a page without a
-// list is itself the summary, as that of a profile.
+// summaryLists are the names that the list of a page can have: a resource or its plural.
+var summaryLists = []string{
+	"activity", "body", "electrocardiogram", "meal", "meals", "menstrual_cycle", "profile", "sleep", "sleep_cycle", "workouts",
+}
+
+// verify sets Data. A page without such a list is itself the summary, as that of a profile, or has
+// a list of another resource.
 func (p *SummaryPage) verify() error {
+	var named, first []byte
+	hasName, isSummary := false, false
 	raw := p.RawJSON()
 	for name, value := range jsonread.Fields(raw) {
+		isList := value[0] == '['
 		switch {
 		case string(name) == "id":
-			p.Data = []json.RawMessage{raw}
-			return nil
-		case value[0] == '[' && p.Data == nil:
-			p.Data = []json.RawMessage{}
-			for element := range jsonread.Elements(value) {
-				p.Data = append(p.Data, slices.Clip(element))
+			isSummary = true
+		case slices.Contains(summaryLists, string(name)):
+			hasName = true
+			if isList {
+				named = value
 			}
+		case isList && first == nil:
+			first = value
 		}
 	}
-	return requireList(p.Data)
+	switch {
+	case named == nil && isSummary:
+		p.Data = []json.RawMessage{raw}
+		return nil
+	case named == nil && !hasName:
+		named = first
+	}
+	if named == nil {
+		return errNoList
+	}
+	p.Data = []json.RawMessage{}
+	for element := range jsonread.Elements(named) {
+		p.Data = append(p.Data, slices.Clip(element))
+	}
+	return nil
 }
 
 func (*SummaryPage) fromList(document []byte, _ []json.RawMessage) []byte {
@@ -218,18 +241,32 @@ func (p *SamplePage) elements() (pages any, next *string) {
 }
 
 // id returns an ID that is the same for pages with the same samples. That of a page without samples
-// depends on its cursor.
+// depends on its cursor, because such pages can follow each other.
 func (p *SamplePage) id() uuid.UUID {
 	var content []byte
 	for _, provider := range slices.Sorted(maps.Keys(p.Groups)) {
 		for _, group := range p.Groups[provider] {
-			content = append(content, group...)
+			if hasSamples(group) {
+				content = append(content, group...)
+			}
 		}
 	}
 	if len(content) == 0 {
 		content = p.RawJSON()
 	}
 	return uuid.NewSHA1(uuid.Nil, content)
+}
+
+// hasSamples reports whether a group has samples, or is not known to have none.
+func hasSamples(group []byte) bool {
+	list := jsonread.Lookup(group, "data")
+	if len(list) == 0 || list[0] != '[' {
+		return string(list) != "null"
+	}
+	for range jsonread.Elements(list) {
+		return true
+	}
+	return false
 }
 
 // Samples returns one page of the samples of a resource of a user: GET

@@ -59,7 +59,7 @@ var payloadTypes = map[EventType]*payloadType{
 	dailyPrefix + "workout_stream.":    {new: func() Payload { return &WorkoutStreamNotice{} }, samples: true},
 	dailyPrefix + "body.":              {new: func() Payload { return &Body{} }, samples: true},
 	dailyPrefix + "profile.":           {new: func() Payload { return &Profile{} }, samples: true},
-	dailyPrefix + "meal.":              {new: func() Payload { return &Meal{} }, samples: true},
+	dailyPrefix + "meal.":              {new: func() Payload { return &Meal{} }}, // its data field is not a list of samples
 	dailyPrefix + "menstrual_cycle.":   {new: func() Payload { return &MenstrualCycle{} }, samples: true},
 	dailyPrefix + "electrocardiogram.": {new: func() Payload { return &Electrocardiogram{} }, samples: true},
 	"historical.data.":                 {new: func() Payload { return &HistoricalPull{} }},
