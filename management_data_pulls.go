@@ -166,9 +166,9 @@ func (s *DataPullPreferencesService) Upsert(ctx context.Context, env TeamEnviron
 }
 
 // Delete deletes the data pull preferences of teams for the given providers, or for all providers
-// if the list is nil: DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}. A list that
-// is empty but not nil is invalid. At least one team is required, because an empty list may mean
-// all teams. The response is not documented and not decoded: use [WithResponse] to read it.
+// if the list is nil: DELETE /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}. A list
+// that is empty but not nil is invalid. At least one team is required, because an empty list may
+// mean all teams. The response is not documented and not decoded: use [WithResponse] to read it.
 func (s *DataPullPreferencesService) Delete(ctx context.Context, env TeamEnvironment, region Region, teamIDs []uuid.UUID, providers []Provider, opts ...CallOption) error {
 	r := request{
 		op: opDeleteDataPullPreferences, ids: []string{string(env), string(region)},
