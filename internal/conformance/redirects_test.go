@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -136,45 +137,49 @@ func TestTransportThatFollowsRedirects(t *testing.T) {
 }
 
 // A transport that fails over to another host does not send the key there, even if it keeps the
-// Host header, and even if the first host refuses the connection.
+// Host header, even if the first host refuses the connection, and even if it ignores that the
+// request was canceled.
 func TestTransportThatFailsOver(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
-	for _, changesHost := range []bool{false, true} {
-		for _, refuses := range []bool{false, true} {
-			var elsewhere atomic.Int64
-			backup := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
-			primary := startFaults(t, false, -1, respond(503, ""))
-			url := primary.URL
-			if refuses {
-				url = closed.URL
-			}
-			inner := &http.Transport{}
-			transport := roundTripper(func(r *http.Request) (*http.Response, error) {
-				resp, err := inner.RoundTrip(r)
-				if err == nil && resp.StatusCode < 500 {
-					return resp, nil
-				}
-				if err == nil {
-					resp.Body.Close()
-				}
-				r = r.Clone(r.Context())
-				r.URL.Host = backup.Listener.Addr().String()
-				if changesHost {
-					r.Host = r.URL.Host
-				}
-				if r.Body != nil {
-					r.Body = io.NopCloser(strings.NewReader("{}"))
-				}
-				return inner.RoundTrip(r)
-			})
-			for _, call := range faultCalls {
-				if err := call.do(t, faultClient(t, url, transport)); err == nil || elsewhere.Load() > 0 {
-					t.Errorf("%s, changes host %v, refused %v: %d requests elsewhere, %v", call.method, changesHost, refuses, elsewhere.Load(), err)
-				}
-			}
-			inner.CloseIdleConnections()
-			backup.Close()
+	for i := range 8 {
+		changesHost, refuses, ignores := i&1 > 0, i&2 > 0, i&4 > 0
+		var elsewhere atomic.Int64
+		backup := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+		primary := startFaults(t, false, -1, respond(503, ""))
+		url := primary.URL
+		if refuses {
+			url = closed.URL
 		}
+		inner := &http.Transport{}
+		transport := roundTripper(func(r *http.Request) (*http.Response, error) {
+			resp, err := inner.RoundTrip(r)
+			if err == nil && resp.StatusCode < 500 {
+				return resp, nil
+			}
+			if err == nil {
+				resp.Body.Close()
+			}
+			ctx := r.Context()
+			if ignores {
+				ctx = context.WithoutCancel(ctx)
+			}
+			r = r.Clone(ctx)
+			r.URL.Host = backup.Listener.Addr().String()
+			if changesHost {
+				r.Host = r.URL.Host
+			}
+			if r.Body != nil {
+				r.Body = io.NopCloser(strings.NewReader("{}"))
+			}
+			return inner.RoundTrip(r)
+		})
+		for _, call := range faultCalls {
+			if err := call.do(t, faultClient(t, url, transport)); err == nil || elsewhere.Load() > 0 {
+				t.Errorf("%s, changes host %v, refused %v, ignores %v: %d requests elsewhere, %v", call.method, changesHost, refuses, ignores, elsewhere.Load(), err)
+			}
+		}
+		inner.CloseIdleConnections()
+		backup.Close()
 	}
 }

@@ -82,6 +82,8 @@ func (p *proof) startedRequest(http2 bool, host string) {
 		}
 		p.http2 = p.http2 || http2
 		switch {
+		case p.stopped != nil: // the connection was ready before the transport noticed
+			return p.stopped
 		case host != p.host: // a transport that follows redirects would take the key with it
 			return ErrOtherHost
 		case p.write && p.starts > 1:
