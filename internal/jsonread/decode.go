@@ -74,6 +74,20 @@ func (d *decoder) addProblem(at int, want string) {
 	}
 }
 
+// dropProblems drops the problems of an earlier value of the field that is next. It takes from the
+// budget, so that a document of duplicate names cannot take much time.
+func (d *decoder) dropProblems(name string) {
+	problems := d.doc.in.problems
+	if d.silent || len(problems) == 0 {
+		return
+	}
+	d.charge(uintptr(len(problems)))
+	path := append(pathOf(d.path[d.root:]), name)
+	d.doc.in.problems = slices.DeleteFunc(problems, func(p Problem) bool {
+		return len(p.Path) >= len(path) && slices.Equal(p.Path[:len(path)], path)
+	})
+}
+
 // addProblem adds p, with steps before its path.
 func (d *Document) addProblem(p Problem, steps []step) {
 	if len(d.in.problems) < maxProblems {
