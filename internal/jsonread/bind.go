@@ -301,7 +301,7 @@ func unwrap(bind binder, p *plan, wrapper string) binder {
 			return
 		}
 		v.SetZero()
-		d.doc.in.problems, d.misfits = nil, misfits
+		d.doc.in.problems, d.doc.in.added, d.misfits = nil, 0, misfits
 		d.i = start + int(inner.Lo)
 		d.path = append(d.path, step{wrapper, -1})
 		bind(d, v)
