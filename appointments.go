@@ -11,8 +11,8 @@ import (
 // areas and sites where they are possible. See [Client.Appointments].
 //
 // There are two kinds of appointments, with the same operations: [AppointmentAtHome] for orders
-// with the collection method at_home_phlebotomy, and [AppointmentWalkIn] for walk_in_test. The
-// steps are:
+// with the collection method at_home_phlebotomy, and [AppointmentWalkIn] for walk_in_test.
+// [LabTestCollectionMethod.AppointmentType] returns the kind of a collection method. The steps are:
 //
 //  1. [AppointmentsService.AtHomeAvailability] or [AppointmentsService.WalkInAvailability] returns
 //     the times that are free, each with a booking key, which expires.

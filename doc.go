@@ -107,7 +107,7 @@
 //	POST   /v2/link/connect/demo                                   Client.Link.ConnectDemo
 //	GET    /v2/providers                                           Client.Providers.List
 //	GET    /v2/summary/{resource}/{user_id}                        Client.Wearables.Summaries
-//	GET    /v2/timeseries/{user_id}/{resource}/grouped             Client.Wearables.Samples, AllSamples
+//	GET    /v2/timeseries/{user_id}/{resource}/grouped             Client.Wearables.Samples, SamplePages
 //	GET    /v2/timeseries/sleep/{sleep_id}/stream                  Client.Wearables.SleepStream
 //	GET    /v2/timeseries/workouts/{workout_id}/stream             Client.Workouts.Stream
 //	GET    /v2/team/{team_id}                                      Client.Team.Get

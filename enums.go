@@ -37,6 +37,19 @@ const (
 	CollectionMethodOnSiteCollection LabTestCollectionMethod = "on_site_collection"
 )
 
+// AppointmentType returns the kind of the appointments of orders with the collection method, for
+// the methods of [AppointmentsService]. It is empty if the method has no appointments.
+func (m LabTestCollectionMethod) AppointmentType() AppointmentType {
+	switch m {
+	case CollectionMethodAtHomePhlebotomy:
+		return AppointmentAtHome
+	case CollectionMethodWalkInTest:
+		return AppointmentWalkIn
+	case CollectionMethodTestkit, CollectionMethodOnSiteCollection: // no appointments
+	}
+	return ""
+}
+
 // Gender is the gender of the patient in [PatientDetailsWithValidation].
 //
 // Values other than the constants occur, such as "Male".

@@ -62,6 +62,22 @@ func TestOrderStatusParts(t *testing.T) {
 	}
 }
 
+func TestCollectionMethodAppointmentType(t *testing.T) {
+	for method, want := range map[LabTestCollectionMethod]AppointmentType{
+		CollectionMethodAtHomePhlebotomy: AppointmentAtHome,
+		CollectionMethodWalkInTest:       AppointmentWalkIn,
+		CollectionMethodTestkit:          "",
+		CollectionMethodOnSiteCollection: "",
+		"":                               "",
+		"drone":                          "",
+		OrderStatusCollectingSampleWalkInTestAppointmentPending.Method(): AppointmentWalkIn,
+	} {
+		if got := method.AppointmentType(); got != want {
+			t.Errorf("%q: %q, want %q", method, got, want)
+		}
+	}
+}
+
 func TestOrderStatusModifiable(t *testing.T) {
 	tests := []struct {
 		status OrderStatus

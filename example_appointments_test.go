@@ -60,7 +60,11 @@ func ExampleAppointmentsService_Cancel() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	kind := labhealth.AppointmentWalkIn
+	order, err := client.Orders.Get(ctx, orderID)
+	if err != nil {
+		log.Fatal(err)
+	}
+	kind := order.Details.Type.AppointmentType() // AppointmentWalkIn
 	if _, err := client.Appointments.Get(ctx, kind, orderID); errors.Is(err, labhealth.ErrNotFound) {
 		fmt.Println("no appointment yet")
 	}

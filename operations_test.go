@@ -132,18 +132,15 @@ func TestOperationsTable(t *testing.T) {
 			t.Errorf("%s is missing; the interface specification has it under %s", d.operation, d.from)
 		}
 	}
-	missing := 0
 	for operation := range known {
 		if !slices.Contains(listed, operation) {
-			if missing++; referenceComplete {
-				t.Errorf("%s is missing", operation)
-			}
+			t.Errorf("%s is missing", operation)
 		}
 	}
 	if diff := cmp.Diff(slices.Sorted(slices.Values(teamOperations)), slices.Sorted(slices.Values(listed))); diff != "" {
 		t.Errorf("(-known to WithPath +listed):\n%s", diff)
 	}
-	t.Logf("%d operations, %d missing", len(listed), missing)
+	t.Logf("%d operations", len(listed))
 }
 
 // The table has every exported method of every service, and no other. A method may have several

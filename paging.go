@@ -54,7 +54,8 @@ func pageWithCursor(current cursorPage) page[string] {
 	items, next := current.elements()
 	p := page[string]{items: items, last: next == nil || *next == "", allowEmpty: true}
 	for _, field := range current.Malformed() {
-		if field.Path == "next_cursor" { // it is nil, as at the end of the list
+		// It is nil, as at the end of the list. Field next is an older name of it.
+		if field.Path == "next_cursor" || field.Path == "next" && p.last {
 			p.err = &unreadable{reason: "its next cursor is malformed"}
 		}
 	}

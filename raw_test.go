@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"maps"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -13,23 +14,8 @@ import (
 // left out.
 func TestResponsesAreLosslessAndSpecified(t *testing.T) {
 	specified := map[string]bool{}
-	for _, typ := range resourceTypes {
+	for _, typ := range slices.AppendSeq(referenceTypes(), maps.Values(resourceTypes)) {
 		specified[typ.Name()] = true
-	}
-	for _, area := range referenceAreas {
-		for _, value := range area.components {
-			specified[reflect.TypeOf(value).Name()] = true
-		}
-	}
-	for _, area := range referenceAreas {
-		for _, value := range area.components {
-			specified[reflect.TypeOf(value).Name()] = true
-		}
-	}
-	for _, area := range referenceAreas {
-		for _, value := range area.components {
-			specified[reflect.TypeOf(value).Name()] = true
-		}
 	}
 	_, files := parsePackage(t)
 	var names []string
@@ -73,16 +59,7 @@ func TestResponsesAreLosslessAndSpecified(t *testing.T) {
 func TestEveryResponseRoundTrips(t *testing.T) {
 	const text = `{"left_over":[1.50,{"a":null,"b":"\u00e9"}]}`
 	n := 0
-	types := maps.Clone(resourceTypes)
-	for _, area := range referenceAreas {
-		for _, value := range area.components {
-			types[reflect.TypeOf(value).Name()] = reflect.TypeOf(value)
-		}
-	}
-	for name, typ := range types {
-		if !ast.IsExported(name) {
-			continue
-		}
+	for _, typ := range slices.AppendSeq(referenceTypes(), maps.Values(resourceTypes)) {
 		if f, ok := typ.FieldByName("RawObject"); !ok || !f.Anonymous {
 			continue
 		}

@@ -19,13 +19,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/labhealth/labhealth-go/internal/httptracetest"
 	"github.com/labhealth/labhealth-go/internal/reference"
 	"github.com/labhealth/labhealth-go/internal/reference/referencetest"
 )
-
-// referenceComplete is whether every operation, component and enumeration of the tables must be
-// listed in an area.
-const referenceComplete = false
 
 func (a *referenceArea) check() referencetest.Area {
 	return referencetest.Area{Components: a.components, Enums: a.enums, Operations: a.operations, Exceptions: a.exceptions}
@@ -39,6 +36,19 @@ func referenceChecks() []referencetest.Area {
 	return areas
 }
 
+// referenceTypes returns the Go types of all components.
+func referenceTypes() []reflect.Type {
+	var types []reflect.Type
+	for _, area := range referenceAreas {
+		for _, value := range area.components {
+			if typ := reflect.TypeOf(value); !slices.Contains(types, typ) {
+				types = append(types, typ)
+			}
+		}
+	}
+	return types
+}
+
 // The types have every field of the tables with its type, nullability and default, and every
 // enumeration has its values. There are no others.
 func TestReferenceTypes(t *testing.T) {
@@ -48,13 +58,8 @@ func TestReferenceTypes(t *testing.T) {
 
 // No operation, component or enumeration of the tables is left out.
 func TestReferenceComplete(t *testing.T) {
-	complain := t.Errorf
-	if !referenceComplete {
-		complain = t.Logf
-	}
 	methods := referenceMethods()
 	var types []reference.Type
-	operations := 0
 	for _, o := range reference.Operations() {
 		for _, text := range []string{o.Body, o.Response} {
 			if text != "" {
@@ -65,15 +70,12 @@ func TestReferenceComplete(t *testing.T) {
 			types = append(types, reference.ParseType(o.API, p.Type))
 		}
 		if methods[o.String()] == "" && referenceException(o.String()) == "" {
-			operations++
-			complain("%s has no method", o)
+			t.Errorf("%s has no method", o)
 		}
 	}
-	missing := referencetest.Missing(types, referenceChecks()...)
-	for _, name := range missing {
-		complain("%s has no Go type", name)
+	for _, name := range referencetest.Missing(types, referenceChecks()...) {
+		t.Errorf("%s has no Go type", name)
 	}
-	t.Logf("missing: %d operations, %d components and enumerations", operations, len(missing))
 }
 
 // referenceMethods returns the methods of all areas by operation.
@@ -128,11 +130,36 @@ func TestReferenceOperations(t *testing.T) {
 	t.Logf("%d operations", checked)
 }
 
-// probe is a client whose requests are recorded. They fail if it has no response.
+// Reads are repeated, and writes are not, whatever the operation.
+func TestReferenceRepeats(t *testing.T) {
+	methods := referenceMethods()
+	for _, o := range reference.Operations() {
+		if methods[o.String()] == "" {
+			continue
+		}
+		call := findCall(t, o, methods[o.String()])
+		call.args = append(call.args, reflect.ValueOf(WithCallRetry(RetryPolicy{MaxAttempts: 3, BaseWait: 1, MaxWait: 1})))
+		for _, status := range []int{0, http.StatusBadGateway, http.StatusRequestTimeout} {
+			call.status, call.requests = status, 0
+			call.do(call.args)
+			want := 1
+			if o.Method == http.MethodGet {
+				want = 3
+			}
+			if call.requests != want {
+				t.Errorf("%s: %d requests after status %d, want %d", o, call.requests, status, want)
+			}
+		}
+	}
+}
+
+// probe is a client whose requests are recorded. They fail if it has no status.
 type probe struct {
 	client   reflect.Value
+	status   int
 	response []byte
 	sent     *http.Request
+	requests int
 }
 
 func newProbe(t *testing.T, api string) *probe {
@@ -153,11 +180,13 @@ func newProbe(t *testing.T, api string) *probe {
 
 func (p *probe) RoundTrip(r *http.Request) (*http.Response, error) {
 	p.sent = r
-	if p.response == nil {
-		return nil, errors.New("recorded")
+	p.requests++
+	httptracetest.SendRequest(r)
+	if p.status == 0 {
+		return nil, io.ErrUnexpectedEOF
 	}
 	return &http.Response{
-		StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+		StatusCode: p.status, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
 		Body: io.NopCloser(bytes.NewReader(p.response)), ContentLength: int64(len(p.response)),
 	}, nil
 }

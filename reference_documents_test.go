@@ -3,9 +3,9 @@ package labhealth
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"os"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -24,8 +24,8 @@ func referenceDocuments() uint64 {
 }
 
 // Every document that the tables allow as a response is decoded by the method of its operation, has
-// no malformed field, and is encoded again without a loss. The fields of a plausible one are those
-// of the Go value.
+// no malformed field, and is encoded again without a loss. The values of its fields are those of
+// the Go value.
 func TestReferenceDocuments(t *testing.T) {
 	var operations, documents atomic.Int64
 	methods := referenceMethods()
@@ -41,6 +41,7 @@ func TestReferenceDocuments(t *testing.T) {
 					return
 				}
 				operations.Add(1)
+				call.status = http.StatusOK
 				for seed := range referenceDocuments() {
 					documents.Add(1)
 					if !checkDocument(t, o, call, uint64(i)<<32+seed, seed == 0) {
@@ -53,9 +54,6 @@ func TestReferenceDocuments(t *testing.T) {
 	t.Logf("%d operations, %d documents", operations.Load(), documents.Load())
 }
 
-// knownList matches a list in a field whose name the generator did not invent.
-var knownList = regexp.MustCompile(`"([^"x]|x[^"_])[^"]*":\[`)
-
 func checkDocument(t *testing.T, o reference.Operation, call *operationCall, seed uint64, plausible bool) bool {
 	t.Helper()
 	g := reference.NewGenerator(seed)
@@ -63,7 +61,7 @@ func checkDocument(t *testing.T, o reference.Operation, call *operationCall, see
 	call.response = g.Document(o.API, o.Response)
 	results := call.do(call.args)
 	if err, _ := results[1].Interface().(error); err != nil {
-		if strings.HasSuffix(err.Error(), "it has no list") && !knownList.Match(call.response) {
+		if strings.HasSuffix(err.Error(), "it has no list") && !hasList(t, o, call.response) {
 			return true // some deployments report errors that way
 		}
 		if strings.Contains(err.Error(), "it has no readable ") && bytes.Contains(call.response, []byte(`:""`)) {
@@ -86,7 +84,7 @@ func checkDocument(t *testing.T, o reference.Operation, call *operationCall, see
 		t.Errorf("seed %d: malformed %v in %s", seed, list, call.response)
 		return false
 	}
-	if !g.Plausible || referenceException(o.String()+".response") != "" {
+	if referenceException(o.String()+".response") != "" {
 		return true
 	}
 	if encoded, err = json.Marshal(referencetest.WithoutReceived(value)); err != nil {
@@ -94,12 +92,25 @@ func checkDocument(t *testing.T, o reference.Operation, call *operationCall, see
 		return false
 	}
 	for _, lost := range referencetest.LostFields(documentOf(t, call.response), documentOf(t, encoded)) {
-		path, _, _ := strings.Cut(lost, ": ")
-		if !isExceptedPath(path) {
-			t.Errorf("%s in %s", lost, call.response)
+		path, difference, _ := strings.Cut(lost, ": ")
+		isUnknown := strings.Contains(path, ".x_") // a field of no table
+		// An object in place of a list is a former shape, which only the received JSON keeps.
+		isFormer := strings.HasPrefix(difference, "[], want map[")
+		if !isUnknown && !isFormer && !isExceptedPath(path) {
+			t.Errorf("seed %d: %s in %s", seed, lost, call.response)
+			return false
 		}
 	}
 	return true
+}
+
+// hasList reports whether a document has one of the lists that the tables have in it.
+func hasList(t *testing.T, o reference.Operation, document []byte) bool {
+	t.Helper()
+	fields, _ := documentOf(t, document).(map[string]any)
+	return slices.ContainsFunc(reference.Components()[reference.ParseType(o.API, o.Response).Key()], func(f reference.Field) bool {
+		return f.ParsedType().Kind == reference.Array && fields[f.Name] != nil
+	})
 }
 
 // isKept reports whether a document was encoded again as it was, or as one of its fields if the

@@ -20,7 +20,10 @@ func newWearableReference() referenceArea {
 			"ClientFacingRespiratoryRateTimeseries": SleepStreamSample{},
 			"ClientFacingStream":                    WorkoutStream{},
 		},
-		enums: map[string]any{},
+		enums: map[string]any{
+			"/v2/summary/{resource}/{user_id}":            SummaryResource(""),
+			"/v2/timeseries/{user_id}/{resource}/grouped": SampleResource(""),
+		},
 		operations: map[string]string{
 			opSleepStream:   "Wearables.SleepStream",
 			opWorkoutStream: "Workouts.Stream",

@@ -10,7 +10,6 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
-	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -20,6 +19,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/internal/reference"
 )
 
 // The text below is the interface specification, typed by hand and never from the
@@ -350,34 +351,22 @@ offset                    | integer                      | -   |
 limit                     | integer                      | -   |
 `
 
-// What the public API reference of the service and its real responses add to the
-// document, in the same form, with the source as the last rule. A row for a
-// field of the specification takes the place of the specification's. A new field is
-// optional, whatever the reference says: the specification's service does not send
-// it.
-const additions = `
+// Rows that take the place of the specification's, in the same form, with the source as the last
+// rule. Fields that only the public API reference has are not here: TestReferenceTypes compares
+// them with its tables.
+const amendments = `
 # OrderPatientDetails: response
 dob                       | date                         | yes | from answers that write a bare date
-
-# Lab: response
-logo_url                  | string?                      | no  | from reference
-
-# Marker: response
-expected_results          | array of ExpectedResult      | no  | from reference
 
 # AoEQuestion: response
 required                  | boolean                      | no  | from reference
 type                      | AoEQuestionType              | no  | from reference
 sequence                  | integer                      | no  | from reference
 answers                   | array of AoEAnswerOption     | no  | from reference
-constraint                | string?                      | no  | from reference
-default                   | string?                      | no  | from reference
 
 # User: response
 fallback_birth_date       | FallbackBirthDate?           | no  | from reference
 fallback_time_zone        | FallbackTimeZone?            | yes | from reference
-ingestion_start           | date?                        | no  | from reference
-ingestion_end             | date?                        | no  | from reference
 
 # ConnectedSource: response
 provider                  | Source                       | no  | from reference
@@ -467,14 +456,6 @@ OrderLowLevelStatus: ordered, requisition_created, requisition_bypassed, transit
 	lab_processing_blocked
 `
 
-// The enumerations of the public API reference that the specification does not have.
-const addedEnumerations = `
-OrderActivationType: current, scheduled
-AoEQuestionType: choice, text, numeric, multi_choice
-ConsentType: terms-of-use, telehealth-informed-consent, mobile-terms-and-conditions,
-	notice-of-privacy-practices, privacy-policy, hipaa-authorization
-`
-
 // Constants start with the name of their type, except for these.
 var constantPrefixes = map[string]string{
 	"LabTestCollectionMethod": "CollectionMethod",
@@ -482,7 +463,6 @@ var constantPrefixes = map[string]string{
 	"OrderTopLevelStatus":     "TopLevel",
 	"OrderLowLevelStatus":     "LowLevel",
 	"OrderStatusDetail":       "StatusDetail",
-	"ConsentType":             "Consent",
 }
 
 // zeroRequests are the fields that the zero value of a request sends.
@@ -566,18 +546,18 @@ type specField struct {
 	source     string // of an addition
 }
 
-// readSpecification parses the specification and the additions.
+// readSpecification parses the specification and the amendments.
 func readSpecification(t *testing.T) []specResource {
 	t.Helper()
-	resources := append(readResources(t, specification), readResources(t, teamSpecification)...)
-	for _, extra := range readResources(t, additions) {
+	resources := readResources(t, specification)
+	for _, extra := range readResources(t, amendments) {
 		i := slices.IndexFunc(resources, func(r specResource) bool { return r.name == extra.name })
 		if i < 0 {
-			t.Fatalf("additions to %s, which the specification does not have", extra.name)
+			t.Fatalf("amendments to %s, which the specification does not have", extra.name)
 		}
 		for _, f := range extra.fields {
 			if f.source == "" {
-				t.Fatalf("%s.%s: an addition without a source", extra.name, f.name)
+				t.Fatalf("%s.%s: an amendment without a source", extra.name, f.name)
 			}
 			j := slices.IndexFunc(resources[i].fields, func(g specField) bool { return g.name == f.name })
 			if j < 0 {
@@ -588,6 +568,22 @@ func readSpecification(t *testing.T) []specResource {
 		}
 	}
 	return resources
+}
+
+// referenceFields returns the JSON names of the fields of a type that the tables of the public API
+// reference have.
+func referenceFields(typ reflect.Type) map[string]bool {
+	names := map[string]bool{}
+	for _, area := range referenceAreas {
+		for component, value := range area.components {
+			if reflect.TypeOf(value) == typ {
+				for _, f := range reference.Components()[component] {
+					names[f.Name] = true
+				}
+			}
+		}
+	}
+	return names
 }
 
 func readResources(t *testing.T, text string) []specResource {
@@ -824,8 +820,11 @@ func checkFields(t *testing.T, r specResource, typ reflect.Type, goName func(str
 			t.Errorf("%s has the tag %s, want %s", f.name, got, wantTag)
 		}
 	}
+	inReference := referenceFields(typ)
 	for name, field := range members {
-		t.Errorf("%s %s is not in the specification", name, field.Type)
+		if !inReference[name] {
+			t.Errorf("%s %s is in neither the specification nor the reference", name, field.Type)
+		}
 	}
 	if r.response {
 		last := typ.Field(typ.NumField() - 1)
@@ -891,8 +890,11 @@ func TestSpecZeroResponses(t *testing.T) {
 					t.Errorf("%s: is %s, want []", f.name, value)
 				}
 			}
+			inReference := referenceFields(resourceTypes[r.name])
 			for name := range got {
-				t.Errorf("%s: is not in the specification", name)
+				if !inReference[name] {
+					t.Errorf("%s: is in neither the specification nor the reference", name)
+				}
 			}
 		})
 	}
@@ -997,33 +999,36 @@ func TestSpecDetails(t *testing.T) {
 func TestSpecEnumerations(t *testing.T) {
 	declared := readConstants(t, "enums.go")
 	enums, values := 0, 0
-	for _, text := range []string{enumerations, addedEnumerations} {
-		text = strings.ReplaceAll(strings.TrimSpace(text), "\n\t", " ")
-		for line := range strings.SplitSeq(text, "\n") {
-			name, list, ok := strings.Cut(line, ":")
+	text := strings.ReplaceAll(strings.TrimSpace(enumerations), "\n\t", " ")
+	for line := range strings.SplitSeq(text, "\n") {
+		name, list, ok := strings.Cut(line, ":")
+		if !ok {
+			t.Fatalf("line %q has no colon", line)
+		}
+		enums++
+		t.Run(name, func(t *testing.T) {
+			prefix, ok := constantPrefixes[name]
 			if !ok {
-				t.Fatalf("line %q has no colon", line)
+				prefix = name
 			}
-			enums++
-			t.Run(name, func(t *testing.T) {
-				prefix, ok := constantPrefixes[name]
-				if !ok {
-					prefix = name
-				}
-				want := map[string]string{}
-				for value := range strings.SplitSeq(strings.TrimSpace(list), ", ") {
-					values++
-					want[prefix+goName(value)] = value
-				}
-				if diff := cmp.Diff(want, declared[name]); diff != "" {
-					t.Errorf("constants (-document +Go):\n%s", diff)
-				}
-			})
-			delete(declared, name)
+			want := map[string]string{}
+			for value := range strings.SplitSeq(strings.TrimSpace(list), ", ") {
+				values++
+				want[prefix+goName(value)] = value
+			}
+			if diff := cmp.Diff(want, declared[name]); diff != "" {
+				t.Errorf("constants (-document +Go):\n%s", diff)
+			}
+		})
+		delete(declared, name)
+	}
+	for _, area := range referenceAreas {
+		for _, value := range area.enums {
+			delete(declared, reflect.TypeOf(value).Name())
 		}
 	}
 	for name := range declared {
-		t.Errorf("%s: constants of an enumeration that is not in the specification", name)
+		t.Errorf("%s: constants of an enumeration that is in neither the specification nor the reference", name)
 	}
 	t.Logf("%d enumerations, %d values", enums, values)
 }
@@ -1075,9 +1080,11 @@ func parsePackage(t *testing.T) (*token.FileSet, []*ast.File) {
 	return fset, files
 }
 
-// Deprecated fields have a Deprecated paragraph, and no other fields do.
+// Fields that the specification deprecates have a Deprecated paragraph. No others have, except for
+// those of types that TestReferenceTypes compares with the tables.
 func TestSpecDeprecated(t *testing.T) {
-	want := map[string]bool{}
+	// Deprecated under Versioning, in resources that the specification does not list.
+	want := map[string]bool{"CreateOrderBody.LabTestID": true, "Result.Value": true}
 	for _, r := range readSpecification(t) {
 		for _, f := range r.fields {
 			if f.deprecated {
@@ -1085,53 +1092,45 @@ func TestSpecDeprecated(t *testing.T) {
 			}
 		}
 	}
-	// Deprecated under Versioning, in resources that the specification does not list.
-	want["CreateOrderBody.LabTestID"] = true
-	// TestReferenceTypes checks the types that are in the tables of the public API reference only.
 	tabled := map[string]bool{}
-	for _, area := range referenceAreas {
-		for _, value := range area.components {
-			tabled[reflect.TypeOf(value).Name()] = true
-		}
+	for _, typ := range referenceTypes() {
+		tabled[typ.Name()] = true
 	}
-	for _, typ := range resourceTypes {
-		delete(tabled, typ.Name())
-	}
-
 	_, files := parsePackage(t)
 	got := map[string]bool{}
-	for _, file := range files {
-		for _, decl := range file.Decls {
-			gen, ok := decl.(*ast.GenDecl)
-			if !ok || gen.Tok != token.TYPE {
-				continue
-			}
-			for _, spec := range gen.Specs {
-				spec := spec.(*ast.TypeSpec)
-				fields, ok := spec.Type.(*ast.StructType)
-				if !ok {
-					continue
-				}
-				for _, field := range fields.Fields.List {
-					for _, name := range field.Names {
-						if isDeprecated(field.Doc) && !tabled[spec.Name.Name] {
-							got[spec.Name.Name+"."+name.Name] = true
-						}
-					}
-				}
-			}
-		}
-	}
-	for _, area := range referenceAreas { // TestReferenceTypes compares the other fields of these
-		for _, value := range area.components {
-			prefix := reflect.TypeOf(value).Name() + "."
-			maps.DeleteFunc(got, func(name string, _ bool) bool { return !want[name] && strings.HasPrefix(name, prefix) })
+	for name := range deprecatedFields(files) {
+		typ, _, _ := strings.Cut(name, ".")
+		if want[name] || !tabled[typ] {
+			got[name] = true
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("deprecated fields (-specification +Go):\n%s", diff)
 	}
 	t.Logf("%d deprecated fields", len(want))
+}
+
+// deprecatedFields returns the fields with a Deprecated paragraph, as "Type.Field".
+func deprecatedFields(files []*ast.File) map[string]bool {
+	names := map[string]bool{}
+	for _, file := range files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			fields, ok := spec.Type.(*ast.StructType)
+			for i := 0; ok && i < len(fields.Fields.List); i++ {
+				for _, name := range fields.Fields.List[i].Names {
+					if isDeprecated(fields.Fields.List[i].Doc) {
+						names[spec.Name.Name+"."+name.Name] = true
+					}
+				}
+			}
+			return false
+		})
+	}
+	return names
 }
 
 func isDeprecated(doc *ast.CommentGroup) bool {

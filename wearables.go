@@ -46,23 +46,64 @@ const (
 	SummaryWorkouts          SummaryResource = "workouts"
 )
 
-// SampleResource is a resource whose data is samples. The documented values are:
-//
-//	afib_burden, basal_body_temperature, blood_oxygen, blood_pressure, body_fat,
-//	body_mass_index, body_temperature, body_temperature_delta, body_weight, caffeine,
-//	calories_active, calories_basal, carbohydrates, cholesterol, daylight_exposure, distance,
-//	electrocardiogram_voltage, fall, floors_climbed, forced_expiratory_volume_1,
-//	forced_vital_capacity, glucose, handwashing, heart_rate_alert,
-//	heart_rate_recovery_one_minute, heartrate, hrv, ige, igg, inhaler_usage,
-//	insulin_injection, lean_body_mass, mindfulness_minutes, note,
-//	peak_expiratory_flow_rate, respiratory_rate, sleep_apnea_alert,
-//	sleep_breathing_disturbance, stand_duration, stand_hour, steps, stress_level,
-//	uv_exposure, vo2_max, waist_circumference, water, wheelchair_push, workout_distance,
-//	workout_duration, workout_swimming_stroke
-//
-// Other values occur. Two names differ in events: body_weight is weight, and body_fat is fat.
+// SampleResource is a resource whose data is samples. Two names differ from those of events:
+// body_weight is weight in events, and body_fat is fat. Values other than the constants occur.
 // Source: public API reference only.
 type SampleResource string
+
+// Values of [SampleResource].
+const (
+	SampleAFibBurden                 SampleResource = "afib_burden"
+	SampleBasalBodyTemperature       SampleResource = "basal_body_temperature"
+	SampleBloodOxygen                SampleResource = "blood_oxygen"
+	SampleBloodPressure              SampleResource = "blood_pressure"
+	SampleBodyFat                    SampleResource = "body_fat" // fat in events
+	SampleBodyMassIndex              SampleResource = "body_mass_index"
+	SampleBodyTemperature            SampleResource = "body_temperature"
+	SampleBodyTemperatureDelta       SampleResource = "body_temperature_delta"
+	SampleBodyWeight                 SampleResource = "body_weight" // weight in events
+	SampleCaffeine                   SampleResource = "caffeine"
+	SampleCaloriesActive             SampleResource = "calories_active"
+	SampleCaloriesBasal              SampleResource = "calories_basal"
+	SampleCarbohydrates              SampleResource = "carbohydrates"
+	SampleCholesterol                SampleResource = "cholesterol"
+	SampleDaylightExposure           SampleResource = "daylight_exposure"
+	SampleDistance                   SampleResource = "distance"
+	SampleElectrocardiogramVoltage   SampleResource = "electrocardiogram_voltage"
+	SampleFall                       SampleResource = "fall"
+	SampleFloorsClimbed              SampleResource = "floors_climbed"
+	SampleForcedExpiratoryVolume1    SampleResource = "forced_expiratory_volume_1"
+	SampleForcedVitalCapacity        SampleResource = "forced_vital_capacity"
+	SampleGlucose                    SampleResource = "glucose"
+	SampleHandwashing                SampleResource = "handwashing"
+	SampleHeartRateAlert             SampleResource = "heart_rate_alert"
+	SampleHeartRateRecoveryOneMinute SampleResource = "heart_rate_recovery_one_minute"
+	SampleHeartRate                  SampleResource = "heartrate"
+	SampleHRV                        SampleResource = "hrv"
+	SampleIgE                        SampleResource = "ige"
+	SampleIgG                        SampleResource = "igg"
+	SampleInhalerUsage               SampleResource = "inhaler_usage"
+	SampleInsulinInjection           SampleResource = "insulin_injection"
+	SampleLeanBodyMass               SampleResource = "lean_body_mass"
+	SampleMindfulnessMinutes         SampleResource = "mindfulness_minutes"
+	SampleNote                       SampleResource = "note"
+	SamplePeakExpiratoryFlowRate     SampleResource = "peak_expiratory_flow_rate"
+	SampleRespiratoryRate            SampleResource = "respiratory_rate"
+	SampleSleepApneaAlert            SampleResource = "sleep_apnea_alert"
+	SampleSleepBreathingDisturbance  SampleResource = "sleep_breathing_disturbance"
+	SampleStandDuration              SampleResource = "stand_duration"
+	SampleStandHour                  SampleResource = "stand_hour"
+	SampleSteps                      SampleResource = "steps"
+	SampleStressLevel                SampleResource = "stress_level"
+	SampleUVExposure                 SampleResource = "uv_exposure"
+	SampleVO2Max                     SampleResource = "vo2_max"
+	SampleWaistCircumference         SampleResource = "waist_circumference"
+	SampleWater                      SampleResource = "water"
+	SampleWheelchairPush             SampleResource = "wheelchair_push"
+	SampleWorkoutDistance            SampleResource = "workout_distance"
+	SampleWorkoutDuration            SampleResource = "workout_duration"
+	SampleWorkoutSwimmingStroke      SampleResource = "workout_swimming_stroke"
+)
 
 // ListSummariesParams selects the summaries of a resource. Source: public API reference only.
 type ListSummariesParams struct {
@@ -106,7 +147,9 @@ type SummaryPage struct {
 }
 
 // Summaries returns the summaries of a resource of a user: GET /v2/summary/{resource}/{user_id}.
-// There is one page. The response may have up to 64 MiB; webhooks.ReadSummaries splits long periods
+// There is one page. That of [SummaryProfile] has one profile: of the Provider in params or, if it
+// is empty, of any one of the user's providers. The error for a provider without a profile matches
+// [ErrNotFound]. The response may have up to 64 MiB; webhooks.ReadSummaries splits long periods
 // into several requests. The error for an unknown user or resource matches [ErrNotFound]. Source:
 // public API reference only.
 func (s *WearablesService) Summaries(ctx context.Context, userID uuid.UUID, resource SummaryResource, params ListSummariesParams, opts ...CallOption) (*SummaryPage, error) {
@@ -116,23 +159,46 @@ func (s *WearablesService) Summaries(ctx context.Context, userID uuid.UUID, reso
 	return call(ctx, s.core, new(SummaryPage), r, opts)
 }
 
-// verify sets Data. The list of a page has the name of the resource or its plural; a page without a
-// list is itself the summary, as that of a profile.
+// summaryLists are the names that the list of a page can have: a resource or its plural.
+var summaryLists = []string{
+	"activity", "body", "electrocardiogram", "meal", "meals", "menstrual_cycle", "profile", "sleep", "sleep_cycle", "workouts",
+}
+
+// verify sets Data. A page without such a list is itself the summary, as that of a profile, or has
+// a list of another resource.
 func (p *SummaryPage) verify() error {
+	var named, first []byte
+	hasName, isSummary := false, false
 	raw := p.RawJSON()
 	for name, value := range jsonread.Fields(raw) {
+		isList := value[0] == '['
 		switch {
 		case string(name) == "id":
-			p.Data = []json.RawMessage{raw}
-			return nil
-		case value[0] == '[' && p.Data == nil:
-			p.Data = []json.RawMessage{}
-			for element := range jsonread.Elements(value) {
-				p.Data = append(p.Data, slices.Clip(element))
+			isSummary = true
+		case slices.Contains(summaryLists, string(name)):
+			hasName = true
+			if isList {
+				named = value
 			}
+		case isList && first == nil:
+			first = value
 		}
 	}
-	return requireList(p.Data)
+	switch {
+	case named == nil && isSummary:
+		p.Data = []json.RawMessage{raw}
+		return nil
+	case named == nil && !hasName:
+		named = first
+	}
+	if named == nil {
+		return errNoList
+	}
+	p.Data = []json.RawMessage{}
+	for element := range jsonread.Elements(named) {
+		p.Data = append(p.Data, slices.Clip(element))
+	}
+	return nil
 }
 
 func (*SummaryPage) fromList(document []byte, _ []json.RawMessage) []byte {
@@ -218,18 +284,32 @@ func (p *SamplePage) elements() (pages any, next *string) {
 }
 
 // id returns an ID that is the same for pages with the same samples. That of a page without samples
-// depends on its cursor.
+// depends on its cursor, because such pages can follow each other.
 func (p *SamplePage) id() uuid.UUID {
 	var content []byte
 	for _, provider := range slices.Sorted(maps.Keys(p.Groups)) {
 		for _, group := range p.Groups[provider] {
-			content = append(content, group...)
+			if hasSamples(group) {
+				content = append(content, group...)
+			}
 		}
 	}
 	if len(content) == 0 {
 		content = p.RawJSON()
 	}
 	return uuid.NewSHA1(uuid.Nil, content)
+}
+
+// hasSamples reports whether a group has samples, or is not known to have none.
+func hasSamples(group []byte) bool {
+	list := jsonread.Lookup(group, "data")
+	if len(list) == 0 || list[0] != '[' {
+		return string(list) != "null"
+	}
+	for range jsonread.Elements(list) {
+		return true
+	}
+	return false
 }
 
 // Samples returns one page of the samples of a resource of a user: GET
@@ -240,10 +320,10 @@ func (s *WearablesService) Samples(ctx context.Context, userID uuid.UUID, resour
 	return call(ctx, s.core, new(SamplePage), r, opts)
 }
 
-// AllSamples returns an iterator over the pages of samples. It requests a page when the previous
+// SamplePages returns an iterator over the pages of samples. It requests a page when the previous
 // one was processed, and otherwise behaves like [LabTestsService.All]. Source: public API reference
 // only.
-func (s *WearablesService) AllSamples(ctx context.Context, userID uuid.UUID, resource SampleResource, params ListSamplesParams, opts ...CallOption) iter.Seq2[*SamplePage, error] {
+func (s *WearablesService) SamplePages(ctx context.Context, userID uuid.UUID, resource SampleResource, params ListSamplesParams, opts ...CallOption) iter.Seq2[*SamplePage, error] {
 	return cursorPages(opSamples, params.NextCursor, (*SamplePage).id, func(cursor string) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
@@ -265,9 +345,11 @@ func (s *WearablesService) SleepStream(ctx context.Context, sleepID uuid.UUID, o
 type SleepStream struct {
 	Redacted
 
-	HRV             []SleepStreamSample `json:"hrv,omitzero"`              // heart rate variability
-	Heartrate       []SleepStreamSample `json:"heartrate,omitzero"`        // heart rate
-	Hypnogram       []SleepStreamSample `json:"hypnogram,omitzero"`        // stages of sleep
+	HRV       []SleepStreamSample `json:"hrv,omitzero"`       // heart rate variability
+	Heartrate []SleepStreamSample `json:"heartrate,omitzero"` // heart rate
+	// Hypnogram has the stages of the sleep. The value of each is the number of the stage. The
+	// reference does not document the meaning of the numbers.
+	Hypnogram       []SleepStreamSample `json:"hypnogram,omitzero"`
 	RespiratoryRate []SleepStreamSample `json:"respiratory_rate,omitzero"` // breaths
 
 	RawObject `json:"-"`

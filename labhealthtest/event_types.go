@@ -15,8 +15,18 @@ import (
 
 var errNoEndpoint = errors.New("labhealthtest: no URL to send to, see DeliverTo")
 
+// formerTypes are types of events that the service no longer sends, with the data of present types.
+var formerTypes = []reference.Event{
+	{Type: "historical.data.hypnogram.created", Data: "HistoricalPullCompleted"},
+	{Type: "historical.data.device.created", Data: "HistoricalPullCompleted"},
+	{Type: "labtest.appointment.update", Data: "ClientFacingAppointment"},
+}
+
 // SendEvent sends an invented event of a user. The type is any of the public API reference, such as
-// "daily.data.glucose.updated", "historical.data.sleep.created" or "labtest.result.critical". The
+// "daily.data.glucose.updated", "historical.data.sleep.created" or "labtest.result.critical", or
+// one of three former types: historical.data.hypnogram.created, historical.data.device.created and
+// labtest.appointment.update. The data of daily.data.hypnogram.created and .updated and of
+// daily.data.workout_stream.unavailable is not documented: use [Server.Send] for these. The
 // server stores the wearable data of the event: see [Server.AddSummary], [Server.AddSamples], which
 // makes twelve samples, and [Server.AddWorkout]. labtest.order events have the latest order of the
 // user, if there is one. The other events report what the server does not store. [Undelivered] has
@@ -27,7 +37,7 @@ var errNoEndpoint = errors.New("labhealthtest: no URL to send to, see DeliverTo"
 func (s *Server) SendEvent(userID uuid.UUID, eventType string, opts ...DataOption) error {
 	o := newDataOptions(opts)
 	o.undelivered = false
-	events := reference.Events()
+	events := append(reference.Events(), formerTypes...)
 	i := slices.IndexFunc(events, func(e reference.Event) bool { return e.Type == eventType })
 	if i < 0 {
 		return fmt.Errorf("labhealthtest: no event type %q", eventType)
@@ -69,7 +79,8 @@ func (s *Server) inventData(u *user, eventType, typ string, o *dataOptions) any 
 	provider := source{Name: sourceName(o.provider), Slug: o.provider, Logo: "https://example.com/logos/" + o.provider + ".png"}
 	g.Fixed = map[string]any{
 		"user_id": u.UserID, "team_id": s.TeamID,
-		"ClientFacingDevice.provider": o.provider, "ClientFacingDevice.source_type": o.sourceType,
+		"ClientFacingCriticalResult.interpretation": "critical",
+		"ClientFacingDevice.provider":               o.provider, "ClientFacingDevice.source_type": o.sourceType,
 		"HistoricalPullCompleted.provider": o.provider, "ProviderConnectionError.provider": o.provider,
 		"ProviderConnectionCreated.provider": provider, "ProviderConnectionCreated.source": provider,
 	}

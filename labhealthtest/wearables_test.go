@@ -210,7 +210,12 @@ func TestSendEventFollowsTheReference(t *testing.T) {
 		labhealthtest.SourceNamed:    {"slug", "name"},
 		labhealthtest.SourceTyped:    {"provider", "type"},
 	} {
-		for _, e := range reference.Events() {
+		former := []reference.Event{
+			{Type: "historical.data.hypnogram.created", Data: "HistoricalPullCompleted"},
+			{Type: "historical.data.device.created", Data: "HistoricalPullCompleted"},
+			{Type: "labtest.appointment.update", Data: "ClientFacingAppointment"},
+		}
+		for _, e := range append(reference.Events(), former...) {
 			noError(t, srv.SendEvent(ada, e.Type, labhealthtest.WithSourceShape(shape), labhealthtest.FromSource("withings", "scale")))
 			noError(t, srv.Flush(t.Context()))
 			events := rec.take()
@@ -222,6 +227,9 @@ func TestSendEventFollowsTheReference(t *testing.T) {
 				t.Errorf("%s: %v", e.Type, event)
 			}
 			data, _ := event["data"].(map[string]any)
+			if e.Type == "labtest.result.critical" && data["interpretation"] != "critical" {
+				t.Errorf("the interpretation of a critical result is %v", data["interpretation"])
+			}
 			if source, ok := data["source"].(map[string]any); ok && strings.HasPrefix(e.Type, "daily.data.") {
 				for _, name := range []string{"slug", "name", "provider", "type"} {
 					if _, ok := source[name]; ok != slices.Contains(fields, name) {
@@ -239,7 +247,7 @@ func TestSendEventFollowsTheReference(t *testing.T) {
 			checkType(t, e.Type, e.Data, event["data"])
 		}
 	}
-	for _, err := range []error{srv.SendEvent(ada, "daily.data.moon.created"), srv.SendEvent(uuid.MustParse(unknownID), "labtest.order.created")} {
+	for _, err := range []error{srv.SendEvent(ada, "daily.data.moon.created"), srv.SendEvent(ada, "daily.data.hypnogram.created"), srv.SendEvent(uuid.MustParse(unknownID), "labtest.order.created")} {
 		if err == nil {
 			t.Error("SendEvent succeeds")
 		}

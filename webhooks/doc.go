@@ -6,7 +6,7 @@
 //		switch data := event.Data.(type) {
 //		case *webhooks.LabOrder: // an order whose status changed
 //		case *webhooks.Samples: // a batch of measured values
-//		case *webhooks.Activity, *webhooks.Summary: // a day, a night, a workout
+//		case *webhooks.Sleep: // a night or a nap
 //		default: // ignore other events
 //		}
 //		return nil // an error makes the sender try again
@@ -23,7 +23,8 @@
 //
 // # Reading
 //
-// [Parse] decodes a body into an [Event], whose Data is one of the payload types. Nothing is lost.
+// [Parse] decodes a body into an [Event], whose Data is one of the types of [Payload]: every
+// documented type of event has one. Nothing is lost.
 // If the type is unknown, or the data does not match the type, Data is an *[Unknown] with the raw
 // JSON. RawJSON returns all received fields, including those that the payload type does not have.
 // Encoding an event as JSON writes them again, with the program's changes applied. A malformed
@@ -40,8 +41,24 @@
 // latest version of each in memory, package [github.com/labhealth/labhealth-go/webhooks/sqlstore]
 // in a database.
 //
-// [ReadSummaries] and [ReadSamples] read what was lost from the API, as the events that would have
-// delivered it.
+// # Lost events
+//
+// What was sent while no receiver was available can be read from the API. [ReadAll] reads the
+// wearable data of a user, as the events that would have delivered it. Methods of
+// [labhealth.Client] read the rest:
+//
+//	Lost event                   How to read it back
+//	daily.data.*                 ReadAll, or ReadSummaries and ReadSamples for one resource
+//	daily.data.workout_stream.*  Workouts.Stream with the ID of each workout
+//	historical.data.*            Users.HistoricalPulls
+//	provider.connection.*        Users.Get, Users.ConnectedProviders with states and errors
+//	provider.device.*            Users.Devices
+//	labtest.order.*              Orders.List with UpdatedStartDate, or Orders.ResendEvents
+//	labtest.appointment.*        Appointments.Get for each order
+//	labtest.result.critical      Orders.Results for each order, with interpretations
+//	labtest.match_review.*       no operation is documented
+//	lab_report.parsing_job.*     no operation is documented
+//	continuous_query.*           no operation is documented
 //
 // # Redaction
 //

@@ -36,8 +36,16 @@ type Event struct {
 	labhealth.RawObject
 }
 
-// Payload is the data of an event: a [*Samples], [*Activity], [*Summary], [*WorkoutStreamNotice],
-// [*ProviderConnection], [*LabOrder], [*HistoricalPull] or [*Unknown].
+// Payload is the data of an event. Its types are:
+//
+//   - summaries of wearable data: [*Activity], [*Sleep], [*SleepCycle], [*Workout], [*Body],
+//     [*Profile], [*Meal], [*MenstrualCycle], [*Electrocardiogram], and [*Summary] for those of a
+//     resource that this package has no type for
+//   - other wearable data: [*Samples], [*WorkoutStreamNotice], [*HistoricalPull]
+//   - providers: [*ProviderConnection], [*ConnectionError], [*ProviderDevice]
+//   - lab tests: [*LabOrder], [*LabAppointment], [*CriticalResult], [*MatchReview], [*ParsingJob]
+//   - continuous queries: [*ContinuousQueryChanges]
+//   - everything else: [*Unknown]
 //
 //sumtype:decl
 type Payload interface {
@@ -51,14 +59,29 @@ type Payload interface {
 	isPayload()
 }
 
-func (*Samples) isPayload()             {}
-func (*Activity) isPayload()            {}
-func (*Summary) isPayload()             {}
-func (*WorkoutStreamNotice) isPayload() {}
-func (*ProviderConnection) isPayload()  {}
-func (*LabOrder) isPayload()            {}
-func (*HistoricalPull) isPayload()      {}
-func (*Unknown) isPayload()             {}
+func (*Samples) isPayload()                {}
+func (*Activity) isPayload()               {}
+func (*Sleep) isPayload()                  {}
+func (*SleepCycle) isPayload()             {}
+func (*Workout) isPayload()                {}
+func (*Body) isPayload()                   {}
+func (*Profile) isPayload()                {}
+func (*Meal) isPayload()                   {}
+func (*MenstrualCycle) isPayload()         {}
+func (*Electrocardiogram) isPayload()      {}
+func (*Summary) isPayload()                {}
+func (*WorkoutStreamNotice) isPayload()    {}
+func (*HistoricalPull) isPayload()         {}
+func (*ProviderConnection) isPayload()     {}
+func (*ConnectionError) isPayload()        {}
+func (*ProviderDevice) isPayload()         {}
+func (*LabOrder) isPayload()               {}
+func (*LabAppointment) isPayload()         {}
+func (*CriticalResult) isPayload()         {}
+func (*MatchReview) isPayload()            {}
+func (*ParsingJob) isPayload()             {}
+func (*ContinuousQueryChanges) isPayload() {}
+func (*Unknown) isPayload()                {}
 
 // Envelope is the part of an event that [ParseEnvelope] reads. It redacts the application's own
 // reference for the user when printed.

@@ -27,7 +27,7 @@ const clientUserID = "3Zru4O8cBEiwGTsXgUQGaQ=="
 // A source has two shapes.
 const (
 	namedSource    = `{"name":"Example Ring","slug":"example_ring","logo":"https://example.com/ring.png"}`
-	providerSource = `{"provider":"example_ring","type":"ring","app_id":null,"device_id":"device-1","sport":null,"workout_id":null}`
+	providerSource = `{"provider":"example_ring","type":"ring","app_id":null,"device_id":"d1b2c3d4-0a1b-4c2d-8e3f-405162738495","sport":null,"workout_id":null}`
 )
 
 var sources = []struct {
@@ -35,7 +35,7 @@ var sources = []struct {
 	want       Source
 }{
 	{"named", namedSource, Source{Name: "Example Ring", Slug: "example_ring", Logo: "https://example.com/ring.png"}},
-	{"provider", providerSource, Source{Provider: "example_ring", Type: SourceTypeRing, DeviceID: new("device-1")}},
+	{"provider", providerSource, Source{Provider: "example_ring", Type: SourceTypeRing, DeviceID: new(uuid.MustParse("d1b2c3d4-0a1b-4c2d-8e3f-405162738495"))}},
 }
 
 // envelopes are the ways in which data is wrapped.
@@ -104,7 +104,7 @@ func eachEnvelope(t *testing.T, kind EventType, data string, check func(t *testi
 					t.Errorf("ReceivedAt %v", e.ReceivedAt)
 				}
 				want := Event{Type: kind, TeamID: env.team, UserID: env.user, ClientUserID: env.client, ReceivedAt: e.ReceivedAt, Data: e.Data}
-				if _, unknown := e.Data.(*Unknown); unknown && !strings.Contains(data, adaID.String()) && env.team == uuid.Nil {
+				if !strings.Contains(text, `"user_id":"`+adaID.String()) && env.team == uuid.Nil {
 					want.UserID = uuid.Nil
 				}
 				if diff := cmp.Diff(&want, e); diff != "" {
@@ -367,22 +367,78 @@ func TestParseActivity(t *testing.T) {
 }
 
 // The summaries other than activity, with what each has beyond the others.
-var summaries = []struct{ resource, members string }{
+// march returns a time on 1 March 2025 in UTC.
+func march(day, hour, minute int) time.Time {
+	return time.Date(2025, 3, day, hour, minute, 0, 0, time.UTC)
+}
+
+var (
+	firstOfMarch = labhealth.Date{Year: 2025, Month: 3, Day: 1}
+	sleepID      = uuid.MustParse("3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c99")
+)
+
+var summaries = []struct {
+	resource, members string
+	want              func(source Source) Payload
+}{
 	{"sleep", `"date":"2025-03-01T00:00:00+00:00","calendar_date":"2025-03-01","bedtime_start":"2025-02-28T22:40:00+00:00","bedtime_stop":"2025-03-01T06:30:00+00:00",` +
-		`"type":"long_sleep","duration":28200,"total":26100,"awake":2100,"light":14000,"rem":6100,"deep":6000,"score":null,"hr_lowest":47,"sleep_stream":null`},
+		`"type":"long_sleep","duration":28200,"total":26100,"awake":2100,"light":14000,"rem":6100,"deep":6000,"score":null,"hr_lowest":47,"sleep_stream":null`,
+		func(source Source) Payload {
+			return &Sleep{ID: summaryID, UserID: adaID, Source: source, CreatedAt: noon, UpdatedAt: halfPast, CalendarDate: firstOfMarch, Date: march(1, 0, 0),
+				BedtimeStart: march(0, 22, 40), BedtimeStop: march(1, 6, 30), Type: SleepTypeLongSleep, Duration: 28200, Total: 26100, Awake: 2100,
+				Light: 14000, REM: 6100, Deep: 6000, HRLowest: new(int64(47))}
+		}},
 	{"sleep_cycle", `"calendar_date":"2025-03-01","sleep_id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c99","session_start":"2025-02-28T22:40:00","session_end":"2025-03-01T06:30:00",` +
-		`"stage_start_offset_second":[0,300],"stage_end_offset_second":[300,900],"stage_type":[-1,5],"source_provider":"example_ring","source_type":"ring"`},
+		`"stage_start_offset_second":[0,300],"stage_end_offset_second":[300,900],"stage_type":[-1,5],"source_provider":"example_ring","source_type":"ring"`,
+		func(source Source) Payload {
+			return &SleepCycle{ID: summaryID, UserID: adaID, Source: source, CreatedAt: noon, UpdatedAt: halfPast, SleepID: sleepID,
+				SessionStart: march(0, 22, 40), SessionEnd: march(1, 6, 30), StageStartOffsetSecond: []int64{0, 300}, StageEndOffsetSecond: []int64{300, 900},
+				StageType: []int64{-1, 5}, SourceProvider: "example_ring", SourceType: SourceTypeRing}
+		}},
 	{"workouts", `"calendar_date":"2025-03-01","time_start":"2025-03-01T12:00:00+00:00","time_end":"2025-03-01T12:30:00+00:00","provider_id":"w-1","title":"Lunch run",` +
-		`"sport":{"id":1,"name":"Running","slug":"running"},"hr_zones":[1,2,3,4,5,6],"map":{"polyline":null,"summary_polyline":"abc"}`},
-	{"body", `"date":"2025-03-01T00:00:00+00:00","calendar_date":"2025-03-01","weight":71.2,"fat":18.4,"visceral_fat_index":null`},
-	{"profile", `"calendar_date":"2025-03-01","height":172,"birth_date":"1990-01-02","gender":"female","sex":"female","wheelchair_use":false`},
-	{"meal", `"calendar_date":"2025-03-01","priority_id":1,"source_id":2,"provider_id":3,"timestamp":"2025-03-01T12:00:00+00:00","name":"lunch","energy":null,` +
-		`"data":{"bread":{"energy":{"unit":"kcal","value":80}}}`},
-	{"menstrual_cycle", `"calendar_date":"2025-03-01","period_start":"2025-02-20","period_end":null,"is_predicted":false,"source_provider":"example_app","source_type":"app","menstrual_flow":[]`},
-	{"electrocardiogram", `"calendar_date":"2025-03-01","session_start":"2025-03-01T12:00:00","session_end":"2025-03-01T12:00:30","voltage_sample_count":15360,` +
-		`"source_provider":"example_watch","source_type":"watch","classification":"sinus_rhythm"`},
-	{"hypnogram", `"calendar_date":"2025-03-01","stream":null`},
-	{"something_new", `"calendar_date":"2025-03-01","members":["nobody","knows"]`},
+		`"sport":{"id":1,"name":"Running","slug":"running"},"hr_zones":[1,2,3,4,5,6],"map":{"polyline":null,"summary_polyline":"abc"}`,
+		func(source Source) Payload {
+			return &Workout{ID: summaryID, UserID: adaID, Source: source, CreatedAt: noon, UpdatedAt: halfPast, CalendarDate: firstOfMarch,
+				TimeStart: noon, TimeEnd: halfPast, ProviderID: "w-1", Title: new("Lunch run"), Sport: Sport{ID: 1, Name: "Running", Slug: "running"},
+				HRZones: []int64{1, 2, 3, 4, 5, 6}, Map: &WorkoutMap{SummaryPolyline: new("abc")}}
+		}},
+	{"workouts", `"sport":"","title":null`, func(source Source) Payload {
+		return &Workout{ID: summaryID, UserID: adaID, Source: source, CreatedAt: noon, UpdatedAt: halfPast}
+	}},
+	{"body", `"date":"2025-03-01T00:00:00+00:00","calendar_date":"2025-03-01","weight":71.2,"fat":18.4,"visceral_fat_index":null`, func(source Source) Payload {
+		return &Body{ID: summaryID, UserID: adaID, Source: source, CreatedAt: noon, UpdatedAt: halfPast, CalendarDate: firstOfMarch, Date: march(1, 0, 0),
+			Weight: new(71.2), Fat: new(18.4)}
+	}},
+	{"profile", `"calendar_date":"2025-03-01","height":172,"birth_date":"1990-01-02","gender":"female","sex":"other","wheelchair_use":true`, func(source Source) Payload {
+		return &Profile{ID: summaryID, UserID: adaID, Source: source, CreatedAt: noon, UpdatedAt: halfPast, Height: new(int64(172)),
+			BirthDate: &labhealth.Date{Year: 1990, Month: 1, Day: 2}, Gender: new(labhealth.GenderFemale), Sex: new(SexOther), WheelchairUse: new(true)}
+	}},
+	{"meal", `"calendar_date":"2025-03-01","priority_id":1,"source_id":2,"provider_id":"m-3","timestamp":"2025-03-01T12:00:00+00:00","name":"lunch","energy":null,` +
+		`"macros":{"carbs":12.5,"fats":{"total":1}},"data":{"bread":{"energy":{"unit":"kcal","value":80},"micros":{"vitamins":{"c":0.5},"minerals":null}}}`,
+		func(source Source) Payload {
+			return &Meal{ID: summaryID, UserID: adaID, Source: source, CreatedAt: noon, UpdatedAt: halfPast, CalendarDate: firstOfMarch, PriorityID: 1, SourceID: 2,
+				ProviderID: "m-3", Timestamp: noon, Name: "lunch", Macros: &Macros{Carbs: new(12.5), Fats: &Fats{Total: new(1.0)}},
+				Data: map[string]Food{"bread": {Energy: &Energy{Unit: "kcal", Value: 80}, Micros: &Micros{Vitamins: map[string]float64{"c": 0.5}}}}}
+		}},
+	{"menstrual_cycle", `"calendar_date":"2025-03-01","period_start":"2025-03-01","period_end":null,"source_provider":"example_app","source_type":"app",` +
+		`"menstrual_flow":[],"ovulation_test":[{"date":"2025-03-01","test_result":"estrogen_surge"}],"sexual_activity":[{"date":"2025-03-01","protection_used":null}]`,
+		func(source Source) Payload {
+			return &MenstrualCycle{ID: summaryID, UserID: adaID, Source: source, CreatedAt: noon, UpdatedAt: halfPast, PeriodStart: firstOfMarch,
+				SourceProvider: "example_app", SourceType: SourceTypeApp, MenstrualFlow: []MenstrualFlowEntry{},
+				OvulationTest: []OvulationTestEntry{{Date: firstOfMarch, TestResult: TestResultEstrogenSurge}}, SexualActivity: []SexualActivityEntry{{Date: firstOfMarch}}}
+		}},
+	{"electrocardiogram", `"calendar_date":"2025-03-01","session_start":"2025-03-01T12:00:00","session_end":"2025-03-01T12:30:00","voltage_sample_count":15360,` +
+		`"source_provider":"example_watch","source_type":"watch","classification":"sinus_rhythm","inconclusive_cause":null`,
+		func(source Source) Payload {
+			return &Electrocardiogram{ID: summaryID, UserID: adaID, Source: source, CreatedAt: noon, UpdatedAt: halfPast, SessionStart: noon, SessionEnd: halfPast,
+				VoltageSampleCount: 15360, SourceProvider: "example_watch", SourceType: SourceTypeWatch, Classification: new(ElectrocardiogramSinusRhythm)}
+		}},
+	{"hypnogram", `"calendar_date":"2025-03-01","stream":null`, untypedSummary},
+	{"something_new", `"calendar_date":"2025-03-01","members":["nobody","knows"]`, untypedSummary},
+}
+
+func untypedSummary(source Source) Payload {
+	return &Summary{ID: summaryID, UserID: adaID, Source: source, CalendarDate: firstOfMarch, CreatedAt: noon, UpdatedAt: halfPast}
 }
 
 func TestParseSummary(t *testing.T) {
@@ -393,28 +449,49 @@ func TestParseSummary(t *testing.T) {
 				data := `{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","source":SOURCE,` +
 					r.members + `,"created_at":"2025-03-01T12:00:00Z","updated_at":"2025-03-01T12:30:00.000Z"}`
 				eachEnvelope(t, kind, data, func(t *testing.T, e *Event, source Source) {
-					want := &Summary{ID: summaryID, UserID: adaID, Source: source, CalendarDate: labhealth.Date{Year: 2025, Month: 3, Day: 1},
-						CreatedAt: noon, UpdatedAt: halfPast}
-					if diff := cmp.Diff(want, e.Data); diff != "" {
+					if diff := cmp.Diff(r.want(source), e.Data); diff != "" {
 						t.Error(diff)
 					}
-					s := e.Data.(*Summary)
-					var all map[string]json.RawMessage
-					if err := s.Decode(&all); err != nil {
-						t.Fatal(err)
-					}
-					n := 0
-					for name, value := range s.Fields() {
-						if n++; string(all[name]) != string(value) {
-							t.Errorf("%s: %s", name, value)
-						}
-					}
-					if n != len(all) || n < 7 {
-						t.Errorf("%d members, Decode says %d", n, len(all))
+					checkStored(t, e)
+					if s, ok := e.Data.(*Summary); ok {
+						checkSummaryFields(t, s)
 					}
 				})
 			})
 		}
+	}
+}
+
+// checkStored checks that a summary has a key, and that Latest returns it as it was received.
+func checkStored(t *testing.T, e *Event) {
+	t.Helper()
+	if e.UserID == uuid.Nil {
+		t.Fatal("no user")
+	}
+	var latest Latest
+	if _, err := latest.Apply(Delivery{Event: e}); err != nil {
+		t.Fatal(err)
+	}
+	stored, ok := latest.Summary(SummaryKey{e.UserID, e.Type.Resource(), summaryID})
+	if diff := cmp.Diff(e.Data, stored); !ok || diff != "" || string(stored.RawJSON()) != string(e.Data.RawJSON()) {
+		t.Errorf("%v %s", ok, diff)
+	}
+}
+
+func checkSummaryFields(t *testing.T, s *Summary) {
+	t.Helper()
+	var all map[string]json.RawMessage
+	if err := s.Decode(&all); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for name, value := range s.Fields() {
+		if n++; string(all[name]) != string(value) {
+			t.Errorf("%s: %s", name, value)
+		}
+	}
+	if n != len(all) || n < 7 {
+		t.Errorf("%d members, Decode says %d", n, len(all))
 	}
 }
 
@@ -443,11 +520,9 @@ func TestParseProviderConnection(t *testing.T) {
 		`"resource_availability":{"sleep":{"status":"available","scope_requirements":{"user_granted":{"required":["daily"]}}},"body":{"status":"unavailable"}}}`,
 		func(t *testing.T, e *Event, source Source) {
 			want := &ProviderConnection{UserID: adaID, Provider: &source, ExternalUserID: new("ext-1"),
-				ResourceAvailability: map[string]ResourceAvailability{
-					"sleep": {Status: "available", ScopeRequirements: &labhealth.ScopeRequirementsGrants{
-						UserGranted: labhealth.ScopeRequirements{Required: []string{"daily"}},
-					}},
-					"body": {Status: "unavailable"},
+				ResourceAvailability: map[string]labhealth.ResourceAvailability{
+					"sleep": {Status: "available", ScopeRequirements: &labhealth.ScopeRequirementsGrants{UserGranted: labhealth.ScopeRequirements{Required: []string{"daily"}}}},
+					"body":  {Status: "unavailable"},
 				}}
 			if diff := cmp.Diff(want, e.Data); diff != "" {
 				t.Error(diff)
@@ -477,7 +552,7 @@ func TestParseHistoricalPull(t *testing.T) {
 	const data = `{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","start_date":"2024-12-01T00:00:00+00:00","end_date":"2025-03-01","is_final":true,"provider":"example_ring"}`
 	n := 0
 	for _, kind := range constants {
-		if !strings.HasPrefix(string(kind), historicalPrefix) {
+		if !strings.HasPrefix(string(kind), "historical.data.") {
 			continue
 		}
 		n++
@@ -494,31 +569,111 @@ func TestParseHistoricalPull(t *testing.T) {
 	}
 }
 
-// Types that are known but not modelled, and unknown types, keep their data.
+// Unknown types keep their data.
 func TestParseUnknown(t *testing.T) {
 	for kind, data := range map[EventType]string{
-		ProviderConnectionError:           `{"provider":"example_ring","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","error_type":"unknown"}`,
-		ProviderDeviceCreated:             `{"id":"77d0a3b2-5c1e-4e0f-8a66-91f2d4c8b0a5","provider":"example_ring","source_type":"ring"}`,
-		ProviderDeviceUpdated:             `{}`,
-		LabTestAppointmentCreated:         `{"start_at":"2025-03-01T12:00:00","iana_timezone":"America/New_York"}`,
-		LabTestAppointmentUpdated:         `{"a":1}`,
-		LabTestAppointmentUpdate:          `{"a":1}`,
-		LabTestResultCritical:             `{"order_id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","interpretation":"critical"}`,
-		LabTestMatchReviewCreated:         `{"id":1,"status":"matched"}`,
-		LabTestMatchReviewUpdated:         `{"id":1}`,
-		LabReportParsingJobCreated:        `{"job":1}`,
-		LabReportParsingJobUpdated:        `{"job":1}`,
-		ContinuousQueryResultTableChanged: `[{"query":"q"}]`,
-		"raw.example_ring.sleep":          `{"anything":[1.0,"two"]}`,
-		"something.new":                   `"text"`,
+		"raw.example_ring.sleep":  `{"anything":[1.0,"two"]}`,
+		"something.new":           `"text"`,
+		"provider.connection.new": `{"source":SOURCE}`,
+		"labtest.order":           `{"id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5"}`,
+		"historical.data":         `{}`,
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			eachEnvelope(t, kind, data, func(t *testing.T, e *Event, _ Source) {
-				if diff := cmp.Diff(&Unknown{Raw: json.RawMessage(data)}, e.Data); diff != "" {
+				if diff := cmp.Diff(&Unknown{Raw: e.Data.RawJSON()}, e.Data); diff != "" {
 					t.Error(diff)
 				}
 			})
 		})
+	}
+}
+
+// The events of lab tests, providers and continuous queries have typed data.
+func TestParseOtherPayloads(t *testing.T) {
+	const device = `{"id":"77d0a3b2-5c1e-4e0f-8a66-91f2d4c8b0a5","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","provider":"example_ring","source_type":"ring","app_id":null,"new":1}`
+	const appointment = `{"id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","start_at":"2025-03-01T12:00:00","end_at":null,` +
+		`"iana_timezone":"America/New_York","type":"phlebotomy","events":[],"address":{"first_line":"1 Example Street","new":2}}`
+	const review = `{"id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","status":"resolved","decision_code":"no_match","sub_reason_codes":["lab_account_mismatch"],` +
+		`"resolution_action":"accept","resolved_user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","resolved_order_id":null}`
+	const job = `{"id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","status":"completed","failure_reason":null,"needs_human_review":true,"is_reviewed":false,"data":{"metadata":` +
+		`{"patient_first_name":"Ada","dob":"02/01/1990"},"results":[{"test_name":"Glucose","value":"90","units":"mg/dL","max_reference_range":99,"loinc_matches":` +
+		`[{"loinc_code":"2345-7","loinc_name":"Glucose","aliases":[],"confidence_score":0.9}],"is_above_max_range":false}]}}`
+	wantDevice := &ProviderDevice{Device: labhealth.Device{ID: workoutID, UserID: adaID, Provider: "example_ring", SourceType: "ring"}}
+	wantAppointment := &LabAppointment{Appointment: labhealth.Appointment{ID: orderID, UserID: adaID, StartAt: &noon, IANATimezone: new("America/New_York"),
+		Type: "phlebotomy", Events: []labhealth.AppointmentEvent{}, Address: labhealth.USAddress{FirstLine: "1 Example Street"}}}
+	wantReview := &MatchReview{ID: orderID, Status: MatchReviewResolved, DecisionCode: MatchDecisionNoMatch,
+		SubReasonCodes: []MatchSubReasonCode{MatchSubReasonLabAccountMismatch}, ResolutionAction: new(MatchResolutionAccept), ResolvedUserID: &adaID}
+	wantJob := &ParsingJob{ID: orderID, Status: ParsingJobCompleted, NeedsHumanReview: true, Data: &ParsedLabReportData{
+		Metadata: ResultMetadata{PatientFirstName: new("Ada"), DOB: new("02/01/1990"), Gender: labhealth.GenderOther},
+		Results: []LabReportResult{{TestName: "Glucose", Value: "90", Units: new("mg/dL"), MaxReferenceRange: new(99.0), IsAboveMaxRange: new(false),
+			SampleType: LabReportSampleUnknown, MeasurementKind: LabReportMeasurementUnknown, Sensitivity: LabReportSensitivityUnknown,
+			LOINCMatches: []LOINCMatch{{LOINCCode: "2345-7", LOINCName: "Glucose", Aliases: []string{}, ConfidenceScore: 0.9}}}},
+	}}
+	for _, c := range []struct {
+		kind EventType
+		data string
+		want Payload
+	}{
+		{ProviderConnectionError, `{"provider":"example_ring","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","message":"reconnect","error_type":"token_refresh_failed","error_details":"expired"}`,
+			&ConnectionError{UserID: adaID, Provider: "example_ring", Message: "reconnect", ErrorType: labhealth.ConnectionErrorTokenRefreshFailed, ErrorDetails: "expired"}},
+		{ProviderDeviceCreated, device, wantDevice},
+		{ProviderDeviceUpdated, device, wantDevice},
+		{LabTestAppointmentCreated, appointment, wantAppointment},
+		{LabTestAppointmentUpdated, appointment, wantAppointment},
+		{LabTestAppointmentUpdate, appointment, wantAppointment},
+		{LabTestResultCritical, `{"order_id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","sample_id":"S-1","status":"partial",` +
+			`"interpretation":"critical","created_at":"2025-03-01T12:00:00Z","updated_at":"2025-03-01T12:30:00Z"}`,
+			&CriticalResult{OrderID: orderID, UserID: adaID, SampleID: "S-1", Status: CriticalResultPartial, Interpretation: labhealth.InterpretationCritical,
+				CreatedAt: noon, UpdatedAt: halfPast}},
+		{LabTestMatchReviewCreated, review, wantReview},
+		{LabTestMatchReviewUpdated, review, wantReview},
+		{LabReportParsingJobCreated, job, wantJob},
+		{LabReportParsingJobUpdated, job, wantJob},
+		{ContinuousQueryResultTableChanged, `[{"query_id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5", "query_slug":"steps","data":{"value":[1.50,null,"x"],"none":[]},"new":1}, {}]`,
+			&ContinuousQueryChanges{Tables: []ContinuousQueryResultTableChanges{
+				{QueryID: orderID, QuerySlug: "steps", Data: map[string][]json.RawMessage{
+					"value": {json.RawMessage("1.50"), nil, json.RawMessage(`"x"`)}, "none": {}}}, {}}}},
+		{ContinuousQueryResultTableChanged, `[]`, &ContinuousQueryChanges{Tables: []ContinuousQueryResultTableChanges{}}},
+	} {
+		t.Run(string(c.kind), func(t *testing.T) {
+			eachEnvelope(t, c.kind, c.data, func(t *testing.T, e *Event, _ Source) {
+				if diff := cmp.Diff(c.want, e.Data); diff != "" {
+					t.Error(diff)
+				}
+			})
+		})
+	}
+}
+
+// The payload whose data is an array writes the program's changes, alone and within its event.
+func TestContinuousQueryChanges(t *testing.T) {
+	const data = `[ {"query_id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","data":{"a":[1.0]},"new":{"b":2}},{"query_slug":"gone"} ]`
+	e := mustParse(t, wrap(0, ContinuousQueryResultTableChanged, data))
+	changes := e.Data.(*ContinuousQueryChanges)
+	changes.Tables = append(changes.Tables[:1], ContinuousQueryResultTableChanges{QueryID: orderID, QuerySlug: "added"})
+	changes.Tables[0].QuerySlug = "changed"
+	const want = `[{"query_id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","data":{"a":[1.0]},"new":{"b":2},"query_slug":"changed"},` +
+		`{"query_id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5","query_slug":"added","data":null}]`
+	got, err := json.Marshal(changes)
+	if err != nil || string(got) != want {
+		t.Errorf("%s, %v", got, err)
+	}
+	again := &ContinuousQueryChanges{}
+	if err := json.Unmarshal(got, again); err != nil || !cmp.Equal(changes, again) {
+		t.Errorf("%v %s", err, cmp.Diff(changes, again))
+	}
+	if whole, err := json.Marshal(e); err != nil || !strings.Contains(string(whole), want) {
+		t.Errorf("%s, %v", whole, err)
+	}
+	for _, other := range []string{`{"a": 1}`, `"text"`, `null`} {
+		if err := json.Unmarshal([]byte(other), again); err != nil && other != "null" || again.Tables != nil && other != "null" {
+			t.Errorf("%s: %v, %v", other, err, again.Tables)
+		}
+	}
+	e = mustParse(t, wrap(0, ContinuousQueryResultTableChanged, `[{"query_id":"nobody"},7]`))
+	bad := []labhealth.Malformed{{Path: "0.query_id", Want: "uuid"}, {Path: "1", Want: "object"}}
+	if diff := cmp.Diff(bad, e.Data.Malformed()); diff != "" || e.Err() == nil {
+		t.Error(diff)
 	}
 }
 
@@ -535,8 +690,12 @@ func TestParseUnexpectedShape(t *testing.T) {
 		{DailyWorkoutStreamCreated, `17`, errNoObject},
 		{ProviderConnectionCreated, `true`, errNoObject},
 		{HistoricalGlucoseCreated, `[{}]`, errNoObject},
-		{LabTestOrderUpdated, `{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"}`, errNoOrder},
-		{LabTestOrderUpdated, `{"id":"482gh249-0000-4000-8000-000000000000"}`, errNoOrder},
+		{LabTestOrderUpdated, `{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"}`, errNoObjectID},
+		{LabTestOrderUpdated, `{"id":"482gh249-0000-4000-8000-000000000000"}`, errNoObjectID},
+		{LabTestAppointmentUpdated, `{"a":1}`, errNoObjectID},
+		{ProviderDeviceUpdated, `{}`, errNoObjectID},
+		{ContinuousQueryResultTableChanged, `{"query":"q"}`, errNoArray},
+		{ContinuousQueryResultTableChanged, `null`, errNoArray},
 	} {
 		body := string(wrap(0, c.kind, c.data))
 		e := mustParse(t, []byte(body))
@@ -554,11 +713,15 @@ func TestParseUnexpectedShape(t *testing.T) {
 	if got, _ := json.Marshal(e); string(got) != `{"event_type":"daily.data.sleep.created"}` {
 		t.Errorf("no data: %s", got)
 	}
-	// An array in data makes samples of every daily.data event, whatever its resource is called.
-	for _, kind := range []EventType{DailySleepCreated, DailyActivityUpdated, "daily.data.new.created"} {
-		if s, ok := mustParse(t, wrap(0, kind, `{"data":[{"value":1}]}`)).Data.(*Samples); !ok || len(s.Data) != 1 {
-			t.Errorf("%s with an array is no batch", kind)
-		}
+	// An array in data makes samples of an event whose resource is not a documented summary, and is
+	// a new field of one that is.
+	if s, ok := mustParse(t, wrap(0, "daily.data.new.created", `{"data":[{"value":1}]}`)).Data.(*Samples); !ok || len(s.Data) != 1 {
+		t.Error("a new resource with an array is no batch")
+	}
+	id := uuid.MustParse("7d1c2b3a-4f5e-4a69-8b7c-9d0e1f2a3b4c")
+	sleep := wrap(0, DailySleepCreated, `{"id":"7d1c2b3a-4f5e-4a69-8b7c-9d0e1f2a3b4c","data":[{"value":1}]}`)
+	if s, ok := mustParse(t, sleep).Data.(*Sleep); !ok || s.ID != id || !strings.Contains(string(s.RawJSON()), `"data":[{"value":1}]`) {
+		t.Error("a sleep with an array is no sleep")
 	}
 	if s, ok := mustParse(t, wrap(0, DailyGlucoseCreated, `{"data":[]}`)).Data.(*Samples); !ok || s.Data == nil || len(s.Data) != 0 {
 		t.Error("an empty batch")
@@ -728,7 +891,7 @@ func TestUnmarshal(t *testing.T) {
 func TestEventType(t *testing.T) {
 	seen := map[EventType]bool{}
 	for _, k := range constants {
-		if seen[k] || typeOf([]byte(k)) != k || k.Resource() == "" || k.Action() == "" || !strings.HasSuffix(string(k), "."+k.Resource()+"."+k.Action()) {
+		if seen[k] || known[string(k)].EventType != k || k.Resource() == "" || k.Action() == "" || !strings.HasSuffix(string(k), "."+k.Resource()+"."+k.Action()) {
 			t.Errorf("%s", k)
 		}
 		seen[k] = true
@@ -750,6 +913,56 @@ func TestEventType(t *testing.T) {
 	} {
 		if got := [2]string{kind.Resource(), kind.Action()}; got != want {
 			t.Errorf("%q: %q", kind, got)
+		}
+	}
+}
+
+// The time of the last change, and the provider, are read from whatever data has them.
+func TestEventHead(t *testing.T) {
+	const at = `"updated_at":"2025-03-01T12:30:00Z"`
+	named, other := `"source":`+namedSource, `"source":`+providerSource
+	for _, c := range []struct {
+		kind      EventType
+		data      string
+		provider  string
+		isSummary bool
+	}{
+		{DailyActivityCreated, `{` + at + `,` + named + `}`, "example_ring", true},
+		{DailySleepUpdated, `{` + at + `,` + other + `}`, "example_ring", true},
+		{DailySleepCycleUpdated, `{` + at + `,` + other + `}`, "example_ring", true},
+		{DailyWorkoutsUpdated, `{` + at + `,` + other + `}`, "example_ring", true},
+		{DailyBodyUpdated, `{` + at + `,` + other + `}`, "example_ring", true},
+		{DailyProfileUpdated, `{` + at + `,` + other + `}`, "example_ring", true},
+		{DailyMealUpdated, `{` + at + `,` + other + `}`, "example_ring", true},
+		{DailyMenstrualCycleUpdated, `{` + at + `,` + other + `}`, "example_ring", true},
+		{DailyElectrocardiogramUpdated, `{` + at + `,` + other + `}`, "example_ring", true},
+		{"daily.data.new.created", `{` + at + `,` + named + `}`, "example_ring", true},
+		{DailySleepCreated, `{` + at + `}`, "", true},
+		{DailyGlucoseCreated, `{` + at + `,` + other + `,"data":[]}`, "example_ring", false},
+		{DailyWorkoutStreamCreated, `{` + at + `,` + named + `}`, "example_ring", false},
+		{HistoricalSleepCreated, `{"provider":"example_ring"}`, "example_ring", false},
+		{ProviderConnectionCreated, `{` + named + `}`, "example_ring", false},
+		{ProviderConnectionError, `{"provider":"example_ring"}`, "example_ring", false},
+		{ProviderDeviceCreated, `{"id":"77d0a3b2-5c1e-4e0f-8a66-91f2d4c8b0a5","provider":"example_ring"}`, "example_ring", false},
+		{LabTestOrderCreated, `{"id":"c4e1b2a3-9f80-4d76-b5c4-a3928170f6e5",` + at + `}`, "", false},
+		{"a.b", `{"provider":"example_ring"}`, "", false},
+	} {
+		e := mustParse(t, wrap(0, c.kind, c.data))
+		if e.ProviderSlug() != c.provider || e.UpdatedAt().Equal(halfPast) != c.isSummary || e.UpdatedAt().IsZero() == c.isSummary {
+			t.Errorf("%s: %q %v", c.kind, e.ProviderSlug(), e.UpdatedAt())
+		}
+	}
+}
+
+// A summary of any resource can be stored as JSON and decoded again.
+func TestDecodeSummary(t *testing.T) {
+	for resource, want := range map[string]Payload{"sleep": &Sleep{}, "workouts": &Workout{}, "workout_stream": &Summary{}, "new": &Summary{}, "": &Summary{}, "a.b": &Summary{}} {
+		got, err := DecodeSummary(resource, []byte(`{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11","new":1}`))
+		if err != nil || fmt.Sprintf("%T", got) != fmt.Sprintf("%T", want) || !strings.Contains(string(got.RawJSON()), "new") {
+			t.Errorf("%q: %T, %v", resource, got, err)
+		}
+		if got, err := DecodeSummary(resource, []byte("{")); err == nil || got != nil {
+			t.Errorf("%q: %v, %v", resource, got, err)
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package webhooks
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // EventType is the type of an event: the event_type of the envelope. Types other than the constants
 // occur and must be expected: new ones appear without notice. The empty type means that it is
@@ -32,31 +35,84 @@ func (t EventType) Action() string {
 	return action
 }
 
+// EventTypes returns a new slice with the constants of EventType in their order: the types of the
+// public API reference, and those that are no longer sent. Of a type of daily.data events,
+// [EventType.Resource] is a resource of [ReadSamples] or, if a summary, of [ReadSummaries].
+func EventTypes() []EventType { return slices.Clone(constants[:]) }
+
 // cutLast cuts s at its last dot. Without one, all of s is after it.
 func cutLast(s string) (before, after string, found bool) {
 	i := strings.LastIndexByte(s, '.')
 	return s[:max(i, 0)], s[i+1:], i >= 0
 }
 
-const (
-	dailyPrefix      = "daily.data."
-	historicalPrefix = "historical.data."
-	orderPrefix      = "labtest.order."
-	streamPrefix     = "daily.data.workout_stream."
-	activityPrefix   = "daily.data.activity."
-)
+// dailyPrefix is the prefix of the types of wearable data.
+const dailyPrefix = "daily.data."
+
+// payloadType says what the data of an event is decoded into.
+type payloadType struct {
+	new     func() Payload
+	isArray bool // the data is an array, not an object
+	samples bool // the data may be a batch of samples instead
+}
+
+// payloadTypes has the payload of each type of event, and of groups of types by their common
+// prefix, of which the longest counts.
+var payloadTypes = map[EventType]*payloadType{
+	dailyPrefix:                        {new: func() Payload { return &Summary{} }, samples: true},
+	dailyPrefix + "activity.":          {new: func() Payload { return &Activity{} }},
+	dailyPrefix + "sleep.":             {new: func() Payload { return &Sleep{} }},
+	dailyPrefix + "sleep_cycle.":       {new: func() Payload { return &SleepCycle{} }},
+	dailyPrefix + "workouts.":          {new: func() Payload { return &Workout{} }},
+	dailyPrefix + "workout_stream.":    {new: func() Payload { return &WorkoutStreamNotice{} }},
+	dailyPrefix + "body.":              {new: func() Payload { return &Body{} }},
+	dailyPrefix + "profile.":           {new: func() Payload { return &Profile{} }},
+	dailyPrefix + "meal.":              {new: func() Payload { return &Meal{} }},
+	dailyPrefix + "menstrual_cycle.":   {new: func() Payload { return &MenstrualCycle{} }},
+	dailyPrefix + "electrocardiogram.": {new: func() Payload { return &Electrocardiogram{} }},
+	"historical.data.":                 {new: func() Payload { return &HistoricalPull{} }},
+	ProviderConnectionCreated:          {new: func() Payload { return &ProviderConnection{} }},
+	ProviderConnectionError:            {new: func() Payload { return &ConnectionError{} }},
+	"provider.device.":                 {new: func() Payload { return &ProviderDevice{} }},
+	"labtest.order.":                   {new: func() Payload { return &LabOrder{} }},
+	"labtest.appointment.":             {new: func() Payload { return &LabAppointment{} }},
+	LabTestResultCritical:              {new: func() Payload { return &CriticalResult{} }},
+	"labtest.match_review.":            {new: func() Payload { return &MatchReview{} }},
+	"lab_report.parsing_job.":          {new: func() Payload { return &ParsingJob{} }},
+	ContinuousQueryResultTableChanged:  {new: func() Payload { return &ContinuousQueryChanges{} }, isArray: true},
+}
+
+// noPayloadType is that of the types that are not in payloadTypes: their data is an [*Unknown].
+var noPayloadType = &payloadType{}
+
+func payloadTypeOf(t EventType) *payloadType {
+	for t != "" {
+		if p, ok := payloadTypes[t]; ok {
+			return p
+		}
+		t = t[:strings.LastIndexByte(string(t[:len(t)-1]), '.')+1]
+	}
+	return noPayloadType
+}
+
+// knownType is a type of events with its payload.
+type knownType struct {
+	EventType
+	payload *payloadType
+}
 
 // known has every constant, so that parsing one allocates no string.
-var known = func() map[string]EventType {
-	m := make(map[string]EventType, len(constants))
+var known = func() map[string]knownType {
+	m := make(map[string]knownType, len(constants))
 	for _, t := range constants {
-		m[string(t)] = t
+		m[string(t)] = knownType{t, payloadTypeOf(t)}
 	}
 	return m
 }()
 
-// Summaries of wearable data. The payload of activity is an [*Activity], that of workout_stream a
-// [*WorkoutStreamNotice], that of every other a [*Summary].
+// Summaries of wearable data. The payload is an [*Activity], [*Sleep], [*SleepCycle], [*Workout],
+// [*Body], [*Profile], [*Meal], [*MenstrualCycle] or [*Electrocardiogram], and that of
+// workout_stream a [*WorkoutStreamNotice].
 const (
 	DailyActivityCreated          EventType = "daily.data.activity.created"
 	DailyActivityUpdated          EventType = "daily.data.activity.updated"
@@ -249,8 +305,7 @@ const (
 	HistoricalNoteCreated                       EventType = "historical.data.note.created"
 )
 
-// Providers. The payload of provider.connection.created is a [*ProviderConnection], that of the
-// others an [*Unknown].
+// Providers. The payload is a [*ProviderConnection], [*ConnectionError] or [*ProviderDevice].
 const (
 	ProviderConnectionCreated EventType = "provider.connection.created"
 	ProviderConnectionError   EventType = "provider.connection.error"
@@ -258,8 +313,8 @@ const (
 	ProviderDeviceUpdated     EventType = "provider.device.updated"
 )
 
-// Lab tests. The payload of labtest.order.created and labtest.order.updated is a [*LabOrder], that
-// of the others an [*Unknown].
+// Lab tests. The payload is a [*LabOrder], [*LabAppointment], [*CriticalResult], [*MatchReview] or
+// [*ParsingJob].
 const (
 	LabTestOrderCreated        EventType = "labtest.order.created"
 	LabTestOrderUpdated        EventType = "labtest.order.updated"
@@ -272,7 +327,7 @@ const (
 	LabReportParsingJobUpdated EventType = "lab_report.parsing_job.updated"
 )
 
-// Continuous queries. The payload is an [*Unknown]; its data is an array.
+// Continuous queries. The payload is a [*ContinuousQueryChanges].
 const (
 	ContinuousQueryResultTableChanged EventType = "continuous_query.result_table.changed"
 )

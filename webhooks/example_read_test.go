@@ -2,7 +2,6 @@ package webhooks_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"log"
@@ -66,17 +65,69 @@ func ExampleReadSamples() {
 				log.Fatal(err) // start again: applying an event twice changes nothing
 			}
 			changes, err := latest.Apply(webhooks.Delivery{Event: event})
-			if err != nil && !errors.Is(err, webhooks.ErrPermanent) {
-				log.Fatal(err)
+			if err != nil { // ErrUnreadable: part of the event is not stored
+				fmt.Printf("%s: incomplete: %v\n", what, err)
 			}
 			fmt.Printf("%s: added %d, updated %d, already stored %d\n", what, changes.Added, changes.Updated, changes.Same)
 		}
 	}
 	readBack("sleep", webhooks.ReadSummaries(ctx, client, user, labhealth.SummarySleep, labhealth.ListSummariesParams{StartDate: labhealth.DateOf(start)}))
-	readBack("glucose", webhooks.ReadSamples(ctx, client, user, "glucose", labhealth.ListSamplesParams{StartDate: start}))
+	readBack("glucose", webhooks.ReadSamples(ctx, client, user, labhealth.SampleGlucose, labhealth.ListSamplesParams{StartDate: start}))
 	// Output:
 	// sleep: added 1, updated 0, already stored 0
 	// glucose: added 6, updated 0, already stored 12
+}
+
+// A new receiver reads all wearable data of the last 90 days, of every resource and provider.
+func ExampleReadAll() {
+	ctx := context.Background()
+	service, err := labhealthtest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer service.Close()
+	client, err := labhealth.NewClient(service.APIKey, labhealth.WithBaseURL(service.URL))
+	if err != nil {
+		log.Fatal(err)
+	}
+	user := service.AddUser("user-1")
+	yesterday := time.Now().AddDate(0, 0, -1)
+	for _, err := range []error{
+		service.Connect(user, "oura"),
+		addSummary(service, user, "profile"),
+		addSummary(service, user, "sleep", labhealthtest.StartingAt(yesterday)),
+		service.AddSamples(user, "body_weight", 2, labhealthtest.StartingAt(yesterday)),
+	} {
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	var latest webhooks.Latest // or a sqlstore.Store
+	incomplete := 0
+	params := webhooks.ReadAllParams{StartDate: time.Now().AddDate(0, 0, -90)}
+	for event, err := range webhooks.ReadAll(ctx, client, user, params) {
+		if err != nil {
+			log.Fatal(err) // start again: applying an event twice changes nothing
+		}
+		if _, err := latest.Apply(webhooks.Delivery{Event: event}); err != nil {
+			incomplete++ // part of the event is not stored: keep event.RawJSON for a repair
+			log.Print(event.Type, ": ", err)
+		}
+	}
+	for key := range latest.Summaries() {
+		fmt.Println(key.Resource)
+	}
+	for key := range latest.Samples() {
+		fmt.Println(key.Resource, key.Provider)
+	}
+	fmt.Println(incomplete, "events are incomplete")
+	// Unordered output:
+	// profile
+	// sleep
+	// weight oura
+	// weight oura
+	// 0 events are incomplete
 }
 
 func addSummary(service *labhealthtest.Server, user uuid.UUID, resource string, opts ...labhealthtest.DataOption) error {

@@ -86,25 +86,62 @@ func ExampleParse_activity() {
 	// at rest 52 by example_ring
 }
 
-// Sleep, workouts, body and the other summaries share a type with their common fields. Decode reads
-// the rest into a type of the program.
+// Every summary of wearable data has a type of its own. What was not measured is nil.
 func ExampleParse_summary() {
 	event, err := webhooks.Parse([]byte(`{"event_type": "daily.data.sleep.created", "data": {
-		"id": "3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c12", "calendar_date": "2025-03-01", "total": 26100, "hr_lowest": 48}}`))
+		"id": "3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c12", "calendar_date": "2025-03-01", "type": "long_sleep", "total": 26100, "hr_lowest": 48}}`))
+	if err != nil {
+		log.Fatal(err)
+	}
+	switch data := event.Data.(type) {
+	case *webhooks.Sleep:
+		fmt.Println(data.CalendarDate, data.Type, time.Duration(data.Total)*time.Second)
+		if data.HRLowest != nil {
+			fmt.Println("lowest heart rate", *data.HRLowest)
+		}
+	case *webhooks.Workout:
+		fmt.Println(data.CalendarDate, data.Sport.Slug, data.TimeEnd.Sub(data.TimeStart))
+	}
+	// Output:
+	// 2025-03-01 long_sleep 7h15m0s
+	// lowest heart rate 48
+}
+
+// Summaries of resources that are newer than the package share a type with their common fields.
+// Decode reads the rest into a type of the program.
+func ExampleSummary_Decode() {
+	event, err := webhooks.Parse([]byte(`{"event_type": "daily.data.posture.created", "data": {
+		"id": "3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c12", "calendar_date": "2025-03-01", "upright": 26100}}`))
 	if err != nil {
 		log.Fatal(err)
 	}
 	summary := event.Data.(*webhooks.Summary)
-	var sleep struct {
-		Total    int // seconds
-		HRLowest int `json:"hr_lowest"`
+	var posture struct {
+		Upright int // seconds
 	}
-	if err := summary.Decode(&sleep); err != nil {
+	if err := summary.Decode(&posture); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(event.Type.Resource(), "until", summary.CalendarDate, time.Duration(sleep.Total)*time.Second, sleep.HRLowest)
+	fmt.Println(event.Type.Resource(), summary.CalendarDate, time.Duration(posture.Upright)*time.Second)
 	// Output:
-	// sleep until 2025-03-01 7h15m0s 48
+	// posture 2025-03-01 7h15m0s
+}
+
+// Some resources have samples with further fields.
+func ExampleRawSample_Details() {
+	event, err := webhooks.Parse([]byte(`{"event_type": "daily.data.insulin_injection.created", "data": {"data": [
+		{"timestamp": "2025-03-01T12:00:00Z", "type": "rapid_acting", "unit": "unit", "value": 4, "delivery_mode": "bolus", "bolus_purpose": "meal"}]}}`))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, sample := range event.Data.(*webhooks.Samples).Data {
+		details := sample.Details()
+		if sample.Type == webhooks.SampleTypeRapidActing && details.BolusPurpose != nil {
+			fmt.Println(sample.Value, *details.BolusPurpose)
+		}
+	}
+	// Output:
+	// 4 meal
 }
 
 // An order event has the same type as the response of Orders.Get. Events arrive in any order: see
@@ -166,7 +203,7 @@ func ExampleParse_workoutStream() {
 // returns the received JSON.
 func ExampleParse_unknown() {
 	for _, body := range []string{
-		`{"event_type":"labtest.result.critical","data":{"sample_id":"S-1"},"severity":"high"}`,
+		`{"event_type":"labtest.courier.called","data":{"sample_id":"S-1"},"severity":"high"}`,
 		`{"event_type":"daily.data.body.created","data":"see the API"}`,
 	} {
 		event, err := webhooks.Parse([]byte(body))
@@ -182,7 +219,7 @@ func ExampleParse_unknown() {
 	var invalid *webhooks.ParseError
 	fmt.Println("a body that is not an object is an error:", errors.As(err, &invalid))
 	// Output:
-	// labtest.result.critical {"sample_id":"S-1"} <nil>
+	// labtest.courier.called {"sample_id":"S-1"} <nil>
 	// the same bytes: true <nil>
 	// daily.data.body.created "see the API" webhooks: the data is not an object
 	// the same bytes: true <nil>

@@ -106,7 +106,7 @@ func FuzzEventType(f *testing.F) {
 		body := []byte(`{"event_type":` + quoted + `,"data":` + data + `}`)
 		checkPaths(t, body)
 		e := mustParse(t, body)
-		if u, ok := e.Data.(*Unknown); ok != (u != nil) || ok && (kindOf(e.Type) == unknownKind) != (u.Err == nil) {
+		if u, ok := e.Data.(*Unknown); ok != (u != nil) || ok && (payloadTypeOf(e.Type) == noPayloadType) != (u.Err == nil) {
 			t.Fatalf("%s: %v", body, e.Data)
 		}
 	})

@@ -1,6 +1,8 @@
 package webhooks
 
 import (
+	"time"
+
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go/internal/newest"
@@ -75,13 +77,43 @@ func (e *Event) Keys() (Keys, error) {
 			}
 		}
 		return Keys{Samples: keys}, nil
-	case *Activity:
-		return e.summaryKey(data.ID)
-	case *Summary:
-		return e.summaryKey(data.ID)
-	case *LabOrder, *WorkoutStreamNotice, *ProviderConnection, *HistoricalPull, *Unknown:
+	case wearableSummary:
+		return e.summaryKey(data.head().id)
+	default: // nothing that has versions
+		return Keys{}, nil
 	}
-	return Keys{}, nil
+}
+
+// ProviderSlug returns the slug of the provider that the event's data comes from or is about, empty
+// if the event has none. See [Source.ProviderSlug].
+func (e *Event) ProviderSlug() string {
+	switch data := e.Data.(type) {
+	case *Samples:
+		return e.series(data).Provider
+	case wearableSummary:
+		return data.head().source.ProviderSlug()
+	case *WorkoutStreamNotice:
+		return data.Source.ProviderSlug()
+	case *HistoricalPull:
+		return whatIsKnown(data.Provider)
+	case *ProviderConnection:
+		return data.ConnectedProvider().ProviderSlug()
+	case *ConnectionError:
+		return whatIsKnown(data.Provider)
+	case *ProviderDevice:
+		return whatIsKnown(data.Provider)
+	default:
+		return ""
+	}
+}
+
+// UpdatedAt returns when the summary that the event carries last changed. It is zero if the event
+// carries no summary or the time cannot be read. Source: public API reference only.
+func (e *Event) UpdatedAt() time.Time {
+	if data, ok := e.Data.(wearableSummary); ok {
+		return data.head().updatedAt
+	}
+	return time.Time{}
 }
 
 func (e *Event) summaryKey(id uuid.UUID) (Keys, error) {

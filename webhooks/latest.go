@@ -32,9 +32,10 @@ type Delivery struct {
 // This rule has a hazard. The sender repeats messages that were not acknowledged, up to a day later
 // and in any order. If an older version is delivered again after a newer one, it was received last
 // and wins. A program that cannot accept this can set Version to a function whose value increases
-// with each version, such as a summary's updated_at, or store delivery IDs so that each message is
-// applied once. It should also read the data from the API again where correctness matters: after
-// an outage, and before a decision that depends on a single value. See [ReadSummaries].
+// with each version, such as that of [Event.UpdatedAt] for summaries, or store delivery IDs so that
+// each message is applied once. It should also read the data from the API again where correctness
+// matters: after an outage, and before a decision that depends on a single value. See
+// [ReadSummaries].
 //
 // A stored sample takes 35 to 45 bytes if it is a number, with or without an interval, and has no
 // fields other than those of [Sample]. Any other sample also takes the size of its JSON.
@@ -111,7 +112,7 @@ func (l *Latest) Apply(d Delivery) (Changes, error) {
 			err = ErrUnreadable
 		}
 		return changes, cmp.Or(err, malformed(data))
-	case *Activity, *Summary:
+	case wearableSummary:
 		keys, err := e.Keys()
 		if err != nil {
 			return Changes{}, err
@@ -161,8 +162,8 @@ func (l *Latest) applySummary(key SummaryKey, received summary) (c Changes) {
 	return c
 }
 
-// Summary returns the latest version of a summary: an *[Activity] or a *[Summary] that the caller
-// owns. ok is false if there is none.
+// Summary returns the latest version of a summary, such as a [*Sleep], which the caller owns. ok is
+// false if there is none.
 func (l *Latest) Summary(key SummaryKey) (data Payload, ok bool) {
 	sh := l.shard(key.UserID)
 	sh.mu.RLock()
@@ -175,14 +176,8 @@ func (l *Latest) Summary(key SummaryKey) (data Payload, ok bool) {
 }
 
 func (s summary) payload(resource string) Payload {
-	if resource == DailyActivityUpdated.Resource() {
-		a := &Activity{}
-		a.UnmarshalJSON([]byte(s.document)) // MarshalJSON wrote it
-		return a
-	}
-	v := &Summary{}
-	v.UnmarshalJSON([]byte(s.document))
-	return v
+	data, _ := DecodeSummary(resource, []byte(s.document)) // MarshalJSON wrote it
+	return data
 }
 
 // Sample returns the latest version of a sample; ok is false if there is none.

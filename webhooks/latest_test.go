@@ -219,7 +219,7 @@ func TestLatestSummaries(t *testing.T) {
 }
 
 func TestLatestVersion(t *testing.T) {
-	l := Latest{Version: func(d Delivery) int64 { return d.Event.Data.(*Summary).UpdatedAt.UnixNano() }}
+	l := Latest{Version: func(d Delivery) int64 { return d.Event.UpdatedAt().UnixNano() }}
 	version := func(minute int) *Event {
 		return mustParse(t, wrap(0, DailySleepUpdated, fmt.Sprintf(`{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11","updated_at":"2025-03-01T12:%02d:00Z"}`, minute)))
 	}
@@ -261,13 +261,13 @@ func contentOf(l *Latest) map[string]string {
 	return all
 }
 
-// reference is the rule as it is written down, without any of the store's cleverness.
-type reference map[string]struct {
+// lastWrite is the rule as it is written down, without any of the store's cleverness.
+type lastWrite map[string]struct {
 	version int64
 	text    string
 }
 
-func (r reference) apply(e *Event) {
+func (r lastWrite) apply(e *Event) {
 	keys, err := e.Keys()
 	if err != nil {
 		return
@@ -355,7 +355,7 @@ func TestLatestAgainstReference(t *testing.T) {
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		log := randomLog(t, r, 150)
-		want := reference{}
+		want := lastWrite{}
 		for _, e := range log {
 			want.apply(e)
 		}

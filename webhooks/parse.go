@@ -3,7 +3,6 @@ package webhooks
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -29,6 +28,7 @@ type eventMemory struct {
 type parser struct {
 	jsonread.FastScanner
 	Envelope
+	payloadType *payloadType       // of the type of the envelope; nil if that is missing
 	event, data jsonread.Span      // data is empty if the event has none
 	document    *jsonread.Document // nil while only the envelope is read
 	memory      *eventMemory       // nil if only the envelope is read
@@ -116,22 +116,24 @@ func (p *parser) scanType() bool {
 		return false
 	}
 	if content.Len() > 0 {
-		p.Type = typeOf(content.Of(p.Data))
+		p.setType(content.Of(p.Data))
 	}
 	return true
 }
 
-// typeOf returns b as an EventType, without a new string if it is one of the constants.
-func typeOf(b []byte) EventType {
-	if t, ok := known[string(b)]; ok {
-		return t
+// setType sets the type, without a new string if it is one of the constants.
+func (p *parser) setType(b []byte) {
+	t, ok := known[string(b)]
+	if !ok {
+		t.EventType = EventType(b)
+		t.payload = payloadTypeOf(t.EventType)
 	}
-	return EventType(b)
+	p.Type, p.payloadType = t.EventType, t.payload
 }
 
 // scanData reads the data if it is a batch of samples, and steps over it otherwise.
 func (p *parser) scanData() bool {
-	if p.memory != nil && kindOf(p.Type).maybeSamples() && p.scanBatch() {
+	if p.memory != nil && p.payloadType != nil && p.payloadType.samples && p.scanBatch() {
 		return true
 	}
 	return p.Skip(1)
@@ -207,6 +209,7 @@ func (p *parser) decodeEnvelope() error {
 		return notObject // not reached: it is valid
 	}
 	p.Envelope = Envelope{f.Type, f.TeamID, f.UserID, f.ClientUserID}
+	p.payloadType = payloadTypeOf(f.Type)
 	p.data = jsonread.Ref(f.Data.RawObject).Span()
 	p.batch = batchUntried
 	if p.memory != nil { // what the scanner read may be other data of that name
@@ -233,52 +236,15 @@ func userInData(data []byte) uuid.UUID {
 	return uuid.Nil
 }
 
-// payloadKind says what the data of an event should be.
-type payloadKind uint8
-
-const (
-	unknownKind payloadKind = iota
-	summaryKind
-	activityKind
-	streamKind
-	connectionKind
-	historicalKind
-	orderKind
-)
-
-// maybeSamples reports whether the data may be a batch of samples instead.
-func (k payloadKind) maybeSamples() bool { return k >= summaryKind && k <= streamKind }
-
-// payloadKinds are the kinds by prefix of the event type. The first that matches counts.
-var payloadKinds = []struct {
-	prefix string
-	kind   payloadKind
-}{
-	{activityPrefix, activityKind},
-	{streamPrefix, streamKind},
-	{dailyPrefix, summaryKind},
-	{orderPrefix, orderKind},
-	{historicalPrefix, historicalKind},
-	{string(ProviderConnectionCreated), connectionKind},
-}
-
-func kindOf(t EventType) payloadKind {
-	for _, k := range payloadKinds {
-		if strings.HasPrefix(string(t), k.prefix) {
-			return k.kind
-		}
-	}
-	return unknownKind
-}
-
 // budget returns how many bytes the payload of so many bytes may take beyond them. What the service
 // sends stays far below.
 func budget(data int) int { return data/2 + 1<<16 }
 
 var (
-	errNoObject = errors.New("webhooks: the data is not an object")
-	errNoOrder  = errors.New("webhooks: the data is an order without a readable id")
-	errTooLarge = errors.New("webhooks: the data would take far more memory than its JSON")
+	errNoObject   = errors.New("webhooks: the data is not an object")
+	errNoArray    = errors.New("webhooks: the data is not an array")
+	errNoObjectID = errors.New("webhooks: the data is an object without a readable id")
+	errTooLarge   = errors.New("webhooks: the data would take far more memory than its JSON")
 )
 
 // payload returns the data. It decodes the data if the scanner did not.
@@ -286,15 +252,18 @@ func (p *parser) payload() Payload {
 	if p.batch == batchRead {
 		return &p.memory.samples
 	}
-	kind := kindOf(p.Type)
-	if kind == unknownKind {
+	typ := p.payloadType
+	if typ == nil || typ.new == nil {
 		return p.unknown(nil)
 	}
 	data := p.data.Of(p.Data)
-	if len(data) == 0 || data[0] != '{' {
+	switch {
+	case typ.isArray && (len(data) == 0 || data[0] != '['):
+		return p.unknown(errNoArray)
+	case !typ.isArray && (len(data) == 0 || data[0] != '{'):
 		return p.unknown(errNoObject)
 	}
-	if kind.maybeSamples() {
+	if typ.samples {
 		if p.Pos = int(p.data.Lo); p.batch == batchUntried && p.scanBatch() {
 			return &p.memory.samples
 		}
@@ -302,44 +271,33 @@ func (p *parser) payload() Payload {
 			return p.decodeSamples()
 		}
 	}
-	switch kind {
-	case activityKind:
-		return p.decode(&Activity{})
-	case streamKind:
-		return p.decode(&WorkoutStreamNotice{})
-	case connectionKind:
-		return p.decode(&ProviderConnection{})
-	case historicalKind:
-		return p.decode(&HistoricalPull{})
-	case orderKind:
-		return p.decodeOrder()
+	return p.decode(typ.new())
+}
+
+// decode decodes the data into a payload.
+func (p *parser) decode(data Payload) Payload {
+	var err error
+	switch v := data.(type) {
+	case apiObject:
+		object, id := v.apiObject()
+		if err = p.read(object); err == nil && *id == uuid.Nil {
+			return p.unknown(errNoObjectID)
+		}
+	case *ContinuousQueryChanges:
+		err = v.decode(p.document, p.event, p.data)
 	default:
-		return p.decode(&Summary{})
+		err = p.read(v)
 	}
+	if err != nil {
+		return p.unknown(errTooLarge)
+	}
+	return data
 }
 
 // read decodes the data into the struct that v points to. It fails only if the struct would take
 // too much memory.
 func (p *parser) read(v any) error {
 	return p.document.Read(p.data, v, budget(p.data.Len()), "data")
-}
-
-func (p *parser) decode(v Payload) Payload {
-	if p.read(v) != nil {
-		return p.unknown(errTooLarge)
-	}
-	return v
-}
-
-func (p *parser) decodeOrder() Payload {
-	o := &LabOrder{}
-	switch err := p.read(&o.Order); {
-	case err != nil:
-		return p.unknown(errTooLarge)
-	case o.ID == uuid.Nil:
-		return p.unknown(errNoOrder)
-	}
-	return o
 }
 
 func (p *parser) decodeSamples() Payload {

@@ -3,6 +3,8 @@ package webhooks
 import (
 	"bytes"
 
+	"github.com/google/uuid"
+
 	labhealth "github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
@@ -98,8 +100,14 @@ func (r *batchReader) readProvider() bool {
 	return r.readSource(r.batch.Provider)
 }
 
-// sourceFields are the fields of a Source: first the strings, then the pointers to strings.
+// sourceFields are the fields of a Source.
 var sourceFields = jsonread.NewFieldNames("name", "slug", "logo", "provider", "type", "app_id", "device_id", "sport", "workout_id")
+
+// The fields in sourceFields that are UUIDs.
+const (
+	sourceDeviceID  = 6
+	sourceWorkoutID = 8
+)
 
 // sourceValue is the value of a field of a Source.
 type sourceValue struct {
@@ -128,6 +136,15 @@ func (r *batchReader) readSource(source *Source) bool {
 		case r.Peek() == 'n':
 			ok = r.Null()
 			values[n].seen = true
+		case n == sourceDeviceID || n == sourceWorkoutID:
+			id := new(uuid.UUID)
+			ok = r.UUID(id)
+			values[n].seen = true
+			if n == sourceDeviceID {
+				source.DeviceID = id
+			} else {
+				source.WorkoutID = id
+			}
 		default:
 			v := &values[n]
 			v.seen, v.string = true, true
@@ -171,12 +188,8 @@ func setSource(source *Source, values *[9]sourceValue, data []byte, lo, hi int) 
 			source.Type = SourceType(s)
 		case 5:
 			source.AppID = new(s)
-		case 6:
-			source.DeviceID = new(s)
 		case 7:
 			source.Sport = new(s)
-		case 8:
-			source.WorkoutID = new(s)
 		}
 	}
 }

@@ -2,14 +2,12 @@ package webhooks
 
 import (
 	"encoding/json"
-	"iter"
 	"slices"
 	"time"
 
 	"github.com/google/uuid"
 
 	labhealth "github.com/labhealth/labhealth-go"
-	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
 
 //go:generate go run ../scripts/generate
@@ -28,9 +26,9 @@ type Source struct {
 	Provider  string     `json:"provider,omitzero"`   // the Slug of the other shape
 	Type      SourceType `json:"type,omitzero"`       // kind of device or method; empty means unknown
 	AppID     *string    `json:"app_id,omitzero"`     // ID of the app that recorded the data
-	DeviceID  *string    `json:"device_id,omitzero"`  // ID of the device that recorded the data
+	DeviceID  *uuid.UUID `json:"device_id,omitzero"`  // ID of the device that recorded the data
 	Sport     *string    `json:"sport,omitzero"`      // of a workout
-	WorkoutID *string    `json:"workout_id,omitzero"` // of a workout
+	WorkoutID *uuid.UUID `json:"workout_id,omitzero"` // of a workout
 
 	labhealth.RawObject `json:"-"`
 }
@@ -68,104 +66,15 @@ const (
 	SourceTypeEarphone        SourceType = "earphone"
 )
 
-// Activity is the summary of a user's activity on a day: the data of daily.data.activity.created
-// and .updated. A number that is missing or null is nil. Printed or logged, it shows only its IDs.
-type Activity struct {
-	ID     uuid.UUID `json:"id"`               // the same in every version of the summary; zero if it cannot be read
-	UserID uuid.UUID `json:"user_id,omitzero"` // the service's ID of the user
-	Source Source    `json:"source,omitzero"`  // origin of the data
-	// CalendarDate is the day in the user's local time.
-	CalendarDate labhealth.Date `json:"calendar_date"`
-	// Date is the day as a date-time.
-	//
-	// Deprecated: use CalendarDate. Source: public API reference only.
-	Date           time.Time `json:"date,omitzero"`
-	TimezoneOffset *int64    `json:"timezone_offset,omitzero"` // seconds east of UTC
-	// TimeZone is the name of a time zone. Source: public API reference only.
-	TimeZone *string `json:"time_zone,omitzero"`
-
-	// Source of the units of the fields below: public API reference only.
-
-	CaloriesActive *float64 `json:"calories_active,omitzero"` // kilocalories burned by movement
-	CaloriesTotal  *float64 `json:"calories_total,omitzero"`  // total kilocalories
-	Distance       *float64 `json:"distance,omitzero"`        // meters
-	FloorsClimbed  *float64 `json:"floors_climbed,omitzero"`  // count
-	Steps          *float64 `json:"steps,omitzero"`           // count
-	High           *float64 `json:"high,omitzero"`            // minutes of high intensity
-	Medium         *float64 `json:"medium,omitzero"`          // minutes of medium intensity
-	Low            *float64 `json:"low,omitzero"`             // minutes of low intensity
-	// DailyMovement is in meters.
-	//
-	// Deprecated: use Distance. Source: public API reference only.
-	DailyMovement *float64 `json:"daily_movement,omitzero"`
-
-	// Source of the fields below: public API reference only.
-
-	HeartRate      *ActivityHeartRate `json:"heart_rate,omitzero"`      // nil if not measured
-	WheelchairUse  *bool              `json:"wheelchair_use,omitzero"`  // whether the user is known to use a wheelchair
-	WheelchairPush *float64           `json:"wheelchair_push,omitzero"` // count
-	CreatedAt      time.Time          `json:"created_at,omitzero"`      // when the summary was created
-	UpdatedAt      time.Time          `json:"updated_at,omitzero"`      // when it last changed
-
-	labhealth.RawObject `json:"-"`
-}
-
-// ActivityHeartRate summarizes the heart rate over a day, in beats per minute. A number that was
-// not measured is nil. It redacts itself when printed. Source: public API reference only.
-type ActivityHeartRate struct {
-	labhealth.Redacted `json:"-"`
-
-	AvgBPM        *float64 `json:"avg_bpm,omitzero"`         // mean
-	MinBPM        *float64 `json:"min_bpm,omitzero"`         // lowest
-	MaxBPM        *float64 `json:"max_bpm,omitzero"`         // highest
-	RestingBPM    *float64 `json:"resting_bpm,omitzero"`     // at rest
-	AvgWalkingBPM *float64 `json:"avg_walking_bpm,omitzero"` // mean while walking
-
-	labhealth.RawObject `json:"-"`
-}
-
-// Summary is a summary of wearable data other than activity: the data of
-// daily.data.<resource>.created and .updated. The interface specification documents only ID, UserID
-// and Source; [Summary.Decode] and [Summary.Fields] read the other fields of a resource. Printed or
-// logged, it shows only its IDs.
-type Summary struct {
-	ID     uuid.UUID `json:"id"`               // the same in every version of the summary; zero if it cannot be read
-	UserID uuid.UUID `json:"user_id,omitzero"` // the service's ID of the user
-	Source Source    `json:"source,omitzero"`  // origin of the data
-
-	// Source of the fields below: public API reference only.
-
-	CalendarDate labhealth.Date `json:"calendar_date,omitzero"` // the day in the user's local time; zero if there is none
-	CreatedAt    time.Time      `json:"created_at,omitzero"`    // when it was created
-	UpdatedAt    time.Time      `json:"updated_at,omitzero"`    // when it last changed
-
-	labhealth.RawObject `json:"-"`
-}
-
-// Decode decodes the received JSON of the summary into the value that v points to, as
-// [json.Unmarshal] does.
-func (s *Summary) Decode(v any) error { return decode(jsonread.Ref(s.RawObject), v) }
-
-// Fields iterates over the received fields of the summary: names and copies of the values.
-func (s *Summary) Fields() iter.Seq2[string, json.RawMessage] {
-	return func(yield func(string, json.RawMessage) bool) {
-		for name, value := range jsonread.Fields(s.RawJSON()) {
-			if !yield(string(name), slices.Clone(value)) {
-				return
-			}
-		}
-	}
-}
-
 // WorkoutStreamNotice reports that the stream of a workout can be read: the data of
 // daily.data.workout_stream.created. The stream itself is too large for an event.
 type WorkoutStreamNotice struct {
-	WorkoutID  uuid.UUID `json:"workout_id"`       // ID for GET /v2/timeseries/workouts/{workout_id}/stream
-	UserID     uuid.UUID `json:"user_id,omitzero"` // the service's ID of the user
-	Source     Source    `json:"source,omitzero"`  // origin of the data
-	ProviderID string    `json:"provider_id"`      // the provider's ID of the workout
-	Sport      Sport     `json:"sport"`            // kind of workout
-	Message    string    `json:"message,omitzero"` // human-readable; the path in it can be wrong
+	WorkoutID  uuid.UUID `json:"workout_id"`            // ID for GET /v2/timeseries/workouts/{workout_id}/stream
+	UserID     uuid.UUID `json:"user_id,omitzero"`      // the service's ID of the user
+	Source     Source    `json:"source,omitzero"`       // origin of the data
+	ProviderID string    `json:"provider_id"`           // the provider's ID of the workout
+	Sport      Sport     `json:"sport" jsonread:"text"` // kind of workout; zero if it is missing or ""
+	Message    string    `json:"message,omitzero"`      // human-readable; the path in it can be wrong
 
 	labhealth.RawObject `json:"-"`
 }
@@ -186,7 +95,10 @@ type Sport struct {
 // provider.connection.created.
 type ProviderConnection struct {
 	UserID uuid.UUID `json:"user_id,omitzero"` // the service's ID of the user
-	// Source is the provider, nil if the event has Provider only.
+	// Source is the provider, nil if the event has Provider only. Its fields are Name, Slug and
+	// Logo.
+	//
+	// Deprecated: use ConnectedProvider. Source: public API reference only.
 	Source *Source `json:"source,omitzero"`
 
 	// Source of the fields below: public API reference only.
@@ -195,7 +107,7 @@ type ProviderConnection struct {
 	ExternalUserID *string `json:"external_user_id,omitzero"` // the provider's ID of the user, nil if not known
 	// ResourceAvailability reports for each resource whether it can be read from the provider. It
 	// is nil if it is missing.
-	ResourceAvailability map[string]ResourceAvailability `json:"resource_availability,omitzero"`
+	ResourceAvailability map[string]labhealth.ResourceAvailability `json:"resource_availability,omitzero"`
 
 	labhealth.RawObject `json:"-"`
 }
@@ -216,16 +128,27 @@ func (c *ProviderConnection) ConnectedProvider() Source {
 	return Source{}
 }
 
-// ResourceAvailability reports whether a resource of a connected provider can be read. Source:
-// public API reference only.
-type ResourceAvailability = labhealth.ResourceAvailability
+// ConnectionError reports that the connection of a user with a provider failed: the data of
+// provider.connection.error. Printed or logged, it shows only its IDs. Source: public API reference
+// only.
+type ConnectionError struct {
+	UserID       uuid.UUID                     `json:"user_id"`       // the service's ID of the user
+	Provider     string                        `json:"provider"`      // slug of the provider
+	ErrorType    labhealth.ConnectionErrorType `json:"error_type"`    // what failed
+	ErrorDetails string                        `json:"error_details"` // what failed, for people
+	Message      string                        `json:"message"`       // what the event means, for people
 
-// LabOrder is an order whose status changed: the data of labtest.order.created and .updated. Events
-// come in any order and more than once, so treat one as a notification and call Orders.Get for the
-// current order. It redacts itself as [labhealth.Order] does. Source: public API reference only.
-type LabOrder struct {
-	labhealth.Order
+	labhealth.RawObject `json:"-"`
 }
+
+// ProviderDevice is a device of a user that was found or that changed: the data of
+// provider.device.created and .updated. Printed or logged, it shows only its IDs. Source: public
+// API reference only.
+type ProviderDevice struct {
+	labhealth.Device
+}
+
+func (d *ProviderDevice) apiObject() (any, *uuid.UUID) { return &d.Device, &d.ID }
 
 // HistoricalPull reports that the historical data of a resource was read after a user connected a
 // provider: the data of historical.data.<resource>.created. The historical data itself is sent in

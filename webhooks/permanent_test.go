@@ -43,7 +43,8 @@ func TestUnreadableDataIsReported(t *testing.T) {
 		{"order", "labtest.order.created", `{` + summary + `}`, nil, Changes{}},
 		{"order without an id", "labtest.order.created", `{"order":{` + summary + `}}`, ErrUnreadable, Changes{}},
 		{"other order", "labtest.order.created", `{` + summary + `,"created_at":7}`, ErrUnreadable, Changes{}},
-		{"not modelled", "labtest.appointment.created", `[1]`, nil, Changes{}},
+		{"other appointment", "labtest.appointment.created", `[1]`, ErrUnreadable, Changes{}},
+		{"not modelled", "raw.example_ring.sleep", `[1]`, nil, Changes{}},
 		{"new", "moon.landed", `7`, nil, Changes{}},
 		{"connection", "provider.connection.created", `{}`, nil, Changes{}},
 	} {

@@ -21,6 +21,10 @@ import (
 // return, are zero. [Latest.Apply] and package sqlstore store the event as if it had been
 // delivered: use it to recover what was lost while a receiver was not available.
 //
+// There is one profile: of the Provider in params or, if it is empty, of any one of the user's
+// providers, whose names Users.ConnectedProviders returns. The error for a provider without a
+// profile matches [labhealth.ErrNotFound].
+//
 // ReceivedAt is the time just before the request. The response is at least as new as every version
 // that was received before that time, and replaces it. A version that is received later replaces
 // the response, because it may be newer. Data can therefore be read while events are received, in
@@ -28,8 +32,13 @@ import (
 // deleted remains stored.
 //
 // A period is that of the data, not of its delivery, and sources deliver data that is days old:
-// start days before the gap. A long period is read in several requests that overlap, so a summary
-// may occur twice. For profiles, name a provider: the service returns one.
+// start days before the gap, and months before it for menstrual cycles, which are updated for
+// weeks. An end of tomorrow includes today in every time zone. A long period is read in several
+// requests that overlap, so a summary may occur twice. For profiles, name a provider: the service
+// returns one.
+//
+// A summary whose JSON differs from that of the event, such as in the order of its fields, counts
+// as updated when it is applied.
 //
 // The iterator can be used more than once, and requests the data each time. It returns the first
 // error and stops. Source: public API reference only.
@@ -92,22 +101,24 @@ func addDays(d labhealth.Date, days int) labhealth.Date {
 // them. There is one event for each source of a page. The events are like those of [ReadSummaries],
 // and so are the rules for ReceivedAt, for periods and for the iterator. The resource is the name
 // of the API or that of the events: body_weight or weight, body_fat or fat. The events have the
-// latter. Source: public API reference only.
+// latter.
+//
+// The source type is part of a sample's key. If delivered events have sources of the older shape,
+// without type, and the API returns the newer one, a sample is stored under both keys: see
+// [Source]. Source: public API reference only.
 func ReadSamples(ctx context.Context, client *labhealth.Client, userID uuid.UUID, resource labhealth.SampleResource, params labhealth.ListSamplesParams, opts ...labhealth.CallOption) iter.Seq2[*Event, error] {
 	resource, eventType := namesOf(resource)
 	return func(yield func(*Event, error) bool) {
 		receivedAt := time.Now()
-		for page, err := range client.Wearables.AllSamples(ctx, userID, resource, params, opts...) {
+		for page, err := range client.Wearables.SamplePages(ctx, userID, resource, params, opts...) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			for _, provider := range slices.Sorted(maps.Keys(page.Groups)) {
-				for _, group := range page.Groups[provider] {
-					data := withProvider(group, provider)
-					if event, err := eventOf(eventType, userID, receivedAt, data); !yield(event, err) || err != nil {
-						return
-					}
+			for provider, group := range groupsOf(page) {
+				data := withProvider(group, provider)
+				if event, err := eventOf(eventType, userID, receivedAt, data); !yield(event, err) || err != nil {
+					return
 				}
 			}
 			receivedAt = time.Now() // the iterator requests the next page now
@@ -127,6 +138,31 @@ func namesOf(resource labhealth.SampleResource) (labhealth.SampleResource, Event
 		}
 	}
 	return resource, EventType(dailyPrefix + name + ".updated")
+}
+
+// groupsOf iterates over the groups of a page, with their providers. It leaves out groups that are
+// null or whose list of samples is. What is in the place of a provider's list of groups is treated
+// as a group.
+func groupsOf(page *labhealth.SamplePage) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		for _, provider := range slices.Sorted(maps.Keys(page.Groups)) {
+			for _, group := range page.Groups[provider] {
+				isNull := len(group) == 0 || string(jsonread.Lookup(group, "data")) == "null"
+				if !isNull && !yield(provider, group) {
+					return
+				}
+			}
+		}
+		if len(page.Malformed()) == 0 {
+			return
+		}
+		for provider, value := range jsonread.Fields(jsonread.Lookup(page.RawJSON(), "groups")) {
+			isList := value[0] == '[' || value[0] == 'n' // null is an empty list
+			if !isList && !yield(string(provider), value) {
+				return
+			}
+		}
+	}
 }
 
 // withProvider returns a group of samples. If it does not name the provider, the result does so in
@@ -154,9 +190,16 @@ func withProvider(group json.RawMessage, provider string) []byte {
 // errOtherUser stops an iterator whose data would be stored as that of another user.
 const errOtherUser = permanentError("webhooks: the response has data of another user")
 
+// isOfOther reports whether data has the ID of another user, in any of the forms of a UUID.
+func isOfOther(data []byte, userID uuid.UUID) bool {
+	text, _ := jsonread.String(jsonread.Lookup(data, "user_id"))
+	id, err := uuid.Parse(text)
+	return err == nil && id != uuid.Nil && id != userID
+}
+
 // eventOf returns the event that delivers data, which is valid JSON.
 func eventOf(eventType EventType, userID uuid.UUID, receivedAt time.Time, data []byte) (*Event, error) {
-	if id := userInData(data); id != uuid.Nil && id != userID {
+	if isOfOther(data, userID) {
 		return nil, errOtherUser
 	}
 	name, err := json.Marshal(string(eventType))

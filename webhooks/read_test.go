@@ -2,9 +2,11 @@ package webhooks_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -461,6 +463,163 @@ func TestReadSamplesProvider(t *testing.T) {
 	events := collect(t, webhooks.ReadSamples(t.Context(), client, readUser, "heartrate", allSamples))
 	if len(events) != 3 || events[2].Err() != webhooks.ErrUnreadable {
 		t.Errorf("%v", events)
+	}
+}
+
+// Groups without samples are left out. What is not a list of groups is not lost.
+func TestReadOddGroups(t *testing.T) {
+	const group = `{"source":{"provider":"oura","type":"ring"},"data":[{"timestamp":"2025-03-01T12:00:00Z","unit":"bpm","value":60}]}`
+	for groups, want := range map[string]string{
+		`{}`:                                     "",
+		`{"oura":null}`:                          "",
+		`{"oura":[null]}`:                        "",
+		`{"oura":[{"data":null},` + group + `]}`: "1 <nil>\n",
+		`{"oura":[{"data":[]}]}`:                 "0 <nil>\n",
+		`{"oura":` + group + `}`:                 "1 <nil>\n",
+		`{"a":"x","oura":[` + group + `],"z":null}`: "1 <nil>\n0 webhooks: some of the data cannot be read\n",
+		`{"oura":[[],{"data":{}}]}`:                 "0 webhooks: some of the data cannot be read\n0 webhooks: the summary has no readable id\n",
+	} {
+		client, _ := respond(t, func(string) string { return `{"groups":` + groups + `}` })
+		got := ""
+		var latest webhooks.Latest
+		for _, event := range collect(t, webhooks.ReadSamples(t.Context(), client, readUser, "heartrate", allSamples)) {
+			changes, err := latest.Apply(webhooks.Delivery{Event: event})
+			got += fmt.Sprintln(changes.Added, err)
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", groups, got, want)
+		}
+	}
+}
+
+// Data of another user is not stored, in whatever form its ID is.
+func TestReadOtherUser(t *testing.T) {
+	for id, isOther := range map[string]bool{
+		`"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11"`:          true,
+		`"3C1F8F43-0D1C-4F55-9A0B-2F1F6F0B7C11"`:          true,
+		`"3c1f8f430d1c4f559a0b2f1f6f0b7c11"`:              true,
+		`"urn:uuid:3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11"`: true,
+		`"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4"`:          false,
+		`"0B8F3A1E6D574C7E8F432A9D51C0E7B4"`:              false,
+		`"00000000-0000-0000-0000-000000000000"`:          false,
+		`null`:                                            false,
+	} {
+		data := `{"id":"9a2c4e60-8b1d-4f37-a5c9-0e7d6b5a4f31","user_id":` + id + `,"data":[]}`
+		client, _ := respond(t, func(string) string { return `{"groups":{"oura":[` + data + `]},"sleep":[` + data + `]}` })
+		for name, list := range map[string]iter.Seq2[*webhooks.Event, error]{
+			"summaries": webhooks.ReadSummaries(t.Context(), client, readUser, "sleep", labhealth.ListSummariesParams{StartDate: labhealth.DateOf(time.Now())}),
+			"samples":   webhooks.ReadSamples(t.Context(), client, readUser, "hrv", allSamples),
+		} {
+			for event, err := range list {
+				if isOther != (event == nil) || isOther != errors.Is(err, webhooks.ErrPermanent) {
+					t.Errorf("%s of %s: %v, %v", name, id, event, err)
+				}
+			}
+		}
+	}
+}
+
+// variants yields copies of a JSON value with one value in it replaced.
+func variants(value any, replacements []any) iter.Seq[any] {
+	return func(yield func(any) bool) {
+		for _, replacement := range replacements {
+			if !yield(replacement) {
+				return
+			}
+		}
+		switch value := value.(type) {
+		case map[string]any:
+			for name := range value {
+				for variant := range variants(value[name], replacements) {
+					changed := maps.Clone(value)
+					changed[name] = variant
+					if !yield(changed) {
+						return
+					}
+				}
+			}
+		case []any:
+			for i := range value {
+				for variant := range variants(value[i], replacements) {
+					changed := slices.Clone(value)
+					changed[i] = variant
+					if !yield(changed) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// Whatever is in the place of a value, every sample or summary of the response is stored, or there
+// is an error.
+func TestReadLosesNothingSilently(t *testing.T) {
+	var body string
+	client, _ := respond(t, func(string) string { return body })
+	samples := webhooks.ReadSamples(t.Context(), client, readUser, "heartrate", allSamples)
+	day := labhealth.ListSummariesParams{StartDate: labhealth.DateOf(time.Now())}
+	for _, test := range []struct {
+		resource string
+		list     iter.Seq2[*webhooks.Event, error]
+		page     string
+		mark     string // what each sample or summary has
+		variants int
+	}{
+		{"heartrate", samples, `{"groups":{
+			"oura":[
+				{"source":{"provider":"oura","type":"ring"},"data":[
+					{"timestamp":"2025-03-01T12:00:00Z","unit":"bpm","value":60},{"timestamp":"2025-03-01T12:01:00Z","unit":"bpm","value":61}]},
+				{"source":{"slug":"oura"},"data":[{"timestamp":"2025-03-01T12:00:00Z","type":"chest_strap","unit":"bpm","value":62}]}],
+			"fitbit":[{"user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","provider":{"slug":"fitbit"},"data":[{"start":"2025-03-01T12:00:00Z","unit":"bpm","value":63}]}]
+			},"next_cursor":null}`, `"value":6`, 324},
+		{"meal", webhooks.ReadSummaries(t.Context(), client, readUser, "meal", day), `{"count":1,"meals":[
+			{"id":"9a2c4e60-8b1d-4f37-a5c9-0e7d6b5a4f31","source":{"provider":"oura"},"data":{"oats":{"energy":{"unit":"kcal","value":380}}}},
+			{"id":"9a2c4e60-8b1d-4f37-a5c9-0e7d6b5a4f32","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","updated_at":null}
+			]}`, `"9a2c4e60`, 144},
+		{"profile", webhooks.ReadSummaries(t.Context(), client, readUser, "profile", day),
+			`{"id":"9a2c4e60-8b1d-4f37-a5c9-0e7d6b5a4f31","user_id":"0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4","height":180,"source":{"x":1}}`, `"9a2c4e60`, 54},
+	} {
+		var page any
+		if err := json.Unmarshal([]byte(test.page), &page); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for variant := range variants(page, []any{nil, true, 7, "x", "", []any{}, []any{nil}, map[string]any{}, map[string]any{"x": nil}}) {
+			n++
+			document, err := json.Marshal(variant)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body = string(document)
+			var latest webhooks.Latest
+			failed := false
+			for event, err := range test.list {
+				if err == nil {
+					_, err = latest.Apply(webhooks.Delivery{Event: event})
+				}
+				failed = failed || err != nil
+			}
+			stored := 0
+			count := func(user uuid.UUID, resource string) {
+				stored++
+				if user != readUser || resource != test.resource {
+					t.Errorf("%s: %s of %v", body, resource, user)
+				}
+			}
+			for key := range latest.Samples() {
+				count(key.UserID, key.Resource)
+			}
+			for key := range latest.Summaries() {
+				count(key.UserID, key.Resource)
+			}
+			if want := strings.Count(body, test.mark); stored < want && !failed {
+				t.Errorf("%d of %d are stored: %s", stored, want, body)
+			}
+		}
+		if n != test.variants {
+			t.Errorf("%s: %d variants", test.resource, n)
+		}
 	}
 }
 

@@ -89,6 +89,54 @@ func (v Summary) LogValue() slog.Value { return short("Summary", v.ID, v.UserID)
 // Format prints the result of [Summary.LogValue] under every verb.
 func (v Summary) Format(s fmt.State, _ rune) { redacted(s, v) }
 
+// LogValue returns the summary's ID and the service's ID of the user.
+func (v Sleep) LogValue() slog.Value { return short("Sleep", v.ID, v.UserID) }
+
+// Format prints the result of [Sleep.LogValue] under every verb.
+func (v Sleep) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue returns the summary's ID and the service's ID of the user.
+func (v SleepCycle) LogValue() slog.Value { return short("SleepCycle", v.ID, v.UserID) }
+
+// Format prints the result of [SleepCycle.LogValue] under every verb.
+func (v SleepCycle) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue returns the summary's ID and the service's ID of the user.
+func (v Workout) LogValue() slog.Value { return short("Workout", v.ID, v.UserID) }
+
+// Format prints the result of [Workout.LogValue] under every verb.
+func (v Workout) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue returns the summary's ID and the service's ID of the user.
+func (v Body) LogValue() slog.Value { return short("Body", v.ID, v.UserID) }
+
+// Format prints the result of [Body.LogValue] under every verb.
+func (v Body) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue returns the summary's ID and the service's ID of the user.
+func (v Profile) LogValue() slog.Value { return short("Profile", v.ID, v.UserID) }
+
+// Format prints the result of [Profile.LogValue] under every verb.
+func (v Profile) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue returns the summary's ID and the service's ID of the user.
+func (v Meal) LogValue() slog.Value { return short("Meal", v.ID, v.UserID) }
+
+// Format prints the result of [Meal.LogValue] under every verb.
+func (v Meal) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue returns the summary's ID and the service's ID of the user.
+func (v MenstrualCycle) LogValue() slog.Value { return short("MenstrualCycle", v.ID, v.UserID) }
+
+// Format prints the result of [MenstrualCycle.LogValue] under every verb.
+func (v MenstrualCycle) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue returns the summary's ID and the service's ID of the user.
+func (v Electrocardiogram) LogValue() slog.Value { return short("Electrocardiogram", v.ID, v.UserID) }
+
+// Format prints the result of [Electrocardiogram.LogValue] under every verb.
+func (v Electrocardiogram) Format(s fmt.State, _ rune) { redacted(s, v) }
+
 // LogValue returns the workout's ID and the service's ID of the user.
 func (v WorkoutStreamNotice) LogValue() slog.Value {
 	return short("WorkoutStreamNotice", v.WorkoutID, v.UserID)
@@ -108,6 +156,42 @@ func (v HistoricalPull) LogValue() slog.Value { return short("HistoricalPull", v
 
 // Format prints the result of [HistoricalPull.LogValue] under every verb.
 func (v HistoricalPull) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue returns the service's ID of the user.
+func (v ConnectionError) LogValue() slog.Value { return short("ConnectionError", v.UserID) }
+
+// Format prints the result of [ConnectionError.LogValue] under every verb.
+func (v ConnectionError) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue returns the device's ID and the service's ID of the user.
+func (v ProviderDevice) LogValue() slog.Value { return short("ProviderDevice", v.ID, v.UserID) }
+
+// Format prints the result of [ProviderDevice.LogValue] under every verb.
+func (v ProviderDevice) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue returns the order's ID and the service's ID of the user.
+func (v CriticalResult) LogValue() slog.Value { return short("CriticalResult", v.OrderID, v.UserID) }
+
+// Format prints the result of [CriticalResult.LogValue] under every verb.
+func (v CriticalResult) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue returns the review's ID.
+func (v MatchReview) LogValue() slog.Value { return short("MatchReview", v.ID) }
+
+// Format prints the result of [MatchReview.LogValue] under every verb.
+func (v MatchReview) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue returns the job's ID.
+func (v ParsingJob) LogValue() slog.Value { return short("ParsingJob", v.ID) }
+
+// Format prints the result of [ParsingJob.LogValue] under every verb.
+func (v ParsingJob) Format(s fmt.State, _ rune) { redacted(s, v) }
+
+// LogValue returns the name of the type.
+func (v ContinuousQueryChanges) LogValue() slog.Value { return short("ContinuousQueryChanges") }
+
+// Format prints the result of [ContinuousQueryChanges.LogValue] under every verb.
+func (v ContinuousQueryChanges) Format(s fmt.State, _ rune) { redacted(s, v) }
 
 // LogValue returns Err, and no part of the data.
 func (v Unknown) LogValue() slog.Value {

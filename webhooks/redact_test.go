@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ func TestRedaction(t *testing.T) {
 	number := regexp.MustCompile(`\b7731\b`) // on its own: within other digits it may occur by chance
 	at := time.Date(7731, 1, 1, 0, 0, 0, 0, time.UTC)
 	sample := Sample{Timestamp: at, Value: f, HasValue: true, Text: canary, Type: canary, Unit: canary}
-	source := Source{DeviceID: new(canary)}
+	source := Source{AppID: new(canary)}
 	var came Event
 	if err := json.Unmarshal([]byte(`{"event_type":"daily.data.note.created","client_user_id":"canary-7731","data":{"data":[{"value":"canary-7731"}]}}`), &came); err != nil {
 		t.Fatal(err)
@@ -35,7 +36,25 @@ func TestRedaction(t *testing.T) {
 		Summary{CreatedAt: at}, WorkoutStreamNotice{Message: canary}, ProviderConnection{ExternalUserID: new(canary)},
 		HistoricalPull{Provider: canary}, Unknown{Raw: json.RawMessage(canary), Err: errNoObject}, Unknown{Raw: json.RawMessage(canary)},
 		RawDelivery{ID: "a b", Body: []byte(canary)}, RawDelivery{ID: canary + "\n", Body: []byte("7731")},
-		LabOrder{labhealth.Order{Notes: new(canary)}}, Event{Type: canary + " "},
+		LabOrder{labhealth.Order{Notes: new(canary)}}, LabAppointment{labhealth.Appointment{ProviderID: canary}},
+		ProviderDevice{labhealth.Device{DeviceModel: new(canary)}}, ContinuousQueryChanges{Tables: []ContinuousQueryResultTableChanges{{QuerySlug: canary}}},
+		SampleDetails{SensorLocation: new(SensorLocation(canary))}, Event{Type: canary + " "},
+	}
+	for _, component := range payloadReference.Components { // received with the canary in every field
+		data := reflect.New(reflect.TypeOf(component))
+		if _, ok := data.Interface().(slog.LogValuer); !ok {
+			continue
+		}
+		fields := []string{}
+		for f := range reflect.TypeOf(component).Fields() {
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "-" {
+				fields = append(fields, fmt.Sprintf(`%q:"canary-7731"`, name))
+			}
+		}
+		if err := json.Unmarshal([]byte("{"+strings.Join(fields, ",")+"}"), data.Interface()); err != nil {
+			t.Fatal(err)
+		}
+		values = append(values, data.Elem().Interface())
 	}
 	for _, v := range values {
 		var out bytes.Buffer

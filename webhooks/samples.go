@@ -34,7 +34,7 @@ type Samples struct {
 
 // Sample is one measured value. Resources differ in what a sample has: some have Start and End, a
 // note has Text instead of Value, a blood pressure has Systolic and Diastolic, and some have
-// further fields, which [RawSample.Decode] reads. Source of all values other than one number:
+// further fields, which [RawSample.Details] returns. Source of all values other than one number:
 // public API reference only.
 //
 // Encoding a received sample to JSON gives its raw bytes; if the program changed it, the changed
@@ -95,7 +95,7 @@ func (r RawSample) Malformed() []labhealth.Malformed {
 }
 
 // Decode decodes the received JSON of the sample into the value that v points to, as encoding/json
-// does. Use it for fields that are not in [Sample], such as sensor_location or tags. The program's
+// does. Use it for fields that are neither in [Sample] nor in [SampleDetails]. The program's
 // changes have no effect on it.
 func (r RawSample) Decode(v any) error { return decode(r.ref(), v) }
 
@@ -301,25 +301,26 @@ func (s Samples) MarshalJSON() ([]byte, error) {
 		}
 	}
 	f.UserID, f.Source, f.SourceID, f.Provider = s.UserID, s.Source, s.SourceID, s.Provider
-	list, unchanged, err := s.encodeList(f.Data)
-	if err != nil {
-		return nil, err
-	}
-	if !unchanged {
-		f.Data = list
+	if isList := len(f.Data) > 0 && f.Data[0] == '['; isList || s.Data != nil {
+		list, unchanged, err := encodeList(f.Data, len(s.Data), func(i int) ([]byte, error) { return s.Data[i].MarshalJSON() })
+		if err != nil {
+			return nil, err
+		}
+		if !unchanged {
+			f.Data = list
+		}
 	}
 	return jsonread.Marshal(&f)
 }
 
-// encodeList encodes the samples as an array. It is unchanged if they are those of raw, the
-// received array.
-func (s *Samples) encodeList(raw []byte) (list []byte, unchanged bool, err error) {
-	received := slices.AppendSeq(make([][]byte, 0, len(s.Data)), jsonread.Elements(raw))
-	wasList := len(raw) > 0 && raw[0] == '['
-	unchanged = wasList && len(received) == len(s.Data) || !wasList && s.Data == nil
+// encodeList encodes a list of n elements as an array. It is unchanged if they are those of raw,
+// the received array.
+func encodeList(raw []byte, n int, encode func(i int) ([]byte, error)) (list []byte, unchanged bool, err error) {
+	received := slices.AppendSeq(make([][]byte, 0, n), jsonread.Elements(raw))
+	unchanged = len(raw) > 0 && raw[0] == '[' && len(received) == n
 	list = append(make([]byte, 0, len(raw)+2), '[')
-	for i := range s.Data {
-		b, err := s.Data[i].MarshalJSON()
+	for i := range n {
+		b, err := encode(i)
 		if err != nil {
 			return nil, false, err
 		}

@@ -114,15 +114,6 @@ type order struct {
 // apply logs types, IDs and counts. It does not log values, which are patient data.
 func (r *receiver) apply(ctx context.Context, e *webhooks.Event) error {
 	switch data := e.Data.(type) {
-	case *webhooks.Samples, *webhooks.Activity, *webhooks.Summary:
-		changes, err := r.latest.Apply(webhooks.Delivery{Event: e, ID: webhooks.DeliveryIDFrom(ctx)})
-		if err != nil {
-			log.Printf("%s: not applied completely: %v", e.Type, err)
-			return err // If a retry cannot succeed, the handler calls deadLetter.
-		}
-		log.Printf("%s: user %s, %s: %d added, %d changed, %d unchanged",
-			e.Type, e.UserID, providerOf(e), changes.Added, changes.Updated, changes.Same)
-
 	case *webhooks.LabOrder:
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -138,10 +129,16 @@ func (r *receiver) apply(ctx context.Context, e *webhooks.Event) error {
 		log.Printf("%s: order %s: %s", e.Type, data.ID, data.CurrentStatus())
 
 	case *webhooks.ProviderConnection:
-		log.Printf("%s: user %s has connected %s", e.Type, e.UserID, providerOf(e))
+		log.Printf("%s: user %s has connected %s", e.Type, e.UserID, e.ProviderSlug())
 
-	default: // The service adds event types. An unknown type is not an error.
-		log.Printf("%s: ignored", e.Type)
+	default: // Latest stores samples and summaries, and ignores other events, such as unknown ones.
+		changes, err := r.latest.Apply(webhooks.Delivery{Event: e, ID: webhooks.DeliveryIDFrom(ctx)})
+		if err != nil {
+			log.Printf("%s: not applied completely: %v", e.Type, err)
+			return err // If a retry cannot succeed, the handler calls deadLetter.
+		}
+		log.Printf("%s: user %s, %s: %d added, %d changed, %d unchanged",
+			e.Type, e.UserID, e.ProviderSlug(), changes.Added, changes.Updated, changes.Same)
 	}
 	return e.Err() // not nil if the event was not decoded completely
 }
@@ -152,22 +149,6 @@ func (r *receiver) deadLetter(_ context.Context, body []byte) error {
 	defer r.mu.Unlock()
 	r.deadLetters = append(r.deadLetters, body)
 	return nil
-}
-
-// providerOf returns the slug of an event's provider, or "" if it has none.
-func providerOf(e *webhooks.Event) string {
-	switch data := e.Data.(type) {
-	case *webhooks.Samples:
-		return data.Source.ProviderSlug()
-	case *webhooks.Activity:
-		return data.Source.ProviderSlug()
-	case *webhooks.Summary:
-		return data.Source.ProviderSlug()
-	case *webhooks.ProviderConnection:
-		return data.ConnectedProvider().ProviderSlug()
-	default:
-		return ""
-	}
 }
 
 func (r *receiver) count(_ context.Context, a webhooks.DeliveryResult) {

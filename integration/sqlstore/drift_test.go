@@ -62,7 +62,7 @@ func TestDriftIsKept(t *testing.T) {
 		all := drifted()
 		fine := heartrates("msg_fine", 100, "60")
 		news := webhooks.RawDelivery{ID: "msg_news", ReceivedAt: noon,
-			Body: []byte(`{"event_type":"labtest.appointment.updated","data":{"id":7}}`)}
+			Body: []byte(`{"event_type":"labtest.courier.called","data":{"id":7}}`)}
 		receive(t, store, append(all, fine, news)...)
 		var called []string
 		w := &sqlstore.Worker{Store: store, Apply: func(_ context.Context, _ *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error {

@@ -286,7 +286,7 @@ func TestClockBehind(t *testing.T) {
 
 		clear(t, d)
 		store = d.store(t)
-		store.Version = func(d webhooks.Delivery) int64 { return d.Event.Data.(*webhooks.Summary).UpdatedAt.UnixNano() }
+		store.Version = func(d webhooks.Delivery) int64 { return d.Event.UpdatedAt().UnixNano() }
 		apply(first, webhooks.Changes{Added: 1})
 		apply(second, webhooks.Changes{Updated: 1})
 		apply(first, webhooks.Changes{Older: 1})

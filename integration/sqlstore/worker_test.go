@@ -480,7 +480,7 @@ func TestLargeBatch(t *testing.T) {
 	store, db := d.store(t), d.open(t)
 	const n = 33_000
 	if _, err := db.Exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-		INSERT INTO labhealth_inbox (received_at, body) SELECT i, cast('{"event_type":"labtest.appointment.updated"}' AS blob) FROM n`, n); err != nil {
+		INSERT INTO labhealth_inbox (received_at, body) SELECT i, cast('{"event_type":"labtest.courier.called"}' AS blob) FROM n`, n); err != nil {
 		t.Fatal(err)
 	}
 	worker := &sqlstore.Worker{Store: store, Batch: n}

@@ -49,13 +49,13 @@ var wearableCalls = []apiCall{
 		},
 	},
 	{
-		method: "Wearables.AllSamples", op: "GET /v2/timeseries/{user_id}/{resource}/grouped",
+		method: "Wearables.SamplePages", op: "GET /v2/timeseries/{user_id}/{resource}/grouped",
 		url:      "/v2/timeseries/11111111-2222-4333-8444-555555555555/heartrate/grouped?start_date=2025-03-01T00%3A00%3A00Z",
 		response: samplePageJSON, want: "[" + samplePageJSON + "]",
 		call: func(ctx context.Context, c *labhealth.Client, opts ...labhealth.CallOption) (any, error) {
 			params := labhealth.ListSamplesParams{StartDate: time.Date(2025, time.March, 1, 0, 0, 0, 0, time.UTC)}
 			var pages []*labhealth.SamplePage
-			for page, err := range c.Wearables.AllSamples(ctx, userID, "heartrate", params, opts...) {
+			for page, err := range c.Wearables.SamplePages(ctx, userID, "heartrate", params, opts...) {
 				if err != nil {
 					return nil, err
 				}

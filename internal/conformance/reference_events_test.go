@@ -2,8 +2,10 @@ package conformance
 
 import (
 	"encoding/json"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/internal/reference"
@@ -12,7 +14,7 @@ import (
 )
 
 // Every document that the tables allow as an event is parsed, has no malformed field, and is
-// encoded again without a loss. The fields of a plausible one are those of the Go value.
+// encoded again without a loss. The values of its fields are those of the Go value.
 func TestReferenceEvents(t *testing.T) {
 	documents := uint64(20)
 	if long {
@@ -30,7 +32,7 @@ func TestReferenceEvents(t *testing.T) {
 					g.Fixed = map[string]any{"event_type": e.Type}
 					document := g.Document("team", e.Envelope)
 					parsed.Add(1)
-					typed, ok := checkEvent(t, document, g.Plausible)
+					typed, ok := checkEvent(t, document)
 					if !ok {
 						t.Errorf("seed %d: %s", seed, document)
 						return
@@ -47,7 +49,7 @@ func TestReferenceEvents(t *testing.T) {
 
 // checkEvent parses an event and reports whether its payload has a type, and whether nothing is
 // lost.
-func checkEvent(t *testing.T, document []byte, plausible bool) (typed, ok bool) {
+func checkEvent(t *testing.T, document []byte) (typed, ok bool) {
 	t.Helper()
 	e, err := webhooks.Parse(document)
 	if err != nil {
@@ -73,7 +75,7 @@ func checkEvent(t *testing.T, document []byte, plausible bool) (typed, ok bool) 
 			return false, false
 		}
 	}
-	if isUnknown || !plausible {
+	if isUnknown {
 		return !isUnknown, true
 	}
 	encoded, err = json.Marshal(referencetest.WithoutReceived(e.Data))
@@ -83,9 +85,60 @@ func checkEvent(t *testing.T, document []byte, plausible bool) (typed, ok bool) 
 	}
 	data := jsonData(t, string(document)).(map[string]any)["data"]
 	for _, lost := range referencetest.LostFields(data, jsonData(t, string(encoded))) {
-		if callsComplete {
+		if !isReceivedOnly(lost) {
 			t.Error(lost)
 		}
 	}
 	return true, !t.Failed()
+}
+
+// isReceivedOnly reports whether a difference is intended: a field of no table, an empty string,
+// which is as good as none, and the details of an order of a new type are in the received JSON
+// only.
+func isReceivedOnly(lost string) bool {
+	return strings.Contains(lost, ".x_") || strings.HasSuffix(lost, ": <nil>, want ") ||
+		strings.HasPrefix(lost, "$.source: <nil>, ") || strings.HasPrefix(lost, "$.details.data: <nil>, ")
+}
+
+// Every document that the tables allow as a page of summaries or samples is read as typed events
+// without a malformed field.
+func TestReferenceWearables(t *testing.T) {
+	day := labhealth.Date{Year: 2026, Month: time.January, Day: 31}
+	documents := uint64(10)
+	if long {
+		documents = 1000
+	}
+	read := 0
+	for i, o := range reference.Operations() {
+		resource, isSummary := strings.CutPrefix(o.Path, "/v2/summary/")
+		resource, _, _ = strings.Cut(resource, "/")
+		samples, isSamples := strings.CutSuffix(o.Path, "/grouped")
+		if !isSummary && !isSamples {
+			continue
+		}
+		for seed := range documents {
+			g := reference.NewGenerator(uint64(i)<<32 + seed)
+			g.Fixed = map[string]any{"user_id": userID, "next_cursor": nil, "next": nil}
+			document := g.Document(o.API, o.Response)
+			client, _ := respondingWith(t, 200, string(document))
+			events := webhooks.ReadSummaries(t.Context(), client, userID, labhealth.SummaryResource(resource),
+				labhealth.ListSummariesParams{StartDate: day, EndDate: day})
+			if isSamples {
+				name := labhealth.SampleResource(samples[strings.LastIndex(samples, "/")+1:])
+				events = webhooks.ReadSamples(t.Context(), client, userID, name, labhealth.ListSamplesParams{StartDate: time.Unix(1, 0)})
+			}
+			for e, err := range events {
+				if err != nil {
+					t.Fatalf("%s: %v: %s", o, err, document)
+				}
+				read++
+				payload, isUnknown := e.Data.(*webhooks.Unknown)
+				kept, _ := e.Data.(interface{ Malformed() []labhealth.Malformed })
+				if isUnknown || kept != nil && len(kept.Malformed()) > 0 {
+					t.Fatalf("%s: unknown: %v, malformed: %v in %s", o, payload, kept, e.RawJSON())
+				}
+			}
+		}
+	}
+	t.Logf("%d events", read)
 }

@@ -53,7 +53,7 @@ func TestServiceWearables(t *testing.T) {
 
 	pages, samples := 0, 0
 	params := labhealth.ListSamplesParams{StartDate: monday, Provider: "oura"}
-	for page, err := range client.Wearables.AllSamples(t.Context(), ada, "heartrate", params) {
+	for page, err := range client.Wearables.SamplePages(t.Context(), ada, "heartrate", params) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,8 +15,8 @@ import (
 
 var sinceMarch = labhealth.ListSummariesParams{StartDate: marchFirst}
 
-// The list of summaries has the name of the resource, its plural or any other. A profile is an
-// object of its own.
+// The list of summaries has the name of the resource, its plural or any other. Fields beside it do
+// not hide it. A profile is an object of its own.
 func TestSummaries(t *testing.T) {
 	one, two := `{"id": "9a2c4e60-8b1d-4f37-a5c9-0e7d6b5a4f31", "data": [1], "weight": 7.150e1}`, `{"id":null,"x":"\u00e9"}`
 	list := one + ", " + two
@@ -29,6 +29,8 @@ func TestSummaries(t *testing.T) {
 		{"moon", `{"count": 2, "moons": [` + list + `]}`, list},
 		{labhealth.SummarySleep, `{"sleep": []}`, ""},
 		{labhealth.SummaryWorkouts, `[` + list + `]`, list},
+		{labhealth.SummarySleep, `{"warnings": [], "sleep": [` + list + `]}`, list},
+		{labhealth.SummarySleep, `{"id": "1", "sleep": [` + list + `], "user": {"id": "2"}}`, list},
 		{labhealth.SummaryProfile, one, one},
 	} {
 		client, s := respondingWith(t, 200, test.response)
@@ -52,7 +54,7 @@ func TestSummaries(t *testing.T) {
 		}
 	}
 	equal(t, `{"data":[{"id":"1"}]}`, mustEncode(t, labhealth.SummaryPage{Data: []json.RawMessage{json.RawMessage(`{"id":"1"}`)}}))
-	for _, response := range []string{`{"sleep": null}`, `{}`, `{"sleep": {"id": 1}}`} {
+	for _, response := range []string{`{"sleep": null}`, `{}`, `{"sleep": {"id": 1}}`, `{"warnings": [], "sleep": null}`} {
 		client, _ := respondingWith(t, 200, response)
 		_, err := client.Wearables.Summaries(t.Context(), userID, labhealth.SummarySleep, sinceMarch)
 		var unreadable *labhealth.DecodeError
@@ -95,30 +97,36 @@ func validationFields(t *testing.T, err error) []labhealth.FieldError {
 
 // The iterator follows cursors, in the older name too, passes empty pages, and stops at a list that
 // does not advance.
-func TestAllSamplesPages(t *testing.T) {
+func TestSamplePages(t *testing.T) {
 	params := labhealth.ListSamplesParams{StartDate: time.Date(2025, time.March, 1, 0, 0, 0, 0, time.UTC)}
 	page := func(value int, next string) reply {
 		return reply{status: 200, body: fmt.Sprintf(`{"groups":{"oura":[{"source":{},"data":[%d]}]},%s}`, value, next)}
 	}
 	empty := func(next string) reply { return reply{status: 200, body: `{"groups":{},"next_cursor":"` + next + `"}`} }
+	without := func(next string) reply {
+		return reply{status: 200, body: `{"groups":{"oura":[{"data":[ ]},{"data":null},null]},"next_cursor":"` + next + `"}`}
+	}
 	for name, test := range map[string]struct {
 		replies []reply
 		pages   int
 		err     string
 	}{
-		"cursors":            {[]reply{page(1, `"next_cursor":"b"`), empty("c"), empty("d"), page(2, `"next_cursor":null,"next":"z"`)}, 4, ""},
-		"older cursor":       {[]reply{page(1, `"next":"b"`), page(2, `"next":""`)}, 2, ""},
-		"the same cursor":    {[]reply{page(1, `"next_cursor":"b"`), page(2, `"next_cursor":"b"`)}, 1, "it leads back to a page before it"},
-		"the same page":      {[]reply{page(1, `"next_cursor":"b"`), page(1, `"next_cursor":"c"`)}, 1, "it repeats an earlier page"},
-		"a malformed cursor": {[]reply{page(1, `"next_cursor":7`)}, 1, "its next cursor is malformed"},
-		"no groups":          {[]reply{{status: 200, body: `{"next_cursor":null}`}}, 0, "it has no list"},
-		"a failure":          {[]reply{page(1, `"next_cursor":"b"`), {status: 403, body: `{"detail":"no"}`}}, 1, "403"},
+		"cursors":                          {[]reply{page(1, `"next_cursor":"b"`), empty("c"), empty("d"), page(2, `"next_cursor":null,"next":"z"`)}, 4, ""},
+		"older cursor":                     {[]reply{page(1, `"next":"b"`), page(2, `"next":""`)}, 2, ""},
+		"the same cursor":                  {[]reply{page(1, `"next_cursor":"b"`), page(2, `"next_cursor":"b"`)}, 1, "it leads back to a page before it"},
+		"the same page":                    {[]reply{page(1, `"next_cursor":"b"`), page(1, `"next_cursor":"c"`)}, 1, "it repeats an earlier page"},
+		"no samples":                       {[]reply{without("b"), without("c"), page(1, `"next_cursor":null`)}, 3, ""},
+		"a malformed older cursor":         {[]reply{page(1, `"next":{}`)}, 1, "its next cursor is malformed"},
+		"an older cursor that is not used": {[]reply{page(1, `"next_cursor":"b","next":7`), page(2, `"next_cursor":""`)}, 2, ""},
+		"a malformed cursor":               {[]reply{page(1, `"next_cursor":7`)}, 1, "its next cursor is malformed"},
+		"no groups":                        {[]reply{{status: 200, body: `{"next_cursor":null}`}}, 0, "it has no list"},
+		"a failure":                        {[]reply{page(1, `"next_cursor":"b"`), {status: 403, body: `{"detail":"no"}`}}, 1, "403"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, _ := scripted(t, test.replies)
 			pages := 0
 			var failed error
-			for page, err := range client.Wearables.AllSamples(t.Context(), userID, "hrv", params) {
+			for page, err := range client.Wearables.SamplePages(t.Context(), userID, "hrv", params) {
 				if failed = err; err == nil {
 					pages++
 					equal(t, true, page.Groups != nil)

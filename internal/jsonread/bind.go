@@ -208,10 +208,10 @@ func bindPointer(t reflect.Type) binder {
 	}
 }
 
-// skipObject returns a binder that skips objects.
-func skipObject(bind binder) binder {
+// skipValue returns a binder that skips values that start with a byte.
+func skipValue(first byte, bind binder) binder {
 	return func(d *decoder, v reflect.Value) {
-		if d.peek() == '{' {
+		if d.peek() == first {
 			d.skip()
 			return
 		}

@@ -440,3 +440,33 @@ func TestPlansOfUnsupportedTypes(t *testing.T) {
 		}()
 	}
 }
+
+// With the mark text, a string in place of an object is left out, and stays in the encoding.
+func TestTextInPlaceOfObject(t *testing.T) {
+	type inner struct {
+		ID int64 `json:"id"`
+
+		RawObject `json:"-"`
+	}
+	type outer struct {
+		Inner inner `json:"inner" jsonread:"text"`
+
+		RawObject `json:"-"`
+	}
+	for text, want := range map[string]struct {
+		id       int64
+		problems int
+	}{
+		`{"inner":""}`: {}, `{"inner":"x"}`: {}, `{"inner":null}`: {}, `{"inner":{"id":7}}`: {id: 7}, `{"inner":{"id":"7"}}`: {problems: 1},
+		`{"inner":7}`: {problems: 1}, `{"inner":[]}`: {problems: 1},
+	} {
+		var v outer
+		if err := Unmarshal([]byte(text), &v); err != nil {
+			t.Fatal(err)
+		}
+		encoded, err := Marshal(v)
+		if v.Inner.ID != want.id || len(Ref(v.RawObject).Problems()) != want.problems || err != nil || string(encoded) != text {
+			t.Errorf("%s: %d, %v, %s, %v", text, v.Inner.ID, Ref(v.RawObject).Problems(), encoded, err)
+		}
+	}
+}

@@ -73,6 +73,7 @@ func planOf(t reflect.Type) *plan {
 //	jsonread:"scalar"    takes the value too if it is not an object, such as 7 for {"from":7,"to":7}
 //	wrapper:"name"       beside own: an element may be wrapped, as {"name":{…}}, and stays wrapped
 //	jsonread:"object"    an array in whose place an object may be, which is skipped
+//	jsonread:"text"      an object in whose place a string may be, which is skipped
 //
 // It panics on a type that cannot be decoded; types are fixed, so a test that decodes each once is
 // enough.
@@ -120,7 +121,9 @@ func (p *plan) add(i int, sf reflect.StructField) {
 		wrapper := sf.Tag.Get("wrapper")
 		f.bind, f.wrapped = bindOwnSlice(sf.Type, wrapper), wrapper != ""
 	case mark == "object":
-		f.bind = skipObject(bindSlice(sf.Type))
+		f.bind = skipValue('{', bindSlice(sf.Type))
+	case mark == "text":
+		f.bind = skipValue('"', binderOf(sf.Type))
 	default:
 		f.bind = binderOf(sf.Type)
 	}

@@ -170,7 +170,7 @@ var units = []struct{ component, unit string }{
 var identifying = regexp.MustCompile(`^(id|slug|detail|value)$|_(id|key|token|secret|url)$`)
 
 func (g *Generator) string(b *bytes.Buffer, kind string, f Field) {
-	if g.chance(4) {
+	if !strings.Contains(f.Limits, "pattern=") && g.chance(4) {
 		edges := edgeStrings
 		if f.Required && identifying.MatchString(f.Name) {
 			edges = edges[1:]

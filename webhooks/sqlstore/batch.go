@@ -200,14 +200,10 @@ func (r *batchReader) add(delivery int32, d webhooks.Delivery) error {
 	if err != nil {
 		return err
 	}
-	switch data := d.Event.Data.(type) {
-	case *webhooks.Samples:
-		err = r.addSamples(delivery, d, keys.Samples, data.Data)
-	case *webhooks.Activity:
-		err = r.addSummary(delivery, d, keys.Summary, data)
-	case *webhooks.Summary:
-		err = r.addSummary(delivery, d, keys.Summary, data)
-	case *webhooks.LabOrder, *webhooks.WorkoutStreamNotice, *webhooks.ProviderConnection, *webhooks.HistoricalPull, *webhooks.Unknown:
+	if samples, ok := d.Event.Data.(*webhooks.Samples); ok {
+		err = r.addSamples(delivery, d, keys.Samples, samples.Data)
+	} else if keys.Summary != (webhooks.SummaryKey{}) {
+		err = r.addSummary(delivery, d, keys.Summary)
 	}
 	return cmp.Or(err, d.Event.Err())
 }
@@ -249,8 +245,8 @@ func (r *batchReader) addSamples(delivery int32, d webhooks.Delivery, keys []web
 	return nil
 }
 
-func (r *batchReader) addSummary(delivery int32, d webhooks.Delivery, key webhooks.SummaryKey, data webhooks.Payload) error {
-	document, err := data.MarshalJSON()
+func (r *batchReader) addSummary(delivery int32, d webhooks.Delivery, key webhooks.SummaryKey) error {
+	document, err := d.Event.Data.MarshalJSON()
 	if err != nil {
 		return errUnencodable
 	}

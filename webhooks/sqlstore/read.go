@@ -16,8 +16,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// Summary returns the latest version of a summary: an *[webhooks.Activity] or a *[webhooks.Summary]
-// that the caller owns. ok is false if there is none.
+// Summary returns the latest version of a summary, such as a [*webhooks.Sleep], which the caller
+// owns. ok is false if there is none.
 func (s *Store) Summary(ctx context.Context, key webhooks.SummaryKey) (data webhooks.Payload, ok bool, err error) {
 	var document string
 	err = s.db.QueryRowContext(ctx, s.dialect.bind(`SELECT m.text FROM labhealth_series AS r JOIN labhealth_summaries AS m ON m.series_id = r.id
@@ -90,7 +90,7 @@ type StoredSample struct {
 // StoredSummary is a summary with its key. It redacts itself when printed.
 type StoredSummary struct {
 	Key  webhooks.SummaryKey // identifies it
-	Data webhooks.Payload    // the latest version: an *[webhooks.Activity] or a *[webhooks.Summary]
+	Data webhooks.Payload    // the latest version, such as a [*webhooks.Sleep]
 }
 
 // samples returns the samples that a WHERE clause selects.

@@ -19,7 +19,7 @@ type Area struct {
 	// components: it has the fields of all of them.
 	Components map[string]any
 	// Enums has the zero value of the Go type of each enumeration. The inline enumeration of a
-	// field is named "Component.field".
+	// field is named "Component.field", and the resources in paths have the path with {resource}.
 	Enums map[string]any
 	// Operations has the method of each operation, such as "Orders.Cancel".
 	Operations map[string]string
@@ -36,7 +36,7 @@ type Summary struct{ Components, Fields, Enums, Values int }
 
 // Check compares the types of areas with the tables, both ways. The source of the package under
 // test is in the working directory.
-func Check(t *testing.T, areas ...Area) Summary {
+func Check(t testing.TB, areas ...Area) Summary {
 	t.Helper()
 	c := newChecker(t, areas)
 	for _, group := range c.groups() {
@@ -52,7 +52,7 @@ func Check(t *testing.T, areas ...Area) Summary {
 }
 
 type checker struct {
-	t          *testing.T
+	t          testing.TB
 	components map[string]reflect.Type
 	enums      map[string]reflect.Type
 	exceptions map[string]string
@@ -62,7 +62,7 @@ type checker struct {
 	summary    Summary
 }
 
-func newChecker(t *testing.T, areas []Area) *checker {
+func newChecker(t testing.TB, areas []Area) *checker {
 	t.Helper()
 	c := &checker{
 		t: t, components: map[string]reflect.Type{}, enums: map[string]reflect.Type{}, exceptions: map[string]string{},

@@ -43,10 +43,15 @@ func shapeOf(f reflect.StructField) shape {
 	return s
 }
 
+var nonLetters = regexp.MustCompile(`[^0-9A-Za-z]`)
+
 // fieldProblems returns how a field of a Go type differs from the reference.
 func (c *checker) fieldProblems(f *field, owner reflect.Type, goField reflect.StructField, direction reference.Direction) []string {
 	s := shapeOf(goField)
 	var found []string
+	if isExported := owner.Name()[0] < 'a'; isExported && !strings.EqualFold(nonLetters.ReplaceAllString(f.Name, ""), goField.Name) {
+		found = append(found, fmt.Sprintf("%s is not the name %s in Go's spelling", goField.Name, f.Name))
+	}
 	if want := c.typeProblem(f, s); want != "" {
 		found = append(found, fmt.Sprintf("%s %s: the reference has %s, so the type is %s", goField.Name, goField.Type, f.Type, want))
 	}
@@ -269,6 +274,22 @@ func inlineValues(name string) []string {
 		}
 	}
 	return nil
+}
+
+// resourcesIn returns what the paths of the tables have in place of {resource} in path.
+func resourcesIn(path string) (resources []string) {
+	before, after, ok := strings.Cut(path, "{resource}")
+	if !ok {
+		return nil
+	}
+	for _, o := range reference.Operations() {
+		resource, hasPrefix := strings.CutPrefix(o.Path, before)
+		resource, hasSuffix := strings.CutSuffix(resource, after)
+		if hasPrefix && hasSuffix {
+			resources = append(resources, resource)
+		}
+	}
+	return resources
 }
 
 // wantUnion is wantType for a union: the type of all variants, or an interface, or a list with the

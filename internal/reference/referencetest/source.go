@@ -22,7 +22,7 @@ type source struct {
 	constants map[string]map[string][]string // type → value → names
 }
 
-func readSource(t *testing.T) *source {
+func readSource(t testing.TB) *source {
 	t.Helper()
 	paths, err := filepath.Glob("*.go")
 	if err != nil {
@@ -119,6 +119,9 @@ func (c *checker) checkEnums() {
 		list := reference.Enumerations()[name]
 		if list == nil {
 			list = inlineValues(name)
+		}
+		if list == nil {
+			list = resourcesIn(name)
 		}
 		if list == nil {
 			c.t.Errorf("the reference has no enumeration %q", name)

@@ -104,7 +104,7 @@ func sameScalar(want, got any) bool {
 		return err == nil && a == b
 	case string:
 		text, ok := got.(string)
-		return ok && (text == want || sameInstant(want, text))
+		return ok && (text == want || len(want) == 36 && strings.EqualFold(text, want) || sameInstant(want, text))
 	}
 	return want == got
 }

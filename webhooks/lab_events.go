@@ -1,0 +1,126 @@
+package webhooks
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	labhealth "github.com/labhealth/labhealth-go"
+)
+
+// apiObject is implemented by the payloads that embed an object of the API.
+type apiObject interface {
+	Payload
+
+	// apiObject returns the object and its ID, without which it is not usable.
+	apiObject() (object any, id *uuid.UUID)
+}
+
+// LabOrder is an order whose status changed: the data of labtest.order.created and .updated. Events
+// come in any order and more than once, so treat one as a notification and call Orders.Get for the
+// current order. It redacts itself as [labhealth.Order] does. Source: public API reference only.
+type LabOrder struct {
+	labhealth.Order
+}
+
+func (o *LabOrder) apiObject() (any, *uuid.UUID) { return &o.Order, &o.ID }
+
+// LabAppointment is an appointment that changed: the data of labtest.appointment.created and
+// .updated. What is said of [LabOrder] applies to it as well. It redacts itself as
+// [labhealth.Appointment] does. Source: public API reference only.
+type LabAppointment struct {
+	labhealth.Appointment
+}
+
+func (a *LabAppointment) apiObject() (any, *uuid.UUID) { return &a.Appointment, &a.ID }
+
+// CriticalResult reports that an order has a critical result: the data of labtest.result.critical.
+// The result itself can be read with Orders.Results of a [labhealth.Client]. Printed or logged, it
+// shows only its IDs. Source: public API reference only.
+type CriticalResult struct {
+	OrderID        uuid.UUID                `json:"order_id"`       // the order
+	TeamID         uuid.UUID                `json:"team_id"`        // the team
+	UserID         uuid.UUID                `json:"user_id"`        // the service's ID of the user
+	SampleID       string                   `json:"sample_id"`      // the lab's ID of the sample
+	Status         CriticalResultStatus     `json:"status"`         // whether further results follow
+	Interpretation labhealth.Interpretation `json:"interpretation"` // values other than its constants occur
+	CreatedAt      time.Time                `json:"created_at"`     // when the result was created
+	UpdatedAt      time.Time                `json:"updated_at"`     // when it last changed
+
+	labhealth.RawObject `json:"-"`
+}
+
+// CriticalResultStatus says whether a [CriticalResult] is final. Values other than the constants
+// occur. Source: public API reference only.
+type CriticalResultStatus string
+
+// The documented states of a critical result.
+const (
+	CriticalResultFinal   CriticalResultStatus = "final"
+	CriticalResultPartial CriticalResultStatus = "partial"
+)
+
+// MatchReview reports the review of a result that a lab sent without a matching order: the data of
+// labtest.match_review.created and .updated. The event may have no user. Printed or logged, it
+// shows only its IDs. Source: public API reference only.
+type MatchReview struct {
+	ID             uuid.UUID            `json:"id"`                        // the review
+	Status         MatchReviewStatus    `json:"status"`                    // who decides next
+	DecisionCode   MatchDecisionCode    `json:"decision_code"`             // what the service found
+	SubReasonCodes []MatchSubReasonCode `json:"sub_reason_codes,omitzero"` // further reasons; nil if missing
+	// ResolutionAction is the decision of the reviewer; nil before it is made.
+	ResolutionAction *MatchReviewResolutionAction `json:"resolution_action,omitzero"`
+	ResolvedUserID   *uuid.UUID                   `json:"resolved_user_id,omitzero"`  // the user that the result belongs to; nil if undecided
+	ResolvedOrderID  *uuid.UUID                   `json:"resolved_order_id,omitzero"` // the order that the result belongs to; nil if undecided
+
+	labhealth.RawObject `json:"-"`
+}
+
+// MatchReviewStatus is the state of a [MatchReview]. Values other than the constants occur. Source:
+// public API reference only.
+type MatchReviewStatus string
+
+// The documented states of a review.
+const (
+	MatchReviewMatched               MatchReviewStatus = "matched"
+	MatchReviewPendingCustomerReview MatchReviewStatus = "pending_customer_review"
+	MatchReviewPendingOpsReview      MatchReviewStatus = "pending_ops_review"
+	MatchReviewResolved              MatchReviewStatus = "resolved"
+)
+
+// MatchDecisionCode is what the service found out about a result. Values other than the constants
+// occur. Source: public API reference only.
+type MatchDecisionCode string
+
+// The documented decisions.
+const (
+	MatchDecisionMatchSampleID             MatchDecisionCode = "match_sample_id"
+	MatchDecisionMatchCompleted            MatchDecisionCode = "match_completed"
+	MatchDecisionMatchCancelled            MatchDecisionCode = "match_cancelled"
+	MatchDecisionWrongCollection           MatchDecisionCode = "wrong_collection"
+	MatchDecisionWrongLab                  MatchDecisionCode = "wrong_lab"
+	MatchDecisionMultipleDemoMatch         MatchDecisionCode = "multiple_demo_match"
+	MatchDecisionMatchSampleIDMismatchDemo MatchDecisionCode = "match_sample_id_mismatch_demo"
+	MatchDecisionMatchDemo                 MatchDecisionCode = "match_demo"
+	MatchDecisionNoMatch                   MatchDecisionCode = "no_match"
+)
+
+// MatchSubReasonCode is a further reason of a [MatchReview]. Values other than the constants occur.
+// Source: public API reference only.
+type MatchSubReasonCode string
+
+// The documented further reasons.
+const (
+	MatchSubReasonLabAccountMismatch MatchSubReasonCode = "lab_account_mismatch"
+)
+
+// MatchReviewResolutionAction is the decision of a reviewer. Values other than the constants occur.
+// Source: public API reference only.
+type MatchReviewResolutionAction string
+
+// The documented decisions of a reviewer.
+const (
+	MatchResolutionAccept MatchReviewResolutionAction = "accept"
+	MatchResolutionReject MatchReviewResolutionAction = "reject"
+	MatchResolutionUnsure MatchReviewResolutionAction = "unsure"
+)
