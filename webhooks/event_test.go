@@ -966,3 +966,21 @@ func TestDecodeSummary(t *testing.T) {
 		}
 	}
 }
+
+// go-cmp compares events whose data does not match their type.
+func TestCompareUnknown(t *testing.T) {
+	for _, body := range []string{
+		`{"event_type":"daily.data.activity.created","data":5}`,
+		`{"event_type":"labtest.order.created","data":{}}`,
+		`{"event_type":"labtest.order.created","data":[]}`,
+	} {
+		a, b := mustParse(t, []byte(body)), mustParse(t, []byte(body))
+		b.ReceivedAt = a.ReceivedAt
+		if u, ok := a.Data.(*Unknown); !ok || u.Err == nil {
+			t.Errorf("%s: %v", body, a.Data)
+		}
+		if diff := cmp.Diff(a, b); diff != "" {
+			t.Errorf("%s: %s", body, diff)
+		}
+	}
+}
