@@ -392,8 +392,8 @@ func TestConcurrentBookings(t *testing.T) {
 	}
 }
 
-// An appointment is over once a sample was drawn, also if the sample could not be used: it cannot be
-// rescheduled, which would resume a failed order, and a redraw can be booked.
+// An appointment is over once a sample was drawn, also if the sample could not be used: it cannot
+// be rescheduled, which would resume a failed order, and a redraw can be booked.
 func TestAppointmentAfterDraw(t *testing.T) {
 	for _, c := range []struct {
 		kind, status string

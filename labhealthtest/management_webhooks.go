@@ -152,7 +152,8 @@ func onWebhook(handle func(*Server, *request, *team, *webhook) (any, error)) fun
 	}
 }
 
-// withBody validates a body that is not empty before handle looks for anything, as the service does.
+// withBody validates a body that is not empty before handle looks for anything, as the service
+// does.
 func withBody(bodySchema schema, handle func(*Server, *request) (any, error)) func(*Server, *request) (any, error) {
 	return func(s *Server, r *request) (any, error) {
 		if len(r.body) > 0 {
