@@ -2,7 +2,6 @@ package labhealth
 
 import (
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -113,9 +112,6 @@ func (v Appointment) LogValue() slog.Value {
 	status := printableStatus(OrderStatus(v.Status))
 	return slog.StringValue("labhealth.Appointment{" + v.ID.String() + " " + status + ", redacted}")
 }
-
-// Format prints the result of [Appointment.LogValue] under every verb.
-func (v Appointment) Format(s fmt.State, _ rune) { printLogValue(s, v) }
 
 func (a *Appointment) verify() error { return requireID(a.ID, "appointment") }
 

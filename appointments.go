@@ -26,7 +26,7 @@ import (
 //
 // Changes are reported by the events labtest.appointment.created and labtest.appointment.updated,
 // and by labtest.order.updated. Walk-in appointments are not enabled for every team: the error is
-// an *[APIError] with status 503 then. Source: public API reference only.
+// an *[APIError] with status 503 then. Source of its operations: public API reference only.
 type AppointmentsService struct{ core *core }
 
 const (
@@ -74,8 +74,7 @@ func (p AtHomeAvailabilityParams) query() queryValues {
 
 // AtHomeAvailability returns the free times of appointments at an address: POST
 // /v3/order/phlebotomy/appointment/availability. It changes nothing and can be called again after
-// any error, but because it is a POST, the client itself retries it less often than a GET. Source:
-// public API reference only.
+// any error, but because it is a POST, the client itself retries it less often than a GET.
 func (s *AppointmentsService) AtHomeAvailability(ctx context.Context, address USAddress, params AtHomeAvailabilityParams, opts ...CallOption) (*AppointmentAvailability, error) {
 	return call(ctx, s.core, new(AppointmentAvailability), request{op: opAtHomeAvailability, query: params, body: &address}, opts)
 }
@@ -85,7 +84,9 @@ func (s *AppointmentsService) AtHomeAvailability(ctx context.Context, address US
 type WalkInAvailabilityParams struct {
 	Redacted
 
-	Lab       PSCLab   // [PSCLabQuest] or [PSCLabSonoraQuest]; required
+	// Lab is [PSCLabQuest] or [PSCLabSonoraQuest]; required. For an order, take the Slug of the
+	// [PSCInfo] that [AppointmentsService.OrderSites] returns. [Lab.Slug] may differ.
+	Lab       PSCLab
 	StartDate Date     // the first day; zero for the service's default
 	SiteCodes []string // codes of sites, from [LabLocation]
 	ZipCode   string   // five digits
@@ -116,8 +117,7 @@ func (p WalkInAvailabilityParams) query() queryValues {
 
 // WalkInAvailability returns the free times at the patient service centers of a lab: POST
 // /v3/order/psc/appointment/availability. It changes nothing and can be called again after any
-// error, but because it is a POST, the client itself retries it less often than a GET. Source:
-// public API reference only.
+// error, but because it is a POST, the client itself retries it less often than a GET.
 func (s *AppointmentsService) WalkInAvailability(ctx context.Context, params WalkInAvailabilityParams, opts ...CallOption) (*AppointmentAvailability, error) {
 	return call(ctx, s.core, new(AppointmentAvailability), request{op: opWalkInAvailability, query: params}, opts)
 }
@@ -173,10 +173,13 @@ func (v *validator) optionalBetween(name string, n *int64, minimum, maximum int6
 // details of the order have the ID of the appointment.
 //
 // One call books at most one appointment. It is never retried while an attempt may have been
-// processed. If [OutcomeOf] returns [OutcomeUnknown] for its error, call [AppointmentsService.Get]
-// before you book again. The booking of a walk-in appointment accepts [WithIdempotencyKey], which
-// allows retries: the service keeps the outcome for 14 days (closed beta). Source: public API
-// reference only.
+// processed. If [OutcomeOf] its error is [OutcomeUnknown], call [AppointmentsService.Get] and
+// compare the appointment with the slot before you book again. A second call with the same booking
+// key is rejected if the first one has booked the slot (an inference).
+//
+// The booking of a walk-in appointment accepts [WithIdempotencyKey], which allows retries (closed
+// beta). The service returns the first outcome of a key again for 14 days, so derive the key from
+// the booking key. If the response may be an old one, call [AppointmentsService.Get].
 func (s *AppointmentsService) Book(ctx context.Context, kind AppointmentType, orderID uuid.UUID, body BookAppointmentBody, opts ...CallOption) (*Appointment, error) {
 	op, err := kind.operation(opBookAtHome, opBookWalkIn)
 	if err != nil {
@@ -206,7 +209,11 @@ func (b *RequestAppointmentBody) validate(v *validator) {
 // Request asks a provider to arrange an appointment at home with the patient: POST
 // /v3/order/{order_id}/phlebotomy/appointment/request. It is for providers whose
 // [PhlebotomyProviderInfo] has the service type appointment-request. The appointment is pending and
-// has no time until the provider schedules it. Source: public API reference only.
+// has no time until the provider schedules it.
+//
+// It is never retried while an attempt may have been processed. If [OutcomeOf] its error is
+// [OutcomeUnknown], call [AppointmentsService.Get] before you request again: there is an
+// appointment if the request was accepted.
 func (s *AppointmentsService) Request(ctx context.Context, orderID uuid.UUID, body RequestAppointmentBody, opts ...CallOption) (*Appointment, error) {
 	return call(ctx, s.core, new(Appointment), request{op: opRequestAtHome, ids: []string{orderID.String()}, body: &body}, opts)
 }
@@ -229,7 +236,12 @@ func (b *RescheduleAppointmentBody) validate(v *validator) {
 // Reschedule moves the appointment of an order to another time: PATCH
 // /v3/order/{order_id}/phlebotomy/appointment/reschedule or PATCH
 // /v3/order/{order_id}/psc/appointment/reschedule. Appointment.CanReschedule reports whether it is
-// possible. Source: public API reference only.
+// possible.
+//
+// It is never retried while an attempt may have been processed. If [OutcomeOf] its error is
+// [OutcomeUnknown], call [AppointmentsService.Get] and compare StartAt with the new slot. A second
+// call with the same booking key is rejected if the first one has moved the appointment (an
+// inference), so a rejection does not mean that it has its old time.
 func (s *AppointmentsService) Reschedule(ctx context.Context, kind AppointmentType, orderID uuid.UUID, body RescheduleAppointmentBody, opts ...CallOption) (*Appointment, error) {
 	op, err := kind.operation(opRescheduleAtHome, opRescheduleWalkIn)
 	if err != nil {
@@ -265,7 +277,11 @@ func (b *cancelAppointment) validate(v *validator) {
 // Cancel cancels the appointment of an order, but not the order: PATCH
 // /v3/order/{order_id}/phlebotomy/appointment/cancel or PATCH
 // /v3/order/{order_id}/psc/appointment/cancel. The order may get another appointment.
-// [AppointmentsService.CancellationReasons] returns the reasons. Source: public API reference only.
+// [AppointmentsService.CancellationReasons] returns the reasons.
+//
+// It is never retried while an attempt may have been processed. If [OutcomeOf] its error is
+// [OutcomeUnknown], call [AppointmentsService.Get]: the status is [AppointmentStatusCancelled] if
+// it was canceled. A second call is then rejected (an inference).
 func (s *AppointmentsService) Cancel(ctx context.Context, kind AppointmentType, orderID uuid.UUID, body CancelAppointmentBody, opts ...CallOption) (*Appointment, error) {
 	op, err := kind.operation(opCancelAtHome, opCancelWalkIn)
 	if err != nil {
@@ -277,7 +293,7 @@ func (s *AppointmentsService) Cancel(ctx context.Context, kind AppointmentType, 
 
 // CancellationReasons lists the reasons to cancel an appointment: GET
 // /v3/order/phlebotomy/appointment/cancellation-reasons or GET
-// /v3/order/psc/appointment/cancellation-reasons. Source: public API reference only.
+// /v3/order/psc/appointment/cancellation-reasons.
 func (s *AppointmentsService) CancellationReasons(ctx context.Context, kind AppointmentType, opts ...CallOption) ([]AppointmentCancellationReason, error) {
 	op, err := kind.operation(opReasonsAtHome, opReasonsWalkIn)
 	if err != nil {
@@ -288,7 +304,7 @@ func (s *AppointmentsService) CancellationReasons(ctx context.Context, kind Appo
 
 // Get returns the appointment of an order: GET /v3/order/{order_id}/phlebotomy/appointment or GET
 // /v3/order/{order_id}/psc/appointment. The error for an order without an appointment matches
-// [ErrNotFound]. Source: public API reference only.
+// [ErrNotFound].
 func (s *AppointmentsService) Get(ctx context.Context, kind AppointmentType, orderID uuid.UUID, opts ...CallOption) (*Appointment, error) {
 	op, err := kind.operation(opGetAtHome, opGetWalkIn)
 	if err != nil {

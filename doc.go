@@ -1,6 +1,7 @@
-// Package labhealth is a client for the lab-order, user and webhook API of a health-data and
-// lab-testing service. It imports and tracks lab orders, manages the users of a team and their
-// connections to wearable providers, and manages teams, keys and webhooks.
+// Package labhealth is a client for the lab orders, appointments, users, wearable data and webhooks
+// of a health-data and lab-testing service. It imports, creates and tracks lab orders, books
+// appointments, manages the users of a team and their connections to wearable providers, reads
+// wearable data, and manages teams, keys and webhooks.
 //
 // One call creates at most one order, and every error reports whether the request was not sent,
 // rejected, applied or unknown. Unknown fields, enum values and types survive decoding and
@@ -21,7 +22,12 @@
 //
 // Create one [Client] and reuse it. Every method takes a context, the IDs in the path, a body or
 // parameters by value, and options for the call ([CallOption]). The result is nil if the error is
-// not. Lists have a List method for one page and an All method to iterate.
+// not.
+//
+// A list method that returns a page, such as [OrdersService.List] or [LabTestsService.Markers],
+// returns one page. The method with All in its name, such as [OrdersService.All] or
+// [LabTestsService.AllMarkers], iterates over all pages. A method that returns a slice, such as
+// [LabTestsService.Labs], returns the complete list.
 //
 // Package [github.com/labhealth/labhealth-go/webhooks] receives the events of the service. Package
 // [github.com/labhealth/labhealth-go/bulk] imports thousands of orders. Package
@@ -142,8 +148,9 @@
 // # Values
 //
 //   - A required field of a request is a plain value and is always sent. An optional field is a
-//     pointer, such as new(v), or a slice, and is omitted if nil. [Nullable] is for the fields in
-//     which null and omitted differ.
+//     pointer, such as new(v), or a slice, and is omitted if nil. It is a plain value if its zero
+//     value can mean that it is not given, such as an empty string, and is then omitted if zero, as
+//     are the fields of parameters. [Nullable] is for the fields in which null and omitted differ.
 //   - A response field that may be null or absent is a pointer, and nil for both. If a default is
 //     documented, the field has the default instead.
 //   - IDs are of type uuid.UUID, instants of type time.Time, and dates of type [Date]. Money is a
@@ -178,7 +185,8 @@
 // A GET is retried after a lost connection, a timeout, 408, 429 and most 5xx. Every other request
 // is retried only if it provably never reached the service, or after a 429, which is treated as
 // "not processed". It is never retried after a 5xx, a timeout or a lost connection, unless it has
-// an idempotency key. See [RetryPolicy]. [WithObserver] and [WithLogger] report every attempt.
+// an idempotency key: see [WithIdempotencyKey] for how to choose one. See [RetryPolicy] for the
+// details. [WithObserver] and [WithLogger] report every attempt.
 //
 // # Redaction
 //

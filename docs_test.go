@@ -250,8 +250,8 @@ func (c *docChecker) links(where, text string) {
 	}
 }
 
-// The tree of docs/architecture.md has every source file of this module once, each with a sentence,
-// and no other file. The files that its prose names exist.
+// The tree of docs/architecture.md has every source file of this module once, sorted by name within
+// its directory, each with a sentence, and no other file. The files that its prose names exist.
 func TestArchitecture(t *testing.T) {
 	text, err := os.ReadFile("docs/architecture.md")
 	if err != nil {
@@ -263,16 +263,20 @@ func TestArchitecture(t *testing.T) {
 		t.Fatal("docs/architecture.md has no tree")
 	}
 	listed := map[string]bool{}
-	dir := ""
+	dir, previous := "", ""
 	for line := range strings.Lines(tree) {
 		name, sentence, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch sentence = strings.TrimSpace(sentence); {
 		case name == "":
 		case !strings.HasPrefix(line, "  "):
-			dir = name
+			dir, previous = name, ""
 		case listed[path.Join(dir, name)]:
 			t.Errorf("the tree has %s twice", path.Join(dir, name))
 		default:
+			if name < previous {
+				t.Errorf("the tree has %s after %s", path.Join(dir, name), previous)
+			}
+			previous = name
 			listed[path.Join(dir, name)] = true
 			if !strings.HasSuffix(sentence, ".") {
 				t.Errorf("%s has no sentence", path.Join(dir, name))

@@ -2,6 +2,7 @@ package labhealth_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log"
@@ -21,21 +22,13 @@ func ExampleAppointmentsService_Book() {
 	}
 
 	address := labhealth.USAddress{FirstLine: "1 Example Street", City: "San Francisco", State: "CA", ZipCode: "94105"}
-	availability, err := client.Appointments.AtHomeAvailability(ctx, address, labhealth.AtHomeAvailabilityParams{})
+	times, err := client.Appointments.AtHomeAvailability(ctx, address, labhealth.AtHomeAvailabilityParams{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	var bookingKey string
-	for _, day := range availability.Slots {
-		for _, slot := range day.Slots {
-			if slot.BookingKey != nil && bookingKey == "" {
-				bookingKey = *slot.BookingKey
-			}
-		}
-	}
-
+	slot := firstFree(times) // your choice among times.Slots: a slot that has a BookingKey
 	appointment, err := client.Appointments.Book(ctx, labhealth.AppointmentAtHome, orderID,
-		labhealth.BookAppointmentBody{BookingKey: bookingKey, AppointmentNotes: new("Please ring twice")})
+		labhealth.BookAppointmentBody{BookingKey: *slot.BookingKey, AppointmentNotes: new("Please ring twice")})
 	if err != nil {
 		log.Fatalf("%v (outcome: %s)", err, labhealth.OutcomeOf(err))
 	}
@@ -49,6 +42,56 @@ func ExampleAppointmentsService_Book() {
 	// Output:
 	// confirmed getlabs
 	// collecting_sample.at_home_phlebotomy.appointment_scheduled
+}
+
+// firstFree returns the first slot that can be booked.
+func firstFree(times *labhealth.AppointmentAvailability) labhealth.TimeSlot {
+	for _, day := range times.Slots {
+		for _, slot := range day.Slots {
+			if slot.BookingKey != nil {
+				return slot
+			}
+		}
+	}
+	log.Fatal("no free time")
+	return labhealth.TimeSlot{}
+}
+
+// Book a walk-in appointment at a site of the order's lab. An idempotency key that is derived from
+// the booking key permits retries, where the deployment honors it.
+func ExampleAppointmentsService_WalkInAvailability() {
+	client, srv, userID := exampleService()
+	defer srv.Close()
+	ctx := context.Background()
+	orderID, err := srv.AddOrder(userID, srv.LabTests.WalkIn)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	sites, err := client.Appointments.OrderSites(ctx, orderID, labhealth.OrderSitesParams{
+		Capabilities: []labhealth.LabLocationCapability{labhealth.LabLocationScheduling},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	params := labhealth.WalkInAvailabilityParams{Lab: sites.Slug}
+	for _, site := range sites.PatientServiceCenters {
+		params.SiteCodes = append(params.SiteCodes, site.SiteCode)
+	}
+	times, err := client.Appointments.WalkInAvailability(ctx, params)
+	if err != nil {
+		log.Fatal(err)
+	}
+	slot := firstFree(times)
+	key := fmt.Sprintf("%x", sha256.Sum256([]byte(*slot.BookingKey)))
+	appointment, err := client.Appointments.Book(ctx, labhealth.AppointmentWalkIn, orderID,
+		labhealth.BookAppointmentBody{BookingKey: *slot.BookingKey}, labhealth.WithIdempotencyKey(key))
+	if err != nil {
+		log.Fatalf("%v (outcome: %s)", err, labhealth.OutcomeOf(err))
+	}
+	fmt.Println(sites.Slug, appointment.Status, appointment.Provider)
+	// Output:
+	// quest confirmed quest
 }
 
 // Cancel a walk-in appointment. The order is still open, and another appointment can be booked.

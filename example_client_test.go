@@ -8,6 +8,7 @@ import (
 	"log"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"time"
 
@@ -47,44 +48,24 @@ func ExampleWithBaseURL() {
 
 // Call an endpoint that has no method. Do checks paths, retries and reports errors like a method.
 func ExampleClient_Do() {
-	client, srv, userID := exampleService()
-	defer srv.Close()
 	ctx := context.Background()
-
-	var out struct {
-		ClientUserID string `json:"client_user_id"`
-	}
-	err := client.Do(ctx, http.MethodGet, "/v2/user/"+userID.String(), nil, &out)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(out.ClientUserID)
-	// Output:
-	// ada
-}
-
-// Cancel an order. Do decodes the response into a type of this package.
-func ExampleClient_Do_cancel() {
-	client, srv, userID := exampleService()
-	defer srv.Close()
-	ctx := context.Background()
-	orderID, err := srv.AddOrder(userID, srv.LabTests.Testkit)
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"total_users": 2}`) // invented
+	}))
+	defer service.Close()
+	client, err := labhealth.NewClient("sk_us_0123456789", labhealth.WithBaseURL(service.URL))
 	if err != nil {
 		log.Fatal(err)
 	}
 
-	var resp labhealth.PostOrderResponse
-	path := "/v3/order/" + orderID.String() + "/cancel"
-	if err := client.Do(ctx, http.MethodPost, path, nil, &resp); err != nil {
+	var metrics map[string]any // or a struct of yours
+	if err := client.Do(ctx, http.MethodGet, "/v2/user/metrics", nil, &metrics); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(resp.Order.CurrentStatus())
-
-	err = client.Do(ctx, http.MethodPost, path, nil, nil)
-	fmt.Println("second call:", labhealth.OutcomeOf(err))
+	fmt.Println(metrics)
 	// Output:
-	// cancelled.testkit.cancelled
-	// second call: rejected
+	// map[total_users:2]
 }
 
 // Configure another path for an operation. Some deployments list orders at /v3/orders.

@@ -24,13 +24,13 @@ func ExampleLabTestsService_AllMarkersOfOrderSet() {
 	// ask is what the application does to get an answer: here it takes the first choice.
 	ask := func(q labhealth.AoEQuestion) string {
 		fmt.Println("-", q.Value)
-		switch *q.Type {
-		case labhealth.AoEQuestionTypeChoice, labhealth.AoEQuestionTypeMultiChoice:
+		switch {
+		case len(q.Answers) > 0:
 			return q.Answers[0].Code
-		case labhealth.AoEQuestionTypeNumeric:
+		case q.Type != nil && *q.Type == labhealth.AoEQuestionTypeNumeric:
 			return "1200"
 		default:
-			return "none"
+			return "none" // free text
 		}
 	}
 	var answers []labhealth.AoEAnswer

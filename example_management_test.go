@@ -264,7 +264,7 @@ func ExampleLabAccountsService_UpdateTeamIDAllowlist() {
 		}
 		fmt.Println(changed.LabAccount.Lab, len(changed.LabAccount.TeamIDAllowlist))
 	}
-	// Output: example-lab 2
+	// Output: quest 2
 }
 
 // Create a Team Management Key for two teams, which the web dashboard does not offer.

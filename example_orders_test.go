@@ -283,6 +283,46 @@ func ExampleOrdersService_Results() {
 	// hdl-cholesterol is missing: quantity_not_sufficient_failure
 }
 
+// Read the results of an order and its lab report, for example after an event of the order.
+func Example_results() {
+	client, srv, userID := exampleService()
+	defer srv.Close()
+	ctx := context.Background()
+	orderID, err := srv.AddOrder(userID, srv.LabTests.WalkIn)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for err == nil { // the embedded service completes the order
+		_, err = srv.Advance(orderID)
+	}
+	if err := srv.SetInterpretation(orderID, "critical"); err != nil {
+		log.Fatal(err)
+	}
+
+	var report bytes.Buffer // or any other io.Writer, such as a file
+	order, err := client.Orders.Get(ctx, orderID)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if order.HasResults() {
+		results, err := client.Orders.Results(ctx, orderID)
+		if err != nil {
+			log.Fatal(err)
+		}
+		for _, r := range results.Results {
+			fmt.Println(r.Name, r.Result, "abnormal:", r.Abnormal(), "critical:", r.Critical())
+		}
+		if _, err := client.Orders.ResultsPDF(ctx, orderID, &report); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Printf("%.5s\n", report.String())
+	// Output:
+	// Total Cholesterol 412 abnormal: true critical: true
+	// HDL Cholesterol 58.5 abnormal: false critical: false
+	// %PDF-
+}
+
 // Write the requisition to any io.Writer, such as a file or an HTTP response.
 func ExampleOrdersService_RequisitionPDF() {
 	client, srv, userID := exampleService()

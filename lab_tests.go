@@ -87,10 +87,13 @@ type ListLabTestsParams struct {
 	// NextCursor is where the page starts: NextCursor of the previous page, or empty for the first.
 	NextCursor string
 
-	// IncludePricing requests [LabTestPage.Pricing].
-	IncludePricing   bool
-	LabAccountID     uuid.UUID               // tests of one account
-	GenerationMethod LabTestGenerationMethod // how the tests were created; the service's default is manual
+	// IncludePricing requests [LabTestPage.Pricing]. Call [LabTestsService.List] to read it:
+	// [LabTestsService.All] discards it.
+	IncludePricing bool
+	LabAccountID   uuid.UUID // tests of one account
+	// GenerationMethod is how the tests were created. The service's default is
+	// [LabTestGenerationManual], which leaves out the tests that it generated.
+	GenerationMethod LabTestGenerationMethod
 	LabSlug          string                  // tests of one lab
 	CollectionMethod LabTestCollectionMethod // tests with this collection method
 	Status           LabTestStatus           // tests with this status
@@ -157,7 +160,8 @@ func (*LabTestPage) fromList(document []byte, _ []json.RawMessage) []byte {
 	return fmt.Appendf(nil, `{"data":%s,"next_cursor":null}`, document)
 }
 
-// List returns one page of the catalog: GET /v3/lab_test.
+// List returns one page of the catalog: GET /v3/lab_test. By default the catalog has no tests that
+// the service generated: see GenerationMethod of [ListLabTestsParams].
 func (s *LabTestsService) List(ctx context.Context, params ListLabTestsParams, opts ...CallOption) (*LabTestPage, error) {
 	return call(ctx, s.core, new(LabTestPage), request{op: opListLabTests, query: params}, opts)
 }
@@ -166,6 +170,10 @@ func (s *LabTestsService) List(ctx context.Context, params ListLabTestsParams, o
 // one page at a time, and each range over it starts again. Iteration stops at the first error. The
 // iterator returns an error if the cursor of the service does not advance or if pages are repeated.
 // Empty pages are valid, but 100 of them in a row cause an error.
+//
+// By default the catalog has no tests that the service generated: see GenerationMethod of
+// [ListLabTestsParams]. The iterator does not return prices, which belong to the pages: with
+// IncludePricing, call [LabTestsService.List].
 func (s *LabTestsService) All(ctx context.Context, params ListLabTestsParams, opts ...CallOption) iter.Seq2[*LabTest, error] {
 	id := func(t *LabTest) uuid.UUID { return t.ID }
 	return cursorPages(opListLabTests, params.NextCursor, id, func(cursor string) (cursorPage, error) {
@@ -220,7 +228,8 @@ func (s *LabTestsService) Get(ctx context.Context, labTestID uuid.UUID, params G
 }
 
 // CreateLabTestBody is the request body of [LabTestsService.Create]. Name, Method and Description
-// are required. Source: public API reference only.
+// are required. So are MarkerIDs or ProviderIDs (an inference, which local validation does not
+// check). Source: public API reference only.
 type CreateLabTestBody struct {
 	MarkerIDs   []int64                 `json:"marker_ids,omitzero"`   // IDs of the markers
 	ProviderIDs []string                `json:"provider_ids,omitzero"` // the lab's codes of the markers

@@ -2,7 +2,6 @@ package labhealth
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"log/slog"
 	"strconv"
@@ -55,9 +54,6 @@ func (v *ManagementKey) verify() error { return requireID(v.ID, "key") }
 func (v ManagementKey) LogValue() slog.Value {
 	return slog.StringValue("labhealth.ManagementKey{" + v.ID.String() + ", redacted}")
 }
-
-// Format prints the result of [ManagementKey.LogValue] under every verb.
-func (v ManagementKey) Format(s fmt.State, _ rune) { printLogValue(s, v) }
 
 // TeamRoleBinding binds a Team Management Key to a team.
 type TeamRoleBinding struct {

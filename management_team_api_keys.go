@@ -2,7 +2,6 @@ package labhealth
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"log/slog"
 	"time"
@@ -37,9 +36,6 @@ func (v *TeamAPIKey) verify() error { return requireID(v.ID, "key") }
 func (v TeamAPIKey) LogValue() slog.Value {
 	return slog.StringValue("labhealth.TeamAPIKey{" + v.ID.String() + ", redacted}")
 }
-
-// Format prints the result of [TeamAPIKey.LogValue] under every verb.
-func (v TeamAPIKey) Format(s fmt.State, _ rune) { printLogValue(s, v) }
 
 // ListTeamAPIKeysParams selects team API keys. Zero fields are not sent.
 type ListTeamAPIKeysParams struct {

@@ -142,12 +142,14 @@ func (p *MarkerPage) numbered() (items any, reported pageNumbers) {
 
 // ListMarkersParams selects markers. Zero fields are not sent. Source: public API reference only.
 type ListMarkersParams struct {
-	LabIDs          []int64   // markers of these labs
-	LabSlug         string    // markers of one lab
-	Name            string    // markers with this name
-	ALaCarteEnabled *bool     // markers that can, or cannot, be ordered on their own
-	IncludePricing  bool      // requests [MarkerPage.Pricing]
-	LabAccountID    uuid.UUID // markers of one account
+	LabIDs          []int64 // markers of these labs
+	LabSlug         string  // markers of one lab
+	Name            string  // markers with this name
+	ALaCarteEnabled *bool   // markers that can, or cannot, be ordered on their own
+	// IncludePricing requests [MarkerPage.Pricing]. Call [LabTestsService.Markers] to read it:
+	// [LabTestsService.AllMarkers] discards it.
+	IncludePricing bool
+	LabAccountID   uuid.UUID // markers of one account
 
 	Page int // page number; the first page is 1, the default
 	Size int // markers per page, 1 to 100; the service's default is 50

@@ -1743,3 +1743,21 @@ func (v WorkoutStream) Format(s fmt.State, _ rune) {
 func (v WorkoutStream) LogValue() slog.Value {
 	return slog.StringValue("labhealth.WorkoutStream{redacted}")
 }
+
+// Format prints the result of [Appointment.LogValue] under every verb.
+func (v Appointment) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [ManagementKey.LogValue] under every verb.
+func (v ManagementKey) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [Order.LogValue] under every verb.
+func (v Order) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [PostOrderResponse.LogValue] under every verb.
+func (v PostOrderResponse) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [TeamAPIKey.LogValue] under every verb.
+func (v TeamAPIKey) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [User.LogValue] under every verb.
+func (v User) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }

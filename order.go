@@ -2,7 +2,6 @@ package labhealth
 
 import (
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -34,9 +33,6 @@ type PostOrderResponse struct {
 func (v PostOrderResponse) LogValue() slog.Value {
 	return slog.StringValue("labhealth.PostOrderResponse{" + v.Order.LogValue().String() + ", redacted}")
 }
-
-// Format prints the result of [PostOrderResponse.LogValue] under every verb.
-func (v PostOrderResponse) Format(s fmt.State, _ rune) { printLogValue(s, v) }
 
 func (r *PostOrderResponse) verify() error { return r.Order.verify() }
 
@@ -137,9 +133,6 @@ func printableStatus(s OrderStatus) string {
 	}
 	return string(s)
 }
-
-// Format prints the result of [Order.LogValue] under every verb.
-func (v Order) Format(s fmt.State, _ rune) { printLogValue(s, v) }
 
 // verify requires an ID, because nothing else proves that the order exists.
 func (o *Order) verify() error { return requireID(o.ID, "order") }

@@ -22,9 +22,11 @@ const (
 // sample is on its way: which statuses that are depends on the collection method, so let the
 // service decide. Otherwise it responds with 400. Source: public API reference only.
 //
-// It is never retried while an attempt may have been processed. If [OutcomeOf] the error is
+// It is never retried while an attempt may have been processed. If [OutcomeOf] its error is
 // [OutcomeUnknown], get the order and test it with [Order.Canceled]. Canceling it again is
-// harmless: the service rejects it if the order is already canceled.
+// harmless: the service rejects it if the order is already canceled. An *[APIError] therefore does
+// not tell whether the order is canceled already or can no longer be canceled. [Order.Canceled]
+// does.
 func (s *OrdersService) Cancel(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*PostOrderResponse, error) {
 	return call(ctx, s.core, new(PostOrderResponse), request{op: opCancelOrder, ids: []string{orderID.String()}}, opts)
 }
@@ -141,8 +143,12 @@ type SimulationFlags struct {
 }
 
 // Simulate advances an order through its statuses: POST /v3/order/{order_id}/test. It exists in
-// sandbox environments only. The statuses may follow after the call has returned. Source: public
-// API reference only.
+// sandbox environments only. Source: public API reference only.
+//
+// A nil error means that the service has accepted the simulation, not how far it leads: the
+// statuses may follow after the call has returned, a test kit that is not registered stops before
+// the registration, and an order that is completed may stay as it is. Call [OrdersService.Get] to
+// read the status.
 func (s *OrdersService) Simulate(ctx context.Context, orderID uuid.UUID, params SimulateParams, opts ...CallOption) error {
 	r := request{op: opSimulateOrder, ids: []string{orderID.String()}, query: params, body: &params.Flags}
 	return callEmpty(ctx, s.core, r, opts)

@@ -9,7 +9,7 @@ import (
 )
 
 // OrderTransactionsService provides access to order transactions: an order with its redraws and
-// recreations. See [Client.OrderTransactions].
+// recreations. See [Client.OrderTransactions]. Source of its operations: public API reference only.
 type OrderTransactionsService struct{ core *core }
 
 const (
@@ -45,21 +45,20 @@ type OrderSummary struct {
 }
 
 // Get returns a transaction and a summary of its orders: GET
-// /v3/order_transaction/{transaction_id}. [Order.OrderTransaction] has the ID. Source: public API
-// reference only.
+// /v3/order_transaction/{transaction_id}. [Order.OrderTransaction] has the ID.
 func (s *OrderTransactionsService) Get(ctx context.Context, transactionID uuid.UUID, opts ...CallOption) (*OrderTransactionDetails, error) {
 	return call(ctx, s.core, new(OrderTransactionDetails), request{op: opGetOrderTransaction, ids: []string{transactionID.String()}}, opts)
 }
 
 // Results returns the results of all orders of a transaction: GET
-// /v3/order_transaction/{transaction_id}/result. Source: public API reference only.
+// /v3/order_transaction/{transaction_id}/result.
 func (s *OrderTransactionsService) Results(ctx context.Context, transactionID uuid.UUID, opts ...CallOption) (*OrderResults, error) {
 	return call(ctx, s.core, new(OrderResults), request{op: opOrderTransactionResults, ids: []string{transactionID.String()}}, opts)
 }
 
 // ResultsPDF streams the lab report of a transaction to w and returns the number of bytes written:
 // GET /v3/order_transaction/{transaction_id}/result/pdf. See [OrdersService.RequisitionPDF] for w,
-// large files and errors. Source: public API reference only.
+// large files and errors.
 func (s *OrderTransactionsService) ResultsPDF(ctx context.Context, transactionID uuid.UUID, w io.Writer, opts ...CallOption) (n int64, err error) {
 	r := request{op: opOrderTransactionResultsPDF, ids: []string{transactionID.String()}}
 	return callPDF(ctx, s.core, r, w, opts)

@@ -218,7 +218,12 @@ func (s *OrdersService) Import(ctx context.Context, body ImportOrderBody, opts .
 }
 
 // Create places a new order: POST /v3/order. The interface specification describes only the order
-// set of its body. With [WithIdempotencyKey] it may be retried after an unknown outcome.
+// set of its body.
+//
+// It is never retried while an attempt may have been processed, unless [WithIdempotencyKey] is
+// given: a new key for each order, because the service returns the first outcome of a key again. If
+// [OutcomeOf] its error is [OutcomeUnknown], repeat the call with the same key and body, or look
+// for the order among those of the user before you create it again.
 func (s *OrdersService) Create(ctx context.Context, body CreateOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
 	r := request{op: opCreateOrder, body: &body, repeatable: true}
 	return call(ctx, s.core, new(PostOrderResponse), r, opts)
@@ -237,14 +242,15 @@ func (s *OrdersService) Update(ctx context.Context, orderID uuid.UUID, body Upda
 	return call(ctx, s.core, new(PostOrderResponse), r, opts)
 }
 
-// Reschedule sets the date on which a scheduled order is sent to the lab: today or later. Local
-// validation accepts a date that is today in any time zone. See [OrdersService.Update].
+// Reschedule sets the date on which a scheduled order is dispatched to the lab: today or later.
+// Local validation accepts a date that is today in any time zone. See [OrdersService.Update]. The
+// date is not that of an appointment, which [AppointmentsService.Reschedule] moves.
 func (s *OrdersService) Reschedule(ctx context.Context, orderID uuid.UUID, date Date, opts ...CallOption) (*PostOrderResponse, error) {
 	return s.Update(ctx, orderID, UpdateOrderBody{ActivateBy: Value(date)}, opts...)
 }
 
-// Release clears the date of a scheduled order, so that it is sent to the lab immediately. See
-// [OrdersService.Update].
+// Release clears the date of a scheduled order, so that it is dispatched to the lab immediately.
+// See [OrdersService.Update].
 func (s *OrdersService) Release(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*PostOrderResponse, error) {
 	return s.Update(ctx, orderID, UpdateOrderBody{ActivateBy: Null[Date]()}, opts...)
 }

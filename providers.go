@@ -84,7 +84,8 @@ const (
 	SourceTypeProvider SourceType = "provider"
 )
 
-// ProvidersService provides access to the catalog of providers. See [Client.Providers].
+// ProvidersService provides access to the catalog of providers. See [Client.Providers]. Source of
+// its operations: public API reference only.
 type ProvidersService struct{ core *core }
 
 const opListProviders = "GET /v2/providers"
@@ -115,8 +116,7 @@ type ProviderDetails struct {
 	RawObject `json:"-"`
 }
 
-// List returns all providers that users can connect: GET /v2/providers. Source: public API
-// reference only.
+// List returns all providers that users can connect: GET /v2/providers.
 func (s *ProvidersService) List(ctx context.Context, params ListProvidersParams, opts ...CallOption) ([]ProviderDetails, error) {
 	return callList[ProviderDetails](ctx, s.core, request{op: opListProviders, query: params}, opts)
 }

@@ -1,6 +1,7 @@
 package labhealth_test
 
 import (
+	"cmp"
 	"errors"
 	"go/doc"
 	"go/parser"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -64,6 +66,61 @@ func TestDocumentLinks(t *testing.T) {
 	if links < 10 {
 		t.Errorf("found only %d links", links)
 	}
+}
+
+// TestDocumentPackageLinks checks that the links to examples and names on pkg.go.dev lead to
+// existing ones, and that every link that is named in brackets is defined and used.
+func TestDocumentPackageLinks(t *testing.T) {
+	symbols := map[string]map[string]bool{}
+	for _, p := range publicPackages(t) {
+		symbols[p.ImportPath] = symbolsOf(p)
+	}
+	found := map[string]bool{}
+	for dir, list := range examples(t) {
+		for _, e := range list {
+			name := strings.ReplaceAll(cmp.Or(strings.TrimPrefix(e.Name, "_"), "package"), "_", ".")
+			found[path.Join(modulePath, dir)+"#"+name] = true
+		}
+	}
+	link := regexp.MustCompile(`https://pkg\.go\.dev/(` + modulePath + `[a-z/]*)#([\w.-]+)`)
+	links := 0
+	for _, name := range documents(t) {
+		text := readFile(t, name)
+		for _, match := range link.FindAllStringSubmatch(text, -1) {
+			links++
+			anchor, isExample := strings.CutPrefix(match[2], "example-")
+			known := symbols[match[1]][anchor] || match[2] == "pkg-examples" || strings.HasPrefix(match[2], "hdr-")
+			if isExample { // Type.Method-Suffix, package-Suffix
+				words := strings.Split(strings.TrimPrefix(anchor, "package-"), "-")
+				words[len(words)-1] = lowerFirst(words[len(words)-1], strings.Contains(anchor, "-"))
+				known = found[match[1]+"#"+strings.Join(words, ".")]
+			}
+			if !known {
+				t.Errorf("%s links to %s#%s, which does not exist", name, match[1], match[2])
+			}
+		}
+		defined, used := map[string]bool{}, map[string]bool{}
+		for _, match := range regexp.MustCompile(`(?m)^\[([\w-]+)\]: `).FindAllStringSubmatch(text, -1) {
+			defined[match[1]] = true
+		}
+		for _, match := range regexp.MustCompile(`\]\[([\w-]+)\]`).FindAllStringSubmatch(text, -1) {
+			used[match[1]] = true
+		}
+		if !maps.Equal(defined, used) {
+			t.Errorf("%s defines the links %v and uses %v", name, defined, used)
+		}
+	}
+	if links < 20 {
+		t.Errorf("found only %d links", links)
+	}
+}
+
+// lowerFirst returns the suffix of an example as it is in the name of its function.
+func lowerFirst(s string, isSuffix bool) string {
+	if !isSuffix {
+		return s
+	}
+	return strings.ToLower(s[:1]) + s[1:]
 }
 
 // anchors returns the anchors that GitHub gives to the headings of a Markdown file.

@@ -21,7 +21,4 @@ type Redacted struct{}
 func (Redacted) LogValue() slog.Value { return slog.StringValue("{redacted}") }
 
 // Format prints "{redacted}" under every verb. The types that embed Redacted add their name.
-func (r Redacted) Format(s fmt.State, _ rune) { printLogValue(s, r) }
-
-// printLogValue prints the log value of v.
-func printLogValue(s fmt.State, v slog.LogValuer) { redact.Print(s, v.LogValue().String()) }
+func (r Redacted) Format(s fmt.State, _ rune) { redact.Print(s, r.LogValue().String()) }

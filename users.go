@@ -46,9 +46,6 @@ func (v User) LogValue() slog.Value {
 
 func (u *User) verify() error { return requireID(u.UserID, "user") }
 
-// Format prints the result of [User.LogValue] under every verb.
-func (v User) Format(s fmt.State, _ rune) { printLogValue(s, v) }
-
 // ConnectedSource is a data source that a user has connected.
 type ConnectedSource struct {
 	CreatedOn time.Time `json:"created_on"` // when it was connected

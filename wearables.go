@@ -16,8 +16,8 @@ import (
 
 // WearablesService reads the wearable data of the team's users: what the service sends as
 // daily.data events. See [Client.Wearables]. Its methods return raw JSON. Functions ReadSummaries
-// and ReadSamples of package webhooks decode it into the events that deliver it. Source: public API
-// reference only.
+// and ReadSamples of package webhooks decode it into the events that deliver it. Source of its
+// operations: public API reference only.
 type WearablesService struct{ core *core }
 
 const (
@@ -147,11 +147,10 @@ type SummaryPage struct {
 }
 
 // Summaries returns the summaries of a resource of a user: GET /v2/summary/{resource}/{user_id}.
-// There is one page. That of [SummaryProfile] has one profile: of the Provider in params or, if it
-// is empty, of any one of the user's providers. The error for a provider without a profile matches
-// [ErrNotFound]. The response may have up to 64 MiB; webhooks.ReadSummaries splits long periods
-// into several requests. The error for an unknown user or resource matches [ErrNotFound]. Source:
-// public API reference only.
+// The one page has all of them; that of [SummaryProfile] has one profile: of the Provider in params
+// or, if it is empty, of any one of the user's providers. The error for an unknown user or
+// resource, and for a provider without a profile, matches [ErrNotFound]. The response may have up
+// to 64 MiB; webhooks.ReadSummaries splits long periods into several requests.
 func (s *WearablesService) Summaries(ctx context.Context, userID uuid.UUID, resource SummaryResource, params ListSummariesParams, opts ...CallOption) (*SummaryPage, error) {
 	r := request{
 		op: opSummaries, ids: []string{string(resource), userID.String()}, query: summariesQuery{resource, params}, maxBody: maxWearableBody,
@@ -314,15 +313,14 @@ func hasSamples(group []byte) bool {
 
 // Samples returns one page of the samples of a resource of a user: GET
 // /v2/timeseries/{user_id}/{resource}/grouped. The response may have up to 64 MiB. The error for an
-// unknown user or resource matches [ErrNotFound]. Source: public API reference only.
+// unknown user or resource matches [ErrNotFound].
 func (s *WearablesService) Samples(ctx context.Context, userID uuid.UUID, resource SampleResource, params ListSamplesParams, opts ...CallOption) (*SamplePage, error) {
 	r := request{op: opSamples, ids: []string{userID.String(), string(resource)}, query: params, maxBody: maxWearableBody}
 	return call(ctx, s.core, new(SamplePage), r, opts)
 }
 
 // SamplePages returns an iterator over the pages of samples. It requests a page when the previous
-// one was processed, and otherwise behaves like [LabTestsService.All]. Source: public API reference
-// only.
+// one was processed, and otherwise behaves like [LabTestsService.All].
 func (s *WearablesService) SamplePages(ctx context.Context, userID uuid.UUID, resource SampleResource, params ListSamplesParams, opts ...CallOption) iter.Seq2[*SamplePage, error] {
 	return cursorPages(opSamples, params.NextCursor, (*SamplePage).id, func(cursor string) (cursorPage, error) {
 		params := params
@@ -333,8 +331,7 @@ func (s *WearablesService) SamplePages(ctx context.Context, userID uuid.UUID, re
 
 // SleepStream returns the data that was recorded during a sleep: GET
 // /v2/timeseries/sleep/{sleep_id}/stream. The ID is that of a sleep summary. The response may have
-// up to 64 MiB. The error for an unknown ID matches [ErrNotFound]. Source: public API reference
-// only.
+// up to 64 MiB. The error for an unknown ID matches [ErrNotFound].
 func (s *WearablesService) SleepStream(ctx context.Context, sleepID uuid.UUID, opts ...CallOption) (*SleepStream, error) {
 	r := request{op: opSleepStream, ids: []string{sleepID.String()}, maxBody: maxWearableBody}
 	return call(ctx, s.core, new(SleepStream), r, opts)

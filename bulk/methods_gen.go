@@ -20,3 +20,9 @@ func (v Options) Format(s fmt.State, _ rune) { redact.Print(s, "bulk.Options{red
 
 // LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
 func (v Options) LogValue() slog.Value { return slog.StringValue("bulk.Options{redacted}") }
+
+// Format prints the result of [Entry.LogValue] under every verb.
+func (v Entry) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [Rejection.LogValue] under every verb.
+func (v Rejection) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }

@@ -18,14 +18,8 @@ func shortForm(typeName, step string, record int64) slog.Value {
 // LogValue returns the step and the number of the record.
 func (e Entry) LogValue() slog.Value { return shortForm("Entry", string(e.Step), e.Record) }
 
-// Format prints the result of [Entry.LogValue] under every verb.
-func (e Entry) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.LogValue().String()) }
-
 // LogValue returns the outcome and the number of the record.
 func (r Rejection) LogValue() slog.Value { return shortForm("Rejection", r.Outcome, r.Record) }
-
-// Format prints the result of [Rejection.LogValue] under every verb.
-func (r Rejection) Format(s fmt.State, _ rune) { fmt.Fprint(s, r.LogValue().String()) }
 
 // LogValue returns the error message, which does not contain the sample ID.
 func (e RecordError) LogValue() slog.Value { return slog.StringValue(e.Error()) }

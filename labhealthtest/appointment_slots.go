@@ -130,7 +130,7 @@ func (s *Server) offerAtHome(r *request) (any, error) {
 // offerWalkIn returns the slots of the sites of a lab with the requested codes, or of those near a
 // ZIP code.
 func (s *Server) offerWalkIn(r *request) (any, error) {
-	slug := r.queryRequired("lab", enum("quest", "sonora_quest"))
+	slug := r.queryRequired("lab", enum(mainLab.Slug, otherLab.Slug))
 	first := r.queryOne("start_date", dateSchema)
 	codes := r.queryValues("site_codes")
 	zip := r.queryOne("zip_code", queryZipSchema)

@@ -37,13 +37,13 @@ func areaOf(zip string) *area {
 }
 
 // pscLab is a lab with patient service centers. The lab tests of the catalog are those of
-// mainLab and otherLab.
+// mainLab and otherLab, whose slugs are the same, so that an order leads to its sites.
 type pscLab struct {
 	id   int
 	slug string
 }
 
-var pscLabs = []pscLab{{mainLab.ID, "quest"}, {otherLab.ID, "sonora_quest"}}
+var pscLabs = []pscLab{{mainLab.ID, mainLab.Slug}, {otherLab.ID, otherLab.Slug}}
 
 func pscLabOf(match func(pscLab) bool) *pscLab {
 	if i := slices.IndexFunc(pscLabs, match); i >= 0 {

@@ -33,12 +33,12 @@ var catalogIDs = LabTests{
 
 var (
 	mainLab = &lab{
-		ID: 27, Slug: "example-lab", Name: "Example Laboratories",
+		ID: 27, Slug: "quest", Name: "Example Laboratories",
 		FirstLineAddress: "1 Lab Way", City: "Reno", Zipcode: "89501",
 		CollectionMethods: collectionMethods, SampleTypes: []string{"dried_blood_spot", "serum"},
 	}
 	otherLab = &lab{
-		ID: 31, Slug: "other-lab", Name: "Other Laboratories",
+		ID: 31, Slug: "sonora_quest", Name: "Other Laboratories",
 		FirstLineAddress: "2 Lab Way", City: "Austin", Zipcode: "78701",
 		CollectionMethods: []string{"walk_in_test"}, SampleTypes: []string{"serum"},
 	}

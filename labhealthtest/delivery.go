@@ -133,7 +133,8 @@ type NetworkConditions struct {
 	MaxDelay time.Duration
 }
 
-// WithNetworkConditions delivers over an unreliable network.
+// WithNetworkConditions delivers over an unreliable network. It loses responses, but no event: see
+// [Undelivered] for events that never arrive.
 func WithNetworkConditions(n NetworkConditions) DeliveryOption {
 	return func(e *endpoint) error {
 		for _, rate := range []float64{n.LoseResponse, n.Duplicate, n.Delay} {

@@ -38,14 +38,13 @@
 // accounts with labs. The status of an order changes only on request: [Server.Advance] moves it to
 // the usual next status, [Server.SetStatus] sets any status, including unknown ones, and
 // [Server.Cancel], [Server.Fail] and [Server.PartialResults] set statuses off the usual path.
-// of each. [Server.AddLabTests] adds lab tests to the catalog. The status of an order changes only
-// on request: [Server.Advance] moves it to the usual next status, [Server.SetStatus] sets any
-// status, including unknown ones, and [Server.Cancel], [Server.Fail] and [Server.PartialResults]
-// set statuses off the usual path. [Server.Redraw] adds an order that repeats another one.
+// [Server.Redraw] adds an order that repeats another one.
 //
 // A testkit that is ordered without a patient (POST /v3/order/testkit) has an invented sample ID,
 // with which a program registers it. Orders can be canceled (POST /v3/order/{order_id}/cancel) in
-// the statuses in which the diagrams of the public API reference permit it.
+// the statuses in which the diagrams of the public API reference permit it. A simulation (POST
+// /v3/order/{order_id}/test) is complete when the server responds. It is rejected if the order is
+// completed or canceled, or has passed the final status.
 //
 // An order has results for the markers of its lab test once it is completed or has partial results,
 // until it is canceled. [Server.SetInterpretation], [Server.SetMissing] and [Server.SetResults]
@@ -65,29 +64,25 @@
 // adds others) and works until [Server.SetConnectionError] breaks it. Demographic data, refreshes,
 // source priorities and the settings of the team are stored, and the resources of a user count the
 // events that were sent.
+//
 // # Appointments
 //
 // Appointments are possible in the ZIP codes that start with 941, 895 or 787, where the invented
 // patients live. Times are offered for seven days, four a day, at home and at the sites whose code
-// ends in 1. A time can be booked once, and its booking key is valid for 15 minutes. The sites of
-// the lab quest accept the orders of lab 27, those of sonora_quest the orders of lab 31. At home,
-// getlabs is booked and phlebfinders is asked. An appointment that is requested, or booked with
-// async_confirmation, is pending until [Server.Advance] moves its order to appointment_scheduled.
-// An order that gets this status without a booking has an invented appointment.
+// ends in 1. A time can be booked once, and its booking key is valid for 15 minutes. The sites of a
+// lab, quest (27) or sonora_quest (31), accept the orders of this lab. At home, getlabs is booked
+// and phlebfinders is asked. An appointment that is requested, or booked with async_confirmation,
+// is pending until [Server.Advance] moves its order to appointment_scheduled. An order that gets
+// this status without a booking has an invented appointment.
 //
 // # Events
 //
-// [Server.DeliverTo] sets a URL to which the server posts the events of orders, connections and
-// wearable data, and events given to [Server.Send]. [Server.SendEvent] invents an event of any
-// type. [Server.Flush] waits until all of them are delivered, and [Server.Deliveries] returns the
-// result of each attempt. By default deliveries are reliable and unsigned. [WithSigningSecrets]
-// signs them, [WithRetries] repeats failed ones on the schedule of the service, and
-// [WithNetworkConditions] loses, duplicates and reorders them, which a receiver must tolerate:
-// [Server.DeliverTo] sets a URL to which the server posts the events of orders, appointments and
-// connections, and events given to [Server.Send]. [Server.Flush] waits until all of them are
-// delivered, and [Server.Deliveries] returns the result of each attempt. By default deliveries are
-// reliable and unsigned. [WithSigningSecrets] signs them, [WithRetries] repeats failed ones on the
-// schedule of the service, and [WithNetworkConditions] loses, duplicates and reorders them, which a
+// [Server.DeliverTo] sets a URL to which the server posts the events of orders, appointments,
+// connections and wearable data, and events given to [Server.Send]. [Server.SendEvent] invents an
+// event of any type. [Server.Flush] waits until all of them are delivered, and [Server.Deliveries]
+// returns the result of each attempt. By default deliveries are reliable and unsigned.
+// [WithSigningSecrets] signs them, [WithRetries] repeats failed ones on the schedule of the
+// service, and [WithNetworkConditions] duplicates and delays events and loses responses, which a
 // receiver must tolerate:
 //
 //	err := srv.DeliverTo(receiver.URL,
@@ -96,6 +91,9 @@
 //		labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{
 //			LoseResponse: 0.05, Delay: 0.2, MaxDelay: time.Hour,
 //		}))
+//
+// Network conditions lose no event for good. To test what an application does if an event never
+// arrives, add the data with [Undelivered], or let the receiver fail without [WithRetries].
 //
 // # Faults
 //
@@ -123,14 +121,12 @@
 // # Time and randomness
 //
 // The time of the server is the time of the clock set with [WithClock], in UTC. Time affects only
-// the following: a deletion can be undone for seven days, idempotency keys expire after one day, a
-// user can be refreshed eight times per hour, access tokens and rotated secrets expire, deliveries
-// are retried on a schedule, and the delivery metric counts them by the time of the attempt. With
 // the following: a deletion can be undone for seven days, idempotency keys expire after one day
-// (after 14 days for bookings), times of appointments and their booking keys expire, access tokens
-// and rotated secrets expire, and deliveries are retried on a schedule. With
-// [WithSeed] and a clock that stands still, keys and IDs are the same in each run, for examples
-// with a stable output.
+// (after 14 days for bookings), times of appointments and their booking keys expire, a user can be
+// refreshed eight times per hour, access tokens and rotated secrets expire, deliveries are retried
+// on a schedule, and the delivery metric counts them by the time of the attempt. With [WithSeed]
+// and a clock that stands still, keys and IDs are the same in each run, for examples with a stable
+// output.
 //
 // # Limitations
 //

@@ -44,7 +44,7 @@ func TestListLabTestsFilters(t *testing.T) {
 		{"generation_method=manual", all},
 		{"generation_method=auto", "Lipid Panel + Lead"},
 		{"generation_method=all", all + "; Lipid Panel + Lead"},
-		{"lab_slug=other-lab", "Glucose"},
+		{"lab_slug=sonora_quest", "Glucose"},
 		{"lab_slug=nobody", ""},
 		{"collection_method=testkit", "Lipid Panel Testkit"},
 		{"status=inactive", "Old Lipid Panel"},
@@ -54,7 +54,7 @@ func TestListLabTestsFilters(t *testing.T) {
 		{"marker_ids=901&marker_ids=903", ""},
 		{"provider_ids=P-903", "Glucose"},
 		{"name=LIPID%20panel%20at", "Lipid Panel at Home"},
-		{"order_key=price&order_direction=desc&lab_slug=example-lab&collection_method=walk_in_test", "Old Lipid Panel; Lead; Lipid Panel"},
+		{"order_key=price&order_direction=desc&lab_slug=quest&collection_method=walk_in_test", "Old Lipid Panel; Lead; Lipid Panel"},
 		{"order_key=created_at&order_direction=asc&status=active&name=lead", "Lead"},
 		{"lab_account_id=4e0a9d7c-1f2b-4c3d-8e5f-6a7b8c9d0e01&name=lead", "Lead"},
 		{"lab_account_id=4e0a9d7c-1f2b-4c3d-8e5f-6a7b8c9d0e02", "Glucose"},
@@ -123,7 +123,7 @@ func TestAddLabTests(t *testing.T) {
 	if got := srv.AddLabTests(-1); len(got) != 0 {
 		t.Errorf("%d lab tests of -1", len(got))
 	}
-	page := decode[labTestPage](t, do(t, srv, "GET", "/v3/lab_test?name=panel%20&lab_slug=example-lab&order_direction=desc&lab_test_limit=3", ""))
+	page := decode[labTestPage](t, do(t, srv, "GET", "/v3/lab_test?name=panel%20&lab_slug=quest&order_direction=desc&lab_test_limit=3", ""))
 	if page.names() != "Panel 3; Panel 2; Panel 1" {
 		t.Error(page.names())
 	}
@@ -152,7 +152,7 @@ func TestCreateLabTest(t *testing.T) {
 		Markers                []struct{ ID int64 }
 	}
 	created := decode[test](t, do(t, srv, "POST", "/v3/lab_tests", `{"name":"Heart, Extended","method":"walk_in_test","description":"d","fasting":true,
-		"marker_ids":[902,901,902],"lab_account_id":"`+srv.LabAccounts.Active.String()+`","lab_slug":"example-lab"}`))
+		"marker_ids":[902,901,902],"lab_account_id":"`+srv.LabAccounts.Active.String()+`","lab_slug":"quest"}`))
 	want := test{
 		ID: created.ID, Name: "Heart, Extended", Slug: "heart-extended", Status: "active", Fasting: true, Method: "walk_in_test",
 		IsActive: true, Markers: []struct{ ID int64 }{{902}, {901}},
@@ -207,7 +207,7 @@ func TestLabTestsRejected(t *testing.T) {
 		{"POST", "/v3/lab_tests", fields + `,"marker_ids":[1]}`, 400, "Marker does not exist"},
 		{"POST", "/v3/lab_tests", fields + `,"provider_ids":["P-1"]}`, 400, "Marker does not exist"},
 		{"POST", "/v3/lab_tests", fields + `,"marker_ids":[901],"provider_ids":["P-903"]}`, 400, "All tests of an order must belong to the same lab"},
-		{"POST", "/v3/lab_tests", fields + `,"marker_ids":[901],"lab_slug":"other-lab"}`, 400, "All tests of an order must belong to the same lab"},
+		{"POST", "/v3/lab_tests", fields + `,"marker_ids":[901],"lab_slug":"sonora_quest"}`, 400, "All tests of an order must belong to the same lab"},
 		{"POST", "/v3/lab_tests", fields + `,"marker_ids":[901],"lab_account_id":"` + srv.LabAccounts.Pending.String() + `"}`, 400, "Lab account belongs to another lab"},
 		{"POST", "/v3/lab_tests", `{"name":"n","description":"d","method":"testkit","marker_ids":[903]}`, 400, "Cannot set collection_method to TESTKIT"},
 		{"GET", "/v3/lab_tests/" + unknownID, "", 404, "Test does not exist"},
@@ -232,7 +232,7 @@ func TestLabTestsRejected(t *testing.T) {
 	if names := decode[[]struct {
 		Slug    string
 		LogoURL string `json:"logo_url"`
-	}](t, labs); len(names) != 2 || names[1].Slug != "other-lab" || names[1].LogoURL == "" {
+	}](t, labs); len(names) != 2 || names[1].Slug != "sonora_quest" || names[1].LogoURL == "" {
 		t.Error(labs.body)
 	}
 }

@@ -40,7 +40,7 @@ func TestListMarkers(t *testing.T) {
 		{"/v3/lab_tests/markers?page=9&size=4", "", "; 6, page 9/2 of 4"},
 		{"/v3/lab_tests/markers?lab_id=31&lab_id=27", "", "901 902 903 904 905 906; 6, page 1/1 of 50"},
 		{"/v3/lab_tests/markers?lab_id=31", "", "903; 1, page 1/1 of 50"},
-		{"/v3/lab_tests/markers?lab_slug=other-lab", "", "903; 1, page 1/1 of 50"},
+		{"/v3/lab_tests/markers?lab_slug=sonora_quest", "", "903; 1, page 1/1 of 50"},
 		{"/v3/lab_tests/markers?name=CHOLESTEROL", "", "901 902; 2, page 1/1 of 50"},
 		{"/v3/lab_tests/markers?a_la_carte_enabled=false", "", "906; 1, page 1/1 of 50"},
 		{"/v3/lab_tests/markers?lab_account_id=4e0a9d7c-1f2b-4c3d-8e5f-6a7b8c9d0e02", "", "903; 1, page 1/1 of 50"},

@@ -20,9 +20,9 @@ var simulationFlagsSchema = object(
 	nullable("has_missing_results", booleanSchema),
 )
 
-// simulateOrder advances an order like the sandbox, to final_status or to the end. A status that
-// Advance does not reach is set directly. A testkit that is not registered stays with the customer.
-// The server accepts a delay but does not wait.
+// simulateOrder advances an order like the sandbox, to final_status or to the end, but never back.
+// A status that Advance does not reach is set directly. A testkit that is not registered stays with
+// the customer. The server accepts a delay but does not wait.
 func (s *Server) simulateOrder(r *request) (any, error) {
 	final := r.queryOne("final_status", statusSchema)
 	r.queryInt("delay", 0)
@@ -34,10 +34,12 @@ func (s *Server) simulateOrder(r *request) (any, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case o.Status == "cancelled":
+	case o.Status == "completed" || o.Status == "cancelled":
 		return nil, reject(http.StatusBadRequest, "Order can not be simulated in its current status")
 	case final != "" && strings.Split(final, ".")[1] != o.Details.Type:
 		return nil, reject(http.StatusBadRequest, "final_status does not belong to the collection method of the order")
+	case o.hasPassed(final):
+		return nil, reject(http.StatusBadRequest, "Order has already passed final_status")
 	}
 	for _, status := range o.simulatedStatuses(final) {
 		s.setStatus(o, status, "", r.now)
@@ -47,6 +49,21 @@ func (s *Server) simulateOrder(r *request) (any, error) {
 		s.emitOrder(o)
 	}
 	return "Success", nil
+}
+
+// hasPassed reports whether a simulation up to final would lead back. A status that follows the
+// current one does not, even if its first part is an earlier one, as that of a testkit that is
+// registered after its delivery. Appointments can be canceled again.
+func (o *order) hasPassed(final string) bool {
+	if final == "" || len(o.simulatedStatuses(final)) > 1 || o.statusAfter(o.LastEvent.Status) == final {
+		return false
+	}
+	steps := []string{"received", "collecting_sample", "sample_with_lab"}
+	top, low := final[:strings.IndexByte(final, '.')], final[strings.LastIndexByte(final, '.')+1:]
+	if slices.Contains(steps, top) && slices.Index(steps, top) < slices.Index(steps, o.Status) {
+		return true
+	}
+	return low != "appointment_cancelled" && slices.ContainsFunc(o.Events, func(e orderEvent) bool { return e.Status == final })
 }
 
 // simulatedStatuses returns the statuses that follow the current one up to final, or up to the last

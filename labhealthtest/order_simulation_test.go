@@ -21,6 +21,27 @@ func TestSimulateOrder(t *testing.T) {
 			t.Errorf("%s, want %s", got, test.want)
 		}
 	}
+	// An order is not simulated back, nor after its end.
+	id, err := srv.AddOrder(ada, srv.LabTests.AtHome)
+	noError(t, err)
+	path := "/v3/order/" + id.String() + "/test"
+	for _, test := range []struct{ query, want string }{
+		{"?final_status=collecting_sample.at_home_phlebotomy.appointment_scheduled", ""},
+		{"?final_status=collecting_sample.at_home_phlebotomy.appointment_scheduled", "Order has already passed final_status"},
+		{"?final_status=collecting_sample.at_home_phlebotomy.appointment_pending", "Order has already passed final_status"},
+		{"?final_status=received.at_home_phlebotomy.requisition_bypassed", "Order has already passed final_status"},
+		{"?final_status=collecting_sample.at_home_phlebotomy.appointment_cancelled", ""},
+		{"?final_status=collecting_sample.at_home_phlebotomy.appointment_scheduled", ""},
+		{"", ""},
+		{"", "Order can not be simulated in its current status"},
+		{"?final_status=completed.at_home_phlebotomy.completed", "Order can not be simulated in its current status"},
+	} {
+		if test.want == "" {
+			check(t, do(t, srv, "POST", path+test.query, ""), 200, `"Success"`)
+		} else {
+			check(t, do(t, srv, "POST", path+test.query, ""), 400, `{"detail":"`+test.want+`"}`)
+		}
+	}
 	check(t, do(t, srv, "POST", "/v3/order/"+unknownID+"/test", ""), 404, `{"detail":"This order doesn't exist"}`)
 	if got := do(t, srv, "POST", "/v3/order/x/test?delay=soon", ""); got.status != 422 {
 		t.Errorf("status %d", got.status)

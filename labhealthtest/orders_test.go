@@ -34,7 +34,7 @@ const imported = `{
 			"sample_type": "dried_blood_spot", "method": "testkit", "price": 45.00, "is_active": true, "status": "active",
 			"fasting": false,
 			"lab": {
-				"id": 27, "slug": "example-lab", "name": "Example Laboratories", "first_line_address": "1 Lab Way",
+				"id": 27, "slug": "quest", "name": "Example Laboratories", "first_line_address": "1 Lab Way",
 				"city": "Reno", "zipcode": "89501",
 				"collection_methods": ["testkit", "walk_in_test", "at_home_phlebotomy", "on_site_collection"],
 				"sample_types": ["dried_blood_spot", "serum"]

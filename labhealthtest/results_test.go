@@ -34,7 +34,7 @@ func TestResults(t *testing.T) {
 		"sample_information":{"SPECIMEN":{"sample_id":"SPECIMEN","control_number":null,
 			"date_collected":{"timestamp":"2025-03-04T12:00:00+00:00","timezone_offset":0},
 			"date_received":{"timestamp":"2025-03-04T12:00:00+00:00","timezone_offset":0},"date_reported":"2025-03-04",
-			"performing_laboratories":{"example-lab":{"name":"Example Laboratories","phone_number":null,"medical_director":null,
+			"performing_laboratories":{"quest":{"name":"Example Laboratories","phone_number":null,"medical_director":null,
 				"address":{"first_line":"1 Lab Way","second_line":null,"country":"US","zip":"89501","city":"Reno","state":"NV","access_notes":null}}},
 			"clinical_information":{"fasting":false,"notes":null,"information":null,"total_volume":null}}},
 		"order_transaction":{"id":"TRANSACTION","status":"completed","orders":[{"id":"ORDER",

@@ -24,13 +24,14 @@
 // # Reading
 //
 // [Parse] decodes a body into an [Event], whose Data is one of the types of [Payload]: every
-// documented type of event has one. Nothing is lost.
-// If the type is unknown, or the data does not match the type, Data is an *[Unknown] with the raw
-// JSON. RawJSON returns all received fields, including those that the payload type does not have.
-// Encoding an event as JSON writes them again, with the program's changes applied. A malformed
-// value, such as an invalid date, leaves its field zero, and Malformed lists the field. [Event.Err]
-// returns an error for malformed values and for data that does not match the type. If the
-// application returns that error, the handler passes the body to the dead-letter function (see
+// documented type of event has one. Nothing is lost. If the type is unknown, or the data does not
+// match the type, Data is an *[Unknown] with the raw JSON. RawJSON returns all received fields,
+// including those that the payload type does not have. Encoding an event as JSON writes them again,
+// with the program's changes applied.
+//
+// A malformed value, such as an invalid date, leaves its field zero, and Malformed lists the field.
+// [Event.Err] returns an error for malformed values and for data that does not match the type. If
+// the application returns that error, the handler passes the body to the dead-letter function (see
 // [WithDeadLetter]). [ParseEnvelope] decodes only the type and the IDs, for routing.
 //
 // # Last write wins

@@ -71,7 +71,8 @@ func ExampleReadSamples() {
 			fmt.Printf("%s: added %d, updated %d, already stored %d\n", what, changes.Added, changes.Updated, changes.Same)
 		}
 	}
-	readBack("sleep", webhooks.ReadSummaries(ctx, client, user, labhealth.SummarySleep, labhealth.ListSummariesParams{StartDate: labhealth.DateOf(start)}))
+	readBack("sleep", webhooks.ReadSummaries(ctx, client, user, labhealth.SummarySleep,
+		labhealth.ListSummariesParams{StartDate: labhealth.DateOf(start)}))
 	readBack("glucose", webhooks.ReadSamples(ctx, client, user, labhealth.SampleGlucose, labhealth.ListSamplesParams{StartDate: start}))
 	// Output:
 	// sleep: added 1, updated 0, already stored 0

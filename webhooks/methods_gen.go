@@ -471,3 +471,75 @@ func (v WorkoutMap) Format(s fmt.State, _ rune) { redact.Print(s, "webhooks.Work
 
 // LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
 func (v WorkoutMap) LogValue() slog.Value { return slog.StringValue("webhooks.WorkoutMap{redacted}") }
+
+// Format prints the result of [Activity.LogValue] under every verb.
+func (v Activity) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [Body.LogValue] under every verb.
+func (v Body) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [ConnectionError.LogValue] under every verb.
+func (v ConnectionError) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [ContinuousQueryChanges.LogValue] under every verb.
+func (v ContinuousQueryChanges) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [CriticalResult.LogValue] under every verb.
+func (v CriticalResult) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [Electrocardiogram.LogValue] under every verb.
+func (v Electrocardiogram) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [Envelope.LogValue] under every verb.
+func (v Envelope) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [Event.LogValue] under every verb.
+func (v Event) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [HistoricalPull.LogValue] under every verb.
+func (v HistoricalPull) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [MatchReview.LogValue] under every verb.
+func (v MatchReview) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [Meal.LogValue] under every verb.
+func (v Meal) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [MenstrualCycle.LogValue] under every verb.
+func (v MenstrualCycle) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [ParsingJob.LogValue] under every verb.
+func (v ParsingJob) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [Profile.LogValue] under every verb.
+func (v Profile) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [ProviderConnection.LogValue] under every verb.
+func (v ProviderConnection) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [ProviderDevice.LogValue] under every verb.
+func (v ProviderDevice) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [RawDelivery.LogValue] under every verb.
+func (v RawDelivery) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [Samples.LogValue] under every verb.
+func (v Samples) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [Sleep.LogValue] under every verb.
+func (v Sleep) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [SleepCycle.LogValue] under every verb.
+func (v SleepCycle) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [Summary.LogValue] under every verb.
+func (v Summary) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [Unknown.LogValue] under every verb.
+func (v Unknown) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [Workout.LogValue] under every verb.
+func (v Workout) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [WorkoutStreamNotice.LogValue] under every verb.
+func (v WorkoutStreamNotice) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }

@@ -99,11 +99,8 @@ func embedsKept(structure *ast.StructType) bool {
 // Each of them is read by encoding/json and written again with what it has no field for.
 func TestEveryPayloadReadsItself(t *testing.T) {
 	const text = `{"left_over":[1.50,{"a":null,"b":"\u00e9"}]}`
-	var values []any
-	for _, v := range []any{
+	values := []any{
 		&Source{}, &Summary{}, &Samples{}, &Sample{}, &SampleDetails{}, &ContinuousQueryChanges{}, &LabOrder{}, &LabAppointment{}, &ProviderDevice{},
-	} {
-		values = append(values, v)
 	}
 	for _, component := range payloadReference.Components {
 		values = append(values, reflect.New(reflect.TypeOf(component)).Interface())

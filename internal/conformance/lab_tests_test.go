@@ -406,7 +406,7 @@ func TestLabTestsOfTheService(t *testing.T) {
 	defer client.CloseIdleConnections()
 	srv.AddLabTests(120)
 	var names []string
-	for l, err := range client.LabTests.All(t.Context(), labhealth.ListLabTestsParams{Name: "panel ", LabTestLimit: 7, LabSlug: "example-lab", MarkerIDs: []int64{901}}) {
+	for l, err := range client.LabTests.All(t.Context(), labhealth.ListLabTestsParams{Name: "panel ", LabTestLimit: 7, LabSlug: "quest", MarkerIDs: []int64{901}}) {
 		if err != nil {
 			t.Fatal(err)
 		}

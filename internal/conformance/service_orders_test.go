@@ -80,7 +80,7 @@ func TestServiceTestkit(t *testing.T) {
 	equal(t, []any{true, true, 1, 0}, []any{results.Abnormal(), results.Critical(), len(results.MissingResults), len(results.Malformed())})
 	sample := results.SampleInformation[*order.SampleID]
 	equal(t, order.CreatedAt, sample.DateCollected.Timestamp)
-	equal(t, "Example Laboratories", sample.PerformingLaboratories["example-lab"].Name)
+	equal(t, "Example Laboratories", sample.PerformingLaboratories["quest"].Name)
 	metadata := must[*labhealth.ResultsMetadata](t)(client.Orders.ResultsMetadata(ctx, id))
 	equal(t, &results.Metadata, metadata)
 }

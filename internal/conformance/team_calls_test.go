@@ -192,7 +192,7 @@ func TestInvalidTeamCalls(t *testing.T) {
 				"body.lab_test_ids.1 must be left out or be a UUID that is not nil"},
 		{get(client.LabTests.Marker(ctx, 27, "..", labhealth.GetMarkerParams{})), "GET /v3/lab_tests/{lab_id}/markers/{provider_id}: not sent: path.provider_id" + dots},
 		{get(client.Users.HistoricalPulls(ctx, labhealth.ListHistoricalPullsParams{UserLimit: -1})), "GET /v2/introspect/historical_pull: not sent: query.user_limit must be at least 0"},
-		{get(client.Users.Get(ctx, userID, labhealth.WithIdempotencyKey("k"))), "GET /v2/user/{user_id}: not sent: WithIdempotencyKey is for Orders.Create, and for Appointments.Book with AppointmentWalkIn; an import is identified by its sample id"},
+		{get(client.Users.Get(ctx, userID, labhealth.WithIdempotencyKey("k"))), "GET /v2/user/{user_id}: not sent: WithIdempotencyKey is for Orders.Create, and for Appointments.Book with AppointmentWalkIn; after an unknown outcome of another operation, check whether it took effect before you repeat it"},
 	} {
 		equal(t, "labhealth: "+test.want, errorText(test.err))
 		equal(t, labhealth.OutcomeNotSent, labhealth.OutcomeOf(test.err))
