@@ -108,7 +108,7 @@ func (s *Server) followOrder(o *order, low string, now time.Time) {
 		if a.isOpen() {
 			s.addAppointmentEvent(o, "cancelled", nil, now)
 		}
-	case "draw_completed", "partial_results", "completed":
+	case "draw_completed", "partial_results", "completed", "corrected", "sample_error", "redraw_available": // after a draw
 		if a.isOpen() {
 			s.addAppointmentEvent(o, "completed", nil, now)
 		}

@@ -391,3 +391,40 @@ func TestConcurrentBookings(t *testing.T) {
 		t.Errorf("%d bookings of one slot", n)
 	}
 }
+
+// An appointment is over once a sample was drawn, also if the sample could not be used: it cannot
+// be rescheduled, which would resume a failed order, and a redraw can be booked.
+func TestAppointmentAfterDraw(t *testing.T) {
+	for _, c := range []struct {
+		kind, status string
+		booking      int // status code of a further booking
+	}{
+		{"psc", "failed.walk_in_test.sample_error", 400},
+		{"phlebotomy", "failed.at_home_phlebotomy.sample_error", 400},
+		{"psc", "completed.walk_in_test.corrected", 400},
+		{"psc", "collecting_sample.walk_in_test.redraw_available", 200},
+	} {
+		srv := newServer(t)
+		labTest, slots := srv.LabTests.WalkIn, siteSlots(t, srv)
+		if c.kind == "phlebotomy" {
+			labTest, slots = srv.LabTests.AtHome, homeSlots(t, srv)
+		}
+		id, err := srv.AddOrder(srv.AddUser("ada"), labTest)
+		noError(t, err)
+		noError(t, srv.SetStatus(id, "collecting_sample."+strings.Split(c.status, ".")[1]+".appointment_scheduled"))
+		noError(t, srv.SetStatus(id, c.status))
+
+		path := "/v3/order/" + id.String() + "/" + c.kind + "/appointment"
+		a := decode[appointment](t, do(t, srv, "GET", path, ""))
+		if a.Status != "completed" || a.CanReschedule {
+			t.Errorf("%s: %+v", c.status, a)
+		}
+		body := `{"booking_key":"` + *slots[0].BookingKey + `"}`
+		if got := do(t, srv, "PATCH", path+"/reschedule", body); got.status != 400 {
+			t.Errorf("%s: rescheduled: %+v", c.status, got)
+		}
+		if got := do(t, srv, "POST", path+"/book", body); got.status != c.booking {
+			t.Errorf("%s: booked: %+v", c.status, got)
+		}
+	}
+}

@@ -454,6 +454,25 @@ func TestWebhooks(t *testing.T) {
 }
 
 // Deleting a webhook drops events that wait for another attempt.
+// An invalid body is rejected before the webhook is looked for.
+func TestWebhookBodies(t *testing.T) {
+	srv := newServer(t)
+	for _, c := range []struct{ method, path, body, loc string }{
+		{"PATCH", "", `{"rate_limit":"x"}`, `["body","rate_limit"]`},
+		{"PUT", "/headers", `{}`, `["body","headers"]`},
+		{"POST", "/secret/rotate", `{"key":{}}`, `["body","key"]`},
+	} {
+		path := "ORG/team/TEAM/sandbox/webhook/unknown" + c.path
+		got := manageOrg(t, srv, c.method, path, c.body)
+		if got.status != 422 || !strings.Contains(got.body, `"loc":`+c.loc) {
+			t.Errorf("%s %s: %+v", c.method, path, got)
+		}
+		if got = manageOrg(t, srv, c.method, path, `{"headers":{}}`); got.status != 404 {
+			t.Errorf("%s %s: %+v", c.method, path, got)
+		}
+	}
+}
+
 func TestDeletedWebhook(t *testing.T) {
 	srv := newServer(t)
 	rec := newReceiver(t)

@@ -152,6 +152,17 @@ func onWebhook(handle func(*Server, *request, *team, *webhook) (any, error)) fun
 	}
 }
 
+// withBody validates a body that is not empty before handle looks for anything, as the service
+// does.
+func withBody(bodySchema schema, handle func(*Server, *request) (any, error)) func(*Server, *request) (any, error) {
+	return func(s *Server, r *request) (any, error) {
+		if len(r.body) > 0 {
+			r.decode(bodySchema, new(any))
+		}
+		return handle(s, r)
+	}
+}
+
 func (s *Server) getWebhook(_ *request, _ *team, w *webhook) (any, error) { return w, nil }
 
 // patchWebhook changes the fields of the body. Null clears the description, the rate limit and the

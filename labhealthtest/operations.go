@@ -153,12 +153,12 @@ var operations = []operation{
 	{"GET", webhooksPath, (*Server).listWebhooks},
 	{"POST", webhooksPath, (*Server).createWebhook},
 	{"GET", webhookPath, onWebhook((*Server).getWebhook)},
-	{"PATCH", webhookPath, onWebhook((*Server).patchWebhook)},
+	{"PATCH", webhookPath, withBody(patchWebhookSchema, onWebhook((*Server).patchWebhook))},
 	{"DELETE", webhookPath, onWebhook((*Server).deleteWebhook)},
 	{"GET", webhookPath + "/headers", onWebhook((*Server).getWebhookHeaders)},
-	{"PUT", webhookPath + "/headers", onWebhook((*Server).putWebhookHeaders)},
+	{"PUT", webhookPath + "/headers", withBody(webhookHeadersSchema, onWebhook((*Server).putWebhookHeaders))},
 	{"GET", webhookPath + "/secret", onWebhook((*Server).getWebhookSecret)},
-	{"POST", webhookPath + "/secret/rotate", onWebhook((*Server).rotateWebhookSecret)},
+	{"POST", webhookPath + "/secret/rotate", withBody(rotateSecretSchema, onWebhook((*Server).rotateWebhookSecret))},
 
 	{"GET", orgPath + "/team/{team_id}/{environment}/event_delivery_metric", (*Server).getDeliveryMetric},
 

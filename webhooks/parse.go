@@ -240,11 +240,17 @@ func userInData(data []byte) uuid.UUID {
 // sends stays far below.
 func budget(data int) int { return data/2 + 1<<16 }
 
-var (
-	errNoObject   = errors.New("webhooks: the data is not an object")
-	errNoArray    = errors.New("webhooks: the data is not an array")
-	errNoObjectID = errors.New("webhooks: the data is an object without a readable id")
-	errTooLarge   = errors.New("webhooks: the data would take far more memory than its JSON")
+// dataError is how the data of an event does not match its type. It is a string, so that go-cmp
+// compares events with it.
+type dataError string
+
+func (e dataError) Error() string { return string(e) }
+
+const (
+	errNoObject   dataError = "webhooks: the data is not an object"
+	errNoArray    dataError = "webhooks: the data is not an array"
+	errNoObjectID dataError = "webhooks: the data is an object without a readable id"
+	errTooLarge   dataError = "webhooks: the data would take far more memory than its JSON"
 )
 
 // payload returns the data. It decodes the data if the scanner did not.

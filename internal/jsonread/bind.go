@@ -301,7 +301,7 @@ func unwrap(bind binder, p *plan, wrapper string) binder {
 			return
 		}
 		v.SetZero()
-		d.doc.in.problems, d.misfits = nil, misfits
+		d.doc.in.problems, d.doc.in.added, d.misfits = nil, 0, misfits
 		d.i = start + int(inner.Lo)
 		d.path = append(d.path, step{wrapper, -1})
 		bind(d, v)
@@ -336,11 +336,15 @@ func bindMap(t reflect.Type) binder {
 		v.Set(reflect.MakeMap(t))
 		for more := d.open('}'); more; more = d.more('}') {
 			name := string(d.name())
+			key := reflect.ValueOf(name).Convert(t.Key())
+			if len(d.doc.in.problems) > 0 && v.MapIndex(key).IsValid() {
+				d.dropProblems(name)
+			}
 			d.path = append(d.path, step{name, -1})
 			d.charge(elem.Size() + 64)
 			e := reflect.New(elem).Elem()
 			bind(d, e)
-			v.SetMapIndex(reflect.ValueOf(name).Convert(t.Key()), e)
+			v.SetMapIndex(key, e)
 			d.path = d.path[:len(d.path)-1]
 		}
 	}
@@ -383,7 +387,7 @@ func (p *plan) bindFields(d *decoder, v reflect.Value) {
 	var seen uint64
 	var kind string
 	kindKnown := false
-	deferred := -1 // where the union's value starts if it precedes its kind
+	union, deferred := -1, -1 // where the union's value starts, and again if it precedes its kind
 	next := 0
 	for more := d.open('}'); more; more = d.more('}') {
 		n, known := p.field(d, next)
@@ -396,10 +400,12 @@ func (p *plan) bindFields(d *decoder, v reflect.Value) {
 		fv := v.Field(f.index)
 		if seen&bit != 0 {
 			fv.SetZero() // a duplicate name: the last value counts
+			d.dropProblems(f.name)
 		}
 		seen |= bit
 		if f.union != nil {
-			if deferred = -1; !kindKnown {
+			union, deferred = d.i, -1
+			if !kindKnown {
 				deferred = d.i
 				d.skip()
 				continue
@@ -414,13 +420,15 @@ func (p *plan) bindFields(d *decoder, v reflect.Value) {
 		f.bind(d, fv)
 		d.path = d.path[:len(d.path)-1]
 		if n == p.kind {
-			kind, kindKnown = fv.String(), true
+			kind, kindKnown, deferred = fv.String(), true, union
 		}
 	}
 	if deferred >= 0 {
 		end := d.i
 		d.i = deferred
 		f := &p.fields[p.data]
+		v.Field(f.index).SetZero()
+		d.dropProblems(f.name)
 		f.bindUnion(d, v.Field(f.index), v.Field(p.fields[p.kind].index).String())
 		d.i = end
 	}

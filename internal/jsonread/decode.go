@@ -35,14 +35,15 @@ const (
 // decoder decodes one document, or one value of it.
 type decoder struct {
 	scanner
-	doc     *Document
-	base    int  // where doc starts in data
-	root    int  // how many steps of path lead to doc
-	above   int  // how many steps lead from doc to the start of path: not 0 when a value in it is decoded a second time
-	silent  bool // doc has its problems already
-	misfits int  // values that did not fit so far
-	budget  int  // bytes that may still be allocated
-	path    []step
+	doc      *Document
+	base     int  // where doc starts in data
+	root     int  // how many steps of path lead to doc
+	above    int  // how many steps lead from doc to the start of path: not 0 when a value in it is decoded a second time
+	silent   bool // doc has its problems already
+	misfits  int  // values that did not fit so far
+	budget   int  // bytes that may still be allocated
+	compared int  // problems that dropProblems looked at
+	path     []step
 
 	arena strings.Builder // where strings are written one after the other
 	enums [32]string      // enum values seen last
@@ -74,9 +75,34 @@ func (d *decoder) addProblem(at int, want string) {
 	}
 }
 
+// dropProblems drops the problems of an earlier value of the field that is next. It stops after a
+// number of comparisons that only a document of duplicate names needs.
+func (d *decoder) dropProblems(name string) {
+	problems := d.doc.in.problems
+	if d.silent || len(problems) == 0 || d.compared > growth*len(d.data)+spare {
+		return
+	}
+	d.compared += len(problems)
+	d.doc.in.problems = slices.DeleteFunc(problems, func(p Problem) bool { return p.isUnder(d.path[d.root:], name) })
+}
+
+// isUnder reports whether the problem is in the field of an object whose path is steps.
+func (p Problem) isUnder(steps []step, name string) bool {
+	if len(p.Path) <= len(steps) || p.Path[len(steps)] != name {
+		return false
+	}
+	for i, s := range steps {
+		if s.number < 0 && s.name != p.Path[i] || s.number >= 0 && strconv.Itoa(s.number) != p.Path[i] {
+			return false
+		}
+	}
+	return true
+}
+
 // addProblem adds p, with steps before its path.
 func (d *Document) addProblem(p Problem, steps []step) {
-	if len(d.in.problems) < maxProblems {
+	if d.in.added < maxProblems {
+		d.in.added++
 		p.Path = append(pathOf(steps), p.Path...)
 		d.in.problems = append(d.in.problems, p)
 	}

@@ -43,6 +43,8 @@ func TestDecodeFields(t *testing.T) {
 		{`{"count":1234567890251}`, func(v *Thing) { v.Count = 1234567890251 }, nil},
 		{`{"count":-9223372036854775808,"limit":9223372036854775807}`, func(v *Thing) { v.Count, v.Limit = -1<<63, new(int64(1<<63-1)) }, nil},
 		{`{"count":-0,"limit":3.0}`, func(v *Thing) { v.Limit = new(int64(3)) }, nil},
+		{`{"count":9007199254740993.0,"limit":1e18}`, func(v *Thing) { v.Count, v.Limit = 9007199254740993, new(int64(1e18)) }, nil},
+		{`{"count":-92233720368547758080e-1,"limit":0.00e99999999999999999999}`, func(v *Thing) { v.Count, v.Limit = -1<<63, new(int64(0)) }, nil},
 		{`{"count":3e2,"limit":-120.50e1}`, func(v *Thing) { v.Count, v.Limit = 300, new(int64(-1205)) }, nil},
 		{`{"size":237}`, func(v *Thing) { v.Size = 237 }, nil},
 		{`{"size":39.518054167148996}`, func(v *Thing) { v.Size = 39.518054167148996 }, nil},
@@ -87,8 +89,17 @@ func TestDecodeFields(t *testing.T) {
 		{`{"tags":["a","b"],"tags":["c"]}`, func(v *Thing) { v.Tags = []string{"c"} }, nil},
 		{`{"spare":{"id":1},"spare":{"name":"x"}}`, func(v *Thing) { v.Spare = &Part{Name: new("x")} }, nil},
 		{`{"main":{"id":1},"main":{"name":"x"}}`, func(v *Thing) { v.Main = Part{Name: new("x")} }, nil},
-		{`{"count":"x","count":2}`, func(v *Thing) { v.Count = 2 }, []string{"count integer"}},
+		{`{"count":"x","count":2}`, func(v *Thing) { v.Count = 2 }, nil},
 		{`{"count":2,"count":"x"}`, func(v *Thing) {}, []string{"count integer"}},
+		{`{"count":"x","count":"y"}`, func(v *Thing) {}, []string{"count integer"}},
+		{`{"on":5,"parts":[{"id":"x"}],"own":["x",{"id":"x"}],"parts":[{"id":1}],"own":[{"id":"y"}]}`, func(v *Thing) {
+			v.On, v.Parts, v.Own = false, []Part{{ID: 1}}, []Part{{}}
+		}, []string{"on boolean", "own.0.id integer"}},
+		{`{"by_name":{"a":5,"b":{"id":"x"},"a":{"id":1},"b":null}}`, func(v *Thing) { v.ByName = map[string]Part{"a": {ID: 1}, "b": {}} }, nil},
+		{`{"payload":{"type":"parcel","data":{"weight":1},"type":"letter"}}`, func(v *Thing) { v.Payload = Payload{Type: "letter", Data: &Letter{}} }, nil},
+		{`{"payload":{"type":"letter","data":5,"type":"parcel","data":{"weight":1},"type":"parcel"}}`, func(v *Thing) {
+			v.Payload = Payload{Type: "parcel", Data: &Parcel{Weight: 1}}
+		}, nil},
 
 		// What does not fit is left zero and named; everything beside it is read.
 		{`{"id":"482gh249-3a3e-4a64-9b5e-1f2d3c4b5a69","name":"x"}`, func(v *Thing) { v.Name = "x" }, []string{"id uuid"}},
@@ -101,6 +112,9 @@ func TestDecodeFields(t *testing.T) {
 		{`{"name":5,"note":false,"colour":["red"]}`, func(v *Thing) { v.Colour = "" }, []string{"name string", "note string", "colour string"}},
 		{`{"count":"5","limit":1.5}`, func(v *Thing) {}, []string{"count integer", "limit integer"}},
 		{`{"count":9223372036854775808,"limit":1e400}`, func(v *Thing) {}, []string{"count integer", "limit integer"}},
+		{`{"count":9007199254740992.5,"limit":1e-400}`, func(v *Thing) {}, []string{"count integer", "limit integer"}},
+		{`{"count":0.99999999999999999999,"limit":1e19}`, func(v *Thing) {}, []string{"count integer", "limit integer"}},
+		{`{"count":1e-99999999999999999999,"limit":1e99999999999999999999}`, func(v *Thing) {}, []string{"count integer", "limit integer"}},
 		{`{"size":"1.5"}`, func(v *Thing) {}, []string{"size number"}},
 		{`{"size":1e999}`, func(v *Thing) {}, []string{"size number"}},
 		{`{"price":"45.00"}`, func(v *Thing) {}, []string{"price number"}},

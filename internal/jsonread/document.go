@@ -18,6 +18,7 @@ type Document struct{ in *content }
 type content struct {
 	data     []byte
 	problems []Problem
+	added    int  // problems so far, with those that were dropped again
 	wrapped  Span // where the value in its wrapper is, if it has one
 }
 
@@ -74,7 +75,8 @@ func (d *Document) Ref(span Span, depth int) Ref {
 
 // AddProblem adds a problem of the value at byte at, found under path.
 func (d *Document) AddProblem(at uint32, want string, path ...string) {
-	if len(d.in.problems) < maxProblems {
+	if d.in.added < maxProblems {
+		d.in.added++
 		d.in.problems = append(d.in.problems, Problem{Path: path, Want: want, at: at})
 	}
 }

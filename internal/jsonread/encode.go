@@ -226,6 +226,10 @@ func (e *encoder) plain(p *plan, v reflect.Value) error {
 // omits reports whether the field is left out at this value.
 func (f *field) omits(v reflect.Value) bool { return f.omitZero && isZero(v) }
 
+// clears reports whether a changed field is left out at this value. A nil pointer with a default is
+// null, because an absent field would be decoded as the default.
+func (f *field) clears(v reflect.Value) bool { return f.omits(v) && !f.hasDefault }
+
 // isZero is what omitzero of encoding/json means.
 func isZero(v reflect.Value) bool {
 	if z, ok := v.Interface().(interface{ IsZero() bool }); ok && v.Kind() != reflect.Pointer {
@@ -258,7 +262,7 @@ func (e *encoder) decoded(p *plan, v reflect.Value, ref Ref) error {
 		case f == nil, equal(original.Field(f.index), v.Field(f.index)):
 			e.comma(first)
 			e.out = append(e.out, raw[rf.start:rf.end]...)
-		case last[f] != i, f.omits(v.Field(f.index)):
+		case last[f] != i, f.clears(v.Field(f.index)):
 			// A duplicate name, whose last value is the one to change, or the field is left out.
 		default:
 			e.name(f.name, first)
@@ -271,7 +275,7 @@ func (e *encoder) decoded(p *plan, v reflect.Value, ref Ref) error {
 	for n := range p.fields {
 		f := &p.fields[n]
 		now := v.Field(f.index)
-		if _, exists := last[f]; exists || f.omits(now) || equal(original.Field(f.index), now) {
+		if _, exists := last[f]; exists || f.clears(now) || equal(original.Field(f.index), now) {
 			continue
 		}
 		e.name(f.name, first)

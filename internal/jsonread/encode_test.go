@@ -153,6 +153,29 @@ func TestMarshalDuplicateNames(t *testing.T) {
 	}
 }
 
+// Nil in a pointer with a default is null, because an absent field is decoded as the default.
+func TestMarshalClearedDefault(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"on":true,"maybe":false}`: `{"on":true,"maybe":null}`,
+		`{"on":true,"x":1}`:         `{"on":true,"x":1,"maybe":null}`,
+		`{"maybe":null,"on":true}`:  `{"maybe":null,"on":true}`,
+	} {
+		var v struct {
+			On    bool  `json:"on"`
+			Maybe *bool `json:"maybe,omitzero" default:"true"`
+
+			RawObject
+		}
+		if err := Unmarshal([]byte(text), &v); err != nil {
+			t.Fatal(err)
+		}
+		v.Maybe = nil
+		if b, err := Marshal(v); err != nil || string(b) != want {
+			t.Errorf("%s: %s, %v", text, b, err)
+		}
+	}
+}
+
 // A value that was not received as an object is written as an object once it is changed.
 func TestMarshalNonObject(t *testing.T) {
 	for _, text := range []string{`null`, `7`, `["x"]`} {

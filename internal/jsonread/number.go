@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
+	"strings"
 )
 
 // maxNumber is the length of the longest number that is converted: far longer than a float64 can
@@ -45,19 +46,33 @@ func (n number) integer() (i int64, ok bool) {
 	return i, n.fraction == 0 && n.mantissa <= math.MaxInt64
 }
 
+// parseInt converts a number without loss: 9007199254740993.0 and 1e18 are integers, and
+// 9007199254740992.5 is none, although the nearest float64 is.
 func parseInt(raw []byte) (int64, bool) {
 	if len(raw) > maxNumber {
 		return 0, false
 	}
-	if i, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
-		return i, true
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(string(raw)), "e")
+	zeros, _ := strconv.Atoi(exponent) // the nearest int if it is too large
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	whole, negative := strings.CutPrefix(whole, "-")
+	digits := strings.TrimRight(whole+fraction, "0")
+	zeros = min(max(zeros, -2*maxNumber), 2*maxNumber) + len(whole) - len(digits)
+	if digits = strings.TrimLeft(digits, "0"); digits == "" {
+		return 0, true
 	}
-	f, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+	if zeros < 0 || len(digits)+zeros > maxIntDigits {
 		return 0, false
 	}
-	return int64(f), true
+	if digits += strings.Repeat("0", zeros); negative {
+		digits = "-" + digits
+	}
+	i, err := strconv.ParseInt(digits, 10, 64)
+	return i, err == nil
 }
+
+// maxIntDigits is the number of digits of the largest int64.
+const maxIntDigits = 19
 
 // float64 converts n, which was scanned from raw.
 func (n number) float64(raw []byte) (float64, bool) {
