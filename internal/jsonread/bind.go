@@ -301,13 +301,13 @@ func unwrap(bind binder, p *plan, wrapper string) binder {
 			return
 		}
 		v.SetZero()
-		d.doc.in.problems, d.doc.in.added, d.misfits = nil, 0, misfits
+		d.doc.in.problems, d.misfits = nil, misfits
 		d.i = start + int(inner.Lo)
 		d.path = append(d.path, step{wrapper, -1})
 		bind(d, v)
 		d.path = d.path[:len(d.path)-1]
 		d.i = end
-		d.doc.in.wrapped = Span{inner.Lo + uint32(start-d.base), inner.Hi + uint32(start-d.base)}
+		p.refOf(v).wrapped = true
 	}
 }
 

@@ -43,6 +43,7 @@ type decoder struct {
 	misfits  int  // values that did not fit so far
 	budget   int  // bytes that may still be allocated
 	compared int  // problems that dropProblems looked at
+	dropped  int  // problems that dropProblems dropped
 	path     []step
 
 	arena strings.Builder // where strings are written one after the other
@@ -70,7 +71,7 @@ type step struct {
 // addProblem adds the problem of the value at byte at, whose path is the current one.
 func (d *decoder) addProblem(at int, want string) {
 	d.misfits++
-	if !d.silent {
+	if !d.silent && d.dropped < maxProblems {
 		d.doc.addProblem(Problem{Want: want, at: uint32(at - d.base)}, d.path[d.root:])
 	}
 }
@@ -83,7 +84,9 @@ func (d *decoder) dropProblems(name string) {
 		return
 	}
 	d.compared += len(problems)
-	d.doc.in.problems = slices.DeleteFunc(problems, func(p Problem) bool { return p.isUnder(d.path[d.root:], name) })
+	kept := slices.DeleteFunc(problems, func(p Problem) bool { return p.isUnder(d.path[d.root:], name) })
+	d.dropped += len(problems) - len(kept)
+	d.doc.in.problems = kept
 }
 
 // isUnder reports whether the problem is in the field of an object whose path is steps.
@@ -101,8 +104,7 @@ func (p Problem) isUnder(steps []step, name string) bool {
 
 // addProblem adds p, with steps before its path.
 func (d *Document) addProblem(p Problem, steps []step) {
-	if d.in.added < maxProblems {
-		d.in.added++
+	if len(d.in.problems) < maxProblems {
 		p.Path = append(pathOf(steps), p.Path...)
 		d.in.problems = append(d.in.problems, p)
 	}

@@ -18,8 +18,6 @@ type Document struct{ in *content }
 type content struct {
 	data     []byte
 	problems []Problem
-	added    int  // problems so far, with those that were dropped again
-	wrapped  Span // where the value in its wrapper is, if it has one
 }
 
 // Problem is a field whose value does not fit its Go type.
@@ -75,8 +73,7 @@ func (d *Document) Ref(span Span, depth int) Ref {
 
 // AddProblem adds a problem of the value at byte at, found under path.
 func (d *Document) AddProblem(at uint32, want string, path ...string) {
-	if d.in.added < maxProblems {
-		d.in.added++
+	if len(d.in.problems) < maxProblems {
 		d.in.problems = append(d.in.problems, Problem{Path: path, Want: want, at: at})
 	}
 }
@@ -128,6 +125,8 @@ type Ref struct {
 	doc   *Document
 	span  Span
 	depth uint32 // path elements from the document's root to the value
+
+	wrapped bool // the document is the value in its wrapper
 }
 
 // IsZero reports whether the value was made by the program instead of decoded.
@@ -151,7 +150,7 @@ func (r Ref) Raw() []byte {
 
 // wrapper returns the bytes of the value's wrapper before and after it, nil if it has none.
 func (r Ref) wrapper() (before, after []byte) {
-	if r.doc == nil || r.span.Hi == 0 || r.span != r.doc.in.wrapped {
+	if !r.wrapped {
 		return nil, nil
 	}
 	data := r.doc.in.data
