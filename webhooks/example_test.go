@@ -86,7 +86,7 @@ func ExampleParse_activity() {
 	// at rest 52 by example_ring
 }
 
-// Every summary of wearable data has a type of its own. What was not measured is nil.
+// Every summary of wearable data has its own type. What was not measured is nil.
 func ExampleParse_summary() {
 	event, err := webhooks.Parse([]byte(`{"event_type": "daily.data.sleep.created", "data": {
 		"id": "3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c12", "calendar_date": "2025-03-01", "type": "long_sleep", "total": 26100, "hr_lowest": 48}}`))

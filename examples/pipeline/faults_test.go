@@ -890,7 +890,7 @@ func TestDriftIsKept(t *testing.T) {
 				}
 				all = append(all, message{fmt.Sprintf("msg_%d", n), []byte(body)})
 			}
-			all = append(all, message{"msg_new", []byte(`{"event_type":"labtest.appointment.updated","data":{"id":7}}`)})
+			all = append(all, message{"msg_new", []byte(`{"event_type":"labtest.new.updated","data":{"id":7}}`)})
 			for _, m := range all {
 				if status := post(client, p.events, m); status != 204 {
 					t.Fatalf("%d, want 204", status)

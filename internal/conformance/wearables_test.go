@@ -16,7 +16,7 @@ import (
 var sinceMarch = labhealth.ListSummariesParams{StartDate: marchFirst}
 
 // The list of summaries has the name of the resource, its plural or any other. Fields beside it do
-// not hide it. A profile is an object of its own.
+// not hide it. A profile is not in a list.
 func TestSummaries(t *testing.T) {
 	one, two := `{"id": "9a2c4e60-8b1d-4f37-a5c9-0e7d6b5a4f31", "data": [1], "weight": 7.150e1}`, `{"id":null,"x":"\u00e9"}`
 	list := one + ", " + two
