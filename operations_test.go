@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/labhealth/labhealth-go/internal/reference"
+	"github.com/labhealth/labhealth-go/internal/reference/referencetest"
 )
 
 // specifiedOperations are the team operations of the interface specification, in its order, typed
@@ -70,7 +71,7 @@ type operationRow struct {
 // readOperations reads the table of the team API's operations in the package documentation.
 func readOperations(t *testing.T) []operationRow {
 	t.Helper()
-	fset, files := parsePackage(t)
+	fset, files := referencetest.ParsePackage(t)
 	var doc string
 	for _, f := range files {
 		if fset.Position(f.Pos()).Filename == "doc.go" {
@@ -173,7 +174,7 @@ func TestOperationsMethods(t *testing.T) {
 // The documentation of the first method of each row names its operation, and whether it is
 // deprecated.
 func TestOperationsDocumentation(t *testing.T) {
-	_, files := parsePackage(t)
+	_, files := referencetest.ParsePackage(t)
 	docs := map[string]*ast.CommentGroup{}
 	for _, m := range methodDocs(files) {
 		docs[m.name] = m.doc

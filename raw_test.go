@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/labhealth/labhealth-go/internal/reference/referencetest"
 )
 
 // Every type that embeds RawObject has its JSON methods, and is compared with the interface
@@ -17,7 +19,7 @@ func TestResponsesAreLosslessAndSpecified(t *testing.T) {
 	for _, typ := range slices.AppendSeq(referenceTypes(), maps.Values(resourceTypes)) {
 		specified[typ.Name()] = true
 	}
-	_, files := parsePackage(t)
+	_, files := referencetest.ParsePackage(t)
 	var names []string
 	methods := map[string]bool{}
 	for _, file := range files {

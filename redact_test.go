@@ -7,12 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -22,6 +19,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/internal/reference/referencetest"
 )
 
 // redactedTypes are the types that can hold patient data or keys. TestRedactedTypes compares them
@@ -64,10 +63,7 @@ var harmlessFields = map[string]bool{"PrometheusQueryData.result": true}
 // A type with patient data in a field, or within an exported field, redacts itself. The types are
 // those of the source, so that none is left out.
 func TestRedactedTypes(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, files := referencetest.ParsePackage(t)
 	type source struct {
 		structure *ast.StructType
 		methods   map[string]bool
@@ -81,14 +77,7 @@ func TestRedactedTypes(t *testing.T) {
 		return types[name]
 	}
 	interfaces := map[string]string{} // a sealed interface, by its method
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, f := range files {
 		for _, decl := range f.Decls {
 			switch decl := decl.(type) {
 			case *ast.GenDecl:

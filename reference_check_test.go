@@ -455,7 +455,7 @@ func checkSignature(t *testing.T, o reference.Operation, typ reflect.Type, types
 func deprecatedMethods(t *testing.T) map[string]bool {
 	t.Helper()
 	methods := map[string]bool{}
-	_, files := parsePackage(t)
+	_, files := referencetest.ParsePackage(t)
 	for _, m := range methodDocs(files) {
 		methods[m.name] = isDeprecated(m.doc)
 	}

@@ -7,10 +7,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/constant"
-	"go/parser"
-	"go/token"
 	"go/types"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -21,6 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go/internal/reference"
+	"github.com/labhealth/labhealth-go/internal/reference/referencetest"
 )
 
 // The text below is the interface specification, typed by hand and never from the
@@ -1036,7 +1034,7 @@ func TestSpecEnumerations(t *testing.T) {
 // readConstants returns the constants of each enumeration that is declared in one of the files.
 func readConstants(t *testing.T, declaredIn ...string) map[string]map[string]string {
 	t.Helper()
-	fset, files := parsePackage(t)
+	fset, files := referencetest.ParsePackage(t)
 	// Imports are not followed: no constant depends on one.
 	config := types.Config{IgnoreFuncBodies: true, Error: func(error) {}}
 	pkg, _ := config.Check("labhealth", fset, files, nil)
@@ -1059,27 +1057,6 @@ func readConstants(t *testing.T, declaredIn ...string) map[string]map[string]str
 	return constants
 }
 
-func parsePackage(t *testing.T) (*token.FileSet, []*ast.File) {
-	t.Helper()
-	paths, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fset := token.NewFileSet()
-	var files []*ast.File
-	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, file)
-	}
-	return fset, files
-}
-
 // Fields that the specification deprecates have a Deprecated paragraph. No others have, except for
 // those of types that TestReferenceTypes compares with the tables.
 func TestSpecDeprecated(t *testing.T) {
@@ -1096,7 +1073,7 @@ func TestSpecDeprecated(t *testing.T) {
 	for _, typ := range referenceTypes() {
 		tabled[typ.Name()] = true
 	}
-	_, files := parsePackage(t)
+	_, files := referencetest.ParsePackage(t)
 	got := map[string]bool{}
 	for name := range deprecatedFields(files) {
 		typ, _, _ := strings.Cut(name, ".")

@@ -22,13 +22,13 @@ type source struct {
 	constants map[string]map[string][]string // type → value → names
 }
 
-func readSource(t testing.TB) *source {
+// ParsePackage parses the package under test, without its tests.
+func ParsePackage(t testing.TB) (*token.FileSet, []*ast.File) {
 	t.Helper()
 	paths, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &source{fields: map[string]bool{}, constants: map[string]map[string][]string{}}
 	fset := token.NewFileSet()
 	var files []*ast.File
 	for _, path := range paths {
@@ -40,6 +40,15 @@ func readSource(t testing.TB) *source {
 			t.Fatal(err)
 		}
 		files = append(files, file)
+	}
+	return fset, files
+}
+
+func readSource(t testing.TB) *source {
+	t.Helper()
+	s := &source{fields: map[string]bool{}, constants: map[string]map[string][]string{}}
+	fset, files := ParsePackage(t)
+	for _, file := range files {
 		s.readFields(file)
 	}
 	if len(files) == 0 {
