@@ -31,6 +31,8 @@ type core struct {
 	orgID     string            // the first path parameter; empty for the team API
 	paths     map[string]string // operation → its path at this deployment
 	observers []func(context.Context, Attempt)
+
+	callObservers []CallObserver
 }
 
 // request is one call before it is encoded. What an operation does differently is a field here.
@@ -104,7 +106,16 @@ func callEmpty(ctx context.Context, c *core, r request, opts []CallOption) error
 
 // do performs every call: options, validation, encoding, attempts, error.
 func (c *core) do(ctx context.Context, r request, opts []CallOption) error {
-	cfg, err := c.configure(r, opts)
+	header := http.Header{}
+	ctx, observation := c.startCall(ctx, r.op, header)
+	err := c.attempt(ctx, r, header, observation, opts)
+	c.endCall(observation, err)
+	return err
+}
+
+// attempt sends r, with headers that the options may add to. The observation may be nil.
+func (c *core) attempt(ctx context.Context, r request, header http.Header, o *observation, opts []CallOption) error {
+	cfg, err := c.configure(r, header, opts)
 	if err != nil {
 		return withOp(r.op, err)
 	}
@@ -117,8 +128,8 @@ func (c *core) do(ctx context.Context, r request, opts []CallOption) error {
 	if err != nil {
 		return withOp(r.op, err)
 	}
-	if len(c.observers) > 0 {
-		q.Observe = func(a transport.Attempt) { c.observe(ctx, r.op, a) }
+	if o != nil || len(c.observers) > 0 {
+		q.Observe = func(a transport.Attempt) { c.observe(ctx, r.op, o, a) }
 	}
 	result := c.http.Do(context.WithValue(ctx, operationKey{}, r.op), q)
 	if cfg.response != nil {
@@ -128,9 +139,9 @@ func (c *core) do(ctx context.Context, r request, opts []CallOption) error {
 }
 
 // configure applies the options of a call.
-func (c *core) configure(r request, opts []CallOption) (*callConfig, error) {
+func (c *core) configure(r request, header http.Header, opts []CallOption) (*callConfig, error) {
 	cfg := &callConfig{
-		header: http.Header{}, query: url.Values{}, policy: c.policy,
+		header: header, query: url.Values{}, policy: c.policy,
 		maxBody: max(c.maxBody, r.maxBody), repeatable: r.repeatable,
 	}
 	if r.query != nil {
@@ -233,13 +244,6 @@ func encodeBody(body any) ([]byte, error) {
 		return nil, invalid(at.Reason, append([]string{"body"}, at.Path...)...)
 	}
 	return nil, invalid("cannot be written as JSON", "body")
-}
-
-func (c *core) observe(ctx context.Context, op string, a transport.Attempt) {
-	attempt := Attempt{op, a.Number, a.StatusCode, a.Duration, requestID(a.Header), Outcome(a.Outcome)}
-	for _, observe := range c.observers {
-		observe(ctx, attempt)
-	}
 }
 
 func newResponse(result *transport.Result) Response {
@@ -392,7 +396,7 @@ func resultError(r request, result *transport.Result) error {
 			e.causes = append(e.causes, err)
 		}
 	}
-	e.reason = transportReason(e.causes[0])
+	e.failure, e.reason = classify(e.causes[0])
 	return e
 }
 
@@ -427,6 +431,7 @@ func newDecodeError(op string, result *transport.Result, cause error) error {
 		Op: op, StatusCode: resp.StatusCode, RequestID: requestID(resp.Header), Attempts: result.Attempts,
 		Reason: cause.Error(), outcome: Outcome(result.Outcome), received: &received{body: resp.Body},
 	}
+	e.failure, _ = classify(cause)
 	var u *unreadable
 	switch {
 	case errors.As(cause, &u):

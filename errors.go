@@ -1,17 +1,14 @@
 package labhealth
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -275,6 +272,7 @@ type DecodeError struct {
 	Reason   string // a fixed phrase
 
 	outcome  Outcome
+	failure  Failure
 	received *received
 	cause    error
 }
@@ -333,6 +331,7 @@ type TransportError struct {
 	Attempts int    // number of attempts
 
 	outcome Outcome
+	failure Failure
 	reason  string
 	causes  []error
 }
@@ -370,34 +369,6 @@ func (*RedirectError) requestOutcome() Outcome { return OutcomeUnknown }
 // Error returns the operation and the status.
 func (e *RedirectError) Error() string {
 	return fmt.Sprintf("labhealth: %s: the redirect (status %d) was not followed: only a GET follows redirects, at most five and to the same origin", e.Op, e.StatusCode)
-}
-
-// transportReason returns the kind of a failure, without its message, which may quote sent or
-// received bytes.
-func transportReason(err error) string {
-	var dns *net.DNSError
-	var timeout net.Error
-	switch {
-	case errors.Is(err, transport.ErrSentAgain):
-		return "the http.RoundTripper was stopped before it sent the write a second time"
-	case errors.Is(err, transport.ErrOtherHost):
-		return "the http.RoundTripper was stopped before it sent the request to another host"
-	case errors.Is(err, context.Canceled):
-		return "canceled"
-	case errors.As(err, &dns) && dns.IsNotFound:
-		return "unknown host"
-	case errors.As(err, &dns):
-		return "the DNS lookup failed"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused"
-	case errors.Is(err, http.ErrSchemeMismatch):
-		return "the server does not speak HTTPS"
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return "timed out"
-	case transport.IsCertificate(err):
-		return "the server's certificate is not trusted"
-	}
-	return "the connection failed"
 }
 
 // Format prints the error message under every verb, so that %#v does not print the body.

@@ -13,13 +13,13 @@ import (
 // sent.
 func (r *run) checkSource() error {
 	r.number = 0
-	for body, err := range r.source {
+	for record, err := range r.source {
 		r.number++
 		if r.ctx.Err() != nil {
 			return context.Cause(r.ctx)
 		}
-		line := Rejection{Outcome: "invalid", Record: r.number, SampleID: body.SampleID}
-		sum, err := r.checkRecord(&body, err, &line)
+		line := Rejection{Outcome: "invalid", Record: r.number, SampleID: record.Body.SampleID, Line: record.Line}
+		sum, err := r.checkRecord(&record.Body, err, &line)
 		if err != nil {
 			return err
 		}

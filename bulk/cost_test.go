@@ -69,11 +69,11 @@ func TestThroughput(t *testing.T) {
 				}
 			})
 		}
-		for body, err := range source {
+		for record, err := range source {
 			if err != nil {
 				t.Error(err)
 			}
-			jobs <- body
+			jobs <- record.Body
 		}
 		close(jobs)
 		workers.Wait()
@@ -182,12 +182,12 @@ func TestMemory(t *testing.T) {
 			return float64(m.HeapAlloc)
 		}
 		before, peak := 0.0, 0.0
-		source := bulk.Source(func(yield func(labhealth.ImportOrderBody, error) bool) {
+		source := bulk.Source(func(yield func(bulk.Record, error) bool) {
 			body := record("")
 			for i := range n {
 				body.SampleID = fmt.Sprintf("S-%09d", i)
 				body.UserID = uuid.UUID{1, byte(i), byte(i >> 8)}
-				if !yield(body, nil) {
+				if !yield(bulk.Record{Body: body}, nil) {
 					return
 				}
 				if i%(n/4) == n/4-1 { // the run waits for its source

@@ -39,16 +39,16 @@ func CSVColumns() []string { return slices.Sorted(maps.Keys(columns())) }
 // are formatted as 2006-01-02. Spaces around a cell are ignored. Rows follow RFC 4180: cells with
 // commas, quotes or line breaks are quoted.
 func CSV(r io.ReadSeeker, rename map[string]string) Source {
-	return func(yield func(labhealth.ImportOrderBody, error) bool) {
+	return func(yield func(Record, error) bool) {
 		rows, err := newCSVReader(r, rename)
 		if err != nil {
-			yield(labhealth.ImportOrderBody{}, err)
+			yield(Record{}, err)
 			return
 		}
 		for {
-			body, err := rows.next()
+			record, err := rows.next()
 			var recordErr *RecordError
-			if errors.Is(err, io.EOF) || !yield(body, err) || err != nil && !errors.As(err, &recordErr) {
+			if errors.Is(err, io.EOF) || !yield(record, err) || err != nil && !errors.As(err, &recordErr) {
 				return
 			}
 		}
@@ -86,11 +86,11 @@ func newCSVReader(r io.ReadSeeker, rename map[string]string) (*csvReader, error)
 
 // next returns the next record, or io.EOF. After an error other than a *[RecordError] the start of
 // the next row is unknown.
-func (c *csvReader) next() (body labhealth.ImportOrderBody, err error) {
+func (c *csvReader) next() (record Record, err error) {
 	c.limit.rowStart = c.rows.InputOffset()
 	row, err := c.rows.Read()
 	if err == io.EOF {
-		return body, err
+		return record, err
 	}
 	if c.rows.InputOffset()-c.limit.rowStart > maxLine {
 		err = errLineTooLong
@@ -99,19 +99,18 @@ func (c *csvReader) next() (body labhealth.ImportOrderBody, err error) {
 	switch {
 	case errors.Is(err, csv.ErrFieldCount) && errors.As(err, &syntax):
 		c.lastLine = syntax.Line
-		return body, &RecordError{Line: syntax.Line, Problems: []Problem{{"", "does not have as many cells as the header"}}}
+		return record, &RecordError{Line: syntax.Line, Problems: []Problem{{"", "does not have as many cells as the header"}}}
 	case errors.Is(err, errLineTooLong):
-		return body, fmt.Errorf("bulk: the row after line %d: %w", c.lastLine, err)
+		return record, fmt.Errorf("bulk: the row after line %d: %w", c.lastLine, err)
 	case err != nil:
-		return body, fmt.Errorf("bulk: the CSV file cannot be read: %w", withoutContent(err))
+		return record, fmt.Errorf("bulk: the CSV file cannot be read: %w", withoutContent(err))
 	}
-	line, _ := c.rows.FieldPos(0)
+	record.Line, _ = c.rows.FieldPos(0)
 	c.lastLine, _ = c.rows.FieldPos(len(row) - 1)
-	problems := c.decode(row, &body)
-	if problems != nil {
-		return labhealth.ImportOrderBody{}, &RecordError{Line: line, SampleID: body.SampleID, Problems: problems}
+	if problems := c.decode(row, &record.Body); problems != nil {
+		return Record{}, &RecordError{Line: record.Line, SampleID: record.Body.SampleID, Problems: problems}
 	}
-	return body, nil
+	return record, nil
 }
 
 // decode sets the fields of body from the cells of a row.

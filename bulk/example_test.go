@@ -140,7 +140,7 @@ func ExampleCSV() {
 S-1,00000000-0000-4000-8000-00000000000a,1985-12-10,second visit
 S-2,00000000-0000-4000-8000-00000000000a,10.12.1985,
 `)
-	for body, err := range bulk.CSV(file, map[string]string{"Sample": "sample_id", "Remarks": "-"}) {
+	for record, err := range bulk.CSV(file, map[string]string{"Sample": "sample_id", "Remarks": "-"}) {
 		var unreadable *bulk.RecordError
 		switch {
 		case errors.As(err, &unreadable):
@@ -148,7 +148,7 @@ S-2,00000000-0000-4000-8000-00000000000a,10.12.1985,
 		case err != nil:
 			log.Fatal(err)
 		default:
-			fmt.Println(body.SampleID, body.PatientDetails.DOB)
+			fmt.Println(record.Body.SampleID, record.Body.PatientDetails.DOB)
 		}
 	}
 	// Output:

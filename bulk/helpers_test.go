@@ -74,9 +74,9 @@ func numbered(n int) []labhealth.ImportOrderBody {
 
 // from returns a source of readable records.
 func from(list []labhealth.ImportOrderBody) bulk.Source {
-	return func(yield func(labhealth.ImportOrderBody, error) bool) {
+	return func(yield func(bulk.Record, error) bool) {
 		for _, body := range list {
-			if !yield(body, nil) {
+			if !yield(bulk.Record{Body: body}, nil) {
 				return
 			}
 		}

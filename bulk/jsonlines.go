@@ -15,21 +15,21 @@ import (
 // its record invalid, and so does a field that is not in the interface specification, which would
 // not be sent. Each iteration starts at the start of r, so iterations must not overlap.
 func JSONLines(r io.ReadSeeker) Source {
-	return func(yield func(labhealth.ImportOrderBody, error) bool) {
+	return func(yield func(Record, error) bool) {
 		lines, err := rewind(r)
 		if err != nil {
-			yield(labhealth.ImportOrderBody{}, err)
+			yield(Record{}, err)
 			return
 		}
 		for number := 1; ; number++ {
 			line, readErr := readLine(lines)
 			if readErr != nil && !errors.Is(readErr, io.EOF) {
-				yield(labhealth.ImportOrderBody{}, fmt.Errorf("bulk: line %d: %w", number, readErr))
+				yield(Record{}, fmt.Errorf("bulk: line %d: %w", number, readErr))
 				return
 			}
 			if line = bytes.TrimSpace(line); len(line) > 0 {
 				body, err := decodeRecord(line, number)
-				if !yield(body, err) {
+				if !yield(Record{Body: body, Line: number}, err) {
 					return
 				}
 			}

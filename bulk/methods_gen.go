@@ -21,6 +21,12 @@ func (v Options) Format(s fmt.State, _ rune) { redact.Print(s, "bulk.Options{red
 // LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
 func (v Options) LogValue() slog.Value { return slog.StringValue("bulk.Options{redacted}") }
 
+// Format implements [fmt.Formatter]. See [labhealth.Redacted].
+func (v Record) Format(s fmt.State, _ rune) { redact.Print(s, "bulk.Record{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
+func (v Record) LogValue() slog.Value { return slog.StringValue("bulk.Record{redacted}") }
+
 // Format prints the result of [Entry.LogValue] under every verb.
 func (v Entry) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 

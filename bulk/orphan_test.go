@@ -20,8 +20,8 @@ func TestUnknownOutcomeAfterSourceChange(t *testing.T) {
 	invalid.PatientDetails.Email = "nonsense"
 	moved.UserID = grace
 	good := from(records("A"))
-	unreadable := bulk.Source(func(yield func(labhealth.ImportOrderBody, error) bool) {
-		yield(labhealth.ImportOrderBody{}, &bulk.RecordError{SampleID: "A", Problems: []bulk.Problem{{Reason: "is torn"}}})
+	unreadable := bulk.Source(func(yield func(bulk.Record, error) bool) {
+		yield(bulk.Record{}, &bulk.RecordError{SampleID: "A", Problems: []bulk.Problem{{Reason: "is torn"}}})
 	})
 	const unsure = "bulk: the list of orders could not be read in full, so that records whose outcome is unknown stay as they are: " +
 		"labhealth: GET /orders: 404 Not Found (request req-1)"

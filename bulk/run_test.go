@@ -46,9 +46,9 @@ func TestChecks(t *testing.T) {
 	foreign.PatientDetails.Email = "ada at example.com"
 	foreign.PatientDetails.FirstName = "Ada\xff"
 	list := []labhealth.ImportOrderBody{record("A"), record("TWICE"), record("A"), other, nobody, foreign}
-	source := bulk.Source(func(yield func(labhealth.ImportOrderBody, error) bool) {
+	source := bulk.Source(func(yield func(bulk.Record, error) bool) {
 		unreadable := &bulk.RecordError{Line: 7, SampleID: "C", Problems: []bulk.Problem{{Path: "body.user_id", Reason: "is not a valid uuid"}}}
-		if yield(labhealth.ImportOrderBody{}, unreadable) {
+		if yield(bulk.Record{}, unreadable) {
 			from(list)(yield)
 		}
 	})
@@ -331,7 +331,7 @@ func TestSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{}
 		ranged := 0
-		moving := bulk.Source(func(yield func(labhealth.ImportOrderBody, error) bool) {
+		moving := bulk.Source(func(yield func(bulk.Record, error) bool) {
 			ranged++
 			from(records(fmt.Sprint("S", ranged)))(yield)
 		})
@@ -339,9 +339,9 @@ func TestSources(t *testing.T) {
 			t.Error(err)
 		}
 		broken := errors.New("disk gone")
-		failing := bulk.Source(func(yield func(labhealth.ImportOrderBody, error) bool) {
-			if yield(record("A"), nil) {
-				yield(labhealth.ImportOrderBody{}, broken)
+		failing := bulk.Source(func(yield func(bulk.Record, error) bool) {
+			if yield(bulk.Record{Body: record("A")}, nil) {
+				yield(bulk.Record{}, broken)
 			}
 		})
 		report, err := bulk.Run(t.Context(), s.client(t), failing, new(bulk.Memory), bulk.Options{})

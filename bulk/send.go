@@ -16,8 +16,9 @@ import (
 func (r *run) forEachRecord(f func(body *labhealth.ImportOrderBody, key sampleKey, s state) error) error {
 	r.clearVisited()
 	r.number = 0
-	for body, err := range r.source {
+	for record, err := range r.source {
 		r.number++
+		body := record.Body
 		if r.ctx.Err() != nil {
 			return context.Cause(r.ctx)
 		}

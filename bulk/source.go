@@ -15,7 +15,15 @@ import (
 // Source is a sequence of records to import. [Run] ranges over it several times, and it must yield
 // the same records each time. It yields a *[RecordError] for a record that cannot be read, and
 // continues with the next one. Any other error stops the run.
-type Source = iter.Seq2[labhealth.ImportOrderBody, error]
+type Source = iter.Seq2[Record, error]
+
+// Record is one order to import. Printed or logged, it shows nothing.
+type Record struct {
+	labhealth.Redacted `json:"-"`
+
+	Body labhealth.ImportOrderBody // the request
+	Line int                       // where the record starts in its file, from 1; 0 if it has no line
+}
 
 // RecordError reports a record of a source that cannot be read. It holds the sample ID and no other
 // value. Its message, which is also printed under every verb, contains no value at all.

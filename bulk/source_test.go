@@ -21,11 +21,11 @@ func read(t *testing.T, source bulk.Source) (list []labhealth.ImportOrderBody, e
 	for n := range 2 {
 		var bodies []labhealth.ImportOrderBody
 		var messages []string
-		for body, err := range source {
+		for record, err := range source {
 			if err != nil {
 				messages = append(messages, err.Error())
 			} else {
-				bodies = append(bodies, body)
+				bodies = append(bodies, record.Body)
 			}
 		}
 		if n == 1 && (cmp.Diff(list, bodies) != "" || cmp.Diff(errs, messages) != "") {

@@ -45,7 +45,7 @@ func (c *call) checkRetry(ctx context.Context, resp *http.Response, err error) (
 	r.Outcome = c.outcome(v.outcome)
 	r.RetryAfter = v.retryAfter
 	if c.request.Observe != nil {
-		a := Attempt{Number: r.Attempts, Duration: time.Since(c.started), Outcome: r.Outcome}
+		a := Attempt{Number: r.Attempts, Duration: time.Since(c.started), Outcome: r.Outcome, Err: r.Err}
 		if err == nil {
 			a.StatusCode, a.Header = r.Response.StatusCode, r.Response.Header
 		}

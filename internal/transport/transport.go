@@ -134,6 +134,7 @@ type Attempt struct {
 	Header     http.Header
 	Duration   time.Duration
 	Outcome    Outcome // of the call so far
+	Err        error   // why there is no response, or why it cannot be used
 }
 
 // Result is the result of a call.
