@@ -3,51 +3,123 @@ package labhealth
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 )
 
-// Environment identifies one of the four deployments of the service. The interface specification
-// names them but publishes no base URLs: see [WithEnvironment].
+// Environment identifies one of the four deployments of the service: production or sandbox, in the
+// US or in the EU. Each has its own base URL, keys and data, and a key of one does not work in
+// another. The interface specification names the deployments, but publishes no base URLs.
+//
+// The management API has one deployment for all of them. It names the two halves separately:
+// [TeamEnvironment] is production or sandbox, [Region] is us or eu. A team has one Region, which
+// stores its data, and both environments. [Environment.TeamEnvironment] and [Environment.Region]
+// return the halves.
+//
+// Environment decodes from JSON, YAML and flags ([flag.TextVar]) in every spelling that
+// [ParseEnvironment] accepts.
 type Environment string
 
 // Values of [Environment]. There is no default, so that a missing option cannot send patient data
 // to the wrong region.
 const (
-	ProductionUS Environment = "production US"
-	ProductionEU Environment = "production EU"
-	SandboxUS    Environment = "sandbox US"
-	SandboxEU    Environment = "sandbox EU"
+	ProductionUS Environment = "production_us"
+	ProductionEU Environment = "production_eu"
+	SandboxUS    Environment = "sandbox_us"
+	SandboxEU    Environment = "sandbox_eu"
 )
 
-// BaseURLs holds the base URL of each environment. Unused environments can be omitted.
-type BaseURLs map[Environment]string
-
-// WithBaseURL sets the URL that every path is appended to. The paths contain their versions, such
-// as /v3, which the base URL must not repeat. The URL must be https, except for loopback hosts. It
-// may have a port between 1 and 65535 and a path without dot segments, but no user info, query or
-// fragment.
-func WithBaseURL(base string) Option {
-	return func(c *config) error {
-		c.baseURL, c.chosenBy = base, append(c.chosenBy, "WithBaseURL")
-		return nil
-	}
+// environments are the spellings of each environment in lower case, without separators.
+var environments = map[string]Environment{
+	"productionus": ProductionUS, "usproduction": ProductionUS, "produs": ProductionUS, "usprod": ProductionUS,
+	"productioneu": ProductionEU, "euproduction": ProductionEU, "prodeu": ProductionEU, "euprod": ProductionEU,
+	"sandboxus": SandboxUS, "ussandbox": SandboxUS,
+	"sandboxeu": SandboxEU, "eusandbox": SandboxEU,
 }
 
-// WithEnvironment uses the base URL of env in urls. It is an error if urls has none for env, or one
-// that is invalid for [WithBaseURL].
-func WithEnvironment(env Environment, urls BaseURLs) Option {
-	return func(c *config) error {
-		base, ok := urls[env]
-		if !ok {
-			return fmt.Errorf("no base URL for the environment %q: there are URLs for %q", env, slices.Sorted(maps.Keys(urls)))
+// ParseEnvironment returns the environment that s names, for a choice in a configuration file. The
+// two words may be in any order and case, with or without a space, "_", "-", "." or "/" between
+// them: "sandbox_us", "Production EU", "us-sandbox". "prod" stands for production. Anything else is
+// an error, which does not quote s, because a key may have been set in its place.
+func ParseEnvironment(s string) (Environment, error) {
+	separators := strings.NewReplacer(" ", "", "_", "", "-", "", ".", "", "/", "")
+	env, ok := environments[strings.ToLower(separators.Replace(s))]
+	if !ok {
+		return "", fmt.Errorf("labhealth: %w", errEnvironment)
+	}
+	return env, nil
+}
+
+var errEnvironment = errors.New("the environment must be production_us, production_eu, sandbox_us or sandbox_eu")
+
+// UnmarshalText sets e as [ParseEnvironment] does.
+func (e *Environment) UnmarshalText(text []byte) (err error) {
+	*e, err = ParseEnvironment(string(text))
+	return err
+}
+
+// MarshalText returns e as text, such as "sandbox_us".
+func (e Environment) MarshalText() ([]byte, error) { return []byte(e), nil }
+
+// TeamEnvironment returns the first half of e for the management API, such as
+// [TeamEnvironmentSandbox].
+func (e Environment) TeamEnvironment() TeamEnvironment {
+	environment, _, _ := strings.Cut(string(e), "_")
+	return TeamEnvironment(environment)
+}
+
+// Region returns the second half of e for the management API, such as [RegionUS].
+func (e Environment) Region() Region {
+	_, region, _ := strings.Cut(string(e), "_")
+	return Region(region)
+}
+
+// WithProductionUS uses the deployment for production in the US, at the given base URL: see
+// [WithBaseURL].
+func WithProductionUS(base string) Option { return withBaseURL("WithProductionUS", ProductionUS, base) }
+
+// WithProductionEU uses the deployment for production in the EU, at the given base URL: see
+// [WithBaseURL].
+func WithProductionEU(base string) Option { return withBaseURL("WithProductionEU", ProductionEU, base) }
+
+// WithSandboxUS uses the sandbox in the US, at the given base URL: see [WithBaseURL].
+func WithSandboxUS(base string) Option { return withBaseURL("WithSandboxUS", SandboxUS, base) }
+
+// WithSandboxEU uses the sandbox in the EU, at the given base URL: see [WithBaseURL].
+func WithSandboxEU(base string) Option { return withBaseURL("WithSandboxEU", SandboxEU, base) }
+
+// WithEnvironment uses the deployment that env names, at the given base URL, for a choice at run
+// time. If the base URLs are in a map, a missing one is an error that names env. See
+// [ParseEnvironment] and [WithBaseURL].
+func WithEnvironment(env Environment, base string) Option {
+	parsed, err := ParseEnvironment(string(env))
+	if err != nil {
+		return func(*config) error { return errEnvironment }
+	}
+	return withBaseURL("WithEnvironment", parsed, base)
+}
+
+// WithBaseURL sets the URL that every path is appended to, without saying of which environment it
+// is. It is for the embedded service of package labhealthtest, a proxy, and the management API. The
+// paths contain their versions, such as /v3, which the base URL must not repeat. The URL must be
+// https, except for loopback hosts. It may have a port between 1 and 65535 and a path without dot
+// segments, but no user info, query or fragment.
+func WithBaseURL(base string) Option { return withBaseURL("WithBaseURL", "", base) }
+
+// withBaseURL returns the option with the given name, for an environment that may be unknown.
+func withBaseURL(option string, env Environment, base string) Option {
+	return func(c *config) (err error) {
+		c.chosenBy = append(c.chosenBy, option)
+		if len(c.chosenBy) > 1 {
+			return fmt.Errorf("more than one base URL: %s", strings.Join(c.chosenBy, " and "))
 		}
-		c.baseURL, c.chosenBy = base, append(c.chosenBy, "WithEnvironment")
-		return nil
+		c.core.base, err = parseBaseURL(base)
+		if err != nil && env != "" {
+			return fmt.Errorf("%s: %w", env, err)
+		}
+		return err
 	}
 }
 
@@ -56,6 +128,8 @@ func WithEnvironment(env Environment, urls BaseURLs) Option {
 func parseBaseURL(base string) (string, error) {
 	u, err := url.Parse(base)
 	switch {
+	case base == "":
+		return "", errors.New("the base URL is empty")
 	case err != nil || u.Hostname() == "" || u.Opaque != "":
 		return "", errors.New("the base URL must look like https://host or https://host/path")
 	case !hasValidPort(u):

@@ -41,8 +41,8 @@ type Client struct {
 }
 
 // NewClient returns a client for the team API. apiKey is the team API key, which is sent as
-// x-service-api-key with every request, to the base URL only. One of [WithBaseURL] and
-// [WithEnvironment] is required.
+// x-service-api-key with every request, to the base URL only. One option that sets the base URL is
+// required, such as [WithSandboxUS]. With [WithCredentials], apiKey must be empty.
 func NewClient(apiKey string, opts ...Option) (*Client, error) {
 	c, err := newCore("x-service-api-key", apiKey, teamOperations, opts)
 	if err != nil {
@@ -84,21 +84,15 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 			return nil, fmt.Errorf("labhealth: %w", err)
 		}
 	}
-	switch len(cfg.chosenBy) {
-	case 1:
-	case 0:
-		return nil, errors.New("labhealth: no base URL: pass WithBaseURL(\"https://…\") or WithEnvironment(environment, urls)")
-	default:
-		return nil, fmt.Errorf("labhealth: more than one base URL: %s", strings.Join(cfg.chosenBy, " and "))
-	}
-	base, err := parseBaseURL(cfg.baseURL)
-	if err != nil {
-		return nil, fmt.Errorf("labhealth: %w", err)
+	if len(cfg.chosenBy) == 0 {
+		return nil, errNoBaseURL
 	}
 	c := &cfg.core
-	c.base, c.http = base, transport.NewClient(cfg.httpClient)
+	c.http = transport.NewClient(cfg.httpClient)
 	return c, nil
 }
+
+var errNoBaseURL = errors.New("labhealth: no base URL: pass WithProductionUS(\"https://…\"), WithProductionEU, WithSandboxUS, WithSandboxEU or WithBaseURL")
 
 // CloseIdleConnections closes the idle connections of the client's own transport, or of its copy of
 // the transport passed to [WithHTTPClient]. The passed transport itself is not affected.

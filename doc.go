@@ -10,7 +10,7 @@
 //
 // # Quick start
 //
-//	client, err := labhealth.NewClient(apiKey, labhealth.WithBaseURL("https://…"))
+//	client, err := labhealth.NewClient(apiKey, labhealth.WithSandboxUS("https://…"))
 //	if err != nil {
 //		return err
 //	}
@@ -141,9 +141,11 @@
 // # Environments
 //
 // The service has four environments: production and sandbox, in the US and in the EU. It publishes
-// no base URL, and there is no default: pass one URL with [WithBaseURL], or list all of them once
-// and choose one by name with [WithEnvironment]. Base URLs must be https, except on the loopback
-// interface. If a deployment has an operation at another path, configure it with [WithPath].
+// no base URL, and there is no default: pass the URL with one of [WithProductionUS],
+// [WithProductionEU], [WithSandboxUS] and [WithSandboxEU], or with [WithEnvironment] if a
+// configuration file names the environment ([ParseEnvironment]). Base URLs must be https, except on
+// the loopback interface. If a deployment has an operation at another path, configure it with
+// [WithPath].
 //
 // # Values
 //

@@ -2,6 +2,7 @@ package labhealth_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"expvar"
 	"fmt"
@@ -19,24 +20,49 @@ import (
 	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
-// List the base URLs of your environments once, and choose one by name. The service does not
-// publish them.
-func ExampleWithEnvironment() {
+// Create a client for one region. The service does not publish its base URLs.
+func ExampleWithSandboxUS() {
 	apiKey := "sk_us_0123456789"
 
-	baseURLs := labhealth.BaseURLs{
-		labhealth.ProductionUS: "https://api.us.example.com",
-		labhealth.ProductionEU: "https://api.eu.example.com",
-		labhealth.SandboxUS:    "https://api.sandbox.us.example.com",
-		labhealth.SandboxEU:    "https://api.sandbox.eu.example.com",
-	}
-	client, err := labhealth.NewClient(apiKey, labhealth.WithEnvironment(labhealth.SandboxUS, baseURLs))
+	client, err := labhealth.NewClient(apiKey, labhealth.WithSandboxUS("https://api.sandbox.us.example.com"))
 	fmt.Println(client != nil, err)
 	// Output:
 	// true <nil>
 }
 
-// Use a single base URL. It must be https, except on the loopback interface.
+// Choose the environment that a configuration file names.
+func ExampleWithEnvironment() {
+	apiKey := "sk_eu_0123456789"
+	config := map[string]string{"environment": "production-eu", "base_url": "https://api.eu.example.com"}
+
+	env, err := labhealth.ParseEnvironment(config["environment"]) // "sandbox_us", "production-eu", "Sandbox US", …
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err := labhealth.NewClient(apiKey, labhealth.WithEnvironment(env, config["base_url"]))
+	fmt.Println(client != nil, err, env)
+	// Output:
+	// true <nil> production_eu
+}
+
+// Decode the environment as a part of a configuration.
+func ExampleEnvironment() {
+	var config struct {
+		Environment labhealth.Environment
+		BaseURL     string
+	}
+	err := json.Unmarshal([]byte(`{"Environment": "Sandbox US", "BaseURL": "https://api.sandbox.us.example.com"}`), &config)
+	fmt.Println(config.Environment, err)
+
+	_, err = labhealth.ParseEnvironment("staging")
+	fmt.Println(err)
+	// Output:
+	// sandbox_us <nil>
+	// labhealth: the environment must be production_us, production_eu, sandbox_us or sandbox_eu
+}
+
+// Use a service that has no environments, such as a proxy. The URL must be https, except on the
+// loopback interface.
 func ExampleWithBaseURL() {
 	apiKey := "sk_us_0123456789"
 
@@ -150,10 +176,10 @@ func ExampleWithObserver() {
 func Example_observability() {
 	_, srv, userID := exampleService()
 	defer srv.Close()
-	apiKey, baseURLs := srv.APIKey, labhealth.BaseURLs{labhealth.SandboxUS: srv.URL}
+	apiKey, baseURL := srv.APIKey, srv.URL
 	var attempts expvar.Map // expvar.NewMap("labhealth_attempts") publishes it
 
-	client, err := labhealth.NewClient(apiKey, labhealth.WithEnvironment(labhealth.SandboxUS, baseURLs),
+	client, err := labhealth.NewClient(apiKey, labhealth.WithSandboxUS(baseURL),
 		labhealth.WithLogger(slog.Default()), // 2xx at debug level, everything else as a warning
 		labhealth.WithObserver(func(_ context.Context, a labhealth.Attempt) {
 			attempts.Add(fmt.Sprint(a.Op, " ", a.StatusCode), 1)

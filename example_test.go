@@ -13,7 +13,7 @@ import (
 )
 
 // exampleService starts the embedded service with one user, and returns a client for it. A program
-// that calls the real service only creates the client: see ExampleWithEnvironment.
+// that calls the real service only creates the client: see ExampleWithSandboxUS.
 func exampleService() (client *labhealth.Client, srv *labhealthtest.Server, userID uuid.UUID) {
 	srv, err := labhealthtest.Start(labhealthtest.WithSeed(1))
 	if err != nil {
@@ -59,10 +59,10 @@ func Example_overview() {
 		log.Fatal(err)
 	}
 	defer srv.Close()
-	apiKey, baseURLs := srv.APIKey, labhealth.BaseURLs{labhealth.SandboxUS: srv.URL}
+	apiKey, baseURL := srv.APIKey, srv.URL
 	ctx, order := context.Background(), exampleImport(srv, srv.AddUser("user-1"))
 
-	client, err := labhealth.NewClient(apiKey, labhealth.WithEnvironment(labhealth.SandboxUS, baseURLs))
+	client, err := labhealth.NewClient(apiKey, labhealth.WithSandboxUS(baseURL))
 	if err != nil {
 		log.Fatal(err)
 	}

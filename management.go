@@ -86,8 +86,8 @@ type ManagementClient struct {
 }
 
 // NewManagementClient returns a client for the management API, which is available on the Scale
-// plan. Its base URL is not published: one of [WithBaseURL] and [WithEnvironment] is required. It
-// accepts all options of [NewClient].
+// plan. It has one base URL for all environments, which is not published: pass [WithBaseURL]. All
+// options of [NewClient] are accepted.
 //
 // Every request carries key, a management key, in the X-Management-Key header; the key is sent to
 // the service only. The service also accepts the deprecated header X-Service-Org-Key, which the
@@ -127,7 +127,8 @@ func NewManagementClient(orgID uuid.UUID, key string, opts ...Option) (*Manageme
 // an http.Transport given with [WithHTTPClient]. The given transport itself is not affected.
 func (c *ManagementClient) CloseIdleConnections() { c.core.http.CloseIdleConnections() }
 
-// TeamEnvironment is one of the two environments of a team. Values other than the constants occur.
+// TeamEnvironment is one of the two environments of a team. [Environment] explains how it relates to
+// the deployments of the team API. Values other than the constants occur.
 type TeamEnvironment string
 
 // Values of [TeamEnvironment].
@@ -136,7 +137,8 @@ const (
 	TeamEnvironmentSandbox    TeamEnvironment = "sandbox"
 )
 
-// Region is the region that stores the data of a team. Values other than the constants occur.
+// Region is the region that stores the data of a team. [Environment] explains how it relates to the
+// deployments of the team API. Values other than the constants occur.
 type Region string
 
 // Values of [Region].

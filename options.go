@@ -16,8 +16,7 @@ type Option func(*config) error
 type config struct {
 	core       core
 	httpClient *http.Client
-	baseURL    string
-	chosenBy   []string // the options that set baseURL
+	chosenBy   []string // the options that set the base URL
 	operations []string // those that WithPath accepts
 }
 

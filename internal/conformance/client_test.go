@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,10 +27,11 @@ const httpsOnly = "labhealth: the base URL must be https (http is for loopback a
 const noParts = "labhealth: the base URL must have no user info, query or fragment"
 const notAddress = "labhealth: the base URL must look like https://host or https://host/path"
 
+const badEnvironment = "labhealth: the environment must be production_us, production_eu, sandbox_us or sandbox_eu"
+
 func TestNewClientErrors(t *testing.T) {
 	base := labhealth.WithBaseURL(testURL)
 	type options = []labhealth.Option
-	addresses := labhealth.BaseURLs{labhealth.SandboxUS: testURL, labhealth.ProductionEU: "https://eu.example.com"}
 	const badPort = "labhealth: the port of the base URL must be between 1 and 65535"
 	const badPath = "labhealth: the path of the base URL must be escaped and have no . or .. segments"
 	const badOrdersPath = `labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters []`
@@ -43,17 +45,20 @@ func TestNewClientErrors(t *testing.T) {
 		{"line end in the key", testKey + "\n", options{base}, badKey},
 		{"space in the key", "sk test", options{base}, badKey},
 		{"key that is not ASCII", "sk_tést", options{base}, badKey},
-		{"no address", testKey, nil, `labhealth: no base URL: pass WithBaseURL("https://…") or WithEnvironment(environment, urls)`},
+		{"no address", testKey, nil, `labhealth: no base URL: pass WithProductionUS("https://…"), WithProductionEU, WithSandboxUS, WithSandboxEU or WithBaseURL`},
 		{"two addresses", testKey, options{base, base}, "labhealth: more than one base URL: WithBaseURL and WithBaseURL"},
-		{"address and environment", testKey, options{base, labhealth.WithEnvironment(labhealth.SandboxUS, addresses)},
+		{"address and environment", testKey, options{base, labhealth.WithEnvironment(labhealth.SandboxUS, testURL)},
 			"labhealth: more than one base URL: WithBaseURL and WithEnvironment"},
-		{"environment without address", testKey, options{labhealth.WithEnvironment(labhealth.ProductionUS, addresses)},
-			`labhealth: no base URL for the environment "production US": there are URLs for ["production EU" "sandbox US"]`},
-		{"environment without addresses", testKey, options{labhealth.WithEnvironment(labhealth.ProductionUS, nil)},
-			`labhealth: no base URL for the environment "production US": there are URLs for []`},
-		{"environment with an empty address", testKey, options{labhealth.WithEnvironment(labhealth.SandboxEU, labhealth.BaseURLs{labhealth.SandboxEU: ""})}, notAddress},
+		{"two regions", testKey, options{labhealth.WithSandboxUS(testURL), labhealth.WithProductionEU(testURL)},
+			"labhealth: more than one base URL: WithSandboxUS and WithProductionEU"},
+		{"no environment", testKey, options{labhealth.WithEnvironment("", testURL)}, badEnvironment},
+		{"key as the environment", testKey, options{labhealth.WithEnvironment("hunter2", testURL)}, badEnvironment},
+		{"environment without address", testKey, options{labhealth.WithEnvironment(labhealth.ProductionUS, "")},
+			"labhealth: production_us: the base URL is empty"},
+		{"address without scheme of a region", testKey, options{labhealth.WithSandboxEU("eu.example.com")},
+			"labhealth: sandbox_eu: the base URL must look like https://host or https://host/path"},
 
-		{"empty address", testKey, options{labhealth.WithBaseURL("")}, notAddress},
+		{"empty address", testKey, options{labhealth.WithBaseURL("")}, "labhealth: the base URL is empty"},
 		{"no scheme", testKey, options{labhealth.WithBaseURL("api.example.com")}, notAddress},
 		{"no host", testKey, options{labhealth.WithBaseURL("https:///v3")}, notAddress},
 		{"port only", testKey, options{labhealth.WithBaseURL("https://:443")}, notAddress},
@@ -137,12 +142,6 @@ func TestWithPathUnknownOperation(t *testing.T) {
 }
 
 func TestAddresses(t *testing.T) {
-	env := func(e labhealth.Environment) labhealth.Option {
-		return labhealth.WithEnvironment(e, labhealth.BaseURLs{
-			labhealth.ProductionUS: "https://us.example.com", labhealth.ProductionEU: "https://eu.example.com",
-			labhealth.SandboxUS: "https://us.sandbox.example.com", labhealth.SandboxEU: "https://eu.sandbox.example.com",
-		})
-	}
 	for _, test := range []struct {
 		opt  labhealth.Option
 		want string
@@ -156,10 +155,11 @@ func TestAddresses(t *testing.T) {
 		{labhealth.WithBaseURL("http://127.8.9.1"), "http://127.8.9.1/v3/order/import"},
 		{labhealth.WithBaseURL("http://[::1]:8080"), "http://[::1]:8080/v3/order/import"},
 		{labhealth.WithBaseURL("http://localhost:8080"), "http://localhost:8080/v3/order/import"},
-		{env(labhealth.ProductionUS), "https://us.example.com/v3/order/import"},
-		{env(labhealth.ProductionEU), "https://eu.example.com/v3/order/import"},
-		{env(labhealth.SandboxUS), "https://us.sandbox.example.com/v3/order/import"},
-		{env(labhealth.SandboxEU), "https://eu.sandbox.example.com/v3/order/import"},
+		{labhealth.WithProductionUS("https://us.example.com"), "https://us.example.com/v3/order/import"},
+		{labhealth.WithProductionEU("https://eu.example.com"), "https://eu.example.com/v3/order/import"},
+		{labhealth.WithSandboxUS("https://us.sandbox.example.com"), "https://us.sandbox.example.com/v3/order/import"},
+		{labhealth.WithSandboxEU("https://eu.sandbox.example.com"), "https://eu.sandbox.example.com/v3/order/import"},
+		{labhealth.WithEnvironment("Sandbox EU", "https://eu.sandbox.example.com"), "https://eu.sandbox.example.com/v3/order/import"},
 	} {
 		s := &script{replies: []reply{{status: 200, body: `{}`}}}
 		client, err := labhealth.NewClient(testKey, nil, test.opt, labhealth.WithHTTPClient(&http.Client{Transport: s}))
@@ -406,4 +406,61 @@ func TestConcurrentCalls(t *testing.T) {
 			t.Errorf("caller %s: %d imports", caller, n)
 		}
 	}
+}
+
+func TestParseEnvironment(t *testing.T) {
+	for _, test := range []struct {
+		text              string
+		want              labhealth.Environment
+		environment, area string
+	}{
+		{"sandbox_us", labhealth.SandboxUS, "sandbox", "us"},
+		{"Sandbox US", labhealth.SandboxUS, "sandbox", "us"},
+		{"SandboxUS", labhealth.SandboxUS, "sandbox", "us"},
+		{"us-sandbox", labhealth.SandboxUS, "sandbox", "us"},
+		{"sandbox/eu", labhealth.SandboxEU, "sandbox", "eu"},
+		{"EU.SANDBOX", labhealth.SandboxEU, "sandbox", "eu"},
+		{"production-us", labhealth.ProductionUS, "production", "us"},
+		{" prod us ", labhealth.ProductionUS, "production", "us"},
+		{"us_prod", labhealth.ProductionUS, "production", "us"},
+		{"PRODUCTION_EU", labhealth.ProductionEU, "production", "eu"},
+		{"eu-production", labhealth.ProductionEU, "production", "eu"},
+	} {
+		env, err := labhealth.ParseEnvironment(test.text)
+		if env != test.want || err != nil {
+			t.Errorf("%q: %q, %v, want %q", test.text, env, err, test.want)
+		}
+		equal(t, test.environment, string(env.TeamEnvironment()))
+		equal(t, test.area, string(env.Region()))
+		again, err := labhealth.ParseEnvironment(string(env))
+		if again != env || err != nil {
+			t.Errorf("%q is not parsed: %v", env, err)
+		}
+	}
+	for _, text := range []string{"", " ", "sandbox", "us", "production", "sandbox_us_east", "sandbox_us sandbox_us", "sk_us_hunter2", "sandbox_ca", "sandbox\nus"} {
+		env, err := labhealth.ParseEnvironment(text)
+		if env != "" || errorText(err) != badEnvironment {
+			t.Errorf("%q: %q, %v", text, env, err)
+		}
+	}
+}
+
+// Environments in configuration files and flags.
+func TestEnvironmentText(t *testing.T) {
+	var config map[labhealth.Environment]string
+	if err := json.Unmarshal([]byte(`{"us-sandbox": "https://api.example.com"}`), &config); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "https://api.example.com", config[labhealth.SandboxUS])
+	err := json.Unmarshal([]byte(`{"hunter2": ""}`), &config)
+	equal(t, badEnvironment, errorText(err))
+
+	var env labhealth.Environment
+	flags := flag.NewFlagSet("test", flag.ContinueOnError)
+	flags.TextVar(&env, "env", labhealth.SandboxEU, "the environment")
+	equal(t, labhealth.SandboxEU, env)
+	if err := flags.Parse([]string{"-env", "Production US"}); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, labhealth.ProductionUS, env)
 }

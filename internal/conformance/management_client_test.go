@@ -65,7 +65,7 @@ func TestNewManagementClientErrors(t *testing.T) {
 		{"nil organisation", uuid.Nil, managementKey, []labhealth.Option{base}, "labhealth: the organisation ID must not be the nil UUID"},
 		{"empty key", testOrg, "", []labhealth.Option{base}, "labhealth: the API key must not be empty and may hold printable ASCII only"},
 		{"no address", testOrg, managementKey, nil,
-			`labhealth: no base URL: pass WithBaseURL("https://…") or WithEnvironment(environment, urls)`},
+			`labhealth: no base URL: pass WithProductionUS("https://…"), WithProductionEU, WithSandboxUS, WithSandboxEU or WithBaseURL`},
 		{"http", testOrg, managementKey, []labhealth.Option{labhealth.WithBaseURL("http://manage.example.com")}, httpsOnly},
 		{"nil observer", testOrg, managementKey, []labhealth.Option{base, labhealth.WithObserver(nil)}, "labhealth: WithObserver needs a function"},
 	} {
