@@ -23,7 +23,7 @@ import (
 // core is the state that the services of a client share.
 type core struct {
 	base      string
-	auth      func(http.Header)
+	auth      func(http.Header) // nil if the key comes from credentials
 	userAgent string
 	http      *transport.Client
 	policy    RetryPolicy
@@ -33,6 +33,7 @@ type core struct {
 	observers []func(context.Context, Attempt)
 
 	callObservers []CallObserver
+	credentials   *credentialCache // nil if the key is fixed
 }
 
 // request is one call before it is encoded. What an operation does differently is a field here.
@@ -131,11 +132,12 @@ func (c *core) attempt(ctx context.Context, r request, header http.Header, o *ob
 	if o != nil || len(c.observers) > 0 {
 		q.Observe = func(a transport.Attempt) { c.observe(ctx, r.op, o, a) }
 	}
+	auth := c.authorize(q)
 	result := c.http.Do(context.WithValue(ctx, operationKey{}, r.op), q)
 	if cfg.response != nil {
 		*cfg.response = newResponse(result)
 	}
-	return resultError(r, result)
+	return auth.explain(resultError(r, result))
 }
 
 // configure applies the options of a call.
@@ -195,7 +197,6 @@ func (c *core) encode(r request, cfg *callConfig) (*transport.Request, error) {
 	if cfg.idempotencyKey != "" {
 		h.Set("X-Idempotency-Key", cfg.idempotencyKey)
 	}
-	c.auth(h)
 	p := cfg.policy
 	q := &transport.Request{
 		Method: method, URL: target, Header: h, Body: body, MaxBody: cfg.maxBody,
@@ -367,6 +368,10 @@ func withOp(op string, err error) error {
 func resultError(r request, result *transport.Result) error {
 	resp := result.Response
 	isLast := resp != nil && resp.Attempt == result.Attempts
+	var unauthorized *credentialsError
+	if errors.As(result.Err, &unauthorized) { // it ended the call, after the response
+		isLast, result.ContextErr = false, nil
+	}
 	var rejected error
 	if resp != nil && (resp.StatusCode < 200 || resp.StatusCode > 299) {
 		rejected = newAPIError(r, result, isLast)

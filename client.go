@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/labhealth/labhealth-go/internal/transport"
 )
@@ -44,7 +43,7 @@ type Client struct {
 // x-service-api-key with every request, to the base URL only. One option that sets the base URL is
 // required, such as [WithSandboxUS]. With [WithCredentials], apiKey must be empty.
 func NewClient(apiKey string, opts ...Option) (*Client, error) {
-	c, err := newCore("x-service-api-key", apiKey, teamOperations, opts)
+	c, err := newCore(teamKeyHeader, apiKey, teamOperations, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -63,14 +62,15 @@ func NewClient(apiKey string, opts ...Option) (*Client, error) {
 	}, nil
 }
 
-// newCore returns the core of a client that authenticates with key in the given header.
+// The headers of the keys.
+const (
+	teamKeyHeader       = "x-service-api-key"
+	managementKeyHeader = "X-Management-Key"
+)
+
+// newCore returns the core of a client that sends its key in the given header.
 func newCore(header, key string, operations []string, opts []Option) (*core, error) {
-	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("labhealth: the API key must not be empty and may hold printable ASCII only")
-	}
 	cfg := config{operations: operations, core: core{
-		// The key is in a closure, because %#v prints all fields.
-		auth:      func(h http.Header) { h.Set(header, key) },
 		userAgent: "labhealth-go/" + Version,
 		policy:    defaultRetry,
 		maxBody:   8 << 20,
@@ -88,6 +88,17 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 		return nil, errNoBaseURL
 	}
 	c := &cfg.core
+	switch {
+	case cfg.source != nil && key != "":
+		return nil, errors.New("labhealth: the API key must be empty with WithCredentials")
+	case cfg.source != nil:
+		c.credentials = &credentialCache{source: cfg.source, keyHeader: header}
+	case !isSecret(key):
+		return nil, errors.New("labhealth: the API key must not be empty and may hold printable ASCII only")
+	default:
+		// The key is in a closure, because %#v prints all fields.
+		c.auth = func(h http.Header) { h.Set(header, key) }
+	}
 	c.http = transport.NewClient(cfg.httpClient)
 	return c, nil
 }

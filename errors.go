@@ -100,6 +100,7 @@ type APIError struct {
 	Attempts   int // number of attempts
 
 	outcome  Outcome
+	note     string // see [authorization]
 	received *received
 }
 
@@ -132,6 +133,9 @@ func (e *APIError) Error() string {
 	}
 	if fields := e.Fields(); len(fields) > 0 {
 		b.WriteString(": " + formatFields(fields))
+	}
+	if e.note != "" {
+		b.WriteString(": " + e.note)
 	}
 	if e.RequestID != "" {
 		b.WriteString(" (request " + e.RequestID + ")")

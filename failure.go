@@ -32,6 +32,7 @@ const (
 	FailureTooLarge    Failure = "response_too_large"  // the body exceeds the limit
 	FailureTruncated   Failure = "response_truncated"  // the body ended too early
 	FailureUnreadable  Failure = "response_unreadable" // the body is not what it should be
+	FailureCredentials Failure = "credentials"         // see [WithCredentials]
 	FailureOther       Failure = "other"               // any other failure
 )
 
@@ -87,10 +88,10 @@ func FailureOf(err error) Failure {
 	switch {
 	case errors.As(err, &attempt):
 		return attempt.failure
+	case errors.As(err, &failed): // before others, which may be the cause of FailureCredentials
+		return failed.failure
 	case errors.As(err, &redirect):
 		return FailureRedirect
-	case errors.As(err, &failed):
-		return failed.failure
 	case errors.As(err, &decode):
 		return decode.failure
 	}
@@ -124,6 +125,10 @@ func classify(err error) (Failure, string) {
 	var at *url.Error
 	if errors.As(err, &at) {
 		err = at.Err
+	}
+	var unauthorized *credentialsError
+	if errors.As(err, &unauthorized) {
+		return FailureCredentials, unauthorized.reason
 	}
 	for _, f := range failures {
 		if f.matches(err) {

@@ -90,7 +90,7 @@ type ManagementClient struct {
 // options of [NewClient] are accepted.
 //
 // Every request carries key, a management key, in the X-Management-Key header; the key is sent to
-// the service only. The service also accepts the deprecated header X-Service-Org-Key, which the
+// the service only. With [WithCredentials], key must be empty. The service also accepts the deprecated header X-Service-Org-Key, which the
 // client never sends. There are two kinds of keys:
 //
 //   - An Org Management Key has full control of the organisation, including creating and deleting
@@ -104,7 +104,7 @@ func NewManagementClient(orgID uuid.UUID, key string, opts ...Option) (*Manageme
 	if orgID == uuid.Nil {
 		return nil, errors.New("labhealth: the organisation ID must not be the nil UUID")
 	}
-	c, err := newCore("X-Management-Key", key, managementOperations, opts)
+	c, err := newCore(managementKeyHeader, key, managementOperations, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -307,7 +307,7 @@ func (b *createAccessTokenBody) validate(v *validator) {
 }
 
 // AccessToken is a short-lived token for the team API, sent in the Authorization header as a bearer
-// token. [NewClient] accepts keys, not tokens.
+// token. [TeamsService.Credentials] passes such tokens to a [Client].
 type AccessToken struct {
 	Redacted
 
@@ -458,3 +458,25 @@ func (s *TeamsService) CreateAccessToken(ctx context.Context, teamID uuid.UUID, 
 	r := request{op: opCreateAccessToken, ids: []string{teamID.String()}, body: &createAccessTokenBody{env}}
 	return call(ctx, s.core, new(AccessToken), r, opts)
 }
+
+// Credentials returns a source of credentials for [WithCredentials]: a [Client] with it uses tokens
+// of [TeamsService.CreateAccessToken], each created with opts when the previous one is about to
+// expire.
+func (s *TeamsService) Credentials(teamID uuid.UUID, env TeamEnvironment, opts ...CallOption) func(context.Context) (Credentials, error) {
+	return func(ctx context.Context) (Credentials, error) {
+		now := time.Now()
+		token, err := s.CreateAccessToken(ctx, teamID, env, opts...)
+		if err != nil {
+			return Credentials{}, err
+		}
+		credentials := Credentials{Token: token.AccessToken}
+		if seconds := token.ExpiresIn; seconds > 0 && seconds < maxTokenLifetime {
+			credentials.Expires = now.Add(time.Duration(seconds) * time.Second)
+		}
+		return credentials, nil
+	}
+}
+
+// maxTokenLifetime is the longest plausible lifetime of a token in seconds, a year. Tokens whose
+// lifetime is longer, or not known, are used until the service rejects them.
+const maxTokenLifetime = 365 * 24 * 60 * 60

@@ -1093,6 +1093,14 @@ func (v CreateWebhookBody) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v Credentials) Format(s fmt.State, _ rune) { redact.Print(s, "labhealth.Credentials{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v Credentials) LogValue() slog.Value {
+	return slog.StringValue("labhealth.Credentials{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v CustomCredentialsDetails) Format(s fmt.State, _ rune) {
 	redact.Print(s, "labhealth.CustomCredentialsDetails{redacted}")
 }

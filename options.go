@@ -1,6 +1,7 @@
 package labhealth
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,6 +18,7 @@ type config struct {
 	core       core
 	httpClient *http.Client
 	chosenBy   []string // the options that set the base URL
+	source     func(context.Context) (Credentials, error)
 	operations []string // those that WithPath accepts
 }
 

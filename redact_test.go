@@ -42,7 +42,7 @@ var redactedTypes = []any{
 
 	NumericResult{}, RangeResult{}, CommentResult{}, CodedResult{}, UnparsedResult{},
 
-	AccessToken{}, AzureAMQP{}, BlobStorage{}, CreateWebhookBody{}, CustomCredentialsDetails{}, ETLPipeline{}, ETLPipelinePage{},
+	AccessToken{}, AzureAMQP{}, BlobStorage{}, CreateWebhookBody{}, Credentials{}, CustomCredentialsDetails{}, ETLPipeline{}, ETLPipelinePage{},
 	EventHubDestination{}, EventHubMatcher{}, FitbitCredentials{}, GetLabsCredentials{}, ManagementKey{}, ManagementKeyCreator{},
 	ManagementKeyPage{}, PhlebFindersCredentials{}, RabbitMQ{}, Secret(""), TeamAPIKey{}, TeamAPIKeyPage{},
 	TeamCustomCredentials{}, TeamCustomCredentialsPage{}, UpsertETLPipelinesBody{}, UpsertTeamCustomCredentialsBody{}, WebhookHeaders{},

@@ -21,6 +21,7 @@ type verdict struct {
 	retryable     bool          // the kind of failure allows another attempt
 	retryAfter    time.Duration // see parseRetryAfter
 	hasRetryAfter bool
+	renewed       bool // other credentials may be accepted
 }
 
 // checkRetry is go-retryablehttp's CheckRetry. It is called after every attempt.
@@ -76,6 +77,10 @@ func (c *call) outcome(latest Outcome) Outcome {
 // mayRetry decides on another attempt and sets how long to wait before it.
 func (c *call) mayRetry(ctx context.Context, v verdict) bool {
 	p := &c.request.Policy
+	if v.renewed { // not because of an outage
+		c.wait = 0
+		return true
+	}
 	// Full jitter: clients that failed together do not retry together.
 	bound := p.BaseWait
 	for i := 1; i < c.result.Attempts && bound < p.MaxWait; i++ {
@@ -108,6 +113,7 @@ func (c *call) judgeResponse(resp *http.Response) verdict {
 	r := &Response{StatusCode: resp.StatusCode, Header: resp.Header, Attempt: c.result.Attempts}
 	c.result.Response = r
 	if r.StatusCode >= 200 && r.StatusCode <= 299 {
+		c.responded(r.StatusCode)
 		return c.judgeSuccess(resp, r)
 	}
 	v := verdict{outcome: Unknown}
@@ -125,7 +131,15 @@ func (c *call) judgeResponse(resp *http.Response) verdict {
 		return v
 	}
 	v.outcome, v.retryable = c.judgeStatus(resp)
+	if c.responded(r.StatusCode) && !c.request.isWrite() {
+		v.retryable, v.renewed = true, true
+	}
 	return v
+}
+
+// responded passes the status of a response to Request.Responded.
+func (c *call) responded(statusCode int) (again bool) {
+	return c.request.Responded != nil && c.request.Responded(statusCode)
 }
 
 // judgeSuccess reads a 2xx response. A truncated body of a JSON media type proves that the service

@@ -107,6 +107,13 @@ type Request struct {
 	Stream func(io.Reader) (rejected []byte, err error)
 	// Observe is called after each attempt; it may be nil.
 	Observe func(Attempt)
+
+	// Authorize, if not nil, adds the credentials to the header of each attempt. It may wait. Its
+	// error ends the call; [ErrUnchanged] ends it with the result of the previous attempt.
+	Authorize func(context.Context, http.Header) error
+	// Responded is called with the status of each response if Authorize is set. It reports whether
+	// a read that was unauthorized is repeated with other credentials.
+	Responded func(statusCode int) (again bool)
 }
 
 func (q *Request) isWrite() bool { return q.Method != http.MethodGet && q.Method != http.MethodHead }
@@ -153,6 +160,8 @@ var (
 	// ErrTruncated is matched by errors of Request.Read and Request.Stream that report a body that
 	// ended too early.
 	ErrTruncated = errors.New("the response ended too early")
+	// ErrUnchanged is an error of Request.Authorize: there are no other credentials.
+	ErrUnchanged = errors.New("the credentials are the same")
 )
 
 // failure is an error of net/http without its message, which may quote URLs and received bytes.
@@ -194,6 +203,9 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 	if err != nil {
 		return &Result{Outcome: NotSent, Err: err}
 	}
+	if err := call.authorize(ctx, req.Request); err != nil {
+		return &Result{Outcome: NotSent, Err: err}
+	}
 	hc := c.http
 	hc.Transport = call
 	hc.CheckRedirect = call.redirect
@@ -212,7 +224,7 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 		ErrorHandler: func(r *http.Response, err error, _ int) (*http.Response, error) { return r, err },
 		PrepareRetry: func(r *http.Request) error {
 			r.Header = q.Header.Clone() // a cookie jar adds to it at each attempt
-			return nil
+			return call.authorize(ctx, r)
 		},
 	}
 	_, _ = loop.Do(req) // checkRetry fills the result
@@ -220,6 +232,18 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 		r.ContextErr = ctx.Err()
 	}
 	return &call.result
+}
+
+// authorize adds the credentials of the next attempt.
+func (c *call) authorize(ctx context.Context, r *http.Request) error {
+	if c.request.Authorize == nil {
+		return nil
+	}
+	err := c.request.Authorize(ctx, r.Header)
+	if err != nil && !errors.Is(err, ErrUnchanged) {
+		c.result.Err = err
+	}
+	return err
 }
 
 // newRequest returns the request of every attempt. A write always has a body, of a type that

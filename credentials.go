@@ -1,0 +1,331 @@
+package labhealth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/labhealth/labhealth-go/internal/transport"
+)
+
+// Credentials authenticates requests, with a key or with a token: see [WithCredentials].
+type Credentials struct {
+	Redacted
+
+	Key   Secret // a team API key or a management key
+	Token Secret // an access token of the team API, sent in the Authorization header
+	// Expires is the time at which the credentials become invalid. If it is zero, they are used
+	// until the service rejects them.
+	Expires time.Time
+}
+
+// WithCredentials asks source for the credentials when they are needed, in place of the key, which
+// must be empty: for keys that are rotated, and for access tokens ([TeamsService.Credentials]). The
+// management API accepts keys only.
+//
+// The credentials are cached until shortly before they expire: source is asked again, in the
+// background, in the last fifth of their lifetime, at most a minute before its end. A call waits
+// for source only if there are no valid credentials, and at most until its own context ends.
+// Otherwise the error is a *[TransportError] with [OutcomeNotSent] and [FailureCredentials], which
+// wraps the error of source, but does not quote it.
+//
+// Each attempt uses the current credentials. After a 401 the client drops them and asks source
+// again. A GET is then repeated, if the credentials are different. A write is not: its outcome
+// is [OutcomeRejected], and it can be sent again.
+//
+// source is called by one goroutine at a time. Its context ends after 30 seconds, and is not that
+// of a call, whose cancellation does not affect other calls. After an error, and after a 401 for
+// credentials that never worked, it is not asked again for 250 ms, a time that doubles up to 10 s
+// while the failure lasts; until then calls fail with the same error. source must not use the
+// client itself.
+func WithCredentials(source func(context.Context) (Credentials, error)) Option {
+	return func(c *config) error {
+		if source == nil {
+			return errors.New("WithCredentials needs a function")
+		}
+		c.source = source
+		return nil
+	}
+}
+
+const (
+	sourceTimeout  = 30 * time.Second       // of one call of a source
+	minSourceWait  = 250 * time.Millisecond // after a failure; it doubles
+	maxSourceWait  = 10 * time.Second
+	maxRenewEarly  = time.Minute     // before the end of the lifetime
+	maxUnusedEarly = 5 * time.Second // time for a request to reach the service
+)
+
+// isSecret reports whether s can be sent in a header as a key or a token.
+func isSecret(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// credentialsError reports why there are no credentials. Its cause is behind a function, because
+// fmt prints unexported fields.
+type credentialsError struct {
+	reason string
+	cause  func() error
+}
+
+func newCredentialsError(reason string, cause error) *credentialsError {
+	return &credentialsError{reason, func() error { return cause }}
+}
+
+func (e *credentialsError) Error() string { return e.reason }
+func (e *credentialsError) Unwrap() error { return e.cause() }
+
+// credential is one result of a source.
+type credential struct {
+	header  func() (name, value string) // behind a function, because fmt prints unexported fields
+	renewAt time.Time                   // when to ask for another; zero for never
+	until   time.Time                   // when it must not be used anymore; zero for never
+	worked  atomic.Bool                 // the service accepted it
+}
+
+func (c *credential) equal(other *credential) bool {
+	name, value := c.header()
+	otherName, otherValue := other.header()
+	return name == otherName && value == otherValue
+}
+
+// isDue reports whether t has come.
+func isDue(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
+
+// renewal is one call of a source.
+type renewal struct {
+	ctx  context.Context // ends when callers stop waiting for it
+	done chan struct{}   // closed when the results are set
+
+	credential *credential
+	err        error
+}
+
+// credentialCache holds the current credential of a source.
+type credentialCache struct {
+	source    func(context.Context) (Credentials, error)
+	keyHeader string
+
+	mu         sync.Mutex
+	current    *credential // nil if there is none
+	renewal    *renewal    // nil if the source is not being asked
+	err        error       // of the latest renewal
+	retryAt    time.Time   // after an error
+	failures   int         // of the source, in a row
+	keepUntil  time.Time   // after a 401 for a credential that never worked
+	rejections int         // of credentials that never worked, in a row
+}
+
+// get returns the current credential, or waits for one until ctx ends.
+func (c *credentialCache) get(ctx context.Context) (*credential, error) {
+	current, r, err := c.lookUp(time.Now())
+	if current != nil || err != nil {
+		return current, err
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return nil, newCredentialsError("the source of credentials did not return before the context ended", ctx.Err())
+	case <-r.ctx.Done():
+		select {
+		case <-r.done:
+		default:
+			return nil, newCredentialsError("the source of credentials did not return in time", r.ctx.Err())
+		}
+	}
+	return r.credential, r.err
+}
+
+// lookUp returns a valid credential, a renewal to wait for, or the error of the latest renewal.
+func (c *credentialCache) lookUp(now time.Time) (*credential, *renewal, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	isValid := c.current != nil && !isDue(c.current.until, now)
+	if isValid && !isDue(c.current.renewAt, now) {
+		return c.current, nil, nil
+	}
+	mayAsk := !now.Before(c.retryAt)
+	if c.renewal == nil && mayAsk {
+		c.renew()
+	}
+	switch {
+	case isValid:
+		return c.current, nil, nil
+	case c.renewal == nil:
+		return nil, nil, c.err
+	}
+	return nil, c.renewal, nil
+}
+
+// renew asks the source in its own goroutine. The caller holds the lock.
+func (c *credentialCache) renew() {
+	ctx, cancel := context.WithTimeout(context.Background(), sourceTimeout)
+	r := &renewal{ctx: ctx, done: make(chan struct{})}
+	c.renewal = r
+	go func() {
+		defer cancel()
+		defer c.finish(r) // also if the source calls runtime.Goexit
+		r.credential, r.err = c.ask(ctx)
+	}()
+}
+
+// ask calls the source and checks what it returns.
+func (c *credentialCache) ask(ctx context.Context) (cred *credential, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			cause, _ := v.(error)
+			cred, err = nil, newCredentialsError("the source of credentials panicked", cause)
+		}
+	}()
+	v, err := c.source(ctx)
+	if err != nil {
+		return nil, newCredentialsError("the source of credentials failed", err)
+	}
+	return c.newCredential(v, time.Now())
+}
+
+// newCredential returns the credential for what a source returned.
+func (c *credentialCache) newCredential(v Credentials, now time.Time) (*credential, error) {
+	reason := ""
+	switch lifetime := v.Expires.Sub(now); {
+	case v.Key == "" && v.Token == "":
+		reason = "the source of credentials returned neither a key nor a token"
+	case v.Key != "" && v.Token != "":
+		reason = "the source of credentials returned both a key and a token"
+	case !isSecret(string(v.Key + v.Token)):
+		reason = "the source of credentials returned a key or a token that is not printable ASCII"
+	case v.Token != "" && c.keyHeader != teamKeyHeader:
+		reason = "the source of credentials returned a token: the management API accepts keys only"
+	case !v.Expires.IsZero() && lifetime <= 0:
+		reason = "the source of credentials returned expired credentials"
+	default:
+		name, value := c.keyHeader, string(v.Key)
+		if v.Token != "" {
+			name, value = "Authorization", "Bearer "+string(v.Token)
+		}
+		cred := &credential{header: func() (string, string) { return name, value }}
+		if !v.Expires.IsZero() {
+			cred.renewAt = v.Expires.Add(-min(lifetime/5, maxRenewEarly))
+			cred.until = v.Expires.Add(-min(lifetime/20, maxUnusedEarly))
+		}
+		return cred, nil
+	}
+	return nil, newCredentialsError(reason, nil)
+}
+
+// finish ends a renewal and stores its result.
+func (c *credentialCache) finish(r *renewal) {
+	if r.credential == nil && r.err == nil {
+		r.err = newCredentialsError("the source of credentials did not return", nil)
+	}
+	c.mu.Lock()
+	c.renewal, c.err, c.retryAt = nil, r.err, time.Time{}
+	if r.err != nil {
+		c.failures++
+		c.retryAt = time.Now().Add(sourceWait(c.failures))
+	} else {
+		c.failures, c.current = 0, r.credential
+	}
+	c.mu.Unlock()
+	close(r.done)
+}
+
+// sourceWait returns how long a source is not asked after n failures.
+func sourceWait(n int) time.Duration {
+	return min(minSourceWait<<min(n-1, 10), maxSourceWait)
+}
+
+// drop removes a credential that the service rejected, unless another has replaced it. It reports
+// whether the next call may get another one.
+func (c *credentialCache) drop(rejected *credential) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current != rejected {
+		return true
+	}
+	if !rejected.worked.Load() {
+		now := time.Now()
+		if now.Before(c.keepUntil) {
+			return false
+		}
+		c.rejections++
+		c.keepUntil = now.Add(sourceWait(c.rejections))
+	}
+	c.current = nil
+	return true
+}
+
+// accept records that the service accepted a credential.
+func (c *credentialCache) accept(accepted *credential) {
+	if accepted.worked.Load() {
+		return
+	}
+	accepted.worked.Store(true)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rejections, c.keepUntil = 0, time.Time{}
+}
+
+// authorization provides the credentials for the attempts of one call.
+type authorization struct {
+	cache    *credentialCache
+	sent     *credential // by the latest attempt
+	rejected *credential // by a 401; nil if there was none
+	note     string      // explains the last 401
+}
+
+// authorize sets the credential of an attempt.
+func (a *authorization) authorize(ctx context.Context, h http.Header) error {
+	cred, err := a.cache.get(ctx)
+	if err != nil {
+		return err
+	}
+	if a.rejected != nil && cred.equal(a.rejected) {
+		a.note = "the source of credentials returned the same credentials again"
+		return transport.ErrUnchanged
+	}
+	a.sent = cred
+	h.Set(cred.header())
+	return nil
+}
+
+// responded evaluates the status of an attempt. It reports whether the call may be repeated with
+// another credential.
+func (a *authorization) responded(statusCode int) (again bool) {
+	a.note = ""
+	switch {
+	case statusCode == http.StatusUnauthorized:
+		dropped := a.cache.drop(a.sent)
+		if dropped {
+			a.note = "the credentials were dropped: send it again"
+		}
+		again, a.rejected = dropped, a.sent
+	case statusCode >= 200 && statusCode <= 299:
+		a.cache.accept(a.sent)
+	}
+	return again
+}
+
+// authorize sets the key in the header of q, or lets each attempt ask for the credentials.
+func (c *core) authorize(q *transport.Request) *authorization {
+	if c.credentials == nil {
+		c.auth(q.Header)
+		return nil
+	}
+	a := &authorization{cache: c.credentials}
+	q.Authorize, q.Responded = a.authorize, a.responded
+	return a
+}
+
+// explain adds to the error of a call why it ended with a 401.
+func (a *authorization) explain(err error) error {
+	e, ok := err.(*APIError) //nolint:errorlint // not the cause of a source's error
+	if a != nil && ok && e.StatusCode == http.StatusUnauthorized && e.outcome == OutcomeRejected {
+		e.note = a.note
+	}
+	return err
+}
