@@ -115,7 +115,9 @@ func withBaseURL(option string, env Environment, base string) Option {
 		if len(c.chosenBy) > 1 {
 			return fmt.Errorf("more than one base URL: %s", strings.Join(c.chosenBy, " and "))
 		}
-		c.core.base, err = parseBaseURL(base)
+		if c.core.base, err = parseBaseURL(base); base == "" {
+			err = errors.New("the base URL is empty")
+		}
 		if err != nil && env != "" {
 			return fmt.Errorf("%s: %w", env, err)
 		}
@@ -128,8 +130,6 @@ func withBaseURL(option string, env Environment, base string) Option {
 func parseBaseURL(base string) (string, error) {
 	u, err := url.Parse(base)
 	switch {
-	case base == "":
-		return "", errors.New("the base URL is empty")
 	case err != nil || u.Hostname() == "" || u.Opaque != "":
 		return "", errors.New("the base URL must look like https://host or https://host/path")
 	case !hasValidPort(u):

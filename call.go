@@ -367,11 +367,7 @@ func withOp(op string, err error) error {
 // resultError returns the error of a call, nil if it succeeded.
 func resultError(r request, result *transport.Result) error {
 	resp := result.Response
-	isLast := resp != nil && resp.Attempt == result.Attempts
-	var unauthorized *credentialsError
-	if errors.As(result.Err, &unauthorized) { // it ended the call, after the response
-		isLast, result.ContextErr = false, nil
-	}
+	isLast := isLastResponse(result)
 	var rejected error
 	if resp != nil && (resp.StatusCode < 200 || resp.StatusCode > 299) {
 		rejected = newAPIError(r, result, isLast)
@@ -403,6 +399,13 @@ func resultError(r request, result *transport.Result) error {
 	}
 	e.failure, e.reason = classify(e.causes[0])
 	return e
+}
+
+// isLastResponse reports whether the call ended with its response, and not with another attempt or
+// because there were no credentials for one.
+func isLastResponse(result *transport.Result) bool {
+	var unauthorized *credentialsError
+	return result.Response != nil && result.Response.Attempt == result.Attempts && !errors.As(result.Err, &unauthorized)
 }
 
 // reportsError reports whether the body of a 200 response is that of an error.

@@ -190,7 +190,7 @@ func (c *credentialCache) ask(ctx context.Context) (cred *credential, err error)
 
 // newCredential returns the credential for what a source returned.
 func (c *credentialCache) newCredential(v Credentials, now time.Time) (*credential, error) {
-	reason := ""
+	var reason string
 	switch lifetime := v.Expires.Sub(now); {
 	case v.Key == "" && v.Token == "":
 		reason = "the source of credentials returned neither a key nor a token"

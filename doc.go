@@ -147,6 +147,12 @@
 // the loopback interface. If a deployment has an operation at another path, configure it with
 // [WithPath].
 //
+// # Credentials
+//
+// A [Client] has a team API key, a [ManagementClient] a management key. [WithCredentials] replaces
+// the key with a function that is asked when credentials are needed, so that keys are rotated and
+// access tokens renewed without a new client: [TeamsService.Credentials] returns such a function.
+//
 // # Values
 //
 //   - A required field of a request is a plain value and is always sent. An optional field is a

@@ -1,6 +1,7 @@
 package labhealth_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/google/uuid"
@@ -70,6 +72,56 @@ func ExampleWithBaseURL() {
 	fmt.Println(client != nil, err)
 	// Output:
 	// true <nil>
+}
+
+// Read the key from a file that is replaced when the key is rotated, such as a mounted secret.
+func ExampleWithCredentials() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "secret")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "api-key")
+	rotate := func(key string) { // as a deployment does
+		if err := os.WriteFile(file, []byte(key), 0o600); err != nil {
+			log.Fatal(err)
+		}
+	}
+	rotate("sk_us_1")
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key, _ := os.ReadFile(file)
+		fmt.Println("received", r.Header.Get("x-service-api-key"))
+		if r.Header.Get("x-service-api-key") != string(key) {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		fmt.Fprint(w, `{"providers": []}`)
+	}))
+	defer service.Close()
+	baseURL := service.URL
+
+	readKey := func(context.Context) (labhealth.Credentials, error) {
+		key, err := os.ReadFile(file)
+		return labhealth.Credentials{
+			Key:     labhealth.Secret(bytes.TrimSpace(key)),
+			Expires: time.Now().Add(time.Minute), // then the file is read again
+		}, err
+	}
+	client, err := labhealth.NewClient("", labhealth.WithSandboxUS(baseURL), labhealth.WithCredentials(readKey))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	var out any
+	fmt.Println(client.Do(ctx, http.MethodGet, "/v2/user/providers", nil, &out))
+	rotate("sk_us_2")
+	fmt.Println(client.Do(ctx, http.MethodGet, "/v2/user/providers", nil, &out)) // repeated after a 401
+	// Output:
+	// received sk_us_1
+	// <nil>
+	// received sk_us_1
+	// received sk_us_2
+	// <nil>
 }
 
 // Call an endpoint that has no method. Do checks paths, retries and reports errors like a method.

@@ -9,6 +9,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 
 	"github.com/google/uuid"
@@ -150,6 +151,40 @@ func ExampleWebhooksService_RotateSecret() {
 	// 1 204
 	// 1 204
 	// 1 204
+}
+
+// Use short-lived tokens in place of a team API key. They are created when needed.
+func ExampleTeamsService_Credentials() {
+	srv, err := labhealthtest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	ctx, baseURL, teamID := context.Background(), srv.URL, srv.TeamID
+
+	management, err := labhealth.NewManagementClient(srv.OrgID, srv.OrgKey, labhealth.WithBaseURL(srv.URL))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer management.CloseIdleConnections()
+	tokens := management.Teams.Credentials(teamID, labhealth.TeamEnvironmentSandbox)
+	client, err := labhealth.NewClient("", labhealth.WithSandboxUS(baseURL), labhealth.WithCredentials(tokens))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	for range 2 {
+		if _, err := client.Users.List(ctx, labhealth.ListUsersParams{}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	for _, r := range srv.Requests() {
+		fmt.Println(r.Method, r.Path[strings.LastIndex(r.Path, "/"):], r.StatusCode)
+	}
+	// Output:
+	// POST /create_api_access_token 200
+	// GET / 200
+	// GET / 200
 }
 
 // Create a team and an API key for it. The integration team ID makes creating the team idempotent.

@@ -77,8 +77,8 @@ func isError(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }
 }
 
-// FailureOf returns the kind of failure behind an error of this package, or behind [Attempt.Err]. It
-// is empty if err is nil, or if there was a response that could be used, such as that of an
+// FailureOf returns the kind of failure behind an error of this package, or behind [Attempt.Err].
+// It is empty if err is nil, or if there was a response that could be used, such as that of an
 // *[APIError].
 func FailureOf(err error) Failure {
 	var attempt *attemptFailure

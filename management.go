@@ -28,7 +28,7 @@ import (
 //	PATCH  /v1/org/{org_id}/team/{team_id}                                               ManagementClient.Teams.Update, UpdateBrandInformation
 //	DELETE /v1/org/{org_id}/team/{team_id}                                               ManagementClient.Teams.Delete
 //	POST   /v1/org/{org_id}/resolve_team                                                 ManagementClient.Teams.Resolve
-//	POST   /v1/org/{org_id}/team/{team_id}/create_api_access_token                       ManagementClient.Teams.CreateAccessToken
+//	POST   /v1/org/{org_id}/team/{team_id}/create_api_access_token                       ManagementClient.Teams.CreateAccessToken, Credentials
 //	GET    /v1/org/{org_id}/team/{team_id}/scope_requirements                            ManagementClient.Teams.ScopeRequirements
 //	POST   /v1/org/{org_id}/team/{team_id}/scope_requirements                            ManagementClient.Teams.UpsertScopeRequirements
 //	GET    /v1/org/{org_id}/management_key                                               ManagementClient.Keys.List, All
@@ -90,8 +90,8 @@ type ManagementClient struct {
 // options of [NewClient] are accepted.
 //
 // Every request carries key, a management key, in the X-Management-Key header; the key is sent to
-// the service only. With [WithCredentials], key must be empty. The service also accepts the deprecated header X-Service-Org-Key, which the
-// client never sends. There are two kinds of keys:
+// the service only. With [WithCredentials], key must be empty. The service also accepts the
+// deprecated header X-Service-Org-Key, which the client never sends. There are two kinds of keys:
 //
 //   - An Org Management Key has full control of the organisation, including creating and deleting
 //     teams.
@@ -127,8 +127,8 @@ func NewManagementClient(orgID uuid.UUID, key string, opts ...Option) (*Manageme
 // an http.Transport given with [WithHTTPClient]. The given transport itself is not affected.
 func (c *ManagementClient) CloseIdleConnections() { c.core.http.CloseIdleConnections() }
 
-// TeamEnvironment is one of the two environments of a team. [Environment] explains how it relates to
-// the deployments of the team API. Values other than the constants occur.
+// TeamEnvironment is one of the two environments of a team. [Environment] explains how it relates
+// to the deployments of the team API. Values other than the constants occur.
 type TeamEnvironment string
 
 // Values of [TeamEnvironment].

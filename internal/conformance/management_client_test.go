@@ -148,7 +148,9 @@ func forEachMethod(t *testing.T, client any, f func(name string, call func(clien
 					in = append(in, reflect.ValueOf(o))
 				}
 				out := reflect.ValueOf(client).Elem().Field(i).Method(j).Call(in)
-				if out[0].Kind() == reflect.Func {
+				if source, ok := out[0].Interface().(credentialSource); ok {
+					source(t.Context())
+				} else if out[0].Kind() == reflect.Func {
 					for range out[0].Seq2() {
 					}
 				}
@@ -251,6 +253,18 @@ func TestKeysStayApart(t *testing.T) {
 			func() (any, error) { return labhealth.NewClient(testKey, base, once, fast) }},
 		{"management", "X-Management-Key", managementKey, []string{"X-Service-Api-Key", "X-Service-Org-Key", "Authorization"},
 			func() (any, error) { return labhealth.NewManagementClient(testOrg, managementKey, base, once, fast) }},
+		{"team with a source of keys", "X-Service-Api-Key", testKey, []string{"X-Management-Key", "X-Service-Org-Key", "Authorization"},
+			func() (any, error) {
+				return labhealth.NewClient("", base, once, fast, labhealth.WithCredentials(returning(labhealth.Credentials{Key: testKey})))
+			}},
+		{"team with a source of tokens", "Authorization", "Bearer " + testKey, []string{"X-Service-Api-Key", "X-Management-Key", "X-Service-Org-Key"},
+			func() (any, error) {
+				return labhealth.NewClient("", base, once, fast, labhealth.WithCredentials(returning(labhealth.Credentials{Token: testKey})))
+			}},
+		{"management with a source", "X-Management-Key", managementKey, []string{"X-Service-Api-Key", "X-Service-Org-Key", "Authorization"},
+			func() (any, error) {
+				return labhealth.NewManagementClient(testOrg, "", base, once, fast, labhealth.WithCredentials(returning(labhealth.Credentials{Key: managementKey})))
+			}},
 	} {
 		methods, requests := 0, 0
 		forEachMethod(t, must[any](t)(side.make()), func(name string, call func(any, ...labhealth.CallOption)) {

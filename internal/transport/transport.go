@@ -228,6 +228,9 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 		},
 	}
 	_, _ = loop.Do(req) // checkRetry fills the result
+	if call.unauthorized {
+		return &call.result // Err has the context's error
+	}
 	if r := &call.result; call.waiting || r.Err != nil || (r.Response != nil && r.Response.truncated) {
 		r.ContextErr = ctx.Err()
 	}
@@ -241,7 +244,7 @@ func (c *call) authorize(ctx context.Context, r *http.Request) error {
 	}
 	err := c.request.Authorize(ctx, r.Header)
 	if err != nil && !errors.Is(err, ErrUnchanged) {
-		c.result.Err = err
+		c.result.Err, c.unauthorized = err, true
 	}
 	return err
 }
@@ -295,6 +298,8 @@ type call struct {
 	proof   *proof
 	wait    time.Duration // before the next attempt
 	waiting bool          // the failure allows another attempt
+
+	unauthorized bool // there are no credentials for the next attempt
 }
 
 // redirect follows the redirects of a GET to the same origin only.
