@@ -38,10 +38,10 @@ type Credentials struct {
 // is [OutcomeRejected], and it can be sent again.
 //
 // source is called by one goroutine at a time. Its context ends after 30 seconds, and is not that
-// of a call, whose cancellation does not affect other calls. After an error, and after a 401 for
-// credentials that never worked, it is not asked again for 250 ms, a time that doubles up to 10 s
-// while the failure lasts; until then calls fail with the same error. source must not use the
-// client itself.
+// of a call, whose cancellation does not affect other calls. After an error it is not asked again
+// for 250 ms, a time that doubles up to 10 s while the failure lasts; until then calls fail with
+// the same error. The same applies if the service rejects credentials that never worked for the
+// third time in a row, which are then kept. source must not use the client itself.
 func WithCredentials(source func(context.Context) (Credentials, error)) Option {
 	return func(c *config) error {
 		if source == nil {
@@ -58,6 +58,7 @@ const (
 	maxSourceWait  = 10 * time.Second
 	maxRenewEarly  = time.Minute     // before the end of the lifetime
 	maxUnusedEarly = 5 * time.Second // time for a request to reach the service
+	maxRejections  = 2               // in a row, until the source is no longer asked at once
 )
 
 // isSecret reports whether s can be sent in a header as a key or a token.
@@ -252,8 +253,9 @@ func (c *credentialCache) drop(rejected *credential) bool {
 		if now.Before(c.keepUntil) {
 			return false
 		}
-		c.rejections++
-		c.keepUntil = now.Add(sourceWait(c.rejections))
+		if c.rejections++; c.rejections > maxRejections {
+			c.keepUntil = now.Add(sourceWait(c.rejections - maxRejections))
+		}
 	}
 	c.current = nil
 	return true

@@ -440,7 +440,7 @@ func TestCredentialsThatNeverWork(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if asked > 12 || len(service.requests()) > calls+12 {
+		if asked > 14 || len(service.requests()) > calls+14 {
 			t.Errorf("the source was asked %d times for %d calls", asked, calls)
 		}
 	})
