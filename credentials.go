@@ -34,8 +34,8 @@ type Credentials struct {
 // wraps the error of source, but does not quote it.
 //
 // Each attempt uses the current credentials. After a 401 the client drops them and asks source
-// again. A GET is then repeated, if the credentials are different. A write is not: its outcome
-// is [OutcomeRejected], and it can be sent again.
+// again. A GET is then repeated, if the credentials are different. A write is not: its error
+// matches [ErrCredentialsDropped], its outcome is [OutcomeRejected], and it can be sent again.
 //
 // source is called by one goroutine at a time. Its context ends after 30 seconds, and is not that
 // of a call, whose cancellation does not affect other calls. After an error it is not asked again
@@ -51,6 +51,11 @@ func WithCredentials(source func(context.Context) (Credentials, error)) Option {
 		return nil
 	}
 }
+
+// ErrCredentialsDropped matches the *[APIError] of a 401 after which the client dropped the
+// credentials that it had from [WithCredentials]: the request can be sent again, and the next one
+// has other credentials.
+var ErrCredentialsDropped = errors.New("the credentials were dropped: send it again")
 
 const (
 	sourceTimeout  = 30 * time.Second       // of one call of a source
@@ -209,9 +214,9 @@ func (c *credentialCache) newCredential(v Credentials, now time.Time) (*credenti
 			name, value = "Authorization", "Bearer "+string(v.Token)
 		}
 		cred := &credential{header: func() (string, string) { return name, value }}
-		if !v.Expires.IsZero() {
-			cred.renewAt = v.Expires.Add(-min(lifetime/5, maxRenewEarly))
-			cred.until = v.Expires.Add(-min(lifetime/20, maxUnusedEarly))
+		if expires := v.Expires.Round(0); !expires.IsZero() { // the monotonic clock stops while a machine sleeps
+			cred.renewAt = expires.Add(-min(lifetime/5, maxRenewEarly))
+			cred.until = expires.Add(-min(lifetime/20, maxUnusedEarly))
 		}
 		return cred, nil
 	}
@@ -303,7 +308,7 @@ func (a *authorization) responded(statusCode int) (again bool) {
 	case statusCode == http.StatusUnauthorized:
 		dropped := a.cache.drop(a.sent)
 		if dropped {
-			a.note = "the credentials were dropped: send it again"
+			a.note = ErrCredentialsDropped.Error()
 		}
 		again, a.rejected = dropped, a.sent
 	case statusCode >= 200 && statusCode <= 299:

@@ -145,6 +145,9 @@ func (e *APIError) Error() string {
 
 // Is reports whether target is the error of the status code, such as [ErrNotFound].
 func (e *APIError) Is(target error) bool {
+	if target == ErrCredentialsDropped {
+		return e.note == target.Error()
+	}
 	err := statusErrors[e.StatusCode]
 	if e.StatusCode >= 500 {
 		err = ErrServer

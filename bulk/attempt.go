@@ -58,7 +58,7 @@ func (r *run) stepOf(j job, err error) Step {
 		return ""
 	case labhealth.OutcomeRejected:
 		switch {
-		case errors.Is(err, labhealth.ErrRateLimited):
+		case errors.Is(err, labhealth.ErrRateLimited), errors.Is(err, labhealth.ErrCredentialsDropped):
 			return ""
 		case isFatal(err):
 			return StepPostponed

@@ -387,6 +387,7 @@ func TestUnauthorizedCredentials(t *testing.T) {
 	err := write(t.Context(), client)
 	equal(t, "labhealth: POST (Do): 401 Unauthorized: the credentials were dropped: send it again", errorText(err))
 	equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
+	equal(t, true, errors.Is(err, labhealth.ErrCredentialsDropped) && errors.Is(err, labhealth.ErrUnauthorized))
 	if err := write(t.Context(), client); err != nil {
 		t.Error(err)
 	}
@@ -398,6 +399,7 @@ func TestUnauthorizedCredentials(t *testing.T) {
 	equal(t, "labhealth: GET (Do): 401 Unauthorized: the source of credentials returned the same credentials again", errorText(err))
 	equal(t, []string{"GET sk_3"}, service.requests())
 	equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
+	equal(t, false, errors.Is(err, labhealth.ErrCredentialsDropped))
 }
 
 // The source fails when it is asked for a replacement.
