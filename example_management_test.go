@@ -210,7 +210,8 @@ func ExampleTeamsService_Create() {
 	var conflict *labhealth.TeamConflictError
 	fmt.Println("team exists:", errors.As(err, &conflict) && conflict.TeamID == team.ID)
 
-	key, err := management.TeamAPIKeys.Create(ctx, labhealth.TeamEnvironmentSandbox, labhealth.RegionUS,
+	const env = labhealth.SandboxUS
+	key, err := management.TeamAPIKeys.Create(ctx, env.TeamEnvironment(), env.Region(),
 		labhealth.CreateTeamAPIKeyBody{Label: "backend", TeamID: team.ID})
 	if err != nil {
 		log.Fatal(err)
@@ -218,7 +219,7 @@ func ExampleTeamsService_Create() {
 	fmt.Println("key:", key.Value)
 
 	// In production, the team API has its own base URL.
-	client, err := labhealth.NewClient(string(key.Value), labhealth.WithBaseURL(srv.URL))
+	client, err := labhealth.NewClient(string(key.Value), labhealth.WithEnvironment(env, srv.URL))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -110,9 +110,9 @@
 //
 // The server represents the sandbox of region us. A webhook of this environment receives the events
 // of its team, signed with its secret and with the retries of the service. A team API key of this
-// environment gives access to the team API. Webhooks and keys for production or another region are
-// stored and have no effect. Each team has its own users, orders and events. [Server.Team] returns
-// the server of another team.
+// environment gives access to the team API until it is deleted, an access token for ten minutes.
+// Webhooks, keys and tokens for production or another region have no effect. Each team has its own
+// users, orders and events. [Server.Team] returns the server of another team.
 //
 // Data pull preferences set the length of the historical pulls of sources that are connected later.
 // A team sees the lab accounts whose allowlist has it. The delivery metric counts the attempts to
