@@ -404,8 +404,14 @@ func resultError(r request, result *transport.Result) error {
 // isLastResponse reports whether the call ended with its response, and not with another attempt or
 // because there were no credentials for one.
 func isLastResponse(result *transport.Result) bool {
+	if result.Response == nil || result.Response.Attempt != result.Attempts {
+		return false
+	}
+	if result.Err == nil {
+		return true
+	}
 	var unauthorized *credentialsError
-	return result.Response != nil && result.Response.Attempt == result.Attempts && !errors.As(result.Err, &unauthorized)
+	return !errors.As(result.Err, &unauthorized)
 }
 
 // reportsError reports whether the body of a 200 response is that of an error.

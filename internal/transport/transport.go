@@ -203,7 +203,7 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 	if err != nil {
 		return &Result{Outcome: NotSent, Err: err}
 	}
-	if err := call.authorize(ctx, req.Request); err != nil {
+	if err := call.authorize(req.Request); err != nil {
 		return &Result{Outcome: NotSent, Err: err}
 	}
 	hc := c.http
@@ -224,7 +224,7 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 		ErrorHandler: func(r *http.Response, err error, _ int) (*http.Response, error) { return r, err },
 		PrepareRetry: func(r *http.Request) error {
 			r.Header = q.Header.Clone() // a cookie jar adds to it at each attempt
-			return call.authorize(ctx, r)
+			return call.authorize(r)
 		},
 	}
 	_, _ = loop.Do(req) // checkRetry fills the result
@@ -238,11 +238,11 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 }
 
 // authorize adds the credentials of the next attempt.
-func (c *call) authorize(ctx context.Context, r *http.Request) error {
+func (c *call) authorize(r *http.Request) error {
 	if c.request.Authorize == nil {
 		return nil
 	}
-	err := c.request.Authorize(ctx, r.Header)
+	err := c.request.Authorize(r.Context(), r.Header)
 	if err != nil && !errors.Is(err, ErrUnchanged) {
 		c.result.Err, c.unauthorized = err, true
 	}
