@@ -77,7 +77,7 @@ func ExampleRun() {
 	fmt.Print(&rejections)
 	// Output:
 	// 4 records: 3 applied, 1 invalid
-	// {"outcome":"invalid","record":3,"sample_id":"SAMPLE-3","fields":[{"path":"body.patient_details.email","reason":"must be an email address: one @ and no spaces"}]}
+	// {"outcome":"invalid","record":3,"line":3,"sample_id":"SAMPLE-3","fields":[{"path":"body.patient_details.email","reason":"must be an email address: one @ and no spaces"}]}
 }
 
 // An import that is interrupted after the second order and resumed.
@@ -140,7 +140,7 @@ func ExampleCSV() {
 S-1,00000000-0000-4000-8000-00000000000a,1985-12-10,second visit
 S-2,00000000-0000-4000-8000-00000000000a,10.12.1985,
 `)
-	for record, err := range bulk.CSV(file, map[string]string{"Sample": "sample_id", "Remarks": "-"}) {
+	for record, err := range bulk.CSV(file, bulk.CSVOptions{Rename: map[string]string{"Sample": "sample_id", "Remarks": "-"}}) {
 		var unreadable *bulk.RecordError
 		switch {
 		case errors.As(err, &unreadable):
@@ -153,5 +153,5 @@ S-2,00000000-0000-4000-8000-00000000000a,10.12.1985,
 	}
 	// Output:
 	// S-1 1985-12-10
-	// line 3, S-2: body.patient_details.dob is not a valid date
+	// line 3, S-2: body.patient_details.dob is not a valid date of the form YYYY-MM-DD
 }
