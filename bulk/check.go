@@ -21,10 +21,10 @@ func (r *run) checkSource() error {
 		}
 		line := Rejection{Outcome: "invalid", Record: r.number, SampleID: record.Body.SampleID, Line: record.Line}
 		sum, err := r.checkRecord(&record.Body, err, &line)
+		record.header.name(line.Fields)
 		if err := cmp.Or(err, r.checkUser(record.Body.UserID)); err != nil {
 			return err
 		}
-		record.header.name(line.Fields)
 		if r.addRecord(line.SampleID, sum, line.Fields != nil) {
 			if err := r.writeRejection(line); err != nil {
 				return err

@@ -130,7 +130,11 @@ func CSV(r io.ReadSeeker, opts CSVOptions) Source {
 		defer window.wait()
 		for {
 			item := rows.next()
-			if item.err != io.EOF && !window.add(item) {
+			if errors.Is(item.err, io.EOF) {
+				window.flush()
+				return
+			}
+			if !window.add(item) {
 				return
 			}
 			if !item.canContinue() {

@@ -102,36 +102,54 @@ func (r *rowReader) reset() {
 	r.start, r.cellStart, r.state = r.line, r.line, atStart
 }
 
-// add adds a byte to the row.
+// add adds a byte that does not end the row.
 func (r *rowReader) add(b byte) error {
-	switch {
-	case r.state == quoted && b == '"':
-		r.state = afterQuote
-		return nil
-	case r.state == afterQuote && b == '"':
-		r.state = quoted
-	case r.state == quoted:
-		if b == '\n' && r.endsInCR() {
+	switch r.state {
+	case quoted:
+		if b == '"' {
+			r.state = afterQuote
+			return nil
+		}
+		if b == '\n' && r.endsInCR() { // as package csv
 			r.text = r.text[:len(r.text)-1]
 		}
+		return r.store(b)
+	case afterQuote:
+		return r.addAfterQuote(b)
+	case atStart, unquoted:
+	}
+	switch {
 	case b == r.comma:
 		r.endCell()
-		return nil
-	case r.state == afterQuote && b != '\r':
-		return r.cellError(errAfterQuote)
-	case r.state == afterQuote:
-		if next, err := r.r.Peek(1); err == nil && next[0] != '\n' {
-			return r.cellError(errAfterQuote)
-		}
 		return nil
 	case b == '"' && r.state == atStart:
 		r.state = quoted
 		return nil
 	case b == '"':
 		return r.cellError(errBareQuote)
-	default:
-		r.state = unquoted
 	}
+	r.state = unquoted
+	return r.store(b)
+}
+
+func (r *rowReader) addAfterQuote(b byte) error {
+	switch b {
+	case '"':
+		r.state = quoted
+		return r.store(b)
+	case r.comma:
+		r.endCell()
+		return nil
+	case '\r':
+		if next, err := r.r.Peek(1); err != nil || next[0] == '\n' {
+			return nil
+		}
+	}
+	return r.cellError(errAfterQuote)
+}
+
+// store adds a byte to the text of the cell.
+func (r *rowReader) store(b byte) error {
 	switch {
 	case r.size <= maxLine:
 		r.text = append(r.text, b)

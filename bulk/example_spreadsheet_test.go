@@ -1,7 +1,9 @@
 package bulk_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
 	"os"
@@ -65,10 +67,21 @@ K-4,c-3,Cy,Example,1/5/1990,male,+14155550125,cy@example.com,3 Example Street,Mo
 	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 		log.Fatal(err)
 	}
-	report, err := importSpreadsheet(context.Background(), client, name, service.LabTests.WalkIn, bulk.Options{Rejections: os.Stdout})
+	var rejections bytes.Buffer
+	report, err := importSpreadsheet(context.Background(), client, name, service.LabTests.WalkIn, bulk.Options{Rejections: &rejections})
 	fmt.Println(report, err)
+	for lines := json.NewDecoder(&rejections); lines.More(); {
+		var r bulk.Rejection
+		if err := lines.Decode(&r); err != nil {
+			log.Fatal(err)
+		}
+		for _, p := range r.Fields {
+			fmt.Printf("line %d, %s %s\n", r.Line, p.Column, p.Reason)
+		}
+	}
 	// Output:
-	// {"outcome":"invalid","record":3,"line":4,"sample_id":"K-3","fields":[{"path":"body.patient_details.dob","reason":"is not a valid date of the form MM/DD/YYYY: its year has two digits","column":"DOB"},{"path":"body.patient_address.zip","reason":"has fewer than 5 digits: a spreadsheet has dropped the leading zero","column":"Zip"}]}
-	// {"outcome":"invalid","record":4,"line":5,"sample_id":"K-4","fields":[{"path":"","reason":"must be yes","column":"Consent"}]}
 	// 4 records: 2 applied, 2 invalid <nil>
+	// line 4, DOB is not a valid date of the form MM/DD/YYYY: its year has two digits
+	// line 4, Zip has fewer than 5 digits: a spreadsheet has dropped the leading zero
+	// line 5, Consent must be yes
 }

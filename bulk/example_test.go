@@ -77,7 +77,7 @@ func ExampleRun() {
 	fmt.Print(&rejections)
 	// Output:
 	// 4 records: 3 applied, 1 invalid
-	// {"outcome":"invalid","record":3,"line":3,"sample_id":"SAMPLE-3","fields":[{"path":"body.patient_details.email","reason":"must be an email address: one @ and no spaces"}]}
+	// {"outcome":"invalid","record":3,"sample_id":"SAMPLE-3","fields":[{"path":"body.patient_details.email","reason":"must be an email address: one @ and no spaces"}]}
 }
 
 // An import that is interrupted after the second order and resumed.

@@ -13,7 +13,8 @@ import (
 // JSONLines returns a source that reads one [labhealth.ImportOrderBody] as JSON from each line of r
 // that is not blank. Unlike the decoding of responses it is strict: a value of the wrong type makes
 // its record invalid, and so does a field that is not in the interface specification, which would
-// not be sent. A line longer than 16 MiB is an invalid record. Each iteration starts at the start of r, so iterations must not overlap.
+// not be sent. A line longer than 16 MiB is an invalid record. Each iteration starts at the start
+// of r, so iterations must not overlap.
 func JSONLines(r io.ReadSeeker) Source {
 	return func(yield func(Record, error) bool) {
 		lines, err := rewind(r)

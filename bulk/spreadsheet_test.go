@@ -2,7 +2,6 @@ package bulk_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -170,23 +169,26 @@ func TestSpreadsheet(t *testing.T) {
 	}
 	slices.Sort(wantUsers)
 	checkEqual(t, "users", clientIDs(t, client), wantUsers)
-	checkEqual(t, "mistakes", readReasons(t, filepath.Join(dir, "rejections.jsonl"), lines), reasons)
-}
-
-// readReasons returns the reasons of a file of rejections by line.
-func readReasons(t *testing.T, path string, lines []int) map[int]string {
-	t.Helper()
-	content, err := os.ReadFile(path)
+	rejections, err := os.ReadFile(filepath.Join(dir, "rejections.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkEqual(t, "mistakes", readReasons(t, rejections, lines), reasons)
+}
+
+// readReasons returns the reasons of rejections by line. lines are the lines of the records.
+func readReasons(t *testing.T, content []byte, lines []int) map[int]string {
+	t.Helper()
 	reasons := map[int]string{}
 	for line := range strings.Lines(string(content)) {
 		var r bulk.Rejection
 		if err := json.Unmarshal([]byte(line), &r); err != nil || len(r.Fields) != 1 {
 			t.Fatalf("%v: %s", err, line)
 		}
-		reasons[cmp.Or(r.Line, lines[r.Record-1])] += r.Fields[0].Column + ": " + r.Fields[0].Reason
+		if r.Line == 0 {
+			r.Line = lines[r.Record-1]
+		}
+		reasons[r.Line] += r.Fields[0].Column + ": " + r.Fields[0].Reason
 	}
 	return reasons
 }

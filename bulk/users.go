@@ -43,9 +43,9 @@ func NewUsers(ctx context.Context, client *labhealth.Client, opts Options) *User
 // after it. ID can be called concurrently.
 //
 // If the client user ID is empty, or the service finds it invalid (422), the error is a [Problem]
-// or a *[RecordError], which makes the record invalid if a row function returns it. Any other error stops a run: after a
-// temporary failure, which is retried twice, or another rejection, such as that of a sandbox that
-// has as many users as it may have. When its cause is removed, the run can be resumed.
+// or a *[RecordError], which makes the record invalid if a row function returns it. Any other error
+// stops a run: a temporary failure, which is retried twice, or another rejection, such as that of a
+// sandbox that has as many users as it may have. When its cause is removed, the run can be resumed.
 func (u *Users) ID(body labhealth.CreateUserBody) (uuid.UUID, error) {
 	switch {
 	case u.lookup == nil || u.lookup.client == nil && !u.lookup.dryRun:
