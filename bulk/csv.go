@@ -109,8 +109,8 @@ func (r Row) Has(name string) bool {
 //
 // An empty cell omits the field, unless [CSVOptions.Defaults] has it. Cells with several IDs or
 // codes separate them by semicolons. Spaces around a cell are ignored, and so are rows and columns
-// that are empty. A row has a problem if it has fewer cells than the header, or if a cell cannot be
-// what was entered: a number in scientific notation, a US ZIP code without its leading zero, an
+// that are empty. A row is invalid if it has more or fewer cells than the header, or a cell that
+// cannot be what was entered: a number in scientific notation, a US ZIP code without its leading zero, an
 // error value of a spreadsheet, or text that is not UTF-8. Problems have the name of the column.
 //
 // Rows follow RFC 4180: cells with commas, quotes or line breaks are quoted. A quote that is not
@@ -328,10 +328,11 @@ func (c column) problemPath() string {
 	return "body." + c.path
 }
 
-// checkCells checks the number of cells.
+// checkCells checks the number of cells. Additional cells are not ignored even if they are empty: a
+// comma that is not quoted may have shifted the others.
 func (c *csvReader) checkCells(cells []string) error {
 	n := len(c.header.columns)
-	if len(cells) == n || len(cells) > n && strings.TrimSpace(strings.Join(cells[n:], "")) == "" {
+	if len(cells) == n {
 		return nil
 	}
 	if c.rows.multiline {

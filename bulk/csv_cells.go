@@ -147,6 +147,7 @@ var dateForm = strings.NewReplacer("2006", "YYYY", "January", "MMMM", "Jan", "MM
 var (
 	dateAndTime = regexp.MustCompile(`^[^ T]+[ T]\d{1,2}:\d{2}`)
 	onlyDigits  = regexp.MustCompile(`^\d{4,6}(\.\d+)?$`)
+	swapped     = regexp.MustCompile(`^(1[3-9]|2\d|3[01])[-/.](0?[1-9]|1[0-2])[-/.]\d{4}$`)
 	shortYear   = regexp.MustCompile(`^\d{1,2}[-/.]\d{1,2}[-/.]\d{2}$`)
 )
 
@@ -165,6 +166,8 @@ func (d dateLayouts) parse(s string) (date labhealth.Date, _ error) {
 		reason += ": it has a time of day"
 	case shortYear.MatchString(s):
 		reason += ": its year has two digits"
+	case swapped.MatchString(s):
+		reason += ": day and month may be swapped, also in rows that have no problem"
 	case onlyDigits.MatchString(s):
 		reason += ": it is a number, as spreadsheets store dates"
 	}

@@ -141,7 +141,7 @@ func (r *rowReader) addAfterQuote(b byte) error {
 		r.endCell()
 		return nil
 	case '\r':
-		if next, err := r.r.Peek(1); err != nil || next[0] == '\n' {
+		if next, _ := r.r.Peek(1); len(next) == 0 || next[0] == '\n' {
 			return nil
 		}
 	}
