@@ -110,8 +110,9 @@ func (r Row) Has(name string) bool {
 // An empty cell omits the field, unless [CSVOptions.Defaults] has it. Cells with several IDs or
 // codes separate them by semicolons. Spaces around a cell are ignored, and so are rows and columns
 // that are empty. A row is invalid if it has more or fewer cells than the header, or a cell that
-// cannot be what was entered: a number in scientific notation, a US ZIP code without its leading zero, an
-// error value of a spreadsheet, or text that is not UTF-8. Problems have the name of the column.
+// cannot be what was entered: a number in scientific notation, a US ZIP code without its leading
+// zero, an error value of a spreadsheet, or text that is not UTF-8. Problems have the name of the
+// column.
 //
 // Rows follow RFC 4180: cells with commas, quotes or line breaks are quoted. A quote that is not
 // closed, or is inside a cell that is not quoted, leaves open where the next row starts. It stops

@@ -147,29 +147,39 @@ var dateForm = strings.NewReplacer("2006", "YYYY", "January", "MMMM", "Jan", "MM
 var (
 	dateAndTime = regexp.MustCompile(`^[^ T]+[ T]\d{1,2}:\d{2}`)
 	onlyDigits  = regexp.MustCompile(`^\d{4,6}(\.\d+)?$`)
-	swapped     = regexp.MustCompile(`^(1[3-9]|2\d|3[01])[-/.](0?[1-9]|1[0-2])[-/.]\d{4}$`)
+	dayAndMonth = regexp.MustCompile(`^(\d{1,2})([-/.])(\d{1,2})\b`)
 	shortYear   = regexp.MustCompile(`^\d{1,2}[-/.]\d{1,2}[-/.]\d{2}$`)
 )
 
-func (d dateLayouts) parse(s string) (date labhealth.Date, _ error) {
-	for _, layout := range d.layouts {
-		switch t, err := time.Parse(layout, s); {
-		case err == nil && t.Year() < 1800:
-			return date, errors.New("is a date before the year 1800")
-		case err == nil:
-			return labhealth.DateOf(t), nil
-		}
+func (d dateLayouts) parse(s string) (labhealth.Date, error) {
+	t, ok := d.match(s)
+	switch {
+	case ok && t.Year() < 1800:
+		return labhealth.Date{}, errors.New("is a date before the year 1800")
+	case ok:
+		return labhealth.DateOf(t), nil
 	}
 	reason := "is not a valid date of the form " + d.form
+	_, isSwapped := d.match(dayAndMonth.ReplaceAllString(s, "$3$2$1"))
 	switch {
+	case isSwapped:
+		reason += ": day and month may be swapped, also in rows that have no problem"
 	case dateAndTime.MatchString(s):
 		reason += ": it has a time of day"
 	case shortYear.MatchString(s):
 		reason += ": its year has two digits"
-	case swapped.MatchString(s):
-		reason += ": day and month may be swapped, also in rows that have no problem"
 	case onlyDigits.MatchString(s):
 		reason += ": it is a number, as spreadsheets store dates"
 	}
-	return date, errors.New(reason)
+	return labhealth.Date{}, errors.New(reason)
+}
+
+// match parses a date of any layout.
+func (d dateLayouts) match(s string) (t time.Time, ok bool) {
+	for _, layout := range d.layouts {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, true
+		}
+	}
+	return t, false
 }
