@@ -25,8 +25,8 @@ import (
 	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
-// slowService is a proxy in front of an embedded service. It counts requests, with a latency.
-type slowService struct {
+// usersService is a proxy in front of an embedded service. It counts requests, with a latency.
+type usersService struct {
 	*labhealthtest.Server
 	client  *labhealth.Client
 	latency time.Duration
@@ -36,9 +36,9 @@ type slowService struct {
 	most    int64 // active at the same time
 }
 
-func newSlowService(t *testing.T, latency time.Duration) *slowService {
+func newUsersService(t *testing.T, latency time.Duration) *usersService {
 	t.Helper()
-	s := &slowService{Server: labhealthtest.NewServer(t), latency: latency, count: map[string]int{}}
+	s := &usersService{Server: labhealthtest.NewServer(t), latency: latency, count: map[string]int{}}
 	target, err := url.Parse(s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func usersCSV(rows []string, users *bulk.Users, test uuid.UUID) bulk.Source {
 
 // Each user is created once, and not for an invalid row or in a dry run.
 func TestUsers(t *testing.T) {
-	s := newSlowService(t, 0)
+	s := newUsersService(t, 0)
 	ada := s.AddUser("ada")
 	var rows []string
 	for i, user := range []string{"ada", "bo", "cy", "bo", "invalid", "", "ada", "dee"} {
@@ -152,7 +152,7 @@ func TestUsers(t *testing.T) {
 
 // Placeholders of a dry run are not sent.
 func TestUsersOfADryRun(t *testing.T) {
-	s := newSlowService(t, 0)
+	s := newUsersService(t, 0)
 	users := bulk.NewUsers(t.Context(), s.client, bulk.Options{DryRun: true})
 	source := usersCSV([]string{fmt.Sprintf(userRow, "S-1", "ada", "ada@example.com")}, users, s.LabTests.WalkIn)
 	_, err := bulk.Run(t.Context(), s.client, source, new(bulk.Memory), bulk.Options{})
@@ -162,7 +162,7 @@ func TestUsersOfADryRun(t *testing.T) {
 
 // Many existing users are found by listing them, and new ones are created concurrently.
 func TestManyUsers(t *testing.T) {
-	s := newSlowService(t, 20*time.Millisecond)
+	s := newUsersService(t, 20*time.Millisecond)
 	for i := range 1200 {
 		s.AddUser(fmt.Sprint("old-", i))
 	}
@@ -192,7 +192,7 @@ func TestManyUsers(t *testing.T) {
 
 // A few users of a large team are looked up one by one.
 func TestFewUsers(t *testing.T) {
-	s := newSlowService(t, 0)
+	s := newUsersService(t, 0)
 	for i := range 2600 {
 		s.AddUser(fmt.Sprint("old-", i))
 	}
@@ -239,7 +239,7 @@ func TestUserFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSlowService(t, 0)
+			s := newUsersService(t, 0)
 			fail := s.FailBefore
 			if test.after {
 				fail = s.FailAfter
@@ -276,7 +276,7 @@ func TestUserFailures(t *testing.T) {
 
 // When its context ends, a source stops within a request, and leaves no goroutine.
 func TestUsersCanceled(t *testing.T) {
-	s := newSlowService(t, 50*time.Millisecond)
+	s := newUsersService(t, 50*time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	users := bulk.NewUsers(ctx, s.client, bulk.Options{})
@@ -300,7 +300,7 @@ func TestUsersCanceled(t *testing.T) {
 
 // A row function can create users itself, with other fields.
 func TestUsersInARowFunction(t *testing.T) {
-	s := newSlowService(t, 0)
+	s := newUsersService(t, 0)
 	users := bulk.NewUsers(t.Context(), s.client, bulk.Options{})
 	opts := bulk.CSVOptions{Rename: map[string]string{"Clinic": "-", "No": "-"}, Row: func(row bulk.Row, body *labhealth.ImportOrderBody) (err error) {
 		if row.Get("No") == "" {
