@@ -22,7 +22,7 @@ func (r *run) checkSource() error {
 		line := Rejection{Outcome: "invalid", Record: r.number, SampleID: record.Body.SampleID, Line: record.Line}
 		sum, err := r.checkRecord(&record.Body, err, &line)
 		record.header.name(line.Fields)
-		if err := cmp.Or(err, r.checkUser(record.Body.UserID)); err != nil {
+		if err := cmp.Or(err, r.checkUsers(&record)); err != nil {
 			return err
 		}
 		if r.addRecord(line.SampleID, sum, line.Fields != nil) {

@@ -55,21 +55,32 @@ type Row struct {
 
 	Line int // where the row starts in its file, from 1
 
-	header  *header
-	cells   []string
-	missing *string // a name for which there is no column
+	header *header
+	cells  []string
+	state  *rowState
+}
+
+// rowState is what a row function has found by reading.
+type rowState struct {
+	missing  string    // a name for which there is no column
+	problems []Problem // of cells that it has read
 }
 
 // Get returns the cell of a column without spaces around it. It can read all columns, also those
-// renamed to "-". Case and spaces of the name do not matter. A run stops with an error if its file
-// does not have exactly one column with the name.
+// renamed to "-". Case and spaces of the name do not matter. If the cell cannot be what was
+// entered, the record is invalid, whatever the row function returns. A run stops with an error if
+// its file does not have exactly one column with the name.
 func (r Row) Get(name string) string {
 	i, ok := r.header.byName[foldName(name)]
 	if !ok || i < 0 {
-		*r.missing = cmp.Or(*r.missing, name)
+		r.state.missing = cmp.Or(r.state.missing, name)
 		return ""
 	}
-	return strings.TrimSpace(r.cells[i])
+	cell := strings.TrimSpace(r.cells[i])
+	if err := damaged(cell); err != nil {
+		r.state.problems = append(r.state.problems, Problem{Reason: err.Error(), Column: r.header.columns[i].header})
+	}
+	return cell
 }
 
 // Has reports whether the file has exactly one column with a name.
@@ -184,7 +195,10 @@ func newCSVReader(r io.ReadSeeker, opts CSVOptions) (*csvReader, error) {
 
 func (c *csvReader) readHeader() error {
 	cells, err := c.rows.next()
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF):
+		return errors.New("bulk: the CSV file is empty")
+	case err != nil:
 		return fmt.Errorf("bulk: the CSV header cannot be read: %w", err)
 	}
 	if strings.ContainsRune(strings.TrimSpace(strings.Join(cells, "")), '\r') {
@@ -194,6 +208,7 @@ func (c *csvReader) readHeader() error {
 	if err != nil {
 		return cmp.Or(otherComma(cells, c.rows.comma, c.opts.Rename), err)
 	}
+	c.header.createsUsers = c.opts.Users.creates()
 	if c.header.byPath[userColumn] != "" && c.opts.Users == nil {
 		return errors.New("bulk: the column client_user_id needs CSVOptions.Users; if CSVOptions.Row reads it, rename it to \"-\"")
 	}
@@ -267,12 +282,15 @@ func (c *csvReader) rowError(err error) error {
 // run.
 func recordError(err error, record *Record) error {
 	var problem Problem
+	var pointer *Problem
 	var recordErr *RecordError
 	var invalid *labhealth.ValidationError
 	e := RecordError{Line: record.Line, SampleID: record.Body.SampleID}
 	switch {
 	case errors.As(err, &problem):
 		e.Problems = []Problem{problem}
+	case errors.As(err, &pointer) && pointer != nil:
+		e.Problems = []Problem{*pointer}
 	case errors.As(err, &recordErr):
 		e.SampleID = cmp.Or(e.SampleID, recordErr.SampleID)
 		e.Problems = append(e.Problems, recordErr.Problems...)
@@ -303,17 +321,14 @@ func (c *csvReader) read(cells []string, body *labhealth.ImportOrderBody) (clien
 			clientUserID, err = cell, damaged(cell)
 		case column.path != "":
 			err = column.set(column.of(body), cell, c.dates)
-		case c.opts.Row != nil:
-			err = damaged(cell)
 		}
 		if err != nil {
 			problems = append(problems, Problem{Path: column.problemPath(), Reason: err.Error(), Column: column.header})
 		}
 	}
 	setDefaults(body, c.opts.Defaults)
-	problems = appendLostZeros(problems, body)
 	if len(problems) > 0 {
-		return "", &RecordError{Problems: problems}
+		return "", &RecordError{Problems: appendLostZeros(problems, body)}
 	}
 	return c.complete(cells, body, clientUserID)
 }
@@ -355,15 +370,11 @@ func appendLostZeros(problems []Problem, body *labhealth.ImportOrderBody) []Prob
 
 // complete calls the row function, and checks the record if its user has to be found.
 func (c *csvReader) complete(cells []string, body *labhealth.ImportOrderBody, clientUserID string) (string, error) {
-	if c.opts.Row != nil {
-		var missing string
-		err := c.opts.Row(Row{Line: c.rows.start, header: c.header, cells: cells, missing: &missing}, body)
-		if missing != "" {
-			return "", fmt.Errorf("CSVOptions.Row reads the column %q, and the file does not have exactly one with that name", missing)
-		}
-		if err != nil {
-			return "", err
-		}
+	if err := c.callRow(cells, body); err != nil {
+		return "", err
+	}
+	if problems := appendLostZeros(nil, body); problems != nil {
+		return "", &RecordError{Problems: problems}
 	}
 	if c.opts.Users == nil || body.UserID != [16]byte{} {
 		return "", nil
@@ -378,6 +389,21 @@ func (c *csvReader) complete(cells []string, body *labhealth.ImportOrderBody, cl
 		return "", &RecordError{Problems: problems}
 	}
 	return clientUserID, nil
+}
+
+func (c *csvReader) callRow(cells []string, body *labhealth.ImportOrderBody) error {
+	if c.opts.Row == nil {
+		return nil
+	}
+	var state rowState
+	err := c.opts.Row(Row{Line: c.rows.start, header: c.header, cells: cells, state: &state}, body)
+	switch {
+	case state.missing != "":
+		return fmt.Errorf("CSVOptions.Row reads the column %q, and the file does not have exactly one with that name", state.missing)
+	case len(state.problems) > 0:
+		return &RecordError{Problems: state.problems}
+	}
+	return err
 }
 
 // checkDefaults returns an error if the defaults would describe a patient.

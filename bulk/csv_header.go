@@ -68,6 +68,8 @@ type header struct {
 	columns []column
 	byPath  map[string]string // names in the file by path
 	byName  map[string]int    // numbers by folded name; -1 if several columns have the name
+
+	createsUsers bool // rows may have created users
 }
 
 // newHeader returns the header with the given cells.
@@ -209,7 +211,11 @@ func columnNumber(i int) string {
 func unknownColumns(cells []string, unknown []int) error {
 	var list []string
 	hidden := false
-	for _, i := range unknown {
+	for n, i := range unknown {
+		if n == 50 {
+			list = append(list, fmt.Sprintf("and %d others", len(unknown)-n))
+			break
+		}
 		name := strings.TrimSpace(cells[i])
 		near := suggestion(name)
 		if near == "" && !isColumnName(name) {

@@ -179,7 +179,12 @@ func TestCSVDamagedCells(t *testing.T) {
 	opts := bulk.CSVOptions{
 		DateLayouts: []string{"01/02/2006", "2006-01-02"},
 		Rename:      map[string]string{"DOB": "patient_details.dob", "Phone": "patient_details.phone_number", "Clinic": "-"},
-		Row:         func(bulk.Row, *labhealth.ImportOrderBody) error { return nil },
+		Row: func(row bulk.Row, body *labhealth.ImportOrderBody) error {
+			if row.Get("Clinic") == "Leiden" {
+				body.PatientAddress.Country = "NL"
+			}
+			return nil
+		},
 	}
 	const date = "2 DOB: is not a valid date of the form MM/DD/YYYY or YYYY-MM-DD"
 	for row, want := range map[string]string{
@@ -187,6 +192,8 @@ func TestCSVDamagedCells(t *testing.T) {
 		"S-1,2/1/1985,+14155550123,02139-0001,US,,,":  "",
 		"S-1,1985-12-10,+14155550123,SW1A,UK,,,":      "",
 		"S-1,,,1234,NL,,,":                            "",
+		"S-1,,,1234,,Leiden,,":                        "",
+		"S-1,,,,,#N/A,,":                              "2 Clinic: is an error value of a spreadsheet",
 		"S-1,10/12/85,,,,,,":                          date + ": its year has two digits",
 		"S-1,12/10/1985 00:00:00,,,,,,":               date + ": it has a time of day",
 		"S-1,1985-12-10T00:00:00Z,,,,,,":              date + ": it has a time of day",
@@ -269,7 +276,7 @@ func TestCSVRow(t *testing.T) {
 		case first == "":
 			return body.Validate()
 		case !ok:
-			return bulk.Problem{Column: "Patient Name", Reason: "must be two words"}
+			return &bulk.Problem{Column: "Patient Name", Reason: "must be two words"}
 		}
 		return nil
 	}

@@ -188,7 +188,7 @@ func TestCSVProblems(t *testing.T) {
 			"so that the rest of the file cannot be read",
 	})
 	for header, want := range map[string]string{
-		"": "bulk: the CSV header cannot be read: EOF",
+		"": "bulk: the CSV file is empty",
 		"sample_id,Ada Example": "bulk: the CSV file has unknown columns, whose values would not be sent: 2 (B); " +
 			`map them in CSVOptions.Rename to one of CSVColumns, or to "-"; a name that could be patient data is not shown`,
 		"sample_id,sample_id": "bulk: the CSV file has two columns for sample_id",

@@ -232,13 +232,19 @@ func placeholderUser(clientUserID string) (id uuid.UUID) {
 	return id
 }
 
-// checkUser returns an error for a placeholder outside of a dry run.
-func (r *run) checkUser(id uuid.UUID) error {
-	if !r.opts.DryRun && string(id[:len(placeholderPrefix)]) == placeholderPrefix {
+// checkUsers returns an error if the source has Users with other options than the run.
+func (r *run) checkUsers(record *Record) error {
+	switch isPlaceholder := string(record.Body.UserID[:len(placeholderPrefix)]) == placeholderPrefix; {
+	case isPlaceholder && !r.opts.DryRun:
 		return errors.New("bulk: the source has users that do not exist: its Users has options with DryRun, and Run has not")
+	case r.opts.DryRun && record.header != nil && record.header.createsUsers:
+		return errors.New("bulk: the source creates users: Run has options with DryRun, and its Users has not")
 	}
 	return nil
 }
+
+// creates reports whether users may be created.
+func (u *Users) creates() bool { return u != nil && u.lookup != nil && !u.lookup.dryRun }
 
 // userWindow yields the rows of a source in order, while the users of several rows are being found.
 type userWindow struct {

@@ -158,6 +158,10 @@ func TestUsersOfADryRun(t *testing.T) {
 	_, err := bulk.Run(t.Context(), s.client, source, new(bulk.Memory), bulk.Options{})
 	checkEqual(t, "error", fmt.Sprint(err), "bulk: the source has users that do not exist: its Users has options with DryRun, and Run has not")
 	checkEqual(t, "imports", s.count["POST /v3/order/import"], 0)
+
+	source = usersCSV([]string{fmt.Sprintf(userRow, "S-1", "ada", "ada@example.com")}, bulk.NewUsers(t.Context(), s.client, bulk.Options{}), s.LabTests.WalkIn)
+	_, err = bulk.Run(t.Context(), s.client, source, nil, bulk.Options{DryRun: true})
+	checkEqual(t, "error", fmt.Sprint(err), "bulk: the source creates users: Run has options with DryRun, and its Users has not")
 }
 
 // Many existing users are found by listing them, and new ones are created concurrently.
