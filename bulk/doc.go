@@ -81,10 +81,12 @@
 // the orders that [Options.List] selects. With the embedded service, listing 10,000 orders took 1.3
 // seconds, and importing them took 9 seconds.
 //
-// The index takes 24 to 48 bytes of memory per record, and [Users] some 210 bytes per user; nothing
-// else grows with the source. With a latency of 100 milliseconds and 16 concurrent requests, Users
-// created 10,000 users in 64 seconds, and found them in 2.5 seconds in the next run. The journal is synced once per batch of records. A batch has a few records per worker if the service
+// The index takes 24 to 48 bytes of memory per record; nothing else grows with the source. The
+// journal is synced once per batch of records. A batch has a few records per worker if the service
 // is slow, and up to 256 records if it is fast.
+//
+// [Users] takes some 210 bytes per user. With a latency of 100 milliseconds and 16 concurrent
+// requests, it created 10,000 users in 64 seconds, and found them in 2.5 seconds in the next run.
 //
 // # Stored data
 //
