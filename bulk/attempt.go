@@ -21,7 +21,7 @@ func (r *run) send(j job) {
 		start := time.Now()
 		resp, err := r.attempt(j)
 		if e.Step = r.stepOf(j, err); e.Step != "" {
-			r.recordAttempt(e, resp, err, start)
+			r.recordAttempt(j, e, resp, err, start)
 			return
 		}
 		if err := r.importPacer.failed(start, err); err != nil {
@@ -83,7 +83,7 @@ func isFatal(err error) bool {
 }
 
 // recordAttempt completes the entry of an attempt and records it.
-func (r *run) recordAttempt(e Entry, resp *labhealth.PostOrderResponse, err error, start time.Time) {
+func (r *run) recordAttempt(j job, e Entry, resp *labhealth.PostOrderResponse, err error, start time.Time) {
 	var api *labhealth.APIError
 	switch {
 	case e.Step == StepUnknown:
@@ -97,6 +97,7 @@ func (r *run) recordAttempt(e Entry, resp *labhealth.PostOrderResponse, err erro
 	default:
 		e.Fields = problemsOf(err)
 	}
+	j.header.name(e.Fields)
 	if e.Step != StepUnknown {
 		r.importPacer.succeeded()
 	}

@@ -1,6 +1,7 @@
 package bulk
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -20,7 +21,8 @@ func (r *run) checkSource() error {
 		}
 		line := Rejection{Outcome: "invalid", Record: r.number, SampleID: record.Body.SampleID, Line: record.Line}
 		sum, err := r.checkRecord(&record.Body, err, &line)
-		if err != nil {
+		record.header.name(line.Fields)
+		if err := cmp.Or(err, r.checkUsers(&record)); err != nil {
 			return err
 		}
 		if r.addRecord(line.SampleID, sum, line.Fields != nil) {

@@ -1,54 +1,156 @@
 package bulk
 
 import (
-	"encoding/csv"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"reflect"
-	"slices"
-	"strconv"
 	"strings"
-	"sync"
-	"unicode/utf8"
-
-	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
 )
 
-// CSVColumns returns the names of all columns that [CSV] supports, sorted.
-func CSVColumns() []string { return slices.Sorted(maps.Keys(columns())) }
+// CSVOptions configures [CSV]. The zero value uses the defaults.
+type CSVOptions struct {
+	// Comma separates the cells: ',' if 0. A first line such as "sep=;", which Excel writes, has
+	// the same effect.
+	Comma rune
 
-// CSV returns a source that reads one record from each row of r after the header. The name of a
-// column is the path of its field in the interface specification:
+	// Rename maps names of columns in the file to names that [CSV] supports: {"Sample":
+	// "sample_id"}. The values of a column renamed to "-" are not sent; Row can read them.
+	Rename map[string]string
+
+	// DateLayouts are the layouts of dates in the file, for [time.Parse]: "01/02/2006", whose
+	// leading zeros are optional. If it is empty, dates are formatted as 2006-01-02. Layouts that
+	// could read one date as different days are an error, and so are years of two digits. A time of
+	// day in the layout is ignored.
+	DateLayouts []string
+
+	// Defaults is used for fields whose cell is empty or that have no column, such as the billing
+	// type, the collection method, the lab tests, or the country. It must not describe a patient:
+	// a sample ID, a user ID, patient details, or an address apart from its country, are an error.
+	//
+	// The tests of an order belong together: the lab tests and add-ons of Defaults are used if the
+	// row has neither. So does a physician, who is used if the row has no cell of a physician.
+	Defaults labhealth.ImportOrderBody
+
+	// Row changes or completes the record of a row, after Defaults. It is called for rows without
+	// problems, in order, each time that the source is ranged over, and must do the same each time.
+	// It may be nil.
+	//
+	// If it returns a [Problem], a *[RecordError] or a *[labhealth.ValidationError], the row is
+	// invalid, and Run continues with the next one. The reasons must not contain values of the row.
+	// Any other error stops the run, which can be resumed.
+	Row func(row Row, body *labhealth.ImportOrderBody) error
+
+	// Users finds or creates the users of rows without user_id, by their column client_user_id. It
+	// is used after Row, and only for rows that are valid otherwise. It may be nil.
+	Users *Users
+}
+
+// Row is a row of a CSV file. Printed or logged, it shows nothing.
+type Row struct {
+	labhealth.Redacted `json:"-"`
+
+	Line int // where the row starts in its file, from 1
+
+	header *header
+	cells  []string
+	state  *rowState
+}
+
+// rowState is what a row function has found by reading.
+type rowState struct {
+	missing  string    // a name for which there is no column
+	problems []Problem // of cells that it has read
+}
+
+// Get returns the cell of a column without spaces around it. It can read all columns, also those
+// renamed to "-". Case and spaces of the name do not matter. If the cell cannot be what was
+// entered, the record is invalid, whatever the row function returns. A run stops with an error if
+// its file does not have exactly one column with the name.
+func (r Row) Get(name string) string {
+	i, ok := r.header.byName[foldName(name)]
+	if !ok || i < 0 {
+		r.state.missing = cmp.Or(r.state.missing, name)
+		return ""
+	}
+	cell := strings.TrimSpace(r.cells[i])
+	if err := damaged(cell); err != nil {
+		r.state.problems = append(r.state.problems, Problem{Reason: err.Error(), Column: r.header.columns[i].header})
+	}
+	return cell
+}
+
+// Has reports whether the file has exactly one column with a name.
+func (r Row) Has(name string) bool {
+	i, ok := r.header.byName[foldName(name)]
+	return ok && i >= 0
+}
+
+// CSV returns a source that reads one record from each row of r after the header. The names of the
+// columns are the paths of the fields in the interface specification:
 //
-//	sample_id, user_id, collection_method, billing_type, lab_account_id
-//	order_set.lab_test_ids, order_set.add_on.marker_ids, …
-//	patient_details.first_name, patient_details.dob, …
-//	patient_details.medical_proxy.first_name, patient_details.medical_proxy.address.zip, …
-//	patient_address.first_line, …
-//	physician.npi, physician.signature_image.content, …
+//	sample_id, billing_type, collection_method, lab_account_id
+//	user_id, or client_user_id with CSVOptions.Users
 //
-// [CSVColumns] returns all names. rename, which may be nil, maps other names in the file to these:
-// {"Sample": "sample_id"}. A column renamed to "-" is ignored. Any other unknown column is an
-// error, because its values would not be sent.
+//	order_set.
+//		lab_test_ids, lab_account_id, add_on.marker_ids, add_on.provider_ids
 //
-// An empty cell omits the field. Cells with several IDs or codes separate them by semicolons. Dates
-// are formatted as 2006-01-02. Spaces around a cell are ignored. Rows follow RFC 4180: cells with
-// commas, quotes or line breaks are quoted.
-func CSV(r io.ReadSeeker, rename map[string]string) Source {
+//	patient_details.
+//		first_name, last_name, dob, gender, phone_number, email,
+//		race, ethnicity, sexual_orientation, gender_identity, household_income, household_size
+//
+//	patient_details.medical_proxy.
+//		first_name, last_name, phone_number, email, household_income, household_size,
+//		address.first_line, address.second_line, address.city, address.state, address.zip,
+//		address.country, address.access_notes
+//
+//	patient_address.
+//		receiver_name, first_line, second_line, city, state, zip, country, access_notes
+//
+//	physician.
+//		first_name, last_name, npi, email, licensed_states,
+//		signature_image.content, signature_image.content_type
+//
+// Case does not matter in names, and spaces and hyphens equal underscores: "Sample ID" is
+// sample_id. [CSVColumns] returns all names. Any other column is an error, which names it, unless
+// [CSVOptions.Rename] has it: its values would not be sent.
+//
+// An empty cell omits the field, unless [CSVOptions.Defaults] has it. Cells with several IDs or
+// codes separate them by semicolons. Spaces around a cell are ignored, and so are rows and columns
+// that are empty. A row is invalid if it has more or fewer cells than the header, or a cell that
+// cannot be what was entered: a number in scientific notation, a US ZIP code without its leading
+// zero, an error value of a spreadsheet, or text that is not UTF-8. Problems have the name of the
+// column.
+//
+// Rows follow RFC 4180: cells with commas, quotes or line breaks are quoted. A quote that is not
+// closed, or is inside a cell that is not quoted, leaves open where the next row starts. It stops
+// the run with an error that has the line and the column of the cell, before anything is sent. A
+// row longer than 16 MiB without line breaks is an invalid record.
+//
+// Each iteration starts at the start of r, so iterations must not overlap.
+func CSV(r io.ReadSeeker, opts CSVOptions) Source {
 	return func(yield func(Record, error) bool) {
-		rows, err := newCSVReader(r, rename)
+		rows, err := newCSVReader(r, opts)
 		if err != nil {
 			yield(Record{}, err)
 			return
 		}
+		window := newUserWindow(opts.Users, yield)
+		defer window.wait()
 		for {
-			record, err := rows.next()
-			var recordErr *RecordError
-			if errors.Is(err, io.EOF) || !yield(record, err) || err != nil && !errors.As(err, &recordErr) {
+			item := rows.next()
+			if errors.Is(item.err, io.EOF) {
+				window.flush()
+				return
+			}
+			if !window.add(item) {
+				return
+			}
+			if !item.canContinue() {
+				window.flush()
 				return
 			}
 		}
@@ -57,205 +159,303 @@ func CSV(r io.ReadSeeker, rename map[string]string) Source {
 
 // csvReader reads records from a CSV file.
 type csvReader struct {
-	rows     *csv.Reader
-	limit    *rowLimiter
-	columns  []column
-	lastLine int // of the last row
+	opts   CSVOptions
+	dates  dateLayouts
+	header *header
+	rows   rowReader
 }
 
 // newCSVReader reads the header.
-func newCSVReader(r io.ReadSeeker, rename map[string]string) (*csvReader, error) {
+func newCSVReader(r io.ReadSeeker, opts CSVOptions) (*csvReader, error) {
+	dates, err := newDateLayouts(opts.DateLayouts)
+	if err := cmp.Or(err, checkDefaults(opts.Defaults)); err != nil {
+		return nil, err
+	}
+	if opts.Comma < 0 || opts.Comma > 0x7e || opts.Comma == '"' || opts.Comma != 0 && opts.Comma < ' ' && opts.Comma != '\t' {
+		return nil, errors.New("bulk: CSVOptions.Comma must be an ASCII character other than a quote or a line break")
+	}
 	buffered, err := rewind(r)
 	if err != nil {
 		return nil, err
 	}
-	limit := &rowLimiter{r: buffered}
-	rows := csv.NewReader(limit)
-	rows.ReuseRecord = true
-	header, err := rows.Read()
-	if err != nil {
-		return nil, fmt.Errorf("bulk: the CSV header cannot be read: %w", withoutContent(err))
+	rows := rowReader{r: buffered, comma: cmp.Or(byte(opts.Comma), ','), line: 1}
+	if start, _ := buffered.Peek(6); len(start) == 6 && strings.EqualFold(string(start[:4]), "sep=") && strings.ContainsRune("\r\n", rune(start[5])) {
+		if opts.Comma != 0 && byte(opts.Comma) != start[4] {
+			return nil, fmt.Errorf("bulk: the first line of the CSV file is %q, and CSVOptions.Comma is %q", start[:5], opts.Comma)
+		}
+		rows.comma = start[4]
+		if _, err := buffered.ReadSlice('\n'); err != nil {
+			return nil, fmt.Errorf("bulk: the CSV header cannot be read: %w", err)
+		}
+		rows.line++
 	}
-	lastLine, _ := rows.FieldPos(0)
-	columns, err := columnsOf(header, rename)
-	if err != nil {
-		return nil, err
-	}
-	return &csvReader{rows, limit, columns, lastLine}, nil
+	c := &csvReader{opts: opts, dates: dates, rows: rows}
+	return c, c.readHeader()
 }
 
-// next returns the next record, or io.EOF. After an error other than a *[RecordError] the start of
-// the next row is unknown.
-func (c *csvReader) next() (record Record, err error) {
-	c.limit.rowStart = c.rows.InputOffset()
-	row, err := c.rows.Read()
-	if err == io.EOF {
-		return record, err
-	}
-	if c.rows.InputOffset()-c.limit.rowStart > maxLine {
-		err = errLineTooLong
-	}
-	var syntax *csv.ParseError
+func (c *csvReader) readHeader() error {
+	cells, err := c.rows.next()
 	switch {
-	case errors.Is(err, csv.ErrFieldCount) && errors.As(err, &syntax):
-		c.lastLine = syntax.Line
-		return record, &RecordError{Line: syntax.Line, Problems: []Problem{{"", "does not have as many cells as the header"}}}
-	case errors.Is(err, errLineTooLong):
-		return record, fmt.Errorf("bulk: the row after line %d: %w", c.lastLine, err)
+	case errors.Is(err, io.EOF):
+		return errors.New("bulk: the CSV file is empty")
 	case err != nil:
-		return record, fmt.Errorf("bulk: the CSV file cannot be read: %w", withoutContent(err))
+		return fmt.Errorf("bulk: the CSV header cannot be read: %w", err)
 	}
-	record.Line, _ = c.rows.FieldPos(0)
-	c.lastLine, _ = c.rows.FieldPos(len(row) - 1)
-	if problems := c.decode(row, &record.Body); problems != nil {
-		return Record{}, &RecordError{Line: record.Line, SampleID: record.Body.SampleID, Problems: problems}
+	if strings.ContainsRune(strings.TrimSpace(strings.Join(cells, "")), '\r') {
+		return errors.New("bulk: the CSV file has line breaks that are carriage returns: save it with line feeds")
 	}
-	return record, nil
+	c.header, err = newHeader(cells, c.opts.Rename)
+	if err != nil {
+		return cmp.Or(otherComma(cells, c.rows.comma, c.opts.Rename), err)
+	}
+	c.header.createsUsers = c.opts.Users.creates()
+	if c.header.byPath[userColumn] != "" && c.opts.Users == nil {
+		return errors.New("bulk: the column client_user_id needs CSVOptions.Users; if CSVOptions.Row reads it, rename it to \"-\"")
+	}
+	return nil
 }
 
-// decode sets the fields of body from the cells of a row.
-func (c *csvReader) decode(row []string, body *labhealth.ImportOrderBody) (problems []Problem) {
-	v := reflect.ValueOf(body).Elem()
-	for i, column := range c.columns {
-		cell := strings.TrimSpace(row[i])
-		if cell == "" || column.index == nil {
+// otherComma returns an error if the header would be known with another separator.
+func otherComma(cells []string, comma byte, rename map[string]string) error {
+	line := strings.Join(cells, string(comma))
+	for _, other := range []struct{ comma, name string }{{";", "semicolons"}, {"\t", "tabs"}, {",", "commas"}, {"|", "vertical bars"}} {
+		if other.comma == string(comma) {
 			continue
 		}
-		if err := column.set(v, cell); err != nil {
-			problems = append(problems, Problem{"body." + column.path, err.Error()})
+		names := strings.Split(line, other.comma)
+		if h, _ := newHeader(names, rename); len(names) > 1 && h != nil {
+			return fmt.Errorf("bulk: the cells of the CSV file are separated by %s: set CSVOptions.Comma to %q", other.name, other.comma[0])
 		}
+	}
+	return nil
+}
+
+// csvItem is what a source yields for a row.
+type csvItem struct {
+	record       Record
+	err          error
+	clientUserID string        // of the user whose ID the record needs; empty if it has one
+	done         chan struct{} // closed when the user is found; nil if it need not be waited for
+}
+
+// canContinue reports whether another row may follow.
+func (i *csvItem) canContinue() bool {
+	var recordErr *RecordError
+	return i.err == nil || errors.As(i.err, &recordErr)
+}
+
+// next reads the next row that is not empty.
+func (c *csvReader) next() (item csvItem) {
+	for {
+		cells, err := c.rows.next()
+		if err != nil {
+			item.err = c.rowError(err)
+			return item
+		}
+		if strings.TrimSpace(strings.Join(cells, "")) == "" {
+			continue
+		}
+		item.record = Record{Line: c.rows.start, header: c.header}
+		item.clientUserID, err = c.read(cells, &item.record.Body)
+		if err != nil {
+			item.err = recordError(err, &item.record)
+		}
+		return item
+	}
+}
+
+// rowError returns the error for a row whose cells cannot be read.
+func (c *csvReader) rowError(err error) error {
+	var cell *cellError
+	switch {
+	case errors.Is(err, io.EOF):
+		return err
+	case errors.Is(err, errLineTooLong):
+		return &RecordError{Line: c.rows.start, Problems: []Problem{{Reason: "is longer than 16 MiB, or has more than 65,535 cells"}}}
+	case errors.As(err, &cell) && cell.column < len(c.header.columns):
+		return fmt.Errorf("bulk: line %d, column %q of the CSV file: %w", cell.line, c.header.columns[cell.column].header, cell.err)
+	}
+	return fmt.Errorf("bulk: the CSV file cannot be read: %w", err)
+}
+
+// recordError returns the error for a row that is not a valid record, or the one that stops the
+// run.
+func recordError(err error, record *Record) error {
+	var problem Problem
+	var pointer *Problem
+	var recordErr *RecordError
+	var invalid *labhealth.ValidationError
+	e := RecordError{Line: record.Line, SampleID: record.Body.SampleID}
+	switch {
+	case errors.As(err, &problem):
+		e.Problems = []Problem{problem}
+	case errors.As(err, &pointer) && pointer != nil:
+		e.Problems = []Problem{*pointer}
+	case errors.As(err, &recordErr):
+		e.SampleID = cmp.Or(e.SampleID, recordErr.SampleID)
+		e.Problems = append(e.Problems, recordErr.Problems...)
+	case errors.As(err, &invalid):
+		e.Problems = problemsOf(err)
+	default:
+		return fmt.Errorf("bulk: line %d: %w", record.Line, err)
+	}
+	record.header.name(e.Problems)
+	return &e
+}
+
+// read sets the fields of body from the cells of a row, and returns the client user ID if the user
+// has to be found.
+func (c *csvReader) read(cells []string, body *labhealth.ImportOrderBody) (clientUserID string, _ error) {
+	if err := c.checkCells(cells); err != nil {
+		return "", err
+	}
+	var problems []Problem
+	for i, column := range c.header.columns {
+		cell := strings.TrimSpace(cells[i])
+		err := error(nil)
+		switch {
+		case cell == "":
+		case column.header == "":
+			problems = append(problems, Problem{Reason: "has a value in column " + columnNumber(i) + ", which has no name"})
+		case column.path == userColumn:
+			clientUserID, err = cell, damaged(cell)
+		case column.path != "":
+			err = column.set(column.of(body), cell, c.dates)
+		}
+		if err != nil {
+			problems = append(problems, Problem{Path: column.problemPath(), Reason: err.Error(), Column: column.header})
+		}
+	}
+	setDefaults(body, c.opts.Defaults)
+	if len(problems) > 0 {
+		return "", &RecordError{Problems: appendLostZeros(problems, body)}
+	}
+	return c.complete(cells, body, clientUserID)
+}
+
+// problemPath returns the path of problems of the column.
+func (c column) problemPath() string {
+	switch c.path {
+	case "":
+		return ""
+	case userColumn:
+		return "body.user_id"
+	}
+	return "body." + c.path
+}
+
+// checkCells checks the number of cells. Additional cells are not ignored even if they are empty: a
+// comma that is not quoted may have shifted the others.
+func (c *csvReader) checkCells(cells []string) error {
+	n := len(c.header.columns)
+	if len(cells) == n {
+		return nil
+	}
+	if c.rows.multiline {
+		return fmt.Errorf("a row of %d lines does not have as many cells as the header, so that a quote in it may not be closed", c.rows.line-c.rows.start)
+	}
+	return Problem{Reason: fmt.Sprintf("has %d cells, and the header has %d", len(cells), n)}
+}
+
+// appendLostZeros appends a problem for each ZIP code that lost its leading zero.
+func appendLostZeros(problems []Problem, body *labhealth.ImportOrderBody) []Problem {
+	if a := body.PatientAddress; hasLostZero(a.Zip, a.Country) {
+		problems = append(problems, Problem{Path: "body.patient_address.zip", Reason: errLostZero.Error()})
+	}
+	if proxy := body.PatientDetails.MedicalProxy; proxy != nil && hasLostZero(proxy.Address.Zip, proxy.Address.Country) {
+		problems = append(problems, Problem{Path: "body.patient_details.medical_proxy.address.zip", Reason: errLostZero.Error()})
 	}
 	return problems
 }
 
-// rowLimiter returns an error for a row that is too long, such as one with an unclosed quote, which
-// package csv would keep in memory.
-type rowLimiter struct {
-	r        io.Reader
-	offset   int64
-	rowStart int64
-}
-
-func (r *rowLimiter) Read(b []byte) (int, error) {
-	if r.offset-r.rowStart > maxLine {
-		return 0, errLineTooLong
+// complete calls the row function, and checks the record if its user has to be found.
+func (c *csvReader) complete(cells []string, body *labhealth.ImportOrderBody, clientUserID string) (string, error) {
+	if err := c.callRow(cells, body); err != nil {
+		return "", err
 	}
-	n, err := r.r.Read(b)
-	r.offset += int64(n)
-	return n, err
+	if problems := appendLostZeros(nil, body); problems != nil {
+		return "", &RecordError{Problems: problems}
+	}
+	if c.opts.Users == nil || body.UserID != [16]byte{} {
+		return "", nil
+	}
+	checked := *body
+	checked.UserID = placeholderUser("")
+	problems := problemsOf(checked.Validate())
+	if clientUserID == "" {
+		problems = append(problems, Problem{Path: "body.user_id", Reason: "is required: the row has neither a user ID nor a client user ID"})
+	}
+	if len(problems) > 0 {
+		return "", &RecordError{Problems: problems}
+	}
+	return clientUserID, nil
 }
 
-// withoutContent reduces an error of package csv to the line and the kind of error.
-func withoutContent(err error) error {
-	var syntax *csv.ParseError
-	if errors.As(err, &syntax) {
-		return fmt.Errorf("line %d: %w", syntax.Line, syntax.Err)
+func (c *csvReader) callRow(cells []string, body *labhealth.ImportOrderBody) error {
+	if c.opts.Row == nil {
+		return nil
+	}
+	var state rowState
+	err := c.opts.Row(Row{Line: c.rows.start, header: c.header, cells: cells, state: &state}, body)
+	switch {
+	case state.missing != "":
+		return fmt.Errorf("CSVOptions.Row reads the column %q, and the file does not have exactly one with that name", state.missing)
+	case len(state.problems) > 0:
+		return &RecordError{Problems: state.problems}
 	}
 	return err
 }
 
-// column is the field that the cells of a CSV column set.
-type column struct {
-	path  string
-	index []int // of the fields on the path; nil if the column is ignored
-	kind  fieldKind
-}
-
-// columns returns all columns by name.
-var columns = sync.OnceValue(func() map[string]column {
-	all := map[string]column{}
-	var walk func(t reflect.Type, path string, index []int)
-	walk = func(t reflect.Type, path string, index []int) {
-		for _, f := range fieldsOf(t).list {
-			c := column{path: path + f.name, index: append(slices.Clip(index), f.index), kind: f.kind}
-			if f.kind == object {
-				walk(f.elem, c.path+".", c.index)
-			} else {
-				all[c.path] = c
-			}
-		}
-	}
-	walk(bodyType, "", nil)
-	return all
-})
-
-// columnsOf returns the columns of a header.
-func columnsOf(header []string, rename map[string]string) ([]column, error) {
-	var list []column
-	used := map[string]bool{}
-	for i, name := range header {
-		name = strings.TrimSpace(name)
-		if to, ok := rename[name]; ok {
-			name = to
-		}
-		if name == "-" {
-			list = append(list, column{})
-			continue
-		}
-		c, ok := columns()[name]
-		switch {
-		case !ok:
-			return nil, fmt.Errorf("bulk: column %d of the CSV file is unknown: its name must be one of CSVColumns, or be renamed", i+1)
-		case used[name]:
-			return nil, fmt.Errorf("bulk: the CSV file has two columns for %s", name)
-		}
-		used[name] = true
-		list = append(list, c)
-	}
-	return list, nil
-}
-
-// set sets the field of v from a cell. The error is the reason of a [Problem].
-func (c column) set(v reflect.Value, cell string) error {
-	if !utf8.ValidString(cell) {
-		return errors.New("is not valid UTF-8")
-	}
-	for _, i := range c.index {
-		if v = v.Field(i); v.Kind() == reflect.Pointer {
-			if v.IsNil() {
-				v.Set(reflect.New(v.Type().Elem()))
-			}
-			v = v.Elem()
-		}
-	}
-	if c.kind != list {
-		return setScalar(v, cell)
-	}
-	for item := range strings.SplitSeq(cell, ";") {
-		e := reflect.New(v.Type().Elem()).Elem()
-		if err := setScalar(e, strings.TrimSpace(item)); err != nil {
-			return err
-		}
-		v.Set(reflect.Append(v, e))
+// checkDefaults returns an error if the defaults would describe a patient.
+func checkDefaults(d labhealth.ImportOrderBody) error {
+	address := d.PatientAddress
+	address.Country = ""
+	if d.SampleID != "" || d.UserID != [16]byte{} || !reflect.ValueOf(d.PatientDetails).IsZero() || !reflect.ValueOf(address).IsZero() {
+		return errors.New("bulk: CSVOptions.Defaults must not have a sample ID, a user ID, patient details, or an address apart from its country")
 	}
 	return nil
 }
 
-func setScalar(v reflect.Value, s string) error {
-	switch p := v.Addr().Interface().(type) {
-	case *uuid.UUID:
-		id, err := uuid.Parse(s)
-		if err != nil || len(s) != 36 {
-			return errors.New("is not a valid uuid")
-		}
-		*p = id
-		return nil
-	case *labhealth.Date:
-		d, err := labhealth.ParseDate(s)
-		if err != nil {
-			return errors.New("is not a valid date")
-		}
-		*p = d
-		return nil
+// setDefaults completes body.
+func setDefaults(body *labhealth.ImportOrderBody, d labhealth.ImportOrderBody) {
+	body.BillingType = cmp.Or(body.BillingType, d.BillingType)
+	body.CollectionMethod = cmp.Or(body.CollectionMethod, d.CollectionMethod)
+	body.PatientAddress.Country = cmp.Or(body.PatientAddress.Country, d.PatientAddress.Country)
+	setDefault(&body.LabAccountID, d.LabAccountID)
+	setDefault(&body.OrderSet.LabAccountID, d.OrderSet.LabAccountID)
+	setDefault(&body.Physician, d.Physician)
+	if body.OrderSet.LabTestIDs == nil && body.OrderSet.AddOn == nil {
+		setDefault(&body.OrderSet.LabTestIDs, d.OrderSet.LabTestIDs)
+		setDefault(&body.OrderSet.AddOn, d.OrderSet.AddOn)
 	}
-	if v.Kind() == reflect.Int64 {
-		n, err := strconv.ParseInt(s, 10, 64)
-		if err != nil {
-			return errors.New("is not a valid integer")
-		}
-		v.SetInt(n)
-		return nil
+}
+
+// setDefault sets *p to a copy of a pointer or a slice, if *p is nil. It is a deep copy: the row
+// function may change it.
+func setDefault[T any](p *T, value T) {
+	if v := reflect.ValueOf(p).Elem(); v.IsNil() {
+		v.Set(deepCopy(reflect.ValueOf(value)))
 	}
-	v.SetString(s)
-	return nil
+}
+
+func deepCopy(v reflect.Value) reflect.Value {
+	if (v.Kind() == reflect.Pointer || v.Kind() == reflect.Slice) && v.IsNil() {
+		return v
+	}
+	c := reflect.New(v.Type()).Elem()
+	switch v.Kind() {
+	case reflect.Pointer:
+		c.Set(reflect.New(v.Type().Elem()))
+		c.Elem().Set(deepCopy(v.Elem()))
+	case reflect.Slice:
+		c.Set(reflect.AppendSlice(c, v))
+	case reflect.Struct:
+		c.Set(v)
+		for _, f := range fieldsOf(v.Type()).list {
+			c.Field(f.index).Set(deepCopy(v.Field(f.index)))
+		}
+	default:
+		c.Set(v)
+	}
+	return c
 }

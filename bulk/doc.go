@@ -85,6 +85,9 @@
 // journal is synced once per batch of records. A batch has a few records per worker if the service
 // is slow, and up to 256 records if it is fast.
 //
+// [Users] takes some 210 bytes per user. With a latency of 100 milliseconds and 16 concurrent
+// requests, it created 10,000 users in 64 seconds, and found them in 2.5 seconds in the next run.
+//
 // # Stored data
 //
 // The journal and the rejections contain sample IDs, order IDs, and the paths and codes of

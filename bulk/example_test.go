@@ -140,7 +140,7 @@ func ExampleCSV() {
 S-1,00000000-0000-4000-8000-00000000000a,1985-12-10,second visit
 S-2,00000000-0000-4000-8000-00000000000a,10.12.1985,
 `)
-	for record, err := range bulk.CSV(file, map[string]string{"Sample": "sample_id", "Remarks": "-"}) {
+	for record, err := range bulk.CSV(file, bulk.CSVOptions{Rename: map[string]string{"Sample": "sample_id", "Remarks": "-"}}) {
 		var unreadable *bulk.RecordError
 		switch {
 		case errors.As(err, &unreadable):
@@ -153,5 +153,5 @@ S-2,00000000-0000-4000-8000-00000000000a,10.12.1985,
 	}
 	// Output:
 	// S-1 1985-12-10
-	// line 3, S-2: body.patient_details.dob is not a valid date
+	// line 3, S-2: body.patient_details.dob is not a valid date of the form YYYY-MM-DD
 }

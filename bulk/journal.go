@@ -1,8 +1,10 @@
 package bulk
 
 import (
+	"cmp"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -97,11 +99,16 @@ var steps = [...]Step{
 // journalVersion is the version of the journal format.
 const journalVersion = 1
 
-// Problem describes an invalid field of a record, without its value.
+// Problem describes an invalid field of a record, without its value. As an error of
+// [CSVOptions.Row] it makes the record invalid.
 type Problem struct {
-	Path   string `json:"path"`   // such as "body.patient_details.email"; empty for the whole record
-	Reason string `json:"reason"` // a code such as "missing", or a fixed phrase
+	Path   string `json:"path"`            // such as "body.patient_details.email"; empty for the whole record
+	Reason string `json:"reason"`          // a code such as "missing", or a fixed phrase
+	Column string `json:"column,omitzero"` // the name of the column in its CSV file; empty if there is none
 }
+
+// Error returns the path, or the column if there is no path, and the reason.
+func (p Problem) Error() string { return strings.TrimSpace(cmp.Or(p.Path, p.Column) + " " + p.Reason) }
 
 // Memory is a journal in memory, for tests and for imports that are small enough to check manually.
 // The zero value is an empty journal.

@@ -13,7 +13,8 @@ import (
 // JSONLines returns a source that reads one [labhealth.ImportOrderBody] as JSON from each line of r
 // that is not blank. Unlike the decoding of responses it is strict: a value of the wrong type makes
 // its record invalid, and so does a field that is not in the interface specification, which would
-// not be sent. Each iteration starts at the start of r, so iterations must not overlap.
+// not be sent. A line longer than 16 MiB is an invalid record. Each iteration starts at the start
+// of r, so iterations must not overlap.
 func JSONLines(r io.ReadSeeker) Source {
 	return func(yield func(Record, error) bool) {
 		lines, err := rewind(r)
@@ -23,6 +24,12 @@ func JSONLines(r io.ReadSeeker) Source {
 		}
 		for number := 1; ; number++ {
 			line, readErr := readLine(lines)
+			if errors.Is(readErr, errLineTooLong) {
+				if !yield(Record{}, &RecordError{Line: number, Problems: []Problem{{Reason: "is longer than 16 MiB"}}}) {
+					return
+				}
+				continue
+			}
 			if readErr != nil && !errors.Is(readErr, io.EOF) {
 				yield(Record{}, fmt.Errorf("bulk: line %d: %w", number, readErr))
 				return
@@ -55,20 +62,20 @@ func decodeRecord(document []byte, line int) (body labhealth.ImportOrderBody, _ 
 		if errors.As(err, &syntax) {
 			reason = fmt.Sprintf("is not valid JSON in UTF-8 at byte %d: %s", syntax.Offset, syntax.Reason)
 		}
-		return body, &RecordError{Line: line, Problems: []Problem{{"", reason}}}
+		return body, &RecordError{Line: line, Problems: []Problem{{Reason: reason}}}
 	}
 	if document[0] != '{' {
-		return body, &RecordError{Line: line, Problems: []Problem{{"", "is not a JSON object"}}}
+		return body, &RecordError{Line: line, Problems: []Problem{{Reason: "is not a JSON object"}}}
 	}
 	wrapped := append(append(make([]byte, 0, len(document)+10), `{"body":`...), document...)
 	wrapped = append(wrapped, '}')
 	var w wrapper
 	if err := jsonread.UnmarshalOwned(wrapped, &w); err != nil {
-		return body, &RecordError{Line: line, Problems: []Problem{{"", "cannot be read"}}}
+		return body, &RecordError{Line: line, Problems: []Problem{{Reason: "cannot be read"}}}
 	}
 	var problems []Problem
 	for _, m := range w.Malformed() {
-		problems = append(problems, Problem{m.Path, "is not a valid " + m.Want})
+		problems = append(problems, Problem{Path: m.Path, Reason: "is not a valid " + m.Want})
 	}
 	problems = appendUnknownFields(problems, document, bodyType, "body")
 	if problems != nil {

@@ -27,6 +27,18 @@ func (v Record) Format(s fmt.State, _ rune) { redact.Print(s, "bulk.Record{redac
 // LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
 func (v Record) LogValue() slog.Value { return slog.StringValue("bulk.Record{redacted}") }
 
+// Format implements [fmt.Formatter]. See [labhealth.Redacted].
+func (v Row) Format(s fmt.State, _ rune) { redact.Print(s, "bulk.Row{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
+func (v Row) LogValue() slog.Value { return slog.StringValue("bulk.Row{redacted}") }
+
+// Format implements [fmt.Formatter]. See [labhealth.Redacted].
+func (v Users) Format(s fmt.State, _ rune) { redact.Print(s, "bulk.Users{redacted}") }
+
+// LogValue implements [log/slog.LogValuer]. See [labhealth.Redacted].
+func (v Users) LogValue() slog.Value { return slog.StringValue("bulk.Users{redacted}") }
+
 // Format prints the result of [Entry.LogValue] under every verb.
 func (v Entry) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 

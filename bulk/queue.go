@@ -10,6 +10,7 @@ import (
 type job struct {
 	record int64
 	body   labhealth.ImportOrderBody
+	header *header // names the columns of problems; nil if there are none
 }
 
 // queue holds jobs for the workers. Its capacity starts at a few jobs per worker and grows whenever

@@ -39,6 +39,20 @@ func TestRedaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts := bulk.Options{Rejections: bytes.NewBufferString(canary), List: labhealth.ListOrdersParams{SearchInput: canary, PatientName: canary}}
+	users := bulk.NewUsers(t.Context(), nil, bulk.Options{DryRun: true})
+	if _, err := users.ID(labhealth.CreateUserBody{ClientUserID: canary}); err != nil {
+		t.Fatal(err)
+	}
+	csvOpts := bulk.CSVOptions{Users: users, Defaults: labhealth.ImportOrderBody{Physician: &labhealth.PhysicianCreateRequest{LastName: canary}}}
+	var row bulk.Row
+	csvOpts.Row = func(r bulk.Row, _ *labhealth.ImportOrderBody) error {
+		row = r
+		return nil
+	}
+	var rowRecord bulk.Record
+	for record := range bulk.CSV(strings.NewReader("sample_id,client_user_id\n"+canary+","+canary), csvOpts) {
+		rowRecord = record
+	}
 	const message = "bulk: a record cannot be read, line 4: body.user_id missing"
 	tests := map[string]struct {
 		value, pointer any
@@ -51,11 +65,15 @@ func TestRedaction(t *testing.T) {
 		"Memory":      {memory, &memory, ""},
 		"File":        {*file, file, "bulk.File{redacted}"},
 		"Journal":     {[]bulk.Journal{memory, file}, []bulk.Journal{memory, file}, ""},
-		"Problem":     {rejection.Fields[0], &rejection.Fields[0], "{body.user_id missing}"},
+		"Problem":     {rejection.Fields[0], &rejection.Fields[0], "body.user_id missing"},
 		"Report":      {bulk.Report{Records: 1}, &bulk.Report{Records: 1}, ""},
 		"Progress":    {bulk.Progress{Records: 1}, &bulk.Progress{Records: 1}, ""},
 		"Step":        {bulk.StepApplied, new(bulk.StepApplied), ""},
 		"Phase":       {bulk.PhaseListing, new(bulk.PhaseListing), ""},
+		"CSVOptions":  {csvOpts, &csvOpts, ""},
+		"Record":      {rowRecord, &rowRecord, "bulk.Record{redacted}"},
+		"Row":         {row, &row, "bulk.Row{redacted}"},
+		"Users":       {*users, users, "bulk.Users{redacted}"},
 		"Source":      {from(records(canary)), new(from(records(canary))), ""},
 	}
 	if diff := cmp.Diff(exportedTypes(t), slices.Sorted(maps.Keys(tests))); diff != "" {

@@ -28,6 +28,7 @@ type run struct {
 	resumed    bool       // the journal existed before this run
 	torn       bool       // the end of the journal was dropped when it was opened
 	number     int64      // of the current record of the source
+	header     *header    // of the current record; nil if it has none
 	checked    bool       // the source was read to its end
 	existing   *orderList // orders listed before a resumed run sends; nil if it did not list them
 	hasUnknown bool       // an earlier run may have left records whose outcome is still unknown

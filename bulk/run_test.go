@@ -351,7 +351,7 @@ func TestSources(t *testing.T) {
 		checkCounts(t, report, bulk.Report{Records: 1, Pending: 1, Incomplete: true})
 
 		// A run that could not read its source is not done.
-		unreadable := bulk.CSV(strings.NewReader("no such column\n"), nil)
+		unreadable := bulk.CSV(strings.NewReader("no such column\n"), bulk.CSVOptions{})
 		report, err = bulk.Run(t.Context(), s.client(t), unreadable, new(bulk.Memory), bulk.Options{})
 		if err == nil || report.Done() || report.String() != "0 records: 0 applied; the source was not read to its end" {
 			t.Errorf("%v, done: %t, %s", err, report.Done(), report)

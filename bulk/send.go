@@ -18,6 +18,7 @@ func (r *run) forEachRecord(f func(body *labhealth.ImportOrderBody, key sampleKe
 	r.number = 0
 	for record, err := range r.source {
 		r.number++
+		r.header = record.header
 		body := record.Body
 		if r.ctx.Err() != nil {
 			return context.Cause(r.ctx)
@@ -153,7 +154,7 @@ func (b *batch) add(body *labhealth.ImportOrderBody, key sampleKey) error {
 	s.attempts++
 	r.index.set(key, s)
 	r.mu.Unlock()
-	if b.jobs = append(b.jobs, job{r.number, *body}); len(b.jobs) < b.size {
+	if b.jobs = append(b.jobs, job{r.number, *body, r.header}); len(b.jobs) < b.size {
 		return nil
 	}
 	return b.flush()

@@ -23,6 +23,8 @@ type Record struct {
 
 	Body labhealth.ImportOrderBody // the request
 	Line int                       // where the record starts in its file, from 1; 0 if it has no line
+
+	header *header // names the columns of problems; nil if there are none
 }
 
 // RecordError reports a record of a source that cannot be read. It holds the sample ID and no other
@@ -41,7 +43,7 @@ func (e *RecordError) Error() string {
 		fmt.Fprintf(&b, ", line %d", e.Line)
 	}
 	for _, p := range e.Problems {
-		b.WriteString(": " + strings.TrimSpace(p.Path+" "+p.Reason))
+		b.WriteString(": " + p.Error())
 	}
 	return b.String()
 }
@@ -51,19 +53,24 @@ const maxLine = 16 << 20
 
 var errLineTooLong = errors.New("longer than 16 MiB")
 
-// rewind returns a reader that starts at the start of r, after a byte order mark.
+// rewind returns a reader that starts at the start of r, after a byte order mark. It returns an
+// error for UTF-16, in which each ASCII character has a zero byte.
 func rewind(r io.ReadSeeker) (*bufio.Reader, error) {
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("bulk: the source cannot be read from its start: %w", err)
 	}
 	b := bufio.NewReaderSize(r, 64<<10)
+	if start, err := b.Peek(2); err == nil && (string(start) == "\xFF\xFE" || string(start) == "\xFE\xFF" || (start[0] == 0) != (start[1] == 0)) {
+		return nil, errors.New("bulk: the source is encoded in UTF-16: save it as UTF-8")
+	}
 	if mark, err := b.Peek(3); err == nil && string(mark) == "\uFEFF" {
 		b.Discard(3)
 	}
 	return b, nil
 }
 
-// readLine returns the next line with its line break. The line is valid until the next call.
+// readLine returns the next line with its line break. The line is valid until the next call. After
+// errLineTooLong the next call returns the line after it.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	line, err := r.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -72,9 +79,12 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	long := slices.Clone(line)
 	for errors.Is(err, bufio.ErrBufferFull) {
 		line, err = r.ReadSlice('\n')
-		if long = append(long, line...); len(long) > maxLine {
-			return nil, errLineTooLong
+		if len(long) <= maxLine {
+			long = append(long, line...)
 		}
+	}
+	if len(long) > maxLine && (err == nil || errors.Is(err, io.EOF)) {
+		return nil, errLineTooLong
 	}
 	return long, err
 }

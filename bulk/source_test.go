@@ -140,7 +140,7 @@ func TestCSV(t *testing.T) {
 		"patient_details.medical_proxy.address.access_notes": "ring twice",
 		"patient_address.receiver_name":                      "Ada Example", "patient_address.first_line": "1 Example Street", "patient_address.city": "Monterey",
 		"patient_address.state": "CA", "patient_address.zip": "93940", "patient_address.country": "US",
-		"patient_address.second_line": "Suite 2", "patient_address.access_notes": "ring", "sample_id": "S-1",
+		"patient_address.second_line": "Suite 2", "patient_address.access_notes": "ring", "sample_id": "S-1", "client_user_id": "",
 	}
 	var header, row []string
 	for _, name := range bulk.CSVColumns() {
@@ -153,7 +153,7 @@ func TestCSV(t *testing.T) {
 	if len(header) != len(cells) {
 		t.Errorf("%d columns, want %d", len(header), len(cells))
 	}
-	list, errs := read(t, bulk.CSV(strings.NewReader(strings.Join(header, ",")+"\n"+strings.Join(row, ",")+"\n"), nil))
+	list, errs := read(t, bulk.CSV(strings.NewReader(strings.Join(header, ",")+"\n"+strings.Join(row, ",")+"\n"), bulk.CSVOptions{Users: bulk.NewUsers(t.Context(), nil, bulk.Options{DryRun: true})}))
 	want := wholeRecord(t)
 	want.PatientDetails.MedicalProxy.Address.SecondLine = nil // an empty cell is omitted
 	if diff := cmp.Diff([]labhealth.ImportOrderBody{want}, list); diff != "" || errs != nil {
@@ -169,7 +169,7 @@ func TestCSVProblems(t *testing.T) {
 		"S-4,,,,,\xff\r\n" +
 		"S-5,,,,,\"never closed"
 	rename := map[string]string{"Sample": "sample_id", "Remarks": "-"}
-	list, errs := read(t, bulk.CSV(strings.NewReader(content), rename))
+	list, errs := read(t, bulk.CSV(strings.NewReader(content), bulk.CSVOptions{Rename: rename}))
 	dob := labhealth.Date{Year: 1990, Month: 1, Day: 31}
 	want := []labhealth.ImportOrderBody{{
 		UserID: uuid.MustParse("00000000-0000-4000-8000-00000000000a"), SampleID: "S-1",
@@ -179,18 +179,21 @@ func TestCSVProblems(t *testing.T) {
 		t.Errorf("records (-want +got):\n%s", diff)
 	}
 	checkEqual(t, "errors", errs, []string{
-		"bulk: a record cannot be read, line 4: body.user_id is not a valid uuid: body.patient_details.dob is not a valid date: " +
+		"bulk: a record cannot be read, line 4: body.user_id is not a valid uuid: body.patient_details.dob is not a valid date of the form YYYY-MM-DD: " +
 			"body.order_set.add_on.marker_ids is not a valid integer",
-		"bulk: a record cannot be read, line 5: does not have as many cells as the header",
-		"bulk: a record cannot be read, line 6: body.patient_address.first_line is not valid UTF-8",
-		"bulk: the CSV file cannot be read: line 7: extraneous or missing \" in quoted-field",
+		"bulk: a record cannot be read, line 5: has 2 cells, and the header has 6",
+		"bulk: a record cannot be read, line 6: body.patient_address.first_line is not valid UTF-8: the file may be in Windows-1252; " +
+			`save it as "CSV UTF-8"`,
+		`bulk: line 7, column "patient_address.first_line" of the CSV file: the quote at the start of this cell is never closed, ` +
+			"so that the rest of the file cannot be read",
 	})
 	for header, want := range map[string]string{
-		"":                      "bulk: the CSV header cannot be read: EOF",
-		"sample_id,Ada Example": "bulk: column 2 of the CSV file is unknown: its name must be one of CSVColumns, or be renamed",
-		"sample_id,sample_id":   "bulk: the CSV file has two columns for sample_id",
+		"": "bulk: the CSV file is empty",
+		"sample_id,Ada Example": "bulk: the CSV file has unknown columns, whose values would not be sent: 2 (B); " +
+			`map them in CSVOptions.Rename to one of CSVColumns, or to "-"; a name that could be patient data is not shown`,
+		"sample_id,sample_id": "bulk: the CSV file has two columns for sample_id",
 	} {
-		if _, errs := read(t, bulk.CSV(strings.NewReader(header), nil)); !slices.Equal(errs, []string{want}) {
+		if _, errs := read(t, bulk.CSV(strings.NewReader(header), bulk.CSVOptions{})); !slices.Equal(errs, []string{want}) {
 			t.Errorf("%q: %q, want %q", header, errs, want)
 		}
 	}
@@ -202,7 +205,7 @@ func TestUnreadableSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	for _, source := range []bulk.Source{bulk.JSONLines(f), bulk.CSV(f, nil)} {
+	for _, source := range []bulk.Source{bulk.JSONLines(f), bulk.CSV(f, bulk.CSVOptions{})} {
 		if _, errs := read(t, source); len(errs) != 1 || !strings.HasPrefix(errs[0], "bulk: the source cannot be read from its start: ") {
 			t.Errorf("%q", errs)
 		}

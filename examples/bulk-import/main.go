@@ -131,7 +131,7 @@ func (c *config) importFile(ctx context.Context, stderr io.Writer, terminal bool
 	defer orders.Close()
 	source := bulk.JSONLines(orders)
 	if strings.EqualFold(filepath.Ext(c.in), ".csv") {
-		source = bulk.CSV(orders, nil)
+		source = bulk.CSV(orders, bulk.CSVOptions{})
 	}
 	var journal bulk.Journal
 	if _, err := os.Stat(c.journal); !c.opts.DryRun || err == nil {
