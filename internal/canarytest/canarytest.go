@@ -1,7 +1,7 @@
 // Package canarytest helps tests to find keys and patient data in output.
 //
-// A test puts [Values] wherever a key or a patient's data can be, such as in requests and responses,
-// and passes everything that the library writes, prints or returns to a [Checker].
+// A test puts [Values] wherever a key or a patient's data can be, such as in requests and
+// responses, and passes everything that the library writes, prints or returns to a [Checker].
 package canarytest
 
 import (
@@ -219,18 +219,22 @@ func (c *Checker) Error(where string, err error) {
 	if v := reflect.ValueOf(err); v.Kind() == reflect.Pointer && strings.HasPrefix(v.Type().String(), "*labhealth.") {
 		c.Value(where+" value", v.Elem().Interface())
 	}
-	var causes []error
-	switch e := err.(type) {
-	case interface{ Unwrap() error }:
-		causes = []error{e.Unwrap()}
-	case interface{ Unwrap() []error }:
-		causes = e.Unwrap()
-	}
-	for _, cause := range causes {
+	for _, cause := range causes(err) {
 		if strings.HasPrefix(packageOf(cause), module) {
 			c.Error(where+" →", cause)
 		}
 	}
+}
+
+// causes returns the errors that err wraps.
+func causes(err error) []error {
+	if one, ok := err.(interface{ Unwrap() error }); ok {
+		return []error{one.Unwrap()}
+	}
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		return several.Unwrap()
+	}
+	return nil
 }
 
 const module = "github.com/labhealth/labhealth-go"

@@ -40,8 +40,8 @@ var canaryCSV = "sample_id,user_id,patient_details.first_name,patient_details.do
 	`"` + canaryNotes,
 }, "\n")
 
-// bulkOutputs are what an import writes, or passes to a program. Each returns what to check after the
-// run. All may have the sample ID, which is what they are for, and no other value.
+// bulkOutputs are what an import writes, or passes to a program. Each returns what to check after
+// the run. All may have the sample ID, which is what they are for, and no other value.
 var bulkOutputs = map[string]func(check *canarytest.Checker, where string, opts *bulk.Options) (after func()){
 	"rejections": func(check *canarytest.Checker, where string, opts *bulk.Options) func() {
 		var out bytes.Buffer

@@ -187,8 +187,8 @@ func rawEcho(text string) func(exchange) {
 	}
 }
 
-// canaryOutputs are what a client writes, or passes to a program, during its calls. Each passes it to
-// check. Every call of these tests is made with all of them.
+// canaryOutputs are what a client writes, or passes to a program, during its calls. Each passes it
+// to check. Every call of these tests is made with all of them.
 var canaryOutputs = map[string]func(check *canarytest.Checker, where string) labhealth.Option{
 	"text log": func(check *canarytest.Checker, where string) labhealth.Option {
 		return labhealth.WithLogger(slog.New(slog.NewTextHandler(check.Writer(where), &slog.HandlerOptions{Level: slog.LevelDebug, AddSource: true})))
@@ -198,17 +198,36 @@ var canaryOutputs = map[string]func(check *canarytest.Checker, where string) lab
 	},
 	"observer": func(check *canarytest.Checker, where string) labhealth.Option {
 		return labhealth.WithObserver(func(_ context.Context, attempt labhealth.Attempt) {
+			attempt = withoutTimes(attempt)
 			check.Value(where, attempt)
 			check.JSON(where, attempt)
-			check.Error(where+" Err", attempt.Err)
+			check.Printed(where+" Err", attempt.Err)
 		})
 	},
 	"call observer": func(check *canarytest.Checker, where string) labhealth.Option {
 		return labhealth.WithCallObserver(labhealth.CallObserver{End: func(_ context.Context, call labhealth.Call) {
+			call = withoutTimes(call)
+			call.Attempts = slices.Clone(call.Attempts)
+			for i, attempt := range call.Attempts {
+				call.Attempts[i] = withoutTimes(attempt)
+			}
 			check.Value(where, call)
 			check.JSON(where, call)
 		}})
 	},
+}
+
+// withoutTimes returns a copy of a struct without times and durations, so that equal texts are
+// searched once.
+func withoutTimes[T any](v T) T {
+	fields := reflect.ValueOf(&v).Elem()
+	for i := range fields.NumField() {
+		switch fields.Field(i).Interface().(type) {
+		case time.Time, time.Duration:
+			fields.Field(i).SetZero()
+		}
+	}
+	return v
 }
 
 // canaryOptions returns the options of a client all of whose outputs are checked.

@@ -48,8 +48,8 @@ type misuse struct {
 	want []string // what the text has, however it is worded
 }
 
-// misuser makes a mistake, with the embedded service or a server of its own. Its key and patient are
-// canaries.
+// misuser makes a mistake, with the embedded service or a server of its own. Its key and patient
+// are canaries.
 type misuser struct {
 	*testing.T
 	srv  *labhealthtest.Server
@@ -627,8 +627,8 @@ func verifier(secrets ...string) func(*misuser) error {
 	return func(*misuser) error { _, err := webhooks.NewVerifier(secrets...); return err }
 }
 
-// delivery is a delivery that the embedded service signs with secret, if it is not empty, on a clock
-// that is slow by late. The error is that of a verifier with misuseSecret.
+// delivery is a delivery that the embedded service signs with secret, if it is not empty, on a
+// clock that is slow by late. The error is that of a verifier with misuseSecret.
 func delivery(secret string, late time.Duration) func(*misuser) error {
 	return func(u *misuser) error {
 		verifier := must[*webhooks.Verifier](u)(webhooks.NewVerifier(misuseSecret))
