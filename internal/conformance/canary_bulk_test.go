@@ -79,7 +79,7 @@ func TestCanaryInImports(t *testing.T) {
 		srv := startFaults(t, false, -1, func(x exchange) bool { echoes[echo](x); return true })
 		for format, source := range map[string]bulk.Source{
 			"JSON lines": bulk.JSONLines(strings.NewReader(canaryLines)),
-			"CSV":        bulk.CSV(strings.NewReader(canaryCSV), nil),
+			"CSV":        csvSource(canaryCSV),
 		} {
 			runs++
 			where := echo + ", " + format
