@@ -342,7 +342,9 @@ var networkMistakes = []mistake{
 	}, []string{"400 Bad Request"}},
 	{"wrong port, read", func(u *mistakenUser) error { return u.reads(u.at("http://" + closedAddress(u))) }, []string{"connection refused", "not sent"}},
 	{"wrong port, import", func(u *mistakenUser) error { return u.imports(u.at("http://"+closedAddress(u)), nil) }, []string{"connection refused", "not sent"}},
-	{"unknown host", func(u *mistakenUser) error { return u.reads(u.at("https://"+canaryLast+".example.com", withoutHosts())) }, []string{"unknown host", "not sent"}},
+	{"unknown host", func(u *mistakenUser) error {
+		return u.reads(u.at("https://"+canaryLast+".example.com", withoutHosts()))
+	}, []string{"unknown host", "not sent"}},
 	{"unknown host, import", func(u *mistakenUser) error { return u.imports(u.at("https://api.example.com", withoutHosts()), nil) }, []string{"unknown host", "not sent"}},
 	{"self-signed certificate", func(u *mistakenUser) error {
 		base, _ := u.tlsServer("127.0.0.1", time.Hour)
@@ -539,7 +541,10 @@ var rejectionMistakes = []mistake{
 	{"closed beta, 400", closedBeta(400, `{"detail":"Order import is not enabled for this team."}`), []string{"400 Bad Request"}},
 	{"closed beta, plain text", closedBeta(400, "Order import is not enabled for "+canaryLast), []string{"400 Bad Request"}},
 	{"closed beta, 404", closedBeta(404, `{"detail":"Not Found"}`), []string{"404 Not Found"}},
-	{"no results yet", func(u *mistakenUser) error { _, err := u.service().Orders.Results(u.Context(), u.addOrder()); return err }, []string{"404 Not Found"}},
+	{"no results yet", func(u *mistakenUser) error {
+		_, err := u.service().Orders.Results(u.Context(), u.addOrder())
+		return err
+	}, []string{"404 Not Found"}},
 	{"no results yet, PDF", func(u *mistakenUser) error {
 		_, err := u.service().Orders.ResultsPDF(u.Context(), u.addOrder(), io.Discard)
 		return err
