@@ -571,7 +571,7 @@ var rejectionMistakes = []mistake{
 	{"user that exists", func(u *mistakenUser) error {
 		_, err := u.service().Users.Create(u.Context(), labhealth.CreateUserBody{ClientUserID: canaryUser})
 		return err
-	}, []string{"400 Bad Request", "client user id"}},
+	}, []string{"400 Bad Request", "client user "}},
 	{"too many requests, import", func(u *mistakenUser) error {
 		return u.imports(u.failing(labhealthtest.FaultResponse(429, `{"detail":"Too Many Requests"}`, "Retry-After", "3600")), nil)
 	}, []string{"429 Too Many Requests"}},
