@@ -368,7 +368,7 @@ type RedirectError struct {
 	StatusCode int    // the HTTP status code, a 3xx
 	// Host is the host and port of the target. It comes from the response and is not part of the
 	// message.
-	Host string
+	Host string `json:"-"`
 }
 
 func (*RedirectError) requestOutcome() Outcome { return OutcomeUnknown }

@@ -3,6 +3,7 @@ package labhealth
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -52,7 +53,7 @@ func (r *UserRefresh) verify() error { return requireID(r.UserID, "user") }
 // UserRefreshError reports that no source of a user could be refreshed. It wraps the *[APIError] of
 // the response. Source: public API reference only.
 type UserRefreshError struct {
-	FailedSources []string // the sources that could not be read
+	FailedSources []string `json:"-"` // the sources that could not be read
 
 	api *APIError
 }
@@ -61,6 +62,9 @@ type UserRefreshError struct {
 func (e *UserRefreshError) Error() string {
 	return cmp.Or(e.api, &APIError{}).Error() + ": no source was refreshed"
 }
+
+// Format prints the error message under every verb, so that %#v does not print the sources.
+func (e UserRefreshError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }
 
 // Unwrap returns the *[APIError].
 func (e *UserRefreshError) Unwrap() error { return e.api }

@@ -3,13 +3,15 @@ package conformance
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -17,138 +19,32 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/canarytest"
 )
 
-// The canaries: a key and a patient's data, which must not appear in any output.
+// The canaries, in short.
 const (
-	canaryKey     = "sk_canary_7f3e9d1c5b8a2046"
-	canaryFirst   = "Zephyrine"
-	canaryLast    = "Quillfeather"
-	canaryDOB     = "1957-11-23"
-	canaryPhone   = "+14155550187"
-	canaryEmail   = "zq.canary@example.com"
-	canaryStreet  = "4711 Birdcage Walk"
-	canaryCity    = "Featherstone"
-	canaryZip     = "94199-0187"
-	canarySample  = "SMPL-CANARY-90210"
-	canaryNotes   = "allergic to canaryseed"
-	canaryUser    = "patient/zephyrine#57"
-	canaryNPI     = "1922334455"
-	canaryTracker = "1Z999CANARY0187"
+	canaryKey     = canarytest.Key
+	canaryFirst   = canarytest.First
+	canaryLast    = canarytest.Last
+	canaryDOB     = canarytest.DOB
+	canaryPhone   = canarytest.Phone
+	canaryEmail   = canarytest.Email
+	canaryStreet  = canarytest.Street
+	canaryCity    = canarytest.City
+	canaryZip     = canarytest.Zip
+	canarySample  = canarytest.Sample
+	canaryNotes   = canarytest.Notes
+	canaryUser    = canarytest.User
+	canaryNPI     = canarytest.NPI
+	canaryTracker = canarytest.Tracking
 )
-
-var canaries = []string{
-	canaryKey, canaryFirst, canaryLast, canaryDOB, canaryPhone, canaryEmail, canaryStreet, canaryCity, canaryZip, canarySample,
-	canaryNotes, canaryUser, canaryNPI, canaryTracker,
-}
-
-// canaryForms are the forms in which a canary could appear in output, with the canary of each.
-var canaryForms = func() map[string]string {
-	forms := map[string]string{}
-	for _, c := range canaries {
-		b := []byte(c)
-		add := func(form string) { forms[form] = c }
-		add(c)
-		add(hex.EncodeToString(b))
-		add(strings.ToUpper(hex.EncodeToString(b)))
-		add(fmt.Sprintf("% x", c))
-		add(strings.Trim(fmt.Sprintf("%v", b), "[]")) // bytes as numbers
-		add(strings.Trim(fmt.Sprintf("%#v", b), "[]byte{}"))
-		add(url.QueryEscape(c))
-		add(url.PathEscape(c))
-		quoted, _ := json.Marshal(c)
-		add(strings.Trim(string(quoted), `"`))
-		for shift := range 3 { // wherever the canary is in what is encoded
-			for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-				text := enc.EncodeToString(append(make([]byte, shift), b...))
-				add(text[(shift*8+5)/6 : len(text)-1])
-			}
-		}
-	}
-	return forms
-}()
-
-// leakChecker searches output for canaries.
-type leakChecker struct {
-	t     *testing.T
-	bytes int             // of output
-	seen  map[string]bool // output that was searched, which is mostly the same redacted form
-}
-
-func newLeakChecker(t *testing.T) *leakChecker { return &leakChecker{t: t, seen: map[string]bool{}} }
-
-// text checks output. where says what printed it.
-func (c *leakChecker) text(where, text string) {
-	c.t.Helper()
-	c.bytes += len(text)
-	if c.seen[text] {
-		return
-	}
-	c.seen[text] = true
-	for form, canary := range canaryForms {
-		if at := strings.Index(text, form); at >= 0 {
-			c.t.Errorf("%s: %q is shown as %q in …%s…", where, canary, form, text[max(0, at-60):min(len(text), at+len(form)+20)])
-		}
-	}
-}
-
-// noTime leaves the time out of log records, so that equal records are equal texts.
-var noTime = &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-	if a.Key == slog.TimeKey {
-		return slog.Attr{}
-	}
-	return a
-}}
-
-// value checks what fmt and log/slog print of a value.
-func (c *leakChecker) value(where string, v any) {
-	c.t.Helper()
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%d", "%t", "%f", "%T", "%10v", "%-5s"} {
-		c.text(where+" "+verb, fmt.Sprintf(verb, v))
-		c.text(where+" in a slice "+verb, fmt.Sprintf(verb, []any{v}))
-		c.text(where+" in a map "+verb, fmt.Sprintf(verb, map[string]any{"v": v}))
-		c.text(where+" in a field "+verb, fmt.Sprintf(verb, struct{ V any }{v}))
-	}
-	c.text(where+" Sprint", fmt.Sprint(v)+fmt.Sprintln(v))
-	var text, object bytes.Buffer
-	for _, h := range []slog.Handler{slog.NewTextHandler(&text, noTime), slog.NewJSONHandler(&object, noTime)} {
-		l := slog.New(h)
-		l.Info("message", "value", v)
-		l.With("value", v).WithGroup("group").Error("message", slog.Any("value", v), slog.Group("deeper", slog.Any("value", v)))
-	}
-	c.text(where+" slog text", text.String())
-	c.text(where+" slog JSON", object.String())
-}
-
-// error checks an error and all that it wraps.
-func (c *leakChecker) error(where string, err error) {
-	c.t.Helper()
-	if err == nil {
-		return
-	}
-	c.text(where, err.Error())
-	c.value(where, err)
-	c.value(where+" wrapped", fmt.Errorf("my call: %w", err))
-	c.value(where+" joined", errors.Join(err, io.EOF))
-	text, _ := json.Marshal(map[string]any{"error": err})
-	c.text(where+" as JSON", string(text))
-	if v := reflect.ValueOf(err); v.Kind() == reflect.Pointer && strings.HasPrefix(v.Type().String(), "*labhealth.") {
-		c.value(where+" value", v.Elem().Interface())
-	}
-	switch e := err.(type) {
-	case interface{ Unwrap() error }:
-		c.error(where+" →", e.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, err := range e.Unwrap() {
-			c.error(where+" →", err)
-		}
-	}
-}
 
 func canaryImport() labhealth.ImportOrderBody {
 	body := faultImport()
@@ -200,7 +96,7 @@ var canaryOrder = fmt.Sprintf(`{"id":%q,"user_id":%[1]q,"team_id":%[1]q,
 	faultOrderID, canaryFirst, canaryLast, canaryPhone, canaryEmail, canaryStreet, canaryCity, canaryZip, canaryNotes, canaryTracker, canarySample, canaryNPI)
 
 // allCanaries is one string with every canary, for responses that echo the request.
-var allCanaries = strings.Join(canaries, " ; ")
+var allCanaries = canarytest.All
 
 // echoes respond with canaries in every string of a response.
 var echoes = map[string]func(exchange){
@@ -211,6 +107,22 @@ var echoes = map[string]func(exchange){
 	"400 with a text": func(x exchange) { x.respond(400, fmt.Sprintf(`{"detail":%q}`, allCanaries)) },
 	"400 with an object": func(x exchange) {
 		x.respond(400, fmt.Sprintf(`{"detail":{"user_id":%q,"error":%q}}`, faultOrderID, allCanaries))
+	},
+	"400 of a user": func(x exchange) {
+		x.respond(400, fmt.Sprintf(`{"detail":{"error_type":%q,"error_message":%[1]q,"user_id":%q,"created_on":%[1]q}}`, allCanaries, faultOrderID))
+	},
+	"400 of a refresh": func(x exchange) {
+		x.respond(400, fmt.Sprintf(`{"success":false,"user_id":%q,"error":%q,"failed_sources":["oura/sleep"]}`, faultOrderID, allCanaries))
+	},
+	"400 with a message": func(x exchange) {
+		x.respond(400, fmt.Sprintf(`{"error":%q,"message":%[1]q,"status_code":400}`, allCanaries))
+	},
+	"409 of a team": func(x exchange) { x.respond(409, fmt.Sprintf(`{"team_id":%q,"detail":%q}`, faultOrderID, allCanaries)) },
+	"200 with an error": func(x exchange) {
+		x.respond(200, fmt.Sprintf(`{"state":"error","error_type":%q,"error":%[1]q}`, allCanaries))
+	},
+	"known phrase and more": func(x exchange) {
+		x.respond(400, fmt.Sprintf(`{"detail":"Test does not exist: %s"}`, canaryFirst))
 	},
 	"500 plain":           func(x exchange) { x.respond(500, allCanaries, "Content-Type", "text/plain") },
 	"429":                 func(x exchange) { x.respond(429, allCanaries, "Retry-After", "3600", "X-Note", allCanaries) },
@@ -275,30 +187,69 @@ func rawEcho(text string) func(exchange) {
 	}
 }
 
-// canaryClient returns a client whose logs and observer are checked.
-func canaryClient(t *testing.T, check *leakChecker, where, base string, opts ...labhealth.Option) *labhealth.Client {
-	t.Helper()
-	log := func(kind string) io.Writer {
-		return writer(func(p []byte) (int, error) { check.text(where+" "+kind, string(p)); return len(p), nil })
+// canaryOutputs are what a client writes, or passes to a program, during its calls. Each passes it
+// to check. Every call of these tests is made with all of them.
+var canaryOutputs = map[string]func(check *canarytest.Checker, where string) labhealth.Option{
+	"text log": func(check *canarytest.Checker, where string) labhealth.Option {
+		return labhealth.WithLogger(slog.New(slog.NewTextHandler(check.Writer(where), &slog.HandlerOptions{Level: slog.LevelDebug, AddSource: true})))
+	},
+	"JSON log": func(check *canarytest.Checker, where string) labhealth.Option {
+		return labhealth.WithLogger(slog.New(slog.NewJSONHandler(check.Writer(where), &slog.HandlerOptions{Level: slog.LevelDebug})).WithGroup("labhealth"))
+	},
+	"observer": func(check *canarytest.Checker, where string) labhealth.Option {
+		return labhealth.WithObserver(func(_ context.Context, attempt labhealth.Attempt) {
+			attempt = withoutTimes(attempt)
+			check.Value(where, attempt)
+			check.JSON(where, attempt)
+			check.Printed(where+" Err", attempt.Err)
+		})
+	},
+	"call observer": func(check *canarytest.Checker, where string) labhealth.Option {
+		return labhealth.WithCallObserver(labhealth.CallObserver{End: func(_ context.Context, call labhealth.Call) {
+			call = withoutTimes(call)
+			call.Attempts = slices.Clone(call.Attempts)
+			for i, attempt := range call.Attempts {
+				call.Attempts[i] = withoutTimes(attempt)
+			}
+			check.Value(where, call)
+			check.JSON(where, call)
+		}})
+	},
+}
+
+// withoutTimes returns a copy of a struct without times and durations, so that equal texts are
+// searched once.
+func withoutTimes[T any](v T) T {
+	fields := reflect.ValueOf(&v).Elem()
+	for i := range fields.NumField() {
+		switch fields.Field(i).Interface().(type) {
+		case time.Time, time.Duration:
+			fields.Field(i).SetZero()
+		}
 	}
-	client, err := labhealth.NewClient(canaryKey, append([]labhealth.Option{
+	return v
+}
+
+// canaryOptions returns the options of a client all of whose outputs are checked.
+func canaryOptions(check *canarytest.Checker, where, base string, opts ...labhealth.Option) []labhealth.Option {
+	all := []labhealth.Option{
 		labhealth.WithBaseURL(base),
 		labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 2, BaseWait: 1, MaxWait: 1, ReadTimeout: 50 * time.Millisecond, WriteTimeout: 50 * time.Millisecond}),
 		labhealth.WithBodyLimit(50_000),
-		labhealth.WithLogger(slog.New(slog.NewTextHandler(log("text log"), &slog.HandlerOptions{Level: slog.LevelDebug, AddSource: true}))),
-		labhealth.WithLogger(slog.New(slog.NewJSONHandler(log("JSON log"), &slog.HandlerOptions{Level: slog.LevelDebug}))),
-		labhealth.WithObserver(func(_ context.Context, at labhealth.Attempt) { check.value(where+" observer", at) }),
-	}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
 	}
+	for name, output := range canaryOutputs {
+		all = append(all, output(check, where+", "+name))
+	}
+	return append(all, opts...)
+}
+
+// canaryClient returns a client all of whose outputs are checked.
+func canaryClient(t *testing.T, check *canarytest.Checker, where, base string, opts ...labhealth.Option) *labhealth.Client {
+	t.Helper()
+	client := must[*labhealth.Client](t)(labhealth.NewClient(canaryKey, canaryOptions(check, where, base, opts...)...))
 	t.Cleanup(client.CloseIdleConnections)
 	return client
 }
-
-type writer func([]byte) (int, error)
-
-func (w writer) Write(p []byte) (int, error) { return w(p) }
 
 // canaryCalls send the patient's data in every string of a request.
 func canaryCalls(ctx context.Context, client *labhealth.Client, r *labhealth.Response) map[string]func() (any, error) {
@@ -335,6 +286,12 @@ func canaryCalls(ctx context.Context, client *labhealth.Client, r *labhealth.Res
 		"Users.Create": func() (any, error) {
 			return client.Users.Create(ctx, labhealth.CreateUserBody{ClientUserID: canaryUser, FallbackBirthDate: &labhealth.Date{Year: 1957, Month: time.November, Day: 23}}, see)
 		},
+		"Refresh": func() (any, error) {
+			return client.Users.Refresh(ctx, faultOrderID, labhealth.RefreshUserParams{}, see)
+		},
+		"ConnectDemo": func() (any, error) {
+			return client.Link.ConnectDemo(ctx, labhealth.ConnectDemoBody{UserID: faultOrderID, Provider: labhealth.Provider("oura")}, see)
+		},
 		"Do GET": func() (any, error) {
 			var out struct{ ID []int }
 			return nil, client.Do(ctx, "GET", "/v2/any/"+url.PathEscape(canaryUser), nil, &out, see, labhealth.WithQuery("email", canaryEmail))
@@ -348,8 +305,57 @@ func canaryCalls(ctx context.Context, client *labhealth.Client, r *labhealth.Res
 	}
 }
 
+// managementCanaryCalls send canaries to the management API.
+func managementCanaryCalls(ctx context.Context, client *labhealth.ManagementClient) map[string]func() error {
+	return map[string]func() error{
+		"Teams.Create": func() error {
+			_, err := client.Teams.Create(ctx, labhealth.CreateTeamBody{Name: canaryLast, Region: labhealth.RegionUS, IntegrationTeamID: new(canaryUser)})
+			return err
+		},
+		"Teams.List": func() error {
+			_, err := client.Teams.List(ctx, labhealth.ListTeamsParams{SearchQuery: canaryLast})
+			return err
+		},
+		"Webhooks.RotateSecret": func() error {
+			return client.Webhooks.RotateSecret(ctx, faultOrderID, labhealth.TeamEnvironmentSandbox, canaryLast, labhealth.Secret(canaryKey))
+		},
+	}
+}
+
+// foreignErrors are errors of a transport that show canaries in every way that an error can.
+var foreignErrors = map[string]error{
+	"a text":         errors.New(allCanaries),
+	"a URL":          &url.Error{Op: canaryLast, URL: "https://example.com/" + canaryUser, Err: errors.New(allCanaries)},
+	"an address":     &net.OpError{Op: "dial", Net: "tcp", Addr: foreignAddr{}, Err: &os.SyscallError{Syscall: canaryLast, Err: syscall.ECONNREFUSED}},
+	"a name":         &net.OpError{Op: "dial", Err: &net.DNSError{Err: allCanaries, Name: canaryLast, Server: canaryEmail, IsNotFound: true}},
+	"a lookup":       &net.DNSError{Err: allCanaries, Name: canaryLast, Server: canaryEmail},
+	"a certificate":  x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{canaryLast}}, Host: canaryFirst},
+	"an authority":   &tls.CertificateVerificationError{Err: errors.New(allCanaries)},
+	"a record":       tls.RecordHeaderError{Msg: allCanaries},
+	"a reset":        fmt.Errorf("%s: %w", allCanaries, syscall.ECONNRESET),
+	"an end":         fmt.Errorf("%s: %w", allCanaries, io.ErrUnexpectedEOF),
+	"a timeout":      fmt.Errorf("%s: %w", allCanaries, context.DeadlineExceeded),
+	"a panic's text": foreignError{Text: allCanaries},
+	"several":        errors.Join(errors.New(allCanaries), foreignError{Text: allCanaries}),
+}
+
+type foreignAddr struct{}
+
+func (foreignAddr) Network() string { return canaryLast }
+func (foreignAddr) String() string  { return allCanaries }
+
+// foreignError shows its text to fmt, log/slog and encoding/json.
+type foreignError struct{ Text string }
+
+func (e foreignError) Error() string              { return e.Text }
+func (e foreignError) Format(s fmt.State, _ rune) { io.WriteString(s, e.Text) }
+func (e foreignError) LogValue() slog.Value       { return slog.StringValue(e.Text) }
+func (e foreignError) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]string{"e": e.Text})
+}
+
 func TestCanary(t *testing.T) {
-	check := newLeakChecker(t)
+	check := canarytest.New(t)
 	logged := captureLog(t)
 	stderr := captureStderr(t)
 	calls := 0
@@ -360,10 +366,16 @@ func TestCanary(t *testing.T) {
 		for method, call := range canaryCalls(ctx, client, &r) {
 			calls++
 			v, err := call()
-			check.error(name+", "+method, err)
-			check.value(name+", "+method+" value", v)
-			check.value(name+", "+method+" response", r)
-			check.value(name+", "+method+" response pointer", &r)
+			check.Error(name+", "+method, err)
+			check.Value(name+", "+method+" value", v)
+			check.Value(name+", "+method+" response", r)
+			check.Value(name+", "+method+" response pointer", &r)
+		}
+		management := must[*labhealth.ManagementClient](t)(labhealth.NewManagementClient(faultOrderID, canaryKey, canaryOptions(check, name, base, opts...)...))
+		defer management.CloseIdleConnections()
+		for method, call := range managementCanaryCalls(ctx, management) {
+			calls++
+			check.Error(name+", management "+method, call())
 		}
 	}
 	for name, echo := range echoes {
@@ -380,6 +392,11 @@ func TestCanary(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	run(canceled, t, "canceled", testURL)
+	for name, cause := range foreignErrors {
+		run(t.Context(), t, "transport with "+name, testURL, labhealth.WithHTTPClient(&http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+			return nil, cause
+		})}))
+	}
 	run(t.Context(), t, "transport that quotes the request", testURL, labhealth.WithHTTPClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 		body := []byte{}
 		if r.Body != nil {
@@ -387,12 +404,51 @@ func TestCanary(t *testing.T) {
 		}
 		return nil, fmt.Errorf("cannot send %s to %s with %v", body, r.URL, r.Header)
 	})}))
-	check.text("default logger", logged.String())
-	check.text("stderr", stderr())
+	check.Text("default logger", logged.String())
+	check.Text("stderr", stderr())
 	if text := logged.String(); text != "" {
 		t.Errorf("the default logger was written to: %q", text)
 	}
-	t.Logf("%d calls, %d forms of %d values sought in %d bytes", calls, len(canaryForms), len(canaries), check.bytes)
+	for _, name := range []string{
+		"*labhealth.APIError", "*labhealth.TransportError", "*labhealth.DecodeError", "*labhealth.RedirectError",
+		"*labhealth.UserConflictError", "*labhealth.UserRefreshError", "*labhealth.TeamConflictError",
+	} {
+		if !check.SawError(name) {
+			t.Errorf("no call had an error of type %s", name)
+		}
+	}
+	t.Logf("%d calls, %d outputs of the client: %v", calls, len(canaryOutputs), check)
+}
+
+// Errors have fields from the response, for programs. fmt, log/slog and encoding/json do not show
+// them, also in a Call.
+func TestCanaryInFieldsOfErrors(t *testing.T) {
+	for name, echo := range map[string]func(exchange){
+		"*labhealth.RedirectError": func(x exchange) { x.respond(302, "", "Location", "https://"+canaryLast+".example.com/") },
+		"*labhealth.UserRefreshError": func(x exchange) {
+			x.respond(400, fmt.Sprintf(`{"success":false,"user_id":%q,"failed_sources":[%q]}`, faultOrderID, allCanaries))
+		},
+	} {
+		check := canarytest.New(t)
+		srv := startFaults(t, false, -1, func(x exchange) bool { echo(x); return true })
+		show := func(where string, v any) {
+			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+				check.Text(where+" "+verb, fmt.Sprintf(verb, v))
+			}
+			check.JSON(where, v)
+			slog.New(slog.NewJSONHandler(check.Writer(where+" slog JSON"), nil)).Info("message", "value", v)
+			slog.New(slog.NewTextHandler(check.Writer(where+" slog text"), nil)).Info("message", "value", v)
+		}
+		client := faultClient(t, srv.URL, nil, labhealth.WithCallObserver(labhealth.CallObserver{End: func(_ context.Context, call labhealth.Call) {
+			show(name+" in a Call", call)
+			show(name+" in a list of calls", []labhealth.Call{call})
+		}}))
+		_, err := client.Users.Refresh(t.Context(), faultOrderID, labhealth.RefreshUserParams{})
+		equal(t, name, fmt.Sprintf("%T", err))
+		show(name, err)
+		show(name+", wrapped", fmt.Errorf("my call: %w", err))
+		show(name+", value", reflect.ValueOf(err).Elem().Interface())
+	}
 }
 
 // captureStderr returns what is written to os.Stderr until it is called.
@@ -421,7 +477,7 @@ func captureStderr(t *testing.T) func() string {
 
 // Calls that are invalid and not sent.
 func TestCanaryInValidationErrors(t *testing.T) {
-	check := newLeakChecker(t)
+	check := canarytest.New(t)
 	client := canaryClient(t, check, "invalid", "http://localhost:1")
 	ctx := t.Context()
 	long := strings.Repeat(canaryLast, 10)
@@ -430,10 +486,10 @@ func TestCanaryInValidationErrors(t *testing.T) {
 	body.PatientAddress.AccessNotes = new(strings.Repeat(canaryNotes, 100))
 	body.SampleID = canarySample + "\xff"
 	body.BillingType = labhealth.Billing(canaryLast)
-	check.error("Validate", body.Validate())
+	check.Error("Validate", body.Validate())
 	registration := canaryRegistration()
 	registration.PatientAddress.Zip, registration.HealthInsurance.ResponsibleDetails.Address.AccessNotes = canaryStreet, body.PatientAddress.AccessNotes
-	check.error("Validate", registration.Validate())
+	check.Error("Validate", registration.Validate())
 	for name, call := range map[string]func() error{
 		"Register":     func() error { _, err := client.Orders.RegisterTestkit(ctx, registration); return err },
 		"Import":       func() error { _, err := client.Orders.Import(ctx, body); return err },
@@ -479,9 +535,9 @@ func TestCanaryInValidationErrors(t *testing.T) {
 		if err == nil || labhealth.OutcomeOf(err) == applied {
 			t.Errorf("%s: %v", name, err)
 		}
-		check.error(name, err)
+		check.Error(name, err)
 	}
-	t.Logf("%d bytes", check.bytes)
+	t.Log(check)
 }
 
 type unmarshalable struct{}
@@ -490,7 +546,7 @@ func (unmarshalable) MarshalJSON() ([]byte, error) { return nil, errors.New(allC
 
 // The values themselves, the client and its services.
 func TestCanaryInValues(t *testing.T) {
-	check := newLeakChecker(t)
+	check := canarytest.New(t)
 	var order labhealth.Order
 	mustDecode(t, canaryOrder, &order)
 	var page labhealth.OrderPage
@@ -528,23 +584,23 @@ func TestCanaryInValues(t *testing.T) {
 		"LabTest":                      order.LabTest, "OrderEvent": order.LastEvent, "[]OrderEvent": order.Events, "RawObject": order.RawObject,
 	} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
-			check.text(name+" "+verb, fmt.Sprintf(verb, v))
-			check.text(name+" in a slice "+verb, fmt.Sprintf(verb, []any{v, &v}))
-			check.text(name+" in a map "+verb, fmt.Sprintf(verb, map[string]any{"v": v}))
-			check.text(name+" in a field "+verb, fmt.Sprintf(verb, struct{ V any }{v}))
+			check.Text(name+" "+verb, fmt.Sprintf(verb, v))
+			check.Text(name+" in a slice "+verb, fmt.Sprintf(verb, []any{v, &v}))
+			check.Text(name+" in a map "+verb, fmt.Sprintf(verb, map[string]any{"v": v}))
+			check.Text(name+" in a field "+verb, fmt.Sprintf(verb, struct{ V any }{v}))
 		}
 		if name == "[]Order" || name == "[]User" || name == "client value" || name == "Orders value" || name == "RawObject" || name == "FieldError" || name == "[]OrderEvent" {
 			continue // slog's JSON handler encodes what is in a slice, as the documentation says
 		}
-		check.value(name, v)
+		check.Value(name, v)
 	}
-	t.Logf("%d bytes", check.bytes)
+	t.Log(check)
 }
 
 // A program that panics with what it has at hand prints none of it.
 func TestCanaryInPanics(t *testing.T) {
 	const variable = "LABHEALTH_TEST_PANIC"
-	check := newLeakChecker(t)
+	check := canarytest.New(t)
 	kinds := map[string]func(client *labhealth.Client, err error){
 		"error":        func(_ *labhealth.Client, err error) { panic(err) },
 		"wrapped":      func(_ *labhealth.Client, err error) { panic(fmt.Errorf("import: %w", err)) },
@@ -581,9 +637,9 @@ func TestCanaryInPanics(t *testing.T) {
 		if err == nil || !bytes.Contains(out, []byte("panic")) {
 			t.Errorf("%s: no panic: %v, %s", kind, err, out)
 		}
-		check.text("panic with "+kind, string(out))
+		check.Text("panic with "+kind, string(out))
 	}
-	t.Logf("%d bytes", check.bytes)
+	t.Log(check)
 }
 
 // The search finds each form of a canary.
@@ -595,7 +651,7 @@ func TestCanaryForms(t *testing.T) {
 		"query": url.QueryEscape("a b" + canaryEmail), "path": url.PathEscape("a/" + canaryEmail), "%#v": fmt.Sprintf("%#v", []byte(canaryEmail)),
 	} {
 		found := false
-		for form := range canaryForms {
+		for _, form := range canarytest.Forms(canaryEmail) {
 			found = found || strings.Contains(text, form)
 		}
 		if !found {

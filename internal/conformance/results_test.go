@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/canarytest"
 )
 
 const resultsJSON = `{
@@ -278,8 +279,8 @@ func TestParsedResultsRedact(t *testing.T) {
 			fmt.Fprintf(&b, verb+"\n", []labhealth.ResultValue{v})
 			fmt.Fprintf(&b, verb+"\n", struct{ V labhealth.ResultValue }{v})
 		}
-		slog.New(slog.NewTextHandler(&b, noTime)).Info("result", "value", v)
-		slog.New(slog.NewJSONHandler(&b, noTime)).Info("result", "value", v)
+		slog.New(slog.NewTextHandler(&b, canarytest.NoTime)).Info("result", "value", v)
+		slog.New(slog.NewJSONHandler(&b, canarytest.NoTime)).Info("result", "value", v)
 		for _, leak := range []string{"412", "Ada", "4.125", "0xc"} {
 			if strings.Contains(b.String(), leak) {
 				t.Errorf("%T shows %q:\n%s", v, leak, b.String())
