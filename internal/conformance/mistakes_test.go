@@ -713,7 +713,7 @@ func (u *mistakenUser) run(client *labhealth.Client, source bulk.Source, journal
 }
 
 // csvSource reads a CSV file.
-func csvSource(content string) bulk.Source { return bulk.CSV(strings.NewReader(content), nil) }
+func csvSource(content string) bulk.Source { return bulk.CSV(strings.NewReader(content), bulk.CSVOptions{}) }
 
 // importFile imports a CSV file.
 func importFile(content func(*mistakenUser) string) func(*mistakenUser) error {
