@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 )
 
@@ -90,6 +91,20 @@ func WithDuplicateWindow(ids int, age time.Duration) HandlerOption {
 			return errors.New("WithDuplicateWindow must be positive")
 		}
 		h.maxIDs, h.maxAge = ids, age
+		return nil
+	}
+}
+
+// WithDeliveryContext calls f with each request, before it is verified. The context that f returns
+// is that of the application and of the observers, and must be derived from ctx, the context of the
+// request. Together with [WithObserver] it traces deliveries. f must not read the body or change
+// the request. The option may be given more than once. A panic of f is recovered.
+func WithDeliveryContext(f func(ctx context.Context, r *http.Request) context.Context) HandlerOption {
+	return func(h *Handler) error {
+		if f == nil {
+			return errors.New("WithDeliveryContext needs a function")
+		}
+		h.contexts = append(h.contexts, f)
 		return nil
 	}
 }

@@ -230,11 +230,12 @@ func TestWorkers(t *testing.T) {
 			if n == 2 {
 				own = d.store(t) // as in another process
 			}
-			worker := &sqlstore.Worker{Store: own, Apply: record, Batch: 7, Poll: 5 * time.Millisecond, Observe: func(_ sqlstore.Step, err error) {
+			worker := &sqlstore.Worker{Store: own, Apply: record, Batch: 7, Poll: 5 * time.Millisecond}
+			worker.Observe.End = func(_ context.Context, _ sqlstore.Step, err error) {
 				if err != nil {
 					t.Error(err)
 				}
-			}}
+			}
 			workers.Go(func() {
 				if err := worker.Run(ctx); err != context.Canceled {
 					t.Error(err)
