@@ -17,7 +17,9 @@ type Attempt struct {
 	Op         string        // the operation, such as "POST /v3/order/import"
 	Number     int           // 1 for the first attempt
 	StatusCode int           // 0 without a response
+	Start      time.Time     // when it was sent, or when sending it was tried
 	Duration   time.Duration // until the response was read
+	Wait       time.Duration // planned until the next attempt; 0 after the last one
 	RequestID  string        // the service's ID of the request; empty if it sent none
 	Outcome    Outcome       // of the call so far
 	// Err is why there is no response, or why a 2xx response cannot be used, and nil otherwise. Its
@@ -33,6 +35,7 @@ type Call struct {
 	Attempts   []Attempt     // in order; empty if nothing was sent
 	StatusCode int           // of the last response; 0 without one
 	RequestID  string        // the service's ID of the last request; empty if it sent none
+	Start      time.Time     // when the call began
 	Duration   time.Duration // of the call, including the waits between attempts
 	Outcome    Outcome       // see [OutcomeOf]
 	Err        error         // the error that the call returns; nil if it succeeded
@@ -63,7 +66,6 @@ func WithCallObserver(o CallObserver) Option {
 // observation is a call that is observed.
 type observation struct {
 	call     Call
-	started  time.Time
 	contexts []context.Context // of the observers, in their order
 }
 
@@ -73,7 +75,7 @@ func (c *core) startCall(ctx context.Context, op string, header http.Header) (co
 	if len(c.callObservers) == 0 {
 		return ctx, nil
 	}
-	o := &observation{call: Call{Op: op}, started: time.Now()}
+	o := &observation{call: Call{Op: op, Start: time.Now()}}
 	if u, err := url.Parse(c.base); err == nil {
 		o.call.Host = u.Host
 	}
@@ -91,7 +93,7 @@ func (c *core) endCall(o *observation, err error) {
 	if o == nil {
 		return
 	}
-	o.call.Duration, o.call.Outcome, o.call.Err = time.Since(o.started), OutcomeOf(err), err
+	o.call.Duration, o.call.Outcome, o.call.Err = time.Since(o.call.Start), OutcomeOf(err), err
 	for i, observer := range slices.Backward(c.callObservers) {
 		if observer.End != nil {
 			observer.End(o.contexts[i], o.call)
@@ -102,8 +104,8 @@ func (c *core) endCall(o *observation, err error) {
 // observe passes an attempt to the observers.
 func (c *core) observe(ctx context.Context, op string, o *observation, a transport.Attempt) {
 	attempt := Attempt{
-		Op: op, Number: a.Number, StatusCode: a.StatusCode, Duration: a.Duration, RequestID: requestID(a.Header),
-		Outcome: Outcome(a.Outcome), Err: attemptError(a.Err),
+		Op: op, Number: a.Number, StatusCode: a.StatusCode, RequestID: requestID(a.Header),
+		Start: a.Start, Duration: a.Duration, Wait: a.Wait, Outcome: Outcome(a.Outcome), Err: attemptError(a.Err),
 	}
 	if o != nil {
 		o.call.Attempts = append(o.call.Attempts, attempt)

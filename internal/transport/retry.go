@@ -44,19 +44,30 @@ func (c *call) checkRetry(ctx context.Context, resp *http.Response, err error) (
 	}
 	r.Outcome = c.outcome(v.outcome)
 	r.RetryAfter = v.retryAfter
-	if c.request.Observe != nil {
-		a := Attempt{Number: r.Attempts, Duration: time.Since(c.started), Outcome: r.Outcome, Err: r.Err}
-		if err == nil {
-			a.StatusCode, a.Header = r.Response.StatusCode, r.Response.Header
-		}
-		c.request.Observe(a)
-	}
-	c.started = time.Time{}
 	// The context may just have ended. The response alone would not explain why there is no other
 	// attempt.
 	ended := ctx.Err() != nil
 	c.waiting = v.retryable && r.Attempts < c.request.Policy.Attempts && (ended || c.mayRetry(ctx, v))
-	return c.waiting && !ended, nil
+	repeat := c.waiting && !ended
+	c.observe(err == nil, repeat)
+	c.started = time.Time{}
+	return repeat && ctx.Err() == nil, nil // an observer may have canceled it
+}
+
+// observe passes the attempt to the observer.
+func (c *call) observe(responded, repeat bool) {
+	if c.request.Observe == nil {
+		return
+	}
+	r := &c.result
+	a := Attempt{Number: r.Attempts, Start: c.started, Duration: time.Since(c.started), Outcome: r.Outcome, Err: r.Err}
+	if responded {
+		a.StatusCode, a.Header = r.Response.StatusCode, r.Response.Header
+	}
+	if repeat {
+		a.Wait = c.wait
+	}
+	c.request.Observe(a)
 }
 
 // outcome returns the outcome of the call after an attempt with the outcome latest.

@@ -132,9 +132,11 @@ type Attempt struct {
 	Number     int
 	StatusCode int // 0 without a response
 	Header     http.Header
+	Start      time.Time
 	Duration   time.Duration
-	Outcome    Outcome // of the call so far
-	Err        error   // why there is no response, or why it cannot be used
+	Wait       time.Duration // before the next attempt; 0 after the last one
+	Outcome    Outcome       // of the call so far
+	Err        error         // why there is no response, or why it cannot be used
 }
 
 // Result is the result of a call.
