@@ -86,6 +86,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -189,9 +191,10 @@ const (
 // Client returns an option that records the calls of a client or of a management client.
 func Client(opts ...Option) labhealth.Option {
 	i := newInstruments(opts)
-	c := client{
-		i, i.seconds("http.client.request.duration", "Duration of HTTP client requests."),
-		i.seconds("labhealth.client.call.duration", "Duration of calls, with their attempts and the waits between them.", 30, 60, 120),
+	c := &client{
+		instruments: i,
+		requests:    i.seconds("http.client.request.duration", "Duration of HTTP client requests."),
+		calls:       i.seconds("labhealth.client.call.duration", "Duration of calls, with their attempts and the waits between them.", 30, 60, 120),
 	}
 	return labhealth.WithCallObserver(labhealth.CallObserver{Start: c.start, End: c.end})
 }
@@ -199,71 +202,112 @@ func Client(opts ...Option) labhealth.Option {
 type client struct {
 	instruments
 	requests, calls metric.Float64Histogram
+	operations      sync.Map // string → *operation
+	series          sync.Map // series → []metric.RecordOption
 }
 
-func (c client) start(ctx context.Context, op string, header http.Header) context.Context {
-	name, attributes := describe(op)
-	ctx, _ = c.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes...))
+// operation is how the spans of an operation start.
+type operation struct {
+	name       string
+	attributes []attribute.KeyValue
+	options    []trace.SpanStartOption
+}
+
+// series identifies a series of the metrics, of which there are few.
+type series struct {
+	op, host   string
+	statusCode int
+	errorType  string
+	outcome    string // empty for attempts
+}
+
+func (c *client) operation(op string) *operation {
+	if o, ok := c.operations.Load(op); ok {
+		return o.(*operation)
+	}
+	method, template, _ := strings.Cut(op, " ")
+	o := &operation{name: op, attributes: []attribute.KeyValue{semconv.HTTPRequestMethodKey.String(method)}}
+	if strings.HasPrefix(template, "/") {
+		o.attributes = append(o.attributes, semconv.URLTemplate(template))
+	} else { // of Do, whose path can contain IDs
+		o.name = method
+	}
+	o.options = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(o.attributes...)}
+	c.operations.Store(op, o)
+	return o
+}
+
+func (c *client) start(ctx context.Context, op string, header http.Header) context.Context {
+	o := c.operation(op)
+	ctx, _ = c.Start(ctx, o.name, o.options...)
 	if c.propagator != nil {
 		c.propagator.Inject(ctx, propagation.HeaderCarrier(header))
 	}
 	return ctx
 }
 
-// describe returns the name of a call's span and the attributes of its operation.
-func describe(op string) (name string, attributes []attribute.KeyValue) {
-	method, template, _ := strings.Cut(op, " ")
-	attributes = append(make([]attribute.KeyValue, 0, 8), semconv.HTTPRequestMethodKey.String(method))
-	if !strings.HasPrefix(template, "/") { // of Do, whose path is not known to be without IDs
-		return method, attributes
-	}
-	return op, append(attributes, semconv.URLTemplate(template))
-}
-
-func (c client) end(ctx context.Context, call labhealth.Call) {
-	_, common := describe(call.Op)
-	common = append(common, server(call.Host)...)
+func (c *client) end(ctx context.Context, call labhealth.Call) {
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
-		endSpan(span, call, common)
+		endSpan(span, call)
 	}
 	if c.requests.Enabled(ctx) {
 		for _, a := range call.Attempts {
-			c.requests.Record(ctx, a.Duration.Seconds(), with(common, result(a.StatusCode, a.Err)...))
+			c.record(ctx, c.requests, a.Duration, series{call.Op, call.Host, a.StatusCode, errorType(a.StatusCode, a.Err), ""})
 		}
 	}
 	if c.calls.Enabled(ctx) {
-		c.calls.Record(ctx, call.Duration.Seconds(), with(common,
-			append(result(call.StatusCode, call.Err), outcomeKey.String(call.Outcome.String()))...))
+		c.record(ctx, c.calls, call.Duration,
+			series{call.Op, call.Host, call.StatusCode, errorType(call.StatusCode, call.Err), call.Outcome.String()})
 	}
 }
 
-func endSpan(span trace.Span, call labhealth.Call, common []attribute.KeyValue) {
-	for _, a := range call.Attempts {
-		attributes := append(result(a.StatusCode, a.Err), semconv.HTTPRequestResendCount(a.Number-1), durationKey.Float64(a.Duration.Seconds()))
-		if a.Wait > 0 {
-			attributes = append(attributes, waitKey.Float64(a.Wait.Seconds()))
+func (c *client) record(ctx context.Context, h metric.Float64Histogram, d time.Duration, s series) {
+	options, ok := c.series.Load(s)
+	if !ok {
+		attributes := append(server(s.host), c.operation(s.op).attributes...)
+		attributes = append(attributes, result(s.statusCode, s.errorType)...)
+		if s.outcome != "" {
+			attributes = append(attributes, outcomeKey.String(s.outcome))
 		}
-		if a.RequestID != "" {
-			attributes = append(attributes, requestIDKey.String(a.RequestID))
-		}
-		if a.Err != nil {
-			attributes = append(attributes, errorKey.String(a.Err.Error()))
-		}
-		span.AddEvent("labhealth.attempt", trace.WithTimestamp(a.Start), trace.WithAttributes(attributes...))
+		options = []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(attributes...))}
+		c.series.Store(s, options)
 	}
-	span.SetAttributes(common...)
-	span.SetAttributes(result(call.StatusCode, call.Err)...)
-	span.SetAttributes(outcomeKey.String(call.Outcome.String()))
+	h.Record(ctx, d.Seconds(), options.([]metric.RecordOption)...)
+}
+
+func endSpan(span trace.Span, call labhealth.Call) {
+	for _, a := range call.Attempts {
+		span.AddEvent("labhealth.attempt", trace.WithTimestamp(a.Start), trace.WithAttributes(attempt(a)...))
+	}
+	attributes := append(server(call.Host), result(call.StatusCode, errorType(call.StatusCode, call.Err))...)
+	attributes = append(attributes, outcomeKey.String(call.Outcome.String()))
 	if n := len(call.Attempts); n > 1 {
-		span.SetAttributes(semconv.HTTPRequestResendCount(n - 1))
+		attributes = append(attributes, semconv.HTTPRequestResendCount(n-1))
 	}
 	if call.RequestID != "" {
-		span.SetAttributes(requestIDKey.String(call.RequestID))
+		attributes = append(attributes, requestIDKey.String(call.RequestID))
 	}
+	span.SetAttributes(attributes...)
 	if call.Err != nil {
 		span.SetStatus(codes.Error, message(call.Err))
 	}
 	span.End()
+}
+
+// attempt returns the attributes of the event of an attempt.
+func attempt(a labhealth.Attempt) []attribute.KeyValue {
+	attributes := append(result(a.StatusCode, errorType(a.StatusCode, a.Err)),
+		semconv.HTTPRequestResendCount(a.Number-1), durationKey.Float64(a.Duration.Seconds()))
+	if a.Wait > 0 {
+		attributes = append(attributes, waitKey.Float64(a.Wait.Seconds()))
+	}
+	if a.RequestID != "" {
+		attributes = append(attributes, requestIDKey.String(a.RequestID))
+	}
+	if a.Err != nil {
+		attributes = append(attributes, errorKey.String(a.Err.Error()))
+	}
+	return attributes
 }
 
 // server returns the attributes of the base URL, whose scheme is https unless its host is the
@@ -271,19 +315,20 @@ func endSpan(span trace.Span, call labhealth.Call, common []attribute.KeyValue) 
 func server(hostPort string) []attribute.KeyValue {
 	host, port, err := net.SplitHostPort(hostPort)
 	if err != nil {
-		return []attribute.KeyValue{semconv.ServerAddress(strings.Trim(hostPort, "[]")), semconv.ServerPort(443)}
+		host, port = strings.Trim(hostPort, "[]"), "443"
 	}
 	n, _ := strconv.Atoi(port)
-	return []attribute.KeyValue{semconv.ServerAddress(host), semconv.ServerPort(n)}
+	return append(make([]attribute.KeyValue, 0, 8), semconv.ServerAddress(host), semconv.ServerPort(n))
 }
 
-// result returns the status code and the kind of error of an attempt or a call.
-func result(statusCode int, err error) (attributes []attribute.KeyValue) {
+// result returns the attributes of the status code and of the kind of error.
+func result(statusCode int, errorType string) []attribute.KeyValue {
+	attributes := make([]attribute.KeyValue, 0, 8)
 	if statusCode != 0 {
 		attributes = append(attributes, semconv.HTTPResponseStatusCode(statusCode))
 	}
-	if kind := errorType(statusCode, err); kind != "" {
-		attributes = append(attributes, semconv.ErrorTypeKey.String(kind))
+	if errorType != "" {
+		attributes = append(attributes, semconv.ErrorTypeKey.String(errorType))
 	}
 	return attributes
 }
