@@ -5,8 +5,8 @@
 //	handler, err := webhooks.NewHandler(verifier, apply, labhealthotel.Handler())
 //	worker := &sqlstore.Worker{Store: store, Observe: labhealthotel.Worker()}
 //
-// Spans and metrics go to the global providers of package otel, unless an option names others. Calls
-// of package bulk, iterators and management clients are calls of a client.
+// Spans and metrics go to the global providers of package otel, unless an option names others.
+// Calls of package bulk, iterators and management clients are calls of a client.
 //
 // # Privacy
 //
@@ -66,8 +66,8 @@
 //	http.server.request.duration   histogram, s: each delivery, by the HTTP attributes
 //	labhealth.webhook.deliveries   counter: by reason, event type, duplicate and late
 //
-// Behind other instrumentation of the server, such as otelhttp, the span is a child of its span, and
-// http.server.request.duration is recorded twice: exclude the route there.
+// Behind other instrumentation of the server, such as otelhttp, the span is a child of its span,
+// and http.server.request.duration is recorded twice: exclude the route there.
 //
 // # Worker
 //

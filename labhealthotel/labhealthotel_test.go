@@ -70,7 +70,7 @@ func (r *telemetry) ended(t *testing.T) (lines []string) {
 func values(attributes []attribute.KeyValue) string {
 	var parts []string
 	for _, a := range attributes {
-		value := a.Value.Emit()
+		value := a.Value.String()
 		switch a.Key {
 		case "server.port", "labhealth.request_id", "labhealth.attempt.duration", "labhealth.attempt.wait", "exception.stacktrace":
 			value = "*"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -131,12 +132,10 @@ func (h *handler) end(ctx context.Context, r webhooks.DeliveryResult) {
 
 // isVerified reports whether a delivery passed verification, so that its ID is that of the service.
 func isVerified(r webhooks.Reason) bool {
-	switch r {
-	case webhooks.ReasonMethod, webhooks.ReasonHeaders, webhooks.ReasonTimestamp, webhooks.ReasonSignature,
-		webhooks.ReasonTooLarge, webhooks.ReasonIncomplete, webhooks.ReasonOverloaded, webhooks.ReasonShutdown:
-		return false
-	}
-	return true
+	return !slices.Contains([]webhooks.Reason{
+		webhooks.ReasonMethod, webhooks.ReasonHeaders, webhooks.ReasonTimestamp, webhooks.ReasonSignature,
+		webhooks.ReasonTooLarge, webhooks.ReasonIncomplete, webhooks.ReasonOverloaded, webhooks.ReasonShutdown,
+	}, r)
 }
 
 // Worker returns the observer of a [sqlstore.Worker].

@@ -1021,8 +1021,9 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// The contexts of WithDeliveryContext reach the application, the observers, also those of late calls
-// and of deliveries that are rejected, and each other. Panics and nil contexts change nothing.
+// The contexts of WithDeliveryContext reach the application, the observers, also those of late
+// calls and of deliveries that are rejected, and each other. Panics and nil contexts change
+// nothing.
 func TestDeliveryContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}

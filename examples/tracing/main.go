@@ -85,7 +85,7 @@ func printSpans(spans []sdktrace.ReadOnlySpan, parent trace.SpanID, indent strin
 		}
 		fmt.Println(indent+span.Name(), span.Status().Code, span.Status().Description)
 		for _, event := range span.Events() {
-			fmt.Println(indent+" -", event.Name, event.Attributes[0].Key, event.Attributes[0].Value.Emit())
+			fmt.Println(indent+" -", event.Name, event.Attributes[0].Key, event.Attributes[0].Value.String())
 		}
 		printSpans(spans, span.SpanContext().SpanID(), indent+"  ")
 	}
