@@ -75,6 +75,8 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 		policy:    defaultRetry,
 		maxBody:   8 << 20,
 		paths:     map[string]string{},
+
+		operations: operations,
 	}}
 	for _, opt := range opts {
 		if opt == nil {
@@ -97,6 +99,10 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 	}
 	c := &cfg.core
 	c.base, c.http = base, transport.NewClient(cfg.httpClient)
+	c.host = hostOf(base)
+	if cfg.limit.burst > 0 {
+		c.http.LimitRate(cfg.limit.perSecond, cfg.limit.burst)
+	}
 	return c, nil
 }
 

@@ -2,8 +2,6 @@ package transport
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"math"
@@ -39,6 +37,7 @@ func (c *call) checkRetry(ctx context.Context, resp *http.Response, err error) (
 		v = c.judgeResponse(resp)
 		resp.Body = http.NoBody
 	}
+	r.Fault = c.fault(ctx, err == nil)
 	if c.proof != nil {
 		c.proof.cancel()
 	}
@@ -60,12 +59,16 @@ func (c *call) observe(responded, repeat bool) {
 		return
 	}
 	r := &c.result
-	a := Attempt{Number: r.Attempts, Start: c.started, Duration: time.Since(c.started), Outcome: r.Outcome, Err: r.Err}
+	a := Attempt{Number: r.Attempts, Outcome: r.Outcome, Err: r.Err, Fault: r.Fault, Start: c.started}
+	if a.Start.IsZero() {
+		a.Start = time.Now() // it failed before its RoundTrip
+	}
+	a.Duration = time.Since(a.Start)
 	if responded {
 		a.StatusCode, a.Header = r.Response.StatusCode, r.Response.Header
 	}
 	if repeat {
-		a.Wait = c.wait
+		a.Repeated, a.Wait = true, c.wait
 	}
 	c.request.Observe(a)
 }
@@ -123,6 +126,9 @@ func (c *call) judgeResponse(resp *http.Response) verdict {
 	}
 	v := verdict{outcome: Unknown}
 	v.retryAfter, v.hasRetryAfter = parseRetryAfter(resp.Header)
+	if r.StatusCode == http.StatusTooManyRequests && v.retryAfter > 0 && v.retryAfter <= c.request.Policy.RetryAfterCap {
+		c.client.limiter.pause(v.retryAfter)
+	}
 	if r.StatusCode < 200 {
 		return v // a 101: the body is another protocol, without an end
 	}
@@ -203,17 +209,4 @@ func isPermanent(err error) bool {
 		return dns.IsNotFound
 	}
 	return errors.Is(err, http.ErrSchemeMismatch) || IsCertificate(err)
-}
-
-// IsCertificate reports whether the server's certificate is invalid or missing.
-func IsCertificate(err error) bool {
-	var (
-		record    tls.RecordHeaderError
-		chain     *tls.CertificateVerificationError
-		authority x509.UnknownAuthorityError
-		name      x509.HostnameError
-		invalid   x509.CertificateInvalidError
-	)
-	return errors.As(err, &record) || errors.As(err, &chain) || errors.As(err, &authority) ||
-		errors.As(err, &name) || errors.As(err, &invalid)
 }
