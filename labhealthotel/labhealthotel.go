@@ -23,8 +23,8 @@
 // # Calls
 //
 // Each call is a client span, with its attempts as events, and the parent of what a custom
-// transport records. Its name is the operation, such as "POST /v3/order/import". A call of Do is
-// named by its method, because its path can contain IDs. Attributes:
+// transport records. Its name is the operation, such as "POST /v3/order/import". A call of Do to
+// another endpoint is named by its method, because its path can contain IDs. Attributes:
 //
 //	http.request.method        of the operation
 //	url.template               the documented path, with parameters such as {order_id}
@@ -35,7 +35,8 @@
 //	labhealth.outcome          "applied", "rejected", "not sent" or "unknown"
 //	labhealth.request_id       the service's ID of the last request
 //
-// The span of a call that returns an error has the status Error, with the message of that error.
+// The span of a call that returns an error, also a 404, has the status Error, with the message of
+// that error.
 // error.type is a [labhealth.Failure], a status code, "invalid_request" for a request that failed
 // local validation, or "_OTHER".
 //

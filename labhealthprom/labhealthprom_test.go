@@ -90,19 +90,17 @@ func TestClient(t *testing.T) {
 	clients[0].Users.Create(ctx, labhealth.CreateUserBody{ClientUserID: "canary"})
 	clients[0].Orders.Get(ctx, uuid.New())
 	clients[1].Orders.Import(ctx, labhealth.ImportOrderBody{})
-	if err := clients[1].Do(ctx, "GET", "/v2/user/"+srv.AddUser("canary-2").String(), nil, nil); err != nil {
-		t.Fatal(err)
-	}
+	clients[1].Do(ctx, "GET", "/v9/"+srv.AddUser("canary-2").String(), nil, nil)
 	const calls, requests = "labhealth_client_call_duration_seconds{", "labhealth_client_request_duration_seconds{"
 	compare(t, series(t, registry, strings.TrimPrefix(srv.URL, "http://")),
-		calls+"host=*,operation=GET (Do),outcome=applied} 1",
 		calls+"host=*,operation=GET /v2/user/,outcome=applied} 2",
+		calls+"error=404,host=*,operation=GET (Do),outcome=rejected} 1",
 		calls+"error=404,host=*,operation=GET /v3/order/{order_id},outcome=rejected} 1",
 		calls+"error=connection_closed,host=*,operation=POST /v2/user,outcome=unknown} 1",
 		calls+"error=invalid_request,host=*,operation=POST /v3/order/import,outcome=not sent} 1",
 		requests+"error=connection_closed,host=*,operation=POST /v2/user} 1",
-		requests+"code=200,host=*,operation=GET (Do)} 1",
 		requests+"code=200,host=*,operation=GET /v2/user/} 2",
+		requests+"code=404,error=404,host=*,operation=GET (Do)} 1",
 		requests+"code=404,error=404,host=*,operation=GET /v3/order/{order_id}} 1",
 		requests+"code=429,error=429,host=*,operation=GET /v2/user/} 1")
 }
