@@ -36,9 +36,8 @@
 //	labhealth.request_id       the service's ID of the last request
 //
 // The span of a call that returns an error, also a 404, has the status Error, with the message of
-// that error.
-// error.type is a [labhealth.Failure], a status code, "invalid_request" for a request that failed
-// local validation, or "_OTHER".
+// that error. error.type is a [labhealth.Failure], a status code, "invalid_request" for a request
+// that failed local validation, or "_OTHER".
 //
 // An event "labhealth.attempt" has http.request.resend_count, http.response.status_code, error.type
 // and labhealth.request_id of the attempt, its duration and the wait that follows it
@@ -319,6 +318,7 @@ func server(hostPort string) []attribute.KeyValue {
 		host, port = strings.Trim(hostPort, "[]"), "443"
 	}
 	n, _ := strconv.Atoi(port)
+	host = strings.ToValidUTF8(host, "?") // otherwise it cannot be exported
 	return append(make([]attribute.KeyValue, 0, 8), semconv.ServerAddress(host), semconv.ServerPort(n))
 }
 

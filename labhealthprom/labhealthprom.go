@@ -48,6 +48,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -110,14 +111,15 @@ func Client(r prometheus.Registerer) labhealth.Option {
 	calls := registry.seconds("labhealth_client_call_duration_seconds", "Duration of calls, with their attempts and the waits between them.", slow,
 		"host", "operation", "outcome", "error")
 	return withError(registry.err, labhealth.WithCallObserver(labhealth.CallObserver{End: func(_ context.Context, c labhealth.Call) {
+		host := strings.ToValidUTF8(c.Host, "?") // otherwise it cannot be a label
 		for _, a := range c.Attempts {
 			code := ""
 			if a.StatusCode != 0 {
 				code = strconv.Itoa(a.StatusCode)
 			}
-			requests.WithLabelValues(c.Host, c.Op, code, kindOf(a.StatusCode, a.Err)).Observe(a.Duration.Seconds())
+			requests.WithLabelValues(host, c.Op, code, kindOf(a.StatusCode, a.Err)).Observe(a.Duration.Seconds())
 		}
-		calls.WithLabelValues(c.Host, c.Op, c.Outcome.String(), kindOf(c.StatusCode, c.Err)).Observe(c.Duration.Seconds())
+		calls.WithLabelValues(host, c.Op, c.Outcome.String(), kindOf(c.StatusCode, c.Err)).Observe(c.Duration.Seconds())
 	}}))
 }
 

@@ -105,6 +105,20 @@ func TestClient(t *testing.T) {
 		requests+"code=429,error=429,host=*,operation=GET /v2/user/} 1")
 }
 
+// A host that cannot be a label does not break a call.
+func TestHost(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	client, err := labhealth.NewClient("sk_key", labhealth.WithBaseURL("https://\xff.example.com"), labhealthprom.Client(registry))
+	if err != nil {
+		t.Skip(err)
+	}
+	if _, err := client.Orders.Import(t.Context(), labhealth.ImportOrderBody{}); !errors.Is(err, labhealth.ErrValidation) {
+		t.Error(err)
+	}
+	compare(t, series(t, registry, ""),
+		"labhealth_client_call_duration_seconds{error=invalid_request,host=?.example.com,operation=POST /v3/order/import,outcome=not sent} 1")
+}
+
 func TestHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
