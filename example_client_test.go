@@ -195,7 +195,7 @@ func ExampleWithLogger() {
 }
 
 // Trace each attempt with a custom transport. The transport passes on the request's context, whose
-// httptrace hooks show whether a request was sent. See examples/tracing for OpenTelemetry.
+// httptrace hooks show whether a request was sent. For OpenTelemetry, see module labhealthotel.
 func ExampleWithHTTPClient() {
 	_, srv, _ := exampleService()
 	defer srv.Close()
