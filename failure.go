@@ -45,9 +45,9 @@ const (
 	FailureOther       Failure = "other"               // such as an error of a custom http.RoundTripper
 )
 
-// FailureOf returns the kind of failure behind an error of this package, or behind [Attempt.Err]. It
-// is empty if err is nil, or if there was a response that could be used, such as that of an
-// *[APIError].
+// FailureOf returns the kind of failure behind an error of this package, or behind [Attempt.Err].
+// It is empty if err is nil or has another cause: the request is invalid, or the service responded
+// with an error, as in an *[APIError].
 func FailureOf(err error) Failure {
 	var attempt *attemptFailure
 	var redirect *RedirectError
