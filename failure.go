@@ -45,9 +45,9 @@ const (
 	FailureOther       Failure = "other"               // such as an error of a custom http.RoundTripper
 )
 
-// FailureOf returns the kind of failure behind an error of this package, or behind [Attempt.Err]. It
-// is empty if err is nil, or if there was a response that could be used, such as that of an
-// *[APIError].
+// FailureOf returns the kind of failure behind an error of this package, or behind [Attempt.Err].
+// It is empty if err is nil or has another cause: the request is invalid, or the service responded
+// with an error, as in an *[APIError].
 func FailureOf(err error) Failure {
 	var attempt *attemptFailure
 	var redirect *RedirectError
@@ -126,6 +126,7 @@ var network = []failureKind{
 	}},
 	{FailureProxy, "the proxy did not connect", checkProxy, is[*transport.ProxyError]},
 	{FailureProxy, "the proxy did not connect", checkProxy, isOperation("socks connect")},
+	{FailureProxy, "the proxy did not connect", checkProxy, func(_ error, f *transport.Fault) bool { return f.Proxied && f.Phase == transport.Connecting }},
 	{FailureTLS, "the server ended the TLS handshake", "check which TLS versions and client certificates it requires", isOperation("remote error")},
 	{FailureTLS, "the TLS handshake failed", "check the base URL, and whether a proxy or firewall intercepts TLS", func(_ error, f *transport.Fault) bool { return f.Phase == transport.Securing }},
 	{FailureUnreadable, "the response is not valid gzip", "", isCompression},
@@ -133,6 +134,7 @@ var network = []failureKind{
 	{FailureReset, "the connection was reset", "", isSystem(transport.Reset)},
 	{FailureClosed, "the connection was closed", "", func(err error, _ *transport.Fault) bool { return isEOF(err) }},
 	{FailureOther, "the http.RoundTripper failed", "errors.As finds its error", func(_ error, f *transport.Fault) bool { return f.Foreign }},
+	{FailureOther, "the connection failed, or the response is not valid HTTP", "", func(_ error, f *transport.Fault) bool { return f.Phase == transport.Waiting }},
 	{FailureOther, "the connection failed", "", func(error, *transport.Fault) bool { return true }},
 }
 

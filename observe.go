@@ -32,8 +32,8 @@ type Attempt struct {
 	Err error
 }
 
-// Call describes a call, with all its attempts, to a [CallObserver]. Except for what errors.As finds
-// in Err, it holds no URL, key or patient data.
+// Call describes a call, with all its attempts, to a [CallObserver]. Except for what errors.As
+// finds in Err, it holds no URL, key or patient data.
 type Call struct {
 	Op         string        // the operation, such as "POST /v3/order/import"
 	Host       string        // host and port of the base URL
@@ -50,9 +50,9 @@ type Call struct {
 type CallObserver struct {
 	// Start is called before a call is validated. The context that it returns is that of the
 	// requests, of the observers of attempts and of End. It must be derived from ctx; nil is
-	// replaced by ctx. What Start adds to header, such as a traceparent, is sent with every attempt,
-	// unless [WithHeader] sets the same header. A header that WithHeader does not accept, and
-	// Accept, are not sent.
+	// replaced by ctx. What Start adds to header, such as a traceparent, is sent with every
+	// attempt, unless [WithHeader] sets the same header. A header that WithHeader does not accept,
+	// and Accept, are not sent.
 	Start func(ctx context.Context, op string, header http.Header) context.Context
 	// End is called when the call is over, even if it panics, with the context that Start returned.
 	// If Start is nil, it receives the context of the requests.

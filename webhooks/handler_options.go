@@ -132,7 +132,7 @@ func WithLogger(l *slog.Logger) HandlerOption {
 	return WithObserver(func(ctx context.Context, r DeliveryResult) {
 		l.LogAttrs(ctx, r.level(), "webhook delivery",
 			slog.String("delivery_id", r.DeliveryID), slog.String("type", string(printable(r.Type))),
-			slog.Int("status", r.StatusCode), slog.String("result", string(r.Reason)),
+			slog.Int("status", r.StatusCode), slog.String("reason", string(r.Reason)),
 			slog.Bool("duplicate", r.Duplicate), slog.Bool("late", r.Late), slog.String("panic", r.Panic),
 			slog.Time("received_at", r.ReceivedAt), slog.Duration("duration", r.Duration))
 	})

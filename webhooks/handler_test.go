@@ -1013,7 +1013,7 @@ func TestNothingLeaks(t *testing.T) {
 	if strings.Contains(out.String(), "canary") {
 		t.Errorf("it leaks:\n%s", out.String())
 	}
-	for _, want := range []string{"result=applied", "result=failed", "result=panicked", "level=DEBUG", "level=WARN",
+	for _, want := range []string{"reason=applied", "reason=failed", "reason=panicked", "level=DEBUG", "level=WARN",
 		"status=204", "status=503", "delivery_id=msg_1", "type=daily.data.glucose.created"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no record has %s", want)

@@ -287,7 +287,20 @@ func canaryClient(t *testing.T, check *leakChecker, where, base string, opts ...
 		labhealth.WithBodyLimit(50_000),
 		labhealth.WithLogger(slog.New(slog.NewTextHandler(log("text log"), &slog.HandlerOptions{Level: slog.LevelDebug, AddSource: true}))),
 		labhealth.WithLogger(slog.New(slog.NewJSONHandler(log("JSON log"), &slog.HandlerOptions{Level: slog.LevelDebug}))),
-		labhealth.WithObserver(func(_ context.Context, at labhealth.Attempt) { check.value(where+" observer", at) }),
+		labhealth.WithObserver(func(_ context.Context, at labhealth.Attempt) {
+			check.value(where+" observer", at)
+			check.error(where+" attempt", at.Err)
+		}),
+		labhealth.WithCallObserver(labhealth.CallObserver{
+			Start: func(ctx context.Context, op string, h http.Header) context.Context {
+				check.value(where+" call observer", []any{op, h})
+				return ctx
+			},
+			End: func(_ context.Context, c labhealth.Call) {
+				check.value(where+" call", c)
+				check.error(where+" call error", c.Err)
+			},
+		}),
 	}, opts...)...)
 	if err != nil {
 		t.Fatal(err)

@@ -75,7 +75,7 @@ func watch(t *http.Transport) (direct, tunnel *http.Transport) {
 	tunnel.ForceAttemptHTTP2 = slices.Contains(tunnel.TLSClientConfig.NextProtos, "h2")
 	direct = tunnel.Clone()
 	tunnel.MaxIdleConnsPerHost = -1
-	tunnel.OnProxyConnectResponse = onProxyResponse(t.OnProxyConnectResponse)
+	reportProxy(tunnel)
 
 	dial := dialerOf(t)
 	dialTLS := tlsDialerOf(t, dial, direct)

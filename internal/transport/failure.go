@@ -94,10 +94,11 @@ func (e *ProxyError) Unwrap() error {
 	return e.cause()
 }
 
-// onProxyResponse is net/http's hook for the response of a proxy to CONNECT. net/http's own error is
-// the text of the status line. next may be nil.
-func onProxyResponse(next func(context.Context, *url.URL, *http.Request, *http.Response) error) func(context.Context, *url.URL, *http.Request, *http.Response) error {
-	return func(ctx context.Context, proxy *url.URL, connect *http.Request, resp *http.Response) error {
+// reportProxy has t return a *ProxyError if a proxy does not accept a CONNECT. net/http's own error
+// is the text of the status line.
+func reportProxy(t *http.Transport) {
+	next := t.OnProxyConnectResponse
+	t.OnProxyConnectResponse = func(ctx context.Context, proxy *url.URL, connect *http.Request, resp *http.Response) error {
 		if next != nil {
 			if err := next(ctx, proxy, connect, resp); err != nil {
 				return err

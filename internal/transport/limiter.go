@@ -75,6 +75,18 @@ func (l *limiter) wait(ctx context.Context) error {
 	}
 }
 
+// isTooLate reports whether a request that asks after d would have to wait until after the deadline
+// of ctx.
+func (l *limiter) isTooLate(ctx context.Context, d time.Duration) bool {
+	deadline, ok := ctx.Deadline()
+	if l == nil || !ok {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.slot(time.Now().Add(d), len(l.queue)).Before(deadline)
+}
+
 func (w *waiter) isTooLate(at time.Time) bool { return !w.deadline.IsZero() && !at.Before(w.deadline) }
 
 // slot returns when the request with n others before it may be sent.

@@ -105,7 +105,7 @@ func (c *call) mayRetry(ctx context.Context, v verdict) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= c.wait {
 		return false
 	}
-	return c.client.budget.withdraw()
+	return !c.client.limiter.isTooLate(ctx, c.wait) && c.client.budget.withdraw()
 }
 
 func (c *call) judgeError(err error) verdict {
