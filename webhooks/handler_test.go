@@ -1048,7 +1048,9 @@ func TestDeliveryContext(t *testing.T) {
 			add("a"), add("b"),
 			webhooks.WithDeliveryContext(func(context.Context, *http.Request) context.Context { panic("it broke") }),
 			webhooks.WithDeliveryContext(func(context.Context, *http.Request) context.Context { return nil }),
-			webhooks.WithObserver(func(ctx context.Context, r webhooks.DeliveryResult) { see(ctx, fmt.Sprint(r.StatusCode, " ", r.Reason)) }))
+			webhooks.WithObserver(func(ctx context.Context, r webhooks.DeliveryResult) {
+				see(ctx, fmt.Sprint(r.StatusCode, " ", r.Reason))
+			}))
 		traced := delivery("msg_1", glucoseEvent)
 		traced.Header.Set("X-Trace", "1")
 		deliver(h, traced)
