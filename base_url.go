@@ -146,6 +146,15 @@ func parseBaseURL(base string) (string, error) {
 	return base, nil
 }
 
+// hostOf returns the host and port of a base URL.
+func hostOf(base string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
 func hasValidPort(u *url.URL) bool {
 	if u.Port() == "" {
 		return !strings.HasSuffix(u.Host, ":")

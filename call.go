@@ -34,6 +34,9 @@ type core struct {
 
 	callObservers []CallObserver
 	credentials   *credentialCache // nil if the key is fixed
+	host          string           // host and port of base
+	header        http.Header      // of every request
+	operations    []string         // that have methods
 }
 
 // request is one call before it is encoded. What an operation does differently is a field here.
@@ -54,6 +57,7 @@ type request struct {
 	stream func(body io.Reader, limit int64) (rejected []byte, err error) // replaces read
 
 	method, path string // in place of those of op, for Do
+	misuse       error  // why the call cannot be sent; nil if it can
 }
 
 // validated is implemented by request bodies and parameters.
@@ -107,19 +111,22 @@ func callEmpty(ctx context.Context, c *core, r request, opts []CallOption) error
 
 // do performs every call: options, validation, encoding, attempts, error.
 func (c *core) do(ctx context.Context, r request, opts []CallOption) error {
-	header := http.Header{}
-	ctx, observation := c.startCall(ctx, r.op, header)
-	err := c.attempt(ctx, r, header, observation, opts)
-	c.endCall(observation, err)
-	return err
+	if len(c.callObservers) > 0 {
+		return c.observed(ctx, r, opts)
+	}
+	return c.attempt(ctx, r, nil, opts)
 }
 
-// attempt sends r, with headers that the options may add to. The observation may be nil.
-func (c *core) attempt(ctx context.Context, r request, header http.Header, o *observation, opts []CallOption) error {
-	cfg, err := c.configure(r, header, opts)
+// attempt sends r. The observation may be nil.
+func (c *core) attempt(ctx context.Context, r request, o *observation, opts []CallOption) error {
+	if r.misuse != nil {
+		return withOp(r.op, r.misuse)
+	}
+	cfg, err := c.configure(r, opts)
 	if err != nil {
 		return withOp(r.op, err)
 	}
+	cfg.header = c.headers(o, cfg.header)
 	if !cfg.skipValidation {
 		if err := r.validate(); err != nil {
 			return withOp(r.op, err)
@@ -141,9 +148,9 @@ func (c *core) attempt(ctx context.Context, r request, header http.Header, o *ob
 }
 
 // configure applies the options of a call.
-func (c *core) configure(r request, header http.Header, opts []CallOption) (*callConfig, error) {
+func (c *core) configure(r request, opts []CallOption) (*callConfig, error) {
 	cfg := &callConfig{
-		header: header, query: url.Values{}, policy: c.policy,
+		header: http.Header{}, query: url.Values{}, policy: c.policy,
 		maxBody: max(c.maxBody, r.maxBody), repeatable: r.repeatable,
 	}
 	if r.query != nil {
@@ -259,8 +266,17 @@ func newResponse(result *transport.Result) Response {
 // unreadable reports a 2xx response that cannot be used, for a fixed reason.
 type unreadable struct {
 	reason    string
-	cause     error // nil if there is none
-	truncated bool  // another attempt may get the whole response
+	cause     error   // nil if there is none
+	truncated bool    // another attempt may get the whole response
+	failure   Failure // in place of what the cause or the reason tell
+}
+
+// kind returns the kind of failure of a reason without a cause.
+func (e *unreadable) kind() Failure {
+	if e.truncated {
+		return cmp.Or(e.failure, FailureTruncated)
+	}
+	return cmp.Or(e.failure, FailureUnreadable)
 }
 
 func (e *unreadable) Error() string        { return e.reason }
@@ -397,7 +413,7 @@ func resultError(r request, result *transport.Result) error {
 			e.causes = append(e.causes, err)
 		}
 	}
-	e.failure, e.reason = classify(e.causes[0])
+	e.failure, e.reason = describeResult(result)
 	return e
 }
 
@@ -443,13 +459,16 @@ func newDecodeError(op string, result *transport.Result, cause error) error {
 	resp := result.Response
 	e := &DecodeError{
 		Op: op, StatusCode: resp.StatusCode, RequestID: requestID(resp.Header), Attempts: result.Attempts,
-		Reason: cause.Error(), outcome: Outcome(result.Outcome), received: &received{body: resp.Body},
+		outcome: Outcome(result.Outcome), received: &received{body: resp.Body},
 	}
-	e.failure, _ = classify(cause)
+	e.failure, e.Reason = describe(cause, result.Fault)
 	var u *unreadable
 	switch {
 	case errors.As(cause, &u):
 		e.cause = u.cause
+		if e.failure != FailureTimeout && e.failure != FailureCanceled {
+			e.Reason = u.reason
+		}
 	case result.ContextErr != nil:
 		e.cause = errors.Join(result.ContextErr, cause)
 	default:

@@ -36,8 +36,9 @@ type Response struct {
 	RequestID string // the service's ID of the request; empty if it sent none
 }
 
-// WithHeader adds a header to the request. Headers that carry keys, and those that the client or
-// net/http sets, cause a validation error, except for Accept.
+// WithHeader adds a header to the request. It replaces the values of [WithDefaultHeader] and of a
+// [CallObserver]. Headers that carry keys, and those that the client or net/http sets, cause a
+// validation error, except for Accept.
 func WithHeader(name, value string) CallOption {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	return func(c *callConfig) error {
@@ -58,6 +59,9 @@ var reservedHeaders = map[string]bool{
 	"Transfer-Encoding": true, "Accept-Encoding": true, "Expect": true, "Te": true, "Trailer": true, "Upgrade": true,
 	"X-Idempotency-Key": true, "Idempotency-Key": true, "User-Agent": true,
 }
+
+// isDefaultHeader reports whether a client or an observer may set a header for all operations.
+func isDefaultHeader(name string) bool { return !reservedHeaders[name] && name != "Accept" }
 
 // isHeader reports whether name is a token of RFC 9110 and value has no control characters.
 func isHeader(name, value string) bool {

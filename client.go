@@ -75,6 +75,8 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 		policy:    defaultRetry,
 		maxBody:   8 << 20,
 		paths:     map[string]string{},
+
+		operations: operations,
 	}}
 	for _, opt := range opts {
 		if opt == nil {
@@ -100,6 +102,10 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 		c.auth = func(h http.Header) { h.Set(header, key) }
 	}
 	c.http = transport.NewClient(cfg.httpClient)
+	c.host = hostOf(c.base)
+	if cfg.limit.burst > 0 {
+		c.http.LimitRate(cfg.limit.perSecond, cfg.limit.burst)
+	}
 	return c, nil
 }
 

@@ -1,6 +1,7 @@
 package labhealth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -19,6 +20,9 @@ import (
 // for encoding/json. out is nil to ignore the body of the response, a *json.RawMessage for the
 // received JSON, or a pointer for encoding/json. Responses of this package's types are decoded and
 // verified as by the methods.
+//
+// In errors, logs and observers the operation is that of the method with the same path, such as
+// "GET /v3/order/{order_id}", or, if there is none, "GET (Do)".
 func (c *Client) Do(ctx context.Context, method, path string, body, out any, opts ...CallOption) error {
 	return c.core.doPath(ctx, method, path, body, out, opts)
 }
@@ -33,18 +37,12 @@ func (c *core) doPath(ctx context.Context, method, path string, body, out any, o
 	if !slices.Contains(doMethods, method) {
 		return withOp("Do", invalid("must be GET, HEAD, POST, PUT, PATCH or DELETE", "method"))
 	}
-	op := method + " (Do)"
-	if err := checkPath(path); err != nil {
-		return withOp(op, err)
-	}
+	r := request{op: c.operationOf(method, path), method: method, path: path}
 	encoded, err := encodeAny(method, body)
-	if err != nil {
-		return withOp(op, err)
-	}
 	if v := reflect.ValueOf(out); out != nil && (v.Kind() != reflect.Pointer || v.IsNil()) {
-		return withOp(op, invalid("must be nil or a pointer that is not nil", "out"))
+		r.misuse = invalid("must be nil or a pointer that is not nil", "out")
 	}
-	r := request{op: op, method: method, path: path}
+	r.misuse = cmp.Or(checkPath(path), err, r.misuse)
 	if encoded != nil {
 		r.body = json.RawMessage(encoded)
 	}
@@ -72,6 +70,49 @@ func (c *core) doPath(ctx context.Context, method, path string, body, out any, o
 
 var doMethods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+}
+
+// operationOf returns the operation that has a method and the given path, or that of Do. It never
+// holds a value of the path.
+func (c *core) operationOf(method, path string) string {
+	op, most := method+" (Do)", -1
+	for _, candidate := range c.operations {
+		verb, documented, _ := strings.Cut(candidate, " ")
+		if verb != method {
+			continue
+		}
+		if n := matchPath(cmp.Or(c.paths[candidate], documented), path); n > most {
+			op, most = candidate, n
+		}
+	}
+	return op
+}
+
+// matchPath returns how many segments of path are those of the template, or -1 if the path has
+// another form.
+func matchPath(template, path string) int {
+	if strings.Count(template, "/") != strings.Count(path, "/") {
+		return -1
+	}
+	same := 0
+	for more := true; more; {
+		var want, got string
+		want, template, more = strings.Cut(template, "/")
+		got, path, _ = strings.Cut(path, "/")
+		switch name, isParameter := strings.CutPrefix(want, "{"); {
+		case want == got:
+			same++
+		case !isParameter, got == "", !isValueOf(strings.TrimSuffix(name, "}"), got):
+			return -1
+		}
+	}
+	return same
+}
+
+// isValueOf reports whether a segment looks like a value of the parameter. An ID has a digit: a
+// segment without one may be part of another operation.
+func isValueOf(parameter, segment string) bool {
+	return !strings.HasSuffix(parameter, "_id") || parameter == "client_user_id" || strings.ContainsAny(segment, "0123456789")
 }
 
 // checkPath validates the path of a call of Do.

@@ -194,7 +194,14 @@
 // is retried only if it provably never reached the service, or after a 429, which is treated as
 // "not processed". It is never retried after a 5xx, a timeout or a lost connection, unless it has
 // an idempotency key: see [WithIdempotencyKey] for how to choose one. See [RetryPolicy] for the
-// details. [WithObserver] and [WithLogger] report every attempt.
+// details. [WithRateLimit] keeps a client below the limit of the service.
+//
+// # Observability
+//
+// [WithCallObserver] reports every call, [WithObserver] every attempt, and [WithLogger] logs both.
+// [FailureOf] classifies failures for metrics, and messages name what to change. Neither holds an
+// ID of a patient, and the message of an error of net/http, which may quote addresses and
+// responses, is never part of them.
 //
 // # Redaction
 //

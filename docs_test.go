@@ -42,7 +42,7 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// publicPackages are all packages of this module that others can import.
+// publicPackages are all packages that others can import, also those of nested modules.
 func publicPackages(t *testing.T) []*doc.Package {
 	fset, found := token.NewFileSet(), map[string][]*ast.File{}
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
@@ -50,7 +50,7 @@ func publicPackages(t *testing.T) []*doc.Package {
 			return err
 		}
 		if d.IsDir() {
-			hidden := strings.HasPrefix(d.Name(), ".") || d.Name() == "internal" || d.Name() == "testdata" || isModule(name)
+			hidden := strings.HasPrefix(d.Name(), ".") || d.Name() == "internal" || d.Name() == "testdata"
 			if name != "." && hidden {
 				return filepath.SkipDir
 			}

@@ -223,19 +223,19 @@ func ExampleWithObserver() {
 	// GET /v2/user/{user_id} attempt 2 status 200 timed: true
 }
 
-// Log every attempt, and count attempts by operation and status. Neither records a URL, an ID or
-// a body.
+// Log, and count calls by operation, outcome and kind of failure. Neither records a URL, an ID or a
+// body.
 func Example_observability() {
 	_, srv, userID := exampleService()
 	defer srv.Close()
 	apiKey, baseURL := srv.APIKey, srv.URL
-	var attempts expvar.Map // expvar.NewMap("labhealth_attempts") publishes it
+	var calls expvar.Map // expvar.NewMap("labhealth_calls") publishes it
 
 	client, err := labhealth.NewClient(apiKey, labhealth.WithSandboxUS(baseURL),
-		labhealth.WithLogger(slog.Default()), // 2xx at debug level, everything else as a warning
-		labhealth.WithObserver(func(_ context.Context, a labhealth.Attempt) {
-			attempts.Add(fmt.Sprint(a.Op, " ", a.StatusCode), 1)
-		}))
+		labhealth.WithLogger(slog.Default()), // a call that fails is one warning, which says why
+		labhealth.WithCallObserver(labhealth.CallObserver{End: func(_ context.Context, c labhealth.Call) {
+			calls.Add(fmt.Sprint(c.Op, " ", c.Outcome, " ", labhealth.FailureOf(c.Err)), 1)
+		}}))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -244,17 +244,67 @@ func Example_observability() {
 			log.Fatal(err)
 		}
 	}
-	fmt.Println(&attempts)
+	fmt.Println(&calls)
 	// Output:
-	// {"GET /v2/user/{user_id} 200": 2}
+	// {"GET /v2/user/{user_id} applied ": 2}
 }
 
-// Log every attempt. The record holds no URL, no body and no ID of a user, an order or a sample.
+// Observe calls, with all their attempts, and send a header with each of them.
+func ExampleWithCallObserver() {
+	_, srv, userID := exampleService()
+	defer srv.Close()
+	type span struct{}
+
+	client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL),
+		labhealth.WithCallObserver(labhealth.CallObserver{
+			Start: func(ctx context.Context, op string, header http.Header) context.Context {
+				header.Set("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+				return context.WithValue(ctx, span{}, op)
+			},
+			End: func(ctx context.Context, c labhealth.Call) {
+				fmt.Println("end", ctx.Value(span{}), c.StatusCode, c.Outcome, "after", len(c.Attempts), "attempts")
+			},
+		}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	unavailable := labhealthtest.FaultResponse(http.StatusServiceUnavailable, `{}`, "Retry-After", "0")
+	if err := srv.FailBefore("GET /v2/user/{user_id}", 1, unavailable); err != nil {
+		log.Fatal(err)
+	}
+	if _, err = client.Users.Get(context.Background(), userID); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// end GET /v2/user/{user_id} 200 applied after 2 attempts
+}
+
+// Send at most one request per second. A call that could not be sent before the deadline of its
+// context returns at once.
+func ExampleWithRateLimit() {
+	_, srv, userID := exampleService()
+	defer srv.Close()
+	client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL), labhealth.WithRateLimit(1, 1))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := client.Users.Get(context.Background(), userID); err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_, err = client.Users.Get(ctx, userID)
+	fmt.Println(labhealth.FailureOf(err), "-", labhealth.OutcomeOf(err))
+	// Output:
+	// client_rate_limit - not sent
+}
+
+// Log attempts and calls. The records hold no URL, no body and no ID of a user, an order or a sample.
 func ExampleWithLogger() {
 	_, srv, _ := exampleService()
 	defer srv.Close()
 
-	varies := map[string]bool{slog.TimeKey: true, "duration": true, "request_id": true} // omitted from the example's output
+	varies := map[string]bool{slog.TimeKey: true, "duration": true, "request_id": true, "error": true} // omitted from the example's output
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if varies[a.Key] {
 			return slog.Attr{}
@@ -268,12 +318,12 @@ func ExampleWithLogger() {
 	_, err = client.Users.Resolve(context.Background(), "ada@example.com")
 	fmt.Println(errors.Is(err, labhealth.ErrNotFound))
 	// Output:
-	// level=WARN msg="labhealth request" op="GET /v2/user/resolve/{client_user_id}" attempt=1 status=404 outcome=rejected
+	// level=INFO msg="labhealth call" op="GET /v2/user/resolve/{client_user_id}" attempts=1 status=404 outcome=rejected
 	// true
 }
 
 // Trace each attempt with a custom transport. The transport passes on the request's context, whose
-// httptrace hooks show whether a request was sent. See examples/tracing for OpenTelemetry.
+// httptrace hooks show whether a request was sent. For OpenTelemetry, see module labhealthotel.
 func ExampleWithHTTPClient() {
 	_, srv, _ := exampleService()
 	defer srv.Close()

@@ -68,11 +68,11 @@ func Example_errors() {
 	// not permitted: labhealth: POST /v3/order/import: 403 Forbidden
 	// rate limited: try again in 2m0s
 	// look for the sample ID before importing again: labhealth: POST /v3/order/import: 502 Bad Gateway
-	// look for the sample ID before importing again: labhealth: POST /v3/order/import: the connection failed (1 attempt, outcome unknown)
+	// look for the sample ID before importing again: labhealth: POST /v3/order/import: the connection was closed while waiting for the response (1 attempt, outcome unknown)
 	// imported, but the response cannot be decoded
 	// rejected: "An order with this sample_id already exists"
 	// invalid: body.sample_id is required
-	// not sent: labhealth: POST /v3/order/import: connection refused (3 attempts, outcome not sent)
+	// not sent: labhealth: POST /v3/order/import: connection refused: check the host and the port of the base URL (3 attempts, outcome not sent)
 }
 
 // Read the field errors of a response with status 422.

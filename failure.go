@@ -1,85 +1,54 @@
 package labhealth
 
 import (
+	"cmp"
+	"compress/flate"
+	"compress/gzip"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
-	"syscall"
+	"strings"
 
 	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
 // Failure is the kind of failure of an attempt that received no usable response. Its values are
-// suitable as metric labels. Other values than the constants may be added.
+// suitable as metric labels. Messages are more precise. Other values than the constants may be
+// added.
 type Failure string
 
 // Values of [Failure].
 const (
 	FailureCanceled    Failure = "canceled"            // the context was canceled
 	FailureTimeout     Failure = "timeout"             // an attempt or the context timed out
+	FailureRateLimit   Failure = "client_rate_limit"   // see [WithRateLimit]
 	FailureUnknownHost Failure = "unknown_host"        // the host of the base URL has no address
 	FailureDNS         Failure = "dns"                 // the DNS lookup failed
 	FailureRefused     Failure = "connection_refused"  // nothing listens at the address
-	FailureReset       Failure = "connection_reset"    // the connection was reset
-	FailureClosed      Failure = "connection_closed"   // the connection ended too early
+	FailureUnreachable Failure = "unreachable"         // the network or a firewall is in the way
+	FailureProxy       Failure = "proxy"               // the proxy cannot be used, or refuses to connect
 	FailureScheme      Failure = "not_https"           // the server does not speak HTTPS
+	FailureTLS         Failure = "tls"                 // the TLS handshake failed
 	FailureCertificate Failure = "certificate"         // the server's certificate is not trusted
+	FailureReset       Failure = "connection_reset"    // the connection was reset
+	FailureClosed      Failure = "connection_closed"   // the connection ended before a response
 	FailureRedirect    Failure = "redirect"            // a redirect was not followed
 	FailureStopped     Failure = "stopped"             // see [WithHTTPClient]
 	FailureTooLarge    Failure = "response_too_large"  // the body exceeds the limit
 	FailureTruncated   Failure = "response_truncated"  // the body ended too early
 	FailureUnreadable  Failure = "response_unreadable" // the body is not what it should be
 	FailureCredentials Failure = "credentials"         // see [WithCredentials]
-	FailureOther       Failure = "other"               // any other failure
+	FailureOther       Failure = "other"               // such as an error of a custom http.RoundTripper
 )
 
-// failures are the kinds of failures with their descriptions, the first match first.
-var failures = []struct {
-	failure Failure
-	reason  string
-	matches func(error) bool
-}{
-	{FailureStopped, "the http.RoundTripper was stopped before it sent the write a second time", isError(transport.ErrSentAgain)},
-	{FailureStopped, "the http.RoundTripper was stopped before it sent the request to another host", isError(transport.ErrOtherHost)},
-	{FailureCanceled, "canceled", isError(context.Canceled)},
-	{FailureUnknownHost, "unknown host", func(err error) bool {
-		var dns *net.DNSError
-		return errors.As(err, &dns) && dns.IsNotFound
-	}},
-	{FailureDNS, "the DNS lookup failed", func(err error) bool {
-		var dns *net.DNSError
-		return errors.As(err, &dns)
-	}},
-	{FailureRefused, "connection refused", isError(syscall.ECONNREFUSED)},
-	{FailureScheme, "the server does not speak HTTPS", isError(http.ErrSchemeMismatch)},
-	{FailureTimeout, "timed out", func(err error) bool {
-		var timeout net.Error
-		return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
-	}},
-	{FailureCertificate, "the server's certificate is not trusted", transport.IsCertificate},
-	{FailureTooLarge, "the response is larger than the limit", isError(transport.ErrTooLarge)},
-	{FailureTruncated, "the response ended too early", isError(transport.ErrTruncated)},
-	{FailureUnreadable, "the response could not be read", func(err error) bool {
-		var u *unreadable
-		return errors.As(err, &u)
-	}},
-	{FailureReset, "the connection was reset", isError(syscall.ECONNRESET)},
-	{FailureClosed, "the connection was closed", func(err error) bool {
-		return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-	}},
-	{FailureOther, "the connection failed", func(error) bool { return true }},
-}
-
-func isError(target error) func(error) bool {
-	return func(err error) bool { return errors.Is(err, target) }
-}
-
 // FailureOf returns the kind of failure behind an error of this package, or behind [Attempt.Err].
-// It is empty if err is nil, or if there was a response that could be used, such as that of an
-// *[APIError].
+// It is empty if err is nil or has another cause: the request is invalid, or the service responded
+// with an error, as in an *[APIError].
 func FailureOf(err error) Failure {
 	var attempt *attemptFailure
 	var redirect *RedirectError
@@ -98,42 +67,224 @@ func FailureOf(err error) Failure {
 	return ""
 }
 
+// failureKind is a kind of failures that have the same text. Its advice names what to change; it is
+// empty if that is not known.
+type failureKind struct {
+	failure      Failure
+	text, advice string
+	matches      func(error, *transport.Fault) bool
+}
+
+const (
+	checkHost  = "check the host and the port of the base URL"
+	checkProxy = "check the proxy settings"
+)
+
+// decided are the failures that do not depend on when they happened.
+var decided = []failureKind{
+	{FailureStopped, "the http.RoundTripper was stopped before it sent the write a second time", "it must not repeat requests", isError(transport.ErrSentAgain)},
+	{FailureStopped, "the http.RoundTripper was stopped before it sent the request to another host", "it must not follow redirects or fail over", isError(transport.ErrOtherHost)},
+	{FailureRateLimit, "the rate limit leaves no time before the context's deadline", "raise the limit (WithRateLimit) or the deadline", isError(transport.ErrRateLimit)},
+	{FailureTooLarge, "the response is larger than the limit", "raise it with WithBodyLimit or WithCallBodyLimit", isError(transport.ErrTooLarge)},
+	{FailureOther, "the URL is not valid", "check the base URL and WithPath", isError(transport.ErrURL)},
+}
+
+// timeouts are the ends of a context and of an attempt. The text that follows says when.
+var timeouts = []failureKind{
+	{FailureCanceled, "canceled", "", func(err error, f *transport.Fault) bool {
+		return errors.Is(f.Context, context.Canceled) || f.Context == nil && errors.Is(err, context.Canceled)
+	}},
+	{FailureTimeout, "timed out", "", func(err error, f *transport.Fault) bool {
+		var timeout net.Error
+		return f.Context != nil || f.Limit != "" || errors.Is(err, context.DeadlineExceeded) ||
+			errors.As(err, &timeout) && timeout.Timeout() && !isA[*net.DNSError](err)
+	}},
+}
+
+// network are the failures of lookups, connections and responses, the first match first.
+var network = []failureKind{
+	{FailureUnknownHost, "unknown host", "check the base URL", func(err error, _ *transport.Fault) bool {
+		dns, ok := errors.AsType[*net.DNSError](err)
+		return ok && dns.IsNotFound
+	}},
+	{FailureDNS, "the DNS lookup failed", "check the network and its DNS server", is[*net.DNSError]},
+	{FailureRefused, "connection refused", checkHost, isSystem(transport.Refused)},
+	{FailureUnreachable, "the host is unreachable", "check the network and the base URL", isSystem(transport.Unreachable)},
+	{FailureUnreachable, "this system does not allow the connection", "check its firewall", isSystem(transport.Forbidden)},
+	{FailureOther, "too many open files", "use one client for all calls, or raise the limit of the process", isSystem(transport.OutOfFiles)},
+	{FailureScheme, "the server does not speak HTTPS", "check the scheme and the port of the base URL", isScheme},
+	{FailureCertificate, "the server's certificate is expired or not yet valid", "check the clock of this system, or renew the certificate", func(err error, _ *transport.Fault) bool {
+		invalid, ok := errors.AsType[x509.CertificateInvalidError](err)
+		return ok && invalid.Reason == x509.Expired
+	}},
+	{FailureCertificate, "the server's certificate is for another host", "check the base URL", is[x509.HostnameError]},
+	{FailureCertificate, "the server's certificate is from an unknown authority", "check whether a proxy intercepts TLS, and which root certificates this system trusts", is[x509.UnknownAuthorityError]},
+	{FailureCertificate, "this system has no root certificates", "install them", is[x509.SystemRootsError]},
+	{FailureCertificate, "the server's certificate is not trusted", "", func(err error, _ *transport.Fault) bool { return transport.IsCertificate(err) }},
+	{FailureProxy, "the proxy requires a user and a password", checkProxy, func(err error, _ *transport.Fault) bool {
+		proxy, ok := errors.AsType[*transport.ProxyError](err)
+		return ok && proxy.StatusCode == http.StatusProxyAuthRequired
+	}},
+	{FailureProxy, "the proxy did not connect", checkProxy, is[*transport.ProxyError]},
+	{FailureProxy, "the proxy did not connect", checkProxy, isOperation("socks connect")},
+	{FailureProxy, "the proxy did not connect", checkProxy, func(_ error, f *transport.Fault) bool { return f.Proxied && f.Phase == transport.Connecting }},
+	{FailureTLS, "the server ended the TLS handshake", "check which TLS versions and client certificates it requires", isOperation("remote error")},
+	{FailureTLS, "the TLS handshake failed", "check the base URL, and whether a proxy or firewall intercepts TLS", func(_ error, f *transport.Fault) bool { return f.Phase == transport.Securing }},
+	{FailureUnreadable, "the response is not valid gzip", "", isCompression},
+	{FailureTruncated, "the response ended too early", "", func(err error, f *transport.Fault) bool { return f.Phase == transport.Reading && isEOF(err) }},
+	{FailureReset, "the connection was reset", "", isSystem(transport.Reset)},
+	{FailureClosed, "the connection was closed", "", func(err error, _ *transport.Fault) bool { return isEOF(err) }},
+	{FailureOther, "the http.RoundTripper failed", "errors.As finds its error", func(_ error, f *transport.Fault) bool { return f.Foreign }},
+	{FailureOther, "the connection failed, or the response is not valid HTTP", "", func(_ error, f *transport.Fault) bool { return f.Phase == transport.Waiting }},
+	{FailureOther, "the connection failed", "", func(error, *transport.Fault) bool { return true }},
+}
+
+func isError(target error) func(error, *transport.Fault) bool {
+	return func(err error, _ *transport.Fault) bool { return errors.Is(err, target) }
+}
+
+func isSystem(kind transport.System) func(error, *transport.Fault) bool {
+	return func(err error, _ *transport.Fault) bool { return transport.SystemOf(err) == kind }
+}
+
+// isOperation matches the outermost *net.OpError.
+func isOperation(op string) func(error, *transport.Fault) bool {
+	return func(err error, _ *transport.Fault) bool {
+		operation, ok := errors.AsType[*net.OpError](err)
+		return ok && operation.Op == op
+	}
+}
+
+func is[E error](err error, _ *transport.Fault) bool { return isA[E](err) }
+
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+func isScheme(err error, _ *transport.Fault) bool {
+	return errors.Is(err, http.ErrSchemeMismatch) || isA[tls.RecordHeaderError](err)
+}
+
+func isCompression(err error, _ *transport.Fault) bool {
+	return errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || isA[flate.CorruptInputError](err)
+}
+
+func isEOF(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, transport.ErrLost)
+}
+
+// phases say when an attempt ended, after "timed out" and the like, and what to check if it was too
+// early to blame the service.
+var phases = [...]struct{ text, advice string }{
+	transport.Starting:   {"", ""},
+	transport.Connecting: {" while connecting", "check the base URL, the network and its firewall"},
+	transport.Securing:   {" during the TLS handshake", "check the base URL, the network and its firewall"},
+	transport.Sending:    {" while sending the request", ""},
+	transport.Waiting:    {" while waiting for the response", ""},
+	transport.Reading:    {" while reading the response", ""},
+	transport.Unsent:     {" before the request was sent", ""},
+	transport.Between:    {" before another attempt", ""},
+}
+
+// describe returns the kind of a failure and its description. The message of err is not used,
+// because it may quote sent or received bytes, or the addresses of the network.
+func describe(err error, f transport.Fault) (Failure, string) {
+	if unauthorized, ok := errors.AsType[*credentialsError](err); ok { // its cause may be anything
+		return FailureCredentials, unauthorized.reason
+	}
+	if errors.As(err, new(*transport.RedirectError)) {
+		return FailureRedirect, "the redirect was not followed: check the base URL"
+	}
+	if u, ok := errors.AsType[*unreadable](err); ok {
+		if u.cause == nil || u.failure != "" {
+			return u.kind(), "the response could not be read: " + u.reason
+		}
+		err = u.cause
+	}
+	if k := find(decided, err, &f); k != nil {
+		return k.failure, withAdvice(k.text, k.advice)
+	}
+	phase := phases[f.Phase]
+	if f.Proxied && f.Phase == transport.Connecting {
+		phase.text, phase.advice = " while connecting through the proxy", "check the proxy settings and the base URL"
+	}
+	if k := find(timeouts, err, &f); k != nil {
+		text := k.text + phase.text
+		switch {
+		case k.failure == FailureCanceled:
+			return k.failure, text
+		case f.Context != nil:
+			text += " (the context's deadline)"
+		case f.Limit != "":
+			text += fmt.Sprintf(" (%s, %s)", f.Limit, f.Timeout)
+		}
+		return k.failure, withAdvice(text, phase.advice)
+	}
+	k := find(network, err, &f)
+	switch {
+	case isOperation("proxyconnect")(err, nil):
+		return FailureProxy, withAdvice("the proxy cannot be used: "+strings.Replace(k.text, "server", "proxy", 1), checkProxy)
+	case k.failure == FailureReset, k.failure == FailureClosed, k.text == "the connection failed":
+		return k.failure, withAdvice(k.text+phase.text, phase.advice)
+	}
+	return k.failure, withAdvice(k.text, k.advice)
+}
+
+func withAdvice(text, advice string) string {
+	if advice == "" {
+		return text
+	}
+	return text + ": " + advice
+}
+
+// find returns the first kind that matches, or nil.
+func find(kinds []failureKind, err error, f *transport.Fault) *failureKind {
+	for i := range kinds {
+		if kinds[i].matches(err, f) {
+			return &kinds[i]
+		}
+	}
+	return nil
+}
+
+// describeResult returns the kind and the description of the failure of a call without a usable
+// response.
+func describeResult(result *transport.Result) (Failure, string) {
+	ended := result.ContextErr
+	switch {
+	case ended == nil, result.Attempts > 0 && !result.Waiting, result.Fault.Context != nil && result.Err != nil:
+		return describe(cmp.Or(result.Err, ended), result.Fault)
+	}
+	f := transport.Fault{Phase: transport.Between, Context: ended}
+	if result.Attempts == 0 {
+		f.Phase = transport.Unsent
+	}
+	failure, text := describe(ended, f)
+	switch {
+	case result.Attempts == 0:
+	case result.Err != nil:
+		_, last := describe(result.Err, result.Fault)
+		text += "; the last one failed: " + last
+	default:
+		text += fmt.Sprintf("; the last response had status %d", result.Response.StatusCode)
+	}
+	return failure, text
+}
+
 // attemptFailure is the error of an attempt, without the causes.
 type attemptFailure struct {
 	failure Failure
-	reason  string
+	text    string
 }
 
-func (e *attemptFailure) Error() string { return e.reason }
+func (e *attemptFailure) Error() string { return e.text }
 
 // attemptError returns the error of an attempt for an observer.
-func attemptError(err error) error {
-	var redirect *transport.RedirectError
-	switch {
-	case err == nil:
+func attemptError(a *transport.Attempt) error {
+	if a.Err == nil {
 		return nil
-	case errors.As(err, &redirect):
-		return &attemptFailure{FailureRedirect, "the redirect was not followed"}
 	}
-	failure, reason := classify(err)
-	return &attemptFailure{failure, reason}
-}
-
-// classify returns the kind of a failure and its description. The message of err is not used,
-// because it may quote sent or received bytes.
-func classify(err error) (Failure, string) {
-	var at *url.Error
-	if errors.As(err, &at) {
-		err = at.Err
-	}
-	var unauthorized *credentialsError
-	if errors.As(err, &unauthorized) {
-		return FailureCredentials, unauthorized.reason
-	}
-	for _, f := range failures {
-		if f.matches(err) {
-			return f.failure, f.reason
-		}
-	}
-	return "", ""
+	failure, text := describe(a.Err, a.Fault)
+	return &attemptFailure{failure, text}
 }

@@ -1,12 +1,15 @@
 package labhealth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
-	"net/url"
+	"net/textproto"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/labhealth/labhealth-go/internal/transport"
@@ -17,22 +20,27 @@ type Attempt struct {
 	Op         string        // the operation, such as "POST /v3/order/import"
 	Number     int           // 1 for the first attempt
 	StatusCode int           // 0 without a response
+	Start      time.Time     // when the attempt began, after a wait for [WithRateLimit]
 	Duration   time.Duration // until the response was read
+	Wait       time.Duration // planned until the next attempt, if Repeated
+	Repeated   bool          // another attempt follows, unless the context ends before
 	RequestID  string        // the service's ID of the request; empty if it sent none
 	Outcome    Outcome       // of the call so far
 	// Err is why there is no response, or why a 2xx response cannot be used, and nil otherwise. Its
-	// message holds no address and no part of the response; see [FailureOf].
+	// message names what to change, and holds no address and no part of the response; see
+	// [FailureOf]. The message of an error of a custom [http.RoundTripper] is not part of it.
 	Err error
 }
 
-// Call describes a call, with all its attempts, to a [CallObserver]. Except for what errors.As finds
-// in Err, it holds no URL, key or patient data.
+// Call describes a call, with all its attempts, to a [CallObserver]. Except for what errors.As
+// finds in Err, it holds no URL, key or patient data.
 type Call struct {
 	Op         string        // the operation, such as "POST /v3/order/import"
 	Host       string        // host and port of the base URL
 	Attempts   []Attempt     // in order; empty if nothing was sent
-	StatusCode int           // of the last response; 0 without one
-	RequestID  string        // the service's ID of the last request; empty if it sent none
+	StatusCode int           // of the last attempt; 0 if it received no response
+	RequestID  string        // the service's ID of the last attempt; empty if it sent none
+	Start      time.Time     // when the call began
 	Duration   time.Duration // of the call, including the waits between attempts
 	Outcome    Outcome       // see [OutcomeOf]
 	Err        error         // the error that the call returns; nil if it succeeded
@@ -41,15 +49,20 @@ type Call struct {
 // CallObserver observes the calls of a client: see [WithCallObserver]. Either function may be nil.
 type CallObserver struct {
 	// Start is called before a call is validated. The context that it returns is that of the
-	// requests and of End, and must be derived from ctx. What it adds to header is sent with every
-	// attempt, such as a traceparent.
+	// requests, of the observers of attempts and of End. It must be derived from ctx; nil is
+	// replaced by ctx. What Start adds to header, such as a traceparent, is sent with every
+	// attempt, unless [WithHeader] sets the same header. A header that WithHeader does not accept,
+	// and Accept, are not sent.
 	Start func(ctx context.Context, op string, header http.Header) context.Context
-	// End is called when the call is over, with the context that Start returned.
+	// End is called when the call is over, even if it panics, with the context that Start returned.
+	// If Start is nil, it receives the context of the requests.
 	End func(ctx context.Context, call Call)
 }
 
 // WithCallObserver calls the functions of o before and after each call, in the goroutine of the
-// call. A page of an iterator is a call. It may be given more than once.
+// call, in which a panic of theirs continues. It may be given more than once: the first observer
+// starts first and ends last. A page of an iterator is a call; that a page does not continue the
+// previous one is found after its call.
 func WithCallObserver(o CallObserver) Option {
 	return func(c *config) error {
 		if o.Start == nil && o.End == nil {
@@ -62,48 +75,82 @@ func WithCallObserver(o CallObserver) Option {
 
 // observation is a call that is observed.
 type observation struct {
-	call     Call
-	started  time.Time
-	contexts []context.Context // of the observers, in their order
+	observers []CallObserver
+	call      Call
+	header    http.Header       // as the observers left it
+	ctx       context.Context   // of the requests
+	contexts  []context.Context // of the observers that were started
 }
 
-// startCall calls the Start of each observer, and returns the context of the requests. The
-// observation is nil if there is no observer.
-func (c *core) startCall(ctx context.Context, op string, header http.Header) (context.Context, *observation) {
-	if len(c.callObservers) == 0 {
-		return ctx, nil
-	}
-	o := &observation{call: Call{Op: op}, started: time.Now()}
-	if u, err := url.Parse(c.base); err == nil {
-		o.call.Host = u.Host
-	}
-	for _, observer := range c.callObservers {
+// start calls the Start of each observer, and returns the context of the requests.
+func (o *observation) start(ctx context.Context) context.Context {
+	o.ctx = cmp.Or(ctx, context.Background())
+	for _, observer := range o.observers {
 		if observer.Start != nil {
-			ctx = observer.Start(ctx, op, header)
+			o.ctx = cmp.Or(observer.Start(o.ctx, o.call.Op, o.header), o.ctx)
 		}
-		o.contexts = append(o.contexts, ctx)
+		o.contexts = append(o.contexts, o.ctx)
 	}
-	return ctx, o
+	if ctx == nil {
+		return nil
+	}
+	return o.ctx
 }
 
-// endCall calls the End of each observer, the last one first.
-func (c *core) endCall(o *observation, err error) {
-	if o == nil {
-		return
-	}
-	o.call.Duration, o.call.Outcome, o.call.Err = time.Since(o.started), OutcomeOf(err), err
-	for i, observer := range slices.Backward(c.callObservers) {
-		if observer.End != nil {
-			observer.End(o.contexts[i], o.call)
+// end calls the End of each observer that was started, the last one first.
+func (o *observation) end(err error) {
+	o.call.Duration, o.call.Outcome, o.call.Err = time.Since(o.call.Start), OutcomeOf(err), err
+	for i, ctx := range o.contexts {
+		switch observer := o.observers[i]; {
+		case observer.End == nil:
+		case observer.Start == nil:
+			defer observer.End(o.ctx, o.call)
+		default:
+			defer observer.End(ctx, o.call)
 		}
 	}
 }
 
-// observe passes an attempt to the observers.
+// errUnfinished is the error of a call that panicked.
+var errUnfinished = errors.New("labhealth: the call did not return")
+
+// observed performs r for the observers of calls.
+func (c *core) observed(ctx context.Context, r request, opts []CallOption) error {
+	o := &observation{observers: c.callObservers, header: http.Header{}}
+	o.call = Call{Op: r.op, Host: c.host, Start: time.Now()}
+	err := errUnfinished
+	defer func() { o.end(err) }()
+	err = c.attempt(o.start(ctx), r, o, opts)
+	return err
+}
+
+// headers returns the headers of a call: those of the client, replaced by those of the observers,
+// replaced by those of the call. The observation may be nil.
+func (c *core) headers(o *observation, call http.Header) http.Header {
+	h := c.header.Clone()
+	if h == nil {
+		h = http.Header{}
+	}
+	if o != nil {
+		for name, values := range o.header {
+			name = textproto.CanonicalMIMEHeaderKey(name)
+			values = slices.DeleteFunc(slices.Clone(values), func(value string) bool {
+				return !isDefaultHeader(name) || !isHeader(name, value)
+			})
+			if len(values) > 0 {
+				h[name] = values
+			}
+		}
+	}
+	maps.Copy(h, call)
+	return h
+}
+
+// observe passes an attempt to the observers. The observation may be nil.
 func (c *core) observe(ctx context.Context, op string, o *observation, a transport.Attempt) {
 	attempt := Attempt{
-		Op: op, Number: a.Number, StatusCode: a.StatusCode, Duration: a.Duration, RequestID: requestID(a.Header),
-		Outcome: Outcome(a.Outcome), Err: attemptError(a.Err),
+		Op: op, Number: a.Number, StatusCode: a.StatusCode, RequestID: requestID(a.Header), Start: a.Start,
+		Duration: a.Duration, Wait: a.Wait, Repeated: a.Repeated, Outcome: Outcome(a.Outcome), Err: attemptError(&a),
 	}
 	if o != nil {
 		o.call.Attempts = append(o.call.Attempts, attempt)
@@ -126,23 +173,88 @@ func WithObserver(f func(context.Context, Attempt)) Option {
 	}
 }
 
-// WithLogger logs each attempt: at debug level if the response is 2xx, as a warning otherwise. The
-// record holds the fields of [Attempt] and nothing else.
+// WithLogger logs each attempt and the end of each call:
+//
+//	message            when                                        level
+//	labhealth attempt  an attempt that is not repeated             debug
+//	labhealth attempt  an attempt that is repeated after a "wait"  info
+//	labhealth call     a call that succeeded                       debug
+//	labhealth call     a read that returned 404                    info
+//	labhealth call     a canceled call, unless it is a write with  info
+//	                   an unknown outcome
+//	labhealth call     any other call that failed                  warning
+//
+// A call that fails is thus one warning, whatever its attempts were. The attributes are fields of
+// [Attempt] and [Call], in lower case with underscores, and "failure" and "error": see [FailureOf].
+// Those that are zero are left out, apart from "duration". The record holds no URL, no key, no body
+// and no ID of a patient, and its values are strings, numbers and durations.
 func WithLogger(l *slog.Logger) Option {
-	if l == nil {
-		return func(*config) error { return errors.New("WithLogger needs a logger") }
-	}
-	return WithObserver(func(ctx context.Context, a Attempt) {
-		level := slog.LevelWarn
-		if a.StatusCode >= 200 && a.StatusCode <= 299 {
-			level = slog.LevelDebug
+	return func(c *config) error {
+		if l == nil {
+			return errors.New("WithLogger needs a logger")
 		}
-		l.LogAttrs(ctx, level, "labhealth request",
-			slog.String("op", a.Op), slog.Int("attempt", a.Number), slog.Int("status", a.StatusCode),
-			slog.Duration("duration", a.Duration), slog.String("request_id", a.RequestID),
-			slog.String("outcome", a.Outcome.String()))
-	})
+		c.core.observers = append(c.core.observers, func(ctx context.Context, a Attempt) { logAttempt(ctx, l, a) })
+		c.core.callObservers = append(c.core.callObservers, CallObserver{
+			End: func(ctx context.Context, call Call) { logCall(ctx, l, call) },
+		})
+		return nil
+	}
 }
+
+func logAttempt(ctx context.Context, l *slog.Logger, a Attempt) {
+	level := slog.LevelDebug
+	if a.Repeated {
+		level = slog.LevelInfo
+	}
+	if !l.Enabled(ctx, level) {
+		return
+	}
+	attrs := append(make([]slog.Attr, 0, 10), slog.String("op", a.Op), slog.Int("attempt", a.Number))
+	attrs = appendAttrs(attrs, a.StatusCode, a.RequestID, a.Duration, a.Outcome, a.Err)
+	if a.Repeated {
+		attrs = append(attrs, slog.Duration("wait", a.Wait))
+	}
+	l.LogAttrs(ctx, level, "labhealth attempt", attrs...)
+}
+
+func logCall(ctx context.Context, l *slog.Logger, call Call) {
+	level := slog.LevelWarn
+	switch {
+	case call.Err == nil:
+		level = slog.LevelDebug
+	case errors.Is(call.Err, ErrNotFound) && isRead(call.Op),
+		FailureOf(call.Err) == FailureCanceled && (isRead(call.Op) || call.Outcome != OutcomeUnknown):
+		level = slog.LevelInfo
+	}
+	if !l.Enabled(ctx, level) {
+		return
+	}
+	attrs := append(make([]slog.Attr, 0, 10), slog.String("op", call.Op), slog.Int("attempts", len(call.Attempts)))
+	attrs = appendAttrs(attrs, call.StatusCode, call.RequestID, call.Duration, call.Outcome, call.Err)
+	l.LogAttrs(ctx, level, "labhealth call", attrs...)
+}
+
+// appendAttrs appends what the records of attempts and calls have in common. The error is its
+// message, because a handler would find the causes of an error.
+func appendAttrs(attrs []slog.Attr, status int, requestID string, duration time.Duration, outcome Outcome, err error) []slog.Attr {
+	if status != 0 {
+		attrs = append(attrs, slog.Int("status", status))
+	}
+	attrs = append(attrs, slog.Duration("duration", duration))
+	if requestID != "" {
+		attrs = append(attrs, slog.String("request_id", requestID))
+	}
+	attrs = append(attrs, slog.String("outcome", outcome.String()))
+	if failure := FailureOf(err); failure != "" {
+		attrs = append(attrs, slog.String("failure", string(failure)))
+	}
+	if err != nil {
+		attrs = append(attrs, slog.String("error", err.Error()))
+	}
+	return attrs
+}
+
+func isRead(op string) bool { return strings.HasPrefix(op, "GET ") || strings.HasPrefix(op, "HEAD ") }
 
 // operationKey is the context key of the operation of a request.
 type operationKey struct{}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/textproto"
 	"slices"
 	"strings"
 )
@@ -20,6 +21,13 @@ type config struct {
 	chosenBy   []string // the options that set the base URL
 	source     func(context.Context) (Credentials, error)
 	operations []string // those that WithPath accepts
+	limit      rateLimit
+}
+
+// rateLimit is the setting of WithRateLimit; zero for none.
+type rateLimit struct {
+	perSecond float64
+	burst     int
 }
 
 // WithHTTPClient sends requests with a copy of h: it uses the transport, the cookie jar and the
@@ -72,6 +80,50 @@ func WithUserAgent(s string) Option {
 		if s == "" || !isHeader("User-Agent", s) {
 			return errors.New("WithUserAgent needs text that can be sent in a header")
 		}
+		return nil
+	}
+}
+
+// WithDefaultHeader adds a header to every request of the client. [WithHeader] replaces it for one
+// call. Headers that WithHeader does not accept, and Accept, which depends on the operation, are
+// errors. With the same name it may be given more than once, for a header with more than one value.
+func WithDefaultHeader(name, value string) Option {
+	name = textproto.CanonicalMIMEHeaderKey(name)
+	return func(c *config) error {
+		switch {
+		case !isHeader(name, value):
+			return errors.New("WithDefaultHeader needs a name and a value that can be sent")
+		case !isDefaultHeader(name):
+			return fmt.Errorf("WithDefaultHeader: %s is set by the client", name)
+		}
+		if c.core.header == nil {
+			c.core.header = http.Header{}
+		}
+		c.core.header.Add(name, value)
+		return nil
+	}
+}
+
+// WithRateLimit limits the requests of all calls of the client together to perSecond, after a burst
+// of at most burst requests, so that the service has no reason for a 429. Between any two moments
+// that are t seconds apart, the client sends at most burst + t×perSecond requests. Every attempt
+// counts. Without the option there is no limit. perSecond is at least one per hour, and burst is at
+// least 1.
+//
+// Requests that must wait are sent in the order in which they asked. A call that could not be sent
+// before the deadline of its context returns at once, with [OutcomeNotSent] and [FailureRateLimit].
+// The wait is not part of an attempt, so it does not count toward its timeout. After a 429 with a
+// Retry-After up to [RetryPolicy.MaxRetryAfter], all requests wait until that time has passed, and
+// then start without a burst.
+//
+// The limit is that of one client: share the client, or divide the limit of the team among the
+// clients and processes. Package bulk has its own pace, below this limit.
+func WithRateLimit(perSecond float64, burst int) Option {
+	return func(c *config) error {
+		if !(perSecond >= 1./3600 && perSecond <= 1e9) || burst < 1 || burst > 1e6 {
+			return errors.New("WithRateLimit needs at least one request per hour, and a burst between 1 and 1,000,000")
+		}
+		c.limit = rateLimit{perSecond, burst}
 		return nil
 	}
 }

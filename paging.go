@@ -207,7 +207,7 @@ func checkPage[C comparable](h *history[C], p page[C], cursor C, ids []uuid.UUID
 // pageError converts an *unreadable to a *DecodeError, and returns other errors unchanged.
 func pageError(op string, err error) error {
 	if u, ok := errors.AsType[*unreadable](err); ok {
-		return &DecodeError{Op: op, StatusCode: 200, Reason: u.reason, outcome: OutcomeApplied}
+		return &DecodeError{Op: op, StatusCode: 200, Reason: u.reason, outcome: OutcomeApplied, failure: u.kind()}
 	}
 	return err
 }

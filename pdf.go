@@ -20,7 +20,7 @@ const (
 // written. Nothing is written to w unless the response is a PDF.
 func callPDF(ctx context.Context, c *core, r request, w io.Writer, opts []CallOption) (n int64, err error) {
 	if w == nil {
-		return 0, withOp(r.op, invalid("must not be nil", "w"))
+		r.misuse = invalid("must not be nil", "w")
 	}
 	out := &countingWriter{w: w}
 	r.maxBody, r.accept = maxPDF, "application/pdf"
@@ -50,7 +50,7 @@ func copyPDF(out *countingWriter, body io.Reader, limit int64) (rejected []byte,
 	}
 	_, err = io.Copy(out, in)
 	if out.err != nil {
-		return nil, &unreadable{reason: "it could not be written", cause: out.err}
+		return nil, &unreadable{reason: "it could not be written", cause: out.err, failure: FailureOther}
 	}
 	if err == nil && out.n == limit {
 		var more int

@@ -67,6 +67,7 @@ type Handler struct {
 	inFlight     *inFlight
 	timeout      time.Duration
 	now          func() time.Time
+	contexts     []func(context.Context, *http.Request) context.Context
 	observers    []func(context.Context, DeliveryResult)
 
 	aborted context.Context // canceled when Shutdown stops waiting
@@ -148,6 +149,7 @@ func newHandler(constructor string, h *Handler, opts []HandlerOption) (*Handler,
 // ServeHTTP receives a delivery. See [Handler] for the responses.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d := delivery{id: DeliveryID(r.Header), receivedAt: h.now(), start: time.Now()}
+	r = h.deriveContext(r)
 	result := DeliveryResult{StatusCode: http.StatusServiceUnavailable, Reason: ReasonShutdown}
 	if h.enter() {
 		defer h.leave()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 )
 
@@ -94,6 +95,20 @@ func WithDuplicateWindow(ids int, age time.Duration) HandlerOption {
 	}
 }
 
+// WithDeliveryContext calls f with each request, before it is verified. The context that f returns
+// is that of the application and of the observers, and must be derived from ctx, the context of the
+// request. Together with [WithObserver] it traces deliveries. f must not read the body or change
+// the request. The option may be given more than once. A panic of f is recovered.
+func WithDeliveryContext(f func(ctx context.Context, r *http.Request) context.Context) HandlerOption {
+	return func(h *Handler) error {
+		if f == nil {
+			return errors.New("WithDeliveryContext needs a function")
+		}
+		h.contexts = append(h.contexts, f)
+		return nil
+	}
+}
+
 // WithObserver calls f after each response, in the goroutine of the request or of the late call.
 // The response has been sent by then. The option may be given more than once. A panic of f is
 // recovered.
@@ -117,7 +132,7 @@ func WithLogger(l *slog.Logger) HandlerOption {
 	return WithObserver(func(ctx context.Context, r DeliveryResult) {
 		l.LogAttrs(ctx, r.level(), "webhook delivery",
 			slog.String("delivery_id", r.DeliveryID), slog.String("type", string(printable(r.Type))),
-			slog.Int("status", r.StatusCode), slog.String("result", string(r.Reason)),
+			slog.Int("status", r.StatusCode), slog.String("reason", string(r.Reason)),
 			slog.Bool("duplicate", r.Duplicate), slog.Bool("late", r.Late), slog.String("panic", r.Panic),
 			slog.Time("received_at", r.ReceivedAt), slog.Duration("duration", r.Duration))
 	})

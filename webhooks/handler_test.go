@@ -321,6 +321,7 @@ func TestNewHandlerErrors(t *testing.T) {
 		{"no ids", webhooks.Unsigned, apply, webhooks.WithDuplicateWindow(0, time.Hour), "webhooks: WithDuplicateWindow must be positive"},
 		{"no age", webhooks.Unsigned, apply, webhooks.WithDuplicateWindow(1, 0), "webhooks: WithDuplicateWindow must be positive"},
 		{"observer", webhooks.Unsigned, apply, webhooks.WithObserver(nil), "webhooks: WithObserver needs a function"},
+		{"delivery context", webhooks.Unsigned, apply, webhooks.WithDeliveryContext(nil), "webhooks: WithDeliveryContext needs a function"},
 		{"logger", webhooks.Unsigned, apply, webhooks.WithLogger(nil), "webhooks: WithLogger needs a logger"},
 		{"clock", webhooks.Unsigned, apply, webhooks.WithClock(nil), "webhooks: WithClock needs a clock"},
 		{"nil option", webhooks.Unsigned, apply, nil, ""},
@@ -1012,12 +1013,57 @@ func TestNothingLeaks(t *testing.T) {
 	if strings.Contains(out.String(), "canary") {
 		t.Errorf("it leaks:\n%s", out.String())
 	}
-	for _, want := range []string{"result=applied", "result=failed", "result=panicked", "level=DEBUG", "level=WARN",
+	for _, want := range []string{"reason=applied", "reason=failed", "reason=panicked", "level=DEBUG", "level=WARN",
 		"status=204", "status=503", "delivery_id=msg_1", "type=daily.data.glucose.created"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no record has %s", want)
 		}
 	}
+}
+
+// The contexts of WithDeliveryContext reach the application, the observers, also those of late
+// calls and of deliveries that are rejected, and each other. Panics and nil contexts change
+// nothing.
+func TestDeliveryContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		add := func(s string) webhooks.HandlerOption {
+			return webhooks.WithDeliveryContext(func(ctx context.Context, r *http.Request) context.Context {
+				before, _ := ctx.Value(key{}).(string)
+				return context.WithValue(ctx, key{}, before+s+r.Header.Get("X-Trace"))
+			})
+		}
+		var mu sync.Mutex
+		var seen []string
+		see := func(ctx context.Context, at string) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, fmt.Sprint(at, " ", ctx.Value(key{})))
+		}
+		h, _ := newHandler(t, webhooks.Unsigned, &application{do: func(ctx context.Context, _ *webhooks.Event) error {
+			see(ctx, "application")
+			time.Sleep(15 * time.Second)
+			return nil
+		}},
+			add("a"), add("b"),
+			webhooks.WithDeliveryContext(func(context.Context, *http.Request) context.Context { panic("it broke") }),
+			webhooks.WithDeliveryContext(func(context.Context, *http.Request) context.Context { return nil }),
+			webhooks.WithObserver(func(ctx context.Context, r webhooks.DeliveryResult) {
+				see(ctx, fmt.Sprint(r.StatusCode, " ", r.Reason))
+			}))
+		traced := delivery("msg_1", glucoseEvent)
+		traced.Header.Set("X-Trace", "1")
+		deliver(h, traced)
+		get := delivery("msg_2", "")
+		get.Method = http.MethodGet
+		deliver(h, get)
+		shutDown(t, h)
+		deliver(h, delivery("msg_3", glucoseEvent))
+		want := []string{"application a1b1", "503 deadline a1b1", "405 method ab", "0 applied a1b1", "503 shutdown ab"}
+		if diff := cmp.Diff(want, seen); diff != "" {
+			t.Error(diff)
+		}
+	})
 }
 
 // A panic is reported with its stack.

@@ -9,6 +9,19 @@ import (
 	"time"
 )
 
+// deriveContext returns r with the context of [WithDeliveryContext].
+func (h *Handler) deriveContext(r *http.Request) *http.Request {
+	for _, derive := range h.contexts {
+		func() {
+			defer func() { recover() }()
+			if ctx := derive(r.Context(), r); ctx != nil {
+				r = r.WithContext(ctx)
+			}
+		}()
+	}
+	return r
+}
+
 // receive verifies a request, reads its body and processes the delivery.
 func (h *Handler) receive(w http.ResponseWriter, r *http.Request, d *delivery) DeliveryResult {
 	if r.Method != http.MethodPost {

@@ -210,7 +210,8 @@ func sleep(ctx context.Context, d time.Duration) {
 
 // workInbox applies the deliveries in the inbox until ctx is done.
 func (p *pipeline) workInbox(ctx context.Context) {
-	w := sqlstore.Worker{Store: p.store, Batch: p.batch, Observe: func(s sqlstore.Step, err error) {
+	w := sqlstore.Worker{Store: p.store, Batch: p.batch}
+	w.Observe.End = func(_ context.Context, s sqlstore.Step, err error) {
 		p.metrics.applied.Add(float64(s.Applied))
 		p.metrics.deadLetters.WithLabelValues("inbox").Add(float64(s.Dead))
 		p.metrics.countChanges(s.Changes)
@@ -221,7 +222,7 @@ func (p *pipeline) workInbox(ctx context.Context) {
 			p.metrics.failed.Inc()
 			p.log.Warn("a batch was not applied", "error", err)
 		}
-	}}
+	}
 	if p.broker != nil {
 		w.Poll = 2 * time.Second
 	}

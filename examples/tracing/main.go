@@ -1,9 +1,8 @@
-// Tracing records an OpenTelemetry span for each attempt of a call, with a custom transport:
+// Tracing records OpenTelemetry spans of calls and of a delivery, with package labhealthotel:
 //
 //	go run .
 //
-// The name of a span is the operation, and its attributes are the method and the status. Paths,
-// queries and bodies contain IDs and names of patients, which do not belong in a tracing system.
+// It prints each span below its parent. A real program exports them to a collector instead.
 package main
 
 import (
@@ -11,50 +10,28 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/google/uuid"
-
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/labhealthotel"
 	"github.com/labhealth/labhealth-go/labhealthtest"
+	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// tracingTransport is a transport that records a span for each request.
-type tracingTransport struct {
-	next   http.RoundTripper
-	tracer trace.Tracer
-}
-
-func (t tracingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx, span := t.tracer.Start(r.Context(), labhealth.Operation(r.Context()), trace.WithSpanKind(trace.SpanKindClient),
-		trace.WithAttributes(attribute.String("http.request.method", r.Method)))
-	defer span.End()
-	r = r.Clone(ctx) // a transport must not modify its request
-	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(r.Header))
-	resp, err := t.next.RoundTrip(r)
-	if err != nil {
-		span.SetStatus(codes.Error, "no response") // the error message may contain the URL
-		return nil, err
-	}
-	span.SetAttributes(attribute.Int("http.response.status_code", resp.StatusCode))
-	if resp.StatusCode >= 400 {
-		span.SetStatus(codes.Error, "")
-	}
-	return resp, nil
-}
-
 func main() {
+	recorder := tracetest.NewSpanRecorder()
+	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)))
 	if err := run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "tracing:", err)
 		os.Exit(1)
 	}
+	printSpans(recorder.Ended(), trace.SpanID{}, "")
 }
 
 func run(ctx context.Context) error {
@@ -63,16 +40,23 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer service.Close()
-
-	recorder := tracetest.NewSpanRecorder() // a real program exports its spans to a collector
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
-	defer provider.Shutdown(ctx)
-
-	base := http.DefaultTransport.(*http.Transport).Clone()
-	defer base.CloseIdleConnections()
-	client, err := labhealth.NewClient(service.APIKey, labhealth.WithBaseURL(service.URL),
-		labhealth.WithHTTPClient(&http.Client{Transport: tracingTransport{base, provider.Tracer("example")}}))
+	// Each of these options traces and measures.
+	client, err := labhealth.NewClient(service.APIKey, labhealth.WithBaseURL(service.URL), labhealthotel.Client())
 	if err != nil {
+		return err
+	}
+	handler, err := webhooks.NewHandler(webhooks.Unsigned, func(ctx context.Context, event *webhooks.Event) error {
+		_, err := client.Users.Get(ctx, event.UserID) // a child of the delivery
+		return err
+	}, labhealthotel.Handler())
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/webhooks", handler)
+	receiver := httptest.NewServer(mux)
+	defer receiver.Close() // waits until the spans of deliveries have ended
+	if err := service.DeliverTo(receiver.URL + "/webhooks"); err != nil {
 		return err
 	}
 
@@ -83,11 +67,26 @@ func run(ctx context.Context) error {
 	if _, err := client.Users.List(ctx, labhealth.ListUsersParams{}); err != nil {
 		return err
 	}
-	if _, err := client.Orders.Get(ctx, uuid.New()); err == nil {
-		return errors.New("an unknown order was found")
+	if _, err := client.Users.Resolve(ctx, "nobody"); !errors.Is(err, labhealth.ErrNotFound) {
+		return errors.New("an unknown user was found")
 	}
-	for _, span := range recorder.Ended() {
-		fmt.Println(span.Name(), span.Attributes()[len(span.Attributes())-1].Value.AsInt64(), span.Status().Code)
+	user := service.AddUser("user-1")
+	if _, err := client.Link.ConnectDemo(ctx, labhealth.ConnectDemoBody{UserID: user, Provider: labhealth.ProviderOura}); err != nil {
+		return err
 	}
-	return nil
+	return service.Flush(ctx) // waits for the delivery
+}
+
+// printSpans prints the children of parent with their events.
+func printSpans(spans []sdktrace.ReadOnlySpan, parent trace.SpanID, indent string) {
+	for _, span := range spans {
+		if span.Parent().SpanID() != parent {
+			continue
+		}
+		fmt.Println(indent+span.Name(), span.Status().Code, span.Status().Description)
+		for _, event := range span.Events() {
+			fmt.Println(indent+" -", event.Name, event.Attributes[0].Key, event.Attributes[0].Value.String())
+		}
+		printSpans(spans, span.SpanContext().SpanID(), indent+"  ")
+	}
 }

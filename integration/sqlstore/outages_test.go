@@ -90,7 +90,8 @@ func outage(t *testing.T, d database, store, healthy *sqlstore.Store, cut, resto
 	<-enough
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan struct{})
-	worker := &sqlstore.Worker{Store: store, Apply: record, Batch: 10, Poll: time.Millisecond, Observe: func(step sqlstore.Step, err error) {
+	worker := &sqlstore.Worker{Store: store, Apply: record, Batch: 10, Poll: time.Millisecond}
+	worker.Observe.End = func(_ context.Context, step sqlstore.Step, err error) {
 		if step.Delayed > 0 {
 			t.Errorf("an attempt was counted: %+v", step)
 		}
@@ -103,7 +104,7 @@ func outage(t *testing.T, d database, store, healthy *sqlstore.Store, cut, resto
 		if failures.Add(1) == 2 {
 			close(failed)
 		}
-	}}
+	}
 	var running sync.WaitGroup
 	running.Go(func() { worker.Run(ctx) })
 	if workerFails {

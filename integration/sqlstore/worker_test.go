@@ -216,6 +216,57 @@ func check(t *testing.T, d database, store *sqlstore.Store, all []webhooks.RawDe
 	}
 }
 
+// A step that takes deliveries starts once, before Apply, whose context it sets, and ends once. An
+// empty inbox is not observed.
+func TestStepObserver(t *testing.T) {
+	onAll(t, func(t *testing.T, d database) {
+		store := d.store(t)
+		type key struct{}
+		var seen []string
+		steps := 0
+		worker := &sqlstore.Worker{Store: store, Attempts: 2, Delay: time.Hour, Observe: sqlstore.StepObserver{
+			Start: func(ctx context.Context) context.Context {
+				steps++
+				seen = append(seen, fmt.Sprint("start ", steps))
+				return context.WithValue(ctx, key{}, steps)
+			},
+			End: func(ctx context.Context, s sqlstore.Step, err error) {
+				seen = append(seen, fmt.Sprintf("end %v: %d %d %d %v", ctx.Value(key{}), s.Applied, s.Delayed, s.Dead, err))
+			},
+		}}
+		worker.Apply = func(ctx context.Context, _ *sql.Tx, d webhooks.Delivery, _ webhooks.Changes) error {
+			seen = append(seen, fmt.Sprintf("apply %s in %v", d.ID, ctx.Value(key{})))
+			if d.ID == "bad" {
+				return errors.New("Ada")
+			}
+			return nil
+		}
+		step := func(ctx context.Context) { worker.Step(ctx) }
+		step(t.Context())
+		receive(t, store, heartrates("good", 1, "60"))
+		step(t.Context())
+		receive(t, store, heartrates("bad", 1, "61"), heartrates("fine", 2, "60"))
+		step(t.Context()) // once together, then one at a time
+		step(t.Context())
+		canceled, cancel := context.WithCancel(t.Context())
+		cancel()
+		step(canceled)
+		if _, err := d.open(t).Exec("DROP TABLE labhealth_inbox"); err != nil {
+			t.Fatal(err)
+		}
+		step(t.Context())
+		want := []string{
+			"start 1", "apply good in 1", "end 1: 1 0 0 <nil>",
+			"start 2", "apply bad in 2", "apply bad in 2", "apply fine in 2", "end 2: 1 1 0 <nil>",
+			"start 3",
+		}
+		last := "end 3: 0 0 0 sqlstore: step: the database failed: tables are missing, see Store.Migrate"
+		if len(seen) != len(want)+1 || cmp.Diff(want, seen[:len(want)]) != "" || !strings.HasPrefix(seen[len(want)], last) {
+			t.Error(cmp.Diff(append(want, last), seen))
+		}
+	})
+}
+
 // Several workers and receivers run at the same time: each delivery is applied once, and the
 // content is that of Latest.
 func TestWorkers(t *testing.T) {
@@ -230,11 +281,12 @@ func TestWorkers(t *testing.T) {
 			if n == 2 {
 				own = d.store(t) // as in another process
 			}
-			worker := &sqlstore.Worker{Store: own, Apply: record, Batch: 7, Poll: 5 * time.Millisecond, Observe: func(_ sqlstore.Step, err error) {
+			worker := &sqlstore.Worker{Store: own, Apply: record, Batch: 7, Poll: 5 * time.Millisecond}
+			worker.Observe.End = func(_ context.Context, _ sqlstore.Step, err error) {
 				if err != nil {
 					t.Error(err)
 				}
-			}}
+			}
 			workers.Go(func() {
 				if err := worker.Run(ctx); err != context.Canceled {
 					t.Error(err)

@@ -274,7 +274,10 @@ func TestObserversAndLogger(t *testing.T) {
 		if ctx.Value(key{}) != "kept" {
 			t.Error("the observer has another context")
 		}
-		a.Duration = 0
+		if a.Start.IsZero() || time.Since(a.Start) > time.Minute {
+			t.Errorf("the attempt started at %v", a.Start)
+		}
+		a.Start, a.Duration = time.Time{}, 0
 		seen = append(seen, a)
 	}
 	logger := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -293,15 +296,23 @@ func TestObserversAndLogger(t *testing.T) {
 	for range 3 {
 		_, _ = client.Orders.List(ctx, labhealth.ListOrdersParams{PatientName: "Ada Example"})
 	}
+	const failed = "the http.RoundTripper failed: errors.As finds its error"
+	equal(t, failed, errorText(seen[2].Err))
+	equal(t, labhealth.FailureOther, labhealth.FailureOf(seen[2].Err))
+	seen[2].Err = nil
 	equal(t, []labhealth.Attempt{
 		{Op: "GET /orders", Number: 1, StatusCode: 200, RequestID: "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01", Outcome: labhealth.OutcomeApplied},
 		{Op: "GET /orders", Number: 1, StatusCode: 503, Outcome: labhealth.OutcomeUnknown},
 		{Op: "GET /orders", Number: 1, Outcome: labhealth.OutcomeUnknown},
 	}, seen)
 	equal(t, 3, second)
-	equal(t, `level=DEBUG msg="labhealth request" op="GET /orders" attempt=1 status=200 request_id=00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01 outcome=applied
-level=WARN msg="labhealth request" op="GET /orders" attempt=1 status=503 request_id="" outcome=unknown
-level=WARN msg="labhealth request" op="GET /orders" attempt=1 status=0 request_id="" outcome=unknown
+	const id = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"
+	equal(t, `level=DEBUG msg="labhealth attempt" op="GET /orders" attempt=1 status=200 request_id=`+id+` outcome=applied
+level=DEBUG msg="labhealth call" op="GET /orders" attempts=1 status=200 request_id=`+id+` outcome=applied
+level=DEBUG msg="labhealth attempt" op="GET /orders" attempt=1 status=503 outcome=unknown
+level=WARN msg="labhealth call" op="GET /orders" attempts=1 status=503 outcome=unknown error="labhealth: GET /orders: 503 Service Unavailable"
+level=DEBUG msg="labhealth attempt" op="GET /orders" attempt=1 outcome=unknown failure=other error="`+failed+`"
+level=WARN msg="labhealth call" op="GET /orders" attempts=1 outcome=unknown failure=other error="labhealth: GET /orders: `+failed+` (1 attempt, outcome unknown)"
 `, text.String())
 }
 

@@ -260,7 +260,7 @@ func TestErrorChains(t *testing.T) {
 		if !errors.As(err, &e) || !errors.Is(err, cause) {
 			t.Fatalf("%T: %v", err, err)
 		}
-		const text = "labhealth: POST /v3/order/import: the connection failed (1 attempt, outcome unknown)"
+		const text = "labhealth: POST /v3/order/import: the http.RoundTripper failed: errors.As finds its error (1 attempt, outcome unknown)"
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 			equal(t, text, fmt.Sprintf(verb, e))
 			equal(t, text, fmt.Sprintf(verb, *e))
@@ -284,7 +284,7 @@ func TestErrorChains(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			client, _ := scripted(t, []reply{{status: 503, body: `{"detail":"later"}`}, {err: io.ErrUnexpectedEOF}})
 			_, err := client.Orders.Get(t.Context(), orderID, labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 2}))
-			equal(t, "labhealth: GET /v3/order/{order_id}: the connection failed (2 attempts, outcome unknown)", errorText(err))
+			equal(t, "labhealth: GET /v3/order/{order_id}: the connection was closed while waiting for the response (2 attempts, outcome unknown)", errorText(err))
 			if !errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(err, labhealth.ErrServer) {
 				t.Error("one of the two is missing in the chain")
 			}

@@ -713,7 +713,9 @@ func (u *mistakenUser) run(client *labhealth.Client, source bulk.Source, journal
 }
 
 // csvSource reads a CSV file.
-func csvSource(content string) bulk.Source { return bulk.CSV(strings.NewReader(content), bulk.CSVOptions{}) }
+func csvSource(content string) bulk.Source {
+	return bulk.CSV(strings.NewReader(content), bulk.CSVOptions{})
+}
 
 // importFile imports a CSV file.
 func importFile(content func(*mistakenUser) string) func(*mistakenUser) error {

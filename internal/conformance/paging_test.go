@@ -127,7 +127,7 @@ func TestUserPages(t *testing.T) {
 		}, upTo(1, 2), "labhealth: GET /v2/user/: 403 Forbidden", "?limit=2 ?limit=2&offset=2"},
 		{"no response in the middle", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), {err: errors.New("lost")},
-		}, upTo(1, 2), "labhealth: GET /v2/user/: the connection failed (1 attempt, outcome unknown)", "?limit=2 ?limit=2&offset=2"},
+		}, upTo(1, 2), "labhealth: GET /v2/user/: the http.RoundTripper failed: errors.As finds its error (1 attempt, outcome unknown)", "?limit=2 ?limit=2&offset=2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			client, s := scripted(t, test.replies)
@@ -418,7 +418,7 @@ func TestIteratorsCancelled(t *testing.T) {
 	n := 0
 	for _, err := range client.Users.All(ctx, labhealth.ListUsersParams{}) {
 		if err != nil {
-			equal(t, "labhealth: GET /v2/user/: canceled (0 attempts, outcome not sent)", errorText(err))
+			equal(t, "labhealth: GET /v2/user/: canceled before the request was sent (0 attempts, outcome not sent)", errorText(err))
 			equal(t, true, errors.Is(err, context.Canceled))
 			break
 		}

@@ -75,6 +75,7 @@ func watch(t *http.Transport) (direct, tunnel *http.Transport) {
 	tunnel.ForceAttemptHTTP2 = slices.Contains(tunnel.TLSClientConfig.NextProtos, "h2")
 	direct = tunnel.Clone()
 	tunnel.MaxIdleConnsPerHost = -1
+	reportProxy(tunnel)
 
 	dial := dialerOf(t)
 	dialTLS := tlsDialerOf(t, dial, direct)
@@ -154,6 +155,9 @@ func handshake(ctx context.Context, c net.Conn, limit time.Duration) error {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
+	}
+	if p, ok := ctx.Value(proofKey{}).(*proof); ok {
+		p.securing()
 	}
 	err := secure.HandshakeContext(ctx)
 	if err != nil {

@@ -29,9 +29,11 @@ type proof struct {
 	wrote    int        // times the headers were written completely
 	http2    bool       // HTTP/2 was used
 	conns    []net.Conn // connections obtained
-	judged   bool       // the attempt is over and its outcome decided
-	expired  bool       // its deadline had passed when it was judged
-	stopped  error      // why it was canceled, if it continued when it must not
+	phase    Phase
+	proxied  bool  // the attempt goes through a proxy
+	judged   bool  // the attempt is over and its outcome decided
+	expired  bool  // its deadline had passed when it was judged
+	stopped  error // why it was canceled, if it continued when it must not
 }
 
 // Limits of how often net/http may send one attempt of a read again by itself. A write is sent
@@ -49,6 +51,7 @@ func (p *proof) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GetConn: func(hostPort string) {
 			_ = p.hook(func() error {
+				p.phase = Connecting
 				if p.lookups++; p.lookups == 1 {
 					p.hostPort = hostPort
 				}
@@ -60,10 +63,12 @@ func (p *proof) trace() *httptrace.ClientTrace {
 		},
 		GotConn: func(info httptrace.GotConnInfo) {
 			_ = p.hook(func() error {
+				p.phase = Sending
 				p.conns = append(p.conns, info.Conn)
 				return p.checkRepeat(len(p.conns))
 			})
 		},
+		TLSHandshakeStart: p.securing,
 		WroteHeaderField: func(name string, value []string) {
 			// The first field of each request, in HTTP/1 and HTTP/2.
 			if name == "Host" || name == ":authority" {
@@ -103,9 +108,10 @@ func (p *proof) startedRequest(http2 bool, host string) {
 func (p *proof) wroteHeaders() {
 	err := p.hook(func() error {
 		p.wrote++
+		p.phase = Waiting
 		switch {
 		case p.wrote > maxSent:
-			return errLostAgain
+			return ErrLost
 		case p.judged && !p.http2:
 			return errLate
 		}
@@ -137,7 +143,7 @@ func (p *proof) checkRepeat(n int) error {
 	case p.write && (p.starts > 0 || p.wrote > 0):
 		return ErrSentAgain
 	case n > maxTaken:
-		return errLostAgain
+		return ErrLost
 	}
 	return nil
 }
@@ -207,8 +213,9 @@ func (p *proof) sentOnce(resp *http.Response) bool {
 
 // Reasons for stopping an attempt.
 var (
-	errLostAgain = errors.New("the connection was lost too often")
-	errLate      = errors.New("the request was about to be sent after its deadline")
+	errLate = errors.New("the request was about to be sent after its deadline")
+	// ErrLost reports a connection that was lost too often.
+	ErrLost = errors.New("the connection was lost too often")
 	// ErrSentAgain reports a transport that was about to send a write a second time.
 	ErrSentAgain = errors.New("the request was about to be sent a second time")
 	// ErrOtherHost reports a transport that was about to send the request to another host.
@@ -241,9 +248,10 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 		proxy, err := c.client.proxy(req)
 		if err != nil {
 			p.lookups++ // without a result
-			return nil, err
+			return nil, &ProxyError{cause: func() error { return err }}
 		}
 		if proxy != nil {
+			p.proxied = true
 			ctx = context.WithValue(ctx, proxyKey{}, proxy)
 		}
 		if proxy != nil && req.URL.Scheme == "https" {

@@ -2,8 +2,6 @@ package transport
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"math"
@@ -40,24 +38,40 @@ func (c *call) checkRetry(ctx context.Context, resp *http.Response, err error) (
 		v = c.judgeResponse(resp)
 		resp.Body = http.NoBody
 	}
+	r.Fault = c.fault(ctx, err == nil)
 	if c.proof != nil {
 		c.proof.cancel()
 	}
 	r.Outcome = c.outcome(v.outcome)
 	r.RetryAfter = v.retryAfter
-	if c.request.Observe != nil {
-		a := Attempt{Number: r.Attempts, Duration: time.Since(c.started), Outcome: r.Outcome, Err: r.Err}
-		if err == nil {
-			a.StatusCode, a.Header = r.Response.StatusCode, r.Response.Header
-		}
-		c.request.Observe(a)
-	}
-	c.started = time.Time{}
 	// The context may just have ended. The response alone would not explain why there is no other
 	// attempt.
 	ended := ctx.Err() != nil
 	c.waiting = v.retryable && r.Attempts < c.request.Policy.Attempts && (ended || c.mayRetry(ctx, v))
-	return c.waiting && !ended, nil
+	repeat := c.waiting && !ended
+	c.observe(err == nil, repeat)
+	c.started = time.Time{}
+	return repeat && ctx.Err() == nil, nil // an observer may have canceled it
+}
+
+// observe passes the attempt to the observer.
+func (c *call) observe(responded, repeat bool) {
+	if c.request.Observe == nil {
+		return
+	}
+	r := &c.result
+	a := Attempt{Number: r.Attempts, Outcome: r.Outcome, Err: r.Err, Fault: r.Fault, Start: c.started}
+	if a.Start.IsZero() {
+		a.Start = time.Now() // it failed before its RoundTrip
+	}
+	a.Duration = time.Since(a.Start)
+	if responded {
+		a.StatusCode, a.Header = r.Response.StatusCode, r.Response.Header
+	}
+	if repeat {
+		a.Repeated, a.Wait = true, c.wait
+	}
+	c.request.Observe(a)
 }
 
 // outcome returns the outcome of the call after an attempt with the outcome latest.
@@ -96,7 +110,7 @@ func (c *call) mayRetry(ctx context.Context, v verdict) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= c.wait {
 		return false
 	}
-	return c.client.budget.withdraw()
+	return !c.client.limiter.isTooLate(ctx, c.wait) && c.client.budget.withdraw()
 }
 
 func (c *call) judgeError(err error) verdict {
@@ -118,6 +132,9 @@ func (c *call) judgeResponse(resp *http.Response) verdict {
 	}
 	v := verdict{outcome: Unknown}
 	v.retryAfter, v.hasRetryAfter = parseRetryAfter(resp.Header)
+	if r.StatusCode == http.StatusTooManyRequests && v.retryAfter > 0 && v.retryAfter <= c.request.Policy.RetryAfterCap {
+		c.client.limiter.pause(v.retryAfter)
+	}
 	if r.StatusCode < 200 {
 		return v // a 101: the body is another protocol, without an end
 	}
@@ -206,17 +223,4 @@ func isPermanent(err error) bool {
 		return dns.IsNotFound
 	}
 	return errors.Is(err, http.ErrSchemeMismatch) || IsCertificate(err)
-}
-
-// IsCertificate reports whether the server's certificate is invalid or missing.
-func IsCertificate(err error) bool {
-	var (
-		record    tls.RecordHeaderError
-		chain     *tls.CertificateVerificationError
-		authority x509.UnknownAuthorityError
-		name      x509.HostnameError
-		invalid   x509.CertificateInvalidError
-	)
-	return errors.As(err, &record) || errors.As(err, &chain) || errors.As(err, &authority) ||
-		errors.As(err, &name) || errors.As(err, &invalid)
 }

@@ -55,6 +55,7 @@ type Client struct {
 	direct, tunnel *http.Transport
 	proxy          func(*http.Request) (*url.URL, error) // the proxy of a request, if any
 	budget         *budget
+	limiter        *limiter // nil for no limit
 }
 
 // NewClient returns a Client that uses a copy of user, or its own transport if user is nil. An
@@ -78,6 +79,10 @@ func NewClient(user *http.Client) *Client {
 	}
 	return c
 }
+
+// LimitRate limits the requests per second, after a burst. It must be called before the first
+// request.
+func (c *Client) LimitRate(perSecond float64, burst int) { c.limiter = newLimiter(perSecond, burst) }
 
 // CloseIdleConnections closes idle connections of the client's own transports. A transport that was
 // passed to NewClient is not affected.
@@ -139,9 +144,13 @@ type Attempt struct {
 	Number     int
 	StatusCode int // 0 without a response
 	Header     http.Header
+	Start      time.Time
 	Duration   time.Duration
-	Outcome    Outcome // of the call so far
-	Err        error   // why there is no response, or why it cannot be used
+	Wait       time.Duration // before the next attempt
+	Repeated   bool          // there will be a next attempt
+	Outcome    Outcome       // of the call so far
+	Err        error         // why there is no response, or why it cannot be used
+	Fault      Fault         // how it ended, if Err is not nil
 }
 
 // Result is the result of a call.
@@ -150,39 +159,23 @@ type Result struct {
 	Attempts   int
 	Response   *Response     // the last response, if there was one
 	Err        error         // why the last attempt failed, if its status does not tell
+	Fault      Fault         // of the last attempt, if Err is not nil
 	ContextErr error         // the context's error, if the call failed because the context ended
+	Waiting    bool          // the call ended between two attempts
 	RetryAfter time.Duration // of the last response; negative for a time that has passed
 }
 
 var (
 	// ErrTooLarge reports a body above the cap.
 	ErrTooLarge = errors.New("the response is larger than the limit")
+	// ErrURL reports a URL that net/url would change.
+	ErrURL = errors.New("the URL is not valid")
 	// ErrTruncated is matched by errors of Request.Read and Request.Stream that report a body that
 	// ended too early.
 	ErrTruncated = errors.New("the response ended too early")
 	// ErrUnchanged is an error of Request.Authorize: there are no other credentials.
 	ErrUnchanged = errors.New("the credentials are the same")
 )
-
-// failure is an error of net/http without its message, which may quote URLs and received bytes.
-// errors.Is and errors.As find the cause. It is behind a function because fmt prints unexported
-// fields.
-type failure struct {
-	message string
-	cause   func() error
-}
-
-func newFailure(message string, err error) *failure {
-	var at *url.Error
-	if errors.As(err, &at) {
-		err = at.Err
-	}
-	return &failure{message, func() error { return err }}
-}
-
-func (f *failure) Error() string        { return f.message }
-func (f *failure) Is(target error) bool { return errors.Is(f.cause(), target) }
-func (f *failure) As(target any) bool   { return errors.As(f.cause(), target) }
 
 // RedirectError reports a redirect that was not followed.
 type RedirectError struct {
@@ -194,7 +187,7 @@ func (e *RedirectError) Error() string { return "redirect not followed" }
 
 // Do sends q until it succeeds, fails permanently, or must not be retried.
 func (c *Client) Do(ctx context.Context, q *Request) *Result {
-	call := &call{client: c, request: q, timeout: q.Policy.ReadTimeout}
+	call := &call{client: c, request: q, timeout: q.Policy.ReadTimeout, limit: "RetryPolicy.ReadTimeout"}
 	c.budget.deposit()
 	if err := ctx.Err(); err != nil {
 		return &Result{Outcome: NotSent, ContextErr: err}
@@ -203,6 +196,9 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 	if err != nil {
 		return &Result{Outcome: NotSent, Err: err}
 	}
+	if err := c.limiter.wait(ctx); err != nil {
+		return &Result{Outcome: NotSent, Err: err, ContextErr: ctx.Err()}
+	}
 	if err := call.authorize(req.Request); err != nil {
 		return &Result{Outcome: NotSent, Err: err}
 	}
@@ -210,10 +206,10 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 	hc.Transport = call
 	hc.CheckRedirect = call.redirect
 	if q.isWrite() {
-		call.timeout = q.Policy.WriteTimeout
+		call.timeout, call.limit = q.Policy.WriteTimeout, "RetryPolicy.WriteTimeout"
 	}
-	if hc.Timeout > 0 {
-		call.timeout = min(call.timeout, hc.Timeout)
+	if hc.Timeout > 0 && hc.Timeout < call.timeout {
+		call.timeout, call.limit = hc.Timeout, "http.Client.Timeout"
 	}
 	hc.Timeout = 0 // RoundTrip sets the deadline
 	loop := retryablehttp.Client{
@@ -224,6 +220,9 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 		ErrorHandler: func(r *http.Response, err error, _ int) (*http.Response, error) { return r, err },
 		PrepareRetry: func(r *http.Request) error {
 			r.Header = q.Header.Clone() // a cookie jar adds to it at each attempt
+			if err := c.limiter.wait(ctx); err != nil {
+				return err
+			}
 			return call.authorize(r)
 		},
 	}
@@ -233,6 +232,7 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 	}
 	if r := &call.result; call.waiting || r.Err != nil || (r.Response != nil && r.Response.truncated) {
 		r.ContextErr = ctx.Err()
+		r.Waiting = call.waiting
 	}
 	return &call.result
 }
@@ -261,7 +261,7 @@ func newRequest(ctx context.Context, q *Request) (*retryablehttp.Request, error)
 	req, err := retryablehttp.NewRequestWithContext(ctx, q.Method, q.URL, body)
 	// net/url re-escapes a path that contains a character that it would escape itself.
 	if err != nil || req.Request.URL.String() != q.URL {
-		return nil, errors.New("the URL is not valid")
+		return nil, ErrURL
 	}
 	req.GetBody = nil
 	if q.isWrite() && len(q.Body) == 0 {
@@ -294,6 +294,7 @@ type call struct {
 	request *Request
 	result  Result
 	timeout time.Duration // of an attempt
+	limit   string        // the setting that timeout comes from
 	started time.Time     // of the attempt; zero before it
 	proof   *proof
 	wait    time.Duration // before the next attempt
@@ -307,7 +308,10 @@ func (c *call) redirect(req *http.Request, via []*http.Request) error {
 	if c.request.isWrite() || len(via) > maxRedirects || req.URL.User != nil || origin(req.URL) != origin(via[0].URL) {
 		return http.ErrUseLastResponse
 	}
-	return nil
+	start := time.Now()
+	err := c.client.limiter.wait(req.Context())
+	c.started = c.started.Add(time.Since(start)) // the wait is not part of the attempt
+	return err
 }
 
 // origin returns the scheme, host and port of u.

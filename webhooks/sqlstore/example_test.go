@@ -86,7 +86,7 @@ func ExampleWorker() {
 			_, err := tx.ExecContext(ctx, `INSERT INTO to_compute (user_id) VALUES (?) ON CONFLICT DO NOTHING`, d.Event.UserID.String())
 			return err
 		},
-		Observe: func(s sqlstore.Step, err error) { fmt.Println(s.Applied, s.Dead, err) },
+		Observe: sqlstore.StepObserver{End: func(_ context.Context, s sqlstore.Step, err error) { fmt.Println(s.Applied, s.Dead, err) }},
 	}
 	worker.Run(context.Background())
 }

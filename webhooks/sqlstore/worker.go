@@ -43,9 +43,19 @@ type Worker struct {
 	Attempts int           // failed attempts after which a delivery becomes a dead letter; 0 means 10
 	Delay    time.Duration // wait after the first failure, doubled after each further one up to an hour; 0 means 5 s
 	Poll     time.Duration // interval at which to look for deliveries received by other processes; 0 means 1 s
-	// Observe, if not nil, is called by Run after each step that did something or failed. The error
-	// is an [*Error].
-	Observe func(Step, error)
+	// Observe observes the steps that take deliveries from the inbox or fail.
+	Observe StepObserver
+}
+
+// StepObserver observes the steps of a [Worker]. Either function may be nil.
+type StepObserver struct {
+	// Start is called when a step has taken deliveries from the inbox. The context that it returns
+	// is that of Apply, of the statements that follow and of End, and must be derived from ctx.
+	Start func(ctx context.Context) context.Context
+	// End is called when such a step is over, and when a step or [Store.Prune] fails, with the
+	// context that Start returned. The error is an [*Error]. A step that fails because the context
+	// of the worker is canceled is observed only if it has been started.
+	End func(ctx context.Context, s Step, err error)
 }
 
 // Step counts the deliveries that one step of a [Worker] processed.
@@ -84,15 +94,12 @@ func (w *Worker) Run(ctx context.Context) error {
 	for {
 		step, err := w.Step(ctx)
 		if err == nil && time.Since(pruned) > time.Hour {
-			if err = w.Store.Prune(ctx); err == nil {
+			if err = w.prune(ctx); err == nil {
 				pruned = time.Now()
 			}
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
-		}
-		if w.Observe != nil && (err != nil || !step.isEmpty()) {
-			w.Observe(step, err)
 		}
 		if err != nil {
 			failures++
@@ -162,20 +169,59 @@ func isDeliveryError(err error) bool {
 	return errors.As(err, &e) && e.Rejected
 }
 
+// observation is a step that is observed.
+type observation struct {
+	StepObserver
+	ctx     context.Context // of Start
+	started bool
+}
+
+// start calls Start once, and returns its context.
+func (o *observation) start() context.Context {
+	if !o.started && o.Start != nil {
+		if ctx := o.Start(o.ctx); ctx != nil {
+			o.ctx = ctx
+		}
+	}
+	o.started = true
+	return o.ctx
+}
+
+// end calls End, unless there was nothing to do.
+func (o *observation) end(step Step, err error) {
+	if o.End != nil && (o.started || err != nil && o.ctx.Err() == nil) {
+		o.End(o.start(), step, err)
+	}
+}
+
+func (w *Worker) prune(ctx context.Context) error {
+	err := w.Store.Prune(ctx)
+	(&observation{StepObserver: w.Observe, ctx: ctx}).end(Step{}, err)
+	return err
+}
+
 // Step takes a batch from the inbox, if it is not empty, and applies it. The error is an [*Error].
 // Deliveries that were applied before the error stay applied, and the rest stays in the inbox.
 func (w *Worker) Step(ctx context.Context) (Step, error) {
 	if err := w.check(); err != nil {
 		return Step{}, err
 	}
-	step, rows, err := w.attempt(ctx, `due <= ? ORDER BY number LIMIT ?`, w.Store.now().UnixNano(), orDefault(w.Batch, 100))
+	o := &observation{StepObserver: w.Observe, ctx: ctx}
+	step, err := w.step(ctx, o)
+	o.end(step, err)
+	return step, err
+}
+
+func (w *Worker) step(ctx context.Context, o *observation) (Step, error) {
+	step, rows, err := w.attempt(ctx, o, `due <= ? ORDER BY number LIMIT ?`, w.Store.now().UnixNano(), orDefault(w.Batch, 100))
 	if err == nil || ctx.Err() != nil || !isDeliveryError(err) {
 		return step, err
 	}
+	ctx = o.ctx
 	for _, row := range rows {
 		// Another worker may have processed it in the meantime, and have delayed it.
 		const ifDue = `number = ? AND due <= ?`
-		one, _, err := w.attempt(ctx, ifDue, row.number, w.Store.now().UnixNano())
+		one, _, err := w.attempt(ctx, o, ifDue, row.number, w.Store.now().UnixNano())
 		if err != nil && ctx.Err() == nil && isDeliveryError(err) {
 			one, err = w.fail(ctx, err, ifDue, row.number, w.Store.now().UnixNano())
 		}
@@ -192,7 +238,7 @@ var errIdle = errors.New("sqlstore: the inbox is empty")
 
 // attempt takes rows of the inbox and processes them in a transaction. After an error it returns
 // the rows that it could not process.
-func (w *Worker) attempt(ctx context.Context, where string, args ...any) (step Step, rows []inboxRow, err error) {
+func (w *Worker) attempt(ctx context.Context, o *observation, where string, args ...any) (step Step, rows []inboxRow, err error) {
 	var b *batch
 	err = w.Store.transact(ctx, "step", func(tx *sql.Tx) (err error) {
 		rows, err = w.Store.take(ctx, tx, where, args...)
@@ -202,7 +248,7 @@ func (w *Worker) attempt(ctx context.Context, where string, args ...any) (step S
 		if len(rows) == 0 {
 			return errIdle
 		}
-		step, b, err = w.process(ctx, tx, rows)
+		step, b, err = w.process(o.start(), tx, rows)
 		return err
 	})
 	if errors.Is(err, errIdle) {

@@ -1,0 +1,276 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/labhealth/labhealth-go"
+)
+
+// paced is a transport that records when requests were sent.
+type paced struct {
+	mu      sync.Mutex
+	start   time.Time
+	sent    []time.Duration
+	ops     []string // the client user IDs, in the order of the requests
+	replies []reply  // of the first requests
+}
+
+func (p *paced) RoundTrip(r *http.Request) (*http.Response, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.sent)
+	p.sent = append(p.sent, time.Since(p.start))
+	p.ops = append(p.ops, r.Header.Get("X-Name"))
+	if n < len(p.replies) {
+		return responseTo(r, p.replies[n].status, p.replies[n].body, p.replies[n].header...), nil
+	}
+	return responseTo(r, 200, `{}`), nil
+}
+
+// pacedClient returns a client with a rate limit, for a bubble of fake time.
+func pacedClient(t *testing.T, perSecond float64, burst int, replies ...reply) (*labhealth.Client, *paced) {
+	p := &paced{start: time.Now(), replies: replies}
+	client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL),
+		labhealth.WithRetry(labhealth.RetryPolicy{BaseWait: 1, MaxWait: 1, ReadTimeout: time.Second, WriteTimeout: time.Second}),
+		labhealth.WithHTTPClient(&http.Client{Transport: p}), labhealth.WithRateLimit(perSecond, burst)))
+	return client, p
+}
+
+func pacedCall(ctx context.Context, c *labhealth.Client, name string) error {
+	return c.Do(ctx, "POST", "/x", nil, nil, labhealth.WithHeader("X-Name", name))
+}
+
+// Requests are sent at the given pace, in the order of their calls, however long they wait.
+func TestRateLimitPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, p := pacedClient(t, 0.5, 2)
+		var calls sync.WaitGroup
+		names := []string{}
+		for i := range 6 {
+			name := fmt.Sprint("call ", i)
+			names = append(names, name)
+			calls.Go(func() {
+				if err := pacedCall(t.Context(), client, name); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		calls.Wait()
+		equal(t, names, p.ops)
+		equal(t, []time.Duration{0, 0, 2 * time.Second, 4 * time.Second, 6 * time.Second, 8 * time.Second}, p.sent)
+		time.Sleep(time.Minute) // the bucket holds the burst, and no more
+		p.start, p.sent = time.Now(), nil
+		for range 3 {
+			equal(t, nil, pacedCall(t.Context(), client, ""))
+		}
+		equal(t, []time.Duration{0, 0, 2 * time.Second}, p.sent)
+	})
+}
+
+// A call that could not be sent before its deadline returns at once, and takes no place.
+func TestRateLimitDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, p := pacedClient(t, 1, 1)
+		equal(t, nil, pacedCall(t.Context(), client, "first"))
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			err := pacedCall(ctx, client, "too late")
+			cancel()
+			equal(t, "labhealth: POST (Do): the rate limit leaves no time before the context's deadline: raise the limit (WithRateLimit) or the deadline (0 attempts, outcome not sent)", errorText(err))
+			equal(t, labhealth.FailureRateLimit, labhealth.FailureOf(err))
+			equal(t, labhealth.OutcomeNotSent, labhealth.OutcomeOf(err))
+		}
+		equal(t, time.Duration(0), time.Since(p.start))
+		equal(t, nil, pacedCall(t.Context(), client, "second"))
+		equal(t, []string{"first", "second"}, p.ops)
+		equal(t, []time.Duration{0, time.Second}, p.sent)
+	})
+}
+
+// A canceled call leaves the queue at once, and the next one moves up.
+func TestRateLimitCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, p := pacedClient(t, 1, 1)
+		equal(t, nil, pacedCall(t.Context(), client, "first"))
+		var calls sync.WaitGroup
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 3 {
+			calls.Go(func() {
+				err := pacedCall(ctx, client, "canceled")
+				equal(t, "labhealth: POST (Do): canceled before the request was sent (0 attempts, outcome not sent)", errorText(err))
+				equal(t, 500*time.Millisecond, time.Since(p.start))
+			})
+			synctest.Wait()
+		}
+		calls.Go(func() { equal(t, nil, pacedCall(t.Context(), client, "last")) })
+		time.Sleep(500 * time.Millisecond)
+		cancel()
+		calls.Wait()
+		equal(t, []string{"first", "last"}, p.ops)
+		equal(t, []time.Duration{0, time.Second}, p.sent)
+	})
+}
+
+// After a 429 all calls wait, and those that cannot wait so long return. Then there is no burst.
+func TestRateLimitRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, p := pacedClient(t, 1, 5, reply{status: 429, header: []string{"Retry-After", "30"}})
+		var calls sync.WaitGroup
+		calls.Go(func() { equal(t, nil, pacedCall(t.Context(), client, "limited")) })
+		synctest.Wait()
+		for _, name := range []string{"a", "b"} {
+			calls.Go(func() { equal(t, nil, pacedCall(t.Context(), client, name)) })
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		equal(t, labhealth.FailureRateLimit, labhealth.FailureOf(pacedCall(ctx, client, "impatient")))
+		equal(t, time.Duration(0), time.Since(p.start))
+		calls.Wait()
+		equal(t, []string{"limited", "a", "b", "limited"}, p.ops)
+		equal(t, []time.Duration{0, 30 * time.Second, 31 * time.Second, 32 * time.Second}, p.sent)
+	})
+}
+
+// A 429 also returns calls that wait already and have a deadline before the end of the pause.
+func TestRateLimitPauseEndsWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, p := pacedClient(t, 1, 1, reply{status: 200, body: `{}`}, reply{status: 429, header: []string{"Retry-After", "30"}})
+		equal(t, nil, pacedCall(t.Context(), client, "first"))
+		var calls sync.WaitGroup
+		calls.Go(func() { equal(t, nil, pacedCall(t.Context(), client, "limited")) })
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		for range 2 {
+			calls.Go(func() {
+				equal(t, labhealth.FailureRateLimit, labhealth.FailureOf(pacedCall(ctx, client, "impatient")))
+				equal(t, time.Second, time.Since(p.start))
+			})
+			synctest.Wait()
+		}
+		calls.Go(func() { equal(t, nil, pacedCall(t.Context(), client, "patient")) })
+		calls.Wait()
+		equal(t, []string{"first", "limited", "patient", "limited"}, p.ops)
+		equal(t, []time.Duration{0, time.Second, 31 * time.Second, 32 * time.Second}, p.sent)
+	})
+}
+
+// A Retry-After that the client does not wait for does not stop other calls.
+func TestRateLimitLongRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, p := pacedClient(t, 1, 5, reply{status: 429, header: []string{"Retry-After", "3600"}})
+		equal(t, 429, apiError(t, pacedCall(t.Context(), client, "limited")).StatusCode)
+		equal(t, nil, pacedCall(t.Context(), client, "next"))
+		equal(t, []time.Duration{0, 0}, p.sent)
+	})
+}
+
+// Retries and redirects count, and the wait counts toward no timeout.
+func TestRateLimitCountsEveryRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var attempts []labhealth.Attempt
+		p := &paced{start: time.Now(), replies: []reply{{status: 503}, {status: 302, header: []string{"Location", "/y"}}}}
+		client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL),
+			labhealth.WithRetry(labhealth.RetryPolicy{BaseWait: 1, MaxWait: 1, ReadTimeout: time.Second}),
+			labhealth.WithObserver(func(_ context.Context, a labhealth.Attempt) { attempts = append(attempts, a) }),
+			labhealth.WithHTTPClient(&http.Client{Transport: p}), labhealth.WithRateLimit(0.1, 1)))
+		equal(t, nil, client.Do(t.Context(), "GET", "/x", nil, nil))
+		equal(t, []time.Duration{0, 10 * time.Second, 20 * time.Second}, p.sent)
+		equal(t, 2, len(attempts))
+		for _, a := range attempts {
+			if a.Duration > 10*time.Millisecond {
+				t.Errorf("attempt %d took %v", a.Number, a.Duration)
+			}
+		}
+	})
+}
+
+// A retry that would be too late is not waited for.
+func TestRateLimitRetryTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &paced{start: time.Now(), replies: []reply{{status: 503}}}
+		client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL), labhealth.WithRateLimit(0.1, 1),
+			labhealth.WithHTTPClient(&http.Client{Transport: p}),
+			labhealth.WithObserver(func(_ context.Context, a labhealth.Attempt) { equal(t, false, a.Repeated) })))
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		err := client.Do(ctx, "GET", "/x", nil, nil)
+		equal(t, 503, apiError(t, err).StatusCode)
+		equal(t, time.Duration(0), time.Since(p.start))
+		equal(t, 1, len(p.sent))
+	})
+}
+
+func TestWithRateLimitErrors(t *testing.T) {
+	for _, row := range []struct {
+		perSecond float64
+		burst     int
+	}{{0, 1}, {-1, 1}, {math.NaN(), 1}, {math.Inf(1), 1}, {1e-9, 1}, {1, 0}, {1, -1}, {1, math.MaxInt}} {
+		_, err := labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL), labhealth.WithRateLimit(row.perSecond, row.burst))
+		equal(t, "labhealth: WithRateLimit needs at least one request per hour, and a burst between 1 and 1,000,000", errorText(err))
+	}
+	client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL("http://"+closedAddress(t)), labhealth.WithRateLimit(1./3600, 1e6)))
+	defer client.CloseIdleConnections()
+	if err := pacedCall(t.Context(), client, ""); labhealth.FailureOf(err) != labhealth.FailureRefused {
+		t.Error(err)
+	}
+}
+
+// A real server that permits a burst and then a number of requests per second has no reason for a
+// 429. Without the limit it has.
+func TestRateLimitAgainstServer(t *testing.T) {
+	const perSecond, burst, permitted, calls = 200, 20, 100, 200
+	for _, limited := range []bool{true, false} {
+		var mu sync.Mutex
+		var rejected, accepted atomic.Int64
+		tokens, last := float64(permitted), time.Now()
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			mu.Lock()
+			now := time.Now()
+			tokens = min(permitted, tokens+perSecond*now.Sub(last).Seconds())
+			last = now
+			ok := tokens >= 1
+			if ok {
+				tokens--
+			}
+			mu.Unlock()
+			if !ok {
+				rejected.Add(1)
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			accepted.Add(1)
+			w.Write([]byte(`{}`))
+		}))
+		opts := []labhealth.Option{labhealth.WithBaseURL(srv.URL), labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 1})}
+		if limited {
+			opts = append(opts, labhealth.WithRateLimit(perSecond, burst))
+		}
+		client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, opts...))
+		var group sync.WaitGroup
+		errs := make([]error, calls)
+		for i := range calls {
+			group.Go(func() { errs[i] = pacedCall(t.Context(), client, "") })
+		}
+		group.Wait()
+		client.CloseIdleConnections()
+		srv.Close()
+		failed := len(slices.DeleteFunc(errs, func(err error) bool { return err == nil }))
+		t.Logf("limited %v: %d accepted, %d rejected", limited, accepted.Load(), rejected.Load())
+		if limited && (failed != 0 || rejected.Load() != 0) || !limited && rejected.Load() == 0 {
+			t.Errorf("limited %v: %d calls failed, %d rejected", limited, failed, rejected.Load())
+		}
+	}
+}

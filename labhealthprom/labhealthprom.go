@@ -1,0 +1,216 @@
+// Package labhealthprom measures the calls, the webhook handler and the worker of labhealth-go with
+// Prometheus:
+//
+//	client, err := labhealth.NewClient(key, labhealth.WithBaseURL(url), labhealthprom.Client(prometheus.DefaultRegisterer))
+//	handler, err := webhooks.NewHandler(verifier, apply, labhealthprom.Handler(prometheus.DefaultRegisterer))
+//	worker.Observe, err = labhealthprom.Worker(prometheus.DefaultRegisterer)
+//
+// Several clients, handlers and workers can share a registerer, and then share the metrics.
+// [prometheus.WrapRegistererWith] adds a label that distinguishes them. Calls of package bulk,
+// iterators and management clients are calls of a client.
+//
+// # Metrics
+//
+// Durations are histograms in seconds. The metrics correspond to those of package labhealthotel:
+//
+//	labhealth_client_request_duration_seconds   http.client.request.duration: each attempt
+//	    host, operation, code, error
+//	labhealth_client_call_duration_seconds      labhealth.client.call.duration: each call with its waits
+//	    host, operation, outcome, error
+//	labhealth_webhook_request_duration_seconds  http.server.request.duration: each delivery
+//	    code
+//	labhealth_webhook_deliveries_total          labhealth.webhook.deliveries
+//	    reason, event_type, duplicate, late
+//	labhealth_worker_step_duration_seconds      labhealth.worker.step.duration
+//	    error
+//	labhealth_worker_deliveries_total           labhealth.worker.deliveries
+//	    result
+//	labhealth_worker_changes_total              labhealth.worker.changes
+//	    change
+//
+// The labels have few values, none of which are IDs, texts of others or data of patients:
+//
+//	operation   such as "POST /v3/order/import", or "GET (Do)"
+//	code        the HTTP status code; empty without a response
+//	outcome     "applied", "rejected", "not sent" or "unknown"
+//	error       a labhealth.Failure, a status code, "invalid_request" or "other"; for the worker an SQLSTATE, "canceled"
+//	            or "other"; empty without an error
+//	reason      see webhooks.Reason
+//	event_type  a constant of webhooks.EventType, or "other"; empty if no event was parsed
+//	late        "true" for an application that returned after its delivery had been responded to, which is counted again
+//	result      "applied", "delayed" or "dead"
+//	change      "added", "updated", …, see webhooks.Changes
+package labhealthprom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/webhooks"
+	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
+)
+
+// registry registers metrics, and keeps the first error.
+type registry struct {
+	prometheus.Registerer
+	err error
+}
+
+func newRegistry(r prometheus.Registerer) *registry {
+	if r == nil {
+		return &registry{err: errors.New("labhealthprom: a Registerer is missing, such as prometheus.DefaultRegisterer")}
+	}
+	return &registry{Registerer: r}
+}
+
+// register returns c, or the collector that was registered before with the same name and labels.
+func register[C prometheus.Collector](r *registry, c C) C {
+	if r.err != nil {
+		return c
+	}
+	err := r.Register(c)
+	var registered prometheus.AlreadyRegisteredError
+	if errors.As(err, &registered) {
+		if same, ok := registered.ExistingCollector.(C); ok {
+			return same
+		}
+	}
+	if err != nil {
+		r.err = fmt.Errorf("labhealthprom: %w", err)
+	}
+	return c
+}
+
+func (r *registry) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return register(r, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
+}
+
+// seconds returns a histogram of durations. The buckets are those of OpenTelemetry and more.
+func (r *registry) seconds(name, help string, more []float64, labels ...string) *prometheus.HistogramVec {
+	buckets := append([]float64{.005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10}, more...)
+	return register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels))
+}
+
+// slow are the buckets of durations that include waits.
+var slow = []float64{30, 60, 120}
+
+// Client returns an option that measures the calls of a client or of a management client.
+// NewClient returns an error if the metrics cannot be registered.
+func Client(r prometheus.Registerer) labhealth.Option {
+	registry := newRegistry(r)
+	requests := registry.seconds("labhealth_client_request_duration_seconds", "Duration of requests, by attempt.", nil,
+		"host", "operation", "code", "error")
+	calls := registry.seconds("labhealth_client_call_duration_seconds", "Duration of calls, with their attempts and the waits between them.", slow,
+		"host", "operation", "outcome", "error")
+	return withError(registry.err, labhealth.WithCallObserver(labhealth.CallObserver{End: func(_ context.Context, c labhealth.Call) {
+		host := strings.ToValidUTF8(c.Host, "?") // otherwise it cannot be a label
+		for _, a := range c.Attempts {
+			code := ""
+			if a.StatusCode != 0 {
+				code = strconv.Itoa(a.StatusCode)
+			}
+			requests.WithLabelValues(host, c.Op, code, kindOf(a.StatusCode, a.Err)).Observe(a.Duration.Seconds())
+		}
+		calls.WithLabelValues(host, c.Op, c.Outcome.String(), kindOf(c.StatusCode, c.Err)).Observe(c.Duration.Seconds())
+	}}))
+}
+
+// withError returns option, or one that returns err. The setting of an option of package labhealth
+// has no exported name, but can be inferred.
+func withError[C any](err error, option func(C) error) func(C) error {
+	if err == nil {
+		return option
+	}
+	return func(C) error { return err }
+}
+
+// kindOf returns the kind of error of an attempt or a call; empty if it succeeded.
+func kindOf(statusCode int, err error) string {
+	failure := labhealth.FailureOf(err)
+	var invalid *labhealth.ValidationError
+	switch {
+	case failure != "":
+		return string(failure)
+	case statusCode >= 400:
+		return strconv.Itoa(statusCode)
+	case errors.As(err, &invalid):
+		return "invalid_request"
+	case err != nil:
+		return "other"
+	}
+	return ""
+}
+
+// Handler returns an option that measures the deliveries of a handler. NewHandler returns an error
+// if the metrics cannot be registered.
+func Handler(r prometheus.Registerer) webhooks.HandlerOption {
+	registry := newRegistry(r)
+	requests := registry.seconds("labhealth_webhook_request_duration_seconds", "Time from the arrival of a delivery to its response.", nil, "code")
+	deliveries := registry.counter("labhealth_webhook_deliveries_total", "Deliveries of events.", "reason", "event_type", "duplicate", "late")
+	known := webhooks.EventTypes()
+	slices.Sort(known)
+	return withError(registry.err, webhooks.WithObserver(func(_ context.Context, d webhooks.DeliveryResult) {
+		kind := string(d.Type)
+		if _, ok := slices.BinarySearch(known, d.Type); !ok && kind != "" {
+			kind = "other"
+		}
+		deliveries.WithLabelValues(string(d.Reason), kind, strconv.FormatBool(d.Duplicate), strconv.FormatBool(d.Late)).Inc()
+		if !d.Late {
+			requests.WithLabelValues(strconv.Itoa(d.StatusCode)).Observe(d.Duration.Seconds())
+		}
+	}))
+}
+
+// startKey is the context key of the time.Time at which a step started.
+type startKey struct{}
+
+// Worker returns the observer of a [sqlstore.Worker], and an error if the metrics cannot be
+// registered.
+func Worker(r prometheus.Registerer) (sqlstore.StepObserver, error) {
+	registry := newRegistry(r)
+	steps := registry.seconds("labhealth_worker_step_duration_seconds", "Duration of steps that took deliveries from the inbox or failed.", slow, "error")
+	deliveries := registry.counter("labhealth_worker_deliveries_total", "Deliveries that steps processed.", "result")
+	changes := registry.counter("labhealth_worker_changes_total", "Summaries and samples that steps processed.", "change")
+	if registry.err != nil {
+		return sqlstore.StepObserver{}, registry.err
+	}
+	start := func(ctx context.Context) context.Context { return context.WithValue(ctx, startKey{}, time.Now()) }
+	end := func(ctx context.Context, s sqlstore.Step, err error) {
+		began, _ := ctx.Value(startKey{}).(time.Time)
+		steps.WithLabelValues(stepFailure(err)).Observe(time.Since(began).Seconds())
+		for _, c := range []struct {
+			counter *prometheus.CounterVec
+			label   string
+			n       int
+		}{
+			{deliveries, "applied", s.Applied}, {deliveries, "delayed", s.Delayed}, {deliveries, "dead", s.Dead},
+			{changes, "added", s.Changes.Added}, {changes, "updated", s.Changes.Updated}, {changes, "same", s.Changes.Same},
+			{changes, "older", s.Changes.Older}, {changes, "repeated", s.Changes.Repeated}, {changes, "keyless", s.Changes.Keyless},
+		} {
+			c.counter.WithLabelValues(c.label).Add(float64(c.n))
+		}
+	}
+	return sqlstore.StepObserver{Start: start, End: end}, nil
+}
+
+// stepFailure returns the kind of error of a step; empty if it succeeded.
+func stepFailure(err error) string {
+	var failed *sqlstore.Error
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	case errors.As(err, &failed) && failed.SQLState != "":
+		return failed.SQLState
+	}
+	return "other"
+}
