@@ -33,6 +33,7 @@ type core struct {
 	observers []func(context.Context, Attempt)
 
 	callObservers []CallObserver
+	debug         []func(*core, request, *transport.Request) // see WithDebug
 }
 
 // request is one call before it is encoded. What an operation does differently is a field here.
@@ -130,6 +131,9 @@ func (c *core) attempt(ctx context.Context, r request, header http.Header, o *ob
 	}
 	if o != nil || len(c.observers) > 0 {
 		q.Observe = func(a transport.Attempt) { c.observe(ctx, r.op, o, a) }
+	}
+	for _, debug := range c.debug {
+		debug(c, r, q)
 	}
 	result := c.http.Do(context.WithValue(ctx, operationKey{}, r.op), q)
 	if cfg.response != nil {

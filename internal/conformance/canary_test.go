@@ -288,6 +288,7 @@ func canaryClient(t *testing.T, check *leakChecker, where, base string, opts ...
 		labhealth.WithLogger(slog.New(slog.NewTextHandler(log("text log"), &slog.HandlerOptions{Level: slog.LevelDebug, AddSource: true}))),
 		labhealth.WithLogger(slog.New(slog.NewJSONHandler(log("JSON log"), &slog.HandlerOptions{Level: slog.LevelDebug}))),
 		labhealth.WithObserver(func(_ context.Context, at labhealth.Attempt) { check.value(where+" observer", at) }),
+		labhealth.WithDebug(log("debug"), strings.Repeat("x", 52)),
 	}, opts...)...)
 	if err != nil {
 		t.Fatal(err)

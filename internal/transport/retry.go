@@ -47,7 +47,7 @@ func (c *call) checkRetry(ctx context.Context, resp *http.Response, err error) (
 	if c.request.Observe != nil {
 		a := Attempt{Number: r.Attempts, Duration: time.Since(c.started), Outcome: r.Outcome, Err: r.Err}
 		if err == nil {
-			a.StatusCode, a.Header = r.Response.StatusCode, r.Response.Header
+			a.StatusCode, a.Header, a.Body = r.Response.StatusCode, r.Response.Header, r.Response.Body
 		}
 		c.request.Observe(a)
 	}

@@ -132,6 +132,7 @@ type Attempt struct {
 	Number     int
 	StatusCode int // 0 without a response
 	Header     http.Header
+	Body       []byte // of the response, as far as it was read; nil for a stream
 	Duration   time.Duration
 	Outcome    Outcome // of the call so far
 	Err        error   // why there is no response, or why it cannot be used

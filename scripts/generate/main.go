@@ -9,6 +9,8 @@
 //     LogValue alone, for a value, gets a Format that prints its result.
 //   - operations_gen.go has the lists of the constants that name operations, with a separate list
 //     for those in files management*.go. It is written for a package with such constants only.
+//   - vocabulary_gen.go has the words that WithDebug may write, from the public API reference. It is
+//     written for the same package.
 //
 // It reads and writes the current directory. It is run by go generate.
 package main
@@ -39,6 +41,7 @@ func main() {
 	write("methods_gen.go", p.methods())
 	if len(p.teamOperations) > 0 {
 		write("operations_gen.go", p.operations())
+		write("vocabulary_gen.go", vocabularyFile())
 	}
 }
 
