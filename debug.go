@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	// proofHeader is the response header in which the embedded service proves itself. Requests never
-	// carry the token: a service that echoes them would prove itself too.
+	// proofHeader is the response header in which the embedded service proves itself. Requests
+	// never carry the token: a service that echoes them would prove itself too.
 	proofHeader = "X-Labhealthtest-Proof"
 	minProof    = 32 // characters of a token
 
@@ -277,7 +277,10 @@ func (t *debugText) header(h http.Header) {
 			t.b.WriteString("    " + name + ": " + cmp.Or(show(h), "<redacted>") + "\n")
 		}
 	}
-	if others > 0 {
+	switch {
+	case others == 1:
+		t.b.WriteString("    and 1 other header\n")
+	case others > 1:
 		fmt.Fprintf(&t.b, "    and %d other headers\n", others)
 	}
 }
@@ -370,7 +373,7 @@ func size(n int) string {
 // redactor writes the structure of a JSON document.
 type redactor struct{ b strings.Builder }
 
-// value writes a valid JSON value, which is depth levels deep in the field name, or in a list there.
+// value writes a valid JSON value of the field name, or of a list there, which is depth levels deep.
 func (r *redactor) value(name string, data []byte, depth int) {
 	switch c := data[0]; {
 	case r.b.Len() > maxDebugBody: // cut by the caller

@@ -17,14 +17,14 @@ var formWords = map[string]bool{
 	"attempt": true, "outcome": true, "unknown": true, "rejected": true, "applied": true, "sent": true, "not": true, "redacted": true,
 	"string": true, "number": true, "boolean": true, "date": true, "uuid": true, "date-time": true, "null": true, "up": true, "to": true,
 	"bytes": true, "KiB": true, "of": true, "JSON": true, "another": true, "media": true, "type": true, "streamed": true, "more": true,
-	"fields": true, "and": true, "other": true, "headers": true, "cut": true, "at": true,
+	"fields": true, "and": true, "other": true, "headers": true, "header": true, "cut": true, "at": true,
 	"application": true, "json": true, "pdf": true, "octet-stream": true, "html": true, "plain": true, "text": true, "problem+json": true,
 }
 
 var (
 	debugWord = regexp.MustCompile(`[^\s"{}\[\]<>(),:?=&/]+`)
 	debugUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	// debugSizes are the numbers that are no data: powers of two, counts and the number of the attempt.
+	// debugSizes are the numbers that are no data, such as counts and the number of the attempt.
 	debugSizes = regexp.MustCompile(`up to [0-9]+|attempt [0-9]+|[0-9]+ (more|other)|cut at 64|^<-- [0-9]{3}( [A-Za-z '-]*)?|, [0-9.]+(µ|m|n)?s$|Retry-After: [0-9]{1,4}|(limit|offset|page|size)=[0-9]{1,4}`)
 )
 

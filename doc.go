@@ -186,12 +186,14 @@
 // is retried only if it provably never reached the service, or after a 429, which is treated as
 // "not processed". It is never retried after a 5xx, a timeout or a lost connection, unless it has
 // an idempotency key: see [WithIdempotencyKey] for how to choose one. See [RetryPolicy] for the
-// details. [WithObserver] and [WithLogger] report every attempt.
+// details. [WithObserver] and [WithLogger] report every attempt, and [WithDebug] writes its request
+// and response without patient data.
 //
 // # Redaction
 //
 // Types that hold patient data or secrets embed [Redacted] or are of type [Secret]: they print a
 // short form under every verb of fmt and as slog attributes. Their JSON encoding is not redacted.
+// Responses without patient data print their fields, and never the received JSON.
 //
 // No type can prevent two leaks. Package fmt prints the unexported fields of a program's own
 // structs. The JSON handler of slog encodes values inside slices, maps and structs. A nil pointer

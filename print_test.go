@@ -78,8 +78,8 @@ var noTime = &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slo
 	return a
 }}
 
-// Every type that is decoded from JSON prints neither pointers, nor the received JSON, nor a secret,
-// under any verb.
+// Every type that is decoded from JSON prints neither pointers, nor the received JSON, nor a
+// secret, under any verb.
 func TestEveryResponsePrints(t *testing.T) {
 	address := regexp.MustCompile(`0x[0-9a-f]{4,}`)
 	printed := 0

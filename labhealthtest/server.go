@@ -30,7 +30,7 @@ type Server struct {
 	// OrgKey is the Org Management Key, for the header X-Management-Key. See
 	// [Server.AddTeamManagementKey] for Team Management Keys.
 	OrgKey string
-	// DebugToken proves that a response is from this server, for labhealth.WithDebug: every response
+	// DebugToken proves to labhealth.WithDebug that a response is from this server: every response
 	// has it in the header X-Labhealthtest-Proof. It is random, even with [WithSeed].
 	DebugToken string
 	// LabTests are lab tests that can be ordered.

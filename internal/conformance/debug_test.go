@@ -74,7 +74,7 @@ func TestDebugForms(t *testing.T) {
 <-- 422 Unprocessable Entity, outcome rejected, 1ms
     Content-Type: application/json
     X-Request-Id: req-1
-    and 1 other headers
+    and 1 other header
 
     {
       detail: [
@@ -101,7 +101,7 @@ func TestDebugForms(t *testing.T) {
 			`--> GET https://api.example.com/v2/user/resolve/{client_user_id}??=<date>&lab=quest&page=2 (attempt 1)
     Accept: application/json
     X-Service-Api-Key: <redacted>
-    and 1 other headers
+    and 1 other header
 <-- 404 Not Found, outcome rejected, 1ms
     Content-Type: text/plain
 
@@ -118,13 +118,13 @@ func TestDebugForms(t *testing.T) {
 			`--> GET https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b/result/pdf (attempt 1)
     Accept: application/pdf
     X-Service-Api-Key: <redacted>
-    and 1 other headers
+    and 1 other header
 <-- the connection was closed, outcome unknown, 1ms
 
 --> GET https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b/result/pdf (attempt 2)
     Accept: application/pdf
     X-Service-Api-Key: <redacted>
-    and 1 other headers
+    and 1 other header
 <-- 200 OK, outcome applied, 1ms
     Content-Type: application/pdf
 
@@ -239,7 +239,7 @@ func queryValues(t *testing.T, address string) string {
 	for _, name := range []string{"limit", "offset", "page", "size"} {
 		query.Del(name)
 	}
-	return string(mustEncode(t, query))
+	return mustEncode(t, query)
 }
 
 // checkDebug searches a redacted text for the key and for the values in documents, and returns the

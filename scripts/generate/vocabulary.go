@@ -30,8 +30,8 @@ var hiddenNames = []string{"client_user_id", "device_id", "source_device_id", "e
 // extraNames are fields of errors, which the public API reference leaves out.
 var extraNames = []string{"ctx", "detail", "error", "error_message", "input", "loc", "message", "msg", "type", "url", "body", "query", "path", "header"}
 
-// extraValues are values of the fields "type" of errors and "region", which the public API reference
-// leaves out or does not name.
+// extraValues are values of the fields "type" of errors and "region", which the public API
+// reference leaves out or does not name.
 var extraValues = []string{
 	"assertion_error", "bool_parsing", "bool_type", "date_from_datetime_parsing", "date_parsing", "date_type", "datetime_from_date_parsing",
 	"datetime_parsing", "datetime_type", "dict_type", "enum", "eu", "extra_forbidden", "float_parsing", "float_type", "greater_than",
