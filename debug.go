@@ -32,7 +32,7 @@ const (
 	minProof    = 32 // characters of a token
 
 	maxDebugBody  = 64 << 10 // bytes that are written for a body
-	maxDebugDepth = 16       // of the values in a redacted body
+	maxDebugDepth = 12       // of the values in a redacted body
 	maxSmall      = 64       // bytes of values whose size is not shown
 )
 
@@ -267,15 +267,12 @@ func (t *debugText) query() string {
 func (t *debugText) header(h http.Header) {
 	others := 0
 	for _, name := range slices.Sorted(maps.Keys(h)) {
-		show, known := debugHeaders[name]
-		switch {
-		case !known:
+		value, known := headerValue(name, h)
+		if !known {
 			others++
-		case show == nil:
-			t.b.WriteString("    " + name + ": <redacted>\n")
-		default:
-			t.b.WriteString("    " + name + ": " + cmp.Or(show(h), "<redacted>") + "\n")
+			continue
 		}
+		t.b.WriteString("    " + name + ": " + cmp.Or(value, "<redacted>") + "\n")
 	}
 	switch {
 	case others == 1:
@@ -285,25 +282,20 @@ func (t *debugText) header(h http.Header) {
 	}
 }
 
-// debugHeaders are the headers that are named, with functions that return the values that may be
-// shown, or "".
-var debugHeaders = map[string]func(http.Header) string{
-	"Accept":            func(h http.Header) string { return mediaType(h.Get("Accept")) },
-	"Authorization":     nil,
-	"Content-Encoding":  nil,
-	"Content-Type":      func(h http.Header) string { return mediaType(h.Get("Content-Type")) },
-	"Cookie":            nil,
-	"Location":          nil,
-	"Retry-After":       retryAfterSeconds,
-	"Set-Cookie":        nil,
-	"Traceparent":       nil,
-	"Traceresponse":     func(h http.Header) string { return requestID(http.Header{"Traceresponse": h["Traceresponse"]}) },
-	"Www-Authenticate":  nil,
-	"X-Idempotency-Key": nil,
-	"X-Management-Key":  nil,
-	"X-Request-Id":      func(h http.Header) string { return requestID(http.Header{"X-Request-Id": h["X-Request-Id"]}) },
-	"X-Service-Api-Key": nil,
-	proofHeader:         nil,
+// headerValue reports whether the name of a header is written, and returns the value if it is
+// written too.
+func headerValue(name string, h http.Header) (value string, known bool) {
+	switch name {
+	case "Accept", "Content-Type":
+		return mediaType(h.Get(name)), true
+	case "Retry-After":
+		return retryAfterSeconds(h), true
+	case "Traceresponse", "X-Request-Id":
+		return requestID(http.Header{name: h[name]}), true
+	case "Content-Encoding", "Location", "Set-Cookie", "Traceparent", "Www-Authenticate", proofHeader:
+		return "", true
+	}
+	return "", slices.Contains(secretHeaders, name)
 }
 
 // retryAfterSeconds returns a Retry-After of up to an hour, which cannot be a date of birth.
@@ -483,16 +475,26 @@ func (r *redactor) array(name string, data []byte, depth int) {
 // vocabulary holds the words of vocabulary_gen.go.
 type vocabulary struct{ fields, ids, maps, enums, values, paths map[string]bool }
 
-var words = sync.OnceValue(func() vocabulary {
-	set := func(list string) map[string]bool {
-		words := map[string]bool{}
-		for word := range strings.FieldsSeq(list) {
-			words[word] = true
+var (
+	loaded     vocabulary
+	loadedOnce sync.Once
+)
+
+// words returns the vocabulary. A variable with an initial value would be linked into programs that
+// do not use WithDebug.
+func words() *vocabulary {
+	loadedOnce.Do(func() {
+		set := func(list string) map[string]bool {
+			words := map[string]bool{}
+			for word := range strings.FieldsSeq(list) {
+				words[word] = true
+			}
+			return words
 		}
-		return words
-	}
-	return vocabulary{set(fieldNames), set(idNames), set(mapNames), set(enumNames), set(enumValues), set(pathWords)}
-})
+		loaded = vocabulary{set(fieldNames), set(idNames), set(mapNames), set(enumNames), set(enumValues), set(pathWords)}
+	})
+	return &loaded
+}
 
 // fieldName returns the name of a field or parameter, or "?" if the public API reference has no
 // such name: it may be data, such as the name of a food.
