@@ -365,7 +365,7 @@ func size(n int) string {
 // redactor writes the structure of a JSON document.
 type redactor struct{ b strings.Builder }
 
-// value writes a valid JSON value of the field name, or of a list there, which is depth levels deep.
+// value writes a valid JSON value of the field name, or of a list there, depth levels deep.
 func (r *redactor) value(name string, data []byte, depth int) {
 	switch c := data[0]; {
 	case r.b.Len() > maxDebugBody: // cut by the caller

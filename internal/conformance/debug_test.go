@@ -302,6 +302,7 @@ func TestDebugInFull(t *testing.T) {
 		"echo, empty":                    {set(""), []string{token}, "sk_us_echo", false},
 		"echo, without a value":          {set(), []string{token}, "sk_us_echo", false},
 		"echo, two values":               {set("x", token), []string{token}, "sk_us_echo", false},
+		"echo, the first of two":         {set(token, "x"), []string{token}, "sk_us_echo", false},
 		"echo, a list":                   {set(token + "," + token), []string{token}, "sk_us_echo", false},
 		"echo, cut":                      {set(token[:len(token)-1]), []string{token}, "sk_us_echo", false},
 		"echo, as a trailer":             {func(h http.Header, _ *http.Request) { h.Set(http.TrailerPrefix+"X-Labhealthtest-Proof", token) }, []string{token}, "sk_us_echo", false},

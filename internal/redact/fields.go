@@ -62,6 +62,9 @@ func writeValue(b *strings.Builder, v reflect.Value) {
 		}
 		writeValue(b, v.Elem())
 		return
+	case reflect.Slice: // before Stringer, which json.RawMessage is since Go 1.27
+		writeList(b, v)
+		return
 	}
 	switch x := v.Interface().(type) {
 	case fmt.Formatter:
@@ -77,8 +80,6 @@ func writeValue(b *strings.Builder, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
 		b.WriteString(strconv.Quote(v.String()))
-	case reflect.Slice:
-		writeList(b, v)
 	case reflect.Map:
 		writeMap(b, v)
 	case reflect.Struct:
