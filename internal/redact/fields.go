@@ -2,6 +2,7 @@ package redact
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -62,13 +63,13 @@ func writeValue(b *strings.Builder, v reflect.Value) {
 		}
 		writeValue(b, v.Elem())
 		return
-	case reflect.Slice: // before Stringer, which json.RawMessage is since Go 1.27
-		writeList(b, v)
-		return
 	}
 	switch x := v.Interface().(type) {
 	case fmt.Formatter:
 		fmt.Fprint(b, x)
+		return
+	case json.RawMessage: // a Stringer since Go 1.27
+		writeList(b, v)
 		return
 	case time.Time:
 		b.WriteString(x.Format(time.RFC3339Nano))
@@ -80,6 +81,8 @@ func writeValue(b *strings.Builder, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
 		b.WriteString(strconv.Quote(v.String()))
+	case reflect.Slice:
+		writeList(b, v)
 	case reflect.Map:
 		writeMap(b, v)
 	case reflect.Struct:
