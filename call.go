@@ -33,10 +33,11 @@ type core struct {
 	observers []func(context.Context, Attempt)
 
 	callObservers []CallObserver
-	credentials   *credentialCache // nil if the key is fixed
-	host          string           // host and port of base
-	header        http.Header      // of every request
-	operations    []string         // that have methods
+	credentials   *credentialCache                           // nil if the key is fixed
+	host          string                                     // host and port of base
+	header        http.Header                                // of every request
+	operations    []string                                   // that have methods
+	debug         []func(*core, request, *transport.Request) // see WithDebug
 }
 
 // request is one call before it is encoded. What an operation does differently is a field here.
@@ -140,6 +141,9 @@ func (c *core) attempt(ctx context.Context, r request, o *observation, opts []Ca
 		q.Observe = func(a transport.Attempt) { c.observe(ctx, r.op, o, a) }
 	}
 	auth := c.authorize(q)
+	for _, debug := range c.debug {
+		debug(c, r, q)
+	}
 	result := c.http.Do(context.WithValue(ctx, operationKey{}, r.op), q)
 	if cfg.response != nil {
 		*cfg.response = newResponse(result)

@@ -67,6 +67,8 @@ type ConnectedProvider struct {
 
 // ConnectionErrorDetails is why a connection does not work. Source: public API reference only.
 type ConnectionErrorDetails struct {
+	Redacted
+
 	ErrorType    ConnectionErrorType `json:"error_type"`    // the reason
 	ErrorMessage string              `json:"error_message"` // human-readable
 	ErroredAt    time.Time           `json:"errored_at"`    // when it happened

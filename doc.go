@@ -199,14 +199,15 @@
 // # Observability
 //
 // [WithCallObserver] reports every call, [WithObserver] every attempt, and [WithLogger] logs both.
-// [FailureOf] classifies failures for metrics, and messages name what to change. Neither holds an
-// ID of a patient, and the message of an error of net/http, which may quote addresses and
-// responses, is never part of them.
+// [WithDebug] writes requests and responses without patient data. [FailureOf] classifies failures
+// for metrics, and messages name what to change. Neither holds an ID of a patient, and the message
+// of an error of net/http, which may quote addresses and responses, is never part of them.
 //
 // # Redaction
 //
 // Types that hold patient data or secrets embed [Redacted] or are of type [Secret]: they print a
 // short form under every verb of fmt and as slog attributes. Their JSON encoding is not redacted.
+// Responses without patient data print their fields, and never the received JSON.
 //
 // No type can prevent two leaks. Package fmt prints the unexported fields of a program's own
 // structs. The JSON handler of slog encodes values inside slices, maps and structs. A nil pointer

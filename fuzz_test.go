@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -47,7 +48,7 @@ func FuzzResponses(f *testing.F) {
 		if out, err := v.(json.Marshaler).MarshalJSON(); err != nil || !bytes.Equal(out, bytes.Trim(text, " \t\r\n")) {
 			t.Fatalf("%T: %q became %q, %v", v, text, out, err)
 		}
-		if _, redacts := v.(fmt.Formatter); redacts {
+		if strings.Contains(fmt.Sprint(reflect.Zero(reflect.TypeOf(v).Elem())), "redacted") {
 			for _, verb := range []string{"%v", "%#v", "%s", "%x"} {
 				if out := fmt.Sprintf(verb, v); !strings.Contains(out, "redacted") || len(out) > 300 {
 					t.Fatalf("%T prints %q", v, out)

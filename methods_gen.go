@@ -1043,6 +1043,16 @@ func (v ConnectedProvider) LogValue() slog.Value {
 }
 
 // Format implements [fmt.Formatter]. See [Redacted].
+func (v ConnectionErrorDetails) Format(s fmt.State, _ rune) {
+	redact.Print(s, "labhealth.ConnectionErrorDetails{redacted}")
+}
+
+// LogValue implements [log/slog.LogValuer]. See [Redacted].
+func (v ConnectionErrorDetails) LogValue() slog.Value {
+	return slog.StringValue("labhealth.ConnectionErrorDetails{redacted}")
+}
+
+// Format implements [fmt.Formatter]. See [Redacted].
 func (v CreateLinkTokenBody) Format(s fmt.State, _ rune) {
 	redact.Print(s, "labhealth.CreateLinkTokenBody{redacted}")
 }
@@ -1811,6 +1821,480 @@ func (v WorkoutStream) Format(s fmt.State, _ rune) {
 func (v WorkoutStream) LogValue() slog.Value {
 	return slog.StringValue("labhealth.WorkoutStream{redacted}")
 }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v AoE) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [AoE.Format] prints.
+func (v AoE) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v AoEAnswerOption) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [AoEAnswerOption.Format] prints.
+func (v AoEAnswerOption) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v AoEQuestion) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [AoEQuestion.Format] prints.
+func (v AoEQuestion) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v AppointmentCancellationReason) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [AppointmentCancellationReason.Format] prints.
+func (v AppointmentCancellationReason) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v AtHomePhlebotomyOrder) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [AtHomePhlebotomyOrder.Format] prints.
+func (v AtHomePhlebotomyOrder) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v BatchDeletion) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [BatchDeletion.Format] prints.
+func (v BatchDeletion) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v BrandInformation) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [BrandInformation.Format] prints.
+func (v BrandInformation) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v CloudPubSub) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [CloudPubSub.Format] prints.
+func (v CloudPubSub) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v CommunicationSettings) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [CommunicationSettings.Format] prints.
+func (v CommunicationSettings) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v ConnectedSource) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [ConnectedSource.Format] prints.
+func (v ConnectedSource) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v DemoConnection) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [DemoConnection.Format] prints.
+func (v DemoConnection) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v EventDestinationPreferences) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [EventDestinationPreferences.Format] prints.
+func (v EventDestinationPreferences) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v ExpectedResult) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [ExpectedResult.Format] prints.
+func (v ExpectedResult) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v FallbackTimeZone) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [FallbackTimeZone.Format] prints.
+func (v FallbackTimeZone) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v HistoricalDaysToPull) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [HistoricalDaysToPull.Format] prints.
+func (v HistoricalDaysToPull) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v HistoricalPull) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [HistoricalPull.Format] prints.
+func (v HistoricalPull) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v HistoricalPullPage) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [HistoricalPullPage.Format] prints.
+func (v HistoricalPullPage) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v HistoricalPullTimeline) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [HistoricalPullTimeline.Format] prints.
+func (v HistoricalPullTimeline) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v LOINC) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [LOINC.Format] prints.
+func (v LOINC) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v Lab) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [Lab.Format] prints.
+func (v Lab) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v LabAccount) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [LabAccount.Format] prints.
+func (v LabAccount) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v LabAccountResponse) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [LabAccountResponse.Format] prints.
+func (v LabAccountResponse) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v LabCorpCredentials) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [LabCorpCredentials.Format] prints.
+func (v LabCorpCredentials) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v LabTest) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [LabTest.Format] prints.
+func (v LabTest) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v LabTestPage) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [LabTestPage.Format] prints.
+func (v LabTestPage) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v LabTestPanelPricing) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [LabTestPanelPricing.Format] prints.
+func (v LabTestPanelPricing) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v LabTestPricing) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [LabTestPricing.Format] prints.
+func (v LabTestPricing) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v LastAttempt) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [LastAttempt.Format] prints.
+func (v LastAttempt) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v LibreConfig) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [LibreConfig.Format] prints.
+func (v LibreConfig) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v Marker) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [Marker.Format] prints.
+func (v Marker) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v MarkerPage) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [MarkerPage.Format] prints.
+func (v MarkerPage) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v MarkerPricing) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [MarkerPricing.Format] prints.
+func (v MarkerPricing) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v OnSiteCollectionOrder) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [OnSiteCollectionOrder.Format] prints.
+func (v OnSiteCollectionOrder) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v OrderEvent) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [OrderEvent.Format] prints.
+func (v OrderEvent) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v OrderInTransaction) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [OrderInTransaction.Format] prints.
+func (v OrderInTransaction) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v OrderSummary) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [OrderSummary.Format] prints.
+func (v OrderSummary) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v OrderTransaction) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [OrderTransaction.Format] prints.
+func (v OrderTransaction) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v OrderTransactionDetails) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [OrderTransactionDetails.Format] prints.
+func (v OrderTransactionDetails) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v Organisation) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [Organisation.Format] prints.
+func (v Organisation) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v PSCAreaInfo) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [PSCAreaInfo.Format] prints.
+func (v PSCAreaInfo) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v PSCAreaInfoDetails) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [PSCAreaInfoDetails.Format] prints.
+func (v PSCAreaInfoDetails) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v PhlebotomyAreaInfo) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [PhlebotomyAreaInfo.Format] prints.
+func (v PhlebotomyAreaInfo) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v PhlebotomyProviderInfo) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [PhlebotomyProviderInfo.Format] prints.
+func (v PhlebotomyProviderInfo) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v PreparationStep) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [PreparationStep.Format] prints.
+func (v PreparationStep) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v Pricing) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [Pricing.Format] prints.
+func (v Pricing) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v PricingConditions) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [PricingConditions.Format] prints.
+func (v PricingConditions) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v PricingModifier) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [PricingModifier.Format] prints.
+func (v PricingModifier) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v PricingModifierRange) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [PricingModifierRange.Format] prints.
+func (v PricingModifierRange) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v PrometheusQueryData) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [PrometheusQueryData.Format] prints.
+func (v PrometheusQueryData) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v PrometheusQueryResponse) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [PrometheusQueryResponse.Format] prints.
+func (v PrometheusQueryResponse) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v PrometheusQueryResult) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [PrometheusQueryResult.Format] prints.
+func (v PrometheusQueryResult) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v ProviderDataPullPreferences) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [ProviderDataPullPreferences.Format] prints.
+func (v ProviderDataPullPreferences) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v ProviderDetails) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [ProviderDetails.Format] prints.
+func (v ProviderDetails) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v ProviderHistoricalPulls) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [ProviderHistoricalPulls.Format] prints.
+func (v ProviderHistoricalPulls) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v ResendEventsResponse) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [ResendEventsResponse.Format] prints.
+func (v ResendEventsResponse) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v ResourceAvailability) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [ResourceAvailability.Format] prints.
+func (v ResourceAvailability) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v ResourceStatistics) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [ResourceStatistics.Format] prints.
+func (v ResourceStatistics) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v ScopeRequirements) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [ScopeRequirements.Format] prints.
+func (v ScopeRequirements) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v ScopeRequirementsGrants) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [ScopeRequirementsGrants.Format] prints.
+func (v ScopeRequirementsGrants) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v Source) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [Source.Format] prints.
+func (v Source) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v SourceMarker) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [SourceMarker.Format] prints.
+func (v SourceMarker) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v Svix) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [Svix.Format] prints.
+func (v Svix) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v Team) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [Team.Format] prints.
+func (v Team) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v TeamConfig) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [TeamConfig.Format] prints.
+func (v TeamConfig) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v TeamCustomCredentialsPreparation) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [TeamCustomCredentialsPreparation.Format] prints.
+func (v TeamCustomCredentialsPreparation) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v TeamDataPullPreferences) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [TeamDataPullPreferences.Format] prints.
+func (v TeamDataPullPreferences) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v TeamDataPullPreferencesPage) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [TeamDataPullPreferencesPage.Format] prints.
+func (v TeamDataPullPreferencesPage) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v TeamPage) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [TeamPage.Format] prints.
+func (v TeamPage) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v TeamRoleBinding) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [TeamRoleBinding.Format] prints.
+func (v TeamRoleBinding) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v TeamScopeRequirements) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [TeamScopeRequirements.Format] prints.
+func (v TeamScopeRequirements) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v TeamSettings) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [TeamSettings.Format] prints.
+func (v TeamSettings) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v TimeSlot) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [TimeSlot.Format] prints.
+func (v TimeSlot) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v USStatePricingCondition) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [USStatePricingCondition.Format] prints.
+func (v USStatePricingCondition) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v UserDeletion) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [UserDeletion.Format] prints.
+func (v UserDeletion) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v UserHistoricalPulls) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [UserHistoricalPulls.Format] prints.
+func (v UserHistoricalPulls) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v UserRefresh) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [UserRefresh.Format] prints.
+func (v UserRefresh) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v UserResources) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [UserResources.Format] prints.
+func (v UserResources) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v UserResourcesPage) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [UserResourcesPage.Format] prints.
+func (v UserResourcesPage) LogValue() slog.Value { return redact.LogFields(v) }
+
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v WalkInTestOrder) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [WalkInTestOrder.Format] prints.
+func (v WalkInTestOrder) LogValue() slog.Value { return redact.LogFields(v) }
 
 // Format prints the result of [Appointment.LogValue] under every verb.
 func (v Appointment) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }

@@ -38,7 +38,7 @@ var redactedTypes = []any{
 	ClinicalInformation{}, CreateTestkitBody{}, HealthInsuranceCreateRequest{}, PerformingLaboratory{}, PersonDetails{},
 	PhysicianCreateRequestBase{}, RegisterTestkitBody{}, SampleData{}, SampleTime{}, UndoDeleteParams{}, UnknownOrderDetails{}, User{}, UserPage{}, WorkoutStream{},
 
-	APIKey{}, ConnectedProvider{}, CreateLinkTokenBody{}, Device{}, SearchUsersParams{}, UpdateWebhookBody{}, Webhook{}, WebhookPage{}, LinkProvider{}, LinkSource{}, LinkToken{}, TeamDetails{}, UpdateUserBody{}, UpdateUserInfoBody{}, UserInfo{},
+	APIKey{}, ConnectedProvider{}, ConnectionErrorDetails{}, CreateLinkTokenBody{}, Device{}, SearchUsersParams{}, UpdateWebhookBody{}, Webhook{}, WebhookPage{}, LinkProvider{}, LinkSource{}, LinkToken{}, TeamDetails{}, UpdateUserBody{}, UpdateUserInfoBody{}, UserInfo{},
 
 	NumericResult{}, RangeResult{}, CommentResult{}, CodedResult{}, UnparsedResult{},
 
@@ -63,11 +63,11 @@ var harmlessFields = map[string]bool{"PrometheusQueryData.result": true}
 // A type with patient data in a field, or within an exported field, redacts itself. The types are
 // those of the source, so that none is left out.
 func TestRedactedTypes(t *testing.T) {
-	_, files := referencetest.ParsePackage(t)
+	fset, files := referencetest.ParsePackage(t)
 	type source struct {
 		structure *ast.StructType
 		methods   map[string]bool
-		redacted  bool // embeds Redacted
+		redacted  bool // embeds Redacted, or declares LogValue by hand
 	}
 	types := map[string]*source{}
 	of := func(name string) *source {
@@ -113,6 +113,9 @@ func TestRedactedTypes(t *testing.T) {
 					}
 					if name, ok := typ.(*ast.Ident); ok {
 						of(name.Name).methods[decl.Name.Name] = true
+						if decl.Name.Name == "LogValue" && fset.Position(decl.Pos()).Filename != "methods_gen.go" {
+							of(name.Name).redacted = true
+						}
 					}
 				}
 			}
@@ -182,7 +185,7 @@ func TestRedactedTypes(t *testing.T) {
 		}
 	}
 	for name, s := range types {
-		if (s.redacted || s.methods["LogValue"]) && ast.IsExported(name) && name != "Redacted" && !tested[name] {
+		if s.redacted && ast.IsExported(name) && name != "Redacted" && !tested[name] {
 			t.Errorf("%s redacts itself and is not tested", name)
 		}
 	}
@@ -270,7 +273,7 @@ func fillCanaries(v reflect.Value, n *int) {
 		fillCanaries(e, n)
 		v.Set(reflect.MakeMap(v.Type()))
 		*n++
-		v.SetMapIndex(reflect.ValueOf(fmt.Sprintf("%s-%d", canaryText, *n)), e)
+		v.SetMapIndex(reflect.ValueOf(fmt.Sprintf("%s-%d", canaryText, *n)).Convert(v.Type().Key()), e)
 	case reflect.String:
 		*n++
 		v.SetString(fmt.Sprintf("%s-%d", canaryText, *n))

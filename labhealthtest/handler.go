@@ -61,6 +61,7 @@ func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
 	s.mu.Unlock()
 	defer s.running.Done()
 
+	w.Header().Set("X-Labhealthtest-Proof", s.DebugToken)
 	body, err := io.ReadAll(http.MaxBytesReader(w, hr.Body, maxBody))
 	if f := s.nextFault(hr); f != nil {
 		s.fail(f, w, hr, body, err)

@@ -189,6 +189,7 @@ func (s *Server) newTeamServer() *Server {
 	server := newServer(WithClock(s.clock), func(server *Server) { server.seed(seed) })
 	server.parent = s
 	server.URL, server.OrgID, server.OrgKey, server.APIKey = s.URL, s.OrgID, s.OrgKey, ""
+	server.DebugToken = s.DebugToken
 	return server
 }
 

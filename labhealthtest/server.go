@@ -30,6 +30,9 @@ type Server struct {
 	// OrgKey is the Org Management Key, for the header X-Management-Key. See
 	// [Server.AddTeamManagementKey] for Team Management Keys.
 	OrgKey string
+	// DebugToken proves to labhealth.WithDebug that a response is from this server: every response
+	// has it in the header X-Labhealthtest-Proof. It is random, even with [WithSeed].
+	DebugToken string
 	// LabTests are lab tests that can be ordered.
 	LabTests LabTests
 	// LabAccounts are the team's accounts with labs.
@@ -158,6 +161,7 @@ func Start(opts ...Option) (*Server, error) {
 // newServer returns a server that does not listen.
 func newServer(opts ...Option) *Server {
 	s := &Server{
+		DebugToken:   crand.Text() + crand.Text(),
 		LabTests:     catalogIDs,
 		LabAccounts:  accountIDs,
 		clock:        time.Now,

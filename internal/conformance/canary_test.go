@@ -196,6 +196,9 @@ var canaryOutputs = map[string]func(check *canarytest.Checker, where string) lab
 	"JSON log": func(check *canarytest.Checker, where string) labhealth.Option {
 		return labhealth.WithLogger(slog.New(slog.NewJSONHandler(check.Writer(where), &slog.HandlerOptions{Level: slog.LevelDebug})).WithGroup("labhealth"))
 	},
+	"debug": func(check *canarytest.Checker, where string) labhealth.Option {
+		return labhealth.WithDebug(check.Writer(where), strings.Repeat("x", 52))
+	},
 	"observer": func(check *canarytest.Checker, where string) labhealth.Option {
 		return labhealth.WithObserver(func(_ context.Context, attempt labhealth.Attempt) {
 			attempt = withoutTimes(attempt)

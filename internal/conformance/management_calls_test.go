@@ -452,11 +452,13 @@ func TestManagementCalls(t *testing.T) {
 			if test.response == "" {
 				status = 204
 			}
-			c, s := managing(t, []reply{{status: status, body: test.response}})
+			var debug strings.Builder
+			c, s := managing(t, []reply{{status: status, body: test.response}}, labhealth.WithDebug(&debug))
 			got, err := test.call(c)
 			if err != nil {
 				t.Fatal(err)
 			}
+			checkDebug(t, debug.String(), managementKey, test.body, test.response)
 			r := s.only(t)
 			equal(t, test.sent, r.Method+" "+strings.TrimPrefix(r.URL, managementURL))
 			if test.body == "" {

@@ -66,7 +66,7 @@ func (c *call) observe(responded, repeat bool) {
 	}
 	a.Duration = time.Since(a.Start)
 	if responded {
-		a.StatusCode, a.Header = r.Response.StatusCode, r.Response.Header
+		a.StatusCode, a.Header, a.Body = r.Response.StatusCode, r.Response.Header, r.Response.Body
 	}
 	if repeat {
 		a.Repeated, a.Wait = true, c.wait

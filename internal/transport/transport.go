@@ -145,6 +145,7 @@ type Attempt struct {
 	StatusCode int // 0 without a response
 	Header     http.Header
 	Start      time.Time
+	Body       []byte // of the response, as far as it was read; nil for a stream
 	Duration   time.Duration
 	Wait       time.Duration // before the next attempt
 	Repeated   bool          // there will be a next attempt

@@ -1,13 +1,16 @@
 // Command generate writes the repetitive code of a package:
 //
 //   - methods_gen.go has UnmarshalJSON and MarshalJSON for every exported struct that embeds
-//     RawObject, and Format and LogValue for every one that embeds Redacted. Promoted methods would
-//     not work: those for JSON cannot access the struct that embeds them, and those of Redacted are
+//     RawObject, and Format and LogValue for every one that embeds Redacted, which print its name,
+//     or, in package labhealth, RawObject alone, which print its fields. Promoted methods would not
+//     work: those for JSON cannot access the struct that embeds them, and those of Redacted are
 //     ambiguous beside a method that another embedded type has at the same depth. Types that
 //     declare a method of a pair themselves are skipped, but every exported type that declares
 //     LogValue alone, for a value, gets a Format that prints its result.
 //   - operations_gen.go has the lists of the constants that name operations, with a separate list
 //     for those in files management*.go. It is written for a package with such constants only.
+//   - vocabulary_gen.go has the words that WithDebug may write, from the public API reference. It
+//     is written for the same package.
 //
 // It reads and writes the current directory. It is run by go generate.
 package main
@@ -38,6 +41,7 @@ func main() {
 	write("methods_gen.go", p.methods())
 	if len(p.teamOperations) > 0 {
 		write("operations_gen.go", p.operations())
+		write("vocabulary_gen.go", vocabularyFile())
 	}
 }
 
@@ -56,6 +60,7 @@ type pkg struct {
 	name                 string
 	types                []string // exported structs that embed RawObject
 	redacted             []string // exported structs that embed Redacted
+	printed              []string // exported structs that embed RawObject without Redacted
 	logged               []string // exported types that declare LogValue without Format
 	teamOperations       []operation
 	managementOperations []operation
@@ -94,13 +99,17 @@ func parsePackage(dir string) (*pkg, error) {
 	p.types = slices.DeleteFunc(p.types, func(name string) bool {
 		return handWritten["UnmarshalJSON "+name] || handWritten["MarshalJSON "+name]
 	})
-	p.redacted = slices.DeleteFunc(p.redacted, func(name string) bool {
-		return handWritten["Format "+name] || handWritten["LogValue "+name]
-	})
+	formats := func(name string) bool { return handWritten["Format "+name] || handWritten["LogValue "+name] }
+	p.redacted = slices.DeleteFunc(p.redacted, formats)
+	p.printed = slices.DeleteFunc(p.printed, formats)
+	if p.name != "labhealth" {
+		p.printed = nil // what an event consists of belongs to a patient
+	}
 	p.logged = slices.DeleteFunc(p.logged, func(name string) bool { return handWritten["Format "+name] })
 	slices.Sort(p.logged)
 	slices.Sort(p.types)
 	slices.Sort(p.redacted)
+	slices.Sort(p.printed)
 	return p, nil
 }
 
@@ -114,6 +123,8 @@ func (p *pkg) addDecl(decl *ast.GenDecl, management bool) {
 			}
 			if spec.Name.IsExported() && embeds(spec, "Redacted") {
 				p.redacted = append(p.redacted, spec.Name.Name)
+			} else if spec.Name.IsExported() && embeds(spec, "RawObject") {
+				p.printed = append(p.printed, spec.Name.Name)
 			}
 		case *ast.ValueSpec:
 			list := &p.teamOperations
@@ -195,17 +206,17 @@ func (p *pkg) methods() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, header, p.name)
 	fmt.Fprint(&b, "import (\n")
-	if len(p.redacted)+len(p.logged) > 0 {
+	if len(p.redacted)+len(p.printed)+len(p.logged) > 0 {
 		fmt.Fprint(&b, "\t\"fmt\"\n")
 	}
-	if len(p.redacted) > 0 {
+	if len(p.redacted)+len(p.printed) > 0 {
 		fmt.Fprint(&b, "\t\"log/slog\"\n")
 	}
 	fmt.Fprint(&b, "\n")
 	if len(p.types) > 0 {
 		fmt.Fprint(&b, "\t\"github.com/labhealth/labhealth-go/internal/jsonread\"\n")
 	}
-	if len(p.redacted)+len(p.logged) > 0 {
+	if len(p.redacted)+len(p.printed)+len(p.logged) > 0 {
 		fmt.Fprint(&b, "\t\"github.com/labhealth/labhealth-go/internal/redact\"\n")
 	}
 	fmt.Fprint(&b, ")\n")
@@ -226,6 +237,15 @@ func (v %[1]s) Format(s fmt.State, _ rune) { redact.Print(s, "%[3]s.%[1]s{redact
 // LogValue implements [log/slog.LogValuer]. See [%[2]sRedacted].
 func (v %[1]s) LogValue() slog.Value { return slog.StringValue("%[3]s.%[1]s{redacted}") }
 `, name, prefix, p.name)
+	}
+	for _, name := range p.printed {
+		fmt.Fprintf(&b, `
+// Format prints the fields of v under every verb, with pointers dereferenced.
+func (v %[1]s) Format(s fmt.State, _ rune) { redact.PrintFields(s, v) }
+
+// LogValue returns what [%[1]s.Format] prints.
+func (v %[1]s) LogValue() slog.Value { return redact.LogFields(v) }
+`, name)
 	}
 	for _, name := range p.logged {
 		fmt.Fprintf(&b, `

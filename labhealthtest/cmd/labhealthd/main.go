@@ -4,8 +4,8 @@
 //	go run ./labhealthtest/cmd/labhealthd -addr 127.0.0.1:8080 -users 20 -orders 50
 //
 // It prints its base URL and its team API key, which are the same at every start unless -seed 0 is
-// given, and runs until it is interrupted. Its data is invented and kept in memory. The status of
-// an order changes only on request:
+// given, and a random token for labhealth.WithDebug, and runs until it is interrupted. Its data is
+// invented and kept in memory. The status of an order changes only on request:
 //
 //	curl -X POST -H "x-service-api-key: $KEY" "$URL/v3/order/$ORDER/test?final_status=completed.testkit.completed"
 package main
@@ -75,7 +75,7 @@ func run(ctx context.Context, args []string, out, usage io.Writer) error {
 			return err
 		}
 	}
-	fmt.Fprintf(out, "base URL   %s\nkey        %s\n", srv.URL, srv.APIKey)
+	fmt.Fprintf(out, "base URL   %s\nkey        %s\ndebug      %s\n", srv.URL, srv.APIKey, srv.DebugToken)
 	fmt.Fprintf(out, "holds      %d users, %d orders\n", *users, len(srv.Orders()))
 	if workout != uuid.Nil {
 		fmt.Fprintf(out, "workout    %s\n", workout)

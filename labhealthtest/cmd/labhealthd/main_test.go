@@ -85,6 +85,9 @@ func TestRun(t *testing.T) {
 	if printed["holds"] != "7 users, 30 orders" || !strings.Contains(printed["try"], printed["base URL"]+"/v2/user/") {
 		t.Errorf("printed %v", printed)
 	}
+	if len(printed["debug"]) < 32 {
+		t.Errorf("debug token %q", printed["debug"])
+	}
 	var users struct{ Total int }
 	get(t, printed, "/v2/user/", &users)
 	var orders struct {
