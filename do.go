@@ -20,13 +20,13 @@ import (
 // received JSON, or a pointer for encoding/json. Responses of this package's types are decoded and
 // verified as by the methods.
 func (c *Client) Do(ctx context.Context, method, path string, body, out any, opts ...CallOption) error {
-	return c.core.doPath(ctx, method, path, body, out, opts)
+	return c.shared().doPath(ctx, method, path, body, out, opts)
 }
 
 // Do calls any endpoint of the management API, as [Client.Do] does. path is the whole path, such as
 // "/v1/org/" + orgID.String() + "/team".
 func (c *ManagementClient) Do(ctx context.Context, method, path string, body, out any, opts ...CallOption) error {
-	return c.core.doPath(ctx, method, path, body, out, opts)
+	return c.shared().doPath(ctx, method, path, body, out, opts)
 }
 
 func (c *core) doPath(ctx context.Context, method, path string, body, out any, opts []CallOption) error {

@@ -1,6 +1,7 @@
 package bulk
 
 import (
+	"errors"
 	"iter"
 	"slices"
 	"sync"
@@ -112,6 +113,9 @@ type Memory struct {
 
 // Append implements [Journal].
 func (m *Memory) Append(entries []Entry) error {
+	if m == nil {
+		return errNoMemory
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := append(m.all(), entries...)
@@ -122,6 +126,10 @@ func (m *Memory) Append(entries []Entry) error {
 // Entries implements [Journal].
 func (m *Memory) Entries() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
+		if m == nil {
+			yield(Entry{}, errNoMemory)
+			return
+		}
 		m.mu.Lock()
 		entries := slices.Clip(m.all())
 		m.mu.Unlock()
@@ -140,3 +148,5 @@ func (m *Memory) all() []Entry {
 	}
 	return m.entries()
 }
+
+var errNoMemory = errors.New("bulk: the journal is a nil *Memory: use new(bulk.Memory)")

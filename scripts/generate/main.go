@@ -8,6 +8,7 @@
 //     LogValue alone, for a value, gets a Format that prints its result.
 //   - operations_gen.go has the lists of the constants that name operations, with a separate list
 //     for those in files management*.go. It is written for a package with such constants only.
+//   - names_gen.go has the names of the fields and parameters of that package.
 //
 // It reads and writes the current directory. It is run by go generate.
 package main
@@ -38,6 +39,11 @@ func main() {
 	write("methods_gen.go", p.methods())
 	if len(p.teamOperations) > 0 {
 		write("operations_gen.go", p.operations())
+		names, err := fieldNames(".")
+		if err != nil {
+			log.Fatal(err)
+		}
+		write("names_gen.go", names)
 	}
 }
 
