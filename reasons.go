@@ -154,13 +154,11 @@ var statusReasons = []struct {
 	{http.StatusUnauthorized, "", "the key is missing, invalid, expired, or of another region or environment"},
 	{http.StatusForbidden, "", "the team or the key has no access to this"},
 	{http.StatusNotFound, "/result", "no such order, or no results yet: see Order.HasResults"},
-	{http.StatusNotFound, "{", "nothing has this ID, or the path is wrong: check the ID, the environment and the base URL"},
-	{http.StatusNotFound, "", noPath},
+	{http.StatusNotFound, "", "the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment"},
 	{http.StatusMethodNotAllowed, "", wrongMethod},
 	{http.StatusProxyAuthRequired, "", "the proxy requires a user and a password"},
 	{http.StatusRequestTimeout, "", "the service did not receive the request in time"},
 	{http.StatusRequestEntityTooLarge, "", tooLarge},
-	{http.StatusTooManyRequests, "", "too many requests"},
 	{http.StatusServiceUnavailable, "/psc/", "overloaded, or walk-in scheduling is not enabled for the team"},
 	{http.StatusServiceUnavailable, "", "overloaded or under maintenance"},
 }
@@ -233,8 +231,15 @@ func (e *APIError) why() string {
 	parts := []string{e.knownReason(message)}
 	if parts[0] == "" {
 		parts[0] = e.statusReason()
-		if message != "" && len(e.Fields()) == 0 {
+		switch {
+		case len(e.Fields()) > 0:
+		case message != "":
 			parts = append(parts, seeMessage)
+		case parts[0] == "" && e.StatusCode < 500 && e.StatusCode != http.StatusTooManyRequests:
+			parts[0] = "no reason given"
+			if len(e.body()) > 0 {
+				parts[0] = "see APIError.Body"
+			}
 		}
 	}
 	if parts[0] == noPath && otherPaths[e.Op] != "" {
@@ -300,6 +305,9 @@ func (e *APIError) statusReason() string {
 		if reason.status == e.StatusCode && strings.Contains(e.Op, reason.op) {
 			return reason.text
 		}
+	}
+	if e.StatusCode >= 300 && e.StatusCode <= 399 {
+		return "it is a redirect: check the scheme, the host and the path of the base URL"
 	}
 	return ""
 }
