@@ -276,16 +276,22 @@ type DecodeError struct {
 
 func (e *DecodeError) requestOutcome() Outcome { return orZero(e).outcome }
 
-// Error returns one line: the operation, the status, the [Outcome], the reason, what to change or
-// to check if this is known, the request ID and the number of attempts.
+// Error returns one line: the operation, the status, the reason, the [Outcome] of a write and what
+// to do about it, what to change if this is known, and the request ID.
 func (e *DecodeError) Error() string {
 	e = orZero(e)
-	text := "labhealth: " + e.Op + ": " + formatStatus(e.StatusCode) + ": " + formatOutcome(e.outcome) +
-		": the response could not be read: " + e.Reason
-	if hint := joinParts([]string{nextStep(e.outcome, e.Op), failureHints[e.failure]}); hint != "" {
-		text += " (" + hint + ")"
+	text := fmt.Sprintf("labhealth: %s: the response (status %d) could not be read: %s", e.Op, e.StatusCode, e.Reason)
+	parts := []string{failureHints[e.failure]}
+	if next := nextStep(e.outcome, e.Op); next != "" {
+		parts = []string{"outcome " + e.outcome.String(), next, failureHints[e.failure]}
 	}
-	return text + formatRequest(e.RequestID, e.Attempts)
+	if e.RequestID != "" {
+		parts = append(parts, "request "+e.RequestID)
+	}
+	if all := joinParts(parts); all != "" {
+		text += " (" + all + ")"
+	}
+	return text
 }
 
 // Unwrap returns the cause, such as the error of a canceled context. It may be nil.

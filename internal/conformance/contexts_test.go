@@ -87,7 +87,7 @@ func TestContext(t *testing.T) {
 				ctx, cancel := context.WithCancel(ctx)
 				time.AfterFunc(time.Second, cancel)
 				return ctx, cancel
-			}, "labhealth: POST /v3/order/import: canceled (1 attempt, outcome unknown)", context.Canceled},
+			}, "labhealth: POST /v3/order/import: canceled (1 attempt, outcome unknown): check whether it took effect before you repeat it", context.Canceled},
 			{func(ctx context.Context) (context.Context, context.CancelFunc) {
 				return context.WithTimeout(ctx, time.Second)
 			},

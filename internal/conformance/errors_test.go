@@ -40,6 +40,42 @@ func (r rejection) outcome() labhealth.Outcome {
 	return labhealth.OutcomeRejected
 }
 
+// textOf returns the text of the error of an operation, after the operation. It differs from that of
+// an import in what is known about the operation.
+func (r rejection) textOf(op string) string {
+	text := r.text
+	switch {
+	case r.name == "refresh" && op == "POST /v2/user/refresh/{user_id}":
+		return "400 Bad Request: rejected (no source was refreshed: see UserRefreshError.FailedSources)"
+	case strings.Contains(op, "/result"):
+		text = strings.Replace(text, "the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment",
+			"no such order, or no results yet: see Order.HasResults", 1)
+	case strings.Contains(op, "/psc/"):
+		text = strings.Replace(text, "overloaded or under maintenance", "overloaded, or walk-in scheduling is not enabled for the team", 1)
+	}
+	const look = "check whether it took effect before you repeat it"
+	switch {
+	case !strings.HasPrefix(op, "GET "):
+	case r.status == 408:
+		text = strings.Replace(text, "; "+look, "", 1)
+	default:
+		text = strings.Replace(text, look, "try again later", 1)
+	}
+	return text
+}
+
+// outcomeText returns how the text of the error of an unreadable response ends: with the outcome of
+// a write.
+func outcomeText(op string, err error) string {
+	switch {
+	case strings.HasPrefix(op, "GET "):
+		return ""
+	case labhealth.OutcomeOf(err) == labhealth.OutcomeApplied:
+		return " (outcome applied; it took effect: do not repeat it)"
+	}
+	return " (outcome unknown; check whether it took effect before you repeat it)"
+}
+
 // rejections are the error responses that are documented or were observed.
 var rejections = []rejection{
 	{name: "detail text", status: 400, body: `{"detail":"Ada Example can not be modified"}`, text: "400 Bad Request: rejected (APIError.Message has the service's text)", message: "Ada Example can not be modified",

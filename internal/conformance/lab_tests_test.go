@@ -214,7 +214,7 @@ func TestListLabTestsDeprecatedLimit(t *testing.T) {
 	client, _ := scripted(t, []reply{{status: 200, body: large}, {status: 200, body: large}, {status: 200, body: large}})
 	got := must[[]labhealth.LabTest](t)(client.LabTests.ListDeprecated(t.Context(), labhealth.ListLabTestsParams{}))
 	equal(t, wantLabTest(), got[1])
-	const tooLarge = ": the response (status 200) could not be read: the response is larger than the limit"
+	const tooLarge = ": the response (status 200) could not be read: the response is larger than the limit (see WithCallBodyLimit)"
 	_, err := client.LabTests.ListDeprecated(t.Context(), labhealth.ListLabTestsParams{}, labhealth.WithCallBodyLimit(8<<20))
 	equal(t, "labhealth: GET /v3/lab_tests"+tooLarge, errorText(err))
 	_, err = client.LabTests.List(t.Context(), labhealth.ListLabTestsParams{})

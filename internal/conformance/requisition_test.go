@@ -237,7 +237,7 @@ func TestRequisitionPDFWriterFails(t *testing.T) {
 }
 
 func TestRequisitionPDFLimit(t *testing.T) {
-	const tooLarge = "the response (status 200) could not be read: the response is larger than the limit"
+	const tooLarge = "the response (status 200) could not be read: the response is larger than the limit (see WithCallBodyLimit)"
 	long := pdf + strings.Repeat("x", 100_000)
 	size := int64(len(long))
 	for _, test := range []struct {
