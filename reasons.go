@@ -177,7 +177,7 @@ var failureHints = map[Failure]string{
 	FailureRefused:     "check the base URL and its port, and whether the server runs",
 	FailureScheme:      "check the scheme and the port of the base URL",
 	FailureCertificate: "check the base URL, the clock and the trusted certificates",
-	FailureTimeout:     "allow more time with the context, or with RetryPolicy.ReadTimeout and WriteTimeout",
+	FailureTimeout:     "allow more time in the context or RetryPolicy",
 	FailureStopped:     "see WithHTTPClient",
 	FailureTooLarge:    "see WithCallBodyLimit",
 }

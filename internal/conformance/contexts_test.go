@@ -36,7 +36,7 @@ func TestContext(t *testing.T) {
 		defer cancel()
 		client, _ := scripted(t, nil)
 		_, err := client.Orders.Import(ctx, importBody())
-		equal(t, "labhealth: POST /v3/order/import: timed out (0 attempts, outcome not sent)", errorText(err))
+		equal(t, "labhealth: POST /v3/order/import: timed out (0 attempts, outcome not sent): allow more time in the context or RetryPolicy", errorText(err))
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Error("not the context's error")
 		}
@@ -71,7 +71,7 @@ func TestContext(t *testing.T) {
 			start := time.Now()
 			_, err := client.Orders.Import(ctx, importBody(), labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 5}))
 			equal(t, time.Duration(0), time.Since(start))
-			equal(t, "labhealth: POST /v3/order/import: 429 Too Many Requests", errorText(err))
+			equal(t, "labhealth: POST /v3/order/import: 429 Too Many Requests: rejected (try again in 30s)", errorText(err))
 			equal(t, 30*time.Second, apiError(t, err).RetryAfter)
 			equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
 		})
@@ -91,7 +91,7 @@ func TestContext(t *testing.T) {
 			{func(ctx context.Context) (context.Context, context.CancelFunc) {
 				return context.WithTimeout(ctx, time.Second)
 			},
-				"labhealth: POST /v3/order/import: timed out (1 attempt, outcome unknown)", context.DeadlineExceeded},
+				"labhealth: POST /v3/order/import: timed out (1 attempt, outcome unknown): check whether it took effect before you repeat it; allow more time in the context or RetryPolicy", context.DeadlineExceeded},
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := test.ctx(t.Context())
@@ -117,9 +117,9 @@ func TestContext(t *testing.T) {
 			start := time.Now()
 			_, err := client.Orders.Import(t.Context(), importBody())
 			equal(t, 5*time.Second, time.Since(start))
-			equal(t, "labhealth: POST /v3/order/import: timed out (1 attempt, outcome unknown)", errorText(err))
+			equal(t, "labhealth: POST /v3/order/import: timed out (1 attempt, outcome unknown): check whether it took effect before you repeat it; allow more time in the context or RetryPolicy", errorText(err))
 			_, err = client.Orders.Get(t.Context(), orderID)
-			equal(t, "labhealth: GET /v3/order/{order_id}: timed out (2 attempts, outcome unknown)", errorText(err))
+			equal(t, "labhealth: GET /v3/order/{order_id}: timed out (2 attempts, outcome unknown): allow more time in the context or RetryPolicy", errorText(err))
 		})
 	})
 }

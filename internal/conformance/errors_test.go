@@ -47,6 +47,8 @@ func (r rejection) textOf(op string) string {
 	switch {
 	case r.name == "refresh" && op == "POST /v2/user/refresh/{user_id}":
 		return "400 Bad Request: rejected (no source was refreshed: see UserRefreshError.FailedSources)"
+	case r.name == "refresh" && (op == "PATCH /v2/user/{user_id}" || op == "POST /v2/user"):
+		return "400 Bad Request: rejected (the client user ID belongs to a user: use Users.GetOrCreate)"
 	case strings.Contains(op, "/result"):
 		text = strings.Replace(text, "the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment",
 			"no such order, or no results yet: see Order.HasResults", 1)

@@ -257,7 +257,7 @@ func TestLinkErrors(t *testing.T) {
 			if !isNothing(value) {
 				t.Error("a value beside an error")
 			}
-			equal(t, "labhealth: "+op+": 200 OK, which reports an error", errorText(err))
+			equal(t, "labhealth: "+op+": 200 OK, which reports an error: rejected (APIError.Message has the service's text)", errorText(err))
 			equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
 			equal(t, body, string(apiError(t, err).Body()))
 			s.only(t)
@@ -268,7 +268,7 @@ func TestLinkErrors(t *testing.T) {
 			if !isNothing(value) {
 				t.Error("a value beside an error")
 			}
-			equal(t, "labhealth: "+op+": 200 OK, which reports an error", errorText(err))
+			equal(t, "labhealth: "+op+": 200 OK, which reports an error: rejected (APIError.Message has the service's text)", errorText(err))
 			equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
 
 			// Any other object is a response that cannot be read.
