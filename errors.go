@@ -70,7 +70,7 @@ var (
 	ErrForbidden    = errors.New("forbidden")    // 403: the team has no access
 	ErrNotFound     = errors.New("not found")    // 404
 	ErrConflict     = errors.New("conflict")     // 409
-	ErrValidation   = errors.New("validation")   // 422; also a *ValidationError
+	ErrValidation   = errors.New("validation")   // 422, an HTTPValidationError; also a *ValidationError
 	ErrRateLimited  = errors.New("rate limited") // 429
 	ErrServer       = errors.New("server error") // every 5xx
 )

@@ -81,7 +81,7 @@ var knownReasons = []struct {
 
 	// Orders.
 	{"an order with this sample ID exists", []string{"an order with this sample_id already exists"}},
-	{"the phone number is not valid: write it as +14155550123", []string{"phone number is not correct"}},
+	{"the phone number is not valid: write it with its country code", []string{"phone number is not correct"}},
 	{"the date of birth is in the future", []string{"dob must not be in the future"}},
 	{"the patient is a minor: MedicalProxy is required", []string{"medical_proxy is required for a minor"}},
 	{"the date must be today or later", []string{"activate_by must be today or a future date"}},

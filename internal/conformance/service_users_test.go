@@ -188,7 +188,7 @@ func TestServiceLink(t *testing.T) {
 	}
 	equal(t, []string{"oura/activity", "oura/sleep", "oura/workouts"}, failed.FailedSources)
 	equal(t, []any{400, labhealth.OutcomeRejected}, []any{apiError(t, err).StatusCode, labhealth.OutcomeOf(err)})
-	equal(t, true, strings.HasSuffix(err.Error(), ": no source was refreshed"))
+	equal(t, true, strings.Contains(err.Error(), ": rejected (no source was refreshed: see UserRefreshError.FailedSources) (request "))
 
 	ended := must[*labhealth.UserDeletion](t)(client.Users.Disconnect(ctx, ada, labhealth.ProviderOura))
 	equal(t, true, ended.Success)
