@@ -49,8 +49,8 @@ func fieldError(element json.RawMessage) (field FieldError, ok bool) {
 
 // FieldError describes an invalid field of a request. [APIError.Fields] returns those of an
 // HTTPValidationError, the usual body of a 422, and [ValidationError.Fields] has those found before
-// the request was sent. Printed or logged, it shows only its path and type, and only names and types
-// that this package knows, because a service may put values of the request there.
+// the request was sent. Printed or logged, it shows only its path and type, and only names and
+// types that this package knows, because a service may put values of the request there.
 type FieldError struct {
 	Loc  []string // path: "body", "patient_details", "first_name"; numbers are indexes of a list
 	Type string   // short code, such as "missing", "string_too_long" or "enum"

@@ -61,7 +61,7 @@ func messageText(value json.RawMessage, depth int) string {
 	return ""
 }
 
-// listText returns the texts of a list: field errors with their paths, or anything else with a text.
+// listText returns the texts of a list: field errors with their paths, or other values with a text.
 func listText(value json.RawMessage, depth int) string {
 	var elements []json.RawMessage
 	if json.Unmarshal(value, &elements) != nil {

@@ -232,8 +232,8 @@ func (e *APIError) Header() http.Header {
 }
 
 // Detail returns the field "detail" of the body as received: a string, an object or a list. It is
-// nil if the body is not a JSON object or has no such field. [APIError.Message] returns its text. It
-// may echo patient data: do not log it.
+// nil if the body is not a JSON object or has no such field. [APIError.Message] returns its text.
+// It may echo patient data: do not log it.
 func (e *APIError) Detail() json.RawMessage {
 	var body struct {
 		Detail json.RawMessage `json:"detail"`
@@ -345,8 +345,8 @@ type TransportError struct {
 
 func (e *TransportError) requestOutcome() Outcome { return orZero(e).outcome }
 
-// Error returns one line: the operation, the kind of failure, the number of attempts, the [Outcome],
-// and what to check or to change if this is known.
+// Error returns one line: the operation, the kind of failure, the number of attempts, the
+// [Outcome], and what to check or to change if this is known.
 func (e *TransportError) Error() string {
 	e = orZero(e)
 	text := fmt.Sprintf("labhealth: %s: %s (%s, outcome %s)", e.Op, e.reason, formatAttempts(e.Attempts), e.outcome)

@@ -40,8 +40,8 @@ func (r rejection) outcome() labhealth.Outcome {
 	return labhealth.OutcomeRejected
 }
 
-// textOf returns the text of the error of an operation, after the operation. It differs from that of
-// an import in what is known about the operation.
+// textOf returns the text of the error of an operation, after the operation. It differs from that
+// of an import in what is known about the operation.
 func (r rejection) textOf(op string) string {
 	text := r.text
 	switch {

@@ -56,8 +56,8 @@ var misusedFunctions = map[string]any{
 	"webhooks.WithInFlightLimit": webhooks.WithInFlightLimit, "webhooks.WithLogger": webhooks.WithLogger, "webhooks.WithObserver": webhooks.WithObserver,
 }
 
-// misusedTypes have a zero value of every type with methods that have a pointer receiver, except for
-// the services of the clients and for types whose only such method is UnmarshalJSON.
+// misusedTypes have a zero value of every type with methods that have a pointer receiver, except
+// for the services of the clients and for types whose only such method is UnmarshalJSON.
 var misusedTypes = map[string]any{
 	"bulk.File": bulk.File{}, "bulk.Memory": bulk.Memory{}, "bulk.RecordError": bulk.RecordError{}, "bulk.Report": bulk.Report{},
 	"labhealth.APIError": labhealth.APIError{}, "labhealth.Client": labhealth.Client{}, "labhealth.DecodeError": labhealth.DecodeError{},
@@ -101,8 +101,8 @@ func TestMisuseIsComplete(t *testing.T) {
 var needNothing = regexp.MustCompile(`MarshalJSON$| Unwrap$|^webhooks.Event zero (Err|Keys)$|^bulk.Memory zero|^webhooks.Summary zero Fields$|` +
 	`^bulk.File (nil|zero) Close$|^webhooks.Verifier unsigned`)
 
-// dataTypes hold received data. Nil is no data, and a method that called a nil result normal would be
-// worse than a panic.
+// dataTypes hold received data. Nil is no data, and a method that called a nil result normal would
+// be worse than a panic.
 var dataTypes = map[string]bool{
 	"labhealth.Order": true, "labhealth.OrderResults": true, "labhealth.Result": true, "webhooks.ProviderConnection": true,
 	"webhooks.Latest": true, "webhooks.Summary": true, "webhooks.Unknown": true,
@@ -117,15 +117,15 @@ func TestMisuse(t *testing.T) {
 	for name, zero := range misusedTypes {
 		typ := reflect.TypeOf(zero)
 		if !dataTypes[name] {
-			misuseMethods(t, name+" nil", reflect.Zero(reflect.PointerTo(typ)), nil)
+			misuseMethods(nil, t, name+" nil", reflect.Zero(reflect.PointerTo(typ)))
 		}
-		misuseMethods(t, name+" zero", reflect.New(typ), nil)
-		misuseMethods(t, name+" zero", reflect.New(typ), t.Context())
+		misuseMethods(nil, t, name+" zero", reflect.New(typ))
+		misuseMethods(t.Context(), t, name+" zero", reflect.New(typ))
 	}
 	for service := range services(labhealth.Client{}, labhealth.ManagementClient{}) {
 		name := service.Type().String()
 		for _, text := range slices.Concat(
-			misuseMethods(t, name+" nil", service, t.Context()), misuseMethods(t, name+" zero", reflect.New(service.Type().Elem()), t.Context()),
+			misuseMethods(t.Context(), t, name+" nil", service), misuseMethods(t.Context(), t, name+" zero", reflect.New(service.Type().Elem())),
 		) {
 			if !strings.Contains(text, "client is nil or its zero value: create it with NewClient or NewManagementClient") && !otherArguments.MatchString(text) {
 				t.Errorf("%s: %s", name, text)
@@ -172,7 +172,7 @@ func TestNilContext(t *testing.T) {
 		}
 	}
 	for service := range services(*client, *management) {
-		for _, text := range misuseMethods(t, service.Type().String(), service, nil) {
+		for _, text := range misuseMethods(nil, t, service.Type().String(), service) {
 			if !strings.Contains(text, want) && !otherArguments.MatchString(text) {
 				t.Errorf("%s: %s", service.Type(), text)
 			}
@@ -251,13 +251,13 @@ func TestMisuseOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer started.Close()
-	misuseMethods(t, "labhealthtest.Server", reflect.ValueOf(started), nil)
+	misuseMethods(nil, t, "labhealthtest.Server", reflect.ValueOf(started))
 }
 
 func second[T any](_ T, err error) error { return err }
 
 // misuseMethods calls every method of a receiver, and returns the texts of the errors.
-func misuseMethods(t *testing.T, name string, receiver reflect.Value, ctx context.Context) (texts []string) {
+func misuseMethods(ctx context.Context, t *testing.T, name string, receiver reflect.Value) (texts []string) {
 	for i := range receiver.NumMethod() {
 		method := receiver.Type().Method(i).Name
 		if _, byValue := receiver.Type().Elem().MethodByName(method); byValue && receiver.IsNil() {
