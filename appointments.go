@@ -76,7 +76,7 @@ func (p AtHomeAvailabilityParams) query() queryValues {
 // /v3/order/phlebotomy/appointment/availability. It changes nothing and can be called again after
 // any error, but because it is a POST, the client itself retries it less often than a GET.
 func (s *AppointmentsService) AtHomeAvailability(ctx context.Context, address USAddress, params AtHomeAvailabilityParams, opts ...CallOption) (*AppointmentAvailability, error) {
-	return call(ctx, s.core, new(AppointmentAvailability), request{op: opAtHomeAvailability, query: params, body: &address}, opts)
+	return call(ctx, coreOf(s), new(AppointmentAvailability), request{op: opAtHomeAvailability, query: params, body: &address}, opts)
 }
 
 // WalkInAvailabilityParams selects times of walk-in appointments. Give the ZIP code to search the
@@ -119,7 +119,7 @@ func (p WalkInAvailabilityParams) query() queryValues {
 // /v3/order/psc/appointment/availability. It changes nothing and can be called again after any
 // error, but because it is a POST, the client itself retries it less often than a GET.
 func (s *AppointmentsService) WalkInAvailability(ctx context.Context, params WalkInAvailabilityParams, opts ...CallOption) (*AppointmentAvailability, error) {
-	return call(ctx, s.core, new(AppointmentAvailability), request{op: opWalkInAvailability, query: params}, opts)
+	return call(ctx, coreOf(s), new(AppointmentAvailability), request{op: opWalkInAvailability, query: params}, opts)
 }
 
 // startDate validates a first day, unless it is zero.
@@ -186,7 +186,7 @@ func (s *AppointmentsService) Book(ctx context.Context, kind AppointmentType, or
 		return nil, err
 	}
 	r := request{op: op, ids: []string{orderID.String()}, body: &body, repeatable: kind == AppointmentWalkIn}
-	return call(ctx, s.core, new(Appointment), r, opts)
+	return call(ctx, coreOf(s), new(Appointment), r, opts)
 }
 
 // RequestAppointmentBody is the request body of [AppointmentsService.Request]. Source: public API
@@ -215,7 +215,7 @@ func (b *RequestAppointmentBody) validate(v *validator) {
 // [OutcomeUnknown], call [AppointmentsService.Get] before you request again: there is an
 // appointment if the request was accepted.
 func (s *AppointmentsService) Request(ctx context.Context, orderID uuid.UUID, body RequestAppointmentBody, opts ...CallOption) (*Appointment, error) {
-	return call(ctx, s.core, new(Appointment), request{op: opRequestAtHome, ids: []string{orderID.String()}, body: &body}, opts)
+	return call(ctx, coreOf(s), new(Appointment), request{op: opRequestAtHome, ids: []string{orderID.String()}, body: &body}, opts)
 }
 
 // RescheduleAppointmentBody is the request body of [AppointmentsService.Reschedule]. Source: public
@@ -247,7 +247,7 @@ func (s *AppointmentsService) Reschedule(ctx context.Context, kind AppointmentTy
 	if err != nil {
 		return nil, err
 	}
-	return call(ctx, s.core, new(Appointment), request{op: op, ids: []string{orderID.String()}, body: &body}, opts)
+	return call(ctx, coreOf(s), new(Appointment), request{op: op, ids: []string{orderID.String()}, body: &body}, opts)
 }
 
 // CancelAppointmentBody is the request body of [AppointmentsService.Cancel]. Source: public API
@@ -288,7 +288,7 @@ func (s *AppointmentsService) Cancel(ctx context.Context, kind AppointmentType, 
 		return nil, err
 	}
 	sent := cancelAppointment{body.CancellationReasonID, body.Notes, body.CancellationReasonID, body.Notes}
-	return call(ctx, s.core, new(Appointment), request{op: op, ids: []string{orderID.String()}, body: &sent}, opts)
+	return call(ctx, coreOf(s), new(Appointment), request{op: op, ids: []string{orderID.String()}, body: &sent}, opts)
 }
 
 // CancellationReasons lists the reasons to cancel an appointment: GET
@@ -299,7 +299,7 @@ func (s *AppointmentsService) CancellationReasons(ctx context.Context, kind Appo
 	if err != nil {
 		return nil, err
 	}
-	return callList[AppointmentCancellationReason](ctx, s.core, request{op: op}, opts)
+	return callList[AppointmentCancellationReason](ctx, coreOf(s), request{op: op}, opts)
 }
 
 // Get returns the appointment of an order: GET /v3/order/{order_id}/phlebotomy/appointment or GET
@@ -310,5 +310,5 @@ func (s *AppointmentsService) Get(ctx context.Context, kind AppointmentType, ord
 	if err != nil {
 		return nil, err
 	}
-	return call(ctx, s.core, new(Appointment), request{op: op, ids: []string{orderID.String()}}, opts)
+	return call(ctx, coreOf(s), new(Appointment), request{op: op, ids: []string{orderID.String()}}, opts)
 }

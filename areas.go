@@ -242,18 +242,18 @@ type LabLocationMetadata struct {
 // Area reports how samples can be collected in an area: GET /v3/order/area/info. Call it before an
 // order is created, to choose a lab and a collection method.
 func (s *AppointmentsService) Area(ctx context.Context, params AreaParams, opts ...CallOption) (*AreaInfo, error) {
-	return call(ctx, s.core, new(AreaInfo), request{op: opArea, query: params}, opts)
+	return call(ctx, coreOf(s), new(AreaInfo), request{op: opArea, query: params}, opts)
 }
 
 // Sites lists the patient service centers of a lab near a ZIP code: GET /v3/order/psc/info.
 func (s *AppointmentsService) Sites(ctx context.Context, params SitesParams, opts ...CallOption) (*PSCInfo, error) {
-	return call(ctx, s.core, new(PSCInfo), request{op: opSites, query: params}, opts)
+	return call(ctx, coreOf(s), new(PSCInfo), request{op: opSites, query: params}, opts)
 }
 
 // OrderSites lists the patient service centers of an order's lab near the patient's address: GET
 // /v3/order/{order_id}/psc/info.
 func (s *AppointmentsService) OrderSites(ctx context.Context, orderID uuid.UUID, params OrderSitesParams, opts ...CallOption) (*PSCInfo, error) {
-	return call(ctx, s.core, new(PSCInfo), request{op: opOrderSites, ids: []string{orderID.String()}, query: params}, opts)
+	return call(ctx, coreOf(s), new(PSCInfo), request{op: opOrderSites, ids: []string{orderID.String()}, query: params}, opts)
 }
 
 var (

@@ -110,8 +110,37 @@ func callEmpty(ctx context.Context, c *core, r request, opts []CallOption) error
 	return c.do(ctx, r, opts)
 }
 
+// coreOf returns the core of a service, nil if the service is nil or was not made by a client.
+func coreOf[S ~struct{ core *core }](service *S) *core {
+	if service == nil {
+		return nil
+	}
+	return struct{ core *core }(*service).core
+}
+
+// usable returns an error if a call cannot start, because it has no client or no context.
+func (c *core) usable(ctx context.Context) error {
+	switch {
+	case c == nil:
+		return invalid("is nil or its zero value: create it with NewClient or NewManagementClient", "client")
+	case ctx == nil:
+		return invalid("must not be nil: use context.Background() if there is no other", "ctx")
+	}
+	return nil
+}
+
+// closeIdleConnections does nothing without a client.
+func (c *core) closeIdleConnections() {
+	if c != nil {
+		c.http.CloseIdleConnections()
+	}
+}
+
 // do performs every call: options, validation, encoding, attempts, error.
 func (c *core) do(ctx context.Context, r request, opts []CallOption) error {
+	if err := c.usable(ctx); err != nil {
+		return withOp(r.op, err)
+	}
 	if len(c.callObservers) > 0 {
 		return c.observed(ctx, r, opts)
 	}

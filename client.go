@@ -113,4 +113,12 @@ var errNoBaseURL = errors.New("labhealth: no base URL: pass WithProductionUS(\"h
 
 // CloseIdleConnections closes the idle connections of the client's own transport, or of its copy of
 // the transport passed to [WithHTTPClient]. The passed transport itself is not affected.
-func (c *Client) CloseIdleConnections() { c.core.http.CloseIdleConnections() }
+func (c *Client) CloseIdleConnections() { c.shared().closeIdleConnections() }
+
+// shared returns the core of a client, nil if the client is nil or was not made by NewClient.
+func (c *Client) shared() *core {
+	if c == nil {
+		return nil
+	}
+	return c.core
+}

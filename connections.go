@@ -110,7 +110,7 @@ func (s *UsersService) ConnectedProviders(ctx context.Context, userID uuid.UUID,
 	var list connectedProviders
 	r := request{op: opConnectedProviders, ids: []string{userID.String()}}
 	r.read = func(resp *transport.Response) error { return readJSON(resp, list.decode) }
-	if err := s.core.do(ctx, r, opts); err != nil {
+	if err := coreOf(s).do(ctx, r, opts); err != nil {
 		return nil, err
 	}
 	return list.Lists, nil
@@ -144,5 +144,5 @@ func (c *connectedProviders) decode(document []byte) error {
 // only.
 func (s *UsersService) Disconnect(ctx context.Context, userID uuid.UUID, provider Provider, opts ...CallOption) (*UserDeletion, error) {
 	r := request{op: opDisconnect, ids: []string{userID.String(), string(provider)}}
-	return call(ctx, s.core, new(UserDeletion), r, opts)
+	return call(ctx, coreOf(s), new(UserDeletion), r, opts)
 }

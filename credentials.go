@@ -332,7 +332,7 @@ func (c *core) authorize(q *transport.Request) *authorization {
 func (a *authorization) explain(err error) error {
 	e, ok := err.(*APIError) //nolint:errorlint // not the cause of a source's error
 	if a != nil && ok && e.StatusCode == http.StatusUnauthorized && e.outcome == OutcomeRejected {
-		e.note = a.note
+		e.reason = a.note
 	}
 	return err
 }

@@ -59,11 +59,11 @@ func (d *Device) verify() error { return requireID(d.ID, "device") }
 // Devices returns the devices of a user: GET /v2/user/{user_id}/device. Source: public API
 // reference only.
 func (s *UsersService) Devices(ctx context.Context, userID uuid.UUID, opts ...CallOption) ([]Device, error) {
-	return callList[Device](ctx, s.core, request{op: opListDevices, ids: []string{userID.String()}}, opts)
+	return callList[Device](ctx, coreOf(s), request{op: opListDevices, ids: []string{userID.String()}}, opts)
 }
 
 // Device returns one device of a user: GET /v2/user/{user_id}/device/{device_id}. The error for an
 // unknown device matches [ErrNotFound]. Source: public API reference only.
 func (s *UsersService) Device(ctx context.Context, userID, deviceID uuid.UUID, opts ...CallOption) (*Device, error) {
-	return call(ctx, s.core, new(Device), request{op: opGetDevice, ids: []string{userID.String(), deviceID.String()}}, opts)
+	return call(ctx, coreOf(s), new(Device), request{op: opGetDevice, ids: []string{userID.String(), deviceID.String()}}, opts)
 }

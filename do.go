@@ -24,13 +24,13 @@ import (
 // In errors, logs and observers the operation is that of the method with the same path, such as
 // "GET /v3/order/{order_id}", or, if there is none, "GET (Do)".
 func (c *Client) Do(ctx context.Context, method, path string, body, out any, opts ...CallOption) error {
-	return c.core.doPath(ctx, method, path, body, out, opts)
+	return c.shared().doPath(ctx, method, path, body, out, opts)
 }
 
 // Do calls any endpoint of the management API, as [Client.Do] does. path is the whole path, such as
 // "/v1/org/" + orgID.String() + "/team".
 func (c *ManagementClient) Do(ctx context.Context, method, path string, body, out any, opts ...CallOption) error {
-	return c.core.doPath(ctx, method, path, body, out, opts)
+	return c.shared().doPath(ctx, method, path, body, out, opts)
 }
 
 func (c *core) doPath(ctx context.Context, method, path string, body, out any, opts []CallOption) error {

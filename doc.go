@@ -176,11 +176,13 @@
 //
 // [OutcomeOf] classifies a failed request: [OutcomeNotSent], [OutcomeRejected], [OutcomeApplied] or
 // [OutcomeUnknown]. If the outcome of an import is unknown, look for the order before you import it
-// again.
+// again. The text of an error says what to change if that is known. It never quotes the service,
+// which may quote the patient.
 //
 //   - *[ValidationError]: the request is invalid and was not sent; it lists every invalid field
-//   - *[APIError]: the service reports an error; errors.Is with [ErrNotFound] and others tests its
-//     class
+//   - *[APIError]: the service reports an error; errors.Is with [ErrNotFound], [ErrNoResults] and
+//     others tests its class, [APIError.Message] returns the service's own words, and
+//     [APIError.Fields] the field errors of an HTTPValidationError, the body of a 422
 //   - *[UserConflictError]: the client user ID is in use; it has the existing user's ID
 //   - *[UserRefreshError]: no data of the user could be refreshed; it has the sources that failed
 //   - *[TeamConflictError]: the integration team ID is in use; it has the existing team's ID

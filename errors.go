@@ -1,10 +1,10 @@
 package labhealth
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
@@ -70,10 +70,19 @@ var (
 	ErrForbidden    = errors.New("forbidden")    // 403: the team has no access
 	ErrNotFound     = errors.New("not found")    // 404
 	ErrConflict     = errors.New("conflict")     // 409
-	ErrValidation   = errors.New("validation")   // 422; also a *ValidationError
+	ErrValidation   = errors.New("validation")   // 422, an HTTPValidationError; also a *ValidationError
 	ErrRateLimited  = errors.New("rate limited") // 429
 	ErrServer       = errors.New("server error") // every 5xx
 )
+
+// ErrNoResults is matched by an [APIError] of a method that reads the results of an order, such as
+// [OrdersService.Results] or [OrdersService.ResultsPDF], if the order has no results, or none yet.
+// Such an error also matches [ErrNotFound], as do those for an unknown order and for a wrong path,
+// which do not match ErrNoResults.
+//
+// No document describes this response: a 404 of these operations whose message is about results is
+// taken for it, which is an inference. [Order.HasResults] does not depend on it.
+var ErrNoResults = errors.New("no results")
 
 var statusErrors = map[int]error{
 	http.StatusUnauthorized:        ErrUnauthorized,
@@ -87,9 +96,10 @@ var statusErrors = map[int]error{
 // APIError reports a response whose status is not 2xx, or a response to [LinkService] that reports
 // an error with status 200. Its body may or may not be JSON.
 //
-// Its message contains the operation, the status, the paths and types of up to three field errors
-// and the request ID. The body, the header and the detail may echo the request, including patient
-// data. They are available through methods, and are never printed or encoded.
+// The text of the error says what to change if that is known, but it does not quote the response,
+// which may echo the request, including patient data. [APIError.Message] returns the service's own
+// words, and [APIError.Fields] the field errors of an HTTPValidationError, the body of a 422. What
+// methods return is never printed or encoded.
 type APIError struct {
 	Op         string // the operation, such as "POST /v3/order/import"
 	StatusCode int    // the HTTP status code
@@ -100,7 +110,7 @@ type APIError struct {
 	Attempts   int // number of attempts
 
 	outcome  Outcome
-	note     string // see [authorization]
+	reason   string // why, in place of what the response says; empty for none
 	received *received
 }
 
@@ -112,6 +122,30 @@ type received struct {
 	body   []byte
 }
 
+// orZero returns p, or a pointer to the zero value if p is nil.
+func orZero[T any](p *T) *T {
+	if p == nil {
+		p = new(T)
+	}
+	return p
+}
+
+// orNil returns e as an error, nil if it is nil.
+func (e *APIError) orNil() error {
+	if e == nil {
+		return nil
+	}
+	return e
+}
+
+// orReason returns the message of e, or of an error with a reason if e is nil.
+func (e *APIError) orReason(reason string) string {
+	return cmp.Or(e, &APIError{reason: reason}).Error()
+}
+
+// body returns the received body.
+func (e *APIError) body() []byte { return orZero(e).received.bytes() }
+
 func (r *received) bytes() []byte {
 	if r == nil {
 		return nil
@@ -119,35 +153,68 @@ func (r *received) bytes() []byte {
 	return r.body
 }
 
-func (e *APIError) requestOutcome() Outcome { return e.outcome }
+func (e *APIError) requestOutcome() Outcome { return orZero(e).outcome }
 
-// Error returns the operation, the status, the first field errors and the request ID.
+// Error returns one line: the operation, the status, the [Outcome], the reason and what to change
+// if these are known, the paths and types of up to three field errors, the request ID and the
+// number of attempts. The reason is a text of this package. It does not quote the response.
 func (e *APIError) Error() string {
+	e = orZero(e)
 	var b strings.Builder
-	fmt.Fprintf(&b, "labhealth: %s: %d", e.Op, e.StatusCode)
-	if text := http.StatusText(e.StatusCode); text != "" {
-		b.WriteString(" " + text)
-	}
+	b.WriteString("labhealth: " + e.Op + ": " + formatStatus(e.StatusCode))
 	if e.StatusCode == http.StatusOK {
 		b.WriteString(", which reports an error")
+	}
+	b.WriteString(": " + formatOutcome(e.outcome))
+	if why := e.why(); why != "" {
+		b.WriteString(" (" + why + ")")
 	}
 	if fields := e.Fields(); len(fields) > 0 {
 		b.WriteString(": " + formatFields(fields))
 	}
-	if e.note != "" {
-		b.WriteString(": " + e.note)
-	}
-	if e.RequestID != "" {
-		b.WriteString(" (request " + e.RequestID + ")")
-	}
+	b.WriteString(formatRequest(e.RequestID, e.Attempts))
 	return b.String()
 }
 
-// Is reports whether target is the error of the status code, such as [ErrNotFound].
+// formatStatus returns a status code with its name, if it has one.
+func formatStatus(code int) string {
+	return strings.TrimSuffix(strconv.Itoa(code)+" "+http.StatusText(code), " ")
+}
+
+// formatOutcome returns the text of an outcome that stands alone.
+func formatOutcome(o Outcome) string {
+	if o == OutcomeUnknown {
+		return "outcome unknown"
+	}
+	return o.String()
+}
+
+// formatRequest returns the request ID, if there is one, and the number of attempts, if there were
+// several, in parentheses.
+func formatRequest(id string, attempts int) string {
+	var parts []string
+	if id != "" {
+		parts = append(parts, "request "+id)
+	}
+	if attempts > 1 {
+		parts = append(parts, formatAttempts(attempts))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// Is reports whether target is the error of the status code, such as [ErrNotFound], or
+// [ErrNoResults] if the order has no results.
 func (e *APIError) Is(target error) bool {
 	if target == ErrCredentialsDropped {
-		return e.note == target.Error()
+		return orZero(e).reason == target.Error()
 	}
+	if target == ErrNoResults {
+		return e.lacksResults(e.Message())
+	}
+	e = orZero(e)
 	err := statusErrors[e.StatusCode]
 	if e.StatusCode >= 500 {
 		err = ErrServer
@@ -157,102 +224,28 @@ func (e *APIError) Is(target error) bool {
 
 // Body returns a copy of the response body, up to 64 KiB of it. It may echo patient data: do not
 // log it.
-func (e *APIError) Body() []byte { return slices.Clone(e.received.bytes()) }
+func (e *APIError) Body() []byte { return slices.Clone(e.body()) }
 
 // Header returns a copy of the response header.
 func (e *APIError) Header() http.Header {
-	if e.received == nil {
+	if e == nil || e.received == nil {
 		return nil
 	}
 	return e.received.header.Clone()
 }
 
 // Detail returns the field "detail" of the body as received: a string, an object or a list. It is
-// nil if the body is not a JSON object or has no such field. Some responses have "error" and
-// "message" instead: see [APIError.Body]. It may echo patient data: do not log it.
+// nil if the body is not a JSON object or has no such field. [APIError.Message] returns its text.
+// It may echo patient data: do not log it.
 func (e *APIError) Detail() json.RawMessage {
 	var body struct {
 		Detail json.RawMessage `json:"detail"`
 	}
-	if jsonread.Unmarshal(e.received.bytes(), &body) != nil {
+	if jsonread.Unmarshal(e.body(), &body) != nil {
 		return nil
 	}
 	return body.Detail
 }
-
-// Fields returns the field errors of a detail that is a list, the usual form of a 422. It returns
-// nil for any other body.
-func (e *APIError) Fields() []FieldError {
-	var body struct {
-		Detail []struct {
-			Type string            `json:"type"`
-			Loc  []json.RawMessage `json:"loc"` // names and numbers
-			Msg  string            `json:"msg"`
-		} `json:"detail"`
-	}
-	if jsonread.Unmarshal(e.received.bytes(), &body) != nil {
-		return nil
-	}
-	var fields []FieldError
-	for _, f := range body.Detail {
-		field := FieldError{Type: f.Type, Msg: f.Msg}
-		for _, l := range f.Loc {
-			name := string(l)
-			_ = json.Unmarshal(l, &name) // a number is kept as received
-			field.Loc = append(field.Loc, name)
-		}
-		if len(field.Loc) > 0 || field.Type != "" || field.Msg != "" {
-			fields = append(fields, field)
-		}
-	}
-	return fields
-}
-
-// FieldError describes an invalid field of a request. Printed or logged, it shows only its path and
-// type.
-type FieldError struct {
-	Loc  []string // path: "body", "patient_details", "first_name"; numbers are indexes of a list
-	Type string   // short code, such as "missing", "string_too_long" or "enum"
-	// Msg is human-readable. In a [ValidationError] it describes what is valid. In an [APIError] it
-	// is the service's message, which may quote the request.
-	Msg string
-}
-
-// Path returns Loc joined by dots, such as "body.patient_details.first_name".
-func (f FieldError) Path() string { return strings.Join(f.Loc, ".") }
-
-// Format prints the path and the type under every verb.
-func (f FieldError) Format(s fmt.State, _ rune) { fmt.Fprint(s, formatFields([]FieldError{f})) }
-
-// LogValue returns the path and the type.
-func (f FieldError) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(f)) }
-
-// formatFields formats up to three field errors. Paths and types come from the service, so anything
-// that does not look like a name or a code is replaced.
-func formatFields(fields []FieldError) string {
-	var parts []string
-	for _, f := range fields[:min(len(fields), 3)] {
-		path := make([]string, len(f.Loc))
-		for i, l := range f.Loc {
-			path[i] = codeOr(l, "?")
-		}
-		parts = append(parts, strings.Join(path, ".")+" ("+codeOr(f.Type, "invalid")+")")
-	}
-	if more := len(fields) - len(parts); more > 0 {
-		parts = append(parts, strconv.Itoa(more)+" more")
-	}
-	return strings.Join(parts, ", ")
-}
-
-// codeOr returns s if it looks like a name or a code, and fallback otherwise.
-func codeOr(s, fallback string) string {
-	if s == "" || len(s) > 64 || strings.Trim(s, codeChars) != "" {
-		return fallback
-	}
-	return s
-}
-
-const codeChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
 // requestID returns the service's ID of a request. It appears in error messages, so anything that
 // does not look like an ID is ignored.
@@ -284,22 +277,31 @@ type DecodeError struct {
 	cause    error
 }
 
-func (e *DecodeError) requestOutcome() Outcome { return e.outcome }
+func (e *DecodeError) requestOutcome() Outcome { return orZero(e).outcome }
 
-// Error returns the operation, the status, the reason and the request ID.
+// Error returns one line: the operation, the status, the reason, the [Outcome] of a write and what
+// to do about it, what to change if this is known, and the request ID.
 func (e *DecodeError) Error() string {
+	e = orZero(e)
 	text := fmt.Sprintf("labhealth: %s: the response (status %d) could not be read: %s", e.Op, e.StatusCode, e.Reason)
+	var parts []string
+	if next := nextStep(e.outcome, e.Op); next != "" {
+		parts = []string{"outcome " + e.outcome.String(), next}
+	}
 	if e.RequestID != "" {
-		text += " (request " + e.RequestID + ")"
+		parts = append(parts, "request "+e.RequestID)
+	}
+	if all := joinParts(parts); all != "" {
+		text += " (" + all + ")"
 	}
 	return text
 }
 
 // Unwrap returns the cause, such as the error of a canceled context. It may be nil.
-func (e *DecodeError) Unwrap() error { return e.cause }
+func (e *DecodeError) Unwrap() error { return orZero(e).cause }
 
 // Body returns a copy of the received body. It may hold patient data: do not log it.
-func (e *DecodeError) Body() []byte { return slices.Clone(e.received.bytes()) }
+func (e *DecodeError) Body() []byte { return slices.Clone(orZero(e).received.bytes()) }
 
 // ValidationError reports an invalid request. Nothing was sent.
 type ValidationError struct {
@@ -312,6 +314,7 @@ func (*ValidationError) requestOutcome() Outcome { return OutcomeNotSent }
 
 // Error returns the path of each invalid field and what would be valid, never the value.
 func (e *ValidationError) Error() string {
+	e = orZero(e)
 	var b strings.Builder
 	b.WriteString("labhealth: ")
 	if e.Op != "" {
@@ -343,16 +346,22 @@ type TransportError struct {
 	causes  []error
 }
 
-func (e *TransportError) requestOutcome() Outcome { return e.outcome }
+func (e *TransportError) requestOutcome() Outcome { return orZero(e).outcome }
 
-// Error returns the operation, the kind of failure and the outcome.
+// Error returns one line: the operation, the kind of failure, the number of attempts, the
+// [Outcome], and what to check or to change if this is known.
 func (e *TransportError) Error() string {
-	return fmt.Sprintf("labhealth: %s: %s (%s, outcome %s)", e.Op, e.reason, formatAttempts(e.Attempts), e.outcome)
+	e = orZero(e)
+	text := fmt.Sprintf("labhealth: %s: %s (%s, outcome %s)", e.Op, e.reason, formatAttempts(e.Attempts), e.outcome)
+	if next := nextStep(e.outcome, e.Op); next != "" {
+		text += ": " + next
+	}
+	return text
 }
 
 // Unwrap returns the causes: the error of the context if it ended, the last failure, and the
 // *[APIError] of the last response if an earlier attempt received one.
-func (e *TransportError) Unwrap() []error { return e.causes }
+func (e *TransportError) Unwrap() []error { return orZero(e).causes }
 
 func formatAttempts(n int) string {
 	if n == 1 {
@@ -373,9 +382,12 @@ type RedirectError struct {
 
 func (*RedirectError) requestOutcome() Outcome { return OutcomeUnknown }
 
-// Error returns the operation and the status.
+// Error returns the operation, the status, the [Outcome], and what to change.
 func (e *RedirectError) Error() string {
-	return fmt.Sprintf("labhealth: %s: the redirect (status %d) was not followed: only a GET follows redirects, at most five and to the same origin", e.Op, e.StatusCode)
+	e = orZero(e)
+	return "labhealth: " + e.Op + ": " + formatStatus(e.StatusCode) + ": " + formatOutcome(OutcomeUnknown) +
+		": the redirect was not followed: only a GET follows redirects, at most five and to the same origin" +
+		" (check the scheme, the host and the path of the base URL)"
 }
 
 // Format prints the error message under every verb, so that %#v does not print the body.

@@ -196,7 +196,7 @@ func ExampleWithCallRetry() {
 	_, err := client.Users.Get(context.Background(), userID, labhealth.WithCallRetry(once))
 	fmt.Println(err)
 	// Output:
-	// labhealth: GET /v2/user/{user_id}: 503 Service Unavailable
+	// labhealth: GET /v2/user/{user_id}: 503 Service Unavailable: outcome unknown (overloaded or under maintenance; try again later)
 }
 
 // Observe every attempt, for metrics. Attempt.Op names the operation without IDs.
@@ -405,6 +405,6 @@ func ExampleWithHTTPClient_httpmock() {
 	fmt.Println(err)
 	fmt.Println("calls:", mock.GetTotalCallCount())
 	// Output:
-	// labhealth: GET /v3/order/{order_id}: 404 Not Found
+	// labhealth: GET /v3/order/{order_id}: 404 Not Found: rejected (no such order: check the ID and the environment)
 	// calls: 1
 }

@@ -35,7 +35,7 @@ func Example_errors() {
 		case errors.Is(err, labhealth.ErrRateLimited) && errors.As(err, &apiErr):
 			fmt.Println("rate limited: try again in", apiErr.RetryAfter)
 		case errors.As(err, &apiErr):
-			fmt.Println("rejected:", string(apiErr.Detail())) // may quote patient data: do not log it
+			fmt.Println("rejected:", apiErr.Message()) // may quote the patient: show it, do not log it
 		default:
 			fmt.Println("not sent:", err)
 		}
@@ -65,12 +65,12 @@ func Example_errors() {
 	body.SampleID = "SAMPLE-0002"
 	importOrder()
 	// Output:
-	// not permitted: labhealth: POST /v3/order/import: 403 Forbidden
+	// not permitted: labhealth: POST /v3/order/import: 403 Forbidden: rejected (the team is not enabled for this closed beta: ask the service for access)
 	// rate limited: try again in 2m0s
 	// look for the sample ID before importing again: labhealth: POST /v3/order/import: 502 Bad Gateway
 	// look for the sample ID before importing again: labhealth: POST /v3/order/import: the connection was closed while waiting for the response (1 attempt, outcome unknown)
 	// imported, but the response cannot be decoded
-	// rejected: "An order with this sample_id already exists"
+	// rejected: An order with this sample_id already exists
 	// invalid: body.sample_id is required
 	// not sent: labhealth: POST /v3/order/import: connection refused: check the host and the port of the base URL (3 attempts, outcome not sent)
 }
@@ -111,7 +111,7 @@ func ExampleOutcomeOf() {
 		case outcome == labhealth.OutcomeUnknown:
 			fmt.Println("look for the sample ID before importing again:", err)
 		case errors.As(err, &apiErr):
-			fmt.Println("rejected:", string(apiErr.Detail())) // may quote patient data: do not log it
+			fmt.Println("rejected:", apiErr.Message()) // may quote the patient: show it, do not log it
 		default:
 			fmt.Println(err) // not sent: a *ValidationError, or a *TransportError if the service is unreachable
 		}
@@ -127,8 +127,8 @@ func ExampleOutcomeOf() {
 	order.SampleID = ""
 	importOrder()
 	// Output:
-	// look for the sample ID before importing again: labhealth: POST /v3/order/import: 502 Bad Gateway
+	// look for the sample ID before importing again: labhealth: POST /v3/order/import: 502 Bad Gateway: outcome unknown (the response is HTML: a proxy sent it, or the base URL is wrong; check whether it took effect before you repeat it)
 	// imported: <nil>
-	// rejected: "An order with this sample_id already exists"
+	// rejected: An order with this sample_id already exists
 	// labhealth: POST /v3/order/import: not sent: body.sample_id is required
 }

@@ -114,7 +114,7 @@ func (p ListHistoricalPullsParams) query() queryValues {
 // interface specification documents only that they have a status, one of which is retrying, and
 // error information. Source of the rest: public API reference only.
 func (s *UsersService) HistoricalPulls(ctx context.Context, params ListHistoricalPullsParams, opts ...CallOption) (*HistoricalPullPage, error) {
-	return call(ctx, s.core, new(HistoricalPullPage), request{op: opHistoricalPulls, query: params}, opts)
+	return call(ctx, coreOf(s), new(HistoricalPullPage), request{op: opHistoricalPulls, query: params}, opts)
 }
 
 // AllHistoricalPulls returns an iterator over the historical pulls, page by page. It behaves like

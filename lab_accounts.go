@@ -82,7 +82,7 @@ func (l *labAccountList) verify() error { return requireList(l.Data) }
 // IDs are the LabAccountID of orders, order sets and the other methods of the catalog. Source:
 // public API reference only.
 func (s *LabTestsService) LabAccounts(ctx context.Context, params ListLabAccountsParams, opts ...CallOption) ([]LabAccount, error) {
-	list, err := call(ctx, s.core, new(labAccountList), request{op: opListLabAccounts, query: params}, opts)
+	list, err := call(ctx, coreOf(s), new(labAccountList), request{op: opListLabAccounts, query: params}, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -163,7 +163,7 @@ func (*LabTestPage) fromList(document []byte, _ []json.RawMessage) []byte {
 // List returns one page of the catalog: GET /v3/lab_test. By default the catalog has no tests that
 // the service generated: see GenerationMethod of [ListLabTestsParams].
 func (s *LabTestsService) List(ctx context.Context, params ListLabTestsParams, opts ...CallOption) (*LabTestPage, error) {
-	return call(ctx, s.core, new(LabTestPage), request{op: opListLabTests, query: params}, opts)
+	return call(ctx, coreOf(s), new(LabTestPage), request{op: opListLabTests, query: params}, opts)
 }
 
 // All returns an iterator over the catalog, page by page, starting at params.NextCursor. It holds
@@ -190,7 +190,7 @@ func (s *LabTestsService) All(ctx context.Context, params ListLabTestsParams, op
 // endpoint will be removed in October 2026. Source of the date: public API reference only.
 func (s *LabTestsService) ListDeprecated(ctx context.Context, params ListLabTestsParams, opts ...CallOption) ([]LabTest, error) {
 	r := request{op: opListLabTestsDeprecated, query: unpagedLabTestsParams{params}, maxBody: 64 << 20}
-	page, err := call(ctx, s.core, new(LabTestPage), r, opts)
+	page, err := call(ctx, coreOf(s), new(LabTestPage), r, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func accountQuery(labAccountID uuid.UUID) queryValues {
 
 // Get returns one lab test: GET /v3/lab_tests/{lab_test_id}. Source: public API reference only.
 func (s *LabTestsService) Get(ctx context.Context, labTestID uuid.UUID, params GetLabTestParams, opts ...CallOption) (*LabTest, error) {
-	return call(ctx, s.core, new(LabTest), request{op: opGetLabTest, ids: []string{labTestID.String()}, query: params}, opts)
+	return call(ctx, coreOf(s), new(LabTest), request{op: opGetLabTest, ids: []string{labTestID.String()}, query: params}, opts)
 }
 
 // CreateLabTestBody is the request body of [LabTestsService.Create]. Name, Method and Description
@@ -258,7 +258,7 @@ func (b *CreateLabTestBody) validate(v *validator) {
 // look for the name of the lab test in the catalog before you create it again. The new test can be
 // ordered once its status is [LabTestStatusActive]. Source: public API reference only.
 func (s *LabTestsService) Create(ctx context.Context, body CreateLabTestBody, opts ...CallOption) (*LabTest, error) {
-	return call(ctx, s.core, new(LabTest), request{op: opCreateLabTest, body: &body}, opts)
+	return call(ctx, coreOf(s), new(LabTest), request{op: opCreateLabTest, body: &body}, opts)
 }
 
 // UpdateLabTestBody is the request body of [LabTestsService.Update]. Nil fields are unchanged.
@@ -271,12 +271,12 @@ type UpdateLabTestBody struct {
 // Update renames a lab test of the team, or changes whether it can be ordered: PATCH
 // /v3/lab_tests/{lab_test_id}. Source: public API reference only.
 func (s *LabTestsService) Update(ctx context.Context, labTestID uuid.UUID, body UpdateLabTestBody, opts ...CallOption) (*LabTest, error) {
-	return call(ctx, s.core, new(LabTest), request{op: opUpdateLabTest, ids: []string{labTestID.String()}, body: &body}, opts)
+	return call(ctx, coreOf(s), new(LabTest), request{op: opUpdateLabTest, ids: []string{labTestID.String()}, body: &body}, opts)
 }
 
 // Labs returns all labs: GET /v3/lab_tests/labs. Source: public API reference only.
 func (s *LabTestsService) Labs(ctx context.Context, opts ...CallOption) ([]Lab, error) {
-	return callList[Lab](ctx, s.core, request{op: opListLabs}, opts)
+	return callList[Lab](ctx, coreOf(s), request{op: opListLabs}, opts)
 }
 
 // CollectionInstructionsPDF streams the instructions that tell a patient how to collect the sample
@@ -285,5 +285,5 @@ func (s *LabTestsService) Labs(ctx context.Context, opts ...CallOption) ([]Lab, 
 // reports whether there are any. See [OrdersService.RequisitionPDF] for w, large files and errors.
 // Source: public API reference only.
 func (s *LabTestsService) CollectionInstructionsPDF(ctx context.Context, labTestID uuid.UUID, w io.Writer, opts ...CallOption) (n int64, err error) {
-	return callPDF(ctx, s.core, request{op: opLabTestInstructionsPDF, ids: []string{labTestID.String()}}, w, opts)
+	return callPDF(ctx, coreOf(s), request{op: opLabTestInstructionsPDF, ids: []string{labTestID.String()}}, w, opts)
 }

@@ -141,24 +141,24 @@ func (d *DemoConnection) verify() error {
 // CreateToken starts the connection of a user to a provider: POST /v2/link/token. Send the user to
 // LinkWebURL. The connection is reported by the event provider.connection.created.
 func (s *LinkService) CreateToken(ctx context.Context, body CreateLinkTokenBody, opts ...CallOption) (*LinkToken, error) {
-	return call(ctx, s.core, new(LinkToken), request{op: opCreateLinkToken, body: &body, errorsIn200: true}, opts)
+	return call(ctx, coreOf(s), new(LinkToken), request{op: opCreateLinkToken, body: &body, errorsIn200: true}, opts)
 }
 
 // OAuth returns a provider with the URL to which to send the user: GET
 // /v2/link/provider/oauth/{oauth_provider}. See [Provider] for those with OAuth. A deployment may
 // require the link token in a header whose name is not documented: see [WithHeader].
 func (s *LinkService) OAuth(ctx context.Context, provider Provider, opts ...CallOption) (*LinkSource, error) {
-	return call(ctx, s.core, new(LinkSource), request{op: opLinkOAuth, ids: []string{string(provider)}, errorsIn200: true}, opts)
+	return call(ctx, coreOf(s), new(LinkSource), request{op: opLinkOAuth, ids: []string{string(provider)}, errorsIn200: true}, opts)
 }
 
 // Providers returns the providers that a user can choose: GET /v2/link/providers. A deployment may
 // require the link token in a header, as for [LinkService.OAuth].
 func (s *LinkService) Providers(ctx context.Context, opts ...CallOption) ([]LinkProvider, error) {
-	return callList[LinkProvider](ctx, s.core, request{op: opLinkProviders, errorsIn200: true}, opts)
+	return callList[LinkProvider](ctx, coreOf(s), request{op: opLinkProviders, errorsIn200: true}, opts)
 }
 
 // ConnectDemo connects a user to a provider with invented data: POST /v2/link/connect/demo. Check
 // Success of the result.
 func (s *LinkService) ConnectDemo(ctx context.Context, body ConnectDemoBody, opts ...CallOption) (*DemoConnection, error) {
-	return call(ctx, s.core, new(DemoConnection), request{op: opConnectDemo, body: &body, errorsIn200: true}, opts)
+	return call(ctx, coreOf(s), new(DemoConnection), request{op: opConnectDemo, body: &body, errorsIn200: true}, opts)
 }

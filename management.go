@@ -125,7 +125,14 @@ func NewManagementClient(orgID uuid.UUID, key string, opts ...Option) (*Manageme
 
 // CloseIdleConnections closes the idle connections of the client's own transport, or of its copy of
 // an http.Transport given with [WithHTTPClient]. The given transport itself is not affected.
-func (c *ManagementClient) CloseIdleConnections() { c.core.http.CloseIdleConnections() }
+func (c *ManagementClient) CloseIdleConnections() { c.shared().closeIdleConnections() }
+
+func (c *ManagementClient) shared() *core {
+	if c == nil {
+		return nil
+	}
+	return c.core
+}
 
 // TeamEnvironment is one of the two environments of a team. [Environment] explains how it relates
 // to the deployments of the team API. Values other than the constants occur.
@@ -191,12 +198,12 @@ func (b *UpdateOrganisationBody) validate(v *validator) {
 
 // Get returns the organisation: GET /v1/org/{org_id}.
 func (s *OrganisationService) Get(ctx context.Context, opts ...CallOption) (*Organisation, error) {
-	return call(ctx, s.core, new(Organisation), request{op: opGetOrganisation}, opts)
+	return call(ctx, coreOf(s), new(Organisation), request{op: opGetOrganisation}, opts)
 }
 
 // Update renames the organisation: PATCH /v1/org/{org_id}.
 func (s *OrganisationService) Update(ctx context.Context, body UpdateOrganisationBody, opts ...CallOption) (*Organisation, error) {
-	return call(ctx, s.core, new(Organisation), request{op: opUpdateOrganisation, body: &body}, opts)
+	return call(ctx, coreOf(s), new(Organisation), request{op: opUpdateOrganisation, body: &body}, opts)
 }
 
 // BatchDeletion reports the result for each resource of a batch: the response of

@@ -336,7 +336,7 @@ type PreparationStep struct {
 // GET /v1/org/{org_id}/team_custom_credentials/{env}/{region}.
 func (s *CustomCredentialsService) List(ctx context.Context, env TeamEnvironment, region Region, params ListTeamCustomCredentialsParams, opts ...CallOption) (*TeamCustomCredentialsPage, error) {
 	r := request{op: opListCustomCredentials, ids: []string{string(env), string(region)}, query: params}
-	return call(ctx, s.core, new(TeamCustomCredentialsPage), r, opts)
+	return call(ctx, coreOf(s), new(TeamCustomCredentialsPage), r, opts)
 }
 
 // All returns an iterator over the custom credentials, page by page, starting at params.NextCursor.
@@ -355,7 +355,7 @@ func (s *CustomCredentialsService) All(ctx context.Context, env TeamEnvironment,
 // it can be called again.
 func (s *CustomCredentialsService) Upsert(ctx context.Context, env TeamEnvironment, region Region, body UpsertTeamCustomCredentialsBody, opts ...CallOption) (*TeamCustomCredentials, error) {
 	r := request{op: opUpsertCustomCredentials, ids: []string{string(env), string(region)}, body: &body}
-	return call(ctx, s.core, new(TeamCustomCredentials), r, opts)
+	return call(ctx, coreOf(s), new(TeamCustomCredentials), r, opts)
 }
 
 // Delete deletes custom credentials:
@@ -366,7 +366,7 @@ func (s *CustomCredentialsService) Delete(ctx context.Context, env TeamEnvironme
 		op: opDeleteCustomCredentials, ids: []string{string(env), string(region)},
 		query: batchParams{"credential_id", credentialIDs},
 	}
-	return call(ctx, s.core, new(BatchDeletion), r, opts)
+	return call(ctx, coreOf(s), new(BatchDeletion), r, opts)
 }
 
 // Prepare returns the steps that are required at a provider before a team can use its own
@@ -376,5 +376,5 @@ func (s *CustomCredentialsService) Prepare(ctx context.Context, env TeamEnvironm
 		op: opPrepareCustomCredentials, ids: []string{string(env), string(region)},
 		body: &prepareTeamCustomCredentialsBody{teamID, provider},
 	}
-	return call(ctx, s.core, new(TeamCustomCredentialsPreparation), r, opts)
+	return call(ctx, coreOf(s), new(TeamCustomCredentialsPreparation), r, opts)
 }

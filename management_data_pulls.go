@@ -143,7 +143,7 @@ func (p deleteDataPullPreferencesParams) query() queryValues {
 // GET /v1/org/{org_id}/team_data_pull_preferences/{env}/{region}.
 func (s *DataPullPreferencesService) List(ctx context.Context, env TeamEnvironment, region Region, params ListTeamDataPullPreferencesParams, opts ...CallOption) (*TeamDataPullPreferencesPage, error) {
 	r := request{op: opListDataPullPreferences, ids: []string{string(env), string(region)}, query: params}
-	return call(ctx, s.core, new(TeamDataPullPreferencesPage), r, opts)
+	return call(ctx, coreOf(s), new(TeamDataPullPreferencesPage), r, opts)
 }
 
 // All returns an iterator over the data pull preferences, page by page, starting at
@@ -162,7 +162,7 @@ func (s *DataPullPreferencesService) All(ctx context.Context, env TeamEnvironmen
 // error it can be called again. At least one team is required.
 func (s *DataPullPreferencesService) Upsert(ctx context.Context, env TeamEnvironment, region Region, body UpsertTeamDataPullPreferencesBody, opts ...CallOption) (*TeamDataPullPreferencesPage, error) {
 	r := request{op: opUpsertDataPullPreferences, ids: []string{string(env), string(region)}, body: &body}
-	return call(ctx, s.core, new(TeamDataPullPreferencesPage), r, opts)
+	return call(ctx, coreOf(s), new(TeamDataPullPreferencesPage), r, opts)
 }
 
 // Delete deletes the data pull preferences of teams for the given providers, or for all providers
@@ -174,5 +174,5 @@ func (s *DataPullPreferencesService) Delete(ctx context.Context, env TeamEnviron
 		op: opDeleteDataPullPreferences, ids: []string{string(env), string(region)},
 		query: deleteDataPullPreferencesParams{teamIDs, providers},
 	}
-	return callEmpty(ctx, s.core, r, opts)
+	return callEmpty(ctx, coreOf(s), r, opts)
 }

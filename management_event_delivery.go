@@ -96,5 +96,5 @@ func prometheusSample(pair []json.RawMessage) (at time.Time, number float64, ok 
 // are not documented.
 func (s *WebhooksService) EventDeliveryMetric(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, params EventDeliveryMetricParams, opts ...CallOption) (*PrometheusQueryResponse, error) {
 	r := request{op: opGetEventDeliveryMetric, ids: []string{teamID.String(), string(env)}, query: params}
-	return call(ctx, s.core, new(PrometheusQueryResponse), r, opts)
+	return call(ctx, coreOf(s), new(PrometheusQueryResponse), r, opts)
 }

@@ -154,7 +154,7 @@ func (v *validator) teamRoleBindings(list []TeamRoleBinding) {
 
 // List returns one page of the management keys: GET /v1/org/{org_id}/management_key.
 func (s *ManagementKeysService) List(ctx context.Context, params ListManagementKeysParams, opts ...CallOption) (*ManagementKeyPage, error) {
-	return call(ctx, s.core, new(ManagementKeyPage), request{op: opListManagementKeys, query: params}, opts)
+	return call(ctx, coreOf(s), new(ManagementKeyPage), request{op: opListManagementKeys, query: params}, opts)
 }
 
 // All returns an iterator over the management keys, page by page, starting at params.NextCursor. It
@@ -172,17 +172,17 @@ func (s *ManagementKeysService) All(ctx context.Context, params ListManagementKe
 // only in this response and cannot be read later: store it. A Team Management Key for two or more
 // teams can only be created here, not in the web dashboard.
 func (s *ManagementKeysService) Create(ctx context.Context, body CreateManagementKeyBody, opts ...CallOption) (*ManagementKey, error) {
-	return call(ctx, s.core, new(ManagementKey), request{op: opCreateManagementKey, body: &body}, opts)
+	return call(ctx, coreOf(s), new(ManagementKey), request{op: opCreateManagementKey, body: &body}, opts)
 }
 
 // Update changes the label or the teams of a management key:
 // PATCH /v1/org/{org_id}/management_key/{key_id}.
 func (s *ManagementKeysService) Update(ctx context.Context, keyID uuid.UUID, body UpdateManagementKeyBody, opts ...CallOption) (*ManagementKey, error) {
-	return call(ctx, s.core, new(ManagementKey), request{op: opUpdateManagementKey, ids: []string{keyID.String()}, body: &body}, opts)
+	return call(ctx, coreOf(s), new(ManagementKey), request{op: opUpdateManagementKey, ids: []string{keyID.String()}, body: &body}, opts)
 }
 
 // Delete revokes a management key: DELETE /v1/org/{org_id}/management_key/{key_id}. The response,
 // the key or null, is not decoded: use [WithResponse] to read it.
 func (s *ManagementKeysService) Delete(ctx context.Context, keyID uuid.UUID, opts ...CallOption) error {
-	return callEmpty(ctx, s.core, request{op: opDeleteManagementKey, ids: []string{keyID.String()}}, opts)
+	return callEmpty(ctx, coreOf(s), request{op: opDeleteManagementKey, ids: []string{keyID.String()}}, opts)
 }

@@ -50,7 +50,7 @@ type LabAccountResponse struct {
 // GET /v1/org/{org_id}/lab_account/{env}/{region}.
 func (s *LabAccountsService) List(ctx context.Context, env TeamEnvironment, region Region, params ListOrgLabAccountsParams, opts ...CallOption) ([]LabAccount, error) {
 	r := request{op: opListOrgLabAccounts, ids: []string{string(env), string(region)}, query: params}
-	list, err := call(ctx, s.core, new(labAccountList), r, opts)
+	list, err := call(ctx, coreOf(s), new(labAccountList), r, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -65,5 +65,5 @@ func (s *LabAccountsService) UpdateTeamIDAllowlist(ctx context.Context, env Team
 		op: opUpdateLabAccount, ids: []string{string(env), string(region), accountID.String()},
 		body: &updateLabAccountBody{teamIDs},
 	}
-	return call(ctx, s.core, new(LabAccountResponse), r, opts)
+	return call(ctx, coreOf(s), new(LabAccountResponse), r, opts)
 }

@@ -235,7 +235,7 @@ func (b *UpsertETLPipelinesBody) validate(v *validator) {
 // GET /v1/org/{org_id}/team_etl_pipelines/{env}/{region}.
 func (s *PipelinesService) List(ctx context.Context, env TeamEnvironment, region Region, params ListETLPipelinesParams, opts ...CallOption) (*ETLPipelinePage, error) {
 	r := request{op: opListPipelines, ids: []string{string(env), string(region)}, query: params}
-	return call(ctx, s.core, new(ETLPipelinePage), r, opts)
+	return call(ctx, coreOf(s), new(ETLPipelinePage), r, opts)
 }
 
 // All returns an iterator over the pipelines, page by page, starting at params.NextCursor. It
@@ -267,7 +267,7 @@ func (s *PipelinesService) Delete(ctx context.Context, env TeamEnvironment, regi
 
 // list calls an operation that responds with a list of pipelines.
 func (s *PipelinesService) list(ctx context.Context, r request, opts []CallOption) ([]ETLPipeline, error) {
-	page, err := call(ctx, s.core, new(ETLPipelinePage), r, opts)
+	page, err := call(ctx, coreOf(s), new(ETLPipelinePage), r, opts)
 	if err != nil {
 		return nil, err
 	}

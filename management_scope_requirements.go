@@ -176,7 +176,7 @@ func (p ScopeRequirementsParams) query() queryValues {
 // provider: GET /v1/org/{org_id}/team/{team_id}/scope_requirements.
 func (s *TeamsService) ScopeRequirements(ctx context.Context, teamID uuid.UUID, params ScopeRequirementsParams, opts ...CallOption) ([]TeamScopeRequirements, error) {
 	r := request{op: opGetScopeRequirements, ids: []string{teamID.String()}, query: params}
-	list, err := call(ctx, s.core, new(teamScopeRequirementsList), r, opts)
+	list, err := call(ctx, coreOf(s), new(teamScopeRequirementsList), r, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -187,5 +187,5 @@ func (s *TeamsService) ScopeRequirements(ctx context.Context, teamID uuid.UUID, 
 // POST /v1/org/{org_id}/team/{team_id}/scope_requirements. The scopes of a given provider are
 // replaced. The response is not documented and not decoded: use [WithResponse] to read it.
 func (s *TeamsService) UpsertScopeRequirements(ctx context.Context, teamID uuid.UUID, body UpsertScopeRequirementsBody, opts ...CallOption) error {
-	return callEmpty(ctx, s.core, request{op: opUpsertScopeRequirements, ids: []string{teamID.String()}, body: &body}, opts)
+	return callEmpty(ctx, coreOf(s), request{op: opUpsertScopeRequirements, ids: []string{teamID.String()}, body: &body}, opts)
 }

@@ -74,7 +74,7 @@ func (b *CreateTeamAPIKeyBody) validate(v *validator) {
 // GET /v1/org/{org_id}/team_api_keys/{env}/{region}.
 func (s *TeamAPIKeysService) List(ctx context.Context, env TeamEnvironment, region Region, params ListTeamAPIKeysParams, opts ...CallOption) (*TeamAPIKeyPage, error) {
 	r := request{op: opListTeamAPIKeys, ids: []string{string(env), string(region)}, query: params}
-	return call(ctx, s.core, new(TeamAPIKeyPage), r, opts)
+	return call(ctx, coreOf(s), new(TeamAPIKeyPage), r, opts)
 }
 
 // All returns an iterator over the team API keys, page by page, starting at params.NextCursor. It
@@ -92,12 +92,12 @@ func (s *TeamAPIKeysService) All(ctx context.Context, env TeamEnvironment, regio
 // is valid in that environment and region only.
 func (s *TeamAPIKeysService) Create(ctx context.Context, env TeamEnvironment, region Region, body CreateTeamAPIKeyBody, opts ...CallOption) (*TeamAPIKey, error) {
 	r := request{op: opCreateTeamAPIKey, ids: []string{string(env), string(region)}, body: &body}
-	return call(ctx, s.core, new(TeamAPIKey), r, opts)
+	return call(ctx, coreOf(s), new(TeamAPIKey), r, opts)
 }
 
 // Delete revokes keys of the team API: DELETE /v1/org/{org_id}/team_api_keys/{env}/{region}. The
 // response has the result for each key. At least one key is required.
 func (s *TeamAPIKeysService) Delete(ctx context.Context, env TeamEnvironment, region Region, keyIDs []uuid.UUID, opts ...CallOption) (*BatchDeletion, error) {
 	r := request{op: opDeleteTeamAPIKeys, ids: []string{string(env), string(region)}, query: batchParams{"api_key_id", keyIDs}}
-	return call(ctx, s.core, new(BatchDeletion), r, opts)
+	return call(ctx, coreOf(s), new(BatchDeletion), r, opts)
 }

@@ -327,20 +327,19 @@ func (v *AccessToken) verify() error {
 }
 
 // TeamConflictError reports that a team could not be created or updated because its integration
-// team ID belongs to another team. It wraps the *[APIError].
+// team ID belongs to another team. It wraps the *[APIError]. Its text does not have the ID of the
+// team; its JSON does.
 type TeamConflictError struct {
 	TeamID uuid.UUID // ID of the team that the integration team ID belongs to
 
 	api *APIError
 }
 
-// Error returns the message of the *[APIError], followed by the reason.
-func (e *TeamConflictError) Error() string {
-	return cmp.Or(e.api, &APIError{}).Error() + ": the integration team ID belongs to another team"
-}
+// Error returns the message of the *[APIError].
+func (e *TeamConflictError) Error() string { return orZero(e).api.orReason(teamExists) }
 
 // Unwrap returns the *[APIError].
-func (e *TeamConflictError) Unwrap() error { return e.api }
+func (e *TeamConflictError) Unwrap() error { return orZero(e).api.orNil() }
 
 // Format prints the result of [TeamConflictError.Error] under every verb.
 func (e TeamConflictError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }
@@ -352,6 +351,7 @@ func teamConflict(e *APIError) error {
 	}
 	for _, c := range e.conflicts() {
 		if c.TeamID != uuid.Nil {
+			e.reason = teamExists
 			return &TeamConflictError{c.TeamID, e}
 		}
 	}
@@ -360,7 +360,7 @@ func teamConflict(e *APIError) error {
 
 // List returns one page of the teams: GET /v1/org/{org_id}/team.
 func (s *TeamsService) List(ctx context.Context, params ListTeamsParams, opts ...CallOption) (*TeamPage, error) {
-	return call(ctx, s.core, new(TeamPage), request{op: opListTeams, query: params}, opts)
+	return call(ctx, coreOf(s), new(TeamPage), request{op: opListTeams, query: params}, opts)
 }
 
 // All returns an iterator over the teams, page by page, starting at params.NextCursor. It behaves
@@ -378,20 +378,20 @@ func (s *TeamsService) All(ctx context.Context, params ListTeamsParams, opts ...
 // team, the error is a *[TeamConflictError] with that team's ID. With a Team Management Key the
 // error is [ErrForbidden].
 func (s *TeamsService) Create(ctx context.Context, body CreateTeamBody, opts ...CallOption) (*Team, error) {
-	return call(ctx, s.core, new(Team), request{op: opCreateTeam, body: &body, refine: teamConflict}, opts)
+	return call(ctx, coreOf(s), new(Team), request{op: opCreateTeam, body: &body, refine: teamConflict}, opts)
 }
 
 // Get returns one team: GET /v1/org/{org_id}/team/{team_id}. The error for an unknown team is
 // [ErrNotFound].
 func (s *TeamsService) Get(ctx context.Context, teamID uuid.UUID, params GetTeamParams, opts ...CallOption) (*Team, error) {
-	return call(ctx, s.core, new(Team), request{op: opGetTeam, ids: []string{teamID.String()}, query: params}, opts)
+	return call(ctx, coreOf(s), new(Team), request{op: opGetTeam, ids: []string{teamID.String()}, query: params}, opts)
 }
 
 // Update changes a team: PATCH /v1/org/{org_id}/team/{team_id}. If the new integration team ID
 // belongs to another team, the error is a *[TeamConflictError] with that team's ID.
 func (s *TeamsService) Update(ctx context.Context, teamID uuid.UUID, body UpdateTeamBody, opts ...CallOption) (*Team, error) {
 	r := request{op: opUpdateTeam, ids: []string{teamID.String()}, body: &body, refine: teamConflict}
-	return call(ctx, s.core, new(Team), r, opts)
+	return call(ctx, coreOf(s), new(Team), r, opts)
 }
 
 // UpdateBrandInformation changes the brand information of a team in one environment, using
@@ -415,14 +415,14 @@ func (s *TeamsService) UpdateBrandInformation(ctx context.Context, teamID uuid.U
 // error is [ErrForbidden]. The response is not documented and not decoded: use [WithResponse] to
 // read it.
 func (s *TeamsService) Delete(ctx context.Context, teamID uuid.UUID, opts ...CallOption) error {
-	return callEmpty(ctx, s.core, request{op: opDeleteTeam, ids: []string{teamID.String()}}, opts)
+	return callEmpty(ctx, coreOf(s), request{op: opDeleteTeam, ids: []string{teamID.String()}}, opts)
 }
 
 // Resolve returns the team with an integration team ID: POST /v1/org/{org_id}/resolve_team. The
 // error for an unknown ID is [ErrNotFound]. On some deployments the returned team has only its ID.
 func (s *TeamsService) Resolve(ctx context.Context, integrationTeamID string, opts ...CallOption) (*Team, error) {
 	r := request{op: opResolveTeam, body: &resolveTeamBody{integrationTeamID}}
-	resolved, err := call(ctx, s.core, new(resolvedTeam), r, opts)
+	resolved, err := call(ctx, coreOf(s), new(resolvedTeam), r, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -456,7 +456,7 @@ func (r *resolvedTeam) verify() error { return r.team().verify() }
 // page of the public API reference has a path that ends in create_access_token: see [WithPath].
 func (s *TeamsService) CreateAccessToken(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, opts ...CallOption) (*AccessToken, error) {
 	r := request{op: opCreateAccessToken, ids: []string{teamID.String()}, body: &createAccessTokenBody{env}}
-	return call(ctx, s.core, new(AccessToken), r, opts)
+	return call(ctx, coreOf(s), new(AccessToken), r, opts)
 }
 
 // Credentials returns a source of credentials for [WithCredentials]: a [Client] with it uses tokens

@@ -163,7 +163,7 @@ type rotateWebhookSecretBody struct {
 // GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook.
 func (s *WebhooksService) List(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, params ListWebhooksParams, opts ...CallOption) (*WebhookPage, error) {
 	r := request{op: opListWebhooks, ids: []string{teamID.String(), string(env)}, query: params}
-	return call(ctx, s.core, new(WebhookPage), r, opts)
+	return call(ctx, coreOf(s), new(WebhookPage), r, opts)
 }
 
 // All returns an iterator over a team's webhooks, page by page, starting at params.NextCursor. It
@@ -181,14 +181,14 @@ func (s *WebhooksService) All(ctx context.Context, teamID uuid.UUID, env TeamEnv
 // signing secret with [WebhooksService.Secret].
 func (s *WebhooksService) Create(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, body CreateWebhookBody, opts ...CallOption) (*Webhook, error) {
 	r := request{op: opCreateWebhook, ids: []string{teamID.String(), string(env)}, body: &body}
-	return call(ctx, s.core, new(Webhook), r, opts)
+	return call(ctx, coreOf(s), new(Webhook), r, opts)
 }
 
 // Get returns one webhook: GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}.
 // The error for an unknown webhook is [ErrNotFound].
 func (s *WebhooksService) Get(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, opts ...CallOption) (*Webhook, error) {
 	r := request{op: opGetWebhook, ids: []string{teamID.String(), string(env), webhookID}}
-	return call(ctx, s.core, new(Webhook), r, opts)
+	return call(ctx, coreOf(s), new(Webhook), r, opts)
 }
 
 // Update changes a webhook:
@@ -196,21 +196,21 @@ func (s *WebhooksService) Get(ctx context.Context, teamID uuid.UUID, env TeamEnv
 // use [WebhooksService.RotateSecret]; to change its headers, [WebhooksService.ReplaceHeaders].
 func (s *WebhooksService) Update(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, body UpdateWebhookBody, opts ...CallOption) (*Webhook, error) {
 	r := request{op: opUpdateWebhook, ids: []string{teamID.String(), string(env), webhookID}, body: &body}
-	return call(ctx, s.core, new(Webhook), r, opts)
+	return call(ctx, coreOf(s), new(Webhook), r, opts)
 }
 
 // Delete deletes a webhook:
 // DELETE /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}.
 func (s *WebhooksService) Delete(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, opts ...CallOption) error {
 	r := request{op: opDeleteWebhook, ids: []string{teamID.String(), string(env), webhookID}}
-	return callEmpty(ctx, s.core, r, opts)
+	return callEmpty(ctx, coreOf(s), r, opts)
 }
 
 // Headers returns the additional headers of a webhook's deliveries:
 // GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/headers.
 func (s *WebhooksService) Headers(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, opts ...CallOption) (*WebhookHeaders, error) {
 	r := request{op: opGetWebhookHeaders, ids: []string{teamID.String(), string(env), webhookID}}
-	return call(ctx, s.core, new(WebhookHeaders), r, opts)
+	return call(ctx, coreOf(s), new(WebhookHeaders), r, opts)
 }
 
 // ReplaceHeaders replaces the additional headers of a webhook's deliveries:
@@ -224,14 +224,14 @@ func (s *WebhooksService) ReplaceHeaders(ctx context.Context, teamID uuid.UUID, 
 		op: opReplaceWebhookHeaders, ids: []string{teamID.String(), string(env), webhookID},
 		body: &replaceWebhookHeadersBody{headers},
 	}
-	return callEmpty(ctx, s.core, r, opts)
+	return callEmpty(ctx, coreOf(s), r, opts)
 }
 
 // Secret returns the signing secret of a webhook:
 // GET /v1/org/{org_id}/team/{team_id}/{environment}/webhook/{webhook_id}/secret.
 func (s *WebhooksService) Secret(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, webhookID string, opts ...CallOption) (*WebhookSecret, error) {
 	r := request{op: opGetWebhookSecret, ids: []string{teamID.String(), string(env), webhookID}}
-	return call(ctx, s.core, new(WebhookSecret), r, opts)
+	return call(ctx, coreOf(s), new(WebhookSecret), r, opts)
 }
 
 // RotateSecret replaces the signing secret of a webhook:
@@ -247,5 +247,5 @@ func (s *WebhooksService) RotateSecret(ctx context.Context, teamID uuid.UUID, en
 		op: opRotateWebhookSecret, ids: []string{teamID.String(), string(env), webhookID},
 		body: &rotateWebhookSecretBody{key},
 	}
-	return callEmpty(ctx, s.core, r, opts)
+	return callEmpty(ctx, coreOf(s), r, opts)
 }

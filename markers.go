@@ -171,7 +171,7 @@ func (p ListMarkersParams) query() queryValues {
 // Markers returns one page of all markers: GET /v3/lab_tests/markers. Source: public API reference
 // only.
 func (s *LabTestsService) Markers(ctx context.Context, params ListMarkersParams, opts ...CallOption) (*MarkerPage, error) {
-	return call(ctx, s.core, new(MarkerPage), request{op: opListMarkers, query: params}, opts)
+	return call(ctx, coreOf(s), new(MarkerPage), request{op: opListMarkers, query: params}, opts)
 }
 
 // AllMarkers returns an iterator over all markers, page by page, starting at params.Page. It holds
@@ -208,7 +208,7 @@ func (p ListMarkersOfTestParams) query() queryValues {
 // /v3/lab_tests/{lab_test_id}/markers. Source: public API reference only.
 func (s *LabTestsService) MarkersOfTest(ctx context.Context, labTestID uuid.UUID, params ListMarkersOfTestParams, opts ...CallOption) (*MarkerPage, error) {
 	r := request{op: opListMarkersOfTest, ids: []string{labTestID.String()}, query: params}
-	return call(ctx, s.core, new(MarkerPage), r, opts)
+	return call(ctx, coreOf(s), new(MarkerPage), r, opts)
 }
 
 // AllMarkersOfTest returns an iterator over the markers of a lab test. See
@@ -243,7 +243,7 @@ func (p ListMarkersOfOrderSetParams) query() queryValues {
 // The request creates no order. Because it is a POST, it is retried like other writes: only if it
 // was provably not processed. After any other error the call can be made again.
 func (s *LabTestsService) MarkersOfOrderSet(ctx context.Context, body OrderSetRequest, params ListMarkersOfOrderSetParams, opts ...CallOption) (*MarkerPage, error) {
-	return call(ctx, s.core, new(MarkerPage), request{op: opListMarkersOfOrderSet, query: params, body: &body}, opts)
+	return call(ctx, coreOf(s), new(MarkerPage), request{op: opListMarkersOfOrderSet, query: params, body: &body}, opts)
 }
 
 // AllMarkersOfOrderSet returns an iterator over the markers that an order with this order set would
@@ -268,5 +268,5 @@ func (p GetMarkerParams) query() queryValues { return accountQuery(p.LabAccountI
 // labID is [Lab.ID] and providerID is [Marker.ProviderID]. Source: public API reference only.
 func (s *LabTestsService) Marker(ctx context.Context, labID int64, providerID string, params GetMarkerParams, opts ...CallOption) (*Marker, error) {
 	r := request{op: opGetMarker, ids: []string{strconv.FormatInt(labID, 10), providerID}, query: params}
-	return call(ctx, s.core, new(Marker), r, opts)
+	return call(ctx, coreOf(s), new(Marker), r, opts)
 }

@@ -264,6 +264,9 @@ type operationKey struct{}
 // passed to [WithHTTPClient] names spans and metrics with it, because the path of the URL contains
 // the IDs of orders and users.
 func Operation(ctx context.Context) string {
+	if ctx == nil {
+		return ""
+	}
 	op, _ := ctx.Value(operationKey{}).(string)
 	return op
 }

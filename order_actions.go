@@ -28,13 +28,13 @@ const (
 // not tell whether the order is canceled already or can no longer be canceled. [Order.Canceled]
 // does.
 func (s *OrdersService) Cancel(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*PostOrderResponse, error) {
-	return call(ctx, s.core, new(PostOrderResponse), request{op: opCancelOrder, ids: []string{orderID.String()}}, opts)
+	return call(ctx, coreOf(s), new(PostOrderResponse), request{op: opCancelOrder, ids: []string{orderID.String()}}, opts)
 }
 
 // MarkDrawCompleted reports that the sample of an order with on-site collection was drawn: PATCH
 // /v3/order/{order_id}/draw_completed. Source: public API reference only.
 func (s *OrdersService) MarkDrawCompleted(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*PostOrderResponse, error) {
-	return call(ctx, s.core, new(PostOrderResponse), request{op: opMarkDrawCompleted, ids: []string{orderID.String()}}, opts)
+	return call(ctx, coreOf(s), new(PostOrderResponse), request{op: opMarkDrawCompleted, ids: []string{orderID.String()}}, opts)
 }
 
 // maxResendWindow is the longest time range whose events can be sent again.
@@ -82,7 +82,7 @@ func (r *ResendEventsResponse) verify() error { return requireList(r.OrderIDs) }
 // /v3/order/resend_events. It recovers events that a receiver has missed. Source: public API
 // reference only.
 func (s *OrdersService) ResendEvents(ctx context.Context, body ResendEventsBody, opts ...CallOption) (*ResendEventsResponse, error) {
-	return call(ctx, s.core, new(ResendEventsResponse), request{op: opResendEvents, body: &body}, opts)
+	return call(ctx, coreOf(s), new(ResendEventsResponse), request{op: opResendEvents, body: &body}, opts)
 }
 
 // CommunicationSettings controls how the service contacts the patient of an order: the response of
@@ -106,14 +106,14 @@ type UpdateCommunicationSettingsBody struct {
 // CommunicationSettings returns how the service contacts the patient of an order: GET
 // /v3/order/{order_id}/communication_settings. Source: public API reference only.
 func (s *OrdersService) CommunicationSettings(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*CommunicationSettings, error) {
-	return call(ctx, s.core, new(CommunicationSettings), request{op: opCommunicationSettings, ids: []string{orderID.String()}}, opts)
+	return call(ctx, coreOf(s), new(CommunicationSettings), request{op: opCommunicationSettings, ids: []string{orderID.String()}}, opts)
 }
 
 // UpdateCommunicationSettings changes how the service contacts the patient of an order: PATCH
 // /v3/order/{order_id}/communication_settings. Source: public API reference only.
 func (s *OrdersService) UpdateCommunicationSettings(ctx context.Context, orderID uuid.UUID, body UpdateCommunicationSettingsBody, opts ...CallOption) (*CommunicationSettings, error) {
 	r := request{op: opUpdateCommunicationSettings, ids: []string{orderID.String()}, body: &body}
-	return call(ctx, s.core, new(CommunicationSettings), r, opts)
+	return call(ctx, coreOf(s), new(CommunicationSettings), r, opts)
 }
 
 // SimulateParams controls [OrdersService.Simulate]. The zero value simulates an order up to normal
@@ -151,5 +151,5 @@ type SimulationFlags struct {
 // read the status.
 func (s *OrdersService) Simulate(ctx context.Context, orderID uuid.UUID, params SimulateParams, opts ...CallOption) error {
 	r := request{op: opSimulateOrder, ids: []string{orderID.String()}, query: params, body: &params.Flags}
-	return callEmpty(ctx, s.core, r, opts)
+	return callEmpty(ctx, coreOf(s), r, opts)
 }

@@ -26,14 +26,14 @@ const (
 // [Response.Body] does not hold the file. Imported orders have no requisition. Source of the
 // latter: public API reference only.
 func (s *OrdersService) RequisitionPDF(ctx context.Context, orderID uuid.UUID, w io.Writer, opts ...CallOption) (n int64, err error) {
-	return callPDF(ctx, s.core, request{op: opRequisitionPDF, ids: []string{orderID.String()}}, w, opts)
+	return callPDF(ctx, coreOf(s), request{op: opRequisitionPDF, ids: []string{orderID.String()}}, w, opts)
 }
 
 // ResultsPDF streams the lab report of an order to w and returns the number of bytes written: GET
-// /v3/order/{order_id}/result/pdf. See [Order.HasResults] for when there is one, and
+// /v3/order/{order_id}/result/pdf. See [Order.HasResults] and [ErrNoResults] for when there is one, and
 // [OrdersService.RequisitionPDF] for w, large files and errors. Source: public API reference only.
 func (s *OrdersService) ResultsPDF(ctx context.Context, orderID uuid.UUID, w io.Writer, opts ...CallOption) (n int64, err error) {
-	return callPDF(ctx, s.core, request{op: opOrderResultsPDF, ids: []string{orderID.String()}}, w, opts)
+	return callPDF(ctx, coreOf(s), request{op: opOrderResultsPDF, ids: []string{orderID.String()}}, w, opts)
 }
 
 // LabelsPDFParams describes the labels of [OrdersService.LabelsPDF]. Source: public API reference
@@ -63,14 +63,14 @@ func (p LabelsPDFParams) query() queryValues {
 // written: GET /v3/order/{order_id}/labels/pdf. See [OrdersService.RequisitionPDF] for w, large
 // files and errors. Source: public API reference only.
 func (s *OrdersService) LabelsPDF(ctx context.Context, orderID uuid.UUID, params LabelsPDFParams, w io.Writer, opts ...CallOption) (n int64, err error) {
-	return callPDF(ctx, s.core, request{op: opOrderLabelsPDF, ids: []string{orderID.String()}, query: params}, w, opts)
+	return callPDF(ctx, coreOf(s), request{op: opOrderLabelsPDF, ids: []string{orderID.String()}, query: params}, w, opts)
 }
 
 // ABNPDF streams the Advanced Beneficiary Notice of an order to w and returns the number of bytes
 // written: GET /v3/order/{order_id}/abn_pdf. [Order.HasABN] reports whether there is one. See
 // [OrdersService.RequisitionPDF] for w, large files and errors. Source: public API reference only.
 func (s *OrdersService) ABNPDF(ctx context.Context, orderID uuid.UUID, w io.Writer, opts ...CallOption) (n int64, err error) {
-	return callPDF(ctx, s.core, request{op: opOrderABNPDF, ids: []string{orderID.String()}}, w, opts)
+	return callPDF(ctx, coreOf(s), request{op: opOrderABNPDF, ids: []string{orderID.String()}}, w, opts)
 }
 
 // CollectionInstructionsPDF streams the instructions for collecting the sample of an order to w and
@@ -78,5 +78,5 @@ func (s *OrdersService) ABNPDF(ctx context.Context, orderID uuid.UUID, w io.Writ
 // [LabTest.HasCollectionInstructions] reports whether there are any. See
 // [OrdersService.RequisitionPDF] for w, large files and errors. Source: public API reference only.
 func (s *OrdersService) CollectionInstructionsPDF(ctx context.Context, orderID uuid.UUID, w io.Writer, opts ...CallOption) (n int64, err error) {
-	return callPDF(ctx, s.core, request{op: opCollectionInstructionsPDF, ids: []string{orderID.String()}}, w, opts)
+	return callPDF(ctx, coreOf(s), request{op: opCollectionInstructionsPDF, ids: []string{orderID.String()}}, w, opts)
 }

@@ -47,13 +47,13 @@ type OrderSummary struct {
 // Get returns a transaction and a summary of its orders: GET
 // /v3/order_transaction/{transaction_id}. [Order.OrderTransaction] has the ID.
 func (s *OrderTransactionsService) Get(ctx context.Context, transactionID uuid.UUID, opts ...CallOption) (*OrderTransactionDetails, error) {
-	return call(ctx, s.core, new(OrderTransactionDetails), request{op: opGetOrderTransaction, ids: []string{transactionID.String()}}, opts)
+	return call(ctx, coreOf(s), new(OrderTransactionDetails), request{op: opGetOrderTransaction, ids: []string{transactionID.String()}}, opts)
 }
 
 // Results returns the results of all orders of a transaction: GET
 // /v3/order_transaction/{transaction_id}/result.
 func (s *OrderTransactionsService) Results(ctx context.Context, transactionID uuid.UUID, opts ...CallOption) (*OrderResults, error) {
-	return call(ctx, s.core, new(OrderResults), request{op: opOrderTransactionResults, ids: []string{transactionID.String()}}, opts)
+	return call(ctx, coreOf(s), new(OrderResults), request{op: opOrderTransactionResults, ids: []string{transactionID.String()}}, opts)
 }
 
 // ResultsPDF streams the lab report of a transaction to w and returns the number of bytes written:
@@ -61,5 +61,5 @@ func (s *OrderTransactionsService) Results(ctx context.Context, transactionID uu
 // large files and errors.
 func (s *OrderTransactionsService) ResultsPDF(ctx context.Context, transactionID uuid.UUID, w io.Writer, opts ...CallOption) (n int64, err error) {
 	r := request{op: opOrderTransactionResultsPDF, ids: []string{transactionID.String()}}
-	return callPDF(ctx, s.core, r, w, opts)
+	return callPDF(ctx, coreOf(s), r, w, opts)
 }

@@ -214,7 +214,7 @@ func (b *UpdateOrderBody) validate(v *validator) {
 //
 // Experimental: the endpoint is in closed beta.
 func (s *OrdersService) Import(ctx context.Context, body ImportOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
-	return call(ctx, s.core, new(PostOrderResponse), request{op: opImportOrder, body: &body}, opts)
+	return call(ctx, coreOf(s), new(PostOrderResponse), request{op: opImportOrder, body: &body}, opts)
 }
 
 // Create places a new order: POST /v3/order. The interface specification describes only the order
@@ -226,7 +226,7 @@ func (s *OrdersService) Import(ctx context.Context, body ImportOrderBody, opts .
 // for the order among those of the user before you create it again.
 func (s *OrdersService) Create(ctx context.Context, body CreateOrderBody, opts ...CallOption) (*PostOrderResponse, error) {
 	r := request{op: opCreateOrder, body: &body, repeatable: true}
-	return call(ctx, s.core, new(PostOrderResponse), r, opts)
+	return call(ctx, coreOf(s), new(PostOrderResponse), r, opts)
 }
 
 // Update changes or clears the date on which an order is processed: PATCH /v3/order/{order_id}. The
@@ -239,7 +239,7 @@ func (s *OrdersService) Update(ctx context.Context, orderID uuid.UUID, body Upda
 		return nil, withOp(opUpdateOrder, body.Validate())
 	}
 	r := request{op: opUpdateOrder, ids: []string{orderID.String()}, body: &body}
-	return call(ctx, s.core, new(PostOrderResponse), r, opts)
+	return call(ctx, coreOf(s), new(PostOrderResponse), r, opts)
 }
 
 // Reschedule sets the date on which a scheduled order is dispatched to the lab: today or later.
@@ -258,7 +258,7 @@ func (s *OrdersService) Release(ctx context.Context, orderID uuid.UUID, opts ...
 // Get returns one order: GET /v3/order/{order_id}. The error for an unknown order matches
 // [ErrNotFound]. Source: public API reference only.
 func (s *OrdersService) Get(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*Order, error) {
-	return call(ctx, s.core, new(Order), request{op: opGetOrder, ids: []string{orderID.String()}}, opts)
+	return call(ctx, coreOf(s), new(Order), request{op: opGetOrder, ids: []string{orderID.String()}}, opts)
 }
 
 // ListOrdersParams selects orders. Zero fields are not sent. A deployment that does not support a
@@ -354,7 +354,7 @@ func (*OrderPage) fromList(document []byte, _ []json.RawMessage) []byte {
 // List returns one page of the team's orders: GET /orders. Some deployments serve it at /v3/orders:
 // see [WithPath]. Source of the other path: public API reference only.
 func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts ...CallOption) (*OrderPage, error) {
-	return call(ctx, s.core, new(OrderPage), request{op: opListOrders, query: params}, opts)
+	return call(ctx, coreOf(s), new(OrderPage), request{op: opListOrders, query: params}, opts)
 }
 
 // All returns an iterator over the orders, page by page, starting at params.Page. It holds one page

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"reflect"
 	"strings"
 
 	"github.com/labhealth/labhealth-go/internal/transport"
@@ -19,7 +20,7 @@ const (
 // callPDF sends r, whose response is a PDF, writes the PDF to w and returns the number of bytes
 // written. Nothing is written to w unless the response is a PDF.
 func callPDF(ctx context.Context, c *core, r request, w io.Writer, opts []CallOption) (n int64, err error) {
-	if w == nil {
+	if isNil(w) {
 		r.misuse = invalid("must not be nil", "w")
 	}
 	out := &countingWriter{w: w}
@@ -30,6 +31,12 @@ func callPDF(ctx context.Context, c *core, r request, w io.Writer, opts []CallOp
 	}
 	err = c.do(ctx, r, opts)
 	return out.n, err
+}
+
+// isNil reports whether v is nil, or an interface with a nil pointer.
+func isNil(v any) bool {
+	value := reflect.ValueOf(v)
+	return v == nil || value.Kind() == reflect.Pointer && value.IsNil()
 }
 
 // copyPDF writes a response body of at most limit bytes to out. If the body is not a PDF, copyPDF

@@ -118,5 +118,5 @@ type ProviderDetails struct {
 
 // List returns all providers that users can connect: GET /v2/providers.
 func (s *ProvidersService) List(ctx context.Context, params ListProvidersParams, opts ...CallOption) ([]ProviderDetails, error) {
-	return callList[ProviderDetails](ctx, s.core, request{op: opListProviders, query: params}, opts)
+	return callList[ProviderDetails](ctx, coreOf(s), request{op: opListProviders, query: params}, opts)
 }

@@ -20,17 +20,17 @@ const (
 )
 
 // Results returns the results of an order: GET /v3/order/{order_id}/result. The error for an
-// unknown order matches [ErrNotFound]. The response for an order without results is not documented.
-// Of the results, the interface specification documents only result, result_type and value. Source
+// unknown order matches [ErrNotFound], and that for an order without results [ErrNoResults] too, as
+// far as it can be distinguished. Of the results, the interface specification documents only result, result_type and value. Source
 // of the rest, including the path: public API reference only.
 func (s *OrdersService) Results(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*OrderResults, error) {
-	return call(ctx, s.core, new(OrderResults), request{op: opOrderResults, ids: []string{orderID.String()}}, opts)
+	return call(ctx, coreOf(s), new(OrderResults), request{op: opOrderResults, ids: []string{orderID.String()}}, opts)
 }
 
 // ResultsMetadata returns the header of an order's lab report, without the results: GET
 // /v3/order/{order_id}/result/metadata. Source: public API reference only.
 func (s *OrdersService) ResultsMetadata(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*ResultsMetadata, error) {
-	return call(ctx, s.core, new(ResultsMetadata), request{op: opOrderResultsMetadata, ids: []string{orderID.String()}}, opts)
+	return call(ctx, coreOf(s), new(ResultsMetadata), request{op: opOrderResultsMetadata, ids: []string{orderID.String()}}, opts)
 }
 
 // OrderResults holds the results of an order or of a transaction: the response of

@@ -165,18 +165,18 @@ func (p SourcePrioritiesParams) query() queryValues {
 // Get returns the team: GET /v2/team/{team_id}. The ID is that of every [User] and event. The
 // response may hold keys and secrets.
 func (s *TeamService) Get(ctx context.Context, teamID uuid.UUID, opts ...CallOption) (*TeamDetails, error) {
-	return call(ctx, s.core, new(TeamDetails), request{op: opGetOwnTeam, ids: []string{teamID.String()}}, opts)
+	return call(ctx, coreOf(s), new(TeamDetails), request{op: opGetOwnTeam, ids: []string{teamID.String()}}, opts)
 }
 
 // SearchUsers returns the users that match: GET /v2/team/users/search.
 func (s *TeamService) SearchUsers(ctx context.Context, params SearchUsersParams, opts ...CallOption) ([]User, error) {
-	return callList[User](ctx, s.core, request{op: opSearchUsers, query: params}, opts)
+	return callList[User](ctx, coreOf(s), request{op: opSearchUsers, query: params}, opts)
 }
 
 // SourcePriorities returns the order in which the team prefers the sources of the same data: GET
 // /v2/team/source/priorities. The shape of the objects is not documented.
 func (s *TeamService) SourcePriorities(ctx context.Context, params SourcePrioritiesParams, opts ...CallOption) ([]json.RawMessage, error) {
-	return callList[json.RawMessage](ctx, s.core, request{op: opSourcePriorities, query: params}, opts)
+	return callList[json.RawMessage](ctx, coreOf(s), request{op: opSourcePriorities, query: params}, opts)
 }
 
 // UpdateSourcePriorities changes the order in which the team prefers the sources of the same data,
@@ -187,10 +187,10 @@ func (s *TeamService) UpdateSourcePriorities(ctx context.Context, body json.RawM
 	if len(body) > 0 {
 		r.body = body
 	}
-	return callList[json.RawMessage](ctx, s.core, r, opts)
+	return callList[json.RawMessage](ctx, coreOf(s), r, opts)
 }
 
 // Physicians returns the physicians who order for the team: GET /v2/team/{team_id}/physicians.
 func (s *TeamService) Physicians(ctx context.Context, teamID uuid.UUID, opts ...CallOption) ([]OrderPhysician, error) {
-	return callList[OrderPhysician](ctx, s.core, request{op: opTeamPhysicians, ids: []string{teamID.String()}}, opts)
+	return callList[OrderPhysician](ctx, coreOf(s), request{op: opTeamPhysicians, ids: []string{teamID.String()}}, opts)
 }

@@ -102,7 +102,7 @@ func (p *PhysicianCreateRequestBase) validate(v *validator) {
 // [OutcomeUnknown], look for the order among those of the user before you order another kit: a
 // unique Passthrough identifies it.
 func (s *OrdersService) CreateTestkit(ctx context.Context, body CreateTestkitBody, opts ...CallOption) (*PostOrderResponse, error) {
-	return call(ctx, s.core, new(PostOrderResponse), request{op: opCreateTestkit, body: &body}, opts)
+	return call(ctx, coreOf(s), new(PostOrderResponse), request{op: opCreateTestkit, body: &body}, opts)
 }
 
 // RegisterTestkit connects a test kit to its patient: POST /v3/order/testkit/register. The sample
@@ -111,5 +111,5 @@ func (s *OrdersService) CreateTestkit(ctx context.Context, body CreateTestkitBod
 // It is never retried while an attempt may have been processed. If [OutcomeOf] the error is
 // [OutcomeUnknown], get the order: its PatientDetails is nil until the kit is registered.
 func (s *OrdersService) RegisterTestkit(ctx context.Context, body RegisterTestkitBody, opts ...CallOption) (*PostOrderResponse, error) {
-	return call(ctx, s.core, new(PostOrderResponse), request{op: opRegisterTestkit, body: &body}, opts)
+	return call(ctx, coreOf(s), new(PostOrderResponse), request{op: opRegisterTestkit, body: &body}, opts)
 }

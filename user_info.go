@@ -73,7 +73,7 @@ func (b *UpdateUserInfoBody) validate(v *validator) {
 // for a user who has none matches [ErrNotFound]; this status is an inference. Source: public API
 // reference only.
 func (s *UsersService) Info(ctx context.Context, userID uuid.UUID, opts ...CallOption) (*UserInfo, error) {
-	return call(ctx, s.core, new(UserInfo), request{op: opGetUserInfo, ids: []string{userID.String()}}, opts)
+	return call(ctx, coreOf(s), new(UserInfo), request{op: opGetUserInfo, ids: []string{userID.String()}}, opts)
 }
 
 // UpdateInfo creates or replaces the demographic data of a user: PATCH /v2/user/{user_id}/info.
@@ -85,5 +85,5 @@ func (s *UsersService) UpdateInfo(ctx context.Context, userID uuid.UUID, body Up
 		proxy.RawObject, proxy.Address.RawObject = RawObject{}, RawObject{}
 		body.MedicalProxy = Value(proxy)
 	}
-	return call(ctx, s.core, new(UserInfo), request{op: opUpdateUserInfo, ids: []string{userID.String()}, body: &body}, opts)
+	return call(ctx, coreOf(s), new(UserInfo), request{op: opUpdateUserInfo, ids: []string{userID.String()}, body: &body}, opts)
 }

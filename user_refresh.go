@@ -58,16 +58,14 @@ type UserRefreshError struct {
 	api *APIError
 }
 
-// Error returns the message of the *[APIError], followed by the reason.
-func (e *UserRefreshError) Error() string {
-	return cmp.Or(e.api, &APIError{}).Error() + ": no source was refreshed"
-}
+// Error returns the message of the *[APIError].
+func (e *UserRefreshError) Error() string { return orZero(e).api.orReason(nothingRefreshed) }
 
 // Format prints the error message under every verb, so that %#v does not print the sources.
 func (e UserRefreshError) Format(s fmt.State, _ rune) { fmt.Fprint(s, e.Error()) }
 
 // Unwrap returns the *[APIError].
-func (e *UserRefreshError) Unwrap() error { return e.api }
+func (e *UserRefreshError) Unwrap() error { return orZero(e).api.orNil() }
 
 // userRefreshError returns e as a *UserRefreshError if its body has the sources that failed.
 func userRefreshError(e *APIError) error {
@@ -77,6 +75,7 @@ func userRefreshError(e *APIError) error {
 	if e.StatusCode != http.StatusBadRequest || jsonread.Unmarshal(e.received.bytes(), &body) != nil || body.FailedSources == nil {
 		return e
 	}
+	e.reason = nothingRefreshed
 	return &UserRefreshError{body.FailedSources, e}
 }
 
@@ -88,7 +87,7 @@ func userRefreshError(e *APIError) error {
 // An attempt may take 15 seconds longer than params.Timeout, even if [RetryPolicy.WriteTimeout] is
 // shorter. Source: public API reference only.
 func (s *UsersService) Refresh(ctx context.Context, userID uuid.UUID, params RefreshUserParams, opts ...CallOption) (*UserRefresh, error) {
-	return call(ctx, s.core, new(UserRefresh), request{
+	return call(ctx, coreOf(s), new(UserRefresh), request{
 		op: opRefreshUser, ids: []string{userID.String()}, query: params, refine: userRefreshError,
 		minTimeout: cmp.Or(params.Timeout, 10*time.Second) + 15*time.Second,
 	}, opts)

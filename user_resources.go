@@ -171,7 +171,7 @@ type LastAttempt struct {
 // expected data is missing: whether it was read, and when, and whether it was sent. Source: public
 // API reference only.
 func (s *UsersService) Resources(ctx context.Context, params ListUserResourcesParams, opts ...CallOption) (*UserResourcesPage, error) {
-	return call(ctx, s.core, new(UserResourcesPage), request{op: opUserResources, query: params}, opts)
+	return call(ctx, coreOf(s), new(UserResourcesPage), request{op: opUserResources, query: params}, opts)
 }
 
 // AllResources returns an iterator over the resources of users, page by page. It behaves like

@@ -1,7 +1,6 @@
 package labhealth
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -140,7 +139,7 @@ func (*UserPage) fromList(document []byte, elements []json.RawMessage) []byte {
 
 // List returns one page of the team's users: GET /v2/user/.
 func (s *UsersService) List(ctx context.Context, params ListUsersParams, opts ...CallOption) (*UserPage, error) {
-	return call(ctx, s.core, new(UserPage), request{op: opListUsers, query: params}, opts)
+	return call(ctx, coreOf(s), new(UserPage), request{op: opListUsers, query: params}, opts)
 }
 
 // All returns an iterator over the users, page by page, starting at params.Offset. It holds one
@@ -191,11 +190,11 @@ func (b *CreateUserBody) validate(v *validator) { v.required("client_user_id", b
 // a *[UserConflictError] with that user's ID; this makes the call idempotent. Source of the path:
 // public API reference only.
 func (s *UsersService) Create(ctx context.Context, body CreateUserBody, opts ...CallOption) (*User, error) {
-	return call(ctx, s.core, new(User), request{op: opCreateUser, body: &body, refine: userConflict}, opts)
+	return call(ctx, coreOf(s), new(User), request{op: opCreateUser, body: &body, refine: userConflict}, opts)
 }
 
 // UserConflictError reports that the client user ID already belongs to a user. It wraps the
-// *[APIError] of the response.
+// *[APIError] of the response. Its text does not have the ID of the user; its JSON does.
 type UserConflictError struct {
 	UserID    uuid.UUID // ID of the existing user
 	CreatedOn time.Time // when that user was created; zero if not reported
@@ -203,13 +202,11 @@ type UserConflictError struct {
 	api *APIError
 }
 
-// Error returns the message of the *[APIError], followed by the reason.
-func (e *UserConflictError) Error() string {
-	return cmp.Or(e.api, &APIError{}).Error() + ": the client user id belongs to a user already"
-}
+// Error returns the message of the *[APIError].
+func (e *UserConflictError) Error() string { return orZero(e).api.orReason(userExists) }
 
 // Unwrap returns the *[APIError].
-func (e *UserConflictError) Unwrap() error { return e.api }
+func (e *UserConflictError) Unwrap() error { return orZero(e).api.orNil() }
 
 // Is reports whether target is [ErrConflict]. It ignores the status code: the interface
 // specification documents 400.
@@ -222,6 +219,7 @@ func userConflict(e *APIError) error {
 	}
 	for _, c := range e.conflicts() {
 		if c.UserID != uuid.Nil {
+			e.reason = userExists
 			return &UserConflictError{c.UserID, c.CreatedOn, e}
 		}
 	}
@@ -253,13 +251,13 @@ func (s *UsersService) GetOrCreate(ctx context.Context, body CreateUserBody, opt
 // Get returns one user: GET /v2/user/{user_id}. The error for an unknown user matches
 // [ErrNotFound]. Source: public API reference only.
 func (s *UsersService) Get(ctx context.Context, userID uuid.UUID, opts ...CallOption) (*User, error) {
-	return call(ctx, s.core, new(User), request{op: opGetUser, ids: []string{userID.String()}}, opts)
+	return call(ctx, coreOf(s), new(User), request{op: opGetUser, ids: []string{userID.String()}}, opts)
 }
 
 // Resolve returns the user with a client user ID: GET /v2/user/resolve/{client_user_id}. The error
 // for an unknown ID matches [ErrNotFound]. Source: public API reference only.
 func (s *UsersService) Resolve(ctx context.Context, clientUserID string, opts ...CallOption) (*User, error) {
-	return call(ctx, s.core, new(User), request{op: opResolveUser, ids: []string{clientUserID}}, opts)
+	return call(ctx, coreOf(s), new(User), request{op: opResolveUser, ids: []string{clientUserID}}, opts)
 }
 
 // UpdateUserBody is the request of [UsersService.Update]. Absent fields are unchanged, and at least
@@ -285,7 +283,7 @@ func (b *UpdateUserBody) validate(v *validator) {
 // ID. Source: public API reference only.
 func (s *UsersService) Update(ctx context.Context, userID uuid.UUID, body UpdateUserBody, opts ...CallOption) error {
 	r := request{op: opUpdateUser, ids: []string{userID.String()}, body: &body, refine: userConflict}
-	return callEmpty(ctx, s.core, r, opts)
+	return callEmpty(ctx, coreOf(s), r, opts)
 }
 
 // UserDeletion is the response of [UsersService.Delete], [UsersService.UndoDelete] and
@@ -299,7 +297,7 @@ type UserDeletion struct {
 // Delete deletes a user: DELETE /v2/user/{user_id}. [UsersService.UndoDelete] can undo it for 7
 // days. Source of the path: public API reference only.
 func (s *UsersService) Delete(ctx context.Context, userID uuid.UUID, opts ...CallOption) (*UserDeletion, error) {
-	return call(ctx, s.core, new(UserDeletion), request{op: opDeleteUser, ids: []string{userID.String()}}, opts)
+	return call(ctx, coreOf(s), new(UserDeletion), request{op: opDeleteUser, ids: []string{userID.String()}}, opts)
 }
 
 // UndoDeleteParams identifies a deleted user. Exactly one of the two IDs must be set.
@@ -327,5 +325,5 @@ func (p UndoDeleteParams) query() queryValues {
 // Connections to wearable providers are not restored. It fails once another user has the same
 // client user ID. Source of all but the 7 days: public API reference only.
 func (s *UsersService) UndoDelete(ctx context.Context, params UndoDeleteParams, opts ...CallOption) (*UserDeletion, error) {
-	return call(ctx, s.core, new(UserDeletion), request{op: opUndoDeletion, query: params}, opts)
+	return call(ctx, coreOf(s), new(UserDeletion), request{op: opUndoDeletion, query: params}, opts)
 }

@@ -155,7 +155,7 @@ func (s *WearablesService) Summaries(ctx context.Context, userID uuid.UUID, reso
 	r := request{
 		op: opSummaries, ids: []string{string(resource), userID.String()}, query: summariesQuery{resource, params}, maxBody: maxWearableBody,
 	}
-	return call(ctx, s.core, new(SummaryPage), r, opts)
+	return call(ctx, coreOf(s), new(SummaryPage), r, opts)
 }
 
 // summaryLists are the names that the list of a page can have: a resource or its plural.
@@ -318,7 +318,7 @@ func hasSamples(group []byte) bool {
 // unknown user or resource matches [ErrNotFound].
 func (s *WearablesService) Samples(ctx context.Context, userID uuid.UUID, resource SampleResource, params ListSamplesParams, opts ...CallOption) (*SamplePage, error) {
 	r := request{op: opSamples, ids: []string{userID.String(), string(resource)}, query: params, maxBody: maxWearableBody}
-	return call(ctx, s.core, new(SamplePage), r, opts)
+	return call(ctx, coreOf(s), new(SamplePage), r, opts)
 }
 
 // SamplePages returns an iterator over the pages of samples. It requests a page when the previous
@@ -336,7 +336,7 @@ func (s *WearablesService) SamplePages(ctx context.Context, userID uuid.UUID, re
 // up to 64 MiB. The error for an unknown ID matches [ErrNotFound].
 func (s *WearablesService) SleepStream(ctx context.Context, sleepID uuid.UUID, opts ...CallOption) (*SleepStream, error) {
 	r := request{op: opSleepStream, ids: []string{sleepID.String()}, maxBody: maxWearableBody}
-	return call(ctx, s.core, new(SleepStream), r, opts)
+	return call(ctx, coreOf(s), new(SleepStream), r, opts)
 }
 
 // SleepStream is the response of [WearablesService.SleepStream]. A list that was not recorded is

@@ -17,7 +17,7 @@ const opWorkoutStream = "GET /v2/timeseries/workouts/{workout_id}/stream"
 // unknown ID matches [ErrNotFound].
 func (s *WorkoutsService) Stream(ctx context.Context, workoutID uuid.UUID, opts ...CallOption) (*WorkoutStream, error) {
 	r := request{op: opWorkoutStream, ids: []string{workoutID.String()}, maxBody: 64 << 20}
-	return call(ctx, s.core, new(WorkoutStream), r, opts)
+	return call(ctx, coreOf(s), new(WorkoutStream), r, opts)
 }
 
 // WorkoutStream is the response of [WorkoutsService.Stream]. It consists of parallel lists:

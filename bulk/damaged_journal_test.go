@@ -227,7 +227,7 @@ func TestListBeforeResuming(t *testing.T) {
 		}
 		s.onList = func(int, map[string][]string) string { return "404" }
 		if got := fmt.Sprint(run(16, bulk.Options{})); len(s.sent) != 14 || got != "bulk: the list of orders could not be read in full, so that nothing "+
-			"was sent: the journal may have lost what an earlier run did (Options.TrustJournal): labhealth: GET /orders: 404 Not Found (request req-1)" {
+			"was sent: the journal may have lost what an earlier run did (Options.TrustJournal): labhealth: GET /orders: 404 Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment; APIError.Message has the service's text) (request req-1)" {
 			t.Errorf("no list: %v, %d requests", got, len(s.sent))
 		}
 		s.onList = nil

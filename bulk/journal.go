@@ -2,6 +2,7 @@ package bulk
 
 import (
 	"cmp"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -119,6 +120,9 @@ type Memory struct {
 
 // Append implements [Journal].
 func (m *Memory) Append(entries []Entry) error {
+	if m == nil {
+		return errNoMemory
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := append(m.all(), entries...)
@@ -129,6 +133,10 @@ func (m *Memory) Append(entries []Entry) error {
 // Entries implements [Journal].
 func (m *Memory) Entries() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
+		if m == nil {
+			yield(Entry{}, errNoMemory)
+			return
+		}
 		m.mu.Lock()
 		entries := slices.Clip(m.all())
 		m.mu.Unlock()
@@ -147,3 +155,5 @@ func (m *Memory) all() []Entry {
 	}
 	return m.entries()
 }
+
+var errNoMemory = errors.New("bulk: the journal is a nil *Memory: use new(bulk.Memory)")

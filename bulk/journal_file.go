@@ -45,6 +45,8 @@ type File struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+var errNoFile = errors.New("bulk: the journal is a File that is nil or its zero value: create it with OpenFile")
+
 // OpenFile opens the journal at path and locks it until [File.Close] or the end of the process. If
 // the file does not exist, OpenFile creates it, readable by its owner only. It returns [ErrLocked]
 // if the journal is in use.
@@ -184,7 +186,10 @@ func parseLine(line []byte) (entry []byte, startsBatch bool) {
 // Append implements [Journal]. After an error the file takes no more entries, because its content
 // on the disk is unknown.
 func (j *File) Append(entries []Entry) error {
-	if j.err != nil {
+	switch {
+	case j == nil || j.f == nil && j.err == nil:
+		return errNoFile
+	case j.err != nil:
 		return j.err
 	}
 	j.buf.Reset()
@@ -217,6 +222,10 @@ func (j *File) Append(entries []Entry) error {
 // Entries implements [Journal].
 func (j *File) Entries() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
+		if j == nil || j.f == nil && j.err == nil {
+			yield(Entry{}, errNoFile)
+			return
+		}
 		for line, err := range j.lines(j.size) {
 			if err != nil {
 				if !errors.Is(err, errLineTooLong) {
@@ -240,7 +249,7 @@ func (j *File) Entries() iter.Seq2[Entry, error] {
 
 // Close closes the file and unlocks it. Closing it again does nothing.
 func (j *File) Close() error {
-	if j.f == nil {
+	if j == nil || j.f == nil {
 		return nil
 	}
 	err := j.f.Close()

@@ -24,7 +24,7 @@ func TestUnknownOutcomeAfterSourceChange(t *testing.T) {
 		yield(bulk.Record{}, &bulk.RecordError{SampleID: "A", Problems: []bulk.Problem{{Reason: "is torn"}}})
 	})
 	const unsure = "bulk: the list of orders could not be read in full, so that records whose outcome is unknown stay as they are: " +
-		"labhealth: GET /orders: 404 Not Found (request req-1)"
+		"labhealth: GET /orders: 404 Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment; APIError.Message has the service's text) (request req-1)"
 	tests := []struct {
 		name   string
 		source bulk.Source

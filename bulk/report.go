@@ -36,11 +36,14 @@ type Report struct {
 // Done reports whether the import is finished: the source was read to its end, and another run
 // would send nothing.
 func (r *Report) Done() bool {
-	return !r.Incomplete && r.Unknown == 0 && r.Pending == 0 && r.Strays == 0
+	return r != nil && !r.Incomplete && r.Unknown == 0 && r.Pending == 0 && r.Strays == 0
 }
 
 // String returns the counts in one line.
 func (r *Report) String() string {
+	if r == nil {
+		return "the run could not start"
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d records: %d applied", r.Records, r.Applied)
 	for _, c := range []struct {

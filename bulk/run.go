@@ -72,8 +72,8 @@ func Run(ctx context.Context, client *labhealth.Client, source Source, journal J
 	if err != nil {
 		return nil, err
 	}
-	if source == nil || !opts.DryRun && (client == nil || journal == nil) {
-		return nil, errors.New("bulk: Run needs a client, a source and a journal")
+	if ctx == nil || source == nil || !opts.DryRun && (client == nil || client.Orders == nil || journal == nil) {
+		return nil, errors.New("bulk: Run needs a context, a client of labhealth.NewClient, a source and a journal")
 	}
 	if journal == nil {
 		journal = new(Memory)
@@ -109,7 +109,7 @@ func newRun(client *labhealth.Client, source Source, journal Journal, opts Optio
 		started:     time.Now(), phase: PhaseChecking, proven: opts.RejectionLimit < 0,
 	}
 	r.lastUnknown = r.started
-	if f, ok := journal.(*File); ok {
+	if f, ok := journal.(*File); ok && f != nil {
 		r.resumed, r.torn = f.existed, f.torn
 	}
 	if opts.Rate > 0 {

@@ -182,10 +182,10 @@ func TestStops(t *testing.T) {
 		most             int // requests
 		took             time.Duration
 	}{
-		{"wrong key", "401", "labhealth: POST /v3/order/import: 401 Unauthorized (request req-1)", 4, 0},
-		{"not allowed", "403", "labhealth: POST /v3/order/import: 403 Forbidden (request req-1)", 4, 0},
-		{"moved", "307", "labhealth: POST /v3/order/import: 307 Temporary Redirect (request req-1)", 4, 0},
-		{"a day's pause", "429 86400", "bulk: the service asks for a pause of 24h0m0s: labhealth: POST /v3/order/import: 429 Too Many Requests (request req-1)", 4, 0},
+		{"wrong key", "401", "labhealth: POST /v3/order/import: 401 Unauthorized: rejected (the key is missing, invalid, expired, or of another region or environment; APIError.Message has the service's text) (request req-1)", 4, 0},
+		{"not allowed", "403", "labhealth: POST /v3/order/import: 403 Forbidden: rejected (the team or the key has no access to this; APIError.Message has the service's text) (request req-1)", 4, 0},
+		{"moved", "307", "labhealth: POST /v3/order/import: 307 Temporary Redirect: outcome unknown (it is a redirect: check the scheme, the host and the path of the base URL; APIError.Message has the service's text; check whether it took effect before you repeat it) (request req-1)", 4, 0},
+		{"a day's pause", "429 86400", "bulk: the service asks for a pause of 24h0m0s: labhealth: POST /v3/order/import: 429 Too Many Requests: rejected (APIError.Message has the service's text; try again in 24h0m0s) (request req-1)", 4, 0},
 		{"down", "503", "bulk: every request has failed for 10m", 120, 11 * time.Minute},
 		{"rate limited without end", "429 60", "bulk: every request has failed for 10m", 80, 12 * time.Minute},
 	}
@@ -310,7 +310,7 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%v %v, want %s", report, err, test.err)
 		}
 	}
-	if _, err := bulk.Run(t.Context(), s.client(t), source, nil, bulk.Options{}); fmt.Sprint(err) != "bulk: Run needs a client, a source and a journal" {
+	if _, err := bulk.Run(t.Context(), s.client(t), source, nil, bulk.Options{}); fmt.Sprint(err) != "bulk: Run needs a context, a client of labhealth.NewClient, a source and a journal" {
 		t.Error(err)
 	}
 	if report, err := bulk.Run(t.Context(), nil, source, nil, bulk.Options{DryRun: true}); err != nil || report.Pending != 1 {

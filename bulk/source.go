@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -37,6 +38,9 @@ type RecordError struct {
 
 // Error returns a message with the line and the problems.
 func (e *RecordError) Error() string {
+	if e == nil {
+		e = &RecordError{}
+	}
 	var b strings.Builder
 	b.WriteString("bulk: a record cannot be read")
 	if e.Line > 0 {
@@ -56,6 +60,9 @@ var errLineTooLong = errors.New("longer than 16 MiB")
 // rewind returns a reader that starts at the start of r, after a byte order mark. It returns an
 // error for UTF-16, in which each ASCII character has a zero byte.
 func rewind(r io.ReadSeeker) (*bufio.Reader, error) {
+	if v := reflect.ValueOf(r); r == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, errors.New("bulk: the source needs a reader that is not nil")
+	}
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("bulk: the source cannot be read from its start: %w", err)
 	}

@@ -99,6 +99,9 @@ func (s *Server) Elapse(ctx context.Context, set func(now time.Time)) error {
 }
 
 func (s *Server) flush(ctx context.Context, set func(time.Time)) error {
+	if ctx == nil {
+		return errors.New("labhealthtest: ctx must not be nil: use context.Background() if there is no other")
+	}
 	stop := context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -32,6 +32,9 @@ type deliveryIDKey struct{}
 //
 //	latest.Apply(webhooks.Delivery{Event: event, ID: webhooks.DeliveryIDFrom(ctx)})
 func DeliveryIDFrom(ctx context.Context) string {
+	if ctx == nil {
+		return ""
+	}
 	id, _ := ctx.Value(deliveryIDKey{}).(string)
 	return id
 }

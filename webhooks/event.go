@@ -101,6 +101,9 @@ type ParseError struct {
 
 // Error returns the offset and the reason.
 func (e *ParseError) Error() string {
+	if e == nil {
+		e = &ParseError{}
+	}
 	return "webhooks: not an event: at byte " + strconv.Itoa(e.Offset) + ": " + e.Reason
 }
 
@@ -186,8 +189,12 @@ func setChanged[T comparable](field *T, original, now T) {
 // UnmarshalJSON parses an event as [Parse] does.
 func (e *Event) UnmarshalJSON(b []byte) error {
 	p, err := Parse(b)
-	if err == nil {
-		*e = *p
+	switch {
+	case err != nil:
+		return err
+	case e == nil:
+		return errNoEvent
 	}
-	return err
+	*e = *p
+	return nil
 }

@@ -146,8 +146,17 @@ func newHandler(constructor string, h *Handler, opts []HandlerOption) (*Handler,
 	return h, nil
 }
 
+var errNotMade = errors.New("webhooks: the Handler is nil or its zero value: create it with NewHandler or NewRawHandler")
+
+// isMade reports whether h was made by one of the two functions.
+func (h *Handler) isMade() bool { return h != nil && h.calls != nil }
+
 // ServeHTTP receives a delivery. See [Handler] for the responses.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !h.isMade() {
+		http.Error(w, errNotMade.Error(), http.StatusInternalServerError)
+		return
+	}
 	d := delivery{id: DeliveryID(r.Header), receivedAt: h.now(), start: time.Now()}
 	r = h.deriveContext(r)
 	result := DeliveryResult{StatusCode: http.StatusServiceUnavailable, Reason: ReasonShutdown}
@@ -175,6 +184,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // ctx. With an [http.Server], shut down the server first and then the handler. A handler cannot be
 // reused after Shutdown.
 func (h *Handler) Shutdown(ctx context.Context) error {
+	switch {
+	case !h.isMade():
+		return errNotMade
+	case ctx == nil:
+		return errors.New("webhooks: ctx must not be nil: use context.Background() if there is no other")
+	}
 	h.mu.Lock()
 	if !h.closed {
 		h.closed = true

@@ -63,6 +63,9 @@ var (
 // that carries neither. The key of a sample is zero if it has neither a timestamp nor a start, or
 // if its time is before the year 1678 or after 2261. The error is [ErrNoUser] or [ErrNoID].
 func (e *Event) Keys() (Keys, error) {
+	if e == nil {
+		return Keys{}, errNoEvent
+	}
 	switch data := e.Data.(type) {
 	case *Samples:
 		if e.UserID == uuid.Nil {
@@ -87,6 +90,9 @@ func (e *Event) Keys() (Keys, error) {
 // ProviderSlug returns the slug of the provider that the event's data comes from or is about, empty
 // if the event has none. See [Source.ProviderSlug].
 func (e *Event) ProviderSlug() string {
+	if e == nil {
+		return ""
+	}
 	switch data := e.Data.(type) {
 	case *Samples:
 		return e.series(data).Provider
@@ -110,6 +116,9 @@ func (e *Event) ProviderSlug() string {
 // UpdatedAt returns when the summary that the event carries last changed. It is zero if the event
 // carries no summary or the time cannot be read. Source: public API reference only.
 func (e *Event) UpdatedAt() time.Time {
+	if e == nil {
+		return time.Time{}
+	}
 	if data, ok := e.Data.(wearableSummary); ok {
 		return data.head().updatedAt
 	}

@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"iter"
 	"sync"
@@ -99,7 +100,10 @@ const errNoEvent = permanentError("webhooks: the delivery has no event")
 // After any other error, such as [ErrNoUser] or [ErrNoID], no part of the event is stored.
 func (l *Latest) Apply(d Delivery) (Changes, error) {
 	e := d.Event
-	if e == nil {
+	switch {
+	case l == nil:
+		return Changes{}, errors.New("webhooks: Apply needs a Latest that is not nil")
+	case e == nil:
 		return Changes{}, errNoEvent
 	}
 	switch data := e.Data.(type) {

@@ -32,8 +32,11 @@ func (e *ParseError) Is(target error) bool { return target == ErrPermanent }
 // malformed (see [labhealth.RawObject]), or the type is missing. It returns nil for an event whose
 // type has no payload type in this package, because new types are expected. [Latest.Apply] and
 // package sqlstore call Err. A program that applies events itself should return the error after it
-// has applied the rest.
+// has applied the rest. For a nil event it returns another error.
 func (e *Event) Err() error {
+	if e == nil {
+		return errNoEvent
+	}
 	switch data := e.Data.(type) {
 	case nil:
 		return nil

@@ -44,6 +44,7 @@ import (
 // error and stops. Source: public API reference only.
 func ReadSummaries(ctx context.Context, client *labhealth.Client, userID uuid.UUID, resource labhealth.SummaryResource, params labhealth.ListSummariesParams, opts ...labhealth.CallOption) iter.Seq2[*Event, error] {
 	eventType := EventType(dailyPrefix + string(resource) + ".updated")
+	client = orZero(client)
 	return func(yield func(*Event, error) bool) {
 		for period := range periods(resource, params, time.Now()) {
 			receivedAt := time.Now()
@@ -59,6 +60,14 @@ func ReadSummaries(ctx context.Context, client *labhealth.Client, userID uuid.UU
 			}
 		}
 	}
+}
+
+// orZero returns client, or a client whose methods return an error if it is nil.
+func orZero(client *labhealth.Client) *labhealth.Client {
+	if client == nil {
+		return new(labhealth.Client)
+	}
+	return client
 }
 
 const (
@@ -108,6 +117,7 @@ func addDays(d labhealth.Date, days int) labhealth.Date {
 // [Source]. Source: public API reference only.
 func ReadSamples(ctx context.Context, client *labhealth.Client, userID uuid.UUID, resource labhealth.SampleResource, params labhealth.ListSamplesParams, opts ...labhealth.CallOption) iter.Seq2[*Event, error] {
 	resource, eventType := namesOf(resource)
+	client = orZero(client)
 	return func(yield func(*Event, error) bool) {
 		receivedAt := time.Now()
 		for page, err := range client.Wearables.SamplePages(ctx, userID, resource, params, opts...) {

@@ -45,6 +45,7 @@ const errNoStartDate = permanentError("webhooks: ReadAll needs a StartDate")
 // provider takes one, each further half year 7, and each further page of samples one. Source:
 // public API reference only.
 func ReadAll(ctx context.Context, client *labhealth.Client, userID uuid.UUID, params ReadAllParams, opts ...labhealth.CallOption) iter.Seq2[*Event, error] {
+	client = orZero(client)
 	return func(yield func(*Event, error) bool) {
 		lists, err := allLists(ctx, client, userID, params, opts)
 		if err != nil {

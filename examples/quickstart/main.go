@@ -171,8 +171,8 @@ func rejectedReschedule(ctx context.Context, client *labhealth.Client, imported 
 	if !errors.As(err, &rejected) {
 		return fmt.Errorf("got error %v, want an APIError", err)
 	}
-	fmt.Printf("reschedulable: %t\nerror:         %v\ndetail:        %s\noutcome:       %s\n",
-		imported.Reschedulable(), err, rejected.Detail(), labhealth.OutcomeOf(err))
+	fmt.Printf("reschedulable: %t\nerror:         %v\nmessage:       %s\noutcome:       %s\n",
+		imported.Reschedulable(), err, rejected.Message(), labhealth.OutcomeOf(err))
 	return nil
 }
 

@@ -172,10 +172,10 @@ func TestWithResponse(t *testing.T) {
 		}, ""},
 		{"rejection", reply{status: 403, body: `{"detail":"no"}`, header: []string{"X-Request-Id", "abc-1"}}, labhealth.Response{
 			StatusCode: 403, Header: http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"abc-1"}}, Body: []byte(`{"detail":"no"}`), Attempts: 1, RequestID: "abc-1",
-		}, "labhealth: GET /orders: 403 Forbidden (request abc-1)"},
+		}, "labhealth: GET /orders: 403 Forbidden: rejected (the team or the key has no access to this; APIError.Message has the service's text) (request abc-1)"},
 		{"request id that is none", reply{status: 403, header: []string{"X-Request-Id", "Ada Example"}}, labhealth.Response{
 			StatusCode: 403, Header: http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"Ada Example"}}, Body: []byte{}, Attempts: 1,
-		}, "labhealth: GET /orders: 403 Forbidden"},
+		}, "labhealth: GET /orders: 403 Forbidden: rejected (the team or the key has no access to this)"},
 		{"unreadable", reply{status: 200, body: `{`}, labhealth.Response{
 			StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{`), Attempts: 1,
 		}, "labhealth: GET /orders: the response (status 200) could not be read: it is not valid JSON at byte 1: unexpected end of JSON"},
@@ -184,7 +184,7 @@ func TestWithResponse(t *testing.T) {
 		{"redirect to elsewhere", reply{status: 302, header: []string{"Location", "https://elsewhere.example.com/orders"}}, labhealth.Response{
 			StatusCode: 302, Header: http.Header{"Content-Type": {"application/json"}, "Location": {"https://elsewhere.example.com/orders"}}, Attempts: 1,
 		},
-			"labhealth: GET /orders: the redirect (status 302) was not followed: only a GET follows redirects, at most five and to the same origin"},
+			"labhealth: GET /orders: 302 Found: outcome unknown: the redirect was not followed: only a GET follows redirects, at most five and to the same origin (check the scheme, the host and the path of the base URL)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			client, _ := scripted(t, []reply{test.reply})
@@ -227,12 +227,12 @@ var equateEmpty = cmp.Transformer("text", func(b []byte) string { return string(
 func TestWithoutValidation(t *testing.T) {
 	client, s := scripted(t, []reply{{status: 422, body: `{}`}, {status: 422, body: `{}`}, {status: 500}})
 	_, err := client.Orders.Import(t.Context(), labhealth.ImportOrderBody{PatientDetails: labhealth.PatientDetailsWithValidation{DOB: future}}, labhealth.WithoutValidation())
-	equal(t, "labhealth: POST /v3/order/import: 422 Unprocessable Entity", errorText(err))
+	equal(t, "labhealth: POST /v3/order/import: 422 Unprocessable Entity: rejected (see APIError.Body)", errorText(err))
 	past := labhealth.Date{Year: 2001, Month: time.January, Day: 31}
 	_, err = client.Orders.Reschedule(t.Context(), orderID, past, labhealth.WithoutValidation())
-	equal(t, "labhealth: PATCH /v3/order/{order_id}: 422 Unprocessable Entity", errorText(err))
+	equal(t, "labhealth: PATCH /v3/order/{order_id}: 422 Unprocessable Entity: rejected (see APIError.Body)", errorText(err))
 	_, err = client.Users.List(t.Context(), labhealth.ListUsersParams{Offset: -1, Limit: 501}, labhealth.WithoutValidation())
-	equal(t, "labhealth: GET /v2/user/: 500 Internal Server Error", errorText(err))
+	equal(t, "labhealth: GET /v2/user/: 500 Internal Server Error: outcome unknown (try again later)", errorText(err))
 
 	equal(t, jsonData(t, `{"user_id":"00000000-0000-0000-0000-000000000000","billing_type":"","order_set":{},"collection_method":"","sample_id":"",
 		"patient_details":{"first_name":"","last_name":"","dob":"2999-12-31","gender":"","phone_number":"","email":""},

@@ -181,11 +181,11 @@ func TestWithPath(t *testing.T) {
 		labhealth.WithPath("PATCH /v3/order/{order_id}", "/lab/{order_id}/update"),
 		labhealth.WithPath("GET /v2/user/", "/v2/user"))
 	_, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{Page: 2})
-	equal(t, "labhealth: GET /orders: 404 Not Found", errorText(err))
+	equal(t, "labhealth: GET /orders: 404 Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment)", errorText(err))
 	_, err = client.Orders.Release(t.Context(), orderID)
-	equal(t, "labhealth: PATCH /v3/order/{order_id}: 404 Not Found", errorText(err))
+	equal(t, "labhealth: PATCH /v3/order/{order_id}: 404 Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment)", errorText(err))
 	_, err = client.Users.List(t.Context(), labhealth.ListUsersParams{})
-	equal(t, "labhealth: GET /v2/user/: 404 Not Found", errorText(err))
+	equal(t, "labhealth: GET /v2/user/: 404 Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment)", errorText(err))
 	var urls []string
 	for _, r := range s.sent {
 		urls = append(urls, r.Method+" "+r.URL)

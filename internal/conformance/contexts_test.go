@@ -71,7 +71,7 @@ func TestContext(t *testing.T) {
 			start := time.Now()
 			_, err := client.Orders.Import(ctx, importBody(), labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 5}))
 			equal(t, time.Duration(0), time.Since(start))
-			equal(t, "labhealth: POST /v3/order/import: 429 Too Many Requests", errorText(err))
+			equal(t, "labhealth: POST /v3/order/import: 429 Too Many Requests: rejected (try again in 30s)", errorText(err))
 			equal(t, 30*time.Second, apiError(t, err).RetryAfter)
 			equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
 		})
@@ -87,7 +87,7 @@ func TestContext(t *testing.T) {
 				ctx, cancel := context.WithCancel(ctx)
 				time.AfterFunc(time.Second, cancel)
 				return ctx, cancel
-			}, "labhealth: POST /v3/order/import: canceled (1 attempt, outcome unknown)", context.Canceled},
+			}, "labhealth: POST /v3/order/import: canceled (1 attempt, outcome unknown): check whether it took effect before you repeat it", context.Canceled},
 			{func(ctx context.Context) (context.Context, context.CancelFunc) {
 				return context.WithTimeout(ctx, time.Second)
 			},

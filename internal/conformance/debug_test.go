@@ -419,3 +419,8 @@ func wide(n, levels int) string {
 	}
 	return "{" + strings.Join(fields, ",") + "}"
 }
+
+// writer is a function as an io.Writer.
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }

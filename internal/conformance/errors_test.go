@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +27,9 @@ type rejection struct {
 	text   string // of the error, after the operation
 	class  error
 	detail string // empty: none
-	fields []labhealth.FieldError
+	// message is the text that APIError.Message returns.
+	message string
+	fields  []labhealth.FieldError
 }
 
 // outcome returns the outcome of a request with this response.
@@ -37,16 +40,54 @@ func (r rejection) outcome() labhealth.Outcome {
 	return labhealth.OutcomeRejected
 }
 
+// textOf returns the text of the error of an operation, after the operation. It differs from that
+// of an import in what is known about the operation.
+func (r rejection) textOf(op string) string {
+	text := r.text
+	switch {
+	case r.name == "refresh" && op == "POST /v2/user/refresh/{user_id}":
+		return "400 Bad Request: rejected (no source was refreshed: see UserRefreshError.FailedSources)"
+	case r.name == "refresh" && (op == "PATCH /v2/user/{user_id}" || op == "POST /v2/user"):
+		return "400 Bad Request: rejected (the client user ID belongs to a user: use Users.GetOrCreate)"
+	case strings.Contains(op, "/result"):
+		text = strings.Replace(text, "the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment",
+			"no such order, or no results yet: see Order.HasResults", 1)
+	case strings.Contains(op, "/psc/"):
+		text = strings.Replace(text, "overloaded or under maintenance", "overloaded, or walk-in scheduling is not enabled for the team", 1)
+	}
+	const look = "check whether it took effect before you repeat it"
+	switch {
+	case !strings.HasPrefix(op, "GET "):
+	case r.status == 408:
+		text = strings.Replace(text, "; "+look, "", 1)
+	default:
+		text = strings.Replace(text, look, "try again later", 1)
+	}
+	return text
+}
+
+// outcomeText returns how the text of the error of an unreadable response ends: with the outcome of
+// a write.
+func outcomeText(op string, err error) string {
+	switch {
+	case strings.HasPrefix(op, "GET "):
+		return ""
+	case labhealth.OutcomeOf(err) == labhealth.OutcomeApplied:
+		return " (outcome applied; it took effect: do not repeat it)"
+	}
+	return " (outcome unknown; check whether it took effect before you repeat it)"
+}
+
 // rejections are the error responses that are documented or were observed.
 var rejections = []rejection{
-	{name: "detail text", status: 400, body: `{"detail":"Ada Example can not be modified"}`, text: "400 Bad Request",
+	{name: "detail text", status: 400, body: `{"detail":"Ada Example can not be modified"}`, text: "400 Bad Request: rejected (APIError.Message has the service's text)", message: "Ada Example can not be modified",
 		detail: `"Ada Example can not be modified"`},
-	{name: "detail object", status: 400, body: `{"detail":{"error_type":"INVALID_REQUEST","error_message":"too many users"}}`, text: "400 Bad Request",
+	{name: "detail object", status: 400, body: `{"detail":{"error_type":"INVALID_REQUEST","error_message":"too many users"}}`, text: "400 Bad Request: rejected (APIError.Message has the service's text)", message: "too many users",
 		detail: `{"error_type":"INVALID_REQUEST","error_message":"too many users"}`},
 	{name: "detail list", status: 422, class: labhealth.ErrValidation,
 		body: `{"detail":[{"type":"string_too_short","loc":["body","patient_details","first_name"],"msg":"String should have at least 1 character",
 			"input":"Ada Example","ctx":{"min_length":1}},{"type":"uuid_parsing","loc":["body","order_set","lab_test_ids",0],"msg":"no","input":"x"}]}`,
-		text: "422 Unprocessable Entity: body.patient_details.first_name (string_too_short), body.order_set.lab_test_ids.0 (uuid_parsing)",
+		text: "422 Unprocessable Entity: rejected: body.patient_details.first_name (string_too_short), body.order_set.lab_test_ids.0 (uuid_parsing)", message: "body.patient_details.first_name: String should have at least 1 character; body.order_set.lab_test_ids.0: no",
 		detail: `[{"type":"string_too_short","loc":["body","patient_details","first_name"],"msg":"String should have at least 1 character",
 			"input":"Ada Example","ctx":{"min_length":1}},{"type":"uuid_parsing","loc":["body","order_set","lab_test_ids",0],"msg":"no","input":"x"}]`,
 		fields: []labhealth.FieldError{
@@ -54,61 +95,61 @@ var rejections = []rejection{
 			{Loc: []string{"body", "order_set", "lab_test_ids", "0"}, Type: "uuid_parsing", Msg: "no"},
 		}},
 	{name: "detail list of five", status: 422, class: labhealth.ErrValidation,
-		body:   `{"detail":[{"loc":["a"],"type":"b"},{"loc":["c"],"type":"d"},{"loc":["e"],"type":"f"},{"loc":["g"],"type":"h"},{"loc":["i"],"type":"j"}]}`,
-		text:   "422 Unprocessable Entity: a (b), c (d), e (f), 2 more",
+		body: `{"detail":[{"loc":["a"],"type":"b"},{"loc":["c"],"type":"d"},{"loc":["e"],"type":"f"},{"loc":["g"],"type":"h"},{"loc":["i"],"type":"j"}]}`,
+		text: "422 Unprocessable Entity: rejected: ? (invalid), ? (invalid), ? (invalid), 2 more", message: "a; c; e; g; i",
 		detail: `[{"loc":["a"],"type":"b"},{"loc":["c"],"type":"d"},{"loc":["e"],"type":"f"},{"loc":["g"],"type":"h"},{"loc":["i"],"type":"j"}]`,
 		fields: []labhealth.FieldError{
 			{Loc: []string{"a"}, Type: "b"}, {Loc: []string{"c"}, Type: "d"}, {Loc: []string{"e"}, Type: "f"}, {Loc: []string{"g"}, Type: "h"}, {Loc: []string{"i"}, Type: "j"},
 		}},
 	// Names and codes of the response are shown only if they look like ones.
 	{name: "detail list with patient data", status: 422, class: labhealth.ErrValidation,
-		body:   `{"detail":[{"type":"Ada Example","loc":["body","Ada Example","ada@example.com"],"msg":"m"},{"loc":null,"type":7,"msg":null},null,"x",{}]}`,
-		text:   "422 Unprocessable Entity: body.?.? (invalid)",
+		body: `{"detail":[{"type":"Ada Example","loc":["body","Ada Example","ada@example.com"],"msg":"m"},{"loc":null,"type":7,"msg":null},null,"x",{}]}`,
+		text: "422 Unprocessable Entity: rejected: body.?.? (invalid)", message: "body.Ada Example.ada@example.com: m; x",
 		detail: `[{"type":"Ada Example","loc":["body","Ada Example","ada@example.com"],"msg":"m"},{"loc":null,"type":7,"msg":null},null,"x",{}]`,
 		fields: []labhealth.FieldError{{Loc: []string{"body", "Ada Example", "ada@example.com"}, Type: "Ada Example", Msg: "m"}}},
 	{name: "detail list with escapes", status: 422, class: labhealth.ErrValidation,
 		body: `{"detail":[{"type":"a\u0062","loc":["bo\u0064y","x\"y",1.5]}]}`,
-		text: "422 Unprocessable Entity: body.?.? (ab)", detail: `[{"type":"a\u0062","loc":["bo\u0064y","x\"y",1.5]}]`,
+		text: "422 Unprocessable Entity: rejected: body.?.? (invalid)", message: `body.x"y.1.5`, detail: `[{"type":"a\u0062","loc":["bo\u0064y","x\"y",1.5]}]`,
 		fields: []labhealth.FieldError{{Loc: []string{"body", `x"y`, "1.5"}, Type: "ab"}}},
 	{name: "detail list with broken elements", status: 422, class: labhealth.ErrValidation,
-		body:   `{"detail":["Ada Example",7,{"loc":["body",{}],"msg":"m"},{"loc":[],"type":5}]}`,
-		text:   "422 Unprocessable Entity: body.? (invalid)",
+		body: `{"detail":["Ada Example",7,{"loc":["body",{}],"msg":"m"},{"loc":[],"type":5}]}`,
+		text: "422 Unprocessable Entity: rejected: body.? (invalid)", message: "Ada Example; body.{}: m",
 		detail: `["Ada Example",7,{"loc":["body",{}],"msg":"m"},{"loc":[],"type":5}]`,
 		fields: []labhealth.FieldError{{Loc: []string{"body", "{}"}, Msg: "m"}}},
-	{name: "detail number", status: 400, body: `{"detail":7}`, text: "400 Bad Request", detail: "7"},
-	{name: "detail text with 422", status: 422, class: labhealth.ErrValidation, body: `{"detail":"bad"}`, text: "422 Unprocessable Entity", detail: `"bad"`},
-	{name: "detail object with 422", status: 422, class: labhealth.ErrValidation, body: `{"detail":{"a":[1]}}`, text: "422 Unprocessable Entity", detail: `{"a":[1]}`},
-	{name: "detail null", status: 422, class: labhealth.ErrValidation, body: `{"detail":null}`, text: "422 Unprocessable Entity"},
-	{name: "error message status", status: 400, body: `{"error":"Bad Request","message":"Ada Example","status_code":400}`, text: "400 Bad Request"},
-	{name: "refresh", status: 400, body: `{"success":false,"user_id":"11111111-2222-4333-8444-555555555555","error":"x","failed_sources":[]}`, text: "400 Bad Request"},
-	{name: "legacy", status: 400, body: `{"error_type":"a","error_message":"b","error_code":"c"}`, text: "400 Bad Request"},
-	{name: "unauthorized", status: 401, class: labhealth.ErrUnauthorized, body: `{"detail":"Invalid token"}`, text: "401 Unauthorized", detail: `"Invalid token"`},
-	{name: "forbidden", status: 403, class: labhealth.ErrForbidden, body: `{"detail":"no"}`, text: "403 Forbidden", detail: `"no"`},
-	{name: "not found", status: 404, class: labhealth.ErrNotFound, body: `{"detail":"This order doesn't exist"}`, text: "404 Not Found",
+	{name: "detail number", status: 400, body: `{"detail":7}`, text: "400 Bad Request: rejected (see APIError.Body)", detail: "7"},
+	{name: "detail text with 422", status: 422, class: labhealth.ErrValidation, body: `{"detail":"bad"}`, text: "422 Unprocessable Entity: rejected (APIError.Message has the service's text)", message: "bad", detail: `"bad"`},
+	{name: "detail object with 422", status: 422, class: labhealth.ErrValidation, body: `{"detail":{"a":[1]}}`, text: "422 Unprocessable Entity: rejected (see APIError.Body)", detail: `{"a":[1]}`},
+	{name: "detail null", status: 422, class: labhealth.ErrValidation, body: `{"detail":null}`, text: "422 Unprocessable Entity: rejected (see APIError.Body)"},
+	{name: "error message status", status: 400, body: `{"error":"Bad Request","message":"Ada Example","status_code":400}`, text: "400 Bad Request: rejected (APIError.Message has the service's text)", message: "Ada Example"},
+	{name: "refresh", status: 400, body: `{"success":false,"user_id":"11111111-2222-4333-8444-555555555555","error":"x","failed_sources":[]}`, text: "400 Bad Request: rejected (APIError.Message has the service's text)", message: "x"},
+	{name: "legacy", status: 400, body: `{"error_type":"a","error_message":"b","error_code":"c"}`, text: "400 Bad Request: rejected (APIError.Message has the service's text)", message: "b"},
+	{name: "unauthorized", status: 401, class: labhealth.ErrUnauthorized, body: `{"detail":"Invalid token"}`, text: "401 Unauthorized: rejected (the key is invalid, expired, or of another region or environment)", message: "Invalid token", detail: `"Invalid token"`},
+	{name: "forbidden", status: 403, class: labhealth.ErrForbidden, body: `{"detail":"no"}`, text: "403 Forbidden: rejected (the team or the key has no access to this; APIError.Message has the service's text)", message: "no", detail: `"no"`},
+	{name: "not found", status: 404, class: labhealth.ErrNotFound, body: `{"detail":"This order doesn't exist"}`, text: "404 Not Found: rejected (no such order: check the ID and the environment)", message: "This order doesn't exist",
 		detail: `"This order doesn't exist"`},
-	{name: "conflict", status: 409, class: labhealth.ErrConflict, body: `{}`, text: "409 Conflict"},
+	{name: "conflict", status: 409, class: labhealth.ErrConflict, body: `{}`, text: "409 Conflict: rejected (see APIError.Body)"},
 	{name: "closed beta in plain text", status: 403, class: labhealth.ErrForbidden, body: "This endpoint is in closed beta.",
-		header: []string{"Content-Type", "text/plain"}, text: "403 Forbidden"},
-	{name: "HTML", status: 404, class: labhealth.ErrNotFound, body: "<html><body>Ada Example</body></html>", header: []string{"Content-Type", "text/html"}, text: "404 Not Found"},
-	{name: "empty", status: 418, text: "418 I'm a teapot"},
-	{name: "status without a name", status: 499, body: `[]`, text: "499"},
-	{name: "not JSON", status: 400, body: `{"detail":`, text: "400 Bad Request"},
-	{name: "not UTF-8", status: 400, body: "{\"detail\":\"\xff\"}", text: "400 Bad Request"},
-	{name: "list", status: 400, body: `[{"detail":"x"}]`, text: "400 Bad Request"},
+		header: []string{"Content-Type", "text/plain"}, text: "403 Forbidden: rejected (the team is not enabled for this closed beta: ask the service for access)", message: "This endpoint is in closed beta."},
+	{name: "HTML", status: 404, class: labhealth.ErrNotFound, body: "<html><body>Ada Example</body></html>", header: []string{"Content-Type", "text/html"}, text: "404 Not Found: rejected (the response is HTML: a proxy sent it, or the base URL is wrong)"},
+	{name: "empty", status: 418, text: "418 I'm a teapot: rejected (no reason given)"},
+	{name: "status without a name", status: 499, body: `[]`, text: "499: rejected (see APIError.Body)"},
+	{name: "not JSON", status: 400, body: `{"detail":`, text: "400 Bad Request: rejected (see APIError.Body)"},
+	{name: "not UTF-8", status: 400, body: "{\"detail\":\"\xff\"}", text: "400 Bad Request: rejected (see APIError.Body)"},
+	{name: "list", status: 400, body: `[{"detail":"x"}]`, text: "400 Bad Request: rejected (APIError.Message has the service's text)", message: "x"},
 	{name: "request id", status: 404, class: labhealth.ErrNotFound, header: []string{"Traceresponse", "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"},
-		text: "404 Not Found (request 00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01)"},
+		text: "404 Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment) (request 00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01)"},
 	{name: "another request id", status: 404, class: labhealth.ErrNotFound, header: []string{"X-Request-Id", "req_1.2-3", "Traceresponse", "Ada Example"},
-		text: "404 Not Found (request req_1.2-3)"},
-	{name: "request id that is none", status: 404, class: labhealth.ErrNotFound, header: []string{"X-Request-Id", strings.Repeat("x", 129)}, text: "404 Not Found"},
+		text: "404 Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment) (request req_1.2-3)"},
+	{name: "request id that is none", status: 404, class: labhealth.ErrNotFound, header: []string{"X-Request-Id", strings.Repeat("x", 129)}, text: "404 Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment)"},
 	{name: "rate limited", status: 429, class: labhealth.ErrRateLimited, body: `{"detail":"slow down"}`, header: []string{"Retry-After", "5"},
-		text: "429 Too Many Requests", detail: `"slow down"`},
+		text: "429 Too Many Requests: rejected (APIError.Message has the service's text; try again in 5s)", message: "slow down", detail: `"slow down"`},
 	{name: "server error in plain text", status: 500, class: labhealth.ErrServer, body: "Internal Server Error", header: []string{"Content-Type", "text/plain; charset=utf-8"},
-		text: "500 Internal Server Error"},
-	{name: "bad gateway", status: 502, class: labhealth.ErrServer, body: "<html>", header: []string{"Content-Type", "text/html"}, text: "502 Bad Gateway"},
-	{name: "unavailable", status: 503, class: labhealth.ErrServer, body: `{"detail":"PSC scheduling is off"}`, text: "503 Service Unavailable", detail: `"PSC scheduling is off"`},
-	{name: "timeout", status: 504, class: labhealth.ErrServer, text: "504 Gateway Timeout"},
-	{name: "server error without a name", status: 599, class: labhealth.ErrServer, text: "599"},
-	{name: "request timeout", status: 408, text: "408 Request Timeout"},
+		text: "500 Internal Server Error: outcome unknown (the service failed; check whether it took effect before you repeat it)", message: "Internal Server Error"},
+	{name: "bad gateway", status: 502, class: labhealth.ErrServer, body: "<html>", header: []string{"Content-Type", "text/html"}, text: "502 Bad Gateway: outcome unknown (the response is HTML: a proxy sent it, or the base URL is wrong; check whether it took effect before you repeat it)"},
+	{name: "unavailable", status: 503, class: labhealth.ErrServer, body: `{"detail":"PSC scheduling is off"}`, text: "503 Service Unavailable: outcome unknown (overloaded or under maintenance; APIError.Message has the service's text; check whether it took effect before you repeat it)", message: "PSC scheduling is off", detail: `"PSC scheduling is off"`},
+	{name: "timeout", status: 504, class: labhealth.ErrServer, text: "504 Gateway Timeout: outcome unknown (check whether it took effect before you repeat it)"},
+	{name: "server error without a name", status: 599, class: labhealth.ErrServer, text: "599: outcome unknown (check whether it took effect before you repeat it)"},
+	{name: "request timeout", status: 408, text: "408 Request Timeout: outcome unknown (the service did not receive the request in time; check whether it took effect before you repeat it)"},
 }
 
 func TestAPIError(t *testing.T) {
@@ -128,6 +169,7 @@ func TestAPIError(t *testing.T) {
 					t.Errorf("errors.Is(%v): %v", class, class != r.class)
 				}
 			}
+			equal(t, r.message, e.Message())
 			equal(t, r.detail, string(e.Detail()))
 			if (e.Detail() == nil) != (r.detail == "") {
 				t.Errorf("Detail: %q", e.Detail())
@@ -171,19 +213,20 @@ func TestUserConflict(t *testing.T) {
 		status     int
 		want       uuid.UUID
 		created    time.Time
+		reason     string // empty: the client user ID belongs to a user
 	}{
 		{"within detail", `{"detail":{"error_type":"INVALID_REQUEST","error_message":"Client user id already exists.",
-			"user_id":"11111111-2222-4333-8444-555555555555","created_on":"2024-03-01T08:30:00+00:00"}}`, 400, existing, created},
-		{"at the top", `{"user_id":"11111111-2222-4333-8444-555555555555","created_on":"2024-03-01T08:30:00Z"}`, 400, existing, created},
-		{"at the top, beside a text", `{"detail":"exists","user_id":"11111111-2222-4333-8444-555555555555","created_on":"2024-03-01T08:30:00Z"}`, 400, existing, created},
-		{"409", `{"detail":{"user_id":"11111111-2222-4333-8444-555555555555","created_on":"2024-03-01T08:30:00Z"}}`, 409, existing, created},
-		{"no date", `{"detail":{"user_id":"11111111-2222-4333-8444-555555555555"}}`, 400, existing, time.Time{}},
-		{"odd date", `{"detail":{"user_id":"11111111-2222-4333-8444-555555555555","created_on":7}}`, 400, existing, time.Time{}},
-		{"no user", `{"detail":{"error_type":"INVALID_REQUEST","error_message":"quota"}}`, 400, uuid.Nil, time.Time{}},
-		{"odd user", `{"detail":{"user_id":"Ada Example"}}`, 400, uuid.Nil, time.Time{}},
-		{"text", `{"detail":"Ada Example"}`, 400, uuid.Nil, time.Time{}},
-		{"not JSON", `Ada Example`, 400, uuid.Nil, time.Time{}},
-		{"another status", `{"detail":{"user_id":"11111111-2222-4333-8444-555555555555"}}`, 403, uuid.Nil, time.Time{}},
+			"user_id":"11111111-2222-4333-8444-555555555555","created_on":"2024-03-01T08:30:00+00:00"}}`, 400, existing, created, ""},
+		{"at the top", `{"user_id":"11111111-2222-4333-8444-555555555555","created_on":"2024-03-01T08:30:00Z"}`, 400, existing, created, ""},
+		{"at the top, beside a text", `{"detail":"exists","user_id":"11111111-2222-4333-8444-555555555555","created_on":"2024-03-01T08:30:00Z"}`, 400, existing, created, ""},
+		{"409", `{"detail":{"user_id":"11111111-2222-4333-8444-555555555555","created_on":"2024-03-01T08:30:00Z"}}`, 409, existing, created, ""},
+		{"no date", `{"detail":{"user_id":"11111111-2222-4333-8444-555555555555"}}`, 400, existing, time.Time{}, ""},
+		{"odd date", `{"detail":{"user_id":"11111111-2222-4333-8444-555555555555","created_on":7}}`, 400, existing, time.Time{}, ""},
+		{"no user", `{"detail":{"error_type":"INVALID_REQUEST","error_message":"quota"}}`, 400, uuid.Nil, time.Time{}, "APIError.Message has the service's text"},
+		{"odd user", `{"detail":{"user_id":"Ada Example"}}`, 400, uuid.Nil, time.Time{}, "see APIError.Body"},
+		{"text", `{"detail":"Ada Example"}`, 400, uuid.Nil, time.Time{}, "APIError.Message has the service's text"},
+		{"not JSON", `Ada Example`, 400, uuid.Nil, time.Time{}, "APIError.Message has the service's text"},
+		{"another status", `{"detail":{"user_id":"11111111-2222-4333-8444-555555555555"}}`, 403, uuid.Nil, time.Time{}, "the team or the key has no access to this"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			client, s := respondingWith(t, test.status, test.body)
@@ -195,13 +238,13 @@ func TestUserConflict(t *testing.T) {
 			equal(t, test.status, e.StatusCode)
 			equal(t, test.body, string(e.Body()))
 			equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
-			text := fmt.Sprintf("labhealth: POST /v2/user: %d %s", test.status, http.StatusText(test.status))
+			text := fmt.Sprintf("labhealth: POST /v2/user: %d %s: rejected (%s)", test.status, http.StatusText(test.status),
+				cmp.Or(test.reason, "the client user ID belongs to a user: use Users.GetOrCreate"))
 			var conflict *labhealth.UserConflictError
 			equal(t, test.want != uuid.Nil, errors.As(err, &conflict))
 			if conflict != nil {
 				equal(t, test.want, conflict.UserID)
 				equal(t, test.created, conflict.CreatedOn)
-				text += ": the client user id belongs to a user already"
 				equal(t, text, fmt.Sprintf("%#v", conflict))
 			}
 			equal(t, text, errorText(err))

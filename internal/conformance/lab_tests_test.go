@@ -425,7 +425,7 @@ func TestLabTestsOfTheService(t *testing.T) {
 	equal(t, 1, len(old))
 	equal(t, "Old Lipid Panel", old[0].Name)
 	_, err := client.LabTests.List(t.Context(), labhealth.ListLabTestsParams{OrderKey: "shoe size"})
-	equal(t, "labhealth: GET /v3/lab_test: 422 Unprocessable Entity: query.order_key (enum)", strings.Split(errorText(err), " (request")[0])
+	equal(t, "labhealth: GET /v3/lab_test: 422 Unprocessable Entity: rejected: query.order_key (enum)", strings.Split(errorText(err), " (request")[0])
 	_, err = client.LabTests.List(t.Context(), labhealth.ListLabTestsParams{NextCursor: "made up"})
 	equal(t, true, errors.As(err, new(*labhealth.APIError)))
 }

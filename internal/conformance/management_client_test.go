@@ -92,7 +92,7 @@ func TestManagementWithPath(t *testing.T) {
 	const op = "POST /v1/org/{org_id}/team/{team_id}/create_api_access_token"
 	client, s := managing(t, []reply{{status: 404, body: `{}`}}, labhealth.WithPath(op, "/v1/org/{org_id}/team/{team_id}/create_access_token"))
 	_, err = client.Teams.CreateAccessToken(t.Context(), testTeam, labhealth.TeamEnvironmentSandbox)
-	equal(t, "labhealth: "+op+": 404 Not Found", errorText(err))
+	equal(t, "labhealth: "+op+": 404 Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment)", errorText(err))
 	equal(t, managementURL+"/v1/org/6f1c9b1e-3d7a-4a55-9c0e-5b8f2d4e7a10/team/c2a7e5d4-0b1f-4c3e-8d6a-9e7f1b2c3d40/create_access_token", s.only(t).URL)
 }
 
@@ -459,15 +459,15 @@ func TestManagementErrors(t *testing.T) {
 		is    error
 		out   labhealth.Outcome
 	}{
-		{"text", reply{status: 403, body: `{"detail":"no permission hunter2"}`}, "403 Forbidden", labhealth.ErrForbidden, labhealth.OutcomeRejected},
-		{"object", reply{status: 400, body: `{"detail":{"error_type":"x","error_message":"hunter2"}}`}, "400 Bad Request", nil, labhealth.OutcomeRejected},
+		{"text", reply{status: 403, body: `{"detail":"no permission hunter2"}`}, "403 Forbidden: rejected (the team or the key has no access to this; APIError.Message has the service's text)", labhealth.ErrForbidden, labhealth.OutcomeRejected},
+		{"object", reply{status: 400, body: `{"detail":{"error_type":"x","error_message":"hunter2"}}`}, "400 Bad Request: rejected (APIError.Message has the service's text)", nil, labhealth.OutcomeRejected},
 		{"list", reply{status: 422, body: `{"detail":[{"type":"missing","loc":["body","region"],"msg":"Field required","input":"hunter2"}]}`},
-			"422 Unprocessable Entity: body.region (missing)", labhealth.ErrValidation, labhealth.OutcomeRejected},
-		{"flat", reply{status: 401, body: `{"error":"hunter2","message":"m","status_code":401}`}, "401 Unauthorized", labhealth.ErrUnauthorized, labhealth.OutcomeRejected},
-		{"no JSON", reply{status: 500, body: "Internal Server Error", header: []string{"Content-Type", "text/plain"}}, "500 Internal Server Error",
+			"422 Unprocessable Entity: rejected: body.region (missing)", labhealth.ErrValidation, labhealth.OutcomeRejected},
+		{"flat", reply{status: 401, body: `{"error":"hunter2","message":"m","status_code":401}`}, "401 Unauthorized: rejected (the key is missing, invalid, expired, or of another region or environment; APIError.Message has the service's text)", labhealth.ErrUnauthorized, labhealth.OutcomeRejected},
+		{"no JSON", reply{status: 500, body: "Internal Server Error", header: []string{"Content-Type", "text/plain"}}, "500 Internal Server Error: outcome unknown (the service failed; check whether it took effect before you repeat it)",
 			labhealth.ErrServer, labhealth.OutcomeUnknown},
-		{"nothing", reply{status: 404}, "404 Not Found", labhealth.ErrNotFound, labhealth.OutcomeRejected},
-		{"conflict without a team", reply{status: 409, body: `{"detail":"taken"}`}, "409 Conflict", labhealth.ErrConflict, labhealth.OutcomeRejected},
+		{"nothing", reply{status: 404}, "404 Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment)", labhealth.ErrNotFound, labhealth.OutcomeRejected},
+		{"conflict without a team", reply{status: 409, body: `{"detail":"taken"}`}, "409 Conflict: rejected (APIError.Message has the service's text)", labhealth.ErrConflict, labhealth.OutcomeRejected},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := create(test.reply)
@@ -496,7 +496,7 @@ func TestManagementErrors(t *testing.T) {
 			equal(t, testTeam, conflict.TeamID)
 			equal(t, body, string(apiError(t, err).Body()))
 			equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
-			if text := fmt.Sprintf("%v %#v %+v", err, err, *conflict); strings.Contains(text, hidden) || !strings.HasSuffix(text, "belongs to another team") {
+			if text := fmt.Sprintf("%v %#v %+v", err, err, *conflict); strings.Contains(text, hidden) || !strings.HasSuffix(text, "rejected (the integration team ID belongs to another team)") {
 				t.Error(text)
 			}
 		}

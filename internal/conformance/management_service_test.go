@@ -212,7 +212,7 @@ func TestBrandInformationOverTheWire(t *testing.T) {
 		}
 	}
 	_, err := c.Teams.UpdateBrandInformation(ctx, srv.TeamID, labhealth.TeamEnvironmentProduction, labhealth.UpdateBrandInformationBody{BrandColor: labhealth.Value("#0a0")})
-	equal(t, "labhealth: PATCH /v1/org/{org_id}/team/{team_id}: 422 Unprocessable Entity: body.production.brand_information.company_name (missing)",
+	equal(t, "labhealth: PATCH /v1/org/{org_id}/team/{team_id}: 422 Unprocessable Entity: rejected: body.production.brand_information.company_name (missing)",
 		strings.Split(errorText(err), " (request")[0])
 }
 

@@ -146,7 +146,7 @@ func TestOrderWritesRejected(t *testing.T) {
 				if got != nil {
 					t.Error("a value beside an error")
 				}
-				equal(t, "labhealth: "+w.op+": "+r.text, errorText(err))
+				equal(t, "labhealth: "+w.op+": "+r.textOf(w.op), errorText(err))
 				e := apiError(t, err)
 				equal(t, w.op, e.Op)
 				equal(t, r.body, string(e.Body()))
@@ -321,7 +321,7 @@ func TestReadsRejected(t *testing.T) {
 				if value {
 					t.Error("a value beside an error")
 				}
-				equal(t, "labhealth: "+op+": "+r.text, errorText(err))
+				equal(t, "labhealth: "+op+": "+r.textOf(op), errorText(err))
 				equal(t, r.outcome(), labhealth.OutcomeOf(err))
 			}
 			order, err := client.Orders.Get(t.Context(), orderID)

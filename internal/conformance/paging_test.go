@@ -124,7 +124,7 @@ func TestUserPages(t *testing.T) {
 		{"empty at once", labhealth.ListUsersParams{}, []reply{users(1, 0, `,"total":5,"offset":0,"limit":2`)}, nil, broken + "it is empty although more is to come", ""},
 		{"rejection in the middle", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), {status: 403, body: `{}`},
-		}, upTo(1, 2), "labhealth: GET /v2/user/: 403 Forbidden", "?limit=2 ?limit=2&offset=2"},
+		}, upTo(1, 2), "labhealth: GET /v2/user/: 403 Forbidden: rejected (the team or the key has no access to this)", "?limit=2 ?limit=2&offset=2"},
 		{"no response in the middle", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), {err: errors.New("lost")},
 		}, upTo(1, 2), "labhealth: GET /v2/user/: the http.RoundTripper failed: errors.As finds its error (1 attempt, outcome unknown)", "?limit=2 ?limit=2&offset=2"},
@@ -246,7 +246,7 @@ func TestOrderPages(t *testing.T) {
 			nil, broken + "it is empty although more is to come", "?page=1"},
 		{"rejection in the middle", labhealth.ListOrdersParams{Size: 2}, []reply{
 			orders(1, 2, `,"total":5,"page":1,"size":2`), {status: 500, body: "Internal Server Error"},
-		}, upTo(1, 2), "labhealth: GET /orders: 500 Internal Server Error", "?page=1&size=2 ?page=2&size=2"},
+		}, upTo(1, 2), "labhealth: GET /orders: 500 Internal Server Error: outcome unknown (the service failed; try again later)", "?page=1&size=2 ?page=2&size=2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			client, s := scripted(t, test.replies)

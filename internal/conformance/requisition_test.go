@@ -381,7 +381,7 @@ func TestRequisitionPDFRejected(t *testing.T) {
 			client, s := respondingWith(t, r.status, r.body, r.header...)
 			var b bytes.Buffer
 			n, err := client.Orders.RequisitionPDF(t.Context(), orderID, &b)
-			equal(t, pdfOp+r.text, errorText(err))
+			equal(t, pdfOp+r.textOf(strings.TrimPrefix(pdfOp, "labhealth: ")), errorText(err))
 			equal(t, r.body, string(apiError(t, err).Body()))
 			equal(t, r.outcome(), labhealth.OutcomeOf(err))
 			equal(t, int64(0), n)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,7 +23,8 @@ func TestWithCallRetry(t *testing.T) {
 	list := func(t *testing.T, client *labhealth.Client, opts ...labhealth.CallOption) {
 		t.Helper()
 		_, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{}, opts...)
-		equal(t, "labhealth: GET /orders: 503 Service Unavailable", errorText(err))
+		const text = "labhealth: GET /orders: 503 Service Unavailable: outcome unknown (overloaded or under maintenance; try again later)"
+		equal(t, text, strings.TrimSuffix(errorText(err), " (2 attempts)"))
 	}
 	synctest.Test(t, func(t *testing.T) {
 		client, s := scripted(t, down, labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 2, MaxRetryAfter: time.Hour}))
@@ -57,7 +59,7 @@ func TestWithCallRetry(t *testing.T) {
 					equal(t, s.sent[0], s.sent[1])
 					return
 				}
-				equal(t, "labhealth: POST /v3/order/import: 429 Too Many Requests", errorText(err))
+				equal(t, "labhealth: POST /v3/order/import: 429 Too Many Requests: rejected (try again in "+apiError(t, err).RetryAfter.String()+")", errorText(err))
 				equal(t, test.asks+"s", fmt.Sprint(apiError(t, err).RetryAfter.Seconds())+"s")
 				equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
 			})

@@ -136,11 +136,11 @@ func TestServiceClosedBeta(t *testing.T) {
 		detail        string
 		sameAsUnknown bool
 	}{
-		{403, `{"detail":"This endpoint is in closed beta"}`, "403 Forbidden", `"This endpoint is in closed beta"`, false},
-		{400, `{"detail":{"error_type":"NOT_ENABLED"}}`, "400 Bad Request", `{"error_type":"NOT_ENABLED"}`, false},
-		{404, `Not found`, "404 Not Found", "", false},
-		{402, `This endpoint is in closed beta`, "402 Payment Required", "", false},
-		{501, `{"detail":"soon"}`, "501 Not Implemented", `"soon"`, true},
+		{403, `{"detail":"This endpoint is in closed beta"}`, "403 Forbidden: rejected (the team is not enabled for this closed beta: ask the service for access)", `"This endpoint is in closed beta"`, false},
+		{400, `{"detail":{"error_type":"NOT_ENABLED"}}`, "400 Bad Request: rejected (see APIError.Body)", `{"error_type":"NOT_ENABLED"}`, false},
+		{404, `Not found`, "404 Not Found: rejected (no such path: check the base URL, which must not repeat a version such as /v3, and WithPath)", "", false},
+		{402, `This endpoint is in closed beta`, "402 Payment Required: rejected (the team is not enabled for this closed beta: ask the service for access)", "", false},
+		{501, `{"detail":"soon"}`, "501 Not Implemented: outcome unknown (APIError.Message has the service's text; check whether it took effect before you repeat it)", `"soon"`, true},
 	} {
 		srv.RejectImports(test.status, test.body)
 		_, err := client.Orders.Import(t.Context(), body)

@@ -188,7 +188,7 @@ func TestServiceLink(t *testing.T) {
 	}
 	equal(t, []string{"oura/activity", "oura/sleep", "oura/workouts"}, failed.FailedSources)
 	equal(t, []any{400, labhealth.OutcomeRejected}, []any{apiError(t, err).StatusCode, labhealth.OutcomeOf(err)})
-	equal(t, true, strings.HasSuffix(err.Error(), ": no source was refreshed"))
+	equal(t, true, strings.Contains(err.Error(), ": rejected (no source was refreshed: see UserRefreshError.FailedSources) (request "))
 
 	ended := must[*labhealth.UserDeletion](t)(client.Users.Disconnect(ctx, ada, labhealth.ProviderOura))
 	equal(t, true, ended.Success)
@@ -257,7 +257,7 @@ func TestLinkErrors(t *testing.T) {
 			if !isNothing(value) {
 				t.Error("a value beside an error")
 			}
-			equal(t, "labhealth: "+op+": 200 OK, which reports an error", errorText(err))
+			equal(t, "labhealth: "+op+": 200 OK, which reports an error: rejected (APIError.Message has the service's text)", errorText(err))
 			equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
 			equal(t, body, string(apiError(t, err).Body()))
 			s.only(t)
@@ -268,7 +268,7 @@ func TestLinkErrors(t *testing.T) {
 			if !isNothing(value) {
 				t.Error("a value beside an error")
 			}
-			equal(t, "labhealth: "+op+": 200 OK, which reports an error", errorText(err))
+			equal(t, "labhealth: "+op+": 200 OK, which reports an error: rejected (APIError.Message has the service's text)", errorText(err))
 			equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
 
 			// Any other object is a response that cannot be read.

@@ -57,7 +57,7 @@ func TestUnreadableResponses(t *testing.T) {
 			if got != nil || !errors.As(err, &e) {
 				t.Fatalf("%v, %T: %v", got, err, err)
 			}
-			equal(t, "labhealth: POST /v3/order/import: the response (status 200) could not be read: "+test.reason+" (request r-1)", errorText(err))
+			equal(t, "labhealth: POST /v3/order/import: the response (status 200) could not be read: "+test.reason+strings.TrimSuffix(outcomeText("POST /v3/order/import", err), ")")+"; request r-1)", errorText(err))
 			equal(t, test.outcome, labhealth.OutcomeOf(err))
 			equal(t, test.body, string(e.Body()))
 			equal(t, []any{"POST /v3/order/import", 200, "r-1", 1, test.reason}, []any{e.Op, e.StatusCode, e.RequestID, e.Attempts, e.Reason})
@@ -72,7 +72,7 @@ func TestUnreadableResponses(t *testing.T) {
 	t.Run("user", func(t *testing.T) {
 		client, _ := respondingWith(t, 200, `{"client_user_id":"ada"}`)
 		_, err := client.Users.Create(t.Context(), labhealth.CreateUserBody{ClientUserID: "ada"})
-		equal(t, "labhealth: POST /v2/user: the response (status 200) could not be read: it has no readable user id", errorText(err))
+		equal(t, "labhealth: POST /v2/user: the response (status 200) could not be read: it has no readable user id (outcome unknown; check whether it took effect before you repeat it)", errorText(err))
 	})
 	t.Run("lists", func(t *testing.T) {
 		for _, body := range []string{"null", "1", `"x"`, "[1", "true"} {

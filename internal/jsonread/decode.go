@@ -1,6 +1,7 @@
 package jsonread
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"strconv"
@@ -20,8 +21,12 @@ func UnmarshalOwned(data []byte, p any) error {
 	if uint64(len(data)) > MaxSize {
 		return &SyntaxError{Reason: tooLarge}
 	}
+	v := reflect.ValueOf(p)
+	if v.Kind() != reflect.Pointer || v.IsNil() {
+		return errors.New("jsonread: the value must be a pointer that is not nil")
+	}
 	d := decoder{scanner: scanner{data: data}, doc: NewDocument(data), budget: growth*len(data) + spare}
-	return d.decode(reflect.ValueOf(p).Elem())
+	return d.decode(v.Elem())
 }
 
 // Decoded values may take this many bytes for each byte of their document, plus a constant: `{}` is

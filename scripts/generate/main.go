@@ -9,8 +9,8 @@
 //     LogValue alone, for a value, gets a Format that prints its result.
 //   - operations_gen.go has the lists of the constants that name operations, with a separate list
 //     for those in files management*.go. It is written for a package with such constants only.
-//   - vocabulary_gen.go has the words that WithDebug may write, from the public API reference. It
-//     is written for the same package.
+//   - vocabulary_gen.go has the words that errors and WithDebug may write, from the public API
+//     reference. It is written for the same package.
 //
 // It reads and writes the current directory. It is run by go generate.
 package main

@@ -53,6 +53,9 @@ func (s *Store) Apply(ctx context.Context, d webhooks.Delivery) (webhooks.Change
 // delivery. A delivery that cannot be applied fails neither the others nor the call. The error is
 // an [*Error], after which nothing is stored.
 func (s *Store) ApplyAll(ctx context.Context, deliveries []webhooks.Delivery) ([]Applied, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
 	b := newBatch(deliveries, s.version)
 	if len(b.users) == 0 {
 		return b.applied, nil

@@ -48,6 +48,9 @@ func (s *Store) addDeadLetter(ctx context.Context, tx *sql.Tx, row inboxRow, cau
 func (s *Store) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error] {
 	const limit = 100 // a body can be large
 	return pages(limit, 0, func(cursor int64) (page []DeadLetter, last int64, err error) {
+		if err := s.usable(ctx); err != nil {
+			return nil, 0, err
+		}
 		err = query(ctx, s.db, func(rows *sql.Rows) error {
 			var d DeadLetter
 			var id sql.Null[string]

@@ -33,6 +33,9 @@ type Error struct {
 // Error returns the failed operation and the SQLSTATE, or a known reason of SQLite, in fixed
 // phrases.
 func (e *Error) Error() string {
+	if e == nil || e.err == nil {
+		return "sqlstore: no error of the database"
+	}
 	text := "sqlstore: " + e.Op + ": "
 	switch {
 	case errors.Is(e.err, context.Canceled):
@@ -66,7 +69,12 @@ func knownReason(err error) (text string) {
 }
 
 // Unwrap returns the driver's error. Its message can contain health data: do not log it.
-func (e *Error) Unwrap() error { return e.err }
+func (e *Error) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.err
+}
 
 var errNewer = errors.New("the tables have a newer version")
 
@@ -84,6 +92,9 @@ func failed(op string, err error) error {
 
 // failed returns the error of a statement outside of a transaction as an *Error.
 func (s *Store) failed(ctx context.Context, op string, err error) error {
+	if unusable := s.usable(ctx); unusable != nil {
+		return unusable
+	}
 	if err != nil && ctx.Err() != nil {
 		err = ctx.Err()
 	}

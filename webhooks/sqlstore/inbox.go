@@ -13,6 +13,9 @@ import (
 
 // Seen reports whether the ID of a delivery is stored, by any process.
 func (s *Store) Seen(ctx context.Context, id string) (bool, error) {
+	if err := s.usable(ctx); err != nil {
+		return false, err
+	}
 	var found int
 	err := s.db.QueryRowContext(ctx, s.dialect.bind(`SELECT count(*) FROM labhealth_deliveries WHERE id = ? AND at >= ?`),
 		digest(id), s.oldest()).Scan(&found)
@@ -47,6 +50,9 @@ func (s *Store) oldest() int64 {
 // Prune deletes IDs that are older than [Store.DuplicateWindow]. [Worker.Run] calls it once an
 // hour.
 func (s *Store) Prune(ctx context.Context) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
 	const limit = 10_000 // so that other transactions do not wait long
 	statement := s.dialect.bind(`DELETE FROM labhealth_deliveries WHERE id IN
 		(SELECT id FROM labhealth_deliveries WHERE at < ? ORDER BY at LIMIT ?` + s.dialect.skipLocked() + `)`)
@@ -75,6 +81,9 @@ func (s *Store) Prune(ctx context.Context) error {
 //
 // With SQLite, deliveries that arrive while another transaction is written share the next one.
 func (s *Store) Receive(ctx context.Context, d webhooks.RawDelivery) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
 	r := &receipt{done: make(chan struct{}), row: []any{
 		orNull(escape(d.ID)), newest.ClampUnixNano(d.ReceivedAt), userOf(d.Body), notNull(d.Body),
 	}}

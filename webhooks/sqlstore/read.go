@@ -19,6 +19,9 @@ import (
 // Summary returns the latest version of a summary, such as a [*webhooks.Sleep], which the caller
 // owns. ok is false if there is none.
 func (s *Store) Summary(ctx context.Context, key webhooks.SummaryKey) (data webhooks.Payload, ok bool, err error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, false, err
+	}
 	var document string
 	err = s.db.QueryRowContext(ctx, s.dialect.bind(`SELECT m.text FROM labhealth_series AS r JOIN labhealth_summaries AS m ON m.series_id = r.id
 		WHERE r.key = ? AND m.id = ?`),
@@ -59,6 +62,9 @@ func (s *Store) Range(ctx context.Context, of webhooks.Series, from, to time.Tim
 // Series returns the series of a user that have samples, ordered by resource, provider and source
 // type.
 func (s *Store) Series(ctx context.Context, userID uuid.UUID) ([]webhooks.Series, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
 	var all []webhooks.Series
 	err := query(ctx, s.db, func(rows *sql.Rows) error {
 		of := webhooks.Series{UserID: userID}
@@ -95,6 +101,9 @@ type StoredSummary struct {
 
 // samples returns the samples that a WHERE clause selects.
 func (s *Store) samples(ctx context.Context, where string, args ...any) ([]StoredSample, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
 	type row struct {
 		sampleRow
 		seriesID int32
@@ -186,6 +195,9 @@ type summaryCursor struct {
 func (s *Store) Summaries(ctx context.Context) iter.Seq2[StoredSummary, error] {
 	start := summaryCursor{math.MinInt32, uuid.Nil}
 	return pages(pageSize, start, func(c summaryCursor) (page []StoredSummary, last summaryCursor, err error) {
+		if err := s.usable(ctx); err != nil {
+			return nil, last, err
+		}
 		err = query(ctx, s.db, func(rows *sql.Rows) error {
 			var of StoredSummary
 			var document string

@@ -11,6 +11,9 @@ func printLogValue(s fmt.State, v slog.LogValuer) { fmt.Fprint(s, v.LogValue().S
 
 // LogValue returns the dialect.
 func (s *Store) LogValue() slog.Value {
+	if s == nil {
+		return slog.StringValue("sqlstore.Store{nil}")
+	}
 	return slog.StringValue("sqlstore.Store{" + s.name.String() + "}")
 }
 

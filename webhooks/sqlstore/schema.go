@@ -32,6 +32,9 @@ func Schema(dialect Dialect) string {
 //
 // It returns an error if the tables are of a newer version of this package.
 func (s *Store) Migrate(ctx context.Context) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
 	return retry(ctx, "migrate", func() error {
 		return s.dialect.migrate(ctx, func(tx *sql.Tx) error { return migrate(ctx, tx, dialects[s.name].migrations) })
 	})

@@ -49,6 +49,17 @@ func Open(db *sql.DB, dialect Dialect) (*Store, error) {
 	return &Store{db: db, name: dialect, dialect: known.open(db), now: time.Now, arrived: make(chan struct{}, 1)}, nil
 }
 
+// usable returns an error if s was not made by Open, or if there is no context.
+func (s *Store) usable(ctx context.Context) error {
+	switch {
+	case s == nil || s.db == nil:
+		return errors.New("sqlstore: the Store is nil or its zero value: create it with Open")
+	case ctx == nil:
+		return errors.New("sqlstore: ctx must not be nil: use context.Background() if there is no other")
+	}
+	return nil
+}
+
 func (s *Store) version(d webhooks.Delivery) int64 {
 	if s.Version != nil {
 		return s.Version(d)
@@ -59,6 +70,9 @@ func (s *Store) version(d webhooks.Delivery) int64 {
 // transact runs f in a transaction, and again after a conflict with another one. f must do the same
 // each time. The error is an [*Error].
 func (s *Store) transact(ctx context.Context, op string, f func(*sql.Tx) error) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
 	return retry(ctx, op, func() error { return s.dialect.transact(ctx, f) })
 }
 

@@ -87,7 +87,7 @@ func (s *Step) addChanges(c webhooks.Changes) {
 // Run runs steps until ctx is done, and returns the error of ctx. When the inbox is empty it waits
 // for deliveries. After failures it waits, longer each time, up to 10 s.
 func (w *Worker) Run(ctx context.Context) error {
-	if err := w.check(); err != nil {
+	if err := w.check(ctx); err != nil {
 		return err
 	}
 	failures, pruned := 0, time.Time{}
@@ -133,9 +133,12 @@ func orDefault[T int | time.Duration](v, standard T) T {
 	return v
 }
 
-func (w *Worker) check() error {
-	if w.Store == nil {
+func (w *Worker) check(ctx context.Context) error {
+	if w == nil || w.Store == nil {
 		return errors.New("sqlstore: the Worker needs a Store")
+	}
+	if err := w.Store.usable(ctx); err != nil {
+		return err
 	}
 	for _, f := range []struct {
 		name  string
@@ -203,7 +206,7 @@ func (w *Worker) prune(ctx context.Context) error {
 // Step takes a batch from the inbox, if it is not empty, and applies it. The error is an [*Error].
 // Deliveries that were applied before the error stay applied, and the rest stays in the inbox.
 func (w *Worker) Step(ctx context.Context) (Step, error) {
-	if err := w.check(); err != nil {
+	if err := w.check(ctx); err != nil {
 		return Step{}, err
 	}
 	o := &observation{StepObserver: w.Observe, ctx: ctx}

@@ -1,0 +1,137 @@
+package labhealth
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/labhealth/labhealth-go/internal/jsonread"
+)
+
+// maxMessage is the length of a message in bytes, without the ellipsis of one that is cut.
+const maxMessage = 1000
+
+// Message returns the service's own words: the text of the field "detail" (a string, an object with
+// a message, or a list of field errors with their paths), else of "message", "error_message" or
+// "error", else a body in plain text. It is one line of printable characters, without quotation
+// marks around it, and at most 1,000 bytes of it. It is empty if the body has no such text, or is
+// HTML.
+//
+// It may quote the patient: show it to someone who may know, but do not log it.
+func (e *APIError) Message() string {
+	body := bytes.TrimSpace(e.body())
+	switch {
+	case len(body) == 0 || e.isHTML():
+		return ""
+	case body[0] != '{' && body[0] != '[' && body[0] != '"':
+		return printable(plainText(body))
+	}
+	return printable(messageText(body, 3))
+}
+
+// messageText returns the text of a JSON value of an error, down to a depth.
+func messageText(value json.RawMessage, depth int) string {
+	value = bytes.TrimSpace(value)
+	switch {
+	case len(value) == 0 || depth < 0 || jsonread.Valid(value) != nil:
+	case value[0] == '"':
+		var text string
+		_ = json.Unmarshal(value, &text) // which is valid
+		return strings.TrimSpace(text)
+	case value[0] == '[':
+		return listText(value, depth)
+	case value[0] == '{':
+		var object struct {
+			Detail       json.RawMessage `json:"detail"`
+			ErrorMessage json.RawMessage `json:"error_message"`
+			Message      json.RawMessage `json:"message"`
+			Msg          json.RawMessage `json:"msg"`
+			Error        json.RawMessage `json:"error"`
+		}
+		if jsonread.Unmarshal(value, &object) != nil {
+			return ""
+		}
+		for _, field := range []json.RawMessage{object.Detail, object.Message, object.ErrorMessage, object.Msg, object.Error} {
+			if text := messageText(field, depth-1); text != "" {
+				return text
+			}
+		}
+	}
+	return ""
+}
+
+// listText returns the texts of a list: field errors with their paths, or other values with a text.
+func listText(value json.RawMessage, depth int) string {
+	var elements []json.RawMessage
+	if json.Unmarshal(value, &elements) != nil {
+		return ""
+	}
+	var texts []string
+	length := 0
+	for _, element := range elements {
+		text := messageText(element, depth-1)
+		if field, ok := fieldError(element); ok {
+			text = strings.Trim(field.Path()+": "+field.Msg, ": ")
+		}
+		if text != "" {
+			texts = append(texts, text)
+			length += len(text)
+		}
+		if length > maxMessage {
+			break
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// plainText returns a body that is not JSON, if it is text.
+func plainText(body []byte) string {
+	body = body[:min(len(body), 4*maxMessage)]
+	if bytes.IndexByte(body, 0) >= 0 || bytes.HasPrefix(body, []byte(pdfMagic)) || jsonread.Valid(body) == nil {
+		return ""
+	}
+	return string(body)
+}
+
+// printable returns text as one line of printable characters, and cuts it after maxMessage bytes.
+func printable(text string) string {
+	text = strings.ToValidUTF8(text[:min(len(text), 4*maxMessage)], "")
+	text = strings.Map(func(r rune) rune {
+		if strconv.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text)
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxMessage {
+		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
+	}
+	return text
+}
+
+// isHTML reports whether the body is HTML, or another document with tags. The service sends none.
+func (e *APIError) isHTML() bool {
+	if e == nil || e.received == nil {
+		return false
+	}
+	return bytes.HasPrefix(bytes.TrimSpace(e.received.body), []byte("<")) ||
+		strings.HasPrefix(strings.ToLower(e.received.header.Get("Content-Type")), "text/html")
+}
+
+// errorType returns the field "error_type" of the detail or of the body, "" if there is none.
+func (e *APIError) errorType() string {
+	var body struct {
+		Detail struct {
+			ErrorType string `json:"error_type"`
+		} `json:"detail"`
+		ErrorType string `json:"error_type"`
+	}
+	if jsonread.Unmarshal(e.body(), &body) != nil {
+		return ""
+	}
+	if body.Detail.ErrorType != "" {
+		return body.Detail.ErrorType
+	}
+	return body.ErrorType
+}
