@@ -57,8 +57,8 @@ var (
 )
 
 // add adds the names of a node: the JSON names of fields, the parameters in the paths of
-// operations, those of queries, which are the first argument of methods of q, and those in the paths of
-// validation errors, which are arguments of methods of v and of invalid.
+// operations, those of queries, which are the first argument of methods of q, and those in the
+// paths of validation errors, which are arguments of methods of v and of invalid.
 func (names nameSet) add(node ast.Node) bool {
 	switch node := node.(type) {
 	case *ast.Field:
