@@ -30,8 +30,9 @@ func (s *OrdersService) RequisitionPDF(ctx context.Context, orderID uuid.UUID, w
 }
 
 // ResultsPDF streams the lab report of an order to w and returns the number of bytes written: GET
-// /v3/order/{order_id}/result/pdf. See [Order.HasResults] and [ErrNoResults] for when there is one, and
-// [OrdersService.RequisitionPDF] for w, large files and errors. Source: public API reference only.
+// /v3/order/{order_id}/result/pdf. See [Order.HasResults] and [ErrNoResults] for when there is one,
+// and [OrdersService.RequisitionPDF] for w, large files and errors. Source: public API reference
+// only.
 func (s *OrdersService) ResultsPDF(ctx context.Context, orderID uuid.UUID, w io.Writer, opts ...CallOption) (n int64, err error) {
 	return callPDF(ctx, coreOf(s), request{op: opOrderResultsPDF, ids: []string{orderID.String()}}, w, opts)
 }

@@ -21,8 +21,8 @@ const (
 
 // Results returns the results of an order: GET /v3/order/{order_id}/result. The error for an
 // unknown order matches [ErrNotFound], and that for an order without results [ErrNoResults] too, as
-// far as it can be distinguished. Of the results, the interface specification documents only result, result_type and value. Source
-// of the rest, including the path: public API reference only.
+// far as it can be distinguished. Of the results, the interface specification documents only
+// result, result_type and value. Source of the rest, including the path: public API reference only.
 func (s *OrdersService) Results(ctx context.Context, orderID uuid.UUID, opts ...CallOption) (*OrderResults, error) {
 	return call(ctx, coreOf(s), new(OrderResults), request{op: opOrderResults, ids: []string{orderID.String()}}, opts)
 }

@@ -222,7 +222,7 @@ func TestMisuseOfOthers(t *testing.T) {
 		{"Run, nil file", "bulk: the journal is a File that is nil or its zero value: create it with OpenFile",
 			runError(bulk.Run(t.Context(), client, source, (*bulk.File)(nil), bulk.Options{}))},
 		{"Run, nil reader", "bulk: the source cannot be read: bulk: the source needs a reader that is not nil",
-			runError(bulk.Run(t.Context(), client, bulk.CSV(nil, nil), new(bulk.Memory), bulk.Options{}))},
+			runError(bulk.Run(t.Context(), client, bulk.CSV(nil, bulk.CSVOptions{}), new(bulk.Memory), bulk.Options{}))},
 		{"Run, nil pointer as reader", "bulk: the source cannot be read: bulk: the source needs a reader that is not nil",
 			runError(bulk.Run(t.Context(), client, bulk.JSONLines((*strings.Reader)(nil)), new(bulk.Memory), bulk.Options{}))},
 		{"Shutdown", "webhooks: ctx must not be nil: use context.Background() if there is no other", handler.Shutdown(nil)},
