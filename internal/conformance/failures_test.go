@@ -35,16 +35,19 @@ type failureRow struct {
 }
 
 // check makes a read and a write, and compares what the observers and the log show.
-func (row failureRow) check(t *testing.T, opts ...labhealth.Option) {
+func (row failureRow) check(t *testing.T) {
+	t.Helper()
+	row.checkCalls(t, faultCalls[:2])
+}
+
+func (row failureRow) checkCalls(t *testing.T, calls []faultCall) {
 	t.Helper()
 	var attempts []labhealth.Attempt
 	var logged bytes.Buffer
-	client := faultClient(t, row.url, row.transport, append(opts,
+	client := faultClient(t, row.url, row.transport,
 		labhealth.WithObserver(func(_ context.Context, a labhealth.Attempt) { attempts = append(attempts, a) }),
-		labhealth.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))...)
-	// net.Pipe connections of a bubble must not outlive it.
-	defer client.CloseIdleConnections()
-	for _, call := range faultCalls[:2] {
+		labhealth.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+	for _, call := range calls {
 		attempts = nil
 		logged.Reset()
 		err := call.do(t, client, labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 1}))
@@ -196,6 +199,17 @@ func TestFailuresOfRoundTrippers(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) { row.check(t) })
 	}
+}
+
+// A transport may report the end of an attempt with any error.
+func TestFailureOfTimeInRoundTripper(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		transport := roundTripper(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, errors.New("Ada Example")
+		})
+		failureRow{url: testURL, transport: transport, failure: labhealth.FailureTimeout, text: "timed out (RetryPolicy.ReadTimeout, 10s)"}.checkCalls(t, faultCalls[:1])
+	})
 }
 
 // A timeout says what the attempt waited for, and which setting or deadline has ended it.

@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -228,49 +227,107 @@ func TestWithRateLimitErrors(t *testing.T) {
 	}
 }
 
-// A real server that permits a burst and then a number of requests per second has no reason for a
-// 429. Without the limit it has.
+// A server that permits a burst, and then a number of requests per second, has no reason for a 429.
+// Without the limit it has.
 func TestRateLimitAgainstServer(t *testing.T) {
-	const perSecond, burst, permitted, calls = 200, 20, 100, 200
+	const perSecond, burst, calls = 50, 20, 200
 	for _, limited := range []bool{true, false} {
-		var mu sync.Mutex
-		var rejected, accepted atomic.Int64
-		tokens, last := float64(permitted), time.Now()
-		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			mu.Lock()
-			now := time.Now()
-			tokens = min(permitted, tokens+perSecond*now.Sub(last).Seconds())
-			last = now
-			ok := tokens >= 1
-			if ok {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			tokens, last, limitedRequests := float64(burst), time.Now(), 0
+			l := newMemoryListener()
+			srv := startFaultsOn(t, l, false, -1, func(x exchange) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				tokens, last = min(burst, tokens+perSecond*time.Since(last).Seconds()), time.Now()
+				if tokens < 1-1e-6 {
+					limitedRequests++
+					x.respond(http.StatusTooManyRequests, `{}`)
+					return false
+				}
 				tokens--
+				x.respond(http.StatusOK, `{}`)
+				return true
+			})
+			var opts []labhealth.Option
+			if limited {
+				opts = append(opts, labhealth.WithRateLimit(perSecond, burst))
 			}
-			mu.Unlock()
-			if !ok {
-				rejected.Add(1)
-				w.WriteHeader(http.StatusTooManyRequests)
-				return
+			client := faultClient(t, srv.URL, &http.Transport{DialContext: l.dial}, opts...)
+			defer client.CloseIdleConnections()
+			var group sync.WaitGroup
+			for range calls {
+				group.Go(func() {
+					err := client.Do(t.Context(), "POST", "/x", nil, nil, labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 1}))
+					if limited && err != nil {
+						t.Error(err)
+					}
+				})
 			}
-			accepted.Add(1)
-			w.Write([]byte(`{}`))
-		}))
-		opts := []labhealth.Option{labhealth.WithBaseURL(srv.URL), labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 1})}
-		if limited {
-			opts = append(opts, labhealth.WithRateLimit(perSecond, burst))
-		}
-		client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, opts...))
-		var group sync.WaitGroup
-		errs := make([]error, calls)
-		for i := range calls {
-			group.Go(func() { errs[i] = pacedCall(t.Context(), client, "") })
-		}
-		group.Wait()
-		client.CloseIdleConnections()
-		srv.Close()
-		failed := len(slices.DeleteFunc(errs, func(err error) bool { return err == nil }))
-		t.Logf("limited %v: %d accepted, %d rejected", limited, accepted.Load(), rejected.Load())
-		if limited && (failed != 0 || rejected.Load() != 0) || !limited && rejected.Load() == 0 {
-			t.Errorf("limited %v: %d calls failed, %d rejected", limited, failed, rejected.Load())
-		}
+			group.Wait()
+			if want := map[bool]int{true: 0, false: calls - burst}[limited]; limitedRequests != want {
+				t.Errorf("limited %v: %d responses are 429, want %d", limited, limitedRequests, want)
+			}
+		})
+	}
+}
+
+// Whatever calls do, the pace is kept, calls return by their deadlines, and nothing waits for ever.
+func TestRateLimitRandom(t *testing.T) {
+	rounds := 50
+	if long {
+		rounds = 1000
+	}
+	for seed := range rounds {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(1, uint64(seed)))
+			burst, interval := 1+random.IntN(5), time.Duration(1+random.IntN(300))*time.Millisecond
+			p := &paced{start: time.Now()}
+			for range random.IntN(20) {
+				if p.replies = append(p.replies, reply{status: 200, body: `{}`}); random.IntN(8) == 0 {
+					p.replies[len(p.replies)-1] = reply{status: 429, header: []string{"Retry-After", fmt.Sprint(random.IntN(4))}}
+				}
+			}
+			client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL),
+				labhealth.WithHTTPClient(&http.Client{Transport: p}), labhealth.WithRateLimit(float64(time.Second)/float64(interval), burst)))
+			var calls sync.WaitGroup
+			var notSent atomic.Int64
+			for range 100 {
+				time.Sleep(time.Duration(random.IntN(2)*random.IntN(100)) * time.Millisecond)
+				ctx, cancel := context.WithCancel(t.Context())
+				limit := time.Duration(0)
+				switch kind := random.IntN(4); kind {
+				case 0, 1:
+					limit = time.Duration(1+random.IntN(3000)) * time.Millisecond
+					if ctx, cancel = context.WithTimeout(t.Context(), limit); kind == 1 {
+						ctx, cancel = context.WithCancel(t.Context())
+						time.AfterFunc(limit, cancel)
+					}
+				}
+				start := time.Now()
+				calls.Go(func() {
+					defer cancel()
+					err := pacedCall(ctx, client, "")
+					if d := time.Since(start); limit > 0 && d > limit || limit == 0 && err != nil && labhealth.OutcomeOf(err) != rejected {
+						t.Errorf("seed %d: %v after %v of %v", seed, err, d, limit)
+					}
+					if labhealth.OutcomeOf(err) == labhealth.OutcomeNotSent {
+						notSent.Add(1)
+					}
+				})
+			}
+			calls.Wait()
+			for i := range p.sent {
+				for j := i; j < len(p.sent); j++ {
+					// The interval is rounded to nanoseconds.
+					if most := float64(burst) + float64(p.sent[j]-p.sent[i]+time.Microsecond)/float64(interval); float64(j-i+1) > most {
+						t.Fatalf("seed %d: %d requests within %v, with a burst of %d and %v between them", seed, j-i+1, p.sent[j]-p.sent[i], burst, interval)
+					}
+				}
+			}
+			if len(p.sent) < 100-int(notSent.Load()) {
+				t.Errorf("seed %d: %d requests, %d calls not sent", seed, len(p.sent), notSent.Load())
+			}
+		})
 	}
 }

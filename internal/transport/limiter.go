@@ -117,10 +117,8 @@ func (l *limiter) leave(w *waiter) {
 	defer l.mu.Unlock()
 	if i := slices.Index(l.queue, w); i >= 0 {
 		l.queue = slices.Delete(l.queue, i, i+1)
-	} else if <-w.ready == nil { // its turn came at the same time
-		l.full = l.full.Add(-l.interval)
+		l.reschedule()
 	}
-	l.reschedule()
 }
 
 // reschedule sets the timer for the first waiter, if there is one.
