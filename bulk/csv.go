@@ -99,7 +99,7 @@ func (c *csvReader) next() (record Record, err error) {
 	switch {
 	case errors.Is(err, csv.ErrFieldCount) && errors.As(err, &syntax):
 		c.lastLine = syntax.Line
-		return record, &RecordError{Line: syntax.Line, Problems: []Problem{{"", "does not have as many cells as the header"}}}
+		return record, &RecordError{Line: syntax.Line, Problems: []Problem{{Reason: "does not have as many cells as the header"}}}
 	case errors.Is(err, errLineTooLong):
 		return record, fmt.Errorf("bulk: the row after line %d: %w", c.lastLine, err)
 	case err != nil:
@@ -122,7 +122,7 @@ func (c *csvReader) decode(row []string, body *labhealth.ImportOrderBody) (probl
 			continue
 		}
 		if err := column.set(v, cell); err != nil {
-			problems = append(problems, Problem{"body." + column.path, err.Error()})
+			problems = append(problems, Problem{Path: "body." + column.path, Reason: err.Error()})
 		}
 	}
 	return problems

@@ -65,7 +65,7 @@ func appendScalar(b []byte, v reflect.Value, path string) ([]byte, *Problem) {
 	switch v.Kind() {
 	case reflect.String:
 		if !utf8.ValidString(v.String()) {
-			return b, &Problem{path, "must be valid UTF-8"}
+			return b, &Problem{Path: path, Reason: "must be valid UTF-8"}
 		}
 		return appendString(b, v.String()), nil
 	case reflect.Int64, reflect.Int:
@@ -82,7 +82,7 @@ func appendScalar(b []byte, v reflect.Value, path string) ([]byte, *Problem) {
 		return b, nil
 	}
 	// The request has no field of another kind yet.
-	return b, &Problem{path, "cannot be compared with other records"}
+	return b, &Problem{Path: path, Reason: "cannot be compared with other records"}
 }
 
 func appendString(b []byte, s string) []byte {

@@ -73,7 +73,7 @@ func appendUnknownFields(problems []Problem, document []byte, t reflect.Type, pa
 	for name, value := range jsonread.Fields(document) {
 		f, ok := known[string(name)]
 		if !ok {
-			problems = append(problems, Problem{path + "." + nameOrMark(string(name)), "is not a field of the request"})
+			problems = append(problems, Problem{Path: path + "." + nameOrMark(string(name)), Reason: "is not a field of the request"})
 		} else if f.kind == object && value[0] == '{' {
 			problems = appendUnknownFields(problems, value, f.elem, path+"."+f.name)
 		}

@@ -99,8 +99,9 @@ const journalVersion = 1
 
 // Problem describes an invalid field of a record, without its value.
 type Problem struct {
-	Path   string `json:"path"`   // such as "body.patient_details.email"; empty for the whole record
-	Reason string `json:"reason"` // a code such as "missing", or a fixed phrase
+	Path   string `json:"path"`            // such as "body.patient_details.email"; empty for the whole record
+	Reason string `json:"reason"`          // a code such as "missing", or a fixed phrase
+	Column string `json:"column,omitzero"` // the name of the column in its CSV file; empty if there is none
 }
 
 // Memory is a journal in memory, for tests and for imports that are small enough to check manually.

@@ -55,20 +55,20 @@ func decodeRecord(document []byte, line int) (body labhealth.ImportOrderBody, _ 
 		if errors.As(err, &syntax) {
 			reason = fmt.Sprintf("is not valid JSON in UTF-8 at byte %d: %s", syntax.Offset, syntax.Reason)
 		}
-		return body, &RecordError{Line: line, Problems: []Problem{{"", reason}}}
+		return body, &RecordError{Line: line, Problems: []Problem{{Reason: reason}}}
 	}
 	if document[0] != '{' {
-		return body, &RecordError{Line: line, Problems: []Problem{{"", "is not a JSON object"}}}
+		return body, &RecordError{Line: line, Problems: []Problem{{Reason: "is not a JSON object"}}}
 	}
 	wrapped := append(append(make([]byte, 0, len(document)+10), `{"body":`...), document...)
 	wrapped = append(wrapped, '}')
 	var w wrapper
 	if err := jsonread.UnmarshalOwned(wrapped, &w); err != nil {
-		return body, &RecordError{Line: line, Problems: []Problem{{"", "cannot be read"}}}
+		return body, &RecordError{Line: line, Problems: []Problem{{Reason: "cannot be read"}}}
 	}
 	var problems []Problem
 	for _, m := range w.Malformed() {
-		problems = append(problems, Problem{m.Path, "is not a valid " + m.Want})
+		problems = append(problems, Problem{Path: m.Path, Reason: "is not a valid " + m.Want})
 	}
 	problems = appendUnknownFields(problems, document, bodyType, "body")
 	if problems != nil {

@@ -118,7 +118,7 @@ func problemsOf(err error) (problems []Problem) {
 	switch {
 	case errors.As(err, &local):
 		for _, f := range local.Fields {
-			problems = append(problems, Problem{f.Path(), f.Msg})
+			problems = append(problems, Problem{Path: f.Path(), Reason: f.Msg})
 		}
 	case errors.As(err, &api):
 		// Paths and codes come from the service; messages may quote the record.
@@ -128,7 +128,7 @@ func problemsOf(err error) (problems []Problem) {
 			for i, name := range f.Loc {
 				path[i] = nameOrMark(name)
 			}
-			problems = append(problems, Problem{strings.Join(path, "."), nameOrMark(f.Type)})
+			problems = append(problems, Problem{Path: strings.Join(path, "."), Reason: nameOrMark(f.Type)})
 		}
 	}
 	return problems

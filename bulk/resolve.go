@@ -173,7 +173,7 @@ func (r *run) resolve(e Entry, key sampleKey, s state, user uuid.UUID, l *orderL
 		r.mu.Unlock()
 		e.Step, e.StatusCode, e.RequestID, e.Fields = StepRejected, rejection.StatusCode, rejection.RequestID, rejection.Fields
 	case otherUser: // sending it would create a second order for the sample
-		e.Step, e.Fields = StepRejected, []Problem{{"body.sample_id", "belongs to an order of another user"}}
+		e.Step, e.Fields = StepRejected, []Problem{{Path: "body.sample_id", Reason: "belongs to an order of another user"}}
 	default:
 		e.Step = StepAbsent
 	}
