@@ -94,6 +94,9 @@ func (r *run) recordAttempt(e Entry, resp *labhealth.PostOrderResponse, err erro
 		e.OrderID = resp.Order.ID
 	case errors.As(err, &api):
 		e.StatusCode, e.RequestID, e.Fields = api.StatusCode, api.RequestID, problemsOf(err)
+		if r.opts.KeepMessages {
+			e.Message = messageOf(api)
+		}
 	default:
 		e.Fields = problemsOf(err)
 	}

@@ -11,3 +11,13 @@ func SkipSync(t *testing.T) {
 	t.Cleanup(func() { syncFile = sync })
 	syncFile = func(*os.File) error { return nil }
 }
+
+// RejectionWindow changes the number of rejections that are in memory at once.
+func RejectionWindow(t *testing.T, n int) {
+	window := rejectionWindow
+	t.Cleanup(func() { rejectionWindow = window })
+	rejectionWindow = n
+}
+
+// SafeCell is safeCell.
+func SafeCell(s string) string { return safeCell(s) }

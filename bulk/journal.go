@@ -23,8 +23,8 @@ type Journal interface {
 	Entries() iter.Seq2[Entry, error]
 }
 
-// Entry is one step of a record. Apart from the sample ID it holds no patient data, and its digest
-// reveals nothing without the whole record: see [Entry.Digest]. Printed or logged, it shows the
+// Entry is one step of a record. Apart from the sample ID and a Message it holds no patient data, and
+// its digest reveals nothing without the whole record: see [Entry.Digest]. Printed or logged, it shows the
 // step and the number of the record; its JSON is not redacted.
 type Entry struct {
 	Step     Step      `json:"step"`               // what it records
@@ -48,6 +48,9 @@ type Entry struct {
 	StatusCode int       `json:"status,omitzero"`
 	RequestID  string    `json:"request_id,omitzero"` // the service's ID of the request, if any
 	Fields     []Problem `json:"fields,omitzero"`     // for StepRejected and StepDisputed
+	// Message is the service's text for a rejection, if [Options.KeepMessages] is set. It may quote
+	// the patient.
+	Message string `json:"message,omitzero"`
 
 	Version int    `json:"version,omitzero"` // format of the journal, for StepBegin
 	Key     []byte `json:"key,omitzero"`     // key of the digests, for StepBegin
@@ -68,6 +71,9 @@ const (
 	StepAbsent    Step = "absent"    // previously unknown; two complete lists do not contain its order
 	StepDisputed  Step = "disputed"  // rejected after an unknown outcome; the lists decide
 )
+
+// isCounted reports whether the index numbers entries with this step.
+func (s Step) isCounted() bool { return true }
 
 // stepCode is a step in the index.
 type stepCode uint8

@@ -66,10 +66,19 @@ type Options struct {
 	// another user than the one of the last attempt.
 	ListByUser bool
 
-	// Rejections receives a [Rejection] as a line of JSON for each record, of this run and earlier
-	// ones, whose order does not exist or may not exist. It is complete when Run returns without an
-	// error. It may be nil.
-	Rejections io.Writer
+	// Rejections and RejectionsCSV receive a [Rejection] for each record, of this run and earlier
+	// ones, whose order does not exist or may not exist: as a line of JSON, and as rows of a CSV file
+	// for people, one per problem, after a header. They are written when Run returns, in the order of
+	// the source, which is read again for that; records that the source no longer has are last. They
+	// are complete if Run returns without an error. After an error they lack the records that the
+	// run has not reached. Either may be nil.
+	//
+	// A cell of the CSV file that a spreadsheet could run as a formula has an apostrophe before it.
+	Rejections, RejectionsCSV io.Writer
+	// KeepMessages adds the service's text to the rejections, up to 1,000 bytes of each. It may quote
+	// the patient. The journal stores it, so that it is there after an interruption too; rejections
+	// of runs without KeepMessages have no text.
+	KeepMessages bool
 	// OnError is called after each failed attempt, from several goroutines at once. The Detail and
 	// Body of the error hold the service's reasons, which can quote patient data and are not stored
 	// anywhere else. The error message does not contain the sample ID. OnError may be nil.

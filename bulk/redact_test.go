@@ -27,8 +27,8 @@ const canary = "CANARY-77182"
 
 // No exported type prints a sample ID, or another value of a record, under any verb or in a log.
 func TestRedaction(t *testing.T) {
-	entry := bulk.Entry{Step: bulk.StepApplied, SampleID: canary, Record: 3, Digest: canary, RequestID: canary, Key: []byte(canary), Target: canary}
-	rejection := bulk.Rejection{Outcome: "invalid", Record: 7, SampleID: canary, RequestID: canary, Fields: []bulk.Problem{{Path: "body.user_id", Reason: "missing"}}}
+	entry := bulk.Entry{Step: bulk.StepApplied, SampleID: canary, Record: 3, Digest: canary, RequestID: canary, Message: canary, Key: []byte(canary), Target: canary}
+	rejection := bulk.Rejection{Outcome: "invalid", Record: 7, SampleID: canary, RequestID: canary, Message: canary, Fields: []bulk.Problem{{Path: "body.user_id", Reason: "missing"}}}
 	unreadable := bulk.RecordError{Line: 4, SampleID: canary, Problems: []bulk.Problem{{Path: "body.user_id", Reason: "missing"}}}
 	memory := new(bulk.Memory)
 	if err := memory.Append([]bulk.Entry{entry}); err != nil {
@@ -51,7 +51,8 @@ func TestRedaction(t *testing.T) {
 		"Memory":      {memory, &memory, ""},
 		"File":        {*file, file, "bulk.File{redacted}"},
 		"Journal":     {[]bulk.Journal{memory, file}, []bulk.Journal{memory, file}, ""},
-		"Problem":     {rejection.Fields[0], &rejection.Fields[0], "{body.user_id missing}"},
+		"Problem":     {rejection.Fields[0], &rejection.Fields[0], "{body.user_id missing }"},
+		"Record":      {bulk.Record{Body: record(canary)}, &bulk.Record{Body: record(canary)}, "bulk.Record{redacted}"},
 		"Report":      {bulk.Report{Records: 1}, &bulk.Report{Records: 1}, ""},
 		"Progress":    {bulk.Progress{Records: 1}, &bulk.Progress{Records: 1}, ""},
 		"Step":        {bulk.StepApplied, new(bulk.StepApplied), ""},

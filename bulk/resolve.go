@@ -85,9 +85,6 @@ func (r *run) resolveRecord(body *labhealth.ImportOrderBody, key sampleKey, s st
 		user = uuid.Nil // the record that was sent may have had another user
 	}
 	step := r.resolve(Entry{SampleID: body.SampleID, Record: r.number}, key, s, user, l)
-	if step == StepApplied && s.has(changed) {
-		return false, r.writeRejection(Rejection{Outcome: "changed", Record: r.number, SampleID: body.SampleID})
-	}
 	return step == StepAbsent && s.attempts < maxAttempts, nil
 }
 
@@ -106,12 +103,7 @@ func (r *run) resolveOrphans(l *orderList) error {
 		r.mu.Lock()
 		s := r.index.states[key]
 		r.mu.Unlock()
-		if r.resolve(e, key, s, uuid.Nil, l) == StepApplied && s.has(changed) && !s.has(conflict) {
-			// Without the number of the record, which is that of an earlier source.
-			if err := r.writeRejection(Rejection{Outcome: "changed", SampleID: e.SampleID}); err != nil {
-				return err
-			}
-		}
+		r.resolve(e, key, s, uuid.Nil, l)
 	}
 	return nil
 }
@@ -171,7 +163,8 @@ func (r *run) resolve(e Entry, key sampleKey, s state, user uuid.UUID, l *orderL
 		rejection := r.disputes[key]
 		delete(r.disputes, key)
 		r.mu.Unlock()
-		e.Step, e.StatusCode, e.RequestID, e.Fields = StepRejected, rejection.StatusCode, rejection.RequestID, rejection.Fields
+		e.Step, e.StatusCode, e.RequestID = StepRejected, rejection.StatusCode, rejection.RequestID
+		e.Fields, e.Message = rejection.Fields, rejection.Message
 	case otherUser: // sending it would create a second order for the sample
 		e.Step, e.Fields = StepRejected, []Problem{{Path: "body.sample_id", Reason: "belongs to an order of another user"}}
 	default:

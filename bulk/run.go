@@ -37,9 +37,10 @@ type run struct {
 	lastUnknown   time.Time // last attempt with an unknown outcome, or the start of the run
 	pending       []Entry   // not yet in the journal
 	disputes      map[sampleKey]Entry
-	proven        bool    // the service has shown that it reads the records
-	held          []Entry // rejections held back until then
-	lastRejection error   // the error of the last one
+	conflicts     map[sampleKey][2]position // the first two records of each sample ID with a conflict
+	proven        bool                      // the service has shown that it reads the records
+	held          []Entry                   // rejections held back until then
+	lastRejection error                     // the error of the last one
 	phase         Phase
 	settledAt     time.Time // when PhaseSettling ends
 	records       int64
@@ -102,7 +103,7 @@ func Run(ctx context.Context, client *labhealth.Client, source Source, journal J
 func newRun(client *labhealth.Client, source Source, journal Journal, opts Options) *run {
 	r := &run{
 		client: client, source: source, journal: journal, opts: opts,
-		index: newIndex(), disputes: map[sampleKey]Entry{},
+		index: newIndex(), disputes: map[sampleKey]Entry{}, conflicts: map[sampleKey][2]position{},
 		importPacer: &pacer{outage: opts.Outage, workers: opts.Concurrency},
 		listPacer:   &pacer{outage: opts.Outage},
 		started:     time.Now(), phase: PhaseChecking, proven: opts.RejectionLimit < 0,
@@ -124,15 +125,11 @@ func (r *run) execute() error {
 	r.checked = err == nil
 	switch {
 	case err != nil:
-	case r.opts.DryRun:
-		err = r.forEachRecord(func(body *labhealth.ImportOrderBody, key sampleKey, s state) error {
-			_, err := r.selectUnsent(body, key, s)
-			return err
-		})
-	default:
+	case !r.opts.DryRun:
 		err = r.importRecords()
 	}
-	return cmp.Or(err, r.commit(), r.writeOpenRecords(), context.Cause(r.ctx))
+	err = cmp.Or(err, r.commit(), context.Cause(r.ctx))
+	return cmp.Or(err, r.writeRejections(err != nil))
 }
 
 // importRecords runs the stages that send records.

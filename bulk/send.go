@@ -11,6 +11,8 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
+var errChangedSource = errors.New("bulk: the source did not yield the same records each time")
+
 // forEachRecord ranges over the source and calls f for each record that can be read and encoded:
 // once per sample ID, or for every record of a sample ID with a conflict.
 func (r *run) forEachRecord(f func(body *labhealth.ImportOrderBody, key sampleKey, s state) error) error {
@@ -40,7 +42,7 @@ func (r *run) forEachRecord(f func(body *labhealth.ImportOrderBody, key sampleKe
 		s := r.visit(key)
 		switch {
 		case !s.has(inSource) || s.digest != sum && !s.has(conflict):
-			return errors.New("bulk: the source did not yield the same records each time")
+			return errChangedSource
 		case s.has(visited):
 			continue // a duplicate
 		}
@@ -81,13 +83,6 @@ type selector func(body *labhealth.ImportOrderBody, key sampleKey, s state) (boo
 // selectUnsent selects the records for the first pass, and reports the others that need it.
 func (r *run) selectUnsent(body *labhealth.ImportOrderBody, key sampleKey, s state) (bool, error) {
 	switch {
-	case s.has(conflict):
-		if body.Validate() != nil {
-			return false, nil // reported by checkSource
-		}
-		return false, r.writeRejection(Rejection{Outcome: "conflict", Record: r.number, SampleID: body.SampleID})
-	case s.step == codeApplied && s.has(changed):
-		return false, r.writeRejection(Rejection{Outcome: "changed", Record: r.number, SampleID: body.SampleID})
 	case !r.isSendable(s):
 		return false, nil
 	case r.existing != nil:
