@@ -23,6 +23,10 @@ type index struct {
 	counts    [categories]int64
 	lastEntry uint32 // number of the last journal entry
 	target    string
+
+	boot    string // of this run
+	lease   lease  // the last one of the journal
+	damaged bool   // the journal lacks entries
 }
 
 // sampleKey is a hash of a sample ID. Like digest it is an array of bytes, so that the index has no
@@ -55,7 +59,7 @@ func (s state) has(f flags) bool { return s.flags&f != 0 }
 
 // isUnresolved reports whether the record may have been applied.
 func (s state) isUnresolved() bool {
-	return s.step == codeIntent || s.step == codeUnknown || s.step == codeDisputed
+	return s.step == codeIntent || s.step == codeSending || s.step == codeUnknown || s.step == codeDisputed
 }
 
 // isOrphaned reports whether the record may have been applied and has no row in the source that
@@ -136,9 +140,15 @@ func (x *index) setDigestKey(key []byte) { x.mac = hmac.New(sha256.New, key) }
 
 // apply adds the next entry of the journal, of an earlier run or this one.
 func (x *index) apply(e *Entry) error {
-	x.lastEntry++
-	if e.Step == StepBegin {
+	if e.Step.isCounted() {
+		x.lastEntry++
+	}
+	switch e.Step {
+	case StepBegin:
 		return x.begin(e)
+	case StepLease:
+		x.lease = lease{e.Boot, e.Lease, e.Marks}
+		return nil
 	}
 	i := slices.Index(steps[:], e.Step)
 	if i < 1 || x.mac == nil || e.SampleID == "" {
@@ -150,7 +160,18 @@ func (x *index) apply(e *Entry) error {
 	if s.step == codeApplied && code != codeApplied {
 		return nil // an applied record stays applied: the entry is not where it was written
 	}
-	if !s.has(inSource) && (code == codeIntent || code == codeApplied && e.Digest != "") {
+	switch {
+	case code == codeSending && s.step == codeNone:
+		x.damaged = true
+		return nil
+	case code == codeSending:
+		s.step = code // it is still the entry of the intent that counts
+		x.set(key, s)
+		return nil
+	case code == codeIntent && !(x.lease.marks && x.lease.isOf(x.boot)):
+		code = codeSending // perhaps
+	}
+	if !s.has(inSource) && (e.Step == StepIntent || e.Digest != "") {
 		if err := s.digest.decode(e.Digest); err != nil {
 			return err
 		}

@@ -32,6 +32,15 @@ type Options struct {
 	// orders are missing from it, and they would be created again.
 	TrustJournal bool
 
+	// Reconcile makes a run with a new journal look for existing orders too, for an import whose
+	// journal was lost. Before it sends anything, it reads the list of orders. A record whose user has
+	// an order with its sample ID is recorded as applied, and counted by [Report.Found]. A record
+	// whose sample ID belongs to an order of another user is recorded as rejected. If other records
+	// remain, it waits for Settle and reads the list again before it sends them: the run whose
+	// journal was lost may have sent them just now. Only a list that shows the sample ID and user of
+	// each order is sufficient; otherwise the run sends nothing and returns an error.
+	Reconcile bool
+
 	// RejectionLimit stops a run whose first records are all rejected with the same status and
 	// without field errors, as with a wrong base URL or a team that may not import. It is the
 	// number of such rejections, 10 if 0. If the source has fewer records, the run also stops if
@@ -104,6 +113,8 @@ func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.Concurrency < 0:
 		return o, errors.New("bulk: Options.Concurrency must not be negative")
+	case o.Reconcile && o.TrustJournal:
+		return o, errors.New("bulk: Options.Reconcile reads the list of orders that Options.TrustJournal skips")
 	case o.Rate < 0 || math.IsNaN(o.Rate):
 		return o, errors.New("bulk: Options.Rate must not be negative")
 	case o.Timeout < 0 || o.Settle < 0 || o.Outage < 0:

@@ -42,6 +42,13 @@ func (l *orderList) mayHide(user uuid.UUID) bool {
 	return l.hidden[user] || l.hidden[uuid.Nil] || user == uuid.Nil && len(l.hidden) > 0
 }
 
+// addUncertain counts a record that a complete list does not decide.
+func (l *orderList) addUncertain() {
+	if l.complete {
+		l.uncertain++
+	}
+}
+
 // uncertainErr returns an error if records remain uncertain.
 func (l *orderList) uncertainErr() error {
 	if l.uncertain == 0 {

@@ -23,7 +23,7 @@ func (r *run) resolveUnknown() error {
 		if unknown == 0 {
 			return nil
 		}
-		if err := r.waitUntilSettled(lastUnknown); err != nil {
+		if err := r.waitUntilSettled(lastUnknown, unknown); err != nil {
 			return err
 		}
 		if err := r.resolveOnce(); err != nil {
@@ -61,21 +61,22 @@ func (r *run) resolveOnce() error {
 	return l.uncertainErr()
 }
 
-// waitUntilSettled waits until [Options.Settle] has passed since an attempt.
-func (r *run) waitUntilSettled(since time.Time) error {
-	for {
-		left := r.opts.Settle - time.Since(since)
-		if left <= 0 {
-			return nil
-		}
-		r.mu.Lock()
-		r.settledAt = time.Now().Add(left)
-		r.mu.Unlock()
-		r.setPhase(PhaseSettling)
-		if err := sleep(r.ctx, left); err != nil {
-			return err
-		}
+// waitUntilSettled waits until [Options.Settle] has passed since an attempt, for records whose order
+// may still be created.
+func (r *run) waitUntilSettled(since time.Time, records int64) error {
+	start := time.Now()
+	left := r.opts.Settle - start.Sub(since)
+	if left <= 0 {
+		return nil
 	}
+	r.mu.Lock()
+	r.phase, r.settledAt, r.settling, r.waitedFor = PhaseSettling, start.Add(left), records, max(r.waitedFor, records)
+	r.mu.Unlock()
+	err := sleep(r.ctx, left)
+	r.mu.Lock()
+	r.waited += time.Since(start)
+	r.mu.Unlock()
+	return err
 }
 
 // resolveRecord resolves a record of the source and reports whether it is to be sent again.
@@ -142,15 +143,15 @@ func (r *run) resolve(e Entry, key sampleKey, s state, user uuid.UUID, l *orderL
 			}
 			return e.Step
 		case o.user == uuid.Nil:
+			l.addUncertain()
 			certain = false
-			l.uncertain++
 		default:
 			otherUser = true
 		}
 	}
 	if certain && l.mayHide(user) {
+		l.addUncertain()
 		certain = false
-		l.uncertain++
 	}
 	if !certain {
 		return ""
@@ -165,8 +166,8 @@ func (r *run) resolve(e Entry, key sampleKey, s state, user uuid.UUID, l *orderL
 		r.mu.Unlock()
 		e.Step, e.StatusCode, e.RequestID = StepRejected, rejection.StatusCode, rejection.RequestID
 		e.Fields, e.Message = rejection.Fields, rejection.Message
-	case otherUser: // sending it would create a second order for the sample
-		e.Step, e.Fields = StepRejected, []Problem{{Path: "body.sample_id", Reason: "belongs to an order of another user"}}
+	case otherUser:
+		e.Step, e.Fields = StepRejected, otherUsersOrder
 	default:
 		e.Step = StepAbsent
 	}

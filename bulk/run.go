@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/labhealth/labhealth-go"
@@ -43,6 +44,9 @@ type run struct {
 	lastRejection error                     // the error of the last one
 	phase         Phase
 	settledAt     time.Time // when PhaseSettling ends
+	settling      int64     // records that it waits for
+	waitedFor     int64     // the most of them
+	waited        time.Duration
 	records       int64
 	extraInvalid  int64 // not in the index: without a sample ID, or with a repeated one
 	duplicates    int64
@@ -50,7 +54,13 @@ type run struct {
 	found         int64
 	sent          int64
 
+	boot     string       // of the system; empty if it is unknown
+	sending  atomic.Bool  // requests are in progress, or about to be
+	leaseEnd atomic.Int64 // the end of the lease, in nanoseconds since the boot
+	marker   *File        // the journal, if it supports marks
+
 	commitMu   sync.Mutex // guards the following fields
+	leased     bool       // the journal has a lease of this run
 	spare      []Entry    // a buffer for pending
 	journalErr error      // after it the journal takes no more entries
 }
@@ -84,6 +94,7 @@ func Run(ctx context.Context, client *labhealth.Client, source Source, journal J
 	if err := r.replayJournal(); err != nil {
 		return nil, err
 	}
+	r.applyLeases()
 	var background sync.WaitGroup
 	finished := make(chan struct{})
 	if opts.Progress != nil {
@@ -109,8 +120,10 @@ func newRun(client *labhealth.Client, source Source, journal Journal, opts Optio
 		started:     time.Now(), phase: PhaseChecking, proven: opts.RejectionLimit < 0,
 	}
 	r.lastUnknown = r.started
+	r.boot = bootID()
+	r.index.boot = r.boot
 	if f, ok := journal.(*File); ok {
-		r.resumed, r.torn = f.existed, f.torn
+		r.resumed, r.torn, r.marker = f.existed, f.torn, f
 	}
 	if opts.Rate > 0 {
 		r.importPacer.interval = time.Duration(float64(time.Second) / opts.Rate)

@@ -83,6 +83,8 @@ type selector func(body *labhealth.ImportOrderBody, key sampleKey, s state) (boo
 // selectUnsent selects the records for the first pass, and reports the others that need it.
 func (r *run) selectUnsent(body *labhealth.ImportOrderBody, key sampleKey, s state) (bool, error) {
 	switch {
+	case s.isUnresolved() && !s.isOrphaned() && r.existing != nil:
+		return r.resolveRecord(body, key, s, r.existing) // if the order was found
 	case !r.isSendable(s):
 		return false, nil
 	case r.existing != nil:
@@ -127,6 +129,7 @@ func (r *run) sendSelected(selected selector) error {
 	}
 	q.close()
 	workers.Wait()
+	r.endLease()
 	sourceDone := err == nil && r.ctx.Err() == nil
 	return cmp.Or(err, r.recordHeld(sourceDone), r.commit(), context.Cause(r.ctx))
 }
@@ -164,6 +167,7 @@ func (b *batch) flush() error {
 		r.mu.Unlock()
 		r.addEntry(Entry{Step: StepIntent, SampleID: j.body.SampleID, Record: j.record, Digest: hex.EncodeToString(sum[:])})
 	}
+	r.sending.Store(true)
 	if err := r.commit(); err != nil {
 		return err
 	}
