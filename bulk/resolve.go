@@ -193,9 +193,9 @@ func (r *run) readListsTwice() (*orderList, error) {
 		}
 	}
 	var lastErr error
-	for range 2 {
-		for _, params := range filters {
-			if err := r.readList(params, l); err != nil {
+	for round := range 2 {
+		for i, params := range filters {
+			if err := r.readList(params, l, (2-round)*len(filters)-i-1); err != nil {
 				lastErr = err
 				break
 			}

@@ -37,6 +37,13 @@ func (r *run) findExistingOrders() error {
 		return fmt.Errorf("bulk: the list of orders could not be read in full, so that nothing was sent: the journal may have lost what an "+
 			"earlier run did (Options.TrustJournal): %w", err)
 	}
+	r.mu.Lock()
+	for key := range l.orders {
+		if r.isSendable(r.index.states[key]) {
+			r.existingLeft++
+		}
+	}
+	r.mu.Unlock()
 	r.existing = l // if err is not nil, the orders that were found
 	return r.resolveOrphans(l)
 }
@@ -66,7 +73,7 @@ func (r *run) countOpen(l *orderList) (sendable int64, needed bool) {
 // listExisting adds the orders of all users to l.
 func (r *run) listExisting(l *orderList) error {
 	r.setPhase(PhaseListing)
-	return r.readList(r.opts.List, l)
+	return r.readList(r.opts.List, l, 0)
 }
 
 // selectMissing selects a record whose order is not in the list. It records the order of any other.
@@ -98,6 +105,9 @@ func (r *run) selectMissing(body *labhealth.ImportOrderBody, key sampleKey, s st
 func (r *run) recordExisting(body *labhealth.ImportOrderBody, key sampleKey, s state, o *listedOrder) {
 	e := Entry{Step: StepApplied, SampleID: body.SampleID, Record: r.number, OrderID: o.id, Digest: hex.EncodeToString(s.digest[:])}
 	isMine := o.user == body.UserID
+	r.mu.Lock()
+	r.existingLeft--
+	r.mu.Unlock()
 	switch {
 	case !isMine && r.opts.Reconcile:
 		e.Step, e.OrderID, e.Fields = StepRejected, uuid.Nil, otherUsersOrder

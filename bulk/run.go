@@ -47,6 +47,12 @@ type run struct {
 	settling      int64     // records that it waits for
 	waitedFor     int64     // the most of them
 	waited        time.Duration
+	queued        int64         // records passed to the workers
+	completed     int64         // records that the workers are finished with
+	existingLeft  int64         // records whose orders were listed and are not recorded yet
+	listed        int64         // orders read from all lists
+	list          listProgress  // the current list
+	listTook      time.Duration // the last list
 	records       int64
 	extraInvalid  int64 // not in the index: without a sample ID, or with a repeated one
 	duplicates    int64

@@ -113,6 +113,9 @@ func (r *run) sendSelected(selected selector) error {
 		workers.Go(func() {
 			for j, ok := q.take(); ok; j, ok = q.take() {
 				r.send(j)
+				r.mu.Lock()
+				r.completed++
+				r.mu.Unlock()
 			}
 		})
 	}
@@ -171,6 +174,9 @@ func (b *batch) flush() error {
 	if err := r.commit(); err != nil {
 		return err
 	}
+	r.mu.Lock()
+	r.queued += int64(len(b.jobs))
+	r.mu.Unlock()
 	b.queue.put(b.jobs)
 	b.jobs = b.jobs[:0]
 	b.size = b.queue.waitForSpace()
