@@ -3,6 +3,7 @@ package bulk
 import (
 	"os"
 	"testing"
+	"time"
 )
 
 // SkipSync makes a test that does not depend on syncs faster.
@@ -21,3 +22,13 @@ func RejectionWindow(t *testing.T, n int) {
 
 // SafeCell is safeCell.
 func SafeCell(s string) string { return safeCell(s) }
+
+// BootClock replaces the clock of the leases.
+func BootClock(t *testing.T, boot func() string, sinceBoot func() time.Duration) {
+	id, up := bootID, uptime
+	t.Cleanup(func() { bootID, uptime = id, up })
+	bootID, uptime = boot, sinceBoot
+}
+
+// ShortenLeases makes leases and what they save short enough for a test with processes.
+func ShortenLeases(margin, settle time.Duration) { leaseMargin, minSettle = margin, settle }

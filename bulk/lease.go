@@ -11,10 +11,12 @@ import (
 // knows from the last lease how long ago the last attempt ended at the latest. The time is that
 // since the boot: it is independent of the clock, and counts while the system is suspended.
 
-const (
-	leaseMargin   = 5 * time.Second  // how much longer than an attempt a lease is
-	leaseInterval = 1 * time.Second  // between two renewals
-	minSettle     = 10 * time.Second // waited for, even if attempts ended long ago
+const leaseInterval = time.Second // between two renewals
+
+// Tests change these.
+var (
+	leaseMargin = 5 * time.Second  // how much longer than an attempt a lease is
+	minSettle   = 10 * time.Second // waited for, even if attempts ended long ago
 )
 
 // The clock of the leases. Tests replace it.
