@@ -46,6 +46,8 @@ func playRole(role string) int {
 		return playImporter()
 	case "attacked":
 		return playAttacked()
+	case "stopped":
+		return playStopped()
 	}
 	fmt.Fprintln(os.Stderr, "unknown role")
 	return 2
