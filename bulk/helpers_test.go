@@ -266,7 +266,7 @@ func steps(t testing.TB, j bulk.Journal) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Step != bulk.StepBegin && e.Step != bulk.StepLease && e.Step != bulk.StepSending {
+		if e.SampleID != "" && e.Step != bulk.StepSending {
 			of[e.SampleID] += " " + string(e.Step)
 		}
 	}

@@ -26,7 +26,7 @@ type index struct {
 
 	boot    string // of this run
 	lease   lease  // the last one of the journal
-	damaged bool   // the journal lacks entries
+	damaged bool   // the journal lacks entries of earlier runs, whose orders were not looked up yet
 }
 
 // sampleKey is a hash of a sample ID. Like digest it is an array of bytes, so that the index has no
@@ -148,6 +148,9 @@ func (x *index) apply(e *Entry) error {
 		return x.begin(e)
 	case StepLease:
 		x.lease = lease{e.Boot, e.Lease, e.Marks}
+		return nil
+	case StepIncomplete, StepReconciled:
+		x.damaged = e.Step == StepIncomplete
 		return nil
 	}
 	i := slices.Index(steps[:], e.Step)

@@ -29,7 +29,7 @@ type Journal interface {
 type Entry struct {
 	Step     Step      `json:"step"`               // what it records
 	At       time.Time `json:"at"`                 // when the entry was written
-	SampleID string    `json:"sample_id,omitzero"` // of the record; empty for StepBegin and StepLease
+	SampleID string    `json:"sample_id,omitzero"` // of the record; empty if it is about none
 	Record   int64     `json:"record,omitzero"`    // its number in the source, from 1
 
 	// Digest is the first 40 bits of an HMAC-SHA256 of the record, in hexadecimal. It is set for
@@ -80,10 +80,20 @@ const (
 	// StepSending follows the intent of a record immediately before it is sent. It survives the end
 	// of the process, but not a crash of the machine.
 	StepSending Step = "sending"
+	// StepIncomplete records that the journal lacks entries of earlier runs, and StepReconciled that
+	// their orders were looked up when their attempts had settled.
+	StepIncomplete Step = "incomplete"
+	StepReconciled Step = "reconciled"
 )
 
 // isCounted reports whether the index numbers entries with this step.
-func (s Step) isCounted() bool { return s != StepLease && s != StepSending }
+func (s Step) isCounted() bool {
+	switch s {
+	case StepLease, StepSending, StepIncomplete, StepReconciled:
+		return false
+	}
+	return true
+}
 
 // stepCode is a step in the index.
 type stepCode uint8

@@ -20,8 +20,8 @@ type Progress struct {
 	// Left estimates the time until the phase ends, and LeftInTotal until the run ends if no more
 	// responses are lost. Both are 0 if unknown.
 	Left, LeftInTotal time.Duration
-	// Waiting is what the run is waiting for, such as "the orders of 3 records whose response was
-	// lost". It is empty if the run is not waiting.
+	// Waiting is what the run is waiting for, such as "the orders of 3 records that may
+	// have been sent". It is empty if the run is not waiting.
 	Waiting string
 }
 
@@ -80,7 +80,7 @@ func (r *run) progress(m *meter) Progress {
 	case PhaseSettling:
 		p.Left = untilSettled
 		p.LeftInTotal = p.Left + listing
-		p.Waiting = fmt.Sprintf("the orders of %d records whose response was lost", settling)
+		p.Waiting = fmt.Sprintf("the orders of %d records that may have been sent", settling)
 	case PhaseListing:
 		p.Rate = m.rate(p.Phase, measurement{now, listed})
 		p.Listed, p.Orders = list.read, max(0, list.total)

@@ -60,7 +60,7 @@ func (r *Report) String() string {
 		}
 	}
 	if r.WaitedFor > 0 {
-		fmt.Fprintf(&b, "; waited %v for %d records whose response was lost", r.Waited.Round(100*time.Millisecond), r.WaitedFor)
+		fmt.Fprintf(&b, "; waited %v for %d records that may have been sent", r.Waited.Round(100*time.Millisecond), r.WaitedFor)
 	}
 	if r.Incomplete {
 		b.WriteString("; the source was not read to its end")

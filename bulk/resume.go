@@ -23,7 +23,7 @@ func (r *run) findExistingOrders() error {
 		return nil
 	}
 	err := r.listExisting(l)
-	if err == nil && r.isIncomplete() && sendable > int64(len(l.orders)) {
+	if err == nil && r.index.damaged && sendable > int64(len(l.orders)) {
 		// The journal lacks entries, perhaps of an attempt in progress.
 		if err := r.waitUntilSettled(r.started, sendable-int64(len(l.orders))); err != nil {
 			return err
@@ -37,6 +37,9 @@ func (r *run) findExistingOrders() error {
 		return fmt.Errorf("bulk: the list of orders could not be read in full, so that nothing was sent: the journal may have lost what an "+
 			"earlier run did (Options.TrustJournal): %w", err)
 	}
+	if err == nil && r.index.damaged {
+		r.addEntry(Entry{Step: StepReconciled})
+	}
 	r.mu.Lock()
 	for key := range l.orders {
 		if r.isSendable(r.index.states[key]) {
@@ -48,9 +51,15 @@ func (r *run) findExistingOrders() error {
 	return r.resolveOrphans(l)
 }
 
-// isIncomplete reports whether the journal lacks entries of an earlier run.
-func (r *run) isIncomplete() bool {
-	return r.torn || r.index.damaged || r.opts.Reconcile && !r.resumed
+// recordIncomplete records that entries of earlier runs are missing from the journal. It is also for
+// a later run, if this one is interrupted, or is a dry run, which looks for no orders.
+func (r *run) recordIncomplete() error {
+	isNew := r.index.lastEntry == 1
+	if !r.torn && !(isNew && r.opts.Reconcile && !r.opts.DryRun) {
+		return nil
+	}
+	r.addEntry(Entry{Step: StepIncomplete})
+	return r.commit()
 }
 
 // countOpen returns the number of records that can be sent, and whether orders of these or of

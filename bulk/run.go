@@ -101,6 +101,9 @@ func Run(ctx context.Context, client *labhealth.Client, source Source, journal J
 		return nil, err
 	}
 	r.applyLeases()
+	if err := r.recordIncomplete(); err != nil {
+		return nil, err
+	}
 	var background sync.WaitGroup
 	finished := make(chan struct{})
 	if opts.Progress != nil {
