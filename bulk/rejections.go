@@ -37,9 +37,9 @@ type Rejection struct {
 	RequestID  string    `json:"request_id,omitzero"` // the service's ID of the request
 	Fields     []Problem `json:"fields,omitzero"`     // empty if the service named no fields
 
-	// OtherRecord and OtherLine are the first other record with the same sample ID, if the two differ.
+	// OtherRecord is the first other record with the same sample ID, if the two differ.
 	OtherRecord int64 `json:"other_record,omitzero"`
-	OtherLine   int   `json:"other_line,omitzero"`
+	OtherLine   int   `json:"other_line,omitzero"` // where it starts in its file
 
 	Message string `json:"message,omitzero"` // the service's text, with [Options.KeepMessages]
 }

@@ -33,9 +33,9 @@ type Report struct {
 	Duration time.Duration // of this run
 
 	// Waited is the part of Duration in which the run waited until attempts with an unknown outcome
-	// had settled: see [Options.Settle]. WaitedFor is the number of records that it waited for.
+	// had settled: see [Options.Settle].
 	Waited    time.Duration
-	WaitedFor int64
+	WaitedFor int64 // records that it waited for
 }
 
 // Done reports whether the import is finished: the source was read to its end, and another run
