@@ -25,8 +25,8 @@ func systemBoot() string {
 }
 
 // systemUptime returns the time since the boot, rounded up to whole seconds. It counts while the
-// system is suspended, and setting the clock does not change it. It is 0 if it is unknown. The system
-// call is used because some containers have another /proc/uptime.
+// system is suspended, and setting the clock does not change it. It is 0 if it is unknown. The
+// system call is used because some containers have another /proc/uptime.
 func systemUptime() time.Duration {
 	var info syscall.Sysinfo_t
 	if syscall.Sysinfo(&info) != nil {

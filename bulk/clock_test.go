@@ -60,7 +60,8 @@ func TestClockSkew(t *testing.T) {
 				}
 				checkCounts(t, report, bulk.Report{Records: 1, Applied: 1, Found: 1})
 				checkEqual(t, "orders", s.ordersBySample(), map[string]int{"A": 1})
-				// The first list is for orders that exist already. It has one page, as the others have two.
+				// The first list is for orders that exist already. It has one page, as the others
+				// have two.
 				if lists := s.times["list"]; lists[0] != start || lists[1].Sub(start) != 2*time.Minute {
 					t.Errorf("lists at %v of a run that started at %v", lists, start)
 				}

@@ -41,15 +41,15 @@
 // attempt. The time is measured with a monotonic clock, so a wrong or adjusted wall clock has no
 // effect. [Report.Waited] and [Progress] show how long a run waits, and for what.
 //
-// A resumed run does not wait for what it finds. It reads the list of orders at once and records the
-// orders that exist as applied. Records that a killed run had not sent yet are sent without a wait:
-// each record has a mark in a [File] immediately before it is sent, which survives the end of the
-// process. For the records that remain, attempts of earlier runs count as made when this run
-// started. On Linux, and if the system was not restarted since then, they count as made when the last
-// lease of the earlier run ended, a few seconds after [Options.Timeout] had passed since the run was
-// killed, and the run waits for 10 seconds or more. The leases are in the journal and use the time
-// since the boot, which counts while the system is suspended. A machine that was cloned while it was
-// running must not share journals with its clones.
+// A resumed run does not wait for what it finds. It reads the list of orders at once and records
+// the orders that exist as applied. Records that a killed run had not sent yet are sent without a
+// wait: each record has a mark in a [File] immediately before it is sent, which survives the end of
+// the process. For the records that remain, attempts of earlier runs count as made when this run
+// started. On Linux, and if the system was not restarted since then, they count as made when the
+// last lease of the earlier run ended, a few seconds after [Options.Timeout] had passed since the
+// run was killed, and the run waits for 10 seconds or more. The leases are in the journal and use
+// the time since the boot, which counts while the system is suspended. A machine that was cloned
+// while it was running must not share journals with its clones.
 //
 // An order of the same user with the same sample ID means that the record is applied. An order of
 // another user with that sample ID means that it is rejected. If a list cannot be read in full, or
@@ -95,10 +95,10 @@
 // the orders that [Options.List] selects. With the embedded service, listing 10,000 orders took 1.3
 // seconds, and importing them took 9 seconds.
 //
-// The index takes 24 to 48 bytes of memory per record, and up to 100 bytes more per sample ID with a
-// conflict; nothing else grows with the source. Up to 10,000 rejections are in memory at once, and
-// the journal is read once for each 10,000. The journal is synced once per batch of records, and once
-// a second while records are sent. A batch has a few records per worker if the service
+// The index takes 24 to 48 bytes of memory per record, and up to 100 bytes more per sample ID with
+// a conflict; nothing else grows with the source. Up to 10,000 rejections are in memory at once,
+// and the journal is read once for each 10,000. The journal is synced once per batch of records,
+// and once a second while records are sent. A batch has a few records per worker if the service
 // is slow, and up to 256 records if it is fast.
 //
 // # Stored data

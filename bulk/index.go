@@ -143,15 +143,8 @@ func (x *index) apply(e *Entry) error {
 	if e.Step.isCounted() {
 		x.lastEntry++
 	}
-	switch e.Step {
-	case StepBegin:
-		return x.begin(e)
-	case StepLease:
-		x.lease = lease{e.Boot, e.Lease, e.Marks}
-		return nil
-	case StepIncomplete, StepReconciled:
-		x.damaged = e.Step == StepIncomplete
-		return nil
+	if isRecord, err := x.applyToJournal(e); !isRecord || err != nil {
+		return err
 	}
 	i := slices.Index(steps[:], e.Step)
 	if i < 1 || x.mac == nil || e.SampleID == "" {
@@ -163,15 +156,15 @@ func (x *index) apply(e *Entry) error {
 	if s.step == codeApplied && code != codeApplied {
 		return nil // an applied record stays applied: the entry is not where it was written
 	}
-	switch {
-	case code == codeSending && s.step == codeNone:
-		x.damaged = true
+	if e.Step == StepSending {
+		x.damaged = x.damaged || s.step == codeNone // its intent is missing
+		if s.step != codeNone {
+			s.step = code // it is still the entry of the intent that counts
+			x.set(key, s)
+		}
 		return nil
-	case code == codeSending:
-		s.step = code // it is still the entry of the intent that counts
-		x.set(key, s)
-		return nil
-	case code == codeIntent && !(x.lease.marks && x.lease.isOf(x.boot)):
+	}
+	if e.Step == StepIntent && !(x.lease.marks && x.lease.isOf(x.boot)) {
 		code = codeSending // perhaps
 	}
 	if !s.has(inSource) && (e.Step == StepIntent || e.Digest != "") {
@@ -188,6 +181,23 @@ func (x *index) apply(e *Entry) error {
 	s.step, s.entry = code, x.lastEntry
 	x.set(key, s)
 	return nil
+}
+
+// applyToJournal applies an entry that is about the whole journal, and reports whether it is about a
+// record instead.
+func (x *index) applyToJournal(e *Entry) (isRecord bool, _ error) {
+	if e.Step == StepBegin {
+		return false, x.begin(e)
+	}
+	if e.Step == StepLease {
+		x.lease = lease{e.Boot, e.Lease, e.Marks}
+		return false, nil
+	}
+	if e.Step == StepIncomplete || e.Step == StepReconciled {
+		x.damaged = e.Step == StepIncomplete
+		return false, nil
+	}
+	return true, nil
 }
 
 // begin applies the first entry of a journal, or the one with which a run has corrected the target.

@@ -23,9 +23,9 @@ type Journal interface {
 	Entries() iter.Seq2[Entry, error]
 }
 
-// Entry is one step of a record. Apart from the sample ID and a Message it holds no patient data, and
-// its digest reveals nothing without the whole record: see [Entry.Digest]. Printed or logged, it shows the
-// step and the number of the record; its JSON is not redacted.
+// Entry is one step of a record. Apart from the sample ID and a Message it holds no patient data,
+// and its digest reveals nothing without the whole record: see [Entry.Digest]. Printed or logged,
+// it shows the step and the number of the record; its JSON is not redacted.
 type Entry struct {
 	Step     Step      `json:"step"`               // what it records
 	At       time.Time `json:"at"`                 // when the entry was written
@@ -80,19 +80,15 @@ const (
 	// StepSending follows the intent of a record immediately before it is sent. It survives the end
 	// of the process, but not a crash of the machine.
 	StepSending Step = "sending"
-	// StepIncomplete records that the journal lacks entries of earlier runs, and StepReconciled that
-	// their orders were looked up when their attempts had settled.
+	// StepIncomplete records that the journal lacks entries of earlier runs, and StepReconciled
+	// that their orders were looked up when their attempts had settled.
 	StepIncomplete Step = "incomplete"
 	StepReconciled Step = "reconciled"
 )
 
 // isCounted reports whether the index numbers entries with this step.
 func (s Step) isCounted() bool {
-	switch s {
-	case StepLease, StepSending, StepIncomplete, StepReconciled:
-		return false
-	}
-	return true
+	return !slices.Contains([]Step{StepLease, StepSending, StepIncomplete, StepReconciled}, s)
 }
 
 // stepCode is a step in the index.

@@ -29,8 +29,8 @@ var ErrLocked = errors.New("bulk: the journal is in use by another run")
 //	77a0de35 {"step":"intent",…}
 //
 // The checksum is the CRC-32C of the rest of the line. The mark is + on the first line of a batch,
-// which is written and synced as a whole, and a space on the others. Between two batches there can be
-// lines of StepSending, which the next batch syncs. A crash can truncate or damage only the last
+// which is written and synced as a whole, and a space on the others. Between two batches there can
+// be lines of StepSending, which the next batch syncs. A crash can truncate or damage only the last
 // batch, whose records have not been sent yet, and these lines before and after it. So [OpenFile]
 // drops damaged lines if no more than one batch follows them, and returns an error otherwise.
 type File struct {
@@ -109,7 +109,8 @@ func (j *File) recover() error {
 }
 
 // validSize returns the size of the lines before the first damaged one. It returns an error if two
-// batches follow a damaged line: the second was written when everything before the first was synced.
+// batches follow a damaged line: the second was written when everything before the first was
+// synced.
 func (j *File) validSize(fileSize int64) (int64, error) {
 	offset, damagedAt, number, allowed := int64(0), int64(-1), 0, 0
 	for line, err := range j.lines(fileSize) {

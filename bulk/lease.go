@@ -58,8 +58,8 @@ func (r *run) awaitLease() error {
 	return nil
 }
 
-// withLease returns a context for an attempt that does not send without a lease, even if the process
-// was stopped or the system suspended while it was connecting.
+// withLease returns a context for an attempt that does not send without a lease, even if the
+// process was stopped or the system suspended while it was connecting.
 func (r *run) withLease(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {

@@ -33,12 +33,12 @@ type Options struct {
 	TrustJournal bool
 
 	// Reconcile makes a run with a new journal look for existing orders too, for an import whose
-	// journal was lost. Before it sends anything, it reads the list of orders. A record whose user has
-	// an order with its sample ID is recorded as applied, and counted by [Report.Found]. A record
-	// whose sample ID belongs to an order of another user is recorded as rejected. If other records
-	// remain, it waits for Settle and reads the list again before it sends them: the run whose
-	// journal was lost may have sent them just now. Only a list that shows the sample ID and user of
-	// each order is sufficient; otherwise the run sends nothing and returns an error.
+	// journal was lost. Before it sends anything, it reads the list of orders. A record whose user
+	// has an order with its sample ID is recorded as applied, and counted by [Report.Found]. A
+	// record whose sample ID belongs to an order of another user is recorded as rejected. If other
+	// records remain, it waits for Settle and reads the list again before it sends them: the run
+	// whose journal was lost may have sent them just now. Only a list that shows the sample ID and
+	// user of each order is sufficient; otherwise the run sends nothing and returns an error.
 	Reconcile bool
 
 	// RejectionLimit stops a run whose first records are all rejected with the same status and
@@ -76,17 +76,17 @@ type Options struct {
 	ListByUser bool
 
 	// Rejections and RejectionsCSV receive a [Rejection] for each record, of this run and earlier
-	// ones, whose order does not exist or may not exist: as a line of JSON, and as rows of a CSV file
-	// for people, one per problem, after a header. They are written when Run returns, in the order of
-	// the source, which is read again for that; records that the source no longer has are last. They
-	// are complete if Run returns without an error. After an error they lack the records that the
-	// run has not reached. Either may be nil.
+	// ones, whose order does not exist or may not exist: as a line of JSON, and as rows of a CSV
+	// file for people, one per problem, after a header. They are written when Run returns, in the
+	// order of the source, which is read again for that; records that the source no longer has are
+	// last. They are complete if Run returns without an error. After an error they lack the records
+	// that the run has not reached. Either may be nil.
 	//
 	// A cell of the CSV file that a spreadsheet could run as a formula has an apostrophe before it.
 	Rejections, RejectionsCSV io.Writer
-	// KeepMessages adds the service's text to the rejections, up to 1,000 bytes of each. It may quote
-	// the patient. The journal stores it, so that it is there after an interruption too; rejections
-	// of runs without KeepMessages have no text.
+	// KeepMessages adds the service's text to the rejections, up to 1,000 bytes of each. It may
+	// quote the patient. The journal stores it, so that it is there after an interruption too;
+	// rejections of runs without KeepMessages have no text.
 	KeepMessages bool
 	// OnError is called after each failed attempt, from several goroutines at once. The Detail and
 	// Body of the error hold the service's reasons, which can quote patient data and are not stored

@@ -14,8 +14,8 @@ type Progress struct {
 	Listed  int64  // orders read in PhaseListing
 	Orders  int64  // orders that the current list has; 0 if unknown
 
-	// Rate is per second and over the last ten seconds: records read in PhaseChecking, records sent in
-	// PhaseImporting, orders read in PhaseListing. It is 0 if unknown.
+	// Rate is per second and over the last ten seconds: records read in PhaseChecking, records sent
+	// in PhaseImporting, orders read in PhaseListing. It is 0 if unknown.
 	Rate float64
 	// Left estimates the time until the phase ends, and LeftInTotal until the run ends if no more
 	// responses are lost. Both are 0 if unknown.

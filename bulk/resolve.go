@@ -61,8 +61,8 @@ func (r *run) resolveOnce() error {
 	return l.uncertainErr()
 }
 
-// waitUntilSettled waits until [Options.Settle] has passed since an attempt, for records whose order
-// may still be created.
+// waitUntilSettled waits until [Options.Settle] has passed since an attempt, for records whose
+// order may still be created.
 func (r *run) waitUntilSettled(since time.Time, records int64) error {
 	start := time.Now()
 	left := r.opts.Settle - start.Sub(since)

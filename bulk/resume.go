@@ -40,19 +40,24 @@ func (r *run) findExistingOrders() error {
 	if err == nil && r.index.damaged {
 		r.addEntry(Entry{Step: StepReconciled})
 	}
+	r.countExisting(l)
+	r.existing = l // if err is not nil, the orders that were found
+	return r.resolveOrphans(l)
+}
+
+// countExisting counts the records whose orders were listed and are going to be recorded.
+func (r *run) countExisting(l *orderList) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	for key := range l.orders {
 		if r.isSendable(r.index.states[key]) {
 			r.existingLeft++
 		}
 	}
-	r.mu.Unlock()
-	r.existing = l // if err is not nil, the orders that were found
-	return r.resolveOrphans(l)
 }
 
-// recordIncomplete records that entries of earlier runs are missing from the journal. It is also for
-// a later run, if this one is interrupted, or is a dry run, which looks for no orders.
+// recordIncomplete records that entries of earlier runs are missing from the journal. It is also
+// for a later run, if this one is interrupted, or is a dry run, which looks for no orders.
 func (r *run) recordIncomplete() error {
 	isNew := r.index.lastEntry == 1
 	if !r.torn && !(isNew && r.opts.Reconcile && !r.opts.DryRun) {

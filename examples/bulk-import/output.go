@@ -39,8 +39,8 @@ type failures struct {
 	count map[string]int
 }
 
-// add is [bulk.Options.OnError]. The message quotes nothing; without the request ID it is the same for
-// the same failure.
+// add is [bulk.Options.OnError]. The message quotes nothing; without the request ID it is the same
+// for the same failure.
 func (f *failures) add(_ string, err error) {
 	message, _, _ := strings.Cut(err.Error(), " (request ")
 	f.mu.Lock()
