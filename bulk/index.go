@@ -157,11 +157,7 @@ func (x *index) apply(e *Entry) error {
 		return nil // an applied record stays applied: the entry is not where it was written
 	}
 	if e.Step == StepSending {
-		x.damaged = x.damaged || s.step == codeNone // its intent is missing
-		if s.step != codeNone {
-			s.step = code // it is still the entry of the intent that counts
-			x.set(key, s)
-		}
+		x.applySending(key, s)
 		return nil
 	}
 	if e.Step == StepIntent && !(x.lease.marks && x.lease.isOf(x.boot)) {
@@ -183,8 +179,18 @@ func (x *index) apply(e *Entry) error {
 	return nil
 }
 
-// applyToJournal applies an entry that is about the whole journal, and reports whether it is about a
-// record instead.
+// applySending applies a StepSending. The entry of the intent remains the last one.
+func (x *index) applySending(key sampleKey, s state) {
+	if s.step == codeNone {
+		x.damaged = true // its intent is missing
+		return
+	}
+	s.step = codeSending
+	x.set(key, s)
+}
+
+// applyToJournal applies an entry that is about the whole journal, and reports whether it is one
+// about a record instead.
 func (x *index) applyToJournal(e *Entry) (isRecord bool, _ error) {
 	if e.Step == StepBegin {
 		return false, x.begin(e)
