@@ -160,8 +160,8 @@ func (x *index) apply(e *Entry) error {
 		x.applySending(key, s)
 		return nil
 	}
-	if e.Step == StepIntent && !(x.lease.marks && x.lease.isOf(x.boot)) {
-		code = codeSending // perhaps
+	if e.Step == StepIntent {
+		code = x.codeOfIntent()
 	}
 	if !s.has(inSource) && (e.Step == StepIntent || e.Digest != "") {
 		if err := s.digest.decode(e.Digest); err != nil {
@@ -177,6 +177,14 @@ func (x *index) apply(e *Entry) error {
 	s.step, s.entry = code, x.lastEntry
 	x.set(key, s)
 	return nil
+}
+
+// codeOfIntent returns the code of an intent without a mark: whether its record may have been sent.
+func (x *index) codeOfIntent() stepCode {
+	if x.lease.marks && x.lease.isOf(x.boot) {
+		return codeIntent
+	}
+	return codeSending
 }
 
 // applySending applies a StepSending. The entry of the intent remains the last one.
