@@ -253,7 +253,16 @@ func attack(t *testing.T, seed uint64, dir string, total *tally) {
 	var err error
 	var log []string
 	last := 1 + random.IntN(5)
+	boot, booted := seed, time.Now().Add(-time.Hour)
+	bulk.BootClock(t, func() string { return fmt.Sprint(boot) }, func() time.Duration { return (time.Since(booted) + time.Second - 1).Truncate(time.Second) })
 	for n := 1; n <= last+1; n++ {
+		if random.IntN(2) == 0 {
+			time.Sleep(time.Duration(random.Int64N(int64(3 * attackSettle)))) // how long ago earlier runs sent
+		}
+		if random.IntN(4) == 0 { // another machine, or a crash of this one
+			boot, booted = boot+1, time.Now().Add(-time.Duration(random.Int64N(int64(100*time.Hour))))
+			loseMarks(t, journalPath(n))
+		}
 		s.mu.Lock()
 		s.alive, s.calm = n, n > last
 		s.mu.Unlock()
@@ -303,6 +312,24 @@ func attack(t *testing.T, seed uint64, dir string, total *tally) {
 	}
 }
 
+// loseMarks removes the lines that are not synced from a journal, if it exists.
+func loseMarks(t *testing.T, path string) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var kept []byte
+	for line := range bytes.Lines(content) {
+		if !bytes.Contains(line, []byte(`"step":"sending"`)) {
+			kept = append(kept, line...)
+		}
+	}
+	if err := errors.Join(err, os.WriteFile(path, kept, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // attackedRun is one run of a round.
 type attackedRun struct {
 	number      int
@@ -318,7 +345,7 @@ func (a attackedRun) run(t *testing.T, s *attackService, random *rand.Rand, tota
 	offset := clockOffset(random.Int64N)
 	opts := bulk.Options{
 		Timeout: attackTimeout, Settle: attackSettle, Concurrency: 1 + random.IntN(6), ListByUser: random.IntN(2) == 0,
-		RetryRejected: random.IntN(3) == 0, RejectionLimit: -1, Outage: time.Hour,
+		RetryRejected: random.IntN(3) == 0, RejectionLimit: -1, Outage: time.Hour, Reconcile: random.IntN(3) == 0,
 		Now: func() time.Time { return time.Now().Round(0).Add(offset) },
 	}
 	client, err := labhealth.NewClient("sk_test_0123456789", labhealth.WithBaseURL("https://api.example.com"),

@@ -12,8 +12,8 @@ import (
 // send sends a record until its outcome is final or unknown, and logs it in the journal.
 func (r *run) send(j job) {
 	e := Entry{SampleID: j.body.SampleID, Record: j.record}
-	for {
-		if r.importPacer.wait(r.ctx) != nil {
+	for marked := false; ; marked = true {
+		if r.importPacer.wait(r.ctx) != nil || r.awaitLease() != nil || !marked && r.mark(e) != nil {
 			e.Step = StepPostponed
 			r.addEntry(e)
 			return
@@ -33,7 +33,9 @@ func (r *run) send(j job) {
 // attempt sends one request. It is not canceled with the run, which would leave its outcome
 // unknown.
 func (r *run) attempt(j job) (*labhealth.PostOrderResponse, error) {
-	resp, err := r.client.Orders.Import(context.WithoutCancel(r.ctx), j.body, labhealth.WithoutValidation(),
+	ctx, cancel := r.withLease(context.WithoutCancel(r.ctx))
+	defer cancel()
+	resp, err := r.client.Orders.Import(ctx, j.body, labhealth.WithoutValidation(),
 		labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 1, WriteTimeout: r.opts.Timeout}))
 	r.mu.Lock()
 	r.sent++
@@ -94,6 +96,9 @@ func (r *run) recordAttempt(j job, e Entry, resp *labhealth.PostOrderResponse, e
 		e.OrderID = resp.Order.ID
 	case errors.As(err, &api):
 		e.StatusCode, e.RequestID, e.Fields = api.StatusCode, api.RequestID, problemsOf(err)
+		if r.opts.KeepMessages {
+			e.Message = api.Message()
+		}
 	default:
 		e.Fields = problemsOf(err)
 	}

@@ -19,17 +19,13 @@ func (r *run) checkSource() error {
 		if r.ctx.Err() != nil {
 			return context.Cause(r.ctx)
 		}
-		line := Rejection{Outcome: "invalid", Record: r.number, SampleID: record.Body.SampleID, Line: record.Line}
+		line := Rejection{Record: r.number, SampleID: record.Body.SampleID, Line: record.Line}
 		sum, err := r.checkRecord(&record.Body, err, &line)
 		record.header.name(line.Fields)
 		if err := cmp.Or(err, r.checkUsers(&record)); err != nil {
 			return err
 		}
-		if r.addRecord(line.SampleID, sum, line.Fields != nil) {
-			if err := r.writeRejection(line); err != nil {
-				return err
-			}
-		}
+		r.addRecord(&line, sum)
 	}
 	r.mu.Lock()
 	r.appliedBefore = r.index.counts[categoryApplied]
@@ -48,7 +44,7 @@ func (r *run) checkRecord(body *labhealth.ImportOrderBody, err error, line *Reje
 	case err == nil:
 		line.Fields = problemsOf(body.Validate())
 	case errors.As(err, &recordErr):
-		line.SampleID, line.Line, line.Fields = recordErr.SampleID, recordErr.Line, recordErr.Problems
+		line.SampleID, line.Line, line.Fields = recordErr.SampleID, cmp.Or(recordErr.Line, line.Line), recordErr.Problems
 		rand.Read(sum[:]) // so that it differs from all other records
 	default:
 		return sum, sourceError(err)
@@ -58,37 +54,38 @@ func (r *run) checkRecord(body *labhealth.ImportOrderBody, err error, line *Reje
 
 func sourceError(err error) error { return fmt.Errorf("bulk: the source cannot be read: %w", err) }
 
-// addRecord adds a record of the source to the index and reports whether it is to be reported as
-// invalid.
-func (r *run) addRecord(sampleID string, sum digest, isInvalid bool) bool {
+// addRecord adds a record of the source, with its problems, to the index.
+func (r *run) addRecord(record *Rejection, sum digest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.records++
-	if sampleID == "" {
+	if record.SampleID == "" {
 		r.extraInvalid++
-		return true
+		return
 	}
 	x := r.index
-	key := x.key(sampleID)
+	key := x.key(record.SampleID)
 	s, inJournal := x.states[key]
 	switch {
 	case s.has(inSource) && s.digest == sum:
 		r.duplicates++
-		return false
+		return
 	case s.has(inSource):
+		if !s.has(conflict) {
+			r.conflicts[key] = [2]position{1: {record.Record, record.Line}}
+		}
 		s.flags |= conflict
 		r.extraInvalid++
 		x.set(key, s)
-		return isInvalid
+		return
 	}
 	if inJournal && s.digest != sum {
 		s.flags |= changed
 	}
-	if isInvalid && (s.step != codeApplied || s.has(changed)) {
+	if record.Fields != nil && (s.step != codeApplied || s.has(changed)) {
 		s.flags |= invalid
 	}
 	s.digest = sum
 	s.flags |= inSource
 	x.set(key, s)
-	return s.has(invalid) && s.step != codeApplied
 }

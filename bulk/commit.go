@@ -1,6 +1,9 @@
 package bulk
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // addEntry applies an entry to the index and queues it for the journal; commit writes it.
 func (r *run) addEntry(e Entry) {
@@ -27,17 +30,25 @@ func (r *run) commit() error {
 	entries := r.pending
 	r.pending = r.spare[:0]
 	r.mu.Unlock()
+	renewal, renews := r.renewLease()
+	if renews {
+		entries = slices.Insert(entries, 0, renewal) // before the intents that it covers
+	}
 	if r.journalErr == nil && len(entries) > 0 {
 		if r.journalErr = r.journal.Append(entries); r.journalErr != nil {
 			r.stop(r.journalErr)
 		}
+	}
+	if renews && r.journalErr == nil {
+		r.leased = true
+		r.leaseEnd.Store(int64(renewal.Lease))
 	}
 	clear(entries)
 	r.spare = entries
 	return r.journalErr
 }
 
-// commitPeriodically commits outcomes that no batch of intents commits.
+// commitPeriodically commits outcomes that no batch of intents commits, and renews the lease.
 func (r *run) commitPeriodically(finished <-chan struct{}) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

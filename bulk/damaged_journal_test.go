@@ -263,7 +263,7 @@ func TestOrderOfAnotherUserAfterRestore(t *testing.T) {
 			entries = append(entries, e)
 		}
 		restored := new(bulk.Memory)
-		restored.Append(entries[:2]) // the attempt for the first user, without its outcome
+		restored.Append(entries[:3]) // the attempt for the first user, without its outcome
 		checkCounts(t, run(mine, restored), bulk.Report{Records: 1, Rejected: 1})
 		if n := s.ordersBySample()["A"]; n != 1 {
 			t.Errorf("%d orders", n)

@@ -38,8 +38,18 @@
 // An attempt whose response was lost, or that was in progress when the process was killed, may have
 // created its order. Run sends such a record again only after it has read the list of orders twice,
 // in full, and both lists show no order. The first list is read at least [Options.Settle] after the
-// attempt. Attempts of earlier runs count as made when this run started. The time is measured with
-// a monotonic clock, so a wrong or adjusted wall clock has no effect.
+// attempt. The time is measured with a monotonic clock, so a wrong or adjusted wall clock has no
+// effect. [Report.Waited] and [Progress] show how long a run waits, and for what.
+//
+// A resumed run does not wait for what it finds. It reads the list of orders at once and records
+// the orders that exist as applied. Records that a killed run had not sent yet are sent without a
+// wait: each record has a mark in a [File] immediately before it is sent, which survives the end of
+// the process. For the records that remain, attempts of earlier runs count as made when this run
+// started. On Linux, and if the system was not restarted since then, they count as made when the
+// last lease of the earlier run ended, a few seconds after [Options.Timeout] had passed since the
+// run was killed, and the run waits for 10 seconds or more. The leases are in the journal and use
+// the time since the boot, which counts while the system is suspended. A machine that was cloned
+// while it was running must not share journals with its clones.
 //
 // An order of the same user with the same sample ID means that the record is applied. An order of
 // another user with that sample ID means that it is rejected. If a list cannot be read in full, or
@@ -59,9 +69,13 @@
 // truncated, or restored from a copy, looks like the journal of an interrupted run, and its missing
 // records would be sent again. Therefore a resumed run reads the list of orders once before it
 // sends anything, and records the orders that it finds as applied. If the list cannot be read in
-// full, it sends nothing, unless [Options.TrustJournal] is set. If the file is deleted, or
-// truncated while attempts of a killed run are in progress, only the uniqueness of sample IDs
-// prevents a second order.
+// full, it sends nothing, unless [Options.TrustJournal] is set. If the end of the file is damaged,
+// the run waits for [Options.Settle] and reads the list again before it sends a record without an
+// order. If the file is truncated or restored while attempts of a killed run are in progress, only
+// the uniqueness of sample IDs prevents a second order.
+//
+// If the journal is lost, set [Options.Reconcile]. The new journal stores that entries are missing
+// until their orders were looked up, so that this run can be interrupted too.
 //
 // # Uniqueness of sample IDs
 //
@@ -81,8 +95,10 @@
 // the orders that [Options.List] selects. With the embedded service, listing 10,000 orders took 1.3
 // seconds, and importing them took 9 seconds.
 //
-// The index takes 24 to 48 bytes of memory per record; nothing else grows with the source. The
-// journal is synced once per batch of records. A batch has a few records per worker if the service
+// The index takes 24 to 48 bytes of memory per record, and up to 100 bytes more per sample ID with
+// a conflict; nothing else grows with the source. Up to 10,000 rejections are in memory at once,
+// and the journal is read once for each 10,000. The journal is synced once per batch of records,
+// and once a second while records are sent. A batch has a few records per worker if the service
 // is slow, and up to 256 records if it is fast.
 //
 // [Users] takes some 210 bytes per user. With a latency of 100 milliseconds and 16 concurrent
@@ -91,6 +107,7 @@
 // # Stored data
 //
 // The journal and the rejections contain sample IDs, order IDs, and the paths and codes of
-// problems. They contain no other value of a record. See [Entry.Digest] for what the journal
-// reveals.
+// problems, and the names of columns. They contain no other value of a record, unless
+// [Options.KeepMessages] is set: the service's texts may quote the patient. See [Entry.Digest] for
+// what the journal reveals.
 package bulk

@@ -77,7 +77,7 @@ func ExampleRun() {
 	fmt.Print(&rejections)
 	// Output:
 	// 4 records: 3 applied, 1 invalid
-	// {"outcome":"invalid","record":3,"sample_id":"SAMPLE-3","fields":[{"path":"body.patient_details.email","reason":"must be an email address: one @ and no spaces"}]}
+	// {"outcome":"invalid","record":3,"line":3,"sample_id":"SAMPLE-3","reason":"it is invalid and was not sent","fields":[{"path":"body.patient_details.email","reason":"must be an email address: one @ and no spaces"}]}
 }
 
 // An import that is interrupted after the second order and resumed.
@@ -131,7 +131,7 @@ func ExampleRun_dryRun() {
 	fmt.Print(&rejections)
 	// Output:
 	// 1 records: 0 applied, 1 invalid <nil>
-	// {"outcome":"invalid","record":1,"line":1,"sample_id":"S-1","fields":[{"path":"body.patient","reason":"is not a field of the request"}]}
+	// {"outcome":"invalid","record":1,"line":1,"sample_id":"S-1","reason":"it is invalid and was not sent","fields":[{"path":"body.patient","reason":"is not a field of the request"}]}
 }
 
 // A file from a spreadsheet, with another column name and an additional column.

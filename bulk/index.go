@@ -23,6 +23,10 @@ type index struct {
 	counts    [categories]int64
 	lastEntry uint32 // number of the last journal entry
 	target    string
+
+	boot    string // of this run
+	lease   lease  // the last one of the journal
+	damaged bool   // the journal lacks entries of earlier runs, whose orders were not looked up yet
 }
 
 // sampleKey is a hash of a sample ID. Like digest it is an array of bytes, so that the index has no
@@ -55,7 +59,7 @@ func (s state) has(f flags) bool { return s.flags&f != 0 }
 
 // isUnresolved reports whether the record may have been applied.
 func (s state) isUnresolved() bool {
-	return s.step == codeIntent || s.step == codeUnknown || s.step == codeDisputed
+	return s.step == codeIntent || s.step == codeSending || s.step == codeUnknown || s.step == codeDisputed
 }
 
 // isOrphaned reports whether the record may have been applied and has no row in the source that
@@ -136,9 +140,11 @@ func (x *index) setDigestKey(key []byte) { x.mac = hmac.New(sha256.New, key) }
 
 // apply adds the next entry of the journal, of an earlier run or this one.
 func (x *index) apply(e *Entry) error {
-	x.lastEntry++
-	if e.Step == StepBegin {
-		return x.begin(e)
+	if e.Step.isCounted() {
+		x.lastEntry++
+	}
+	if isRecord, err := x.applyToJournal(e); !isRecord || err != nil {
+		return err
 	}
 	i := slices.Index(steps[:], e.Step)
 	if i < 1 || x.mac == nil || e.SampleID == "" {
@@ -150,7 +156,14 @@ func (x *index) apply(e *Entry) error {
 	if s.step == codeApplied && code != codeApplied {
 		return nil // an applied record stays applied: the entry is not where it was written
 	}
-	if !s.has(inSource) && (code == codeIntent || code == codeApplied && e.Digest != "") {
+	if e.Step == StepSending {
+		x.applySending(key, s)
+		return nil
+	}
+	if e.Step == StepIntent {
+		code = x.codeOfIntent()
+	}
+	if !s.has(inSource) && (e.Step == StepIntent || e.Digest != "") {
 		if err := s.digest.decode(e.Digest); err != nil {
 			return err
 		}
@@ -164,6 +177,41 @@ func (x *index) apply(e *Entry) error {
 	s.step, s.entry = code, x.lastEntry
 	x.set(key, s)
 	return nil
+}
+
+// codeOfIntent returns the code of an intent without a mark: whether its record may have been sent.
+func (x *index) codeOfIntent() stepCode {
+	if x.lease.marks && x.lease.isOf(x.boot) {
+		return codeIntent
+	}
+	return codeSending
+}
+
+// applySending applies a StepSending. The entry of the intent remains the last one.
+func (x *index) applySending(key sampleKey, s state) {
+	if s.step == codeNone {
+		x.damaged = true // its intent is missing
+		return
+	}
+	s.step = codeSending
+	x.set(key, s)
+}
+
+// applyToJournal applies an entry that is about the whole journal, and reports whether it is one
+// about a record instead.
+func (x *index) applyToJournal(e *Entry) (isRecord bool, _ error) {
+	if e.Step == StepBegin {
+		return false, x.begin(e)
+	}
+	if e.Step == StepLease {
+		x.lease = lease{e.Boot, e.Lease, e.Marks}
+		return false, nil
+	}
+	if e.Step == StepIncomplete || e.Step == StepReconciled {
+		x.damaged = e.Step == StepIncomplete
+		return false, nil
+	}
+	return true, nil
 }
 
 // begin applies the first entry of a journal, or the one with which a run has corrected the target.

@@ -26,13 +26,13 @@ type Journal interface {
 	Entries() iter.Seq2[Entry, error]
 }
 
-// Entry is one step of a record. Apart from the sample ID it holds no patient data, and its digest
-// reveals nothing without the whole record: see [Entry.Digest]. Printed or logged, it shows the
-// step and the number of the record; its JSON is not redacted.
+// Entry is one step of a record. Apart from the sample ID and a Message it holds no patient data,
+// and its digest reveals nothing without the whole record: see [Entry.Digest]. Printed or logged,
+// it shows the step and the number of the record; its JSON is not redacted.
 type Entry struct {
 	Step     Step      `json:"step"`               // what it records
 	At       time.Time `json:"at"`                 // when the entry was written
-	SampleID string    `json:"sample_id,omitzero"` // of the record; empty for StepBegin
+	SampleID string    `json:"sample_id,omitzero"` // of the record; empty if it is about none
 	Record   int64     `json:"record,omitzero"`    // its number in the source, from 1
 
 	// Digest is the first 40 bits of an HMAC-SHA256 of the record, in hexadecimal. It is set for
@@ -51,10 +51,19 @@ type Entry struct {
 	StatusCode int       `json:"status,omitzero"`
 	RequestID  string    `json:"request_id,omitzero"` // the service's ID of the request, if any
 	Fields     []Problem `json:"fields,omitzero"`     // for StepRejected and StepDisputed
+	// Message is the service's text for a rejection, if [Options.KeepMessages] is set. It may quote
+	// the patient.
+	Message string `json:"message,omitzero"`
 
 	Version int    `json:"version,omitzero"` // format of the journal, for StepBegin
 	Key     []byte `json:"key,omitzero"`     // key of the digests, for StepBegin
 	Target  string `json:"target,omitzero"`  // Options.Target, for StepBegin
+
+	// Boot identifies the boot of the system on which the run writes a StepLease. It is empty if it
+	// is unknown.
+	Boot  string        `json:"boot,omitzero"`
+	Lease time.Duration `json:"lease,omitzero"` // for StepLease: when the lease ends, since the boot
+	Marks bool          `json:"marks,omitzero"` // for StepLease: the run writes StepSending
 }
 
 // Step is the kind of an [Entry].
@@ -70,7 +79,20 @@ const (
 	StepUnknown   Step = "unknown"   // sent, with an unknown outcome
 	StepAbsent    Step = "absent"    // previously unknown; two complete lists do not contain its order
 	StepDisputed  Step = "disputed"  // rejected after an unknown outcome; the lists decide
+	StepLease     Step = "lease"     // the run may send until the end of the lease
+	// StepSending follows the intent of a record immediately before it is sent. It survives the end
+	// of the process, but not a crash of the machine.
+	StepSending Step = "sending"
+	// StepIncomplete records that the journal lacks entries of earlier runs, and StepReconciled
+	// that their orders were looked up when their attempts had settled.
+	StepIncomplete Step = "incomplete"
+	StepReconciled Step = "reconciled"
 )
+
+// isCounted reports whether the index numbers entries with this step.
+func (s Step) isCounted() bool {
+	return !slices.Contains([]Step{StepLease, StepSending, StepIncomplete, StepReconciled}, s)
+}
 
 // stepCode is a step in the index.
 type stepCode uint8
@@ -84,6 +106,7 @@ const (
 	codeUnknown
 	codeAbsent
 	codeDisputed
+	codeSending // an intent, and the record may have been sent; codeIntent if it was not
 )
 
 // followsUnknown reports whether the outcome of an attempt of the record was unknown.
@@ -94,7 +117,7 @@ func (c stepCode) followsUnknown() bool {
 // steps are the steps by their code.
 var steps = [...]Step{
 	codeNone: "", codeIntent: StepIntent, codeApplied: StepApplied, codeRejected: StepRejected,
-	codePostponed: StepPostponed, codeUnknown: StepUnknown, codeAbsent: StepAbsent, codeDisputed: StepDisputed,
+	codePostponed: StepPostponed, codeUnknown: StepUnknown, codeAbsent: StepAbsent, codeDisputed: StepDisputed, codeSending: StepSending,
 }
 
 // journalVersion is the version of the journal format.

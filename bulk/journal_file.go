@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 
 	"github.com/labhealth/labhealth-go"
 )
@@ -28,13 +29,15 @@ var ErrLocked = errors.New("bulk: the journal is in use by another run")
 //	77a0de35 {"step":"intent",…}
 //
 // The checksum is the CRC-32C of the rest of the line. The mark is + on the first line of a batch,
-// which is written and synced as a whole, and a space on the others. A crash can truncate or damage
-// only the last batch, whose records have not been sent yet. So [OpenFile] drops damaged lines if
-// no later batch follows them, and returns an error otherwise.
+// which is written and synced as a whole, and a space on the others. Between two batches there can
+// be lines of StepSending, which the next batch syncs. A crash can truncate or damage only the last
+// batch, whose records have not been sent yet, and these lines before and after it. So [OpenFile]
+// drops damaged lines if no more than one batch follows them, and returns an error otherwise.
 type File struct {
 	labhealth.Redacted `json:"-"` // buf holds sample IDs
 
 	f       *os.File
+	mu      *sync.Mutex // guards size, err and buf
 	size    int64
 	err     error // after it the file takes no more entries
 	buf     bytes.Buffer
@@ -56,7 +59,7 @@ func OpenFile(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &File{f: f, unlock: unlock, existed: statErr == nil}
+	j := &File{f: f, mu: new(sync.Mutex), unlock: unlock, existed: statErr == nil}
 	if err = j.recover(); err == nil {
 		err = syncDir(filepath.Dir(path)) // whoever created the file may not have synced it
 	}
@@ -107,20 +110,27 @@ func (j *File) recover() error {
 	return err
 }
 
-// validSize returns the size of the lines before the first damaged one. It returns an error if a
-// batch follows a damaged line.
+// validSize returns the size of the lines before the first damaged one. It returns an error if two
+// batches follow a damaged line: the second was written when everything before the first was
+// synced.
 func (j *File) validSize(fileSize int64) (int64, error) {
-	offset, damagedAt, number := int64(0), int64(-1), 0
+	offset, damagedAt, number, allowed := int64(0), int64(-1), 0, 0
 	for line, err := range j.lines(fileSize) {
 		if err != nil {
 			return 0, err
 		}
 		number++
 		entry, startsBatch := parseLine(line)
+		if damagedAt < 0 && bytes.Contains(entry, []byte(`"marks":true`)) {
+			allowed = 1 // batch after a damaged line of StepSending
+		}
 		switch {
 		case entry == nil && damagedAt < 0:
 			damagedAt = offset
 		case entry != nil && damagedAt >= 0 && startsBatch:
+			if allowed--; allowed >= 0 {
+				break
+			}
 			return 0, fmt.Errorf("bulk: the journal is damaged at byte %d, before line %d, which a crash cannot cause; "+
 				"a copy that is cut at that byte can be used: the next run looks for the orders that it does not show", damagedAt, number)
 		}
@@ -186,14 +196,26 @@ func parseLine(line []byte) (entry []byte, startsBatch bool) {
 // Append implements [Journal]. After an error the file takes no more entries, because its content
 // on the disk is unknown.
 func (j *File) Append(entries []Entry) error {
-	switch {
-	case j == nil || j.f == nil && j.err == nil:
+	if j == nil || j.f == nil && j.err == nil {
 		return errNoFile
-	case j.err != nil:
+	}
+	if err := j.write(entries, '+'); err != nil {
+		return err
+	}
+	return j.keepErr(syncFile(j.f))
+}
+
+// mark appends an entry without a sync, also during an Append.
+func (j *File) mark(e Entry) error { return j.write([]Entry{e}, ' ') }
+
+// write appends lines, the first of them with the mark.
+func (j *File) write(entries []Entry, mark byte) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err != nil {
 		return j.err
 	}
 	j.buf.Reset()
-	mark := byte('+')
 	for _, e := range entries {
 		encoded, err := json.Marshal(e)
 		if err != nil {
@@ -210,10 +232,19 @@ func (j *File) Append(entries []Entry) error {
 	}
 	n, err := j.f.Write(j.buf.Bytes())
 	j.size += int64(n)
-	if err == nil {
-		err = syncFile(j.f)
-	}
-	if err != nil {
+	return j.setErr(err)
+}
+
+// keepErr keeps the error of a write or a sync.
+func (j *File) keepErr(err error) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.setErr(err)
+}
+
+// setErr is keepErr for a caller that holds j.mu.
+func (j *File) setErr(err error) error {
+	if err != nil && j.err == nil {
 		j.err = fmt.Errorf("bulk: the journal cannot be written: %w", err)
 	}
 	return j.err
@@ -226,7 +257,10 @@ func (j *File) Entries() iter.Seq2[Entry, error] {
 			yield(Entry{}, errNoFile)
 			return
 		}
-		for line, err := range j.lines(j.size) {
+		j.mu.Lock()
+		size := j.size
+		j.mu.Unlock()
+		for line, err := range j.lines(size) {
 			if err != nil {
 				if !errors.Is(err, errLineTooLong) {
 					err = fmt.Errorf("bulk: the journal cannot be read: %w", err)

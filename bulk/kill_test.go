@@ -48,6 +48,8 @@ func playRole(role string) int {
 		return playAttacked()
 	case "spreadsheet":
 		return playSpreadsheet()
+	case "stopped":
+		return playStopped()
 	}
 	fmt.Fprintln(os.Stderr, "unknown role")
 	return 2

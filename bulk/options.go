@@ -32,6 +32,15 @@ type Options struct {
 	// orders are missing from it, and they would be created again.
 	TrustJournal bool
 
+	// Reconcile makes a run with a new journal look for existing orders too, for an import whose
+	// journal was lost. Before it sends anything, it reads the list of orders. A record whose user
+	// has an order with its sample ID is recorded as applied, and counted by [Report.Found]. A
+	// record whose sample ID belongs to an order of another user is recorded as rejected. If other
+	// records remain, it waits for Settle and reads the list again before it sends them: the run
+	// whose journal was lost may have sent them just now. Only a list that shows the sample ID and
+	// user of each order is sufficient; otherwise the run sends nothing and returns an error.
+	Reconcile bool
+
 	// RejectionLimit stops a run whose first records are all rejected with the same status and
 	// without field errors, as with a wrong base URL or a team that may not import. It is the
 	// number of such rejections, 10 if 0. If the source has fewer records, the run also stops if
@@ -66,10 +75,19 @@ type Options struct {
 	// another user than the one of the last attempt.
 	ListByUser bool
 
-	// Rejections receives a [Rejection] as a line of JSON for each record, of this run and earlier
-	// ones, whose order does not exist or may not exist. It is complete when Run returns without an
-	// error. It may be nil.
-	Rejections io.Writer
+	// Rejections and RejectionsCSV receive a [Rejection] for each record, of this run and earlier
+	// ones, whose order does not exist or may not exist: as a line of JSON, and as rows of a CSV
+	// file for people, one per problem, after a header. They are written when Run returns, in the
+	// order of the source, which is read again for that; records that the source no longer has are
+	// last. They are complete if Run returns without an error. After an error they lack the records
+	// that the run has not reached. Either may be nil.
+	//
+	// A cell of the CSV file that a spreadsheet could run as a formula has an apostrophe before it.
+	Rejections, RejectionsCSV io.Writer
+	// KeepMessages adds the service's text to the rejections, up to 1,000 bytes of each. It may
+	// quote the patient. The journal stores it, so that it is there after an interruption too;
+	// rejections of runs without KeepMessages have no text.
+	KeepMessages bool
 	// OnError is called after each failed attempt, from several goroutines at once. The Detail and
 	// Body of the error hold the service's reasons, which can quote patient data and are not stored
 	// anywhere else. The error message does not contain the sample ID. OnError may be nil.
@@ -95,6 +113,8 @@ func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.Concurrency < 0:
 		return o, errors.New("bulk: Options.Concurrency must not be negative")
+	case o.Reconcile && o.TrustJournal:
+		return o, errors.New("bulk: Options.Reconcile reads the list of orders that Options.TrustJournal skips")
 	case o.Rate < 0 || math.IsNaN(o.Rate):
 		return o, errors.New("bulk: Options.Rate must not be negative")
 	case o.Timeout < 0 || o.Settle < 0 || o.Outage < 0:

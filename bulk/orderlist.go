@@ -42,6 +42,13 @@ func (l *orderList) mayHide(user uuid.UUID) bool {
 	return l.hidden[user] || l.hidden[uuid.Nil] || user == uuid.Nil && len(l.hidden) > 0
 }
 
+// addUncertain counts a record that a complete list does not decide.
+func (l *orderList) addUncertain() {
+	if l.complete {
+		l.uncertain++
+	}
+}
+
 // uncertainErr returns an error if records remain uncertain.
 func (l *orderList) uncertainErr() error {
 	if l.uncertain == 0 {
@@ -51,8 +58,10 @@ func (l *orderList) uncertainErr() error {
 }
 
 // readList adds all pages of a list to l. It reads until a page is empty, because a deployment may
-// report a total that is too small, or return smaller pages than requested.
-func (r *run) readList(params labhealth.ListOrdersParams, l *orderList) error {
+// report a total that is too small, or return smaller pages than requested. more is the number of
+// lists that follow.
+func (r *run) readList(params labhealth.ListOrdersParams, l *orderList, more int) error {
+	start := time.Now()
 	if params.Size == 0 {
 		params.Size = 100
 	}
@@ -68,6 +77,13 @@ func (r *run) readList(params labhealth.ListOrdersParams, l *orderList) error {
 			return err
 		}
 		done, err := check.add(page, params.Page)
+		r.mu.Lock()
+		r.listed += int64(len(page.Orders))
+		r.list = listProgress{check.count, check.total, more}
+		if done {
+			r.listTook = time.Since(start)
+		}
+		r.mu.Unlock()
 		if done || err != nil {
 			return err
 		}

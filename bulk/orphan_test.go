@@ -41,20 +41,19 @@ func TestUnknownOutcomeAfterSourceChange(t *testing.T) {
 			bulk.Report{Records: 2, Applied: 1, Duplicates: 1, Sent: 1}, bulk.Report{Records: 2, Unknown: 1, Duplicates: 1}, 1, ""},
 		{"shared", from([]labhealth.ImportOrderBody{record("A"), different}), bulk.Report{Records: 2, Applied: 1, Found: 1, Invalid: 1},
 			bulk.Report{Records: 2, Invalid: 2}, bulk.Report{Records: 2, Unknown: 1, Invalid: 1}, 0,
-			`{"outcome":"conflict","record":1,"sample_id":"A"}` + "\n" + `{"outcome":"conflict","record":2,"sample_id":"A"}` + "\n"},
+			`{"outcome":"conflict","record":1,"sample_id":"A","other_record":2}` + "\n" + `{"outcome":"conflict","record":2,"sample_id":"A","other_record":1}` + "\n"},
 		{"shared, first another user's", from([]labhealth.ImportOrderBody{moved, record("A")}),
 			bulk.Report{Records: 2, Changed: 1, Invalid: 1},
 			bulk.Report{Records: 2, Invalid: 2}, bulk.Report{Records: 2, Unknown: 1, Invalid: 1}, 0,
-			`{"outcome":"conflict","record":1,"sample_id":"A"}` + "\n" + `{"outcome":"conflict","record":2,"sample_id":"A"}` + "\n"},
+			`{"outcome":"conflict","record":1,"sample_id":"A","other_record":2}` + "\n" + `{"outcome":"conflict","record":2,"sample_id":"A","other_record":1}` + "\n"},
 		{"invalid", from([]labhealth.ImportOrderBody{invalid}), bulk.Report{Records: 1, Changed: 1}, bulk.Report{Records: 1, Invalid: 1},
 			bulk.Report{Records: 1, Unknown: 1}, 0,
-			`{"outcome":"invalid","record":1,"sample_id":"A","fields":[{"path":"body.patient_details.email",` +
-				`"reason":"must be an email address: one @ and no spaces"}]}` + "\n" + `{"outcome":"changed","sample_id":"A"}` + "\n"},
+			`{"outcome":"changed","record":1,"sample_id":"A","fields":[{"path":"body.patient_details.email",` +
+				`"reason":"must be an email address: one @ and no spaces"}]}` + "\n"},
 		{"another user's", from([]labhealth.ImportOrderBody{moved}), bulk.Report{Records: 1, Changed: 1}, bulk.Report{Records: 1, Applied: 1, Sent: 1},
 			bulk.Report{Records: 1, Unknown: 1}, 1, `{"outcome":"changed","record":1,"sample_id":"A"}` + "\n"},
 		{"unreadable", unreadable, bulk.Report{Records: 1, Changed: 1}, bulk.Report{Records: 1, Invalid: 1}, bulk.Report{Records: 1, Unknown: 1}, 0,
-			`{"outcome":"invalid","record":1,"sample_id":"A","fields":[{"path":"","reason":"is torn"}]}` + "\n" +
-				`{"outcome":"changed","sample_id":"A"}` + "\n"},
+			`{"outcome":"changed","record":1,"sample_id":"A","fields":[{"path":"","reason":"is torn"}]}` + "\n"},
 		{"gone", from(nil), bulk.Report{}, bulk.Report{}, bulk.Report{Strays: 1}, 0, ""},
 	}
 	for _, test := range tests {
@@ -98,7 +97,7 @@ func TestUnknownOutcomeAfterSourceChange(t *testing.T) {
 							t.Errorf("done: %t", report.Done())
 						}
 						if fate == "lost" {
-							checkEqual(t, "rejections", rejections.String(), test.rejections)
+							checkEqual(t, "rejections", withoutReasons(rejections.String()), test.rejections)
 						}
 						if fate != "unsure" { // the next run reads the same from the journal
 							lists, sent := len(s.times["list"]), len(s.sent)

@@ -74,6 +74,20 @@ func (p *pacer) reserve() time.Duration {
 	return 0
 }
 
+// waiting returns why no request may be sent now, or "".
+func (p *pacer) waiting(now time.Time) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left := p.pausedUntil.Sub(now)
+	switch {
+	case left <= 0:
+		return ""
+	case p.failures > 1:
+		return fmt.Sprintf("the end of a pause in %v: the last %d requests failed", left.Round(time.Second), p.failures)
+	}
+	return fmt.Sprintf("the end of a pause in %v: the service asked for it", left.Round(time.Second))
+}
+
 // sleep waits for d. It returns an error when ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

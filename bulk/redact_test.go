@@ -27,8 +27,8 @@ const canary = "CANARY-77182"
 
 // No exported type prints a sample ID, or another value of a record, under any verb or in a log.
 func TestRedaction(t *testing.T) {
-	entry := bulk.Entry{Step: bulk.StepApplied, SampleID: canary, Record: 3, Digest: canary, RequestID: canary, Key: []byte(canary), Target: canary}
-	rejection := bulk.Rejection{Outcome: "invalid", Record: 7, SampleID: canary, RequestID: canary, Fields: []bulk.Problem{{Path: "body.user_id", Reason: "missing"}}}
+	entry := bulk.Entry{Step: bulk.StepApplied, SampleID: canary, Record: 3, Digest: canary, RequestID: canary, Message: canary, Key: []byte(canary), Target: canary}
+	rejection := bulk.Rejection{Outcome: "invalid", Record: 7, SampleID: canary, RequestID: canary, Message: canary, Fields: []bulk.Problem{{Path: "body.user_id", Reason: "missing"}}}
 	unreadable := bulk.RecordError{Line: 4, SampleID: canary, Problems: []bulk.Problem{{Path: "body.user_id", Reason: "missing"}}}
 	memory := new(bulk.Memory)
 	if err := memory.Append([]bulk.Entry{entry}); err != nil {

@@ -1,8 +1,11 @@
 package bulk_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,3 +166,136 @@ func TestCorrectedTarget(t *testing.T) {
 		})
 	}
 }
+
+// withLines returns a source whose records are in the lines from 2 on, as in a CSV file.
+func withLines(list []labhealth.ImportOrderBody) bulk.Source {
+	return func(yield func(bulk.Record, error) bool) {
+		for i, body := range list {
+			if !yield(bulk.Record{Body: body, Line: i + 2}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Each kind of rejection has its line, its record and a reason, in the order of the source, in the
+// run that finds it and in later ones.
+func TestRejections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, j := &service{}, new(bulk.Memory)
+		faults := map[string]string{"R": "422 fields", "=2+5": "409", "U": "lost", "P": "401"}
+		s.onImport = func(_ int, body labhealth.ImportOrderBody) string { return faults[body.SampleID] }
+		s.onList = func(int, map[string][]string) string { return "404" }
+		list := records("OK", "C", "R", "=2+5", "I", "C", "U", "D", "D", "P")
+		list[4].PatientDetails.Email, list[4].PatientDetails.LastName = "none", ""
+		list[5].PatientAddress.City = "Carmel"
+		opts := bulk.Options{Concurrency: 1, KeepMessages: true, RejectionLimit: -1}
+		if _, err := bulk.Run(t.Context(), s.client(t), withLines(list), j, opts); !errors.Is(err, labhealth.ErrUnauthorized) {
+			t.Fatal(err)
+		}
+		list[0].PatientAddress.City = "Carmel"
+		var lines, table, quiet bytes.Buffer
+		opts.Rejections, opts.RejectionsCSV = &lines, &table
+		if _, err := bulk.Run(t.Context(), s.client(t), withLines(list), j, opts); err == nil {
+			t.Fatal("no error without a list")
+		}
+		const fields = `"fields":[{"path":"body.patient_details.last_name","reason":"is required: 1 to 50 characters"},` +
+			`{"path":"body.patient_details.email","reason":"must be an email address: one @ and no spaces"}]`
+		checkEqual(t, "rejections", lines.String(),
+			`{"outcome":"changed","record":1,"line":2,"sample_id":"OK","reason":"its order exists, but was imported from other values, which are not changed"}
+{"outcome":"conflict","record":2,"line":3,"sample_id":"C","reason":"line 7 has the same sample ID and other values, so none of them is sent","other_record":6,"other_line":7}
+{"outcome":"rejected","record":3,"line":4,"sample_id":"R","reason":"the service rejected it with status 422","status":422,"request_id":"req-1","fields":[{"path":"body.user_id","reason":"missing"}],"message":"Ada Example"}
+{"outcome":"rejected","record":4,"line":5,"sample_id":"=2+5","reason":"the service rejected it with status 409","status":409,"request_id":"req-1","message":"not for Ada Example"}
+{"outcome":"invalid","record":5,"line":6,"sample_id":"I","reason":"it is invalid and was not sent",`+fields+`}
+{"outcome":"conflict","record":6,"line":7,"sample_id":"C","reason":"line 3 has the same sample ID and other values, so none of them is sent","other_record":2,"other_line":3}
+{"outcome":"unknown","record":7,"line":8,"sample_id":"U","reason":"its order may exist: the response was lost, and the next run looks it up"}
+{"outcome":"pending","record":10,"line":11,"sample_id":"P","reason":"it has no order yet: the next run sends it","status":401,"request_id":"req-1","message":"not for Ada Example"}
+`)
+		checkEqual(t, "rejections as CSV", table.String(), `line,record,sample_id,outcome,reason,field,column,status,request_id,other_line,other_record,message
+2,1,OK,changed,"its order exists, but was imported from other values, which are not changed",,,,,,,
+3,2,C,conflict,"line 7 has the same sample ID and other values, so none of them is sent",,,,,7,6,
+4,3,R,rejected,the service rejected it with status 422: missing,user_id,,422,req-1,,,Ada Example
+5,4,'=2+5,rejected,the service rejected it with status 409,,,409,req-1,,,not for Ada Example
+6,5,I,invalid,is required: 1 to 50 characters,patient_details.last_name,,,,,,
+6,5,I,invalid,must be an email address: one @ and no spaces,patient_details.email,,,,,,
+7,6,C,conflict,"line 3 has the same sample ID and other values, so none of them is sent",,,,,3,2,
+8,7,U,unknown,"its order may exist: the response was lost, and the next run looks it up",,,,,,,
+11,10,P,pending,it has no order yet: the next run sends it,,,401,req-1,,,not for Ada Example
+`)
+		opts.KeepMessages, opts.Rejections, opts.RejectionsCSV = false, &quiet, &quiet
+		if _, err := bulk.Run(t.Context(), s.client(t), withLines(list), j, opts); err == nil {
+			t.Fatal("no error without a list")
+		}
+		if strings.Contains(quiet.String(), "Ada") {
+			t.Errorf("the text of the service is written without KeepMessages:\n%s", &quiet)
+		}
+	})
+}
+
+// More rejections than are in memory at once are complete and in order, whatever the order in which
+// they were rejected.
+func TestManyRejections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, j := &service{}, new(bulk.Memory)
+		s.onImport = func(int, labhealth.ImportOrderBody) string { return "422 fields" }
+		bulk.RejectionWindow(t, 7)
+		list := numbered(100)
+		var lines bytes.Buffer
+		for _, n := range []int{50, 100} {
+			lines.Reset()
+			if _, err := bulk.Run(t.Context(), s.client(t), withLines(list[100-n:]), j, bulk.Options{Rejections: &lines}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var want strings.Builder
+		for i := range 100 {
+			fmt.Fprintf(&want, `{"outcome":"rejected","record":%d,"line":%d,"sample_id":"S-%05d","status":422,"request_id":"req-1",`+
+				`"fields":[{"path":"body.user_id","reason":"missing"}]}`+"\n", i+1, i+2, i)
+		}
+		checkEqual(t, "rejections", withoutReasons(lines.String()), want.String())
+	})
+}
+
+// What could be a formula in a spreadsheet is not one.
+func TestSafeCells(t *testing.T) {
+	for cell, want := range map[string]string{
+		"S-1": "S-1", "=1": "'=1", "+1": "'+1", "-1": "'-1", "@x": "'@x", " =1": " '=1", "\t=1": " '=1", "a\r\n=1": "a  '=1", "a;=1": "a;'=1",
+		"\ufeff=1": "\ufeff'=1", "\"=1": "\"'=1", "\uff1d1": "'\uff1d1", "a,b": "a,b", "2026-01-02": "2026-01-02", "": "", "x\x00=y": "x '=y",
+		"'=1": "''=1", "a=b": "a=b",
+	} {
+		checkEqual(t, fmt.Sprintf("%q", cell), bulk.SafeCell(cell), want)
+	}
+}
+
+// Rejections that cannot be written are an error. After the end of the context they have what is
+// known.
+func TestRejectionsFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		list := records("A", "B")
+		list[1].PatientDetails.Email = "none"
+		for _, opts := range []bulk.Options{{Rejections: brokenWriter{}}, {RejectionsCSV: brokenWriter{}}} {
+			report, err := bulk.Run(t.Context(), new(service).client(t), withLines(list), new(bulk.Memory), opts)
+			if fmt.Sprint(err) != "bulk: the rejections cannot be written: disk full" || report.Applied != 1 {
+				t.Error(report, err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var lines bytes.Buffer
+		passes := 0
+		source := bulk.Source(func(yield func(bulk.Record, error) bool) {
+			if passes++; passes == 2 {
+				cancel()
+			}
+			withLines(list)(yield)
+		})
+		_, err := bulk.Run(ctx, new(service).client(t), source, new(bulk.Memory), bulk.Options{Rejections: &lines})
+		if !errors.Is(err, context.Canceled) || strings.Count(lines.String(), "\n") != 1 || !strings.Contains(lines.String(), `"line":3`) {
+			t.Errorf("%v\n%s", err, &lines)
+		}
+	})
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errDisk }

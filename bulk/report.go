@@ -31,6 +31,11 @@ type Report struct {
 
 	Sent     int64         // requests of this run, including repeated attempts of the same record
 	Duration time.Duration // of this run
+
+	// Waited is the part of Duration in which the run waited until attempts with an unknown outcome
+	// had settled: see [Options.Settle].
+	Waited    time.Duration
+	WaitedFor int64 // records that it waited for
 }
 
 // Done reports whether the import is finished: the source was read to its end, and another run
@@ -39,7 +44,7 @@ func (r *Report) Done() bool {
 	return r != nil && !r.Incomplete && r.Unknown == 0 && r.Pending == 0 && r.Strays == 0
 }
 
-// String returns the counts in one line.
+// String returns the counts, and what the run waited for, in one line.
 func (r *Report) String() string {
 	if r == nil {
 		return "the run could not start"
@@ -57,6 +62,9 @@ func (r *Report) String() string {
 			fmt.Fprintf(&b, ", %d %s", c.n, c.name)
 		}
 	}
+	if r.WaitedFor > 0 {
+		fmt.Fprintf(&b, "; waited %v for %d records that may have been sent", r.Waited.Round(100*time.Millisecond), r.WaitedFor)
+	}
 	if r.Incomplete {
 		b.WriteString("; the source was not read to its end")
 	}
@@ -70,5 +78,6 @@ func (r *run) report() Report {
 		Records: r.records, Duplicates: r.duplicates, Applied: c[categoryApplied], Rejected: c[categoryRejected],
 		Invalid: c[categoryInvalid] + r.extraInvalid, Changed: c[categoryChanged], Unknown: c[categoryUnknown],
 		Pending: c[categoryPending], Before: r.appliedBefore, Found: r.found, Sent: r.sent, Duration: time.Since(r.started),
+		Waited: r.waited, WaitedFor: r.waitedFor,
 	}
 }

@@ -23,7 +23,7 @@ func (r *run) resolveUnknown() error {
 		if unknown == 0 {
 			return nil
 		}
-		if err := r.waitUntilSettled(lastUnknown); err != nil {
+		if err := r.waitUntilSettled(lastUnknown, unknown); err != nil {
 			return err
 		}
 		if err := r.resolveOnce(); err != nil {
@@ -61,21 +61,22 @@ func (r *run) resolveOnce() error {
 	return l.uncertainErr()
 }
 
-// waitUntilSettled waits until [Options.Settle] has passed since an attempt.
-func (r *run) waitUntilSettled(since time.Time) error {
-	for {
-		left := r.opts.Settle - time.Since(since)
-		if left <= 0 {
-			return nil
-		}
-		r.mu.Lock()
-		r.settledAt = time.Now().Add(left)
-		r.mu.Unlock()
-		r.setPhase(PhaseSettling)
-		if err := sleep(r.ctx, left); err != nil {
-			return err
-		}
+// waitUntilSettled waits until [Options.Settle] has passed since an attempt, for records whose
+// order may still be created.
+func (r *run) waitUntilSettled(since time.Time, records int64) error {
+	start := time.Now()
+	left := r.opts.Settle - start.Sub(since)
+	if left <= 0 {
+		return nil
 	}
+	r.mu.Lock()
+	r.phase, r.settledAt, r.settling, r.waitedFor = PhaseSettling, start.Add(left), records, max(r.waitedFor, records)
+	r.mu.Unlock()
+	err := sleep(r.ctx, left)
+	r.mu.Lock()
+	r.waited += time.Since(start)
+	r.mu.Unlock()
+	return err
 }
 
 // resolveRecord resolves a record of the source and reports whether it is to be sent again.
@@ -85,9 +86,6 @@ func (r *run) resolveRecord(body *labhealth.ImportOrderBody, key sampleKey, s st
 		user = uuid.Nil // the record that was sent may have had another user
 	}
 	step := r.resolve(Entry{SampleID: body.SampleID, Record: r.number}, key, s, user, l)
-	if step == StepApplied && s.has(changed) {
-		return false, r.writeRejection(Rejection{Outcome: "changed", Record: r.number, SampleID: body.SampleID})
-	}
 	return step == StepAbsent && s.attempts < maxAttempts, nil
 }
 
@@ -106,12 +104,7 @@ func (r *run) resolveOrphans(l *orderList) error {
 		r.mu.Lock()
 		s := r.index.states[key]
 		r.mu.Unlock()
-		if r.resolve(e, key, s, uuid.Nil, l) == StepApplied && s.has(changed) && !s.has(conflict) {
-			// Without the number of the record, which is that of an earlier source.
-			if err := r.writeRejection(Rejection{Outcome: "changed", SampleID: e.SampleID}); err != nil {
-				return err
-			}
-		}
+		r.resolve(e, key, s, uuid.Nil, l)
 	}
 	return nil
 }
@@ -150,15 +143,15 @@ func (r *run) resolve(e Entry, key sampleKey, s state, user uuid.UUID, l *orderL
 			}
 			return e.Step
 		case o.user == uuid.Nil:
+			l.addUncertain()
 			certain = false
-			l.uncertain++
 		default:
 			otherUser = true
 		}
 	}
 	if certain && l.mayHide(user) {
+		l.addUncertain()
 		certain = false
-		l.uncertain++
 	}
 	if !certain {
 		return ""
@@ -171,9 +164,10 @@ func (r *run) resolve(e Entry, key sampleKey, s state, user uuid.UUID, l *orderL
 		rejection := r.disputes[key]
 		delete(r.disputes, key)
 		r.mu.Unlock()
-		e.Step, e.StatusCode, e.RequestID, e.Fields = StepRejected, rejection.StatusCode, rejection.RequestID, rejection.Fields
-	case otherUser: // sending it would create a second order for the sample
-		e.Step, e.Fields = StepRejected, []Problem{{Path: "body.sample_id", Reason: "belongs to an order of another user"}}
+		e.Step, e.StatusCode, e.RequestID = StepRejected, rejection.StatusCode, rejection.RequestID
+		e.Fields, e.Message = rejection.Fields, rejection.Message
+	case otherUser:
+		e.Step, e.Fields = StepRejected, otherUsersOrder
 	default:
 		e.Step = StepAbsent
 	}
@@ -199,9 +193,9 @@ func (r *run) readListsTwice() (*orderList, error) {
 		}
 	}
 	var lastErr error
-	for range 2 {
-		for _, params := range filters {
-			if err := r.readList(params, l); err != nil {
+	for round := range 2 {
+		for i, params := range filters {
+			if err := r.readList(params, l, (2-round)*len(filters)-i-1); err != nil {
 				lastErr = err
 				break
 			}

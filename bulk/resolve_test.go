@@ -103,7 +103,7 @@ func TestOrphans(t *testing.T) {
 		}
 		checkCounts(t, report, bulk.Report{Records: 3, Applied: 2, Found: 0, Changed: 1, Sent: 2})
 		checkEqual(t, "orders", s.ordersBySample(), map[string]int{"A": 1, "B": 1, "C": 1})
-		checkEqual(t, "rejections", rejections.String(), `{"outcome":"changed","record":1,"sample_id":"A"}
+		checkEqual(t, "rejections", withoutReasons(rejections.String()), `{"outcome":"changed","record":1,"sample_id":"A"}
 `)
 		if s.times["C"][0] != start {
 			t.Error("a new record waited for the old ones")
@@ -253,7 +253,7 @@ func TestDisputed(t *testing.T) {
 				case test.want.Rejected == 1:
 					want = `{"outcome":"rejected","record":1,"sample_id":"A","status":400,"request_id":"req-1"}` + "\n"
 				}
-				checkEqual(t, "rejections", rejections.String(), want)
+				checkEqual(t, "rejections", withoutReasons(rejections.String()), want)
 			})
 		})
 	}

@@ -10,57 +10,105 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// findExistingOrders lists the orders of records that a resumed run is about to send. A journal
-// whose end was lost cannot be distinguished from one whose run was interrupted there, and the lost
-// records would be sent again.
+// findExistingOrders lists the orders of records that a resumed run is about to send, or that may
+// have been sent. A journal whose end was lost cannot be distinguished from one whose run was
+// interrupted there, and the lost records would be sent again.
 func (r *run) findExistingOrders() error {
-	if !r.resumed || r.opts.TrustJournal {
+	if !r.resumed && !r.opts.Reconcile || r.opts.TrustJournal {
 		return nil
 	}
-	l := newOrderList(r.isSendable)
-	needed := false
-	r.mu.Lock()
-	for _, s := range r.index.states {
-		needed = needed || r.isSendable(s)
-		r.hasUnknown = r.hasUnknown || s.isUnresolved()
-	}
-	r.mu.Unlock()
+	l := newOrderList(func(s state) bool { return r.isSendable(s) || s.isUnresolved() })
+	sendable, needed := r.countOpen(l)
 	if !needed {
 		return nil
 	}
-	if r.torn { // the dropped lines may include an attempt in progress
-		if err := r.waitUntilSettled(r.started); err != nil {
+	err := r.listExisting(l)
+	if err == nil && r.index.damaged && sendable > int64(len(l.orders)) {
+		// The journal lacks entries, perhaps of an attempt in progress.
+		if err := r.waitUntilSettled(r.started, sendable-int64(len(l.orders))); err != nil {
 			return err
 		}
+		err = r.listExisting(l)
 	}
-	r.setPhase(PhaseListing)
-	if err := r.readList(r.opts.List, l); err != nil {
-		if r.ctx.Err() != nil {
-			return context.Cause(r.ctx)
-		}
+	switch {
+	case r.ctx.Err() != nil:
+		return context.Cause(r.ctx)
+	case err != nil && sendable > 0:
 		return fmt.Errorf("bulk: the list of orders could not be read in full, so that nothing was sent: the journal may have lost what an "+
 			"earlier run did (Options.TrustJournal): %w", err)
 	}
-	r.existing = l
-	return nil
+	if err == nil && r.index.damaged {
+		r.addEntry(Entry{Step: StepReconciled})
+	}
+	r.countExisting(l)
+	r.existing = l // if err is not nil, the orders that were found
+	return r.resolveOrphans(l)
+}
+
+// countExisting counts the records whose orders were listed and are going to be recorded.
+func (r *run) countExisting(l *orderList) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key := range l.orders {
+		if r.isSendable(r.index.states[key]) {
+			r.existingLeft++
+		}
+	}
+}
+
+// recordIncomplete records that entries of earlier runs are missing from the journal. It is also
+// for a later run, if this one is interrupted, or is a dry run, which looks for no orders.
+func (r *run) recordIncomplete() error {
+	isNew := r.index.lastEntry == 1
+	if !r.torn && !(isNew && r.opts.Reconcile && !r.opts.DryRun) {
+		return nil
+	}
+	r.addEntry(Entry{Step: StepIncomplete})
+	return r.commit()
+}
+
+// countOpen returns the number of records that can be sent, and whether orders of these or of
+// records with an unknown outcome have to be looked up.
+func (r *run) countOpen(l *orderList) (sendable int64, needed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.index.states {
+		switch {
+		case r.isSendable(s):
+			sendable++
+		case s.isOrphaned():
+			l.orphans++
+		}
+		r.hasUnknown = r.hasUnknown || s.isUnresolved()
+	}
+	return sendable, sendable > 0 || r.hasUnknown
+}
+
+// listExisting adds the orders of all users to l.
+func (r *run) listExisting(l *orderList) error {
+	r.setPhase(PhaseListing)
+	return r.readList(r.opts.List, l, 0)
 }
 
 // selectMissing selects a record whose order is not in the list. It records the order of any other.
 func (r *run) selectMissing(body *labhealth.ImportOrderBody, key sampleKey, s state) (bool, error) {
-	for _, o := range r.existing.orders[key] {
+	var found *listedOrder
+	for i := range r.existing.orders[key] {
+		o := &r.existing.orders[key][i]
 		switch {
 		case o.sampleID != fold(body.SampleID):
-			continue
 		case o.user == uuid.Nil:
 			r.existing.uncertain++
 			return false, nil
+		case found == nil || o.user == body.UserID:
+			found = o
 		}
-		if o.user != body.UserID {
-			s.flags |= changed
-		}
-		return false, r.recordExisting(body, key, s, o.id)
 	}
-	if r.existing.mayHide(body.UserID) {
+	switch {
+	case found != nil:
+		r.recordExisting(body, key, s, found)
+		return false, nil
+	case r.existing.mayHide(body.UserID):
 		r.existing.uncertain++
 		return false, nil
 	}
@@ -68,21 +116,30 @@ func (r *run) selectMissing(body *labhealth.ImportOrderBody, key sampleKey, s st
 }
 
 // recordExisting records that a record has an order that the journal does not show.
-func (r *run) recordExisting(body *labhealth.ImportOrderBody, key sampleKey, s state, orderID uuid.UUID) error {
-	e := Entry{Step: StepApplied, SampleID: body.SampleID, Record: r.number, OrderID: orderID}
-	if s.has(changed) {
+func (r *run) recordExisting(body *labhealth.ImportOrderBody, key sampleKey, s state, o *listedOrder) {
+	e := Entry{Step: StepApplied, SampleID: body.SampleID, Record: r.number, OrderID: o.id, Digest: hex.EncodeToString(s.digest[:])}
+	isMine := o.user == body.UserID
+	r.mu.Lock()
+	r.existingLeft--
+	r.mu.Unlock()
+	switch {
+	case !isMine && r.opts.Reconcile:
+		e.Step, e.OrderID, e.Fields = StepRejected, uuid.Nil, otherUsersOrder
+	case !isMine || s.has(changed):
 		// The order was imported from another record, so there is no digest.
 		e.Digest = hex.EncodeToString(make([]byte, len(s.digest)))
+		s.flags |= changed
 		r.mu.Lock()
 		r.index.set(key, s)
 		r.mu.Unlock()
-		r.addEntry(e)
-		return r.writeRejection(Rejection{Outcome: "changed", Record: r.number, SampleID: body.SampleID})
+	default:
+		r.mu.Lock()
+		r.found++
+		r.mu.Unlock()
 	}
-	e.Digest = hex.EncodeToString(s.digest[:])
-	r.mu.Lock()
-	r.found++
-	r.mu.Unlock()
 	r.addEntry(e)
-	return nil
 }
+
+// otherUsersOrder is the problem of a record whose sample ID another user's order has. Sending it
+// would create a second order for the sample.
+var otherUsersOrder = []Problem{{Path: "body.sample_id", Reason: "belongs to an order of another user"}}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/labhealth/labhealth-go"
@@ -38,11 +39,21 @@ type run struct {
 	lastUnknown   time.Time // last attempt with an unknown outcome, or the start of the run
 	pending       []Entry   // not yet in the journal
 	disputes      map[sampleKey]Entry
-	proven        bool    // the service has shown that it reads the records
-	held          []Entry // rejections held back until then
-	lastRejection error   // the error of the last one
+	conflicts     map[sampleKey][2]position // the first two records of each sample ID with a conflict
+	proven        bool                      // the service has shown that it reads the records
+	held          []Entry                   // rejections held back until then
+	lastRejection error                     // the error of the last one
 	phase         Phase
 	settledAt     time.Time // when PhaseSettling ends
+	settling      int64     // records that it waits for
+	waitedFor     int64     // the most of them
+	waited        time.Duration
+	queued        int64         // records passed to the workers
+	completed     int64         // records that the workers are finished with
+	existingLeft  int64         // records whose orders were listed and are not recorded yet
+	listed        int64         // orders read from all lists
+	list          listProgress  // the current list
+	listTook      time.Duration // the last list
 	records       int64
 	extraInvalid  int64 // not in the index: without a sample ID, or with a repeated one
 	duplicates    int64
@@ -50,7 +61,13 @@ type run struct {
 	found         int64
 	sent          int64
 
+	boot     string       // of the system; empty if it is unknown
+	sending  atomic.Bool  // requests are in progress, or about to be
+	leaseEnd atomic.Int64 // the end of the lease, in nanoseconds since the boot
+	marker   *File        // the journal, if it supports marks
+
 	commitMu   sync.Mutex // guards the following fields
+	leased     bool       // the journal has a lease of this run
 	spare      []Entry    // a buffer for pending
 	journalErr error      // after it the journal takes no more entries
 }
@@ -84,6 +101,10 @@ func Run(ctx context.Context, client *labhealth.Client, source Source, journal J
 	if err := r.replayJournal(); err != nil {
 		return nil, err
 	}
+	r.applyLeases()
+	if err := r.recordIncomplete(); err != nil {
+		return nil, err
+	}
 	var background sync.WaitGroup
 	finished := make(chan struct{})
 	if opts.Progress != nil {
@@ -103,14 +124,16 @@ func Run(ctx context.Context, client *labhealth.Client, source Source, journal J
 func newRun(client *labhealth.Client, source Source, journal Journal, opts Options) *run {
 	r := &run{
 		client: client, source: source, journal: journal, opts: opts,
-		index: newIndex(), disputes: map[sampleKey]Entry{},
+		index: newIndex(), disputes: map[sampleKey]Entry{}, conflicts: map[sampleKey][2]position{},
 		importPacer: &pacer{outage: opts.Outage, workers: opts.Concurrency},
 		listPacer:   &pacer{outage: opts.Outage},
 		started:     time.Now(), phase: PhaseChecking, proven: opts.RejectionLimit < 0,
 	}
 	r.lastUnknown = r.started
+	r.boot = bootID()
+	r.index.boot = r.boot
 	if f, ok := journal.(*File); ok && f != nil {
-		r.resumed, r.torn = f.existed, f.torn
+		r.resumed, r.torn, r.marker = f.existed, f.torn, f
 	}
 	if opts.Rate > 0 {
 		r.importPacer.interval = time.Duration(float64(time.Second) / opts.Rate)
@@ -125,15 +148,11 @@ func (r *run) execute() error {
 	r.checked = err == nil
 	switch {
 	case err != nil:
-	case r.opts.DryRun:
-		err = r.forEachRecord(func(body *labhealth.ImportOrderBody, key sampleKey, s state) error {
-			_, err := r.selectUnsent(body, key, s)
-			return err
-		})
-	default:
+	case !r.opts.DryRun:
 		err = r.importRecords()
 	}
-	return cmp.Or(err, r.commit(), r.writeOpenRecords(), context.Cause(r.ctx))
+	err = cmp.Or(err, r.commit(), context.Cause(r.ctx))
+	return cmp.Or(err, r.writeRejections(err != nil))
 }
 
 // importRecords runs the stages that send records.

@@ -53,10 +53,10 @@ func TestChecks(t *testing.T) {
 		}
 	})
 	want := `{"outcome":"invalid","record":1,"line":7,"sample_id":"C","fields":[{"path":"body.user_id","reason":"is not a valid uuid"}]}
+{"outcome":"conflict","record":3,"sample_id":"TWICE","other_record":5}
+{"outcome":"conflict","record":5,"sample_id":"TWICE","other_record":3}
 {"outcome":"invalid","record":6,"fields":[{"path":"body.sample_id","reason":"is required"}]}
 {"outcome":"invalid","record":7,"sample_id":"BAD","fields":[{"path":"body.patient_details.first_name","reason":"must be valid UTF-8"}]}
-{"outcome":"conflict","record":3,"sample_id":"TWICE"}
-{"outcome":"conflict","record":5,"sample_id":"TWICE"}
 `
 	for _, dry := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestChecks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkEqual(t, "rejections", rejections.String(), want)
+			checkEqual(t, "rejections", withoutReasons(rejections.String()), want)
 			if dry {
 				checkCounts(t, report, bulk.Report{Records: 7, Invalid: 5, Duplicates: 1, Pending: 1})
 				checkEqual(t, "journal", steps(t, j), []string(nil))
@@ -236,7 +236,7 @@ func TestPoisonRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkCounts(t, report, bulk.Report{Records: 3, Applied: 2, Pending: 1, Sent: 7})
-		checkEqual(t, "rejections", rejections.String(), `{"outcome":"pending","record":2,"sample_id":"S-00001"}`+"\n")
+		checkEqual(t, "rejections", withoutReasons(rejections.String()), `{"outcome":"pending","record":2,"sample_id":"S-00001"}`+"\n")
 	})
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
+var errChangedSource = errors.New("bulk: the source did not yield the same records each time")
+
 // forEachRecord ranges over the source and calls f for each record that can be read and encoded:
 // once per sample ID, or for every record of a sample ID with a conflict.
 func (r *run) forEachRecord(f func(body *labhealth.ImportOrderBody, key sampleKey, s state) error) error {
@@ -41,7 +43,7 @@ func (r *run) forEachRecord(f func(body *labhealth.ImportOrderBody, key sampleKe
 		s := r.visit(key)
 		switch {
 		case !s.has(inSource) || s.digest != sum && !s.has(conflict):
-			return errors.New("bulk: the source did not yield the same records each time")
+			return errChangedSource
 		case s.has(visited):
 			continue // a duplicate
 		}
@@ -82,13 +84,8 @@ type selector func(body *labhealth.ImportOrderBody, key sampleKey, s state) (boo
 // selectUnsent selects the records for the first pass, and reports the others that need it.
 func (r *run) selectUnsent(body *labhealth.ImportOrderBody, key sampleKey, s state) (bool, error) {
 	switch {
-	case s.has(conflict):
-		if body.Validate() != nil {
-			return false, nil // reported by checkSource
-		}
-		return false, r.writeRejection(Rejection{Outcome: "conflict", Record: r.number, SampleID: body.SampleID})
-	case s.step == codeApplied && s.has(changed):
-		return false, r.writeRejection(Rejection{Outcome: "changed", Record: r.number, SampleID: body.SampleID})
+	case s.isUnresolved() && !s.isOrphaned() && r.existing != nil:
+		return r.resolveRecord(body, key, s, r.existing) // if the order was found
 	case !r.isSendable(s):
 		return false, nil
 	case r.existing != nil:
@@ -117,6 +114,9 @@ func (r *run) sendSelected(selected selector) error {
 		workers.Go(func() {
 			for j, ok := q.take(); ok; j, ok = q.take() {
 				r.send(j)
+				r.mu.Lock()
+				r.completed++
+				r.mu.Unlock()
 			}
 		})
 	}
@@ -133,6 +133,7 @@ func (r *run) sendSelected(selected selector) error {
 	}
 	q.close()
 	workers.Wait()
+	r.endLease()
 	sourceDone := err == nil && r.ctx.Err() == nil
 	return cmp.Or(err, r.recordHeld(sourceDone), r.commit(), context.Cause(r.ctx))
 }
@@ -170,9 +171,13 @@ func (b *batch) flush() error {
 		r.mu.Unlock()
 		r.addEntry(Entry{Step: StepIntent, SampleID: j.body.SampleID, Record: j.record, Digest: hex.EncodeToString(sum[:])})
 	}
+	r.sending.Store(true)
 	if err := r.commit(); err != nil {
 		return err
 	}
+	r.mu.Lock()
+	r.queued += int64(len(b.jobs))
+	r.mu.Unlock()
 	b.queue.put(b.jobs)
 	b.jobs = b.jobs[:0]
 	b.size = b.queue.waitForSpace()

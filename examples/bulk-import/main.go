@@ -56,6 +56,7 @@ type config struct {
 	live                  bool
 	count                 int
 	opts                  bulk.Options
+	failures              failures
 }
 
 func parseFlags(args []string, stderr io.Writer) (*config, error) {
@@ -64,7 +65,10 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	flags.SetOutput(stderr)
 	flags.StringVar(&c.in, "in", "orders.jsonl", "file of orders: JSON Lines, or CSV with a header if its name ends in .csv")
 	flags.StringVar(&c.journal, "journal", "run.journal", "file that stores the state of the import")
-	flags.StringVar(&c.rejected, "rejected", "", "file for the records without an order, and the reasons (default: the journal's name and .rejected.jsonl)")
+	flags.StringVar(&c.rejected, "rejected", "",
+		"files for the records without an order, with the reasons: this name and .csv for people, and .jsonl (default: the journal's name and .rejected)")
+	flags.BoolVar(&c.opts.KeepMessages, "messages", false, "add the service's text to the files of -rejected and to the journal; it may quote the patient")
+	flags.BoolVar(&c.opts.Reconcile, "reconcile", false, "look for existing orders before a new journal is used, because the old one was lost")
 	flags.BoolVar(&c.opts.DryRun, "dry-run", false, "check the file of orders and send nothing")
 	flags.BoolVar(&c.live, "live", false, "import into the deployment at LABHEALTH_BASE_URL with LABHEALTH_API_KEY")
 	flags.IntVar(&c.count, "n", 10_000, "number of orders to invent if there is no file of orders; not with -live")
@@ -79,7 +83,7 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 		return nil, err
 	}
 	if c.rejected == "" {
-		c.rejected = c.journal + ".rejected.jsonl"
+		c.rejected = c.journal + ".rejected"
 	}
 	return c, nil
 }
@@ -129,10 +133,6 @@ func (c *config) importFile(ctx context.Context, stderr io.Writer, terminal bool
 		return nil, err
 	}
 	defer orders.Close()
-	source := bulk.JSONLines(orders)
-	if strings.EqualFold(filepath.Ext(c.in), ".csv") {
-		source = bulk.CSV(orders, bulk.CSVOptions{})
-	}
 	var journal bulk.Journal
 	if _, err := os.Stat(c.journal); !c.opts.DryRun || err == nil {
 		file, err := bulk.OpenFile(c.journal)
@@ -142,39 +142,50 @@ func (c *config) importFile(ctx context.Context, stderr io.Writer, terminal bool
 		defer file.Close()
 		journal = file
 	}
-	// A temporary file, which is renamed when it is complete.
-	rejected, err := os.CreateTemp(filepath.Dir(c.rejected), ".rejected-*")
+	lines, err := createOutput(c.rejected + ".jsonl")
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(rejected.Name())
-	defer rejected.Close()
-	c.opts.Rejections = rejected
+	defer lines.discard()
+	table, err := createOutput(c.rejected + ".csv")
+	if err != nil {
+		return nil, err
+	}
+	defer table.discard()
+	c.opts.Rejections, c.opts.RejectionsCSV, c.opts.OnError = lines, table, c.failures.add
 
 	var finish func()
 	c.opts.Progress, finish = showProgress(stderr, terminal)
-	report, err := bulk.Run(ctx, client, source, journal, c.opts)
+	report, err := bulk.Run(ctx, client, c.source(orders), journal, c.opts)
 	finish()
 	if report == nil {
 		return nil, err
 	}
-	if err := errors.Join(rejected.Sync(), rejected.Close(), os.Rename(rejected.Name(), c.rejected)); err != nil {
+	if err := errors.Join(lines.finish(), table.finish()); err != nil {
 		return nil, err
 	}
 	return report, err
 }
 
+// source returns the records of the file.
+func (c *config) source(orders io.ReadSeeker) bulk.Source {
+	if strings.EqualFold(filepath.Ext(c.in), ".csv") {
+		return bulk.CSV(orders, bulk.CSVOptions{})
+	}
+	return bulk.JSONLines(orders)
+}
+
 func (c *config) printReport(stdout io.Writer, report *bulk.Report) {
 	fmt.Fprintln(stdout, report)
 	if report.Sent > 0 {
-		fmt.Fprintf(stdout, "sent %d requests in %v", report.Sent, report.Duration.Round(100*time.Millisecond))
-		if report.Found > 0 {
-			fmt.Fprintf(stdout, "; %d orders whose response was lost were found", report.Found)
-		}
-		fmt.Fprintln(stdout)
+		fmt.Fprintf(stdout, "sent %d requests in %v\n", report.Sent, report.Duration.Round(100*time.Millisecond))
 	}
+	if report.Found > 0 {
+		fmt.Fprintf(stdout, "%d orders existed already or had lost their response, and were found\n", report.Found)
+	}
+	c.failures.print(stdout)
 	if n := report.Records - report.Applied - report.Duplicates; n > 0 && !c.opts.DryRun || report.Invalid > 0 {
-		fmt.Fprintln(stdout, "records without an order, and why:", c.rejected)
+		fmt.Fprintf(stdout, "records without an order, and why: %s.csv\n", c.rejected)
 	}
 }
 

@@ -23,13 +23,14 @@ func program(ctx context.Context, dir string, terminal bool, args ...string) (st
 func TestProgram(t *testing.T) {
 	dir := t.TempDir()
 	took := regexp.MustCompile(` in [0-9.]+m?s`)
+	failure := regexp.MustCompile(` +1 × labhealth: POST /v3/order/import: 40[04] .*\n`)
 	want := func(status int, out string, wantStatus int, wantOut string) {
 		t.Helper()
 		if out = took.ReplaceAllString(out, " in 1s"); status != wantStatus || out != wantOut {
 			t.Errorf("exit status %d, output:\n%s\nwant %d:\n%s", status, out, wantStatus, wantOut)
 		}
 	}
-	const where = "records without an order, and why: DIR/run.journal.rejected.jsonl\n"
+	const where = "records without an order, and why: DIR/run.journal.rejected.csv\n"
 
 	status, out, _ := program(t.Context(), dir, false, "-n", "50", "-dry-run")
 	want(status, out, 0, "50 records: 0 applied, 4 invalid, 46 pending\n"+where)
@@ -45,6 +46,10 @@ func TestProgram(t *testing.T) {
 	}
 
 	status, out, stderr = program(t.Context(), dir, false)
+	if len(failure.FindAllString(out, -1)) != 2 {
+		t.Errorf("the failures are not shown:\n%s", out)
+	}
+	out = failure.ReplaceAllString(out, "")
 	want(status, out, 0, "50 records: 44 applied, 2 rejected, 4 invalid\nsent 46 requests in 1s\n"+where)
 	if strings.Contains(stderr, "\x1b") || !strings.HasPrefix(stderr, "checking: ") {
 		t.Errorf("without a terminal: %q", stderr)
@@ -56,10 +61,19 @@ func TestProgram(t *testing.T) {
 		t.Errorf("in a terminal: %q", stderr)
 	}
 
-	rejected, err := os.ReadFile(filepath.Join(dir, "run.journal.rejected.jsonl"))
-	if err != nil || strings.Count(string(rejected), "\n") != 6 || strings.Contains(string(rejected), "Example") {
-		t.Errorf("%v\n%s", err, rejected)
+	for name, lines := range map[string]int{"jsonl": 6, "csv": 7} { // with a header
+		rejected, err := os.ReadFile(filepath.Join(dir, "run.journal.rejected."+name))
+		if err != nil || strings.Count(string(rejected), "\n") != lines || strings.Contains(string(rejected), "Example") {
+			t.Errorf("%v\n%s", err, rejected)
+		}
 	}
+
+	// With the journal lost, the service has no orders, as it stopped with the program.
+	if err := os.Remove(filepath.Join(dir, "run.journal")); err != nil {
+		t.Fatal(err)
+	}
+	status, out, _ = program(t.Context(), dir, false, "-reconcile", "-settle", "1m1s", "-dry-run", "-messages")
+	want(status, out, 0, "50 records: 0 applied, 4 invalid, 46 pending\n"+where)
 	if left, _ := filepath.Glob(filepath.Join(dir, ".rejected-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}

@@ -22,9 +22,12 @@ func showProgress(w io.Writer, terminal bool) (progress func(bulk.Progress), fin
 				return
 			}
 			phase, last = p.Phase, time.Now()
-			if p.Phase == bulk.PhaseChecking {
-				fmt.Fprintf(w, "%s: %d records read\n", p.Phase, p.Records)
-			} else {
+			switch p.Phase {
+			case bulk.PhaseChecking:
+				fmt.Fprintf(w, "%s: %d records read%s\n", p.Phase, p.Records, rate(p))
+			case bulk.PhaseListing:
+				fmt.Fprintf(w, "%s: %d of %d orders%s\n", p.Phase, p.Listed, p.Orders, rate(p))
+			default:
 				fmt.Fprintf(w, "%s: %d of %d%s\n", p.Phase, p.Done, p.Records, rate(p))
 			}
 		}, func() {}
@@ -43,14 +46,17 @@ func showProgress(w io.Writer, terminal bool) (progress func(bulk.Progress), fin
 	}, func() { fmt.Fprintln(w) }
 }
 
-// rate formats the rate and the remaining time.
+// rate formats the rate, the remaining time and what the run waits for.
 func rate(p bulk.Progress) string {
 	var b strings.Builder
 	if p.Rate > 0 {
 		fmt.Fprintf(&b, ", %.0f/s", p.Rate)
 	}
-	if p.Left > 0 {
-		fmt.Fprintf(&b, ", %v left", p.Left.Round(time.Second))
+	if left := max(p.Left, p.LeftInTotal); left > 0 {
+		fmt.Fprintf(&b, ", %v left", left.Round(time.Second))
+	}
+	if p.Waiting != "" {
+		fmt.Fprintf(&b, ", waiting for %s", p.Waiting)
 	}
 	return b.String()
 }

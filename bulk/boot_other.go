@@ -1,0 +1,10 @@
+//go:build !linux
+
+package bulk
+
+import "time"
+
+// systemBoot returns no boot: how long ago an earlier run sent is unknown.
+func systemBoot() string { return "" }
+
+func systemUptime() time.Duration { return 0 }
