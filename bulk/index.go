@@ -163,13 +163,8 @@ func (x *index) apply(e *Entry) error {
 	if e.Step == StepIntent {
 		code = x.codeOfIntent()
 	}
-	if !s.has(inSource) && (e.Step == StepIntent || e.Digest != "") {
-		if err := s.digest.decode(e.Digest); err != nil {
-			return err
-		}
-		if s.isUnresolved() {
-			s.flags |= wasUnknown
-		}
+	if err := s.decodeDigest(e); err != nil {
+		return err
 	}
 	if code.followsUnknown() {
 		s.flags |= wasUnknown
@@ -177,6 +172,17 @@ func (x *index) apply(e *Entry) error {
 	s.step, s.entry = code, x.lastEntry
 	x.set(key, s)
 	return nil
+}
+
+// decodeDigest sets the digest, if an entry of an earlier run has one.
+func (s *state) decodeDigest(e *Entry) error {
+	if s.has(inSource) || e.Step != StepIntent && e.Digest == "" {
+		return nil
+	}
+	if s.isUnresolved() {
+		s.flags |= wasUnknown
+	}
+	return s.digest.decode(e.Digest)
 }
 
 // codeOfIntent returns the code of an intent without a mark: whether its record may have been sent.
