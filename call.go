@@ -23,7 +23,7 @@ import (
 // core is the state that the services of a client share.
 type core struct {
 	base      string
-	auth      func(http.Header) // nil if the key comes from credentials
+	authorize authorizer
 	userAgent string
 	http      *transport.Client
 	policy    RetryPolicy
@@ -33,7 +33,6 @@ type core struct {
 	observers []func(context.Context, Attempt)
 
 	callObservers []CallObserver
-	credentials   *credentialCache                           // nil if the key is fixed
 	host          string                                     // host and port of base
 	header        http.Header                                // of every request
 	operations    []string                                   // that have methods

@@ -3,7 +3,6 @@ package labhealth
 import (
 	"errors"
 	"fmt"
-	"net/http"
 
 	"github.com/labhealth/labhealth-go/internal/transport"
 )
@@ -94,12 +93,15 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 	case cfg.source != nil && key != "":
 		return nil, errors.New("labhealth: the API key must be empty with WithCredentials")
 	case cfg.source != nil:
-		c.credentials = &credentialCache{source: cfg.source, keyHeader: header}
+		c.authorize = cfg.source(header)
 	case !isSecret(key):
 		return nil, errors.New("labhealth: the API key must not be empty and may hold printable ASCII only")
 	default:
 		// The key is in a closure, because %#v prints all fields.
-		c.auth = func(h http.Header) { h.Set(header, key) }
+		c.authorize = func(q *transport.Request) *authorization {
+			q.Header.Set(header, key)
+			return nil
+		}
 	}
 	c.http = transport.NewClient(cfg.httpClient)
 	c.host = hostOf(c.base)

@@ -47,7 +47,10 @@ func WithCredentials(source func(context.Context) (Credentials, error)) Option {
 		if source == nil {
 			return errors.New("WithCredentials needs a function")
 		}
-		c.source = source
+		// A function, so that a program without this option does not link the cache.
+		c.source = func(keyHeader string) authorizer {
+			return (&credentialCache{source: source, keyHeader: keyHeader}).authorize
+		}
 		return nil
 	}
 }
@@ -277,6 +280,10 @@ func (c *credentialCache) accept(accepted *credential) {
 	c.rejections, c.keepUntil = 0, time.Time{}
 }
 
+// authorizer sets the key of a request, or lets each of its attempts ask for the credentials. The
+// authorization is nil for a key that is fixed.
+type authorizer func(*transport.Request) *authorization
+
 // authorization provides the credentials for the attempts of one call.
 type authorization struct {
 	cache    *credentialCache
@@ -317,18 +324,14 @@ func (a *authorization) responded(statusCode int) (again bool) {
 	return again
 }
 
-// authorize sets the key in the header of q, or lets each attempt ask for the credentials.
-func (c *core) authorize(q *transport.Request) *authorization {
-	if c.credentials == nil {
-		c.auth(q.Header)
-		return nil
-	}
-	a := &authorization{cache: c.credentials}
+// authorize is an [authorizer].
+func (c *credentialCache) authorize(q *transport.Request) *authorization {
+	a := &authorization{cache: c}
 	q.Authorize, q.Responded = a.authorize, a.responded
 	return a
 }
 
-// explain adds to the error of a call why it ended with a 401.
+// explain adds to the error of a call why it ended with a 401. A nil authorization adds nothing.
 func (a *authorization) explain(err error) error {
 	e, ok := err.(*APIError) //nolint:errorlint // not the cause of a source's error
 	if a != nil && ok && e.StatusCode == http.StatusUnauthorized && e.outcome == OutcomeRejected {

@@ -114,8 +114,8 @@ var network = []failureKind{
 	{FailureOther, "too many open files", "use one client for all calls, or raise the limit of the process", isSystem(transport.OutOfFiles)},
 	{FailureScheme, "the server does not speak HTTPS", "check the scheme and the port of the base URL", isScheme},
 	{FailureCertificate, "the server's certificate is expired or not yet valid", "check the clock of this system, or renew the certificate", func(err error, _ *transport.Fault) bool {
-		invalid, ok := errors.AsType[x509.CertificateInvalidError](err)
-		return ok && invalid.Reason == x509.Expired
+		var invalid x509.CertificateInvalidError
+		return errors.As(err, &invalid) && invalid.Reason == x509.Expired
 	}},
 	{FailureCertificate, "the server's certificate is for another host", "check the base URL", is[x509.HostnameError]},
 	{FailureCertificate, "the server's certificate is from an unknown authority", "check whether a proxy intercepts TLS, and which root certificates this system trusts", is[x509.UnknownAuthorityError]},
@@ -157,10 +157,8 @@ func isOperation(op string) func(error, *transport.Fault) bool {
 
 func is[E error](err error, _ *transport.Fault) bool { return isA[E](err) }
 
-func isA[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
-}
+// isA uses errors.As, because the compiler generates errors.AsType for each type.
+func isA[E error](err error) bool { return errors.As(err, new(E)) }
 
 func isScheme(err error, _ *transport.Fault) bool {
 	return errors.Is(err, http.ErrSchemeMismatch) || isA[tls.RecordHeaderError](err)

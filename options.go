@@ -1,7 +1,6 @@
 package labhealth
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,9 +17,9 @@ type Option func(*config) error
 type config struct {
 	core       core
 	httpClient *http.Client
-	chosenBy   []string // the options that set the base URL
-	source     func(context.Context) (Credentials, error)
-	operations []string // those that WithPath accepts
+	chosenBy   []string                          // the options that set the base URL
+	source     func(keyHeader string) authorizer // see WithCredentials
+	operations []string                          // those that WithPath accepts
 	limit      rateLimit
 }
 

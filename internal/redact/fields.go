@@ -1,12 +1,10 @@
 package redact
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,15 +108,19 @@ func writeList(b *strings.Builder, v reflect.Value) {
 
 func writeMap(b *strings.Builder, v reflect.Value) {
 	keys := v.MapKeys()
-	slices.SortFunc(keys, func(x, y reflect.Value) int { return cmp.Compare(x.String(), y.String()) })
 	b.WriteString("map[")
-	for i, key := range keys[:min(len(keys), maxElements)] {
+	for i := range min(len(keys), maxElements) {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		writeValue(b, key)
+		for j := range keys[i:] { // the least comes next
+			if keys[i+j].String() < keys[i].String() {
+				keys[i], keys[i+j] = keys[i+j], keys[i]
+			}
+		}
+		writeValue(b, keys[i])
 		b.WriteString(": ")
-		writeValue(b, v.MapIndex(key))
+		writeValue(b, v.MapIndex(keys[i]))
 	}
 	writeMore(b, len(keys))
 	b.WriteString("]")
