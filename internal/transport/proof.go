@@ -222,6 +222,36 @@ var (
 	ErrOtherHost = errors.New("the request was about to be sent to another host")
 )
 
+// sendHookKey is the context key of the function of [WithSendHook].
+type sendHookKey struct{}
+
+// WithSendHook returns a context for calls that call f when they have a connection, immediately
+// before a request is sent. If the transport is not net/http's, which need not report connections,
+// they call f before it gets the request too. If f returns an error, nothing is sent.
+func WithSendHook(ctx context.Context, f func() error) context.Context {
+	return context.WithValue(ctx, sendHookKey{}, f)
+}
+
+// addSendHook adds the function of [WithSendHook], if any, to the hooks of an attempt.
+func (p *proof) addSendHook(trace *httptrace.ClientTrace) error {
+	f, _ := p.ctx.Value(sendHookKey{}).(func() error)
+	if f == nil {
+		return nil
+	}
+	got := trace.GotConn
+	trace.GotConn = func(info httptrace.GotConnInfo) {
+		got(info)
+		err := f() // may take time, so it is called without the lock
+		if p.hook(func() error { return err }) != nil {
+			p.disconnect()
+		}
+	}
+	if p.native {
+		return nil
+	}
+	return f()
+}
+
 // proxyKey is the context key of the *url.URL of the proxy that an attempt goes through.
 type proxyKey struct{}
 
@@ -260,6 +290,9 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 			transport = c.client.direct
 			watchConn(trace)
 		}
+	}
+	if err := p.addSendHook(trace); err != nil {
+		return nil, err
 	}
 	resp, err := transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err == nil {
