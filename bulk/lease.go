@@ -101,6 +101,9 @@ func (r *run) mark(e Entry) error {
 // applyLeases applies what the leases show of earlier runs: which records were not sent, and how
 // long ago the others were. Neither is certain if entries of the journal are lost.
 func (r *run) applyLeases() {
+	if r.torn && r.marker.cut && r.index.lease.isOf(r.boot) {
+		r.torn = false // the system did not crash, so that only what the process was writing is missing
+	}
 	isDamaged := r.torn || r.index.damaged
 	for key, s := range r.index.states {
 		if s.step != codeIntent {

@@ -120,6 +120,32 @@ func TestKillAfterRejection(t *testing.T) {
 	}
 }
 
+// A run that was killed while it wrote to the journal is resumed without a wait, except after a
+// crash of the system, which may have damaged more.
+func TestKillWhileWriting(t *testing.T) {
+	bulk.SkipSync(t)
+	for _, crashed := range []bool{false, true} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			boot, start := "b", time.Now()
+			bulk.BootClock(t, func() string { return boot }, func() time.Duration { return time.Hour + time.Since(start) })
+			s := &service{latency: 20 * time.Millisecond}
+			path := filepath.Join(dir, "run.journal")
+			content := kill(t, s, numbered(20), path, bulk.Options{Concurrency: 1}, 205*time.Millisecond)
+			if err := os.WriteFile(path+".killed", append(content, "5ab0"...), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if crashed {
+				boot = "c"
+			}
+			report, err := bulk.Run(t.Context(), s.client(t), from(numbered(20)), open(t, path+".killed"), bulk.Options{})
+			if err != nil || report.Applied != 20 || (report.Waited != 0) != crashed {
+				t.Errorf("crashed: %t: %v, %v", crashed, report, err)
+			}
+		})
+	}
+}
+
 // How long a run waits for a record that a killed run may have sent, and that is not found.
 func TestWaitAfterKill(t *testing.T) {
 	const uptime = 1000 * time.Second // when the lease ends
