@@ -12,14 +12,16 @@ import (
 // send sends a record until its outcome is final or unknown, and logs it in the journal.
 func (r *run) send(j job) {
 	e := Entry{SampleID: j.body.SampleID, Record: j.record}
-	for marked := false; ; marked = true {
-		if r.importPacer.wait(r.ctx) != nil || r.awaitLease() != nil || !marked && r.mark(e) != nil {
+	// Attempts are not canceled with the run, which would leave their outcome unknown.
+	ctx := r.withLease(context.WithoutCancel(r.ctx), e)
+	for {
+		if r.importPacer.wait(r.ctx) != nil {
 			e.Step = StepPostponed
 			r.addEntry(e)
 			return
 		}
 		start := time.Now()
-		resp, err := r.attempt(j)
+		resp, err := r.attempt(ctx, j)
 		if e.Step = r.stepOf(j, err); e.Step != "" {
 			r.recordAttempt(j, e, resp, err, start)
 			return
@@ -30,11 +32,8 @@ func (r *run) send(j job) {
 	}
 }
 
-// attempt sends one request. It is not canceled with the run, which would leave its outcome
-// unknown.
-func (r *run) attempt(j job) (*labhealth.PostOrderResponse, error) {
-	ctx, cancel := r.withLease(context.WithoutCancel(r.ctx))
-	defer cancel()
+// attempt sends one request.
+func (r *run) attempt(ctx context.Context, j job) (*labhealth.PostOrderResponse, error) {
 	resp, err := r.client.Orders.Import(ctx, j.body, labhealth.WithoutValidation(),
 		labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 1, WriteTimeout: r.opts.Timeout}))
 	r.mu.Lock()
@@ -113,9 +112,13 @@ func (r *run) recordAttempt(j job, e Entry, resp *labhealth.PostOrderResponse, e
 }
 
 // recordOrHold records an attempt, or defers it: until the service has shown that it processes
-// records, a rejection may have another cause.
+// records, a rejection may have another cause. A rejection is committed at once: if the process is
+// killed, no list shows it, and the next run would wait for an order.
 func (r *run) recordOrHold(e Entry, err error) {
 	rejected := e.StatusCode != 0 && (e.Step == StepRejected || e.Step == StepDisputed)
+	if rejected {
+		defer r.commit() // an error stops the run
+	}
 	var released []Entry
 	r.mu.Lock()
 	switch {
@@ -126,6 +129,10 @@ func (r *run) recordOrHold(e Entry, err error) {
 		r.held, r.lastRejection = append(r.held, e), err
 		if len(r.held) == r.opts.RejectionLimit {
 			r.stop(allRejected(r.held, err))
+		}
+		if e.Step == StepRejected {
+			e.Step = StepPostponed // until it is released
+			r.applyEntry(e)
 		}
 		r.mu.Unlock()
 		return

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/labhealth/labhealth-go"
 )
@@ -42,7 +43,7 @@ func (r *run) checkRecord(body *labhealth.ImportOrderBody, err error, line *Reje
 	var recordErr *RecordError
 	switch {
 	case err == nil:
-		line.Fields = problemsOf(body.Validate())
+		line.Fields = problemsOfBody(body)
 	case errors.As(err, &recordErr):
 		line.SampleID, line.Line, line.Fields = recordErr.SampleID, cmp.Or(recordErr.Line, line.Line), recordErr.Problems
 		rand.Read(sum[:]) // so that it differs from all other records
@@ -50,6 +51,19 @@ func (r *run) checkRecord(body *labhealth.ImportOrderBody, err error, line *Reje
 		return sum, sourceError(err)
 	}
 	return sum, nil
+}
+
+// problemsOfBody returns the problems of a record that can be encoded.
+func problemsOfBody(body *labhealth.ImportOrderBody) []Problem {
+	problems := problemsOf(body.Validate())
+	if err := hidden(body.SampleID); err != nil {
+		problems = append(problems, Problem{Path: "body.sample_id", Reason: err.Error()})
+	}
+	tomorrow := labhealth.DateOf(time.Now().AddDate(0, 0, 1)) // it may have begun elsewhere
+	if body.PatientDetails.DOB.Compare(tomorrow) > 0 {
+		problems = append(problems, Problem{Path: "body.patient_details.dob", Reason: "is in the future"})
+	}
+	return problems
 }
 
 func sourceError(err error) error { return fmt.Errorf("bulk: the source cannot be read: %w", err) }

@@ -9,6 +9,11 @@ import (
 func (r *run) addEntry(e Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.applyEntry(e)
+}
+
+// applyEntry is addEntry for a caller that holds r.mu.
+func (r *run) applyEntry(e Entry) {
 	e.At = r.opts.Now()
 	r.pending = append(r.pending, e)
 	if err := r.index.apply(&e); err != nil {

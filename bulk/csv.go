@@ -39,8 +39,9 @@ type CSVOptions struct {
 	// problems, in order, each time that the source is ranged over, and must do the same each time.
 	// It may be nil.
 	//
-	// If it returns a [Problem], a *[RecordError] or a *[labhealth.ValidationError], the row is
-	// invalid, and Run continues with the next one. The reasons must not contain values of the row.
+	// If it returns a [Problem], a *[RecordError] or a *[labhealth.ValidationError], or several of
+	// them as [errors.Join] does, the row is invalid, and Run continues with the next one. The
+	// reasons must not contain values of the row.
 	// Any other error stops the run, which can be resumed.
 	Row func(row Row, body *labhealth.ImportOrderBody) error
 
@@ -122,8 +123,8 @@ func (r Row) Has(name string) bool {
 // codes separate them by semicolons. Spaces around a cell are ignored, and so are rows and columns
 // that are empty. A row is invalid if it has more or fewer cells than the header, or a cell that
 // cannot be what was entered: a number in scientific notation, a US ZIP code without its leading
-// zero, an error value of a spreadsheet, or text that is not UTF-8. Problems have the name of the
-// column.
+// zero, an error value of a spreadsheet, text that is not UTF-8, or a line break in a field other
+// than access_notes. Problems have the name of the column.
 //
 // Rows follow RFC 4180: cells with commas, quotes or line breaks are quoted. A quote that is not
 // closed, or is inside a cell that is not quoted, leaves open where the next row starts. It stops
@@ -281,6 +282,9 @@ func (c *csvReader) rowError(err error) error {
 // recordError returns the error for a row that is not a valid record, or the one that stops the
 // run.
 func recordError(err error, record *Record) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joinedError(joined.Unwrap(), record)
+	}
 	var problem Problem
 	var pointer *Problem
 	var recordErr *RecordError
@@ -303,6 +307,24 @@ func recordError(err error, record *Record) error {
 	return &e
 }
 
+// joinedError is recordError for several errors.
+func joinedError(list []error, record *Record) error {
+	all := RecordError{Line: record.Line, SampleID: record.Body.SampleID}
+	for _, err := range list {
+		if err == nil {
+			continue
+		}
+		err = recordError(err, record)
+		var recordErr *RecordError
+		if !errors.As(err, &recordErr) {
+			return err
+		}
+		all.SampleID = cmp.Or(all.SampleID, recordErr.SampleID)
+		all.Problems = append(all.Problems, recordErr.Problems...)
+	}
+	return &all
+}
+
 // read sets the fields of body from the cells of a row, and returns the client user ID if the user
 // has to be found.
 func (c *csvReader) read(cells []string, body *labhealth.ImportOrderBody) (clientUserID string, _ error) {
@@ -311,6 +333,9 @@ func (c *csvReader) read(cells []string, body *labhealth.ImportOrderBody) (clien
 	}
 	var problems []Problem
 	for i, column := range c.header.columns {
+		if err := c.swallowed(i, cells[i]); err != nil {
+			return "", err
+		}
 		cell := strings.TrimSpace(cells[i])
 		err := error(nil)
 		switch {
@@ -318,7 +343,7 @@ func (c *csvReader) read(cells []string, body *labhealth.ImportOrderBody) (clien
 		case column.header == "":
 			problems = append(problems, Problem{Reason: "has a value in column " + columnNumber(i) + ", which has no name"})
 		case column.path == userColumn:
-			clientUserID, err = cell, damaged(cell)
+			clientUserID, err = cell, cmp.Or(damaged(cell), hidden(cell))
 		case column.path != "":
 			err = column.set(column.of(body), cell, c.dates)
 		}
@@ -357,6 +382,17 @@ func (c *csvReader) checkCells(cells []string) error {
 	return Problem{Reason: fmt.Sprintf("has %d cells, and the header has %d", len(cells), n)}
 }
 
+// swallowed returns a problem if a cell has a line break and as many separators as a row: the quote
+// at its start may be a stray one, like the next one in a later row of the same column.
+func (c *csvReader) swallowed(i int, cell string) error {
+	n := len(c.header.columns)
+	if n == 1 || !c.rows.multiline || !strings.Contains(cell, "\n") || strings.Count(cell, string(c.rows.comma)) < n-1 {
+		return nil
+	}
+	return Problem{Reason: "has a line break and as many separators as a row: a quote may not be closed, and other rows may be in this cell",
+		Column: c.header.columns[i].header}
+}
+
 // appendLostZeros appends a problem for each ZIP code that lost its leading zero.
 func appendLostZeros(problems []Problem, body *labhealth.ImportOrderBody) []Problem {
 	if a := body.PatientAddress; hasLostZero(a.Zip, a.Country) {
@@ -381,7 +417,7 @@ func (c *csvReader) complete(cells []string, body *labhealth.ImportOrderBody, cl
 	}
 	checked := *body
 	checked.UserID = placeholderUser("")
-	problems := problemsOf(checked.Validate())
+	problems := problemsOfBody(&checked)
 	if clientUserID == "" {
 		problems = append(problems, Problem{Path: "body.user_id", Reason: "is required: the row has neither a user ID nor a client user ID"})
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -22,6 +23,8 @@ var (
 	errScientific  = errors.New("is in scientific notation: a spreadsheet has dropped its digits")
 	errDecimal     = errors.New("ends in .0: a spreadsheet has treated it as a number")
 	errSpreadsheet = errors.New("is an error value of a spreadsheet")
+	errLineBreak   = errors.New("has a line break or another control character: a quote before it may not be closed")
+	errHidden      = errors.New("has an invisible character")
 	errLostZero    = errors.New("has fewer than 5 digits: a spreadsheet has dropped the leading zero")
 )
 
@@ -47,10 +50,24 @@ func damaged(cell string) error {
 	return nil
 }
 
+// hidden returns the reason why an ID is not what it looks like.
+func hidden(id string) error {
+	switch {
+	case strings.ContainsFunc(id, unicode.IsControl):
+		return errLineBreak
+	case strings.ContainsFunc(id, func(r rune) bool { return unicode.Is(unicode.Cf, r) }):
+		return errHidden
+	}
+	return nil
+}
+
 // set sets the field of body from a cell.
 func (c field) set(v reflect.Value, cell string, dates dateLayouts) error {
 	if err := damaged(cell); err != nil {
 		return err
+	}
+	if c.name != "access_notes" && strings.ContainsFunc(cell, unicode.IsControl) {
+		return errLineBreak
 	}
 	if c.kind != list {
 		return setScalar(v, cell, dates)
@@ -108,6 +125,9 @@ type dateLayouts struct {
 // optionalZero matches a month or a day that is separated from other digits.
 var optionalZero = regexp.MustCompile(`(^|[^0-9])0([12])($|[^0-9])`)
 
+// timeOfDay matches the time at the end of a layout.
+var timeOfDay = regexp.MustCompile(`[ T]*(15|0?3)[:.]?04.*$`)
+
 // newDateLayouts returns the layouts of [CSVOptions.DateLayouts].
 func newDateLayouts(layouts []string) (d dateLayouts, _ error) {
 	if len(layouts) == 0 {
@@ -121,7 +141,8 @@ func newDateLayouts(layouts []string) (d dateLayouts, _ error) {
 			return d, fmt.Errorf("bulk: CSVOptions.DateLayouts: %q is not a layout of package time with a year of four digits, a month and a day", layout)
 		}
 		for _, other := range layouts {
-			if parsed, err := time.Parse(other, probe.Format(layout)); err == nil && !parsed.Equal(probe) {
+			parsed, err := time.Parse(timeOfDay.ReplaceAllString(other, ""), probe.Format(timeOfDay.ReplaceAllString(layout, "")))
+			if err == nil && !parsed.Equal(probe) {
 				return d, fmt.Errorf("bulk: CSVOptions.DateLayouts: dates such as %s mean different days in %q and %q", probe.Format(layout), layout, other)
 			}
 		}

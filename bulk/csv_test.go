@@ -141,6 +141,8 @@ func TestCSVFileErrors(t *testing.T) {
 			`bulk: the column client_user_id needs CSVOptions.Users; if CSVOptions.Row reads it, rename it to "-"`},
 		"ambiguous dates": {header, bulk.CSVOptions{DateLayouts: []string{"01/02/2006", "2/1/2006"}},
 			`bulk: CSVOptions.DateLayouts: dates such as 04/05/2003 mean different days in "01/02/2006" and "2/1/2006"`},
+		"ambiguous with a time": {header, bulk.CSVOptions{DateLayouts: []string{"02/01/2006 15:04", "01/02/2006"}},
+			`bulk: CSVOptions.DateLayouts: dates such as 05/04/2003 00:00 mean different days in "02/01/2006 15:04" and "01/02/2006"`},
 		"short years": {header, bulk.CSVOptions{DateLayouts: []string{"01/02/06"}},
 			`bulk: CSVOptions.DateLayouts: "01/02/06" is not a layout of package time with a year of four digits, a month and a day`},
 		"no day": {header, bulk.CSVOptions{DateLayouts: []string{"01/2006"}},
@@ -210,6 +212,8 @@ func TestCSVDamagedCells(t *testing.T) {
 		"#REF!,,,,,,,":                                "2 sample_id: is an error value of a spreadsheet",
 		"S-1,########,,,,,,":                          "2 DOB: is an error value of a spreadsheet",
 		"S-1,,,,,Stra\xdfe,,":                         `2 Clinic: is not valid UTF-8: the file may be in Windows-1252; save it as "CSV UTF-8"`,
+		"\"S-1\nx\",,,,,,,":                           "2 sample_id: has a line break or another control character: a quote before it may not be closed",
+		"S-1,,\"+1,,US,x,1,\nS-2,,+1\",,,,,":          "2 Phone: has a line break and as many separators as a row: a quote may not be closed, and other rows may be in this cell",
 		"S-1,,,,,,three,":                             "2 patient_details.household_size: is not a valid integer",
 		"S-1,,,,,,,Ada":                               "2 : has a value in column 8 (H), which has no name",
 		"S-1,,,,,,,,Ada":                              "2 : has 9 cells, and the header has 8",
@@ -274,7 +278,7 @@ func TestCSVRow(t *testing.T) {
 		case row.Line == 4:
 			return &bulk.RecordError{SampleID: "other", Problems: []bulk.Problem{{Path: "body.sample_id", Reason: "is blocked"}, {Reason: "is strange"}}}
 		case first == "":
-			return body.Validate()
+			return errors.Join(bulk.Problem{Column: "Patient Name", Reason: "is missing"}, body.Validate())
 		case !ok:
 			return &bulk.Problem{Column: "Patient Name", Reason: "must be two words"}
 		}
@@ -285,7 +289,7 @@ func TestCSVRow(t *testing.T) {
 		t.Errorf("%d records", len(list))
 	}
 	if len(errs) != 3 || errs[0] != "bulk: a record cannot be read, line 3: Patient Name must be two words" ||
-		errs[1] != "bulk: a record cannot be read, line 4: body.sample_id is blocked: is strange" || !strings.Contains(errs[2], "line 5: body.user_id is required") {
+		errs[1] != "bulk: a record cannot be read, line 4: body.sample_id is blocked: is strange" || !strings.Contains(errs[2], "line 5: Patient Name is missing: body.user_id is required") {
 		t.Errorf("errors: %q", errs)
 	}
 	list2, err := problems(content, opts)
@@ -370,7 +374,7 @@ func TestHugeRecords(t *testing.T) {
 func TestCSVDamagedFile(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("sample_id,patient_details.first_name,patient_details.last_name,patient_details.dob,patient_address.first_line,patient_address.city,Notes\r\n")
-	notes := []string{"", "\"first, and \"\"urgent\"\"\"", "\"see\r\nS-1,Ada,Example,1985-12-10,,,\r\nabove\"", "\"\"", "plain"}
+	notes := []string{"", "\"first, and \"\"urgent\"\"\"", "\"see\r\nS-1,Ada,Example\r\nabove\"", "\"\"", "plain"}
 	for i := range 15 {
 		fmt.Fprintf(&b, "S-%d,Ada,Example%d,1985-12-%02d,\"%d Example Street, left\",Monterey,%s\r\n", i, i, 1+i%28, i, notes[i%len(notes)])
 	}

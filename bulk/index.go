@@ -53,6 +53,7 @@ const (
 	changed                      // it differs from what was sent under its sample ID before
 	wasUnknown                   // an attempt has had an unknown outcome
 	visited                      // this pass over the source has processed it
+	listed                       // the current list of orders has it
 )
 
 func (s state) has(f flags) bool { return s.flags&f != 0 }

@@ -44,6 +44,7 @@ type File struct {
 	unlock  func() error
 	existed bool // before it was opened
 	torn    bool // its end was dropped
+	cut     bool // and was an incomplete line, such as one that was being written when the process was killed
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -127,6 +128,7 @@ func (j *File) validSize(fileSize int64) (int64, error) {
 		switch {
 		case entry == nil && damagedAt < 0:
 			damagedAt = offset
+			j.cut = line[len(line)-1] != '\n'
 		case entry != nil && damagedAt >= 0 && startsBatch:
 			if allowed--; allowed >= 0 {
 				break

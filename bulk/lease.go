@@ -2,8 +2,9 @@ package bulk
 
 import (
 	"context"
-	"net/http/httptrace"
 	"time"
+
+	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
 // A killed run cannot record when it sent last. Therefore it sends only within a lease, which it
@@ -58,16 +59,21 @@ func (r *run) awaitLease() error {
 	return nil
 }
 
-// withLease returns a context for an attempt that does not send without a lease, even if the
-// process was stopped or the system suspended while it was connecting.
-func (r *run) withLease(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
-		if r.awaitLease() != nil && info.Conn != nil {
-			cancel()
-			info.Conn.Close() // before anything is written to it
+// withLease returns a context for the attempts of a record, which marks the record and has a lease
+// when a request is about to be sent: also if the process was stopped, or the system suspended,
+// while it was connecting.
+func (r *run) withLease(ctx context.Context, e Entry) context.Context {
+	marked := false
+	return transport.WithSendHook(ctx, func() error {
+		if err := r.awaitLease(); err != nil || marked {
+			return err
 		}
-	}}), cancel
+		err := r.mark(e)
+		if marked = true; err != nil {
+			r.stop(err)
+		}
+		return err
+	})
 }
 
 // endLease records that no request is in progress anymore.
@@ -95,6 +101,9 @@ func (r *run) mark(e Entry) error {
 // applyLeases applies what the leases show of earlier runs: which records were not sent, and how
 // long ago the others were. Neither is certain if entries of the journal are lost.
 func (r *run) applyLeases() {
+	if r.torn && r.marker.cut && r.index.lease.isOf(r.boot) {
+		r.torn = false // the system did not crash, so that only what the process was writing is missing
+	}
 	isDamaged := r.torn || r.index.damaged
 	for key, s := range r.index.states {
 		if s.step != codeIntent {

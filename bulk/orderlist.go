@@ -1,6 +1,7 @@
 package bulk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,8 @@ type orderList struct {
 	complete bool               // the lists were read in full
 	orphans  int                // number of records that are orphaned
 
-	uncertain int // records that remain uncertain because of orders without a user or sample ID
+	shown, unnamed int // orders that show their sample ID, and those that have none
+	uncertain      int // records that remain uncertain because of orders without a user or sample ID
 }
 
 type listedOrder struct {
@@ -66,13 +68,14 @@ func (r *run) readList(params labhealth.ListOrdersParams, l *orderList, more int
 		params.Size = 100
 	}
 	check := pageCheck{total: -1}
+	r.clearFlag(listed)
 	for params.Page = 1; ; params.Page++ {
 		page, err := r.fetchPage(params)
 		if err != nil {
 			// Some deployments may reject the page after the last one.
 			var api *labhealth.APIError
 			if check.isComplete() && errors.As(err, &api) {
-				return nil
+				return r.checkListed(params, l)
 			}
 			return err
 		}
@@ -85,12 +88,31 @@ func (r *run) readList(params labhealth.ListOrdersParams, l *orderList, more int
 		}
 		r.mu.Unlock()
 		if done || err != nil {
-			return err
+			return cmp.Or(err, r.checkListed(params, l))
 		}
 		for i := range page.Orders {
 			r.addListed(&page.Orders[i], l)
 		}
 	}
+}
+
+// checkListed returns an error for a list that lacks orders which are known to exist, or that shows
+// no sample IDs, and which therefore cannot show that an order does not exist.
+func (r *run) checkListed(params labhealth.ListOrdersParams, l *orderList) error {
+	if params.UserID != uuid.Nil || r.opts.TrustJournal || len(l.hidden) > 0 { // see mayHide
+		return nil
+	}
+	if r.index.damaged && l.unnamed > 0 && l.shown == 0 {
+		return errNoSampleIDs
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.index.states {
+		if s.step == codeApplied && !s.has(listed) {
+			return errMissingOrder
+		}
+	}
+	return nil
 }
 
 // pageCheck checks that the pages of a list are complete and in order.
@@ -101,6 +123,9 @@ type pageCheck struct {
 
 var (
 	errIncompleteList = errors.New("it ended before the number of orders that it reports")
+	errSmallerTotal   = errors.New("the number of orders that it reports has decreased while it was read")
+	errNoSampleIDs    = errors.New("none of its orders has a sample id")
+	errMissingOrder   = errors.New("it does not have an order, or not with its sample id, that the journal has as applied (Options.List)")
 	errRepeatedPage   = errors.New("a page repeats the previous one")
 	errWrongPage      = errors.New("a page has another number than the requested one")
 )
@@ -110,6 +135,9 @@ func (c *pageCheck) isComplete() bool { return c.total >= 0 && c.count >= c.tota
 // add checks the next page and reports whether it is the end of the list.
 func (c *pageCheck) add(page *labhealth.OrderPage, number int) (done bool, err error) {
 	if page.Total != nil {
+		if *page.Total < c.total {
+			return false, errSmallerTotal // an order may have moved to a page that was read
+		}
 		c.total = *page.Total
 	}
 	ids := make([]uuid.UUID, len(page.Orders))
@@ -141,15 +169,21 @@ func (r *run) addListed(o *labhealth.Order, l *orderList) {
 		// An order that was not imported has null. One that does not show its sample ID may match.
 		for name, value := range jsonread.Fields(o.RawJSON()) {
 			if string(name) == "sample_id" && string(value) == "null" {
+				l.unnamed++
 				return
 			}
 		}
 		l.hidden[o.UserID] = true
 		return
 	}
+	l.shown++
 	key := r.index.key(*o.SampleID)
 	r.mu.Lock()
-	matches := l.matches(r.index.states[key])
+	s, known := r.index.states[key]
+	matches := l.matches(s)
+	if s.flags |= listed; known {
+		r.index.states[key] = s
+	}
 	r.mu.Unlock()
 	listed := listedOrder{fold(*o.SampleID), o.UserID, o.ID}
 	if matches && !slices.Contains(l.orders[key], listed) {

@@ -232,6 +232,27 @@ func TestRejections(t *testing.T) {
 	})
 }
 
+// A sample ID that is not what it looks like, or a date of birth in the future, is not sent: the
+// former would be another record than the one without the invisible character.
+func TestImplausibleRecords(t *testing.T) {
+	list := records("A", "A\u200b", "A\ufeff", "A\x00", "A\nB,C", "B")
+	list[5].PatientDetails.DOB.Year = 2999
+	var table bytes.Buffer
+	report, err := bulk.Run(t.Context(), nil, withLines(list), nil, bulk.Options{DryRun: true, RejectionsCSV: &table})
+	if err != nil || report.Pending != 1 || report.Invalid != 5 {
+		t.Error(report, err)
+	}
+	for _, want := range []string{
+		"3,2,A\u200b,invalid,has an invisible character,sample_id,", "4,3,A\ufeff,invalid,has an invisible character,sample_id,",
+		"5,4,A ,invalid,has a line break or another control character: a quote before it may not be closed,sample_id,",
+		"6,5,\"A B,C\",invalid,has a line break", "7,6,B,invalid,is in the future,patient_details.dob,",
+	} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("no %q in\n%s", want, &table)
+		}
+	}
+}
+
 // More rejections than are in memory at once are complete and in order, whatever the order in which
 // they were rejected.
 func TestManyRejections(t *testing.T) {

@@ -206,7 +206,7 @@ func (p *rejectionPass) readSource(failed bool) error {
 	if c := &p.index.counts; p.extraInvalid == 0 && c[categoryPending]+c[categoryRejected]+c[categoryInvalid]+c[categoryChanged]+c[categoryUnknown] == 0 {
 		return nil // nothing to report
 	}
-	p.clearVisited()
+	p.clearFlag(visited)
 	number := int64(0)
 	for record, err := range p.source {
 		if number++; number > p.records {

@@ -33,9 +33,9 @@ func TestFirstAttemptFaults(t *testing.T) {
 		{"408", "intent unknown absent intent applied", bulk.Report{Applied: 1, Sent: 2}, 2 * time.Minute},
 		{"429 7", "intent applied", bulk.Report{Applied: 1, Sent: 2}, 7 * time.Second},
 		{"429", "intent applied", bulk.Report{Applied: 1, Sent: 2}, 0},
-		{"400", "intent rejected", bulk.Report{Rejected: 1, Sent: 1}, 0},
-		{"409", "intent rejected", bulk.Report{Rejected: 1, Sent: 1}, 0},
-		{"422", "intent rejected", bulk.Report{Rejected: 1, Sent: 1}, 0},
+		{"400", "intent postponed rejected", bulk.Report{Rejected: 1, Sent: 1}, 0},
+		{"409", "intent postponed rejected", bulk.Report{Rejected: 1, Sent: 1}, 0},
+		{"422", "intent postponed rejected", bulk.Report{Rejected: 1, Sent: 1}, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.fault, func(t *testing.T) {

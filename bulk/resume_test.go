@@ -81,6 +81,71 @@ func kill(t *testing.T, s *service, list []labhealth.ImportOrderBody, path strin
 	return content
 }
 
+// A rejection is in the journal as soon as it is received, so that a run that was killed afterwards
+// is resumed without a wait: also a rejection that is held back until an order shows that the
+// service processes records.
+func TestKillAfterRejection(t *testing.T) {
+	bulk.SkipSync(t)
+	for _, rejected := range []string{"S-00000", "S-00010"} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			s := &service{latency: 20 * time.Millisecond}
+			s.onImport = func(_ int, body labhealth.ImportOrderBody) string {
+				if body.SampleID == rejected {
+					return "422"
+				}
+				return ""
+			}
+			path := filepath.Join(dir, "run.journal")
+			journal := open(t, path)
+			ctx, cancel := context.WithCancel(t.Context())
+			var killed []byte
+			opts := bulk.Options{Concurrency: 1, OnError: func(string, error) {
+				time.AfterFunc(time.Millisecond, func() {
+					killed, _ = os.ReadFile(path)
+					cancel()
+				})
+			}}
+			if _, err := bulk.Run(ctx, s.client(t), from(numbered(20)), journal, opts); !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path+".killed", killed, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			report, err := bulk.Run(t.Context(), s.client(t), from(numbered(20)), open(t, path+".killed"), bulk.Options{})
+			if err != nil || report.Applied != 19 || report.Rejected != 1 || report.Waited != 0 {
+				t.Errorf("%s: %v, %v", rejected, report, err)
+			}
+		})
+	}
+}
+
+// A run that was killed while it wrote to the journal is resumed without a wait, except after a
+// crash of the system, which may have damaged more.
+func TestKillWhileWriting(t *testing.T) {
+	bulk.SkipSync(t)
+	for _, crashed := range []bool{false, true} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			boot, start := "b", time.Now()
+			bulk.BootClock(t, func() string { return boot }, func() time.Duration { return time.Hour + time.Since(start) })
+			s := &service{latency: 20 * time.Millisecond}
+			path := filepath.Join(dir, "run.journal")
+			content := kill(t, s, numbered(20), path, bulk.Options{Concurrency: 1}, 205*time.Millisecond)
+			if err := os.WriteFile(path+".killed", append(content, "5ab0"...), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if crashed {
+				boot = "c"
+			}
+			report, err := bulk.Run(t.Context(), s.client(t), from(numbered(20)), open(t, path+".killed"), bulk.Options{})
+			if err != nil || report.Applied != 20 || (report.Waited != 0) != crashed {
+				t.Errorf("crashed: %t: %v, %v", crashed, report, err)
+			}
+		})
+	}
+}
+
 // How long a run waits for a record that a killed run may have sent, and that is not found.
 func TestWaitAfterKill(t *testing.T) {
 	const uptime = 1000 * time.Second // when the lease ends

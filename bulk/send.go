@@ -16,7 +16,7 @@ var errChangedSource = errors.New("bulk: the source did not yield the same recor
 // forEachRecord ranges over the source and calls f for each record that can be read and encoded:
 // once per sample ID, or for every record of a sample ID with a conflict.
 func (r *run) forEachRecord(f func(body *labhealth.ImportOrderBody, key sampleKey, s state) error) error {
-	r.clearVisited()
+	r.clearFlag(visited)
 	r.number = 0
 	for record, err := range r.source {
 		r.number++
@@ -54,12 +54,12 @@ func (r *run) forEachRecord(f func(body *labhealth.ImportOrderBody, key sampleKe
 	return nil
 }
 
-func (r *run) clearVisited() {
+func (r *run) clearFlag(f flags) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key, s := range r.index.states {
-		if s.has(visited) {
-			s.flags &^= visited
+		if s.has(f) {
+			s.flags &^= f
 			r.index.states[key] = s
 		}
 	}

@@ -162,7 +162,7 @@ func TestCSV(t *testing.T) {
 }
 
 func TestCSVProblems(t *testing.T) {
-	content := "Sample,user_id,Remarks,patient_details.dob,order_set.add_on.marker_ids,patient_address.first_line\r\n" +
+	content := "Sample,user_id,Remarks,patient_details.dob,order_set.add_on.marker_ids,patient_address.access_notes\r\n" +
 		"S-1,00000000-0000-4000-8000-00000000000a,nothing,1990-01-31,,\"1 Example\nStreet, \"\"left\"\"\"\r\n" +
 		"S-2,{00000000-0000-4000-8000-00000000000a},,31.01.1990,1;two,\r\n" +
 		"S-3,too few\r\n" +
@@ -170,10 +170,10 @@ func TestCSVProblems(t *testing.T) {
 		"S-5,,,,,\"never closed"
 	rename := map[string]string{"Sample": "sample_id", "Remarks": "-"}
 	list, errs := read(t, bulk.CSV(strings.NewReader(content), bulk.CSVOptions{Rename: rename}))
-	dob := labhealth.Date{Year: 1990, Month: 1, Day: 31}
+	dob, notes := labhealth.Date{Year: 1990, Month: 1, Day: 31}, "1 Example\nStreet, \"left\""
 	want := []labhealth.ImportOrderBody{{
 		UserID: uuid.MustParse("00000000-0000-4000-8000-00000000000a"), SampleID: "S-1",
-		PatientDetails: labhealth.PatientDetailsWithValidation{DOB: dob}, PatientAddress: labhealth.PatientAddress{FirstLine: "1 Example\nStreet, \"left\""},
+		PatientDetails: labhealth.PatientDetailsWithValidation{DOB: dob}, PatientAddress: labhealth.PatientAddress{AccessNotes: &notes},
 	}}
 	if diff := cmp.Diff(want, list); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
@@ -182,9 +182,9 @@ func TestCSVProblems(t *testing.T) {
 		"bulk: a record cannot be read, line 4: body.user_id is not a valid uuid: body.patient_details.dob is not a valid date of the form YYYY-MM-DD: " +
 			"body.order_set.add_on.marker_ids is not a valid integer",
 		"bulk: a record cannot be read, line 5: has 2 cells, and the header has 6",
-		"bulk: a record cannot be read, line 6: body.patient_address.first_line is not valid UTF-8: the file may be in Windows-1252; " +
+		"bulk: a record cannot be read, line 6: body.patient_address.access_notes is not valid UTF-8: the file may be in Windows-1252; " +
 			`save it as "CSV UTF-8"`,
-		`bulk: line 7, column "patient_address.first_line" of the CSV file: the quote at the start of this cell is never closed, ` +
+		`bulk: line 7, column "patient_address.access_notes" of the CSV file: the quote at the start of this cell is never closed, ` +
 			"so that the rest of the file cannot be read",
 	})
 	for header, want := range map[string]string{

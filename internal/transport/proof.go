@@ -70,14 +70,17 @@ func (p *proof) trace() *httptrace.ClientTrace {
 		},
 		TLSHandshakeStart: p.securing,
 		WroteHeaderField: func(name string, value []string) {
-			// The first field of each request, in HTTP/1 and HTTP/2.
-			if name == "Host" || name == ":authority" {
+			if isFirstField(name) {
 				p.startedRequest(name == ":authority", strings.Join(value, ""))
 			}
 		},
 		WroteHeaders: p.wroteHeaders,
 	}
 }
+
+// isFirstField reports whether a header field is the first one of a request that the hooks report:
+// that of HTTP/1 or of HTTP/2.
+func isFirstField(name string) bool { return name == "Host" || name == ":authority" }
 
 // startedRequest records that the headers of a request are being written.
 func (p *proof) startedRequest(http2 bool, host string) {
@@ -222,6 +225,38 @@ var (
 	ErrOtherHost = errors.New("the request was about to be sent to another host")
 )
 
+// sendHookKey is the context key of the function of [WithSendHook].
+type sendHookKey struct{}
+
+// WithSendHook returns a context for calls that call f when a request is about to be written to its
+// connection. If the transport is not net/http's, which need not report that, they call f before it
+// gets the request too. If f returns an error, nothing is sent.
+func WithSendHook(ctx context.Context, f func() error) context.Context {
+	return context.WithValue(ctx, sendHookKey{}, f)
+}
+
+// addSendHook adds the function of [WithSendHook], if any, to the hooks of an attempt.
+func (p *proof) addSendHook(trace *httptrace.ClientTrace) error {
+	f, _ := p.ctx.Value(sendHookKey{}).(func() error)
+	if f == nil {
+		return nil
+	}
+	wrote := trace.WroteHeaderField
+	trace.WroteHeaderField = func(name string, value []string) {
+		if isFirstField(name) {
+			err := f() // may take time, so it is called without the lock
+			if p.hook(func() error { return err }) != nil {
+				p.disconnect() // while the request is incomplete
+			}
+		}
+		wrote(name, value)
+	}
+	if p.native {
+		return nil
+	}
+	return f()
+}
+
 // proxyKey is the context key of the *url.URL of the proxy that an attempt goes through.
 type proxyKey struct{}
 
@@ -260,6 +295,9 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 			transport = c.client.direct
 			watchConn(trace)
 		}
+	}
+	if err := p.addSendHook(trace); err != nil {
+		return nil, err
 	}
 	resp, err := transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err == nil {
