@@ -37,6 +37,9 @@ func (c *core) doPath(ctx context.Context, method, path string, body, out any, o
 	if !slices.Contains(doMethods, method) {
 		return withOp("Do", invalid("must be GET, HEAD, POST, PUT, PATCH or DELETE", "method"))
 	}
+	if err := c.usable(ctx); err != nil {
+		return withOp(method+" (Do)", err)
+	}
 	r := request{op: c.operationOf(method, path), method: method, path: path}
 	encoded, err := encodeAny(method, body)
 	if v := reflect.ValueOf(out); out != nil && (v.Kind() != reflect.Pointer || v.IsNil()) {

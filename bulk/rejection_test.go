@@ -204,7 +204,7 @@ func TestRejections(t *testing.T) {
 		checkEqual(t, "rejections", lines.String(),
 			`{"outcome":"changed","record":1,"line":2,"sample_id":"OK","reason":"its order exists, but was imported from other values, which are not changed"}
 {"outcome":"conflict","record":2,"line":3,"sample_id":"C","reason":"line 7 has the same sample ID and other values, so none of them is sent","other_record":6,"other_line":7}
-{"outcome":"rejected","record":3,"line":4,"sample_id":"R","reason":"the service rejected it with status 422","status":422,"request_id":"req-1","fields":[{"path":"body.user_id","reason":"missing"}],"message":"Ada Example"}
+{"outcome":"rejected","record":3,"line":4,"sample_id":"R","reason":"the service rejected it with status 422","status":422,"request_id":"req-1","fields":[{"path":"body.user_id","reason":"missing"}],"message":"body.user_id: Ada Example"}
 {"outcome":"rejected","record":4,"line":5,"sample_id":"=2+5","reason":"the service rejected it with status 409","status":409,"request_id":"req-1","message":"not for Ada Example"}
 {"outcome":"invalid","record":5,"line":6,"sample_id":"I","reason":"it is invalid and was not sent",`+fields+`}
 {"outcome":"conflict","record":6,"line":7,"sample_id":"C","reason":"line 3 has the same sample ID and other values, so none of them is sent","other_record":2,"other_line":3}
@@ -214,7 +214,7 @@ func TestRejections(t *testing.T) {
 		checkEqual(t, "rejections as CSV", table.String(), `line,record,sample_id,outcome,reason,field,column,status,request_id,other_line,other_record,message
 2,1,OK,changed,"its order exists, but was imported from other values, which are not changed",,,,,,,
 3,2,C,conflict,"line 7 has the same sample ID and other values, so none of them is sent",,,,,7,6,
-4,3,R,rejected,the service rejected it with status 422: missing,user_id,,422,req-1,,,Ada Example
+4,3,R,rejected,the service rejected it with status 422: missing,user_id,,422,req-1,,,body.user_id: Ada Example
 5,4,'=2+5,rejected,the service rejected it with status 409,,,409,req-1,,,not for Ada Example
 6,5,I,invalid,is required: 1 to 50 characters,patient_details.last_name,,,,,,
 6,5,I,invalid,must be an email address: one @ and no spaces,patient_details.email,,,,,,

@@ -48,7 +48,7 @@ func NewUsers(ctx context.Context, client *labhealth.Client, opts Options) *User
 // sandbox that has as many users as it may have. When its cause is removed, the run can be resumed.
 func (u *Users) ID(body labhealth.CreateUserBody) (uuid.UUID, error) {
 	switch {
-	case u.lookup == nil || u.lookup.client == nil && !u.lookup.dryRun:
+	case u == nil || u.lookup == nil || u.lookup.client == nil && !u.lookup.dryRun:
 		return uuid.Nil, errors.New("bulk: users cannot be found without a client: see NewUsers")
 	case body.ClientUserID == "":
 		return uuid.Nil, Problem{Path: "body.user_id", Reason: "is required: the client user ID is empty"}

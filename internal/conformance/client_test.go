@@ -310,7 +310,7 @@ func TestObserversAndLogger(t *testing.T) {
 	equal(t, `level=DEBUG msg="labhealth attempt" op="GET /orders" attempt=1 status=200 request_id=`+id+` outcome=applied
 level=DEBUG msg="labhealth call" op="GET /orders" attempts=1 status=200 request_id=`+id+` outcome=applied
 level=DEBUG msg="labhealth attempt" op="GET /orders" attempt=1 status=503 outcome=unknown
-level=WARN msg="labhealth call" op="GET /orders" attempts=1 status=503 outcome=unknown error="labhealth: GET /orders: 503 Service Unavailable"
+level=WARN msg="labhealth call" op="GET /orders" attempts=1 status=503 outcome=unknown error="labhealth: GET /orders: 503 Service Unavailable: outcome unknown (overloaded or under maintenance; APIError.Message has the service's text; try again later)"
 level=DEBUG msg="labhealth attempt" op="GET /orders" attempt=1 outcome=unknown failure=other error="`+failed+`"
 level=WARN msg="labhealth call" op="GET /orders" attempts=1 outcome=unknown failure=other error="labhealth: GET /orders: `+failed+` (1 attempt, outcome unknown)"
 `, text.String())

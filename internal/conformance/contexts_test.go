@@ -91,7 +91,7 @@ func TestContext(t *testing.T) {
 			{func(ctx context.Context) (context.Context, context.CancelFunc) {
 				return context.WithTimeout(ctx, time.Second)
 			},
-				"labhealth: POST /v3/order/import: timed out (the context's deadline) (1 attempt, outcome unknown)", context.DeadlineExceeded},
+				"labhealth: POST /v3/order/import: timed out (the context's deadline) (1 attempt, outcome unknown): check whether it took effect before you repeat it", context.DeadlineExceeded},
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := test.ctx(t.Context())
@@ -117,7 +117,7 @@ func TestContext(t *testing.T) {
 			start := time.Now()
 			_, err := client.Orders.Import(t.Context(), importBody())
 			equal(t, 5*time.Second, time.Since(start))
-			equal(t, "labhealth: POST /v3/order/import: timed out (RetryPolicy.WriteTimeout, 5s) (1 attempt, outcome unknown)", errorText(err))
+			equal(t, "labhealth: POST /v3/order/import: timed out (RetryPolicy.WriteTimeout, 5s) (1 attempt, outcome unknown): check whether it took effect before you repeat it", errorText(err))
 			_, err = client.Orders.Get(t.Context(), orderID)
 			equal(t, "labhealth: GET /v3/order/{order_id}: timed out (RetryPolicy.ReadTimeout, 1s) (2 attempts, outcome unknown)", errorText(err))
 		})

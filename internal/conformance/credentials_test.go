@@ -212,7 +212,7 @@ func TestSlowSource(t *testing.T) {
 				defer cancel()
 				err := write(ctx, client)
 				equal(t, 50*time.Millisecond, time.Since(start))
-				equal(t, "labhealth: POST (Do): the source of credentials did not return before the context ended (0 attempts, outcome not sent)", errorText(err))
+				equal(t, "labhealth: POST /v3/order: the source of credentials did not return before the context ended (0 attempts, outcome not sent)", errorText(err))
 				equal(t, labhealth.OutcomeNotSent, labhealth.OutcomeOf(err))
 				if !errors.Is(err, context.DeadlineExceeded) {
 					t.Error("the error of the context is missing in the chain")
@@ -244,7 +244,7 @@ func TestHangingSource(t *testing.T) {
 		start := time.Now()
 		for range 2 {
 			err := read(context.Background(), client)
-			equal(t, "labhealth: GET (Do): the source of credentials did not return in time (0 attempts, outcome not sent)", errorText(err))
+			equal(t, "labhealth: GET /v2/providers: the source of credentials did not return in time (0 attempts, outcome not sent)", errorText(err))
 			equal(t, 30*time.Second, time.Since(start))
 		}
 		close(release)
@@ -326,7 +326,7 @@ func TestFailingSource(t *testing.T) {
 		}
 		time.Sleep(5100 * time.Millisecond) // it failed at 9:55, when the token was no longer used
 		err := read(t.Context(), client)
-		equal(t, "labhealth: GET (Do): the source of credentials failed (0 attempts, outcome not sent)", errorText(err))
+		equal(t, "labhealth: GET /v2/providers: the source of credentials failed (0 attempts, outcome not sent)", errorText(err))
 		equal(t, 2, len(source.asked)) // the error is cached
 		time.Sleep(150 * time.Millisecond)
 		source.fail = nil
@@ -385,7 +385,7 @@ func TestUnauthorizedCredentials(t *testing.T) {
 
 	rotate("sk_2", "sk_3")
 	err := write(t.Context(), client)
-	equal(t, "labhealth: POST (Do): 401 Unauthorized: the credentials were dropped: send it again", errorText(err))
+	equal(t, "labhealth: POST /v3/order: 401 Unauthorized: rejected (the credentials were dropped: send it again)", errorText(err))
 	equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
 	equal(t, true, errors.Is(err, labhealth.ErrCredentialsDropped) && errors.Is(err, labhealth.ErrUnauthorized))
 	if err := write(t.Context(), client); err != nil {
@@ -396,7 +396,7 @@ func TestUnauthorizedCredentials(t *testing.T) {
 	rotate("sk_3", "sk_4")
 	key.Store(new("sk_3")) // the source is late
 	err = read(t.Context(), client)
-	equal(t, "labhealth: GET (Do): 401 Unauthorized: the source of credentials returned the same credentials again", errorText(err))
+	equal(t, "labhealth: GET /v2/providers: 401 Unauthorized: rejected (the source of credentials returned the same credentials again)", errorText(err))
 	equal(t, []string{"GET sk_3"}, service.requests())
 	equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
 	equal(t, false, errors.Is(err, labhealth.ErrCredentialsDropped))
@@ -418,7 +418,7 @@ func TestUnauthorizedAndFailingSource(t *testing.T) {
 	service.replace("sk_1", "sk_2")
 	var resp labhealth.Response
 	err := client.Do(t.Context(), http.MethodGet, "/v2/providers", nil, nil, labhealth.WithResponse(&resp))
-	equal(t, "labhealth: GET (Do): the source of credentials failed (1 attempt, outcome rejected)", errorText(err))
+	equal(t, "labhealth: GET /v2/providers: the source of credentials failed (1 attempt, outcome rejected)", errorText(err))
 	var own *errSource
 	if !errors.As(err, &own) || !errors.Is(err, labhealth.ErrUnauthorized) {
 		t.Error("one of the two is missing in the chain")

@@ -119,7 +119,7 @@ func TestDebugForms(t *testing.T) {
     Accept: application/pdf
     X-Service-Api-Key: <redacted>
     and 1 other header
-<-- the connection was closed, outcome unknown, 1ms
+<-- the connection was closed while waiting for the response, outcome unknown, 1ms
 
 --> GET https://api.example.com/v3/order/0b5e7f3a-1c2d-4e3f-8a9b-0c1d2e3f4a5b/result/pdf (attempt 2)
     Accept: application/pdf

@@ -730,9 +730,9 @@ func fileOf(content string) func(*mistakenUser) string {
 }
 
 var bulkMistakes = []mistake{
-	{"file with an unknown column", importFile(fileOf("sample_id,First name\nS1,Ada\n")), []string{"column 2"}},
-	{"file with semicolons", importFile(fileOf("sample_id;user_id\nS1;Ada\n")), []string{"column 1"}},
-	{"empty file", importFile(fileOf("")), []string{"header"}},
+	{"file with an unknown column", importFile(fileOf("sample_id,First name\nS1,Ada\n")), []string{"2 (B)", "First name"}},
+	{"file with semicolons", importFile(fileOf("sample_id;user_id\nS1;Ada\n")), []string{"semicolons", "CSVOptions.Comma"}},
+	{"empty file", importFile(fileOf("")), []string{"empty"}},
 	{"file with dates of the US", importFile(func(u *mistakenUser) string { return u.csv("11/23/1957") }), []string{"body.patient_details.dob"}},
 	{"file with another user ID", importFile(func(u *mistakenUser) string { return strings.Replace(u.csv(canaryDOB), u.user.String(), "57", 1) }), []string{"body.user_id"}},
 	{"file with a short row", importFile(func(u *mistakenUser) string { return u.csv(canaryDOB) + canaryLast + "\n" }), []string{"cells"}},

@@ -90,7 +90,8 @@ func TestCallObserverFields(t *testing.T) {
 	}
 	equal(t, []string{
 		"GET /orders | 1 503 true 0s, 2 200 false 0s | 200 | " + id + " | applied | <nil>",
-		"GET /v3/order/{order_id} | 1 404 false 0s | 404 |  | rejected | labhealth: GET /v3/order/{order_id}: 404 Not Found",
+		"GET /v3/order/{order_id} | 1 404 false 0s | 404 |  | rejected | labhealth: GET /v3/order/{order_id}: 404 Not Found: rejected " +
+			"(the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment; APIError.Message has the service's text)",
 		"GET /v3/order/{order_id} | 1 503 true 0s, 2 0 false 0s | 0 |  | unknown | labhealth: GET /v3/order/{order_id}: the connection was closed while waiting for the response (2 attempts, outcome unknown)",
 		"GET /v3/order/{order_id}/requisition/pdf | 1 200 false 0s | 200 |  | applied | <nil>",
 		"GET /v3/order/{order_id}/requisition/pdf |  | 0 |  | not sent | labhealth: GET /v3/order/{order_id}/requisition/pdf: not sent: w must not be nil",
