@@ -127,6 +127,9 @@ func (c *core) observed(ctx context.Context, r request, opts []CallOption) error
 // headers returns the headers of a call: those of the client, replaced by those of the observers,
 // replaced by those of the call. The observation may be nil.
 func (c *core) headers(o *observation, call http.Header) http.Header {
+	if len(c.header) == 0 && o == nil {
+		return call
+	}
 	h := c.header.Clone()
 	if h == nil {
 		h = http.Header{}

@@ -38,7 +38,10 @@ func (c *call) checkRetry(ctx context.Context, resp *http.Response, err error) (
 		v = c.judgeResponse(resp)
 		resp.Body = http.NoBody
 	}
-	r.Fault = c.fault(ctx, err == nil)
+	r.Fault = Fault{}
+	if r.Err != nil || r.Response.truncated || ctx.Err() != nil {
+		r.Fault = c.fault(ctx, err == nil)
+	}
 	if c.proof != nil {
 		c.proof.cancel()
 	}
