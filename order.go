@@ -133,7 +133,8 @@ func printableStatus(s OrderStatus) string {
 		if len(s) <= 128 && strings.Trim(string(s), "abcdefghijklmnopqrstuvwxyz_.") == "" {
 			return string(s)
 		}
-	case "":
+	}
+	if s == "" {
 		return ""
 	}
 	return "?"

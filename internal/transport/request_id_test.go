@@ -16,7 +16,7 @@ func TestRequestID(t *testing.T) {
 		"req-1":                                                   true,
 		"00-5f0c":                                                 true,
 		"18446744073709551615":                                    true,
-		"": false, "Ada": false, "Ada.Example": false, "ada-example": false, "Ada_1990": false, "ada1990": false, "Ada-1": false,
+		"Ada":                                                     false, "Ada.Example": false, "ada-example": false, "Ada_1990": false, "ada1990": false, "Ada-1": false,
 		"1990-01-31": false, "19900131": false, "15550199231": false, "987-65-4329": false, "734.8125": false,
 		"MRN-0077123": false, "mrn-0077123": false, "Example.Ada.1990-01-31": false, "ada@example.com": false, "Ada 1": false,
 	} {
