@@ -290,7 +290,7 @@ func newResponse(result *transport.Result) Response {
 	response := Response{Attempts: result.Attempts}
 	if r := result.Response; r != nil {
 		response.StatusCode, response.Header = r.StatusCode, r.Header
-		response.Body, response.RequestID = bytes.Clone(r.Body), requestID(r.Header)
+		response.Body, response.RequestID = bytes.Clone(r.Body), r.RequestID
 	}
 	return response
 }
@@ -474,7 +474,7 @@ func reportsError(body []byte) bool {
 func newAPIError(r request, result *transport.Result, isLast bool) error {
 	resp := result.Response
 	e := &APIError{
-		Op: r.op, StatusCode: resp.StatusCode, RequestID: requestID(resp.Header), Attempts: result.Attempts,
+		Op: r.op, StatusCode: resp.StatusCode, RequestID: resp.RequestID, Attempts: result.Attempts,
 		outcome: Outcome(result.Outcome), received: &received{resp.Header, resp.Body},
 	}
 	if isLast {
@@ -490,7 +490,7 @@ func newAPIError(r request, result *transport.Result, isLast bool) error {
 func newDecodeError(op string, result *transport.Result, cause error) error {
 	resp := result.Response
 	e := &DecodeError{
-		Op: op, StatusCode: resp.StatusCode, RequestID: requestID(resp.Header), Attempts: result.Attempts,
+		Op: op, StatusCode: resp.StatusCode, RequestID: resp.RequestID, Attempts: result.Attempts,
 		outcome: Outcome(result.Outcome), received: &received{body: resp.Body},
 	}
 	e.failure, e.Reason = describe(cause, result.Fault)

@@ -193,7 +193,7 @@ func (t *debugText) String() string {
 	a := t.attempt
 	t.b.Reset()
 	fmt.Fprintf(&t.b, "--> %s %s (attempt %d)\n", t.sent.Method, t.target(), a.Number)
-	t.header(t.sent.Header)
+	t.header(t.sent.Header, "")
 	t.body(t.sent.Header, t.sent.Body, -1)
 	t.b.WriteString("<-- ")
 	if a.StatusCode != 0 {
@@ -204,7 +204,7 @@ func (t *debugText) String() string {
 	}
 	fmt.Fprintf(&t.b, "outcome %s, %v\n", Outcome(a.Outcome), a.Duration.Round(10*time.Microsecond))
 	if a.StatusCode != 0 {
-		t.header(a.Header)
+		t.header(a.Header, a.RequestID)
 		t.body(a.Header, a.Body, t.streamed)
 	}
 	t.b.WriteString("\n")
@@ -271,11 +271,11 @@ func (t *debugText) query() string {
 	return "?" + strings.Join(parts, "&")
 }
 
-// header writes the known headers, and the number of others.
-func (t *debugText) header(h http.Header) {
+// header writes the known headers, with the ID of the request, and the number of others.
+func (t *debugText) header(h http.Header, requestID string) {
 	others := 0
 	for _, name := range slices.Sorted(maps.Keys(h)) {
-		value, known := headerValue(name, h)
+		value, known := headerValue(name, h, requestID)
 		if !known {
 			others++
 			continue
@@ -292,14 +292,17 @@ func (t *debugText) header(h http.Header) {
 
 // headerValue reports whether the name of a header is written, and returns the value if it is
 // written too.
-func headerValue(name string, h http.Header) (value string, known bool) {
+func headerValue(name string, h http.Header, requestID string) (value string, known bool) {
 	switch name {
 	case "Accept", "Content-Type":
 		return mediaType(h.Get(name)), true
 	case "Retry-After":
 		return retryAfterSeconds(h), true
 	case "Traceresponse", "X-Request-Id":
-		return requestID(http.Header{name: h[name]}), true
+		if requestID != h.Get(name) {
+			requestID = ""
+		}
+		return requestID, true
 	case "Content-Encoding", "Location", "Set-Cookie", "Traceparent", "Www-Authenticate", proofHeader:
 		return "", true
 	}

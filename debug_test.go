@@ -36,7 +36,7 @@ func strangeWords(out string) (list []string) {
 		line = strings.Replace(line, "https://api.example.com/base", "", 1)
 		line = debugUUID.ReplaceAllString(debugSizes.ReplaceAllString(line, ""), "")
 		for _, word := range debugWord.FindAllString(line, -1) {
-			_, isHeader := headerValue(word, nil)
+			_, isHeader := headerValue(word, nil, "")
 			known := formWords[word] || w.fields[word] || w.values[word] || w.paths[word] || isHeader || strings.Trim(word, "-…") == "" ||
 				slices.Contains(doMethods, word) || isReason(word)
 			if !known {

@@ -247,18 +247,6 @@ func (e *APIError) Detail() json.RawMessage {
 	return body.Detail
 }
 
-// requestID returns the service's ID of a request. It appears in error messages, so anything that
-// does not look like an ID is ignored.
-func requestID(h http.Header) string {
-	for _, name := range [...]string{"Traceresponse", "X-Request-Id"} {
-		id := h.Get(name)
-		if id != "" && len(id) <= 128 && strings.Trim(id, codeChars+"-.") == "" {
-			return id
-		}
-	}
-	return ""
-}
-
 // DecodeError reports a 2xx response that could not be decoded: it is HTML, invalid JSON,
 // truncated, too large, of the wrong JSON type, or has no readable ID where one is required. Its
 // message never quotes the response.

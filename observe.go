@@ -152,7 +152,7 @@ func (c *core) headers(o *observation, call http.Header) http.Header {
 // observe passes an attempt to the observers. The observation may be nil.
 func (c *core) observe(ctx context.Context, op string, o *observation, a transport.Attempt) {
 	attempt := Attempt{
-		Op: op, Number: a.Number, StatusCode: a.StatusCode, RequestID: requestID(a.Header), Start: a.Start,
+		Op: op, Number: a.Number, StatusCode: a.StatusCode, RequestID: a.RequestID, Start: a.Start,
 		Duration: a.Duration, Wait: a.Wait, Repeated: a.Repeated, Outcome: Outcome(a.Outcome), Err: attemptError(&a),
 	}
 	if o != nil {

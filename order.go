@@ -125,13 +125,19 @@ func (v Order) LogValue() slog.Value {
 	return slog.StringValue("labhealth.Order{" + v.ID.String() + " " + printableStatus(v.CurrentStatus()) + ", redacted}")
 }
 
-// printableStatus returns s, or "?" if s has other characters than a status: the service may send
-// any string.
+// printableStatus returns s, or "?" if s does not have the form of a status with a known top-level
+// part: the service may send any string, also a name.
 func printableStatus(s OrderStatus) string {
-	if len(s) > 128 || strings.Trim(string(s), codeChars+".") != "" {
-		return "?"
+	switch s.TopLevel() {
+	case TopLevelReceived, TopLevelCollectingSample, TopLevelSampleWithLab, TopLevelCompleted, TopLevelCancelled, TopLevelFailed:
+		if len(s) <= 128 && strings.Trim(string(s), "abcdefghijklmnopqrstuvwxyz_.") == "" {
+			return string(s)
+		}
 	}
-	return string(s)
+	if s == "" {
+		return ""
+	}
+	return "?"
 }
 
 // verify requires an ID, because nothing else proves that the order exists.

@@ -70,6 +70,7 @@ func (c *call) observe(responded, repeat bool) {
 	a.Duration = time.Since(a.Start)
 	if responded {
 		a.StatusCode, a.Header, a.Body = r.Response.StatusCode, r.Response.Header, r.Response.Body
+		a.RequestID = r.Response.RequestID
 	}
 	if repeat {
 		a.Repeated, a.Wait = true, c.wait
@@ -127,7 +128,7 @@ func (c *call) judgeError(err error) verdict {
 
 func (c *call) judgeResponse(resp *http.Response) verdict {
 	defer resp.Body.Close()
-	r := &Response{StatusCode: resp.StatusCode, Header: resp.Header, Attempt: c.result.Attempts}
+	r := &Response{StatusCode: resp.StatusCode, Header: resp.Header, RequestID: c.requestID(resp.Header), Attempt: c.result.Attempts}
 	c.result.Response = r
 	if r.StatusCode >= 200 && r.StatusCode <= 299 {
 		c.responded(r.StatusCode)

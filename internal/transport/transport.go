@@ -127,6 +127,7 @@ func (q *Request) isWrite() bool { return q.Method != http.MethodGet && q.Method
 type Response struct {
 	StatusCode int
 	Header     http.Header
+	RequestID  string // the service's ID of the request; empty for none
 	Body       []byte
 	Attempt    int // the number of its attempt
 
@@ -144,6 +145,7 @@ type Attempt struct {
 	Number     int
 	StatusCode int // 0 without a response
 	Header     http.Header
+	RequestID  string // see Response
 	Start      time.Time
 	Body       []byte // of the response, as far as it was read; nil for a stream
 	Duration   time.Duration
@@ -240,6 +242,7 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 
 // authorize adds the credentials of the next attempt.
 func (c *call) authorize(r *http.Request) error {
+	c.sent = r.Header
 	if c.request.Authorize == nil {
 		return nil
 	}
@@ -294,6 +297,7 @@ type call struct {
 	client  *Client
 	request *Request
 	result  Result
+	sent    http.Header   // of the latest attempt
 	timeout time.Duration // of an attempt
 	limit   string        // the setting that timeout comes from
 	started time.Time     // of the attempt; zero before it
