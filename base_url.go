@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Environment identifies one of the four deployments of the service: production or sandbox, in the
@@ -113,11 +114,9 @@ func withBaseURL(option string, env Environment, base string) Option {
 	return func(c *config) (err error) {
 		c.chosenBy = append(c.chosenBy, option)
 		if len(c.chosenBy) > 1 {
-			return fmt.Errorf("more than one base URL: %s", strings.Join(c.chosenBy, " and "))
+			return fmt.Errorf("more than one base URL: %s: pass one of these options, once", strings.Join(c.chosenBy, " and "))
 		}
-		if c.core.base, err = parseBaseURL(base); base == "" {
-			err = errors.New("the base URL is empty")
-		}
+		c.core.base, err = parseBaseURL(base)
 		if err != nil && env != "" {
 			return fmt.Errorf("%s: %w", env, err)
 		}
@@ -128,10 +127,15 @@ func withBaseURL(option string, env Environment, base string) Option {
 // parseBaseURL validates a base URL and returns it without trailing slashes. Its errors do not
 // quote the URL, which may contain a password.
 func parseBaseURL(base string) (string, error) {
+	if why := whyNoURL(base); why != "" {
+		return "", errors.New("the base URL " + why)
+	}
 	u, err := url.Parse(base)
 	switch {
 	case err != nil || u.Hostname() == "" || u.Opaque != "":
 		return "", errors.New("the base URL must look like https://host or https://host/path")
+	case !hasValidHost(u):
+		return "", errors.New("the host of the base URL is not valid")
 	case !hasValidPort(u):
 		return "", errors.New("the port of the base URL must be between 1 and 65535")
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(base, "#"):
@@ -143,7 +147,35 @@ func parseBaseURL(base string) (string, error) {
 	if path := strings.TrimRight(u.EscapedPath(), "/"); path != "" && !isPath(path) {
 		return "", errors.New("the path of the base URL must be escaped and have no . or .. segments")
 	}
+	if version := base[strings.LastIndex(base, "/"):]; version == "/v1" || version == "/v2" || version == "/v3" {
+		return "", fmt.Errorf("the base URL ends in %s: remove it, because every path has its version", version)
+	}
 	return base, nil
+}
+
+// whyNoURL returns why a base URL cannot be parsed, "" if that is not plain.
+func whyNoURL(base string) string {
+	switch {
+	case base == "":
+		return "is empty: is its environment variable set?"
+	case strings.ContainsFunc(base, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		return "has a space, a line break or a control character: remove it"
+	case isQuoted(base):
+		return "is in quotes: remove them"
+	case !strings.Contains(base, "://"):
+		return "has no scheme: it must look like https://host or https://host/path"
+	}
+	return ""
+}
+
+// hasValidHost reports whether the host is an IP address or looks like a name. Names that are not
+// ASCII are left to package net.
+func hasValidHost(u *url.URL) bool {
+	host := u.Hostname()
+	return utf8.ValidString(host) && (net.ParseIP(host) != nil || strings.Contains(host, ":") ||
+		!strings.ContainsFunc(host, func(r rune) bool {
+			return r <= 0x7f && !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-._", r))
+		}))
 }
 
 // hostOf returns the host and port of a base URL.

@@ -316,7 +316,7 @@ func (e *unreadable) Is(target error) bool { return e.truncated && target == tra
 
 var (
 	errEmpty    = &unreadable{reason: "it is empty"}
-	errHTML     = &unreadable{reason: "it is HTML, not JSON; something between here and the service may have sent it"}
+	errHTML     = &unreadable{reason: "it is HTML, not JSON: a proxy sent it, or the base URL is wrong"}
 	errNoObject = &unreadable{reason: "it is not a JSON object"}
 	// errNoList rejects a 200 response whose body has no list: some deployments report errors that
 	// way.
@@ -445,7 +445,7 @@ func resultError(r request, result *transport.Result) error {
 			e.causes = append(e.causes, err)
 		}
 	}
-	e.failure, e.reason = describeResult(result)
+	e.failure = describeResult(result)
 	return e
 }
 
@@ -493,7 +493,8 @@ func newDecodeError(op string, result *transport.Result, cause error) error {
 		Op: op, StatusCode: resp.StatusCode, RequestID: resp.RequestID, Attempts: result.Attempts,
 		outcome: Outcome(result.Outcome), received: &received{body: resp.Body},
 	}
-	e.failure, e.Reason = describe(cause, result.Fault)
+	described := describe(cause, result.Fault)
+	e.failure, e.Reason = described.kind, described.String()
 	var u *unreadable
 	switch {
 	case errors.As(cause, &u):

@@ -2,7 +2,6 @@ package labhealth
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/labhealth/labhealth-go/internal/transport"
 )
@@ -82,20 +81,20 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 			continue
 		}
 		if err := opt(&cfg); err != nil {
-			return nil, fmt.Errorf("labhealth: %w", err)
+			return nil, &setupError{err}
 		}
 	}
 	if len(cfg.chosenBy) == 0 {
-		return nil, errNoBaseURL
+		return nil, &setupError{errNoBaseURL}
 	}
 	c := &cfg.core
 	switch {
 	case cfg.source != nil && key != "":
-		return nil, errors.New("labhealth: the API key must be empty with WithCredentials")
+		return nil, &setupError{errors.New("the API key must be empty with WithCredentials")}
 	case cfg.source != nil:
 		c.authorize = cfg.source(header)
 	case !isSecret(key):
-		return nil, errors.New("labhealth: the API key must not be empty and may hold printable ASCII only")
+		return nil, &setupError{errors.New("the API key " + whyNoSecret(key))}
 	default:
 		// The key is in a closure, because %#v prints all fields.
 		c.authorize = func(q *transport.Request) *authorization {
@@ -111,7 +110,14 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 	return c, nil
 }
 
-var errNoBaseURL = errors.New("labhealth: no base URL: pass WithProductionUS(\"https://…\"), WithProductionEU, WithSandboxUS, WithSandboxEU or WithBaseURL")
+// setupError reports an invalid argument of NewClient or NewManagementClient: nothing was sent.
+type setupError struct{ cause error }
+
+func (e *setupError) Error() string         { return "labhealth: " + e.cause.Error() }
+func (e *setupError) Unwrap() error         { return e.cause }
+func (*setupError) requestOutcome() Outcome { return OutcomeNotSent }
+
+var errNoBaseURL = errors.New("no base URL: pass WithProductionUS(\"https://…\"), WithProductionEU, WithSandboxUS, WithSandboxEU or WithBaseURL")
 
 // CloseIdleConnections closes the idle connections of the client's own transport, or of its copy of
 // the transport passed to [WithHTTPClient]. The passed transport itself is not affected.

@@ -70,8 +70,26 @@ const (
 )
 
 // isSecret reports whether s can be sent in a header as a key or a token.
-func isSecret(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
+func isSecret(s string) bool { return whyNoSecret(s) == "" }
+
+// whyNoSecret returns what is wrong with a key or a token, without quoting it, "" if it is valid.
+func whyNoSecret(s string) string {
+	switch {
+	case s == "":
+		return "is empty: is its environment variable set?"
+	case strings.ContainsAny(s, "\r\n"):
+		return "has a line break: remove it, for example with strings.TrimSpace"
+	case isQuoted(s):
+		return "is in quotes: remove them"
+	case strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "has a space, or a character that is not printable ASCII: remove it"
+	}
+	return ""
+}
+
+// isQuoted reports whether s starts and ends with the same quote, as it may in a file of variables.
+func isQuoted(s string) bool {
+	return len(s) > 1 && strings.ContainsRune("\"'`", rune(s[0])) && s[0] == s[len(s)-1]
 }
 
 // credentialsError reports why there are no credentials. Its cause is behind a function, because
@@ -206,7 +224,7 @@ func (c *credentialCache) newCredential(v Credentials, now time.Time) (*credenti
 	case v.Key != "" && v.Token != "":
 		reason = "the source of credentials returned both a key and a token"
 	case !isSecret(string(v.Key + v.Token)):
-		reason = "the source of credentials returned a key or a token that is not printable ASCII"
+		reason = "the source of credentials returned a key or a token that " + whyNoSecret(string(v.Key+v.Token))
 	case v.Token != "" && c.keyHeader != teamKeyHeader:
 		reason = "the source of credentials returned a token: the management API accepts keys only"
 	case !v.Expires.IsZero() && lifetime <= 0:

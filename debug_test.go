@@ -49,7 +49,7 @@ func strangeWords(out string) (list []string) {
 
 // isReason reports whether a word is part of the description of a failure.
 func isReason(word string) bool {
-	texts := []string{"the response could not be read: ", "(the context's deadline)"}
+	texts := []string{"the response could not be read: ", "(the context's deadline): give it more time", "raise it", checkRedirect}
 	for _, kinds := range [][]failureKind{decided, timeouts, network} {
 		for _, k := range kinds {
 			texts = append(texts, k.text+" "+k.advice)

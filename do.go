@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"reflect"
 	"slices"
@@ -121,8 +122,12 @@ func isValueOf(parameter, segment string) bool {
 // checkPath validates the path of a call of Do.
 func checkPath(path string) error {
 	switch {
-	case !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "?#"):
-		return invalid("must begin with one / and have no query or fragment (see WithQuery)", "path")
+	case strings.Contains(path, "://"):
+		return invalid("must start with /: the base URL is put before it", "path")
+	case !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//"):
+		return invalid("must start with one /", "path")
+	case strings.ContainsAny(path, "?#"):
+		return invalid("must have no query and no fragment: use WithQuery", "path")
 	case !isPath(path):
 		return invalid("must be escaped and have no . or .. segments", "path")
 	}
@@ -142,11 +147,23 @@ func encodeAny(method string, body any) ([]byte, error) {
 	default:
 		var err error
 		if encoded, err = json.Marshal(b); err != nil {
-			return nil, invalid("cannot be written as JSON", "body")
+			return nil, invalid("cannot be written as JSON: "+whyNoJSON(err), "body")
 		}
 	}
 	if method == http.MethodGet || method == http.MethodHead {
 		return nil, invalid("must be nil for GET and HEAD", "body")
 	}
 	return encoded, nil
+}
+
+// whyNoJSON returns why encoding/json cannot encode a value. The messages of encoding/json may quote
+// the value.
+func whyNoJSON(err error) string {
+	if unsupported, ok := errors.AsType[*json.UnsupportedTypeError](err); ok {
+		return "it has a " + unsupported.Type.String()
+	}
+	if isA[*json.UnsupportedValueError](err) {
+		return "it has a cycle, or a number that is not finite"
+	}
+	return "a MarshalJSON or MarshalText method failed"
 }

@@ -85,7 +85,11 @@ func formatFields(fields []FieldError) string {
 		if isListed(fieldTypes, f.Type) {
 			kind = f.Type
 		}
-		if reason := knownReason(f.Msg); reason != "" {
+		reason := knownReason(f.Msg)
+		if reason == "" && (kind == "enum" || kind == "literal_error") {
+			reason = "use a constant of its type"
+		}
+		if reason != "" {
 			kind += ": " + reason
 		}
 		parts = append(parts, strings.Join(path, ".")+" ("+kind+")")

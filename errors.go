@@ -160,20 +160,25 @@ func (e *APIError) requestOutcome() Outcome { return orZero(e).outcome }
 // number of attempts. The reason is a text of this package. It does not quote the response.
 func (e *APIError) Error() string {
 	e = orZero(e)
-	var b strings.Builder
-	b.WriteString("labhealth: " + e.Op + ": " + formatStatus(e.StatusCode))
+	what := formatStatus(e.StatusCode)
 	if e.StatusCode == http.StatusOK {
-		b.WriteString(", which reports an error")
+		what += ", which reports an error"
 	}
-	b.WriteString(": " + formatOutcome(e.outcome))
-	if why := e.why(); why != "" {
-		b.WriteString(" (" + why + ")")
-	}
+	text := formatError(e.Op, what, e.outcome, e.why())
 	if fields := e.Fields(); len(fields) > 0 {
-		b.WriteString(": " + formatFields(fields))
+		text += ": " + formatFields(fields)
 	}
-	b.WriteString(formatRequest(e.RequestID, e.Attempts))
-	return b.String()
+	return text + formatRequest(e.RequestID, e.Attempts)
+}
+
+// formatError returns the start of the message of every error of a request: the operation, what
+// happened, the [Outcome], and in parentheses why, and what to change, as far as they are known.
+func formatError(op, what string, outcome Outcome, why ...string) string {
+	text := "labhealth: " + op + ": " + what + ": " + formatOutcome(outcome)
+	if all := joinParts(why); all != "" {
+		text += " (" + all + ")"
+	}
+	return text
 }
 
 // formatStatus returns a status code with its name, if it has one.
@@ -197,7 +202,7 @@ func formatRequest(id string, attempts int) string {
 		parts = append(parts, "request "+id)
 	}
 	if attempts > 1 {
-		parts = append(parts, formatAttempts(attempts))
+		parts = append(parts, strconv.Itoa(attempts)+" attempts")
 	}
 	if len(parts) == 0 {
 		return ""
@@ -267,22 +272,12 @@ type DecodeError struct {
 
 func (e *DecodeError) requestOutcome() Outcome { return orZero(e).outcome }
 
-// Error returns one line: the operation, the status, the reason, the [Outcome] of a write and what
-// to do about it, what to change if this is known, and the request ID.
+// Error returns one line: the operation, the status, the [Outcome], the reason, what to change and
+// what to do after a write, the request ID and the number of attempts.
 func (e *DecodeError) Error() string {
 	e = orZero(e)
-	text := fmt.Sprintf("labhealth: %s: the response (status %d) could not be read: %s", e.Op, e.StatusCode, e.Reason)
-	var parts []string
-	if next := nextStep(e.outcome, e.Op); next != "" {
-		parts = []string{"outcome " + e.outcome.String(), next}
-	}
-	if e.RequestID != "" {
-		parts = append(parts, "request "+e.RequestID)
-	}
-	if all := joinParts(parts); all != "" {
-		text += " (" + all + ")"
-	}
-	return text
+	what := formatStatus(e.StatusCode) + ", but the response could not be read"
+	return formatError(e.Op, what, e.outcome, e.Reason, nextStep(e.outcome, e.Op)) + formatRequest(e.RequestID, e.Attempts)
 }
 
 // Unwrap returns the cause, such as the error of a canceled context. It may be nil.
@@ -329,34 +324,22 @@ type TransportError struct {
 	Attempts int    // number of attempts
 
 	outcome Outcome
-	failure Failure
-	reason  string
+	failure failure
 	causes  []error
 }
 
 func (e *TransportError) requestOutcome() Outcome { return orZero(e).outcome }
 
-// Error returns one line: the operation, the kind of failure, the number of attempts, the
-// [Outcome], and what to check or to change if this is known.
+// Error returns one line: the operation, the kind of failure, the [Outcome], what to check or to
+// change if this is known, and the number of attempts.
 func (e *TransportError) Error() string {
 	e = orZero(e)
-	text := fmt.Sprintf("labhealth: %s: %s (%s, outcome %s)", e.Op, e.reason, formatAttempts(e.Attempts), e.outcome)
-	if next := nextStep(e.outcome, e.Op); next != "" {
-		text += ": " + next
-	}
-	return text
+	return formatError(e.Op, e.failure.text, e.outcome, e.failure.advice, nextStep(e.outcome, e.Op)) + formatRequest("", e.Attempts)
 }
 
 // Unwrap returns the causes: the error of the context if it ended, the last failure, and the
 // *[APIError] of the last response if an earlier attempt received one.
 func (e *TransportError) Unwrap() []error { return orZero(e).causes }
-
-func formatAttempts(n int) string {
-	if n == 1 {
-		return "1 attempt"
-	}
-	return strconv.Itoa(n) + " attempts"
-}
 
 // RedirectError reports a redirect that was not followed: nothing was sent to its target. A GET
 // follows at most five redirects to the same scheme, host and port. A write follows none.
@@ -373,9 +356,11 @@ func (*RedirectError) requestOutcome() Outcome { return OutcomeUnknown }
 // Error returns the operation, the status, the [Outcome], and what to change.
 func (e *RedirectError) Error() string {
 	e = orZero(e)
-	return "labhealth: " + e.Op + ": " + formatStatus(e.StatusCode) + ": " + formatOutcome(OutcomeUnknown) +
-		": the redirect was not followed: only a GET follows redirects, at most five and to the same origin" +
-		" (check the scheme, the host and the path of the base URL)"
+	reason := "only redirects to the same scheme, host and port are followed, at most five"
+	if isWrite(e.Op) {
+		reason = "a write follows no redirect"
+	}
+	return formatError(e.Op, formatStatus(e.StatusCode), OutcomeUnknown, reason+": "+checkRedirect, nextStep(OutcomeUnknown, e.Op))
 }
 
 // Format prints the error message under every verb, so that %#v does not print the body.

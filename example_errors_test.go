@@ -68,11 +68,11 @@ func Example_errors() {
 	// not permitted: labhealth: POST /v3/order/import: 403 Forbidden: rejected (the team is not enabled for this closed beta: ask the service for access)
 	// rate limited: try again in 2m0s
 	// look for the sample ID before importing again: labhealth: POST /v3/order/import: 502 Bad Gateway: outcome unknown (the response is HTML: a proxy sent it, or the base URL is wrong; check whether it took effect before you repeat it)
-	// look for the sample ID before importing again: labhealth: POST /v3/order/import: the connection was closed while waiting for the response (1 attempt, outcome unknown): check whether it took effect before you repeat it
+	// look for the sample ID before importing again: labhealth: POST /v3/order/import: the connection was closed while waiting for the response: outcome unknown (check whether it took effect before you repeat it)
 	// imported, but the response cannot be decoded
 	// rejected: An order with this sample_id already exists
 	// invalid: body.sample_id is required
-	// not sent: labhealth: POST /v3/order/import: connection refused: check the host and the port of the base URL (3 attempts, outcome not sent)
+	// not sent: labhealth: POST /v3/order/import: connection refused: not sent (check the host and the port of the base URL) (3 attempts)
 }
 
 // Read the field errors of a response with status 422.

@@ -56,9 +56,9 @@ func FailureOf(err error) Failure {
 	var decode *DecodeError
 	switch {
 	case errors.As(err, &attempt):
-		return attempt.failure
+		return attempt.kind
 	case errors.As(err, &failed): // before others, which may be the cause of FailureCredentials
-		return failed.failure
+		return failed.failure.kind
 	case errors.As(err, &redirect):
 		return FailureRedirect
 	case errors.As(err, &decode):
@@ -76,15 +76,16 @@ type failureKind struct {
 }
 
 const (
-	checkHost  = "check the host and the port of the base URL"
-	checkProxy = "check the proxy settings"
+	checkHost     = "check the host and the port of the base URL"
+	checkProxy    = "check the proxy settings"
+	checkRedirect = "check the scheme, the host and the path of the base URL"
 )
 
 // decided are the failures that do not depend on when they happened.
 var decided = []failureKind{
 	{FailureStopped, "the http.RoundTripper was stopped before it sent the write a second time", "it must not repeat requests", isError(transport.ErrSentAgain)},
 	{FailureStopped, "the http.RoundTripper was stopped before it sent the request to another host", "it must not follow redirects or fail over", isError(transport.ErrOtherHost)},
-	{FailureRateLimit, "the rate limit leaves no time before the context's deadline", "raise the limit (WithRateLimit) or the deadline", isError(transport.ErrRateLimit)},
+	{FailureRateLimit, "the rate limit leaves no time before the context's deadline", "raise the limit of WithRateLimit, or the deadline", isError(transport.ErrRateLimit)},
 	{FailureTooLarge, "the response is larger than the limit", "raise it with WithBodyLimit or WithCallBodyLimit", isError(transport.ErrTooLarge)},
 	{FailureOther, "the URL is not valid", "check the base URL and WithPath", isError(transport.ErrURL)},
 }
@@ -121,10 +122,8 @@ var network = []failureKind{
 	{FailureCertificate, "the server's certificate is from an unknown authority", "check whether a proxy intercepts TLS, and which root certificates this system trusts", is[x509.UnknownAuthorityError]},
 	{FailureCertificate, "this system has no root certificates", "install them", is[x509.SystemRootsError]},
 	{FailureCertificate, "the server's certificate is not trusted", "", func(err error, _ *transport.Fault) bool { return transport.IsCertificate(err) }},
-	{FailureProxy, "the proxy requires a user and a password", checkProxy, func(err error, _ *transport.Fault) bool {
-		proxy, ok := errors.AsType[*transport.ProxyError](err)
-		return ok && proxy.StatusCode == http.StatusProxyAuthRequired
-	}},
+	{FailureProxy, "the proxy requires a user and a password", checkProxy, isProxyStatus(http.StatusProxyAuthRequired)},
+	{FailureProxy, "the proxy rejected the host of the base URL", "ask for access to it, or " + checkProxy, isProxyStatus(http.StatusForbidden)},
 	{FailureProxy, "the proxy did not connect", checkProxy, is[*transport.ProxyError]},
 	{FailureProxy, "the proxy did not connect", checkProxy, isOperation("socks connect")},
 	{FailureProxy, "the proxy did not connect", checkProxy, func(_ error, f *transport.Fault) bool { return f.Proxied && f.Phase == transport.Connecting }},
@@ -135,8 +134,15 @@ var network = []failureKind{
 	{FailureReset, "the connection was reset", "", isSystem(transport.Reset)},
 	{FailureClosed, "the connection was closed", "", func(err error, _ *transport.Fault) bool { return isEOF(err) }},
 	{FailureOther, "the http.RoundTripper failed", "errors.As finds its error", func(_ error, f *transport.Fault) bool { return f.Foreign }},
-	{FailureOther, "the connection failed, or the response is not valid HTTP", "", func(_ error, f *transport.Fault) bool { return f.Phase == transport.Waiting }},
+	{FailureOther, "the connection failed, or the response is not valid HTTP", checkHost, func(_ error, f *transport.Fault) bool { return f.Phase == transport.Waiting }},
 	{FailureOther, "the connection failed", "", func(error, *transport.Fault) bool { return true }},
+}
+
+func isProxyStatus(code int) func(error, *transport.Fault) bool {
+	return func(err error, _ *transport.Fault) bool {
+		proxy, ok := errors.AsType[*transport.ProxyError](err)
+		return ok && proxy.StatusCode == code
+	}
 }
 
 func isError(target error) func(error, *transport.Fault) bool {
@@ -185,23 +191,37 @@ var phases = [...]struct{ text, advice string }{
 	transport.Between:    {" before another attempt", ""},
 }
 
-// describe returns the kind of a failure and its description. The message of err is not used,
-// because it may quote sent or received bytes, or the addresses of the network.
-func describe(err error, f transport.Fault) (Failure, string) {
+// failure describes a failure. Its advice names what to change; it is empty if that is not known.
+type failure struct {
+	kind         Failure
+	text, advice string
+}
+
+// String returns the text and the advice.
+func (f failure) String() string {
+	if f.advice == "" {
+		return f.text
+	}
+	return f.text + ": " + f.advice
+}
+
+// describe describes a failure. The message of err is not used, because it may quote sent or
+// received bytes, or the addresses of the network.
+func describe(err error, f transport.Fault) failure {
 	if unauthorized, ok := errors.AsType[*credentialsError](err); ok { // its cause may be anything
-		return FailureCredentials, unauthorized.reason
+		return failure{FailureCredentials, unauthorized.reason, ""}
 	}
 	if errors.As(err, new(*transport.RedirectError)) {
-		return FailureRedirect, "the redirect was not followed: check the base URL"
+		return failure{FailureRedirect, "the redirect was not followed", checkRedirect}
 	}
 	if u, ok := errors.AsType[*unreadable](err); ok {
 		if u.cause == nil || u.failure != "" {
-			return u.kind(), "the response could not be read: " + u.reason
+			return failure{u.kind(), "the response could not be read", u.reason}
 		}
 		err = u.cause
 	}
 	if k := find(decided, err, &f); k != nil {
-		return k.failure, withAdvice(k.text, k.advice)
+		return failure{k.failure, k.text, k.advice}
 	}
 	phase := phases[f.Phase]
 	if f.Proxied && f.Phase == transport.Connecting {
@@ -211,29 +231,23 @@ func describe(err error, f transport.Fault) (Failure, string) {
 		text := k.text + phase.text
 		switch {
 		case k.failure == FailureCanceled:
-			return k.failure, text
+			return failure{k.failure, text, ""}
 		case f.Context != nil:
-			text += " (the context's deadline)"
+			return failure{k.failure, text + " (the context's deadline)", cmp.Or(phase.advice, "give it more time")}
 		case f.Limit != "":
 			text += fmt.Sprintf(" (%s, %s)", f.Limit, f.Timeout)
+			phase.advice = cmp.Or(phase.advice, "raise it")
 		}
-		return k.failure, withAdvice(text, phase.advice)
+		return failure{k.failure, text, phase.advice}
 	}
 	k := find(network, err, &f)
 	switch {
 	case isOperation("proxyconnect")(err, nil):
-		return FailureProxy, withAdvice("the proxy cannot be used: "+strings.Replace(k.text, "server", "proxy", 1), checkProxy)
+		return failure{FailureProxy, "the proxy cannot be used: " + strings.Replace(k.text, "server", "proxy", 1), checkProxy}
 	case k.failure == FailureReset, k.failure == FailureClosed, k.text == "the connection failed":
-		return k.failure, withAdvice(k.text+phase.text, phase.advice)
+		return failure{k.failure, k.text + phase.text, phase.advice}
 	}
-	return k.failure, withAdvice(k.text, k.advice)
-}
-
-func withAdvice(text, advice string) string {
-	if advice == "" {
-		return text
-	}
-	return text + ": " + advice
+	return failure{k.failure, k.text, k.advice}
 }
 
 // find returns the first kind that matches, or nil.
@@ -246,9 +260,8 @@ func find(kinds []failureKind, err error, f *transport.Fault) *failureKind {
 	return nil
 }
 
-// describeResult returns the kind and the description of the failure of a call without a usable
-// response.
-func describeResult(result *transport.Result) (Failure, string) {
+// describeResult describes the failure of a call without a usable response.
+func describeResult(result *transport.Result) failure {
 	ended := result.ContextErr
 	switch {
 	case ended == nil, result.Attempts > 0 && !result.Waiting, result.Fault.Context != nil && result.Err != nil:
@@ -258,31 +271,30 @@ func describeResult(result *transport.Result) (Failure, string) {
 	if result.Attempts == 0 {
 		f.Phase = transport.Unsent
 	}
-	failure, text := describe(ended, f)
+	d := describe(ended, f)
 	switch {
 	case result.Attempts == 0:
 	case result.Err != nil:
-		_, last := describe(result.Err, result.Fault)
-		text += "; the last one failed: " + last
+		last := describe(result.Err, result.Fault)
+		d.text, d.advice = d.text+"; the last one failed: "+last.text, last.advice
 	default:
-		text += fmt.Sprintf("; the last response had status %d", result.Response.StatusCode)
+		d.text += fmt.Sprintf("; the last response had status %d", result.Response.StatusCode)
 	}
-	return failure, text
+	return d
 }
 
 // attemptFailure is the error of an attempt, without the causes.
-type attemptFailure struct {
-	failure Failure
-	text    string
-}
+type attemptFailure struct{ failure }
 
-func (e *attemptFailure) Error() string { return e.text }
+func (e *attemptFailure) Error() string { return e.String() }
+
+// MarshalText returns the message, so that encoders of the attempt have it.
+func (e *attemptFailure) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
 // attemptError returns the error of an attempt for an observer.
 func attemptError(a *transport.Attempt) error {
 	if a.Err == nil {
 		return nil
 	}
-	failure, text := describe(a.Err, a.Fault)
-	return &attemptFailure{failure, text}
+	return &attemptFailure{describe(a.Err, a.Fault)}
 }

@@ -102,7 +102,7 @@ type ManagementClient struct {
 // The team API rejects management keys. Create a key for it with [TeamAPIKeysService.Create].
 func NewManagementClient(orgID uuid.UUID, key string, opts ...Option) (*ManagementClient, error) {
 	if orgID == uuid.Nil {
-		return nil, errors.New("labhealth: the organisation ID must not be the nil UUID")
+		return nil, &setupError{errors.New("the organisation ID must not be the nil UUID")}
 	}
 	c, err := newCore(managementKeyHeader, key, managementOperations, opts)
 	if err != nil {

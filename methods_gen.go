@@ -2299,6 +2299,12 @@ func (v WalkInTestOrder) LogValue() slog.Value { return redact.LogFields(v) }
 // Format prints the result of [Appointment.LogValue] under every verb.
 func (v Appointment) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 
+// Format prints the result of [Attempt.LogValue] under every verb.
+func (v Attempt) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
+// Format prints the result of [Call.LogValue] under every verb.
+func (v Call) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
+
 // Format prints the result of [ManagementKey.LogValue] under every verb.
 func (v ManagementKey) Format(s fmt.State, _ rune) { redact.Print(s, v.LogValue().String()) }
 

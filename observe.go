@@ -212,12 +212,19 @@ func logAttempt(ctx context.Context, l *slog.Logger, a Attempt) {
 	if !l.Enabled(ctx, level) {
 		return
 	}
+	l.LogAttrs(ctx, level, "labhealth attempt", a.attrs()...)
+}
+
+// LogValue returns the attributes that [WithLogger] logs.
+func (a Attempt) LogValue() slog.Value { return slog.GroupValue(a.attrs()...) }
+
+func (a Attempt) attrs() []slog.Attr {
 	attrs := append(make([]slog.Attr, 0, 10), slog.String("op", a.Op), slog.Int("attempt", a.Number))
 	attrs = appendAttrs(attrs, a.StatusCode, a.RequestID, a.Duration, a.Outcome, a.Err)
 	if a.Repeated {
 		attrs = append(attrs, slog.Duration("wait", a.Wait))
 	}
-	l.LogAttrs(ctx, level, "labhealth attempt", attrs...)
+	return attrs
 }
 
 func logCall(ctx context.Context, l *slog.Logger, call Call) {
@@ -232,9 +239,15 @@ func logCall(ctx context.Context, l *slog.Logger, call Call) {
 	if !l.Enabled(ctx, level) {
 		return
 	}
-	attrs := append(make([]slog.Attr, 0, 10), slog.String("op", call.Op), slog.Int("attempts", len(call.Attempts)))
-	attrs = appendAttrs(attrs, call.StatusCode, call.RequestID, call.Duration, call.Outcome, call.Err)
-	l.LogAttrs(ctx, level, "labhealth call", attrs...)
+	l.LogAttrs(ctx, level, "labhealth call", call.attrs()...)
+}
+
+// LogValue returns the attributes that [WithLogger] logs.
+func (c Call) LogValue() slog.Value { return slog.GroupValue(c.attrs()...) }
+
+func (c Call) attrs() []slog.Attr {
+	attrs := append(make([]slog.Attr, 0, 10), slog.String("op", c.Op), slog.Int("attempts", len(c.Attempts)))
+	return appendAttrs(attrs, c.StatusCode, c.RequestID, c.Duration, c.Outcome, c.Err)
 }
 
 // appendAttrs appends what the records of attempts and calls have in common. The error is its

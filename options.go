@@ -1,6 +1,7 @@
 package labhealth
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -133,8 +134,12 @@ func WithRateLimit(perSecond float64, burst int) Option {
 // an error.
 func WithPath(operation, path string) Option {
 	return func(c *config) error {
-		if !slices.Contains(c.operations, operation) {
-			return fmt.Errorf("WithPath: unknown operation %q: want one of %q", operation, c.operations)
+		switch {
+		case slices.Contains(c.operations, operation):
+		case slices.Contains(teamOperations, operation), slices.Contains(managementOperations, operation):
+			return fmt.Errorf("WithPath: %q is an operation of the other API", operation)
+		default:
+			return fmt.Errorf("WithPath: unknown operation %q: did you mean %q?", operation, closest(operation, c.operations))
 		}
 		_, documented, _ := strings.Cut(operation, " ")
 		names := pathParameters(documented)
@@ -146,4 +151,19 @@ func WithPath(operation, path string) Option {
 		c.core.paths[operation] = path
 		return nil
 	}
+}
+
+// closest returns the name that has the longest start and end in common with s.
+func closest(s string, names []string) string {
+	common := func(name string) int {
+		start, end := 0, 0
+		for start < min(len(s), len(name)) && s[start] == name[start] {
+			start++
+		}
+		for end < min(len(s), len(name))-start && s[len(s)-1-end] == name[len(name)-1-end] {
+			end++
+		}
+		return 2*(start+end) - len(name)
+	}
+	return slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(common(a), common(b)) })
 }

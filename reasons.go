@@ -23,8 +23,9 @@ var knownReasons = []struct {
 	// The key and the team.
 	{"no key arrived: look for a proxy that removes headers", []string{"missing token", "missing management key", "not authenticated"}},
 	{wrongKey, []string{"*invalid token*", "invalid management key", "*token is invalid*", "*token has expired*", "invalid api key"}},
-	{"the role of the management key does not permit this", []string{"the management key has no permission for this"}},
+	{"the management key does not permit this: check the organisation ID and the kind of the key", []string{"the management key has no permission for this"}},
 	{"the team is not enabled for this closed beta: ask the service for access", []string{"*closed beta*"}},
+	{"the team is not enabled for this: ask the service for access", []string{"*is not enabled for *"}},
 	{"the team is in another region: change the region of the request", []string{"the team is in another region"}},
 
 	// What is in front of the operations: routers, gateways, servers.
@@ -32,7 +33,8 @@ var knownReasons = []struct {
 	{wrongMethod, []string{"method not allowed"}},
 	{tooLarge, []string{"request body too large", "request entity too large", "payload too large"}},
 	{"the body is not JSON that the service can read", []string{"there was an error parsing the body"}},
-	{"the base URL must start with https", []string{"client sent an http request to an https server"}},
+	{"the server expects HTTPS: the base URL must start with https", []string{"client sent an http request to an https server"}},
+	{rateLimited, []string{"too many requests", "*rate limit exceeded*"}},
 	{"the service failed", []string{"internal server error"}},
 	{"a gateway did not reach the service", []string{"no healthy upstream", "upstream connect error*", "upstream request timeout", "bad gateway", "gateway timeout"}},
 
@@ -80,12 +82,12 @@ var knownReasons = []struct {
 	{"the lab account does not allow this billing type in the patient's state", []string{"lab account does not allow *"}},
 
 	// Orders.
-	{"an order with this sample ID exists", []string{"an order with this sample_id already exists"}},
+	{"an order with this sample ID exists: find it with Orders.All", []string{"an order with this sample_id already exists"}},
 	{"the phone number is not valid: write it with its country code", []string{"phone number is not correct"}},
 	{"the date of birth is in the future", []string{"dob must not be in the future"}},
 	{"the patient is a minor: MedicalProxy is required", []string{"medical_proxy is required for a minor"}},
 	{"the date must be today or later", []string{"activate_by must be today or a future date"}},
-	{"the order was processed at once and has no date to change: see Order.Reschedulable", []string{"order was created for immediate processing and can not be rescheduled"}},
+	{"the order was created for immediate processing and has no date to change: see Order.Reschedulable", []string{"order was created for immediate processing and can not be rescheduled"}},
 	{wrongStatus, []string{
 		"order can not be modified in its current status", "order can not be cancelled in its current status",
 		"order can not be simulated in its current status", "draw can not be completed in the current status of the order",
@@ -130,14 +132,15 @@ var knownReasons = []struct {
 
 const (
 	checkID          = "check the ID and the environment"
-	wrongKey         = "the key is invalid, expired, or of another region or environment"
+	wrongKey         = "the key is invalid, expired, or of another region, environment or API"
+	rateLimited      = "the rate limit is reached: see WithRateLimit"
 	noPath           = "no such path: check the base URL, which must not repeat a version such as /v3, and WithPath"
 	wrongMethod      = "the path has no such method: check the base URL and WithPath"
 	tooLarge         = "the request is too large: send less at once"
 	userExists       = "the client user ID belongs to a user: use Users.GetOrCreate"
 	teamExists       = "the integration team ID belongs to another team"
 	nothingRefreshed = "no source was refreshed: see UserRefreshError.FailedSources"
-	wrongStatus      = "the order is not in a status that permits this"
+	wrongStatus      = "the status of the order does not permit this: see Order.CurrentStatus"
 	noResultsYet     = "no results yet: see Order.HasResults"
 	sentHTML         = "the response is HTML: a proxy sent it, or the base URL is wrong"
 	seeMessage       = "APIError.Message has the service's text"
@@ -151,14 +154,15 @@ var statusReasons = []struct {
 	status   int
 	op, text string
 }{
-	{http.StatusUnauthorized, "", "the key is missing, invalid, expired, or of another region or environment"},
+	{http.StatusUnauthorized, "", "the key is missing, invalid, expired, or of another region, environment or API"},
 	{http.StatusForbidden, "", "the team or the key has no access to this"},
 	{http.StatusNotFound, "/result", "no such order, or no results yet: see Order.HasResults"},
 	{http.StatusNotFound, "", "the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment"},
 	{http.StatusMethodNotAllowed, "", wrongMethod},
-	{http.StatusProxyAuthRequired, "", "the proxy requires a user and a password"},
+	{http.StatusProxyAuthRequired, "", "the proxy requires a user and a password: " + checkProxy},
 	{http.StatusRequestTimeout, "", "the service did not receive the request in time"},
 	{http.StatusRequestEntityTooLarge, "", tooLarge},
+	{http.StatusTooManyRequests, "", rateLimited},
 	{http.StatusServiceUnavailable, "/psc/", "overloaded, or walk-in scheduling is not enabled for the team"},
 	{http.StatusServiceUnavailable, "", "overloaded or under maintenance"},
 }
@@ -223,7 +227,7 @@ func (e *APIError) why() string {
 		case len(e.Fields()) > 0:
 		case message != "":
 			parts = append(parts, seeMessage)
-		case parts[0] == "" && e.StatusCode < 500 && e.StatusCode != http.StatusTooManyRequests:
+		case parts[0] == "" && e.StatusCode < 500:
 			parts[0] = "no reason given"
 			if len(e.body()) > 0 {
 				parts[0] = "see APIError.Body"
@@ -295,7 +299,7 @@ func (e *APIError) statusReason() string {
 		}
 	}
 	if e.StatusCode >= 300 && e.StatusCode <= 399 {
-		return "it is a redirect: check the scheme, the host and the path of the base URL"
+		return "it is a redirect: " + checkRedirect
 	}
 	return ""
 }

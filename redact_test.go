@@ -113,7 +113,8 @@ func TestRedactedTypes(t *testing.T) {
 					}
 					if name, ok := typ.(*ast.Ident); ok {
 						of(name.Name).methods[decl.Name.Name] = true
-						if decl.Name.Name == "LogValue" && fset.Position(decl.Pos()).Filename != "methods_gen.go" {
+						file := fset.Position(decl.Pos()).Filename // in these two, LogValue shows what it holds
+						if decl.Name.Name == "LogValue" && file != "methods_gen.go" && file != "observe.go" {
 							of(name.Name).redacted = true
 						}
 					}

@@ -116,7 +116,7 @@ func ExampleRun_resume() {
 	run(bulk.Options{Timeout: 50 * time.Millisecond, Settle: 100 * time.Millisecond})
 	fmt.Println("orders:", len(service.Orders()))
 	// Output:
-	// error: labhealth: POST /v3/order/import: 401 Unauthorized: rejected (the key is invalid, expired, or of another region or environment)
+	// error: labhealth: POST /v3/order/import: 401 Unauthorized: rejected (the key is invalid, expired, or of another region, environment or API)
 	// 4 records: 0 applied, 1 invalid, 1 unknown, 2 pending
 	// 4 records: 3 applied, 1 invalid
 	// orders: 3

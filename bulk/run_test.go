@@ -182,10 +182,10 @@ func TestStops(t *testing.T) {
 		most             int // requests
 		took             time.Duration
 	}{
-		{"wrong key", "401", "labhealth: POST /v3/order/import: 401 Unauthorized: rejected (the key is missing, invalid, expired, or of another region or environment; APIError.Message has the service's text) (request req-1)", 4, 0},
+		{"wrong key", "401", "labhealth: POST /v3/order/import: 401 Unauthorized: rejected (the key is missing, invalid, expired, or of another region, environment or API; APIError.Message has the service's text) (request req-1)", 4, 0},
 		{"not allowed", "403", "labhealth: POST /v3/order/import: 403 Forbidden: rejected (the team or the key has no access to this; APIError.Message has the service's text) (request req-1)", 4, 0},
 		{"moved", "307", "labhealth: POST /v3/order/import: 307 Temporary Redirect: outcome unknown (it is a redirect: check the scheme, the host and the path of the base URL; APIError.Message has the service's text; check whether it took effect before you repeat it) (request req-1)", 4, 0},
-		{"a day's pause", "429 86400", "bulk: the service asks for a pause of 24h0m0s: labhealth: POST /v3/order/import: 429 Too Many Requests: rejected (APIError.Message has the service's text; try again in 24h0m0s) (request req-1)", 4, 0},
+		{"a day's pause", "429 86400", "bulk: the service asks for a pause of 24h0m0s: labhealth: POST /v3/order/import: 429 Too Many Requests: rejected (the rate limit is reached: see WithRateLimit; APIError.Message has the service's text; try again in 24h0m0s) (request req-1)", 4, 0},
 		{"down", "503", "bulk: every request has failed for 10m", 120, 11 * time.Minute},
 		{"rate limited without end", "429 60", "bulk: every request has failed for 10m", 80, 12 * time.Minute},
 	}

@@ -771,7 +771,8 @@ func TestParseEnvelopeFields(t *testing.T) {
 
 func TestParseErrors(t *testing.T) {
 	for body, want := range map[string]ParseError{
-		"":                          {0, "unexpected end of JSON"},
+		"":                          {0, "it is empty: was the body read before?"},
+		"\x1f\x8b\b":                {0, "it is compressed with gzip: decompress it first"},
 		"  ":                        {2, "unexpected end of JSON"},
 		"null":                      {0, "it is not an object"},
 		" [1]":                      {1, "it is not an object"},

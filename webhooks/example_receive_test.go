@@ -169,7 +169,7 @@ func ExampleNewHandler_unsigned() {
 	_, err = webhooks.NewHandler(webhooks.Unsigned, apply)
 	fmt.Println(err)
 	// Output:
-	// webhooks: secret 1 of 1 is empty
+	// webhooks: secret 1 of 1 is empty: is its environment variable set?
 	// webhooks: NewHandler needs a verifier of NewVerifier, or webhooks.Unsigned to do without
 	// <nil>
 }
@@ -238,9 +238,9 @@ func ExampleVerifier_Verify() {
 	receive([]byte(body), http.Header{})
 	// Output:
 	// verified: msg_1
-	// webhooks: no signature of the delivery matches
+	// webhooks: no signature of the delivery matches: check whether the secret is that of this endpoint, and what changes the body
 	// too old, or a clock is wrong
-	// webhooks: the signature headers are missing or malformed
+	// webhooks: the signature headers are missing or malformed: check whether the service sent it, and what a proxy removes
 }
 
 // A signed body that is not an event is kept as a dead letter and acknowledged, so that it is not

@@ -1,6 +1,8 @@
 package webhooks
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"slices"
 
@@ -189,6 +191,17 @@ type anyJSON struct {
 	labhealth.RawObject `json:"-"`
 }
 
+// unlikeJSON returns why a body has no JSON at all, "" if it may have some.
+func unlikeJSON(body []byte) string {
+	switch {
+	case len(body) == 0:
+		return "it is empty: was the body read before?"
+	case bytes.HasPrefix(body, []byte{0x1f, 0x8b}):
+		return "it is compressed with gzip: decompress it first"
+	}
+	return ""
+}
+
 // decodeEnvelope reads an envelope that the scanner did not.
 func (p *parser) decodeEnvelope() error {
 	if p.document == nil {
@@ -197,7 +210,7 @@ func (p *parser) decodeEnvelope() error {
 	if err := p.document.Valid(); err != nil {
 		var syntax *jsonread.SyntaxError
 		errors.As(err, &syntax)
-		return &ParseError{Offset: syntax.Offset, Reason: syntax.Reason}
+		return &ParseError{Offset: syntax.Offset, Reason: cmp.Or(unlikeJSON(p.Data), syntax.Reason)}
 	}
 	p.event = p.document.Value()
 	notObject := &ParseError{Offset: int(p.event.Lo), Reason: "it is not an object"}

@@ -17,12 +17,12 @@ import (
 var (
 	// ErrHeaders is returned if a signature header is missing or malformed, or if there is more
 	// than one ID or timestamp.
-	ErrHeaders = errors.New("webhooks: the signature headers are missing or malformed")
+	ErrHeaders = errors.New("webhooks: the signature headers are missing or malformed: check whether the service sent it, and what a proxy removes")
 	// ErrTimestamp is returned if the timestamp of the delivery differs from the current time by
 	// more than five minutes.
-	ErrTimestamp = errors.New("webhooks: the timestamp of the delivery is more than five minutes away")
+	ErrTimestamp = errors.New("webhooks: the timestamp of the delivery is more than five minutes away: check the clock of this system")
 	// ErrSignature is returned if none of the signatures was made with any of the secrets.
-	ErrSignature = errors.New("webhooks: no signature of the delivery matches")
+	ErrSignature = errors.New("webhooks: no signature of the delivery matches: check whether the secret is that of this endpoint, and what changes the body")
 )
 
 const (
@@ -64,15 +64,9 @@ func NewVerifier(secrets ...string) (*Verifier, error) {
 	}
 	keys := make([][]byte, len(secrets))
 	for i, secret := range secrets {
-		encoded := strings.TrimPrefix(secret, "whsec_")
-		key, err := base64.StdEncoding.Strict().DecodeString(encoded)
-		switch {
-		case encoded == "":
-			return nil, fmt.Errorf("webhooks: secret %d of %d is empty", i+1, len(secrets))
-		case err != nil || strings.ContainsAny(encoded, "\r\n"): // the decoder ignores line breaks
-			return nil, fmt.Errorf("webhooks: secret %d of %d is not base64", i+1, len(secrets))
-		case len(key) < minSecret:
-			return nil, fmt.Errorf("webhooks: secret %d of %d has fewer than %d bytes", i+1, len(secrets), minSecret)
+		key, err := decodeSecret(secret)
+		if err != nil {
+			return nil, fmt.Errorf("webhooks: secret %d of %d %w", i+1, len(secrets), err)
 		}
 		keys[i] = key
 	}
@@ -86,6 +80,23 @@ func NewVerifier(secrets ...string) (*Verifier, error) {
 		}
 		return signatures
 	}}, nil
+}
+
+// decodeSecret returns the key of a secret. Its errors do not quote the secret.
+func decodeSecret(secret string) ([]byte, error) {
+	encoded := strings.TrimPrefix(secret, "whsec_")
+	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	switch {
+	case encoded == "":
+		return nil, errors.New("is empty: is its environment variable set?")
+	case strings.ContainsAny(encoded, "\r\n"): // the decoder ignores them
+		return nil, errors.New("has a line break: remove it, for example with strings.TrimSpace")
+	case err != nil:
+		return nil, errors.New("is not base64: pass the signing secret of the webhook, such as whsec_…, and no API key")
+	case len(key) < minSecret:
+		return nil, fmt.Errorf("has fewer than %d bytes", minSecret)
+	}
+	return key, nil
 }
 
 // Verify returns nil if the headers and the body have a valid signature and the timestamp differs

@@ -178,13 +178,13 @@ func TestWithResponse(t *testing.T) {
 		}, "labhealth: GET /orders: 403 Forbidden: rejected (the team or the key has no access to this)"},
 		{"unreadable", reply{status: 200, body: `{`}, labhealth.Response{
 			StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{`), Attempts: 1,
-		}, "labhealth: GET /orders: the response (status 200) could not be read: it is not valid JSON at byte 1: unexpected end of JSON"},
+		}, "labhealth: GET /orders: 200 OK, but the response could not be read: applied (it is not valid JSON at byte 1: unexpected end of JSON)"},
 		{"no response", reply{err: errors.New("lost")}, labhealth.Response{Attempts: 1},
-			"labhealth: GET /orders: the http.RoundTripper failed: errors.As finds its error (1 attempt, outcome unknown)"},
+			"labhealth: GET /orders: the http.RoundTripper failed: outcome unknown (errors.As finds its error)"},
 		{"redirect to elsewhere", reply{status: 302, header: []string{"Location", "https://elsewhere.example.com/orders"}}, labhealth.Response{
 			StatusCode: 302, Header: http.Header{"Content-Type": {"application/json"}, "Location": {"https://elsewhere.example.com/orders"}}, Attempts: 1,
 		},
-			"labhealth: GET /orders: 302 Found: outcome unknown: the redirect was not followed: only a GET follows redirects, at most five and to the same origin (check the scheme, the host and the path of the base URL)"},
+			"labhealth: GET /orders: 302 Found: outcome unknown (only redirects to the same scheme, host and port are followed, at most five: check the scheme, the host and the path of the base URL)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			client, _ := scripted(t, []reply{test.reply})

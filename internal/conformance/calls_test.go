@@ -170,7 +170,7 @@ func TestCallsRejected(t *testing.T) {
 // The error of an unreadable response names the operation and quotes nothing.
 func TestCallsUnreadable(t *testing.T) {
 	tests := []struct{ name, body, contentType, text string }{
-		{"HTML", "<html>Ada Example</html>", "text/html", "it is HTML, not JSON; something between here and the service may have sent it"},
+		{"HTML", "<html>Ada Example</html>", "text/html", "it is HTML, not JSON: a proxy sent it, or the base URL is wrong"},
 		{"empty", "", "application/json", "it is empty"},
 		{"null", "null", "application/json", "it is not a JSON object"},
 		{"text", `"Ada Example"`, "application/json", "it is not a JSON object"},
@@ -197,7 +197,7 @@ func TestCallsUnreadable(t *testing.T) {
 			if !isNothing(value) {
 				t.Errorf("%s: %v beside an error", test.name, value)
 			}
-			equal(t, "labhealth: "+c.op+": the response (status 200) could not be read: "+want+outcomeText(c.op, err), errorText(err))
+			equal(t, unreadableText(c.op, want, err), errorText(err))
 		}
 	})
 }

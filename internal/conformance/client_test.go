@@ -35,35 +35,44 @@ func TestNewClientErrors(t *testing.T) {
 	const badPort = "labhealth: the port of the base URL must be between 1 and 65535"
 	const badPath = "labhealth: the path of the base URL must be escaped and have no . or .. segments"
 	const badOrdersPath = `labhealth: WithPath: the path of "GET /orders" must begin with one /, be escaped, have no query and no . or .. segments, and have the parameters []`
-	const badKey = "labhealth: the API key must not be empty and may hold printable ASCII only"
+	const otherKey = "labhealth: the API key has a space, or a character that is not printable ASCII: remove it"
+	const emptyURL = "the base URL is empty: is its environment variable set?"
+	const noScheme = "the base URL has no scheme: it must look like https://host or https://host/path"
+	const badHost = "labhealth: the host of the base URL is not valid"
 	for _, test := range []struct {
 		name, key string
 		opts      options
 		want      string
 	}{
-		{"empty key", "", options{base}, badKey},
-		{"line end in the key", testKey + "\n", options{base}, badKey},
-		{"space in the key", "sk test", options{base}, badKey},
-		{"key that is not ASCII", "sk_tést", options{base}, badKey},
+		{"empty key", "", options{base}, "labhealth: the API key is empty: is its environment variable set?"},
+		{"line end in the key", testKey + "\n", options{base}, "labhealth: the API key has a line break: remove it, for example with strings.TrimSpace"},
+		{"quoted key", "'" + testKey + "'", options{base}, "labhealth: the API key is in quotes: remove them"},
+		{"space in the key", "sk test", options{base}, otherKey},
+		{"key that is not ASCII", "sk_tést", options{base}, otherKey},
 		{"no address", testKey, nil, `labhealth: no base URL: pass WithProductionUS("https://…"), WithProductionEU, WithSandboxUS, WithSandboxEU or WithBaseURL`},
-		{"two addresses", testKey, options{base, base}, "labhealth: more than one base URL: WithBaseURL and WithBaseURL"},
+		{"two addresses", testKey, options{base, base}, "labhealth: more than one base URL: WithBaseURL and WithBaseURL: pass one of these options, once"},
 		{"address and environment", testKey, options{base, labhealth.WithEnvironment(labhealth.SandboxUS, testURL)},
-			"labhealth: more than one base URL: WithBaseURL and WithEnvironment"},
+			"labhealth: more than one base URL: WithBaseURL and WithEnvironment: pass one of these options, once"},
 		{"two regions", testKey, options{labhealth.WithSandboxUS(testURL), labhealth.WithProductionEU(testURL)},
-			"labhealth: more than one base URL: WithSandboxUS and WithProductionEU"},
+			"labhealth: more than one base URL: WithSandboxUS and WithProductionEU: pass one of these options, once"},
 		{"no environment", testKey, options{labhealth.WithEnvironment("", testURL)}, badEnvironment},
 		{"key as the environment", testKey, options{labhealth.WithEnvironment("hunter2", testURL)}, badEnvironment},
 		{"environment without address", testKey, options{labhealth.WithEnvironment(labhealth.ProductionUS, "")},
-			"labhealth: production_us: the base URL is empty"},
+			"labhealth: production_us: " + emptyURL},
 		{"address without scheme of a region", testKey, options{labhealth.WithSandboxEU("eu.example.com")},
-			"labhealth: sandbox_eu: the base URL must look like https://host or https://host/path"},
+			"labhealth: sandbox_eu: " + noScheme},
 
-		{"empty address", testKey, options{labhealth.WithBaseURL("")}, "labhealth: the base URL is empty"},
-		{"no scheme", testKey, options{labhealth.WithBaseURL("api.example.com")}, notAddress},
+		{"empty address", testKey, options{labhealth.WithBaseURL("")}, "labhealth: " + emptyURL},
+		{"no scheme", testKey, options{labhealth.WithBaseURL("api.example.com")}, "labhealth: " + noScheme},
 		{"no host", testKey, options{labhealth.WithBaseURL("https:///v3")}, notAddress},
 		{"port only", testKey, options{labhealth.WithBaseURL("https://:443")}, notAddress},
-		{"opaque", testKey, options{labhealth.WithBaseURL("https:api.example.com")}, notAddress},
-		{"control character", testKey, options{labhealth.WithBaseURL("https://api.example.com\n")}, notAddress},
+		{"opaque", testKey, options{labhealth.WithBaseURL("https:api.example.com")}, "labhealth: " + noScheme},
+		{"line end", testKey, options{labhealth.WithBaseURL("https://api.example.com\n")}, "labhealth: the base URL has a space, a line break or a control character: remove it"},
+		{"quotes", testKey, options{labhealth.WithBaseURL(`"https://api.example.com"`)}, "labhealth: the base URL is in quotes: remove them"},
+		{"host that is not UTF-8", testKey, options{labhealth.WithBaseURL("https://\xff.example.com")}, badHost},
+		{"escaped host that is not UTF-8", testKey, options{labhealth.WithBaseURL("https://%ff.example.com")}, badHost},
+		{"host with quotes", testKey, options{labhealth.WithBaseURL("https://a\"b.example.com")}, badHost},
+		{"version", testKey, options{labhealth.WithBaseURL("https://api.example.com/v3/")}, "labhealth: the base URL ends in /v3: remove it, because every path has its version"},
 		{"bad port", testKey, options{labhealth.WithBaseURL("https://api.example.com:x")}, notAddress},
 		{"port beyond the last", testKey, options{labhealth.WithBaseURL("https://api.example.com:65536")}, badPort},
 		{"port with five nines", testKey, options{labhealth.WithBaseURL("https://api.example.com:99999/v1")}, badPort},
@@ -125,6 +134,7 @@ func TestNewClientErrors(t *testing.T) {
 			if client != nil || errorText(err) != test.want {
 				t.Errorf("error %q\n want %q", errorText(err), test.want)
 			}
+			equal(t, labhealth.OutcomeNotSent, labhealth.OutcomeOf(err))
 			if strings.Contains(errorText(err), "hunter2") || strings.Contains(errorText(err), "example.com") {
 				t.Error("the error shows the address")
 			}
@@ -132,12 +142,14 @@ func TestNewClientErrors(t *testing.T) {
 	}
 }
 
-// The error lists the operations, so that a misspelt one is easy to find.
+// The error names the operation that is most similar.
 func TestWithPathUnknownOperation(t *testing.T) {
-	_, err := labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL), labhealth.WithPath("GET /order", "/v3/orders"))
-	want := `labhealth: WithPath: unknown operation "GET /order": want one of ["GET /orders" "`
-	if !strings.HasPrefix(errorText(err), want) || !strings.Contains(errorText(err), `" "GET /v2/timeseries/workouts/{workout_id}/stream" "`) {
-		t.Errorf("error %q\n want %q", errorText(err), want)
+	for operation, meant := range map[string]string{
+		"GET /order": "GET /orders", "GET /v3/orders": "GET /orders", "get /v2/user/": "GET /v2/user/", "GET /v2/users": "GET /v2/user/",
+		"POST /v3/orders/import": "POST /v3/order/import", "GET /v3/order/{id}/result": "GET /v3/order/{order_id}/result",
+	} {
+		_, err := labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL), labhealth.WithPath(operation, "/x"))
+		equal(t, fmt.Sprintf("labhealth: WithPath: unknown operation %q: did you mean %q?", operation, meant), errorText(err))
 	}
 }
 
@@ -312,7 +324,7 @@ level=DEBUG msg="labhealth call" op="GET /orders" attempts=1 status=200 request_
 level=DEBUG msg="labhealth attempt" op="GET /orders" attempt=1 status=503 outcome=unknown
 level=WARN msg="labhealth call" op="GET /orders" attempts=1 status=503 outcome=unknown error="labhealth: GET /orders: 503 Service Unavailable: outcome unknown (overloaded or under maintenance; APIError.Message has the service's text; try again later)"
 level=DEBUG msg="labhealth attempt" op="GET /orders" attempt=1 outcome=unknown failure=other error="`+failed+`"
-level=WARN msg="labhealth call" op="GET /orders" attempts=1 outcome=unknown failure=other error="labhealth: GET /orders: `+failed+` (1 attempt, outcome unknown)"
+level=WARN msg="labhealth call" op="GET /orders" attempts=1 outcome=unknown failure=other error="labhealth: GET /orders: the http.RoundTripper failed: outcome unknown (errors.As finds its error)"
 `, text.String())
 }
 

@@ -23,12 +23,12 @@ func TestContext(t *testing.T) {
 		cancel()
 		client, s := scripted(t, nil)
 		_, err := client.Orders.Import(ctx, importBody())
-		equal(t, "labhealth: POST /v3/order/import: canceled before the request was sent (0 attempts, outcome not sent)", errorText(err))
+		equal(t, "labhealth: POST /v3/order/import: canceled before the request was sent: not sent", errorText(err))
 		if !errors.Is(err, context.Canceled) || labhealth.OutcomeOf(err) != labhealth.OutcomeNotSent || len(s.sent) != 0 {
 			t.Errorf("outcome %v, %d requests", labhealth.OutcomeOf(err), len(s.sent))
 		}
 		for _, err := range client.Users.All(ctx, labhealth.ListUsersParams{}) {
-			equal(t, "labhealth: GET /v2/user/: canceled before the request was sent (0 attempts, outcome not sent)", errorText(err))
+			equal(t, "labhealth: GET /v2/user/: canceled before the request was sent: not sent", errorText(err))
 		}
 	})
 	t.Run("deadline before", func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestContext(t *testing.T) {
 		defer cancel()
 		client, _ := scripted(t, nil)
 		_, err := client.Orders.Import(ctx, importBody())
-		equal(t, "labhealth: POST /v3/order/import: timed out before the request was sent (the context's deadline) (0 attempts, outcome not sent)", errorText(err))
+		equal(t, "labhealth: POST /v3/order/import: timed out before the request was sent (the context's deadline): not sent (give it more time)", errorText(err))
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Error("not the context's error")
 		}
@@ -53,7 +53,7 @@ func TestContext(t *testing.T) {
 			}()
 			_, err := client.Orders.Import(ctx, importBody(), labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 5}))
 			equal(t, 10*time.Second, time.Since(start))
-			equal(t, "labhealth: POST /v3/order/import: canceled before another attempt; the last response had status 429 (1 attempt, outcome rejected)", errorText(err))
+			equal(t, "labhealth: POST /v3/order/import: canceled before another attempt; the last response had status 429: rejected", errorText(err))
 			if !errors.Is(err, context.Canceled) || !errors.Is(err, labhealth.ErrRateLimited) {
 				t.Error("one of the two is missing in the chain")
 			}
@@ -71,7 +71,7 @@ func TestContext(t *testing.T) {
 			start := time.Now()
 			_, err := client.Orders.Import(ctx, importBody(), labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 5}))
 			equal(t, time.Duration(0), time.Since(start))
-			equal(t, "labhealth: POST /v3/order/import: 429 Too Many Requests: rejected (try again in 30s)", errorText(err))
+			equal(t, "labhealth: POST /v3/order/import: 429 Too Many Requests: rejected (the rate limit is reached: see WithRateLimit; try again in 30s)", errorText(err))
 			equal(t, 30*time.Second, apiError(t, err).RetryAfter)
 			equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
 		})
@@ -87,11 +87,11 @@ func TestContext(t *testing.T) {
 				ctx, cancel := context.WithCancel(ctx)
 				time.AfterFunc(time.Second, cancel)
 				return ctx, cancel
-			}, "labhealth: POST /v3/order/import: canceled (1 attempt, outcome unknown): check whether it took effect before you repeat it", context.Canceled},
+			}, "labhealth: POST /v3/order/import: canceled: outcome unknown (check whether it took effect before you repeat it)", context.Canceled},
 			{func(ctx context.Context) (context.Context, context.CancelFunc) {
 				return context.WithTimeout(ctx, time.Second)
 			},
-				"labhealth: POST /v3/order/import: timed out (the context's deadline) (1 attempt, outcome unknown): check whether it took effect before you repeat it", context.DeadlineExceeded},
+				"labhealth: POST /v3/order/import: timed out (the context's deadline): outcome unknown (give it more time; check whether it took effect before you repeat it)", context.DeadlineExceeded},
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := test.ctx(t.Context())
@@ -117,9 +117,9 @@ func TestContext(t *testing.T) {
 			start := time.Now()
 			_, err := client.Orders.Import(t.Context(), importBody())
 			equal(t, 5*time.Second, time.Since(start))
-			equal(t, "labhealth: POST /v3/order/import: timed out (RetryPolicy.WriteTimeout, 5s) (1 attempt, outcome unknown): check whether it took effect before you repeat it", errorText(err))
+			equal(t, "labhealth: POST /v3/order/import: timed out (RetryPolicy.WriteTimeout, 5s): outcome unknown (raise it; check whether it took effect before you repeat it)", errorText(err))
 			_, err = client.Orders.Get(t.Context(), orderID)
-			equal(t, "labhealth: GET /v3/order/{order_id}: timed out (RetryPolicy.ReadTimeout, 1s) (2 attempts, outcome unknown)", errorText(err))
+			equal(t, "labhealth: GET /v3/order/{order_id}: timed out (RetryPolicy.ReadTimeout, 1s): outcome unknown (raise it) (2 attempts)", errorText(err))
 		})
 	})
 }

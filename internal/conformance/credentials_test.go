@@ -129,8 +129,8 @@ func TestCredentialsOfSource(t *testing.T) {
 		}, "the source of credentials did not return"},
 		{"nothing", returning(labhealth.Credentials{}), "the source of credentials returned neither a key nor a token"},
 		{"both", returning(labhealth.Credentials{Key: hidden, Token: hidden}), "the source of credentials returned both a key and a token"},
-		{"line end", returning(labhealth.Credentials{Key: hidden + "\n"}), "the source of credentials returned a key or a token that is not printable ASCII"},
-		{"space", returning(labhealth.Credentials{Token: "Bearer " + hidden}), "the source of credentials returned a key or a token that is not printable ASCII"},
+		{"line end", returning(labhealth.Credentials{Key: hidden + "\n"}), "the source of credentials returned a key or a token that has a line break: remove it, for example with strings.TrimSpace"},
+		{"space", returning(labhealth.Credentials{Token: "Bearer " + hidden}), "the source of credentials returned a key or a token that has a space, or a character that is not printable ASCII: remove it"},
 		{"expired", returning(labhealth.Credentials{Key: hidden, Expires: past}), "the source of credentials returned expired credentials"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestCredentialsOfSource(t *testing.T) {
 			client := sourceClient(t, service, test.source)
 			for _, do := range []func(context.Context, *labhealth.Client) error{read, write} {
 				err := do(t.Context(), client)
-				if got := errorText(err); !strings.HasSuffix(got, ": "+test.want+" (0 attempts, outcome not sent)") {
+				if got := errorText(err); !strings.HasSuffix(got, ": "+test.want+": not sent") {
 					t.Errorf("error %q, want %q", got, test.want)
 				}
 				equal(t, labhealth.OutcomeNotSent, labhealth.OutcomeOf(err))
@@ -212,7 +212,7 @@ func TestSlowSource(t *testing.T) {
 				defer cancel()
 				err := write(ctx, client)
 				equal(t, 50*time.Millisecond, time.Since(start))
-				equal(t, "labhealth: POST /v3/order: the source of credentials did not return before the context ended (0 attempts, outcome not sent)", errorText(err))
+				equal(t, "labhealth: POST /v3/order: the source of credentials did not return before the context ended: not sent", errorText(err))
 				equal(t, labhealth.OutcomeNotSent, labhealth.OutcomeOf(err))
 				if !errors.Is(err, context.DeadlineExceeded) {
 					t.Error("the error of the context is missing in the chain")
@@ -244,7 +244,7 @@ func TestHangingSource(t *testing.T) {
 		start := time.Now()
 		for range 2 {
 			err := read(context.Background(), client)
-			equal(t, "labhealth: GET /v2/providers: the source of credentials did not return in time (0 attempts, outcome not sent)", errorText(err))
+			equal(t, "labhealth: GET /v2/providers: the source of credentials did not return in time: not sent", errorText(err))
 			equal(t, 30*time.Second, time.Since(start))
 		}
 		close(release)
@@ -326,7 +326,7 @@ func TestFailingSource(t *testing.T) {
 		}
 		time.Sleep(5100 * time.Millisecond) // it failed at 9:55, when the token was no longer used
 		err := read(t.Context(), client)
-		equal(t, "labhealth: GET /v2/providers: the source of credentials failed (0 attempts, outcome not sent)", errorText(err))
+		equal(t, "labhealth: GET /v2/providers: the source of credentials failed: not sent", errorText(err))
 		equal(t, 2, len(source.asked)) // the error is cached
 		time.Sleep(150 * time.Millisecond)
 		source.fail = nil
@@ -418,7 +418,7 @@ func TestUnauthorizedAndFailingSource(t *testing.T) {
 	service.replace("sk_1", "sk_2")
 	var resp labhealth.Response
 	err := client.Do(t.Context(), http.MethodGet, "/v2/providers", nil, nil, labhealth.WithResponse(&resp))
-	equal(t, "labhealth: GET /v2/providers: the source of credentials failed (1 attempt, outcome rejected)", errorText(err))
+	equal(t, "labhealth: GET /v2/providers: the source of credentials failed: rejected", errorText(err))
 	var own *errSource
 	if !errors.As(err, &own) || !errors.Is(err, labhealth.ErrUnauthorized) {
 		t.Error("one of the two is missing in the chain")
@@ -535,7 +535,7 @@ func TestAccessTokenCredentials(t *testing.T) {
 		}
 		// A team that does not exist has no tokens.
 		_, err = newClient(secondTeam, labhealth.TeamEnvironmentSandbox).Users.Resolve(t.Context(), "ada")
-		equal(t, "labhealth: GET /v2/user/resolve/{client_user_id}: the source of credentials failed (0 attempts, outcome not sent)", errorText(err))
+		equal(t, "labhealth: GET /v2/user/resolve/{client_user_id}: the source of credentials failed: not sent", errorText(err))
 		if !errors.Is(err, labhealth.ErrNotFound) {
 			t.Error("the error of the source is missing in the chain")
 		}

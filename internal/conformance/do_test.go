@@ -75,7 +75,9 @@ func TestDo(t *testing.T) {
 
 func TestInvalidDo(t *testing.T) {
 	const (
-		path    = "labhealth: GET (Do): not sent: path must begin with one / and have no query or fragment (see WithQuery)"
+		path    = "labhealth: GET (Do): not sent: path must start with one /"
+		full    = "labhealth: GET (Do): not sent: path must start with /: the base URL is put before it"
+		query   = "labhealth: GET (Do): not sent: path must have no query and no fragment: use WithQuery"
 		segment = "labhealth: GET (Do): not sent: path must be escaped and have no . or .. segments"
 		method  = "labhealth: Do: not sent: method must be GET, HEAD, POST, PUT, PATCH or DELETE"
 		body    = "labhealth: POST (Do): not sent: body must be valid JSON in UTF-8"
@@ -92,10 +94,10 @@ func TestInvalidDo(t *testing.T) {
 		{"GET", "", nil, path},
 		{"GET", "v2/user", nil, path},
 		{"GET", "//evil.example.com/v2", nil, path},
-		{"GET", "https://evil.example.com/", nil, path},
+		{"GET", "https://evil.example.com/", nil, full},
 		{"GET", "@evil.example.com/", nil, path},
-		{"GET", "/v2/user?limit=1", nil, path},
-		{"GET", "/v2/user#x", nil, path},
+		{"GET", "/v2/user?limit=1", nil, query},
+		{"GET", "/v2/user#x", nil, query},
 		{"GET", "/v2/../v3", nil, segment},
 		{"GET", "/v2/.", nil, segment},
 		{"GET", "/..", nil, segment},
@@ -117,8 +119,8 @@ func TestInvalidDo(t *testing.T) {
 		{"POST", "/", []byte(`{} {}`), body},
 		{"POST", "/", []byte{}, body},
 		{"POST", "/", json.RawMessage("\"\xff\""), body},
-		{"POST", "/", func() {}, "labhealth: POST (Do): not sent: body cannot be written as JSON"},
-		{"POST", "/", struct{ N labhealth.Nullable[string] }{}, "labhealth: POST (Do): not sent: body cannot be written as JSON"},
+		{"POST", "/", func() {}, "labhealth: POST (Do): not sent: body cannot be written as JSON: it has a func()"},
+		{"POST", "/", struct{ N labhealth.Nullable[string] }{}, "labhealth: POST (Do): not sent: body cannot be written as JSON: a MarshalJSON or MarshalText method failed"},
 	} {
 		client, s := scripted(t, nil)
 		err := client.Do(t.Context(), test.method, test.path, test.body, nil)
@@ -219,7 +221,7 @@ func TestDoIntoTypes(t *testing.T) {
 		err := client.Do(t.Context(), "GET", "/v3/anything", nil, test.out)
 		want := ""
 		if test.want != "" {
-			want = "labhealth: GET (Do): the response (status 200) could not be read: " + test.want
+			want = unreadableText("GET (Do)", test.want, err)
 		}
 		if errorText(err) != want {
 			t.Errorf("%T from %s: %v, want %q", test.out, test.body, err, want)

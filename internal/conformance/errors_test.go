@@ -66,16 +66,16 @@ func (r rejection) textOf(op string) string {
 	return text
 }
 
-// outcomeText returns how the text of the error of an unreadable response ends: with the outcome of
-// a write.
-func outcomeText(op string, err error) string {
-	switch {
-	case strings.HasPrefix(op, "GET "):
-		return ""
-	case labhealth.OutcomeOf(err) == labhealth.OutcomeApplied:
-		return " (outcome applied; it took effect: do not repeat it)"
+// unreadableText returns the message of the *DecodeError of an operation after one attempt.
+func unreadableText(op, reason string, err error) string {
+	outcome, next := "outcome unknown", "; check whether it took effect before you repeat it"
+	if labhealth.OutcomeOf(err) == labhealth.OutcomeApplied {
+		outcome, next = "applied", "; it took effect: do not repeat it"
 	}
-	return " (outcome unknown; check whether it took effect before you repeat it)"
+	if strings.HasPrefix(op, "GET ") {
+		next = ""
+	}
+	return "labhealth: " + op + ": 200 OK, but the response could not be read: " + outcome + " (" + reason + next + ")"
 }
 
 // rejections are the error responses that are documented or were observed.
@@ -123,7 +123,7 @@ var rejections = []rejection{
 	{name: "error message status", status: 400, body: `{"error":"Bad Request","message":"Ada Example","status_code":400}`, text: "400 Bad Request: rejected (APIError.Message has the service's text)", message: "Ada Example"},
 	{name: "refresh", status: 400, body: `{"success":false,"user_id":"11111111-2222-4333-8444-555555555555","error":"x","failed_sources":[]}`, text: "400 Bad Request: rejected (APIError.Message has the service's text)", message: "x"},
 	{name: "legacy", status: 400, body: `{"error_type":"a","error_message":"b","error_code":"c"}`, text: "400 Bad Request: rejected (APIError.Message has the service's text)", message: "b"},
-	{name: "unauthorized", status: 401, class: labhealth.ErrUnauthorized, body: `{"detail":"Invalid token"}`, text: "401 Unauthorized: rejected (the key is invalid, expired, or of another region or environment)", message: "Invalid token", detail: `"Invalid token"`},
+	{name: "unauthorized", status: 401, class: labhealth.ErrUnauthorized, body: `{"detail":"Invalid token"}`, text: "401 Unauthorized: rejected (the key is invalid, expired, or of another region, environment or API)", message: "Invalid token", detail: `"Invalid token"`},
 	{name: "forbidden", status: 403, class: labhealth.ErrForbidden, body: `{"detail":"no"}`, text: "403 Forbidden: rejected (the team or the key has no access to this; APIError.Message has the service's text)", message: "no", detail: `"no"`},
 	{name: "not found", status: 404, class: labhealth.ErrNotFound, body: `{"detail":"This order doesn't exist"}`, text: "404 Not Found: rejected (no such order: check the ID and the environment)", message: "This order doesn't exist",
 		detail: `"This order doesn't exist"`},
@@ -142,7 +142,7 @@ var rejections = []rejection{
 		text: "404 Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment) (request req_1.2-3)"},
 	{name: "request id that is none", status: 404, class: labhealth.ErrNotFound, header: []string{"X-Request-Id", strings.Repeat("x", 129)}, text: "404 Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment)"},
 	{name: "rate limited", status: 429, class: labhealth.ErrRateLimited, body: `{"detail":"slow down"}`, header: []string{"Retry-After", "5"},
-		text: "429 Too Many Requests: rejected (APIError.Message has the service's text; try again in 5s)", message: "slow down", detail: `"slow down"`},
+		text: "429 Too Many Requests: rejected (the rate limit is reached: see WithRateLimit; APIError.Message has the service's text; try again in 5s)", message: "slow down", detail: `"slow down"`},
 	{name: "server error in plain text", status: 500, class: labhealth.ErrServer, body: "Internal Server Error", header: []string{"Content-Type", "text/plain; charset=utf-8"},
 		text: "500 Internal Server Error: outcome unknown (the service failed; check whether it took effect before you repeat it)", message: "Internal Server Error"},
 	{name: "bad gateway", status: 502, class: labhealth.ErrServer, body: "<html>", header: []string{"Content-Type", "text/html"}, text: "502 Bad Gateway: outcome unknown (the response is HTML: a proxy sent it, or the base URL is wrong; check whether it took effect before you repeat it)"},
@@ -303,7 +303,7 @@ func TestErrorChains(t *testing.T) {
 		if !errors.As(err, &e) || !errors.Is(err, cause) {
 			t.Fatalf("%T: %v", err, err)
 		}
-		const text = "labhealth: POST /v3/order/import: the http.RoundTripper failed: errors.As finds its error (1 attempt, outcome unknown): check whether it took effect before you repeat it"
+		const text = "labhealth: POST /v3/order/import: the http.RoundTripper failed: outcome unknown (errors.As finds its error; check whether it took effect before you repeat it)"
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 			equal(t, text, fmt.Sprintf(verb, e))
 			equal(t, text, fmt.Sprintf(verb, *e))
@@ -327,7 +327,7 @@ func TestErrorChains(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			client, _ := scripted(t, []reply{{status: 503, body: `{"detail":"later"}`}, {err: io.ErrUnexpectedEOF}})
 			_, err := client.Orders.Get(t.Context(), orderID, labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 2}))
-			equal(t, "labhealth: GET /v3/order/{order_id}: the connection was closed while waiting for the response (2 attempts, outcome unknown)", errorText(err))
+			equal(t, "labhealth: GET /v3/order/{order_id}: the connection was closed while waiting for the response: outcome unknown (2 attempts)", errorText(err))
 			if !errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(err, labhealth.ErrServer) {
 				t.Error("one of the two is missing in the chain")
 			}

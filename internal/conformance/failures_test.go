@@ -59,8 +59,10 @@ func (row failureRow) checkCalls(t *testing.T, calls []faultCall) {
 		}
 		equal(t, row.failure, labhealth.FailureOf(attempts[0].Err))
 		equal(t, row.failure, labhealth.FailureOf(err))
-		if text := strings.TrimPrefix(row.text, "the response could not be read: "); row.failure != labhealth.FailureRedirect && !strings.Contains(errorText(err), text) {
-			t.Errorf("%s: %v, want %q in it", call.method, err, text)
+		for part := range strings.SplitSeq(row.text, ": ") {
+			if row.failure != labhealth.FailureRedirect && !strings.Contains(errorText(err), part) {
+				t.Errorf("%s: %v, want %q in it", call.method, err, part)
+			}
 		}
 		if want := " failure=" + string(row.failure) + " "; !strings.Contains(logged.String(), want) || !strings.Contains(logged.String(), "level=WARN") {
 			t.Errorf("%s: %q is not in the log: %s", call.method, want, logged.String())
@@ -135,7 +137,7 @@ func TestFailuresOfProxies(t *testing.T) {
 		{"unknown host", testURL, unknown, labhealth.FailureProxy, "the proxy cannot be used: unknown host: check the proxy settings"},
 		{"not HTTPS", testURL, through(strings.Replace(responding("HTTP/1.1 200 OK\r\n\r\n"), "http", "https", 1)), labhealth.FailureProxy, "the proxy cannot be used: the proxy does not speak HTTPS: check the proxy settings"},
 		{"407", testURL, through(responding("HTTP/1.1 407 Ada Example\r\nContent-Length: 0\r\n\r\n")), labhealth.FailureProxy, "the proxy requires a user and a password: check the proxy settings"},
-		{"403", testURL, through(responding("HTTP/1.1 403 Ada Example\r\nContent-Length: 0\r\n\r\n")), labhealth.FailureProxy, "the proxy did not connect: check the proxy settings"},
+		{"403", testURL, through(responding("HTTP/1.1 403 Ada Example\r\nContent-Length: 0\r\n\r\n")), labhealth.FailureProxy, "the proxy rejected the host of the base URL: ask for access to it, or check the proxy settings"},
 		{"no HTTP", testURL, through(responding("Ada Example")), labhealth.FailureProxy, "the proxy did not connect: check the proxy settings"},
 		{"closed", testURL, through(responding("")), labhealth.FailureProxy, "the proxy did not connect: check the proxy settings"},
 		{"setting", testURL, &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return nil, errors.New("Ada Example") }}, labhealth.FailureProxy, "the proxy did not connect: check the proxy settings"},
@@ -161,24 +163,24 @@ func TestFailuresOfResponses(t *testing.T) {
 		text    string
 	}{
 		{"closed", raw(""), labhealth.FailureClosed, "the connection was closed while waiting for the response"},
-		{"half a header", raw("HTTP/1.1 200 OK\r\nX-Na"), labhealth.FailureOther, "the connection failed, or the response is not valid HTTP"},
+		{"half a header", raw("HTTP/1.1 200 OK\r\nX-Na"), labhealth.FailureOther, "the connection failed, or the response is not valid HTTP: check the host and the port of the base URL"},
 		{"reset", func(x exchange) bool {
 			c := tcpOf(x.raw())
 			c.SetLinger(0)
 			c.Close()
 			return true
 		}, labhealth.FailureReset, "the connection was reset while waiting for the response"},
-		{"no HTTP", raw("Ada Example\r\n\r\n"), labhealth.FailureOther, "the connection failed, or the response is not valid HTTP"},
+		{"no HTTP", raw("Ada Example\r\n\r\n"), labhealth.FailureOther, "the connection failed, or the response is not valid HTTP: check the host and the port of the base URL"},
 		{"truncated", raw("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"), labhealth.FailureTruncated, "the response ended too early"},
 		{"truncated JSON", respond(200, `{"id":`), labhealth.FailureTruncated, "the response could not be read: it is not valid JSON at byte 6: unexpected end of JSON"},
 		{"too large", respond(200, strings.Repeat(" ", 9<<20)), labhealth.FailureTooLarge, "the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit"},
 		{"no gzip", respond(200, "Ada Example", "Content-Encoding", "gzip"), labhealth.FailureUnreadable, "the response is not valid gzip"},
-		{"HTML", respond(200, "<html>Ada Example", "Content-Type", "text/html"), labhealth.FailureUnreadable, "the response could not be read: it is HTML, not JSON; something between here and the service may have sent it"},
+		{"HTML", respond(200, "<html>Ada Example", "Content-Type", "text/html"), labhealth.FailureUnreadable, "the response could not be read: it is HTML, not JSON: a proxy sent it, or the base URL is wrong"},
 		{"empty", respond(200, " "), labhealth.FailureUnreadable, "the response could not be read: it is empty"},
 		{"no JSON", respond(200, "Ada Example"), labhealth.FailureUnreadable, "the response could not be read: it is not valid JSON at byte 0: unexpected character"},
 		{"no object", respond(200, `["Ada Example"]`), labhealth.FailureUnreadable, "the response could not be read: it is not a JSON object"},
 		{"no ID", respond(200, `{"order":{"name":"Ada Example"}}`), labhealth.FailureUnreadable, "the response could not be read: it has no readable order id"},
-		{"redirect", respond(301, "", "Location", "https://ada.example.com/"), labhealth.FailureRedirect, "the redirect was not followed: check the base URL"},
+		{"redirect", respond(301, "", "Location", "https://ada.example.com/"), labhealth.FailureRedirect, "the redirect was not followed: check the scheme, the host and the path of the base URL"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			srv := startFaults(t, false, -1, row.fault)
@@ -208,7 +210,7 @@ func TestFailureOfTimeInRoundTripper(t *testing.T) {
 			<-r.Context().Done()
 			return nil, errors.New("Ada Example")
 		})
-		failureRow{url: testURL, transport: transport, failure: labhealth.FailureTimeout, text: "timed out (RetryPolicy.ReadTimeout, 10s)"}.checkCalls(t, faultCalls[:1])
+		failureRow{url: testURL, transport: transport, failure: labhealth.FailureTimeout, text: "timed out (RetryPolicy.ReadTimeout, 10s): raise it"}.checkCalls(t, faultCalls[:1])
 	})
 }
 
@@ -253,19 +255,19 @@ func TestFailuresOfTime(t *testing.T) {
 			get:  "timed out while connecting through the proxy (RetryPolicy.ReadTimeout, 7s): check the proxy settings and the base URL",
 			post: "timed out while connecting through the proxy (RetryPolicy.WriteTimeout, 9s): check the proxy settings and the base URL"},
 		{name: "response", fault: hang,
-			get:  "timed out while waiting for the response (RetryPolicy.ReadTimeout, 7s)",
-			post: "timed out while waiting for the response (RetryPolicy.WriteTimeout, 9s)"},
+			get:  "timed out while waiting for the response (RetryPolicy.ReadTimeout, 7s): raise it",
+			post: "timed out while waiting for the response (RetryPolicy.WriteTimeout, 9s): raise it"},
 		{name: "http.Client", fault: hang, clientLimit: 3 * time.Second,
-			get: "timed out while waiting for the response (http.Client.Timeout, 3s)", post: "timed out while waiting for the response (http.Client.Timeout, 3s)"},
+			get: "timed out while waiting for the response (http.Client.Timeout, 3s): raise it", post: "timed out while waiting for the response (http.Client.Timeout, 3s): raise it"},
 		{name: "response until the deadline", fault: hang, deadline: time.Second,
-			get: "timed out while waiting for the response (the context's deadline)", post: "timed out while waiting for the response (the context's deadline)"},
+			get: "timed out while waiting for the response (the context's deadline): give it more time", post: "timed out while waiting for the response (the context's deadline): give it more time"},
 		{name: "response header, limited by the transport", fault: hang, transport: &http.Transport{ResponseHeaderTimeout: time.Second},
 			get: "timed out while waiting for the response", post: "timed out while waiting for the response"},
 		{name: "body", fault: header,
-			get:  "timed out while reading the response (RetryPolicy.ReadTimeout, 7s)",
-			post: "timed out while reading the response (RetryPolicy.WriteTimeout, 9s)"},
+			get:  "timed out while reading the response (RetryPolicy.ReadTimeout, 7s): raise it",
+			post: "timed out while reading the response (RetryPolicy.WriteTimeout, 9s): raise it"},
 		{name: "body until the deadline", fault: header, deadline: time.Second,
-			get: "timed out while reading the response (the context's deadline)", post: "timed out while reading the response (the context's deadline)"},
+			get: "timed out while reading the response (the context's deadline): give it more time", post: "timed out while reading the response (the context's deadline): give it more time"},
 	} {
 		for i, want := range []string{row.get, row.post} {
 			call := faultCalls[i]
@@ -299,8 +301,10 @@ func TestFailuresOfTime(t *testing.T) {
 					}
 					equal(t, want, errorText(errors.Join(attempts...)))
 					equal(t, labhealth.FailureTimeout, labhealth.FailureOf(err))
-					if !strings.Contains(errorText(err), want) {
-						t.Errorf("%v, want %q in it", err, want)
+					for part := range strings.SplitSeq(want, ": ") {
+						if !strings.Contains(errorText(err), part) {
+							t.Errorf("%v, want %q in it", err, part)
+						}
 					}
 				})
 			})

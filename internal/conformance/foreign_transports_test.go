@@ -253,7 +253,7 @@ func TestObservedTransports(t *testing.T) {
 	unavailable := startFaults(t, false, -1, respond(503, `{}`))
 	err := withBody(t.Context(), faultClient(t, unavailable.URL, retries))
 	if want := "labhealth: POST /v3/order/import: the http.RoundTripper was stopped before it sent the write a second time: " +
-		"it must not repeat requests (1 attempt, outcome unknown): check whether it took effect before you repeat it"; errorText(err) != want {
+		"outcome unknown (it must not repeat requests; check whether it took effect before you repeat it)"; errorText(err) != want {
 		t.Errorf("%q, want %q", errorText(err), want)
 	}
 	dead := fmt.Sprintf("http://%s", closedAddress(t))

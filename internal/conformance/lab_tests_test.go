@@ -214,7 +214,7 @@ func TestListLabTestsDeprecatedLimit(t *testing.T) {
 	client, _ := scripted(t, []reply{{status: 200, body: large}, {status: 200, body: large}, {status: 200, body: large}})
 	got := must[[]labhealth.LabTest](t)(client.LabTests.ListDeprecated(t.Context(), labhealth.ListLabTestsParams{}))
 	equal(t, wantLabTest(), got[1])
-	const tooLarge = ": the response (status 200) could not be read: the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit"
+	const tooLarge = ": 200 OK, but the response could not be read: applied (the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit)"
 	_, err := client.LabTests.ListDeprecated(t.Context(), labhealth.ListLabTestsParams{}, labhealth.WithCallBodyLimit(8<<20))
 	equal(t, "labhealth: GET /v3/lab_tests"+tooLarge, errorText(err))
 	_, err = client.LabTests.List(t.Context(), labhealth.ListLabTestsParams{})
@@ -425,7 +425,7 @@ func TestLabTestsOfTheService(t *testing.T) {
 	equal(t, 1, len(old))
 	equal(t, "Old Lipid Panel", old[0].Name)
 	_, err := client.LabTests.List(t.Context(), labhealth.ListLabTestsParams{OrderKey: "shoe size"})
-	equal(t, "labhealth: GET /v3/lab_test: 422 Unprocessable Entity: rejected: query.order_key (enum)", strings.Split(errorText(err), " (request")[0])
+	equal(t, "labhealth: GET /v3/lab_test: 422 Unprocessable Entity: rejected: query.order_key (enum: use a constant of its type)", strings.Split(errorText(err), " (request")[0])
 	_, err = client.LabTests.List(t.Context(), labhealth.ListLabTestsParams{NextCursor: "made up"})
 	equal(t, true, errors.As(err, new(*labhealth.APIError)))
 }

@@ -35,7 +35,7 @@ func TestBodyLimits(t *testing.T) {
 		_, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{}, opts...)
 		want := ""
 		if !test.fits {
-			want = "labhealth: GET /orders: the response (status 200) could not be read: the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit"
+			want = "labhealth: GET /orders: 200 OK, but the response could not be read: applied (the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit)"
 		}
 		equal(t, want, errorText(err))
 		equal(t, labhealth.OutcomeApplied, labhealth.OutcomeOf(err))
@@ -58,7 +58,7 @@ func TestCompressedResponses(t *testing.T) {
 		t.Error(err)
 	}
 	_, err := client.Orders.List(t.Context(), labhealth.ListOrdersParams{}, labhealth.WithCallBodyLimit(1<<20))
-	equal(t, "labhealth: GET /orders: the response (status 200) could not be read: the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit", errorText(err))
+	equal(t, "labhealth: GET /orders: 200 OK, but the response could not be read: applied (the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit)", errorText(err))
 }
 
 // peakHeap returns by how much the heap grows while f runs.

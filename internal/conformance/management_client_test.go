@@ -63,7 +63,7 @@ func TestNewManagementClientErrors(t *testing.T) {
 		want string
 	}{
 		{"nil organisation", uuid.Nil, managementKey, []labhealth.Option{base}, "labhealth: the organisation ID must not be the nil UUID"},
-		{"empty key", testOrg, "", []labhealth.Option{base}, "labhealth: the API key must not be empty and may hold printable ASCII only"},
+		{"empty key", testOrg, "", []labhealth.Option{base}, "labhealth: the API key is empty: is its environment variable set?"},
 		{"no address", testOrg, managementKey, nil,
 			`labhealth: no base URL: pass WithProductionUS("https://…"), WithProductionEU, WithSandboxUS, WithSandboxEU or WithBaseURL`},
 		{"http", testOrg, managementKey, []labhealth.Option{labhealth.WithBaseURL("http://manage.example.com")}, httpsOnly},
@@ -82,11 +82,11 @@ func TestNewManagementClientErrors(t *testing.T) {
 func TestManagementWithPath(t *testing.T) {
 	base := labhealth.WithBaseURL(managementURL)
 	_, err := labhealth.NewManagementClient(testOrg, managementKey, base, labhealth.WithPath("GET /orders", "/v3/orders"))
-	if want := `labhealth: WithPath: unknown operation "GET /orders": want one of ["GET /v1/org/{org_id}" `; !strings.HasPrefix(errorText(err), want) {
+	if want := `labhealth: WithPath: "GET /orders" is an operation of the other API`; errorText(err) != want {
 		t.Errorf("error %q", errorText(err))
 	}
 	_, err = labhealth.NewClient(testKey, base, labhealth.WithPath("GET /v1/org/{org_id}", "/v2/org/{org_id}"))
-	if want := `labhealth: WithPath: unknown operation "GET /v1/org/{org_id}": want one of ["GET /orders" `; !strings.HasPrefix(errorText(err), want) {
+	if want := `labhealth: WithPath: "GET /v1/org/{org_id}" is an operation of the other API`; errorText(err) != want {
 		t.Errorf("error %q", errorText(err))
 	}
 	const op = "POST /v1/org/{org_id}/team/{team_id}/create_api_access_token"
@@ -463,7 +463,7 @@ func TestManagementErrors(t *testing.T) {
 		{"object", reply{status: 400, body: `{"detail":{"error_type":"x","error_message":"hunter2"}}`}, "400 Bad Request: rejected (APIError.Message has the service's text)", nil, labhealth.OutcomeRejected},
 		{"list", reply{status: 422, body: `{"detail":[{"type":"missing","loc":["body","region"],"msg":"Field required","input":"hunter2"}]}`},
 			"422 Unprocessable Entity: rejected: body.region (missing)", labhealth.ErrValidation, labhealth.OutcomeRejected},
-		{"flat", reply{status: 401, body: `{"error":"hunter2","message":"m","status_code":401}`}, "401 Unauthorized: rejected (the key is missing, invalid, expired, or of another region or environment; APIError.Message has the service's text)", labhealth.ErrUnauthorized, labhealth.OutcomeRejected},
+		{"flat", reply{status: 401, body: `{"error":"hunter2","message":"m","status_code":401}`}, "401 Unauthorized: rejected (the key is missing, invalid, expired, or of another region, environment or API; APIError.Message has the service's text)", labhealth.ErrUnauthorized, labhealth.OutcomeRejected},
 		{"no JSON", reply{status: 500, body: "Internal Server Error", header: []string{"Content-Type", "text/plain"}}, "500 Internal Server Error: outcome unknown (the service failed; check whether it took effect before you repeat it)",
 			labhealth.ErrServer, labhealth.OutcomeUnknown},
 		{"nothing", reply{status: 404}, "404 Not Found: rejected (the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment)", labhealth.ErrNotFound, labhealth.OutcomeRejected},

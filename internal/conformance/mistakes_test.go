@@ -295,7 +295,8 @@ var keyMistakes = []mistake{
 	{"key of another region", func(u *mistakenUser) error {
 		return u.reads(must[*labhealth.Client](u)(u.newClient("sk_eu_"+canaryLast, u.srv.URL)))
 	}, []string{"401 Unauthorized"}},
-	{"key with a line break", func(u *mistakenUser) error { _, err := u.newClient(canaryKey+"\n", u.srv.URL); return err }, []string{"API key"}},
+	{"key with a line break", func(u *mistakenUser) error { _, err := u.newClient(canaryKey+"\n", u.srv.URL); return err }, []string{"API key", "line break"}},
+	{"key in quotes", func(u *mistakenUser) error { _, err := u.newClient(`"`+canaryKey+`"`, u.srv.URL); return err }, []string{"API key", "quotes"}},
 	{"empty key", func(u *mistakenUser) error { _, err := u.newClient("", u.srv.URL); return err }, []string{"API key", "empty"}},
 }
 
@@ -306,9 +307,10 @@ func newClientError(base string, opts ...labhealth.Option) func(*mistakenUser) e
 
 var baseURLMistakes = []mistake{
 	{"no base URL", func(*mistakenUser) error { _, err := labhealth.NewClient(canaryKey); return err }, []string{"no base URL"}},
-	{"empty base URL", newClientError(""), []string{"base URL"}},
+	{"empty base URL", newClientError(""), []string{"base URL is empty"}},
 	{"base URL without a scheme", newClientError("api.example.com"), []string{"base URL", "https://"}},
-	{"base URL with a line break", newClientError("https://" + canaryLast + ".example.com\n"), []string{"base URL"}},
+	{"base URL with a line break", newClientError("https://" + canaryLast + ".example.com\n"), []string{"base URL", "line break"}},
+	{"base URL in quotes", newClientError(`'https://` + canaryLast + `.example.com'`), []string{"base URL", "quotes"}},
 	{"base URL with a password", newClientError("https://" + canaryFirst + ":" + canaryLast + "@example.com"), []string{"base URL"}},
 	{"base URL with http", newClientError("http://" + canaryLast + ".example.com"), []string{"base URL", "https"}},
 	{"two base URLs", newClientError("https://api.example.com", labhealth.WithBaseURL("https://"+canaryLast+".example.com")), []string{"base URL"}},
@@ -320,7 +322,7 @@ var baseURLMistakes = []mistake{
 			return err
 		}
 		return u.reads(client)
-	}, nil},
+	}, []string{"/v3"}},
 	{"path of the orders", func(u *mistakenUser) error {
 		_, err := u.service(labhealth.WithPath("GET /orders", "/v4/orders")).Orders.List(u.Context(), labhealth.ListOrdersParams{})
 		return err
@@ -671,7 +673,7 @@ var webhookMistakes = []mistake{
 	{"no webhook secret", newVerifier(), []string{"secret", "Unsigned"}},
 	{"empty webhook secret", newVerifier(""), []string{"secret 1 of 1", "empty"}},
 	{"API key as webhook secret", newVerifier(canaryKey), []string{"secret 1 of 1"}},
-	{"webhook secret with a line break", newVerifier(mistakeSecret + "\n"), []string{"secret 1 of 1"}},
+	{"webhook secret with a line break", newVerifier(mistakeSecret + "\n"), []string{"secret 1 of 1", "line break"}},
 	{"nil verifier", func(*mistakenUser) error {
 		_, err := webhooks.NewHandler(nil, func(context.Context, *webhooks.Event) error { return nil })
 		return err

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/labhealth/labhealth-go"
 )
@@ -92,7 +93,7 @@ func TestCallObserverFields(t *testing.T) {
 		"GET /orders | 1 503 true 0s, 2 200 false 0s | 200 | " + id + " | applied | <nil>",
 		"GET /v3/order/{order_id} | 1 404 false 0s | 404 |  | rejected | labhealth: GET /v3/order/{order_id}: 404 Not Found: rejected " +
 			"(the path or an ID does not exist: check the base URL, WithPath, the IDs and the environment; APIError.Message has the service's text)",
-		"GET /v3/order/{order_id} | 1 503 true 0s, 2 0 false 0s | 0 |  | unknown | labhealth: GET /v3/order/{order_id}: the connection was closed while waiting for the response (2 attempts, outcome unknown)",
+		"GET /v3/order/{order_id} | 1 503 true 0s, 2 0 false 0s | 0 |  | unknown | labhealth: GET /v3/order/{order_id}: the connection was closed while waiting for the response: outcome unknown (2 attempts)",
 		"GET /v3/order/{order_id}/requisition/pdf | 1 200 false 0s | 200 |  | applied | <nil>",
 		"GET /v3/order/{order_id}/requisition/pdf |  | 0 |  | not sent | labhealth: GET /v3/order/{order_id}/requisition/pdf: not sent: w must not be nil",
 	}, got[:5])
@@ -101,6 +102,29 @@ func TestCallObserverFields(t *testing.T) {
 			t.Errorf("%s, want %s", got[5+i], want)
 		}
 	}
+}
+
+// Attempts and calls in a record have the text of their error, also in handlers that encode JSON.
+func TestLogValues(t *testing.T) {
+	option, calls := observedCalls()
+	client, _ := scripted(t, []reply{{err: errors.New("Ada Example")}}, option)
+	_, _ = client.Orders.Import(t.Context(), importBody())
+	call := (*calls)[0]
+	call.Duration, call.Attempts[0].Duration, call.Attempts[0].Start = 0, 0, time.Time{}
+	var logged bytes.Buffer
+	l := slog.New(slog.NewJSONHandler(&logged, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	l.Info("m", "call", call, "attempt", call.Attempts[0], "attempts", call.Attempts)
+	const failed = `the http.RoundTripper failed: errors.As finds its error"`
+	equal(t, `{"level":"INFO","msg":"m","call":{"op":"POST /v3/order/import","attempts":1,"duration":0,"outcome":"unknown","failure":"other",`+
+		`"error":"labhealth: POST /v3/order/import: the http.RoundTripper failed: outcome unknown (errors.As finds its error; check whether it took effect before you repeat it)"},`+
+		`"attempt":{"op":"POST /v3/order/import","attempt":1,"duration":0,"outcome":"unknown","failure":"other","error":"`+failed+`},`+
+		`"attempts":[{"Op":"POST /v3/order/import","Number":1,"StatusCode":0,"Start":"0001-01-01T00:00:00Z","Duration":0,"Wait":0,"Repeated":false,`+
+		`"RequestID":"","Outcome":0,"Err":"`+failed+`}]}`+"\n", logged.String())
 }
 
 // Each page of an iterator is a call.
@@ -214,7 +238,7 @@ func TestObserverCancels(t *testing.T) {
 	client, s := scripted(t, []reply{{status: 503, header: []string{"Retry-After", "0"}}, {status: 200, body: `{"orders":[]}`}},
 		labhealth.WithObserver(func(context.Context, labhealth.Attempt) { cancel() }), labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 3}))
 	_, err := client.Orders.List(ctx, labhealth.ListOrdersParams{})
-	equal(t, "labhealth: GET /orders: canceled before another attempt; the last response had status 503 (1 attempt, outcome unknown)", errorText(err))
+	equal(t, "labhealth: GET /orders: canceled before another attempt; the last response had status 503: outcome unknown", errorText(err))
 	equal(t, 1, len(s.sent))
 	equal(t, true, errors.Is(err, context.Canceled) && errors.Is(err, labhealth.ErrServer))
 }

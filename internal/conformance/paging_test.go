@@ -67,7 +67,7 @@ func TestUserPages(t *testing.T) {
 	users := func(from, to int, rest string) reply {
 		return reply{status: 200, body: `{"users":` + elements("user_id", from, to) + rest + `}`}
 	}
-	const broken = "labhealth: GET /v2/user/: the response (status 200) could not be read: "
+	const broken = "labhealth: GET /v2/user/: 200 OK, but the response could not be read: applied ("
 	for _, test := range []struct {
 		name    string
 		params  labhealth.ListUsersParams
@@ -107,27 +107,27 @@ func TestUserPages(t *testing.T) {
 
 		{"offset ignored", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(1, 2, `,"total":5,"offset":0,"limit":2`),
-		}, upTo(1, 2), broken + "its offset is not the requested one", "?limit=2 ?limit=2&offset=2"},
+		}, upTo(1, 2), broken + "its offset is not the requested one)", "?limit=2 ?limit=2&offset=2"},
 		{"offset ignored at once", labhealth.ListUsersParams{Offset: 4}, []reply{users(1, 2, `,"total":5,"offset":0,"limit":2`)},
-			nil, broken + "its offset is not the requested one", "?offset=4"},
+			nil, broken + "its offset is not the requested one)", "?offset=4"},
 		{"offset echoed, page repeated", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(1, 2, `,"total":5,"offset":2,"limit":2`),
-		}, upTo(1, 2), broken + "it repeats an earlier page", "?limit=2 ?limit=2&offset=2"},
+		}, upTo(1, 2), broken + "it repeats an earlier page)", "?limit=2 ?limit=2&offset=2"},
 		{"page repeated, no total", labhealth.ListUsersParams{}, []reply{users(1, 2, `,"offset":0`), users(1, 2, `,"offset":2`)},
-			upTo(1, 2), broken + "it repeats an earlier page", " ?offset=2"},
+			upTo(1, 2), broken + "it repeats an earlier page)", " ?offset=2"},
 		{"no offset", labhealth.ListUsersParams{}, []reply{users(1, 2, `,"total":5`), users(3, 4, `,"total":5`)},
-			upTo(1, 2), broken + "its offset is not the requested one", " ?offset=2"},
-		{"an error with 200", labhealth.ListUsersParams{}, []reply{{status: 200, body: `{"state":"error","error_type":"INVALID"}`}}, nil, broken + "it has no list", ""},
+			upTo(1, 2), broken + "its offset is not the requested one)", " ?offset=2"},
+		{"an error with 200", labhealth.ListUsersParams{}, []reply{{status: 200, body: `{"state":"error","error_type":"INVALID"}`}}, nil, "labhealth: GET /v2/user/: 200 OK, but the response could not be read: outcome unknown (it has no list)", ""},
 		{"empty below total", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), users(1, 0, `,"total":5,"offset":2,"limit":2`),
-		}, upTo(1, 2), broken + "it is empty although more is to come", "?limit=2 ?limit=2&offset=2"},
-		{"empty at once", labhealth.ListUsersParams{}, []reply{users(1, 0, `,"total":5,"offset":0,"limit":2`)}, nil, broken + "it is empty although more is to come", ""},
+		}, upTo(1, 2), broken + "it is empty although more is to come)", "?limit=2 ?limit=2&offset=2"},
+		{"empty at once", labhealth.ListUsersParams{}, []reply{users(1, 0, `,"total":5,"offset":0,"limit":2`)}, nil, broken + "it is empty although more is to come)", ""},
 		{"rejection in the middle", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), {status: 403, body: `{}`},
 		}, upTo(1, 2), "labhealth: GET /v2/user/: 403 Forbidden: rejected (the team or the key has no access to this)", "?limit=2 ?limit=2&offset=2"},
 		{"no response in the middle", labhealth.ListUsersParams{Limit: 2}, []reply{
 			users(1, 2, `,"total":5,"offset":0,"limit":2`), {err: errors.New("lost")},
-		}, upTo(1, 2), "labhealth: GET /v2/user/: the http.RoundTripper failed: errors.As finds its error (1 attempt, outcome unknown)", "?limit=2 ?limit=2&offset=2"},
+		}, upTo(1, 2), "labhealth: GET /v2/user/: the http.RoundTripper failed: outcome unknown (errors.As finds its error)", "?limit=2 ?limit=2&offset=2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			client, s := scripted(t, test.replies)
@@ -154,7 +154,7 @@ func TestOrderPages(t *testing.T) {
 		return reply{status: 200, body: `{"orders":` + elements("id", from, to) + rest + `}`}
 	}
 	bare := func(from, to int) reply { return reply{status: 200, body: elements("id", from, to)} }
-	const broken = "labhealth: GET /orders: the response (status 200) could not be read: "
+	const broken = "labhealth: GET /orders: 200 OK, but the response could not be read: applied ("
 	for _, test := range []struct {
 		name    string
 		params  labhealth.ListOrdersParams
@@ -226,24 +226,24 @@ func TestOrderPages(t *testing.T) {
 
 		{"another page echoed", labhealth.ListOrdersParams{Size: 2}, []reply{
 			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(1, 2, `,"total":5,"page":1,"size":2`),
-		}, upTo(1, 2), broken + "it is not the requested page", "?page=1&size=2 ?page=2&size=2"},
+		}, upTo(1, 2), broken + "it is not the requested page)", "?page=1&size=2 ?page=2&size=2"},
 		{"page repeated", labhealth.ListOrdersParams{Size: 2}, []reply{orders(1, 2, `,"total":5`), orders(1, 2, `,"total":5`)},
-			upTo(1, 2), broken + "it repeats an earlier page", "?page=1&size=2 ?page=2&size=2"},
+			upTo(1, 2), broken + "it repeats an earlier page)", "?page=1&size=2 ?page=2&size=2"},
 		// A full page may be one of many of a service that ignores the page number.
 		{"full page repeated, nothing but orders", labhealth.ListOrdersParams{Size: 2}, []reply{orders(1, 2, ``), orders(1, 2, ``)},
-			upTo(1, 2), broken + "it repeats an earlier page", "?page=1&size=2 ?page=2&size=2"},
+			upTo(1, 2), broken + "it repeats an earlier page)", "?page=1&size=2 ?page=2&size=2"},
 		{"later page repeated, nothing but orders", labhealth.ListOrdersParams{}, []reply{orders(1, 2, ``), orders(3, 4, ``), orders(3, 4, ``)},
-			upTo(1, 4), broken + "it repeats an earlier page", "?page=1 ?page=2 ?page=3"},
+			upTo(1, 4), broken + "it repeats an earlier page)", "?page=1 ?page=2 ?page=3"},
 		{"page repeated from a later page on", labhealth.ListOrdersParams{Page: 2}, []reply{orders(1, 2, ``), orders(1, 2, ``)},
-			upTo(1, 2), broken + "it repeats an earlier page", "?page=2 ?page=3"},
+			upTo(1, 2), broken + "it repeats an earlier page)", "?page=2 ?page=3"},
 		{"two pages in turns, no total", labhealth.ListOrdersParams{}, []reply{
 			orders(1, 2, ``), orders(3, 4, ``), orders(1, 2, ``),
-		}, upTo(1, 4), broken + "it repeats an earlier page", "?page=1 ?page=2 ?page=3"},
+		}, upTo(1, 4), broken + "it repeats an earlier page)", "?page=1 ?page=2 ?page=3"},
 		{"empty below total", labhealth.ListOrdersParams{Size: 2}, []reply{
 			orders(1, 2, `,"total":5,"page":1,"size":2`), orders(1, 0, `,"total":5,"page":2,"size":2`),
-		}, upTo(1, 2), broken + "it is empty although more is to come", "?page=1&size=2 ?page=2&size=2"},
+		}, upTo(1, 2), broken + "it is empty although more is to come)", "?page=1&size=2 ?page=2&size=2"},
 		{"empty at once", labhealth.ListOrdersParams{}, []reply{orders(1, 0, `,"total":5,"page":1,"size":50`)},
-			nil, broken + "it is empty although more is to come", "?page=1"},
+			nil, broken + "it is empty although more is to come)", "?page=1"},
 		{"rejection in the middle", labhealth.ListOrdersParams{Size: 2}, []reply{
 			orders(1, 2, `,"total":5,"page":1,"size":2`), {status: 500, body: "Internal Server Error"},
 		}, upTo(1, 2), "labhealth: GET /orders: 500 Internal Server Error: outcome unknown (the service failed; try again later)", "?page=1&size=2 ?page=2&size=2"},
@@ -307,9 +307,12 @@ func TestCursorPages(t *testing.T) {
 					replies = append(replies, reply{status: 200, body: p})
 				}
 				client, s := scripted(t, replies)
-				want := ""
+				want, outcome := "", "applied"
+				if test.reason == "it has no list" {
+					outcome = "outcome unknown"
+				}
 				if test.reason != "" {
-					want = "labhealth: " + list.op + ": the response (status 200) could not be read: " + test.reason
+					want = "labhealth: " + list.op + ": 200 OK, but the response could not be read: " + outcome + " (" + test.reason + ")"
 				}
 				got, text := list.all(client, test.start)
 				equal(t, test.want, got)
@@ -418,7 +421,7 @@ func TestIteratorsCancelled(t *testing.T) {
 	n := 0
 	for _, err := range client.Users.All(ctx, labhealth.ListUsersParams{}) {
 		if err != nil {
-			equal(t, "labhealth: GET /v2/user/: canceled before the request was sent (0 attempts, outcome not sent)", errorText(err))
+			equal(t, "labhealth: GET /v2/user/: canceled before the request was sent: not sent", errorText(err))
 			equal(t, true, errors.Is(err, context.Canceled))
 			break
 		}

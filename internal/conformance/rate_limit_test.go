@@ -86,7 +86,7 @@ func TestRateLimitDeadline(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			err := pacedCall(ctx, client, "too late")
 			cancel()
-			equal(t, "labhealth: POST (Do): the rate limit leaves no time before the context's deadline: raise the limit (WithRateLimit) or the deadline (0 attempts, outcome not sent)", errorText(err))
+			equal(t, "labhealth: POST (Do): the rate limit leaves no time before the context's deadline: not sent (raise the limit of WithRateLimit, or the deadline)", errorText(err))
 			equal(t, labhealth.FailureRateLimit, labhealth.FailureOf(err))
 			equal(t, labhealth.OutcomeNotSent, labhealth.OutcomeOf(err))
 		}
@@ -107,7 +107,7 @@ func TestRateLimitCancel(t *testing.T) {
 		for range 3 {
 			calls.Go(func() {
 				err := pacedCall(ctx, client, "canceled")
-				equal(t, "labhealth: POST (Do): canceled before the request was sent (0 attempts, outcome not sent)", errorText(err))
+				equal(t, "labhealth: POST (Do): canceled before the request was sent: not sent", errorText(err))
 				equal(t, 500*time.Millisecond, time.Since(p.start))
 			})
 			synctest.Wait()

@@ -17,7 +17,7 @@ func TestNoResults(t *testing.T) {
 	srv := labhealthtest.NewServer(t)
 	client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL))
 	noErr(t, err)
-	wrong, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL+"/v2"))
+	wrong, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL+"/api"))
 	noErr(t, err)
 	order, err := srv.AddOrder(srv.AddUser("ada"), srv.LabTests.WalkIn)
 	noErr(t, err)

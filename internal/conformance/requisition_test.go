@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -102,8 +103,8 @@ func TestRequisitionPDF(t *testing.T) {
 func TestRequisitionPDFErrors(t *testing.T) {
 	lost := io.ErrUnexpectedEOF
 	const (
-		notPDF   = "the response (status 200) could not be read: it is not a PDF"
-		noBegin  = "the response (status 200) could not be read: it ended before the PDF began"
+		notPDF   = "200 OK, but the response could not be read: outcome unknown (it is not a PDF)"
+		noBegin  = "200 OK, but the response could not be read: outcome unknown (it ended before the PDF began)"
 		jsonText = `{"state":"error","error_type":"x","error":"Ada Example"}`
 	)
 	for _, test := range []struct {
@@ -145,7 +146,11 @@ func TestRequisitionPDFErrors(t *testing.T) {
 					return len(p), nil
 				}))
 				equal(t, int64(0), n)
-				equal(t, pdfOp+test.text, errorText(err))
+				want := pdfOp + test.text
+				if test.attempts > 1 {
+					want += " (" + strconv.Itoa(test.attempts) + " attempts)"
+				}
+				equal(t, want, errorText(err))
 				var e *labhealth.DecodeError
 				if !errors.As(err, &e) {
 					t.Fatalf("%T is no *DecodeError", err)
@@ -180,7 +185,7 @@ func TestRequisitionPDFRetried(t *testing.T) {
 		client, s := streamed(t, "application/pdf", &body{pieces: []string{pdf[:cut]}, end: lost}, &body{pieces: []string{pdf}})
 		var b bytes.Buffer
 		n, err := client.Orders.RequisitionPDF(t.Context(), orderID, &b)
-		equal(t, pdfOp+"the response (status 200) could not be read: it ended too early", errorText(err))
+		equal(t, pdfOp+"200 OK, but the response could not be read: outcome unknown (it ended too early)", errorText(err))
 		equal(t, true, errors.Is(err, lost))
 		equal(t, int64(cut), n)
 		equal(t, pdf[:cut], b.String())
@@ -224,7 +229,7 @@ func TestRequisitionPDFWriterFails(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			client, s := streamed(t, "application/pdf", io.NopCloser(strings.NewReader(long)), io.NopCloser(strings.NewReader(long)))
 			n, err := client.Orders.RequisitionPDF(t.Context(), orderID, test.write(new(int)))
-			equal(t, pdfOp+"the response (status 200) could not be read: it could not be written", errorText(err))
+			equal(t, pdfOp+"200 OK, but the response could not be read: outcome unknown (it could not be written)", errorText(err))
 			equal(t, true, errors.Is(err, test.cause))
 			equal(t, test.n, n)
 			equal(t, 1, len(s.sent))
@@ -237,7 +242,7 @@ func TestRequisitionPDFWriterFails(t *testing.T) {
 }
 
 func TestRequisitionPDFLimit(t *testing.T) {
-	const tooLarge = "the response (status 200) could not be read: the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit"
+	const tooLarge = "200 OK, but the response could not be read: outcome unknown (the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit)"
 	long := pdf + strings.Repeat("x", 100_000)
 	size := int64(len(long))
 	for _, test := range []struct {
@@ -254,7 +259,7 @@ func TestRequisitionPDFLimit(t *testing.T) {
 		{4, nil, tooLarge, 0},
 		{1, nil, tooLarge, 0},
 		// A lost connection at the limit does not show whether the file ends there.
-		{size, io.ErrUnexpectedEOF, "the response (status 200) could not be read: it ended too early", size},
+		{size, io.ErrUnexpectedEOF, "200 OK, but the response could not be read: outcome unknown (it ended too early)", size},
 	} {
 		t.Run(fmt.Sprint(test.limit, test.end), func(t *testing.T) {
 			client, s := streamed(t, "application/pdf", &body{pieces: []string{long}, end: test.end}, &body{pieces: []string{long}})

@@ -59,7 +59,7 @@ func TestWithCallRetry(t *testing.T) {
 					equal(t, s.sent[0], s.sent[1])
 					return
 				}
-				equal(t, "labhealth: POST /v3/order/import: 429 Too Many Requests: rejected (try again in "+apiError(t, err).RetryAfter.String()+")", errorText(err))
+				equal(t, "labhealth: POST /v3/order/import: 429 Too Many Requests: rejected (the rate limit is reached: see WithRateLimit; try again in "+apiError(t, err).RetryAfter.String()+")", errorText(err))
 				equal(t, test.asks+"s", fmt.Sprint(apiError(t, err).RetryAfter.Seconds())+"s")
 				equal(t, labhealth.OutcomeRejected, labhealth.OutcomeOf(err))
 			})

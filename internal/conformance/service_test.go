@@ -292,7 +292,7 @@ func TestServiceListOrders(t *testing.T) {
 	equal(t, []int64{13, 3, 5}, []int64{*page.Total, *page.Page, *page.Size})
 	equal(t, all[10], page.Orders[0].ID)
 	_, err = client.Orders.List(t.Context(), labhealth.ListOrdersParams{Interpretation: "new value"})
-	equal(t, "query.interpretation (enum)", fmt.Sprint(apiError(t, err).Fields()[0]))
+	equal(t, "query.interpretation (enum: use a constant of its type)", fmt.Sprint(apiError(t, err).Fields()[0]))
 	// The path of the interface specification, and that of the public API reference.
 	moved, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL), labhealth.WithPath("GET /orders", "/v3/orders"))
 	check(err)

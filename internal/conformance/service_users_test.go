@@ -424,7 +424,7 @@ func TestConnectedProvidersUnreadable(t *testing.T) {
 	} {
 		client, _ := respondingWith(t, 200, body)
 		_, err := client.Users.ConnectedProviders(t.Context(), userID)
-		equal(t, "labhealth: GET /v2/user/providers/{user_id}: the response (status 200) could not be read: "+want, errorText(err))
+		equal(t, unreadableText("GET /v2/user/providers/{user_id}", want, err), errorText(err))
 	}
 	client, _ := respondingWith(t, 200, `{"providers": [], "other": null}`)
 	equal(t, 2, len(must[map[string][]labhealth.ConnectedProvider](t)(client.Users.ConnectedProviders(t.Context(), userID))))

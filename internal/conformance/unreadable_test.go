@@ -11,7 +11,7 @@ import (
 // A 2xx that cannot be read is an error with a fixed reason, and with the outcome that it proves.
 func TestUnreadableResponses(t *testing.T) {
 	const (
-		html    = "it is HTML, not JSON; something between here and the service may have sent it"
+		html    = "it is HTML, not JSON: a proxy sent it, or the base URL is wrong"
 		empty   = "it is empty"
 		object  = "it is not a JSON object"
 		noID    = "it has no readable order id"
@@ -57,7 +57,7 @@ func TestUnreadableResponses(t *testing.T) {
 			if got != nil || !errors.As(err, &e) {
 				t.Fatalf("%v, %T: %v", got, err, err)
 			}
-			equal(t, "labhealth: POST /v3/order/import: the response (status 200) could not be read: "+test.reason+strings.TrimSuffix(outcomeText("POST /v3/order/import", err), ")")+"; request r-1)", errorText(err))
+			equal(t, unreadableText("POST /v3/order/import", test.reason, err)+" (request r-1)", errorText(err))
 			equal(t, test.outcome, labhealth.OutcomeOf(err))
 			equal(t, test.body, string(e.Body()))
 			equal(t, []any{"POST /v3/order/import", 200, "r-1", 1, test.reason}, []any{e.Op, e.StatusCode, e.RequestID, e.Attempts, e.Reason})
@@ -67,12 +67,12 @@ func TestUnreadableResponses(t *testing.T) {
 	t.Run("order", func(t *testing.T) {
 		client, _ := respondingWith(t, 200, `{}`)
 		_, err := client.Orders.Get(t.Context(), orderID)
-		equal(t, "labhealth: GET /v3/order/{order_id}: the response (status 200) could not be read: it has no readable order id", errorText(err))
+		equal(t, "labhealth: GET /v3/order/{order_id}: 200 OK, but the response could not be read: outcome unknown (it has no readable order id)", errorText(err))
 	})
 	t.Run("user", func(t *testing.T) {
 		client, _ := respondingWith(t, 200, `{"client_user_id":"ada"}`)
 		_, err := client.Users.Create(t.Context(), labhealth.CreateUserBody{ClientUserID: "ada"})
-		equal(t, "labhealth: POST /v2/user: the response (status 200) could not be read: it has no readable user id (outcome unknown; check whether it took effect before you repeat it)", errorText(err))
+		equal(t, "labhealth: POST /v2/user: 200 OK, but the response could not be read: outcome unknown (it has no readable user id; check whether it took effect before you repeat it)", errorText(err))
 	})
 	t.Run("lists", func(t *testing.T) {
 		for _, body := range []string{"null", "1", `"x"`, "[1", "true"} {
@@ -100,7 +100,7 @@ func TestUnreadableResponses(t *testing.T) {
 				A int `json:"a"`
 			}
 			err := client.Do(t.Context(), "GET", "/", nil, &out)
-			equal(t, "labhealth: GET (Do): the response (status 200) could not be read: "+want, errorText(err))
+			equal(t, unreadableText("GET (Do)", want, err), errorText(err))
 		}
 	})
 }

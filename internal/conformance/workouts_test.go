@@ -123,5 +123,5 @@ func TestWorkoutStreamLimit(t *testing.T) {
 	equal(t, 900_001, len(got.Time))
 	client, _ = respondingWith(t, 200, large)
 	_, err := client.Workouts.Stream(t.Context(), workoutID, labhealth.WithCallBodyLimit(1<<20))
-	equal(t, "labhealth: GET /v2/timeseries/workouts/{workout_id}/stream: the response (status 200) could not be read: the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit", errorText(err))
+	equal(t, "labhealth: GET /v2/timeseries/workouts/{workout_id}/stream: 200 OK, but the response could not be read: applied (the response is larger than the limit: raise it with WithBodyLimit or WithCallBodyLimit)", errorText(err))
 }
