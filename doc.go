@@ -205,8 +205,8 @@
 // for metrics, and messages name what to change. Neither holds an ID of a patient, and the message
 // of an error of net/http, which may quote addresses and responses, is never part of them.
 //
-// The modules github.com/labhealth/labhealth-go/labhealthotel and labhealthprom, in its directories,
-// record OpenTelemetry traces and metrics, and Prometheus metrics, with one option each.
+// With one option each, two modules record OpenTelemetry traces and metrics, and Prometheus
+// metrics: github.com/labhealth/labhealth-go/labhealthotel and labhealthprom.
 //
 // # Redaction
 //

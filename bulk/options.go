@@ -23,8 +23,8 @@ type Options struct {
 	// journal shows that nothing was imported.
 	Target string
 
-	// DryRun checks the source, writes nothing and sends no order: client and journal may be nil. It
-	// finds what is invalid, but not what the service would reject.
+	// DryRun checks the source, writes nothing and sends no order: client and journal may be nil.
+	// It finds what is invalid, but not what the service would reject.
 	DryRun bool
 	// RetryRejected resends records that earlier runs recorded as rejected, even if unchanged.
 	RetryRejected bool
@@ -85,19 +85,19 @@ type Options struct {
 	// last. They are complete if Run returns without an error. After an error they lack the records
 	// that the run has not reached. Either may be nil.
 	//
-	// The columns of the CSV file are line, record, sample_id, outcome, reason, field, column, status,
-	// request_id, other_line, other_record and message: the fields of a Rejection, and the path and
-	// the column of a [Problem]. A cell that a spreadsheet could run as a formula has an apostrophe
-	// before it.
+	// The columns of the CSV file are line, record, sample_id, outcome, reason, field, column,
+	// status, request_id, other_line, other_record and message: the fields of a Rejection, and the
+	// path and the column of a [Problem]. A cell that a spreadsheet could run as a formula has an
+	// apostrophe before it.
 	Rejections, RejectionsCSV io.Writer
 	// KeepMessages adds the service's text to the rejections, up to 1,000 bytes of each. It may
 	// quote the patient. The journal stores it, so that it is there after an interruption too;
 	// rejections of runs without KeepMessages have no text.
 	KeepMessages bool
-	// OnError is called after each failed attempt, from several goroutines at once. The methods of a
-	// *[labhealth.APIError], such as Message, return the service's texts, which can quote patient
-	// data; only KeepMessages stores them. The error message does not contain the sample ID. OnError
-	// may be nil.
+	// OnError is called after each failed attempt, from several goroutines at once. The methods of
+	// a *[labhealth.APIError], such as Message, return the service's texts, which can quote patient
+	// data; only KeepMessages stores them. The error message does not contain the sample ID.
+	// OnError may be nil.
 	OnError func(sampleID string, err error)
 	// Progress is called twice a second. It may be nil.
 	Progress func(Progress)
