@@ -31,7 +31,7 @@ type Credentials struct {
 // background, in the last fifth of their lifetime, at most a minute before its end. A call waits
 // for source only if there are no valid credentials, and at most until its own context ends.
 // Otherwise the error is a *[TransportError] with [OutcomeNotSent] and [FailureCredentials], which
-// wraps the error of source, but does not quote it.
+// wraps the error of source, but does not quote it: source can log it.
 //
 // Each attempt uses the current credentials. After a 401 the client drops them and asks source
 // again. A GET is then repeated, if the credentials are different. A write is not: its error

@@ -205,6 +205,9 @@
 // for metrics, and messages name what to change. Neither holds an ID of a patient, and the message
 // of an error of net/http, which may quote addresses and responses, is never part of them.
 //
+// With one option each, two modules record OpenTelemetry traces and metrics, and Prometheus
+// metrics: github.com/labhealth/labhealth-go/labhealthotel and labhealthprom.
+//
 // # Redaction
 //
 // Types that hold patient data or secrets embed [Redacted] or are of type [Secret]: they print a

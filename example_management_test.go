@@ -167,7 +167,7 @@ func ExampleTeamsService_Credentials() {
 		log.Fatal(err)
 	}
 	defer management.CloseIdleConnections()
-	tokens := management.Teams.Credentials(teamID, labhealth.TeamEnvironmentSandbox)
+	tokens := management.Teams.Credentials(teamID, labhealth.TeamEnvironmentSandbox) // management is a *labhealth.ManagementClient
 	client, err := labhealth.NewClient("", labhealth.WithSandboxUS(baseURL), labhealth.WithCredentials(tokens))
 	if err != nil {
 		log.Fatal(err)

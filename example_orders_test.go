@@ -247,7 +247,7 @@ func ExampleOrdersService_Results() {
 	fmt.Println(created.Order.CurrentStatus())
 
 	_, err = client.Orders.Results(ctx, id)
-	fmt.Println("not available yet:", errors.Is(err, labhealth.ErrNotFound))
+	fmt.Println("not available yet:", errors.Is(err, labhealth.ErrNoResults))
 
 	for err = nil; err == nil; {
 		_, err = srv.Advance(id)

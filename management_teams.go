@@ -461,7 +461,8 @@ func (s *TeamsService) CreateAccessToken(ctx context.Context, teamID uuid.UUID, 
 
 // Credentials returns a source of credentials for [WithCredentials]: a [Client] with it uses tokens
 // of [TeamsService.CreateAccessToken], each created with opts when the previous one is about to
-// expire.
+// expire. If that fails, the error of the Client wraps that of the [ManagementClient]: see
+// [errors.As]. [WithLogger] logs it only if it is an option of the ManagementClient too.
 func (s *TeamsService) Credentials(teamID uuid.UUID, env TeamEnvironment, opts ...CallOption) func(context.Context) (Credentials, error) {
 	return func(ctx context.Context) (Credentials, error) {
 		now := time.Now()

@@ -46,7 +46,8 @@ type CSVOptions struct {
 	Row func(row Row, body *labhealth.ImportOrderBody) error
 
 	// Users finds or creates the users of rows without user_id, by their column client_user_id. It
-	// is used after Row, and only for rows that are valid otherwise. It may be nil.
+	// is used after Row, and only for rows that are valid otherwise, when Run checks the source:
+	// before the first order is sent. It may be nil.
 	Users *Users
 }
 
@@ -119,8 +120,10 @@ func (r Row) Has(name string) bool {
 // sample_id. [CSVColumns] returns all names. Any other column is an error, which names it, unless
 // [CSVOptions.Rename] has it: its values would not be sent.
 //
-// An empty cell omits the field, unless [CSVOptions.Defaults] has it. Cells with several IDs or
-// codes separate them by semicolons. Spaces around a cell are ignored, and so are rows and columns
+// A cell has the value of the field in the interface specification, such as "female", "client_bill"
+// or "walk_in_test"; [CSVOptions.Row] can replace others, such as "F". An empty cell omits the
+// field, unless [CSVOptions.Defaults] has it. Cells with several IDs or codes separate them by
+// semicolons. Spaces around a cell are ignored, and so are rows and columns
 // that are empty. A row is invalid if it has more or fewer cells than the header, or a cell that
 // cannot be what was entered: a number in scientific notation, a US ZIP code without its leading
 // zero, an error value of a spreadsheet, text that is not UTF-8, or a line break in a field other

@@ -7,6 +7,9 @@
 //	opts := bulk.Options{Target: baseURL}
 //	report, err := bulk.Run(ctx, client, bulk.JSONLines(file), journal, opts)
 //
+// [JSONLines] reads import requests as JSON, [CSV] reads spreadsheets with columns, dates and user
+// IDs of other systems, and a [Source] of a program can read anything else.
+//
 // POST /v3/order/import takes one order per request and has no idempotency key. [Run] makes up for
 // that with a [Journal], to which it writes that it is about to send a record, and then the
 // outcome. When Run is called again with the same journal and source, it skips finished records and

@@ -23,8 +23,11 @@ type Options struct {
 	// journal shows that nothing was imported.
 	Target string
 
-	DryRun        bool // check the source, and write and send nothing
-	RetryRejected bool // resend records that earlier runs recorded as rejected, even if unchanged
+	// DryRun checks the source, writes nothing and sends no order: client and journal may be nil.
+	// It finds what is invalid, but not what the service would reject.
+	DryRun bool
+	// RetryRejected resends records that earlier runs recorded as rejected, even if unchanged.
+	RetryRejected bool
 
 	// TrustJournal makes a resumed run send the remaining records without reading the list of
 	// orders first. Set it only if the list is not available and the journal is known to be
@@ -82,15 +85,19 @@ type Options struct {
 	// last. They are complete if Run returns without an error. After an error they lack the records
 	// that the run has not reached. Either may be nil.
 	//
-	// A cell of the CSV file that a spreadsheet could run as a formula has an apostrophe before it.
+	// The columns of the CSV file are line, record, sample_id, outcome, reason, field, column,
+	// status, request_id, other_line, other_record and message: the fields of a Rejection, and the
+	// path and the column of a [Problem]. A cell that a spreadsheet could run as a formula has an
+	// apostrophe before it.
 	Rejections, RejectionsCSV io.Writer
 	// KeepMessages adds the service's text to the rejections, up to 1,000 bytes of each. It may
 	// quote the patient. The journal stores it, so that it is there after an interruption too;
 	// rejections of runs without KeepMessages have no text.
 	KeepMessages bool
-	// OnError is called after each failed attempt, from several goroutines at once. The Detail and
-	// Body of the error hold the service's reasons, which can quote patient data and are not stored
-	// anywhere else. The error message does not contain the sample ID. OnError may be nil.
+	// OnError is called after each failed attempt, from several goroutines at once. The methods of
+	// a *[labhealth.APIError], such as Message, return the service's texts, which can quote patient
+	// data; only KeepMessages stores them. The error message does not contain the sample ID.
+	// OnError may be nil.
 	OnError func(sampleID string, err error)
 	// Progress is called twice a second. It may be nil.
 	Progress func(Progress)

@@ -4,6 +4,7 @@
 //	client, err := labhealth.NewClient(key, labhealth.WithBaseURL(url), labhealthprom.Client(prometheus.DefaultRegisterer))
 //	handler, err := webhooks.NewHandler(verifier, apply, labhealthprom.Handler(prometheus.DefaultRegisterer))
 //	worker.Observe, err = labhealthprom.Worker(prometheus.DefaultRegisterer)
+//	http.Handle("/metrics", promhttp.Handler())
 //
 // Several clients, handlers and workers can share a registerer, and then share the metrics.
 // [prometheus.WrapRegistererWith] adds a label that distinguishes them. Calls of package bulk,
