@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -172,10 +173,12 @@ func whyNoURL(base string) string {
 // ASCII are left to package net.
 func hasValidHost(u *url.URL) bool {
 	host := u.Hostname()
-	return utf8.ValidString(host) && (net.ParseIP(host) != nil || strings.Contains(host, ":") ||
-		!strings.ContainsFunc(host, func(r rune) bool {
-			return r <= 0x7f && !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-._", r))
-		}))
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	return utf8.ValidString(host) && !strings.ContainsFunc(host, func(r rune) bool {
+		return r <= 0x7f && !strings.ContainsRune(codeChars+"-.", r)
+	})
 }
 
 // hostOf returns the host and port of a base URL.
