@@ -3,6 +3,7 @@ package bulk
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -23,9 +24,14 @@ func (r *run) findExistingOrders() error {
 		return nil
 	}
 	err := r.listExisting(l)
-	if err == nil && r.index.damaged && sendable > int64(len(l.orders)) {
-		// The journal lacks entries, perhaps of an attempt in progress.
-		if err := r.waitUntilSettled(r.started, sendable-int64(len(l.orders))); err != nil {
+	since := r.started
+	isBehind := sendable > 0 && errors.Is(err, errMissingOrder)
+	if isBehind {
+		since = r.lastUnknown // the list may show it then
+	}
+	// The journal may lack entries, perhaps of an attempt in progress.
+	if isBehind || err == nil && r.index.damaged && sendable > int64(len(l.orders)) {
+		if err := r.waitUntilSettled(since, sendable-int64(len(l.orders))); err != nil {
 			return err
 		}
 		err = r.listExisting(l)
