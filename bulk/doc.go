@@ -55,9 +55,10 @@
 // while it was running must not share journals with its clones.
 //
 // An order of the same user with the same sample ID means that the record is applied. An order of
-// another user with that sample ID means that it is rejected. If a list cannot be read in full, or
-// has orders that do not show their sample ID, the outcome stays unknown: the record is reported,
-// and the next run tries again.
+// another user with that sample ID means that it is rejected. If a list cannot be read in full,
+// lacks an order that was applied, or has orders of the user that do not show their sample ID, the
+// outcome stays unknown: the record is reported, and the next run tries again. The outcome is
+// unknown too if a response has the order of another record or user.
 //
 // This holds even if the source has changed. If the record was changed, is invalid, shares its
 // sample ID with another one, or is gone, an order of any user with the sample ID counts, and the
@@ -74,8 +75,9 @@
 // sends anything, and records the orders that it finds as applied. If the list cannot be read in
 // full, it sends nothing, unless [Options.TrustJournal] is set. If the end of the file is damaged,
 // and not just cut in a line by a kill since the last boot, the run waits for [Options.Settle] and
-// reads the list again before it sends a record without an order. If the file is truncated or restored while attempts of a killed run are in progress, only
-// the uniqueness of sample IDs prevents a second order.
+// reads the list again before it sends a record without an order. If the file is truncated or
+// restored while attempts of a killed run are in progress, only the uniqueness of sample IDs
+// prevents a second order.
 //
 // If the journal is lost, set [Options.Reconcile]. The new journal stores that entries are missing
 // until their orders were looked up, so that this run can be interrupted too.
