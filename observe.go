@@ -43,7 +43,9 @@ type Call struct {
 	Start      time.Time     // when the call began
 	Duration   time.Duration // of the call, including the waits between attempts
 	Outcome    Outcome       // see [OutcomeOf]
-	Err        error         // the error that the call returns; nil if it succeeded
+	// Err is the error that the call returns, nil if it succeeded. It is not part of the JSON of a
+	// call, because that of a [UserConflictError] has the ID of the user.
+	Err error `json:"-"`
 }
 
 // CallObserver observes the calls of a client: see [WithCallObserver]. Either function may be nil.
