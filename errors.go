@@ -331,7 +331,7 @@ type TransportError struct {
 	outcome Outcome
 	failure Failure
 	reason  string
-	causes  []error
+	causes  *[]error // behind a pointer, because fmt prints unexported fields: see received
 }
 
 func (e *TransportError) requestOutcome() Outcome { return orZero(e).outcome }
@@ -349,7 +349,7 @@ func (e *TransportError) Error() string {
 
 // Unwrap returns the causes: the error of the context if it ended, the last failure, and the
 // *[APIError] of the last response if an earlier attempt received one.
-func (e *TransportError) Unwrap() []error { return orZero(e).causes }
+func (e *TransportError) Unwrap() []error { return *orZero(orZero(e).causes) }
 
 func formatAttempts(n int) string {
 	if n == 1 {
