@@ -439,10 +439,10 @@ func resultError(r request, result *transport.Result) error {
 		}
 		return newDecodeError(r.op, result, cause)
 	}
-	e := &TransportError{Op: r.op, Attempts: result.Attempts, outcome: Outcome(result.Outcome)}
+	e := &TransportError{Op: r.op, Attempts: result.Attempts, outcome: Outcome(result.Outcome), causes: new([]error)}
 	for _, err := range []error{result.ContextErr, cause, rejected} {
 		if err != nil {
-			e.causes = append(e.causes, err)
+			*e.causes = append(*e.causes, err)
 		}
 	}
 	e.failure = describeResult(result)

@@ -325,7 +325,7 @@ type TransportError struct {
 
 	outcome Outcome
 	failure failure
-	causes  []error
+	causes  *[]error // behind a pointer, because fmt prints unexported fields: see received
 }
 
 func (e *TransportError) requestOutcome() Outcome { return orZero(e).outcome }
@@ -339,7 +339,7 @@ func (e *TransportError) Error() string {
 
 // Unwrap returns the causes: the error of the context if it ended, the last failure, and the
 // *[APIError] of the last response if an earlier attempt received one.
-func (e *TransportError) Unwrap() []error { return orZero(e).causes }
+func (e *TransportError) Unwrap() []error { return *orZero(orZero(e).causes) }
 
 // RedirectError reports a redirect that was not followed: nothing was sent to its target. A GET
 // follows at most five redirects to the same scheme, host and port. A write follows none.

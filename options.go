@@ -110,6 +110,9 @@ func WithDefaultHeader(name, value string) Option {
 // counts. Without the option there is no limit. perSecond is at least one per hour, and burst is at
 // least 1.
 //
+// A service that permits n requests in any second thus needs perSecond + burst up to n. Leave some
+// reserve: the network does not delay all requests by the same time.
+//
 // Requests that must wait are sent in the order in which they asked. A call that could not be sent
 // before the deadline of its context returns at once, with [OutcomeNotSent] and [FailureRateLimit].
 // The wait is not part of an attempt, so it does not count toward its timeout. After a 429 with a

@@ -37,7 +37,7 @@
 //
 // The span of a call that returns an error, also a 404, has the status Error, with the message of
 // that error. error.type is a [labhealth.Failure], a status code, "invalid_request" for a request
-// that failed local validation, or "_OTHER".
+// that failed local validation, or "_OTHER". Metrics leave out status codes that have no name.
 //
 // An event "labhealth.attempt" has http.request.resend_count, http.response.status_code, error.type
 // and labhealth.request_id of the attempt, its duration and the wait that follows it
@@ -262,6 +262,9 @@ func (c *client) end(ctx context.Context, call labhealth.Call) {
 }
 
 func (c *client) record(ctx context.Context, h metric.Float64Histogram, d time.Duration, s series) {
+	if !isUsual(s.statusCode) {
+		s.statusCode = 0
+	}
 	options, ok := c.series.Load(s)
 	if !ok {
 		attributes := append(server(s.host), c.operation(s.op).attributes...)
@@ -341,14 +344,20 @@ func errorType(statusCode int, err error) string {
 	switch {
 	case failure != "":
 		return string(failure)
-	case statusCode >= 400:
+	case statusCode >= 400 && isUsual(statusCode):
 		return strconv.Itoa(statusCode)
 	case errors.As(err, &invalid):
 		return "invalid_request"
-	case err != nil:
+	case err != nil, statusCode >= 400:
 		return semconv.ErrorTypeOther.Value.AsString()
 	}
 	return ""
+}
+
+// isUsual reports whether a status code has a name or is one of proxies. Others are not in metrics,
+// so that a server cannot create a thousand series.
+func isUsual(statusCode int) bool {
+	return http.StatusText(statusCode) != "" || statusCode == 499 || statusCode >= 520 && statusCode <= 530
 }
 
 // message returns the message of an error of this library. Others may have any message, and so may

@@ -332,3 +332,21 @@ func TestPropagation(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A server that invents status codes does not create a series for each.
+func TestStatusCodes(t *testing.T) {
+	r, status := newTelemetry(), 0
+	client, err := labhealth.NewClient("key", labhealth.WithBaseURL("https://api.example.com"), labhealthotel.Client(r.options()...),
+		labhealth.WithHTTPClient(&http.Client{Transport: roundTripper(func(q *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody, Request: q}, nil
+		})}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, status = range []int{404, 520, 600, 601, 777, 999} {
+		client.Do(t.Context(), http.MethodPost, "/x", nil, nil)
+	}
+	if lines := r.metrics(t); len(lines) != 6 { // three of attempts and three of calls
+		t.Errorf("%d series: %q", len(lines), lines)
+	}
+}

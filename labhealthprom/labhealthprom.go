@@ -32,7 +32,7 @@
 // The labels have few values, none of which are IDs, texts of others or data of patients:
 //
 //	operation   such as "POST /v3/order/import", or "GET (Do)"
-//	code        the HTTP status code; empty without a response
+//	code        the HTTP status code, "other" for one that has no name; empty without a response
 //	outcome     "applied", "rejected", "not sent" or "unknown"
 //	error       a labhealth.Failure, a status code, "invalid_request" or "other"; for the worker an SQLSTATE, "canceled"
 //	            or "other"; empty without an error
@@ -47,6 +47,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,11 +115,7 @@ func Client(r prometheus.Registerer) labhealth.Option {
 	return withError(registry.err, labhealth.WithCallObserver(labhealth.CallObserver{End: func(_ context.Context, c labhealth.Call) {
 		host := strings.ToValidUTF8(c.Host, "?") // otherwise it cannot be a label
 		for _, a := range c.Attempts {
-			code := ""
-			if a.StatusCode != 0 {
-				code = strconv.Itoa(a.StatusCode)
-			}
-			requests.WithLabelValues(host, c.Op, code, kindOf(a.StatusCode, a.Err)).Observe(a.Duration.Seconds())
+			requests.WithLabelValues(host, c.Op, codeOf(a.StatusCode), kindOf(a.StatusCode, a.Err)).Observe(a.Duration.Seconds())
 		}
 		calls.WithLabelValues(host, c.Op, c.Outcome.String(), kindOf(c.StatusCode, c.Err)).Observe(c.Duration.Seconds())
 	}}))
@@ -133,6 +130,18 @@ func withError[C any](err error, option func(C) error) func(C) error {
 	return func(C) error { return err }
 }
 
+// codeOf returns the label of a status code, which is empty without a response. Those that nobody
+// uses share one, so that a server cannot create a thousand series.
+func codeOf(statusCode int) string {
+	switch {
+	case statusCode == 0:
+		return ""
+	case http.StatusText(statusCode) != "", statusCode == 499, statusCode >= 520 && statusCode <= 530: // of proxies
+		return strconv.Itoa(statusCode)
+	}
+	return "other"
+}
+
 // kindOf returns the kind of error of an attempt or a call; empty if it succeeded.
 func kindOf(statusCode int, err error) string {
 	failure := labhealth.FailureOf(err)
@@ -141,7 +150,7 @@ func kindOf(statusCode int, err error) string {
 	case failure != "":
 		return string(failure)
 	case statusCode >= 400:
-		return strconv.Itoa(statusCode)
+		return codeOf(statusCode)
 	case errors.As(err, &invalid):
 		return "invalid_request"
 	case err != nil:

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -225,4 +226,26 @@ func TestErrors(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A server that invents status codes does not create a series for each.
+func TestStatusCodes(t *testing.T) {
+	registry, status := prometheus.NewRegistry(), 0
+	client, err := labhealth.NewClient("key", labhealth.WithBaseURL("https://api.example.com"), labhealthprom.Client(registry),
+		labhealth.WithHTTPClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+		})}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, status = range []int{404, 520, 600, 601, 777, 999} {
+		client.Do(t.Context(), http.MethodPost, "/x", nil, nil)
+	}
+	compare(t, series(t, registry, ""),
+		"labhealth_client_call_duration_seconds{error=404,host=api.example.com,operation=POST (Do),outcome=unknown} 1",
+		"labhealth_client_call_duration_seconds{error=520,host=api.example.com,operation=POST (Do),outcome=unknown} 1",
+		"labhealth_client_call_duration_seconds{error=other,host=api.example.com,operation=POST (Do),outcome=unknown} 4",
+		"labhealth_client_request_duration_seconds{code=404,error=404,host=api.example.com,operation=POST (Do)} 1",
+		"labhealth_client_request_duration_seconds{code=520,error=520,host=api.example.com,operation=POST (Do)} 1",
+		"labhealth_client_request_duration_seconds{code=other,error=other,host=api.example.com,operation=POST (Do)} 4")
 }

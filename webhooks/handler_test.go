@@ -1142,14 +1142,16 @@ func TestParallel(t *testing.T) {
 // A log record is short and on one line, whatever the event type.
 func TestLoggerBoundsTheType(t *testing.T) {
 	for kind, want := range map[string]string{
-		"daily.data.glucose.created": "daily.data.glucose.created",
-		strings.Repeat("a", 128):     strings.Repeat("a", 128),
-		strings.Repeat("a", 129):     "?",
-		strings.Repeat("a", 1<<20):   "?",
-		"a\nlevel=ERROR msg=forged":  "?",
-		"\x1b[2J":                    "?",
-		"ada@example.com":            "?",
-		"":                           "",
+		"daily.data.glucose.created":    "daily.data.glucose.created",
+		"a." + strings.Repeat("a", 126): "a." + strings.Repeat("a", 126),
+		"a." + strings.Repeat("a", 127): "?",
+		"ada":                           "?",
+		"Ada.Example":                   "?",
+		strings.Repeat("a", 1<<20):      "?",
+		"a\nlevel=ERROR msg=forged":     "?",
+		"\x1b[2J":                       "?",
+		"ada@example.com":               "?",
+		"":                              "",
 	} {
 		var log bytes.Buffer
 		h, _ := newHandler(t, webhooks.Unsigned, new(application),

@@ -30,15 +30,15 @@ func short(name string, ids ...any) slog.Value {
 }
 
 // printable returns t if it is suitable for a log line, and "?" otherwise: the sender can send any
-// string of any length.
+// string, also a name.
 func printable(t EventType) EventType {
-	if len(t) > 128 || strings.Trim(string(t), typeChars) != "" {
+	if t != "" && (len(t) > 128 || strings.Trim(string(t), typeChars) != "" || !strings.Contains(string(t), ".")) {
 		return "?"
 	}
 	return t
 }
 
-const typeChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+const typeChars = "abcdefghijklmnopqrstuvwxyz0123456789._-"
 
 // LogValue returns the name of the type.
 func (*Latest) LogValue() slog.Value { return short("Latest") }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -366,3 +367,22 @@ func TestZeroErrors(t *testing.T) {
 		}
 	}
 }
+
+// The causes of a TransportError are not printed, also under a verb that is not for errors.
+func TestPrintedCauses(t *testing.T) {
+	client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL),
+		labhealth.WithHTTPClient(&http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+			return nil, &url.Error{Op: "Get", URL: "Ada", Err: quotingError{"Ada"}}
+		})})))
+	err := client.Do(t.Context(), "GET", "/x", nil, nil)
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%t", "%x"} {
+		if text := fmt.Sprintf(verb, fmt.Errorf("wrapped: %w", err)); strings.Contains(text, "Ada") {
+			t.Errorf("%s: %s", verb, text)
+		}
+	}
+}
+
+// quotingError is not a pointer, so that fmt would print what it holds.
+type quotingError struct{ text string }
+
+func (e quotingError) Error() string { return e.text }

@@ -470,3 +470,54 @@ func BenchmarkObserved(b *testing.B) {
 		})
 	}
 }
+
+// A call ends with the context of its caller, also if an observer replaces it.
+func TestObserverReplacesContext(t *testing.T) {
+	for name, replacement := range map[string]func(context.Context) context.Context{
+		"another":  func(context.Context) context.Context { return context.Background() },
+		"detached": context.WithoutCancel,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL),
+					labhealth.WithHTTPClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+						<-r.Context().Done()
+						return nil, r.Context().Err()
+					})}),
+					labhealth.WithCallObserver(labhealth.CallObserver{Start: func(ctx context.Context, _ string, _ http.Header) context.Context { return replacement(ctx) }})))
+				start := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				err := client.Do(ctx, "POST", "/x", nil, nil)
+				equal(t, true, errors.Is(err, context.DeadlineExceeded))
+				ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
+				time.AfterFunc(time.Second, cancel)
+				err = client.Do(ctx, "POST", "/x", nil, nil)
+				equal(t, labhealth.FailureCanceled, labhealth.FailureOf(err))
+				ctx, cancel = context.WithCancel(t.Context())
+				time.AfterFunc(time.Second, cancel)
+				err = client.Do(ctx, "POST", "/x", nil, nil)
+				equal(t, labhealth.FailureCanceled, labhealth.FailureOf(err))
+				equal(t, 3*time.Second, time.Since(start))
+			})
+		})
+	}
+}
+
+// A handler of log/slog that encodes a call to JSON does not show whom a new user conflicts with.
+func TestCallAsJSON(t *testing.T) {
+	const id = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
+	var out bytes.Buffer
+	logger := slog.New(slog.NewJSONHandler(&out, nil))
+	client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL),
+		labhealth.WithHTTPClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			return responseTo(r, 400, `{"detail":{"error_type":"INVALID_REQUEST","error_message":"Client user id already exists.","user_id":"`+id+`","created_on":"2024-01-31T00:00:00Z"}}`), nil
+		})}),
+		labhealth.WithCallObserver(labhealth.CallObserver{End: func(_ context.Context, c labhealth.Call) { logger.Info("call", "call", c) }})))
+	_, err := client.Users.Create(t.Context(), labhealth.CreateUserBody{ClientUserID: "a"})
+	conflict, ok := errors.AsType[*labhealth.UserConflictError](err)
+	equal(t, true, ok && conflict.UserID.String() == id)
+	if out.Len() == 0 || strings.Contains(out.String(), id) {
+		t.Error(out.String())
+	}
+}
