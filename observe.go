@@ -49,10 +49,10 @@ type Call struct {
 // CallObserver observes the calls of a client: see [WithCallObserver]. Either function may be nil.
 type CallObserver struct {
 	// Start is called before a call is validated. The context that it returns is that of the
-	// requests, of the observers of attempts and of End. It must be derived from ctx; nil is
-	// replaced by ctx. What Start adds to header, such as a traceparent, is sent with every
-	// attempt, unless [WithHeader] sets the same header. A header that WithHeader does not accept,
-	// and Accept, are not sent.
+	// requests, of the observers of attempts and of End. It should be derived from ctx, with which
+	// the requests end in any case; nil is replaced by ctx. What Start adds to header, such as a
+	// traceparent, is sent with every attempt, unless [WithHeader] sets the same header. A header
+	// that WithHeader does not accept, and Accept, are not sent.
 	Start func(ctx context.Context, op string, header http.Header) context.Context
 	// End is called when the call is over, even if it panics, with the context that Start returned.
 	// If Start is nil, it receives the context of the requests.
@@ -120,8 +120,30 @@ func (c *core) observed(ctx context.Context, r request, opts []CallOption) error
 	o.call = Call{Op: r.op, Host: c.host, Start: time.Now()}
 	err := errUnfinished
 	defer func() { o.end(err) }()
-	err = c.attempt(o.start(ctx), r, o, opts)
+	started := o.start(ctx)
+	sending, cancel := within(started, ctx)
+	defer cancel()
+	err = c.attempt(sending, r, o, opts)
 	return err
+}
+
+// within returns ctx, which an observer may have made from another context, so that it ends with
+// the context of the caller.
+func within(ctx, caller context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Done() == caller.Done() || caller.Done() == nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	limited, release := ctx, cancel
+	if deadline, ok := caller.Deadline(); ok {
+		limited, release = context.WithDeadline(ctx, deadline)
+	}
+	stop := context.AfterFunc(caller, func() {
+		if limited == ctx || errors.Is(caller.Err(), context.Canceled) { // otherwise the deadline ends it
+			cancel()
+		}
+	})
+	return limited, func() { stop(); release(); cancel() }
 }
 
 // headers returns the headers of a call: those of the client, replaced by those of the observers,

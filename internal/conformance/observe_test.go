@@ -470,3 +470,36 @@ func BenchmarkObserved(b *testing.B) {
 		})
 	}
 }
+
+// A call ends with the context of its caller, also if an observer replaces it.
+func TestObserverReplacesContext(t *testing.T) {
+	for name, replacement := range map[string]func(context.Context) context.Context{
+		"another":  func(context.Context) context.Context { return context.Background() },
+		"detached": context.WithoutCancel,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := must[*labhealth.Client](t)(labhealth.NewClient(testKey, labhealth.WithBaseURL(testURL),
+					labhealth.WithHTTPClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+						<-r.Context().Done()
+						return nil, r.Context().Err()
+					})}),
+					labhealth.WithCallObserver(labhealth.CallObserver{Start: func(ctx context.Context, _ string, _ http.Header) context.Context { return replacement(ctx) }})))
+				start := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				err := client.Do(ctx, "POST", "/x", nil, nil)
+				equal(t, true, errors.Is(err, context.DeadlineExceeded))
+				ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
+				time.AfterFunc(time.Second, cancel)
+				err = client.Do(ctx, "POST", "/x", nil, nil)
+				equal(t, labhealth.FailureCanceled, labhealth.FailureOf(err))
+				ctx, cancel = context.WithCancel(t.Context())
+				time.AfterFunc(time.Second, cancel)
+				err = client.Do(ctx, "POST", "/x", nil, nil)
+				equal(t, labhealth.FailureCanceled, labhealth.FailureOf(err))
+				equal(t, 3*time.Second, time.Since(start))
+			})
+		})
+	}
+}

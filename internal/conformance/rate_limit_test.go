@@ -331,3 +331,30 @@ func TestRateLimitRandom(t *testing.T) {
 		})
 	}
 }
+
+// Calls that waited for the credentials together are not sent together.
+func TestRateLimitAndSlowSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &paced{start: time.Now()}
+		client := must[*labhealth.Client](t)(labhealth.NewClient("", labhealth.WithBaseURL(testURL), labhealth.WithHTTPClient(&http.Client{Transport: p}),
+			labhealth.WithRateLimit(10, 1), labhealth.WithCredentials(func(context.Context) (labhealth.Credentials, error) {
+				time.Sleep(5 * time.Second)
+				return labhealth.Credentials{Key: "k", Expires: time.Now().Add(3 * time.Second)}, nil // before the last call is sent
+			})))
+		var calls sync.WaitGroup
+		for range 50 {
+			calls.Go(func() {
+				if err := pacedCall(t.Context(), client, ""); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		calls.Wait()
+		equal(t, 50, len(p.sent))
+		for i, at := range p.sent {
+			if i > 0 && at-p.sent[i-1] < 100*time.Millisecond {
+				t.Errorf("requests %d and %d are sent %v apart", i, i+1, at-p.sent[i-1])
+			}
+		}
+	})
+}

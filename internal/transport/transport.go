@@ -199,11 +199,12 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 	if err != nil {
 		return &Result{Outcome: NotSent, Err: err}
 	}
-	if err := c.limiter.wait(ctx); err != nil {
-		return &Result{Outcome: NotSent, Err: err, ContextErr: ctx.Err()}
-	}
-	if err := call.authorize(req.Request); err != nil {
-		return &Result{Outcome: NotSent, Err: err}
+	if err := call.admit(req.Request); err != nil {
+		result := &Result{Outcome: NotSent, Err: err}
+		if !call.unauthorized { // otherwise Err has the context's error
+			result.ContextErr = ctx.Err()
+		}
+		return result
 	}
 	hc := c.http
 	hc.Transport = call
@@ -223,10 +224,7 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 		ErrorHandler: func(r *http.Response, err error, _ int) (*http.Response, error) { return r, err },
 		PrepareRetry: func(r *http.Request) error {
 			r.Header = q.Header.Clone() // a cookie jar adds to it at each attempt
-			if err := c.limiter.wait(ctx); err != nil {
-				return err
-			}
-			return call.authorize(r)
+			return call.admit(r)
 		},
 	}
 	_, _ = loop.Do(req) // checkRetry fills the result
@@ -238,6 +236,31 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 		r.Waiting = call.waiting
 	}
 	return &call.result
+}
+
+// maxIdle is how long the slot of a request in the rate limit may stay unused.
+const maxIdle = 10 * time.Millisecond
+
+const maxAdmissions = 3 // of one attempt
+
+// admit waits for the credentials of the next attempt and for the rate limit. The credentials come
+// first, because requests that wait for them together would then be sent together, whenever their
+// slots were. They are renewed after the wait; if that takes long, the request waits again.
+func (c *call) admit(r *http.Request) error {
+	err := c.authorize(r)
+	for range maxAdmissions {
+		if err != nil || c.client.limiter == nil {
+			return err
+		}
+		if err := c.client.limiter.wait(r.Context()); err != nil {
+			return err
+		}
+		start := time.Now()
+		if err = c.authorize(r); time.Since(start) <= maxIdle {
+			return err
+		}
+	}
+	return err
 }
 
 // authorize adds the credentials of the next attempt.
