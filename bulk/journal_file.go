@@ -53,9 +53,12 @@ var errNoFile = errors.New("bulk: the journal is a File that is nil or its zero 
 
 // OpenFile opens the journal at path and locks it until [File.Close] or the end of the process. If
 // the file does not exist, OpenFile creates it, readable by its owner only. It returns [ErrLocked]
-// if the journal is in use.
+// if the journal is in use, and an error if path is a directory, a device or a pipe.
 func OpenFile(path string) (*File, error) {
-	_, statErr := os.Stat(path)
+	info, statErr := os.Stat(path)
+	if statErr == nil && !info.Mode().IsRegular() { // openLocked would change its permissions
+		return nil, &os.PathError{Op: "open", Path: path, Err: errors.New("a journal must be a regular file")}
+	}
 	f, unlock, err := openLocked(path)
 	if err != nil {
 		return nil, err

@@ -157,3 +157,21 @@ func stopRound(t *testing.T, kills int) {
 	}
 	t.Log(strings.Join(log, "\n"))
 }
+
+// A device or a pipe as a journal would lose every entry, and opening it must not change it.
+func TestJournalIsRegularFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := errors.Join(syscall.Mkfifo(path, 0o644), os.Chmod(path, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	j, err := bulk.OpenFile(path)
+	if err == nil {
+		j.Close()
+	}
+	if want := "open " + path + ": a journal must be a regular file"; fmt.Sprint(err) != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
+		t.Error("OpenFile changed the mode", err)
+	}
+}
