@@ -74,8 +74,9 @@
 // sends anything, and records the orders that it finds as applied. If the list cannot be read in
 // full, it sends nothing, unless [Options.TrustJournal] is set. If the end of the file is damaged,
 // and not just cut in a line by a kill since the last boot, the run waits for [Options.Settle] and
-// reads the list again before it sends a record without an order. If the file is truncated or restored while attempts of a killed run are in progress, only
-// the uniqueness of sample IDs prevents a second order.
+// reads the list again before it sends a record without an order. If the file is truncated or
+// restored while attempts of a killed run are in progress, only the uniqueness of sample IDs
+// prevents a second order.
 //
 // If the journal is lost, set [Options.Reconcile]. The new journal stores that entries are missing
 // until their orders were looked up, so that this run can be interrupted too.
