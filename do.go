@@ -156,8 +156,8 @@ func encodeAny(method string, body any) ([]byte, error) {
 	return encoded, nil
 }
 
-// whyNoJSON returns why encoding/json cannot encode a value. The messages of encoding/json may
-// quote the value.
+// whyNoJSON returns why encoding/json cannot encode a value. The messages of encoding/json may quote
+// the value.
 func whyNoJSON(err error) string {
 	if unsupported, ok := errors.AsType[*json.UnsupportedTypeError](err); ok {
 		return "it has a " + unsupported.Type.String()
