@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -131,16 +132,13 @@ func parseBaseURL(base string) (string, error) {
 		return "", errors.New("the base URL " + why)
 	}
 	u, err := url.Parse(base)
-	switch {
-	case err != nil || u.Hostname() == "" || u.Opaque != "":
-		return "", errors.New("the base URL must look like https://host or https://host/path")
-	case !hasValidHost(u):
-		return "", errors.New("the host of the base URL is not valid")
-	case !hasValidPort(u):
-		return "", errors.New("the port of the base URL must be between 1 and 65535")
-	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(base, "#"):
+	if why := whyNoTarget(u, err); why != "" {
+		return "", errors.New(why)
+	}
+	if u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(base, "#") {
 		return "", errors.New("the base URL must have no user info, query or fragment")
-	case u.Scheme == "http" && !isLoopback(u.Hostname()), u.Scheme != "http" && u.Scheme != "https":
+	}
+	if u.Scheme == "http" && !isLoopback(u.Hostname()) || u.Scheme != "http" && u.Scheme != "https" {
 		return "", errors.New("the base URL must be https (http is for loopback addresses only)")
 	}
 	base = strings.TrimRight(u.String(), "/")
@@ -168,14 +166,29 @@ func whyNoURL(base string) string {
 	return ""
 }
 
+// whyNoTarget returns what is wrong with the host and port of a parsed URL, "" if nothing is.
+func whyNoTarget(u *url.URL, err error) string {
+	switch {
+	case err != nil || u.Hostname() == "" || u.Opaque != "":
+		return "the base URL must look like https://host or https://host/path"
+	case !hasValidHost(u):
+		return "the host of the base URL is not valid"
+	case !hasValidPort(u):
+		return "the port of the base URL must be between 1 and 65535"
+	}
+	return ""
+}
+
 // hasValidHost reports whether the host is an IP address or looks like a name. Names that are not
 // ASCII are left to package net.
 func hasValidHost(u *url.URL) bool {
 	host := u.Hostname()
-	return utf8.ValidString(host) && (net.ParseIP(host) != nil || strings.Contains(host, ":") ||
-		!strings.ContainsFunc(host, func(r rune) bool {
-			return r <= 0x7f && !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-._", r))
-		}))
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	return utf8.ValidString(host) && !strings.ContainsFunc(host, func(r rune) bool {
+		return r <= 0x7f && !strings.ContainsRune(codeChars+"-.", r)
+	})
 }
 
 // hostOf returns the host and port of a base URL.

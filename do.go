@@ -41,7 +41,8 @@ func (c *core) doPath(ctx context.Context, method, path string, body, out any, o
 	if err := c.usable(ctx); err != nil {
 		return withOp(method+" (Do)", err)
 	}
-	r := request{op: c.operationOf(method, path), method: method, path: path}
+	withoutQuery, _, _ := strings.Cut(path, "?") // a query is an error, whose operation may be known
+	r := request{op: c.operationOf(method, withoutQuery), method: method, path: path}
 	encoded, err := encodeAny(method, body)
 	if v := reflect.ValueOf(out); out != nil && (v.Kind() != reflect.Pointer || v.IsNil()) {
 		r.misuse = invalid("must be nil or a pointer that is not nil", "out")
@@ -156,7 +157,7 @@ func encodeAny(method string, body any) ([]byte, error) {
 	return encoded, nil
 }
 
-// whyNoJSON returns why encoding/json cannot encode a value. The messages of encoding/json may quote
+// whyNoJSON returns why encoding/json cannot encode a value. The messages of that package may quote
 // the value.
 func whyNoJSON(err error) string {
 	if unsupported, ok := errors.AsType[*json.UnsupportedTypeError](err); ok {

@@ -1,6 +1,7 @@
 package labhealth
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"time"
@@ -167,11 +168,12 @@ var statusReasons = []struct {
 	{http.StatusServiceUnavailable, "", "overloaded or under maintenance"},
 }
 
-// otherPaths are the options for operations that some deployments have at another path. Source of
-// the paths: public API reference only.
-var otherPaths = map[string]string{
-	opListOrders: `WithPath("GET /orders", "/v3/orders")`,
-	opListUsers:  `WithPath("GET /v2/user/", "/v2/user")`,
+// noPaths are what an error message says in place of noPath about operations that some deployments
+// have at another path, or not for every team. Source of the paths: public API reference only.
+var noPaths = map[string]string{
+	opListOrders:  `no such path: try WithPath("GET /orders", "/v3/orders"), or check the base URL`,
+	opListUsers:   `no such path: try WithPath("GET /v2/user/", "/v2/user"), or check the base URL`,
+	opImportOrder: "no such path: check the base URL and WithPath, and whether the team is enabled for this closed beta",
 }
 
 // maxPhrase is the length from which on a message is not one of knownReasons. Those that match a
@@ -234,8 +236,8 @@ func (e *APIError) why() string {
 			}
 		}
 	}
-	if parts[0] == noPath && otherPaths[e.Op] != "" {
-		parts[0] = "no such path: try " + otherPaths[e.Op] + ", or check the base URL"
+	if parts[0] == noPath {
+		parts[0] = cmp.Or(noPaths[e.Op], noPath)
 	}
 	next := nextStep(e.outcome, e.Op)
 	switch {

@@ -196,6 +196,8 @@ func unlikeJSON(body []byte) string {
 	switch {
 	case len(body) == 0:
 		return "it is empty: was the body read before?"
+	case !bytes.ContainsRune([]byte("{[\"tfn-0123456789 \t\r\n\x1f"), rune(body[0])):
+		return "it is not JSON"
 	case bytes.HasPrefix(body, []byte{0x1f, 0x8b}):
 		return "it is compressed with gzip: decompress it first"
 	}

@@ -37,8 +37,8 @@ import (
 
 var updateMistakes = flag.Bool("update", false, "write testdata/mistakes.txt")
 
-// mistakesFile has what a user sees of each mistake: the text of the error, its type and outcome, and
-// what is logged at the level info.
+// mistakesFile has what a user sees of each mistake: the text of the error, its type and outcome,
+// and what is logged at the level info.
 const mistakesFile = "testdata/mistakes.txt"
 
 // A mistake is something that a user does wrong.
@@ -48,8 +48,8 @@ type mistake struct {
 	want []string // what the text has, however it is worded
 }
 
-// mistakenUser makes a mistake, with the embedded service or a server of its own. Its key and patient
-// are canaries.
+// mistakenUser makes a mistake, with the embedded service or a server of its own. Its key and
+// patient are canaries.
 type mistakenUser struct {
 	*testing.T
 	srv  *labhealthtest.Server
@@ -58,9 +58,9 @@ type mistakenUser struct {
 	also []string // other output, such as the rejections of an import
 }
 
-// TestMistakes makes every mistake, and compares what the user sees with mistakesFile. A text says what
-// happened, whether the request was sent or applied, and what to change. Read a new text with these
-// questions, then write the file with
+// TestMistakes makes every mistake, and compares what the user sees with mistakesFile. A text says
+// what happened, whether the request was sent or applied, and what to change. Read a new text with
+// these questions, then write the file with
 //
 //	go test ./internal/conformance -run TestMistakes -update
 func TestMistakes(t *testing.T) {
@@ -639,8 +639,8 @@ func newVerifier(secrets ...string) func(*mistakenUser) error {
 	return func(*mistakenUser) error { _, err := webhooks.NewVerifier(secrets...); return err }
 }
 
-// verifyDelivery is a delivery that the embedded service signs with secret, if it is not empty, on a
-// clock that is slow by late. The error is that of a verifier with mistakeSecret.
+// verifyDelivery is a delivery that the embedded service signs with secret, if it is not empty, on
+// a clock that is slow by late. The error is that of a verifier with mistakeSecret.
 func verifyDelivery(secret string, late time.Duration) func(*mistakenUser) error {
 	return func(u *mistakenUser) error {
 		verifier := must[*webhooks.Verifier](u)(webhooks.NewVerifier(mistakeSecret))

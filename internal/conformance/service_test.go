@@ -138,7 +138,7 @@ func TestServiceClosedBeta(t *testing.T) {
 	}{
 		{403, `{"detail":"This endpoint is in closed beta"}`, "403 Forbidden: rejected (the team is not enabled for this closed beta: ask the service for access)", `"This endpoint is in closed beta"`, false},
 		{400, `{"detail":{"error_type":"NOT_ENABLED"}}`, "400 Bad Request: rejected (see APIError.Body)", `{"error_type":"NOT_ENABLED"}`, false},
-		{404, `Not found`, "404 Not Found: rejected (no such path: check the base URL, which must not repeat a version such as /v3, and WithPath)", "", false},
+		{404, `Not found`, "404 Not Found: rejected (no such path: check the base URL and WithPath, and whether the team is enabled for this closed beta)", "", false},
 		{402, `This endpoint is in closed beta`, "402 Payment Required: rejected (the team is not enabled for this closed beta: ask the service for access)", "", false},
 		{501, `{"detail":"soon"}`, "501 Not Implemented: outcome unknown (APIError.Message has the service's text; check whether it took effect before you repeat it)", `"soon"`, true},
 	} {
