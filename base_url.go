@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -145,11 +146,13 @@ func parseBaseURL(base string) (string, error) {
 	if path := strings.TrimRight(u.EscapedPath(), "/"); path != "" && !isPath(path) {
 		return "", errors.New("the path of the base URL must be escaped and have no . or .. segments")
 	}
-	if version := base[strings.LastIndex(base, "/"):]; version == "/v1" || version == "/v2" || version == "/v3" {
-		return "", fmt.Errorf("the base URL ends in %s: remove it, because every path has its version", version)
+	if last := base[strings.LastIndex(base, "/"):]; slices.Contains(versions, last) {
+		return "", fmt.Errorf("the base URL ends in %s: remove it, because every path has its version", last)
 	}
 	return base, nil
 }
+
+var versions = []string{"/v1", "/v2", "/v3"}
 
 // whyNoURL returns why a base URL cannot be parsed, "" if that is not plain.
 func whyNoURL(base string) string {
