@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/labhealth/labhealth-go"
 )
 
@@ -22,7 +24,11 @@ func (r *run) send(j job) {
 		}
 		start := time.Now()
 		resp, err := r.attempt(ctx, j)
-		if e.Step = r.stepOf(j, err); e.Step != "" {
+		e.Step = r.stepOf(j, err)
+		if err == nil && r.isOther(j, &resp.Order) {
+			e.Step, resp, err = StepUnknown, nil, errOtherOrder
+		}
+		if e.Step != "" {
 			r.recordAttempt(j, e, resp, err, start)
 			return
 		}
@@ -73,6 +79,24 @@ func (r *run) stepOf(j job, err error) Step {
 	default:
 		return StepUnknown
 	}
+}
+
+var errOtherOrder = errors.New("bulk: the response has the order of another record")
+
+// isOther reports whether the order of a response is that of another user or record, as a gateway
+// that mixes up responses returns it. A sample ID that no record has may be the service's form of
+// this one.
+func (r *run) isOther(j job, o *labhealth.Order) bool {
+	if o.UserID != uuid.Nil && o.UserID != j.body.UserID {
+		return true
+	}
+	if o.SampleID == nil || fold(*o.SampleID) == fold(j.body.SampleID) {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.index.states[r.index.key(*o.SampleID)]
+	return ok
 }
 
 // isFatal reports whether every record would get this error.

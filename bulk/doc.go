@@ -55,9 +55,10 @@
 // while it was running must not share journals with its clones.
 //
 // An order of the same user with the same sample ID means that the record is applied. An order of
-// another user with that sample ID means that it is rejected. If a list cannot be read in full, or
-// has orders that do not show their sample ID, the outcome stays unknown: the record is reported,
-// and the next run tries again.
+// another user with that sample ID means that it is rejected. If a list cannot be read in full,
+// lacks an order that was applied, or has orders of the user that do not show their sample ID, the
+// outcome stays unknown: the record is reported, and the next run tries again. The outcome is
+// unknown too if a response has the order of another record or user.
 //
 // This holds even if the source has changed. If the record was changed, is invalid, shares its
 // sample ID with another one, or is gone, an order of any user with the sample ID counts, and the

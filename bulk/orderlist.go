@@ -25,8 +25,9 @@ type orderList struct {
 	complete bool               // the lists were read in full
 	orphans  int                // number of records that are orphaned
 
-	shown, unnamed int // orders that show their sample ID, and those that have none
-	uncertain      int // records that remain uncertain because of orders without a user or sample ID
+	unnamed   map[uuid.UUID]bool // users with an order that has no sample ID
+	shown     int                // orders that show their sample ID
+	uncertain int                // records that remain uncertain because of orders without a user or sample ID
 }
 
 type listedOrder struct {
@@ -35,7 +36,7 @@ type listedOrder struct {
 }
 
 func newOrderList(matches func(state) bool) *orderList {
-	return &orderList{matches: matches, orders: map[sampleKey][]listedOrder{}, hidden: map[uuid.UUID]bool{}}
+	return &orderList{matches: matches, orders: map[sampleKey][]listedOrder{}, hidden: map[uuid.UUID]bool{}, unnamed: map[uuid.UUID]bool{}}
 }
 
 // mayHide reports whether an order of the user, or of any user if it is nil, does not show its
@@ -102,7 +103,7 @@ func (r *run) checkListed(params labhealth.ListOrdersParams, l *orderList) error
 	if params.UserID != uuid.Nil || r.opts.TrustJournal || len(l.hidden) > 0 { // see mayHide
 		return nil
 	}
-	if r.index.damaged && l.unnamed > 0 && l.shown == 0 {
+	if r.index.damaged && len(l.unnamed) > 0 && l.shown == 0 {
 		return errNoSampleIDs
 	}
 	r.mu.Lock()
@@ -169,7 +170,7 @@ func (r *run) addListed(o *labhealth.Order, l *orderList) {
 		// An order that was not imported has null. One that does not show its sample ID may match.
 		for name, value := range jsonread.Fields(o.RawJSON()) {
 			if string(name) == "sample_id" && string(value) == "null" {
-				l.unnamed++
+				l.unnamed[o.UserID] = true
 				return
 			}
 		}

@@ -317,6 +317,24 @@ func TestRejectionsFail(t *testing.T) {
 	})
 }
 
+// A run that does not reach the source knows no strays.
+func TestNoStraysWithoutSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, j := &service{}, new(bulk.Memory)
+		s.onImport = func(int, labhealth.ImportOrderBody) string { return "drop" }
+		ctx, cancel := context.WithCancel(t.Context())
+		opts := bulk.Options{OnError: func(string, error) { cancel() }}
+		if report, err := bulk.Run(ctx, s.client(t), withLines(records("A")), j, opts); report.Unknown != 1 {
+			t.Fatal(report, err)
+		}
+		var lines bytes.Buffer
+		report, err := bulk.Run(ctx, s.client(t), withLines(records("A")), j, bulk.Options{Rejections: &lines})
+		if !errors.Is(err, context.Canceled) || report.Strays != 0 || !report.Incomplete || lines.Len() > 0 {
+			t.Errorf("%v, %v, %s", report, err, &lines)
+		}
+	})
+}
+
 type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errDisk }

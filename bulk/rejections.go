@@ -335,9 +335,9 @@ func (p *rejectionPass) flush() error {
 	return nil
 }
 
-// addStrays writes the records that the source does not have, or that were not reached in it.
+// addStrays writes the records that the source does not have, if it was read.
 func (p *rejectionPass) addStrays() error {
-	if p.index.counts[categoryStray] == 0 {
+	if p.index.counts[categoryStray] == 0 || !p.checked {
 		return nil
 	}
 	for e, err := range p.lastEntries() {

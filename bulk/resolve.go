@@ -149,7 +149,7 @@ func (r *run) resolve(e Entry, key sampleKey, s state, user uuid.UUID, l *orderL
 			otherUser = true
 		}
 	}
-	if certain && l.mayHide(user) {
+	if certain && (l.mayHide(user) || l.unnamed[user]) { // an order without a sample ID may be the one
 		l.addUncertain()
 		certain = false
 	}

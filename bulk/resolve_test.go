@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -181,7 +183,8 @@ func TestListsThatDoNotShowSampleIDs(t *testing.T) {
 		sent   int64
 		failed string
 	}{
-		{"null", held{ada, ada, "null"}, 2, ""},
+		{"null", held{ada, ada, "null"}, 1, "bulk: the list of orders does not show the user and sample id of every order: 1 records are not certain"},
+		{"null, of another user", held{ada, grace, "null"}, 2, ""},
 		{"absent", held{ada, ada, ""}, 1, "bulk: the list of orders does not show the user and sample id of every order: 1 records are not certain"},
 		{"not a string", held{ada, ada, "7"}, 1, "bulk: the list of orders does not show the user and sample id of every order: 1 records are not certain"},
 		{"absent, of another user", held{ada, grace, ""}, 2, ""},
@@ -203,6 +206,52 @@ func TestListsThatDoNotShowSampleIDs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A list without an order that was applied, or with another sample ID, does not show that an order
+// does not exist.
+func TestListsWithoutAppliedOrders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{shown: func(id string) string { return "LAB-" + id }, twice: true}
+		s.onImport = func(n int, _ labhealth.ImportOrderBody) string { return []string{"", "lost"}[n-1] }
+		report, err := bulk.Run(t.Context(), s.client(t), from(records("A", "B")), new(bulk.Memory), bulk.Options{Concurrency: 1})
+		if err == nil || report.Unknown != 1 || len(s.sent) != 2 {
+			t.Error(report, err)
+		}
+	})
+}
+
+// mixedUp is a gateway that repeats its first response.
+type mixedUp struct {
+	*service
+	first []byte
+}
+
+func (m *mixedUp) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := m.service.RoundTrip(req)
+	if err != nil || req.Method == http.MethodGet {
+		return resp, err
+	}
+	if m.first == nil {
+		m.first, _ = io.ReadAll(resp.Body)
+	}
+	return newResponse(req, 200, string(m.first), ""), nil
+}
+
+// A response with the order of another record does not show that the record was applied.
+func TestMixedUpResponses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &mixedUp{service: &service{twice: true}}
+		client, err := labhealth.NewClient("sk_test_0123456789", labhealth.WithBaseURL("https://api.example.com"),
+			labhealth.WithHTTPClient(&http.Client{Transport: m}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := bulk.Run(t.Context(), client, from(records("A", "B", "C")), new(bulk.Memory), bulk.Options{Concurrency: 1})
+		if err != nil || report.Applied != 3 || report.Found != 2 || report.Sent != 3 {
+			t.Errorf("%v, %v, found %d", report, err, report.Found)
+		}
+	})
 }
 
 // A rejection after an unknown outcome is looked up, whatever its message.

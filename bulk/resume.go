@@ -3,6 +3,7 @@ package bulk
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -22,14 +23,7 @@ func (r *run) findExistingOrders() error {
 	if !needed {
 		return nil
 	}
-	err := r.listExisting(l)
-	if err == nil && r.index.damaged && sendable > int64(len(l.orders)) {
-		// The journal lacks entries, perhaps of an attempt in progress.
-		if err := r.waitUntilSettled(r.started, sendable-int64(len(l.orders))); err != nil {
-			return err
-		}
-		err = r.listExisting(l)
-	}
+	err := r.listSettled(l, sendable)
 	switch {
 	case r.ctx.Err() != nil:
 		return context.Cause(r.ctx)
@@ -43,6 +37,24 @@ func (r *run) findExistingOrders() error {
 	r.countExisting(l)
 	r.existing = l // if err is not nil, the orders that were found
 	return r.resolveOrphans(l)
+}
+
+// listSettled adds the orders of all users to l. It waits until attempts of earlier runs have
+// settled if the journal may lack them, or if the list is behind.
+func (r *run) listSettled(l *orderList, sendable int64) error {
+	err := r.listExisting(l)
+	left, since := sendable-int64(len(l.orders)), r.started
+	switch {
+	case err == nil && r.index.damaged && left > 0:
+	case errors.Is(err, errMissingOrder) && sendable > 0:
+		since = r.lastUnknown
+	default:
+		return err
+	}
+	if err := r.waitUntilSettled(since, left); err != nil {
+		return err
+	}
+	return r.listExisting(l)
 }
 
 // countExisting counts the records whose orders were listed and are going to be recorded.

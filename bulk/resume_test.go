@@ -284,6 +284,29 @@ func TestLease(t *testing.T) {
 	})
 }
 
+// A resumed run whose list does not show an order that was applied waits for the list, and sends
+// nothing until it shows it.
+func TestResumeBehindList(t *testing.T) {
+	for _, behind := range []time.Duration{time.Minute, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			s, j, start := &service{twice: true}, new(bulk.Memory), time.Now()
+			if _, err := bulk.Run(t.Context(), s.client(t), from(records("A")), j, bulk.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			s.onList = func(int, map[string][]string) string {
+				if time.Since(start) < behind {
+					return "behind"
+				}
+				return ""
+			}
+			report, err := bulk.Run(t.Context(), s.client(t), from(records("A", "B")), j, bulk.Options{})
+			if shown := behind == time.Minute; (err == nil) != shown || report.Done() != shown || len(s.sent) != int(report.Applied) {
+				t.Errorf("%v: %v, %v", behind, report, err)
+			}
+		})
+	}
+}
+
 // Without its journal, an import finds its orders by sample ID and user before it sends anything.
 func TestReconcile(t *testing.T) {
 	tests := []struct {

@@ -117,7 +117,10 @@ func Run(ctx context.Context, client *labhealth.Client, source Source, journal J
 	close(finished)
 	background.Wait()
 	report := r.report()
-	report.Incomplete, report.Strays = !r.checked, r.index.counts[categoryStray]
+	report.Incomplete = !r.checked
+	if r.checked {
+		report.Strays = r.index.counts[categoryStray]
+	}
 	return &report, err
 }
 

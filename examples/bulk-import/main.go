@@ -57,6 +57,7 @@ type config struct {
 	count                 int
 	opts                  bulk.Options
 	failures              failures
+	csv                   csvFlags
 }
 
 func parseFlags(args []string, stderr io.Writer) (*config, error) {
@@ -79,6 +80,7 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	flags.IntVar(&c.opts.RejectionLimit, "rejection-limit", 10, "stop after so many records if all are rejected with the same status; negative for no limit")
 	flags.BoolVar(&c.opts.TrustJournal, "trust-journal", false, "resume without reading the list of orders first")
 	flags.BoolVar(&c.opts.ListByUser, "list-by-user", false, "look up lost orders by user; the deployment must honor user_id in GET /orders")
+	c.csv.add(flags)
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -142,6 +144,10 @@ func (c *config) importFile(ctx context.Context, stderr io.Writer, terminal bool
 		defer file.Close()
 		journal = file
 	}
+	source, err := c.source(ctx, client, orders)
+	if err != nil {
+		return nil, err
+	}
 	lines, err := createOutput(c.rejected + ".jsonl")
 	if err != nil {
 		return nil, err
@@ -156,7 +162,7 @@ func (c *config) importFile(ctx context.Context, stderr io.Writer, terminal bool
 
 	var finish func()
 	c.opts.Progress, finish = showProgress(stderr, terminal)
-	report, err := bulk.Run(ctx, client, c.source(orders), journal, c.opts)
+	report, err := bulk.Run(ctx, client, source, journal, c.opts)
 	finish()
 	if report == nil {
 		return nil, err
@@ -168,11 +174,11 @@ func (c *config) importFile(ctx context.Context, stderr io.Writer, terminal bool
 }
 
 // source returns the records of the file.
-func (c *config) source(orders io.ReadSeeker) bulk.Source {
+func (c *config) source(ctx context.Context, client *labhealth.Client, orders io.ReadSeeker) (bulk.Source, error) {
 	if strings.EqualFold(filepath.Ext(c.in), ".csv") {
-		return bulk.CSV(orders, bulk.CSVOptions{})
+		return c.csv.source(ctx, client, orders, c.opts)
 	}
-	return bulk.JSONLines(orders)
+	return bulk.JSONLines(orders), nil
 }
 
 func (c *config) printReport(stdout io.Writer, report *bulk.Report) {

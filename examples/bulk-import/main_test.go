@@ -82,7 +82,7 @@ func TestProgram(t *testing.T) {
 func TestProgramErrors(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("LABHEALTH_BASE_URL", "")
-	if status, _, stderr := program(t.Context(), dir, false, "-live"); status != 1 || !strings.Contains(stderr, "API key") {
+	if status, _, stderr := program(t.Context(), dir, false, "-live"); status != 1 || !strings.Contains(stderr, "base URL is empty") {
 		t.Error(status, stderr)
 	}
 	if status, _, _ := program(t.Context(), dir, false, "-nonsense"); status != 2 {
@@ -112,5 +112,39 @@ func TestWrongBaseURL(t *testing.T) {
 	t.Setenv("LABHEALTH_BASE_URL", service.URL)
 	if status, out, stderr = program(t.Context(), dir, false, "-live"); status != 0 || !strings.HasPrefix(out, "50 records: 44 applied, 2 rejected, 4 invalid\n") {
 		t.Errorf("exit status %d, output:\n%s%s", status, out, stderr)
+	}
+}
+
+// A file of a spreadsheet, with flags for what the service does not have in it.
+func TestSpreadsheet(t *testing.T) {
+	dir := t.TempDir()
+	service := labhealthtest.NewServer(t, labhealthtest.WithSeed(1))
+	t.Setenv("LABHEALTH_API_KEY", service.APIKey)
+	t.Setenv("LABHEALTH_BASE_URL", service.URL)
+	const content = "Kit;client_user_id;First Name;Last Name;DOB;gender;phone_number;email;receiver_name;first_line;city;state;zip;Notes\n" +
+		"K-1;c-1;Ada;Example;12/10/1985;female;+14155550123;ada@example.com;Ada Example;1 Example Street;Monterey;CA;93940;\n" +
+		"K-2;c-2;Bo;Example;12/10/85;male;+14155550123;bo@example.com;Bo Example;2 Example Street;Monterey;CA;93940;call first\n"
+	file := filepath.Join(dir, "clinic.csv")
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-live", "-in", file, "-comma", ";", "-dates", "01/02/2006", "-lab-test", service.LabTests.WalkIn.String(), "-billing", "client_bill",
+		"-collection", "walk_in_test", "-country", "US", "-rename", "Kit=sample_id", "-rename", "Notes=-", "-rename", "DOB=patient_details.dob"}
+	for _, name := range []string{"First Name", "Last Name", "gender", "phone_number", "email"} {
+		args = append(args, "-rename", name+"=patient_details."+strings.ToLower(strings.ReplaceAll(name, " ", "_")))
+	}
+	for _, name := range []string{"receiver_name", "first_line", "city", "state", "zip"} {
+		args = append(args, "-rename", name+"=patient_address."+name)
+	}
+	status, out, stderr := program(t.Context(), dir, false, args...)
+	if status != 0 || !strings.HasPrefix(out, "2 records: 1 applied, 1 invalid\n") {
+		t.Errorf("exit status %d, output:\n%s%s", status, out, stderr)
+	}
+	rejected, err := os.ReadFile(filepath.Join(dir, "run.journal.rejected.csv"))
+	if err != nil || !strings.Contains(string(rejected), "3,2,K-2,invalid,is not a valid date of the form MM/DD/YYYY: its year has two digits,patient_details.dob,DOB,") {
+		t.Errorf("%v\n%s", err, rejected)
+	}
+	if status, _, stderr = program(t.Context(), dir, false, "-live", "-in", file, "-lab-test", "no such test"); status != 1 || !strings.Contains(stderr, "0 lab tests") {
+		t.Error(status, stderr)
 	}
 }
