@@ -33,10 +33,11 @@ type core struct {
 	observers []func(context.Context, Attempt)
 
 	callObservers []CallObserver
-	host          string                                     // host and port of base
-	header        http.Header                                // of every request
-	operations    []string                                   // that have methods
-	debug         []func(*core, request, *transport.Request) // see WithDebug
+	observed      func(*core, context.Context, request, []CallOption) error // set with callObservers
+	host          string                                                    // host and port of base
+	header        http.Header                                               // of every request
+	operations    []string                                                  // that have methods
+	debug         []func(*core, request, *transport.Request)                // see WithDebug
 }
 
 // request is one call before it is encoded. What an operation does differently is a field here.
@@ -140,8 +141,8 @@ func (c *core) do(ctx context.Context, r request, opts []CallOption) error {
 	if err := c.usable(ctx); err != nil {
 		return withOp(r.op, err)
 	}
-	if len(c.callObservers) > 0 {
-		return c.observed(ctx, r, opts)
+	if c.observed != nil {
+		return c.observed(c, ctx, r, opts)
 	}
 	return c.attempt(ctx, r, nil, opts)
 }

@@ -104,8 +104,8 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 	}
 	c.http = transport.NewClient(cfg.httpClient)
 	c.host = hostOf(c.base)
-	if cfg.limit.burst > 0 {
-		c.http.LimitRate(cfg.limit.perSecond, cfg.limit.burst)
+	if cfg.limit != nil {
+		cfg.limit(c.http)
 	}
 	return c, nil
 }

@@ -70,9 +70,16 @@ func WithCallObserver(o CallObserver) Option {
 		if o.Start == nil && o.End == nil {
 			return errors.New("WithCallObserver needs Start or End")
 		}
-		c.core.callObservers = append(c.core.callObservers, o)
+		c.core.addObserver(o)
 		return nil
 	}
+}
+
+// addObserver adds an observer of calls. It sets the function that observes, so that a program
+// without observers does not link it.
+func (c *core) addObserver(o CallObserver) {
+	c.callObservers = append(c.callObservers, o)
+	c.observed = (*core).observeCall
 }
 
 // observation is a call that is observed.
@@ -116,8 +123,8 @@ func (o *observation) end(err error) {
 // errUnfinished is the error of a call that panicked.
 var errUnfinished = errors.New("labhealth: the call did not return")
 
-// observed performs r for the observers of calls.
-func (c *core) observed(ctx context.Context, r request, opts []CallOption) error {
+// observeCall performs r for the observers of calls.
+func (c *core) observeCall(ctx context.Context, r request, opts []CallOption) error {
 	o := &observation{observers: c.callObservers, header: http.Header{}}
 	o.call = Call{Op: r.op, Host: c.host, Start: time.Now()}
 	err := errUnfinished
@@ -222,7 +229,7 @@ func WithLogger(l *slog.Logger) Option {
 			return errors.New("WithLogger needs a logger")
 		}
 		c.core.observers = append(c.core.observers, func(ctx context.Context, a Attempt) { logAttempt(ctx, l, a) })
-		c.core.callObservers = append(c.core.callObservers, CallObserver{
+		c.core.addObserver(CallObserver{
 			End: func(ctx context.Context, call Call) { logCall(ctx, l, call) },
 		})
 		return nil

@@ -8,6 +8,8 @@ import (
 	"net/textproto"
 	"slices"
 	"strings"
+
+	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
 // Option configures a client. If an option is invalid, [NewClient] and [NewManagementClient] return
@@ -21,13 +23,7 @@ type config struct {
 	chosenBy   []string                          // the options that set the base URL
 	source     func(keyHeader string) authorizer // see WithCredentials
 	operations []string                          // those that WithPath accepts
-	limit      rateLimit
-}
-
-// rateLimit is the setting of WithRateLimit; zero for none.
-type rateLimit struct {
-	perSecond float64
-	burst     int
+	limit      func(*transport.Client)           // see WithRateLimit
 }
 
 // WithHTTPClient sends requests with a copy of h: it uses the transport, the cookie jar and the
@@ -126,7 +122,7 @@ func WithRateLimit(perSecond float64, burst int) Option {
 		if !(perSecond >= 1./3600 && perSecond <= 1e9) || burst < 1 || burst > 1e6 {
 			return errors.New("WithRateLimit needs at least one request per hour, and a burst between 1 and 1,000,000")
 		}
-		c.limit = rateLimit{perSecond, burst}
+		c.limit = func(h *transport.Client) { h.LimitRate(perSecond, burst) }
 		return nil
 	}
 }

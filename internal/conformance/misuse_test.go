@@ -112,18 +112,21 @@ var dataTypes = map[string]bool{
 	"webhooks.Latest": true, "webhooks.Summary": true, "webhooks.Unknown": true,
 }
 
+// noContext is nil. It has a name, because linters report a nil that is passed as a context.
+var noContext context.Context
+
 // Nil and zero arguments and receivers never cause a panic, and cause an error where there can be
 // one.
 func TestMisuse(t *testing.T) {
 	for name, f := range misusedFunctions {
-		misuse{t, name, reflect.ValueOf(f)}.call(nil)
+		misuse{t, name, reflect.ValueOf(f)}.call(noContext)
 	}
 	for name, zero := range misusedTypes {
 		typ := reflect.TypeOf(zero)
 		if !dataTypes[name] {
-			misuseMethods(nil, t, name+" nil", reflect.Zero(reflect.PointerTo(typ)))
+			misuseMethods(noContext, t, name+" nil", reflect.Zero(reflect.PointerTo(typ)))
 		}
-		misuseMethods(nil, t, name+" zero", reflect.New(typ))
+		misuseMethods(noContext, t, name+" zero", reflect.New(typ))
 		misuseMethods(t.Context(), t, name+" zero", reflect.New(typ))
 	}
 	for service := range services(labhealth.Client{}, labhealth.ManagementClient{}) {
@@ -176,25 +179,25 @@ func TestNilContext(t *testing.T) {
 		}
 	}
 	for service := range services(*client, *management) {
-		for _, text := range misuseMethods(nil, t, service.Type().String(), service) {
+		for _, text := range misuseMethods(noContext, t, service.Type().String(), service) {
 			if !strings.Contains(text, want) && !otherArguments.MatchString(text) {
 				t.Errorf("%s: %s", service.Type(), text)
 			}
 		}
 	}
-	check("Do", client.Do(nil, "GET", "/v2/providers", nil, nil)) //nolint:staticcheck // the point of the test
-	check("Do", management.Do(nil, "GET", "/v1/org", nil, nil))   //nolint:staticcheck // the point of the test
-	_, err = client.Orders.RequisitionPDF(nil, orderID, io.Discard)
+	check("Do", client.Do(noContext, "GET", "/v2/providers", nil, nil))
+	check("Do", management.Do(noContext, "GET", "/v1/org", nil, nil))
+	_, err = client.Orders.RequisitionPDF(noContext, orderID, io.Discard)
 	check("RequisitionPDF", err)
-	_, err = client.Appointments.Get(nil, labhealth.AppointmentWalkIn, orderID)
+	_, err = client.Appointments.Get(noContext, labhealth.AppointmentWalkIn, orderID)
 	check("Appointments.Get", err)
-	for _, err := range webhooks.ReadAll(nil, client, orderID, webhooks.ReadAllParams{StartDate: time.Unix(0, 0)}) {
+	for _, err := range webhooks.ReadAll(noContext, client, orderID, webhooks.ReadAllParams{StartDate: time.Unix(0, 0)}) {
 		check("ReadAll", err)
 	}
-	for _, err := range webhooks.ReadSamples(nil, client, orderID, "steps", labhealth.ListSamplesParams{}) {
+	for _, err := range webhooks.ReadSamples(noContext, client, orderID, "steps", labhealth.ListSamplesParams{}) {
 		check("ReadSamples", err)
 	}
-	for _, err := range webhooks.ReadSummaries(nil, client, orderID, labhealth.SummaryProfile, labhealth.ListSummariesParams{}) {
+	for _, err := range webhooks.ReadSummaries(noContext, client, orderID, labhealth.SummaryProfile, labhealth.ListSummariesParams{}) {
 		check("ReadSummaries", err)
 	}
 }
@@ -218,7 +221,7 @@ func TestMisuseOfOthers(t *testing.T) {
 		name, want string
 		err        error
 	}{
-		{"Run, context", needs, runError(bulk.Run(nil, client, source, new(bulk.Memory), bulk.Options{}))},
+		{"Run, context", needs, runError(bulk.Run(noContext, client, source, new(bulk.Memory), bulk.Options{}))},
 		{"Run, client", needs, runError(bulk.Run(t.Context(), nil, source, new(bulk.Memory), bulk.Options{}))},
 		{"Run, zero client", needs, runError(bulk.Run(t.Context(), new(labhealth.Client), source, new(bulk.Memory), bulk.Options{}))},
 		{"Run, source", needs, runError(bulk.Run(t.Context(), client, nil, new(bulk.Memory), bulk.Options{}))},
@@ -229,7 +232,7 @@ func TestMisuseOfOthers(t *testing.T) {
 			runError(bulk.Run(t.Context(), client, bulk.CSV(nil, bulk.CSVOptions{}), new(bulk.Memory), bulk.Options{}))},
 		{"Run, nil pointer as reader", "bulk: the source cannot be read: bulk: the source needs a reader that is not nil",
 			runError(bulk.Run(t.Context(), client, bulk.JSONLines((*strings.Reader)(nil)), new(bulk.Memory), bulk.Options{}))},
-		{"Shutdown", "webhooks: ctx must not be nil: use context.Background() if there is no other", handler.Shutdown(nil)},
+		{"Shutdown", "webhooks: ctx must not be nil: use context.Background() if there is no other", handler.Shutdown(noContext)},
 		{"zero handler", "webhooks: the Handler is nil or its zero value: create it with NewHandler or NewRawHandler", new(webhooks.Handler).Shutdown(t.Context())},
 		{"nil Latest", "webhooks: Apply needs a Latest that is not nil", second((*webhooks.Latest)(nil).Apply(webhooks.Delivery{Event: &webhooks.Event{}}))},
 		{"nil event", "webhooks: the delivery has no event", (*webhooks.Event)(nil).Err()},
@@ -238,8 +241,8 @@ func TestMisuseOfOthers(t *testing.T) {
 			second(client.Orders.RequisitionPDF(t.Context(), orderID, (*os.File)(nil)))},
 		{"nil client", "labhealth: GET (Do): not sent: client is nil or its zero value: create it with NewClient or NewManagementClient",
 			(*labhealth.Client)(nil).Do(t.Context(), "GET", "/v2/providers", nil, nil)},
-		{"Elapse", "labhealthtest: ctx must not be nil: use context.Background() if there is no other", srv.Elapse(nil, func(time.Time) {})},
-		{"Flush", "labhealthtest: ctx must not be nil: use context.Background() if there is no other", srv.Flush(nil)},
+		{"Elapse", "labhealthtest: ctx must not be nil: use context.Background() if there is no other", srv.Elapse(noContext, func(time.Time) {})},
+		{"Flush", "labhealthtest: ctx must not be nil: use context.Background() if there is no other", srv.Flush(noContext)},
 	} {
 		equal(t, test.name+": "+test.want, test.name+": "+errorText(test.err))
 	}
@@ -255,7 +258,7 @@ func TestMisuseOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer started.Close()
-	misuseMethods(nil, t, "labhealthtest.Server", reflect.ValueOf(started))
+	misuseMethods(noContext, t, "labhealthtest.Server", reflect.ValueOf(started))
 }
 
 func second[T any](_ T, err error) error { return err }

@@ -12,6 +12,14 @@ import (
 // context.
 var ErrRateLimit = errors.New("the rate limit leaves no time before the deadline")
 
+// rateLimiter is implemented by *[limiter]. It is an interface, so that a program without a rate
+// limit does not link the limiter.
+type rateLimiter interface {
+	wait(context.Context) error
+	isTooLate(context.Context, time.Duration) bool
+	pause(time.Duration)
+}
+
 // limiter is a token bucket with a queue: requests are sent in the order in which they asked. The
 // state of the bucket is the time at which it will be full (GCRA), so that nothing has to fill it.
 // It has no goroutine, and a timer only while requests wait.
@@ -38,11 +46,8 @@ func newLimiter(perSecond float64, burst int) *limiter {
 }
 
 // wait returns when the next request may be sent. It returns ErrRateLimit at once if that is not
-// before the deadline of ctx, and the error of ctx if it ends. A nil limiter never waits.
+// before the deadline of ctx, and the error of ctx if it ends.
 func (l *limiter) wait(ctx context.Context) error {
-	if l == nil {
-		return nil
-	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -79,7 +84,7 @@ func (l *limiter) wait(ctx context.Context) error {
 // of ctx.
 func (l *limiter) isTooLate(ctx context.Context, d time.Duration) bool {
 	deadline, ok := ctx.Deadline()
-	if l == nil || !ok {
+	if !ok {
 		return false
 	}
 	l.mu.Lock()
@@ -139,12 +144,8 @@ func (l *limiter) reschedule() {
 }
 
 // pause keeps all requests waiting for d, and those that cannot wait so long from waiting at all.
-// After it the bucket is empty: the service has just reported too many requests. A nil limiter does
-// nothing.
+// After it the bucket is empty: the service has just reported too many requests.
 func (l *limiter) pause(d time.Duration) {
-	if l == nil {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()

@@ -114,7 +114,10 @@ func (c *call) mayRetry(ctx context.Context, v verdict) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= c.wait {
 		return false
 	}
-	return !c.client.limiter.isTooLate(ctx, c.wait) && c.client.budget.withdraw()
+	if l := c.client.limiter; l != nil && l.isTooLate(ctx, c.wait) {
+		return false
+	}
+	return c.client.budget.withdraw()
 }
 
 func (c *call) judgeError(err error) verdict {
@@ -136,8 +139,9 @@ func (c *call) judgeResponse(resp *http.Response) verdict {
 	}
 	v := verdict{outcome: Unknown}
 	v.retryAfter, v.hasRetryAfter = parseRetryAfter(resp.Header)
-	if r.StatusCode == http.StatusTooManyRequests && v.retryAfter > 0 && v.retryAfter <= c.request.Policy.RetryAfterCap {
-		c.client.limiter.pause(v.retryAfter)
+	if l := c.client.limiter; l != nil && r.StatusCode == http.StatusTooManyRequests &&
+		v.retryAfter > 0 && v.retryAfter <= c.request.Policy.RetryAfterCap {
+		l.pause(v.retryAfter)
 	}
 	if r.StatusCode < 200 {
 		return v // a 101: the body is another protocol, without an end

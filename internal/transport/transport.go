@@ -55,7 +55,7 @@ type Client struct {
 	direct, tunnel *http.Transport
 	proxy          func(*http.Request) (*url.URL, error) // the proxy of a request, if any
 	budget         *budget
-	limiter        *limiter // nil for no limit
+	limiter        rateLimiter // nil for no limit
 }
 
 // NewClient returns a Client that uses a copy of user, or its own transport if user is nil. An
@@ -335,6 +335,9 @@ type call struct {
 func (c *call) redirect(req *http.Request, via []*http.Request) error {
 	if c.request.isWrite() || len(via) > maxRedirects || req.URL.User != nil || origin(req.URL) != origin(via[0].URL) {
 		return http.ErrUseLastResponse
+	}
+	if c.client.limiter == nil {
+		return nil
 	}
 	start := time.Now()
 	err := c.client.limiter.wait(req.Context())
