@@ -187,7 +187,8 @@
 //   - *[UserRefreshError]: no data of the user could be refreshed; it has the sources that failed
 //   - *[TeamConflictError]: the integration team ID is in use; it has the existing team's ID
 //   - *[DecodeError]: the response is 2xx but cannot be decoded
-//   - *[TransportError]: there is no response; it wraps the context's error and the cause
+//   - *[TransportError]: there is no response; it wraps the context's error and the cause, and the
+//     *APIError of an earlier attempt or of [TeamsService.Credentials]: test the outcome first
 //   - *[RedirectError]: the response is a redirect that is not followed
 //
 // # Retries

@@ -34,7 +34,7 @@ func Example_errors() {
 			fmt.Println("not permitted:", err)
 		case errors.Is(err, labhealth.ErrRateLimited) && errors.As(err, &apiErr):
 			fmt.Println("rate limited: try again in", apiErr.RetryAfter)
-		case errors.As(err, &apiErr):
+		case labhealth.OutcomeOf(err) == labhealth.OutcomeRejected && errors.As(err, &apiErr):
 			fmt.Println("rejected:", apiErr.Message()) // may quote the patient: show it, do not log it
 		default:
 			fmt.Println("not sent:", err)
@@ -110,7 +110,7 @@ func ExampleOutcomeOf() {
 			fmt.Println("imported:", err) // nil, or a *DecodeError: there is an order, but no response
 		case outcome == labhealth.OutcomeUnknown:
 			fmt.Println("look for the sample ID before importing again:", err)
-		case errors.As(err, &apiErr):
+		case outcome == labhealth.OutcomeRejected && errors.As(err, &apiErr):
 			fmt.Println("rejected:", apiErr.Message()) // may quote the patient: show it, do not log it
 		default:
 			fmt.Println(err) // not sent: a *ValidationError, or a *TransportError if the service is unreachable
