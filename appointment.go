@@ -109,7 +109,12 @@ type Appointment struct {
 
 // LogValue returns the ID and the status of the appointment.
 func (v Appointment) LogValue() slog.Value {
-	status := printableStatus(OrderStatus(v.Status))
+	status := "?" // the service may send any string, also a name
+	switch v.Status {
+	case "", AppointmentStatusConfirmed, AppointmentStatusPending, AppointmentStatusReserved,
+		AppointmentStatusInProgress, AppointmentStatusCompleted, AppointmentStatusCancelled:
+		status = string(v.Status)
+	}
 	return slog.StringValue("labhealth.Appointment{" + v.ID.String() + " " + status + ", redacted}")
 }
 

@@ -41,7 +41,7 @@ var spreadsheetMistakes = []spreadsheetMistake{
 	{9, "Caf\xe9", `City: is not valid UTF-8: the file may be in Windows-1252; save it as "CSV UTF-8"`, false},
 	{-1, "", ": has 13 cells, and the header has 14", false},
 	{12, "no", "Consent: must be yes", false},
-	{5, "f", "Sex: enum", true},
+	{6, "12", "Phone: value_error", true},
 }
 
 const spreadsheetHeader = "Kit,Client ID,First Name,Last Name,DOB,Sex,Phone,Email,Street,City,State,Zip,Consent,Notes\r\n"
@@ -54,7 +54,7 @@ func writeSpreadsheet(t *testing.T, name string) (reasons map[int]string, orders
 	content, line := spreadsheetHeader, 2
 	for i := range 300 {
 		cells := []string{
-			fmt.Sprint("K-", i), fmt.Sprint("client ", i), "Ada", "Example", "2/9/1985", "female", "+14155550123", "ada@example.com",
+			fmt.Sprint("K-", i), fmt.Sprint("client ", i), "Ada", "Example", "2/9/1985", "F", "+14155550123", "ada@example.com",
 			"1 Example Street", "Monterey", "CA", "93940", "yes", "",
 		}
 		height := 1
@@ -135,13 +135,19 @@ func TestSpreadsheet(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if isDue != nil {
-			for !isDue() {
-				time.Sleep(5 * time.Millisecond)
+		waited := make(chan error, 1)
+		go func() { waited <- cmd.Wait() }()
+		for isDue != nil && !isDue() {
+			select {
+			case err := <-waited:
+				t.Fatalf("ended before it was due: %v\n%s%s", err, &stdout, &stderr)
+			case <-time.After(5 * time.Millisecond):
 			}
+		}
+		if isDue != nil {
 			cmd.Process.Kill()
 		}
-		switch err := cmd.Wait(); {
+		switch err := <-waited; {
 		case isDue != nil && !wasKilled(err):
 			t.Fatalf("not killed: %v\n%s", err, &stderr)
 		case isDue == nil && (err != nil || json.Unmarshal(stdout.Bytes(), &report) != nil):

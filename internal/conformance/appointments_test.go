@@ -108,7 +108,7 @@ func TestAppointmentOpenValues(t *testing.T) {
 		[]any{got.Type, got.Status, got.Provider})
 	equal(t, (*time.Time)(nil), got.StartAt)
 	equal(t, time.Date(2030, 5, 2, 0, 0, 0, 0, time.UTC), *got.EndAt)
-	equal(t, "labhealth.Appointment{a0a0a0a0-0001-4000-8000-000000000001 moved, redacted}", fmt.Sprintf("%+v", got))
+	equal(t, "labhealth.Appointment{a0a0a0a0-0001-4000-8000-000000000001 ?, redacted}", fmt.Sprintf("%+v", got))
 	equal(t, `{"address":{"first_line":"1 Main Street","city":"San Francisco","state":"CA","zip_code":"94105"},"provider":"new"}`, s.only(t).Body)
 }
 
