@@ -146,8 +146,8 @@ func parseBaseURL(base string) (string, error) {
 	if path := strings.TrimRight(u.EscapedPath(), "/"); path != "" && !isPath(path) {
 		return "", errors.New("the path of the base URL must be escaped and have no . or .. segments")
 	}
-	if last := base[strings.LastIndex(base, "/"):]; slices.Contains(versions, last) {
-		return "", fmt.Errorf("the base URL ends in %s: remove it, because every path has its version", last)
+	if path := strings.TrimRight(u.EscapedPath(), "/"); slices.Contains(versions, path) {
+		return "", fmt.Errorf("the base URL ends in %s: remove it, because every path has its version", path)
 	}
 	return base, nil
 }

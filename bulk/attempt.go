@@ -171,6 +171,6 @@ func (r *run) recordOrHold(e Entry, err error) {
 // allRejected is the error of a run whose records were all rejected.
 func allRejected(held []Entry, last error) error {
 	return fmt.Errorf("bulk: every record so far (%d) was rejected with status %d and no field errors, and none is recorded as rejected: "+
-		"check the base URL and whether the team may import orders; if the orders may exist already, start the run again with the same journal; "+
+		"check the base URL and whether the team may import orders; if the orders may exist already, start the run again with the same journal and Options.Reconcile; "+
 		"if each record is wrong, see Options.RejectionLimit: %w", len(held), held[0].StatusCode, last)
 }

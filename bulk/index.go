@@ -24,9 +24,10 @@ type index struct {
 	lastEntry uint32 // number of the last journal entry
 	target    string
 
-	boot    string // of this run
-	lease   lease  // the last one of the journal
-	damaged bool   // the journal lacks entries of earlier runs, whose orders were not looked up yet
+	boot       string // of this run
+	lease      lease  // the last one of the journal
+	damaged    bool   // the journal lacks entries of earlier runs, whose orders were not looked up yet
+	reconciled bool   // such orders were looked up before
 }
 
 // sampleKey is a hash of a sample ID. Like digest it is an array of bytes, so that the index has no
@@ -216,6 +217,7 @@ func (x *index) applyToJournal(e *Entry) (isRecord bool, _ error) {
 	}
 	if e.Step == StepIncomplete || e.Step == StepReconciled {
 		x.damaged = e.Step == StepIncomplete
+		x.reconciled = x.reconciled || !x.damaged
 		return false, nil
 	}
 	return true, nil
@@ -228,7 +230,7 @@ func (x *index) begin(e *Entry) error {
 		return fmt.Errorf("bulk: the journal has a format that this version does not support (%d)", e.Version)
 	}
 	x.setDigestKey(e.Key)
-	x.target = e.Target
+	x.target, x.reconciled = e.Target, false
 	clear(x.states)
 	clear(x.counts[:])
 	return nil

@@ -35,13 +35,14 @@ type Options struct {
 	// orders are missing from it, and they would be created again.
 	TrustJournal bool
 
-	// Reconcile makes a run with a new journal look for existing orders too, for an import whose
-	// journal was lost. Before it sends anything, it reads the list of orders. A record whose user
-	// has an order with its sample ID is recorded as applied, and counted by [Report.Found]. A
-	// record whose sample ID belongs to an order of another user is recorded as rejected. If other
-	// records remain, it waits for Settle and reads the list again before it sends them: the run
-	// whose journal was lost may have sent them just now. Only a list that shows the sample ID and
-	// user of each order is sufficient; otherwise the run sends nothing and returns an error.
+	// Reconcile makes a run look for all existing orders, for an import whose journal was lost. It
+	// acts once for each journal. Before the run sends anything, it reads the list of orders. A
+	// record whose user has an order with its sample ID is recorded as applied, and counted by
+	// [Report.Found]. A record whose sample ID belongs to an order of another user is recorded as
+	// rejected. If other records remain, the run waits for Settle and reads the list again before
+	// it sends them: the run whose journal was lost may have sent them just now. Only a list that
+	// shows the sample ID and user of each order is sufficient; otherwise the run sends nothing and
+	// returns an error.
 	Reconcile bool
 
 	// RejectionLimit stops a run whose first records are all rejected with the same status and

@@ -15,7 +15,7 @@ import (
 )
 
 const allRejected = "bulk: every record so far (%d) was rejected with status %d and no field errors, and none is recorded as rejected: " +
-	"check the base URL and whether the team may import orders; if the orders may exist already, start the run again with the same journal; " +
+	"check the base URL and whether the team may import orders; if the orders may exist already, start the run again with the same journal and Options.Reconcile; " +
 	"if each record is wrong, see Options.RejectionLimit: " +
 	"labhealth: POST /v3/order/import: %d %s (request req-1)"
 

@@ -71,8 +71,7 @@ func (r *run) countExisting(l *orderList) {
 // recordIncomplete records that entries of earlier runs are missing from the journal. It is also
 // for a later run, if this one is interrupted, or is a dry run, which looks for no orders.
 func (r *run) recordIncomplete() error {
-	isNew := r.index.lastEntry == 1
-	if !r.torn && !(isNew && r.opts.Reconcile && !r.opts.DryRun) {
+	if !r.torn && !(r.opts.Reconcile && !r.opts.DryRun && !r.index.reconciled) {
 		return nil
 	}
 	r.addEntry(Entry{Step: StepIncomplete})

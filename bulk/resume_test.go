@@ -384,6 +384,32 @@ func TestReconcileWithoutList(t *testing.T) {
 	})
 }
 
+// A run whose journal was lost starts without Reconcile, and the service rejects the orders that
+// exist. The next run with the same journal sets it, and waits for what the lost run sent last.
+func TestReconcileAfterRejections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, j := &service{}, new(bulk.Memory)
+		s.add(record("A"))
+		s.add(record("B"))
+		opts := bulk.Options{Concurrency: 1, RejectionLimit: 2}
+		if report, err := bulk.Run(t.Context(), s.client(t), from(records("A", "B", "C")), j, opts); err == nil || report.Pending != 3 {
+			t.Fatal(report, err)
+		}
+		s.twice = true
+		time.AfterFunc(time.Minute, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.add(record("C"))
+		})
+		opts.Reconcile = true
+		report, err := bulk.Run(t.Context(), s.client(t), from(records("A", "B", "C")), j, opts)
+		if err != nil || report.Found != 3 || report.Waited != 2*time.Minute {
+			t.Error(report, err)
+		}
+		checkEqual(t, "orders", s.ordersBySample(), map[string]int{"A": 1, "B": 1, "C": 1})
+	})
+}
+
 // Progress of a resumed run: the records that are found do not count as sent.
 func TestProgressResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

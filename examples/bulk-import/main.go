@@ -69,7 +69,7 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	flags.StringVar(&c.rejected, "rejected", "",
 		"files for the records without an order, with the reasons: this name and .csv for people, and .jsonl (default: the journal's name and .rejected)")
 	flags.BoolVar(&c.opts.KeepMessages, "messages", false, "add the service's text to the files of -rejected and to the journal; it may quote the patient")
-	flags.BoolVar(&c.opts.Reconcile, "reconcile", false, "look for existing orders before a new journal is used, because the old one was lost")
+	flags.BoolVar(&c.opts.Reconcile, "reconcile", false, "look for existing orders first, because the journal was lost")
 	flags.BoolVar(&c.opts.DryRun, "dry-run", false, "check the file of orders and send nothing")
 	flags.BoolVar(&c.live, "live", false, "import into the deployment at LABHEALTH_BASE_URL with LABHEALTH_API_KEY")
 	flags.IntVar(&c.count, "n", 10_000, "number of orders to invent if there is no file of orders; not with -live")
