@@ -30,7 +30,7 @@ func ExampleAppointmentsService_Book() {
 	appointment, err := client.Appointments.Book(ctx, labhealth.AppointmentAtHome, orderID,
 		labhealth.BookAppointmentBody{BookingKey: *slot.BookingKey, AppointmentNotes: new("Please ring twice")})
 	if err != nil {
-		log.Fatalf("%v (outcome: %s)", err, labhealth.OutcomeOf(err))
+		log.Fatal(err)
 	}
 	fmt.Println(appointment.Status, appointment.Provider)
 
@@ -87,7 +87,7 @@ func ExampleAppointmentsService_WalkInAvailability() {
 	appointment, err := client.Appointments.Book(ctx, labhealth.AppointmentWalkIn, orderID,
 		labhealth.BookAppointmentBody{BookingKey: *slot.BookingKey}, labhealth.WithIdempotencyKey(key))
 	if err != nil {
-		log.Fatalf("%v (outcome: %s)", err, labhealth.OutcomeOf(err))
+		log.Fatal(err)
 	}
 	fmt.Println(sites.Slug, appointment.Status, appointment.Provider)
 	// Output:

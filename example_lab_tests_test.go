@@ -60,7 +60,7 @@ func ExampleLabTestsService_AllMarkersOfOrderSet() {
 		AoEAnswers: answers,
 	})
 	if err != nil {
-		log.Fatalf("%v (outcome: %s)", err, labhealth.OutcomeOf(err))
+		log.Fatal(err)
 	}
 	fmt.Println(resp.Order.CurrentStatus())
 	// Output:

@@ -45,7 +45,7 @@ func ExampleOrdersService_Import() {
 		SampleID: "SAMPLE-0001",
 	})
 	if err != nil {
-		log.Fatalf("%v (outcome: %s)", err, labhealth.OutcomeOf(err))
+		log.Fatal(err)
 	}
 	fmt.Println(resp.Message)
 	fmt.Println(resp.Order.CurrentStatus())

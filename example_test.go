@@ -68,7 +68,7 @@ func Example_overview() {
 	}
 	resp, err := client.Orders.Import(ctx, order)
 	if err != nil {
-		log.Fatalf("%v (outcome: %s)", err, labhealth.OutcomeOf(err)) // not sent, rejected, applied or unknown
+		log.Fatal(err) // says what happened, the outcome (not sent, rejected, applied or unknown), and what to change
 	}
 	fmt.Println(resp.Order.ID)
 	// Output:
@@ -107,7 +107,7 @@ func Example() {
 	}
 	resp, err := client.Orders.Import(context.Background(), order)
 	if err != nil {
-		log.Fatalf("%v (outcome: %s)", err, labhealth.OutcomeOf(err))
+		log.Fatal(err)
 	}
 	fmt.Println(resp.Message+":", resp.Order.CurrentStatus())
 	// Output:
