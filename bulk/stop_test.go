@@ -91,14 +91,18 @@ func playStopped() int {
 // longer than Settle, so that they continue when their attempts seem to have ended long ago.
 //
 //	go test -run TestStoppedProcess ./bulk                             2 rounds
-//	LABHEALTH_TEST_LONG=1 go test -run TestStoppedProcess ./bulk       12 rounds
+//	LABHEALTH_TEST_LONG=1 go test -run TestStoppedProcess ./bulk       2 rounds, longer ones
+//	LABHEALTH_STOP_ROUNDS=12 go test -run TestStoppedProcess ./bulk    as many
 func TestStoppedProcess(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
 	}
-	rounds, kills := 2, 2
+	rounds, kills := 2, 1
 	if os.Getenv("LABHEALTH_TEST_LONG") != "" {
-		rounds, kills = 12, 6
+		kills = 4
+	}
+	if n, err := strconv.Atoi(os.Getenv("LABHEALTH_STOP_ROUNDS")); err == nil {
+		rounds, kills = n, 6
 	}
 	for round := range rounds {
 		t.Run(fmt.Sprint("round ", round+1), func(t *testing.T) {
