@@ -104,7 +104,7 @@ func TestWrongBaseURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("LABHEALTH_API_KEY", service.APIKey)
-	t.Setenv("LABHEALTH_BASE_URL", service.URL+"/v3")
+	t.Setenv("LABHEALTH_BASE_URL", service.URL+"/api")
 	status, out, stderr := program(t.Context(), dir, false, "-live", "-concurrency", "1")
 	if status != 3 || !strings.HasPrefix(out, "50 records: 0 applied, 4 invalid, 46 pending\nsent 10 requests in ") || !strings.Contains(stderr, "check the base URL") {
 		t.Errorf("exit status %d, output:\n%s%s", status, out, stderr)
