@@ -38,8 +38,9 @@ type Delivery struct {
 // matters: after an outage, and before a decision that depends on a single value. See
 // [ReadSummaries].
 //
-// A stored sample takes 35 to 45 bytes if it is a number, with or without an interval, and has no
-// fields other than those of [Sample]. Any other sample also takes the size of its JSON.
+// A stored sample takes 35 to 45 bytes if it is a number that a float64 holds, with or without an
+// interval, and has no fields other than those of [Sample]. Any other sample also takes the size of
+// its JSON.
 type Latest struct {
 	// Version, if not nil, returns the version of a delivery, in place of the time of receipt. The
 	// greater version wins. It must always return the same value for the same message, and must not
@@ -195,7 +196,7 @@ func (l *Latest) Sample(key SampleKey) (sample Sample, ok bool) {
 }
 
 // Range returns the latest versions of the samples of a series whose time is at or after from and
-// before to, ordered by time.
+// before to, ordered by time. A zero time is no limit.
 func (l *Latest) Range(of Series, from, to time.Time) []Sample {
 	var found []Sample
 	sh := l.shard(of.UserID)
@@ -207,7 +208,7 @@ func (l *Latest) Range(of Series, from, to time.Time) []Sample {
 	}
 	all := l.shapes.all()
 	ci, i, _ := se.search(0, 0, newest.ClampUnixNano(from))
-	for end := newest.ClampUnixNano(to); ci < len(se.chunks); ci, i = ci+1, 0 {
+	for end := newest.EndUnixNano(to); ci < len(se.chunks); ci, i = ci+1, 0 {
 		c := se.chunks[ci]
 		for ; i < len(c); i++ {
 			if c[i].at >= end {

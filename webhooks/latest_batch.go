@@ -3,9 +3,11 @@ package webhooks
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
+	"github.com/labhealth/labhealth-go/internal/jsonread"
 	"github.com/labhealth/labhealth-go/internal/newest"
 )
 
@@ -88,12 +90,14 @@ func (es *entries) collect(l *Latest, series Series, samples []Sample, version i
 			record: record{at, version, s.Value, recent.number(&l.shapes, shape, i), seconds},
 			series: es.seriesOf(typeIn(series, s)), index: int32(i),
 		}
-		if shape.Form == newest.JSON {
+		if shape.Form == newest.JSON || math.IsInf(s.Value, 0) || math.IsNaN(s.Value) {
 			document, err := s.MarshalJSON()
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrPermanent, err)
 			}
 			received.document, received.value = string(document), 0
+		} else if s.Rounded {
+			received.setRounded(l, s, shape)
 		}
 		if n := len(es.list); n > 0 {
 			last := &es.list[n-1]
@@ -103,6 +107,16 @@ func (es *entries) collect(l *Latest, series Series, samples []Sample, version i
 		es.list = append(es.list, received)
 	}
 	return nil
+}
+
+// setRounded makes e the JSON of a sample whose number has more digits than its value. That is the
+// same for numbers that are written differently.
+func (e *entry) setRounded(l *Latest, s *Sample, shape newest.Shape) {
+	plain := jsonOf([]newest.Shape{shape}, &record{at: e.at, value: s.Value, extra: e.extra})
+	if document := string(jsonread.ReplaceField([]byte(plain), "value", string(s.Number()))); document != plain {
+		e.document, e.value, e.extra = document, 0, 0
+		e.shape = l.shapes.number(newest.Shape{Form: newest.JSON})
+	}
 }
 
 // seriesOf returns the index of a source type.

@@ -161,6 +161,9 @@ func TestLatestSamples(t *testing.T) {
 	if got := l.Range(series, noon.Add(2*time.Minute), noon.Add(4*time.Minute)); len(got) != 2 || got[1].Value != 3 {
 		t.Errorf("%d samples in the range", len(got))
 	}
+	if got := l.Range(series, noon.Add(2*time.Minute), time.Time{}); len(got) != 4 || got[1].Value != 3 {
+		t.Error(len(got))
+	}
 	if got := l.Range(Series{}, noon, halfPast); got != nil {
 		t.Error("a series that is not there")
 	}

@@ -359,17 +359,21 @@ func (r *batchReader) closeSample() (more, ok bool) {
 
 // readRareValue reads the value of a field that few samples have.
 func (r *batchReader) readRareValue(s *Sample, field uint8) bool {
-	switch field {
-	case systolicField:
-		return r.Float64(&s.Systolic)
-	case diastolicField:
-		return r.Float64(&s.Diastolic)
-	}
 	if r.Peek() == 'n' {
 		return r.Null()
 	}
-	s.Extra = true
-	return r.Skip(4)
+	pressure := &s.Systolic
+	switch field {
+	case diastolicField:
+		pressure = &s.Diastolic
+	case systolicField:
+	default:
+		s.Extra = true
+		return r.Skip(4)
+	}
+	ok := r.Float64(pressure)
+	s.Extra = s.Extra || *pressure == 0 // a zero does not show that there is a number
+	return ok
 }
 
 // readOffset reads a timezone offset or null.
@@ -394,7 +398,7 @@ func (r *batchReader) readSampleValue(s *Sample) bool {
 		return r.Null()
 	}
 	s.HasValue = true
-	return r.Float64(&s.Value)
+	return r.Number(&s.Value, &s.Rounded)
 }
 
 // stringCache keeps strings that are frequent in a batch, such as units: each is allocated once.

@@ -56,8 +56,12 @@ type Sample struct {
 	TimezoneOffset    int32
 	HasTimezoneOffset bool // the sample has an offset other than null; set it to write an offset of 0
 	HasValue          bool // the sample has a number; set it to write a value of 0
-	// Extra reports whether the received sample has further or malformed fields.
+	// Extra reports whether the received sample has further or malformed fields, or a blood
+	// pressure of zero.
 	Extra bool
+	// Rounded reports whether the received number has digits that Value does not hold: see
+	// [Sample.Number]. It has no effect on a value that the program set.
+	Rounded bool
 
 	Type string // how it was measured, such as "automatic"; empty if it is empty, null or missing
 	Unit string // the unit of the value, such as "mmol/L"
@@ -156,9 +160,10 @@ func (v *integer) UnmarshalJSON(b []byte) error {
 
 // number is a number, or the text of a note in its place.
 type number struct {
-	float float64
-	text  string
-	kind  valueKind
+	float   float64
+	text    string
+	kind    valueKind
+	rounded bool // float is
 }
 
 type valueKind uint8
@@ -191,9 +196,12 @@ func (v *number) UnmarshalJSON(b []byte) error {
 	if !ok {
 		return errMisfit
 	}
-	*v = numberOf(f)
+	*v = number{float: f, kind: isNumber, rounded: jsonread.Rounds(b, f)}
 	return nil
 }
+
+// equalsZero reports whether v is a number that is 0.
+func (v number) equalsZero() bool { return v.kind == isNumber && v.float == 0 }
 
 var errMisfit = errors.New("webhooks: the value does not fit")
 
@@ -205,7 +213,7 @@ func noteOf(s string) number { return number{text: s, kind: isText} }
 func (f *sampleForm) sample() Sample {
 	return Sample{
 		Timestamp: f.Timestamp, Start: f.Start, End: f.End,
-		Value: f.Value.float, HasValue: f.Value.kind == isNumber, Text: f.Value.text,
+		Value: f.Value.float, HasValue: f.Value.kind == isNumber, Rounded: f.Value.rounded, Text: f.Value.text,
 		Systolic: f.Systolic.float, Diastolic: f.Diastolic.float,
 		TimezoneOffset: f.TimezoneOffset.n, HasTimezoneOffset: f.TimezoneOffset.set,
 		Type: string(f.Type), Unit: string(f.Unit),
@@ -254,6 +262,29 @@ func (s *Sample) value() number {
 		return noteOf(s.Text)
 	}
 	return number{}
+}
+
+// Number returns the number of the sample with all its digits, in the notation in which
+// encoding/json writes a float64, such as 12345678901234567890 where Value is 12345678901234567000.
+// It is Value if the program set that, and empty if there is no number. A number that is too large
+// for a float64, such as 1e+400, is returned although HasValue is false and [RawSample.Malformed]
+// lists it. The exponent can be so large that converting the number exactly takes more memory than
+// there is.
+func (s Sample) Number() json.Number {
+	if s.document != nil {
+		raw := jsonread.Lookup(s.span.Of(s.document.Data()), "value")
+		if len(raw) > 0 && (raw[0] == '-' || '0' <= raw[0] && raw[0] <= '9') {
+			f, fits := jsonread.Float(raw)
+			if fits && s.hasValue() && f == s.Value || !fits && !s.hasValue() && s.Text == "" {
+				return json.Number(jsonread.Decimal(raw))
+			}
+		}
+	}
+	if !s.hasValue() {
+		return ""
+	}
+	text, _ := json.Marshal(s.Value) // empty if it is not finite
+	return json.Number(text)
 }
 
 func setChangedTime(field *time.Time, original, now time.Time) {
@@ -394,7 +425,7 @@ func decodeSampleList(document *jsonread.Document, span jsonread.Span, most int)
 				document.AddProblem(element.Lo, "number", "data", "data", strconv.Itoa(len(list)), v.name)
 			}
 		}
-		s.Extra = !fits || hasExtraFields(element.Of(data))
+		s.Extra = !fits || f.Systolic.equalsZero() || f.Diastolic.equalsZero() || hasExtraFields(element.Of(data))
 		list = append(list, s)
 	}, "data", "data")
 	return list, true

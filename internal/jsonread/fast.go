@@ -3,6 +3,7 @@ package jsonread
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 
 	"github.com/google/uuid"
 )
@@ -124,6 +125,27 @@ func (s *FastScanner) Float64(to *float64) bool {
 		return true
 	}
 	*to, ok = n.float64(s.Data[start:n.end])
+	return ok
+}
+
+// Number decodes a number or null, and sets rounded if [Rounds] reports so.
+func (s *FastScanner) Number(to *float64, rounded *bool) bool {
+	if s.Peek() == 'n' {
+		return s.Null()
+	}
+	n, ok := scanNumber(s.Data, s.Pos)
+	if !ok {
+		return false
+	}
+	start := s.Pos
+	s.Pos = n.end
+	if *to, ok = n.exact(); ok && n.mantissa < 1<<52 { // as most are: it has up to 15 digits
+		return true
+	}
+	raw := s.Data[start:n.end]
+	if *to, ok = n.float64(raw); ok {
+		*rounded = n.rounds(raw, *to)
+	}
 	return ok
 }
 
@@ -276,6 +298,22 @@ func Lookup(value []byte, name string) (found []byte) {
 		more, _ = s.More('}')
 	}
 	return found
+}
+
+// ReplaceField returns an object with another value of the first field with the name. The object is
+// valid and has no escapes in its names.
+func ReplaceField(object []byte, name, value string) []byte {
+	s := FastScanner{Data: object}
+	for more := s.Open('}'); more; {
+		field, _ := s.name()
+		start := s.Pos
+		s.Skip(0)
+		if string(field) == name {
+			return slices.Concat(object[:start], []byte(value), object[s.Pos:])
+		}
+		more, _ = s.More('}')
+	}
+	return object
 }
 
 func lookupEscaped(value []byte, name string) (found []byte) {

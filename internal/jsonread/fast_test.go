@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -241,5 +242,67 @@ func TestFastTime(t *testing.T) {
 				checkTime(t, text[:i]+string(c)+text[i:])
 			}
 		}
+	}
+}
+
+// Rounds agrees with exact arithmetic on what encoding/json writes for the nearest float64, and
+// Decimal loses nothing.
+func TestRounds(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 8))
+	rational := func(text string) *big.Rat {
+		n, ok := new(big.Rat).SetString(text)
+		if !ok {
+			t.Fatal(text)
+		}
+		return n
+	}
+	rounded := 0
+	for i := range 20_000 {
+		text := strconv.FormatFloat(r.NormFloat64()*math.Pow(10, float64(r.IntN(30)-15)), 'f', r.IntN(25), 64)
+		switch i % 4 {
+		case 0: // 15 to 19 digits, where the two differ
+			text = strconv.FormatUint(r.Uint64()>>r.IntN(16), 10)
+			if point := r.IntN(len(text)); point > 0 {
+				text = text[:point] + "." + text[point:]
+			}
+		case 1:
+			text += "e" + strconv.Itoa(r.IntN(600)-300)
+		case 2: // the number that is written for a float64, or one beside it
+			digits := strconv.AppendFloat(nil, math.Exp(r.NormFloat64()*8), 'f', -1, 64)
+			if last := &digits[len(digits)-1]; '0' < *last && *last < '9' {
+				*last += byte(r.IntN(3)) - 1
+			}
+			text = string(digits)
+		}
+		f, ok := Float([]byte(text))
+		if !ok {
+			continue
+		}
+		want := rational(text).Cmp(rational(strconv.FormatFloat(f, 'g', -1, 64))) != 0
+		var fast float64
+		var fastRounds bool
+		s := FastScanner{Data: []byte(text)}
+		if s.Number(&fast, &fastRounds); fast != f || fastRounds != want || Rounds([]byte(text), f) != want {
+			t.Fatalf("%s: rounds %v and %v, want %v", text, Rounds([]byte(text), f), fastRounds, want)
+		}
+		if want {
+			rounded++
+		}
+		decimal := Decimal([]byte(text))
+		if rational(decimal).Cmp(rational(text)) != 0 || Decimal([]byte(decimal)) != decimal {
+			t.Fatalf("%s: %s", text, decimal)
+		}
+		if asFloat, _ := json.Marshal(f); !want && decimal != string(asFloat) {
+			t.Fatalf("%s: %s, want %s", text, decimal, asFloat)
+		}
+	}
+	if rounded < 2_000 || rounded > 18_000 {
+		t.Errorf("%d of 20000 were rounded", rounded)
+	}
+	if got := string(ReplaceField([]byte(`{"a" : 1,"value": 2.5e1 ,"b":[]}`), "value", "7")); got != `{"a" : 1,"value": 7 ,"b":[]}` {
+		t.Error(got)
+	}
+	if got := string(ReplaceField([]byte(`{"a":1}`), "value", "7")); got != `{"a":1}` {
+		t.Error(got)
 	}
 }

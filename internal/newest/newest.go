@@ -63,3 +63,12 @@ func ClampUnixNano(t time.Time) int64 {
 	}
 	return math.MaxInt64
 }
+
+// EndUnixNano returns the end of a range of times in nanoseconds since 1970: [ClampUnixNano] of t,
+// or the greatest int64 if t is zero, which means no end.
+func EndUnixNano(t time.Time) int64 {
+	if t.IsZero() {
+		return math.MaxInt64
+	}
+	return ClampUnixNano(t)
+}

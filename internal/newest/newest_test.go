@@ -53,6 +53,12 @@ func TestTimes(t *testing.T) {
 			t.Errorf("%v: %d, %v, version %d, clamped %d", c.t, n, ok, Version(c.t), ClampUnixNano(c.t))
 		}
 	}
+	if n := EndUnixNano(time.Unix(0, 5)); n != 5 {
+		t.Error(n)
+	}
+	if n := EndUnixNano(time.Time{}); n != math.MaxInt64 {
+		t.Error(n)
+	}
 }
 
 func TestFormOf(t *testing.T) {
