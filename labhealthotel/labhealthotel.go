@@ -74,7 +74,7 @@
 // Each step that takes deliveries is an internal span "labhealth.worker.step", the parent of the
 // spans of Apply, with labhealth.worker.applied, .delayed and .dead. Metrics:
 //
-//	labhealth.worker.step.duration  histogram, s: with error.type (an SQLSTATE, "canceled" or "_OTHER") of failed steps
+//	labhealth.worker.step.duration  histogram, s: with error.type (an SQLSTATE, "canceled", "deadline" or "_OTHER") of failed steps
 //	labhealth.worker.deliveries     counter: by labhealth.worker.result ("applied", "delayed", "dead")
 //	labhealth.worker.changes        counter: by labhealth.worker.change ("added", "updated", …), see [webhooks.Changes]
 package labhealthotel

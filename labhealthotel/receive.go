@@ -206,6 +206,8 @@ func stepFailure(err error) []attribute.KeyValue {
 		return nil
 	case errors.Is(err, context.Canceled):
 		return []attribute.KeyValue{semconv.ErrorTypeKey.String("canceled")}
+	case errors.Is(err, context.DeadlineExceeded):
+		return []attribute.KeyValue{semconv.ErrorTypeKey.String("deadline")}
 	case errors.As(err, &failed) && failed.SQLState != "":
 		return []attribute.KeyValue{semconv.ErrorTypeKey.String(failed.SQLState)}
 	}

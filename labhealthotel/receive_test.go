@@ -207,6 +207,7 @@ func TestWorker(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	observe.End(observe.Start(canceled), sqlstore.Step{}, context.Canceled)
+	observe.End(observe.Start(t.Context()), sqlstore.Step{}, context.DeadlineExceeded)
 
 	db := sql.OpenDB(broken{})
 	defer db.Close()
@@ -225,6 +226,7 @@ func TestWorker(t *testing.T) {
 		step+"labhealth.worker.applied=3 labhealth.worker.dead=1 labhealth.worker.delayed=2",
 		step+"error.type=_OTHER "+nothing+`Error ""`,
 		step+"error.type=canceled "+nothing+`Error ""`,
+		step+"error.type=deadline "+nothing+`Error ""`,
 		step+"error.type=53100 "+nothing+`Error "sqlstore: step: the database failed (SQLSTATE 53100)"`)
 	compare(t, "metrics", r.metrics(t),
 		"labhealth.worker.changes [{change}] labhealth.worker.change=added: 7",
@@ -236,5 +238,6 @@ func TestWorker(t *testing.T) {
 		"labhealth.worker.step.duration [s] : 1",
 		"labhealth.worker.step.duration [s] error.type=53100: 1",
 		"labhealth.worker.step.duration [s] error.type=_OTHER: 1",
-		"labhealth.worker.step.duration [s] error.type=canceled: 1")
+		"labhealth.worker.step.duration [s] error.type=canceled: 1",
+		"labhealth.worker.step.duration [s] error.type=deadline: 1")
 }

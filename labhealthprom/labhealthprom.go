@@ -1,9 +1,10 @@
-// Package labhealthprom measures the calls, the webhook handler and the worker of labhealth-go with
-// Prometheus:
+// Package labhealthprom measures the calls, the webhook handler, the worker and the store of
+// labhealth-go with Prometheus:
 //
 //	client, err := labhealth.NewClient(key, labhealth.WithBaseURL(url), labhealthprom.Client(prometheus.DefaultRegisterer))
 //	handler, err := webhooks.NewHandler(verifier, apply, labhealthprom.Handler(prometheus.DefaultRegisterer))
 //	worker.Observe, err = labhealthprom.Worker(prometheus.DefaultRegisterer)
+//	err = labhealthprom.Backlog(prometheus.DefaultRegisterer, store)
 //	http.Handle("/metrics", promhttp.Handler())
 //
 // Several clients, handlers and workers can share a registerer, and then share the metrics.
@@ -28,19 +29,27 @@
 //	    result
 //	labhealth_worker_changes_total              labhealth.worker.changes
 //	    change
+//	labhealth_worker_last_success_timestamp_seconds  when deliveries were applied last; 0 before
+//	labhealth_store_up                          1 if the database responded, 0 if not; see Backlog for those that follow
+//	labhealth_inbox_deliveries
+//	    state
+//	labhealth_inbox_oldest_age_seconds
+//	labhealth_dead_letters
+//	labhealth_partitions_ahead_seconds
 //
 // The labels have few values, none of which are IDs, texts of others or data of patients:
 //
 //	operation   such as "POST /v3/order/import", or "GET (Do)"
 //	code        the HTTP status code, "other" for one that has no name; empty without a response
 //	outcome     "applied", "rejected", "not sent" or "unknown"
-//	error       a labhealth.Failure, a status code, "invalid_request" or "other"; for the worker an SQLSTATE, "canceled"
-//	            or "other"; empty without an error
+//	error       a labhealth.Failure, a status code, "invalid_request" or "other"; for the worker an SQLSTATE, "canceled",
+//	            "deadline" or "other"; empty without an error
 //	reason      see webhooks.Reason
 //	event_type  a constant of webhooks.EventType, or "other"; empty if no event was parsed
 //	late        "true" for an application that returned after its delivery had been responded to, which is counted again
 //	result      "applied", "delayed" or "dead"
 //	change      "added", "updated", …, see webhooks.Changes
+//	state       "waiting" or "delayed", see sqlstore.Backlog
 package labhealthprom
 
 import (
@@ -189,6 +198,8 @@ func Worker(r prometheus.Registerer) (sqlstore.StepObserver, error) {
 	steps := registry.seconds("labhealth_worker_step_duration_seconds", "Duration of steps that took deliveries from the inbox or failed.", slow, "error")
 	deliveries := registry.counter("labhealth_worker_deliveries_total", "Deliveries that steps processed.", "result")
 	changes := registry.counter("labhealth_worker_changes_total", "Summaries and samples that steps processed.", "change")
+	success := register(registry, prometheus.NewGauge(prometheus.GaugeOpts{Name: "labhealth_worker_last_success_timestamp_seconds",
+		Help: "When a step applied deliveries last, in seconds since 1970; 0 if none has."}))
 	if registry.err != nil {
 		return sqlstore.StepObserver{}, registry.err
 	}
@@ -196,6 +207,9 @@ func Worker(r prometheus.Registerer) (sqlstore.StepObserver, error) {
 	end := func(ctx context.Context, s sqlstore.Step, err error) {
 		began, _ := ctx.Value(startKey{}).(time.Time)
 		steps.WithLabelValues(stepFailure(err)).Observe(time.Since(began).Seconds())
+		if s.Applied > 0 {
+			success.SetToCurrentTime()
+		}
 		for _, c := range []struct {
 			counter *prometheus.CounterVec
 			label   string
@@ -219,6 +233,8 @@ func stepFailure(err error) string {
 		return ""
 	case errors.Is(err, context.Canceled):
 		return "canceled"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "deadline"
 	case errors.As(err, &failed) && failed.SQLState != "":
 		return failed.SQLState
 	}

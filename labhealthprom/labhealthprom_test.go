@@ -197,17 +197,28 @@ func TestWorker(t *testing.T) {
 	o.End(o.Start(t.Context()), sqlstore.Step{Applied: 3, Delayed: 2, Dead: 1, Changes: webhooks.Changes{Added: 7, Same: 1, Keyless: 2}}, nil)
 	o.End(o.Start(t.Context()), sqlstore.Step{}, errors.New("canary"))
 	o.End(o.Start(t.Context()), sqlstore.Step{}, context.Canceled)
+	o.End(o.Start(t.Context()), sqlstore.Step{}, context.DeadlineExceeded)
 	const changes, deliveries, steps = "labhealth_worker_changes_total{change=", "labhealth_worker_deliveries_total{result=", "labhealth_worker_step_duration_seconds{"
+	if families, err := registry.Gather(); err != nil {
+		t.Fatal(err)
+	} else {
+		for _, f := range families {
+			if at := f.Metric[0].GetGauge().GetValue(); f.GetName() == "labhealth_worker_last_success_timestamp_seconds" && time.Since(time.Unix(int64(at), 0)) > time.Hour {
+				t.Errorf("the last success was at %v", at)
+			}
+		}
+	}
 	compare(t, series(t, registry, ""),
 		changes+"added} 7", changes+"keyless} 2", changes+"older} 0", changes+"repeated} 0", changes+"same} 1", changes+"updated} 0",
 		deliveries+"applied} 3", deliveries+"dead} 1", deliveries+"delayed} 2",
-		steps+"} 1", steps+"error=53100} 2", steps+"error=canceled} 1", steps+"error=other} 1")
+		"labhealth_worker_last_success_timestamp_seconds{} 0", // series has no gauges
+		steps+"} 1", steps+"error=53100} 2", steps+"error=canceled} 1", steps+"error=deadline} 1", steps+"error=other} 1")
 }
 
 // What cannot be registered is an error of the constructor.
 func TestErrors(t *testing.T) {
 	taken := prometheus.NewRegistry()
-	for _, name := range []string{"labhealth_client_call_duration_seconds", "labhealth_webhook_deliveries_total", "labhealth_worker_changes_total"} {
+	for _, name := range []string{"labhealth_client_call_duration_seconds", "labhealth_webhook_deliveries_total", "labhealth_worker_changes_total", "labhealth_store_up"} {
 		taken.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: "another"}))
 	}
 	for _, test := range []struct {
@@ -220,7 +231,12 @@ func TestErrors(t *testing.T) {
 		_, client := labhealth.NewClient("sk_key", labhealth.WithBaseURL("https://api.example.com"), labhealthprom.Client(test.registerer))
 		_, handler := webhooks.NewHandler(webhooks.Unsigned, func(context.Context, *webhooks.Event) error { return nil }, labhealthprom.Handler(test.registerer))
 		_, worker := labhealthprom.Worker(test.registerer)
-		for name, err := range map[string]error{"Client": client, "Handler": handler, "Worker": worker} {
+		store, err := sqlstore.Open(sql.OpenDB(broken{}), sqlstore.PostgreSQL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		backlog := labhealthprom.Backlog(test.registerer, store)
+		for name, err := range map[string]error{"Client": client, "Handler": handler, "Worker": worker, "Backlog": backlog} {
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%s: %v, want %s", name, err, test.want)
 			}

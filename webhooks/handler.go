@@ -212,6 +212,18 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 	}
 }
 
+// InFlightBytes returns the memory of the bodies that the handler holds, in bytes: bodies being
+// received, and bodies passed to an application or store function that has not returned. See
+// [WithInFlightLimit]. It is 0 if h is nil or its zero value. It is safe for concurrent use.
+func (h *Handler) InFlightBytes() int64 {
+	if !h.isMade() {
+		return 0
+	}
+	h.inFlight.mu.Lock()
+	defer h.inFlight.mu.Unlock()
+	return h.inFlight.held
+}
+
 // enter counts a request, unless the handler is closed.
 func (h *Handler) enter() bool {
 	h.mu.Lock()

@@ -16,6 +16,7 @@ type inFlight struct {
 	mu      sync.Mutex
 	small   int64           // available to small bodies only
 	common  int64           // available to all
+	held    int64           // by all bodies
 	lanes   [2]*reservation // by class, the body that uses the lane
 	waiters [2][]*waiter    // by class, in order of arrival
 }
@@ -116,6 +117,7 @@ func (b *reservation) tryAcquire(n int64, class int) bool {
 	default:
 		return false
 	}
+	f.held += n
 	return true
 }
 
@@ -144,6 +146,7 @@ func (b *reservation) releaseLocked(n int64) {
 		returned := min(n, *origin.held)
 		*origin.held -= returned
 		*origin.available += returned
+		f.held -= returned
 		n -= returned
 	}
 	f.notifyWaiters()

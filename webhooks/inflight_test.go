@@ -404,3 +404,41 @@ func TestSignedAmongForged(t *testing.T) {
 		t.Errorf("%d were applied", n)
 	}
 }
+
+func TestInFlightBytes(t *testing.T) {
+	called, hold := make(chan struct{}), make(chan struct{})
+	h, err := webhooks.NewRawHandler(webhooks.Unsigned, func(context.Context, webhooks.RawDelivery) error {
+		called <- struct{}{}
+		<-hold
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect := func(want int64) {
+		t.Helper()
+		if got := h.InFlightBytes(); got != want {
+			t.Errorf("%d bytes are in flight, want %d", got, want)
+		}
+	}
+	expect(0)
+	var done sync.WaitGroup
+	for range 3 {
+		done.Go(func() {
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(eventOfSize(100_000))))
+		})
+		<-called
+	}
+	expect(300_000)
+	close(hold)
+	done.Wait()
+	if err := h.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expect(0)
+	for _, unusable := range []*webhooks.Handler{nil, {}} {
+		if got := unusable.InFlightBytes(); got != 0 {
+			t.Errorf("%d bytes are in flight without a handler", got)
+		}
+	}
+}
