@@ -1,7 +1,8 @@
 // Package sqlstore_test runs the store of webhooks/sqlstore on real databases. SQLite is always
 // available. LABHEALTH_TEST_POSTGRES is the URL of PostgreSQL, such as
 // postgres://postgres@127.0.0.1:5432/test?sslmode=disable. LABHEALTH_TEST_LONG=1 runs longer forms,
-// and LABHEALTH_TEST_THROUGHPUT=1 measures.
+// and LABHEALTH_TEST_THROUGHPUT=1 measures. LABHEALTH_TEST_WAL is a directory for clusters of the
+// tests' own: see TestWriteVolume.
 package sqlstore_test
 
 import (
@@ -41,6 +42,7 @@ type specifics struct {
 	notNull     string   // reason of a dead letter whose function violates NOT NULL
 	compact     string   // statement before measuring size
 	size        string   // query of the size of labhealth_samples in bytes
+	blob        string   // type of a body
 }
 
 var specificsOf = map[sqlstore.Dialect]specifics{
@@ -53,10 +55,11 @@ var specificsOf = map[sqlstore.Dialect]specifics{
 		notNull:  "the application failed",
 		compact:  "PRAGMA wal_checkpoint(TRUNCATE)",
 		size:     `SELECT sum(pgsize) FROM dbstat WHERE name = 'labhealth_samples'`,
+		blob:     "blob",
 	},
 	sqlstore.PostgreSQL: {
 		placeholder: func(n int) string { return fmt.Sprintf("$%d", n) },
-		empty:       "TRUNCATE ",
+		empty:       "DELETE FROM ",
 		readOnly:    "&default_transaction_read_only=on",
 		reject666: []string{`CREATE FUNCTION reject() RETURNS trigger LANGUAGE plpgsql AS
 			$$ BEGIN IF new.value = 666 THEN RAISE 'canary Ada' USING ERRCODE = '22023'; END IF; RETURN new; END $$`,
@@ -64,7 +67,8 @@ var specificsOf = map[sqlstore.Dialect]specifics{
 		rejected: "the database rejected the content (SQLSTATE 22023)",
 		notNull:  "the application failed (SQLSTATE 23502)",
 		compact:  "VACUUM labhealth_samples",
-		size:     `SELECT pg_total_relation_size('labhealth_samples')`,
+		size:     `SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('labhealth_samples')`,
+		blob:     "bytea",
 	},
 }
 
@@ -135,8 +139,9 @@ func postgres(t testing.TB) database {
 	return database{sqlstore.PostgreSQL, "pgx", u.String()}
 }
 
-// onBoth runs a test on both databases.
+// onBoth runs a test on both databases, in parallel with other tests.
 func onBoth(t *testing.T, f func(*testing.T, database)) {
+	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); f(t, sqliteFile(t)) })
 	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); f(t, postgres(t)) })
 }

@@ -135,10 +135,7 @@ func TestSetFieldsAreStored(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		stored, err := store.Range(t.Context(), ring(1), noon, noon.Add(2*time.Hour))
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := samplesOf(t, store.Range(t.Context(), ring(1), noon, noon.Add(2*time.Hour)))
 		var got, want, inMemory []string
 		for i, s := range stored {
 			for list, sample := range map[*[]string]webhooks.Sample{&got: s, &want: data[i]} {

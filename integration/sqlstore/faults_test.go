@@ -170,6 +170,13 @@ func (s *faultyStmt) QueryContext(ctx context.Context, args []driver.NamedValue)
 	return through(s.conn, s.query, func() (driver.Rows, error) { return s.fullStmt.QueryContext(ctx, args) })
 }
 
+func (s *faultyStmt) Close() error {
+	if s.conn.dead { // closed with the connection
+		return nil
+	}
+	return s.fullStmt.Close()
+}
+
 type faultyTx struct {
 	driver.Tx
 	conn *faultyConn

@@ -217,6 +217,7 @@ func (p *proxy) cut(off bool) {
 }
 
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()
 		d := sqliteFile(t)
@@ -295,7 +296,7 @@ func TestClockBehind(t *testing.T) {
 	})
 }
 
-// Any number of processes can migrate at the same time, and Schema creates the same tables.
+// Any number of processes can migrate at the same time.
 func TestMigrate(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		var all sync.WaitGroup
@@ -328,6 +329,10 @@ func TestMigrate(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// Schema creates the tables that a store uses.
+func TestSchema(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		db := d.open(t)
 		for statement := range strings.SplitAfterSeq(sqlstore.Schema(d.dialect), ";\n") {
@@ -346,8 +351,8 @@ func TestMigrate(t *testing.T) {
 		store := d.store(t)
 		receive(t, store, heartrates("msg_1", 1, "60"))
 		drain(t, &sqlstore.Worker{Store: store}, db)
-		if samples, err := store.Range(t.Context(), ring(1), noon, noon.Add(time.Second)); err != nil || len(samples) != 1 {
-			t.Error(err, samples)
+		if samples := samplesOf(t, store.Range(t.Context(), ring(1), noon, noon.Add(time.Second))); len(samples) != 1 {
+			t.Error(samples)
 		}
 	})
 }
@@ -355,6 +360,7 @@ func TestMigrate(t *testing.T) {
 // A database that lost what it had committed gives the IDs of shapes to others. A store that has
 // cached them writes no sample with the unit of another, and none that cannot be read.
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	d := postgres(t)
 	store, db := d.store(t), d.open(t)
 	glucose := func(u int, unit string) webhooks.Delivery {
@@ -370,7 +376,7 @@ func TestFailover(t *testing.T) {
 		}
 	}
 	apply(store, glucose(1, "mmol/L"))
-	if _, err := db.Exec("TRUNCATE labhealth_samples, labhealth_series, labhealth_users, labhealth_shapes RESTART IDENTITY"); err != nil {
+	if _, err := db.Exec("TRUNCATE labhealth_samples, labhealth_series, labhealth_users, labhealth_shapes, labhealth_shape_series RESTART IDENTITY"); err != nil {
 		t.Fatal(err)
 	}
 	apply(d.store(t), glucose(2, "mg/dL"))
@@ -378,8 +384,8 @@ func TestFailover(t *testing.T) {
 	for _, reader := range []*sqlstore.Store{store, d.store(t)} {
 		for u, unit := range map[int]string{1: "mmol/L", 2: "mg/dL"} {
 			of := webhooks.Series{UserID: user(u), Resource: "glucose", Provider: "ring"}
-			if found, err := reader.Range(t.Context(), of, noon, noon.Add(1)); err != nil || len(found) != 1 || found[0].Unit != unit {
-				t.Errorf("user %d: %d samples %v, want one in %s", u, len(found), err, unit)
+			if found := samplesOf(t, reader.Range(t.Context(), of, noon, noon.Add(1))); len(found) != 1 || found[0].Unit != unit {
+				t.Errorf("user %d: %d samples, want one in %s", u, len(found), unit)
 			}
 		}
 	}

@@ -92,8 +92,11 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, b *batch) ([]Applied, err
 		}
 		b.reset()
 	}
-	b.seriesIDs = make([]int64, len(b.series))
+	b.seriesIDs, b.seriesShapes = make([]int64, len(b.series)), make([]string, len(b.series))
 	if err := s.dialect.read(ctx, tx, b); err != nil {
+		return nil, err
+	}
+	if err := s.useShapes(ctx, tx, b); err != nil {
 		return nil, err
 	}
 	for i := range b.sampleSlots {

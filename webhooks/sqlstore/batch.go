@@ -20,8 +20,9 @@ type batch struct {
 	sampleSlots  []sampleSlot // one for each key
 	summaries    []received[string]
 	summarySlots []summarySlot
-	seriesIDs    []int64 // of series, after dialect.read
-	shapeIDs     map[shape]int32
+	seriesIDs    []int64  // of series, after dialect.read
+	seriesShapes []string // of series, after dialect.read: the IDs of their shapes, as in {1,2}
+	shapeIDs     map[shape]int64
 }
 
 // received is a version of a sample or a summary in a delivery.
@@ -46,7 +47,7 @@ type sampleSlot struct {
 	slot[content]
 	at       int64
 	last     int32 // index of the last one in batch.samples
-	shapeID  int32 // of a stored version
+	shapeID  int64 // of a stored version
 	inserted bool  // dialect.insertNew has written it
 }
 
@@ -139,7 +140,7 @@ func (b *batch) changed() []int32 {
 	})
 }
 
-func (b *batch) shapeID(c *content) int32 {
+func (b *batch) shapeID(c *content) int64 {
 	if c.document != "" {
 		return 0
 	}

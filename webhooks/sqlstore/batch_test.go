@@ -33,7 +33,11 @@ func newMemory(insertsFirst bool) *memory {
 		samples: map[sampleKey]sampleSlot{}, summaries: map[summaryKey]summarySlot{}}
 }
 
-func (*memory) hasShapes(context.Context, *sql.Tx, map[shape]int32) (bool, error) { return true, nil }
+func (*memory) hasShapes(context.Context, *sql.Tx, map[shape]int64) (bool, error) { return true, nil }
+
+func (*memory) lockShapes(context.Context, *sql.Tx, bool) error { return nil }
+
+func (*memory) addShapes(context.Context, *sql.Tx, []seriesShape) error { return nil }
 
 func (*memory) lockUsers(_ context.Context, _ *sql.Tx, users []string) error {
 	if !slices.IsSorted(users) {
@@ -141,7 +145,7 @@ func TestBatches(t *testing.T) {
 			b := newBatch(rest[:n], s.version)
 			for i := range b.samples { // nothing can be read from labhealth_shapes
 				if sh := b.samples[i].content.shape; b.samples[i].content.document == "" && s.shapes.ids[sh] == 0 {
-					s.shapes.add(map[shape]int32{sh: int32(len(s.shapes.ids) + 1)})
+					s.shapes.add(map[shape]int64{sh: int64(len(s.shapes.ids) + 1)})
 				}
 			}
 			got, err := s.apply(t.Context(), nil, b)
@@ -242,7 +246,7 @@ func TestShapeKey(t *testing.T) {
 func TestSampleArrays(t *testing.T) {
 	plain, long := shape{seconds: 60}, shape{seconds: perSample}
 	b := &batch{
-		shapeIDs: map[shape]int32{plain: 7, long: 8},
+		shapeIDs: map[shape]int64{plain: 7, long: 8},
 		sampleSlots: []sampleSlot{
 			{at: 1, slot: slot[content]{version: 10, content: content{value: 1.5, shape: plain}}},
 			{at: 2, slot: slot[content]{series: 1, version: 11, content: content{value: 2, shape: long, seconds: 61}}},

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/labhealth/labhealth-go/internal/jsonread"
 	"github.com/labhealth/labhealth-go/internal/newest"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
@@ -66,9 +67,18 @@ func contentOf(s *webhooks.Sample, at int64) (content, error) {
 		HasValue: s.HasValue || s.Value != 0, HasTimezoneOffset: s.HasTimezoneOffset || s.TimezoneOffset != 0,
 		TimezoneOffset: s.TimezoneOffset, East: int32(east), Type: s.Type, Unit: s.Unit,
 	}}
-	if !newest.FitsColumns(s.Value, seconds) {
+	if fits := newest.FitsColumns(s.Value, seconds); !fits || s.Rounded {
 		plain := sh.sample(at, s.Value, time.Duration(seconds)*time.Second) // as webhooks.Latest returns it
-		return jsonContent(&plain)
+		c, err := jsonContent(&plain)
+		if err != nil {
+			return c, err
+		}
+		if s.Rounded { // unless the program set Value
+			c.document = string(jsonread.ReplaceField([]byte(c.document), "value", string(s.Number())))
+		}
+		if !fits || s.Number() != plain.Number() {
+			return c, nil
+		}
 	}
 	c := content{value: s.Value, shape: sh}
 	switch {
@@ -144,6 +154,14 @@ func digest(fields ...string) []byte {
 	}
 	sum := sha256.Sum256(all)
 	return sum[:16]
+}
+
+// deliveryKey identifies a delivery. It starts as the ID does: IDs that start with a time, such as
+// UUIDs of version 7, ULIDs and KSUIDs with a prefix, are added at the end of the index. Digests
+// alone would change, and write to the WAL, a page of it for each delivery.
+func deliveryKey(id string) []byte {
+	const prefix, rest = 10, 12 // bytes; not more than a digest takes in the index
+	return append([]byte(id[:min(len(id), prefix)]), digest(id)[:rest]...)
 }
 
 func seriesKey(of webhooks.Series) []byte {

@@ -7,7 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// DeleteUser deletes all data of a user: samples, summaries, and deliveries in the inbox and among
+// DeleteUser deletes all data of a user: samples, the units and types that no other user has,
+// summaries, and deliveries in the inbox and among
 // the dead letters whose envelope names the user. It waits for deliveries that a worker has in
 // flight. Delivery IDs are kept; they do not identify a user.
 //
@@ -28,16 +29,26 @@ func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID) error {
 		if err := s.dialect.lockUsers(ctx, tx, []string{user}); err != nil {
 			return err
 		}
-		for _, where := range []string{
-			`labhealth_samples WHERE series_id IN (SELECT id FROM labhealth_series WHERE user_id = ?)`,
-			`labhealth_summaries WHERE series_id IN (SELECT id FROM labhealth_series WHERE user_id = ?)`,
-			`labhealth_series WHERE user_id = ?`,
-			`labhealth_users WHERE user_id = ?`,
-		} {
-			if _, err := tx.ExecContext(ctx, s.dialect.bind(`DELETE FROM `+where), user); err != nil {
-				return err
-			}
-		}
-		return nil
+		return s.deleteContent(ctx, tx, user)
 	})
+}
+
+// deleteContent deletes the samples and summaries of a user, who is locked, and the shapes that
+// nobody else has.
+func (s *Store) deleteContent(ctx context.Context, tx *sql.Tx, user string) error {
+	shapes, err := s.shapesOf(ctx, tx, user)
+	if err != nil {
+		return err
+	}
+	for _, where := range []string{
+		`labhealth_samples WHERE series_id IN (SELECT id FROM labhealth_series WHERE user_id = ?)`,
+		`labhealth_summaries WHERE series_id IN (SELECT id FROM labhealth_series WHERE user_id = ?)`,
+		`labhealth_series WHERE user_id = ?`,
+		`labhealth_users WHERE user_id = ?`,
+	} {
+		if _, err := tx.ExecContext(ctx, s.dialect.bind(`DELETE FROM `+where), user); err != nil {
+			return err
+		}
+	}
+	return s.deleteShapes(ctx, tx, shapes)
 }

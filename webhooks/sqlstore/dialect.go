@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 )
 
 // Dialect identifies the database. The zero value is invalid.
@@ -51,8 +52,13 @@ type dialect interface {
 
 	// lockUsers locks the data of users, which are in ascending order, until tx ends.
 	lockUsers(ctx context.Context, tx *sql.Tx, users []string) error
-	// hasShapes reports whether the rows of labhealth_shapes with these IDs hold these shapes.
-	hasShapes(ctx context.Context, tx *sql.Tx, ids map[shape]int32) (bool, error)
+	// hasShapes reports whether the rows of labhealth_shapes with these IDs hold these shapes. An
+	// ID of 0 is not looked up.
+	hasShapes(ctx context.Context, tx *sql.Tx, ids map[shape]int64) (bool, error)
+	// lockShapes makes tx the only one that deletes shapes, or shares the right to use new ones.
+	lockShapes(ctx context.Context, tx *sql.Tx, shared bool) error
+	// addShapes stores that series have shapes, in pairs that are not stored yet.
+	addShapes(ctx context.Context, tx *sql.Tx, pairs []seriesShape) error
 	// insertNew tries to write the samples of a batch without reading the stored ones. It reports
 	// whether all of them were new and are written now.
 	insertNew(ctx context.Context, tx *sql.Tx, b *batch) (bool, error)
@@ -63,10 +69,26 @@ type dialect interface {
 
 	// receive writes a delivery to the inbox, unless its ID is stored already.
 	receive(ctx context.Context, r *receipt) error
-	// discard deletes rows of the inbox.
-	discard(ctx context.Context, tx *sql.Tx, numbers []int64) error
+	// change runs a DELETE or UPDATE of the inbox, which has no condition yet, for rows of one
+	// part, in its order.
+	change(ctx context.Context, tx *sql.Tx, rows []inboxRow, statement string, args ...any) error
+
+	// partition makes the partitions of samples that are needed now, and those of a number of past
+	// months, if the database has partitions. It drops those with only samples before a time.
+	partition(ctx context.Context, now time.Time, past int, before int64) error
+	// partitionedUntil returns the time until which partitions follow each other from now on. It is
+	// zero if the database has no partitions.
+	partitionedUntil(ctx context.Context, now time.Time) (time.Time, error)
+	// oldSamples returns two statements. The first returns the first series from an ID on that has
+	// samples before a time, or NULL. The second deletes samples of the series from an ID on and
+	// before another one, before a time, up to a number of rows.
+	oldSamples() (find, remove string)
+
 	// preferIndexes makes the plans of tx use the indexes, regardless of the statistics;
 	// defaultPlans undoes that.
 	preferIndexes(ctx context.Context, tx *sql.Tx) error
 	defaultPlans(ctx context.Context, tx *sql.Tx) error
+	// beginStep calls preferIndexes, and makes a statement of tx that waits longer for a lock fail
+	// with an error of its own.
+	beginStep(ctx context.Context, tx *sql.Tx, limit time.Duration) error
 }

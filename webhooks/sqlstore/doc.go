@@ -17,7 +17,9 @@
 //	worker := &sqlstore.Worker{Store: store}
 //	go worker.Run(ctx) // applies deliveries from the inbox
 //	…
-//	samples, err := store.Range(ctx, series, from, to)
+//	for s, err := range store.UserSamples(ctx, userID, "heartrate", from, to) {
+//		…
+//	}
 //
 // A program that receives deliveries from a broker applies them itself, many at a time: see
 // [Store.ApplyAll].
@@ -39,8 +41,14 @@
 //     labhealth_dead_letters with a reason, and does not delay others. The readable part of it is
 //     applied. Monitor that table: it shows when the service changes the format of its events.
 //     After an update of the program, [Store.Requeue] moves such deliveries back.
-//   - Nothing is lost: a sample that does not fit the numeric columns is stored as JSON, and so is
-//     every summary.
+//   - The inbox is drained at one speed: delayed deliveries at its head cost nothing, and deleted
+//     ones that an old snapshot of another session keeps cost about a tenth. [Worker] states how
+//     late a delivery can be found for that reason. [Store.Backlog] counts what waits, at a bounded
+//     cost.
+//   - The deliveries of a batch that takes too long are tried again one at a time. One that takes
+//     too long alone becomes a dead letter after [Worker].Attempts. The other batches go on.
+//   - Nothing is lost: a sample that does not fit the numeric columns, such as a number with more
+//     digits than a double has, is stored as JSON, and so is every summary.
 //
 // Not guaranteed:
 //
@@ -66,9 +74,20 @@
 // default_query_exec_mode=exec in the connection string). Transactions use READ COMMITTED,
 // regardless of the default isolation level. A transaction takes 4 to 8 statements, however many
 // samples it has, and their plans use the indexes whether or not the tables were analyzed. A sample
-// takes 90 to 105 bytes of table and index, depending on the order in which samples arrive, and 8
-// more if it is an interval of an uncommon length. The space of replaced versions is reused after a
-// VACUUM.
+// takes about 100 bytes of table and index if the samples of a series arrive in order, and 8 more
+// if it is an interval of an uncommon length. The space of replaced versions is reused after a
+// VACUUM. The write-ahead log takes several times as much if each delivery has one sample:
+// docs/scaling.md states how much, and which settings of the server reduce it.
+//
+// With PostgreSQL the samples are partitioned by time, so that deleting old ones drops a table. See
+// [Store.Keep] and [Store.Maintain], which makes and drops the partitions. Months without one are
+// in the default partition: no sample is rejected for want of a partition. New samples cost the
+// same with any number of partitions. For those that are stored already, 60 partitions cost up to
+// 5 % and 200 up to 13 % of the server's time. A transaction of a driver that prepares statements
+// can lock every partition: max_locks_per_transaction times max_connections must exceed the number
+// of partitions times that of connections. The package does not need pg_partman, which is an
+// extension that a managed service may lack and needs a job of its own. Partitions that a database
+// administrator makes, with pg_partman or by hand, are used as they are.
 //
 // SQLite 3.35 or newer, in a file. Tested: modernc.org/sqlite. Its connections should have
 //
@@ -91,6 +110,12 @@
 // Errors are of type [*Error] and never quote the data. When printed, the types of this package
 // show no health data.
 //
+// # Several databases
+//
+// [Slot] gives every user one of 256 slots. [Shards] spreads users over databases by their slots,
+// and [Move] moves users from one database to another, of the same dialect or not, while programs
+// use both.
+//
 // # Schema
 //
 // [Schema] returns the complete schema. Other programs may read the tables, and join them with
@@ -98,19 +123,34 @@
 //
 //	labhealth_samples      series_id, at, version, value, shape_id, seconds, text
 //	labhealth_summaries    series_id, id, version, text (JSON)
-//	labhealth_series       id, user_id, resource, provider, source_type
+//	labhealth_series       id, user_id, resource, provider, source_type, shapes
 //	labhealth_shapes       id, seconds, has_value, timezone_offset, east, type, unit
-//	labhealth_users        user_id: a row to lock
+//	labhealth_shape_series shape_id, series_id: a shape that no series has is deleted
+//	labhealth_users        user_id: a row to lock; with PostgreSQL, a crash empties the table
 //	labhealth_inbox        number, delivery_id, received_at, user_id, attempts, due, body
 //	labhealth_dead_letters number, delivery_id, received_at, user_id, attempts, failed_at, reason, body
-//	labhealth_deliveries   id (a digest), at
+//	labhealth_deliveries   id (the start of the ID and a digest), at
 //	labhealth_schema       version
+//	labhealth_readings     view of the samples: user_id, resource, provider, source_type, time, value, unit, type,
+//	                       seconds (of an interval), timezone_offset, at, document
+//	labhealth_reports      view of the summaries: user_id, resource, id, version, document
 //
-// Times are nanoseconds since 1970. This query returns the heart rate of a user:
+// In the views, time is a timestamptz, and document the JSON of a summary, or of a sample that does
+// not fit the columns, as jsonb. With SQLite both are text, such as 2025-03-01T12:00:00.000000Z.
+// What jsonb cannot hold does not fail a query: \u0000 becomes U+FFFD, and a document with a number
+// beyond numeric is NULL. value is rounded to a double, and the interval of a sample with a
+// document is only in the document. This query returns the heart rate of a user:
 //
-//	SELECT s.at, s.value, f.unit
-//	FROM labhealth_series r JOIN labhealth_samples s ON s.series_id = r.id JOIN labhealth_shapes f ON f.id = s.shape_id
-//	WHERE r.user_id = '…' AND r.resource = 'heartrate' ORDER BY s.at
+//	SELECT time, value, unit FROM labhealth_readings WHERE user_id = '…' AND resource = 'heartrate' ORDER BY time
+//
+// In tables, times are nanoseconds since 1970. due is 0 if the delivery has not failed, and at most
+// 2147483648 if a batch with it exceeded a time limit, in which case it will be tried alone. The
+// views have the time of a sample as at. Conditions on at use the index and read only the
+// partitions of that time, while those on time are compared with every sample of the user. In a
+// panel of Grafana, and in psql:
+//
+//	… AND $__unixEpochNanoFilter(at) ORDER BY time
+//	… AND at >= (1e9 * extract(epoch FROM timestamptz '2026-11-01'))::bigint ORDER BY time
 //
 // A sample that does not fit these columns has its JSON in the column text and shape 0. In text
 // columns that do not hold JSON, a backslash is doubled, and a byte that PostgreSQL cannot store is

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/labhealth/labhealth-go/webhooks"
@@ -21,11 +22,14 @@ type Error struct {
 	SQLState string
 	// Rejected reports whether the database rejected the data, and would reject it again. Apply the
 	// deliveries of such a batch one at a time, and pass those that still fail to
-	// [Store.DeadLetter]. If SQLState is 57014, a statement exceeded the time limit of the
-	// database, perhaps because it waited for a lock: do so only after several attempts. If
-	// Rejected is false, the error is temporary and nothing was written: wait, and apply the same
-	// deliveries again.
+	// [Store.DeadLetter], unless TimedOut is true. If Rejected is false, the error is temporary and
+	// nothing was written: wait, and apply the same deliveries again.
 	Rejected bool
+	// TimedOut reports whether a time limit was exceeded: the deadline of the context, or a limit
+	// of the database (SQLSTATE 57014, 55P03, 25P03 or 25P04). Apply fewer deliveries at a time. A
+	// delivery that exceeds the limit alone may do so each time, or may have waited for a lock:
+	// pass it to [Store.DeadLetter] only after several attempts. Rejected is also true for 57014.
+	TimedOut bool
 
 	err error
 }
@@ -44,6 +48,8 @@ func (e *Error) Error() string {
 		return text + context.DeadlineExceeded.Error()
 	case errors.Is(e.err, errNewer):
 		return text + e.err.Error()
+	case e.TimedOut:
+		text += "a time limit of the database was exceeded"
 	case e.Rejected:
 		text += "the database rejected the content"
 	default:
@@ -83,11 +89,11 @@ func failed(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	// An error of the application that wraps one has its own text.
-	if _, ok := err.(*Error); ok { //nolint:errorlint // it is not to be unwrapped
+	switch err.(type) { //nolint:errorlint // an error of the application that wraps one has its own text
+	case *Error, storeError:
 		return err
 	}
-	return &Error{Op: op, SQLState: sqlState(err), Rejected: isRejection(err), err: err}
+	return &Error{Op: op, SQLState: sqlState(err), Rejected: isRejection(err), TimedOut: exceedsLimit(err), err: err}
 }
 
 // failed returns the error of a statement outside of a transaction as an *Error.
@@ -125,6 +131,8 @@ var sqlStates = []struct {
 	{"54", rejection},            // limits of the program
 	{"08", outage},               // connection
 	{"40", outage},               // rollback
+	{"25P03", outage},            // timeout between statements, which ends the session
+	{"25P04", outage},            // transaction timeout, which does the same
 	{"53", outage},               // resources
 	{"57", outage},               // operator intervention
 	{"58", outage},               // system
@@ -147,6 +155,12 @@ var sqliteErrors = []struct {
 }
 
 func classOf(err error) (all class) {
+	if errors.Is(err, errShapeDeleted) {
+		return conflict | outage
+	}
+	if function := (*functionError)(nil); errors.As(err, &function) && !function.outage {
+		return 0 // its text may be that of another database
+	}
 	if state := sqlState(err); state != "" {
 		for _, c := range sqlStates {
 			if strings.HasPrefix(state, c.prefix) {
@@ -177,7 +191,13 @@ func sqlState(err error) string {
 
 func mentions(err error, phrase string) bool { return strings.Contains(err.Error(), phrase) }
 
-func isConflict(err error) bool { return classOf(err)&conflict != 0 }
+// isConflict reports whether the same transaction can succeed when it is run again. A row that was
+// on its way to the default partition of the samples, while the partition that it belongs to was
+// made, violates the constraint of the former.
+func isConflict(err error) bool {
+	const checkViolation = "23514"
+	return classOf(err)&conflict != 0 || sqlState(err) == checkViolation && mentions(err, "labhealth_samples_default")
+}
 
 func isRejection(err error) bool { return classOf(err)&rejection != 0 }
 
@@ -185,6 +205,34 @@ func isRejection(err error) bool { return classOf(err)&rejection != 0 }
 // by the delivery. An error of a broken connection counts only if it is the connection of the
 // transaction.
 func isOutage(err error) bool { return isBroken(err) || classOf(err)&outage != 0 }
+
+// isOutage reports whether an error of the application's function is caused by the database. Those
+// of SQLite have no SQLSTATE, and those of PostgreSQL have one unless the connection is broken.
+func (s *Store) isOutage(err error) bool {
+	return isBroken(err) || (sqlState(err) != "") == (s.name == PostgreSQL) && isOutage(err)
+}
+
+// timeouts are the SQLSTATEs of limits of the database: of a statement, which is also the state of
+// one that the operator cancels, of waiting for a lock, between statements, and of a transaction.
+var timeouts = []string{"57014", lockNotAvailable, "25P03", "25P04"}
+
+const lockNotAvailable = "55P03"
+
+func exceedsLimit(err error) bool {
+	if function := (*functionError)(nil); errors.As(err, &function) {
+		return slices.Contains(timeouts, sqlState(err)) // its context may be its own
+	}
+	return slices.Contains(timeouts, sqlState(err)) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// isTimeout reports whether a transaction exceeded a time limit.
+func isTimeout(err error) bool {
+	e := (*Error)(nil)
+	return errors.As(err, &e) && e.TimedOut
+}
+
+// isLocked reports whether a transaction waited too long for a lock.
+func isLocked(err error) bool { return sqlState(err) == lockNotAvailable }
 
 // isBroken reports whether an error is caused by a broken connection, to the database or to another
 // service that the application's function uses.
@@ -218,6 +266,8 @@ func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, errPanicked):
 		return "the application panicked"
+	case isTimeout(err):
+		phrase = "it took too long"
 	case errors.As(err, &function):
 	case knownText(err) != "":
 		return knownText(err)
@@ -228,6 +278,14 @@ func reasonOf(err error) string {
 		phrase += " (SQLSTATE " + state + ")"
 	}
 	return phrase
+}
+
+// kindOf returns the reason without what differs between deliveries, for counters.
+func kindOf(err error) string {
+	if unreadable := (*webhooks.ParseError)(nil); reasonOf(err) == knownText(err) && errors.As(err, &unreadable) {
+		return "not an event"
+	}
+	return reasonOf(err)
 }
 
 // knownText returns the text of an error that never quotes the delivery, without its package.

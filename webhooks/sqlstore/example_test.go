@@ -3,6 +3,7 @@ package sqlstore_test
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"log"
 	"net/http"
@@ -56,21 +57,43 @@ func Example() {
 	db.Close()
 }
 
-// The samples of the last day of one user, whatever measured them.
+// The heart rate of the last day of one user, from one source. [sqlstore.Store.UserSamples] merges
+// those of all sources.
 func ExampleStore_Range() {
 	var store *sqlstore.Store // of Open
 	ctx, userID := context.Background(), uuid.MustParse("0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4")
 
-	series, err := store.Series(ctx, userID)
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, s := range series {
-		samples, err := store.Range(ctx, s, time.Now().AddDate(0, 0, -1), time.Now())
+	ring := webhooks.Series{UserID: userID, Resource: "heartrate", Provider: "oura", SourceType: "ring"}
+	for s, err := range store.Range(ctx, ring, time.Now().AddDate(0, 0, -1), time.Now()) {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(s.Resource, s.Provider, s.SourceType, len(samples))
+		fmt.Println(s.Sample.Timestamp, s.Sample.Value, s.Sample.Unit)
+	}
+}
+
+// Everything that is stored of one user as lines of JSON, such as for a request of access. Memory
+// does not depend on how much that is.
+func ExampleStore_UserSamples() {
+	var store *sqlstore.Store // of Open
+	ctx, userID := context.Background(), uuid.MustParse("0b8f3a1e-6d57-4c7e-8f43-2a9d51c0e7b4")
+
+	lines := json.NewEncoder(os.Stdout)
+	for s, err := range store.UserSamples(ctx, userID, "", time.Time{}, time.Time{}) {
+		if err == nil {
+			err = lines.Encode(map[string]any{"resource": s.Key.Resource, "provider": s.Key.Provider, "sample": s.Sample})
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	for s, err := range store.UserSummaries(ctx, userID, "") {
+		if err == nil {
+			err = lines.Encode(map[string]any{"resource": s.Key.Resource, "summary": s.Data})
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
 	}
 }
 

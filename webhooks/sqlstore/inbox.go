@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,7 +19,7 @@ func (s *Store) Seen(ctx context.Context, id string) (bool, error) {
 	}
 	var found int
 	err := s.db.QueryRowContext(ctx, s.dialect.bind(`SELECT count(*) FROM labhealth_deliveries WHERE id = ? AND at >= ?`),
-		digest(id), s.oldest()).Scan(&found)
+		deliveryKey(id), s.oldest()).Scan(&found)
 	if err == nil && found > 0 { // the caller acknowledges the delivery
 		return true, retry(ctx, "seen", func() error { return s.dialect.confirm(ctx) })
 	}
@@ -35,7 +36,7 @@ func (s *Store) MarkSeen(ctx context.Context, id string) error {
 
 // idArgs returns the arguments of insertID.
 func (s *Store) idArgs(id string) []any {
-	return []any{digest(id), s.now().UnixNano(), s.oldest()}
+	return []any{deliveryKey(id), s.now().UnixNano(), s.oldest()}
 }
 
 // oldest returns the time since which IDs count as stored.
@@ -45,31 +46,6 @@ func (s *Store) oldest() int64 {
 		age = 72 * time.Hour
 	}
 	return s.now().Add(-age).UnixNano()
-}
-
-// Prune deletes IDs that are older than [Store.DuplicateWindow]. [Worker.Run] calls it once an
-// hour.
-func (s *Store) Prune(ctx context.Context) error {
-	if err := s.usable(ctx); err != nil {
-		return err
-	}
-	const limit = 10_000 // so that other transactions do not wait long
-	statement := s.dialect.bind(`DELETE FROM labhealth_deliveries WHERE id IN
-		(SELECT id FROM labhealth_deliveries WHERE at < ? ORDER BY at LIMIT ?` + s.dialect.skipLocked() + `)`)
-	for {
-		var n int64
-		err := s.transact(ctx, "prune", func(tx *sql.Tx) error {
-			result, err := tx.ExecContext(ctx, statement, s.oldest(), limit)
-			if err != nil {
-				return err
-			}
-			n, err = result.RowsAffected()
-			return err
-		})
-		if err != nil || n < limit {
-			return err
-		}
-	}
 }
 
 // Receive stores a delivery in the inbox, for a [Worker], and its ID, in one transaction. When it
@@ -125,29 +101,95 @@ func (s *Store) wake() {
 // inboxRow is a row of labhealth_inbox.
 type inboxRow struct {
 	webhooks.RawDelivery
-	number   int64
-	user     sql.Null[string]
-	attempts int
+	due, number int64
+	user        sql.Null[string]
+	attempts    int
 }
 
-// take reads and locks rows of the inbox that no other worker has. It stops after some megabytes.
-func (s *Store) take(ctx context.Context, tx *sql.Tx, where string, args ...any) ([]inboxRow, error) {
-	const maxBytes = 32 << 20
-	if err := s.dialect.preferIndexes(ctx, tx); err != nil {
-		return nil, err
+// before returns the position before that of the row.
+func (r *inboxRow) before() position { return position{r.due, r.number - 1} }
+
+// part is one of the parts of the inbox: deliveries that have not failed, those of batches that
+// exceeded a time limit, and those that failed and are due.
+type part int
+
+const (
+	fresh part = iota
+	suspect
+	delayed
+	parts
+)
+
+// lastSuspect is the greatest due of suspects. That of all others is greater than 0 and depends on
+// their size: see Worker.suspect. Delayed rows have a time, which is far greater.
+const lastSuspect = 1 << 31
+
+// start returns the position before the rows of a part.
+func (p part) start() position {
+	return [parts]position{{math.MinInt64, math.MinInt64}, {0, math.MaxInt64}, {lastSuspect, math.MaxInt64}}[p]
+}
+
+// until returns the greatest due of the rows of a part that can be taken.
+func (s *Store) until(p part) int64 {
+	return [parts]int64{0, lastSuspect, s.now().UnixNano()}[p]
+}
+
+// partOf returns the part of a row that was taken.
+func partOf(row *inboxRow) part {
+	switch {
+	case row.due <= 0:
+		return fresh
+	case row.due <= lastSuspect:
+		return suspect
 	}
-	rows, err := tx.QueryContext(ctx, s.dialect.bind(`SELECT number, delivery_id, received_at, user_id, attempts, body
-		FROM labhealth_inbox WHERE `+where+s.dialect.skipLocked()), args...)
+	return delayed
+}
+
+// inPart selects the rows of a part behind a position.
+const inPart = ` FROM labhealth_inbox WHERE (due, number) > (?, ?) AND due <= ? ORDER BY due, number LIMIT ?`
+
+// maxBytes is the size of the bodies after which a batch gets no more deliveries.
+const maxBytes = 32 << 20
+
+// take reads and locks rows of a part of the inbox that no other worker has. The caller gives them
+// back to the cursor if it does not process them.
+func (s *Store) take(ctx context.Context, tx *sql.Tx, p part, limit int) (rows []inboxRow, err error) {
+	for _, idle := range []bool{false, true} {
+		scan := s.cursors[p].next(time.Now(), idle)
+		if idle && !scan.isRescan {
+			break
+		}
+		rows, err = s.selectRows(ctx, tx, inPart, scan.from.due, scan.from.number, s.until(p), limit)
+		found, last := err == nil && len(rows) > 0, position{}
+		if found {
+			last = position{rows[len(rows)-1].due, rows[len(rows)-1].number}
+		}
+		s.cursors[p].end(scan, time.Now(), last, found, len(rows) == limit || sizeOf(rows) >= maxBytes)
+		if err != nil || found || scan.whole {
+			break
+		}
+	}
+	return rows, err
+}
+
+// takeOne reads and locks a row that was read before, unless another worker has it, or has
+// processed or delayed it.
+func (s *Store) takeOne(ctx context.Context, tx *sql.Tx, row inboxRow) ([]inboxRow, error) {
+	return s.selectRows(ctx, tx, ` FROM labhealth_inbox WHERE due = ? AND number = ?`, row.due, row.number)
+}
+
+func (s *Store) selectRows(ctx context.Context, tx *sql.Tx, from string, args ...any) (taken []inboxRow, err error) {
+	rows, err := tx.QueryContext(ctx, s.dialect.bind(`SELECT due, number, delivery_id, received_at, user_id, attempts, body`+
+		from+s.dialect.skipLocked()), args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var taken []inboxRow
 	for size := 0; size < maxBytes && rows.Next(); {
 		var row inboxRow
 		var id sql.Null[string]
 		var received int64
-		if err := rows.Scan(&row.number, &id, &received, &row.user, &row.attempts, &row.Body); err != nil {
+		if err := rows.Scan(&row.due, &row.number, &id, &received, &row.user, &row.attempts, &row.Body); err != nil {
 			return nil, err
 		}
 		row.ID, row.ReceivedAt = unescape(id.V), time.Unix(0, received).UTC()
@@ -160,11 +202,17 @@ func (s *Store) take(ctx context.Context, tx *sql.Tx, where string, args ...any)
 	return taken, rows.Err()
 }
 
-// discard deletes rows of the inbox.
-func (s *Store) discard(ctx context.Context, tx *sql.Tx, rows []inboxRow) error {
-	numbers := make([]int64, len(rows))
-	for i := range rows {
-		numbers[i] = rows[i].number
+// giveBack returns rows that were taken and not processed.
+func (s *Store) giveBack(rows []inboxRow) {
+	if len(rows) == 0 {
+		return
 	}
-	return s.dialect.discard(ctx, tx, numbers)
+	s.cursors[partOf(&rows[0])].giveBack(rows[0].before())
+}
+
+func sizeOf(rows []inboxRow) (size int) {
+	for i := range rows {
+		size += len(rows[i].Body)
+	}
+	return size
 }

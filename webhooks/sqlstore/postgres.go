@@ -4,15 +4,21 @@ import (
 	"context"
 	"database/sql"
 	"encoding/hex"
+	"math"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 )
 
 // postgres runs the statements of PostgreSQL. It passes lists as arrays, so that a statement costs
 // one round trip for any number of rows.
-type postgres struct{ db *sql.DB }
+type postgres struct {
+	db       *sql.DB
+	planMode atomic.Pointer[string] // see planByIndex
+}
 
-func openPostgres(db *sql.DB) dialect { return &postgres{db} }
+func openPostgres(db *sql.DB) dialect { return &postgres{db: db} }
 
 func (*postgres) bind(statement string) string {
 	var bound strings.Builder
@@ -66,17 +72,35 @@ func (d *postgres) migrate(ctx context.Context, f func(*sql.Tx) error) error {
 	})
 }
 
-// planByIndex makes PostgreSQL plan each statement of the package once for a connection, and by the
-// index. Otherwise it plans them each time, which is a third of the total cost, or keeps a plan
-// that was created for small tables and scans them. resetPlans undoes that. Both end with the
-// transaction.
-const (
-	planByIndex = `set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
-	resetPlans  = `set_config('plan_cache_mode', NULL, true), set_config('enable_seqscan', NULL, true)`
-)
+const resetPlans = `set_config('plan_cache_mode', NULL, true), set_config('enable_seqscan', NULL, true)`
 
-func (*postgres) preferIndexes(ctx context.Context, tx *sql.Tx) error {
-	_, err := tx.ExecContext(ctx, `SELECT `+planByIndex)
+// planByIndex returns what a SELECT calls so that PostgreSQL plans each statement of the package
+// once for a connection, and by the index. Otherwise it plans them each time, which is a third of
+// the total cost, or keeps a plan that was created for small tables and scans them. Statements of a
+// driver that does not prepare them are planned each time anyway: then for their values, so that
+// the number of partitions does not matter. resetPlans undoes that. Both end with the transaction.
+func (d *postgres) planByIndex(ctx context.Context, tx *sql.Tx) (string, error) {
+	mode := d.planMode.Load()
+	if mode == nil {
+		// The driver is the same for all connections, and asking in each transaction would cost a
+		// twentieth of it. A driver that prepares statements has prepared this one.
+		mode = new(string)
+		err := tx.QueryRowContext(ctx, `SELECT CASE WHEN EXISTS (SELECT FROM pg_prepared_statements)
+			THEN 'force_generic_plan' ELSE 'force_custom_plan' END`).Scan(mode)
+		if err != nil {
+			return "", err
+		}
+		d.planMode.Store(mode)
+	}
+	return `set_config('plan_cache_mode', '` + *mode + `', true), set_config('enable_seqscan', 'off', true)`, nil
+}
+
+func (d *postgres) preferIndexes(ctx context.Context, tx *sql.Tx) error {
+	plans, err := d.planByIndex(ctx, tx)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `SELECT `+plans)
 	return err
 }
 
@@ -85,52 +109,95 @@ func (*postgres) defaultPlans(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
+// beginStep keeps a lower limit of the connection.
+func (d *postgres) beginStep(ctx context.Context, tx *sql.Tx, limit time.Duration) error {
+	plans, err := d.planByIndex(ctx, tx)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `SELECT `+plans+`, set_config('lock_timeout', CASE WHEN current_setting('lock_timeout') = '0'
+		OR current_setting('lock_timeout')::interval > $1::text::interval THEN $1::text ELSE current_setting('lock_timeout') END, true)`,
+		strconv.FormatInt(max(1, limit.Milliseconds()), 10)+"ms")
+	return err
+}
+
 // Samples and summaries
 
-func (*postgres) lockUsers(ctx context.Context, tx *sql.Tx, users []string) error {
+func (d *postgres) lockUsers(ctx context.Context, tx *sql.Tx, users []string) error {
+	plans, err := d.planByIndex(ctx, tx)
+	if err != nil {
+		return err
+	}
 	var ids array
 	for _, u := range users {
 		ids.text(u)
 	}
 	// An existing row is locked although it is not updated.
-	_, err := tx.ExecContext(ctx, `
-		INSERT INTO labhealth_users (user_id) SELECT u FROM unnest($1::uuid[]) AS u, (SELECT `+planByIndex+`) AS plans ORDER BY u
+	_, err = tx.ExecContext(ctx, `
+		INSERT INTO labhealth_users (user_id) SELECT u FROM unnest($1::uuid[]) AS u, (SELECT `+plans+`) AS plans ORDER BY u
 		ON CONFLICT (user_id) DO UPDATE SET user_id = excluded.user_id WHERE false`, ids.String())
 	return err
 }
 
 // hasShapes compares the rows. After a failover to a standby that was behind, an ID may belong to
 // no shape or to another one, and a sample would get the unit of that one.
-func (*postgres) hasShapes(ctx context.Context, tx *sql.Tx, shapes map[shape]int32) (bool, error) {
+func (*postgres) hasShapes(ctx context.Context, tx *sql.Tx, shapes map[shape]int64) (bool, error) {
 	var ids, keys array
 	want, got := 0, 0
 	for sh, id := range shapes {
 		if id != 0 {
 			want++
-			ids.int(int64(id))
+			ids.int(id)
 			keys.bytes(sh.key())
 		}
 	}
 	if want == 0 {
 		return true, nil
 	}
-	err := tx.QueryRowContext(ctx, `SELECT count(*) FROM unnest($1::integer[], $2::bytea[]) AS k (id, key)
+	err := tx.QueryRowContext(ctx, `SELECT count(*) FROM unnest($1::bigint[], $2::bytea[]) AS k (id, key)
 		JOIN labhealth_shapes AS s ON s.id = k.id AND s.key = k.key`, ids.String(), keys.String()).Scan(&got)
 	return got == want, err
+}
+
+// lockShapes locks all shapes for the rest of the transaction: no shape is deleted while
+// transactions share them.
+func (*postgres) lockShapes(ctx context.Context, tx *sql.Tx, shared bool) error {
+	mode := ""
+	if shared {
+		mode = "_shared"
+	}
+	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock`+mode+`(hashtext('labhealth_shapes ' || coalesce(current_schema(), '')))`)
+	return err
+}
+
+func (*postgres) addShapes(ctx context.Context, tx *sql.Tx, pairs []seriesShape) error {
+	var series, shapes array
+	for _, p := range pairs {
+		series.int(p.seriesID)
+		shapes.int(p.shapeID)
+	}
+	_, err := tx.ExecContext(ctx, `WITH p AS (SELECT * FROM unnest($1::bigint[], $2::bigint[]) AS p (series_id, shape_id)),
+		new AS (INSERT INTO labhealth_shape_series (shape_id, series_id) SELECT shape_id, series_id FROM p ON CONFLICT DO NOTHING)
+		UPDATE labhealth_series AS r SET shapes = r.shapes || n.shapes
+		FROM (SELECT series_id, array_agg(shape_id) AS shapes FROM p GROUP BY series_id) AS n WHERE r.id = n.series_id`,
+		series.String(), shapes.String())
+	return err
 }
 
 // withSeries is the start of a statement: the table r has the IDs of the series whose keys are in
 // an array, numbered from 1. LIMIT makes every key a lookup in the index. Otherwise the planner,
 // which has no statistics of new tables, would scan them completely.
 func withSeries(keys string) string {
-	return `WITH r AS MATERIALIZED (SELECT k.n, r.id FROM unnest(` + keys + `::bytea[]) WITH ORDINALITY AS k (key, n)
-		CROSS JOIN LATERAL (SELECT id FROM labhealth_series WHERE key = k.key LIMIT 1) AS r)`
+	return `WITH r AS MATERIALIZED (SELECT k.n, r.id, r.shapes FROM unnest(` + keys + `::bytea[]) WITH ORDINALITY AS k (key, n)
+		CROSS JOIN LATERAL (SELECT id, shapes FROM labhealth_series WHERE key = k.key LIMIT 1) AS r)`
 }
 
 // unnestSamples has the columns of sampleArrays as rows.
-const unnestSamples = `unnest($1::integer[], $2::bigint[], $3::bigint[], $4::double precision[], $5::integer[], $6::integer[], $7::text[])`
+const unnestSamples = `unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::double precision[], $5::bigint[], $6::integer[], $7::text[])`
 
-// insertNew writes the new samples of existing series.
+// insertNew writes the new samples of existing series, in shapes that the series have. It looks for
+// stored ones first, because ON CONFLICT writes a second record to the WAL for each row. No other
+// transaction can store them in the meantime: their users are locked.
 func (*postgres) insertNew(ctx context.Context, tx *sql.Tx, b *batch) (bool, error) {
 	var keys array
 	numbers := make([]int64, len(b.series))
@@ -142,16 +209,41 @@ func (*postgres) insertNew(ctx context.Context, tx *sql.Tx, b *batch) (bool, err
 	for i := range all {
 		all[i] = int32(i)
 	}
+	first, last := b.span()
 	result, err := tx.ExecContext(ctx, withSeries("$8")+`
 		INSERT INTO labhealth_samples (series_id, at, version, value, shape_id, seconds, text)
 		SELECT r.id, i.at, i.version, i.value, i.shape_id, i.seconds, i.text
-		FROM `+unnestSamples+` AS i (n, at, version, value, shape_id, seconds, text) JOIN r ON r.n = i.n
-		ORDER BY r.id, i.at ON CONFLICT (series_id, at) DO NOTHING`, append(b.sampleArrays(all, numbers), keys.String())...)
+		FROM `+unnestSamples+` AS i (n, at, version, value, shape_id, seconds, text)
+		JOIN r ON r.n = i.n AND (i.shape_id = 0 OR i.shape_id = ANY (r.shapes))
+		WHERE (SELECT true FROM labhealth_samples WHERE series_id = r.id AND at = i.at AND at BETWEEN $9 AND $10 LIMIT 1) IS NULL
+		ORDER BY r.id, i.at`, append(b.sampleArrays(all, numbers), keys.String(), first, last)...)
+	if sqlState(err) == uniqueViolation { // by a program that does not lock users
+		return false, foreignWrite{err}
+	}
 	if err != nil {
 		return false, err
 	}
 	n, err := result.RowsAffected()
 	return n == int64(len(all)), err
+}
+
+const uniqueViolation = "23505"
+
+// foreignWrite is the error of a transaction in which another program has stored a sample after
+// this one looked for it. It is a conflict: the next attempt finds the sample.
+type foreignWrite struct{ error }
+
+func (foreignWrite) SQLState() string { return "40001" }
+
+func (e foreignWrite) Unwrap() error { return e.error }
+
+// span returns the first and the last time of the samples.
+func (b *batch) span() (first, last int64) {
+	first, last = math.MaxInt64, math.MinInt64
+	for i := range b.sampleSlots {
+		first, last = min(first, b.sampleSlots[i].at), max(last, b.sampleSlots[i].at)
+	}
+	return first, last
 }
 
 func (d *postgres) read(ctx context.Context, tx *sql.Tx, b *batch) error {
@@ -171,9 +263,12 @@ func (*postgres) readSamples(ctx context.Context, tx *sql.Tx, b *batch) error {
 	for _, s := range b.series {
 		keys.bytes(seriesKey(s))
 	}
+	first, last := int64(math.MaxInt64), int64(math.MinInt64)
 	for i := range b.sampleSlots {
-		of.int(int64(b.sampleSlots[i].series + 1))
-		at.int(b.sampleSlots[i].at)
+		slot := &b.sampleSlots[i]
+		of.int(int64(slot.series + 1))
+		at.int(slot.at)
+		first, last = min(first, slot.at), max(last, slot.at)
 	}
 	return query(ctx, tx, func(rows *sql.Rows) error {
 		var slot, number int32
@@ -185,7 +280,7 @@ func (*postgres) readSamples(ctx context.Context, tx *sql.Tx, b *batch) error {
 		}
 		switch {
 		case slot == 0:
-			b.seriesIDs[number-1] = id
+			b.seriesIDs[number-1], b.seriesShapes[number-1] = id, row.document.String
 		case inserted:
 			b.sampleSlots[slot-1].inserted = true
 		default:
@@ -193,12 +288,13 @@ func (*postgres) readSamples(ctx context.Context, tx *sql.Tx, b *batch) error {
 		}
 		return nil
 	}, withSeries("$1")+`
-		SELECT 0, r.n, r.id, false, 0, 0, 0, 0, NULL, NULL FROM r
+		SELECT 0, r.n, r.id, false, 0, 0, 0, 0, NULL, r.shapes::text FROM r
 		UNION ALL
 		SELECT i.slot, 0, 0, s.writer = txid_current() % 4294967296, `+sampleColumns+`
 		FROM unnest($2::integer[], $3::bigint[]) WITH ORDINALITY AS i (n, at, slot) JOIN r ON r.n = i.n
-		CROSS JOIN LATERAL (SELECT *, xmin::text::bigint AS writer FROM labhealth_samples WHERE series_id = r.id AND at = i.at LIMIT 1) AS s`,
-		keys.String(), of.String(), at.String())
+		CROSS JOIN LATERAL (SELECT *, xmin::text::bigint AS writer FROM labhealth_samples
+			WHERE series_id = r.id AND at = i.at AND at BETWEEN $4 AND $5 LIMIT 1) AS s`,
+		keys.String(), of.String(), at.String(), first, last)
 }
 
 // addSeries creates the series that have no ID. No other transaction can: their users are locked.
@@ -251,7 +347,7 @@ func (*postgres) readSummaries(ctx context.Context, tx *sql.Tx, b *batch) error 
 		slot := &b.summarySlots[n-1]
 		slot.found, slot.version, slot.content = true, version, document
 		return nil
-	}, `SELECT i.n, s.version, s.text FROM unnest($1::integer[], $2::uuid[]) WITH ORDINALITY AS i (series_id, id, n)
+	}, `SELECT i.n, s.version, s.text FROM unnest($1::bigint[], $2::uuid[]) WITH ORDINALITY AS i (series_id, id, n)
 		CROSS JOIN LATERAL (SELECT * FROM labhealth_summaries WHERE series_id = i.series_id AND id = i.id LIMIT 1) AS s`,
 		of.String(), ids.String())
 }
@@ -280,7 +376,7 @@ func (b *batch) sampleArrays(slots []int32, seriesIDs []int64) []any {
 		at.int(slot.at)
 		versions.int(slot.version)
 		values.float(slot.content.value)
-		shapes.int(int64(b.shapeID(&slot.content)))
+		shapes.int(b.shapeID(&slot.content))
 		switch { // unnest fills an array that is shorter than the others with NULL
 		case slot.content.shape.seconds == perSample:
 			seconds.int(int64(slot.content.seconds))
@@ -311,7 +407,7 @@ func (*postgres) writeSummaries(ctx context.Context, tx *sql.Tx, b *batch) error
 	if len(of) == 0 {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, insertSummaries+`SELECT * FROM unnest($1::integer[], $2::uuid[], $3::bigint[], $4::text[])`+updateSummaries,
+	_, err := tx.ExecContext(ctx, insertSummaries+`SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::text[])`+updateSummaries,
 		of.String(), ids.String(), versions.String(), documents.String())
 	return err
 }
@@ -334,12 +430,19 @@ func (d *postgres) receive(ctx context.Context, r *receipt) error {
 	})
 }
 
-func (*postgres) discard(ctx context.Context, tx *sql.Tx, numbers []int64) error {
-	var all array
-	for _, n := range numbers {
-		all.int(n)
+// change uses the index with any plan. It has no list of the times of delayed rows: the database
+// would look for each of them with each number.
+func (d *postgres) change(ctx context.Context, tx *sql.Tx, rows []inboxRow, statement string, args ...any) error {
+	var numbers array
+	for i := range rows {
+		numbers.int(rows[i].number)
 	}
-	_, err := tx.ExecContext(ctx, `DELETE FROM labhealth_inbox WHERE number = ANY($1::bigint[])`, all.String())
+	if first, last := rows[0].due, rows[len(rows)-1].due; last == 0 {
+		statement += ` WHERE due = 0 AND number = ANY(?::bigint[])`
+	} else {
+		statement, args = statement+` WHERE due BETWEEN ? AND ? AND number + 0 = ANY(?::bigint[])`, append(args, first, last)
+	}
+	_, err := tx.ExecContext(ctx, d.bind(statement), append(args, numbers.String())...)
 	return err
 }
 

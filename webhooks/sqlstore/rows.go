@@ -6,7 +6,7 @@ import "database/sql"
 type sampleRow struct {
 	at, version int64
 	value       float64
-	shapeID     int32
+	shapeID     int64
 	seconds     sql.NullInt32
 	document    sql.NullString
 }

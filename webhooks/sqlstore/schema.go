@@ -28,16 +28,22 @@ func Schema(dialect Dialect) string {
 // Migrate creates the tables, or updates those of an older version of this package, in one
 // transaction. It changes nothing if they are current, and any number of processes may call it at
 // the same time. With PostgreSQL, the tables are in the first schema of the search_path. Their
-// names start with labhealth_.
+// names start with labhealth_. Migrate then tries to make partitions of samples from now on, as
+// [Store.Maintain] does, and does not fail if it cannot.
 //
 // It returns an error if the tables are of a newer version of this package.
 func (s *Store) Migrate(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	return retry(ctx, "migrate", func() error {
+	err := retry(ctx, "migrate", func() error {
 		return s.dialect.migrate(ctx, func(tx *sql.Tx) error { return migrate(ctx, tx, dialects[s.name].migrations) })
 	})
+	if err == nil {
+		// Without partitions the default partition takes the samples, and Maintain tries again.
+		_ = s.dialect.partition(ctx, s.now(), 0, s.oldestSample())
+	}
+	return err
 }
 
 func migrate(ctx context.Context, tx *sql.Tx, steps []string) error {

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -103,8 +104,38 @@ func (*sqlite) lockUsers(ctx context.Context, tx *sql.Tx, users []string) error 
 	return nil
 }
 
-// hasShapes reports true: SQLite has no standbys.
-func (*sqlite) hasShapes(context.Context, *sql.Tx, map[shape]int32) (bool, error) { return true, nil }
+func (*sqlite) hasShapes(ctx context.Context, tx *sql.Tx, shapes map[shape]int64) (bool, error) {
+	for sh, id := range shapes {
+		if id == 0 {
+			continue
+		}
+		exists := 0
+		err := tx.QueryRowContext(ctx, `SELECT count(*) FROM labhealth_shapes WHERE id = ? AND key = ?`, id, sh.key()).Scan(&exists)
+		if err != nil || exists == 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// lockShapes does nothing: there is one writer.
+func (*sqlite) lockShapes(context.Context, *sql.Tx, bool) error { return nil }
+
+func (*sqlite) addShapes(ctx context.Context, tx *sql.Tx, pairs []seriesShape) error {
+	for _, p := range pairs {
+		_, err := tx.ExecContext(ctx, `INSERT INTO labhealth_shape_series (shape_id, series_id) VALUES (?, ?) ON CONFLICT DO NOTHING`, p.shapeID, p.seriesID)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE labhealth_series
+			SET shapes = CASE shapes WHEN '{}' THEN '{' ELSE substr(shapes, 1, length(shapes) - 1) || ',' END || ? || '}' WHERE id = ?`,
+			strconv.FormatInt(p.shapeID, 10), p.seriesID)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // insertNew does nothing: reading first costs little without a network.
 func (*sqlite) insertNew(context.Context, *sql.Tx, *batch) (bool, error) { return false, nil }
@@ -131,7 +162,7 @@ func (d *sqlite) read(ctx context.Context, tx *sql.Tx, b *batch) error {
 func (*sqlite) findSeries(ctx context.Context, tx *sql.Tx, b *batch) error {
 	for i, of := range b.series {
 		id, key := &b.seriesIDs[i], seriesKey(of)
-		err := tx.QueryRowContext(ctx, `SELECT id FROM labhealth_series WHERE key = ?`, key).Scan(id)
+		err := tx.QueryRowContext(ctx, `SELECT id, shapes FROM labhealth_series WHERE key = ?`, key).Scan(id, &b.seriesShapes[i])
 		if errors.Is(err, sql.ErrNoRows) {
 			err = tx.QueryRowContext(ctx, `INSERT INTO labhealth_series (key, user_id, resource, provider, source_type)
 				VALUES (?, ?, ?, ?, ?) RETURNING id`,
@@ -321,13 +352,13 @@ func (*sqlite) receiveOne(ctx context.Context, tx *sql.Tx, r *receipt) error {
 // sqliteParameters is less than the 32,766 parameters that a statement can have.
 const sqliteParameters = 5000
 
-func (*sqlite) discard(ctx context.Context, tx *sql.Tx, numbers []int64) error {
-	for chunk := range slices.Chunk(numbers, sqliteParameters) {
-		args := make([]any, len(chunk))
-		for i, n := range chunk {
-			args[i] = n
+func (*sqlite) change(ctx context.Context, tx *sql.Tx, rows []inboxRow, statement string, args ...any) error {
+	for chunk := range slices.Chunk(rows, sqliteParameters) {
+		all := slices.Clone(args)
+		for i := range chunk {
+			all = append(all, chunk[i].number)
 		}
-		_, err := tx.ExecContext(ctx, `DELETE FROM labhealth_inbox WHERE number IN (?`+strings.Repeat(", ?", len(args)-1)+`)`, args...)
+		_, err := tx.ExecContext(ctx, statement+` WHERE number IN (?`+strings.Repeat(", ?", len(chunk)-1)+`)`, all...)
 		if err != nil {
 			return err
 		}
@@ -335,6 +366,26 @@ func (*sqlite) discard(ctx context.Context, tx *sql.Tx, numbers []int64) error {
 	return nil
 }
 
+// Maintenance
+
+func (*sqlite) partition(context.Context, time.Time, int, int64) error { return nil }
+
+func (*sqlite) partitionedUntil(context.Context, time.Time) (until time.Time, err error) {
+	return until, nil
+}
+
+// oldSamples visits one series after the other, because no index has the time alone.
+func (*sqlite) oldSamples() (find, remove string) {
+	return `SELECT (SELECT r.id FROM labhealth_series AS r WHERE r.id >= ? AND
+			EXISTS (SELECT 1 FROM labhealth_samples AS s WHERE s.series_id = r.id AND s.at < ?) ORDER BY r.id LIMIT 1)`,
+		`DELETE FROM labhealth_samples WHERE (series_id, at) IN (SELECT s.series_id, s.at
+			FROM labhealth_series AS r CROSS JOIN labhealth_samples AS s ON s.series_id = r.id
+			WHERE r.id >= ? AND r.id < ? AND s.at < ? LIMIT ?)`
+}
+
 func (*sqlite) preferIndexes(context.Context, *sql.Tx) error { return nil }
 
 func (*sqlite) defaultPlans(context.Context, *sql.Tx) error { return nil }
+
+// beginStep does nothing: the transaction has the only lock.
+func (*sqlite) beginStep(context.Context, *sql.Tx, time.Duration) error { return nil }

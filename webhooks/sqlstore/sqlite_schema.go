@@ -8,14 +8,16 @@ CREATE TABLE labhealth_users (
 ) WITHOUT ROWID;
 
 -- Samples of one series differ in time only. key is a digest of the other columns. Summaries belong
--- to the series of their resource that has neither provider nor source type.
+-- to the series of their resource that has neither provider nor source type. shapes are the IDs of
+-- all shapes that samples of the series may have, as in {1,2}.
 CREATE TABLE labhealth_series (
     id          INTEGER PRIMARY KEY,
     key         BLOB NOT NULL UNIQUE,
     user_id     TEXT NOT NULL,
     resource    TEXT NOT NULL,
     provider    TEXT NOT NULL,
-    source_type TEXT NOT NULL
+    source_type TEXT NOT NULL,
+    shapes      TEXT NOT NULL DEFAULT '{}'
 );
 CREATE INDEX labhealth_series_user ON labhealth_series (user_id);
 
@@ -23,7 +25,7 @@ CREATE INDEX labhealth_series_user ON labhealth_series (user_id);
 -- an interval that starts at the timestamp, NULL without an interval, and -1 if each sample has its
 -- own. east is the offset of the received timestamp, in seconds.
 CREATE TABLE labhealth_shapes (
-    id              INTEGER PRIMARY KEY,
+    id              INTEGER PRIMARY KEY AUTOINCREMENT,
     key             BLOB NOT NULL UNIQUE,
     seconds         INTEGER,
     has_value       INTEGER NOT NULL,
@@ -32,6 +34,13 @@ CREATE TABLE labhealth_shapes (
     type            TEXT NOT NULL,
     unit            TEXT NOT NULL
 );
+
+-- The shapes of the series once more, to find a shape that no series has.
+CREATE TABLE labhealth_shape_series (
+    shape_id  INTEGER NOT NULL,
+    series_id INTEGER NOT NULL,
+    PRIMARY KEY (shape_id, series_id)
+) WITHOUT ROWID;
 
 -- The latest version of every sample. at is its time in nanoseconds since 1970, and version the time
 -- at which it was received. seconds is the length of an interval if the shape does not have it. A
@@ -56,14 +65,16 @@ CREATE TABLE labhealth_summaries (
     PRIMARY KEY (series_id, id)
 );
 
--- Digests of the IDs of deliveries that were stored or processed, and when.
+-- IDs of deliveries that were stored or processed, and when: the start of an ID and a digest.
 CREATE TABLE labhealth_deliveries (
     id BLOB PRIMARY KEY,
     at INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX labhealth_deliveries_at ON labhealth_deliveries (at);
 
--- Deliveries that wait for a worker. due is when one that failed may be attempted again.
+-- Deliveries that wait for a worker. due is when one that failed may be attempted again, and 0 if it
+-- has not failed. It is between 1 and 2147483648 if a batch with the delivery exceeded a time limit:
+-- it is to be tried alone, in the order of due.
 CREATE TABLE labhealth_inbox (
     number      INTEGER PRIMARY KEY AUTOINCREMENT,
     delivery_id TEXT,
@@ -73,6 +84,7 @@ CREATE TABLE labhealth_inbox (
     due         INTEGER NOT NULL DEFAULT 0,
     body        BLOB NOT NULL
 );
+CREATE INDEX labhealth_inbox_due ON labhealth_inbox (due, number);
 
 -- Deliveries that cannot be processed. reason is a fixed phrase.
 CREATE TABLE labhealth_dead_letters (
@@ -85,4 +97,33 @@ CREATE TABLE labhealth_dead_letters (
     reason      TEXT NOT NULL,
     body        BLOB NOT NULL
 );
-`}
+` + sqliteViews}
+
+// sqliteViews creates what other programs read. JSON that SQLite cannot read gives NULL, and not an
+// error that would end a query.
+const sqliteViews = `
+-- A row for each sample. A condition on at is a condition on time that the index serves.
+CREATE VIEW labhealth_readings AS
+SELECT r.user_id,
+    replace(r.resource, '\\', '\') AS resource, replace(r.provider, '\\', '\') AS provider, replace(r.source_type, '\\', '\') AS source_type,
+    strftime('%Y-%m-%dT%H:%M:%S', s.at / 1000000000 - (s.at % 1000000000 < 0), 'unixepoch') ||
+        printf('.%06dZ', (s.at % 1000000000 + 1000000000) % 1000000000 / 1000) AS time,
+    CASE WHEN s.text IS NULL THEN CASE WHEN f.has_value THEN s.value END
+        WHEN NOT json_valid(s.text) THEN NULL
+        WHEN json_type(s.text, '$.value') IN ('integer', 'real')
+        THEN CASE WHEN abs(CAST(json_extract(s.text, '$.value') AS REAL)) < 9e999 THEN CAST(json_extract(s.text, '$.value') AS REAL) END END AS value,
+    CASE WHEN s.text IS NULL THEN replace(f.unit, '\\', '\') WHEN json_valid(s.text) THEN coalesce(json_extract(s.text, '$.unit'), '') ELSE '' END AS unit,
+    CASE WHEN s.text IS NULL THEN replace(f.type, '\\', '\') WHEN json_valid(s.text) THEN coalesce(json_extract(s.text, '$.type'), '') ELSE '' END AS type,
+    CASE WHEN f.seconds >= 0 THEN f.seconds ELSE s.seconds END AS seconds,
+    CASE WHEN s.text IS NULL THEN f.timezone_offset
+        WHEN NOT json_valid(s.text) THEN NULL
+        WHEN json_type(s.text, '$.timezone_offset') = 'integer' AND json_extract(s.text, '$.timezone_offset') BETWEEN -2147483648 AND 2147483647
+        THEN json_extract(s.text, '$.timezone_offset') END AS timezone_offset,
+    s.at, s.text AS document
+FROM labhealth_samples AS s JOIN labhealth_series AS r ON r.id = s.series_id LEFT JOIN labhealth_shapes AS f ON f.id = s.shape_id;
+
+-- A row for each summary.
+CREATE VIEW labhealth_reports AS
+SELECT r.user_id, replace(r.resource, '\\', '\') AS resource, m.id, m.version, m.text AS document
+FROM labhealth_summaries AS m JOIN labhealth_series AS r ON r.id = m.series_id;
+`

@@ -26,13 +26,19 @@ type Store struct {
 	// longer than the sender repeats a message. It must not be changed after the first use of the
 	// store.
 	DuplicateWindow time.Duration
+	// Keep is the time for which samples are kept after they were measured. [Store.Maintain]
+	// deletes those of a calendar month (UTC) when the whole month is older. 0 keeps them for ever.
+	// Summaries are always kept.
+	Keep time.Duration
 
 	db      *sql.DB
 	name    Dialect
 	dialect dialect
 	now     func() time.Time
 	shapes  shapeCache
-	arrived chan struct{} // wakes an idle worker of this process
+	cursors [parts]*cursor // of the workers, by part of the inbox
+	counted [parts]*cursor // of Backlog
+	arrived chan struct{}  // wakes an idle worker of this process
 }
 
 // Open returns a store of db. It checks its arguments and runs no statement: see [Store.Migrate].
@@ -46,7 +52,11 @@ func Open(db *sql.DB, dialect Dialect) (*Store, error) {
 	case !ok:
 		return nil, errors.New("sqlstore: Open needs a dialect, sqlstore.SQLite or sqlstore.PostgreSQL")
 	}
-	return &Store{db: db, name: dialect, dialect: known.open(db), now: time.Now, arrived: make(chan struct{}, 1)}, nil
+	s := &Store{db: db, name: dialect, dialect: known.open(db), now: time.Now, arrived: make(chan struct{}, 1)}
+	for p := range parts {
+		s.cursors[p], s.counted[p] = newCursor(p.start()), newCursor(p.start())
+	}
+	return s, nil
 }
 
 // usable returns an error if s was not made by Open, or if there is no context.
@@ -54,6 +64,8 @@ func (s *Store) usable(ctx context.Context) error {
 	switch {
 	case s == nil || s.db == nil:
 		return errors.New("sqlstore: the Store is nil or its zero value: create it with Open")
+	case s.Keep < 0:
+		return errors.New("sqlstore: Store.Keep must not be negative: 0 keeps samples for ever")
 	case ctx == nil:
 		return errors.New("sqlstore: ctx must not be nil: use context.Background() if there is no other")
 	}

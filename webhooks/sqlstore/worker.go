@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/labhealth/labhealth-go/webhooks"
@@ -22,8 +25,28 @@ import (
 // [Applied]), becomes a dead letter at once, in the transaction that applies the readable part of
 // it. While the database is unavailable or full, no attempts are counted and nothing is lost.
 //
+// If the transaction of a batch exceeds a time limit, that of Timeout or one of the database such
+// as statement_timeout or lock_timeout, its deliveries are suspects: all workers take them one at a
+// time, small ones first, and the one that Apply was called with last. A delivery that exceeds a
+// limit alone has failed. If it waited for a lock of PostgreSQL for half of Timeout, or until
+// lock_timeout, it is attempted later and the attempt is not counted. The next batches of the
+// worker are half as large, down to one delivery, and grow again when they take less than half of
+// that time. So a delivery that never ends delays the others of its batch, and no others, by about
+// the limit.
+//
+// Deliveries that failed and are due again are in batches of their own, which get about a quarter
+// of the time if there are others. So do suspects.
+//
 // Taking the oldest first does not guarantee an order: workers run concurrently, and failed
-// deliveries are attempted later. The stored content is the same in any order.
+// deliveries are attempted later. The stored content is the same in any order. With PostgreSQL, a
+// Store does not read the rows again that its workers have deleted, because an old snapshot can
+// keep them from being removed. A delivery that becomes visible after later ones were taken,
+// because its receipt was committed late or its worker was killed, is found by reading them again,
+// which takes a tenth of the time. It is taken when it has been visible for 20 times as long as it
+// was late, but at least 0.2 s, or for ten times as long as it takes to read the index of the inbox
+// with all deleted rows, whichever is shorter, and for Poll and the steps that are running.
+// The first step of a Store reads the whole index: Timeout, and statement_timeout if it is set,
+// must be longer than that takes.
 type Worker struct {
 	// Store is the store whose inbox is processed. It is required.
 	Store *Store
@@ -43,8 +66,13 @@ type Worker struct {
 	Attempts int           // failed attempts after which a delivery becomes a dead letter; 0 means 10
 	Delay    time.Duration // wait after the first failure, doubled after each further one up to an hour; 0 means 5 s
 	Poll     time.Duration // interval at which to look for deliveries received by other processes; 0 means 1 s
+	Timeout  time.Duration // limit of one transaction, including the calls of Apply; 0 means 1 min
 	// Observe observes the steps that take deliveries from the inbox or fail.
 	Observe StepObserver
+
+	mu    sync.Mutex
+	paces [parts]pace
+	turns [parts]time.Time // when a part comes before fresh deliveries again
 }
 
 // StepObserver observes the steps of a [Worker]. Either function may be nil.
@@ -52,7 +80,7 @@ type StepObserver struct {
 	// Start is called when a step has taken deliveries from the inbox. The context that it returns
 	// is that of Apply, of the statements that follow and of End, and must be derived from ctx.
 	Start func(ctx context.Context) context.Context
-	// End is called when such a step is over, and when a step or [Store.Prune] fails, with the
+	// End is called when such a step is over, and when a step or [Store.Maintain] fails, with the
 	// context that Start returned. The error is an [*Error]. A step that fails because the context
 	// of the worker is canceled is observed only if it has been started.
 	End func(ctx context.Context, s Step, err error)
@@ -60,9 +88,15 @@ type StepObserver struct {
 
 // Step counts the deliveries that one step of a [Worker] processed.
 type Step struct {
-	Applied int              // deliveries that were applied and have left the inbox
-	Delayed int              // deliveries that failed and will be attempted again later
-	Dead    int              // deliveries that became dead letters
+	// Batch is the number of deliveries that were taken. It is also set if the step failed. If it
+	// is less than the Batch of the Worker, no more were waiting or a time limit was exceeded.
+	Batch   int
+	Applied int // deliveries that were applied and have left the inbox
+	Delayed int // deliveries that failed and will be attempted again later
+	Dead    int // deliveries that became dead letters
+	// Reasons counts the delayed and dead deliveries by the reason, which is one of few fixed
+	// phrases, as in [DeadLetter] but without offsets. It is nil if there are none.
+	Reasons map[string]int
 	Changes webhooks.Changes // sum over deliveries that were applied, completely or partly; Samples is nil
 }
 
@@ -73,6 +107,16 @@ func (s *Step) add(other Step) {
 	s.Delayed += other.Delayed
 	s.Dead += other.Dead
 	s.addChanges(other.Changes)
+	for reason, n := range other.Reasons {
+		s.addReason(reason, n)
+	}
+}
+
+func (s *Step) addReason(reason string, n int) {
+	if s.Reasons == nil {
+		s.Reasons = map[string]int{}
+	}
+	s.Reasons[reason] += n
 }
 
 func (s *Step) addChanges(c webhooks.Changes) {
@@ -85,18 +129,17 @@ func (s *Step) addChanges(c webhooks.Changes) {
 }
 
 // Run runs steps until ctx is done, and returns the error of ctx. When the inbox is empty it waits
-// for deliveries. After failures it waits, longer each time, up to 10 s.
+// for deliveries. After failures it waits, longer each time, up to 10 s. Once an hour it calls
+// [Store.Maintain], or a minute after that has failed.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.check(ctx); err != nil {
 		return err
 	}
-	failures, pruned := 0, time.Time{}
+	failures, maintain := 0, time.Time{}
 	for {
 		step, err := w.Step(ctx)
-		if err == nil && time.Since(pruned) > time.Hour {
-			if err = w.prune(ctx); err == nil {
-				pruned = time.Now()
-			}
+		if err == nil && time.Now().After(maintain) {
+			maintain = time.Now().Add(w.maintain(ctx))
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -143,7 +186,8 @@ func (w *Worker) check(ctx context.Context) error {
 	for _, f := range []struct {
 		name  string
 		value int64
-	}{{"Batch", int64(w.Batch)}, {"Attempts", int64(w.Attempts)}, {"Delay", int64(w.Delay)}, {"Poll", int64(w.Poll)}} {
+	}{{"Batch", int64(w.Batch)}, {"Attempts", int64(w.Attempts)}, {"Delay", int64(w.Delay)}, {"Poll", int64(w.Poll)},
+		{"Timeout", int64(w.Timeout)}} {
 		if f.value < 0 {
 			return fmt.Errorf("sqlstore: Worker.%s must not be negative", f.name)
 		}
@@ -197,10 +241,15 @@ func (o *observation) end(step Step, err error) {
 	}
 }
 
-func (w *Worker) prune(ctx context.Context) error {
-	err := w.Store.Prune(ctx)
+// maintain calls Store.Maintain, and returns when to call it again. An error of it, such as of a
+// lock that it did not get, does not delay deliveries.
+func (w *Worker) maintain(ctx context.Context) time.Duration {
+	err := w.Store.Maintain(ctx)
 	(&observation{StepObserver: w.Observe, ctx: ctx}).end(Step{}, err)
-	return err
+	if err != nil {
+		return time.Minute
+	}
+	return time.Hour
 }
 
 // Step takes a batch from the inbox, if it is not empty, and applies it. The error is an [*Error].
@@ -216,17 +265,74 @@ func (w *Worker) Step(ctx context.Context) (Step, error) {
 }
 
 func (w *Worker) step(ctx context.Context, o *observation) (Step, error) {
-	step, rows, err := w.attempt(ctx, o, `due <= ? ORDER BY number LIMIT ?`, w.Store.now().UnixNano(), orDefault(w.Batch, 100))
-	if err == nil || ctx.Err() != nil || !isDeliveryError(err) {
-		return step, err
+	began := time.Now()
+	step, rows, from, err := w.attemptNext(ctx, o, began)
+	if ctx.Err() == nil {
+		w.learn(from, len(rows), time.Since(began), err)
 	}
-	ctx = o.ctx
+	if err != nil {
+		// Not earlier: workers of this process would take them before they are suspects or delayed.
+		defer w.Store.giveBack(rows)
+	}
+	switch {
+	case err == nil || ctx.Err() != nil || len(rows) == 0:
+	case isTimeout(err) && len(rows) == 1:
+		step, err = w.fail(o.ctx, err, rows[0])
+	case !isTimeout(err) && isDeliveryError(err):
+		step, err = w.oneAtATime(o, rows)
+	}
+	if len(rows) > 0 {
+		w.setTurn(from, time.Since(began), true)
+	}
+	step.Batch = len(rows)
+	return step, err
+}
+
+// attemptNext processes deliveries of the part of the inbox whose turn it is. One that is tried
+// alone because it failed before is reserved first.
+func (w *Worker) attemptNext(ctx context.Context, o *observation, began time.Time) (step Step, rows []inboxRow, from part, err error) {
+	var reserved *inboxRow
+	step, rows, err = w.attempt(ctx, o, func(ctx context.Context, tx *sql.Tx) (rows []inboxRow, err error) {
+		for _, from = range w.order(began) {
+			rows, err = w.Store.take(ctx, tx, from, w.batch(from))
+			w.setTurn(from, time.Since(began), len(rows) > 0)
+			if err != nil || len(rows) > 0 {
+				break
+			}
+		}
+		if reserved = nil; err == nil && from != fresh && len(rows) == 1 {
+			reserved, err = w.reserve(ctx, tx, rows)
+		}
+		return rows, err
+	})
+	if err == nil && reserved != nil {
+		step, rows, err = w.attempt(ctx, o, func(ctx context.Context, tx *sql.Tx) ([]inboxRow, error) {
+			return w.Store.takeOne(ctx, tx, *reserved)
+		})
+	}
+	return step, rows, from, err
+}
+
+// reserve delays a row that is to be processed alone, so that no other worker takes it after a time
+// limit and before the attempt is counted. If this worker is killed, others take it later.
+func (w *Worker) reserve(ctx context.Context, tx *sql.Tx, rows []inboxRow) (*inboxRow, error) {
+	row := rows[0]
+	row.due = w.Store.now().Add(2 * orDefault(w.Timeout, time.Minute)).UnixNano()
+	if err := w.Store.dialect.change(ctx, tx, rows, `UPDATE labhealth_inbox SET due = ?`, row.due); err != nil {
+		return nil, err
+	}
+	return &row, errReserved
+}
+
+// oneAtATime processes the rows of a batch that failed.
+func (w *Worker) oneAtATime(o *observation, rows []inboxRow) (step Step, err error) {
+	ctx := o.ctx
 	for _, row := range rows {
-		// Another worker may have processed it in the meantime, and have delayed it.
-		const ifDue = `number = ? AND due <= ?`
-		one, _, err := w.attempt(ctx, o, ifDue, row.number, w.Store.now().UnixNano())
-		if err != nil && ctx.Err() == nil && isDeliveryError(err) {
-			one, err = w.fail(ctx, err, ifDue, row.number, w.Store.now().UnixNano())
+		one, _, err := w.attempt(ctx, o, func(ctx context.Context, tx *sql.Tx) ([]inboxRow, error) {
+			return w.Store.takeOne(ctx, tx, row)
+		})
+		if err != nil && ctx.Err() == nil && (isTimeout(err) || isDeliveryError(err)) {
+			one, err = w.fail(ctx, err, row)
 		}
 		if err != nil {
 			return step, err
@@ -236,36 +342,195 @@ func (w *Worker) step(ctx context.Context, o *observation) (Step, error) {
 	return step, nil
 }
 
-// errIdle ends a transaction that has nothing to do, without a commit.
-var errIdle = errors.New("sqlstore: the inbox is empty")
+// suspect makes the workers take the rows of a batch one at a time, the smallest first, and last
+// the one that Worker.Apply was called with. An error is ignored: the batch is taken again then,
+// and exceeds the limit again.
+func (w *Worker) suspect(ctx context.Context, rows []inboxRow, last int64) {
+	s, timeout := w.Store, orDefault(w.Timeout, time.Minute)
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := s.transact(limited, "suspect", func(tx *sql.Tx) error {
+		// The transaction that fails holds the rows.
+		if err := s.dialect.beginStep(limited, tx, min(timeout/2, 5*time.Second)); err != nil {
+			return err
+		}
+		return s.dialect.change(limited, tx, rows, fmt.Sprintf(
+			`UPDATE labhealth_inbox SET due = CASE number WHEN ? THEN %d ELSE 1 + length(body) END`, lastSuspect), last)
+	})
+	if err != nil {
+		return
+	}
+	s.cursors[suspect].giveBack(suspect.start())
+	w.mu.Lock()
+	w.turns[suspect] = time.Time{}
+	w.mu.Unlock()
+	s.wake()
+}
+
+// suspectLater calls suspect shortly before the deadline. The statement then waits for the rows, so
+// that no other worker takes them when the transaction that holds them has ended. The caller calls
+// stop when it has, which reports whether suspect was called.
+func (w *Worker) suspectLater(ctx context.Context, rows []inboxRow, applying *atomic.Int64, deadline time.Time) (stop func() bool) {
+	done := make(chan struct{})
+	early := min(orDefault(w.Timeout, time.Minute)/10, time.Second)
+	timer := time.AfterFunc(time.Until(deadline)-early, func() {
+		defer close(done)
+		w.suspect(ctx, rows, applying.Load())
+	})
+	return func() bool {
+		if timer.Stop() {
+			return false
+		}
+		<-done
+		return true
+	}
+}
+
+// order returns the parts of the inbox in the order in which a step looks for deliveries.
+func (w *Worker) order(now time.Time) []part {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	order := []part{suspect, delayed}
+	if w.turns[delayed].Before(w.turns[suspect]) {
+		order = []part{delayed, suspect}
+	}
+	first := slices.IndexFunc(order, func(p part) bool { return now.Before(w.turns[p]) })
+	if first < 0 {
+		first = len(order)
+	}
+	return slices.Insert(order, first, fresh)
+}
+
+// emptyDelay is how long a part that was empty is not looked at again. Looking in each step would
+// cost more than a tenth of it.
+const emptyDelay = 50 * time.Millisecond
+
+// setTurn gives a part a quarter of the time: a step of it that took so long is followed by three
+// times as much of others.
+func (w *Worker) setTurn(p part, took time.Duration, found bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wait := 3 * took
+	if !found {
+		wait = max(wait, emptyDelay)
+	}
+	w.turns[p] = time.Now().Add(wait)
+}
+
+// batch returns the number of deliveries that the next batch may have.
+func (w *Worker) batch(p part) int {
+	if p == suspect {
+		return 1
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.paces[p].batch(orDefault(w.Batch, 100))
+}
+
+// learn adapts the size of batches to the result of one.
+func (w *Worker) learn(p part, rows int, took time.Duration, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case rows == 0:
+	case err == nil:
+		w.paces[p].succeed(rows, took)
+	case isTimeout(err):
+		w.paces[p].timeOut(rows, took)
+	}
+}
+
+// pace adapts the size of batches to time limits that are not known.
+type pace struct {
+	size  int           // of a batch; 0 if no limit was exceeded
+	limit time.Duration // how long the last batch took that exceeded one
+	since int           // full batches since then, or since the size changed
+}
+
+func (p *pace) batch(greatest int) int {
+	if p.size == 0 || p.size >= greatest {
+		p.size = 0
+		return greatest
+	}
+	return p.size
+}
+
+func (p *pace) timeOut(rows int, took time.Duration) {
+	*p = pace{size: max(1, rows/2), limit: took}
+}
+
+// succeed doubles the size after a full batch that left half of the time, and after many full ones
+// in any case, because the limit may have changed.
+func (p *pace) succeed(rows int, took time.Duration) {
+	const many = 20
+	if p.size == 0 || rows < p.size {
+		return
+	}
+	if p.since++; took < p.limit/2 || p.since >= many {
+		p.size, p.since = 2*p.size, 0
+	}
+}
+
+// errIdle ends a transaction that has nothing to do, without a commit, and errReserved one that has
+// reserved a row, with a commit.
+var errIdle, errReserved = errors.New("sqlstore: the inbox is empty"), errors.New("sqlstore: reserved")
 
 // attempt takes rows of the inbox and processes them in a transaction. After an error it returns
-// the rows that it could not process.
-func (w *Worker) attempt(ctx context.Context, o *observation, where string, args ...any) (step Step, rows []inboxRow, err error) {
+// the rows that it could not process, and that the caller gives back.
+func (w *Worker) attempt(ctx context.Context, o *observation, take func(context.Context, *sql.Tx) ([]inboxRow, error)) (step Step, rows []inboxRow, err error) {
 	var b *batch
-	err = w.Store.transact(ctx, "step", func(tx *sql.Tx) (err error) {
-		rows, err = w.Store.take(ctx, tx, where, args...)
+	var applying atomic.Int64 // the number of the row that Apply was called with last
+	stop := func() bool { return true }
+	limited, cancel := context.WithTimeout(ctx, orDefault(w.Timeout, time.Minute))
+	defer cancel()
+	deadline, _ := limited.Deadline()
+	err = w.Store.transact(limited, "step", func(tx *sql.Tx) (err error) {
+		stop()
+		w.Store.giveBack(rows) // after a conflict
+		rows, stop = nil, func() bool { return true }
+		// Else a delivery whose user another one locks until the time limit would fail with it.
+		if err := w.Store.dialect.beginStep(limited, tx, orDefault(w.Timeout, time.Minute)/2); err != nil {
+			return err
+		}
+		rows, err = take(limited, tx)
+		if errors.Is(err, errReserved) {
+			rows = nil
+			return nil
+		}
 		if err != nil {
 			return err
 		}
 		if len(rows) == 0 {
 			return errIdle
 		}
-		step, b, err = w.process(o.start(), tx, rows)
+		observed, cancel := context.WithDeadline(o.start(), deadline)
+		defer cancel()
+		if len(rows) > 1 {
+			stop = w.suspectLater(o.ctx, rows, &applying, deadline)
+		}
+		step, b, err = w.process(observed, tx, rows, &applying)
+		if err != nil && observed.Err() != nil { // even if limited, which has the same deadline, is not done yet
+			err = observed.Err()
+		}
 		return err
 	})
+	if !stop() && isTimeout(err) { // by a limit of the database
+		w.suspect(o.ctx, rows, applying.Load())
+	}
 	if errors.Is(err, errIdle) {
 		return Step{}, nil, nil
 	}
 	if err != nil {
 		return Step{}, rows, err
 	}
-	w.Store.shapes.add(b.shapeIDs)
+	if b != nil {
+		w.Store.shapes.add(b.shapeIDs)
+	}
 	return step, rows, nil
 }
 
 // process applies rows of the inbox and deletes them.
-func (w *Worker) process(ctx context.Context, tx *sql.Tx, rows []inboxRow) (step Step, b *batch, err error) {
+func (w *Worker) process(ctx context.Context, tx *sql.Tx, rows []inboxRow, applying *atomic.Int64) (step Step, b *batch, err error) {
 	defer func() {
 		if recover() != nil { // with a value that may contain anything
 			err = &functionError{error: errPanicked}
@@ -277,10 +542,9 @@ func (w *Worker) process(ctx context.Context, tx *sql.Tx, rows []inboxRow) (step
 	for _, row := range rows {
 		d, err := row.Parse()
 		if err != nil {
-			if err := s.addDeadLetter(ctx, tx, row, err); err != nil {
+			if err := w.bury(ctx, tx, row, err, &step); err != nil {
 				return step, nil, err
 			}
-			step.Dead++
 			continue
 		}
 		deliveries, parsed = append(deliveries, d), append(parsed, row)
@@ -296,20 +560,19 @@ func (w *Worker) process(ctx context.Context, tx *sql.Tx, rows []inboxRow) (step
 			step.Applied++
 			continue
 		}
-		if err := s.addDeadLetter(ctx, tx, row, applied[i].Err); err != nil {
+		if err := w.bury(ctx, tx, row, applied[i].Err, &step); err != nil {
 			return step, nil, err
 		}
-		step.Dead++
 	}
-	if err := s.discard(ctx, tx, rows); err != nil {
+	if err := s.dialect.change(ctx, tx, rows, `DELETE FROM labhealth_inbox`); err != nil {
 		return step, nil, err
 	}
-	return step, b, w.callApply(ctx, tx, deliveries, applied)
+	return step, b, w.callApply(ctx, tx, deliveries, applied, func(i int) { applying.Store(parsed[i].number) })
 }
 
 // callApply calls the application's function with the deliveries that were applied, including
-// partly applied ones.
-func (w *Worker) callApply(ctx context.Context, tx *sql.Tx, deliveries []webhooks.Delivery, applied []Applied) error {
+// partly applied ones. It calls starts with the index of each before.
+func (w *Worker) callApply(ctx context.Context, tx *sql.Tx, deliveries []webhooks.Delivery, applied []Applied, starts func(int)) error {
 	if w.Apply == nil {
 		return nil
 	}
@@ -320,37 +583,70 @@ func (w *Worker) callApply(ctx context.Context, tx *sql.Tx, deliveries []webhook
 		if applied[i].Err != nil && !applied[i].isUnreadable() {
 			continue
 		}
+		starts(i)
 		if err := w.Apply(ctx, tx, d, applied[i].Changes); err != nil {
-			return &functionError{err, isOutage(err) && (!isBroken(err) || isDisconnected(ctx, tx))}
+			return &functionError{err, w.Store.isOutage(err) && (!isBroken(err) || isDisconnected(ctx, tx))}
 		}
 	}
 	return nil
 }
 
-// fail counts a failed attempt for the row that where selects.
-func (w *Worker) fail(ctx context.Context, cause error, where string, args ...any) (step Step, err error) {
+// bury stores a dead letter.
+func (w *Worker) bury(ctx context.Context, tx *sql.Tx, row inboxRow, cause error, step *Step) error {
+	step.Dead++
+	step.addReason(kindOf(cause), 1)
+	return w.Store.addDeadLetter(ctx, tx, row, cause)
+}
+
+// fail counts a failed attempt for a row, unless another worker has changed it. It waits for the
+// row, which the server may hold for the transaction that failed.
+func (w *Worker) fail(ctx context.Context, cause error, row inboxRow) (step Step, err error) {
 	s := w.Store
-	err = s.transact(ctx, "count attempt", func(tx *sql.Tx) error {
+	limited, cancel := context.WithTimeout(ctx, orDefault(w.Timeout, time.Minute))
+	defer cancel()
+	attempts := row.attempts + 1
+	if isLocked(cause) {
+		attempts = row.attempts
+	}
+	err = s.transact(limited, "count attempt", func(tx *sql.Tx) error {
 		step = Step{}
-		rows, err := s.take(ctx, tx, where, args...)
-		if err != nil || len(rows) == 0 {
+		if err := s.dialect.preferIndexes(limited, tx); err != nil {
 			return err
 		}
-		row := rows[0]
-		if row.attempts+1 >= orDefault(w.Attempts, 10) {
-			step.Dead++
-			if err := s.addDeadLetter(ctx, tx, row, cause); err != nil {
-				return err
-			}
-			return s.discard(ctx, tx, rows)
+		isLast := attempts >= orDefault(w.Attempts, 10)
+		changed, err := w.remove(limited, tx, row, isLast, attempts)
+		if err != nil || !changed {
+			return err
+		}
+		if isLast {
+			return w.bury(limited, tx, row, cause, &step)
 		}
 		step.Delayed++
-		due := s.now().Add(delayAfter(orDefault(w.Delay, 5*time.Second), row.attempts))
-		_, err = tx.ExecContext(ctx, s.dialect.bind(`UPDATE labhealth_inbox SET attempts = ?, due = ? WHERE number = ?`),
-			row.attempts+1, due.UnixNano(), row.number)
-		return err
+		step.addReason(kindOf(cause), 1)
+		return nil
 	})
-	return step, err
+	if err != nil {
+		return Step{}, err
+	}
+	return step, nil
+}
+
+// remove deletes a row of the inbox after its last attempt, and delays it otherwise.
+func (w *Worker) remove(ctx context.Context, tx *sql.Tx, row inboxRow, isLast bool, attempts int) (changed bool, err error) {
+	s := w.Store
+	const at = ` WHERE due = ? AND number = ?`
+	var result sql.Result
+	if isLast {
+		result, err = tx.ExecContext(ctx, s.dialect.bind(`DELETE FROM labhealth_inbox`+at), row.due, row.number)
+	} else {
+		due := s.now().Add(delayAfter(orDefault(w.Delay, 5*time.Second), row.attempts)).UnixNano()
+		result, err = tx.ExecContext(ctx, s.dialect.bind(`UPDATE labhealth_inbox SET attempts = ?, due = ?`+at), attempts, due, row.due, row.number)
+	}
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n == 1, err
 }
 
 // delayAfter returns the delay after a failure, which doubles with each earlier one up to an hour.

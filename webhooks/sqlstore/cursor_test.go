@@ -1,0 +1,181 @@
+package sqlstore
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// simulation is an inbox whose deleted rows are never removed, with one worker. Reading a row takes
+// perRow, whether it is deleted or not.
+type simulation struct {
+	now    time.Time
+	cursor *cursor
+	rows   []simulated // by number
+	whole  time.Duration
+	worst  time.Duration // duration of the longest scan
+}
+
+type simulated struct {
+	created, visible time.Time
+	taken            time.Time // zero if it is waiting
+}
+
+const (
+	perRow  = 10 * time.Microsecond
+	perStep = 5 * time.Millisecond
+	// 3000 rows from this one on are returned at once, by workers that are killed.
+	returned = 20_000
+)
+
+// step takes a batch, and returns how many rows it found.
+func (s *simulation) step(limit int) (found int) {
+	for _, idle := range []bool{false, true} {
+		scan := s.cursor.next(s.now, idle)
+		if idle && !scan.isRescan {
+			break
+		}
+		i, last := 0, position{}
+		if scan.from.due == 0 {
+			i = int(scan.from.number) + 1
+		}
+		for ; i < len(s.rows) && found < limit && !s.rows[i].created.After(s.now); i++ {
+			s.now = s.now.Add(perRow)
+			if r := &s.rows[i]; r.taken.IsZero() && !r.visible.After(s.now) {
+				r.taken = s.now
+				found, last = found+1, position{0, int64(i)}
+			}
+		}
+		s.cursor.end(scan, s.now, last, found > 0, found == limit)
+		s.worst = max(s.worst, s.now.Sub(scan.began))
+		if scan.whole {
+			s.whole += s.now.Sub(scan.began)
+		}
+		if found > 0 || scan.whole {
+			break
+		}
+	}
+	s.now = s.now.Add(perStep)
+	return found
+}
+
+// Rows that become visible late are taken within the time that Worker states, although the deleted
+// rows are never removed and reading all of them takes seconds. Doing so takes a tenth of the time.
+func TestCursor(t *testing.T) {
+	for seed := range 4 {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(uint64(seed), 1))
+			start := time.Unix(1_000_000, 0)
+			s := &simulation{now: start, cursor: newCursor(fresh.start())}
+			interval := []time.Duration{0, 200 * time.Microsecond, 500 * time.Microsecond, 2 * time.Millisecond}[seed] // all at once, or over some time
+			for i := range 100_000 {
+				created := start.Add(time.Duration(i) * interval)
+				late := time.Duration(random.Int64N(int64(5 * time.Millisecond)))
+				switch random.IntN(10_000) {
+				case 0, 1, 2, 3, 4, 5, 6, 7, 8, 9:
+					late = time.Duration(random.Int64N(int64(300 * time.Millisecond)))
+				case 10, 11, 12:
+					late = time.Duration(random.Int64N(int64(5 * time.Second)))
+				case 13:
+					late = time.Duration(random.Int64N(int64(100 * time.Second)))
+				}
+				if i >= returned && i < returned+3000 {
+					late = 3 * time.Second
+				}
+				s.rows = append(s.rows, simulated{created: created, visible: created.Add(late)})
+			}
+			steps := 0
+			for left := len(s.rows); left > 0; steps++ {
+				left -= s.step(100)
+				if steps > 1_000_000 {
+					t.Fatalf("%d rows are never taken", left)
+				}
+			}
+			if total := s.now.Sub(start); s.whole > total/9+s.worst {
+				t.Errorf("scans of the whole inbox took %v of %v", s.whole, total)
+			}
+			for i, r := range s.rows {
+				late, waited := r.visible.Sub(r.created), r.taken.Sub(r.visible)
+				if interval == 0 && late < 5*time.Millisecond {
+					continue // it waits for those before it
+				}
+				bound := min(max(20*late, 200*time.Millisecond), 10*s.worst) + 2*(s.worst+perStep)
+				if interval == 0 {
+					bound = 20 * s.worst // all wait for each other
+				}
+				if i >= returned && i < returned+3000 {
+					bound += s.worst + 30*(perStep+100*perRow)
+				}
+				if waited > bound {
+					t.Errorf("row %d, visible after %v, waited %v, more than %v", i, late, waited, bound)
+				}
+			}
+			t.Logf("%d steps in %v, scans of the whole inbox took %v", steps, s.now.Sub(start), s.whole)
+		})
+	}
+}
+
+// Rows that are given back are the next to be taken.
+func TestCursorGivesBack(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	c := newCursor(fresh.start())
+	end := func(s scan, last int64) {
+		c.end(s, now.Add(time.Hour), position{0, last}, true, true) // so that there is no other scan of the whole inbox
+	}
+	first := c.next(now, false)
+	if !first.whole || first.from != fresh.start() {
+		t.Fatalf("the first scan is %+v", first)
+	}
+	end(first, 100)
+	now = now.Add(time.Hour)
+	second, third := c.next(now, false), c.next(now, false)
+	if second.from != (position{0, 100}) || third.from != second.from {
+		t.Errorf("from %v and %v", second.from, third.from)
+	}
+	end(third, 300)
+	end(second, 200)
+	if s := c.next(now, false); s.from != (position{0, 300}) {
+		t.Errorf("from %v", s.from)
+	}
+	c.giveBack(position{0, 100}) // of the second
+	fourth := c.next(now, false)
+	if fourth.from != (position{0, 100}) {
+		t.Errorf("from %v", fourth.from)
+	}
+	c.giveBack(position{0, 50})
+	end(fourth, 400) // does not pass those that were given back in the meantime
+	if s := c.next(now, false); s.from != (position{0, 50}) {
+		t.Errorf("from %v", s.from)
+	}
+}
+
+// Batches become as large as fits the limit, and do not exceed it again and again.
+func TestPace(t *testing.T) {
+	var p pace
+	limit, each := 100*time.Millisecond, 5*time.Millisecond
+	run := func(steps int) (done, exceeded, size int) {
+		for range steps {
+			size = p.batch(100)
+			if took := time.Duration(size) * each; took > limit {
+				p.timeOut(size, limit)
+				exceeded++
+			} else {
+				p.succeed(size, took)
+				done += size
+			}
+		}
+		return done, exceeded, size
+	}
+	if done, exceeded, size := run(100); done < 90*12 || exceeded > 8 || size < 12 || size > 20 {
+		t.Errorf("%d done, limit exceeded %d times, batches of %d", done, exceeded, size)
+	}
+	each = 50 * time.Millisecond // one at a time would fit, but two do not fit well
+	if _, exceeded, size := run(100); exceeded > 8 || size > 2 {
+		t.Errorf("limit exceeded %d times, batches of %d", exceeded, size)
+	}
+	each = time.Millisecond
+	if _, _, size := run(100); size != 100 {
+		t.Errorf("batches of %d", size)
+	}
+}
