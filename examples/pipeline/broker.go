@@ -2,15 +2,17 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"log/slog"
+	"maps"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -22,23 +24,26 @@ import (
 // Headers of a published delivery, in addition to [jetstream.MsgIDHeader], which has its ID.
 const (
 	receivedHeader = "Received-At"      // time of receipt in RFC 3339 with nanoseconds, which orders versions
+	copyHeader     = "Delivery-Id"      // ID of a delivery that is published again, in place of the other header
 	encodingHeader = "Content-Encoding" // gzip if the raw body is larger than a message can be
 )
-
-// partitions is the number of partitions of the users. A worker can apply one of them: see
-// -partition.
-const partitions = 16
 
 // bodyLimit is the size of the largest body that is received and unpacked.
 const bodyLimit = 16 << 20
 
 // broker holds the stream of deliveries that were received and are not applied yet.
 type broker struct {
-	conn    *nats.Conn
-	js      jetstream.JetStream
-	stream  jetstream.StreamConfig
-	metrics *metrics
-	log     *slog.Logger
+	conn     *nats.Conn
+	js       jetstream.JetStream
+	stream   jetstream.StreamConfig
+	receives bool
+	monitors []string // URLs
+	metrics  *metrics
+	log      *slog.Logger
+
+	admitting chan struct{}          // holds an element while admit checks the broker
+	admitted  atomic.Pointer[string] // ID of the server that admit has accepted
+	waiting   atomic.Pointer[error]  // why a worker has no consumer: see partitioned
 }
 
 // connect returns immediately, even if the broker is unavailable. The client reconnects in the
@@ -71,7 +76,11 @@ func connect(s *settings, m *metrics, log *slog.Logger) (*broker, error) {
 		conn.Close()
 		return nil, err
 	}
-	return &broker{conn: conn, js: js, metrics: m, log: log, stream: jetstream.StreamConfig{
+	if len(s.monitors) == 0 && s.receives() {
+		log.Warn("-nats-monitor is not set: whether the broker syncs what it acknowledges (sync_interval: always) is not verified")
+	}
+	b := &broker{conn: conn, js: js, receives: s.receives(), monitors: s.monitors, metrics: m, log: log, admitting: make(chan struct{}, 1)}
+	b.stream = jetstream.StreamConfig{
 		Name:     s.stream,
 		Subjects: []string{s.stream + ".>"},
 		// Acknowledged messages are removed, and no others. If the disk is full, new ones are
@@ -81,7 +90,8 @@ func connect(s *settings, m *metrics, log *slog.Logger) (*broker, error) {
 		Storage:    jetstream.FileStorage,
 		Replicas:   s.replicas,
 		Duplicates: s.dedup,
-	}}, nil
+	}
+	return b, nil
 }
 
 // prepare creates the stream. It does not change an existing one, which may have more replicas or a
@@ -96,27 +106,11 @@ func (b *broker) prepare(ctx context.Context) error {
 
 // check returns nil if deliveries can be published.
 func (b *broker) check(ctx context.Context) error {
+	if err := b.admit(ctx); err != nil {
+		return err
+	}
 	_, err := b.js.Stream(ctx, b.stream.Name)
 	return err
-}
-
-// consumer creates the consumer that the workers share.
-func (b *broker) consumer(ctx context.Context, s *settings) (jetstream.Consumer, error) {
-	if err := b.prepare(ctx); err != nil {
-		return nil, err
-	}
-	config := jetstream.ConsumerConfig{
-		Durable:       "workers",
-		AckPolicy:     jetstream.AckExplicitPolicy,
-		AckWait:       s.ackWait,
-		MaxDeliver:    -1, // retry for as long as the database is unavailable
-		MaxAckPending: 100 * s.batch,
-	}
-	if s.partition >= 0 {
-		config.Durable = fmt.Sprintf("workers-%02d", s.partition)
-		config.FilterSubject = fmt.Sprintf("%s.%02d.>", s.stream, s.partition)
-	}
-	return b.js.CreateOrUpdateConsumer(ctx, s.stream, config)
 }
 
 // publish returns nil when the broker has stored the delivery, by this call or an earlier one.
@@ -124,6 +118,9 @@ func (b *broker) publish(ctx context.Context, d webhooks.RawDelivery) error {
 	// The service waits for the response.
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+	if err := b.admit(ctx); err != nil {
+		return err
+	}
 	msg := &nats.Msg{Subject: subject(b.stream.Name, d.Body), Data: d.Body, Header: nats.Header{}}
 	msg.Header.Set(receivedHeader, d.ReceivedAt.UTC().Format(time.RFC3339Nano))
 	if d.ID != "" {
@@ -139,7 +136,7 @@ func (b *broker) publish(ctx context.Context, d webhooks.RawDelivery) error {
 		msg.Data = packed.Bytes()
 		msg.Header.Set(encodingHeader, "gzip")
 	}
-	ack, err := b.js.PublishMsg(ctx, msg, jetstream.WithExpectStream(b.stream.Name), jetstream.WithRetryAttempts(0))
+	ack, err := b.store(ctx, msg)
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
 		b.log.Error("a delivery is larger than max_payload of the broker: increase it", "delivery_id", d.ID, "bytes", len(msg.Data))
@@ -148,25 +145,42 @@ func (b *broker) publish(ctx context.Context, d webhooks.RawDelivery) error {
 		return err
 	case ack.Duplicate:
 		b.metrics.publishedAgain.Inc()
-	default:
-		b.metrics.published.Inc()
+		return b.copyFirst(ctx, d.ID, ack.Sequence)
 	}
+	b.metrics.published.Inc()
 	return nil
 }
 
-// subject returns the subject of a delivery: the stream, the user's partition and the event type.
-func subject(stream string, body []byte) string {
-	e, err := webhooks.ParseEnvelope(body)
+// store publishes a message and waits for the acknowledgement.
+func (b *broker) store(ctx context.Context, msg *nats.Msg) (*jetstream.PubAck, error) {
+	return b.js.PublishMsg(ctx, msg, jetstream.WithExpectStream(b.stream.Name), jetstream.WithRetryAttempts(0))
+}
+
+// copyFirst makes sure that a delivery is durable whose message the broker has already. A server
+// that was killed between writing and syncing a message finds it after the restart, and rejects the
+// delivery as a duplicate without syncing anything: a power failure would lose it. So copyFirst
+// publishes the message again, without an ID and with its time of receipt: a later one would win
+// over versions received in between. If a worker has removed the message, it is in the database.
+func (b *broker) copyFirst(ctx context.Context, id string, sequence uint64) error {
+	stream, err := b.js.Stream(ctx, b.stream.Name)
 	if err != nil {
-		return stream + ".00.unreadable"
+		return err
 	}
-	h := fnv.New32a()
-	h.Write(e.UserID[:])
-	kind := string(e.Type)
-	if !isSubject(kind) {
-		kind = "unknown"
+	if err := checkStream(stream.CachedInfo().Config); err != nil {
+		return err
 	}
-	return fmt.Sprintf("%s.%02d.%s", stream, h.Sum32()%partitions, kind)
+	first, err := stream.GetMsg(ctx, sequence)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	header := maps.Clone(first.Header)
+	header.Del(jetstream.MsgIDHeader)
+	header.Set(copyHeader, id)
+	_, err = b.store(ctx, &nats.Msg{Subject: first.Subject, Data: first.Data, Header: header})
+	return err
 }
 
 // isSubject reports whether an event type, which the sender sets, can be the end of a subject.
@@ -186,12 +200,13 @@ func isSubject(s string) bool {
 
 // rawOf returns the delivery in a message. After an error, its body is that of the message.
 func rawOf(msg jetstream.Msg) (d webhooks.RawDelivery, err error) {
-	d = webhooks.RawDelivery{ID: msg.Headers().Get(jetstream.MsgIDHeader), Body: msg.Data()}
-	d.ReceivedAt, err = time.Parse(time.RFC3339Nano, msg.Headers().Get(receivedHeader))
+	header := msg.Headers()
+	d = webhooks.RawDelivery{ID: cmp.Or(header.Get(jetstream.MsgIDHeader), header.Get(copyHeader)), Body: msg.Data()}
+	d.ReceivedAt, err = time.Parse(time.RFC3339Nano, header.Get(receivedHeader))
 	if err != nil {
 		return d, errors.New("the message has no time of receipt")
 	}
-	if msg.Headers().Get(encodingHeader) == "gzip" {
+	if header.Get(encodingHeader) == "gzip" {
 		r, err := gzip.NewReader(bytes.NewReader(msg.Data()))
 		if err != nil {
 			return d, errors.New("the message is not gzip")

@@ -65,7 +65,7 @@ func (p *pipeline) playEvents(ctx context.Context, address string) error {
 		attempts++
 		events[d.ID] = true
 	}
-	applied := func() float64 { return p.metrics.value("labhealth_applied_total") }
+	applied := func() float64 { return p.metrics.value("labhealth_worker_deliveries_total", "applied") }
 	for p.store != nil && applied() < float64(len(events)) && ctx.Err() == nil {
 		sleep(ctx, 20*time.Millisecond)
 	}

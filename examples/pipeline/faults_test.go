@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -26,9 +25,9 @@ import (
 // road is a connection to a server that can be cut.
 type road struct {
 	listener net.Listener
-	to       string
 
 	mu    sync.Mutex
+	to    string
 	cut   bool
 	conns map[net.Conn]bool
 }
@@ -58,7 +57,10 @@ func newRoad(t testing.TB, to string) *road {
 
 func (r *road) carry(c net.Conn) {
 	defer c.Close()
-	far, err := net.Dial("tcp", r.to)
+	r.mu.Lock()
+	to := r.to
+	r.mu.Unlock()
+	far, err := net.Dial("tcp", to)
 	if err != nil {
 		return
 	}
@@ -138,20 +140,29 @@ func startLoad(t testing.TB, addresses ...string) *load {
 		l.done.Go(func() {
 			for n := 0; l.ctx.Err() == nil; n++ {
 				m := message{"msg_" + uuid.NewString(), batch(user, []int{5 * n, 5*n + 1, 5*n + 2, 5*n + 3, 5*n + 4}, func(i int) float64 { return float64(n) })}
-				tries, err := deliver(t.Context(), l.client, addresses, m)
-				if err != nil {
-					t.Error(err)
+				if !l.send(t, addresses, m) {
 					return
 				}
-				l.mu.Lock()
-				l.messages = append(l.messages, m)
-				l.attempts += tries
-				l.mu.Unlock()
-				sleep(l.ctx, 5*time.Millisecond)
 			}
 		})
 	}
 	return l
+}
+
+// send delivers a message until it is acknowledged, and then waits a little. It returns false if
+// that fails.
+func (l *load) send(t testing.TB, addresses []string, m message) bool {
+	tries, err := deliver(t.Context(), l.client, addresses, m)
+	if err != nil {
+		t.Error(err)
+		return false
+	}
+	l.mu.Lock()
+	l.messages = append(l.messages, m)
+	l.attempts += tries
+	l.mu.Unlock()
+	sleep(l.ctx, 5*time.Millisecond)
+	return true
 }
 
 func (l *load) count() int {
@@ -197,20 +208,23 @@ func (l *load) check(t *testing.T, at *place) {
 
 // While the broker is unavailable, nothing is acknowledged. When it is available again, processing
 // continues.
-func TestBrokerAway(t *testing.T) {
-	at := newPlace(t, true)
+func TestBrokerAway(t *testing.T) { onBrokers(t, testBrokerAway) }
+
+func testBrokerAway(t *testing.T, at *place) {
 	r := newRoad(t, hostOf(t, at.nats))
 	direct := at.nats
 	at.nats = r.through(t, direct)
 	receiver, worker := ready(t, at.args("receive")...), ready(t, at.args("work")...)
 	l := startLoad(t, receiver.events)
-	wait(t, 10*time.Second, "events", func() bool { return worker.metrics(t)["labhealth_applied_total"] > 20 })
+	wait(t, 10*time.Second, "events", func() bool { return worker.metrics(t)["labhealth_worker_deliveries_total result=applied"] > 20 })
 	if got := []int{receiver.status(t, "/readyz"), receiver.status(t, "/healthz"), worker.status(t, "/readyz")}; !cmp.Equal(got, []int{200, 200, 200}) {
 		t.Errorf("receiver ready and healthy, worker ready: %v", got)
 	}
 
 	r.set(true)
-	wait(t, 10*time.Second, "503", func() bool { return receiver.metrics(t)["labhealth_deliveries_total result=failed status=503"] > 10 })
+	wait(t, 10*time.Second, "503", func() bool {
+		return receiver.metrics(t)["labhealth_webhook_deliveries_total duplicate=false event_type= late=false reason=failed"] > 10
+	})
 	if got := []int{receiver.status(t, "/readyz"), receiver.status(t, "/healthz"), worker.status(t, "/readyz")}; !cmp.Equal(got, []int{503, 200, 503}) {
 		t.Errorf("without the broker: receiver ready and healthy, worker ready: %v", got)
 	}
@@ -245,8 +259,9 @@ func (at *place) limitStream(t *testing.T, bytes int64) {
 }
 
 // Whoever starts leaves a stream that is there as it is.
-func TestStreamIsLeftAsItIs(t *testing.T) {
-	at := newPlace(t, true)
+func TestStreamIsLeftAsItIs(t *testing.T) { onBrokers(t, testStreamIsLeftAsItIs) }
+
+func testStreamIsLeftAsItIs(t *testing.T, at *place) {
 	receiver := ready(t, at.args("receive")...)
 	client := newClient()
 	defer client.CloseIdleConnections()
@@ -267,8 +282,9 @@ func TestStreamIsLeftAsItIs(t *testing.T) {
 }
 
 // A broker without space rejects new messages and keeps the others.
-func TestBrokerFull(t *testing.T) {
-	at := newPlace(t, true)
+func TestBrokerFull(t *testing.T) { onBrokers(t, testBrokerFull) }
+
+func testBrokerFull(t *testing.T, at *place) {
 	receiver := ready(t, at.args("receive")...)
 	client := newClient()
 	defer client.CloseIdleConnections()
@@ -299,37 +315,33 @@ func TestBrokerFull(t *testing.T) {
 
 // A broker that is killed and restarted has lost nothing that it acknowledged.
 func TestBrokerKilled(t *testing.T) {
-	at := newPlace(t, true)
-	program, err := exec.LookPath("nats-server")
-	if err != nil {
-		program, err = exec.LookPath("/usr/sbin/nats-server")
-	}
-	if err != nil {
-		t.Skip("there is no nats-server on this machine to be killed")
-	}
-	address, dir := freePort(t), t.TempDir()
-	_, port, _ := net.SplitHostPort(address)
-	var server *exec.Cmd
-	start := func() {
-		server = exec.Command(program, "-a", "127.0.0.1", "-p", port, "-js", "-sd", dir)
-		if err := server.Start(); err != nil {
-			t.Fatal(err)
+	t.Run("required", func(t *testing.T) {
+		t.Parallel()
+		killBroker(t, startServer(t, ""))
+	})
+	t.Run("installed", func(t *testing.T) {
+		program := installedServer()
+		if program == "" {
+			t.Skip("LABHEALTH_TEST_NATS is not set, or there is no nats-server on this machine to be killed")
 		}
-	}
-	kill := func() {
-		server.Process.Kill()
-		server.Wait()
-	}
-	start()
-	t.Cleanup(func() { kill() })
-	at.useBroker(t, "nats://"+address)
+		t.Parallel()
+		killBroker(t, startServer(t, program))
+	})
+}
+
+func killBroker(t *testing.T, server *serverProcess) {
+	at := newPlaceOn(t, server.address)
 	p := ready(t, at.args("all")...)
 	l := startLoad(t, p.events)
-	for range 3 {
+	kills := 2
+	if long {
+		kills = 20
+	}
+	for range kills {
 		before := l.count()
 		wait(t, 20*time.Second, "deliveries to be acknowledged", func() bool { return l.count() > before+50 })
-		kill()
-		start()
+		server.kill()
+		server.start(t)
 	}
 	l.stop()
 	wait(t, 20*time.Second, "the broker", func() bool { return p.status(t, "/readyz") == 200 })
@@ -398,7 +410,7 @@ func TestDatabaseAway(t *testing.T) {
 	at.postgres = r.through(t, direct)
 	worker := ready(t, at.args("work")...)
 	l := startLoad(t, receiver.events)
-	wait(t, 10*time.Second, "events", func() bool { return worker.metrics(t)["labhealth_applied_total"] > 20 })
+	wait(t, 10*time.Second, "events", func() bool { return worker.metrics(t)["labhealth_worker_deliveries_total result=applied"] > 20 })
 
 	r.set(true)
 	began, before := time.Now(), l.count()
@@ -407,14 +419,14 @@ func TestDatabaseAway(t *testing.T) {
 	if receiver.status(t, "/readyz") != 200 || l.count() < before+100 {
 		t.Errorf("%d deliveries were acknowledged while the database was away", l.count()-before)
 	}
-	if n := receiver.metrics(t)["labhealth_deliveries_total result=failed status=503"]; n != 0 {
+	if n := receiver.metrics(t)["labhealth_webhook_deliveries_total duplicate=false event_type= late=false reason=failed"]; n != 0 {
 		t.Errorf("%v deliveries were rejected", n)
 	}
 	r.set(false)
 	l.stop()
 	at.drained(t)
 	l.check(t, at)
-	if worker.metrics(t)["labhealth_failed_batches_total"] == 0 {
+	if failedBatches(worker.metrics(t)) == 0 {
 		t.Error("the worker did not count that batches failed")
 	}
 }
@@ -430,7 +442,7 @@ func TestInboxLocked(t *testing.T) {
 	at := newPlace(t, false)
 	p := ready(t, at.args("all")...)
 	l := startLoad(t, p.events)
-	wait(t, 10*time.Second, "events", func() bool { return p.metrics(t)["labhealth_applied_total"] > 20 })
+	wait(t, 10*time.Second, "events", func() bool { return p.metrics(t)["labhealth_worker_deliveries_total result=applied"] > 20 })
 	conn, err := at.db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -452,7 +464,7 @@ func TestInboxLocked(t *testing.T) {
 	l.stop()
 	at.drained(t)
 	l.check(t, at)
-	if long && p.metrics(t)["labhealth_deliveries_total result=deadline status=503"] == 0 {
+	if long && p.metrics(t)["labhealth_webhook_deliveries_total duplicate=false event_type= late=false reason=deadline"] == 0 {
 		t.Error("no response was 503")
 	}
 }
@@ -584,8 +596,8 @@ func TestLargeEvents(t *testing.T) {
 	if n := m["labhealth_batch_events"]; n < 3 {
 		t.Errorf("%v transactions, want at least 3", n)
 	}
-	if m["labhealth_failed_batches_total"] != 0 || m["labhealth_applied_total"] != events {
-		t.Errorf("%v batches failed, %v events applied", m["labhealth_failed_batches_total"], m["labhealth_applied_total"])
+	if failedBatches(m) != 0 || m["labhealth_worker_deliveries_total result=applied"] != events {
+		t.Errorf("%v batches failed, %v events applied", failedBatches(m), m["labhealth_worker_deliveries_total result=applied"])
 	}
 }
 
@@ -623,7 +635,7 @@ func TestShutdown(t *testing.T) {
 			l := startLoad(t, address)
 			for n := range 3 {
 				p := launched[n]
-				wait(t, 20*time.Second, "events", func() bool { return p.metrics(t)["labhealth_applied_total"] > 50 })
+				wait(t, 20*time.Second, "events", func() bool { return p.metrics(t)["labhealth_worker_deliveries_total result=applied"] > 50 })
 				p.terminate(t)
 				launched = append(launched, ready(t, at.args("all", "-addr", address)...))
 			}
@@ -638,8 +650,9 @@ func TestShutdown(t *testing.T) {
 }
 
 // The metrics count what happened.
-func TestMetrics(t *testing.T) {
-	at := newPlace(t, true)
+func TestMetrics(t *testing.T) { onBrokers(t, testMetrics) }
+
+func testMetrics(t *testing.T, at *place) {
 	receiver, worker := ready(t, at.args("receive")...), ready(t, at.args("work")...)
 	client := newClient()
 	defer client.CloseIdleConnections()
@@ -680,26 +693,27 @@ func TestMetrics(t *testing.T) {
 		return picked
 	}
 	for what, c := range map[string]struct{ got, want map[string]float64 }{
-		"receiver": {pick(receiver.metrics(t), "labhealth_"), map[string]float64{
-			"labhealth_deliveries_total result=stored status=204":    10,
-			"labhealth_deliveries_total result=duplicate status=204": 10,
-			"labhealth_deliveries_total result=headers status=401":   1,
-			"labhealth_response_seconds":                             21,
-			"labhealth_published_total":                              10,
+		"receiver": {pick(receiver.metrics(t), "labhealth_webhook_", "labhealth_published_"), map[string]float64{
+			"labhealth_webhook_deliveries_total duplicate=false event_type= late=false reason=stored":   10,
+			"labhealth_webhook_deliveries_total duplicate=true event_type= late=false reason=duplicate": 10,
+			"labhealth_webhook_deliveries_total duplicate=false event_type= late=false reason=headers":  1,
+			"labhealth_webhook_request_duration_seconds code=204":                                       20,
+			"labhealth_webhook_request_duration_seconds code=401":                                       1,
+			"labhealth_published_total": 10,
 		}},
-		"other receiver": {pick(other.metrics(t), "labhealth_"), map[string]float64{
-			"labhealth_deliveries_total result=stored status=204": 1,
-			"labhealth_response_seconds":                          1,
-			"labhealth_published_duplicates_total":                1,
+		"other receiver": {pick(other.metrics(t), "labhealth_webhook_", "labhealth_published_"), map[string]float64{
+			"labhealth_webhook_deliveries_total duplicate=false event_type= late=false reason=stored": 1,
+			"labhealth_webhook_request_duration_seconds code=204":                                     1,
+			"labhealth_published_duplicates_total":                                                    1,
 		}},
-		"worker": {pick(worker.metrics(t), "labhealth_"), map[string]float64{
-			"labhealth_applied_total":                        9,
-			"labhealth_changes_total change=added":           11,
-			"labhealth_changes_total change=updated":         16,
-			"labhealth_dead_letters_total reason=unreadable": 1,
-			"labhealth_batch_events":                         9,
-			"labhealth_apply_seconds":                        9,
-			"labhealth_latency_seconds":                      9,
+		"worker": {pick(worker.metrics(t), "labhealth_worker_c", "labhealth_worker_d", "labhealth_worker_step", "labhealth_batch_events", "labhealth_latency"), map[string]float64{
+			"labhealth_worker_deliveries_total result=applied": 9,
+			"labhealth_worker_changes_total change=added":      11,
+			"labhealth_worker_changes_total change=updated":    16,
+			"labhealth_worker_deliveries_total result=dead":    1,
+			"labhealth_batch_events":                           9,
+			"labhealth_worker_step_duration_seconds error=":    10,
+			"labhealth_latency_seconds":                        9,
 		}},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
@@ -739,41 +753,6 @@ func TestClockBehind(t *testing.T) {
 	}
 }
 
-// A worker for one part of the users leaves the rest to others.
-func TestPartition(t *testing.T) {
-	at := newPlace(t, true)
-	receiver := ready(t, at.args("receive")...)
-	client := newClient()
-	defer client.CloseIdleConnections()
-	const all = 64
-	parts := map[string]int{}
-	for n := range all {
-		body := batch(uuid.New(), []int{n}, func(int) float64 { return 1 })
-		parts[strings.Split(subject("s", body), ".")[1]]++
-		if _, err := deliver(t.Context(), client, []string{receiver.events}, message{fmt.Sprintf("msg_%d", n), body}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(parts) < 8 {
-		t.Errorf("64 users are in %d partitions", len(parts))
-	}
-	left := all
-	for part, n := range parts {
-		p := ready(t, at.args("work", "-partition", strings.TrimPrefix(part, "0"))...)
-		left -= n
-		wait(t, 10*time.Second, "the events of the partition", func() bool { return at.pending(t) == left })
-		if got := p.metrics(t)["labhealth_applied_total"]; got != float64(n) {
-			t.Errorf("partition %s: %v events, want %d", part, got, n)
-		}
-		if left < all-n { // the second one
-			break
-		}
-	}
-	if n := len(stored(t, at)); n != all-left || left == 0 {
-		t.Errorf("%d samples, %d events are left", n, left)
-	}
-}
-
 // A body that is larger than a message of the broker is applied too.
 func TestLargeBody(t *testing.T) {
 	at := newPlace(t, true)
@@ -798,10 +777,10 @@ func TestLargeBody(t *testing.T) {
 }
 
 func TestSubject(t *testing.T) {
+	const start = "events.1.1.0.0.0.0.1.0." // slot 194, the first byte of the SHA-256 of the ID
 	event := func(kind string) []byte {
 		return fmt.Appendf(nil, `{"event_type":%q,"user_id":"6f0f9ad7-9f0e-4f8c-8e0e-0a4f0f4d8c11","data":{}}`, kind)
 	}
-	part := strings.Split(subject("events", event("x")), ".")[1]
 	for kind, want := range map[string]string{
 		"daily.data.glucose.updated": "daily.data.glucose.updated",
 		"":                           "unknown",
@@ -812,11 +791,11 @@ func TestSubject(t *testing.T) {
 		"a.b.":                       "unknown",
 		strings.Repeat("a", 200):     "unknown",
 	} {
-		if got := subject("events", event(kind)); got != "events."+part+"."+want {
+		if got := subject("events", event(kind)); got != start+want {
 			t.Errorf("%q: %s", kind, got)
 		}
 	}
-	if got := subject("events", []byte("no JSON")); got != "events.00.unreadable" {
+	if got := subject("events", []byte("no JSON")); got != "events.0.0.1.1.0.1.1.1.unreadable" {
 		t.Errorf("no JSON: %s", got)
 	}
 }
@@ -827,14 +806,27 @@ func TestFlags(t *testing.T) {
 		{"", "", "LABHEALTH_WEBHOOK_SECRET holds no secret"},
 		{"-data x.db", "tooshort", "LABHEALTH_WEBHOOK_SECRET"},
 		{"-role sleep", testSecret, "-role is receive, work or all"},
+		{"-role repartition", testSecret, "need -nats"},
+		{"-role repartition -nats nats://x -partition 0-127", testSecret, "-partition lacks 128-255"},
+		{"-role repartition -nats nats://x -partition 0-127,64-127", testSecret, "-partition has slot 64 twice"},
+		{"-role move -postgres postgres://x", testSecret, "-role copy and move need -to"},
+		{"-to postgres://x", testSecret, "other roles do not"},
+		{"-role copy -to postgres://me:hunter2@x:y/z", testSecret, "-to: not a database URL"},
 		{"-postgres postgres://x", testSecret, "need -nats"},
 		{"-role work", testSecret, "need -nats"},
 		{"-nats nats://x -role work", testSecret, "-nats needs -postgres"},
 		{"-nats nats://x -postgres postgres://x -stream a.b", testSecret, "-stream"},
-		{"-nats nats://x -postgres postgres://x -partition 16", testSecret, "-partition"},
+		{"-nats nats://x -postgres postgres://x -partition 0-100", testSecret, "-partition has ranges such as 0-127"},
+		{"-nats nats://x -postgres postgres://x -partition 0-127,128-255", testSecret, "-partition is one range for a worker"},
+		{"-nats-monitor http://127.0.0.1:8222", testSecret, "-nats-monitor needs -nats"},
+		{"-nats nats://x -role receive -nats-monitor 127.0.0.1:8222", testSecret, "-nats-monitor is a URL"},
+		{"-nats nats://x -role receive -nats-monitor http://me:hunter2@x,nats://me:hunter2@x", testSecret, "-nats-monitor is a URL"},
 		{"-nats nats://x -postgres postgres://x -batch 0", testSecret, "-batch"},
 		{"-nats nats://x -postgres postgres://x -ack-wait 1ms", testSecret, "-ack-wait"},
 		{"-nats nats://x -role work -demo -postgres postgres://x", testSecret, "-demo"},
+		{"-keep 90", testSecret, "-keep is 1d to 100000d"},
+		{"-keep 0d", testSecret, "-keep is 1d to 100000d"},
+		{"-reason x", testSecret, "-reason needs -role requeue"},
 		{"events", testSecret, "flags only"},
 		{"-role receive -nats nats://me:hunter2@x:y", testSecret, "-nats: not a broker URL"},
 		{"-role work -nats nats://x -postgres postgres://me:hunter2@x:y/z", testSecret, "-postgres: not a database URL"},
@@ -916,9 +908,58 @@ func TestDriftIsKept(t *testing.T) {
 				t.Errorf("%d samples are stored, want 500", n)
 			}
 			m := p.metrics(t)
-			if m["labhealth_applied_total"] != 1 || m["labhealth_changes_total change=added"] != 500 || m["labhealth_changes_total change=keyless"] != 1500 {
-				t.Errorf("%v applied, %v added, %v keyless", m["labhealth_applied_total"], m["labhealth_changes_total change=added"], m["labhealth_changes_total change=keyless"])
+			if m["labhealth_worker_deliveries_total result=applied"] != 1 || m["labhealth_worker_changes_total change=added"] != 500 || m["labhealth_worker_changes_total change=keyless"] != 1500 {
+				t.Errorf("%v applied, %v added, %v keyless", m["labhealth_worker_deliveries_total result=applied"], m["labhealth_worker_changes_total change=added"], m["labhealth_worker_changes_total change=keyless"])
 			}
+		})
+	}
+}
+
+// Dead letters are requeued by their reason, while the program runs, and applied.
+func TestRequeueRole(t *testing.T) {
+	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
+		t.Run(name, func(t *testing.T) {
+			at := newPlace(t, scaled)
+			ready(t, at.args("all")...)
+			for id, problem := range map[string]error{"msg_1": webhooks.ErrUnreadable, "msg_2": webhooks.ErrNoUser} {
+				raw := webhooks.RawDelivery{ID: id, Body: batch(uuid.New(), []int{1}, func(int) float64 { return 1 }), ReceivedAt: day}
+				if err := at.store.DeadLetter(t.Context(), raw, problem); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for n, args := range [][]string{{"-reason", "some of"}, nil, nil} {
+				database := []string{"-data", at.data}
+				if scaled {
+					database = []string{"-postgres", at.postgres}
+				}
+				at.once(t, slices.Concat([]string{"-role", "requeue"}, database, args)...)
+				want := min(n+1, 2)
+				wait(t, 20*time.Second, "the samples", func() bool { return len(stored(t, at)) == want })
+				if b, err := at.store.Backlog(t.Context()); err != nil || b.DeadLetters != 2-want {
+					t.Errorf("%d dead letters, want %d: %v", b.DeadLetters, 2-want, err)
+				}
+			}
+		})
+	}
+}
+
+// Samples that are older than -keep are deleted.
+func TestKeep(t *testing.T) {
+	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
+		t.Run(name, func(t *testing.T) {
+			at := newPlace(t, scaled)
+			now := time.Now().UTC()
+			body := fmt.Sprintf(`{"event_type":"daily.data.heartrate.created","user_id":%q,"data":{"source":{"provider":"oura"},"data":[`+
+				`{"timestamp":%q,"unit":"bpm","value":1},{"timestamp":%q,"unit":"bpm","value":2}]}}`,
+				uuid.New(), now.AddDate(0, -4, 0).Format(time.RFC3339), now.Format(time.RFC3339))
+			if err := at.store.Receive(t.Context(), webhooks.RawDelivery{ID: "msg_1", Body: []byte(body), ReceivedAt: now}); err != nil {
+				t.Fatal(err)
+			}
+			p := ready(t, at.args("all")...)
+			wait(t, 20*time.Second, "2 samples", func() bool { return len(stored(t, at)) == 2 })
+			p.terminate(t)
+			ready(t, at.args("all", "-keep", "60d")...)
+			wait(t, 20*time.Second, "the old sample to be deleted", func() bool { return len(stored(t, at)) == 1 })
 		})
 	}
 }

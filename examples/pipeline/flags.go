@@ -3,10 +3,11 @@ package main
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -16,12 +17,19 @@ type settings struct {
 	addr, admin    string
 	data           string
 	postgres, nats string
+	monitors       []string
 	role           string
 	stream         string
-	partition      int
+	partition      string
+	partitions     []partition // of -partition, in order
+	to             string
+	reason         string
+	keep           time.Duration
 	batch          int
 	parallel       int
+	attempts       int
 	ackWait, dedup time.Duration
+	stalled        time.Duration
 	replicas       int
 	unsigned       bool
 	demo           bool
@@ -29,9 +37,17 @@ type settings struct {
 	secrets        []string
 }
 
-func (s *settings) receives() bool { return s.role != "work" }
+func (s *settings) receives() bool { return s.role == "all" || s.role == "receive" }
 
-func (s *settings) works() bool { return s.role != "receive" }
+func (s *settings) works() bool { return s.role == "all" || s.role == "work" }
+
+// isOnce reports whether the role ends by itself.
+func (s *settings) isOnce() bool { return s.role == "repartition" || s.isOffline() }
+
+// isOffline reports whether the role uses databases only.
+func (s *settings) isOffline() bool { return s.role == "requeue" || s.transfers() }
+
+func (s *settings) transfers() bool { return s.role == "copy" || s.role == "move" }
 
 func parseFlags(args []string, out io.Writer) (*settings, error) {
 	s := &settings{secrets: strings.Fields(os.Getenv("LABHEALTH_WEBHOOK_SECRET"))}
@@ -42,12 +58,26 @@ func parseFlags(args []string, out io.Writer) (*settings, error) {
 	flags.StringVar(&s.data, "data", "", "SQLite file, without -postgres and -nats; empty means pipeline.db, or a temporary file with -demo")
 	flags.StringVar(&s.postgres, "postgres", "", "database URL: postgres://user@host/database; PGPASSWORD and ~/.pgpass are read")
 	flags.StringVar(&s.nats, "nats", "", "broker URL: nats://host:4222, several separated by commas")
-	flags.StringVar(&s.role, "role", "all", "with -nats: receive, work, or all for both")
+	flags.Func("nats-monitor", "monitoring URL of the broker: http://host:8222, several separated by commas; receive only if its servers have sync_interval: always", func(value string) error {
+		s.monitors = strings.Split(value, ",")
+		return nil
+	})
+	flags.StringVar(&s.role, "role", "all", "with -nats: receive, work, or all for both; or once: repartition the stream, copy or move users to another database, requeue dead letters")
 	flags.StringVar(&s.stream, "stream", "events", "name of the stream, and first token of its subjects")
-	flags.IntVar(&s.partition, "partition", -1, fmt.Sprintf("apply events of one partition of the users, 0 to %d, or -1 for all; with -nats", partitions-1))
+	flags.StringVar(&s.partition, "partition", allSlots.String(), "slots of the users, such as 0-127: those that a worker applies, or that -role copy or move takes; "+
+		"with -role repartition all ranges, separated by commas")
+	flags.StringVar(&s.to, "to", "", "with -role copy or move: database URL of the target; the source is -postgres or -data")
+	flags.StringVar(&s.reason, "reason", "", "with -role requeue: only dead letters whose reason starts with this")
+	flags.Func("keep", "days for which samples are kept after they were measured, such as 90d, the same for all workers; a calendar month (UTC) is deleted when all of it is older; empty means for ever",
+		func(value string) (err error) {
+			s.keep, err = parseDays(value)
+			return err
+		})
 	flags.IntVar(&s.batch, "batch", 100, "maximum number of events in a transaction")
 	flags.IntVar(&s.parallel, "parallel", 2, "batches that a worker has in flight; with -nats")
-	flags.DurationVar(&s.ackWait, "ack-wait", 30*time.Second, "time to apply a batch, after which other workers get it; with -nats")
+	flags.DurationVar(&s.ackWait, "ack-wait", 30*time.Second, "time to apply a batch, and time after which other workers get the events of a dead one; with -nats")
+	flags.IntVar(&s.attempts, "attempts", 10, "attempts to apply an event that runs out of time on its own, after which it is a dead letter; with -nats")
+	flags.DurationVar(&s.stalled, "stalled", 2*time.Minute, "not ready if events wait and none was applied for this time")
 	flags.DurationVar(&s.dedup, "dedup", 3*time.Hour, "how long the broker stores the IDs of deliveries; with -nats, when the stream is created")
 	flags.IntVar(&s.replicas, "replicas", 1, "servers of the broker that store each event: with 3, one of them may fail; with -nats, when the stream is created")
 	flags.BoolVar(&s.unsigned, "unsigned", false, "accept deliveries without a signature, from anyone")
@@ -67,7 +97,7 @@ func parseFlags(args []string, out io.Writer) (*settings, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	return s, nil
+	return s, s.checkPartitions()
 }
 
 // check returns an error for the first rule that the flags violate.
@@ -79,16 +109,21 @@ func (s *settings) check() error {
 		holds   bool
 		message string
 	}{
-		{slices.Contains([]string{"all", "receive", "work"}, s.role), "-role is receive, work or all"},
-		{broker || !database && s.role == "all", "-postgres and -role need -nats"},
+		{slices.Contains([]string{"all", "receive", "work", "repartition", "copy", "move", "requeue"}, s.role), "-role is receive, work or all, or repartition, copy, move or requeue"},
+		{broker || s.isOffline() || !database && s.role == "all", "-postgres and -role need -nats"},
+		{s.transfers() == (s.to != ""), "-role copy and move need -to, and other roles do not"},
+		{s.reason == "" || s.role == "requeue", "-reason needs -role requeue"},
 		{!broker || database || !s.works(), "-nats needs -postgres, except with -role receive"},
 		{s.receives() || !s.demo, "-demo needs a role that receives"},
+		{broker || len(s.monitors) == 0, "-nats-monitor needs -nats"},
+		{!slices.ContainsFunc(s.monitors, notHTTP), "-nats-monitor is a URL such as http://127.0.0.1:8222, or several separated by commas"},
 		{isWord, "-stream is one word without dots"},
-		{within(s.partition, -1, partitions-1), fmt.Sprintf("-partition is 0 to %d, or -1 for all", partitions-1)},
 		{within(s.batch, 1, 10_000), "-batch is 1 to 10000"},
 		{within(s.parallel, 1, 100), "-parallel is 1 to 100"},
+		{within(s.attempts, 1, 300), "-attempts is 1 to 300"},
+		{s.stalled >= time.Second, "-stalled is at least a second"},
 		{s.replicas >= 1, "-replicas is 1 or more"},
-		{min(s.ackWait, s.dedup) >= time.Second, "-ack-wait and -dedup are at least a second"},
+		{min(s.ackWait, s.dedup) >= time.Second && s.ackWait <= time.Hour, "-ack-wait is 1s to 1h, and -dedup at least 1s"},
 		{secured || !s.receives(), "LABHEALTH_WEBHOOK_SECRET holds no secret; use -unsigned for a service that does not sign"},
 	} {
 		if !rule.holds {
@@ -96,6 +131,36 @@ func (s *settings) check() error {
 		}
 	}
 	return nil
+}
+
+// checkPartitions reads -partition.
+func (s *settings) checkPartitions() (err error) {
+	s.partitions, err = parsePartitions(s.partition)
+	switch {
+	case err != nil:
+		return err
+	case s.role == "repartition":
+		return complete(s.partitions)
+	case len(s.partitions) > 1 && !s.transfers():
+		return errors.New("-partition is one range for a worker")
+	}
+	return nil
+}
+
+// parseDays reads a number of days, such as 90d.
+func parseDays(value string) (time.Duration, error) {
+	number, ok := strings.CutSuffix(value, "d")
+	days, err := strconv.Atoi(number)
+	if !ok || err != nil || !within(days, 1, 100_000) {
+		return 0, errors.New("-keep is 1d to 100000d")
+	}
+	return time.Duration(days) * 24 * time.Hour, nil
+}
+
+// notHTTP reports whether an address is no URL of a server.
+func notHTTP(address string) bool {
+	u, err := url.Parse(address)
+	return err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == ""
 }
 
 func within(n, low, high int) bool { return low <= n && n <= high }

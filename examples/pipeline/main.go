@@ -50,9 +50,12 @@ func run(ctx context.Context, args []string, out io.Writer) int {
 		return 0
 	case err == nil:
 		log := slog.New(slog.NewTextHandler(out, nil))
-		if s.demo && s.data == "" {
+		switch {
+		case s.isOnce():
+			err = once(ctx, s, log)
+		case s.demo && s.data == "":
 			err = demonstrate(ctx, s, log)
-		} else {
+		default:
 			err = start(ctx, s, log)
 		}
 		if err == nil {
@@ -74,8 +77,15 @@ func open(s *settings) (*sql.DB, *sqlstore.Store, error) {
 		db.Close()
 		return nil, nil, err
 	}
+	store.Keep = s.keep
 	return db, store, nil
 }
+
+// sessionSettings makes statements fail that wait for a lock, so that they can be distinguished
+// from slow ones, unless the database has its own limit. From version 14, it also ends the
+// transaction of a worker that was killed, which would hold locks until its statement ends.
+const sessionSettings = `SELECT set_config(name, CASE name WHEN 'lock_timeout' THEN $1 ELSE '5000' END, false) FROM pg_settings
+	WHERE name IN ('lock_timeout', 'client_connection_check_interval') AND setting = '0'`
 
 func openDatabase(s *settings) (*sql.DB, sqlstore.Dialect, error) {
 	if s.postgres == "" {
@@ -88,9 +98,14 @@ func openDatabase(s *settings) (*sql.DB, sqlstore.Dialect, error) {
 	if err != nil { // which may quote a password
 		return nil, 0, errors.New("-postgres: not a database URL, such as postgres://user@host/database")
 	}
-	db := stdlib.OpenDB(*config)
+	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, sessionSettings, fmt.Sprint((s.ackWait / 2).Milliseconds()))
+		return err
+	}))
 	db.SetMaxOpenConns(s.parallel + 2)
 	db.SetMaxIdleConns(s.parallel + 2)
+	// A session stays read-only, or with a former primary, until it ends.
+	db.SetConnMaxLifetime(time.Minute)
 	return db, sqlstore.PostgreSQL, nil
 }
 
@@ -99,15 +114,24 @@ type pipeline struct {
 	*settings
 	metrics *metrics
 	log     *slog.Logger
+	quiet   *quiet
 	db      *sql.DB         // nil with -role receive
 	store   *sqlstore.Store // nil with -role receive
 	broker  *broker         // nil without -nats
+
+	receipts receipts
+	size     *batchSize
+	observe  sqlstore.StepObserver
+	progress progress // of the workers of the broker
+	state    *brokerCollector
+	drain    drain
+	inbox    progress // of the worker of the inbox
 }
 
 // start runs the parts that the settings select until ctx is done, and stops them in the order in
 // which events pass through them.
 func start(ctx context.Context, s *settings, log *slog.Logger) (err error) {
-	p := &pipeline{settings: s, metrics: newMetrics(), log: log}
+	p := &pipeline{settings: s, metrics: newMetrics(), log: log, quiet: newQuiet(log), size: newBatchSize(s.batch)}
 	if s.works() {
 		if p.db, p.store, err = open(s); err != nil {
 			return err
@@ -121,6 +145,10 @@ func start(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 		defer p.broker.close()
 	} else if err := p.store.Migrate(ctx); err != nil {
 		return fmt.Errorf("-data: %w", err)
+	}
+
+	if err := p.registerMetrics(); err != nil {
+		return err
 	}
 
 	failed := make(chan error, 2)
@@ -168,7 +196,10 @@ func (p *pipeline) work(ctx context.Context) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	if p.broker != nil { // receivers can start before the first worker
-		workers.Go(func() { p.retry(ctx, "the stream cannot be created", p.broker.prepare) })
+		workers.Go(func() {
+			p.retry(ctx, "the stream cannot be created", p.broker.prepare)
+			p.retry(ctx, "the broker cannot be used", p.broker.admit)
+		})
 	}
 	if p.store == nil {
 		return
@@ -211,17 +242,22 @@ func sleep(ctx context.Context, d time.Duration) {
 // workInbox applies the deliveries in the inbox until ctx is done.
 func (p *pipeline) workInbox(ctx context.Context) {
 	w := sqlstore.Worker{Store: p.store, Batch: p.batch}
-	w.Observe.End = func(_ context.Context, s sqlstore.Step, err error) {
-		p.metrics.applied.Add(float64(s.Applied))
-		p.metrics.deadLetters.WithLabelValues("inbox").Add(float64(s.Dead))
-		p.metrics.countChanges(s.Changes)
+	w.Observe.Start = func(ctx context.Context) context.Context {
+		p.inbox.start()
+		return p.observe.Start(ctx)
+	}
+	w.Observe.End = func(ctx context.Context, s sqlstore.Step, err error) {
+		p.observe.End(ctx, s, err)
 		if s.Applied > 0 {
 			p.metrics.batches.Observe(float64(s.Applied))
 		}
 		if err != nil {
-			p.metrics.failed.Inc()
-			p.log.Warn("a batch was not applied", "error", err)
+			p.inbox.failed(err)
+			p.quiet.warn("a batch was not applied", err.Error())
+		} else {
+			p.inbox.completed(s.Applied > 0)
 		}
+		p.inbox.stop()
 	}
 	if p.broker != nil {
 		w.Poll = 2 * time.Second

@@ -37,8 +37,13 @@ import (
 const programVariable = "LABHEALTH_PIPELINE"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(programVariable) == "" {
-		os.Exit(m.Run())
+	switch os.Getenv(programVariable) {
+	case "":
+		code := m.Run()
+		stopSharedServer()
+		os.Exit(code)
+	case "nats-server":
+		os.Exit(runServer(os.Args[1:]))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -165,15 +170,23 @@ func (p *process) terminate(t testing.TB) {
 // counts of histograms.
 func (p *process) metrics(t testing.TB) map[string]float64 {
 	t.Helper()
-	resp, err := http.Get("http://" + p.admin + "/metrics")
+	values, err := p.readMetrics()
 	if err != nil {
 		t.Fatal(err)
+	}
+	return values
+}
+
+func (p *process) readMetrics() (map[string]float64, error) {
+	resp, err := http.Get("http://" + p.admin + "/metrics")
+	if err != nil {
+		return nil, err
 	}
 	defer resp.Body.Close()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(resp.Body)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	values := map[string]float64{}
 	for name, f := range families {
@@ -193,18 +206,39 @@ func (p *process) metrics(t testing.TB) map[string]float64 {
 			}
 		}
 	}
-	return values
+	return values, nil
+}
+
+// failedBatches returns the number of batches that were not applied.
+func failedBatches(metrics map[string]float64) (n float64) {
+	for name, v := range metrics {
+		if code, ok := strings.CutPrefix(name, "labhealth_worker_step_duration_seconds error="); ok && code != "" {
+			n += v
+		}
+	}
+	return n
 }
 
 // status is that of a page of the process.
 func (p *process) status(t testing.TB, page string) int {
 	t.Helper()
+	code, _ := p.page(t, page)
+	return code
+}
+
+// page returns the status and the text of a page of the process.
+func (p *process) page(t testing.TB, page string) (int, string) {
+	t.Helper()
 	resp, err := http.Get("http://" + p.admin + page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp.Body.Close()
-	return resp.StatusCode
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, strings.TrimSpace(string(text))
 }
 
 // place holds the data of one test.
@@ -226,11 +260,15 @@ func newPlace(t testing.TB, scaled bool) *place {
 		p.open(t, &settings{data: p.data})
 		return p
 	}
-	p := &place{postgres: os.Getenv("LABHEALTH_TEST_POSTGRES"), nats: os.Getenv("LABHEALTH_TEST_NATS"), ackWait: "3s"}
-	for _, name := range []string{"LABHEALTH_TEST_POSTGRES", "LABHEALTH_TEST_NATS"} {
-		if os.Getenv(name) == "" {
-			t.Skipf("%s is not set: eval \"$(.ci/services)\" starts what is needed", name)
-		}
+	return newPlaceOn(t, sharedServer(t))
+}
+
+// newPlaceOn returns a place with PostgreSQL and the broker at the address.
+func newPlaceOn(t testing.TB, broker string) *place {
+	t.Helper()
+	p := &place{postgres: os.Getenv("LABHEALTH_TEST_POSTGRES"), ackWait: "3s"}
+	if p.postgres == "" {
+		t.Skip("LABHEALTH_TEST_POSTGRES is not set: eval \"$(.ci/services)\" starts what is needed")
 	}
 	name := fmt.Sprintf("pipeline_test_%016x", rand.Uint64())
 	p.stream = name
@@ -258,7 +296,7 @@ func newPlace(t testing.TB, scaled bool) *place {
 	p.postgres = u.String()
 	p.open(t, &settings{postgres: p.postgres, parallel: 2})
 
-	p.useBroker(t, p.nats)
+	p.useBroker(t, broker)
 	js := p.js
 	t.Cleanup(func() {
 		if err := js.DeleteStream(context.Background(), name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {

@@ -3,114 +3,222 @@ package main
 import (
 	"context"
 	"net/http"
-	"strconv"
+	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/labhealth/labhealth-go/labhealthprom"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// metrics are those of one process. Labels have few values, none of which are IDs or data of
-// events.
+// metrics are those of one process, in addition to the ones of package labhealthprom. Labels have
+// few values, none of which are IDs or data of events.
 type metrics struct {
 	registry *prometheus.Registry
 
-	deliveries     *prometheus.CounterVec // status, result
-	responses      prometheus.Histogram   // seconds
 	published      prometheus.Counter
 	publishedAgain prometheus.Counter
-
-	applied     prometheus.Counter
-	changes     *prometheus.CounterVec // change
-	deadLetters *prometheus.CounterVec // reason
-	redelivered prometheus.Counter
-	failed      prometheus.Counter
-	batches     prometheus.Histogram // events
-	applying    prometheus.Histogram // seconds
-	latency     prometheus.Histogram // seconds
-	pending     prometheus.Gauge
+	redelivered    prometheus.Counter
+	batches        prometheus.Histogram // events
+	latency        prometheus.Histogram // seconds
 }
 
 func newMetrics() *metrics {
-	seconds := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
-		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "labhealth_deliveries_total",
-			Help: "Deliveries of the service, by response."}, []string{"status", "result"}),
-		responses: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "labhealth_response_seconds", Buckets: seconds,
-			Help: "Time from the arrival of a delivery to its response."}),
 		published: prometheus.NewCounter(prometheus.CounterOpts{Name: "labhealth_published_total",
 			Help: "Deliveries that the broker has stored."}),
 		publishedAgain: prometheus.NewCounter(prometheus.CounterOpts{Name: "labhealth_published_duplicates_total",
 			Help: "Deliveries that the broker had stored before."}),
-		applied: prometheus.NewCounter(prometheus.CounterOpts{Name: "labhealth_applied_total",
-			Help: "Events that were applied to the database and committed."}),
-		changes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "labhealth_changes_total",
-			Help: "Samples and summaries that were applied, by outcome."}, []string{"change"}),
-		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "labhealth_dead_letters_total",
-			Help: "Deliveries that became dead letters."}, []string{"reason"}),
 		redelivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "labhealth_redelivered_total",
 			Help: "Events that were delivered to a worker before."}),
-		failed: prometheus.NewCounter(prometheus.CounterOpts{Name: "labhealth_failed_batches_total",
-			Help: "Batches that were not applied and will be attempted again."}),
-		batches: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "labhealth_batch_events", Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500},
-			Help: "Events that were applied in one transaction."}),
-		applying: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "labhealth_apply_seconds", Buckets: seconds,
-			Help: "Time to apply a batch and commit it."}),
-		latency: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "labhealth_latency_seconds", Buckets: append(seconds, 30, 60, 300, 3600),
-			Help: "Time from the arrival of a delivery to its commit, by the clocks of the receiver and the worker."}),
-		pending: prometheus.NewGauge(prometheus.GaugeOpts{Name: "labhealth_pending_events",
-			Help: "Events that wait for a worker, as of the last one of this worker."}),
+		batches: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "labhealth_batch_events",
+			Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500}, Help: "Events that were applied in one transaction."}),
+		latency: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "labhealth_latency_seconds",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 3600},
+			Help:    "Time from the arrival of a delivery to its commit, by the clocks of the receiver and the worker."}),
 	}
-	m.registry.MustRegister(m.deliveries, m.responses, m.published, m.publishedAgain, m.applied, m.changes, m.deadLetters, m.redelivered,
-		m.failed, m.batches, m.applying, m.latency, m.pending,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// registerMetrics registers the metrics of the components that this process has.
+func (p *pipeline) registerMetrics() (err error) {
+	m := p.metrics
+	p.registerReady()
+	if p.receives() && p.broker != nil {
+		m.registry.MustRegister(m.published, m.publishedAgain)
+	}
+	if p.broker != nil {
+		p.state = &brokerCollector{broker: p.broker}
+		m.registry.MustRegister(p.state)
+	}
+	if !p.works() {
+		return nil
+	}
+	m.registry.MustRegister(m.batches)
+	if p.broker != nil {
+		m.registry.MustRegister(m.redelivered, m.latency, gauge("labhealth_batch_limit_events",
+			"Events that the next transaction takes at most. It shrinks when batches run out of time.",
+			func() float64 { return float64(p.size.limit()) }))
+	}
+	if p.observe, err = labhealthprom.Worker(m.registry); err != nil {
+		return err
+	}
+	return labhealthprom.Backlog(m.registry, p.store)
+}
+
+// registerReady registers what /readyz reports, which says more than whether servers respond.
+func (p *pipeline) registerReady() {
+	for component, find := range map[string]func(context.Context) string{"receive": p.cannotReceive, "work": p.cannotWork} {
+		if component == "receive" && !p.receives() || component == "work" && !p.works() {
+			continue
+		}
+		p.metrics.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "labhealth_ready",
+			Help: "1 if /readyz of this component is 200.", ConstLabels: prometheus.Labels{"component": component}},
+			func() float64 {
+				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+				defer cancel()
+				if find(ctx) != "" {
+					return 0
+				}
+				return 1
+			}))
+	}
+}
+
+// registerHandler registers the memory of a handler.
+func (m *metrics) registerHandler(h *webhooks.Handler) {
+	m.registry.MustRegister(gauge("labhealth_webhook_in_flight_bytes", "Memory of the bodies that are being received or stored.",
+		func() float64 { return float64(h.InFlightBytes()) }))
+}
+
+func gauge(name, help string, value func() float64) prometheus.GaugeFunc {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 }
 
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// observe counts responses of the handler.
-func (m *metrics) observe(_ context.Context, r webhooks.DeliveryResult) {
-	if r.Late {
-		return
-	}
-	m.deliveries.WithLabelValues(strconv.Itoa(r.StatusCode), string(r.Reason)).Inc()
-	m.responses.Observe(r.Duration.Seconds())
-}
-
-// count counts an event that was applied.
-func (m *metrics) count(received time.Time, c webhooks.Changes) {
-	m.applied.Inc()
-	m.latency.Observe(time.Since(received).Seconds())
-	m.countChanges(c)
-}
-
-func (m *metrics) countChanges(c webhooks.Changes) {
-	for _, change := range []struct {
-		name string
-		n    int
-	}{
-		{"added", c.Added}, {"updated", c.Updated}, {"same", c.Same}, {"older", c.Older}, {"repeated", c.Repeated}, {"keyless", c.Keyless},
-	} {
-		m.changes.WithLabelValues(change.name).Add(float64(change.n))
-	}
-}
-
-// value returns the sum of a counter over its labels.
-func (m *metrics) value(name string) (sum float64) {
+// value returns the sum of the counters of a metric that have a value of a label.
+func (m *metrics) value(name, label string) (sum float64) {
 	families, _ := m.registry.Gather()
 	for _, f := range families {
 		for _, metric := range f.Metric {
-			if f.GetName() == name {
-				sum += metric.GetCounter().GetValue()
+			for _, l := range metric.Label {
+				if f.GetName() == name && l.GetValue() == label {
+					sum += metric.GetCounter().GetValue()
+				}
 			}
 		}
 	}
 	return sum
+}
+
+// addChanges adds changes to a sum.
+func addChanges(sum *webhooks.Changes, c webhooks.Changes) {
+	sum.Added += c.Added
+	sum.Updated += c.Updated
+	sum.Same += c.Same
+	sum.Older += c.Older
+	sum.Repeated += c.Repeated
+	sum.Keyless += c.Keyless
+}
+
+// brokerCollector reads the state of the stream and of its consumers when it is scraped, at most
+// every two seconds.
+type brokerCollector struct {
+	broker *broker
+
+	mu        sync.Mutex
+	read      time.Time
+	stream    *jetstream.StreamInfo // nil if the broker did not respond
+	consumers []*jetstream.ConsumerInfo
+}
+
+var (
+	brokerUp        = prometheus.NewDesc("labhealth_broker_up", "Whether the broker responded and has the stream.", nil, nil)
+	streamEvents    = prometheus.NewDesc("labhealth_stream_events", "Events in the stream, which are not applied yet.", nil, nil)
+	streamBytes     = prometheus.NewDesc("labhealth_stream_bytes", "Size of the stream.", nil, nil)
+	streamLimit     = prometheus.NewDesc("labhealth_stream_limit_bytes", "Size at which the stream rejects new events; +Inf if it has no limit.", nil, nil)
+	streamOldest    = prometheus.NewDesc("labhealth_stream_oldest_age_seconds", "Time since the oldest event in the stream was stored; 0 if there is none.", nil, nil)
+	consumerWaiting = prometheus.NewDesc("labhealth_consumer_waiting_events", "Events that no worker has taken yet.", []string{"consumer"}, nil)
+	consumerFlight  = prometheus.NewDesc("labhealth_consumer_in_flight_events", "Events that workers have taken and not acknowledged, or that wait for another attempt.", []string{"consumer"}, nil)
+)
+
+// Describe implements [prometheus.Collector].
+func (c *brokerCollector) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{brokerUp, streamEvents, streamBytes, streamLimit, streamOldest, consumerWaiting, consumerFlight} {
+		descs <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c *brokerCollector) Collect(metrics chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.read) > 2*time.Second {
+		c.refresh()
+	}
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	if c.stream == nil {
+		gauge(brokerUp, 0)
+		return
+	}
+	gauge(brokerUp, 1)
+	state := c.stream.State
+	gauge(streamEvents, float64(state.Msgs))
+	gauge(streamBytes, float64(state.Bytes))
+	gauge(streamLimit, limitOf(c.stream.Config.MaxBytes))
+	age := 0.0
+	if state.Msgs > 0 {
+		age = max(0, time.Since(state.FirstTime).Seconds())
+	}
+	gauge(streamOldest, age)
+	for _, info := range c.consumers {
+		gauge(consumerWaiting, float64(info.NumPending), info.Name)
+		gauge(consumerFlight, float64(info.NumAckPending), info.Name)
+	}
+}
+
+// counts returns the number of events that wait or are in flight, and the number of those that have
+// left the stream. It is 0 if the broker does not respond.
+func (c *brokerCollector) counts() (waiting, removed uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.read) > 2*time.Second {
+		c.refresh()
+	}
+	if c.stream == nil {
+		return 0, 0
+	}
+	for _, info := range c.consumers {
+		waiting += info.NumPending + uint64(info.NumAckPending)
+	}
+	return waiting, c.stream.State.LastSeq - c.stream.State.Msgs
+}
+
+// refresh asks the broker, which has a second to respond.
+func (c *brokerCollector) refresh() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	c.stream, c.consumers, c.read = nil, nil, time.Now()
+	stream, err := c.broker.js.Stream(ctx, c.broker.stream.Name)
+	if err != nil {
+		return
+	}
+	list := stream.ListConsumers(ctx)
+	for info := range list.Info() {
+		c.consumers = append(c.consumers, info)
+	}
+	if list.Err() == nil {
+		c.stream = stream.CachedInfo()
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/labhealth/labhealth-go/labhealthprom"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
@@ -33,11 +34,12 @@ func (p *pipeline) receive(failed chan<- error) (*receiver, error) {
 	} else {
 		store = p.store.Receive
 	}
-	handler, err := webhooks.NewRawHandler(verifier, store,
-		webhooks.WithBodyLimit(bodyLimit), webhooks.WithObserver(p.metrics.observe), webhooks.WithLogger(p.log))
+	handler, err := webhooks.NewRawHandler(verifier, p.recorded(store), webhooks.WithBodyLimit(bodyLimit),
+		labhealthprom.Handler(p.metrics.registry), webhooks.WithDeliveryContext(withCause), webhooks.WithObserver(p.logRefused))
 	if err != nil {
 		return nil, err
 	}
+	p.metrics.registerHandler(handler)
 	mux := http.NewServeMux()
 	mux.Handle("/events", handler)
 	server, err := p.serve(p.addr, mux, failed)
@@ -72,28 +74,4 @@ func (p *pipeline) serve(address string, h http.Handler, failed chan<- error) (*
 		}
 	}()
 	return s, nil
-}
-
-// adminHandler is for operators, not for the public. /healthz reports that the process is alive.
-// /readyz reports that the database and the broker are available. It fails when ctx is done, so
-// that a process that is stopping gets no new deliveries.
-func (p *pipeline) adminHandler(ctx context.Context) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", p.metrics.handler())
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		check, cancel := context.WithTimeout(r.Context(), 2*time.Second)
-		defer cancel()
-		switch {
-		case ctx.Err() != nil:
-			http.Error(w, "stopping", http.StatusServiceUnavailable)
-		case p.db != nil && p.db.PingContext(check) != nil:
-			http.Error(w, "the database is unavailable", http.StatusServiceUnavailable)
-		case p.broker != nil && p.broker.check(check) != nil:
-			http.Error(w, "the broker is unavailable", http.StatusServiceUnavailable)
-		default:
-			w.Write([]byte("ready\n"))
-		}
-	})
-	return mux
 }

@@ -99,7 +99,7 @@ func throughput(t *testing.T, users, rounds, perDelivery int) {
 		report(fmt.Sprintf("upsert alone, %d at a time: PostgreSQL", parallel), at.databaseCPU(t))
 		t.Logf("upsert alone, %d at a time: %.0f samples per second", parallel, float64(samples)/alone[parallel].Seconds())
 		var size int64
-		if err := at.db.QueryRow("select pg_total_relation_size('labhealth_samples')").Scan(&size); err != nil {
+		if err := at.db.QueryRow("select sum(pg_total_relation_size(relid)) from pg_partition_tree('labhealth_samples')").Scan(&size); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("PostgreSQL: %.1f bytes per sample, with its index", float64(size)/float64(samples))
@@ -116,16 +116,17 @@ func throughput(t *testing.T, users, rounds, perDelivery int) {
 	t.Logf("the pipeline with SQLite: received after %.1f s, applied after %.1f s: %.0f samples per second",
 		received.Seconds(), time.Since(wall).Seconds(), float64(samples)/time.Since(wall).Seconds())
 
-	at = newPlace(t, true)
+	broker := startServer(t, "")
+	at = newPlaceOn(t, broker.address)
 	receiver, worker := ready(t, at.args("receive")...), ready(t, at.args("work")...)
-	brokerCPU := commandCPU(t, "nats-server")
+	brokerCPU := cpuOf(broker.cmd.Process.Pid)
 	wall, cpu := time.Now(), ownCPU()
 	sendAll(t, receiver.events, messages)
 	received = time.Since(wall)
 	at.drained(t)
 	whole := time.Since(wall)
 	report("the pipeline: sender", ownCPU()-cpu)
-	report("the pipeline: broker", commandCPU(t, "nats-server")-brokerCPU)
+	report("the pipeline: broker", cpuOf(broker.cmd.Process.Pid)-brokerCPU)
 	report("the pipeline: PostgreSQL", at.databaseCPU(t))
 	for what, p := range map[string]*process{"receiver": receiver, "worker": worker} {
 		report("the pipeline: "+what, time.Duration(p.metrics(t)["process_cpu_seconds_total"]*float64(time.Second)))
@@ -139,6 +140,60 @@ func throughput(t *testing.T, users, rounds, perDelivery int) {
 		t.Errorf("%d samples, want %d", n, samples)
 	}
 }
+
+// TestPublishingThroughput compares brokers with sync_interval: always and without it, in turns on
+// the disk of the temporary folder.
+//
+//	LABHEALTH_TEST_THROUGHPUT=1 go test -run TestPublishingThroughput -v .
+func TestPublishingThroughput(t *testing.T) {
+	if os.Getenv("LABHEALTH_TEST_THROUGHPUT") == "" {
+		t.Skip("LABHEALTH_TEST_THROUGHPUT is not set")
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := startServer(t, "")
+	var always []*broker // with their own streams
+	for range 4 {
+		always = append(always, publisher(t, newPlaceOn(t, server.address)))
+	}
+	byDefault := publisher(t, newPlaceOn(t, startServer(t, binary).address))
+	for _, samples := range []int{1, 100} {
+		body := batch(uuid.New(), make([]int, samples), func(int) float64 { return 5 })
+		for _, senders := range []int{1, 16, 64} {
+			var synced, spread, plain []float64
+			for range 5 {
+				synced = append(synced, published(t, always[:1], senders, body))
+				spread = append(spread, published(t, always, senders, body))
+				plain = append(plain, published(t, []*broker{byDefault}, senders, body))
+			}
+			t.Logf("%5d bytes, %2d at a time: %5.0f deliveries per second with sync_interval: always, %5.0f in 4 streams, %6.0f with the default: %.2f (medians of 5)",
+				len(body), senders, median(synced), median(spread), median(plain), median(synced)/median(plain))
+		}
+	}
+}
+
+// published publishes for a second and returns the number of acknowledgements per second.
+func published(t *testing.T, to []*broker, senders int, body []byte) float64 {
+	began, count := time.Now(), atomic.Int64{}
+	var loops sync.WaitGroup
+	for n := range senders {
+		b := to[n%len(to)]
+		loops.Go(func() {
+			for time.Since(began) < time.Second {
+				if err := b.publish(t.Context(), webhooks.RawDelivery{ID: "msg_" + uuid.NewString(), Body: body, ReceivedAt: began}); err != nil {
+					t.Error(err)
+				}
+				count.Add(1)
+			}
+		})
+	}
+	loops.Wait()
+	return float64(count.Load()) / time.Since(began).Seconds()
+}
+
+func median(values []float64) float64 { return slices.Sorted(slices.Values(values))[len(values)/2] }
 
 // upsert applies deliveries in batches of 100.
 func upsert(t *testing.T, at *place, deliveries []webhooks.Delivery, parallel int) {
@@ -199,25 +254,6 @@ func (p *place) databaseCPU(t *testing.T) (sum time.Duration) {
 			t.Fatal(err)
 		}
 		sum += cpuOf(pid)
-	}
-	return sum
-}
-
-// commandCPU returns the CPU time of all processes of a command.
-func commandCPU(t *testing.T, command string) (sum time.Duration) {
-	t.Helper()
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Skip(err)
-	}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		if name, _ := os.ReadFile("/proc/" + e.Name() + "/comm"); strings.TrimSpace(string(name)) == command {
-			sum += cpuOf(pid)
-		}
 	}
 	return sum
 }
