@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 
 	"github.com/labhealth/labhealth-go/webhooks"
 )
@@ -72,8 +73,8 @@ func (s *Store) ApplyAll(ctx context.Context, deliveries []webhooks.Delivery) ([
 	return applied, nil
 }
 
-// apply applies a batch in a transaction. It locks the users, always in the same order, so that the
-// data it reads does not change until it has written.
+// apply applies a batch in a transaction, and queues the reactions to it. It locks the users, always
+// in the same order, so that the data it reads does not change until it has written.
 func (s *Store) apply(ctx context.Context, tx *sql.Tx, b *batch) ([]Applied, error) {
 	if len(b.users) == 0 {
 		return b.applied, nil
@@ -84,7 +85,22 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, b *batch) ([]Applied, err
 	if err := s.dialect.lockUsers(ctx, tx, b.users); err != nil {
 		return nil, err
 	}
+	applied, err := s.applyWearables(ctx, tx, b)
+	if err == nil {
+		err = s.applyOrders(ctx, tx, b, applied)
+	}
+	if err == nil && !b.silent {
+		err = s.queue(ctx, tx, b, applied)
+	}
+	return applied, err
+}
+
+// applyWearables writes the summaries and samples of a batch.
+func (s *Store) applyWearables(ctx context.Context, tx *sql.Tx, b *batch) ([]Applied, error) {
 	b.reset()
+	if len(b.series) == 0 {
+		return slices.Clone(b.applied), nil
+	}
 	if len(b.summaries) == 0 { // most samples are new: if all are, there is nothing to read
 		applied := b.decide()
 		if done, err := s.dialect.insertNew(ctx, tx, b); err != nil || done {

@@ -23,6 +23,9 @@ type batch struct {
 	seriesIDs    []int64  // of series, after dialect.read
 	seriesShapes []string // of series, after dialect.read: the IDs of their shapes, as in {1,2}
 	shapeIDs     map[shape]int64
+
+	transitions []Transition // new entries in the timelines of orders, after Store.applyOrders
+	silent      bool         // queues no reactions: the data is from another store
 }
 
 // received is a version of a sample or a summary in a delivery.

@@ -274,7 +274,7 @@ func (t *transferring) content(ctx context.Context) error {
 
 // newBatch returns a batch for one series.
 func (t *transferring) newBatch(of webhooks.Series) *batch {
-	return &batch{applied: make([]Applied, 1), users: []string{t.user.String()}, series: []webhooks.Series{of}}
+	return &batch{applied: make([]Applied, 1), users: []string{t.user.String()}, series: []webhooks.Series{of}, silent: true}
 }
 
 func (t *transferring) samples(ctx context.Context, id int64, of webhooks.Series) error {

@@ -97,6 +97,85 @@ CREATE TABLE labhealth_dead_letters (
     reason      TEXT NOT NULL,
     body        BLOB NOT NULL
 );
+
+-- The latest state of every order. updated is the time of the version by the service's clock, and
+-- version the time at which it was received: the greater pair wins. status is the current one, and
+-- since when it was reached. results is none, partial, final or corrected. changed is when the row
+-- was last written, and missing when the service was found not to have the order. check_at is when
+-- to read the order again, and results_at when to read its results.
+CREATE TABLE labhealth_orders (
+    order_id       TEXT PRIMARY KEY,
+    user_id        TEXT NOT NULL,
+    updated        INTEGER NOT NULL,
+    version        INTEGER NOT NULL,
+    created        INTEGER NOT NULL,
+    status         TEXT NOT NULL,
+    since          INTEGER NOT NULL,
+    results        TEXT NOT NULL,
+    transaction_id TEXT,
+    parent_id      TEXT,
+    changed        INTEGER NOT NULL,
+    missing        INTEGER,
+    check_at       INTEGER,
+    results_at     INTEGER,
+    text           TEXT NOT NULL
+);
+CREATE INDEX labhealth_orders_user ON labhealth_orders (user_id, order_id);
+CREATE INDEX labhealth_orders_status ON labhealth_orders (status, order_id);
+CREATE INDEX labhealth_orders_changed ON labhealth_orders (changed, order_id);
+CREATE INDEX labhealth_orders_created ON labhealth_orders (created, order_id);
+CREATE INDEX labhealth_orders_transaction ON labhealth_orders (transaction_id) WHERE transaction_id IS NOT NULL;
+CREATE INDEX labhealth_orders_check ON labhealth_orders (check_at) WHERE check_at IS NOT NULL;
+CREATE INDEX labhealth_orders_results ON labhealth_orders (results_at) WHERE results_at IS NOT NULL;
+
+-- Every status that an order has reached, once. id is the ID of the service's event or, if it has
+-- none, its status and time.
+CREATE TABLE labhealth_order_events (
+    order_id TEXT NOT NULL,
+    id       TEXT NOT NULL,
+    at       INTEGER NOT NULL,
+    status   TEXT NOT NULL,
+    detail   TEXT NOT NULL,
+    PRIMARY KEY (order_id, id)
+);
+
+-- The latest results of an order, as JSON. revision counts their versions.
+CREATE TABLE labhealth_order_results (
+    order_id TEXT PRIMARY KEY,
+    version  INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    text     TEXT NOT NULL
+);
+
+-- Reactions that wait. due is when one may be attempted. One that has failed for good has the
+-- greatest due, and failed_at and reason.
+CREATE TABLE labhealth_reactions (
+    number    INTEGER PRIMARY KEY AUTOINCREMENT,
+    id        TEXT NOT NULL,
+    kind      TEXT NOT NULL,
+    user_id   TEXT NOT NULL,
+    order_id  TEXT,
+    due       INTEGER NOT NULL DEFAULT 0,
+    attempts  INTEGER NOT NULL DEFAULT 0,
+    failed_at INTEGER,
+    reason    TEXT,
+    body      TEXT NOT NULL
+);
+CREATE INDEX labhealth_reactions_due ON labhealth_reactions (due, number);
+CREATE INDEX labhealth_reactions_user ON labhealth_reactions (user_id);
+
+-- Users that were compared with the service: when, and since when the service does not have them.
+CREATE TABLE labhealth_reconciled_users (
+    user_id TEXT PRIMARY KEY,
+    at      INTEGER NOT NULL,
+    missing INTEGER
+);
+
+-- Where the comparison with the service goes on.
+CREATE TABLE labhealth_reconciled (
+    name  TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+);
 ` + sqliteViews}
 
 // sqliteViews creates what other programs read. JSON that SQLite cannot read gives NULL, and not an
