@@ -342,10 +342,13 @@ func (t *transferring) summaries(ctx context.Context, id int64, of webhooks.Seri
 	}
 }
 
+// transferLimit is a variable for tests.
+var transferLimit = time.Minute
+
 // inTarget runs f in a transaction of the target, for a limited time: the source may hold locks
 // that another Move in the other direction waits for, which neither database can detect.
 func (t *transferring) inTarget(ctx context.Context, f func(context.Context, *sql.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, transferLimit)
 	defer cancel()
 	return t.to.transact(ctx, "copy, target", func(tx *sql.Tx) error { return f(ctx, tx) })
 }
