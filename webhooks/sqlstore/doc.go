@@ -131,6 +131,7 @@
 //	labhealth_dead_letters number, delivery_id, received_at, user_id, attempts, failed_at, reason, body
 //	labhealth_deliveries   id (the start of the ID and a digest), at
 //	labhealth_schema       version
+//	labhealth_database     id: a random ID of these tables
 //	labhealth_readings     view of the samples: user_id, resource, provider, source_type, time, value, unit, type,
 //	                       seconds (of an interval), timezone_offset, at, document
 //	labhealth_reports      view of the summaries: user_id, resource, id, version, document

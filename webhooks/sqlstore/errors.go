@@ -161,6 +161,9 @@ var rolledBack = []string{"commit unexpectedly resulted in rollback", "failed tr
 
 // isRolledBack reports whether the application's function has ended or spoiled the transaction.
 func isRolledBack(err error) bool {
+	if e := (*Error)(nil); errors.As(err, &e) {
+		err = e.err // that of the driver
+	}
 	return errors.Is(err, sql.ErrTxDone) || sqlState(err) == "" && slices.ContainsFunc(rolledBack, func(phrase string) bool { return mentions(err, phrase) })
 }
 

@@ -214,7 +214,7 @@ func isDeliveryError(err error) bool {
 		return !function.outage
 	}
 	e := (*Error)(nil)
-	return errors.As(err, &e) && (e.Rejected || isRolledBack(e.err))
+	return errors.As(err, &e) && (e.Rejected || isRolledBack(err))
 }
 
 // observation is a step that is observed.
@@ -283,7 +283,7 @@ func (w *Worker) step(ctx context.Context, o *observation) (Step, error) {
 		step, err = w.oneAtATime(o, rows)
 	}
 	if len(rows) > 0 {
-		w.setTurn(from, time.Since(began), true)
+		w.setTurn(from, began)
 	}
 	step.Batch = len(rows)
 	return step, err
@@ -296,7 +296,9 @@ func (w *Worker) attemptNext(ctx context.Context, o *observation, began time.Tim
 	step, rows, err = w.attempt(ctx, o, func(ctx context.Context, tx *sql.Tx) (rows []inboxRow, err error) {
 		for _, from = range w.order(began) {
 			rows, err = w.Store.take(ctx, tx, from, w.batch(from))
-			w.setTurn(from, time.Since(began), len(rows) > 0)
+			if len(rows) == 0 {
+				w.skipTurn(from, time.Since(began))
+			}
 			if err != nil || len(rows) > 0 {
 				break
 			}
@@ -407,15 +409,25 @@ func (w *Worker) order(now time.Time) []part {
 const emptyDelay = 50 * time.Millisecond
 
 // setTurn gives a part a quarter of the time: a step of it that took so long is followed by three
-// times as much of others.
-func (w *Worker) setTurn(p part, took time.Duration, found bool) {
+// times as much of others. The time by which a long batch delayed its turn counts, up to Timeout.
+// Otherwise suspects, which are single, would get a step for each batch.
+func (w *Worker) setTurn(p part, began time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wait := 3 * took
-	if !found {
-		wait = max(wait, emptyDelay)
+	turn := w.turns[p]
+	if earliest := began.Add(-orDefault(w.Timeout, time.Minute)); turn.IsZero() {
+		turn = began
+	} else if turn.Before(earliest) {
+		turn = earliest
 	}
-	w.turns[p] = time.Now().Add(wait)
+	w.turns[p] = turn.Add(4 * time.Since(began))
+}
+
+// skipTurn is called when a part was empty.
+func (w *Worker) skipTurn(p part, took time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.turns[p] = time.Now().Add(max(3*took, emptyDelay))
 }
 
 // batch returns the number of deliveries that the next batch may have.
