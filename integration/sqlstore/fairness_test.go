@@ -16,8 +16,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-// A function that ignores the error of a statement, with which PostgreSQL rolls back, spoils its own
-// delivery only.
+// A function that ignores the error of a statement, with which PostgreSQL rolls back, spoils its
+// own delivery only.
 func TestFunctionIgnoresError(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
 		store, db := d.store(t), ledger(t, d)
@@ -129,20 +129,6 @@ func TestOrderOfSuspects(t *testing.T) {
 	}
 }
 
-// lockUser locks a user as another program would do.
-func lockUser(t *testing.T, db *sql.DB, u int) *sql.Tx {
-	t.Helper()
-	lock, err := db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = lock.Rollback() })
-	if _, err := lock.Exec("INSERT INTO labhealth_users (user_id) VALUES ($1)", user(u).String()); err != nil {
-		t.Fatal(err)
-	}
-	return lock
-}
-
 // The deliveries of a user who is locked are delayed together, and others are tried.
 func TestLockedUser(t *testing.T) {
 	t.Parallel()
@@ -152,7 +138,14 @@ func TestLockedUser(t *testing.T) {
 		receive(t, store, heartrates(fmt.Sprint("locked_", n), 1, "60"))
 	}
 	receive(t, store, heartrates("good", 2, "60", "61", "62")) // larger
-	lock := lockUser(t, db, 1)
+	lock, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Rollback()
+	if _, err := lock.Exec("INSERT INTO labhealth_users (user_id) VALUES ($1)", user(1).String()); err != nil {
+		t.Fatal(err)
+	}
 	worker := &sqlstore.Worker{Store: store, Attempts: 1, Delay: time.Hour, Timeout: 2 * time.Second}
 	applied := 0
 	for range 4 { // the batch, one of the user, the other one

@@ -181,8 +181,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// Suspects, which are single, get a quarter of the time also if each batch of fresh deliveries takes
-// much longer.
+// Suspects, which are single, get a quarter of the time also if each batch of fresh deliveries
+// takes much longer.
 func TestTurnsOfSuspects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &Worker{Timeout: 5 * time.Second}

@@ -145,8 +145,8 @@
 //	SELECT time, value, unit FROM labhealth_readings WHERE user_id = '…' AND resource = 'heartrate' ORDER BY time
 //
 // In tables, times are nanoseconds since 1970. due is 0 if the delivery has not failed, and at most
-// 4503599627370496 if a batch with it exceeded a time limit, in which case it will be tried alone. The
-// views have the time of a sample as at. Conditions on at use the index and read only the
+// 4503599627370496 if a batch with it exceeded a time limit, in which case it will be tried alone.
+// The views have the time of a sample as at. Conditions on at use the index and read only the
 // partitions of that time, while those on time are compared with every sample of the user. In a
 // panel of Grafana, and in psql:
 //

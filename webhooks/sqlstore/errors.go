@@ -155,14 +155,17 @@ var sqliteErrors = []struct {
 }
 
 // rolledBack are phrases of the errors of a commit that rolled back, because the application's
-// function ignored an error of one of its statements. They have no SQLSTATE. The first two are those
-// of pgx and pq, and the last one is that of SQLite.
+// function ignored an error of one of its statements. They have no SQLSTATE. The first two are of
+// pgx and pq, the last one is of SQLite.
 var rolledBack = []string{"commit unexpectedly resulted in rollback", "failed transaction", "no transaction is active"}
 
 // isRolledBack reports whether the application's function has ended or spoiled the transaction.
 func isRolledBack(err error) bool {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		err = e.err // that of the driver
+	}
+	if err == nil {
+		return false
 	}
 	return errors.Is(err, sql.ErrTxDone) || sqlState(err) == "" && slices.ContainsFunc(rolledBack, func(phrase string) bool { return mentions(err, phrase) })
 }

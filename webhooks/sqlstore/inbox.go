@@ -213,8 +213,8 @@ func (s *Store) giveBack(rows []inboxRow) {
 	s.cursors[partOf(&rows[0])].giveBack(rows[0].before())
 }
 
-// delayUser delays the suspects and the delayed rows of a user who is locked. Otherwise each of them
-// would be tried alone, and others wait.
+// delayUser delays the suspects and the delayed rows of a user who is locked. Otherwise each of
+// them would be tried alone, and others wait.
 func (s *Store) delayUser(ctx context.Context, tx *sql.Tx, user string, due int64) error {
 	_, err := tx.ExecContext(ctx, s.dialect.bind(`UPDATE labhealth_inbox SET due = ? WHERE (due, number) IN (
 		SELECT due, number FROM labhealth_inbox WHERE due > 0 AND due <= ? AND user_id = ?`+s.dialect.skipLocked()+`)`),

@@ -60,10 +60,10 @@ type Worker struct {
 	// after a commit of its own, the other deliveries of the batch are not passed to it. It must
 	// return when ctx is done. A call that has not returned half of Timeout later is abandoned: it
 	// goes on without the transaction, also after Run has returned. Until it returns, the other
-	// deliveries of the user wait, in all processes. An error or a panic counts as a failed attempt,
-	// even if the cause is an unavailable service that the function needs, but not if the database
-	// is unavailable. So does an error of a statement that it ignores, with which PostgreSQL rolls
-	// the transaction back.
+	// deliveries of the user wait, in all processes. An error or a panic counts as a failed
+	// attempt, even if the cause is an unavailable service that the function needs, but not if the
+	// database is unavailable. So does an error of a statement that it ignores, with which
+	// PostgreSQL rolls the transaction back.
 	Apply func(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error
 
 	Batch    int           // deliveries per transaction; 0 means 100
@@ -346,8 +346,8 @@ func (w *Worker) oneAtATime(o *observation, rows []inboxRow) (step Step, err err
 }
 
 // suspect makes the workers take the rows of a batch one at a time, the smallest first, and last
-// the one that Worker.Apply was called with, which others go ahead of for as long as 60 attempts may
-// take. An error is ignored: the batch is taken again then, and exceeds the limit again.
+// the one that Worker.Apply was called with, which others go ahead of for as long as 60 attempts
+// may take. An error is ignored: the batch is taken again then, and exceeds the limit again.
 func (w *Worker) suspect(ctx context.Context, rows []inboxRow, last int64) {
 	s, timeout := w.Store, orDefault(w.Timeout, time.Minute)
 	limited, cancel := context.WithTimeout(ctx, timeout)
