@@ -59,8 +59,9 @@ func Copy(ctx context.Context, from, to *Store, users func(uuid.UUID) bool) (Cop
 // the source. What a program writes to the source after its user was moved is not lost: another
 // Move takes it to the target. Move until one moves no users. Do not move the same users in the
 // opposite direction at the same time: the two can wait for each other, and writers of a user whom
-// they have locked wait too, until one of them fails after a minute. After a Move that failed or was
-// killed, finish it before moving these users back: else a waiting delivery can be in both databases.
+// they have locked wait too, until one of them fails after a minute. After a Move that failed or
+// was killed, finish it before moving these users back: else a waiting delivery can be in both
+// databases.
 //
 // While a user is moved, deliveries of this user wait in the source. In SQLite all writes wait: run
 // Copy first to see how long Move will take. Deliveries without a readable user have [uuid.Nil],
