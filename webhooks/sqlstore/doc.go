@@ -131,6 +131,7 @@
 //	labhealth_dead_letters number, delivery_id, received_at, user_id, attempts, failed_at, reason, body
 //	labhealth_deliveries   id (the start of the ID and a digest), at
 //	labhealth_schema       version
+//	labhealth_database     id: a random ID of these tables
 //	labhealth_readings     view of the samples: user_id, resource, provider, source_type, time, value, unit, type,
 //	                       seconds (of an interval), timezone_offset, at, document
 //	labhealth_reports      view of the summaries: user_id, resource, id, version, document
@@ -144,8 +145,8 @@
 //	SELECT time, value, unit FROM labhealth_readings WHERE user_id = '…' AND resource = 'heartrate' ORDER BY time
 //
 // In tables, times are nanoseconds since 1970. due is 0 if the delivery has not failed, and at most
-// 2147483648 if a batch with it exceeded a time limit, in which case it will be tried alone. The
-// views have the time of a sample as at. Conditions on at use the index and read only the
+// 4503599627370496 if a batch with it exceeded a time limit, in which case it will be tried alone.
+// The views have the time of a sample as at. Conditions on at use the index and read only the
 // partitions of that time, while those on time are compared with every sample of the user. In a
 // panel of Grafana, and in psql:
 //
