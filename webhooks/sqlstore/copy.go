@@ -33,8 +33,8 @@ func (c *Copied) add(changes webhooks.Changes, written *int) {
 // Copy copies the samples, summaries and orders of users from one store to another, with their
 // versions, and the timelines and results of the orders. A version that is newer in the target
 // stays, so Copy can be interrupted, and run again at any time, while programs write to both. It
-// queues no reactions in the target. The databases may be of different dialects. Both need the tables:
-// see [Store.Migrate]. [Store.Version] of the two must be the same function.
+// queues no reactions in the target. The databases may be of different dialects. Both need the
+// tables: see [Store.Migrate]. [Store.Version] of the two must be the same function.
 //
 // users selects users by ID; nil means all. It is called with the IDs in ascending order, each
 // before its data is copied, so a program can report progress there. Copy holds a few thousand
@@ -51,12 +51,13 @@ func Copy(ctx context.Context, from, to *Store, users func(uuid.UUID) bool) (Cop
 }
 
 // Move moves the data of users from one store to another: samples, summaries, orders, waiting
-// deliveries, dead letters and reactions. It does what [Copy] does, and then removes the data from the source. It takes
-// one user at a time, and locks the user in the source until the target has everything, has
-// committed it, and has returned the same content when it was read again. So at any time, also
-// after a crash, the data of a user is complete in the source or in the target, and running Move
-// again goes on where it stopped. A delivery that waits in the inbox is moved once, and applied
-// once if the workers of the source are stopped, also while a Move that was killed is run again.
+// deliveries, dead letters and reactions. It does what [Copy] does, and then removes the data from
+// the source. It takes one user at a time, and locks the user in the source until the target has
+// everything, has committed it, and has returned the same content when it was read again. So at any
+// time, also after a crash, the data of a user is complete in the source or in the target, and
+// running Move again goes on where it stopped. A delivery that waits in the inbox is moved once,
+// and applied once if the workers of the source are stopped, also while a Move that was killed is
+// run again.
 //
 // First let new deliveries of these users go to the target, and stop programs that apply them to
 // the source. What a program writes to the source after its user was moved is not lost: another
