@@ -11,7 +11,7 @@ import (
 
 // Applied is the result of applying a delivery.
 type Applied struct {
-	Changes webhooks.Changes // zero if nothing was applied
+	Changes webhooks.Changes // zero if nothing was applied; orders count as summaries do
 	// Err is nil if the delivery was applied completely. Otherwise pass the delivery and Err to
 	// [Store.DeadLetter]. With [webhooks.ErrUnreadable], part of the event cannot be decoded and
 	// the rest was applied. With any other error nothing was applied: the delivery has no user
@@ -19,6 +19,8 @@ type Applied struct {
 	// the program and cannot be encoded as JSON. Err matches [webhooks.ErrPermanent]: it recurs
 	// each time the delivery is applied.
 	Err error
+	// Transitions is the number of entries in the timeline of an order that were not stored before.
+	Transitions int
 }
 
 // isUnreadable reports whether part of the delivery cannot be decoded and the rest was applied.
@@ -36,11 +38,11 @@ const (
 	errUnencodable = permanentError("sqlstore: the event cannot be encoded as JSON")
 )
 
-// Apply stores the summary or the samples of an event, in its own transaction, except those of
-// which a newer version is stored. The rule, and the meaning of the changes, are those of
-// [webhooks.Latest]. The changes are exact even if other processes apply deliveries at the same
-// time. The error is the Err of [Applied], or an *[Error], after which no part of the event is
-// stored.
+// Apply stores the summary, the samples or the order of an event, in its own transaction, except
+// those of which a newer version is stored. The rule, and the meaning of the changes, are those of
+// [webhooks.Latest]; the package documentation states the rule for orders. The changes are exact
+// even if other processes apply deliveries at the same time. The error is the Err of [Applied], or
+// an *[Error], after which no part of the event is stored.
 func (s *Store) Apply(ctx context.Context, d webhooks.Delivery) (webhooks.Changes, error) {
 	all, err := s.ApplyAll(ctx, []webhooks.Delivery{d})
 	if err != nil {
@@ -73,8 +75,8 @@ func (s *Store) ApplyAll(ctx context.Context, deliveries []webhooks.Delivery) ([
 	return applied, nil
 }
 
-// apply applies a batch in a transaction, and queues the reactions to it. It locks the users, always
-// in the same order, so that the data it reads does not change until it has written.
+// apply applies a batch in a transaction, and queues the reactions to it. It locks the users,
+// always in the same order, so that the data it reads does not change until it has written.
 func (s *Store) apply(ctx context.Context, tx *sql.Tx, b *batch) ([]Applied, error) {
 	if len(b.users) == 0 {
 		return b.applied, nil
