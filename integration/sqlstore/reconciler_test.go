@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"slices"
 	"strings"
@@ -371,6 +373,51 @@ func TestReconcileResumed(t *testing.T) {
 	})
 }
 
+// A process that is killed during any request is followed by one that goes on where it was.
+func TestReconcileKilled(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, srv := d.store(t), newTruth(t)
+		srv.advance(t, srv.AddOrders(220))
+		target, err := url.Parse(srv.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sent, lists atomic.Int64
+		var kill atomic.Pointer[func() error]
+		forward := httputil.NewSingleHostReverseProxy(target)
+		forward.Transport = &srv.transport
+		forward.ErrorLog = log.New(io.Discard, "", 0) // of connections of killed processes
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.Trim(r.URL.Path, "/") == "orders" {
+				lists.Add(1)
+			}
+			if sent.Add(1)%70 == 0 {
+				(*kill.Load())()
+			}
+			forward.ServeHTTP(w, r)
+		}))
+		defer proxy.Close()
+		start := int(time.Now().Unix()) - 60
+		kills := 0
+		for ; ; kills++ {
+			cmd := child(t.Context(), d, "reconcile", start)
+			cmd.Env = append(cmd.Env, childURL+"="+proxy.URL, childKey+"="+srv.APIKey)
+			stop := func() error { return cmd.Process.Kill() }
+			kill.Store(&stop)
+			if err := cmd.Run(); err == nil {
+				break
+			}
+			if kills == 20 {
+				t.Fatal("the passes never end")
+			}
+		}
+		if kills < 2 || lists.Load() > int64(3+kills) {
+			t.Errorf("%d kills, %d lists", kills, lists.Load())
+		}
+		srv.equal(t, store)
+	})
+}
+
 // Orders are created, updated and deleted while a list is read. None is skipped.
 func TestReconcileShiftingPages(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
@@ -703,6 +750,48 @@ func TestReconcileFailures(t *testing.T) {
 		fail = false
 		if found, err = r.Since(t.Context(), time.Time{}); err != nil || found.Failed != 0 || found.Differences.Samples != 3 {
 			t.Errorf("%+v %v", found, err)
+		}
+	})
+}
+
+// Run goes on after the service was unavailable, and the walks reach every order and user. A store
+// has the data of its own users only.
+func TestReconcileOutage(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, srv := d.store(t), newTruth(t)
+		users := srv.AddUsers(2)
+		srv.AddOrders(120)
+		for _, user := range users {
+			if err := srv.AddSamples(user, "glucose", 3, labhealthtest.StartingAt(time.Now())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := srv.FailBefore("GET /orders", 2, labhealthtest.FaultResponse(http.StatusServiceUnavailable, `{}`)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var mu sync.Mutex
+		var all sqlstore.ReconciledCounts
+		failures, complete := 0, map[string]bool{}
+		r := &sqlstore.Reconciler{Store: store, Client: srv.client, Rate: 1000, Owns: func(user uuid.UUID) bool { return user == users[1] }}
+		r.Observe = func(_ context.Context, found sqlstore.Reconciled, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failures++
+			}
+			all.Orders += found.Differences.Orders
+			all.Samples += found.Differences.Samples
+			if complete[found.Pass] = complete[found.Pass] || found.Complete; complete["walk"] && complete["users"] && complete["changed"] {
+				cancel()
+			}
+		}
+		if err := r.Run(ctx); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if failures != 2 || all.Orders != 60 || all.Samples != 3 {
+			t.Errorf("%d failures, %+v", failures, all)
 		}
 	})
 }

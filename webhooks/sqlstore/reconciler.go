@@ -67,7 +67,8 @@ type Reconciler struct {
 	Owns func(userID uuid.UUID) bool
 	// Observe, if not nil, observes the steps of passes. A step is a page of orders, one user, or
 	// up to 100 orders that are due. The error is why a step failed: the step is repeated later,
-	// after a wait that doubles from 1 s up to 5 min. A step that had nothing to do is not observed.
+	// after a wait that doubles from 1 s up to 5 min. Steps of results and due
+	// that had nothing to do are not observed.
 	// Steps of different passes run at the same time.
 	Observe func(ctx context.Context, found Reconciled, err error)
 
@@ -317,7 +318,7 @@ func (p *pass) end(ctx context.Context, err error) error {
 			p.at = progress{}
 		}
 	}
-	if p.Observe != nil && ctx.Err() == nil && (err != nil || p.found.Requests > 0) {
+	if p.Observe != nil && ctx.Err() == nil && (err != nil || p.found.Requests > 0 || p.stored) {
 		p.Observe(ctx, p.found, err)
 	}
 	return err
