@@ -242,8 +242,8 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 type admissionKey struct{}
 
 // WithAdmission returns a context for calls. Before each attempt, and before it waits for the rate
-// limit of its client, admit is called with the context of the call. It may wait. Its error ends the
-// call.
+// limit of its client, admit is called with the context of the call. It may wait. Its error ends
+// the call.
 func WithAdmission(ctx context.Context, admit func(context.Context) error) context.Context {
 	return context.WithValue(ctx, admissionKey{}, admit)
 }

@@ -45,7 +45,7 @@ var errRepeatedPage = errors.New("sqlstore: the service repeats a page of orders
 // selects it, moves all later ones to other pages. The list is therefore not read by page numbers:
 // it is sorted by the time of creation, which never changes, and the next page starts at the time
 // of the last order of this one, which is read again. Nothing is skipped, whatever happens to the
-// orders before it. Only if a whole page has one time of creation, the next one has the next number.
+// orders before it. If a whole page has one time of creation, the next one has the next number.
 //
 // A service that does not honor the filter or the sort key is read by page numbers. Then an order
 // can be skipped if another one is deleted meanwhile. The next pass finds it.

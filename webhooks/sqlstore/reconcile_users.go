@@ -14,8 +14,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// User reads all orders of a user with their new results, and the user's wearable data from one time
-// to another, as [webhooks.ReadAll] does. That the service does not have the user is no error: see
+// User reads all orders of a user with their new results, and the user's wearable data from one
+// time to another, as [webhooks.ReadAll] does. That the service does not have the user is no error: see
 // MissingUsers of [Reconciled].
 func (r *Reconciler) User(ctx context.Context, userID uuid.UUID, from, to time.Time) (Reconciled, error) {
 	if err := r.check(ctx); err != nil {

@@ -44,9 +44,9 @@ import (
 // # Several processes
 //
 // Run holds a lease in the database, so that one of any number of Reconcilers works. If the process
-// stops, another one takes over at once. If it is killed, that takes up to a minute, and the new one
-// goes on where the old one was. Should two work at the same time, because a clock is wrong, they
-// make twice the requests, and the stored data is the same.
+// stops, another one takes over within seconds. If it is killed, that takes about a minute. The new
+// one goes on where the old one was. Should two work at the same time, because a clock is wrong,
+// they make twice the requests, and the stored data is the same.
 //
 // # Cost
 //
@@ -361,8 +361,8 @@ func (p *pass) once(ctx context.Context) (Reconciled, error) {
 	}
 }
 
-// each calls f for n elements, several at the same time, each with its own counts. It returns one of
-// the errors, after which f is not called anymore.
+// each calls f for n elements, several at the same time, each with its own counts. It returns one
+// of the errors, after which f is not called anymore.
 func (p *pass) each(ctx context.Context, n int, f func(p *pass, ctx context.Context, i int) error) error {
 	var all sync.WaitGroup
 	var mu sync.Mutex
