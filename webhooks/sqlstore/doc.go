@@ -144,6 +144,8 @@
 //	labhealth_order_results order_id, user_id, version, revision, status, text (JSON)
 //	labhealth_dead_letters number, delivery_id, received_at, user_id, attempts, failed_at, reason, body
 //	labhealth_deliveries   id (the start of the ID and a digest), at
+//	labhealth_reconciled   name, value (JSON): where the passes of a Reconciler go on
+//	labhealth_reconciled_users user_id, at, missing: when a Reconciler compared a user, and since when the service has none
 //	labhealth_schema       version
 //	labhealth_database     id: a random ID of these tables
 //	labhealth_readings     view of the samples: user_id, resource, provider, source_type, time, value, unit, type,
