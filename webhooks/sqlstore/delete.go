@@ -8,8 +8,8 @@ import (
 )
 
 // DeleteUser deletes all data of a user: samples, the units and types that no other user has,
-// summaries, and deliveries in the inbox and among
-// the dead letters whose envelope names the user. It waits for deliveries that a worker has in
+// summaries, reactions that wait or were given up, and deliveries in the inbox and among the dead
+// letters whose envelope names the user. It waits for deliveries that a worker has in
 // flight. Delivery IDs are kept; they do not identify a user.
 //
 // It does not block the user: data that arrives later is stored as for a new user. So delete the
@@ -36,6 +36,9 @@ func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID) error {
 // deleteContent deletes the samples and summaries of a user, who is locked, and the shapes that
 // nobody else has.
 func (s *Store) deleteContent(ctx context.Context, tx *sql.Tx, user string) error {
+	if err := s.deleteReactions(ctx, tx, user); err != nil {
+		return err
+	}
 	shapes, err := s.shapesOf(ctx, tx, user)
 	if err != nil {
 		return err
