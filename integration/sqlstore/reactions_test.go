@@ -381,7 +381,7 @@ func TestKilledReactors(t *testing.T) {
 		}
 		processes.Wait()
 		c := &calls{}
-		last := &sqlstore.Reactor{Store: store, Timeout: time.Second, React: func(ctx context.Context, r sqlstore.Reaction) error {
+		last := &sqlstore.Reactor{Store: store, Parallel: 50, Timeout: time.Second, React: func(ctx context.Context, r sqlstore.Reaction) error {
 			c.react(ctx, r)
 			return reacted(ctx, db, d, r)
 		}}
@@ -433,7 +433,7 @@ func TestReactorHoldsNothingUp(t *testing.T) {
 		db := d.open(t)
 		var deliveries []webhooks.RawDelivery
 		for i := range 20 {
-			deliveries = append(deliveries, heartrates(fmt.Sprint(i), 1, fmt.Sprint(100+i)))
+			deliveries = append(deliveries, heartrates(fmt.Sprint(i), 1, fmt.Sprint(70+i))) // greater than what is stored
 		}
 		receive(t, store, deliveries...)
 		drain(t, &sqlstore.Worker{Store: store}, db)
