@@ -44,8 +44,8 @@ type Reactor struct {
 	Parallel int           // calls at the same time; 0 means 4
 	Attempts int           // failed calls after which a reaction is given up; 0 means 10
 	Delay    time.Duration // wait after the first failure, doubled after each further one up to an hour; 0 means 5 s
-	// Timeout is the limit of one call; 0 means 1 min. A reaction whose process was killed is called
-	// again after twice that time.
+	// Timeout is the limit of one call; 0 means 1 min. A reaction whose process was killed is
+	// called again after twice that time.
 	Timeout time.Duration
 	Poll    time.Duration // interval at which to look for what other processes queued; 0 means 1 s
 	Grace   time.Duration // how long calls may go on when the context of Run is done; 0 means 5 s
@@ -80,8 +80,8 @@ const (
 // maxAhead is the number of reactions that are taken before their calls can start.
 const maxAhead = 100
 
-// Run calls React until ctx is done, and returns the error of ctx. It then gives the calls in flight
-// Grace to end, and cancels their contexts after that. It does not wait for those that ignore it.
+// Run calls React until ctx is done, and returns the error of ctx. It then gives the calls in
+// flight Grace to end, and cancels their contexts after that. It does not wait for those that ignore it.
 // After failures of the database it waits, longer each time, up to 10 s.
 func (r *Reactor) Run(ctx context.Context) error {
 	run, err := r.start(ctx)
@@ -91,6 +91,7 @@ func (r *Reactor) Run(ctx context.Context) error {
 	defer run.close()
 	failures := 0
 	for ctx.Err() == nil {
+		run.collect() // before counting how many to take
 		more, err := run.turn(ctx, run.want())
 		switch {
 		case err != nil && ctx.Err() == nil:
