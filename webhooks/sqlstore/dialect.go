@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // Dialect identifies the database. The zero value is invalid.
@@ -81,6 +83,19 @@ type dialect interface {
 	// change runs a DELETE or UPDATE of the inbox, which has no condition yet, for rows of one
 	// part, in its order.
 	change(ctx context.Context, tx *sql.Tx, rows []inboxRow, statement string, args ...any) error
+
+	// addReactions queues reactions, of orders for the stored users of these.
+	addReactions(ctx context.Context, tx *sql.Tx, rows []reactionRow, queued int64) error
+	// tryOrder is a condition that locks the order of a reaction r, unless another transaction has
+	// locked it.
+	tryOrder() string
+	// lockReactions waits for the locks of orders, and of users for reactions without an order.
+	lockReactions(ctx context.Context, tx *sql.Tx, ids []uuid.UUID) error
+	// ofOrders reads the reactions of orders, which are locked, that wait.
+	ofOrders(ctx context.Context, tx *sql.Tx, orders []orderKey) ([]reactionRow, error)
+	// changeReactions runs a DELETE or UPDATE of labhealth_reactions, which has no condition yet,
+	// for those rows that nobody has changed since they were read.
+	changeReactions(ctx context.Context, tx *sql.Tx, rows []reactionRow, statement string, args ...any) error
 
 	// partition makes the partitions of samples that are needed now, and those of a number of past
 	// months, if the database has partitions. It drops those with only samples before a time.

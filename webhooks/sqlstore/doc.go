@@ -75,6 +75,25 @@
 //   - Infinities and NaN, which JSON does not have: a sample that a program creates with such a
 //     value is invalid, and its delivery is not applied.
 //
+// # Reactions
+//
+// A program that acts on a change, such as to notify a patient when results are there, selects the
+// kinds of changes and runs a [Reactor]:
+//
+//	store.Reactions = []sqlstore.ReactionKind{sqlstore.ReactTransition, sqlstore.ReactResults}
+//	reactor := &sqlstore.Reactor{Store: store, React: notify}
+//	go reactor.Run(ctx)
+//
+// A reaction is queued in the transaction of the change, so there is one for each change that was
+// committed, and none for others: one for each status that an order reaches, for each change of
+// stored results, for each summary that was added or updated, and for the samples of each series
+// that a transaction has added or updated. It is called after the commit, at least once, with an ID
+// that is the same in each call. See [Reactor] for the order of calls and for failures. [Copy]
+// queues none, and [Move] takes those that wait along. If the user is deleted, so are they.
+//
+// Nothing is queued by default, and what is queued waits until a Reactor runs. [Store.Backlog]
+// counts it.
+//
 // # Databases
 //
 // PostgreSQL 12 or newer. Tested: PostgreSQL 15 with github.com/jackc/pgx/v5/stdlib and
@@ -143,6 +162,7 @@
 //	labhealth_order_events order_id, id, at, status, detail: the timelines
 //	labhealth_order_results order_id, user_id, version, revision, status, text (JSON)
 //	labhealth_dead_letters number, delivery_id, received_at, user_id, attempts, failed_at, reason, body
+//	labhealth_reactions    number, id, kind, user_id, order_id, at, queued, due, attempts, failed_at, reason, body
 //	labhealth_deliveries   id (the start of the ID and a digest), at
 //	labhealth_reconciled   name, value (JSON): where the passes of a Reconciler go on
 //	labhealth_reconciled_users user_id, at, missing: when a Reconciler compared a user, and since when the service has none

@@ -146,3 +146,22 @@ func ExampleStore_ApplyAll() {
 	}
 	_ = apply
 }
+
+// A patient is notified once when results are there. The ID of the reaction is the idempotency key:
+// a service that has seen it does nothing.
+func ExampleReactor() {
+	var store *sqlstore.Store // of Open
+	send := func(ctx context.Context, idempotencyKey, userID uuid.UUID, text string) error { return nil }
+
+	store.Reactions = []sqlstore.ReactionKind{sqlstore.ReactResults} // in all processes that write
+	reactor := &sqlstore.Reactor{Store: store, React: func(ctx context.Context, r sqlstore.Reaction) error {
+		order, ok, err := store.Order(ctx, r.OrderID)
+		if err != nil || !ok || order.Results != sqlstore.ResultsFinal {
+			return err // nil: there is nothing to do
+		}
+		return send(ctx, r.ID, r.UserID, "Your results are there.")
+	}}
+	if err := reactor.Run(context.Background()); err != nil {
+		log.Print(err)
+	}
+}

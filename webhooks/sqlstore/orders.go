@@ -247,5 +247,11 @@ func (s *Store) ApplyResults(ctx context.Context, order *labhealth.Order, result
 		changed, err = s.applyResults(ctx, tx, r, false)
 		return err
 	})
-	return changed && err == nil, err
+	if err != nil {
+		return false, err
+	}
+	if changed {
+		s.wakeReactor()
+	}
+	return changed, nil
 }

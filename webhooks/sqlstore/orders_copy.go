@@ -130,26 +130,31 @@ func (t *transferring) writeResults(ctx context.Context, page []receivedResults)
 	return errNotVerified
 }
 
-const reactionColumns = "id, kind, user_id, order_id, due, attempts, failed_at, reason, body"
+const movedColumns = "id, kind, user_id, order_id, at, queued, due, attempts, failed_at, reason, body"
 
-// reactions moves the reactions of the user as deliveries does with deliveries.
+// reactions moves the reactions of the user as deliveries does with deliveries. The due of one that
+// is being called is in the future: the target calls it again.
 func (t *transferring) reactions(ctx context.Context, tx *sql.Tx) error {
-	remove := t.from.dialect.bind(`DELETE FROM labhealth_reactions WHERE number IN (SELECT number FROM labhealth_reactions
-		WHERE user_id = ? ORDER BY number LIMIT ?) RETURNING number, ` + reactionColumns)
-	insert := t.to.dialect.bind(`INSERT INTO labhealth_reactions (` + reactionColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+	user := t.user.String()
+	if err := t.from.lockUserReactions(ctx, tx, user); err != nil {
+		return err
+	}
+	remove := t.from.dialect.bind(`DELETE FROM labhealth_reactions WHERE (due, number) IN (SELECT r.due, r.number` + userReactions +
+		` ORDER BY r.number LIMIT ?) RETURNING number, ` + movedColumns)
+	insert := t.to.dialect.bind(`INSERT INTO labhealth_reactions (` + movedColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 	for {
 		var page [][]any
 		var digests [][]byte
 		err := query(ctx, tx, func(rows *sql.Rows) error {
 			var id, kind, user, body string
 			var order, reason sql.Null[string]
-			var number, due, attempts int64
+			var number, at, queued, due, attempts int64
 			var failedAt sql.Null[int64]
-			err := rows.Scan(&number, &id, &kind, &user, &order, &due, &attempts, &failedAt, &reason, &body)
-			page = append(page, []any{id, kind, user, order, due, attempts, failedAt, reason, body})
+			err := rows.Scan(&number, &id, &kind, &user, &order, &at, &queued, &due, &attempts, &failedAt, &reason, &body)
+			page = append(page, []any{id, kind, user, order, at, queued, due, attempts, failedAt, reason, body})
 			digests = append(digests, digest("moved reaction", strconv.FormatInt(number, 10), id))
 			return err
-		}, remove, t.user.String(), copyDocuments)
+		}, remove, user, uuid.Nil.String(), user, copyDocuments)
 		if err != nil || len(page) == 0 {
 			return err
 		}
