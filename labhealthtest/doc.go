@@ -94,8 +94,8 @@
 //			Lose: 0.3, LoseResponse: 0.05, Duplicate: 0.2, Delay: 1, MaxDelay: time.Hour,
 //		}))
 //
-// [Undelivered] omits the event of particular data. For 100,000 orders and more, limit the memory of
-// the attempts with [WithDeliveryLog].
+// [Undelivered] omits the event of particular data. [WithDeliveryLog] limits the memory of the
+// attempts, for 100,000 orders and more.
 //
 // # Faults
 //
