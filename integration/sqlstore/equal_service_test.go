@@ -99,7 +99,7 @@ func correct(s *busyService, l *orderLife) error {
 // redraw adds an order, which completes after the others.
 func redraw(s *busyService, l *orderLife) error {
 	id, err := s.Redraw(l.id)
-	s.live = append(s.live, &orderLife{id, repeat(advance, 7)})
+	s.live = append(s.live, &orderLife{id, repeat(advance, 3)})
 	return err
 }
 
