@@ -209,10 +209,27 @@ func (r *receiver) reconcile(t *testing.T) (result passResult) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("the pass failed: %v\n%s", err, output)
 	}
+	r.logRequests(t)
 	if result.served = r.service.RequestCount() - before; result.served != result.Requests {
 		t.Errorf("the pass counted %d requests, the service %d", result.Requests, result.served)
 	}
 	return result
+}
+
+// logRequests logs the kinds of the latest requests.
+func (r *receiver) logRequests(t *testing.T) {
+	kinds := map[string]int{}
+	for _, request := range r.service.Requests() {
+		path, _, _ := strings.Cut(request.Path, "?")
+		parts := strings.Split(path, "/")
+		for i := range parts {
+			if len(parts[i]) == 36 {
+				parts[i] = "ID"
+			}
+		}
+		kinds[fmt.Sprint(request.StatusCode, " ", strings.Join(parts, "/"))]++
+	}
+	t.Log(kinds)
 }
 
 // runReceiver is a receiver process until it is killed.
