@@ -18,7 +18,7 @@ func TestReactSmoke(t *testing.T) {
 		store := d.store(t)
 		store.Reactions = allKinds
 		for i := range 50 {
-			apply(t, store, heartrates("", i, "60", "61"))
+			applyJSON(t, store, heartrates("", i, "60", "61"))
 		}
 		var mu sync.Mutex
 		seen := map[string]int{}
@@ -46,7 +46,7 @@ func TestReactSmoke(t *testing.T) {
 	})
 }
 
-func apply(t testing.TB, store *sqlstore.Store, all ...webhooks.RawDelivery) {
+func applyJSON(t testing.TB, store *sqlstore.Store, all ...webhooks.RawDelivery) {
 	t.Helper()
 	if _, err := store.ApplyAll(t.Context(), parse(t, all)); err != nil {
 		t.Fatal(err)
