@@ -18,7 +18,7 @@ func TestReactSmoke(t *testing.T) {
 		store := d.store(t)
 		store.Reactions = allKinds
 		for i := range 50 {
-			applyJSON(t, store, heartrates("", i, "60", "61"))
+			apply(t, store, parse(t, []webhooks.RawDelivery{heartrates("", i, "60", "61")}))
 		}
 		var mu sync.Mutex
 		seen := map[string]int{}
@@ -46,9 +46,3 @@ func TestReactSmoke(t *testing.T) {
 	})
 }
 
-func applyJSON(t testing.TB, store *sqlstore.Store, all ...webhooks.RawDelivery) {
-	t.Helper()
-	if _, err := store.ApplyAll(t.Context(), parse(t, all)); err != nil {
-		t.Fatal(err)
-	}
-}

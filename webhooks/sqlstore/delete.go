@@ -78,7 +78,7 @@ func (s *Store) deleteOrders(ctx context.Context, tx *sql.Tx, user string) error
 		return err
 	}
 	for chunk := range slices.Chunk(ids, sqliteParameters) {
-		for _, table := range []string{"labhealth_order_events", "labhealth_order_results", "labhealth_reactions"} {
+		for _, table := range []string{"labhealth_order_events", "labhealth_order_results"} {
 			_, err := tx.ExecContext(ctx, s.dialect.bind(`DELETE FROM `+table+` WHERE order_id IN (?`+strings.Repeat(", ?", len(chunk)-1)+`)`), chunk...)
 			if err != nil {
 				return err

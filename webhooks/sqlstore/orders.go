@@ -240,8 +240,18 @@ func (s *Store) ApplyResults(ctx context.Context, order *labhealth.Order, result
 		changed, err = s.applyResults(ctx, tx, r, false)
 		return err
 	})
+<<<<<<< HEAD
 	if err == nil && changed {
 		s.wakeReactor()
 	}
 	return changed && err == nil, err
+=======
+	if err != nil {
+		return false, err
+	}
+	if changed {
+		s.wakeReactor()
+	}
+	return changed, nil
+>>>>>>> h2
 }
