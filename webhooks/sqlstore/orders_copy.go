@@ -124,20 +124,11 @@ func (t *transferring) writeResults(ctx context.Context, r receivedResults) erro
 	return errNotVerified
 }
 
-<<<<<<< HEAD
-const movedReactionColumns = "id, kind, user_id, order_id, at, queued, due, attempts, failed_at, reason, body"
-=======
 const movedColumns = "id, kind, user_id, order_id, at, queued, due, attempts, failed_at, reason, body"
->>>>>>> h2
 
 // reactions moves the reactions of the user as deliveries does with deliveries. The due of one that
 // is being called is in the future: the target calls it again.
 func (t *transferring) reactions(ctx context.Context, tx *sql.Tx) error {
-<<<<<<< HEAD
-	remove := t.from.dialect.bind(`DELETE FROM labhealth_reactions WHERE number IN (SELECT number FROM labhealth_reactions
-		WHERE user_id = ? ORDER BY number LIMIT ?) RETURNING number, ` + movedReactionColumns)
-	insert := t.to.dialect.bind(`INSERT INTO labhealth_reactions (` + movedReactionColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-=======
 	user := t.user.String()
 	if err := t.from.lockUserReactions(ctx, tx, user); err != nil {
 		return err
@@ -145,7 +136,6 @@ func (t *transferring) reactions(ctx context.Context, tx *sql.Tx) error {
 	remove := t.from.dialect.bind(`DELETE FROM labhealth_reactions WHERE (due, number) IN (SELECT r.due, r.number` + userReactions +
 		` ORDER BY r.number LIMIT ?) RETURNING number, ` + movedColumns)
 	insert := t.to.dialect.bind(`INSERT INTO labhealth_reactions (` + movedColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
->>>>>>> h2
 	for {
 		var page [][]any
 		var digests [][]byte
