@@ -143,7 +143,7 @@ func (s *Store) countReactions(ctx context.Context, tx *sql.Tx, p reactionPart) 
 	scan := s.reactionCounted[p].next(time.Now(), true)
 	var first position
 	var queued int64
-	err = tx.QueryRowContext(ctx, s.dialect.bind(`SELECT r.due, r.number, r.queued`+inReactions), scan.from.due, scan.from.number, until, 1).
+	err = tx.QueryRowContext(ctx, s.dialect.bind(`SELECT r.due, r.number, r.queued`+inReactions+firstReactions), scan.from.due, scan.from.number, until, 1).
 		Scan(&first.due, &first.number, &queued)
 	first.number--
 	s.reactionCounted[p].end(scan, time.Now(), first, err == nil, true)
@@ -153,7 +153,7 @@ func (s *Store) countReactions(ctx context.Context, tx *sql.Tx, p reactionPart) 
 	if err != nil {
 		return 0, time.Time{}, err
 	}
-	err = tx.QueryRowContext(ctx, s.dialect.bind(`SELECT count(*) FROM (SELECT 1`+inReactions+`) AS first`),
+	err = tx.QueryRowContext(ctx, s.dialect.bind(`SELECT count(*) FROM (SELECT 1`+inReactions+firstReactions+`) AS first`),
 		first.due, first.number, until, othersLimit).Scan(&n)
 	return n, time.Unix(0, queued).UTC(), err
 }

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // Dialect identifies the database. The zero value is invalid.
@@ -82,11 +84,11 @@ type dialect interface {
 
 	// addReactions queues reactions, of orders for the stored users of these.
 	addReactions(ctx context.Context, tx *sql.Tx, rows []reactionRow, queued int64) error
-	// tryOrders locks the reactions of those orders that no other transaction has locked, and
-	// returns these.
-	tryOrders(ctx context.Context, tx *sql.Tx, orders []orderKey) ([]orderKey, error)
-	// lockReactions waits for locks of reactions: see reactionRow.lock. They are in ascending order.
-	lockReactions(ctx context.Context, tx *sql.Tx, locks []int64) error
+	// tryOrder is a condition that locks the order of a reaction r, unless another transaction has
+	// locked it.
+	tryOrder() string
+	// lockReactions waits for the locks of orders, and of users for reactions without an order.
+	lockReactions(ctx context.Context, tx *sql.Tx, ids []uuid.UUID) error
 	// ofOrders reads the reactions of orders, which are locked, that wait.
 	ofOrders(ctx context.Context, tx *sql.Tx, orders []orderKey) ([]reactionRow, error)
 	// changeReactions runs a DELETE or UPDATE of labhealth_reactions, which has no condition yet,

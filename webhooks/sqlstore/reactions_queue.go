@@ -50,7 +50,6 @@ type reactionTake struct {
 	lease int64 // the due of what is taken: until then, no other reactor takes it
 
 	seen  []reactionRow // whatever was looked at: the cursor has passed it
-	left  []reactionRow // seen, and left to another reactor
 	taken []reactionRow
 	moved bool // rows were taken, or delayed because another one of their order is
 	more  bool // there may be more to see
@@ -100,7 +99,7 @@ func (t *reactionTake) look(ctx context.Context, tx *sql.Tx, p reactionPart, lim
 		if idle && !scan.isRescan {
 			break
 		}
-		rows, err := scanReactions(ctx, tx, s.dialect.bind(`SELECT `+reactionColumns+inReactions+s.dialect.skipLocked()),
+		rows, err := scanReactions(ctx, tx, s.dialect.bind(`SELECT `+reactionColumns+inReactions+s.dialect.tryOrder()+firstReactions+s.dialect.skipLocked()),
 			scan.from.due, scan.from.number, p.until(t.now), limit)
 		found, last := err == nil && len(rows) > 0, position{}
 		if found {
@@ -116,26 +115,17 @@ func (t *reactionTake) look(ctx context.Context, tx *sql.Tx, p reactionPart, lim
 }
 
 // inReactions selects the rows of a part behind a position.
-const inReactions = ` FROM labhealth_reactions AS r WHERE (r.due, r.number) > (?, ?) AND r.due <= ? ORDER BY r.due, r.number LIMIT ?`
+const (
+	inReactions    = ` FROM labhealth_reactions AS r WHERE (r.due, r.number) > (?, ?) AND r.due <= ?`
+	firstReactions = ` ORDER BY r.due, r.number LIMIT ?`
+)
 
 // takeOrders returns the first reaction of each order, and all that are to be leased with it.
 func (t *reactionTake) takeOrders(ctx context.Context, tx *sql.Tx, orders []orderKey) (heads, lease []reactionRow, err error) {
 	slices.SortFunc(orders, func(a, b orderKey) int {
 		return slices.Compare(append(a.user[:], a.order[:]...), append(b.user[:], b.order[:]...))
 	})
-	orders, err = t.s.dialect.tryOrders(ctx, tx, slices.Compact(orders))
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, r := range t.seen {
-		if r.order.Valid && !slices.Contains(orders, r.orderKey()) {
-			t.left = append(t.left, r)
-		}
-	}
-	if len(orders) == 0 {
-		return nil, nil, nil
-	}
-	rows, err := t.s.dialect.ofOrders(ctx, tx, orders)
+	rows, err := t.s.dialect.ofOrders(ctx, tx, slices.Compact(orders))
 	if err != nil {
 		return nil, nil, err
 	}

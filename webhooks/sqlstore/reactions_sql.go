@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"slices"
 	"strings"
 
@@ -16,28 +15,17 @@ type orderKey struct{ user, order uuid.UUID }
 
 func (r *reactionRow) orderKey() orderKey { return orderKey{r.user, r.order.UUID} }
 
-// reactionLock returns the key of the advisory lock of an order or of a user without an order. Two
-// of them with the same key share a lock, which costs time and does no harm.
-func reactionLock(id uuid.UUID) int64 {
-	const space = 0x6c61626865616c74 // of this package
-	return int64(binary.BigEndian.Uint64(id[:8]) ^ binary.BigEndian.Uint64(id[8:]) ^ space)
-}
-
-// lock returns the key of the lock that a transaction has which changes a row that was taken.
-func (r *reactionRow) lock() int64 {
-	if r.order.Valid {
-		return reactionLock(r.order.UUID)
-	}
-	return reactionLock(r.user)
-}
-
-// locksOf returns the keys of the locks of rows, in the order in which they are taken.
-func locksOf(rows []reactionRow) (keys []int64) {
+// locksOf returns the IDs to lock before rows that were taken are changed: those of the orders, and
+// of the users of others.
+func locksOf(rows []reactionRow) (ids []uuid.UUID) {
 	for i := range rows {
-		keys = append(keys, rows[i].lock())
+		if rows[i].order.Valid {
+			ids = append(ids, rows[i].order.UUID)
+		} else {
+			ids = append(ids, rows[i].user)
+		}
 	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
+	return ids
 }
 
 // ofOrder selects the reactions of an order that wait.
@@ -69,33 +57,29 @@ func (*postgres) addReactions(ctx context.Context, tx *sql.Tx, rows []reactionRo
 	return err
 }
 
-// tryOrders locks orders that no other transaction has locked, and returns them. It does not wait.
-func (*postgres) tryOrders(ctx context.Context, tx *sql.Tx, orders []orderKey) (locked []orderKey, err error) {
-	var keys array
-	for _, o := range orders {
-		keys.int(reactionLock(o.order))
-	}
-	err = query(ctx, tx, func(rows *sql.Rows) error {
-		var n int
-		err := rows.Scan(&n)
-		locked = append(locked, orders[n-1])
-		return err
-	}, `SELECT n FROM unnest($1::bigint[]) WITH ORDINALITY AS k (key, n) WHERE pg_try_advisory_xact_lock(key)`, keys.String())
-	return locked, err
+// reactionLock is the key of the advisory lock of an ID. Two IDs with the same key share a lock,
+// which costs time and does no harm.
+const reactionLock = `hashtextextended('labhealth ' || id::text, 0)`
+
+// tryOrder locks the order of each row that is looked at, so that no two reactors take reactions of
+// one order.
+func (*postgres) tryOrder() string {
+	return ` AND (r.order_id IS NULL OR pg_try_advisory_xact_lock(` + strings.Replace(reactionLock, "id::", "r.order_id::", 1) + `))`
 }
 
-// lockReactions waits for locks, which are in ascending order.
-func (*postgres) lockReactions(ctx context.Context, tx *sql.Tx, keys []int64) error {
-	var locks array
-	for _, k := range keys {
-		locks.int(k)
+// lockReactions takes the locks in ascending order.
+func (*postgres) lockReactions(ctx context.Context, tx *sql.Tx, ids []uuid.UUID) error {
+	var all array
+	for _, id := range ids {
+		all.text(id.String())
 	}
-	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(key) FROM unnest($1::bigint[]) AS key`, locks.String())
+	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(key) FROM
+		(SELECT DISTINCT `+reactionLock+` AS key FROM unnest($1::uuid[]) AS id ORDER BY key) AS keys`, all.String())
 	return err
 }
 
-// ofOrders reads the reactions of orders that wait. It skips those that another transaction deletes
-// or has just looked at.
+// ofOrders reads the reactions of orders that wait. It skips those that another transaction
+// deletes.
 func (d *postgres) ofOrders(ctx context.Context, tx *sql.Tx, orders []orderKey) ([]reactionRow, error) {
 	var users, ids array
 	for _, o := range orders {
@@ -144,12 +128,10 @@ func (*sqlite) addReactions(ctx context.Context, tx *sql.Tx, rows []reactionRow,
 	return nil
 }
 
-// tryOrders returns all: the transaction has the whole database.
-func (*sqlite) tryOrders(_ context.Context, _ *sql.Tx, orders []orderKey) ([]orderKey, error) {
-	return orders, nil
-}
+// tryOrder and lockReactions do nothing: the transaction has the whole database.
+func (*sqlite) tryOrder() string { return "" }
 
-func (*sqlite) lockReactions(context.Context, *sql.Tx, []int64) error { return nil }
+func (*sqlite) lockReactions(context.Context, *sql.Tx, []uuid.UUID) error { return nil }
 
 func (*sqlite) ofOrders(ctx context.Context, tx *sql.Tx, orders []orderKey) (all []reactionRow, err error) {
 	for _, o := range orders {

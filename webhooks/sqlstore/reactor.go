@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -362,7 +361,7 @@ func (r *reacting) committed(take *reactionTake, released []reactionRow) {
 	}
 	delete(r.results, "")
 	r.finished = nil
-	r.Store.giveBackReactions(slices.Concat(back, released, take.left))
+	r.Store.giveBackReactions(append(back, released...))
 	for _, row := range take.taken {
 		c := &reactionCall{row: row, was: row.due, reaction: row.reaction()}
 		c.row.due = take.lease
