@@ -190,7 +190,7 @@ type passResult struct {
 func (r *receiver) reconcile(t *testing.T) (result passResult) {
 	t.Helper()
 	before := r.service.RequestCount()
-	cmd, lines := r.command(t, "reconcile")
+	cmd, lines := r.command(t, "compare")
 	lines.Buffer(nil, 1<<20)
 	var output string
 	for lines.Scan() {
@@ -243,7 +243,7 @@ func runReceiver(t *testing.T, d database, job string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if job == "reconcile" {
+	if job == "compare" {
 		reconcileOnce(t, &sqlstore.Reconciler{Store: store, Client: client})
 		return
 	}

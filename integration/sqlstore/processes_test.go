@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	labhealth "github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/webhooks"
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
@@ -27,6 +28,8 @@ const (
 	childDriver  = "LABHEALTH_TEST_CHILD_DRIVER"
 	childSource  = "LABHEALTH_TEST_CHILD_SOURCE"
 	childSeed    = "LABHEALTH_TEST_CHILD_SEED"
+	childURL     = "LABHEALTH_TEST_CHILD_URL"
+	childKey     = "LABHEALTH_TEST_CHILD_KEY"
 )
 
 func child(ctx context.Context, d database, job string, seed int) *exec.Cmd {
@@ -70,8 +73,17 @@ func TestChild(t *testing.T) {
 			deliveries = deliveries[n:]
 		}
 		fmt.Printf("deadlocks %d\n", deadlocks.Load())
-	case "receive", "receive and reconcile", "reconcile":
+	case "receive", "receive and reconcile", "compare":
 		runReceiver(t, d, job)
+	case "reconcile":
+		client, err := labhealth.NewClient(os.Getenv(childKey), labhealth.WithBaseURL(os.Getenv(childURL)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &sqlstore.Reconciler{Store: d.store(t), Client: client, Parallel: 1}
+		if found, err := r.Since(t.Context(), time.Unix(int64(seed), 0)); err != nil || !found.Complete {
+			t.Fatal(found, err)
+		}
 	case "churn":
 		churn(t, d.store(t), seed)
 	case "react":
