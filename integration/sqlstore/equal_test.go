@@ -204,30 +204,10 @@ func (r *receiver) reconcile(t *testing.T) (result passResult) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("the pass failed: %v\n%s", err, output)
 	}
-	r.logRequests(t)
 	if result.served = r.service.RequestCount() - before; result.served != result.Requests {
 		t.Errorf("the pass counted %d requests, the service %d", result.Requests, result.served)
 	}
 	return result
-}
-
-// logRequests logs the kinds of the latest requests.
-func (r *receiver) logRequests(t *testing.T) {
-	kinds := map[string]int{}
-	for _, request := range r.service.Requests() {
-		path, _, _ := strings.Cut(request.Path, "?")
-		kind := "of a user"
-		switch {
-		case strings.HasSuffix(path, "/orders"):
-			kind = "list of orders"
-		case strings.HasSuffix(path, "/result"):
-			kind = "results"
-		case strings.Contains(path, "/order"):
-			kind = "order"
-		}
-		kinds[fmt.Sprint(request.StatusCode, " ", kind)]++
-	}
-	t.Log("the latest requests: ", kinds)
 }
 
 // runReceiver is a receiver process until it is killed.
