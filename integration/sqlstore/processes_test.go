@@ -73,6 +73,8 @@ func TestChild(t *testing.T) {
 			deliveries = deliveries[n:]
 		}
 		fmt.Printf("deadlocks %d\n", deadlocks.Load())
+	case "receive", "receive and reconcile", "compare":
+		runReceiver(t, d, job)
 	case "reconcile":
 		client, err := labhealth.NewClient(os.Getenv(childKey), labhealth.WithBaseURL(os.Getenv(childURL)))
 		if err != nil {

@@ -138,7 +138,6 @@ func (r *Reactor) start(ctx context.Context) (*reacting, error) {
 	}
 	run.jobs = make(chan *reactionCall, run.parallel+maxAhead)
 	run.ended = make(chan *reactionCall, 2*run.parallel+maxAhead)
-	run.lastTurn = time.Now()
 	for range run.parallel {
 		run.workers.Go(run.work)
 	}
@@ -189,7 +188,6 @@ type reacting struct {
 	hung        int                    // calls that ignore their context
 	finished    []*reactionCall        // ended and not settled
 	turns       int
-	lastTurn    time.Time
 	fast        int // calls that end in the time that is worth taking reactions ahead for
 	results     map[ReactionResult]int
 }
@@ -201,6 +199,7 @@ type reactionCall struct {
 	reaction Reaction
 	observed context.Context // of the observer; valid if started is not 0
 	started  atomic.Int64    // when React was called, in nanoseconds since 1970; 0 before
+	took     atomic.Int64    // how long the call took, in nanoseconds; 0 before it has ended
 	over     atomic.Bool     // it has ended, or was given up because it ignores its context
 
 	// Valid after it has ended:
@@ -228,7 +227,9 @@ func (r *reacting) perform(c *reactionCall) {
 	if r.ctx.Err() != nil || time.Duration(c.row.due-r.Store.now().UnixNano()) < r.abandonAfter() {
 		return
 	}
+	started := time.Now()
 	r.call(c)
+	c.took.Store(int64(max(time.Since(started), 1)))
 }
 
 // abandonAfter is the time after which a call has ignored its context.
@@ -291,21 +292,33 @@ func (r *reacting) result(c *reactionCall, err, deadline error) (ReactionResult,
 // want returns how many reactions to take: as many as can be called now, and as many as will be in
 // a tenth of a second.
 func (r *reacting) want() int {
-	ahead := min(r.fast, maxAhead)
+	ahead := r.fast
 	if r.hung >= r.parallel {
 		ahead = 0
 	}
 	return r.parallel - r.hung + ahead - r.outstanding
 }
 
+// measure estimates how many calls end in a tenth of a second, from the time that those took that
+// have ended. The time of turns does not count: the longer they take, the more each must take.
+func (r *reacting) measure() {
+	took := time.Duration(0)
+	for _, c := range r.finished {
+		if c.took.Load() == 0 { // not called, or given up
+			took += r.timeout
+		}
+		took += time.Duration(c.took.Load())
+	}
+	if n := len(r.finished); n > 0 {
+		r.fast = int(min(maxAhead, float64(r.parallel*n)*float64(100*time.Millisecond)/float64(took)))
+	}
+}
+
 // turn settles the calls that have ended and takes up to limit reactions, in one transaction. more
 // says that there is more to do.
 func (r *reacting) turn(ctx context.Context, limit int) (more bool, err error) {
 	r.collect()
-	if took := time.Since(r.lastTurn); len(r.finished) > 0 {
-		r.fast = int(float64(len(r.finished)) * float64(100*time.Millisecond) / float64(max(took, time.Millisecond)))
-		r.lastTurn = time.Now()
-	}
+	r.measure()
 	if limit <= 0 && len(r.finished) == 0 {
 		return false, nil
 	}
