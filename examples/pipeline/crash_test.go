@@ -34,6 +34,9 @@ import (
 //   - The deliveries of the other users overlap in time. The database has the time of receipt of
 //     each as the version of its own sample. The content is that of webhooks.Latest after the
 //     deliveries in the order of these times.
+//   - Events of orders are among them, in any order, and a fifth are never delivered. The database
+//     has the orders of the service with their timelines, and there was a reaction to every
+//     transition, each with its own ID.
 func TestCrash(t *testing.T) {
 	samples, rounds := 10_000, 1
 	if long {
@@ -95,6 +98,12 @@ func newTraffic(samples int) *traffic {
 		body := batch(tr.users[u], minutes, func(i int) float64 { return float64(n) + float64(minutes[i]%1000)/1000 })
 		tr.add(u, n, body2message(n, body), minutes)
 	}
+	for _, event := range tr.orders.events {
+		if rand.IntN(5) > 0 {
+			n := len(tr.messages)
+			tr.add(crashUsers, n, body2message(n, event), nil)
+		}
+	}
 	rand.Shuffle(len(tr.free), func(i, j int) { tr.free[i], tr.free[j] = tr.free[j], tr.free[i] })
 	return tr
 }
@@ -116,23 +125,28 @@ func (tr *traffic) add(u, n int, m message, minutes []int) {
 func crashRound(t *testing.T, scaled bool, samples int) {
 	began := time.Now()
 	at := newPlace(t, scaled)
-	tr := newTraffic(samples)
+	tr := newTraffic(t, samples)
+	reacted := newReactions(t)
 
 	// The addresses of the receivers stay the same when they come back.
 	var all []*process
 	var addresses []string
 	add := func(role string) {
 		args := at.args(role)
-		if role != "work" {
+		if role != "receive" {
+			args = append(args, "-react", "transition", "-react-url", reacted.server.URL, "-rate", "1000", "-reconcile-every", "1s")
+		}
+		if role == "receive" || role == "all" {
 			addresses = append(addresses, freePort(t))
 			args = append(args, "-addr", addresses[len(addresses)-1])
 		}
-		all = append(all, launch(t, args...))
+		all = append(all, launchWith(t, tr.orders.environment(), args...))
 	}
 	if scaled {
 		for range 2 {
 			add("receive")
 			add("work")
+			add("reconcile")
 		}
 	} else {
 		add("all")
@@ -218,6 +232,8 @@ func crashRound(t *testing.T, scaled bool, samples int) {
 		return
 	}
 	at.drained(t)
+	wait(t, 60*time.Second, "the orders of the service", func() bool { return tr.orders.same(t, at.store) })
+	reacted.check(t, tr.orders.truth(t))
 	for _, p := range all {
 		p.terminate(t)
 	}
