@@ -69,10 +69,11 @@ type traffic struct {
 	lanes    [][]int // numbers of the deliveries that are sent one after the other, by user
 	free     []int   // numbers of those that are sent in any order
 	poison   int
+	orders   *orderBook
 }
 
-func newTraffic(samples int) *traffic {
-	tr := &traffic{lanes: make([][]int, crashUsers/2)}
+func newTraffic(t *testing.T, samples int) *traffic {
+	tr := &traffic{lanes: make([][]int, crashUsers/2), orders: newOrderBook(t, samples/500)}
 	for range crashUsers {
 		tr.users = append(tr.users, uuid.New())
 	}
@@ -134,7 +135,7 @@ func crashRound(t *testing.T, scaled bool, samples int) {
 	add := func(role string) {
 		args := at.args(role)
 		if role != "receive" {
-			args = append(args, "-react", "transition", "-react-url", reacted.server.URL, "-rate", "1000", "-reconcile-every", "1s")
+			args = append(args, "-react", "transition", "-react-url", reacted.server.URL, "-rate", "1000", "-reconcile-every", "200ms")
 		}
 		if role == "receive" || role == "all" {
 			addresses = append(addresses, freePort(t))
@@ -215,6 +216,7 @@ func crashRound(t *testing.T, scaled bool, samples int) {
 		case <-time.After(time.Duration(20+rand.IntN(200)) * time.Millisecond):
 			p := all[rand.IntN(len(all))]
 			p.kill()
+			at.endLease(t)
 			kills++
 			p.start(t)
 		case <-ctx.Done():

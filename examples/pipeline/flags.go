@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
@@ -41,9 +43,10 @@ type settings struct {
 	react         []sqlstore.ReactionKind
 	reactURL      string
 	reactAttempts int
-	rate          float64 // requests per second
-	apiKey        string
-	baseURL       string
+
+	apiKey, baseURL string
+	rate            float64 // requests per second
+	interval, walk  time.Duration
 }
 
 func (s *settings) receives() bool { return s.role == "all" || s.role == "receive" }
@@ -102,7 +105,7 @@ func (s *settings) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&s.postgres, "postgres", "", "database URL: postgres://user@host/database; PGPASSWORD and ~/.pgpass are read")
 	flags.StringVar(&s.role, "role", "all", "with -nats: receive, work, or all for both; with -postgres: reconcile; "+
 		"or once: repartition the stream, copy or move users to another database, requeue dead letters and reactions")
-	flags.StringVar(&s.partition, "partition", allSlots.String(), "slots of the users, such as 0-127: those that a worker applies, or that -role copy or move takes; "+
+	flags.StringVar(&s.partition, "partition", allSlots.String(), "slots of the users, such as 0-127: those that a worker applies, -role reconcile compares, or -role copy or move takes; "+
 		"with -role repartition all ranges, separated by commas")
 	flags.StringVar(&s.to, "to", "", "with -role copy or move: database URL of the target; the source is -postgres or -data")
 	flags.StringVar(&s.reason, "reason", "", "with -role requeue: only dead letters and reactions whose reason starts with this")
@@ -146,6 +149,8 @@ func (s *settings) addOrderFlags(flags *flag.FlagSet) {
 	flags.IntVar(&s.reactAttempts, "react-attempts", 40, "attempts after which a reaction is given up; 40 take 31 hours")
 	flags.Float64Var(&s.rate, "rate", 5, "maximum number of requests per second to the service at LABHEALTH_BASE_URL, with LABHEALTH_API_KEY; "+
 		"with -role reconcile, or without -nats")
+	flags.DurationVar(&s.interval, "reconcile-every", 5*time.Minute, "how often to read the orders that the service has changed; as for -rate")
+	flags.DurationVar(&s.walk, "walk-every", 24*time.Hour, "how often to read all orders, and the data of all users, with at most half of -rate; as for -rate")
 }
 
 // check returns an error for the first rule that the flags violate.
@@ -163,6 +168,7 @@ func (s *settings) check() error {
 		{database || s.role != "reconcile", "-role reconcile needs -postgres; with SQLite, the process that receives also reconciles"},
 		{s.apiKey != "" && s.baseURL != "" || !s.reconciles(), "LABHEALTH_API_KEY and LABHEALTH_BASE_URL are the key and the base URL of the service: set both"},
 		{s.rate > 0 && s.rate <= 1000, "-rate is more than 0, up to 1000"},
+		{s.interval > 0 && s.walk > 0, "-reconcile-every and -walk-every are more than 0"},
 		{!slices.ContainsFunc(s.react, isUnknown), "-react is transition, results, summary or samples, or several separated by commas"},
 		{s.reactURL == "" || len(s.react) > 0, "-react-url needs -react"},
 		{s.reactURL == "" || !notHTTP(s.reactURL), "-react-url is a URL such as https://host/path"},
@@ -187,6 +193,12 @@ func (s *settings) check() error {
 		}
 	}
 	return nil
+}
+
+// owns reports whether a user is in -partition.
+func (s *settings) owns(userID uuid.UUID) bool {
+	slot := sqlstore.Slot(userID)
+	return slices.ContainsFunc(s.partitions, func(p partition) bool { return p.has(slot) })
 }
 
 // checkPartitions reads -partition.

@@ -55,17 +55,14 @@ var errStillWritten = errors.New("workers still apply events of -partition to -p
 func transfer(ctx context.Context, s *settings, from, to *sqlstore.Store, log *slog.Logger) error {
 	next, users := time.Now(), 0
 	selected := func(id uuid.UUID) bool {
-		slot := sqlstore.Slot(id)
-		for _, p := range s.partitions {
-			if p.has(slot) {
-				if users++; time.Since(next) > 0 {
-					next = time.Now().Add(10 * time.Second)
-					log.Info("in progress", "role", s.role, "users", users)
-				}
-				return true
-			}
+		if !s.owns(id) {
+			return false
 		}
-		return false
+		if users++; time.Since(next) > 0 {
+			next = time.Now().Add(10 * time.Second)
+			log.Info("in progress", "role", s.role, "users", users)
+		}
+		return true
 	}
 	if s.role == "copy" {
 		n, err := sqlstore.Copy(ctx, from, to, selected)

@@ -85,6 +85,14 @@ func (b *orderBook) environment() []string {
 	return []string{"LABHEALTH_BASE_URL=" + b.service.URL, "LABHEALTH_API_KEY=" + b.service.APIKey}
 }
 
+// endLease ends the lease of a process that reconciled, as its time would.
+func (p *place) endLease(t testing.TB) {
+	t.Helper()
+	if _, err := p.db.Exec("delete from labhealth_reconciled where name = 'lease'"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // entry is an entry in the timeline of an order.
 type entry struct {
 	ID     string
