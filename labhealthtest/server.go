@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,7 +92,11 @@ type Server struct {
 	pending    int // number of events waiting for or in delivery
 	delivered  *sync.Cond
 	deliveries []Delivery
-	poster     *http.Client
+	// deliveryLog is how many deliveries are kept at least, or -1 for all.
+	deliveryLog int
+	// partialEvents is the setting partial_webhooks_enabled of the team.
+	partialEvents atomic.Bool
+	poster        *http.Client
 
 	linkTokens map[string]*linkToken
 	priorities []priorities
@@ -179,6 +184,7 @@ func newServer(opts ...Option) *Server {
 		offers:       map[string]offer{},
 		takenSlots:   map[slotID]bool{},
 		poster:       newPoster(),
+		deliveryLog:  -1,
 	}
 	for _, t := range catalog {
 		s.addLabTest(t)
