@@ -234,7 +234,7 @@ func crashRound(t *testing.T, scaled bool, samples int) {
 		return
 	}
 	at.drained(t)
-	wait(t, 60*time.Second, "the orders of the service", func() bool { return tr.orders.same(t, at.store) })
+	tr.orders.check(t, at.store)
 	reacted.check(t, tr.orders.truth(t))
 	for _, p := range all {
 		p.terminate(t)

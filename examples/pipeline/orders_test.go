@@ -163,9 +163,17 @@ func documentOf(t testing.TB, order *labhealth.Order) string {
 	return string(text)
 }
 
-// same returns whether a store has the orders of the service.
-func (b *orderBook) same(t testing.TB, stores ...*sqlstore.Store) bool {
-	return cmp.Equal(b.truth(t), storedOrders(t, stores...))
+// check waits until the stores together have the orders of the service.
+func (b *orderBook) check(t testing.TB, stores ...*sqlstore.Store) {
+	t.Helper()
+	want := b.truth(t)
+	for ended := time.After(time.Minute); !cmp.Equal(want, storedOrders(t, stores...)); {
+		select {
+		case <-ended:
+			t.Fatalf("the orders (-want +got):\n%s", cmp.Diff(want, storedOrders(t, stores...)))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // reactions receives what -react-url gets. It fails some of the requests.

@@ -58,11 +58,14 @@ func (p *pipeline) workReactions(ctx context.Context) {
 	r.Run(ctx)
 }
 
-// logReaction is in place of what a program would do. It logs no user and no status.
+// logReaction is in place of what a program would do. It logs no user.
 func (p *pipeline) logReaction(_ context.Context, r sqlstore.Reaction) error {
 	args := []any{"kind", string(r.Kind), "id", r.ID}
 	if r.OrderID != uuid.Nil {
 		args = append(args, "order_id", r.OrderID)
+	}
+	if r.Kind == sqlstore.ReactTransition {
+		args = append(args, "status", string(r.Transition.Status))
 	}
 	p.log.Info("reaction", args...)
 	return nil

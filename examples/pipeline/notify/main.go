@@ -1,21 +1,19 @@
-// Notify says once that the results of an order are there, although most of its events are lost:
+// Notify sends one message when the results of an order are there, although most events are lost:
 //
 //	go run ./notify
-//
-// An embedded service stands for the real one. In a program of yours, keep receive, and replace the
-// message that it prints.
 package main
 
 import (
 	"context"
 	"database/sql"
+	_ "embed"
+	"encoding/json"
 	"fmt"
-	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
+	"time"
 
 	"github.com/google/uuid"
 	_ "modernc.org/sqlite"
@@ -27,31 +25,72 @@ import (
 )
 
 // receive returns a handler of events. It keeps orders in a file, reads from the service what was
-// never delivered, and prints a message when results are there.
-func receive(ctx context.Context, client *labhealth.Client, file string, out io.Writer) (http.Handler, error) {
+// never delivered, and calls send when the results of an order are there. After an error or a crash
+// it calls send again with the same key, by which a mail service recognizes what it has sent.
+func receive(ctx context.Context, client *labhealth.Client, file string, send func(key, orderID uuid.UUID) error) http.Handler {
 	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)")
-	if err != nil {
-		return nil, err
-	}
+	check(err)
 	store, err := sqlstore.Open(db, sqlstore.SQLite)
-	if err != nil {
-		return nil, err
-	}
+	check(err)
 	store.Reactions = []sqlstore.ReactionKind{sqlstore.ReactResults}
-	if err := store.Migrate(ctx); err != nil {
-		return nil, err
-	}
-	react := func(ctx context.Context, r sqlstore.Reaction) error {
+	check(store.Migrate(ctx))
+
+	worker := &sqlstore.Worker{Store: store}
+	reactor := &sqlstore.Reactor{Store: store, React: func(ctx context.Context, r sqlstore.Reaction) error {
 		order, _, err := store.Order(ctx, r.OrderID)
-		if err == nil && order.Results == sqlstore.ResultsFinal {
-			// After an error or a crash it is called again with the same ID, by which a mail
-			// service, for example, recognizes a message that it has sent.
-			_, err = fmt.Fprintf(out, "message %s: the results of order %s are there\n", r.ID, r.OrderID)
+		if err != nil || order.Results == sqlstore.ResultsPartial {
+			return err
 		}
-		return err
+		return send(r.ID, r.OrderID)
+	}}
+	reconciler := &sqlstore.Reconciler{Store: store, Client: client, Interval: time.Second} // 5 minutes by default
+	go worker.Run(ctx)
+	go reactor.Run(ctx)
+	go reconciler.Run(ctx)
+
+	handler, err := webhooks.NewRawHandler(webhooks.Unsigned, store.Receive) // or webhooks.NewVerifier(secret)
+	check(err)
+	return handler
+}
+
+//go:embed order.json
+var orderJSON []byte // of an invented patient
+
+// main shows it with an embedded service, which loses four of five events.
+func main() {
+	ctx := context.Background()
+	today := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
+	service, err := labhealthtest.Start(labhealthtest.WithSeed(1), labhealthtest.WithClock(func() time.Time { return today }))
+	check(err)
+	client, err := labhealth.NewClient(service.APIKey, labhealth.WithBaseURL(service.URL))
+	check(err)
+	dir, err := os.MkdirTemp("", "notify")
+	check(err)
+	defer os.RemoveAll(dir)
+	sent := make(chan string)
+	receiver := httptest.NewServer(receive(ctx, client, dir+"/labhealth.db", func(key, orderID uuid.UUID) error {
+		sent <- fmt.Sprintf("message %v: the results of order %v are there", key, orderID)
+		return nil
+	}))
+	check(service.DeliverTo(receiver.URL, labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{Lose: 0.8})))
+
+	var order labhealth.ImportOrderBody
+	check(json.Unmarshal(orderJSON, &order))
+	order.UserID = service.AddUser("ada")
+	imported, err := client.Orders.Import(ctx, order)
+	check(err)
+	for err == nil {
+		_, err = service.Advance(imported.Order.ID) // until it is completed
 	}
-	go (&sqlstore.Worker{Store: store}).Run(ctx)                     // applies events
-	go (&sqlstore.Reactor{Store: store, React: react}).Run(ctx)      // calls react after the commit
-	go (&sqlstore.Reconciler{Store: store, Client: client}).Run(ctx) // finds what was lost
-	return webhooks.NewRawHandler(webhooks.Unsigned, store.Receive)  // or webhooks.NewVerifier(secret)
+	check(service.Flush(ctx))
+	for _, d := range service.Deliveries() {
+		fmt.Println(d)
+	}
+	fmt.Println(<-sent)
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
 }
