@@ -11,7 +11,7 @@ import (
 
 // Applied is the result of applying a delivery.
 type Applied struct {
-	Changes webhooks.Changes // zero if nothing was applied
+	Changes webhooks.Changes // zero if nothing was applied; orders count as summaries do
 	// Err is nil if the delivery was applied completely. Otherwise pass the delivery and Err to
 	// [Store.DeadLetter]. With [webhooks.ErrUnreadable], part of the event cannot be decoded and
 	// the rest was applied. With any other error nothing was applied: the delivery has no user
@@ -19,6 +19,8 @@ type Applied struct {
 	// the program and cannot be encoded as JSON. Err matches [webhooks.ErrPermanent]: it recurs
 	// each time the delivery is applied.
 	Err error
+	// Transitions is the number of entries in the timeline of an order that were not stored before.
+	Transitions int
 }
 
 // isUnreadable reports whether part of the delivery cannot be decoded and the rest was applied.

@@ -67,6 +67,13 @@ type dialect interface {
 	// write writes the changed slots of a batch in ascending order of their keys.
 	write(ctx context.Context, tx *sql.Tx, b *batch) error
 
+	// readOrders locks the stored orders of slots, which are in the order of their IDs, and reads
+	// them. It reads the document of those that a received version is not newer than.
+	readOrders(ctx context.Context, tx *sql.Tx, slots []*orderSlot) error
+	// writeOrders writes slots and their transitions. It returns a conflict if an order that was
+	// not found exists now.
+	writeOrders(ctx context.Context, tx *sql.Tx, slots []*orderSlot) error
+
 	// receive writes a delivery to the inbox, unless its ID is stored already.
 	receive(ctx context.Context, r *receipt) error
 	// change runs a DELETE or UPDATE of the inbox, which has no condition yet, for rows of one

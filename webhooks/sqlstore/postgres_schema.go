@@ -147,13 +147,17 @@ CREATE TABLE labhealth_order_events (
     PRIMARY KEY (order_id, id)
 );
 
--- The latest results of an order, as JSON. revision counts their versions.
+-- The latest results of an order, as JSON. revision counts their versions, and status is that of
+-- their metadata. The order need not be stored.
 CREATE TABLE labhealth_order_results (
     order_id uuid PRIMARY KEY,
+    user_id  uuid NOT NULL,
     version  bigint NOT NULL,
     revision integer NOT NULL,
+    status   text NOT NULL,
     text     text NOT NULL
 );
+CREATE INDEX labhealth_order_results_user ON labhealth_order_results (user_id);
 
 -- Reactions that wait. due is when one may be attempted. One that has failed for good has the
 -- greatest due, and failed_at and reason.

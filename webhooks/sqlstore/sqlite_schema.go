@@ -139,13 +139,17 @@ CREATE TABLE labhealth_order_events (
     PRIMARY KEY (order_id, id)
 );
 
--- The latest results of an order, as JSON. revision counts their versions.
+-- The latest results of an order, as JSON. revision counts their versions, and status is that of
+-- their metadata. The order need not be stored.
 CREATE TABLE labhealth_order_results (
     order_id TEXT PRIMARY KEY,
+    user_id  TEXT NOT NULL,
     version  INTEGER NOT NULL,
     revision INTEGER NOT NULL,
+    status   TEXT NOT NULL,
     text     TEXT NOT NULL
 );
+CREATE INDEX labhealth_order_results_user ON labhealth_order_results (user_id);
 
 -- Reactions that wait. due is when one may be attempted. One that has failed for good has the
 -- greatest due, and failed_at and reason.
