@@ -1,9 +1,10 @@
-// Package labhealthprom measures the calls, the webhook handler, the worker and the store of
-// labhealth-go with Prometheus:
+// Package labhealthprom measures the calls, the webhook handler, the worker, the reconciler and the
+// store of labhealth-go with Prometheus:
 //
 //	client, err := labhealth.NewClient(key, labhealth.WithBaseURL(url), labhealthprom.Client(prometheus.DefaultRegisterer))
 //	handler, err := webhooks.NewHandler(verifier, apply, labhealthprom.Handler(prometheus.DefaultRegisterer))
 //	worker.Observe, err = labhealthprom.Worker(prometheus.DefaultRegisterer)
+//	reconciler.Observe, err = labhealthprom.Reconciler(prometheus.DefaultRegisterer)
 //	err = labhealthprom.Backlog(prometheus.DefaultRegisterer, store)
 //	http.Handle("/metrics", promhttp.Handler())
 //
@@ -30,6 +31,18 @@
 //	labhealth_worker_changes_total              labhealth.worker.changes
 //	    change
 //	labhealth_worker_last_success_timestamp_seconds  when deliveries were applied last; 0 before
+//	labhealth_reconciler_requests_total              see sqlstore.Reconciled
+//	    pass
+//	labhealth_reconciler_read_total
+//	    pass, kind
+//	labhealth_reconciler_differences_total           what the store did not have
+//	    pass, kind
+//	labhealth_reconciler_missing_total               orders and users that the service does not have anymore
+//	    kind
+//	labhealth_reconciler_failures_total
+//	    pass, error
+//	labhealth_reconciler_last_complete_timestamp_seconds
+//	    pass
 //	labhealth_store_up                          1 if the database responded, 0 if not; see Backlog for those that follow
 //	labhealth_inbox_deliveries
 //	    state
@@ -43,12 +56,15 @@
 //	code        the HTTP status code, "other" for one that has no name; empty without a response
 //	outcome     "applied", "rejected", "not sent" or "unknown"
 //	error       a labhealth.Failure, a status code, "invalid_request" or "other"; for the worker an SQLSTATE, "canceled",
-//	            "deadline" or "other"; empty without an error
+//	            "deadline" or "other"; for the reconciler those of a call and of the worker, and "element" for an order
+//	            or a user that could not be read; empty without an error
 //	reason      see webhooks.Reason
 //	event_type  a constant of webhooks.EventType, or "other"; empty if no event was parsed
 //	late        "true" for an application that returned after its delivery had been responded to, which is counted again
 //	result      "applied", "delayed" or "dead"
 //	change      "added", "updated", …, see webhooks.Changes
+//	pass        see sqlstore.Reconciled; empty if the lease failed
+//	kind        "orders", "transitions", "results", "summaries", "samples" or "users"
 //	state       "waiting" or "delayed", see sqlstore.Backlog
 package labhealthprom
 
