@@ -43,6 +43,7 @@ type settings struct {
 	react         []sqlstore.ReactionKind
 	reactURL      string
 	reactAttempts int
+	reactTimeout  time.Duration
 
 	apiKey, baseURL string
 	rate            float64 // requests per second
@@ -146,7 +147,8 @@ func (s *settings) addOrderFlags(flags *flag.FlagSet) {
 			return nil
 		})
 	flags.StringVar(&s.reactURL, "react-url", "", "post each reaction here as JSON, with its ID as Idempotency-Key; empty logs it; with -react")
-	flags.IntVar(&s.reactAttempts, "react-attempts", 40, "attempts after which a reaction is given up; 40 take 31 hours")
+	flags.IntVar(&s.reactAttempts, "react-attempts", 40, "attempts after which a reaction is given up; 40 take 30 hours")
+	flags.DurationVar(&s.reactTimeout, "react-timeout", 30*time.Second, "time for an attempt; twice that after a worker was killed, others repeat its reactions")
 	flags.Float64Var(&s.rate, "rate", 5, "maximum number of requests per second to the service at LABHEALTH_BASE_URL, with LABHEALTH_API_KEY; "+
 		"with -role reconcile, or without -nats")
 	flags.DurationVar(&s.interval, "reconcile-every", 5*time.Minute, "how often to read the orders that the service has changed; as for -rate")
@@ -173,6 +175,7 @@ func (s *settings) check() error {
 		{s.reactURL == "" || len(s.react) > 0, "-react-url needs -react"},
 		{s.reactURL == "" || !notHTTP(s.reactURL), "-react-url is a URL such as https://host/path"},
 		{within(s.reactAttempts, 1, 1000), "-react-attempts is 1 to 1000"},
+		{s.reactTimeout >= 100*time.Millisecond && s.reactTimeout <= time.Hour, "-react-timeout is 100ms to 1h"},
 		{s.transfers() == (s.to != ""), "-role copy and move need -to, and other roles do not"},
 		{s.reason == "" || s.role == "requeue", "-reason needs -role requeue"},
 		{!broker || database || !s.works(), "-nats needs -postgres, except with -role receive"},
