@@ -353,10 +353,10 @@ func TestOrders(t *testing.T) {
 		if long {
 			rounds = 100
 		}
+		store := d.store(t)
 		for round := range rounds {
 			seed := rand.Uint64()
 			r := rand.New(rand.NewPCG(seed, uint64(round)))
-			store := d.store(t)
 			clear(t, d)
 			versions := randomVersions(r, 12)
 			goroutines := 1 + 3*(round%2)

@@ -240,7 +240,9 @@ func (s *Store) ApplyResults(ctx context.Context, order *labhealth.Order, result
 	if err != nil {
 		return false, errNoResults
 	}
-	r := receivedResults{order.ID, order.UserID, newest.Version(readAt), results.Metadata.Status, string(document)}
+	r := receivedResults{
+		orderID: order.ID, userID: order.UserID, version: newest.Version(readAt), status: results.Metadata.Status, document: string(document),
+	}
 	err = s.transact(ctx, "apply results", func(tx *sql.Tx) (err error) {
 		changed, err = s.applyResults(ctx, tx, r, false)
 		return err

@@ -185,8 +185,8 @@ func (s *orderSlot) put(r *receivedOrder) (outcome newest.Outcome, transitions i
 	received := orderRow{id: s.id, user: r.user, updated: r.updated, version: r.version, created: nanoseconds(r.order.CreatedAt),
 		results: ResultsNone, document: r.document}
 	received.transaction, received.parent = chainOf(r.order)
-	if r.copied != nil {
-		received.missing = r.copied.missing
+	if c := r.copied; c != nil {
+		received.missing, received.created, received.transaction, received.parent = c.missing, c.created, c.transaction, c.parent
 	}
 	winner, other := s.row, received
 	if wins {
@@ -330,6 +330,7 @@ func transitionArgs(t *Transition) (order, id string, at int64, status, detail s
 type receivedResults struct {
 	orderID, userID uuid.UUID
 	version         int64
+	revision        int64 // of results of another store; 0 if they were read
 	status          labhealth.ResultsStatus
 	document        string // JSON
 }
@@ -358,7 +359,7 @@ func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults,
 		return false, nil
 	}
 	if changed = outcome != newest.Same; changed {
-		revision++
+		revision = max(revision+1, r.revision)
 	}
 	user := cmp.Or(slot.row.user, r.userID)
 	_, err = tx.ExecContext(ctx, s.dialect.bind(`INSERT INTO labhealth_order_results AS r (order_id, user_id, version, revision, status, text)

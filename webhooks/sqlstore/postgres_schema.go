@@ -229,4 +229,21 @@ FROM labhealth_samples AS s JOIN labhealth_series AS r ON r.id = s.series_id LEF
 CREATE VIEW labhealth_reports AS
 SELECT r.user_id, replace(r.resource, E'\\\\', E'\\') AS resource, m.id, m.version, labhealth_json(m.text) AS document
 FROM labhealth_summaries AS m JOIN labhealth_series AS r ON r.id = m.series_id;
+
+CREATE FUNCTION labhealth_time(nanoseconds bigint) RETURNS timestamptz LANGUAGE sql STABLE AS $$
+    SELECT timestamptz 'epoch' + nanoseconds / 1000000000 * interval '1 second' +
+        (nanoseconds % 1000000000 - CASE WHEN nanoseconds < 0 THEN 999 ELSE 0 END) / 1000 * interval '1 microsecond' $$;
+
+-- A row for each order. Times that are unknown are NULL.
+CREATE VIEW labhealth_order_states AS
+SELECT o.order_id, o.user_id, replace(o.status, E'\\\\', E'\\') AS status, labhealth_time(nullif(o.since, 0)) AS since, o.results,
+    o.transaction_id, o.parent_id, labhealth_json(o.text) ->> 'origin' AS origin, labhealth_json(o.text) ->> 'sample_id' AS sample_id,
+    labhealth_time(nullif(o.created, 0)) AS created, labhealth_time(nullif(o.updated, 0)) AS updated,
+    labhealth_time(o.changed) AS changed, labhealth_time(o.missing) AS missing, labhealth_json(o.text) AS document
+FROM labhealth_orders AS o;
+
+-- A row for each status that an order has reached.
+CREATE VIEW labhealth_order_timeline AS
+SELECT e.order_id, o.user_id, labhealth_time(nullif(e.at, 0)) AS at, replace(e.status, E'\\\\', E'\\') AS status, replace(e.detail, E'\\\\', E'\\') AS detail
+FROM labhealth_order_events AS e JOIN labhealth_orders AS o ON o.order_id = e.order_id;
 `

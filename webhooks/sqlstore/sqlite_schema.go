@@ -1,5 +1,7 @@
 package sqlstore
 
+import "strings"
+
 // sqliteMigrations creates the tables. A step that was released never changes.
 var sqliteMigrations = []string{`
 -- One row for each user with data.
@@ -180,7 +182,7 @@ CREATE TABLE labhealth_reconciled (
     name  TEXT PRIMARY KEY,
     value TEXT NOT NULL
 );
-` + sqliteViews}
+` + sqliteViews + sqliteOrderViews}
 
 // sqliteViews creates what other programs read. JSON that SQLite cannot read gives NULL, and not an
 // error that would end a query.
@@ -210,3 +212,27 @@ CREATE VIEW labhealth_reports AS
 SELECT r.user_id, replace(r.resource, '\\', '\') AS resource, m.id, m.version, m.text AS document
 FROM labhealth_summaries AS m JOIN labhealth_series AS r ON r.id = m.series_id;
 `
+
+// sqliteOrderViews creates what other programs read of orders.
+var sqliteOrderViews = `
+-- A row for each order. Times that are unknown are NULL.
+CREATE VIEW labhealth_order_states AS
+SELECT o.order_id, o.user_id, replace(o.status, '\\', '\') AS status, ` + sqliteTime("o.since") + ` AS since, o.results,
+    o.transaction_id, o.parent_id,
+    CASE WHEN json_valid(o.text) THEN json_extract(o.text, '$.origin') END AS origin,
+    CASE WHEN json_valid(o.text) THEN json_extract(o.text, '$.sample_id') END AS sample_id,
+    ` + sqliteTime("o.created") + ` AS created, ` + sqliteTime("o.updated") + ` AS updated,
+    ` + sqliteTime("o.changed") + ` AS changed, ` + sqliteTime("o.missing") + ` AS missing, o.text AS document
+FROM labhealth_orders AS o;
+
+-- A row for each status that an order has reached.
+CREATE VIEW labhealth_order_timeline AS
+SELECT e.order_id, o.user_id, ` + sqliteTime("e.at") + ` AS at, replace(e.status, '\\', '\') AS status, replace(e.detail, '\\', '\') AS detail
+FROM labhealth_order_events AS e JOIN labhealth_orders AS o ON o.order_id = e.order_id;
+`
+
+// sqliteTime returns a column in nanoseconds since 1970 as text, and NULL for 0.
+func sqliteTime(column string) string {
+	return strings.ReplaceAll(`CASE WHEN @ <> 0 THEN strftime('%Y-%m-%dT%H:%M:%S', @ / 1000000000 - (@ % 1000000000 < 0), 'unixepoch') ||
+        printf('.%06dZ', (@ % 1000000000 + 1000000000) % 1000000000 / 1000) END`, "@", column)
+}
