@@ -71,8 +71,16 @@ func (s *Store) ApplyAll(ctx context.Context, deliveries []webhooks.Delivery) ([
 	if err != nil {
 		return nil, err
 	}
-	s.shapes.add(b.shapeIDs)
+	s.committed(b)
 	return applied, nil
+}
+
+// committed uses what the transaction of a batch has committed.
+func (s *Store) committed(b *batch) {
+	s.shapes.add(b.shapeIDs)
+	if b.queued {
+		s.wakeReactor()
+	}
 }
 
 // apply applies a batch in a transaction, and queues the reactions to it. It locks the users, always
@@ -92,7 +100,7 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, b *batch) ([]Applied, err
 		err = s.applyOrders(ctx, tx, b, applied)
 	}
 	if err == nil && !b.silent {
-		err = s.queue(ctx, tx, b, applied)
+		err = s.queue(ctx, tx, b)
 	}
 	return applied, err
 }

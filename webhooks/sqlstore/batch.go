@@ -25,10 +25,10 @@ type batch struct {
 	shapeIDs     map[shape]int64
 
 	orders      []*receivedOrder
-	orderSlots  []*orderSlot    // one for each order, by ID
-	transitions []Transition    // new entries in the timelines of orders, after Store.applyOrders
-	results     []resultsChange // stored results that have changed
-	silent      bool            // queues no reactions: the data is from another store
+	orderSlots  []*orderSlot // one for each order, by ID
+	transitions []Transition // new entries in the timelines of orders, after Store.applyOrders
+	silent      bool         // queues no reactions: the data is from another store
+	queued      bool         // Store.queue has queued some
 }
 
 // received is a version of a sample or a summary in a delivery.
@@ -45,6 +45,7 @@ type slot[C comparable] struct {
 	series  int32 // index in batch.series
 	found   bool  // there is a version
 	dirty   bool  // it is to be written
+	changed bool  // it was added or updated
 	version int64
 	content C
 }
@@ -73,6 +74,7 @@ func (s *slot[C]) put(r *received[C], json func(*C) string) newest.Outcome {
 	if outcome == newest.Older {
 		return outcome
 	}
+	s.changed = s.changed || outcome != newest.Same
 	s.dirty = s.dirty || outcome != newest.Same || s.version != r.version
 	s.found, s.version, s.content = true, r.version, r.content
 	return outcome
@@ -118,11 +120,11 @@ func count(c *webhooks.Changes, outcome newest.Outcome) {
 func (b *batch) reset() {
 	for i := range b.sampleSlots {
 		slot := &b.sampleSlots[i]
-		slot.found, slot.dirty, slot.inserted = false, false, false
+		slot.found, slot.dirty, slot.changed, slot.inserted = false, false, false, false
 	}
 	for i := range b.summarySlots {
 		slot := &b.summarySlots[i]
-		slot.found, slot.dirty = false, false
+		slot.found, slot.dirty, slot.changed = false, false, false
 	}
 }
 

@@ -38,6 +38,9 @@ func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID) error {
 // deleteContent deletes the samples, summaries and orders of a user, who is locked, and the shapes
 // that nobody else has.
 func (s *Store) deleteContent(ctx context.Context, tx *sql.Tx, user string) error {
+	if err := s.deleteReactions(ctx, tx, user); err != nil { // before the orders, which it reads
+		return err
+	}
 	if err := s.deleteOrders(ctx, tx, user); err != nil {
 		return err
 	}

@@ -124,23 +124,23 @@ func (t *transferring) writeResults(ctx context.Context, r receivedResults) erro
 	return errNotVerified
 }
 
-const reactionColumns = "id, kind, user_id, order_id, due, attempts, failed_at, reason, body"
+const movedReaction = "id, kind, user_id, order_id, at, queued, due, attempts, failed_at, reason, body"
 
 // reactions moves the reactions of the user as deliveries does with deliveries.
 func (t *transferring) reactions(ctx context.Context, tx *sql.Tx) error {
 	remove := t.from.dialect.bind(`DELETE FROM labhealth_reactions WHERE number IN (SELECT number FROM labhealth_reactions
-		WHERE user_id = ? ORDER BY number LIMIT ?) RETURNING number, ` + reactionColumns)
-	insert := t.to.dialect.bind(`INSERT INTO labhealth_reactions (` + reactionColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+		WHERE user_id = ? ORDER BY number LIMIT ?) RETURNING number, ` + movedReaction)
+	insert := t.to.dialect.bind(`INSERT INTO labhealth_reactions (` + movedReaction + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 	for {
 		var page [][]any
 		var digests [][]byte
 		err := query(ctx, tx, func(rows *sql.Rows) error {
 			var id, kind, user, body string
 			var order, reason sql.Null[string]
-			var number, due, attempts int64
+			var number, at, queued, due, attempts int64
 			var failedAt sql.Null[int64]
-			err := rows.Scan(&number, &id, &kind, &user, &order, &due, &attempts, &failedAt, &reason, &body)
-			page = append(page, []any{id, kind, user, order, due, attempts, failedAt, reason, body})
+			err := rows.Scan(&number, &id, &kind, &user, &order, &at, &queued, &due, &attempts, &failedAt, &reason, &body)
+			page = append(page, []any{id, kind, user, order, at, queued, due, attempts, failedAt, reason, body})
 			digests = append(digests, digest("moved reaction", strconv.FormatInt(number, 10), id))
 			return err
 		}, remove, t.user.String(), copyDocuments)

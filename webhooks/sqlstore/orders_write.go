@@ -379,8 +379,7 @@ func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults,
 	if !changed || silent {
 		return changed, nil
 	}
-	b := &batch{results: []resultsChange{{r.orderID, user, revision, digest(r.document)}}}
-	return true, s.queue(ctx, tx, b, nil)
+	return true, s.queueResults(ctx, tx, r.orderID, user, revision, digest(r.document))
 }
 
 // settleResults sets the columns that follow from results that were read at a time.

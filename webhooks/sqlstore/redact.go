@@ -66,3 +66,26 @@ func (t Transition) LogValue() slog.Value {
 
 // Format prints the result of [Transition.LogValue] under every verb.
 func (t Transition) Format(f fmt.State, _ rune) { printLogValue(f, t) }
+
+// LogValue returns the kind and the IDs.
+func (r Reaction) LogValue() slog.Value {
+	text := "sqlstore.Reaction{" + string(r.Kind) + " " + r.ID.String() + " user " + r.UserID.String()
+	switch r.Kind {
+	case ReactTransition, ReactResults:
+		text += " order " + r.OrderID.String()
+	case ReactSummary:
+		text += " summary " + r.Summary.ID.String()
+	}
+	return slog.StringValue(text + "}")
+}
+
+// Format prints the result of [Reaction.LogValue] under every verb.
+func (r Reaction) Format(f fmt.State, _ rune) { printLogValue(f, r) }
+
+// LogValue returns all fields, the Reaction without what it has of the data.
+func (r FailedReaction) LogValue() slog.Value {
+	return slog.StringValue(fmt.Sprintf("sqlstore.FailedReaction{%d %v %d attempts, %s}", r.Number, r.Reaction, r.Attempts, r.Reason))
+}
+
+// Format prints the result of [FailedReaction.LogValue] under every verb.
+func (r FailedReaction) Format(f fmt.State, _ rune) { printLogValue(f, r) }

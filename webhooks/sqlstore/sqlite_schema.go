@@ -153,14 +153,18 @@ CREATE TABLE labhealth_order_results (
 );
 CREATE INDEX labhealth_order_results_user ON labhealth_order_results (user_id);
 
--- Reactions that wait. due is when one may be attempted. One that has failed for good has the
--- greatest due, and failed_at and reason.
+-- Reactions that wait. due is 0 for a new one, and otherwise when one may be attempted: while one is
+-- attempted, and after it has failed, it is in the future, also for the others of the same order.
+-- One that has failed for good has the greatest due, and failed_at and reason. at orders those of
+-- one order, and queued is when one was queued.
 CREATE TABLE labhealth_reactions (
     number    INTEGER PRIMARY KEY AUTOINCREMENT,
     id        TEXT NOT NULL,
     kind      TEXT NOT NULL,
     user_id   TEXT NOT NULL,
     order_id  TEXT,
+    at        INTEGER NOT NULL,
+    queued    INTEGER NOT NULL,
     due       INTEGER NOT NULL DEFAULT 0,
     attempts  INTEGER NOT NULL DEFAULT 0,
     failed_at INTEGER,
@@ -168,7 +172,7 @@ CREATE TABLE labhealth_reactions (
     body      TEXT NOT NULL
 );
 CREATE INDEX labhealth_reactions_due ON labhealth_reactions (due, number);
-CREATE INDEX labhealth_reactions_user ON labhealth_reactions (user_id);
+CREATE INDEX labhealth_reactions_user ON labhealth_reactions (user_id, order_id);
 
 -- Users that were compared with the service: when, and since when the service does not have them.
 CREATE TABLE labhealth_reconciled_users (
