@@ -241,8 +241,8 @@ func (p *pass) readOrder(ctx context.Context, id uuid.UUID) error {
 	case errors.Is(err, labhealth.ErrNotFound):
 		// It may come back, so it is looked for again, but seldom.
 		later := readAt.Add(longestWait).UnixNano()
-		changed, err := p.Store.exec(ctx, `UPDATE labhealth_orders SET missing = ?, results_at = CASE WHEN results_at IS NOT NULL THEN ? END,
-			check_at = CASE WHEN check_at IS NOT NULL THEN ? END WHERE order_id = ? AND missing IS NULL`, readAt.UnixNano(), later, later, id.String())
+		changed, err := p.Store.exec(ctx, `UPDATE labhealth_orders SET missing = ?, results_at = CASE WHEN results_at IS NOT NULL THEN CAST(? AS bigint) END,
+			check_at = CASE WHEN check_at IS NOT NULL THEN CAST(? AS bigint) END WHERE order_id = ? AND missing IS NULL`, readAt.UnixNano(), later, later, id.String())
 		if changed > 0 {
 			p.found.MissingOrders++
 			p.found.MissingOrderIDs = appendMissing(p.found.MissingOrderIDs, id)

@@ -78,6 +78,15 @@ type Reconciler struct {
 	Overlap     time.Duration // how much of the time before its last pass a pass over changed orders repeats; 0 means 1 h
 	Days        int           // length in days of the wearable data that is read of a user first; 0 means 30
 	OverlapDays int           // days before the last time from which it is read again, because sources are late; 0 means 7
+
+	mu    sync.Mutex
+	stuck map[string]stuckAt // by pass
+}
+
+// stuckAt is the order or user at which a pass has failed, and how often in a row.
+type stuckAt struct {
+	id    uuid.UUID
+	times int
 }
 
 // Reconciled counts what one or several steps of a [Reconciler] have read and found.
@@ -255,9 +264,7 @@ type pass struct {
 	found  Reconciled
 	next   time.Time // when the next step is due
 
-	failures int       // steps that failed in a row
-	stuck    uuid.UUID // the order or user at which the last one failed
-	stuckFor int       // how often in a row
+	failures int // steps that failed in a row
 
 	previous map[uuid.UUID]bool // the orders of the page before
 	seen     map[uuid.UUID]bool // all orders, of a list that is not sorted
@@ -356,10 +363,18 @@ func (p *pass) goesOn(ctx context.Context, id uuid.UUID, err error) bool {
 		return false
 	}
 	if isUnavailable(err) {
-		if p.stuck != id {
-			p.stuck, p.stuckFor = id, 0
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.stuck == nil {
+			p.stuck = map[string]stuckAt{}
 		}
-		if p.stuckFor++; p.stuckFor < times {
+		at := p.stuck[p.name]
+		if at.id != id {
+			at = stuckAt{id: id}
+		}
+		at.times++
+		p.stuck[p.name] = at
+		if at.times < times {
 			return false
 		}
 	}
