@@ -29,7 +29,7 @@
 //
 // The package has its own types and shares no code with the client, so that the client is tested
 // against an independent implementation of the specification. [Server.Requests] returns the
-// requests that the server received.
+// requests that the server received, and [Server.RequestCount] their number.
 //
 // # Orders and users
 //

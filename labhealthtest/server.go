@@ -57,7 +57,9 @@ type Server struct {
 	// Separate generators, so that reads do not change the IDs of objects created later.
 	ids, traces *rand.ChaCha8
 	requests    []Request
-	faults      []*plannedFault // in the order in which they are used
+	// requestCount counts those that requests does not have anymore, too.
+	requestCount int
+	faults       []*plannedFault // in the order in which they are used
 
 	users        []*user // by creation time, without deleted ones
 	userByID     map[uuid.UUID]*user
