@@ -236,7 +236,7 @@ func crashRound(t *testing.T, scaled bool, samples int) {
 	}
 	at.drained(t)
 	tr.orders.check(t, at.store)
-	//reacted.check(t, tr.orders.truth(t))
+	reacted.check(t, tr.orders.truth(t))
 	for _, p := range all {
 		p.terminate(t)
 	}

@@ -805,7 +805,7 @@ func TestFlags(t *testing.T) {
 	for _, c := range []struct{ args, secret, want string }{
 		{"", "", "LABHEALTH_WEBHOOK_SECRET holds no secret"},
 		{"-data x.db", "tooshort", "LABHEALTH_WEBHOOK_SECRET"},
-		{"-role sleep", testSecret, "-role is receive, work or all"},
+		{"-role sleep", testSecret, "-role is receive, work, reconcile or all"},
 		{"-role repartition", testSecret, "need -nats"},
 		{"-role repartition -nats nats://x -partition 0-127", testSecret, "-partition lacks 128-255"},
 		{"-role repartition -nats nats://x -partition 0-127,64-127", testSecret, "-partition has slot 64 twice"},
