@@ -18,7 +18,7 @@ func TestReactSmoke(t *testing.T) {
 		store := d.store(t)
 		store.Reactions = allKinds
 		for i := range 50 {
-			apply(t, store, heartrates("", i, "60", "61"))
+			apply(t, store, parse(t, []webhooks.RawDelivery{heartrates("", i, "60", "61")}))
 		}
 		var mu sync.Mutex
 		seen := map[string]int{}
@@ -44,11 +44,4 @@ func TestReactSmoke(t *testing.T) {
 		err := r.Run(ctx)
 		t.Log(err, len(seen), time.Since(start), count(t, d.open(t), "labhealth_reactions"))
 	})
-}
-
-func apply(t testing.TB, store *sqlstore.Store, all ...webhooks.RawDelivery) {
-	t.Helper()
-	if _, err := store.ApplyAll(t.Context(), parse(t, all)); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -25,10 +25,11 @@ type batch struct {
 	shapeIDs     map[shape]int64
 
 	orders      []*receivedOrder
-	orderSlots  []*orderSlot // one for each order, by ID
-	transitions []Transition // new entries in the timelines of orders, after Store.applyOrders
-	silent      bool         // queues no reactions: the data is from another store
-	queued      bool         // Store.queue has queued some
+	orderSlots  []*orderSlot    // one for each order, by ID
+	transitions []Transition    // new entries in the timelines of orders, after Store.applyOrders
+	results     []resultsChange // stored results that have changed
+	silent      bool            // queues no reactions: the data is from another store
+	queued      bool            // Store.queue has queued some
 }
 
 // received is a version of a sample or a summary in a delivery.

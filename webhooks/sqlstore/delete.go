@@ -38,7 +38,7 @@ func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID) error {
 // deleteContent deletes the samples, summaries and orders of a user, who is locked, and the shapes
 // that nobody else has.
 func (s *Store) deleteContent(ctx context.Context, tx *sql.Tx, user string) error {
-	if err := s.deleteReactions(ctx, tx, user); err != nil { // before the orders, which it reads
+	if err := s.deleteReactions(ctx, tx, user); err != nil {
 		return err
 	}
 	if err := s.deleteOrders(ctx, tx, user); err != nil {
@@ -78,7 +78,7 @@ func (s *Store) deleteOrders(ctx context.Context, tx *sql.Tx, user string) error
 		return err
 	}
 	for chunk := range slices.Chunk(ids, sqliteParameters) {
-		for _, table := range []string{"labhealth_order_events", "labhealth_order_results", "labhealth_reactions"} {
+		for _, table := range []string{"labhealth_order_events", "labhealth_order_results"} {
 			_, err := tx.ExecContext(ctx, s.dialect.bind(`DELETE FROM `+table+` WHERE order_id IN (?`+strings.Repeat(", ?", len(chunk)-1)+`)`), chunk...)
 			if err != nil {
 				return err

@@ -212,6 +212,13 @@ func (s *Store) OrderResults(ctx context.Context, orderID uuid.UUID) (results *l
 	return results, true, nil
 }
 
+// resultsChange says that the stored results of an order have changed.
+type resultsChange struct {
+	orderID, userID uuid.UUID
+	revision        int64
+	digest          []byte // of the document
+}
+
 const (
 	errNoOrder   = permanentError("sqlstore: ApplyResults needs an order with an ID")
 	errNoResults = permanentError("sqlstore: ApplyResults needs results that can be encoded as JSON")
@@ -240,8 +247,11 @@ func (s *Store) ApplyResults(ctx context.Context, order *labhealth.Order, result
 		changed, err = s.applyResults(ctx, tx, r, false)
 		return err
 	})
-	if err == nil && changed {
+	if err != nil {
+		return false, err
+	}
+	if changed {
 		s.wakeReactor()
 	}
-	return changed && err == nil, err
+	return changed, nil
 }

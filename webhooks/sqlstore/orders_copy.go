@@ -124,13 +124,18 @@ func (t *transferring) writeResults(ctx context.Context, r receivedResults) erro
 	return errNotVerified
 }
 
-const movedReaction = "id, kind, user_id, order_id, at, queued, due, attempts, failed_at, reason, body"
+const movedColumns = "id, kind, user_id, order_id, at, queued, due, attempts, failed_at, reason, body"
 
-// reactions moves the reactions of the user as deliveries does with deliveries.
+// reactions moves the reactions of the user as deliveries does with deliveries. The due of one that
+// is being called is in the future: the target calls it again.
 func (t *transferring) reactions(ctx context.Context, tx *sql.Tx) error {
-	remove := t.from.dialect.bind(`DELETE FROM labhealth_reactions WHERE number IN (SELECT number FROM labhealth_reactions
-		WHERE user_id = ? ORDER BY number LIMIT ?) RETURNING number, ` + movedReaction)
-	insert := t.to.dialect.bind(`INSERT INTO labhealth_reactions (` + movedReaction + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+	user := t.user.String()
+	if err := t.from.lockUserReactions(ctx, tx, user); err != nil {
+		return err
+	}
+	remove := t.from.dialect.bind(`DELETE FROM labhealth_reactions WHERE (due, number) IN (SELECT r.due, r.number` + userReactions +
+		` ORDER BY r.number LIMIT ?) RETURNING number, ` + movedColumns)
+	insert := t.to.dialect.bind(`INSERT INTO labhealth_reactions (` + movedColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 	for {
 		var page [][]any
 		var digests [][]byte
@@ -143,7 +148,7 @@ func (t *transferring) reactions(ctx context.Context, tx *sql.Tx) error {
 			page = append(page, []any{id, kind, user, order, at, queued, due, attempts, failedAt, reason, body})
 			digests = append(digests, digest("moved reaction", strconv.FormatInt(number, 10), id))
 			return err
-		}, remove, t.user.String(), copyDocuments)
+		}, remove, user, uuid.Nil.String(), user, copyDocuments)
 		if err != nil || len(page) == 0 {
 			return err
 		}

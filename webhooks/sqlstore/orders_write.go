@@ -379,7 +379,8 @@ func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults,
 	if !changed || silent {
 		return changed, nil
 	}
-	return true, s.queueResults(ctx, tx, r.orderID, user, revision, digest(r.document))
+	b := &batch{results: []resultsChange{{r.orderID, user, revision, digest(r.document)}}}
+	return true, s.queue(ctx, tx, b)
 }
 
 // settleResults sets the columns that follow from results that were read at a time.

@@ -147,6 +147,9 @@ func (s *Store) queue(ctx context.Context, tx *sql.Tx, b *batch) error {
 	if s.reactsTo(ReactTransition) {
 		rows = b.transitionReactions(rows)
 	}
+	if s.reactsTo(ReactResults) {
+		rows = b.resultsReactions(rows)
+	}
 	if s.reactsTo(ReactSummary) {
 		rows = b.summaryReactions(rows)
 	}
@@ -160,16 +163,14 @@ func (s *Store) queue(ctx context.Context, tx *sql.Tx, b *batch) error {
 	return s.dialect.addReactions(ctx, tx, rows, s.now().UnixNano())
 }
 
-// queueResults queues the reaction to a change of the results of an order. The caller calls
-// wakeReactor after the commit.
-func (s *Store) queueResults(ctx context.Context, tx *sql.Tx, orderID, userID uuid.UUID, revision int64, digest []byte) error {
-	if !s.reactsTo(ReactResults) {
-		return nil
+func (b *batch) resultsReactions(rows []reactionRow) []reactionRow {
+	for _, r := range b.results {
+		rows = append(rows, reactionRow{
+			id:   reactionID(ReactResults, r.orderID, strconv.FormatInt(r.revision, 10)+" "+string(r.digest)),
+			kind: ReactResults, user: r.userID, order: uuid.NullUUID{UUID: r.orderID, Valid: true}, at: afterTransitions, body: reactionBody{}.String(),
+		})
 	}
-	return s.dialect.addReactions(ctx, tx, []reactionRow{{
-		id:   reactionID(ReactResults, orderID, strconv.FormatInt(revision, 10)+" "+string(digest)),
-		kind: ReactResults, user: userID, order: uuid.NullUUID{UUID: orderID, Valid: true}, at: afterTransitions, body: reactionBody{}.String(),
-	}}, s.now().UnixNano())
+	return rows
 }
 
 func (b *batch) transitionReactions(rows []reactionRow) []reactionRow {

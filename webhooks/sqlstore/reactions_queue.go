@@ -310,19 +310,26 @@ func (s *Store) RequeueReaction(ctx context.Context, number int64) (found bool, 
 	return true, nil
 }
 
-// deleteReactions deletes the reactions of a user, who is locked, and those of the orders of the
-// user that were queued before the user was known. It waits until no transaction changes them.
-func (s *Store) deleteReactions(ctx context.Context, tx *sql.Tx, user string) error {
-	const where = ` FROM labhealth_reactions AS r WHERE r.user_id = ? OR r.user_id = ? AND r.order_id IN (SELECT order_id FROM labhealth_orders WHERE user_id = ?)`
-	args := []any{user, uuid.Nil.String(), user}
-	rows, err := scanReactions(ctx, tx, s.dialect.bind(`SELECT `+reactionColumns+where), args...)
+// userReactions selects the reactions of a user, and those of the orders of the user that were
+// queued before the user was known. Its parameters are the user, uuid.Nil, and the user.
+const userReactions = ` FROM labhealth_reactions AS r
+	WHERE r.user_id = ? OR r.user_id = ? AND r.order_id IN (SELECT order_id FROM labhealth_orders WHERE user_id = ?)`
+
+// lockUserReactions waits until no reactor changes the reactions of a user, who is locked.
+func (s *Store) lockUserReactions(ctx context.Context, tx *sql.Tx, user string) error {
+	rows, err := scanReactions(ctx, tx, s.dialect.bind(`SELECT `+reactionColumns+userReactions), user, uuid.Nil.String(), user)
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	if err := s.dialect.lockReactions(ctx, tx, locksOf(rows)); err != nil {
+	return s.dialect.lockReactions(ctx, tx, locksOf(rows))
+}
+
+// deleteReactions deletes the reactions of a user, who is locked.
+func (s *Store) deleteReactions(ctx context.Context, tx *sql.Tx, user string) error {
+	if err := s.lockUserReactions(ctx, tx, user); err != nil {
 		return err
 	}
-	// All: their due may have changed in the meantime.
-	_, err = tx.ExecContext(ctx, s.dialect.bind(`DELETE`+where), args...)
+	_, err := tx.ExecContext(ctx, s.dialect.bind(`DELETE FROM labhealth_reactions WHERE (due, number) IN (SELECT r.due, r.number`+userReactions+`)`),
+		user, uuid.Nil.String(), user)
 	return err
 }

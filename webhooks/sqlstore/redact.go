@@ -46,27 +46,6 @@ func (d DeadLetter) LogValue() slog.Value {
 // Format prints the result of [DeadLetter.LogValue] under every verb.
 func (d DeadLetter) Format(f fmt.State, _ rune) { printLogValue(f, d) }
 
-// LogValue returns the IDs of the order and of the user, and the status.
-func (v StoredOrder) LogValue() slog.Value {
-	order := labhealth.Order{LastEvent: labhealth.OrderEvent{Status: v.Status}}
-	if v.Order != nil {
-		order.ID = v.Order.ID
-	}
-	return slog.StringValue("sqlstore.StoredOrder{" + v.UserID.String() + " " + order.LogValue().String() + "}")
-}
-
-// Format prints the result of [StoredOrder.LogValue] under every verb.
-func (v StoredOrder) Format(f fmt.State, _ rune) { printLogValue(f, v) }
-
-// LogValue returns the ID of the order and the status.
-func (t Transition) LogValue() slog.Value {
-	order := labhealth.Order{ID: t.OrderID, LastEvent: labhealth.OrderEvent{Status: t.Status}}
-	return slog.StringValue("sqlstore.Transition{" + order.LogValue().String() + "}")
-}
-
-// Format prints the result of [Transition.LogValue] under every verb.
-func (t Transition) Format(f fmt.State, _ rune) { printLogValue(f, t) }
-
 // LogValue returns the kind and the IDs.
 func (r Reaction) LogValue() slog.Value {
 	text := "sqlstore.Reaction{" + string(r.Kind) + " " + r.ID.String() + " user " + r.UserID.String()
@@ -89,3 +68,24 @@ func (r FailedReaction) LogValue() slog.Value {
 
 // Format prints the result of [FailedReaction.LogValue] under every verb.
 func (r FailedReaction) Format(f fmt.State, _ rune) { printLogValue(f, r) }
+
+// LogValue returns the IDs of the order and of the user, and the status.
+func (v StoredOrder) LogValue() slog.Value {
+	order := labhealth.Order{LastEvent: labhealth.OrderEvent{Status: v.Status}}
+	if v.Order != nil {
+		order.ID = v.Order.ID
+	}
+	return slog.StringValue("sqlstore.StoredOrder{" + v.UserID.String() + " " + order.LogValue().String() + "}")
+}
+
+// Format prints the result of [StoredOrder.LogValue] under every verb.
+func (v StoredOrder) Format(f fmt.State, _ rune) { printLogValue(f, v) }
+
+// LogValue returns the ID of the order and the status.
+func (t Transition) LogValue() slog.Value {
+	order := labhealth.Order{ID: t.OrderID, LastEvent: labhealth.OrderEvent{Status: t.Status}}
+	return slog.StringValue("sqlstore.Transition{" + order.LogValue().String() + "}")
+}
+
+// Format prints the result of [Transition.LogValue] under every verb.
+func (t Transition) Format(f fmt.State, _ rune) { printLogValue(f, t) }
