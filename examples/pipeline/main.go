@@ -125,7 +125,8 @@ type pipeline struct {
 	store   *sqlstore.Store // nil with -role receive
 	broker  *broker         // nil without -nats
 
-	reconciler *sqlstore.Reconciler // nil if this process does not reconcile
+	reconciler       *sqlstore.Reconciler // nil if this process does not reconcile
+	observeReactions sqlstore.ReactionObserver
 
 	receipts receipts
 	size     *batchSize

@@ -51,7 +51,8 @@ const reactParallel = 4
 // workReactions reacts to changes until ctx is done. It starts no call after that, and a call that
 // it interrupts is repeated later, with the same ID.
 func (p *pipeline) workReactions(ctx context.Context) {
-	r := sqlstore.Reactor{Store: p.store, React: p.logReaction, Parallel: reactParallel, Attempts: p.reactAttempts, Timeout: p.reactTimeout}
+	r := sqlstore.Reactor{Store: p.store, React: p.logReaction, Parallel: reactParallel, Attempts: p.reactAttempts, Timeout: p.reactTimeout,
+		Observe: p.observeReactions}
 	if p.reactURL != "" {
 		r.React = p.postReaction
 	}
