@@ -30,9 +30,9 @@ type Store struct {
 	// deletes those of a calendar month (UTC) when the whole month is older. 0 keeps them for ever.
 	// Summaries are always kept.
 	Keep time.Duration
-	// Reactions lists the kinds of changes that are queued for a [Reactor]; nil queues none. It must
-	// not be changed after the first use of the store, and all processes that write to the database
-	// must set the same.
+	// Reactions lists the kinds of changes that are queued for a [Reactor]; nil queues none. It
+	// must not be changed after the first use of the store, and all processes that write to the
+	// database must set the same.
 	Reactions []ReactionKind
 
 	db      *sql.DB
