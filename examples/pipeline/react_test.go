@@ -61,7 +61,9 @@ func TestReactions(t *testing.T) {
 }
 
 // fromStart watches a process from its start, at which its counters are zero.
-func fromStart(p *process) *history { return &history{processes: []*process{p}, before: []map[string]float64{{}}} }
+func fromStart(p *process) *history {
+	return &history{processes: []*process{p}, before: []map[string]float64{{}}}
+}
 
 // deliver delivers the events to a process.
 func (b *orderBook) deliver(t testing.TB, p *process) {
