@@ -63,16 +63,17 @@
 //	operation   such as "POST /v3/order/import", or "GET (Do)"
 //	code        the HTTP status code, "other" for one that has no name; empty without a response
 //	outcome     "applied", "rejected", "not sent" or "unknown"
-//	error       a labhealth.Failure, a status code, "invalid_request" or "other"; for the worker and the reactor an SQLSTATE,
-//	            "canceled", "deadline" or "other"; for the reconciler those of a call and of the worker, and "element" for an order
-//	            or a user that could not be read; empty without an error
+//	error       a labhealth.Failure, a status code, "invalid_request" or "other"; for the worker and the reactor an
+//	            SQLSTATE, "canceled", "deadline" or "other"; for the reconciler those of a call and of the worker, and
+//	            "element" for an order or a user that could not be read; empty without an error
 //	reason      see webhooks.Reason
 //	event_type  a constant of webhooks.EventType, or "other"; empty if no event was parsed
 //	late        "true" for an application that returned after its delivery had been responded to, which is counted again
 //	result      "applied", "delayed" or "dead"; for the reactor a sqlstore.ReactionResult
 //	change      "added", "updated", …, see webhooks.Changes
 //	pass        see sqlstore.Reconciled; empty if the lease failed
-//	kind        "orders", "transitions", "results", "summaries", "samples" or "users"; for the reactor a sqlstore.ReactionKind
+//	kind        for the reactor a sqlstore.ReactionKind; for the reconciler "orders", "transitions", "results",
+//	            "summaries", "samples" or "users"
 //	state       "waiting" or "delayed", and of reactions "waiting" or "failed", see sqlstore.Backlog
 package labhealthprom
 

@@ -74,7 +74,7 @@ var misusedTypes = map[string]any{
 	"webhooks.ProviderConnection": webhooks.ProviderConnection{}, "webhooks.Summary": webhooks.Summary{}, "webhooks.Unknown": webhooks.Unknown{},
 	"webhooks.Verifier": webhooks.Verifier{},
 	"sqlstore.Error":    sqlstore.Error{}, "sqlstore.Store": sqlstore.Store{}, "sqlstore.Worker": sqlstore.Worker{},
-	"sqlstore.Shards": sqlstore.Shards{}, "sqlstore.Reconciler": sqlstore.Reconciler{},
+	"sqlstore.Shards": sqlstore.Shards{}, "sqlstore.Reconciler": sqlstore.Reconciler{}, "sqlstore.Reactor": sqlstore.Reactor{},
 }
 
 // faultFunctions are called by the embedded service, with the request that they disturb.

@@ -25,8 +25,8 @@ type Backlog struct {
 	// FailedReactions that of those that were given up; each at most 100,000, and exact below that.
 	Reactions, FailedReactions int
 	// OldestReaction is when the first reaction was queued, by the order in which they are called:
-	// of those that have not been called, or of the others, whichever was queued earlier. It is zero
-	// if none waits.
+	// of those that have not been called, or of the others, whichever was queued earlier. It is
+	// zero if none waits.
 	OldestReaction time.Time
 	// PartitionedUntil is the time until which the samples have partitions, without a gap from now
 	// on; the current time if the default partition takes samples of now. It is zero with SQLite,
@@ -41,10 +41,10 @@ const (
 	othersLimit  = 100_000
 )
 
-// Backlog counts the deliveries that wait, the dead letters and the reactions. It reads at most 100,000
-// entries of an index for each number, and no bodies, so a program may call it every few seconds:
-// of 100,000 delayed deliveries it reads 3 MB of the index, and 30 MB if the table has not been
-// vacuumed since they were written. Like a [Worker], it passes rows that were deleted but not
+// Backlog counts the deliveries that wait, the dead letters and the reactions. It reads at most
+// 100,000 entries of an index for each number, and no bodies, so a program may call it every few
+// seconds: of 100,000 delayed deliveries it reads 3 MB of the index, and 30 MB if the table has not
+// been vacuumed since they were written. Like a [Worker], it passes rows that were deleted but not
 // removed: a delivery that becomes visible late may not be counted until the next calls.
 func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 	if err := s.usable(ctx); err != nil {

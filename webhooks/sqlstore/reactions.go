@@ -36,8 +36,8 @@ type Reaction struct {
 	// ID is the same in every call for this reaction. That of a transition or of results is also
 	// the same in every database that stores them.
 	ID     uuid.UUID
-	Kind   ReactionKind
-	UserID uuid.UUID // zero if no user of the order is known
+	Kind   ReactionKind // what has changed
+	UserID uuid.UUID    // zero if no user of the order is known
 	// Transition is the status that the order reached; zero unless Kind is ReactTransition.
 	Transition Transition
 	OrderID    uuid.UUID           // the order of ReactTransition and ReactResults
@@ -105,6 +105,7 @@ func (r *reactionRow) reaction() Reaction {
 			OrderID: r.order.UUID, ID: unescape(b.ID), At: timeOf(r.at),
 			Status: labhealth.OrderStatus(unescape(b.Status)), Detail: labhealth.OrderStatusDetail(unescape(b.Detail)),
 		}
+	case ReactResults: // has no fields of its own
 	case ReactSummary:
 		id, _ := uuid.Parse(b.ID)
 		reaction.Summary = webhooks.SummaryKey{UserID: r.user, Resource: unescape(b.Resource), ID: id}

@@ -246,8 +246,8 @@ func (s *Store) settleOthers(ctx context.Context, tx *sql.Tx, one settlement, or
 
 // FailedReaction is a reaction that was given up. Printed or logged, it shows no health data.
 type FailedReaction struct {
-	Number   int64 // identifies it in [Store.RequeueReaction]
-	Reaction Reaction
+	Number   int64     // identifies it in [Store.RequeueReaction]
+	Reaction Reaction  // as it was passed to the function
 	Attempts int       // number of attempts
 	FailedAt time.Time // time of the last attempt
 	Reason   string    // a fixed phrase, with the SQLSTATE if there is one; no part of the error

@@ -81,8 +81,8 @@ const (
 const maxAhead = 100
 
 // Run calls React until ctx is done, and returns the error of ctx. It then gives the calls in
-// flight Grace to end, and cancels their contexts after that. It does not wait for those that ignore it.
-// After failures of the database it waits, longer each time, up to 10 s.
+// flight Grace to end, and cancels their contexts after that. It does not wait for those that
+// ignore it. After failures of the database it waits, longer each time, up to 10 s.
 func (r *Reactor) Run(ctx context.Context) error {
 	run, err := r.start(ctx)
 	if err != nil {
@@ -333,21 +333,8 @@ func (r *reacting) turn(ctx context.Context, limit int) (more bool, err error) {
 		}
 		now := r.Store.now()
 		take = &reactionTake{s: r.Store, limit: limit, turn: r.turns % 2, now: now.UnixNano(), lease: now.Add(2 * r.timeout).UnixNano()}
-		if err := r.Store.dialect.preferIndexes(limited, tx); err != nil {
-			return err
-		}
-		if len(r.finished) > 0 {
-			if released, err = r.Store.settle(limited, tx, r.settlements(now)); err != nil {
-				return err
-			}
-		}
-		if err := take.run(limited, tx); err != nil {
-			return err
-		}
-		if len(r.finished) == 0 && !take.moved {
-			return errIdle
-		}
-		return nil
+		released, err = r.settleAndTake(limited, tx, take, now)
+		return err
 	})
 	if err != nil && !errors.Is(err, errIdle) {
 		if take != nil {
@@ -360,6 +347,25 @@ func (r *reacting) turn(ctx context.Context, limit int) (more bool, err error) {
 	}
 	r.committed(take, released)
 	return take.more && take.moved, nil
+}
+
+// settleAndTake is what a turn does in its transaction. The error is errIdle if it does nothing.
+func (r *reacting) settleAndTake(ctx context.Context, tx *sql.Tx, take *reactionTake, now time.Time) (released []reactionRow, err error) {
+	if err := r.Store.dialect.preferIndexes(ctx, tx); err != nil {
+		return nil, err
+	}
+	if len(r.finished) > 0 {
+		if released, err = r.Store.settle(ctx, tx, r.settlements(now)); err != nil {
+			return nil, err
+		}
+	}
+	if err := take.run(ctx, tx); err != nil {
+		return nil, err
+	}
+	if len(r.finished) == 0 && !take.moved {
+		return nil, errIdle
+	}
+	return released, nil
 }
 
 // committed records what a turn has settled and taken.

@@ -15,8 +15,8 @@ import (
 )
 
 // User reads all orders of a user with their new results, and the user's wearable data from one
-// time to another, as [webhooks.ReadAll] does. That the service does not have the user is no error: see
-// MissingUsers of [Reconciled].
+// time to another, as [webhooks.ReadAll] does. That the service does not have the user is no error:
+// see MissingUsers of [Reconciled].
 func (r *Reconciler) User(ctx context.Context, userID uuid.UUID, from, to time.Time) (Reconciled, error) {
 	if err := r.check(ctx); err != nil {
 		return Reconciled{}, err

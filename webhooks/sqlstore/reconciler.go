@@ -118,11 +118,11 @@ type Reconciled struct {
 
 // ReconciledCounts counts data of each kind.
 type ReconciledCounts struct {
-	Orders      int
+	Orders      int // versions of orders
 	Transitions int // entries in timelines of orders; 0 in Reconciled.Read
 	Results     int // of orders, each as a whole
-	Summaries   int
-	Samples     int
+	Summaries   int // versions of summaries
+	Samples     int // versions of samples
 }
 
 // Total returns the sum.

@@ -54,6 +54,7 @@ func (r Reaction) LogValue() slog.Value {
 		text += " order " + r.OrderID.String()
 	case ReactSummary:
 		text += " summary " + r.Summary.ID.String()
+	case ReactSamples: // a series has no ID
 	}
 	return slog.StringValue(text + "}")
 }
