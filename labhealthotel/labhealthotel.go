@@ -77,6 +77,15 @@
 //	labhealth.worker.step.duration  histogram, s: with error.type (an SQLSTATE, "canceled", "deadline" or "_OTHER") of failed steps
 //	labhealth.worker.deliveries     counter: by labhealth.worker.result ("applied", "delayed", "dead")
 //	labhealth.worker.changes        counter: by labhealth.worker.change ("added", "updated", …), see [webhooks.Changes]
+//
+// # Reactor
+//
+// Each call of React is an internal span "labhealth.reactor.call", the parent of the spans of the
+// function, with labhealth.reaction.kind, .id, .attempt and .result. The error of the function is
+// not recorded. Metrics:
+//
+//	labhealth.reactor.call.duration  histogram, s: by labhealth.reaction.kind and .result, see [sqlstore.ReactionResult]
+//	labhealth.reactor.errors         counter: errors of the database, by error.type
 package labhealthotel
 
 import (

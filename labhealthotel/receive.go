@@ -27,11 +27,16 @@ const (
 	lateKey       = attribute.Key("labhealth.webhook.late")
 	deliveryIDKey = attribute.Key("labhealth.webhook.delivery_id")
 
-	appliedKey = attribute.Key("labhealth.worker.applied")
-	delayedKey = attribute.Key("labhealth.worker.delayed")
-	deadKey    = attribute.Key("labhealth.worker.dead")
-	resultKey  = attribute.Key("labhealth.worker.result")
-	changeKey  = attribute.Key("labhealth.worker.change")
+	appliedKey        = attribute.Key("labhealth.worker.applied")
+	delayedKey        = attribute.Key("labhealth.worker.delayed")
+	deadKey           = attribute.Key("labhealth.worker.dead")
+	resultKey         = attribute.Key("labhealth.worker.result")
+	reactionKindKey   = attribute.Key("labhealth.reaction.kind")
+	reactionIDKey     = attribute.Key("labhealth.reaction.id")
+	reactionResultKey = attribute.Key("labhealth.reaction.result")
+	attemptKey        = attribute.Key("labhealth.reaction.attempt")
+
+	changeKey = attribute.Key("labhealth.worker.change")
 )
 
 // Handler returns an option that records the deliveries of a handler.
@@ -196,6 +201,47 @@ func (w worker) end(ctx context.Context, s sqlstore.Step, err error) {
 	} else if err != nil {
 		span.SetStatus(codes.Error, "")
 	}
+}
+
+// Reactor returns the observer of a [sqlstore.Reactor].
+func Reactor(opts ...Option) sqlstore.ReactionObserver {
+	i := newInstruments(opts)
+	r := reactor{
+		i, i.seconds("labhealth.reactor.call.duration", "Duration of calls of the function of a reactor.", 30, 60, 120),
+		i.counter("labhealth.reactor.errors", "{error}", "Errors of the database in a reactor."),
+	}
+	return sqlstore.ReactionObserver{Start: r.start, End: r.end, Fail: r.fail}
+}
+
+type reactor struct {
+	instruments
+	calls    metric.Float64Histogram
+	failures metric.Int64Counter
+}
+
+func (r reactor) start(ctx context.Context, of sqlstore.Reaction) context.Context {
+	start := time.Now()
+	ctx, _ = r.Start(ctx, "labhealth.reactor.call", trace.WithTimestamp(start),
+		trace.WithAttributes(reactionKindKey.String(string(of.Kind)), reactionIDKey.String(of.ID.String()), attemptKey.Int(of.Attempt)))
+	return context.WithValue(ctx, startKey{}, start)
+}
+
+// end does not record the error, which can contain anything.
+func (r reactor) end(ctx context.Context, of sqlstore.Reaction, result sqlstore.ReactionResult, _ error) {
+	start, _ := ctx.Value(startKey{}).(time.Time)
+	r.calls.Record(ctx, time.Since(start).Seconds(), with([]attribute.KeyValue{
+		reactionKindKey.String(string(of.Kind)), reactionResultKey.String(string(result)),
+	}))
+	span := trace.SpanFromContext(ctx)
+	defer span.End()
+	span.SetAttributes(reactionResultKey.String(string(result)))
+	if result != sqlstore.ReactionDone {
+		span.SetStatus(codes.Error, "")
+	}
+}
+
+func (r reactor) fail(ctx context.Context, err error) {
+	r.failures.Add(ctx, 1, with(stepFailure(err)))
 }
 
 // stepFailure returns the error.type of a step that failed.

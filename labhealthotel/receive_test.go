@@ -241,3 +241,17 @@ func TestWorker(t *testing.T) {
 		"labhealth.worker.step.duration [s] error.type=canceled: 1",
 		"labhealth.worker.step.duration [s] error.type=deadline: 1")
 }
+
+func TestReactor(t *testing.T) {
+	r := newTelemetry()
+	o := labhealthotel.Reactor(r.options()...)
+	of := sqlstore.Reaction{Kind: sqlstore.ReactSummary, Attempt: 2}
+	o.End(o.Start(t.Context(), of), of, sqlstore.ReactionDone, nil)
+	o.End(o.Start(t.Context(), of), of, sqlstore.ReactionDelayed, errors.New("Canaryna"))
+	o.Fail(t.Context(), context.DeadlineExceeded)
+	const call = "labhealth.reactor.call (internal) labhealth.reaction.attempt=2 labhealth.reaction.id=00000000-0000-0000-0000-000000000000 " +
+		"labhealth.reaction.kind=summary labhealth.reaction.result="
+	compare(t, "spans", r.ended(t), call+"done", call+`delayed Error ""`)
+	const metric = "labhealth.reactor.call.duration [s] labhealth.reaction.kind=summary labhealth.reaction.result="
+	compare(t, "metrics", r.metrics(t), metric+"delayed: 1", metric+"done: 1", "labhealth.reactor.errors [{error}] error.type=deadline: 1")
+}

@@ -43,6 +43,10 @@ var (
 		"Time since the oldest delivery in the inbox was received; 0 if there is none.", nil, nil)
 	deadLetters = prometheus.NewDesc("labhealth_dead_letters",
 		"Deliveries that could not be processed, until they are requeued or deleted.", nil, nil)
+	reactions = prometheus.NewDesc("labhealth_reactions",
+		"Reactions that wait to be called, for the first time or again, or that were given up.", []string{"state"}, nil)
+	reactionsOldest = prometheus.NewDesc("labhealth_reactions_oldest_age_seconds",
+		"Time since the first reaction that waits was queued; 0 if there is none.", nil, nil)
 	partitionsAhead = prometheus.NewDesc("labhealth_partitions_ahead_seconds",
 		"Time until the end of the last partition of the samples; PostgreSQL only.", nil, nil)
 )
@@ -60,7 +64,7 @@ type backlogCollector struct {
 
 // Describe implements [prometheus.Collector].
 func (c *backlogCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{storeUp, inboxDeliveries, inboxOldest, deadLetters, partitionsAhead} {
+	for _, d := range []*prometheus.Desc{storeUp, inboxDeliveries, inboxOldest, deadLetters, reactions, reactionsOldest, partitionsAhead} {
 		descs <- d
 	}
 }
@@ -78,15 +82,22 @@ func (c *backlogCollector) Collect(metrics chan<- prometheus.Metric) {
 	gauge(storeUp, 1)
 	gauge(inboxDeliveries, float64(b.Waiting), "waiting")
 	gauge(inboxDeliveries, float64(b.Delayed), "delayed")
-	age := 0.0
-	if !b.Oldest.IsZero() {
-		age = max(0, time.Since(b.Oldest).Seconds())
-	}
-	gauge(inboxOldest, age)
+	gauge(inboxOldest, ageOf(b.Oldest))
 	gauge(deadLetters, float64(b.DeadLetters))
+	gauge(reactions, float64(b.Reactions), "waiting")
+	gauge(reactions, float64(b.FailedReactions), "failed")
+	gauge(reactionsOldest, ageOf(b.OldestReaction))
 	if !b.PartitionedUntil.IsZero() {
 		gauge(partitionsAhead, time.Until(b.PartitionedUntil).Seconds())
 	}
+}
+
+// ageOf returns the seconds since a time; 0 for none.
+func ageOf(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return max(0, time.Since(t).Seconds())
 }
 
 // latest returns the latest result, and whether there is a recent one.

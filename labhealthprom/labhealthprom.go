@@ -1,9 +1,11 @@
-// Package labhealthprom measures the calls, the webhook handler, the worker and the store of
-// labhealth-go with Prometheus:
+// Package labhealthprom measures the calls, the webhook handler, the worker, the reactor, the
+// reconciler and the store of labhealth-go with Prometheus:
 //
 //	client, err := labhealth.NewClient(key, labhealth.WithBaseURL(url), labhealthprom.Client(prometheus.DefaultRegisterer))
 //	handler, err := webhooks.NewHandler(verifier, apply, labhealthprom.Handler(prometheus.DefaultRegisterer))
 //	worker.Observe, err = labhealthprom.Worker(prometheus.DefaultRegisterer)
+//	reactor.Observe, err = labhealthprom.Reactor(prometheus.DefaultRegisterer)
+//	reconciler.Observe, err = labhealthprom.Reconciler(prometheus.DefaultRegisterer)
 //	err = labhealthprom.Backlog(prometheus.DefaultRegisterer, store)
 //	http.Handle("/metrics", promhttp.Handler())
 //
@@ -30,11 +32,30 @@
 //	labhealth_worker_changes_total              labhealth.worker.changes
 //	    change
 //	labhealth_worker_last_success_timestamp_seconds  when deliveries were applied last; 0 before
+//	labhealth_reactor_call_duration_seconds     labhealth.reactor.call.duration: each call of the function
+//	    kind, result
+//	labhealth_reactor_errors_total              labhealth.reactor.errors: of the database
+//	    error
+//	labhealth_reconciler_requests_total              see sqlstore.Reconciled
+//	    pass
+//	labhealth_reconciler_read_total
+//	    pass, kind
+//	labhealth_reconciler_differences_total           what the store did not have
+//	    pass, kind
+//	labhealth_reconciler_missing_total               orders and users that the service does not have anymore
+//	    kind
+//	labhealth_reconciler_failures_total
+//	    pass, error
+//	labhealth_reconciler_last_complete_timestamp_seconds
+//	    pass
 //	labhealth_store_up                          1 if the database responded, 0 if not; see Backlog for those that follow
 //	labhealth_inbox_deliveries
 //	    state
 //	labhealth_inbox_oldest_age_seconds
 //	labhealth_dead_letters
+//	labhealth_reactions
+//	    state
+//	labhealth_reactions_oldest_age_seconds
 //	labhealth_partitions_ahead_seconds
 //
 // The labels have few values, none of which are IDs, texts of others or data of patients:
@@ -42,14 +63,18 @@
 //	operation   such as "POST /v3/order/import", or "GET (Do)"
 //	code        the HTTP status code, "other" for one that has no name; empty without a response
 //	outcome     "applied", "rejected", "not sent" or "unknown"
-//	error       a labhealth.Failure, a status code, "invalid_request" or "other"; for the worker an SQLSTATE, "canceled",
-//	            "deadline" or "other"; empty without an error
+//	error       a labhealth.Failure, a status code, "invalid_request" or "other"; for the worker and the reactor an
+//	            SQLSTATE, "canceled", "deadline" or "other"; for the reconciler those of a call and of the worker, and
+//	            "element" for an order or a user that could not be read; empty without an error
 //	reason      see webhooks.Reason
 //	event_type  a constant of webhooks.EventType, or "other"; empty if no event was parsed
 //	late        "true" for an application that returned after its delivery had been responded to, which is counted again
-//	result      "applied", "delayed" or "dead"
+//	result      "applied", "delayed" or "dead"; for the reactor a sqlstore.ReactionResult
 //	change      "added", "updated", …, see webhooks.Changes
-//	state       "waiting" or "delayed", see sqlstore.Backlog
+//	pass        see sqlstore.Reconciled; empty if the lease failed
+//	kind        for the reactor a sqlstore.ReactionKind; for the reconciler "orders", "transitions", "results",
+//	            "summaries", "samples" or "users"
+//	state       "waiting" or "delayed", and of reactions "waiting" or "failed", see sqlstore.Backlog
 package labhealthprom
 
 import (
@@ -223,6 +248,27 @@ func Worker(r prometheus.Registerer) (sqlstore.StepObserver, error) {
 		}
 	}
 	return sqlstore.StepObserver{Start: start, End: end}, nil
+}
+
+// Reactor returns the observer of a [sqlstore.Reactor], and an error if the metrics cannot be
+// registered.
+func Reactor(r prometheus.Registerer) (sqlstore.ReactionObserver, error) {
+	registry := newRegistry(r)
+	calls := registry.seconds("labhealth_reactor_call_duration_seconds", "Duration of calls of the function of a reactor.", slow, "kind", "result")
+	failures := registry.counter("labhealth_reactor_errors_total", "Errors of the database in a reactor.", "error")
+	if registry.err != nil {
+		return sqlstore.ReactionObserver{}, registry.err
+	}
+	return sqlstore.ReactionObserver{
+		Start: func(ctx context.Context, _ sqlstore.Reaction) context.Context {
+			return context.WithValue(ctx, startKey{}, time.Now())
+		},
+		End: func(ctx context.Context, r sqlstore.Reaction, result sqlstore.ReactionResult, _ error) {
+			began, _ := ctx.Value(startKey{}).(time.Time)
+			calls.WithLabelValues(string(r.Kind), string(result)).Observe(time.Since(began).Seconds())
+		},
+		Fail: func(_ context.Context, err error) { failures.WithLabelValues(stepFailure(err)).Inc() },
+	}, nil
 }
 
 // stepFailure returns the kind of error of a step; empty if it succeeded.

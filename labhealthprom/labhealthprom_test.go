@@ -215,6 +215,22 @@ func TestWorker(t *testing.T) {
 		steps+"} 1", steps+"error=53100} 2", steps+"error=canceled} 1", steps+"error=deadline} 1", steps+"error=other} 1")
 }
 
+func TestReactor(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	o, err := labhealthprom.Reactor(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, result := range []sqlstore.ReactionResult{sqlstore.ReactionDone, sqlstore.ReactionDone, sqlstore.ReactionFailed} {
+		r := sqlstore.Reaction{Kind: sqlstore.ReactResults}
+		o.End(o.Start(t.Context(), r), r, result, errors.New("canary"))
+	}
+	o.Fail(t.Context(), context.DeadlineExceeded)
+	compare(t, series(t, registry, ""),
+		"labhealth_reactor_call_duration_seconds{kind=results,result=done} 2", "labhealth_reactor_call_duration_seconds{kind=results,result=failed} 1",
+		"labhealth_reactor_errors_total{error=deadline} 1")
+}
+
 // What cannot be registered is an error of the constructor.
 func TestErrors(t *testing.T) {
 	taken := prometheus.NewRegistry()

@@ -36,14 +36,20 @@ type Delivery struct {
 	Lost bool
 	// Duplicate reports whether an earlier attempt had succeeded (see [NetworkConditions]).
 	Duplicate bool
+	// Dropped reports whether the event never arrived (see [NetworkConditions]). The server posted
+	// nothing, treats the event as delivered and makes no further attempts.
+	Dropped bool
 }
 
 // String describes the delivery without its body, such as "msg_1, attempt 2: 204".
 func (d Delivery) String() string {
 	text := fmt.Sprint(d.ID, ", attempt ", d.Attempt, ": ")
-	if d.Err != nil {
+	switch {
+	case d.Dropped:
+		text += "dropped"
+	case d.Err != nil:
 		text += d.Err.Error()
-	} else {
+	default:
 		text += strconv.Itoa(d.StatusCode)
 	}
 	if d.Lost {
@@ -58,11 +64,26 @@ func (d Delivery) String() string {
 // acknowledged reports whether the server treats the attempt as successful.
 func (d Delivery) acknowledged() bool { return d.StatusCode >= 200 && d.StatusCode <= 299 && !d.Lost }
 
-// Deliveries returns the attempts made so far, in the order of their responses.
+// WithDeliveryLog sets how many attempts [Server.Deliveries] returns at least: the latest n. The
+// default is all, with their bodies, which is too much memory for millions of events.
+func WithDeliveryLog(n int) Option {
+	return func(s *Server) { s.deliveryLog = max(n, 0) }
+}
+
+// Deliveries returns the attempts made so far, or the latest ones (see [WithDeliveryLog]), in the
+// order of their responses.
 func (s *Server) Deliveries() []Delivery {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.deliveries)
+}
+
+// logDelivery records an attempt for [Server.Deliveries].
+func (s *Server) logDelivery(d Delivery) {
+	if s.deliveryLog >= 0 && len(s.deliveries) > 2*s.deliveryLog {
+		s.deliveries = slices.Delete(s.deliveries, 0, len(s.deliveries)-s.deliveryLog)
+	}
+	s.deliveries = append(s.deliveries, d)
 }
 
 // A DeliveryOption configures [Server.DeliverTo], which returns an error if the option is invalid.
@@ -121,23 +142,26 @@ func WithTransport(transport http.RoundTripper) DeliveryOption {
 // NetworkConditions describes an unreliable network between the server and a receiver. Rates are
 // from 0 (never) to 1 (always). With [WithSeed] the same events are affected in each run.
 type NetworkConditions struct {
+	// Lose is the rate of events that never arrive although the server treats them as delivered: it
+	// does not post them, not even with [WithRetries]. [Delivery] has them as Dropped.
+	Lose float64
 	// LoseResponse is the rate of responses that are lost: the receiver has acknowledged the event,
 	// but the server treats the attempt as failed.
 	LoseResponse float64
 	// Duplicate is the rate of acknowledged events that are posted again.
 	Duplicate float64
 	// Delay is the rate of events whose first attempt is delayed by up to MaxDelay, so that later
-	// events arrive earlier.
+	// events arrive earlier. With a rate of 1, events that are sent at about the same time arrive
+	// in random order: all that wait, if the clock stands still until [Server.Elapse].
 	Delay float64
 	// MaxDelay is required if Delay is not 0.
 	MaxDelay time.Duration
 }
 
-// WithNetworkConditions delivers over an unreliable network. It loses responses, but no event: see
-// [Undelivered] for events that never arrive.
+// WithNetworkConditions delivers over an unreliable network.
 func WithNetworkConditions(n NetworkConditions) DeliveryOption {
 	return func(e *endpoint) error {
-		for _, rate := range []float64{n.LoseResponse, n.Duplicate, n.Delay} {
+		for _, rate := range []float64{n.Lose, n.LoseResponse, n.Duplicate, n.Delay} {
 			if !(rate >= 0 && rate <= 1) { // also rejects NaN
 				return errors.New("the rates of NetworkConditions are from 0 to 1")
 			}

@@ -112,6 +112,7 @@ func TestDeliveryString(t *testing.T) {
 	for want, d := range map[string]labhealthtest.Delivery{
 		"msg_1, attempt 2: 503":                  {ID: "msg_1", Attempt: 2, StatusCode: 503, Body: []byte("{}")},
 		"msg_1, attempt 3: 204, lost, duplicate": {ID: "msg_1", Attempt: 3, StatusCode: 204, Lost: true, Duplicate: true},
+		"msg_1, attempt 1: dropped":              {ID: "msg_1", Attempt: 1, Dropped: true},
 		"msg_1, attempt 1: gone":                 {ID: "msg_1", Attempt: 1, Err: errors.New("gone")},
 	} {
 		if got := fmt.Sprintf("%+v", d); got != want {
@@ -302,19 +303,65 @@ func TestNetworkConditions(t *testing.T) {
 	}
 }
 
+// Lost events are not posted, and the others arrive in random order, some of them twice.
+func TestLostEvents(t *testing.T) {
+	var arrived [2]string
+	for run := range arrived {
+		c := &clock{now: noon}
+		srv := newServer(t, labhealthtest.WithClock(c.Now))
+		noError(t, srv.DeliverTo(receiverURL, labhealthtest.WithRetries(), labhealthtest.WithNetworkConditions(
+			labhealthtest.NetworkConditions{Lose: 0.3, Duplicate: 0.2, Delay: 1, MaxDelay: time.Hour}),
+			labhealthtest.WithTransport(transportFunc(func(_ *http.Request, body string) (int, error) {
+				arrived[run] += body
+				return 200, nil
+			}))))
+		send(t, srv, strings.Split("abcdefghijklmnopqrst", "")...)
+		noError(t, srv.Elapse(t.Context(), c.Set))
+		var dropped string
+		for _, d := range srv.Deliveries() {
+			if d.Dropped {
+				dropped += string(d.Body)
+			}
+		}
+		if dropped != "cgijlmn" || strings.ContainsAny(arrived[run], dropped) {
+			t.Errorf("dropped %q, arrived %q", dropped, arrived[run])
+		}
+	}
+	if want := "erbbaahpkkfodqqstt"; arrived[0] != want || arrived[1] != want {
+		t.Errorf("arrived %q, want %q twice", arrived, want)
+	}
+}
+
+func TestDeliveryLog(t *testing.T) {
+	for n, want := range map[int]string{-1: "", 0: "", 2: "de", 9: "abcde"} {
+		srv := newServer(t, labhealthtest.WithDeliveryLog(n))
+		noError(t, srv.DeliverTo(receiverURL, labhealthtest.WithTransport(always(200))))
+		send(t, srv, strings.Split("abcde", "")...)
+		noError(t, srv.Flush(t.Context()))
+		var got string
+		for _, d := range srv.Deliveries() {
+			got += string(d.Body)
+		}
+		if !strings.HasSuffix(got, want) || len(got) > max(2*n, len(want))+1 {
+			t.Errorf("%d: %q", n, got)
+		}
+	}
+}
+
 func TestInvalidDeliveryOptions(t *testing.T) {
 	srv := newServer(t)
 	for want, opt := range map[string]labhealthtest.DeliveryOption{
-		"labhealthtest: WithSigningSecrets needs a secret":               labhealthtest.WithSigningSecrets(),
-		"labhealthtest: secret 1 of 1 is not base64":                     labhealthtest.WithSigningSecrets(""),
-		"labhealthtest: secret 2 of 2 is not base64":                     labhealthtest.WithSigningSecrets(oldSecret, "whsec_?"),
-		"labhealthtest: WithRetries needs waits that are not negative":   labhealthtest.WithRetries(1, -1),
-		"labhealthtest: the rates of NetworkConditions are from 0 to 1":  labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{Duplicate: 5}),
-		"labhealthtest: the rates of NetworkConditions are from 0 to 1 ": labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{LoseResponse: math.NaN()}),
-		"labhealthtest: NetworkConditions with Delay need a MaxDelay":    labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{Delay: 1}),
-		"labhealthtest: WithTransport needs a transport":                 labhealthtest.WithTransport(nil),
+		"labhealthtest: WithSigningSecrets needs a secret":                labhealthtest.WithSigningSecrets(),
+		"labhealthtest: secret 1 of 1 is not base64":                      labhealthtest.WithSigningSecrets(""),
+		"labhealthtest: secret 2 of 2 is not base64":                      labhealthtest.WithSigningSecrets(oldSecret, "whsec_?"),
+		"labhealthtest: WithRetries needs waits that are not negative":    labhealthtest.WithRetries(1, -1),
+		"labhealthtest: the rates of NetworkConditions are from 0 to 1":   labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{Duplicate: 5}),
+		"labhealthtest: the rates of NetworkConditions are from 0 to 1  ": labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{Lose: -1}),
+		"labhealthtest: the rates of NetworkConditions are from 0 to 1 ":  labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{LoseResponse: math.NaN()}),
+		"labhealthtest: NetworkConditions with Delay need a MaxDelay":     labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{Delay: 1}),
+		"labhealthtest: WithTransport needs a transport":                  labhealthtest.WithTransport(nil),
 	} {
-		if err := srv.DeliverTo(receiverURL, opt); err == nil || err.Error() != strings.TrimSuffix(want, " ") {
+		if err := srv.DeliverTo(receiverURL, opt); err == nil || err.Error() != strings.TrimRight(want, " ") {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

@@ -29,7 +29,7 @@
 //
 // The package has its own types and shares no code with the client, so that the client is tested
 // against an independent implementation of the specification. [Server.Requests] returns the
-// requests that the server received.
+// requests that the server received, and [Server.RequestCount] their number.
 //
 // # Orders and users
 //
@@ -38,7 +38,8 @@
 // accounts with labs. The status of an order changes only on request: [Server.Advance] moves it to
 // the usual next status, [Server.SetStatus] sets any status, including unknown ones, and
 // [Server.Cancel], [Server.Fail] and [Server.PartialResults] set statuses off the usual path.
-// [Server.Redraw] adds an order that repeats another one.
+// Partial results send events only after [Server.SetPartialEvents], as at the service.
+// [Server.Redraw] adds an order that repeats another one, and [Server.DeleteOrder] deletes one.
 //
 // A testkit that is ordered without a patient (POST /v3/order/testkit) has an invented sample ID,
 // with which a program registers it. Orders can be canceled (POST /v3/order/{order_id}/cancel) in
@@ -47,8 +48,9 @@
 // completed or canceled, or has passed the final status.
 //
 // An order has results for the markers of its lab test once it is completed or has partial results,
-// until it is canceled. [Server.SetInterpretation], [Server.SetMissing] and [Server.SetResults]
-// change them. An order has a requisition after the status requisition_created, and an Advanced
+// until it is canceled. [Server.SetInterpretation], [Server.SetMissing], [Server.SetResults] and
+// [Server.CorrectResult] change them, without an event; the first two change updated_at of the
+// order. An order has a requisition after the status requisition_created, and an Advanced
 // Beneficiary Notice after [Server.SetABN]. [Server.SetHistoricalPull] changes the
 // status of a historical pull.
 //
@@ -82,18 +84,18 @@
 // event of any type. [Server.Flush] waits until all of them are delivered, and [Server.Deliveries]
 // returns the result of each attempt. By default deliveries are reliable and unsigned.
 // [WithSigningSecrets] signs them, [WithRetries] repeats failed ones on the schedule of the
-// service, and [WithNetworkConditions] duplicates and delays events and loses responses, which a
-// receiver must tolerate:
+// service, and [WithNetworkConditions] loses, duplicates, delays and reorders events and loses
+// responses, which a receiver must tolerate:
 //
 //	err := srv.DeliverTo(receiver.URL,
 //		labhealthtest.WithSigningSecrets(secret),
 //		labhealthtest.WithRetries(),
 //		labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{
-//			LoseResponse: 0.05, Delay: 0.2, MaxDelay: time.Hour,
+//			Lose: 0.3, LoseResponse: 0.05, Duplicate: 0.2, Delay: 1, MaxDelay: time.Hour,
 //		}))
 //
-// Network conditions lose no event for good. To test what an application does if an event never
-// arrives, add the data with [Undelivered], or let the receiver fail without [WithRetries].
+// [Undelivered] omits the event of particular data. [WithDeliveryLog] limits the memory of the
+// attempts, for 100,000 orders and more.
 //
 // # Faults
 //

@@ -25,9 +25,9 @@ type envelope struct {
 
 // DeliverTo makes the server post future events to an http or https URL, in addition to the URLs of
 // earlier calls: labtest.order.created for each new order and labtest.order.updated for each later
-// event of an order, both with the whole order at that time, labtest.appointment.created and
-// labtest.appointment.updated likewise for appointments, and the events of connections, devices and
-// added wearable data.
+// event of an order, except partial results (see [Server.SetPartialEvents]), both with the whole
+// order at that time, labtest.appointment.created and labtest.appointment.updated likewise for
+// appointments, and the events of connections, devices and added wearable data.
 //
 // The server posts events in the background, one at a time, in the order in which they occurred. By
 // default it does not sign them and posts them once, regardless of the response.
@@ -136,8 +136,11 @@ func (s *Server) flush(ctx context.Context, set func(time.Time)) error {
 // emitOrder sends the event of the latest change of an order.
 func (s *Server) emitOrder(o *order) {
 	eventType := "labtest.order.updated"
-	if len(o.Events) == 1 {
+	switch {
+	case len(o.Events) == 1:
 		eventType = "labtest.order.created"
+	case o.lowLevelStatus() == "partial_results" && !s.partialEvents.Load():
+		return
 	}
 	s.emit(s.userByID[o.UserID], eventType, o)
 }
@@ -160,7 +163,12 @@ func (s *Server) enqueue(event []byte) {
 		if !e.accepts(event) {
 			continue
 		}
-		e.add(&message{id: "msg_" + base64.RawURLEncoding.EncodeToString(id[:20]), body: event, attempt: 1}, s.now())
+		m := &message{id: "msg_" + base64.RawURLEncoding.EncodeToString(id[:20]), body: event, attempt: 1}
+		if e.drops(m) {
+			s.logDelivery(Delivery{URL: e.url, ID: m.id, Body: event, Attempt: 1, At: s.now(), Dropped: true})
+			continue
+		}
+		e.add(m, s.now())
 		s.pending++
 	}
 	s.delivered.Broadcast()

@@ -43,11 +43,19 @@ type Request struct {
 }
 
 // Requests returns the requests received so far, oldest first, including rejected ones. The server
-// keeps at least the latest 10,000. Callers must not modify headers and bodies.
+// keeps at least the latest 10,000; [Server.RequestCount] counts all. Callers must not modify
+// headers and bodies.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
+}
+
+// RequestCount returns the number of requests received so far, including rejected ones.
+func (s *Server) RequestCount() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requestCount
 }
 
 // serve is the handler of the HTTP server.
@@ -95,6 +103,7 @@ func (s *Server) log(hr *http.Request, body []byte, statusCode int) {
 	for _, name := range secretHeaders {
 		header.Del(name)
 	}
+	s.requestCount++
 	if len(s.requests) >= 2*maxRequests {
 		s.requests = slices.Delete(s.requests, 0, maxRequests)
 	}

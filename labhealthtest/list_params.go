@@ -28,7 +28,7 @@ func selected[E any](r *request, list []E, filters []filter[E]) []E {
 
 // selectFunc returns the elements of list that match.
 func selectFunc[E any](list []E, match func(E) bool) []E {
-	var found []E
+	found := make([]E, 0, len(list)) // growing it takes longer than all else for 100,000 orders
 	for _, e := range list {
 		if match(e) {
 			found = append(found, e)

@@ -52,6 +52,7 @@ type brand struct {
 
 func newTeam(server *Server, name, region string, now timestamp, s settings) *team {
 	production := s
+	server.partialEvents.Store(s.Partial)
 	return &team{
 		ID: server.TeamID, Name: name, CreatedOn: now, Region: region, Environments: []string{"sandbox", "production"},
 		Sandbox: &s, Production: &production, server: server, scopes: map[string]scopes{},
@@ -299,6 +300,7 @@ func (s *Server) patchTeam(r *request) (any, error) {
 	}
 	json.Unmarshal(body["name"], &t.Name)
 	t.Sandbox.update(body["sandbox"])
+	t.server.partialEvents.Store(t.Sandbox.Partial)
 	t.Production.update(body["production"])
 	return t, nil
 }

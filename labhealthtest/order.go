@@ -49,6 +49,7 @@ type order struct {
 	results     []byte           // set by SetResults
 	resultTypes []string         // of invented results; nil for the usual ones
 	missing     map[int64]string // by marker: why it could not be measured
+	corrected   map[int64]string // by marker: the value that replaces the invented one
 }
 
 type patientDetails struct {

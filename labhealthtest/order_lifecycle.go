@@ -112,14 +112,48 @@ func (s *Server) SetStatus(orderID uuid.UUID, status string) error {
 	})
 }
 
-// PartialResults sets the status of an order to partial_results. Each call adds an event. It
-// returns an error for testkits, which do not have this status.
+// PartialResults sets the status of an order to partial_results. Each call adds an event to the
+// order, but none is delivered unless [Server.SetPartialEvents] enables it. PartialResults returns
+// an error for testkits, which do not have this status.
 func (s *Server) PartialResults(orderID uuid.UUID) error {
 	return s.changeOrder(orderID, func(o *order, now time.Time) error {
 		if o.Details.Type == "testkit" {
 			return errors.New("labhealthtest: testkit orders have no partial results")
 		}
 		s.setStatus(o, "sample_with_lab."+o.Details.Type+".partial_results", "", now)
+		return nil
+	})
+}
+
+// SetPartialEvents changes the setting partial_webhooks_enabled of the team, which the management
+// API changes as well: whether events are delivered when orders reach the status partial_results.
+// The default is false, as at the service.
+func (s *Server) SetPartialEvents(enabled bool) {
+	organisation := s.organisationServer()
+	organisation.mu.Lock()
+	defer organisation.mu.Unlock()
+	if t := s.ownTeam(); t != nil {
+		t.Sandbox.Partial = enabled
+		s.partialEvents.Store(enabled)
+	}
+}
+
+// DeleteOrder deletes an order without an event: neither lists nor its transaction have it anymore,
+// requests for it get a 404 response, and its sample ID can be used again. Events that were sent
+// before still arrive. The public API reference has no such operation. It returns an error if the
+// order does not exist.
+func (s *Server) DeleteOrder(orderID uuid.UUID) error {
+	return s.editOrder(orderID, func(o *order) error {
+		isDeleted := func(other *order) bool { return other == o }
+		s.orders = slices.DeleteFunc(s.orders, isDeleted)
+		s.ordersOf[o.UserID] = slices.DeleteFunc(s.ordersOf[o.UserID], isDeleted)
+		delete(s.orderByID, orderID)
+		if o.SampleID != nil {
+			delete(s.sampleIDs, *o.SampleID)
+		}
+		t := o.Transaction
+		t.Orders = slices.DeleteFunc(t.Orders, func(e transactionOrder) bool { return e.ID == orderID })
+		t.updateStatus()
 		return nil
 	})
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
 func TestAdvance(t *testing.T) {
@@ -91,6 +93,60 @@ func TestPartialResults(t *testing.T) {
 	}
 }
 
+// Partial results send an event if the team wants that, which it does not by default.
+func TestPartialEvents(t *testing.T) {
+	srv := newServer(t)
+	noError(t, srv.DeliverTo(receiverURL, labhealthtest.WithTransport(always(200))))
+	walkIn := srv.AddOrders(2)[1]
+	deliveries := func() int {
+		noError(t, srv.Flush(t.Context()))
+		return len(srv.Deliveries())
+	}
+	noError(t, srv.PartialResults(walkIn))
+	if n, o := deliveries(), getOrder(t, srv, walkIn); n != 0 || o.LastEvent.Status != "sample_with_lab.walk_in_test.partial_results" {
+		t.Errorf("%d deliveries, %+v", n, o.LastEvent)
+	}
+	srv.SetPartialEvents(true)
+	noError(t, srv.PartialResults(walkIn))
+	if n := deliveries(); n != 1 {
+		t.Errorf("%d deliveries after SetPartialEvents", n)
+	}
+	if got := manageOrg(t, srv, "PATCH", "ORG/team/TEAM", `{"sandbox":{"partial_webhooks_enabled":false}}`); got.status != 200 {
+		t.Error(got)
+	}
+	noError(t, srv.PartialResults(walkIn))
+	if n := deliveries(); n != 1 {
+		t.Errorf("%d deliveries after the setting was changed back", n)
+	}
+}
+
+func TestDeleteOrder(t *testing.T) {
+	srv := newServer(t)
+	ids := srv.AddOrders(2)
+	redraw, err := srv.Redraw(ids[1])
+	noError(t, err)
+	noError(t, srv.DeleteOrder(ids[1]))
+	check(t, do(t, srv, "GET", "/v3/order/"+ids[1].String(), ""), 404, `{"detail":"This order doesn't exist"}`)
+	check(t, do(t, srv, "GET", "/v3/order/"+ids[1].String()+"/result", ""), 404, `{"detail":"This order doesn't exist"}`)
+	list := decode[struct {
+		Orders []order
+		Total  int
+	}](t, do(t, srv, "GET", "/v3/orders", ""))
+	if list.Total != 2 || len(list.Orders) != 2 || list.Orders[0].ID != redraw || list.Orders[1].ID != ids[0] {
+		t.Errorf("%+v", list)
+	}
+	transaction := decode[struct {
+		Status string
+		Orders []struct{ ID uuid.UUID }
+	}](t, do(t, srv, "GET", "/v3/order_transaction/"+getOrder(t, srv, redraw).Transaction.ID.String(), ""))
+	if len(transaction.Orders) != 1 || transaction.Status != "active" {
+		t.Errorf("%+v", transaction)
+	}
+	if err := srv.DeleteOrder(ids[1]); err == nil {
+		t.Error("DeleteOrder succeeds twice")
+	}
+}
+
 func TestFail(t *testing.T) {
 	srv := newServer(t)
 	ids := srv.AddOrders(3)
@@ -131,6 +187,7 @@ func TestUnknownObjects(t *testing.T) {
 		"PartialResults":    srv.PartialResults(uuid.Nil),
 		"Fail":              srv.Fail(uuid.Nil, ""),
 		"Cancel":            srv.Cancel(uuid.Nil),
+		"CorrectResult":     srv.CorrectResult(uuid.Nil, 901, "1"),
 		"SetInterpretation": srv.SetInterpretation(uuid.Nil, "normal"),
 	} {
 		if err == nil {

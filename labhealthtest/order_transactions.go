@@ -149,9 +149,12 @@ func (t *transaction) update(o *order, now time.Time) {
 	entry.LowLevelStatus = o.lowLevelStatus()
 	entry.LowLevelStatusCreatedAt = microTimestamp(now)
 	entry.UpdatedAt = microTimestamp(now)
+	t.updateStatus()
+}
 
-	// The last order without a redraw decides, unless it is canceled: a transaction is canceled
-	// only if all of its orders are.
+// updateStatus updates the status of the transaction. The last order without a redraw decides,
+// unless it is canceled: a transaction is canceled only if all of its orders are.
+func (t *transaction) updateStatus() {
 	t.Status = "active"
 	isCanceled := func(e transactionOrder) bool { return e.topLevel == "cancelled" }
 	if !slices.ContainsFunc(t.Orders, func(e transactionOrder) bool { return !isCanceled(e) }) {

@@ -1,6 +1,7 @@
 package labhealthtest
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -184,12 +185,40 @@ func (s *Server) SetInterpretation(orderID uuid.UUID, interpretation string) err
 	})
 }
 
+// CorrectResult replaces the value of a marker in the invented results of an order, as a lab that
+// corrects a result. Neither the status nor updated_at of the order changes, and no event is sent:
+// only reading the results shows the correction. CorrectResult returns an error if the order does
+// not exist, does not have the marker, or has no results.
+func (s *Server) CorrectResult(orderID uuid.UUID, markerID int64, value string) error {
+	return s.editOrder(orderID, func(o *order) error {
+		switch {
+		case !o.hasMarker(markerID):
+			return errNoMarker(markerID)
+		case !o.hasResults():
+			return errors.New("labhealthtest: the order has no results")
+		}
+		if o.corrected == nil {
+			o.corrected = map[int64]string{}
+		}
+		o.corrected[markerID] = value
+		return nil
+	})
+}
+
+func (o *order) hasMarker(id int64) bool {
+	return slices.ContainsFunc(o.LabTest.Markers, func(m marker) bool { return m.ID == id })
+}
+
+func errNoMarker(id int64) error {
+	return fmt.Errorf("labhealthtest: marker %d is not part of the order", id)
+}
+
 // SetMissing reports a marker of an order as not measured, with a reason such as
 // "quantity_not_sufficient_failure". SetMissing sends no event.
 func (s *Server) SetMissing(orderID uuid.UUID, markerID int64, reason string) error {
 	return s.editOrder(orderID, func(o *order) error {
-		if !slices.ContainsFunc(o.LabTest.Markers, func(m marker) bool { return m.ID == markerID }) {
-			return fmt.Errorf("labhealthtest: marker %d is not part of the order", markerID)
+		if !o.hasMarker(markerID) {
+			return errNoMarker(markerID)
 		}
 		if o.missing == nil {
 			o.missing = map[int64]string{}
@@ -302,6 +331,9 @@ func (o *order) inventResults() orderResults {
 		}
 		if !normal && (o.resultTypes == nil || v.kind == "numeric") {
 			v = outOfRange
+		}
+		if value, ok := o.corrected[m.ID]; ok {
+			v.value = value
 		}
 		all.Results = append(all.Results, result{
 			Name: m.Name, Slug: m.Slug, Result: v.value, ResultType: v.kind, Type: v.kind, Unit: m.Unit, Timestamp: at,

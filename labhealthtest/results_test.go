@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
 func TestResults(t *testing.T) {
@@ -89,6 +91,29 @@ func TestResultsByStatus(t *testing.T) {
 		if err == nil {
 			t.Error("no error for an unknown order or marker")
 		}
+	}
+}
+
+// A corrected value changes the results and nothing else.
+func TestCorrectResult(t *testing.T) {
+	srv := newServer(t)
+	noError(t, srv.DeliverTo(receiverURL, labhealthtest.WithTransport(always(200))))
+	id := srv.AddOrders(2)[1]
+	if err := srv.CorrectResult(id, 901, "183"); err == nil {
+		t.Error("CorrectResult succeeds without results")
+	}
+	noError(t, srv.PartialResults(id))
+	order, results := "/v3/order/"+id.String(), "/v3/order/"+id.String()+"/result"
+	orderBefore, resultsBefore := do(t, srv, "GET", order, ""), do(t, srv, "GET", results, "")
+	noError(t, srv.CorrectResult(id, 901, "183"))
+	check(t, do(t, srv, "GET", order, ""), 200, orderBefore.body)
+	check(t, do(t, srv, "GET", results, ""), 200, replaceOnce(t, resultsBefore.body, `"result":"182"`, `"result":"183"`))
+	if err := srv.CorrectResult(id, 904, "183"); err == nil {
+		t.Error("CorrectResult succeeds for a marker of another lab test")
+	}
+	noError(t, srv.Flush(t.Context()))
+	if n := len(srv.Deliveries()); n != 0 {
+		t.Errorf("%d deliveries", n)
 	}
 }
 

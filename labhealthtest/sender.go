@@ -2,6 +2,8 @@ package labhealthtest
 
 import (
 	"bytes"
+	"cmp"
+	"container/heap"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -30,7 +32,8 @@ type endpoint struct {
 	seed    [sha256.Size]byte
 
 	ready   []*message // to be posted now
-	waiting []*message // scheduled for later, by time
+	waiting schedule   // to be posted later
+	planned int        // number of messages that were added to waiting
 	posting bool
 
 	// The fields below are only set for webhooks of the management API.
@@ -47,7 +50,26 @@ type message struct {
 	body      []byte
 	attempt   int
 	due       time.Time
+	turn      int // order of messages that are due at the same time
 	duplicate bool
+}
+
+// schedule is a heap of messages by time.
+type schedule []*message
+
+func (s schedule) Len() int      { return len(s) }
+func (s schedule) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+func (s schedule) Less(i, j int) bool {
+	return cmp.Or(s[i].due.Compare(s[j].due), cmp.Compare(s[i].turn, s[j].turn)) < 0
+}
+func (s *schedule) Push(m any) { *s = append(*s, m.(*message)) }
+
+func (s *schedule) Pop() any {
+	last := len(*s) - 1
+	m := (*s)[last]
+	(*s)[last] = nil // release the body
+	*s = (*s)[:last]
+	return m
 }
 
 // newPoster returns the client that posts events. It uses no proxy and follows no redirects.
@@ -96,6 +118,9 @@ func (e *endpoint) add(m *message, now time.Time) {
 	e.ready = append(e.ready, m)
 }
 
+// drops reports whether a new message never arrives.
+func (e *endpoint) drops(m *message) bool { return e.random(m, "drop") < e.network.Lose }
+
 // random returns a number in [0,1) that depends only on its arguments and the seed, so that
 // concurrency does not change it.
 func (e *endpoint) random(m *message, purpose string) float64 {
@@ -103,16 +128,12 @@ func (e *endpoint) random(m *message, purpose string) float64 {
 	return float64(binary.LittleEndian.Uint64(sum[:])>>11) / (1 << 53)
 }
 
-// schedule inserts a message after those that are due at the same time or earlier.
+// schedule queues a message after those that are due at the same time or earlier.
 func (e *endpoint) schedule(m *message) {
 	m.due = m.due.Add(time.Microsecond - 1).Truncate(time.Microsecond) // the precision of Server.now
-	i, _ := slices.BinarySearchFunc(e.waiting, m.due, func(w *message, due time.Time) int {
-		if w.due.After(due) {
-			return 1
-		}
-		return -1
-	})
-	e.waiting = slices.Insert(e.waiting, i, m)
+	m.turn = e.planned
+	e.planned++
+	heap.Push(&e.waiting, m)
 }
 
 // isDue reports whether a waiting message is due. It calls the clock only if there is one.
@@ -123,13 +144,13 @@ func (s *Server) isDue(e *endpoint) bool {
 // next removes and returns the message to post now, or nil if there is none.
 func (s *Server) next(e *endpoint) *message {
 	for s.isDue(e) {
-		e.ready = append(e.ready, e.waiting[0])
-		e.waiting = e.waiting[1:]
+		e.ready = append(e.ready, heap.Pop(&e.waiting).(*message))
 	}
 	if len(e.ready) == 0 {
 		return nil
 	}
 	m := e.ready[0]
+	e.ready[0] = nil // release the body
 	e.ready = e.ready[1:]
 	return m
 }
@@ -176,7 +197,7 @@ func (s *Server) deliver(e *endpoint) {
 		s.mu.Lock()
 		e.posting = false
 		d.Lost = d.Err == nil && e.random(m, "lose") < e.network.LoseResponse
-		s.deliveries = append(s.deliveries, d)
+		s.logDelivery(d)
 		s.complete(e, m, d)
 		s.delivered.Broadcast()
 	}

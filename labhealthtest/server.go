@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,7 +57,9 @@ type Server struct {
 	// Separate generators, so that reads do not change the IDs of objects created later.
 	ids, traces *rand.ChaCha8
 	requests    []Request
-	faults      []*plannedFault // in the order in which they are used
+	// requestCount counts those that requests does not have anymore, too.
+	requestCount int
+	faults       []*plannedFault // in the order in which they are used
 
 	users        []*user // by creation time, without deleted ones
 	userByID     map[uuid.UUID]*user
@@ -91,7 +94,11 @@ type Server struct {
 	pending    int // number of events waiting for or in delivery
 	delivered  *sync.Cond
 	deliveries []Delivery
-	poster     *http.Client
+	// deliveryLog is how many deliveries are kept at least, or -1 for all.
+	deliveryLog int
+	// partialEvents is the setting partial_webhooks_enabled of the team.
+	partialEvents atomic.Bool
+	poster        *http.Client
 
 	linkTokens map[string]*linkToken
 	priorities []priorities
@@ -179,6 +186,7 @@ func newServer(opts ...Option) *Server {
 		offers:       map[string]offer{},
 		takenSlots:   map[slotID]bool{},
 		poster:       newPoster(),
+		deliveryLog:  -1,
 	}
 	for _, t := range catalog {
 		s.addLabTest(t)

@@ -72,6 +72,9 @@ func TestRequests(t *testing.T) {
 	do(t, srv, "GET", "/v2/user/resolve/a%2Fb?x=%20y", "", "X-Test", "1", "Authorization", "Bearer secret")
 	do(t, srv, "POST", "/v2/user", `{"client_user_id": "a/b"}`, "x-service-api-key", "wrong")
 	got := srv.Requests()
+	if srv.RequestCount() != len(got) {
+		t.Errorf("%d requests, %d logged", srv.RequestCount(), len(got))
+	}
 	for i := range got {
 		for name, values := range got[i].Header {
 			if v := strings.Join(values, " "); strings.Contains(v, srv.APIKey) || strings.Contains(v, "secret") {

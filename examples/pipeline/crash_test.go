@@ -34,6 +34,9 @@ import (
 //   - The deliveries of the other users overlap in time. The database has the time of receipt of
 //     each as the version of its own sample. The content is that of webhooks.Latest after the
 //     deliveries in the order of these times.
+//   - Events of orders are among them, in any order, and a fifth are never delivered. The database
+//     has the orders of the service with their timelines, and there was a reaction to every
+//     transition, each with its own ID.
 func TestCrash(t *testing.T) {
 	samples, rounds := 10_000, 1
 	if long {
@@ -66,10 +69,11 @@ type traffic struct {
 	lanes    [][]int // numbers of the deliveries that are sent one after the other, by user
 	free     []int   // numbers of those that are sent in any order
 	poison   int
+	orders   *orderBook
 }
 
-func newTraffic(samples int) *traffic {
-	tr := &traffic{lanes: make([][]int, crashUsers/2)}
+func newTraffic(t *testing.T, samples int) *traffic {
+	tr := &traffic{lanes: make([][]int, crashUsers/2), orders: newOrderBook(t, samples/500)}
 	for range crashUsers {
 		tr.users = append(tr.users, uuid.New())
 	}
@@ -95,6 +99,12 @@ func newTraffic(samples int) *traffic {
 		body := batch(tr.users[u], minutes, func(i int) float64 { return float64(n) + float64(minutes[i]%1000)/1000 })
 		tr.add(u, n, body2message(n, body), minutes)
 	}
+	for _, event := range tr.orders.events {
+		if rand.IntN(5) > 0 {
+			n := len(tr.messages)
+			tr.add(crashUsers, n, body2message(n, event), nil)
+		}
+	}
 	rand.Shuffle(len(tr.free), func(i, j int) { tr.free[i], tr.free[j] = tr.free[j], tr.free[i] })
 	return tr
 }
@@ -116,23 +126,29 @@ func (tr *traffic) add(u, n int, m message, minutes []int) {
 func crashRound(t *testing.T, scaled bool, samples int) {
 	began := time.Now()
 	at := newPlace(t, scaled)
-	tr := newTraffic(samples)
+	tr := newTraffic(t, samples)
+	reacted := newReactions(t)
+	reacted.reliable = !long // otherwise it takes 5 s to the next attempt
 
 	// The addresses of the receivers stay the same when they come back.
 	var all []*process
 	var addresses []string
 	add := func(role string) {
 		args := at.args(role)
-		if role != "work" {
+		if role != "receive" {
+			args = append(args, "-react", "transition", "-react-url", reacted.server.URL, "-react-timeout", "500ms", "-rate", "1000", "-reconcile-every", "200ms")
+		}
+		if role == "receive" || role == "all" {
 			addresses = append(addresses, freePort(t))
 			args = append(args, "-addr", addresses[len(addresses)-1])
 		}
-		all = append(all, launch(t, args...))
+		all = append(all, launchWith(t, tr.orders.environment(), args...))
 	}
 	if scaled {
 		for range 2 {
 			add("receive")
 			add("work")
+			add("reconcile")
 		}
 	} else {
 		add("all")
@@ -201,6 +217,7 @@ func crashRound(t *testing.T, scaled bool, samples int) {
 		case <-time.After(time.Duration(20+rand.IntN(200)) * time.Millisecond):
 			p := all[rand.IntN(len(all))]
 			p.kill()
+			at.endLease(t)
 			kills++
 			p.start(t)
 		case <-ctx.Done():
@@ -218,6 +235,8 @@ func crashRound(t *testing.T, scaled bool, samples int) {
 		return
 	}
 	at.drained(t)
+	tr.orders.check(t, at.store)
+	reacted.check(t, tr.orders.truth(t))
 	for _, p := range all {
 		p.terminate(t)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go/labhealthtest"
+	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
 // demoSecret is an invented secret.
@@ -70,12 +71,22 @@ func (p *pipeline) playEvents(ctx context.Context, address string) error {
 		sleep(ctx, 20*time.Millisecond)
 	}
 	p.log.Info("the demo is over", "events", len(events), "attempts", attempts, "applied", applied())
+	if p.store == nil {
+		return nil
+	}
+	if err := p.logOrders(ctx); err != nil {
+		return err
+	}
 	return p.countSamples(ctx)
 }
 
-// sendFor sends events of five users until the time has passed or ctx is done.
+// sendFor sends events of five users, and of an order, until the time has passed or ctx is done.
 func sendFor(ctx context.Context, service *labhealthtest.Server, length time.Duration) error {
 	users := service.AddUsers(5)
+	order, err := service.AddOrder(users[0], service.LabTests.WalkIn)
+	if err != nil {
+		return err
+	}
 	morning := time.Now().UTC().Truncate(24 * time.Hour).Add(6 * time.Hour)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -84,6 +95,9 @@ func sendFor(ctx context.Context, service *labhealthtest.Server, length time.Dur
 		from := morning.Add(time.Duration(n/len(users)*10) * time.Minute)
 		if err := service.Send(glucose(service.TeamID, users[n%len(users)], from, 20)); err != nil {
 			return err
+		}
+		if n%5 == 4 {
+			service.Advance(order) // or it is completed
 		}
 		select {
 		case <-tick.C:
@@ -95,10 +109,23 @@ func sendFor(ctx context.Context, service *labhealthtest.Server, length time.Dur
 	}
 }
 
-func (p *pipeline) countSamples(ctx context.Context) error {
-	if p.store == nil {
-		return nil
+// logOrders logs the orders in the database.
+func (p *pipeline) logOrders(ctx context.Context) error {
+	for stored, err := range p.store.Orders(ctx, sqlstore.OrderFilter{}) {
+		if err != nil {
+			return err
+		}
+		timeline, err := p.store.Timeline(ctx, stored.Order.ID)
+		if err != nil {
+			return err
+		}
+		p.log.Info("the database has an order", "order_id", stored.Order.ID, "status", string(stored.Status),
+			"transitions", len(timeline), "results", string(stored.Results))
 	}
+	return nil
+}
+
+func (p *pipeline) countSamples(ctx context.Context) error {
 	n := 0
 	for _, err := range p.store.Samples(ctx) {
 		if err != nil {

@@ -805,7 +805,7 @@ func TestFlags(t *testing.T) {
 	for _, c := range []struct{ args, secret, want string }{
 		{"", "", "LABHEALTH_WEBHOOK_SECRET holds no secret"},
 		{"-data x.db", "tooshort", "LABHEALTH_WEBHOOK_SECRET"},
-		{"-role sleep", testSecret, "-role is receive, work or all"},
+		{"-role sleep", testSecret, "-role is receive, work, reconcile or all"},
 		{"-role repartition", testSecret, "need -nats"},
 		{"-role repartition -nats nats://x -partition 0-127", testSecret, "-partition lacks 128-255"},
 		{"-role repartition -nats nats://x -partition 0-127,64-127", testSecret, "-partition has slot 64 twice"},
@@ -827,11 +827,22 @@ func TestFlags(t *testing.T) {
 		{"-keep 90", testSecret, "-keep is 1d to 100000d"},
 		{"-keep 0d", testSecret, "-keep is 1d to 100000d"},
 		{"-reason x", testSecret, "-reason needs -role requeue"},
+		{"-role reconcile", testSecret, "-role reconcile needs -postgres"},
+		{"-role reconcile -nats nats://x -postgres postgres://x", testSecret, "-role reconcile needs no -nats"},
+		{"-role reconcile -postgres postgres://x", testSecret, "LABHEALTH_API_KEY and LABHEALTH_BASE_URL"},
+		{"-rate 0", testSecret, "-rate is more than 0"},
+		{"-walk-every 0s", testSecret, "-reconcile-every and -walk-every"},
+		{"-react transition,everything", testSecret, "-react is transition, results, summary or samples"},
+		{"-react-url http://127.0.0.1", testSecret, "-react-url needs -react"},
+		{"-react results -react-url me:hunter2@x", testSecret, "-react-url is a URL"},
+		{"-react-attempts 0", testSecret, "-react-attempts is 1 to 1000"},
+		{"-react-timeout 1ms", testSecret, "-react-timeout is 100ms to 1h"},
 		{"events", testSecret, "flags only"},
 		{"-role receive -nats nats://me:hunter2@x:y", testSecret, "-nats: not a broker URL"},
 		{"-role work -nats nats://x -postgres postgres://me:hunter2@x:y/z", testSecret, "-postgres: not a database URL"},
 	} {
 		t.Setenv("LABHEALTH_WEBHOOK_SECRET", c.secret)
+		t.Setenv("LABHEALTH_API_KEY", "")
 		t.Chdir(t.TempDir())
 		var out bytes.Buffer
 		args := append([]string{"-addr", "127.0.0.1:0", "-admin", "127.0.0.1:0"}, strings.Fields(c.args)...)

@@ -1,5 +1,6 @@
-// Pipeline receives events and stores the latest version of every sample and summary in a database.
-// An event that was acknowledged is never lost. In one process, with SQLite in a file:
+// Pipeline receives events and stores the latest version of every order, sample and summary in a
+// database. An event that was acknowledged is never lost. It reacts to changes with -react, and
+// reads from the service what was never delivered. In one process, with SQLite in a file:
 //
 //	go run . -demo
 //	LABHEALTH_WEBHOOK_SECRET=whsec_… go run . -addr :8080 -data pipeline.db
@@ -9,6 +10,7 @@
 //
 //	LABHEALTH_WEBHOOK_SECRET=whsec_… go run . -nats nats://… -role receive
 //	go run . -nats nats://… -postgres postgres://… -role work
+//	LABHEALTH_BASE_URL=https://… LABHEALTH_API_KEY=… go run . -postgres postgres://… -role reconcile
 //
 // While a secret is being replaced, set both, separated by a space.
 package main
@@ -77,7 +79,7 @@ func open(s *settings) (*sql.DB, *sqlstore.Store, error) {
 		db.Close()
 		return nil, nil, err
 	}
-	store.Keep = s.keep
+	store.Keep, store.Reactions = s.keep, s.react
 	return db, store, nil
 }
 
@@ -102,8 +104,12 @@ func openDatabase(s *settings) (*sql.DB, sqlstore.Dialect, error) {
 		_, err := conn.Exec(ctx, sessionSettings, fmt.Sprint((s.ackWait / 2).Milliseconds()))
 		return err
 	}))
-	db.SetMaxOpenConns(s.parallel + 2)
-	db.SetMaxIdleConns(s.parallel + 2)
+	most := s.parallel + 2
+	if len(s.react) > 0 || s.reconciles() {
+		most += 2
+	}
+	db.SetMaxOpenConns(most)
+	db.SetMaxIdleConns(most)
 	// A session stays read-only, or with a former primary, until it ends.
 	db.SetConnMaxLifetime(time.Minute)
 	return db, sqlstore.PostgreSQL, nil
@@ -119,6 +125,8 @@ type pipeline struct {
 	store   *sqlstore.Store // nil with -role receive
 	broker  *broker         // nil without -nats
 
+	reconciler *sqlstore.Reconciler // nil if this process does not reconcile
+
 	receipts receipts
 	size     *batchSize
 	observe  sqlstore.StepObserver
@@ -132,7 +140,7 @@ type pipeline struct {
 // which events pass through them.
 func start(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 	p := &pipeline{settings: s, metrics: newMetrics(), log: log, quiet: newQuiet(log), size: newBatchSize(s.batch)}
-	if s.works() {
+	if s.works() || s.reconciles() {
 		if p.db, p.store, err = open(s); err != nil {
 			return err
 		}
@@ -143,8 +151,15 @@ func start(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 			return err
 		}
 		defer p.broker.close()
-	} else if err := p.store.Migrate(ctx); err != nil {
-		return fmt.Errorf("-data: %w", err)
+	} else if s.postgres == "" {
+		if err := p.store.Migrate(ctx); err != nil {
+			return fmt.Errorf("-data: %w", err)
+		}
+	}
+	if s.reconciles() {
+		if p.reconciler, err = p.newReconciler(); err != nil {
+			return err
+		}
 	}
 
 	if err := p.registerMetrics(); err != nil {
@@ -191,7 +206,7 @@ func start(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 	return err
 }
 
-// work applies events until ctx is done.
+// work applies events, reacts and reconciles until ctx is done.
 func (p *pipeline) work(ctx context.Context) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
@@ -205,6 +220,15 @@ func (p *pipeline) work(ctx context.Context) {
 		return
 	}
 	p.retry(ctx, "the tables cannot be created", p.store.Migrate)
+	if p.reconciler != nil {
+		workers.Go(func() { p.reconciler.Run(ctx) })
+	}
+	if !p.works() {
+		return
+	}
+	if len(p.react) > 0 {
+		workers.Go(func() { p.workReactions(ctx) })
+	}
 	// With a broker, the inbox holds requeued dead letters only: see sqlstore.Store.Requeue.
 	workers.Go(func() { p.workInbox(ctx) })
 	if p.broker != nil {

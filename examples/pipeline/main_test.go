@@ -58,6 +58,7 @@ var long = os.Getenv("LABHEALTH_TEST_LONG") != ""
 // process is the program as it runs.
 type process struct {
 	args          []string
+	environment   []string // variables in addition to those of the test
 	cmd           *exec.Cmd
 	log           *log
 	events, admin string // addresses
@@ -92,7 +93,13 @@ var running = regexp.MustCompile(`msg=running role=\w+ events=(\S+) admin=(\S+)`
 // launch starts the program and waits until it listens. The end of the test kills it.
 func launch(t testing.TB, args ...string) *process {
 	t.Helper()
-	p := &process{args: args}
+	return launchWith(t, nil, args...)
+}
+
+// launchWith starts the program with more environment variables.
+func launchWith(t testing.TB, environment []string, args ...string) *process {
+	t.Helper()
+	p := &process{args: args, environment: environment}
 	p.start(t)
 	t.Cleanup(func() {
 		p.kill()
@@ -113,7 +120,8 @@ func (p *process) start(t testing.TB) {
 	}
 	p.log = &log{line: make(chan struct{}, 1)}
 	p.cmd = exec.Command(binary, p.args...)
-	p.cmd.Env = append(os.Environ(), programVariable+"=yes", "LABHEALTH_WEBHOOK_SECRET="+testSecret)
+	p.cmd.Env = append(os.Environ(), programVariable+"=yes", "LABHEALTH_WEBHOOK_SECRET="+testSecret, "LABHEALTH_API_KEY=", "LABHEALTH_BASE_URL=")
+	p.cmd.Env = append(p.cmd.Env, p.environment...)
 	p.cmd.Stderr = p.log
 	p.ended = make(chan struct{})
 	if err := p.cmd.Start(); err != nil {
@@ -338,6 +346,8 @@ func (p *place) args(role string, more ...string) []string {
 	switch {
 	case p.nats == "":
 		args = append(args, "-data", p.data)
+	case role == "reconcile":
+		args = append(args, "-postgres", p.postgres)
 	case role == "receive":
 		args = append(args, "-nats", p.nats, "-stream", p.stream)
 	default:

@@ -55,17 +55,14 @@ var errStillWritten = errors.New("workers still apply events of -partition to -p
 func transfer(ctx context.Context, s *settings, from, to *sqlstore.Store, log *slog.Logger) error {
 	next, users := time.Now(), 0
 	selected := func(id uuid.UUID) bool {
-		slot := sqlstore.Slot(id)
-		for _, p := range s.partitions {
-			if p.has(slot) {
-				if users++; time.Since(next) > 0 {
-					next = time.Now().Add(10 * time.Second)
-					log.Info("in progress", "role", s.role, "users", users)
-				}
-				return true
-			}
+		if !s.owns(id) {
+			return false
 		}
-		return false
+		if users++; time.Since(next) > 0 {
+			next = time.Now().Add(10 * time.Second)
+			log.Info("in progress", "role", s.role, "users", users)
+		}
+		return true
 	}
 	if s.role == "copy" {
 		n, err := sqlstore.Copy(ctx, from, to, selected)
@@ -93,8 +90,9 @@ func report(log *slog.Logger, what string, n sqlstore.Copied, err error) {
 		"unchanged", n.Unchanged, "deliveries", n.Deliveries, "complete", err == nil)
 }
 
-// requeue moves the dead letters with -reason back to the inbox. Those that become dead letters
-// again in the meantime stay, because their numbers are read first.
+// requeue moves the dead letters with -reason back to the inbox, and lets the reactions that were
+// given up for it wait again. Those that fail again in the meantime stay, because their numbers are
+// read first.
 func requeue(ctx context.Context, s *settings, store *sqlstore.Store, log *slog.Logger) error {
 	var numbers []int64
 	for letter, err := range store.DeadLetters(ctx) {
@@ -105,17 +103,34 @@ func requeue(ctx context.Context, s *settings, store *sqlstore.Store, log *slog.
 			numbers = append(numbers, letter.Number)
 		}
 	}
-	n := 0
-	for _, number := range numbers {
-		found, err := store.Requeue(ctx, number)
+	var reactions []int64
+	for failed, err := range store.FailedReactions(ctx) {
 		if err != nil {
-			log.Info("requeued", "deliveries", n, "complete", false)
 			return err
+		}
+		if strings.HasPrefix(failed.Reason, s.reason) {
+			reactions = append(reactions, failed.Number)
+		}
+	}
+	deliveries, err := each(ctx, numbers, store.Requeue)
+	var repeated int
+	if err == nil {
+		repeated, err = each(ctx, reactions, store.RequeueReaction)
+	}
+	log.Info("requeued", "deliveries", deliveries, "reactions", repeated, "complete", err == nil)
+	return err
+}
+
+// each calls requeue with numbers until it returns an error, and returns how many it has found.
+func each(ctx context.Context, numbers []int64, requeue func(context.Context, int64) (bool, error)) (n int, err error) {
+	for _, number := range numbers {
+		found, err := requeue(ctx, number)
+		if err != nil {
+			return n, err
 		}
 		if found {
 			n++
 		}
 	}
-	log.Info("requeued", "deliveries", n, "complete", true)
-	return nil
+	return n, nil
 }

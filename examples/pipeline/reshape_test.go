@@ -115,8 +115,9 @@ func onPage(t testing.TB) (commands []string) {
 // guide executes the commands of docs/scaling.md, in their order.
 type guide struct {
 	*place
-	variables map[string]string
-	rest      []string
+	variables   map[string]string
+	rest        []string
+	environment []string // of the processes
 }
 
 // next returns the arguments of the next command of the page, which must be the given one.
@@ -138,7 +139,7 @@ func (g *guide) next(t *testing.T, want string) []string {
 // worker starts a worker with the next command. The other flags are those of the test.
 func (g *guide) worker(t *testing.T, command string) *process {
 	t.Helper()
-	return launch(t, append(g.next(t, command), "-admin", "127.0.0.1:0", "-stream", g.stream, "-ack-wait", g.ackWait)...)
+	return launchWith(t, g.environment, append(g.next(t, command), "-admin", "127.0.0.1:0", "-stream", g.stream, "-ack-wait", g.ackWait)...)
 }
 
 // killed runs the next command, which it kills at random points until it ends by itself.
@@ -172,10 +173,12 @@ func (g *guide) killed(t *testing.T, command string, kills int) {
 func TestReshape(t *testing.T) {
 	at := newPlace(t, true)
 	other := at.another(t)
-	g := &guide{place: at, rest: onPage(t), variables: map[string]string{"$NATS": at.nats, "$OLD": at.postgres, "$NEW": other.postgres}}
+	book := newOrderBook(t, 40)
+	g := &guide{place: at, rest: onPage(t), variables: map[string]string{"$NATS": at.nats, "$OLD": at.postgres, "$NEW": other.postgres}, environment: book.environment()}
 
 	receiver := ready(t, at.args("receive")...)
 	l := startReshapeLoad(t, receiver.events)
+	l.sendOrders(t, book, receiver.events)
 	more := func() { // time passes under load
 		t.Helper()
 		n := l.count() + 60
@@ -243,6 +246,18 @@ func TestReshape(t *testing.T) {
 	more()
 	l.stop()
 	at.drained(t)
+
+	// Each database is compared with the service.
+	g.worker(t, "pipeline -role reconcile -postgres $OLD -partition 0-127")
+	g.worker(t, "pipeline -role reconcile -postgres $NEW -partition 128-255")
+	book.check(t, at.store, other.store)
+	for i, store := range []*sqlstore.Store{at.store, other.store} {
+		for order, err := range store.Orders(t.Context(), sqlstore.OrderFilter{}) {
+			if err != nil || sqlstore.Slot(order.UserID)/128 != i {
+				t.Errorf("database %d has an order of slot %d, %v", i, sqlstore.Slot(order.UserID), err)
+			}
+		}
+	}
 	if len(g.rest) > 0 {
 		t.Errorf("docs/scaling.md has commands that no test executes: %q", g.rest)
 	}
@@ -270,6 +285,17 @@ func startReshapeLoad(t testing.TB, addresses ...string) *load {
 		})
 	}
 	return l
+}
+
+// sendOrders delivers the events of orders, except one of five, which is lost.
+func (l *load) sendOrders(t testing.TB, book *orderBook, addresses ...string) {
+	l.done.Go(func() {
+		for n, event := range book.events {
+			if n%5 > 0 && l.ctx.Err() == nil {
+				l.send(t, addresses, message{"msg_" + uuid.NewString(), event})
+			}
+		}
+	})
 }
 
 // checkSpread compares what two databases have together with what was acknowledged. Slots up to 127

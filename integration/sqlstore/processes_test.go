@@ -70,6 +70,8 @@ func TestChild(t *testing.T) {
 			deliveries = deliveries[n:]
 		}
 		fmt.Printf("deadlocks %d\n", deadlocks.Load())
+	case "receive", "receive and reconcile", "reconcile":
+		runReceiver(t, d, job)
 	case "churn":
 		churn(t, d.store(t), seed)
 	case "work":

@@ -42,7 +42,7 @@ var misusedFunctions = map[string]any{
 	"labhealth.WithRetry": labhealth.WithRetry, "labhealth.WithUserAgent": labhealth.WithUserAgent, "labhealth.WithoutValidation": labhealth.WithoutValidation,
 
 	"labhealthtest.FaultResponse": labhealthtest.FaultResponse, "labhealthtest.FromSource": labhealthtest.FromSource, "labhealthtest.StartingAt": labhealthtest.StartingAt,
-	"labhealthtest.Undelivered": labhealthtest.Undelivered, "labhealthtest.WithClock": labhealthtest.WithClock, "labhealthtest.WithListener": labhealthtest.WithListener,
+	"labhealthtest.Undelivered": labhealthtest.Undelivered, "labhealthtest.WithClock": labhealthtest.WithClock, "labhealthtest.WithDeliveryLog": labhealthtest.WithDeliveryLog, "labhealthtest.WithListener": labhealthtest.WithListener,
 	"labhealthtest.WithNetworkConditions": labhealthtest.WithNetworkConditions, "labhealthtest.WithRetries": labhealthtest.WithRetries,
 	"labhealthtest.WithSamplesPerPage": labhealthtest.WithSamplesPerPage, "labhealthtest.WithSeed": labhealthtest.WithSeed,
 	"labhealthtest.WithSigningSecrets": labhealthtest.WithSigningSecrets, "labhealthtest.WithSourceShape": labhealthtest.WithSourceShape,

@@ -238,6 +238,16 @@ func (c *Client) Do(ctx context.Context, q *Request) *Result {
 	return &call.result
 }
 
+// admissionKey is the context key of a function: see WithAdmission.
+type admissionKey struct{}
+
+// WithAdmission returns a context for calls. Before each attempt, and before it waits for the rate
+// limit of its client, admit is called with the context of the call. It may wait. Its error ends the
+// call.
+func WithAdmission(ctx context.Context, admit func(context.Context) error) context.Context {
+	return context.WithValue(ctx, admissionKey{}, admit)
+}
+
 // maxIdle is how long the slot of a request in the rate limit may stay unused.
 const maxIdle = 10 * time.Millisecond
 
@@ -247,6 +257,11 @@ const maxAdmissions = 3 // of one attempt
 // first, because requests that wait for them together would then be sent together, whenever their
 // slots were. They are renewed after the wait; if that takes long, the request waits again.
 func (c *call) admit(r *http.Request) error {
+	if admit, _ := r.Context().Value(admissionKey{}).(func(context.Context) error); admit != nil {
+		if err := admit(r.Context()); err != nil {
+			return err
+		}
+	}
 	err := c.authorize(r)
 	for range maxAdmissions {
 		if err != nil || c.client.limiter == nil {

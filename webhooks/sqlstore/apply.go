@@ -11,7 +11,7 @@ import (
 
 // Applied is the result of applying a delivery.
 type Applied struct {
-	Changes webhooks.Changes // zero if nothing was applied
+	Changes webhooks.Changes // zero if nothing was applied; orders count as summaries do
 	// Err is nil if the delivery was applied completely. Otherwise pass the delivery and Err to
 	// [Store.DeadLetter]. With [webhooks.ErrUnreadable], part of the event cannot be decoded and
 	// the rest was applied. With any other error nothing was applied: the delivery has no user
@@ -19,6 +19,8 @@ type Applied struct {
 	// the program and cannot be encoded as JSON. Err matches [webhooks.ErrPermanent]: it recurs
 	// each time the delivery is applied.
 	Err error
+	// Transitions is the number of entries in the timeline of an order that were not stored before.
+	Transitions int
 }
 
 // isUnreadable reports whether part of the delivery cannot be decoded and the rest was applied.
@@ -69,8 +71,16 @@ func (s *Store) ApplyAll(ctx context.Context, deliveries []webhooks.Delivery) ([
 	if err != nil {
 		return nil, err
 	}
-	s.shapes.add(b.shapeIDs)
+	s.committed(b)
 	return applied, nil
+}
+
+// committed uses what the transaction of a batch has committed.
+func (s *Store) committed(b *batch) {
+	s.shapes.add(b.shapeIDs)
+	if b.queued {
+		s.wakeReactor()
+	}
 }
 
 // apply applies a batch in a transaction, and queues the reactions to it. It locks the users, always
@@ -90,7 +100,7 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, b *batch) ([]Applied, err
 		err = s.applyOrders(ctx, tx, b, applied)
 	}
 	if err == nil && !b.silent {
-		err = s.queue(ctx, tx, b, applied)
+		err = s.queue(ctx, tx, b)
 	}
 	return applied, err
 }

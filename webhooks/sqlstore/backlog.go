@@ -21,6 +21,13 @@ type Backlog struct {
 	// those that have not failed, of those that are due again, or of those that will be, whichever
 	// was received earliest. It is zero if the inbox is empty.
 	Oldest time.Time
+	// Reactions is the number of reactions that wait, are being called or will be called again, and
+	// FailedReactions that of those that were given up; each at most 100,000, and exact below that.
+	Reactions, FailedReactions int
+	// OldestReaction is when the first reaction was queued, by the order in which they are called:
+	// of those that have not been called, or of the others, whichever was queued earlier. It is zero
+	// if none waits.
+	OldestReaction time.Time
 	// PartitionedUntil is the time until which the samples have partitions, without a gap from now
 	// on; the current time if the default partition takes samples of now. It is zero with SQLite,
 	// which has no partitions.
@@ -34,7 +41,7 @@ const (
 	othersLimit  = 100_000
 )
 
-// Backlog counts the deliveries that wait and the dead letters. It reads at most 100,000
+// Backlog counts the deliveries that wait, the dead letters and the reactions. It reads at most 100,000
 // entries of an index for each number, and no bodies, so a program may call it every few seconds:
 // of 100,000 delayed deliveries it reads 3 MB of the index, and 30 MB if the table has not been
 // vacuumed since they were written. Like a [Worker], it passes rows that were deleted but not
@@ -53,8 +60,10 @@ func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 		if err := s.dialect.preferIndexes(ctx, tx); err != nil {
 			return err
 		}
-		b, err = s.backlog(ctx, tx)
-		return err
+		if b, err = s.backlog(ctx, tx); err != nil {
+			return err
+		}
+		return s.reactionBacklog(ctx, tx, &b)
 	})
 	if err != nil {
 		return Backlog{}, err
@@ -110,4 +119,41 @@ func (s *Store) countPart(ctx context.Context, tx *sql.Tx, p part) (n int, oldes
 		n += int(max(0, last-counted.V)) // the numbers have few gaps
 	}
 	return n, time.Unix(0, received).UTC(), err
+}
+
+func (s *Store) reactionBacklog(ctx context.Context, tx *sql.Tx, b *Backlog) error {
+	for p := range reactionParts {
+		n, oldest, err := s.countReactions(ctx, tx, p)
+		if err != nil {
+			return err
+		}
+		b.Reactions = min(b.Reactions+n, othersLimit)
+		if !oldest.IsZero() && (b.OldestReaction.IsZero() || oldest.Before(b.OldestReaction)) {
+			b.OldestReaction = oldest
+		}
+	}
+	return tx.QueryRowContext(ctx, s.dialect.bind(`SELECT count(*) FROM (SELECT 1 FROM labhealth_reactions WHERE due = ? LIMIT ?) AS failed`),
+		int64(givenUp), othersLimit).Scan(&b.FailedReactions)
+}
+
+// countReactions counts the rows of a part, also those that cannot be taken yet, and returns when
+// the first was queued.
+func (s *Store) countReactions(ctx context.Context, tx *sql.Tx, p reactionPart) (n int, oldest time.Time, err error) {
+	until := p.until(givenUp - 1)
+	scan := s.reactionCounted[p].next(time.Now(), true)
+	var first position
+	var queued int64
+	err = tx.QueryRowContext(ctx, s.dialect.bind(`SELECT r.due, r.number, r.queued`+inReactions), scan.from.due, scan.from.number, until, 1).
+		Scan(&first.due, &first.number, &queued)
+	first.number--
+	s.reactionCounted[p].end(scan, time.Now(), first, err == nil, true)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, time.Time{}, nil
+	}
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	err = tx.QueryRowContext(ctx, s.dialect.bind(`SELECT count(*) FROM (SELECT 1`+inReactions+`) AS first`),
+		first.due, first.number, until, othersLimit).Scan(&n)
+	return n, time.Unix(0, queued).UTC(), err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// batch holds the summaries and samples of deliveries, and the stored rows with the same keys.
+// batch holds the summaries, samples and orders of deliveries, and the stored rows with the same keys.
 type batch struct {
 	applied []Applied // what is known without the database: errors, and samples repeated or without a key
 	users   []string  // in ascending order
@@ -24,8 +24,12 @@ type batch struct {
 	seriesShapes []string // of series, after dialect.read: the IDs of their shapes, as in {1,2}
 	shapeIDs     map[shape]int64
 
-	transitions []Transition // new entries in the timelines of orders, after Store.applyOrders
-	silent      bool         // queues no reactions: the data is from another store
+	orders      []*receivedOrder
+	orderSlots  []*orderSlot    // one for each order, by ID
+	transitions []Transition    // new entries in the timelines of orders, after Store.applyOrders
+	results     []resultsChange // stored results that have changed
+	silent      bool            // queues no reactions: the data is from another store
+	queued      bool            // Store.queue has queued some
 }
 
 // received is a version of a sample or a summary in a delivery.
@@ -42,6 +46,7 @@ type slot[C comparable] struct {
 	series  int32 // index in batch.series
 	found   bool  // there is a version
 	dirty   bool  // it is to be written
+	changed bool  // it was added or updated
 	version int64
 	content C
 }
@@ -70,6 +75,7 @@ func (s *slot[C]) put(r *received[C], json func(*C) string) newest.Outcome {
 	if outcome == newest.Older {
 		return outcome
 	}
+	s.changed = s.changed || outcome != newest.Same
 	s.dirty = s.dirty || outcome != newest.Same || s.version != r.version
 	s.found, s.version, s.content = true, r.version, r.content
 	return outcome
@@ -115,11 +121,11 @@ func count(c *webhooks.Changes, outcome newest.Outcome) {
 func (b *batch) reset() {
 	for i := range b.sampleSlots {
 		slot := &b.sampleSlots[i]
-		slot.found, slot.dirty, slot.inserted = false, false, false
+		slot.found, slot.dirty, slot.changed, slot.inserted = false, false, false, false
 	}
 	for i := range b.summarySlots {
 		slot := &b.summarySlots[i]
-		slot.found, slot.dirty = false, false
+		slot.found, slot.dirty, slot.changed = false, false, false
 	}
 }
 
@@ -157,6 +163,7 @@ type batchReader struct {
 	seriesIndex  indexes[webhooks.Series]
 	sampleIndex  indexes[sampleKey]
 	summaryIndex indexes[summaryKey]
+	orderIndex   indexes[uuid.UUID]
 }
 
 type sampleKey struct {
@@ -184,7 +191,7 @@ func (x indexes[K]) of(key K) (n int32, isNew bool) {
 // newBatch reads deliveries.
 func newBatch(deliveries []webhooks.Delivery, version func(webhooks.Delivery) int64) *batch {
 	b := &batch{applied: make([]Applied, len(deliveries))}
-	r := batchReader{b, version, indexes[webhooks.Series]{}, indexes[sampleKey]{}, indexes[summaryKey]{}}
+	r := batchReader{b, version, indexes[webhooks.Series]{}, indexes[sampleKey]{}, indexes[summaryKey]{}, indexes[uuid.UUID]{}}
 	for i, d := range deliveries {
 		b.applied[i].Err = r.add(int32(i), d)
 	}
@@ -193,6 +200,7 @@ func newBatch(deliveries []webhooks.Delivery, version func(webhooks.Delivery) in
 	}
 	slices.Sort(b.users)
 	b.users = slices.Compact(b.users)
+	slices.SortFunc(b.orderSlots, compareSlots)
 	return b
 }
 
@@ -208,6 +216,8 @@ func (r *batchReader) add(delivery int32, d webhooks.Delivery) error {
 		err = r.addSamples(delivery, d, keys.Samples, samples.Data)
 	} else if keys.Summary != (webhooks.SummaryKey{}) {
 		err = r.addSummary(delivery, d, keys.Summary)
+	} else {
+		err = r.addOrder(delivery, d)
 	}
 	return cmp.Or(err, d.Event.Err())
 }

@@ -20,7 +20,8 @@ type Copied struct {
 	Users      int // users that have any data in the source
 	Samples    int // samples that were written to the target
 	Summaries  int // summaries that were written to the target
-	Unchanged  int // samples and summaries of which the target had this version, or a newer one
+	Orders     int // orders that were written to the target
+	Unchanged  int // samples, summaries and orders of which the target had this version, or a newer one
 	Deliveries int // deliveries that left the inbox or the dead letters of the source; zero after Copy
 }
 
@@ -29,9 +30,10 @@ func (c *Copied) add(changes webhooks.Changes, written *int) {
 	c.Unchanged += changes.Same + changes.Older
 }
 
-// Copy copies the samples and summaries of users from one store to another, with their versions. A
-// version that is newer in the target stays, so Copy can be interrupted, and run again at any time,
-// while programs write to both. The databases may be of different dialects. Both need the tables:
+// Copy copies the samples, summaries and orders of users from one store to another, with their
+// versions, and the timelines and results of the orders. A version that is newer in the target
+// stays, so Copy can be interrupted, and run again at any time, while programs write to both. It
+// queues no reactions in the target. The databases may be of different dialects. Both need the tables:
 // see [Store.Migrate]. [Store.Version] of the two must be the same function.
 //
 // users selects users by ID; nil means all. It is called with the IDs in ascending order, each
@@ -39,7 +41,8 @@ func (c *Copied) add(changes webhooks.Changes, written *int) {
 // samples in memory, however many there are.
 //
 // It also copies all IDs of deliveries that are still within [Store.DuplicateWindow], whoever they
-// belong to. It does not copy deliveries that wait in the inbox, or dead letters: see [Move].
+// belong to. It does not copy deliveries that wait in the inbox, dead letters or reactions: see
+// [Move].
 //
 // The error is an [*Error], or says that both stores use the same tables or that the target does
 // not return what was copied. The counts are valid after an error too.
@@ -47,8 +50,8 @@ func Copy(ctx context.Context, from, to *Store, users func(uuid.UUID) bool) (Cop
 	return transfer(ctx, from, to, users, copyUser)
 }
 
-// Move moves the data of users from one store to another: samples, summaries, waiting deliveries
-// and dead letters. It does what [Copy] does, and then removes the data from the source. It takes
+// Move moves the data of users from one store to another: samples, summaries, orders, waiting
+// deliveries, dead letters and reactions. It does what [Copy] does, and then removes the data from the source. It takes
 // one user at a time, and locks the user in the source until the target has everything, has
 // committed it, and has returned the same content when it was read again. So at any time, also
 // after a crash, the data of a user is complete in the source or in the target, and running Move
@@ -62,8 +65,8 @@ func Copy(ctx context.Context, from, to *Store, users func(uuid.UUID) bool) (Cop
 // they have locked wait too, until one of them fails after a minute.
 //
 // While a user is moved, deliveries of this user wait in the source. In SQLite all writes wait: run
-// Copy first to see how long Move will take. Deliveries without a readable user have [uuid.Nil],
-// the first ID with which users is called.
+// Copy first to see how long Move will take. Deliveries and orders without a readable user have
+// [uuid.Nil], the first ID with which users is called.
 func Move(ctx context.Context, from, to *Store, users func(uuid.UUID) bool) (Copied, error) {
 	return transfer(ctx, from, to, users, moveUser)
 }
@@ -100,6 +103,7 @@ func transfer(ctx context.Context, from, to *Store, users func(uuid.UUID) bool, 
 		n, err := one(ctx, from, to, user)
 		all.Samples += n.Samples
 		all.Summaries += n.Summaries
+		all.Orders += n.Orders
 		all.Unchanged += n.Unchanged
 		all.Deliveries += n.Deliveries
 		if err != nil {
@@ -138,6 +142,9 @@ func checkTransfer(ctx context.Context, from, to *Store) error {
 	return from.failed(ctx, "copy, source", err)
 }
 
+// userTables are the tables that name users, except that of the locks.
+var userTables = []string{"labhealth_series", "labhealth_inbox", "labhealth_dead_letters", "labhealth_orders", "labhealth_order_results", "labhealth_reactions"}
+
 // userIDs iterates over the users with data, in ascending order. It starts with uuid.Nil.
 func (s *Store) userIDs(ctx context.Context) func(yield func(uuid.UUID, error) bool) {
 	return func(yield func(uuid.UUID, error) bool) {
@@ -145,9 +152,11 @@ func (s *Store) userIDs(ctx context.Context) func(yield func(uuid.UUID, error) b
 			return
 		}
 		const some = ` WHERE user_id > ?`
-		statement := s.dialect.bind(`SELECT user_id FROM (SELECT user_id FROM labhealth_series` + some +
-			` UNION SELECT user_id FROM labhealth_inbox` + some + ` UNION SELECT user_id FROM labhealth_dead_letters` + some +
-			`) AS u ORDER BY user_id LIMIT ?`)
+		var tables []string
+		for _, name := range userTables {
+			tables = append(tables, `SELECT user_id FROM `+name+some)
+		}
+		statement := s.dialect.bind(`SELECT user_id FROM (` + strings.Join(tables, ` UNION `) + `) AS u ORDER BY user_id LIMIT ?`)
 		for user, err := range pages(copyUsers, uuid.Nil, func(cursor uuid.UUID) (page []uuid.UUID, last uuid.UUID, err error) {
 			after := cursor.String()
 			err = query(ctx, s.db, func(rows *sql.Rows) error {
@@ -156,7 +165,7 @@ func (s *Store) userIDs(ctx context.Context) func(yield func(uuid.UUID, error) b
 				}
 				page = append(page, last)
 				return nil
-			}, statement, after, after, after, copyUsers)
+			}, statement, append(slices.Repeat([]any{after}, len(userTables)), copyUsers)...)
 			return page, last, s.failed(ctx, "users", err)
 		}) {
 			if !yield(user, err) {
@@ -219,13 +228,13 @@ func moveUser(ctx context.Context, from, to *Store, user uuid.UUID) (n Copied, e
 				return err
 			}
 		}
-		if user == uuid.Nil {
-			return nil
-		}
 		if err := from.dialect.lockUsers(ctx, tx, []string{user.String()}); err != nil {
 			return err
 		}
 		if err := t.content(ctx); err != nil {
+			return err
+		}
+		if err := t.reactions(ctx, tx); err != nil {
 			return err
 		}
 		return from.deleteContent(ctx, tx, user.String())
@@ -242,7 +251,7 @@ type transferring struct {
 	n        Copied
 }
 
-// content copies the samples and summaries.
+// content copies the samples, summaries and orders.
 func (t *transferring) content(ctx context.Context) error {
 	type row struct {
 		id int64
@@ -269,12 +278,15 @@ func (t *transferring) content(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	if err := t.results(ctx); err != nil {
+		return err
+	}
+	return t.orders(ctx)
 }
 
-// newBatch returns a batch for one series.
-func (t *transferring) newBatch(of webhooks.Series) *batch {
-	return &batch{applied: make([]Applied, 1), users: []string{t.user.String()}, series: []webhooks.Series{of}, silent: true}
+// newBatch returns a batch for some series.
+func (t *transferring) newBatch(of ...webhooks.Series) *batch {
+	return &batch{applied: make([]Applied, 1), users: []string{t.user.String()}, series: of, silent: true}
 }
 
 func (t *transferring) samples(ctx context.Context, id int64, of webhooks.Series) error {
@@ -364,7 +376,7 @@ func (t *transferring) write(ctx context.Context, b *batch, written *int) error 
 	}
 	t.to.shapes.add(b.shapeIDs)
 	t.n.add(applied[0].Changes, written)
-	if c := applied[0].Changes; !t.verify || c.Added+c.Updated == 0 {
+	if c := applied[0].Changes; !t.verify || c.Added+c.Updated+applied[0].Transitions == 0 {
 		return nil // the target had it before
 	}
 	// Applying it again changes nothing if the target has it. The target may have deleted samples
@@ -373,7 +385,8 @@ func (t *transferring) write(ctx context.Context, b *batch, written *int) error 
 		if err := apply(); err != nil {
 			return err
 		}
-		if c := applied[0].Changes; c.Same+c.Older == len(b.samples)+len(b.summaries) {
+		c := applied[0].Changes
+		if c.Same+c.Older == len(b.samples)+len(b.summaries)+len(b.orders) && applied[0].Transitions == 0 {
 			return nil
 		}
 	}

@@ -3,13 +3,15 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 )
 
 // DeleteUser deletes all data of a user: samples, the units and types that no other user has,
-// summaries, and deliveries in the inbox and among
-// the dead letters whose envelope names the user. It waits for deliveries that a worker has in
+// summaries, orders with their timelines and results, reactions, and deliveries in the inbox and
+// among the dead letters whose envelope names the user. It waits for deliveries that a worker has in
 // flight. Delivery IDs are kept; they do not identify a user.
 //
 // It does not block the user: data that arrives later is stored as for a new user. So delete the
@@ -33,9 +35,15 @@ func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID) error {
 	})
 }
 
-// deleteContent deletes the samples and summaries of a user, who is locked, and the shapes that
-// nobody else has.
+// deleteContent deletes the samples, summaries and orders of a user, who is locked, and the shapes
+// that nobody else has.
 func (s *Store) deleteContent(ctx context.Context, tx *sql.Tx, user string) error {
+	if err := s.deleteReactions(ctx, tx, user); err != nil {
+		return err
+	}
+	if err := s.deleteOrders(ctx, tx, user); err != nil {
+		return err
+	}
 	shapes, err := s.shapesOf(ctx, tx, user)
 	if err != nil {
 		return err
@@ -44,6 +52,9 @@ func (s *Store) deleteContent(ctx context.Context, tx *sql.Tx, user string) erro
 		`labhealth_samples WHERE series_id IN (SELECT id FROM labhealth_series WHERE user_id = ?)`,
 		`labhealth_summaries WHERE series_id IN (SELECT id FROM labhealth_series WHERE user_id = ?)`,
 		`labhealth_series WHERE user_id = ?`,
+		`labhealth_order_results WHERE user_id = ?`,
+		`labhealth_reactions WHERE user_id = ?`,
+		`labhealth_reconciled_users WHERE user_id = ?`,
 		`labhealth_users WHERE user_id = ?`,
 	} {
 		if _, err := tx.ExecContext(ctx, s.dialect.bind(`DELETE FROM `+where), user); err != nil {
@@ -51,4 +62,28 @@ func (s *Store) deleteContent(ctx context.Context, tx *sql.Tx, user string) erro
 		}
 	}
 	return s.deleteShapes(ctx, tx, shapes)
+}
+
+// deleteOrders deletes the orders of a user, and then what belongs to them: a delivery that names
+// another user may add to an order until it is deleted.
+func (s *Store) deleteOrders(ctx context.Context, tx *sql.Tx, user string) error {
+	var ids []any
+	err := query(ctx, tx, func(rows *sql.Rows) error {
+		var id uuid.UUID
+		err := rows.Scan(&id)
+		ids = append(ids, id.String())
+		return err
+	}, s.dialect.bind(`DELETE FROM labhealth_orders WHERE user_id = ? RETURNING order_id`), user)
+	if err != nil {
+		return err
+	}
+	for chunk := range slices.Chunk(ids, sqliteParameters) {
+		for _, table := range []string{"labhealth_order_events", "labhealth_order_results"} {
+			_, err := tx.ExecContext(ctx, s.dialect.bind(`DELETE FROM `+table+` WHERE order_id IN (?`+strings.Repeat(", ?", len(chunk)-1)+`)`), chunk...)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

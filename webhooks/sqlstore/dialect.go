@@ -67,11 +67,31 @@ type dialect interface {
 	// write writes the changed slots of a batch in ascending order of their keys.
 	write(ctx context.Context, tx *sql.Tx, b *batch) error
 
+	// readOrders locks the stored orders of slots, which are in the order of their IDs, and reads
+	// them. It reads the document of those that a received version is not newer than.
+	readOrders(ctx context.Context, tx *sql.Tx, slots []*orderSlot) error
+	// writeOrders writes slots and their transitions. It returns a conflict if an order that was
+	// not found exists now.
+	writeOrders(ctx context.Context, tx *sql.Tx, slots []*orderSlot) error
+
 	// receive writes a delivery to the inbox, unless its ID is stored already.
 	receive(ctx context.Context, r *receipt) error
 	// change runs a DELETE or UPDATE of the inbox, which has no condition yet, for rows of one
 	// part, in its order.
 	change(ctx context.Context, tx *sql.Tx, rows []inboxRow, statement string, args ...any) error
+
+	// addReactions queues reactions, of orders for the stored users of these.
+	addReactions(ctx context.Context, tx *sql.Tx, rows []reactionRow, queued int64) error
+	// tryOrders locks the reactions of those orders that no other transaction has locked, and
+	// returns these.
+	tryOrders(ctx context.Context, tx *sql.Tx, orders []orderKey) ([]orderKey, error)
+	// lockReactions waits for locks of reactions: see reactionRow.lock. They are in ascending order.
+	lockReactions(ctx context.Context, tx *sql.Tx, locks []int64) error
+	// ofOrders reads the reactions of orders, which are locked, that wait.
+	ofOrders(ctx context.Context, tx *sql.Tx, orders []orderKey) ([]reactionRow, error)
+	// changeReactions runs a DELETE or UPDATE of labhealth_reactions, which has no condition yet,
+	// for those rows that nobody has changed since they were read.
+	changeReactions(ctx context.Context, tx *sql.Tx, rows []reactionRow, statement string, args ...any) error
 
 	// partition makes the partitions of samples that are needed now, and those of a number of past
 	// months, if the database has partitions. It drops those with only samples before a time.

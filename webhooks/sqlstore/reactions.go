@@ -3,10 +3,17 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 
+	labhealth "github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/newest"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
@@ -21,13 +28,16 @@ const (
 	ReactSamples    ReactionKind = "samples"    // samples of a series were added or updated
 )
 
+var reactionKinds = []ReactionKind{ReactTransition, ReactResults, ReactSummary, ReactSamples}
+
 // Reaction is a change in the store that a program reacts to. It names what has changed, and the
-// program reads the current state from the store.
+// program reads the current state from the store. Printed or logged, it shows the kind and the IDs.
 type Reaction struct {
-	// ID is the same in every call for this reaction.
+	// ID is the same in every call for this reaction. That of a transition or of results is also
+	// the same in every database that stores them.
 	ID     uuid.UUID
 	Kind   ReactionKind
-	UserID uuid.UUID
+	UserID uuid.UUID // zero if no user of the order is known
 	// Transition is the status that the order reached; zero unless Kind is ReactTransition.
 	Transition Transition
 	OrderID    uuid.UUID           // the order of ReactTransition and ReactResults
@@ -37,20 +47,190 @@ type Reaction struct {
 	Attempt    int                 // 1 for the first
 }
 
-// Reactor calls a function of the program for every change that the store queues.
-type Reactor struct {
-	Store *Store
-	React func(ctx context.Context, r Reaction) error
-
-	Parallel int           // calls at the same time; 0 means 4
-	Attempts int           // failed calls after which a reaction is given up; 0 means 10
-	Delay    time.Duration // wait after the first failure, doubled after each further one up to an hour; 0 means 5 s
-	Timeout  time.Duration // limit of one call; 0 means 1 min
-	Poll     time.Duration // interval at which to look for what other processes queued; 0 means 1 s
+// reactionRow is a row of labhealth_reactions.
+type reactionRow struct {
+	number, due int64
+	id, user    uuid.UUID
+	kind        ReactionKind
+	order       uuid.NullUUID
+	at          int64 // place among the reactions of the order
+	attempts    int
+	body        string
 }
 
-// Run calls React until ctx is done, and returns the error of ctx.
-func (r *Reactor) Run(ctx context.Context) error { return nil }
+// reactionColumns are the columns of scanReactions, in a table r.
+const reactionColumns = `r.number, r.due, r.id, r.kind, r.user_id, r.order_id, r.at, r.attempts, r.body`
+
+// scanReactions reads the rows of a query of reactionColumns.
+func scanReactions(ctx context.Context, q queryer, statement string, args ...any) (all []reactionRow, err error) {
+	err = query(ctx, q, func(rows *sql.Rows) error {
+		var r reactionRow
+		err := rows.Scan(&r.number, &r.due, &r.id, &r.kind, &r.user, &r.order, &r.at, &r.attempts, &r.body)
+		all = append(all, r)
+		return err
+	}, statement, args...)
+	return all, err
+}
+
+// afterTransitions is the place of the reactions to results: those to the transitions of the order
+// come first. Times have less.
+const afterTransitions = math.MaxInt64
+
+// reactionBody is the JSON of what the columns of a row do not have. Strings are escaped as in text
+// columns.
+type reactionBody struct {
+	ID         string `json:"id,omitempty"` // of a transition or a summary
+	Status     string `json:"status,omitempty"`
+	Detail     string `json:"detail,omitempty"`
+	Resource   string `json:"resource,omitempty"`
+	Provider   string `json:"provider,omitempty"`
+	SourceType string `json:"source_type,omitempty"`
+	From       int64  `json:"from,omitempty"`
+	To         int64  `json:"to,omitempty"`
+}
+
+func (b reactionBody) String() string {
+	document, _ := json.Marshal(b) // strings and numbers always have a JSON
+	return string(document)
+}
+
+// reaction returns the Reaction of a row. Fields that cannot be read are zero.
+func (r *reactionRow) reaction() Reaction {
+	var b reactionBody
+	_ = json.Unmarshal([]byte(r.body), &b) // written by this package, or by a newer version of it
+	reaction := Reaction{ID: r.id, Kind: r.kind, UserID: r.user, OrderID: r.order.UUID, Attempt: r.attempts + 1}
+	switch r.kind {
+	case ReactTransition:
+		reaction.Transition = Transition{
+			OrderID: r.order.UUID, ID: unescape(b.ID), At: timeOf(r.at),
+			Status: labhealth.OrderStatus(unescape(b.Status)), Detail: labhealth.OrderStatusDetail(unescape(b.Detail)),
+		}
+	case ReactSummary:
+		id, _ := uuid.Parse(b.ID)
+		reaction.Summary = webhooks.SummaryKey{UserID: r.user, Resource: unescape(b.Resource), ID: id}
+	case ReactSamples:
+		reaction.Series = webhooks.Series{
+			UserID: r.user, Resource: unescape(b.Resource), Provider: unescape(b.Provider), SourceType: unescape(b.SourceType),
+		}
+		reaction.From, reaction.To = time.Unix(0, b.From).UTC(), time.Unix(0, b.To).UTC()
+	}
+	return reaction
+}
+
+// reactionSpace is the name space of the IDs of reactions. It never changes.
+var reactionSpace = uuid.MustParse("6b5f1c1e-52f0-4f0e-9d0b-0d8f5a1c7e21")
+
+// reactionID returns the ID of a reaction to a change of an order.
+func reactionID(kind ReactionKind, orderID uuid.UUID, change string) uuid.UUID {
+	return uuid.NewSHA1(reactionSpace, slices.Concat([]byte(kind), orderID[:], []byte(change)))
+}
+
+func (s *Store) reactsTo(kind ReactionKind) bool { return slices.Contains(s.Reactions, kind) }
+
+// checkReactions returns an error if Reactions has a kind that does not exist.
+func (s *Store) checkReactions() error {
+	for _, kind := range s.Reactions {
+		if !slices.Contains(reactionKinds, kind) {
+			return fmt.Errorf("sqlstore: Store.Reactions has an unknown kind: %q are known", reactionKinds)
+		}
+	}
+	return nil
+}
 
 // queue queues the reactions to a batch that was applied.
-func (s *Store) queue(ctx context.Context, tx *sql.Tx, b *batch, applied []Applied) error { return nil }
+func (s *Store) queue(ctx context.Context, tx *sql.Tx, b *batch) error {
+	b.queued = false
+	if len(s.Reactions) == 0 {
+		return nil
+	}
+	var rows []reactionRow
+	if s.reactsTo(ReactTransition) {
+		rows = b.transitionReactions(rows)
+	}
+	if s.reactsTo(ReactResults) {
+		rows = b.resultsReactions(rows)
+	}
+	if s.reactsTo(ReactSummary) {
+		rows = b.summaryReactions(rows)
+	}
+	if s.reactsTo(ReactSamples) {
+		rows = b.samplesReactions(rows)
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	b.queued = true
+	return s.dialect.addReactions(ctx, tx, rows, s.now().UnixNano())
+}
+
+func (b *batch) resultsReactions(rows []reactionRow) []reactionRow {
+	for _, r := range b.results {
+		rows = append(rows, reactionRow{
+			id:   reactionID(ReactResults, r.orderID, strconv.FormatInt(r.revision, 10)+" "+string(r.digest)),
+			kind: ReactResults, user: r.userID, order: uuid.NullUUID{UUID: r.orderID, Valid: true}, at: afterTransitions, body: reactionBody{}.String(),
+		})
+	}
+	return rows
+}
+
+func (b *batch) transitionReactions(rows []reactionRow) []reactionRow {
+	for _, t := range b.transitions {
+		row := reactionRow{
+			id: reactionID(ReactTransition, t.OrderID, t.ID), kind: ReactTransition,
+			order: uuid.NullUUID{UUID: t.OrderID, Valid: true},
+			body:  reactionBody{ID: escape(t.ID), Status: escape(string(t.Status)), Detail: escape(string(t.Detail))}.String(),
+		}
+		if !t.At.IsZero() {
+			row.at = min(newest.ClampUnixNano(t.At), afterTransitions-1)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (b *batch) summaryReactions(rows []reactionRow) []reactionRow {
+	for i := range b.summarySlots {
+		slot := &b.summarySlots[i]
+		if !slot.changed {
+			continue
+		}
+		of := b.series[slot.series]
+		rows = append(rows, reactionRow{
+			id: uuid.New(), kind: ReactSummary, user: of.UserID,
+			body: reactionBody{ID: slot.id.String(), Resource: escape(of.Resource)}.String(),
+		})
+	}
+	return rows
+}
+
+func (b *batch) samplesReactions(rows []reactionRow) []reactionRow {
+	type span struct {
+		from, to int64
+		changed  bool
+	}
+	spans := make([]span, len(b.series))
+	for i := range b.sampleSlots {
+		slot := &b.sampleSlots[i]
+		if !slot.changed {
+			continue
+		}
+		span := &spans[slot.series]
+		if !span.changed {
+			span.from, span.to, span.changed = slot.at, slot.at, true
+		}
+		span.from, span.to = min(span.from, slot.at), max(span.to, slot.at)
+	}
+	for i, span := range spans {
+		if !span.changed {
+			continue
+		}
+		of := b.series[i]
+		rows = append(rows, reactionRow{
+			id: uuid.New(), kind: ReactSamples, user: of.UserID,
+			body: reactionBody{
+				Resource: escape(of.Resource), Provider: escape(of.Provider), SourceType: escape(of.SourceType), From: span.from, To: span.to,
+			}.String(),
+		})
+	}
+	return rows
+}

@@ -1,27 +1,451 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	labhealth "github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/transport"
+	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// Reconciler reads from the API what may have been lost, and applies it as if it had been delivered.
+// Reconciler compares the store with the service. It reads from the API what may have been lost,
+// applies it as if it had been delivered, and counts the differences that it finds. It never
+// changes anything at the service.
+//
+// [Reconciler.Run] does this continuously, in passes:
+//
+//	results  results of the orders that have or may have new ones; within Poll
+//	changed  orders that the service has changed since the last time; every Interval
+//	due      orders that have been in a status for longer than is usual; every Interval
+//	walk     all orders, at Rate; every Walk
+//	users    the wearable data of all users, at Rate; every Walk
+//
+// Each pass stores where it is after every page and every user, and goes on there after a crash.
+// [Reconciler.Since] reads everything once after an outage.
+//
+// # Which version wins
+//
+// Of two versions of an order, the one that is newer by the service's clock wins: an event received
+// after the read wins if it is newer, and an old event that is repeated after the read does not. Of
+// two versions of a summary or a sample, which have no such time, the later receipt wins. A version
+// that was read counts as received just before the request, so an event that arrives during the
+// request wins. The passes over changed orders compare only times of the service with each other:
+// a wrong clock of this machine skips nothing.
+//
+// # Several processes
+//
+// Run holds a lease in the database, so that one of any number of Reconcilers works. If the process
+// stops, another one takes over at once. If it is killed, that takes up to a minute, and the new one
+// goes on where the old one was. Should two work at the same time, because a clock is wrong, they
+// make twice the requests, and the stored data is the same.
+//
+// # Cost
+//
+// A page of up to 100 orders takes one request, the results of an order one, and the wearable data
+// of a user at least 62: see [webhooks.ReadAll]. All requests are subject to
+// [labhealth.WithRateLimit] of the Client.
 type Reconciler struct {
-	Store  *Store
+	// Store is the store that is compared. It is required.
+	Store *Store
+	// Client is the client of the team whose data is in Store. It is required.
 	Client *labhealth.Client
+	// Owns, if not nil, reports whether Store holds the data of a user. The data of other users is
+	// not applied. With [Shards], run a Reconciler for each Store with
+	//
+	//	func(userID uuid.UUID) bool { return shards.Store(userID) == store }
+	//
+	// Each reads the lists of all orders and users, and the data of its own users only.
+	Owns func(userID uuid.UUID) bool
+	// Observe, if not nil, observes the steps of passes. A step is a page of orders, one user, or
+	// up to 100 orders that are due. The error is why a step failed: the step is repeated later,
+	// after a wait that doubles from 1 s up to 5 min. A step that had nothing to do is not observed.
+	// Steps of different passes run at the same time.
+	Observe func(ctx context.Context, found Reconciled, err error)
+
+	Interval    time.Duration // from one pass over changed orders to the next; 0 means 5 min
+	Walk        time.Duration // from one walk over all orders or users to the next; 0 means 24 h
+	Poll        time.Duration // interval at which to look for results that are due; 0 means 1 s
+	Rate        float64       // requests per second of the walks over all orders and users; 0 means 1
+	Overlap     time.Duration // how much of the time before its last pass a pass over changed orders repeats; 0 means 1 h
+	Days        int           // length in days of the wearable data that is read of a user first; 0 means 30
+	OverlapDays int           // days before the last time from which it is read again, because sources are late; 0 means 7
+
+	mu    sync.Mutex
+	stuck map[string]stuckAt // by pass
 }
 
-// Reconciled counts what a [Reconciler] has read and found.
+// stuckAt is the order or user at which a pass has failed, and how often in a row.
+type stuckAt struct {
+	id    uuid.UUID
+	times int
+}
+
+// Reconciled counts what one or several steps of a [Reconciler] have read and found.
 type Reconciled struct {
-	Requests int // requests to the service
+	// Pass is the pass of the step: results, changed, due, walk or users for those of Run, and
+	// since, user or order for those of the methods of that name.
+	Pass     string
+	Complete bool // the pass is complete; otherwise more steps follow
+	Requests int  // requests to the service, including repeated attempts
+	// Read counts what was read.
+	Read ReconciledCounts
+	// Differences counts what the store did not have: what was lost, or has not been delivered yet.
+	Differences ReconciledCounts
+	// MissingOrders and MissingUsers count stored orders and users that the service was found not
+	// to have anymore. They stay stored: see [StoredOrder.MissingSince], and the column missing of
+	// the table labhealth_reconciled_users. Each is counted once.
+	MissingOrders, MissingUsers int
+	// MissingOrderIDs and MissingUserIDs are their IDs, at most 100 of each.
+	MissingOrderIDs, MissingUserIDs []uuid.UUID
+	// Failed counts orders and users that could not be read or applied completely. They are tried
+	// again later.
+	Failed int
+	// Unfiltered reports that the service returned orders that a filter excludes. A pass over
+	// changed orders then reads all orders, and takes place as often as the walks.
+	Unfiltered bool
+}
+
+// ReconciledCounts counts data of each kind.
+type ReconciledCounts struct {
+	Orders      int
+	Transitions int // entries in timelines of orders; 0 in Reconciled.Read
+	Results     int // of orders, each as a whole
+	Summaries   int
+	Samples     int
+}
+
+// Total returns the sum.
+func (c ReconciledCounts) Total() int {
+	return c.Orders + c.Transitions + c.Results + c.Summaries + c.Samples
+}
+
+func (c *ReconciledCounts) add(other ReconciledCounts) {
+	c.Orders += other.Orders
+	c.Transitions += other.Transitions
+	c.Results += other.Results
+	c.Summaries += other.Summaries
+	c.Samples += other.Samples
+}
+
+// maxMissingIDs limits the IDs in a Reconciled.
+const maxMissingIDs = 100
+
+func (f *Reconciled) add(other Reconciled) {
+	f.Requests += other.Requests
+	f.Read.add(other.Read)
+	f.Differences.add(other.Differences)
+	f.MissingOrders += other.MissingOrders
+	f.MissingUsers += other.MissingUsers
+	f.MissingOrderIDs = appendMissing(f.MissingOrderIDs, other.MissingOrderIDs...)
+	f.MissingUserIDs = appendMissing(f.MissingUserIDs, other.MissingUserIDs...)
+	f.Failed += other.Failed
+	f.Unfiltered = f.Unfiltered || other.Unfiltered
+}
+
+func appendMissing(ids []uuid.UUID, more ...uuid.UUID) []uuid.UUID {
+	return append(ids, more[:min(len(more), maxMissingIDs-len(ids))]...)
 }
 
 // Run reconciles until ctx is done, and returns the error of ctx.
-func (r *Reconciler) Run(ctx context.Context) error { return nil }
+func (r *Reconciler) Run(ctx context.Context) error {
+	if err := r.check(ctx); err != nil {
+		return err
+	}
+	l := &lease{store: r.Store, holder: uuid.NewString()}
+	for ctx.Err() == nil {
+		held, err := l.take(ctx)
+		if held {
+			r.runLeased(ctx, l)
+		}
+		if err != nil && ctx.Err() == nil && r.Observe != nil {
+			r.Observe(ctx, Reconciled{}, err)
+		}
+		_ = sleep(ctx, leaseTime/12+rand.N(leaseTime/12))
+	}
+	return ctx.Err()
+}
 
-// Since reads everything that has changed at the service since a time, once.
-func (r *Reconciler) Since(ctx context.Context, since time.Time) (Reconciled, error) {
-	return Reconciled{}, nil
+// runLeased runs all passes until ctx is done or the lease is lost.
+func (r *Reconciler) runLeased(ctx context.Context, l *lease) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer l.release(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	rate := &spacing{}
+	all.Go(func() { loop(ctx, r.foreground()) })
+	all.Go(func() { loop(ctx, r.background(rate)) })
+	l.hold(ctx)
+}
+
+func (r *Reconciler) check(ctx context.Context) error {
+	switch {
+	case r == nil || r.Store == nil:
+		return errors.New("sqlstore: the Reconciler needs a Store")
+	case r.Client == nil:
+		return errors.New("sqlstore: the Reconciler needs a Client")
+	case min(r.Interval, r.Walk, r.Poll, r.Overlap) < 0 || r.Rate < 0 || min(r.Days, r.OverlapDays) < 0:
+		return errors.New("sqlstore: the intervals, days and the rate of a Reconciler must not be negative")
+	}
+	return r.Store.usable(ctx)
+}
+
+func (r *Reconciler) owns(userID uuid.UUID) bool { return r.Owns == nil || r.Owns(userID) }
+
+// foreground returns the passes that programs wait for.
+func (r *Reconciler) foreground() []*pass {
+	interval := orDefault(r.Interval, 5*time.Minute)
+	return []*pass{
+		{Reconciler: r, name: "results", every: orDefault(r.Poll, time.Second), run: (*pass).readDueResults},
+		{Reconciler: r, name: "changed", every: interval, run: (*pass).readChanged, stored: true},
+		{Reconciler: r, name: "due", every: interval, run: (*pass).readDue},
+	}
+}
+
+// background returns the passes that share the rate.
+func (r *Reconciler) background(rate *spacing) []*pass {
+	walk := orDefault(r.Walk, 24*time.Hour)
+	rate.interval = time.Duration(float64(time.Second) / cmp.Or(r.Rate, 1))
+	return []*pass{
+		{Reconciler: r, name: "walk", every: walk, run: (*pass).walkOrders, stored: true, rate: rate},
+		{Reconciler: r, name: "users", every: walk, run: (*pass).walkUsers, stored: true, rate: rate},
+	}
+}
+
+// loop runs steps of passes until ctx is done. Those that have waited longest come first.
+func loop(ctx context.Context, passes []*pass) {
+	for ctx.Err() == nil {
+		next := slices.MinFunc(passes, func(a, b *pass) int { return a.next.Compare(b.next) })
+		if wait := time.Until(next.next); wait > 0 {
+			_ = sleep(ctx, wait)
+			continue
+		}
+		next.schedule(next.step(ctx))
+	}
+}
+
+// spacing spaces requests.
+type spacing struct {
+	interval time.Duration
+	next     time.Time
+}
+
+func (p *spacing) wait(ctx context.Context) error {
+	now := time.Now()
+	if p.next.Before(now) {
+		p.next = now
+	}
+	wait := p.next.Sub(now)
+	p.next = p.next.Add(p.interval)
+	return sleep(ctx, wait)
+}
+
+// pass is a pass over orders or users. It is used by one goroutine.
+type pass struct {
+	*Reconciler
+	name   string        // of Reconciled.Pass, and of the position in the database
+	every  time.Duration // from the start of one pass to that of the next
+	rate   *spacing      // nil for no limit of its own
+	stored bool          // its position is stored
+	// run runs one step. It moves the position, which is stored if it returns no error.
+	run func(*pass, context.Context) (complete bool, err error)
+
+	at     progress
+	loaded bool // at is what is stored
+	found  Reconciled
+	next   time.Time // when the next step is due
+
+	failures int // steps that failed in a row
+
+	previous map[uuid.UUID]bool // the orders of the page before
+	seen     map[uuid.UUID]bool // all orders, of a list that is not sorted
+}
+
+// step runs one step.
+func (p *pass) step(ctx context.Context) error {
+	p.found = Reconciled{Pass: p.name}
+	if p.stored && !p.loaded {
+		if err := p.load(ctx); err != nil {
+			return p.end(ctx, err)
+		}
+		p.loaded = true
+		if wait := p.at.Started.Add(p.every); !p.at.Finished.IsZero() && time.Now().Before(wait) {
+			p.next = wait
+			return nil
+		}
+	}
+	if p.at.Started.IsZero() || !p.at.Finished.IsZero() {
+		p.at = progress{Started: time.Now(), Since: p.at.Since, Outage: p.at.Outage}
+		p.previous, p.seen = nil, nil
+	}
+	complete, err := p.run(p, transport.WithAdmission(ctx, p.admit))
+	if err == nil {
+		if p.found.Complete = complete; complete {
+			p.at.Finished = time.Now()
+		}
+		err = p.save(ctx)
+	}
+	return p.end(ctx, err)
+}
+
+// admit counts a request, and lets it wait.
+func (p *pass) admit(ctx context.Context) error {
+	p.found.Requests++
+	if p.rate == nil {
+		return nil
+	}
+	return p.rate.wait(ctx)
+}
+
+// end observes a step.
+func (p *pass) end(ctx context.Context, err error) error {
+	if err != nil {
+		p.loaded, p.previous = false, nil
+		if !p.stored {
+			p.at = progress{}
+		}
+	}
+	if p.Observe != nil && ctx.Err() == nil && (err != nil || p.found.Requests > 0) {
+		p.Observe(ctx, p.found, err)
+	}
+	return err
+}
+
+// schedule sets the time of the next step.
+func (p *pass) schedule(err error) {
+	now := time.Now()
+	switch {
+	case err != nil:
+		backoff := min(time.Second<<min(p.failures, 10), 5*time.Minute)
+		if e, ok := errors.AsType[*labhealth.APIError](err); ok {
+			backoff = max(backoff, min(e.RetryAfter, time.Hour))
+		}
+		p.failures++
+		p.next = now.Add(backoff/2 + rand.N(backoff/2))
+		return
+	case p.at.Finished.IsZero():
+		p.next = now
+	case now.Before(p.next): // the pass has not started
+	case p.at.Unfiltered:
+		p.next = p.at.Started.Add(max(p.every, orDefault(p.Walk, 24*time.Hour)))
+	default:
+		p.next = p.at.Started.Add(p.every)
+	}
+	p.failures = 0
+}
+
+// once runs all steps of a pass, and returns what they found together.
+func (p *pass) once(ctx context.Context) (Reconciled, error) {
+	all := Reconciled{Pass: p.name}
+	for {
+		err := p.step(ctx)
+		all.add(p.found)
+		if all.Complete = p.found.Complete; err != nil || all.Complete {
+			return all, err
+		}
+	}
+}
+
+// goesOn reports whether a pass goes on after an error of one order or user. The service may be
+// unavailable, or fail for this one only: after a few times in a row the pass goes on.
+func (p *pass) goesOn(ctx context.Context, id uuid.UUID, err error) bool {
+	const times = 3
+	if ctx.Err() != nil {
+		return false
+	}
+	if isUnavailable(err) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.stuck == nil {
+			p.stuck = map[string]stuckAt{}
+		}
+		at := p.stuck[p.name]
+		if at.id != id {
+			at = stuckAt{id: id}
+		}
+		at.times++
+		p.stuck[p.name] = at
+		if at.times < times {
+			return false
+		}
+	}
+	p.found.Failed++
+	return true
+}
+
+// isUnavailable reports whether an error says that other requests would fail too.
+func isUnavailable(err error) bool {
+	if e, ok := errors.AsType[*labhealth.APIError](err); ok {
+		switch e.StatusCode {
+		case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests,
+			http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			return true
+		}
+		return false
+	}
+	_, ok := errors.AsType[*labhealth.DecodeError](err)
+	return !ok
+}
+
+// apply applies events that were read as if they had been delivered.
+func (p *pass) apply(ctx context.Context, events []*webhooks.Event) error {
+	deliveries := make([]webhooks.Delivery, 0, len(events))
+	for _, e := range events {
+		if p.owns(e.UserID) {
+			deliveries = append(deliveries, webhooks.Delivery{Event: e})
+		}
+	}
+	if len(deliveries) == 0 {
+		return nil
+	}
+	applied, err := p.Store.ApplyAll(ctx, deliveries)
+	if err == nil {
+		p.count(deliveries, applied)
+		return nil
+	}
+	if e, ok := errors.AsType[*Error](err); !ok || !e.Rejected || ctx.Err() != nil {
+		return err
+	}
+	if len(deliveries) == 1 {
+		p.found.Failed++
+		return nil
+	}
+	for _, d := range deliveries { // the database rejects one of them
+		if err := p.apply(ctx, []*webhooks.Event{d.Event}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count counts what was read and applied.
+func (p *pass) count(deliveries []webhooks.Delivery, applied []Applied) {
+	read, differences := &p.found.Read, &p.found.Differences
+	for i, a := range applied {
+		differences.Transitions += a.Transitions
+		changed := a.Changes.Added + a.Changes.Updated
+		switch data := deliveries[i].Event.Data.(type) {
+		case *webhooks.LabOrder:
+			read.Orders++
+			differences.Orders += changed
+		case *webhooks.Samples:
+			read.Samples += len(data.Data)
+			differences.Samples += changed
+		default:
+			read.Summaries++
+			differences.Summaries += changed
+		}
+		if a.Err != nil {
+			p.found.Failed++
+		}
+	}
 }

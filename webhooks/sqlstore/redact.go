@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"fmt"
 	"log/slog"
+
+	labhealth "github.com/labhealth/labhealth-go"
 )
 
 // Types that hold health data print a short form under every verb of fmt and as attributes of slog.
@@ -43,3 +45,47 @@ func (d DeadLetter) LogValue() slog.Value {
 
 // Format prints the result of [DeadLetter.LogValue] under every verb.
 func (d DeadLetter) Format(f fmt.State, _ rune) { printLogValue(f, d) }
+
+// LogValue returns the kind and the IDs.
+func (r Reaction) LogValue() slog.Value {
+	text := "sqlstore.Reaction{" + string(r.Kind) + " " + r.ID.String() + " user " + r.UserID.String()
+	switch r.Kind {
+	case ReactTransition, ReactResults:
+		text += " order " + r.OrderID.String()
+	case ReactSummary:
+		text += " summary " + r.Summary.ID.String()
+	}
+	return slog.StringValue(text + "}")
+}
+
+// Format prints the result of [Reaction.LogValue] under every verb.
+func (r Reaction) Format(f fmt.State, _ rune) { printLogValue(f, r) }
+
+// LogValue returns all fields, the Reaction without what it has of the data.
+func (r FailedReaction) LogValue() slog.Value {
+	return slog.StringValue(fmt.Sprintf("sqlstore.FailedReaction{%d %v %d attempts, %s}", r.Number, r.Reaction, r.Attempts, r.Reason))
+}
+
+// Format prints the result of [FailedReaction.LogValue] under every verb.
+func (r FailedReaction) Format(f fmt.State, _ rune) { printLogValue(f, r) }
+
+// LogValue returns the IDs of the order and of the user, and the status.
+func (v StoredOrder) LogValue() slog.Value {
+	order := labhealth.Order{LastEvent: labhealth.OrderEvent{Status: v.Status}}
+	if v.Order != nil {
+		order.ID = v.Order.ID
+	}
+	return slog.StringValue("sqlstore.StoredOrder{" + v.UserID.String() + " " + order.LogValue().String() + "}")
+}
+
+// Format prints the result of [StoredOrder.LogValue] under every verb.
+func (v StoredOrder) Format(f fmt.State, _ rune) { printLogValue(f, v) }
+
+// LogValue returns the ID of the order and the status.
+func (t Transition) LogValue() slog.Value {
+	order := labhealth.Order{ID: t.OrderID, LastEvent: labhealth.OrderEvent{Status: t.Status}}
+	return slog.StringValue("sqlstore.Transition{" + order.LogValue().String() + "}")
+}
+
+// Format prints the result of [Transition.LogValue] under every verb.
+func (t Transition) Format(f fmt.State, _ rune) { printLogValue(f, t) }

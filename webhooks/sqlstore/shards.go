@@ -137,6 +137,28 @@ func (s *Shards) Summaries(ctx context.Context) iter.Seq2[StoredSummary, error] 
 	return inTurn(s.stores(), func(store *Store) iter.Seq2[StoredSummary, error] { return store.Summaries(ctx) })
 }
 
+// Order returns the latest state of an order, which it looks for in every database, as [Store.Order]
+// does. For its timeline and results, use the Store of its user.
+func (s *Shards) Order(ctx context.Context, orderID uuid.UUID) (order StoredOrder, ok bool, err error) {
+	stores := s.stores()
+	found := make([]StoredOrder, len(stores))
+	isFound := make([]bool, len(stores))
+	failures := s.each(stores, func(store *Store) (err error) {
+		i := slices.Index(stores, store)
+		found[i], isFound[i], err = store.Order(ctx, orderID)
+		return err
+	})
+	if i := slices.Index(isFound, true); i >= 0 {
+		return found[i], true, nil
+	}
+	return StoredOrder{}, false, errors.Join(failures...)
+}
+
+// Orders iterates over orders as [Shards.Samples] does over samples: see [Store.Orders].
+func (s *Shards) Orders(ctx context.Context, filter OrderFilter) iter.Seq2[StoredOrder, error] {
+	return inTurn(s.stores(), func(store *Store) iter.Seq2[StoredOrder, error] { return store.Orders(ctx, filter) })
+}
+
 // stores returns each store once. If there are none, it returns a nil one, which returns an error.
 func (s *Shards) stores() (all []*Store) {
 	if s.Store(uuid.Nil) == nil {

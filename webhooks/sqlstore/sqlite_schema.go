@@ -1,5 +1,7 @@
 package sqlstore
 
+import "strings"
+
 // sqliteMigrations creates the tables. A step that was released never changes.
 var sqliteMigrations = []string{`
 -- One row for each user with data.
@@ -139,22 +141,30 @@ CREATE TABLE labhealth_order_events (
     PRIMARY KEY (order_id, id)
 );
 
--- The latest results of an order, as JSON. revision counts their versions.
+-- The latest results of an order, as JSON. revision counts their versions, and status is that of
+-- their metadata. The order need not be stored.
 CREATE TABLE labhealth_order_results (
     order_id TEXT PRIMARY KEY,
+    user_id  TEXT NOT NULL,
     version  INTEGER NOT NULL,
     revision INTEGER NOT NULL,
+    status   TEXT NOT NULL,
     text     TEXT NOT NULL
 );
+CREATE INDEX labhealth_order_results_user ON labhealth_order_results (user_id);
 
--- Reactions that wait. due is when one may be attempted. One that has failed for good has the
--- greatest due, and failed_at and reason.
+-- Reactions that wait. due is 0 for a new one, and otherwise when one may be attempted: while one is
+-- attempted, and after it has failed, it is in the future, also for the others of the same order.
+-- One that has failed for good has the greatest due, and failed_at and reason. at orders those of
+-- one order, and queued is when one was queued.
 CREATE TABLE labhealth_reactions (
     number    INTEGER PRIMARY KEY AUTOINCREMENT,
     id        TEXT NOT NULL,
     kind      TEXT NOT NULL,
     user_id   TEXT NOT NULL,
     order_id  TEXT,
+    at        INTEGER NOT NULL,
+    queued    INTEGER NOT NULL,
     due       INTEGER NOT NULL DEFAULT 0,
     attempts  INTEGER NOT NULL DEFAULT 0,
     failed_at INTEGER,
@@ -162,7 +172,7 @@ CREATE TABLE labhealth_reactions (
     body      TEXT NOT NULL
 );
 CREATE INDEX labhealth_reactions_due ON labhealth_reactions (due, number);
-CREATE INDEX labhealth_reactions_user ON labhealth_reactions (user_id);
+CREATE INDEX labhealth_reactions_user ON labhealth_reactions (user_id, order_id);
 
 -- Users that were compared with the service: when, and since when the service does not have them.
 CREATE TABLE labhealth_reconciled_users (
@@ -176,7 +186,7 @@ CREATE TABLE labhealth_reconciled (
     name  TEXT PRIMARY KEY,
     value TEXT NOT NULL
 );
-` + sqliteViews}
+` + sqliteViews + sqliteOrderViews}
 
 // sqliteViews creates what other programs read. JSON that SQLite cannot read gives NULL, and not an
 // error that would end a query.
@@ -206,3 +216,27 @@ CREATE VIEW labhealth_reports AS
 SELECT r.user_id, replace(r.resource, '\\', '\') AS resource, m.id, m.version, m.text AS document
 FROM labhealth_summaries AS m JOIN labhealth_series AS r ON r.id = m.series_id;
 `
+
+// sqliteOrderViews creates what other programs read of orders.
+var sqliteOrderViews = `
+-- A row for each order. Times that are unknown are NULL.
+CREATE VIEW labhealth_order_states AS
+SELECT o.order_id, o.user_id, replace(o.status, '\\', '\') AS status, ` + sqliteTime("o.since") + ` AS since, o.results,
+    o.transaction_id, o.parent_id,
+    CASE WHEN json_valid(o.text) THEN json_extract(o.text, '$.origin') END AS origin,
+    CASE WHEN json_valid(o.text) THEN json_extract(o.text, '$.sample_id') END AS sample_id,
+    ` + sqliteTime("o.created") + ` AS created, ` + sqliteTime("o.updated") + ` AS updated,
+    ` + sqliteTime("o.changed") + ` AS changed, ` + sqliteTime("o.missing") + ` AS missing, o.text AS document
+FROM labhealth_orders AS o;
+
+-- A row for each status that an order has reached.
+CREATE VIEW labhealth_order_timeline AS
+SELECT e.order_id, o.user_id, ` + sqliteTime("e.at") + ` AS at, replace(e.status, '\\', '\') AS status, replace(e.detail, '\\', '\') AS detail
+FROM labhealth_order_events AS e JOIN labhealth_orders AS o ON o.order_id = e.order_id;
+`
+
+// sqliteTime returns a column in nanoseconds since 1970 as text, and NULL for 0.
+func sqliteTime(column string) string {
+	return strings.ReplaceAll(`CASE WHEN @ <> 0 THEN strftime('%Y-%m-%dT%H:%M:%S', @ / 1000000000 - (@ % 1000000000 < 0), 'unixepoch') ||
+        printf('.%06dZ', (@ % 1000000000 + 1000000000) % 1000000000 / 1000) END`, "@", column)
+}

@@ -87,7 +87,7 @@ func TestSchema(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(tables[0], tables[1]); diff != "" || len(tables[0]) != 12 {
+	if diff := cmp.Diff(tables[0], tables[1]); diff != "" || len(tables[0]) != 20 {
 		t.Errorf("%d tables %s", len(tables[0]), diff)
 	}
 }
@@ -154,7 +154,7 @@ func TestUnavailable(t *testing.T) {
 		}
 		// What needs no database works without.
 		applied, err := s.ApplyAll(ctx, []webhooks.Delivery{{}, {Event: &webhooks.Event{Data: &webhooks.Samples{}}}, {Event: &webhooks.Event{Data: &webhooks.LabOrder{}}}})
-		if err != nil || len(applied) != 3 || applied[0].Err != errNoEvent || applied[1].Err != webhooks.ErrNoUser || applied[2].Err != nil {
+		if err != nil || len(applied) != 3 || applied[0].Err != errNoEvent || applied[1].Err != webhooks.ErrNoUser || applied[2].Err != webhooks.ErrNoID {
 			t.Error(applied, err)
 		}
 	}
@@ -285,7 +285,7 @@ func TestDecisions(t *testing.T) {
 			t.Fatal(err)
 		}
 		changes, err := latest.Apply(delivery)
-		deliveries, want = append(deliveries, delivery), append(want, Applied{changes, err})
+		deliveries, want = append(deliveries, delivery), append(want, Applied{Changes: changes, Err: err})
 	}
 	b := newBatch(deliveries, store(t, SQLite).version)
 	got := b.decide()

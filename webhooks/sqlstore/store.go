@@ -43,6 +43,10 @@ type Store struct {
 	cursors [parts]*cursor // of the workers, by part of the inbox
 	counted [parts]*cursor // of Backlog
 	arrived chan struct{}  // wakes an idle worker of this process
+
+	reactionCursors [reactionParts]*cursor // of the reactors
+	reactionCounted [reactionParts]*cursor // of Backlog
+	queued          chan struct{}          // wakes an idle reactor of this process
 }
 
 // Open returns a store of db. It checks its arguments and runs no statement: see [Store.Migrate].
@@ -56,7 +60,10 @@ func Open(db *sql.DB, dialect Dialect) (*Store, error) {
 	case !ok:
 		return nil, errors.New("sqlstore: Open needs a dialect, sqlstore.SQLite or sqlstore.PostgreSQL")
 	}
-	s := &Store{db: db, name: dialect, dialect: known.open(db), now: time.Now, arrived: make(chan struct{}, 1)}
+	s := &Store{db: db, name: dialect, dialect: known.open(db), now: time.Now, arrived: make(chan struct{}, 1), queued: make(chan struct{}, 1)}
+	for p := range reactionParts {
+		s.reactionCursors[p], s.reactionCounted[p] = newCursor(p.start()), newCursor(p.start())
+	}
 	for p := range parts {
 		s.cursors[p], s.counted[p] = newCursor(p.start()), newCursor(p.start())
 	}
@@ -73,7 +80,7 @@ func (s *Store) usable(ctx context.Context) error {
 	case ctx == nil:
 		return errors.New("sqlstore: ctx must not be nil: use context.Background() if there is no other")
 	}
-	return nil
+	return s.checkReactions()
 }
 
 func (s *Store) version(d webhooks.Delivery) int64 {

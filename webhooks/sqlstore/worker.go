@@ -524,7 +524,7 @@ func (w *Worker) attempt(ctx context.Context, o *observation, take func(context.
 		return Step{}, rows, err
 	}
 	if b != nil {
-		w.Store.shapes.add(b.shapeIDs)
+		w.Store.committed(b)
 	}
 	return step, rows, nil
 }

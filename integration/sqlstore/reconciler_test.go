@@ -1,0 +1,729 @@
+package sqlstore_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	labhealth "github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/labhealthtest"
+	"github.com/labhealth/labhealth-go/webhooks"
+	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
+)
+
+// truth is a service, and what it tells a client that the tests can bend.
+type truth struct {
+	*labhealthtest.Server
+	client    *labhealth.Client
+	transport http.Transport
+
+	mu       sync.Mutex
+	requests []string                                     // the paths, with a star for IDs
+	before   func(n int, path string, q url.Values) error // of the n-th request; may change the query
+	hidden   map[uuid.UUID]bool                           // orders and users that the service does not have
+}
+
+func newTruth(t testing.TB, opts ...labhealthtest.Option) *truth {
+	t.Helper()
+	s := &truth{Server: labhealthtest.NewServer(t, opts...), hidden: map[uuid.UUID]bool{}}
+	t.Cleanup(s.transport.CloseIdleConnections)
+	s.client = s.connect(t, s.APIKey, s.URL)
+	return s
+}
+
+func (s *truth) connect(t testing.TB, key, url string) *labhealth.Client {
+	t.Helper()
+	client, err := labhealth.NewClient(key, labhealth.WithBaseURL(url), labhealth.WithHTTPClient(&http.Client{Transport: s}),
+		labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *truth) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	isHidden := false
+	for i, part := range parts {
+		if id, err := uuid.Parse(part); err == nil {
+			isHidden, parts[i] = isHidden || s.hidden[id], "*"
+		}
+	}
+	path := strings.Join(parts, "/")
+	s.requests = append(s.requests, path)
+	n, before := len(s.requests), s.before
+	s.mu.Unlock()
+	r = r.Clone(r.Context())
+	if before != nil {
+		query := r.URL.Query()
+		if err := before(n, path, query); err != nil {
+			return nil, err
+		}
+		r.URL.RawQuery = query.Encode()
+	}
+	if isHidden {
+		return response(r, http.StatusNotFound, []byte(`{"detail":"not found"}`)), nil
+	}
+	resp, err := s.transport.RoundTrip(r)
+	if err != nil || path != "orders" && path != "v2/user" {
+		return resp, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	return response(r, resp.StatusCode, s.hide(body)), nil
+}
+
+func response(r *http.Request, status int, body []byte) *http.Response {
+	return &http.Response{Status: http.StatusText(status), StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))}
+}
+
+// hide removes hidden orders and users from a list.
+func (s *truth) hide(body []byte) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.hidden) == 0 {
+		return body
+	}
+	var page map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	if decoder.Decode(&page) != nil {
+		return body
+	}
+	for _, name := range []string{"orders", "users"} {
+		list, ok := page[name].([]any)
+		if !ok {
+			continue
+		}
+		page[name] = slices.DeleteFunc(list, func(v any) bool {
+			element := v.(map[string]any)
+			id, _ := element["id"].(string)
+			if name == "users" {
+				id, _ = element["user_id"].(string)
+			}
+			parsed, _ := uuid.Parse(id)
+			return s.hidden[parsed]
+		})
+	}
+	body, _ = json.Marshal(page)
+	return body
+}
+
+// set changes how the service behaves.
+func (s *truth) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// count returns how many requests there were for a path since the last call.
+func (s *truth) count(path string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = slices.DeleteFunc(s.requests, func(r string) bool {
+		if r == path {
+			n++
+		}
+		return r == path
+	})
+	return n
+}
+
+// orderLines returns what the service has of all orders, as the lines of storedLines.
+func (s *truth) orderLines(t testing.TB) (lines []string) {
+	t.Helper()
+	client, err := labhealth.NewClient(s.APIKey, labhealth.WithBaseURL(s.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for order, err := range client.Orders.All(t.Context(), labhealth.ListOrdersParams{Size: 100}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, fmt.Sprintf("%s %s updated %d", order.ID, order.CurrentStatus(), order.UpdatedAt.UnixNano()))
+		for _, e := range order.Events {
+			lines = append(lines, fmt.Sprintf("%s event %d %s %d", order.ID, e.ID, e.Status, e.CreatedAt.UnixNano()))
+		}
+		if !order.HasResults() {
+			continue
+		}
+		results, err := client.Orders.Results(t.Context(), order.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, fmt.Sprintf("%s results %s", order.ID, results.RawJSON()))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// storedLines returns all orders of a store, with timelines and results.
+func storedLines(t testing.TB, store *sqlstore.Store) (lines []string) {
+	t.Helper()
+	for stored, err := range store.Orders(context.Background(), sqlstore.OrderFilter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := stored.Order.ID
+		lines = append(lines, fmt.Sprintf("%s %s updated %d", id, stored.Status, stored.Order.UpdatedAt.UnixNano()))
+		timeline, err := store.Timeline(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range timeline {
+			lines = append(lines, fmt.Sprintf("%s event %s %s %d", id, e.ID, e.Status, e.At.UnixNano()))
+		}
+		results, ok, err := store.OrderResults(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok {
+			lines = append(lines, fmt.Sprintf("%s results %s", id, results.RawJSON()))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func (s *truth) equal(t testing.TB, store *sqlstore.Store) {
+	t.Helper()
+	if diff := cmp.Diff(s.orderLines(t), storedLines(t, store)); diff != "" {
+		t.Errorf("the store differs from the service: %s", diff)
+	}
+}
+
+// advance moves orders through a part of their lives.
+func (s *truth) advance(t testing.TB, ids []uuid.UUID) {
+	t.Helper()
+	for i, id := range ids {
+		for range i % 11 {
+			if _, err := s.Advance(id); err != nil {
+				break
+			}
+		}
+		if i%7 == 3 {
+			_ = s.Cancel(id) // unless it is complete
+		}
+	}
+}
+
+func (d database) exec(t testing.TB, statement string, args ...any) {
+	t.Helper()
+	db := d.open(t)
+	defer db.Close()
+	if _, err := db.Exec(statement, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A receiver that has received nothing ends equal to the service after one call, and the next call
+// finds no differences.
+func TestReconcileEverythingLost(t *testing.T) {
+	onAll(t, func(t *testing.T, d database) {
+		store, srv := d.store(t), newTruth(t, labhealthtest.WithSamplesPerPage(7))
+		var complete webhooks.Latest
+		handler, err := webhooks.NewHandler(webhooks.Unsigned, func(_ context.Context, e *webhooks.Event) error {
+			_, err := complete.Apply(webhooks.Delivery{Event: e})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		receiver := httptest.NewServer(handler)
+		defer receiver.Close()
+		if err := srv.DeliverTo(receiver.URL); err != nil {
+			t.Fatal(err)
+		}
+		outage := time.Now()
+		users := srv.AddUsers(3)
+		srv.advance(t, srv.AddOrders(33))
+		for i, user := range users[:2] {
+			at := labhealthtest.StartingAt(time.Now().AddDate(0, 0, -i))
+			if _, err := srv.AddSummary(user, "sleep", at); err != nil {
+				t.Fatal(err)
+			}
+			for _, resource := range []string{"glucose", "body_weight"} {
+				if err := srv.AddSamples(user, resource, 10, at); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := srv.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r := &sqlstore.Reconciler{Store: store, Client: srv.client}
+		found, err := r.Since(t.Context(), outage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.equal(t, store)
+		if diff := cmp.Diff(contentsOfLatest(&complete), contentsOf(t, store)); diff != "" {
+			t.Error(diff)
+		}
+		if found.Differences.Orders != 33 || found.Differences.Samples != 40 || found.Differences.Summaries != 2 || found.Failed != 0 || !found.Complete ||
+			found.Differences.Results == 0 || found.Requests < 3*62 {
+			t.Errorf("%+v", found)
+		}
+		again, err := r.Since(t.Context(), outage)
+		if err != nil || again.Differences.Total() != 0 || again.Read.Orders != 33 {
+			t.Errorf("%+v %v", again, err)
+		}
+	})
+}
+
+// The number of requests for orders.
+func TestReconcileRequests(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, srv := d.store(t), newTruth(t)
+		srv.AddOrders(250)
+		r := &sqlstore.Reconciler{Store: store, Client: srv.client}
+		for _, since := range []time.Time{time.Now().Add(-time.Minute), {}} {
+			found, err := r.Since(t.Context(), since)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// One user, of whom ReadAll reads 61 or 62 lists.
+			lists, users, all := srv.count("orders"), srv.count("v2/user"), len(srv.requests)
+			srv.set(func() { srv.requests = nil })
+			if lists != 3 || users != 1 || found.Requests != lists+users+all {
+				t.Errorf("%d and %d of %d requests for lists", lists, users, found.Requests)
+			}
+			if found.Read.Orders < 250 || found.Read.Orders > 260 { // those of the last microsecond of a page are read again
+				t.Errorf("read %d orders", found.Read.Orders)
+			}
+		}
+		srv.equal(t, store)
+	})
+}
+
+// A pass that is interrupted at any request goes on where it was.
+func TestReconcileResumed(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		intervals := []int{3, 64}
+		if long {
+			intervals = []int{2, 3, 5, 7, 11, 64}
+		}
+		for _, every := range intervals {
+			store, srv := d.store(t), newTruth(t)
+			for _, table := range []string{"orders", "order_events", "order_results", "reconciled", "reconciled_users"} {
+				d.exec(t, "DELETE FROM labhealth_"+table)
+			}
+			srv.AddUsers(2)
+			srv.advance(t, srv.AddOrders(220))
+			outage := time.Now().Add(-time.Minute)
+			calls, requests := 0, 0
+			for {
+				ctx, cancel := context.WithCancel(t.Context())
+				limit := every
+				if every < 64 && calls > 150 { // the data of a user is not read in parts
+					limit = 1000
+				}
+				srv.set(func() {
+					sent := 0
+					srv.before = func(int, string, url.Values) error {
+						if sent++; sent == limit {
+							cancel()
+							return context.Canceled
+						}
+						return nil
+					}
+				})
+				found, err := (&sqlstore.Reconciler{Store: store, Client: srv.client}).Since(ctx, outage)
+				requests += found.Requests
+				cancel()
+				if calls++; err == nil {
+					break
+				}
+				if !errors.Is(err, context.Canceled) || calls > 300 {
+					t.Fatal(calls, err)
+				}
+			}
+			srv.set(func() { srv.before = nil })
+			srv.equal(t, store)
+			// Each interruption costs at most the request that it interrupts, of the orders.
+			results := srv.count("v3/order/*/result")
+			if n := srv.count("orders"); n > 3+calls || results > 220+calls || every == 64 && calls > 20 {
+				t.Errorf("every %d: %d lists, %d results, %d calls, %d requests", every, n, results, calls, requests)
+			}
+		}
+	})
+}
+
+// Orders are created, updated and deleted while a list is read. None is skipped.
+func TestReconcileShiftingPages(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, srv := d.store(t), newTruth(t)
+		ids := srv.AddOrders(350)
+		srv.before = func(n int, path string, _ url.Values) error {
+			if path != "orders" {
+				return nil
+			}
+			srv.mu.Lock()
+			defer srv.mu.Unlock()
+			switch n {
+			case 2: // these are on the first page, which has been read
+				for _, id := range ids[:30] {
+					srv.hidden[id] = true
+				}
+			case 3:
+				for _, id := range ids[100:120] {
+					srv.hidden[id] = true
+				}
+				srv.AddOrders(40)
+			}
+			return nil
+		}
+		if _, err := (&sqlstore.Reconciler{Store: store, Client: srv.client}).Since(t.Context(), time.Now().Add(-time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		srv.set(func() { srv.before, srv.hidden = nil, map[uuid.UUID]bool{} })
+		srv.equal(t, store)
+	})
+}
+
+// What the service has deleted is found, reported once, and not deleted here. What comes back is
+// found too.
+func TestReconcileMissing(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, srv := d.store(t), newTruth(t)
+		users := srv.AddUsers(2)
+		ids := srv.AddOrders(230)
+		r := &sqlstore.Reconciler{Store: store, Client: srv.client}
+		since := func() sqlstore.Reconciled {
+			t.Helper()
+			found, err := r.Since(t.Context(), time.Time{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return found
+		}
+		since()
+		gone := []uuid.UUID{ids[0], ids[99], ids[100], ids[229]}
+		srv.set(func() {
+			for _, id := range append([]uuid.UUID{users[1]}, gone...) {
+				srv.hidden[id] = true
+			}
+		})
+		found := since()
+		slices.SortFunc(gone, func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) })
+		slices.SortFunc(found.MissingOrderIDs, func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) })
+		if found.MissingOrders != 4 || !slices.Equal(found.MissingOrderIDs, gone) || found.MissingUsers != 1 || found.MissingUserIDs[0] != users[1] {
+			t.Errorf("%+v", found)
+		}
+		if found = since(); found.MissingOrders != 0 || found.MissingUsers != 0 || found.Differences.Total() != 0 {
+			t.Errorf("%+v", found)
+		}
+		if order, ok, err := store.Order(t.Context(), ids[99]); err != nil || !ok || order.MissingSince.IsZero() {
+			t.Error(order, ok, err)
+		}
+		srv.set(func() { srv.hidden = map[uuid.UUID]bool{} })
+		since()
+		if order, ok, err := store.Order(t.Context(), ids[99]); err != nil || !ok || !order.MissingSince.IsZero() {
+			t.Error(order, ok, err)
+		}
+		if n := count(t, d.open(t), "labhealth_reconciled_users WHERE missing IS NOT NULL"); n != 0 {
+			t.Errorf("%d users are missing", n)
+		}
+		srv.equal(t, store)
+	})
+}
+
+// Services that ignore filters, the sort key or page numbers.
+func TestReconcileUnfiltered(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		all := map[string][]string{
+			"dates": {"start_date", "end_date", "updated_start_date"},
+			"order": {"order_key", "order_direction"},
+		}
+		if long {
+			all["updated"] = []string{"updated_start_date"}
+			all["both"] = []string{"order_key", "order_direction", "start_date", "updated_start_date"}
+			all["size"] = []string{"size"}
+		}
+		for name, ignored := range all {
+			store, srv := d.store(t), newTruth(t)
+			for _, table := range []string{"orders", "order_events", "order_results", "reconciled", "reconciled_users"} {
+				d.exec(t, "DELETE FROM labhealth_"+table)
+			}
+			ids := srv.AddOrders(230)
+			srv.before = func(_ int, path string, query url.Values) error {
+				for _, parameter := range ignored {
+					query.Del(parameter)
+				}
+				return nil
+			}
+			r := &sqlstore.Reconciler{Store: store, Client: srv.client}
+			for _, since := range []time.Time{time.Now().Add(-time.Hour), {}} {
+				found, err := r.Since(t.Context(), since)
+				if err != nil {
+					t.Fatal(name, err)
+				}
+				if n := srv.count("orders"); n > 8 || found.MissingOrders != 0 {
+					t.Errorf("%s: %d requests, %+v", name, n, found)
+				}
+			}
+			srv.equal(t, store)
+			srv.set(func() { srv.hidden[ids[7]], srv.hidden[ids[120]] = true, true })
+			if found, err := r.Since(t.Context(), time.Time{}); err != nil || found.MissingOrders != 2 || found.Differences.Total() != 0 {
+				t.Errorf("%s: %+v %v", name, found, err)
+			}
+			if n := srv.count("v3/order/*"); n > 2 {
+				t.Errorf("%s: %d orders were read one by one", name, n)
+			}
+		}
+	})
+}
+
+// Of an event and a read, the version wins that is newer by the service's clock, in whatever order
+// and by whichever clock they were received.
+func TestReconcileClock(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, srv := d.store(t), newTruth(t)
+		id := srv.AddOrders(1)[0]
+		read := func() *labhealth.Order {
+			t.Helper()
+			order, err := srv.client.Orders.Get(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return order
+		}
+		r := &sqlstore.Reconciler{Store: store, Client: srv.client}
+		deliver := func(order *labhealth.Order, receivedAt time.Time) {
+			t.Helper()
+			event, err := webhooks.EventOfOrder(order, receivedAt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := store.Apply(t.Context(), webhooks.Delivery{Event: event}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		status := func(want labhealth.OrderStatus, transitions int) {
+			t.Helper()
+			stored, _, err := store.Order(t.Context(), id)
+			timeline, err2 := store.Timeline(t.Context(), id)
+			if err := errors.Join(err, err2); err != nil || stored.Status != want || len(timeline) != transitions {
+				t.Errorf("%s with %d transitions, %v; want %s", stored.Status, len(timeline), err, want)
+			}
+		}
+		advance := func() {
+			t.Helper()
+			time.Sleep(2 * time.Millisecond) // the service's times have microseconds
+			if _, err := srv.Advance(id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first := read()
+		advance()
+		if _, err := r.Order(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		second := read().CurrentStatus()
+		status(second, 2)
+		deliver(first, time.Now().Add(time.Hour)) // an old event is repeated, received by a clock that is ahead
+		status(second, 2)
+		advance()
+		newer := read()
+		deliver(newer, time.Now().Add(-time.Hour)) // a newer event, received by a clock that is behind
+		status(newer.CurrentStatus(), 3)
+		if _, err := r.Order(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		status(newer.CurrentStatus(), 3)
+	})
+}
+
+// Orders that are due are read as lists, or one by one if the service ignores the filter.
+func TestReconcileDue(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, srv := d.store(t), newTruth(t)
+		ids := srv.AddOrders(120)
+		if _, err := (&sqlstore.Reconciler{Store: store, Client: srv.client}).Since(t.Context(), time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, ignored := range []string{"", "order_ids"} {
+			srv.advance(t, ids)
+			srv.set(func() {
+				srv.requests = nil
+				srv.before = func(_ int, _ string, query url.Values) error { query.Del(ignored); return nil }
+			})
+			d.exec(t, `UPDATE labhealth_orders SET check_at = 1 WHERE check_at IS NOT NULL`)
+			d.exec(t, `DELETE FROM labhealth_reconciled`)
+			d.exec(t, `INSERT INTO labhealth_reconciled (name, value) VALUES ('walk', '{"started":"2100-01-01T00:00:00Z","finished":"2100-01-01T00:00:00Z"}'),
+				('users', '{"started":"2100-01-01T00:00:00Z","finished":"2100-01-01T00:00:00Z"}'), ('changed', '{"started":"2100-01-01T00:00:00Z","finished":"2100-01-01T00:00:00Z"}')`)
+			runUntil(t, &sqlstore.Reconciler{Store: store, Client: srv.client}, "due", "results")
+			lists, ones := srv.count("orders"), srv.count("v3/order/*")
+			if ignored == "" && (lists != 2 || ones != 0) || ignored != "" && ones == 0 {
+				t.Errorf("%q: %d lists, %d orders", ignored, lists, ones)
+			}
+			if n := count(t, d.open(t), "labhealth_orders WHERE check_at = 1"); n != 0 {
+				t.Errorf("%d orders are still due", n)
+			}
+			srv.equal(t, store)
+		}
+	})
+}
+
+// runUntil runs a Reconciler until passes are complete.
+func runUntil(t testing.TB, r *sqlstore.Reconciler, passes ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	waiting := map[string]bool{}
+	for _, pass := range passes {
+		waiting[pass] = true
+	}
+	var mu sync.Mutex
+	observe := r.Observe
+	r.Observe = func(ctx context.Context, found sqlstore.Reconciled, err error) {
+		if observe != nil {
+			observe(ctx, found, err)
+		}
+		if err != nil {
+			t.Error(found.Pass, err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if found.Complete {
+			delete(waiting, found.Pass)
+		}
+		if len(waiting) == 0 {
+			cancel()
+		}
+	}
+	defer func() { r.Observe = observe }()
+	if err := r.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err, waiting)
+	}
+}
+
+// Run keeps the store equal, and one of two Reconcilers does the work.
+func TestReconcileRun(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, srv := d.store(t), newTruth(t)
+		ids := srv.AddOrders(20)
+		var first, second atomic.Int64
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		ready := make(chan struct{}, 100)
+		one := &sqlstore.Reconciler{Store: store, Client: srv.client, Interval: 10 * time.Millisecond, Poll: 10 * time.Millisecond, Rate: 1000,
+			Observe: func(_ context.Context, found sqlstore.Reconciled, err error) {
+				first.Add(int64(found.Requests))
+				if err != nil {
+					t.Error(found.Pass, err)
+				}
+				select {
+				case ready <- struct{}{}:
+				default:
+				}
+			}}
+		two := &sqlstore.Reconciler{Store: d.store(t), Client: srv.client, Observe: func(context.Context, sqlstore.Reconciled, error) { second.Add(1) }}
+		var all sync.WaitGroup
+		all.Go(func() { one.Run(ctx) })
+		<-ready
+		all.Go(func() { two.Run(ctx) })
+		srv.advance(t, ids)
+		want := srv.orderLines(t)
+		for ctx.Err() == nil && !slices.Equal(want, storedLines(t, store)) {
+			<-ready
+		}
+		cancel()
+		all.Wait()
+		if first.Load() == 0 || second.Load() != 0 {
+			t.Errorf("%d requests, and %d observations of the other", first.Load(), second.Load())
+		}
+		srv.equal(t, store)
+		// The lease was released. One that another process has is respected, until it ends.
+		for until, wantRequests := range map[string]bool{"30s": false, "-1s": true} {
+			wait, _ := time.ParseDuration(until)
+			d.exec(t, `DELETE FROM labhealth_reconciled`)
+			d.exec(t, `INSERT INTO labhealth_reconciled (name, value) VALUES ('lease', '`+
+				fmt.Sprintf(`{"holder":"other","until":%q}`, time.Now().Add(wait).Format(time.RFC3339Nano))+`')`)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			asked := false
+			three := &sqlstore.Reconciler{Store: store, Client: srv.client, Observe: func(context.Context, sqlstore.Reconciled, error) { cancel() }}
+			if !wantRequests {
+				time.AfterFunc(200*time.Millisecond, cancel)
+			}
+			srv.set(func() { srv.before = func(int, string, url.Values) error { asked = true; return nil } })
+			three.Run(ctx)
+			cancel()
+			if asked != wantRequests {
+				t.Errorf("lease until %s from now: requests %t", until, asked)
+			}
+		}
+	})
+}
+
+// One user that cannot be read does not stop the others.
+func TestReconcileFailures(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, srv := d.store(t), newTruth(t)
+		users := srv.AddUsers(3)
+		for _, user := range users {
+			if err := srv.AddSamples(user, "glucose", 3, labhealthtest.StartingAt(time.Now())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		slices.SortFunc(users, func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) })
+		failing := errors.New("a proxy fails")
+		fail := false
+		failed := &failingPath{s: srv, path: users[0].String(), fail: &fail, err: failing}
+		client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL), labhealth.WithHTTPClient(&http.Client{Transport: failed}),
+			labhealth.WithRetry(labhealth.RetryPolicy{MaxAttempts: 1}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fail = true
+		r := &sqlstore.Reconciler{Store: store, Client: client}
+		for range 2 { // the service may be unavailable
+			if found, err := r.Since(t.Context(), time.Time{}); !errors.Is(err, failing) || found.Complete {
+				t.Fatal(found, err)
+			}
+		}
+		found, err := r.Since(t.Context(), time.Time{}) // it is this user only
+		if err != nil || found.Failed != 1 || !found.Complete || found.Differences.Samples != 6 {
+			t.Errorf("%+v %v", found, err)
+		}
+		fail = false
+		if found, err = r.Since(t.Context(), time.Time{}); err != nil || found.Failed != 0 || found.Differences.Samples != 3 {
+			t.Errorf("%+v %v", found, err)
+		}
+	})
+}
+
+type failingPath struct {
+	s    *truth
+	path string
+	fail *bool
+	err  error
+}
+
+func (f *failingPath) RoundTrip(r *http.Request) (*http.Response, error) {
+	if *f.fail && strings.Contains(r.URL.Path, f.path) {
+		return nil, f.err
+	}
+	return f.s.RoundTrip(r)
+}

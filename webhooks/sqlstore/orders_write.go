@@ -1,0 +1,414 @@
+package sqlstore
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/google/uuid"
+
+	labhealth "github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/newest"
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+// orderRow is a row of labhealth_orders. Zero times and IDs are NULL where the column may be.
+type orderRow struct {
+	id, user                   uuid.UUID
+	updated, version           int64
+	created                    int64
+	status                     string
+	since                      int64
+	results                    ResultsState
+	transaction, parent        uuid.UUID
+	changed                    int64
+	missing, checkAt, resultAt int64
+	document                   string // empty if it was not read
+}
+
+const orderColumns = `o.order_id, o.user_id, o.updated, o.version, o.created, o.status, o.since, o.results, o.transaction_id, o.parent_id,
+	o.changed, o.missing, o.check_at, o.results_at`
+
+// scanOrder scans orderColumns, and other columns after them.
+func scanOrder(rows *sql.Rows, r *orderRow, more ...any) error {
+	var status string
+	var transaction, parent uuid.NullUUID
+	var missing, checkAt, resultAt sql.Null[int64]
+	err := rows.Scan(append([]any{&r.id, &r.user, &r.updated, &r.version, &r.created, &status, &r.since, &r.results, &transaction, &parent,
+		&r.changed, &missing, &checkAt, &resultAt}, more...)...)
+	r.status, r.transaction, r.parent = unescape(status), transaction.UUID, parent.UUID
+	r.missing, r.checkAt, r.resultAt = missing.V, checkAt.V, resultAt.V
+	return err
+}
+
+// insertOrders and updateOrders write orders, with the rows in the middle. An empty document leaves
+// the stored one. A row that exists is updated only if the condition after updateOrders holds.
+const (
+	insertOrders = `INSERT INTO labhealth_orders AS o (order_id, user_id, updated, version, created, status, since, results,
+		transaction_id, parent_id, changed, missing, check_at, results_at, text) `
+	updateOrders = ` ON CONFLICT (order_id) DO UPDATE SET user_id = excluded.user_id, updated = excluded.updated,
+		version = excluded.version, created = excluded.created, status = excluded.status, since = excluded.since,
+		results = excluded.results, transaction_id = excluded.transaction_id, parent_id = excluded.parent_id,
+		changed = excluded.changed, missing = excluded.missing, check_at = excluded.check_at, results_at = excluded.results_at,
+		text = CASE excluded.text WHEN '' THEN o.text ELSE excluded.text END WHERE `
+
+	insertTransitions = `INSERT INTO labhealth_order_events AS e (order_id, id, at, status, detail) `
+	updateTransitions = ` ON CONFLICT (order_id, id) DO UPDATE SET at = excluded.at, status = excluded.status, detail = excluded.detail`
+)
+
+// receivedOrder is a version of an order in a delivery.
+type receivedOrder struct {
+	slot             *orderSlot
+	order            *labhealth.Order
+	document         string // JSON
+	updated, version int64
+	user             uuid.UUID
+	timeline         []Transition
+	delivery         int32
+	copied           *orderRow // the row of another store that it was copied from; nil if it was received
+}
+
+// orderSlot holds what is stored of an order, and what to write in its place.
+type orderSlot struct {
+	id                     uuid.UUID
+	lowest                 int64 // the least time of a received version; the greatest int64 if there is none
+	checkSoon, resultsSoon bool  // a delivery says that the order, or its results, are to be read
+
+	found    bool // it is stored, or received
+	isStored bool
+	row      orderRow
+	timeline map[string]Transition   // by ID
+	stored   labhealth.ResultsStatus // of the stored results; empty if there are none
+
+	isDirty    bool                  // it is to be written
+	isReplaced bool                  // with another document
+	isNewer    bool                  // with another content
+	hasChanged bool                  // with another state
+	order      *labhealth.Order      // of row.document; nil until it is needed
+	written    map[string]Transition // entries of the timeline that are new, or have other content
+	added      []Transition          // those that are new
+	copied     *orderRow             // of the version that won
+}
+
+func newReceivedOrder(slot *orderSlot, order *labhealth.Order, document string) *receivedOrder {
+	return &receivedOrder{slot: slot, order: order, document: document, updated: updatedAt(order), user: order.UserID, timeline: transitionsOf(order)}
+}
+
+// orderOf returns the slot of an order.
+func (r *batchReader) orderOf(id uuid.UUID) *orderSlot {
+	n, isNew := r.orderIndex.of(id)
+	if isNew {
+		r.orderSlots = append(r.orderSlots, &orderSlot{id: id, lowest: math.MaxInt64})
+	}
+	return r.orderSlots[n]
+}
+
+// addOrder adds an order, or what another event says about one.
+func (r *batchReader) addOrder(delivery int32, d webhooks.Delivery) error {
+	user := d.Event.UserID
+	switch data := d.Event.Data.(type) {
+	case *webhooks.LabOrder:
+		if data.ID == uuid.Nil {
+			return webhooks.ErrNoID
+		}
+		document, err := data.MarshalJSON()
+		if err != nil {
+			return errUnencodable
+		}
+		o := newReceivedOrder(r.orderOf(data.ID), &data.Order, string(document))
+		o.version, o.delivery, o.user = r.version(d), delivery, cmp.Or(data.UserID, user)
+		o.slot.lowest = min(o.slot.lowest, o.updated)
+		r.orders = append(r.orders, o)
+		user = o.user
+	case *webhooks.CriticalResult:
+		r.orderOf(data.OrderID).resultsSoon = true
+	case *webhooks.MatchReview:
+		if data.ResolvedOrderID == nil {
+			return nil
+		}
+		r.orderOf(*data.ResolvedOrderID).resultsSoon = true
+	case *webhooks.LabAppointment:
+		r.orderOf(data.OrderID).checkSoon = true
+	default:
+		return nil
+	}
+	r.users = append(r.users, user.String())
+	return nil
+}
+
+// applyOrders writes the orders of a batch, whose users are locked, and adds the new entries of
+// their timelines to b.transitions. Deliveries of one order may name different users, so it locks
+// the orders too, in the order of their IDs.
+func (s *Store) applyOrders(ctx context.Context, tx *sql.Tx, b *batch, applied []Applied) error {
+	b.transitions = nil
+	if len(b.orderSlots) == 0 {
+		return nil
+	}
+	for _, slot := range b.orderSlots { // after a conflict
+		*slot = orderSlot{id: slot.id, lowest: slot.lowest, checkSoon: slot.checkSoon, resultsSoon: slot.resultsSoon,
+			timeline: map[string]Transition{}, written: map[string]Transition{}}
+	}
+	if err := s.dialect.readOrders(ctx, tx, b.orderSlots); err != nil {
+		return err
+	}
+	for _, r := range b.orders {
+		a := &applied[r.delivery]
+		outcome, transitions := r.slot.put(r)
+		count(&a.Changes, outcome)
+		a.Transitions += transitions
+	}
+	now := s.now().UnixNano()
+	var write []*orderSlot
+	for _, slot := range b.orderSlots {
+		slot.settle(now)
+		if slot.isDirty {
+			write = append(write, slot)
+		}
+		b.transitions = append(b.transitions, slot.added...)
+	}
+	if len(write) == 0 {
+		return nil
+	}
+	return s.dialect.writeOrders(ctx, tx, write)
+}
+
+// put applies a received version. It returns the number of transitions that are new.
+func (s *orderSlot) put(r *receivedOrder) (outcome newest.Outcome, transitions int) {
+	outcome, wins := newest.Added, true
+	if s.found {
+		outcome, wins = s.compare(r)
+	}
+	received := orderRow{id: s.id, user: r.user, updated: r.updated, version: r.version, created: nanoseconds(r.order.CreatedAt),
+		results: ResultsNone, document: r.document}
+	received.transaction, received.parent = chainOf(r.order)
+	if c := r.copied; c != nil {
+		received.missing, received.created, received.transaction, received.parent = c.missing, c.created, c.transaction, c.parent
+	}
+	winner, other := s.row, received
+	if wins {
+		winner, other = other, winner
+		s.order, s.copied, s.isDirty, s.isReplaced = r.order, r.copied, true, true
+		s.isNewer = s.isNewer || outcome != newest.Same
+		winner.status, winner.since, winner.results = other.status, other.since, cmp.Or(other.results, ResultsNone)
+		winner.changed, winner.checkAt, winner.resultAt = other.changed, other.checkAt, other.resultAt
+		if r.version <= other.missing {
+			winner.missing = other.missing
+		}
+	}
+	// A version that does not say what never changes, such as the response of an update, has what
+	// the others say.
+	before := winner
+	winner.user, winner.created = cmp.Or(winner.user, other.user), cmp.Or(winner.created, other.created)
+	winner.transaction, winner.parent = cmp.Or(winner.transaction, other.transaction), cmp.Or(winner.parent, other.parent)
+	s.isDirty = s.isDirty || winner != before
+	s.row, s.found = winner, true
+	for _, t := range r.timeline {
+		if s.addTransition(t) {
+			transitions++
+		}
+	}
+	return outcome, transitions
+}
+
+// compare returns the outcome of a received version, and whether it takes the place of the other.
+func (s *orderSlot) compare(r *receivedOrder) (outcome newest.Outcome, wins bool) {
+	c := cmp.Or(cmp.Compare(r.updated, s.row.updated), cmp.Compare(r.version, s.row.version))
+	if c == 0 {
+		c = cmp.Compare(r.document, s.row.document)
+	}
+	switch {
+	case r.updated == s.row.updated && r.version >= s.row.version && isSameOrder(r.document, s.row.document):
+		return newest.Same, c > 0
+	case c < 0:
+		return newest.Older, false
+	}
+	return newest.Updated, true
+}
+
+// addTransition adds an entry to the timeline. It reports whether its ID is new.
+func (s *orderSlot) addTransition(t Transition) bool {
+	known, found := s.timeline[t.ID]
+	if found && t.compareContent(&known) <= 0 {
+		return false
+	}
+	s.timeline[t.ID], s.written[t.ID] = t, t
+	s.isDirty, s.hasChanged = true, true
+	if !found {
+		s.added = append(s.added, t)
+		return true
+	}
+	for i := range s.added {
+		if s.added[i].ID == t.ID {
+			s.added[i] = t
+		}
+	}
+	return false
+}
+
+// settle sets the columns that follow from the winning version, the timeline and the results.
+func (s *orderSlot) settle(now int64) {
+	if !s.found {
+		return
+	}
+	row := &s.row
+	if s.isDirty {
+		s.derive(now)
+	}
+	if s.checkSoon && (row.checkAt == 0 || row.checkAt > now) {
+		row.checkAt, s.isDirty = now, true
+	}
+	if s.resultsSoon && (row.resultAt == 0 || row.resultAt > now) {
+		row.resultAt, s.isDirty = now, true
+	}
+	if s.hasChanged || s.isNewer {
+		row.changed = now
+	}
+}
+
+func (s *orderSlot) derive(now int64) {
+	if s.order == nil {
+		s.order = decodeOrder(s.row.document)
+	}
+	row := &s.row
+	before := *row
+	status, since := currentEvent(s.order, s.timeline)
+	top := topLevelOf(s.order, status)
+	row.status, row.since, row.results = string(status), since, resultsStateOf(top, s.timeline, s.stored)
+	isOther := !s.isStored || row.status != before.status || row.since != before.since || row.results != before.results
+	s.hasChanged = s.hasChanged || isOther
+	if s.copied != nil {
+		row.checkAt, row.resultAt = s.copied.checkAt, s.copied.resultAt
+		return
+	}
+	if isOther || row.checkAt != 0 && row.checkAt <= now {
+		row.checkAt = checkAt(top, status, since, now)
+	}
+	hasReported := slices.ContainsFunc(s.added, func(t Transition) bool { return reports(t.Status) != ResultsNone })
+	switch {
+	case row.results != ResultsNone && (s.isNewer || hasReported):
+		row.resultAt = now
+	case isOther && (row.resultAt == 0 || row.resultAt > now):
+		row.resultAt = resultsAt(row.results, s.stored == labhealth.ResultsStatusPartial, status, since, now)
+	}
+}
+
+// chainOf returns the transaction of an order and the order that it follows, as far as the order
+// says so.
+func chainOf(o *labhealth.Order) (transaction, parent uuid.UUID) {
+	if o.OrderTransaction == nil {
+		return uuid.Nil, uuid.Nil
+	}
+	for i := range o.OrderTransaction.Orders {
+		if other := &o.OrderTransaction.Orders[i]; other.ID == o.ID && other.ParentID != nil {
+			parent = *other.ParentID
+		}
+	}
+	return o.OrderTransaction.ID, parent
+}
+
+// decodeOrder returns the order of a document. It is empty if this package did not write it.
+func decodeOrder(document string) *labhealth.Order {
+	o := new(labhealth.Order)
+	if o.UnmarshalJSON([]byte(document)) != nil {
+		return new(labhealth.Order)
+	}
+	return o
+}
+
+func compareSlots(a, b *orderSlot) int { return bytes.Compare(a.id[:], b.id[:]) }
+
+// transitionArgs returns the columns of insertTransitions.
+func transitionArgs(t *Transition) (order, id string, at int64, status, detail string) {
+	return t.OrderID.String(), escape(t.ID), nanoseconds(t.At), escape(string(t.Status)), escape(string(t.Detail))
+}
+
+// receivedResults are results of an order that were read.
+type receivedResults struct {
+	orderID, userID uuid.UUID
+	version         int64
+	revision        int64 // of results of another store; 0 if they were read
+	status          labhealth.ResultsStatus
+	document        string // JSON
+}
+
+// applyResults stores results in a transaction, and queues the reaction to them.
+func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults, silent bool) (changed bool, err error) {
+	if err := s.dialect.lockUsers(ctx, tx, []string{r.userID.String()}); err != nil {
+		return false, err
+	}
+	slot := &orderSlot{id: r.orderID, lowest: math.MinInt64, timeline: map[string]Transition{}}
+	if err := s.dialect.readOrders(ctx, tx, []*orderSlot{slot}); err != nil {
+		return false, err
+	}
+	var version, revision int64
+	var document string
+	err = tx.QueryRowContext(ctx, s.dialect.bind(`SELECT version, revision, text FROM labhealth_order_results WHERE order_id = ?`),
+		r.orderID.String()).Scan(&version, &revision, &document)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return false, err
+	}
+	outcome := newest.Added
+	if err == nil {
+		outcome = newest.Compare(version, r.version, isSameOrder(document, r.document), func() (string, string) { return document, r.document })
+	}
+	if outcome == newest.Older {
+		return false, nil
+	}
+	if changed = outcome != newest.Same; changed {
+		revision = max(revision+1, r.revision)
+	}
+	user := cmp.Or(slot.row.user, r.userID)
+	_, err = tx.ExecContext(ctx, s.dialect.bind(`INSERT INTO labhealth_order_results AS r (order_id, user_id, version, revision, status, text)
+		VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (order_id) DO UPDATE SET user_id = excluded.user_id, version = excluded.version,
+		revision = excluded.revision, status = excluded.status, text = excluded.text`),
+		r.orderID.String(), user.String(), r.version, revision, escape(string(r.status)), r.document)
+	if err != nil {
+		return false, err
+	}
+	if slot.found {
+		slot.stored = r.status
+		slot.settleResults(changed, r.version, s.now().UnixNano())
+		if err := s.dialect.writeOrders(ctx, tx, []*orderSlot{slot}); err != nil {
+			return false, err
+		}
+	}
+	if !changed || silent {
+		return changed, nil
+	}
+	b := &batch{results: []resultsChange{{r.orderID, user, revision, digest(r.document)}}}
+	return true, s.queue(ctx, tx, b)
+}
+
+// settleResults sets the columns that follow from results that were read at a time.
+func (s *orderSlot) settleResults(changed bool, readAt, now int64) {
+	row, o := &s.row, decodeOrder(s.row.document)
+	status, since := currentEvent(o, s.timeline)
+	results := resultsStateOf(topLevelOf(o, status), s.timeline, s.stored)
+	if changed || results != row.results {
+		row.changed = now
+	}
+	row.results = results
+	if row.resultAt <= readAt || row.resultAt > now { // else there was a reason to read them after that
+		row.resultAt = resultsAt(results, s.stored == labhealth.ResultsStatusPartial, status, since, now)
+	}
+}
+
+// newDocument returns the document to write, or nothing if the stored one stays.
+func (s *orderSlot) newDocument() string {
+	if !s.isReplaced {
+		return ""
+	}
+	return s.row.document
+}
+
+// idText returns an ID, and nothing for the zero ID.
+func idText(id uuid.UUID) string {
+	if id == uuid.Nil {
+		return ""
+	}
+	return id.String()
+}

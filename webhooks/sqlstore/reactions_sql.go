@@ -1,0 +1,181 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// orderKey identifies the reactions that are called one after the other.
+type orderKey struct{ user, order uuid.UUID }
+
+func (r *reactionRow) orderKey() orderKey { return orderKey{r.user, r.order.UUID} }
+
+// reactionLock returns the key of the advisory lock of an order or of a user without an order. Two
+// of them with the same key share a lock, which costs time and does no harm.
+func reactionLock(id uuid.UUID) int64 {
+	const space = 0x6c61626865616c74 // of this package
+	return int64(binary.BigEndian.Uint64(id[:8]) ^ binary.BigEndian.Uint64(id[8:]) ^ space)
+}
+
+// lock returns the key of the lock that a transaction has which changes a row that was taken.
+func (r *reactionRow) lock() int64 {
+	if r.order.Valid {
+		return reactionLock(r.order.UUID)
+	}
+	return reactionLock(r.user)
+}
+
+// locksOf returns the keys of the locks of rows, in the order in which they are taken.
+func locksOf(rows []reactionRow) (keys []int64) {
+	for i := range rows {
+		keys = append(keys, rows[i].lock())
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// ofOrder selects the reactions of an order that wait.
+const ofOrder = ` FROM labhealth_reactions AS r WHERE r.user_id = ? AND r.order_id = ? AND r.failed_at IS NULL`
+
+// PostgreSQL
+
+// addReactions inserts all rows with one statement. The user of an order is the stored one.
+func (*postgres) addReactions(ctx context.Context, tx *sql.Tx, rows []reactionRow, queued int64) error {
+	var ids, kinds, users, orders, at, bodies array
+	for i := range rows {
+		r := &rows[i]
+		ids.text(r.id.String())
+		kinds.text(string(r.kind))
+		users.text(r.user.String())
+		if r.order.Valid {
+			orders.text(r.order.UUID.String())
+		} else {
+			orders.null()
+		}
+		at.int(r.at)
+		bodies.text(r.body)
+	}
+	_, err := tx.ExecContext(ctx, `INSERT INTO labhealth_reactions (id, kind, user_id, order_id, at, queued, body)
+		SELECT i.id, i.kind, coalesce((SELECT user_id FROM labhealth_orders WHERE order_id = i.order_id), i.user_id), i.order_id, i.at, $7::bigint, i.body
+		FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::uuid[], $5::bigint[], $6::text[])
+			WITH ORDINALITY AS i (id, kind, user_id, order_id, at, body, n) ORDER BY i.n`,
+		ids.String(), kinds.String(), users.String(), orders.String(), at.String(), bodies.String(), queued)
+	return err
+}
+
+// tryOrders locks orders that no other transaction has locked, and returns them. It does not wait.
+func (*postgres) tryOrders(ctx context.Context, tx *sql.Tx, orders []orderKey) (locked []orderKey, err error) {
+	var keys array
+	for _, o := range orders {
+		keys.int(reactionLock(o.order))
+	}
+	err = query(ctx, tx, func(rows *sql.Rows) error {
+		var n int
+		err := rows.Scan(&n)
+		locked = append(locked, orders[n-1])
+		return err
+	}, `SELECT n FROM unnest($1::bigint[]) WITH ORDINALITY AS k (key, n) WHERE pg_try_advisory_xact_lock(key)`, keys.String())
+	return locked, err
+}
+
+// lockReactions waits for locks, which are in ascending order.
+func (*postgres) lockReactions(ctx context.Context, tx *sql.Tx, keys []int64) error {
+	var locks array
+	for _, k := range keys {
+		locks.int(k)
+	}
+	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(key) FROM unnest($1::bigint[]) AS key`, locks.String())
+	return err
+}
+
+// ofOrders reads the reactions of orders that wait. It skips those that another transaction deletes
+// or has just looked at.
+func (d *postgres) ofOrders(ctx context.Context, tx *sql.Tx, orders []orderKey) ([]reactionRow, error) {
+	var users, ids array
+	for _, o := range orders {
+		users.text(o.user.String())
+		ids.text(o.order.String())
+	}
+	return scanReactions(ctx, tx, `SELECT r.* FROM unnest($1::uuid[], $2::uuid[]) AS k (user_id, order_id) CROSS JOIN LATERAL (SELECT `+
+		reactionColumns+strings.ReplaceAll(strings.Replace(ofOrder, "?", "k.user_id", 1), "?", "k.order_id")+d.skipLocked()+`) AS r`,
+		users.String(), ids.String())
+}
+
+// changeReactions looks for every time with every number, because a plan for pairs may read the
+// whole index. Rows that are changed together have few different times.
+func (d *postgres) changeReactions(ctx context.Context, tx *sql.Tx, rows []reactionRow, statement string, args ...any) error {
+	var due, numbers array
+	times := make([]int64, len(rows))
+	for i := range rows {
+		numbers.int(rows[i].number)
+		times[i] = rows[i].due
+	}
+	slices.Sort(times)
+	for _, t := range slices.Compact(times) {
+		due.int(t)
+	}
+	_, err := tx.ExecContext(ctx, d.bind(statement+` WHERE due = ANY(?::bigint[]) AND number = ANY(?::bigint[])`),
+		append(slices.Clone(args), due.String(), numbers.String())...)
+	return err
+}
+
+// SQLite
+
+func (*sqlite) addReactions(ctx context.Context, tx *sql.Tx, rows []reactionRow, queued int64) error {
+	const row = `(?, ?, coalesce((SELECT user_id FROM labhealth_orders WHERE order_id = ?), ?), ?, ?, ?, ?)`
+	for chunk := range slices.Chunk(rows, sqliteChunk) {
+		var args []any
+		for i := range chunk {
+			r := &chunk[i]
+			args = append(args, r.id.String(), string(r.kind), r.order, r.user.String(), r.order, r.at, queued, r.body)
+		}
+		_, err := tx.ExecContext(ctx, `INSERT INTO labhealth_reactions (id, kind, user_id, order_id, at, queued, body) VALUES `+
+			row+strings.Repeat(", "+row, len(chunk)-1), args...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tryOrders returns all: the transaction has the whole database.
+func (*sqlite) tryOrders(_ context.Context, _ *sql.Tx, orders []orderKey) ([]orderKey, error) {
+	return orders, nil
+}
+
+func (*sqlite) lockReactions(context.Context, *sql.Tx, []int64) error { return nil }
+
+func (*sqlite) ofOrders(ctx context.Context, tx *sql.Tx, orders []orderKey) (all []reactionRow, err error) {
+	for _, o := range orders {
+		rows, err := scanReactions(ctx, tx, `SELECT `+reactionColumns+ofOrder, o.user.String(), o.order.String())
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rows...)
+	}
+	return all, nil
+}
+
+func (*sqlite) changeReactions(ctx context.Context, tx *sql.Tx, rows []reactionRow, statement string, args ...any) error {
+	for i := range rows {
+		_, err := tx.ExecContext(ctx, statement+` WHERE number = ? AND due = ?`, append(slices.Clone(args), rows[i].number, rows[i].due)...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sortReactions sorts rows by order, and those of an order by the place among them.
+func sortReactions(rows []reactionRow) {
+	slices.SortFunc(rows, func(a, b reactionRow) int {
+		return cmp.Or(slices.Compare(a.user[:], b.user[:]), slices.Compare(a.order.UUID[:], b.order.UUID[:]),
+			cmp.Compare(a.at, b.at), cmp.Compare(a.number, b.number))
+	})
+}

@@ -1,0 +1,491 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+// Reactor calls a function of the program for every change that a [Store] queues: see
+// [Store.Reactions]. Any number of reactors may run, in any number of processes.
+//
+// Each reaction is called at least once, after the transaction of the change was committed, and
+// outside of any transaction. When React returns nil, the reaction is deleted. If the process is
+// killed before that, it is called again, with the same ID. A program that must not do something
+// twice stores the IDs of what it has done, or passes them on as idempotency keys.
+//
+// When React returns an error or panics, the reaction is called again later, and given up after
+// Attempts failures, or at once if the error matches [webhooks.ErrPermanent]: see
+// [Store.FailedReactions]. While the database is unavailable, no attempts are counted.
+//
+// The reactions of one order are called one at a time, those of transitions in the order of the
+// timeline as far as they are queued, then those of results. A failed one delays those behind it,
+// with the defaults by up to 43 minutes and the time of its calls: when it is given up, they are
+// called. A transition that is received later than others is called later too. All other reactions
+// are called in no order, several at the same time, also those of one user.
+//
+// Nothing else waits for React: receiving, workers and the other reactions go on, with one call
+// less at the same time.
+type Reactor struct {
+	// Store is the store whose reactions are called. It is required.
+	Store *Store
+	// React is called for each reaction. It is required. It may use the Store. It must return when
+	// ctx is done: one that does not has failed, and is called again later, but occupies one of
+	// the Parallel calls until it returns.
+	React func(ctx context.Context, r Reaction) error
+
+	Parallel int           // calls at the same time; 0 means 4
+	Attempts int           // failed calls after which a reaction is given up; 0 means 10
+	Delay    time.Duration // wait after the first failure, doubled after each further one up to an hour; 0 means 5 s
+	// Timeout is the limit of one call; 0 means 1 min. A reaction whose process was killed is called
+	// again after twice that time.
+	Timeout time.Duration
+	Poll    time.Duration // interval at which to look for what other processes queued; 0 means 1 s
+	Grace   time.Duration // how long calls may go on when the context of Run is done; 0 means 5 s
+	// Observe observes the calls.
+	Observe ReactionObserver
+}
+
+// ReactionObserver observes a [Reactor]. The functions may be nil, and are called concurrently.
+type ReactionObserver struct {
+	// Start is called before each call. The context that it returns is that of React and End, and
+	// must be derived from ctx.
+	Start func(ctx context.Context, r Reaction) context.Context
+	// End is called after each call, with the context that Start returned and the error of React,
+	// whose text can contain anything. A call that ignores its context is observed as failed when
+	// it is given up, with [context.DeadlineExceeded].
+	End func(ctx context.Context, r Reaction, result ReactionResult, err error)
+	// Fail is called with each error of the database, which is an [*Error].
+	Fail func(ctx context.Context, err error)
+}
+
+// ReactionResult is what becomes of a [Reaction] after a call.
+type ReactionResult string
+
+// The values of [ReactionResult].
+const (
+	ReactionDone     ReactionResult = "done"
+	ReactionDelayed  ReactionResult = "delayed"  // it failed and will be called again
+	ReactionFailed   ReactionResult = "failed"   // it was given up: see [Store.FailedReactions]
+	ReactionCanceled ReactionResult = "canceled" // it failed because the Reactor stops, and will be called again
+)
+
+// maxAhead is the number of reactions that are taken before their calls can start.
+const maxAhead = 100
+
+// Run calls React until ctx is done, and returns the error of ctx. It then gives the calls in flight
+// Grace to end, and cancels their contexts after that. It does not wait for those that ignore it.
+// After failures of the database it waits, longer each time, up to 10 s.
+func (r *Reactor) Run(ctx context.Context) error {
+	run, err := r.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer run.close()
+	failures := 0
+	for ctx.Err() == nil {
+		more, err := run.turn(ctx, run.want())
+		switch {
+		case err != nil && ctx.Err() == nil:
+			failures++
+			backoff := min(50*time.Millisecond<<min(failures, 10), 10*time.Second)
+			run.wait(ctx, backoff/2+rand.N(backoff/2), false)
+		case err == nil && !more:
+			failures = 0
+			run.wait(ctx, run.poll, true)
+		}
+	}
+	run.stop(ctx)
+	return ctx.Err()
+}
+
+// Step takes up to Parallel reactions, calls React for them, and returns how many calls had each
+// result when all have ended. The error is an [*Error] or that of ctx.
+func (r *Reactor) Step(ctx context.Context) (map[ReactionResult]int, error) {
+	run, err := r.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer run.close()
+	_, err = run.turn(ctx, run.parallel)
+	for err == nil && ctx.Err() == nil && run.outstanding > 0 {
+		run.wait(ctx, run.poll, true)
+		_, err = run.turn(ctx, 0)
+	}
+	if ctx.Err() != nil {
+		run.stop(ctx)
+		err = ctx.Err()
+	}
+	return run.results, err
+}
+
+func (r *Reactor) start(ctx context.Context) (*reacting, error) {
+	if err := r.check(ctx); err != nil {
+		return nil, err
+	}
+	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	run := &reacting{
+		Reactor: r, ctx: ctx, calls: calls, cancel: cancel, results: map[ReactionResult]int{}, calling: map[*reactionCall]bool{},
+		parallel: orDefault(r.Parallel, 4), timeout: orDefault(r.Timeout, time.Minute), poll: orDefault(r.Poll, time.Second),
+	}
+	run.jobs = make(chan *reactionCall, run.parallel+maxAhead)
+	run.ended = make(chan *reactionCall, 2*run.parallel+maxAhead)
+	run.lastTurn = time.Now()
+	for range run.parallel {
+		run.workers.Go(run.work)
+	}
+	return run, nil
+}
+
+func (r *Reactor) check(ctx context.Context) error {
+	switch {
+	case r == nil || r.Store == nil:
+		return errors.New("sqlstore: the Reactor needs a Store")
+	case r.React == nil:
+		return errors.New("sqlstore: the Reactor needs a function React")
+	}
+	if err := r.Store.usable(ctx); err != nil {
+		return err
+	}
+	if len(r.Store.Reactions) == 0 {
+		return errors.New("sqlstore: Store.Reactions is empty: nothing is queued for the Reactor")
+	}
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{{"Parallel", int64(r.Parallel)}, {"Attempts", int64(r.Attempts)}, {"Delay", int64(r.Delay)}, {"Timeout", int64(r.Timeout)},
+		{"Poll", int64(r.Poll)}, {"Grace", int64(r.Grace)}} {
+		if f.value < 0 {
+			return fmt.Errorf("sqlstore: Reactor.%s must not be negative", f.name)
+		}
+	}
+	return nil
+}
+
+// reacting is a running Reactor. Its own goroutine takes reactions and settles them, and parallel
+// others call React.
+type reacting struct {
+	*Reactor
+	ctx      context.Context
+	calls    context.Context // parent of the contexts of calls
+	cancel   context.CancelFunc
+	parallel int
+	timeout  time.Duration
+	poll     time.Duration
+	workers  sync.WaitGroup
+	jobs     chan *reactionCall // taken and not called
+	ended    chan *reactionCall
+
+	calling     map[*reactionCall]bool // taken and not ended
+	outstanding int                    // length of calling
+	hung        int                    // calls that ignore their context
+	finished    []*reactionCall        // ended and not settled
+	turns       int
+	lastTurn    time.Time
+	fast        int // calls that end in the time that is worth taking reactions ahead for
+	results     map[ReactionResult]int
+}
+
+// reactionCall is a reaction that was taken.
+type reactionCall struct {
+	row      reactionRow // its due is the lease
+	was      int64       // due before it was taken
+	reaction Reaction
+	observed context.Context // of the observer; valid if started is not 0
+	started  atomic.Int64    // when React was called, in nanoseconds since 1970; 0 before
+	over     atomic.Bool     // it has ended, or was given up because it ignores its context
+
+	// Valid after it has ended:
+	result ReactionResult // empty if it was not called
+	reason string
+}
+
+// work calls React, in one of the goroutines.
+func (r *reacting) work() {
+	exited := true
+	defer func() {
+		if exited { // React has ended its goroutine with runtime.Goexit
+			r.workers.Go(r.work)
+		}
+	}()
+	for c := range r.jobs {
+		r.perform(c)
+	}
+	exited = false
+}
+
+func (r *reacting) perform(c *reactionCall) {
+	defer func() { r.ended <- c }()
+	// With less left of the lease, another reactor could take it before the call has ended.
+	if r.ctx.Err() != nil || time.Duration(c.row.due-r.Store.now().UnixNano()) < r.abandonAfter() {
+		return
+	}
+	r.call(c)
+}
+
+// abandonAfter is the time after which a call has ignored its context.
+func (r *reacting) abandonAfter() time.Duration { return r.timeout + r.timeout/4 }
+
+func (r *reacting) call(c *reactionCall) {
+	err := error(&functionError{error: errPanicked}) // unless React returns
+	var deadline error
+	defer func() {
+		_ = recover() // a value that may contain anything
+		r.end(c, err, deadline)
+	}()
+	c.observed = r.calls
+	if r.Observe.Start != nil {
+		if observed := r.Observe.Start(r.calls, c.reaction); observed != nil {
+			c.observed = observed
+		}
+	}
+	ctx, cancel := context.WithTimeout(c.observed, r.timeout)
+	defer func() {
+		deadline = ctx.Err()
+		cancel()
+	}()
+	c.started.Store(time.Now().UnixNano())
+	err = r.React(ctx, c.reaction)
+}
+
+// end records the result of a call, unless the call was given up before. deadline is the error of
+// its context.
+func (r *reacting) end(c *reactionCall, err, deadline error) {
+	if !c.over.CompareAndSwap(false, true) {
+		return
+	}
+	c.result, c.reason = r.result(c, err, deadline)
+	if r.Observe.End != nil {
+		r.Observe.End(c.observed, c.reaction, c.result, err)
+	}
+}
+
+// result returns what becomes of a reaction, and the reason of a failure as a fixed phrase.
+func (r *reacting) result(c *reactionCall, err, deadline error) (ReactionResult, string) {
+	reason := "it took too long"
+	isPermanent := errors.Is(err, webhooks.ErrPermanent)
+	switch {
+	case err == nil:
+		return ReactionDone, ""
+	case isPermanent:
+		reason = "the application rejected it"
+	case deadline == nil:
+		reason = reasonOf(&functionError{error: err})
+	case r.calls.Err() != nil:
+		return ReactionCanceled, ""
+	}
+	if isPermanent || c.row.attempts+1 >= orDefault(r.Attempts, 10) {
+		return ReactionFailed, reason
+	}
+	return ReactionDelayed, reason
+}
+
+// want returns how many reactions to take: as many as can be called now, and as many as will be in
+// a tenth of a second.
+func (r *reacting) want() int {
+	ahead := min(r.fast, maxAhead)
+	if r.hung >= r.parallel {
+		ahead = 0
+	}
+	return r.parallel - r.hung + ahead - r.outstanding
+}
+
+// turn settles the calls that have ended and takes up to limit reactions, in one transaction. more
+// says that there is more to do.
+func (r *reacting) turn(ctx context.Context, limit int) (more bool, err error) {
+	r.collect()
+	if took := time.Since(r.lastTurn); len(r.finished) > 0 {
+		r.fast = int(float64(len(r.finished)) * float64(100*time.Millisecond) / float64(max(took, time.Millisecond)))
+		r.lastTurn = time.Now()
+	}
+	if limit <= 0 && len(r.finished) == 0 {
+		return false, nil
+	}
+	r.turns++
+	limited, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var take *reactionTake
+	var released []reactionRow
+	err = r.Store.transact(limited, "react", func(tx *sql.Tx) (err error) {
+		if take != nil { // after a conflict
+			r.Store.giveBackReactions(take.seen)
+		}
+		now := r.Store.now()
+		take = &reactionTake{s: r.Store, limit: limit, turn: r.turns % 2, now: now.UnixNano(), lease: now.Add(2 * r.timeout).UnixNano()}
+		if err := r.Store.dialect.preferIndexes(limited, tx); err != nil {
+			return err
+		}
+		if len(r.finished) > 0 {
+			if released, err = r.Store.settle(limited, tx, r.settlements(now)); err != nil {
+				return err
+			}
+		}
+		if err := take.run(limited, tx); err != nil {
+			return err
+		}
+		if len(r.finished) == 0 && !take.moved {
+			return errIdle
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errIdle) {
+		if take != nil {
+			r.Store.giveBackReactions(take.seen)
+		}
+		if r.Observe.Fail != nil && ctx.Err() == nil {
+			r.Observe.Fail(ctx, err)
+		}
+		return false, err
+	}
+	r.committed(take, released)
+	return take.more && take.moved, nil
+}
+
+// committed records what a turn has settled and taken.
+func (r *reacting) committed(take *reactionTake, released []reactionRow) {
+	var back []reactionRow
+	for _, c := range r.finished {
+		r.results[c.result]++
+		if c.result == "" || c.result == ReactionCanceled {
+			row := c.row
+			row.due = c.was
+			back = append(back, row)
+		}
+	}
+	delete(r.results, "")
+	r.finished = nil
+	r.Store.giveBackReactions(slices.Concat(back, released, take.left))
+	for _, row := range take.taken {
+		c := &reactionCall{row: row, was: row.due, reaction: row.reaction()}
+		c.row.due = take.lease
+		r.calling[c] = true
+		r.outstanding++
+		r.jobs <- c
+	}
+}
+
+// settlements returns what to write for the calls that have ended.
+func (r *reacting) settlements(now time.Time) (all []settlement) {
+	const fail = `UPDATE labhealth_reactions SET attempts = attempts + 1, due = ?, failed_at = ?, reason = ?`
+	for _, c := range r.finished {
+		one := settlement{reactionRow: c.row}
+		switch c.result {
+		case ReactionDone:
+			one.set = deleteReaction
+		case ReactionFailed:
+			one.set, one.args = fail, []any{int64(givenUp), now.UnixNano(), c.reason}
+		case ReactionDelayed:
+			one.next = now.Add(delayAfter(orDefault(r.Delay, 5*time.Second), c.row.attempts)).UnixNano()
+			one.set, one.args = fail, []any{one.next, nil, nil}
+		default: // it is given back
+			one.set, one.args = `UPDATE labhealth_reactions SET due = ?`, []any{c.was}
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// collect collects calls that have ended, and gives up those that ignore their contexts.
+func (r *reacting) collect() {
+	for {
+		select {
+		case c := <-r.ended:
+			r.collectOne(c)
+		default:
+			r.abandon()
+			return
+		}
+	}
+}
+
+func (r *reacting) collectOne(c *reactionCall) {
+	if !r.calling[c] { // it was given up, and has ended now
+		r.hung--
+		return
+	}
+	r.remove(c)
+}
+
+func (r *reacting) remove(c *reactionCall) {
+	delete(r.calling, c)
+	r.outstanding--
+	r.finished = append(r.finished, c)
+}
+
+func (r *reacting) abandon() {
+	for c := range r.calling {
+		started := c.started.Load()
+		if started == 0 || time.Since(time.Unix(0, started)) < r.abandonAfter() || !c.over.CompareAndSwap(false, true) {
+			continue
+		}
+		c.result, c.reason = r.result(c, context.DeadlineExceeded, context.DeadlineExceeded)
+		r.hung++
+		r.remove(c)
+		if r.Observe.End != nil {
+			r.Observe.End(c.observed, c.reaction, c.result, context.DeadlineExceeded)
+		}
+	}
+}
+
+// wait returns when a call has ended, when there may be something to take, or after a time.
+func (r *reacting) wait(ctx context.Context, limit time.Duration, wake bool) {
+	if r.outstanding > 0 {
+		limit = min(limit, r.timeout/4)
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	var queued chan struct{}
+	var ended chan *reactionCall
+	if wake {
+		ended = r.ended
+		if r.want() > 0 {
+			queued = r.Store.queued
+		}
+	}
+	select {
+	case c := <-ended:
+		r.collectOne(c)
+	case <-queued:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// stop waits for the calls in flight, gives back the others, and settles what has ended.
+func (r *reacting) stop(ctx context.Context) {
+	for _, grace := range []time.Duration{orDefault(r.Grace, 5*time.Second), time.Second} {
+		timer := time.NewTimer(grace)
+		for expired := false; !expired && r.outstanding > 0; {
+			select {
+			case c := <-r.jobs:
+				r.remove(c)
+			case c := <-r.ended:
+				r.collectOne(c)
+			case <-timer.C:
+				expired = true
+			}
+		}
+		timer.Stop()
+		r.cancel()
+	}
+	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	_, _ = r.turn(settling, 0) // observed
+}
+
+// close ends the goroutines that do not call React anymore.
+func (r *reacting) close() {
+	r.cancel()
+	close(r.jobs)
+	if r.hung == 0 && r.outstanding == 0 {
+		r.workers.Wait()
+	}
+}

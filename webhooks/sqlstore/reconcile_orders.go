@@ -1,0 +1,378 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	labhealth "github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+// Order reads one order and its results. That the service does not have the order is no error: see
+// MissingOrders of [Reconciled].
+func (r *Reconciler) Order(ctx context.Context, orderID uuid.UUID) (Reconciled, error) {
+	if err := r.check(ctx); err != nil {
+		return Reconciled{}, err
+	}
+	p := &pass{Reconciler: r, name: "order", run: func(p *pass, ctx context.Context) (bool, error) {
+		if err := p.readOrder(ctx, orderID); err != nil {
+			return false, err
+		}
+		order, ok, err := p.Store.Order(ctx, orderID)
+		if err != nil || !ok || !order.MissingSince.IsZero() || !order.Order.HasResults() {
+			return true, err
+		}
+		return true, p.readResults(ctx, orderID)
+	}}
+	return p.once(ctx)
+}
+
+// ordersPage is the number of orders of a page, and of those that are read together.
+const ordersPage = 100
+
+var errRepeatedPage = errors.New("sqlstore: the service repeats a page of orders")
+
+// nextOrders reads the next page of a list of orders, and moves the position. The last page is
+// empty or reported as the last.
+//
+// Orders change while a list is read. One that is created, deleted, or updated so that a filter
+// selects it, moves all later ones to other pages. The list is therefore not read by page numbers:
+// it is sorted by the time of creation, which never changes, and the next page starts at the time
+// of the last order of this one, which is read again. Nothing is skipped, whatever happens to the
+// orders before it. Only if a whole page has one time of creation, the next one has the next number.
+//
+// A service that does not honor the filter or the sort key is read by page numbers. Then an order
+// can be skipped if another one is deleted meanwhile. The next pass finds it.
+func (p *pass) nextOrders(ctx context.Context, params labhealth.ListOrdersParams) (orders []labhealth.Order, readAt time.Time, last bool, err error) {
+	number := max(p.at.Page, 1)
+	params.StartDate, params.OrderKey, params.OrderDirection = p.at.From, "created_at", "asc"
+	params.Page, params.Size = number, ordersPage
+	readAt = time.Now()
+	page, err := p.Client.Orders.List(ctx, params)
+	if err != nil {
+		return nil, readAt, false, err
+	}
+	orders = page.Orders
+	ids := make(map[uuid.UUID]bool, len(orders))
+	isRepeated := len(p.previous) > 0
+	for i := range orders {
+		ids[orders[i].ID] = true
+		isRepeated = isRepeated && p.previous[orders[i].ID]
+		p.note(&orders[i], params)
+	}
+	last = p.isLastPage(page, number)
+	if isRepeated && len(ids) == len(p.previous) && number > 1 { // the page number is ignored
+		if page.Total != nil && *page.Total > int64(len(orders)) {
+			return nil, readAt, false, errRepeatedPage
+		}
+		last = true
+	}
+	p.movePosition(orders, number)
+	return orders, readAt, last, nil
+}
+
+// note records what an order of a page shows.
+func (p *pass) note(order *labhealth.Order, params labhealth.ListOrdersParams) {
+	const wholeDay = 24 * time.Hour // the service may honor the date only
+	updated := order.UpdatedAt
+	if !updated.IsZero() && updated.Before(params.UpdatedStartDate.Add(-wholeDay)) {
+		p.at.Unfiltered, p.found.Unfiltered = true, true
+	}
+	// A time far in the future is wrong, and would exclude everything until then.
+	if updated.After(p.at.Newest) && updated.Before(time.Now().Add(wholeDay)) {
+		p.at.Newest = updated
+	}
+}
+
+// isLastPage reports whether no page follows.
+func (p *pass) isLastPage(page *labhealth.OrderPage, number int) bool {
+	n, largest := len(page.Orders), p.at.Largest
+	p.at.Largest = max(n, largest)
+	switch {
+	case n == 0:
+		return true
+	case page.Total != nil && *page.Total > 0:
+		size := int64(ordersPage)
+		if page.Size != nil && *page.Size > 0 {
+			size = *page.Size
+		}
+		return int64(number-1)*size+int64(n) >= *page.Total
+	case page.Size != nil && *page.Size > 0:
+		return int64(n) < *page.Size
+	}
+	return n < largest // the service may have a smaller limit than ordersPage
+}
+
+// movePosition moves the position behind a page.
+func (p *pass) movePosition(orders []labhealth.Order, number int) {
+	p.at.Page = number + 1
+	if len(orders) == 0 {
+		return
+	}
+	created := func(a, b labhealth.Order) int { return a.CreatedAt.Compare(b.CreatedAt) }
+	if !p.at.Unsorted && !slices.IsSortedFunc(orders, created) {
+		if number > 1 || !p.at.From.IsZero() {
+			p.at.Page = 1 // from the start again
+		}
+		p.at.From, p.at.Numbered, p.at.Unsorted = time.Time{}, true, true
+		return
+	}
+	if !p.at.From.IsZero() && orders[0].CreatedAt.Before(p.at.From.Add(-time.Second)) {
+		p.at.Numbered, p.at.Unfiltered, p.found.Unfiltered = true, true, true
+	}
+	// Whether the service includes the start is not documented: a microsecond earlier it does.
+	if from := orders[len(orders)-1].CreatedAt.Add(-time.Microsecond); !p.at.Numbered && from.After(p.at.From) {
+		p.at.From, p.at.Page = from, 1
+	}
+}
+
+// remember keeps the orders of a page.
+func (p *pass) remember(orders []labhealth.Order) {
+	p.previous = make(map[uuid.UUID]bool, len(orders))
+	for i := range orders {
+		p.previous[orders[i].ID] = true
+	}
+}
+
+// readChanged reads a page of the orders that the service has changed.
+func (p *pass) readChanged(ctx context.Context) (complete bool, err error) {
+	if p.at.Since.IsZero() { // walkOrders reads older ones
+		p.at.Since = p.at.Started.AddDate(0, 0, -orDefault(p.Days, 30))
+	}
+	orders, readAt, last, err := p.nextOrders(ctx, labhealth.ListOrdersParams{UpdatedStartDate: p.at.Since})
+	if err != nil {
+		return false, err
+	}
+	p.remember(orders)
+	if last && !p.at.Newest.IsZero() {
+		// An order that changed during this pass, after its page was read, has not been seen. It
+		// was changed at most that long before Newest.
+		took := max(0, time.Since(p.at.Started))
+		p.at.Since = p.at.Newest.Add(-took - orDefault(p.Overlap, time.Hour))
+	}
+	return last, p.applyOrders(ctx, orders, readAt)
+}
+
+// walkOrders reads a page of all orders, and reads the stored orders that the service does not list
+// one by one.
+func (p *pass) walkOrders(ctx context.Context) (complete bool, err error) {
+	orders, readAt, last, err := p.nextOrders(ctx, labhealth.ListOrdersParams{})
+	if err != nil {
+		return false, err
+	}
+	if err := p.applyOrders(ctx, orders, readAt); err != nil {
+		return false, err
+	}
+	listed := func(id uuid.UUID) bool { return p.previous[id] || p.seen[id] }
+	previous := p.previous
+	p.remember(orders)
+	current := p.previous
+	if p.at.Unsorted {
+		if p.seen == nil {
+			p.seen = map[uuid.UUID]bool{}
+		}
+		for id := range current {
+			p.seen[id] = true
+		}
+		if !last {
+			return false, nil
+		}
+	} else {
+		listed = func(id uuid.UUID) bool { return previous[id] || current[id] }
+	}
+	until := int64(math.MaxInt64)
+	if !last {
+		until = nanoseconds(orders[len(orders)-1].CreatedAt)
+	}
+	if err := p.compareStored(ctx, until, listed); err != nil {
+		return false, err
+	}
+	p.at.Compared = until
+	return last, nil
+}
+
+// compareStored reads the stored orders that were created before a time, and since the last ones
+// that were compared, if they are not listed.
+func (p *pass) compareStored(ctx context.Context, until int64, listed func(uuid.UUID) bool) error {
+	from := p.at.Compared
+	if from == 0 {
+		from = math.MinInt64
+	}
+	for after := uuid.Nil; ; {
+		var ids []uuid.UUID
+		n := 0
+		err := query(ctx, p.Store.db, func(rows *sql.Rows) error {
+			var id uuid.UUID
+			if err := rows.Scan(&from, &id); err != nil {
+				return err
+			}
+			if n, after = n+1, id; !listed(id) {
+				ids = append(ids, id)
+			}
+			return nil
+		}, p.Store.dialect.bind(`SELECT created, order_id FROM labhealth_orders
+			WHERE created >= ? AND (created, order_id) > (?, ?) AND created < ? AND missing IS NULL
+			ORDER BY created, order_id LIMIT 1000`), from, from, after.String(), until)
+		if err != nil {
+			return p.Store.failed(ctx, "reconcile", err)
+		}
+		for _, id := range ids {
+			if err := p.readOrder(ctx, id); err != nil && !p.goesOn(ctx, id, err) {
+				return err
+			}
+		}
+		if n < 1000 {
+			return nil
+		}
+	}
+}
+
+// readOrder reads one order. If the service does not have it, it is missing.
+func (p *pass) readOrder(ctx context.Context, id uuid.UUID) error {
+	readAt := time.Now()
+	order, err := p.Client.Orders.Get(ctx, id)
+	switch {
+	case errors.Is(err, labhealth.ErrNotFound):
+		// It may come back, so it is looked for again, but seldom.
+		later := readAt.Add(longestWait).UnixNano()
+		changed, err := p.Store.exec(ctx, `UPDATE labhealth_orders SET missing = ?, results_at = CASE WHEN results_at IS NOT NULL THEN CAST(? AS bigint) END,
+			check_at = CASE WHEN check_at IS NOT NULL THEN CAST(? AS bigint) END WHERE order_id = ? AND missing IS NULL`, readAt.UnixNano(), later, later, id.String())
+		if changed > 0 {
+			p.found.MissingOrders++
+			p.found.MissingOrderIDs = appendMissing(p.found.MissingOrderIDs, id)
+		}
+		return err
+	case err != nil:
+		return err
+	}
+	return p.applyOrders(ctx, []labhealth.Order{*order}, readAt)
+}
+
+// applyOrders applies orders that were read.
+func (p *pass) applyOrders(ctx context.Context, orders []labhealth.Order, readAt time.Time) error {
+	events := make([]*webhooks.Event, 0, len(orders))
+	for i := range orders {
+		if !p.owns(orders[i].UserID) {
+			continue
+		}
+		event, err := webhooks.EventOfOrder(&orders[i], readAt)
+		if err != nil {
+			p.found.Failed++
+			continue
+		}
+		events = append(events, event)
+	}
+	return p.apply(ctx, events)
+}
+
+// dueOrder is a stored order that is to be read.
+type dueOrder struct {
+	id    uuid.UUID
+	due   int64
+	since int64 // when it reached its status
+}
+
+// dueOrders returns orders whose column, check_at or results_at, is due.
+func (p *pass) dueOrders(ctx context.Context, column string) (orders []dueOrder, err error) {
+	err = query(ctx, p.Store.db, func(rows *sql.Rows) error {
+		var o dueOrder
+		err := rows.Scan(&o.id, &o.due, &o.since)
+		orders = append(orders, o)
+		return err
+	}, p.Store.dialect.bind(`SELECT order_id, `+column+`, since FROM labhealth_orders WHERE `+column+` <= ? ORDER BY `+column+` LIMIT ?`),
+		time.Now().UnixNano(), ordersPage)
+	return orders, p.Store.failed(ctx, "reconcile", err)
+}
+
+// postpone moves the due time of an order, unless it has been changed since it was read. The wait
+// is a quarter of the time since the order reached its status, so that it doubles every third time.
+func (p *pass) postpone(ctx context.Context, o dueOrder, column string, least, most time.Duration) error {
+	now := time.Now()
+	age := now.Sub(time.Unix(0, o.since))
+	wait := min(max(age/4, least), most)
+	if column == "results_at" && age > resultsFor {
+		wait = longestWait
+	}
+	_, err := p.Store.exec(ctx, `UPDATE labhealth_orders SET `+column+` = ? WHERE order_id = ? AND `+column+` = ?`,
+		now.Add(wait).UnixNano(), o.id.String(), o.due)
+	return err
+}
+
+// readDue reads orders that have been in a status for longer than is usual.
+func (p *pass) readDue(ctx context.Context) (complete bool, err error) {
+	due, err := p.dueOrders(ctx, "check_at")
+	if err != nil || len(due) == 0 {
+		return true, err
+	}
+	ids := make([]uuid.UUID, len(due))
+	for i, o := range due {
+		ids[i] = o.id
+	}
+	readAt := time.Now()
+	page, err := p.Client.Orders.List(ctx, labhealth.ListOrdersParams{OrderIDs: ids, Size: ordersPage})
+	if err != nil {
+		return false, err
+	}
+	// The service may ignore the filter. Orders that were not asked for show that, and are ignored.
+	orders := slices.DeleteFunc(page.Orders, func(o labhealth.Order) bool { return !slices.Contains(ids, o.ID) })
+	p.found.Unfiltered = len(orders) < len(page.Orders)
+	if err := p.applyOrders(ctx, orders, readAt); err != nil {
+		return false, err
+	}
+	for _, o := range due {
+		if !slices.ContainsFunc(orders, func(read labhealth.Order) bool { return read.ID == o.id }) {
+			if err := p.readOrder(ctx, o.id); err != nil && !p.goesOn(ctx, o.id, err) {
+				return false, err
+			}
+		}
+		if err := p.postpone(ctx, o, "check_at", time.Hour, 7*24*time.Hour); err != nil {
+			return false, err
+		}
+	}
+	return len(due) < ordersPage, nil
+}
+
+// readDueResults reads the results of orders that have or may have new ones.
+func (p *pass) readDueResults(ctx context.Context) (complete bool, err error) {
+	due, err := p.dueOrders(ctx, "results_at")
+	if err != nil {
+		return false, err
+	}
+	for _, o := range due {
+		if err := p.readResults(ctx, o.id); err != nil && !p.goesOn(ctx, o.id, err) {
+			return false, err
+		}
+		if err := p.postpone(ctx, o, "results_at", time.Minute, 24*time.Hour); err != nil { // if there are none
+			return false, err
+		}
+	}
+	return len(due) < ordersPage, nil
+}
+
+// readResults reads the results of a stored order. It is no error if there are none yet.
+func (p *pass) readResults(ctx context.Context, id uuid.UUID) error {
+	order, ok, err := p.Store.Order(ctx, id)
+	if err != nil || !ok {
+		return err
+	}
+	readAt := time.Now()
+	results, err := p.Client.Orders.Results(ctx, id)
+	switch {
+	case errors.Is(err, labhealth.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	p.found.Read.Results++
+	changed, err := p.Store.ApplyResults(ctx, order.Order, results, readAt)
+	if changed {
+		p.found.Differences.Results++
+	}
+	return err
+}

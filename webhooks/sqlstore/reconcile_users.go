@@ -1,0 +1,252 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	labhealth "github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+// User reads all orders of a user with their new results, and the user's wearable data from one time
+// to another, as [webhooks.ReadAll] does. That the service does not have the user is no error: see
+// MissingUsers of [Reconciled].
+func (r *Reconciler) User(ctx context.Context, userID uuid.UUID, from, to time.Time) (Reconciled, error) {
+	if err := r.check(ctx); err != nil {
+		return Reconciled{}, err
+	}
+	p := &pass{Reconciler: r, name: "user"}
+	p.run = func(p *pass, ctx context.Context) (bool, error) {
+		if p.at.Stage == 0 {
+			orders, readAt, last, err := p.nextOrders(ctx, labhealth.ListOrdersParams{UserID: userID})
+			if err != nil {
+				return false, err
+			}
+			p.remember(orders)
+			if last {
+				p.at.Stage = 1
+			}
+			orders = slices.DeleteFunc(orders, func(o labhealth.Order) bool { return o.UserID != userID })
+			return false, p.applyOrders(ctx, orders, readAt)
+		}
+		if err := p.readUserResults(ctx, userID); err != nil {
+			return false, err
+		}
+		return true, p.readUser(ctx, userID, from, to)
+	}
+	return p.once(ctx)
+}
+
+// readUserResults reads the results of a user's orders that have or may have new ones.
+func (p *pass) readUserResults(ctx context.Context, userID uuid.UUID) error {
+	var ids []uuid.UUID
+	err := query(ctx, p.Store.db, func(rows *sql.Rows) error {
+		var id uuid.UUID
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	}, p.Store.dialect.bind(`SELECT order_id FROM labhealth_orders WHERE user_id = ? AND results_at IS NOT NULL`), userID.String())
+	if err != nil {
+		return p.Store.failed(ctx, "reconcile", err)
+	}
+	for _, id := range ids {
+		if err := p.readResults(ctx, id); err != nil && !p.goesOn(ctx, id, err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Since reads everything that has changed at the service since a time: orders, results, and the
+// wearable data of all users, which it reads from OverlapDays earlier. Call it after an outage with
+// the time at which it began, by the service's clock. The zero time compares all orders, and the
+// wearable data of Days.
+//
+// It reads as fast as the Client allows, and may take place while Run runs. After an error or a
+// crash, a call with the same time goes on where the last one was. The counts are those of one
+// call.
+func (r *Reconciler) Since(ctx context.Context, since time.Time) (Reconciled, error) {
+	if err := r.check(ctx); err != nil {
+		return Reconciled{}, err
+	}
+	since = since.UTC().Round(0)
+	p := &pass{Reconciler: r, name: "since", stored: true, run: (*pass).readSince, loaded: true}
+	if err := p.load(ctx); err != nil {
+		return Reconciled{Pass: p.name}, err
+	}
+	if !p.at.Finished.IsZero() || !p.at.Outage.Equal(since) {
+		p.at = progress{Outage: since}
+	}
+	if p.at.Started.IsZero() {
+		p.at.Started = time.Now()
+	}
+	return p.once(ctx)
+}
+
+// readSince runs the next part of Since.
+func (p *pass) readSince(ctx context.Context) (complete bool, err error) {
+	const orders, results, users = 0, 1, 2
+	switch p.at.Stage {
+	case orders:
+		if p.at.Outage.IsZero() {
+			complete, err = p.walkOrders(ctx)
+		} else {
+			p.at.Since = p.at.Outage.Add(-orDefault(p.Overlap, time.Hour))
+			complete, err = p.readChanged(ctx)
+		}
+		if complete && err == nil { // results can change without the order
+			p.at.Stage = results
+			now := time.Now().UnixNano()
+			_, err = p.Store.exec(ctx, `UPDATE labhealth_orders SET results_at = ? WHERE results_at > ?`, now, now)
+		}
+		return false, err
+	case results:
+		if complete, err = p.readDueResults(ctx); complete && err == nil {
+			p.at.Stage = users
+		}
+		return false, err
+	}
+	return p.walkUsers(ctx)
+}
+
+// walkUsers reads a page of the list of users or, after the last one, the data of one user.
+func (p *pass) walkUsers(ctx context.Context) (complete bool, err error) {
+	if p.at.Offset >= 0 {
+		return false, p.listUsers(ctx)
+	}
+	var id uuid.UUID
+	var at int64
+	var missing sql.NullInt64
+	err = p.Store.db.QueryRowContext(ctx, p.Store.dialect.bind(`SELECT user_id, at, missing FROM labhealth_reconciled_users
+		WHERE user_id > ? AND at < ? ORDER BY user_id LIMIT 1`), p.at.After.String(), p.at.Started.UnixNano()).Scan(&id, &at, &missing)
+	if errors.Is(err, sql.ErrNoRows) {
+		return true, nil
+	}
+	if err != nil {
+		return false, p.Store.failed(ctx, "reconcile", err)
+	}
+	if err := p.walkUser(ctx, id, at, missing.Valid); err != nil && !p.goesOn(ctx, id, err) {
+		return false, err
+	}
+	p.at.After = id
+	return false, nil
+}
+
+// listUsers adds a page of the list of users to those that are compared. After the last one, it
+// adds stored users that were not listed, and sets the offset to -1.
+func (p *pass) listUsers(ctx context.Context) error {
+	const size = 500
+	page, err := p.Client.Users.List(ctx, labhealth.ListUsersParams{Offset: p.at.Offset, Limit: size})
+	if err != nil {
+		return err
+	}
+	if page.Offset != int64(p.at.Offset) {
+		return errors.New("sqlstore: the service returns another page of users than the requested one")
+	}
+	var ids []any
+	for i := range page.Users {
+		if id := page.Users[i].UserID; id != uuid.Nil && p.owns(id) {
+			ids = append(ids, id.String())
+		}
+	}
+	const insert, ignore = `INSERT INTO labhealth_reconciled_users (user_id, at) `, ` ON CONFLICT (user_id) DO NOTHING`
+	if len(ids) > 0 {
+		rows := strings.TrimPrefix(strings.Repeat(", (?, 0)", len(ids)), ", ")
+		if _, err := p.Store.exec(ctx, insert+`VALUES `+rows+ignore, ids...); err != nil {
+			return err
+		}
+	}
+	p.at.Offset += len(page.Users)
+	if len(page.Users) > 0 && (page.Total <= 0 || int64(p.at.Offset) < page.Total) {
+		return nil
+	}
+	p.at.Offset = -1
+	_, err = p.Store.exec(ctx, insert+`SELECT user_id, 0 FROM labhealth_series WHERE user_id <> ?
+		UNION SELECT user_id, 0 FROM labhealth_orders WHERE user_id <> ?`+ignore, uuid.Nil.String(), uuid.Nil.String())
+	return err
+}
+
+// walkUser reads the wearable data of a user that was compared last at a time.
+func (p *pass) walkUser(ctx context.Context, id uuid.UUID, at int64, isMissing bool) error {
+	if isMissing {
+		if _, err := p.Client.Users.Get(ctx, id); errors.Is(err, labhealth.ErrNotFound) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	from := p.at.Started.AddDate(0, 0, -orDefault(p.Days, 30))
+	if !p.at.Outage.IsZero() {
+		from = p.at.Outage.AddDate(0, 0, -orDefault(p.OverlapDays, 7))
+	} else if at > 0 && p.name == "users" {
+		from = time.Unix(0, at).AddDate(0, 0, -orDefault(p.OverlapDays, 7))
+	}
+	return p.readUser(ctx, id, from, time.Time{})
+}
+
+// compared stores when a user was compared, and that the service has the user.
+func (p *pass) compared(ctx context.Context, id uuid.UUID, at time.Time) error {
+	_, err := p.Store.exec(ctx, `INSERT INTO labhealth_reconciled_users (user_id, at) VALUES (?, ?)
+		ON CONFLICT (user_id) DO UPDATE SET at = excluded.at, missing = NULL`, id.String(), at.UnixNano())
+	return err
+}
+
+// readUser reads wearable data of a user, and applies it in parts.
+func (p *pass) readUser(ctx context.Context, id uuid.UUID, from, to time.Time) error {
+	const partEvents, partSamples = 100, 5000
+	started := time.Now()
+	var part []*webhooks.Event
+	samples := 0
+	apply := func() error {
+		err := p.apply(ctx, part)
+		part, samples = part[:0], 0
+		return err
+	}
+	for event, err := range webhooks.ReadAll(ctx, p.Client, id, webhooks.ReadAllParams{StartDate: from, EndDate: to}) {
+		if errors.Is(err, labhealth.ErrNotFound) {
+			return p.findMissing(ctx, id, started, err)
+		}
+		if err != nil {
+			return err
+		}
+		part = append(part, event)
+		if s, ok := event.Data.(*webhooks.Samples); ok {
+			samples += len(s.Data)
+		}
+		if len(part) < partEvents && samples < partSamples {
+			continue
+		}
+		if err := apply(); err != nil {
+			return err
+		}
+	}
+	if err := apply(); err != nil {
+		return err
+	}
+	return p.compared(ctx, id, started)
+}
+
+// findMissing finds out whether the service has a user whose data was not found.
+func (p *pass) findMissing(ctx context.Context, id uuid.UUID, at time.Time, cause error) error {
+	_, err := p.Client.Users.Get(ctx, id)
+	switch {
+	case err == nil:
+		return cause
+	case !errors.Is(err, labhealth.ErrNotFound):
+		return err
+	}
+	changed, err := p.Store.exec(ctx, `INSERT INTO labhealth_reconciled_users AS u (user_id, at, missing) VALUES (?, ?, ?)
+		ON CONFLICT (user_id) DO UPDATE SET at = excluded.at, missing = excluded.missing WHERE u.missing IS NULL`,
+		id.String(), at.UnixNano(), at.UnixNano())
+	if changed > 0 {
+		p.found.MissingUsers++
+		p.found.MissingUserIDs = appendMissing(p.found.MissingUserIDs, id)
+	}
+	return err
+}
