@@ -146,6 +146,9 @@ func start(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 		}
 		defer p.db.Close()
 	}
+	if p.store != nil {
+		reportExpired(p.store, log)
+	}
 	if s.nats != "" {
 		if p.broker, err = connect(s, p.metrics, log); err != nil {
 			return err
@@ -225,6 +228,9 @@ func (p *pipeline) work(ctx context.Context) {
 	}
 	if !p.works() {
 		return
+	}
+	if p.postgres != "" {
+		p.retry(ctx, "the settings of the database cannot be read", p.checkCommits)
 	}
 	if len(p.react) > 0 {
 		workers.Go(func() { p.workReactions(ctx) })

@@ -170,7 +170,7 @@ func overlap(p partition, there []partition) error {
 
 // partitions returns the partitions that the stream has consumers of.
 func (b *broker) partitions(ctx context.Context) (all []partition, err error) {
-	stream, err := b.js.Stream(ctx, b.stream.Name)
+	stream, err := b.find(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,10 @@ func (b *broker) partitions(ctx context.Context) (all []partition, err error) {
 // Workers of a removed partition may create its consumer again before the new ones are there, so it
 // repeats until nothing is left to do.
 func (b *broker) repartition(ctx context.Context, s *settings) error {
-	if err := b.prepare(ctx); err != nil {
+	if _, err := b.find(ctx); err != nil {
+		if _, missing := errors.AsType[missingStream](err); missing {
+			return fmt.Errorf("%w: check -stream and -nats", err)
+		}
 		return err
 	}
 	for ; ; sleep(ctx, 10*time.Millisecond) {
