@@ -961,6 +961,9 @@ func TestKeep(t *testing.T) {
 	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
 		t.Run(name, func(t *testing.T) {
 			at := newPlace(t, scaled)
+			if err := at.store.Maintain(t.Context()); err != nil { // makes the partition of the old sample
+				t.Fatal(err)
+			}
 			now := time.Now().UTC()
 			body := fmt.Sprintf(`{"event_type":"daily.data.heartrate.created","user_id":%q,"data":{"source":{"provider":"oura"},"data":[`+
 				`{"timestamp":%q,"unit":"bpm","value":1},{"timestamp":%q,"unit":"bpm","value":2}]}}`,

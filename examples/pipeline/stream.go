@@ -114,5 +114,7 @@ func (b *broker) storage(ctx context.Context, replicas int) (storage, error) {
 			}
 		}
 	}
-	return slices.MaxFunc(all, func(a, b storage) int { return cmp.Compare(a.share(), b.share()) }), nil
+	return slices.MaxFunc(all, func(a, b storage) int {
+		return cmp.Or(cmp.Compare(a.share(), b.share()), cmp.Compare(limitOf(b.limit), limitOf(a.limit)))
+	}), nil
 }
