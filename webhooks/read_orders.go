@@ -23,26 +23,42 @@ func EventOfOrder(order *labhealth.Order, receivedAt time.Time) (*Event, error) 
 	if err != nil {
 		return nil, err
 	}
-	return eventOf("labtest.order.updated", order.UserID, receivedAt, data)
+	event, err := eventOf(LabTestOrderUpdated, order.UserID, receivedAt, data)
+	if err == nil {
+		event.TeamID = order.TeamID
+	}
+	return event, err
 }
 
 const errNoOrder = permanentError("webhooks: EventOfOrder needs an order with an ID")
 
-// ReadOrders reads orders from the API and returns an iterator over them, each as the event of
-// [EventOfOrder]. ReceivedAt is a time before the request of its page. What is said of the iterator
-// at [ReadSummaries] holds here too.
+// ReadOrders reads orders from the API, page by page, and returns an iterator over them, each as the
+// event of [EventOfOrder]. ReceivedAt is a time before the request of its page. Package sqlstore
+// stores the events as if they had been delivered: an order that has changed at the service since
+// the page was requested wins over the one of the page, and the other way round, because the
+// service's own times are compared first.
+//
+// Pages are numbered, so an order that changes while they are read may be on two of them, or on
+// none. To read what has changed, sort by created_at, which never changes, or read a little more
+// than the period. What is said of the iterator at [ReadSummaries] holds here too.
 func ReadOrders(ctx context.Context, client *labhealth.Client, params labhealth.ListOrdersParams, opts ...labhealth.CallOption) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
-		receivedAt := time.Now()
+		var page labhealth.Response // filled by the request of a page, unless opts have another one
+		opts := append([]labhealth.CallOption{labhealth.WithResponse(&page)}, opts...)
+		receivedAt, asked := time.Now(), time.Now()
 		for order, err := range orZero(client).Orders.All(ctx, params, opts...) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
+			if page.StatusCode != 0 { // requested after the order before this one
+				receivedAt, page = asked, labhealth.Response{}
+			}
 			event, err := EventOfOrder(order, receivedAt)
 			if !yield(event, err) || err != nil {
 				return
 			}
+			asked = time.Now()
 		}
 	}
 }

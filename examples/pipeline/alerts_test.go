@@ -63,8 +63,9 @@ var metricName = regexp.MustCompile(`\blabhealth_[a-z_]+`)
 // Every metric of the dashboard and of the alerts is a metric of a running program.
 func TestDashboard(t *testing.T) {
 	exists := map[string]bool{}
-	one, at := newPlace(t, false), newPlace(t, true)
-	for _, p := range []*process{ready(t, one.args("all")...), ready(t, at.args("receive")...), ready(t, at.args("work")...)} {
+	one, at, book := newPlace(t, false), newPlace(t, true), newOrderBook(t, 3)
+	all := launchWith(t, book.environment(), one.args("all", "-react", "transition")...)
+	for _, p := range []*process{all, ready(t, at.args("receive")...), ready(t, at.args("work")...)} {
 		client := newClient()
 		if p.events != "" { // metrics with labels appear when there is something to count
 			post(client, p.events, message{"msg_1", batch(uuid.New(), []int{1}, func(int) float64 { return 1 })})
@@ -77,6 +78,12 @@ func TestDashboard(t *testing.T) {
 			for _, name := range []string{"redelivered_total", "latency_seconds_count", "consumer_waiting_events", "worker_step_duration_seconds_count",
 				"worker_deliveries_total", "worker_changes_total"} {
 				if p.events == "" && !exists["labhealth_"+name] {
+					return false
+				}
+			}
+			for _, name := range []string{"reactor_call_duration_seconds_count", "reconciler_differences_total", "reconciler_failures_total",
+				"reconciler_last_complete_timestamp_seconds"} {
+				if p == all && !exists["labhealth_"+name] {
 					return false
 				}
 			}

@@ -155,32 +155,42 @@ func (s *settings) addOrderFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&s.walk, "walk-every", 24*time.Hour, "how often to read all orders, and the data of all users, with at most half of -rate; as for -rate")
 }
 
+// rule is what flags must satisfy.
+type rule struct {
+	holds   bool
+	message string
+}
+
 // check returns an error for the first rule that the flags violate.
 func (s *settings) check() error {
-	broker, database := s.nats != "", s.postgres != ""
-	isWord := s.stream != "" && !strings.ContainsAny(s.stream, ".*> \t/\\")
+	for _, r := range slices.Concat(s.roleRules(), s.valueRules(), s.orderRules()) {
+		if !r.holds {
+			return errors.New(r.message)
+		}
+	}
+	return nil
+}
+
+func (s *settings) roleRules() []rule {
+	broker, database, reconciles := s.nats != "", s.postgres != "", s.role == "reconcile"
 	secured := len(s.secrets) > 0 || s.unsigned
-	for _, rule := range []struct {
-		holds   bool
-		message string
-	}{
+	return []rule{
 		{slices.Contains([]string{"all", "receive", "work", "reconcile", "repartition", "copy", "move", "requeue"}, s.role), "-role is receive, work, reconcile or all, or repartition, copy, move or requeue"},
-		{broker || s.isOffline() || s.role == "reconcile" || !database && s.role == "all", "-postgres and -role need -nats"},
-		{!broker || s.role != "reconcile", "-role reconcile needs no -nats"},
-		{database || s.role != "reconcile", "-role reconcile needs -postgres; with SQLite, the process that receives also reconciles"},
-		{s.apiKey != "" && s.baseURL != "" || !s.reconciles(), "LABHEALTH_API_KEY and LABHEALTH_BASE_URL are the key and the base URL of the service: set both"},
-		{s.rate > 0 && s.rate <= 1000, "-rate is more than 0, up to 1000"},
-		{s.interval > 0 && s.walk > 0, "-reconcile-every and -walk-every are more than 0"},
-		{!slices.ContainsFunc(s.react, isUnknown), "-react is transition, results, summary or samples, or several separated by commas"},
-		{s.reactURL == "" || len(s.react) > 0, "-react-url needs -react"},
-		{s.reactURL == "" || !notHTTP(s.reactURL), "-react-url is a URL such as https://host/path"},
-		{within(s.reactAttempts, 1, 1000), "-react-attempts is 1 to 1000"},
-		{s.reactTimeout >= 100*time.Millisecond && s.reactTimeout <= time.Hour, "-react-timeout is 100ms to 1h"},
+		{!reconciles || database, "-role reconcile needs -postgres; with SQLite, the process that receives also reconciles"},
+		{!reconciles || !broker, "-role reconcile needs no -nats"},
+		{broker || reconciles || s.isOffline() || !database && s.role == "all", "-postgres and -role need -nats"},
 		{s.transfers() == (s.to != ""), "-role copy and move need -to, and other roles do not"},
 		{s.reason == "" || s.role == "requeue", "-reason needs -role requeue"},
 		{!broker || database || !s.works(), "-nats needs -postgres, except with -role receive"},
 		{s.receives() || !s.demo, "-demo needs a role that receives"},
-		{broker || len(s.monitors) == 0, "-nats-monitor needs -nats"},
+		{secured || !s.receives(), "LABHEALTH_WEBHOOK_SECRET holds no secret; use -unsigned for a service that does not sign"},
+	}
+}
+
+func (s *settings) valueRules() []rule {
+	isWord := s.stream != "" && !strings.ContainsAny(s.stream, ".*> \t/\\")
+	return []rule{
+		{s.nats != "" || len(s.monitors) == 0, "-nats-monitor needs -nats"},
 		{!slices.ContainsFunc(s.monitors, notHTTP), "-nats-monitor is a URL such as http://127.0.0.1:8222, or several separated by commas"},
 		{isWord, "-stream is one word without dots"},
 		{within(s.batch, 1, 10_000), "-batch is 1 to 10000"},
@@ -189,13 +199,21 @@ func (s *settings) check() error {
 		{s.stalled >= time.Second, "-stalled is at least a second"},
 		{s.replicas >= 1, "-replicas is 1 or more"},
 		{min(s.ackWait, s.dedup) >= time.Second && s.ackWait <= time.Hour, "-ack-wait is 1s to 1h, and -dedup at least 1s"},
-		{secured || !s.receives(), "LABHEALTH_WEBHOOK_SECRET holds no secret; use -unsigned for a service that does not sign"},
-	} {
-		if !rule.holds {
-			return errors.New(rule.message)
-		}
 	}
-	return nil
+}
+
+func (s *settings) orderRules() []rule {
+	reacts := len(s.react) > 0
+	return []rule{
+		{!slices.ContainsFunc(s.react, isUnknown), "-react is transition, results, summary or samples, or several separated by commas"},
+		{reacts || s.reactURL == "", "-react-url needs -react"},
+		{s.reactURL == "" || !notHTTP(s.reactURL), "-react-url is a URL such as https://host/path"},
+		{within(s.reactAttempts, 1, 1000), "-react-attempts is 1 to 1000"},
+		{s.reactTimeout >= 100*time.Millisecond && s.reactTimeout <= time.Hour, "-react-timeout is 100ms to 1h"},
+		{!s.reconciles() || s.apiKey != "" && s.baseURL != "", "LABHEALTH_API_KEY and LABHEALTH_BASE_URL are the key and the base URL of the service: set both"},
+		{s.rate > 0 && s.rate <= 1000, "-rate is more than 0, up to 1000"},
+		{min(s.interval, s.walk) > 0, "-reconcile-every and -walk-every are more than 0"},
+	}
 }
 
 // owns reports whether a user is in -partition.

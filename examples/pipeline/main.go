@@ -125,7 +125,8 @@ type pipeline struct {
 	store   *sqlstore.Store // nil with -role receive
 	broker  *broker         // nil without -nats
 
-	reconciler *sqlstore.Reconciler // nil if this process does not reconcile
+	reconciler       *sqlstore.Reconciler // nil if this process does not reconcile
+	observeReactions sqlstore.ReactionObserver
 
 	receipts receipts
 	size     *batchSize
@@ -140,32 +141,8 @@ type pipeline struct {
 // which events pass through them.
 func start(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 	p := &pipeline{settings: s, metrics: newMetrics(), log: log, quiet: newQuiet(log), size: newBatchSize(s.batch)}
-	if s.works() || s.reconciles() {
-		if p.db, p.store, err = open(s); err != nil {
-			return err
-		}
-		defer p.db.Close()
-	}
-	if p.store != nil {
-		reportExpired(p.store, log)
-	}
-	if s.nats != "" {
-		if p.broker, err = connect(s, p.metrics, log); err != nil {
-			return err
-		}
-		defer p.broker.close()
-	} else if s.postgres == "" {
-		if err := p.store.Migrate(ctx); err != nil {
-			return fmt.Errorf("-data: %w", err)
-		}
-	}
-	if s.reconciles() {
-		if p.reconciler, err = p.newReconciler(); err != nil {
-			return err
-		}
-	}
-
-	if err := p.registerMetrics(); err != nil {
+	defer p.close()
+	if err := p.prepare(ctx); err != nil {
 		return err
 	}
 
@@ -207,6 +184,41 @@ func start(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 	workers.Wait()
 	log.Info("stopped")
 	return err
+}
+
+// prepare creates the components of the pipeline, which may not be available yet.
+func (p *pipeline) prepare(ctx context.Context) (err error) {
+	if p.works() || p.reconciles() {
+		if p.db, p.store, err = open(p.settings); err != nil {
+			return err
+		}
+		reportExpired(p.store, p.log)
+	}
+	if p.nats != "" {
+		if p.broker, err = connect(p.settings, p.metrics, p.log); err != nil {
+			return err
+		}
+	} else if p.postgres == "" {
+		if err := p.store.Migrate(ctx); err != nil {
+			return fmt.Errorf("-data: %w", err)
+		}
+	}
+	if p.reconciles() {
+		if p.reconciler, err = p.newReconciler(); err != nil {
+			return err
+		}
+	}
+	return p.registerMetrics()
+}
+
+// close closes the connections.
+func (p *pipeline) close() {
+	if p.broker != nil {
+		p.broker.close()
+	}
+	if p.db != nil {
+		p.db.Close()
+	}
 }
 
 // work applies events, reacts and reconciles until ctx is done.

@@ -60,8 +60,11 @@ func (p *pipeline) registerMetrics() (err error) {
 		p.state = &brokerCollector{broker: p.broker}
 		m.registry.MustRegister(p.state, m.streamLost)
 	}
-	if !p.works() {
+	if p.store == nil {
 		return nil
+	}
+	if err := labhealthprom.Backlog(m.registry, p.store); err != nil || !p.works() {
+		return err
 	}
 	m.registry.MustRegister(m.batches)
 	if p.broker != nil {
@@ -69,10 +72,11 @@ func (p *pipeline) registerMetrics() (err error) {
 			"Events that the next transaction takes at most. It shrinks when batches run out of time.",
 			func() float64 { return float64(p.size.limit()) }))
 	}
-	if p.observe, err = labhealthprom.Worker(m.registry); err != nil {
+	if p.observe, err = labhealthprom.Worker(m.registry); err != nil || len(p.react) == 0 {
 		return err
 	}
-	return labhealthprom.Backlog(m.registry, p.store)
+	p.observeReactions, err = labhealthprom.Reactor(m.registry)
+	return err
 }
 
 // registerReady registers what /readyz reports, which says more than whether servers respond.

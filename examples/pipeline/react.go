@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,12 +32,7 @@ type notice struct {
 
 func noticeOf(r sqlstore.Reaction) notice {
 	n := notice{ID: r.ID, Kind: r.Kind, UserID: r.UserID, OrderID: r.OrderID, Status: string(r.Transition.Status), At: r.Transition.At, From: r.From, To: r.To}
-	switch r.Kind {
-	case sqlstore.ReactSummary:
-		n.Resource, n.SummaryID = r.Summary.Resource, r.Summary.ID
-	case sqlstore.ReactSamples:
-		n.Resource = r.Series.Resource
-	}
+	n.Resource, n.SummaryID = cmp.Or(r.Summary.Resource, r.Series.Resource), r.Summary.ID
 	return n
 }
 
@@ -51,7 +47,8 @@ const reactParallel = 4
 // workReactions reacts to changes until ctx is done. It starts no call after that, and a call that
 // it interrupts is repeated later, with the same ID.
 func (p *pipeline) workReactions(ctx context.Context) {
-	r := sqlstore.Reactor{Store: p.store, React: p.logReaction, Parallel: reactParallel, Attempts: p.reactAttempts, Timeout: p.reactTimeout}
+	r := sqlstore.Reactor{Store: p.store, React: p.logReaction, Parallel: reactParallel, Attempts: p.reactAttempts, Timeout: p.reactTimeout,
+		Observe: p.observeReactions}
 	if p.reactURL != "" {
 		r.React = p.postReaction
 	}

@@ -1,8 +1,9 @@
 // Package sqlstore_test runs the store of webhooks/sqlstore on real databases. SQLite is always
 // available. LABHEALTH_TEST_POSTGRES is the URL of PostgreSQL, such as
 // postgres://postgres@127.0.0.1:5432/test?sslmode=disable. LABHEALTH_TEST_LONG=1 runs longer forms,
-// and LABHEALTH_TEST_THROUGHPUT=1 measures. LABHEALTH_TEST_WAL is a directory for clusters of the
-// tests' own: see TestWriteVolume.
+// and LABHEALTH_TEST_THROUGHPUT=1 measures. LABHEALTH_TEST_EQUAL is the number of orders of
+// TestEqualToService. LABHEALTH_TEST_WAL is a directory for clusters of the tests' own: see
+// TestWriteVolume.
 package sqlstore_test
 
 import (

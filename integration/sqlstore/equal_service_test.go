@@ -152,6 +152,7 @@ func (s *busyService) test(method string) uuid.UUID {
 func (s *busyService) wave(t *testing.T, number, orders, samples int) {
 	t.Helper()
 	for i := range orders {
+		s.clock.Set(s.clock.Now().Add(time.Millisecond))
 		p := plans[i%len(plans)]
 		id, err := s.AddOrder(s.users[s.random.IntN(len(s.users))], s.test(p.method))
 		if err != nil {

@@ -71,13 +71,13 @@ func TestEqualToService(t *testing.T) {
 			if wave < size.kills/2 { // what is lost later is left to the pass at the end
 				job = "receive and reconcile"
 			}
-			wavedone := make(chan struct{})
+			waveDone := make(chan struct{})
 			var killer sync.WaitGroup
 			if wave > 0 {
-				killer.Go(func() { receiver.killAt(t, wavedone, int64(rand.IntN(4*size.orders/(size.kills+1))), job) })
+				killer.Go(func() { receiver.killAt(t, waveDone, int64(rand.IntN(4*size.orders/(size.kills+1))), job) })
 			}
 			service.wave(t, wave, size.orders/(size.kills+1), size.samples/(size.kills+1))
-			close(wavedone)
+			close(waveDone)
 			killer.Wait()
 		}
 		service.delete(t)
@@ -145,21 +145,14 @@ func (r *receiver) start(t *testing.T, job string) {
 	for lines.Scan() {
 		if url, ok := strings.CutPrefix(lines.Text(), "receiving at "); ok {
 			r.service.network.receiver.Store(&url)
-			go io.Copy(io.Discard, neverEnds{lines})
+			go func() {
+				for lines.Scan() { // so that the process never waits for a reader
+				}
+			}()
 			return
 		}
 	}
 	t.Error("the receiver stopped")
-}
-
-// neverEnds reads the lines of a process, so that it never waits for a reader.
-type neverEnds struct{ *bufio.Scanner }
-
-func (n neverEnds) Read([]byte) (int, error) {
-	if !n.Scan() {
-		return 0, io.EOF
-	}
-	return 0, nil
 }
 
 func (r *receiver) kill() {
@@ -176,6 +169,8 @@ func (r *receiver) killAt(t *testing.T, done <-chan struct{}, n int64, job strin
 		select {
 		case <-done:
 			isDone = true
+		case <-t.Context().Done():
+			return
 		default:
 		}
 	}
@@ -209,10 +204,30 @@ func (r *receiver) reconcile(t *testing.T) (result passResult) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("the pass failed: %v\n%s", err, output)
 	}
+	r.logRequests(t)
 	if result.served = r.service.RequestCount() - before; result.served != result.Requests {
 		t.Errorf("the pass counted %d requests, the service %d", result.Requests, result.served)
 	}
 	return result
+}
+
+// logRequests logs the kinds of the latest requests.
+func (r *receiver) logRequests(t *testing.T) {
+	kinds := map[string]int{}
+	for _, request := range r.service.Requests() {
+		path, _, _ := strings.Cut(request.Path, "?")
+		kind := "of a user"
+		switch {
+		case strings.HasSuffix(path, "/orders"):
+			kind = "list of orders"
+		case strings.HasSuffix(path, "/result"):
+			kind = "results"
+		case strings.Contains(path, "/order"):
+			kind = "order"
+		}
+		kinds[fmt.Sprint(request.StatusCode, " ", kind)]++
+	}
+	t.Log("the latest requests: ", kinds)
 }
 
 // runReceiver is a receiver process until it is killed.
@@ -241,7 +256,7 @@ func runReceiver(t *testing.T, d database, job string) {
 		t.Fatal(err)
 	}
 	go (&sqlstore.Worker{Store: store, Poll: 10 * time.Millisecond}).Run(ctx)
-	go (&sqlstore.Reactor{Store: store, React: reactTo(file), Delay: time.Millisecond, Poll: 10 * time.Millisecond}).Run(ctx)
+	go (&sqlstore.Reactor{Store: store, React: reactTo(file), Delay: time.Millisecond, Timeout: time.Second, Poll: 10 * time.Millisecond}).Run(ctx)
 	if strings.HasSuffix(job, "reconcile") {
 		go (&sqlstore.Reconciler{Store: store, Client: client, Interval: time.Second, Rate: 50}).Run(ctx)
 	}

@@ -126,7 +126,8 @@ type referenceOrder struct {
 	Timeline                  map[string]orderEntry
 }
 
-func referenceOrders(versions []orderVersion) map[int]referenceOrder {
+// referenceOrders applies versions. partial reports whether partial results of an order are stored.
+func referenceOrders(versions []orderVersion, partial func(order int) bool) map[int]referenceOrder {
 	all := map[int]referenceOrder{}
 	best := map[int]orderVersion{}
 	rank := func(v *orderVersion) (int64, int, string) {
@@ -171,7 +172,7 @@ func referenceOrders(versions []orderVersion) map[int]referenceOrder {
 		v := best[n]
 		o.Document = v.document()
 		o.Status, o.Since = v.current(o.Timeline)
-		o.Results = v.results(o.Status, o.Timeline)
+		o.Results = v.results(o.Status, o.Timeline, partial(n))
 		all[n] = o
 	}
 	return all
@@ -232,11 +233,11 @@ func referenceLater(a, b string, timeline map[string]orderEntry) int {
 	return strings.Compare(fmt.Sprintf("%020d ", x.nano())+pad(a), fmt.Sprintf("%020d ", y.nano())+pad(b))
 }
 
-func (v *orderVersion) results(status string, timeline map[string]orderEntry) string {
-	if strings.HasPrefix(status, "cancelled.") || status == "" && v.reduced {
+func (v *orderVersion) results(status string, timeline map[string]orderEntry, partial bool) string {
+	if !partial && (strings.HasPrefix(status, "cancelled.") || status == "" && v.reduced) {
 		return "none"
 	}
-	seen := map[string]bool{}
+	seen := map[string]bool{"partial_results": partial}
 	for _, e := range timeline {
 		seen[e.status[strings.LastIndexByte(e.status, '.')+1:]] = true
 	}
@@ -385,7 +386,7 @@ func TestOrders(t *testing.T) {
 				})
 			}
 			all.Wait()
-			want := referenceOrders(versions)
+			want := referenceOrders(versions, func(int) bool { return false })
 			checkOrders(t, store, want)
 			sum, entries := 0, 0
 			for _, n := range transitions {

@@ -74,6 +74,8 @@ func TestChild(t *testing.T) {
 		runReceiver(t, d, job)
 	case "churn":
 		churn(t, d.store(t), seed)
+	case "react":
+		reactUntilKilled(t, d)
 	case "work":
 		worker := &sqlstore.Worker{Store: d.store(t), Apply: record, Batch: 5, Poll: time.Millisecond}
 		for { // an empty inbox is a success, too: others may have emptied it

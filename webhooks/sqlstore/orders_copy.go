@@ -97,10 +97,8 @@ func (t *transferring) results(ctx context.Context) error {
 		if err != nil || len(page) == 0 {
 			return t.from.failed(ctx, "copy, source", err)
 		}
-		for _, r := range page {
-			if err := t.writeResults(ctx, r); err != nil {
-				return err
-			}
+		if err := t.writeResults(ctx, page); err != nil {
+			return err
 		}
 		last := page[len(page)-1].orderID
 		if next = successor(last); len(page) < copyDocuments || bytes.Compare(next[:], last[:]) < 0 {
@@ -110,14 +108,21 @@ func (t *transferring) results(ctx context.Context) error {
 }
 
 // writeResults writes results to the target, twice to verify them: the second time changes nothing.
-func (t *transferring) writeResults(ctx context.Context, r receivedResults) error {
+func (t *transferring) writeResults(ctx context.Context, page []receivedResults) error {
 	for range 2 {
-		changed := false
-		err := t.inTarget(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-			changed, err = t.to.applyResults(ctx, tx, r, true)
-			return err
+		hasChanged := false
+		err := t.inTarget(ctx, func(ctx context.Context, tx *sql.Tx) error {
+			hasChanged = false // after a conflict
+			for _, r := range page {
+				changed, err := t.to.applyResults(ctx, tx, r, true)
+				if err != nil {
+					return err
+				}
+				hasChanged = hasChanged || changed
+			}
+			return nil
 		})
-		if err != nil || !changed || !t.verify {
+		if err != nil || !hasChanged || !t.verify {
 			return err
 		}
 	}

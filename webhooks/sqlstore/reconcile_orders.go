@@ -344,15 +344,13 @@ func (p *pass) readDueResults(ctx context.Context) (complete bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for _, o := range due {
-		if err := p.readResults(ctx, o.id); err != nil && !p.goesOn(ctx, o.id, err) {
-			return false, err
+	err = p.each(ctx, len(due), func(p *pass, ctx context.Context, i int) error {
+		if err := p.readResults(ctx, due[i].id); err != nil && !p.goesOn(ctx, due[i].id, err) {
+			return err
 		}
-		if err := p.postpone(ctx, o, "results_at", time.Minute, 24*time.Hour); err != nil { // if there are none
-			return false, err
-		}
-	}
-	return len(due) < ordersPage, nil
+		return p.postpone(ctx, due[i], "results_at", time.Minute, 24*time.Hour) // if there are none
+	})
+	return len(due) < ordersPage, err
 }
 
 // readResults reads the results of a stored order. It is no error if there are none yet.

@@ -115,27 +115,47 @@ func (p *pass) readSince(ctx context.Context) (complete bool, err error) {
 	return p.walkUsers(ctx)
 }
 
-// walkUsers reads a page of the list of users or, after the last one, the data of one user.
+// walkUsers reads a page of the list of users or, after the last one, the data of one user, or of
+// several if there is no rate.
 func (p *pass) walkUsers(ctx context.Context) (complete bool, err error) {
 	if p.at.Offset >= 0 {
 		return false, p.listUsers(ctx)
 	}
-	var id uuid.UUID
-	var at int64
-	var missing sql.NullInt64
-	err = p.Store.db.QueryRowContext(ctx, p.Store.dialect.bind(`SELECT user_id, at, missing FROM labhealth_reconciled_users
-		WHERE user_id > ? AND at < ? ORDER BY user_id LIMIT 1`), p.at.After.String(), p.at.Started.UnixNano()).Scan(&id, &at, &missing)
-	if errors.Is(err, sql.ErrNoRows) {
-		return true, nil
+	n := 1
+	if p.rate == nil {
+		n = 10 * orDefault(p.Parallel, 4)
 	}
-	if err != nil {
-		return false, p.Store.failed(ctx, "reconcile", err)
+	users, err := p.nextUsers(ctx, n)
+	if err != nil || len(users) == 0 {
+		return true, err
 	}
-	if err := p.walkUser(ctx, id, at, missing.Valid); err != nil && !p.goesOn(ctx, id, err) {
-		return false, err
-	}
-	p.at.After = id
-	return false, nil
+	err = p.each(ctx, len(users), func(p *pass, ctx context.Context, i int) error {
+		if err := p.walkUser(ctx, users[i]); err != nil && !p.goesOn(ctx, users[i].id, err) {
+			return err
+		}
+		return nil
+	})
+	p.at.After = users[len(users)-1].id
+	return false, err
+}
+
+// comparedUser is a user that was compared before, or is to be.
+type comparedUser struct {
+	id      uuid.UUID
+	at      int64 // when; 0 for never
+	missing sql.NullInt64
+}
+
+// nextUsers returns the next users that have not been compared since the pass was started.
+func (p *pass) nextUsers(ctx context.Context, n int) (users []comparedUser, err error) {
+	err = query(ctx, p.Store.db, func(rows *sql.Rows) error {
+		var u comparedUser
+		err := rows.Scan(&u.id, &u.at, &u.missing)
+		users = append(users, u)
+		return err
+	}, p.Store.dialect.bind(`SELECT user_id, at, missing FROM labhealth_reconciled_users
+		WHERE user_id > ? AND at < ? ORDER BY user_id LIMIT ?`), p.at.After.String(), p.at.Started.UnixNano(), n)
+	return users, p.Store.failed(ctx, "reconcile", err)
 }
 
 // listUsers adds a page of the list of users to those that are compared. After the last one, it
@@ -172,10 +192,10 @@ func (p *pass) listUsers(ctx context.Context) error {
 	return err
 }
 
-// walkUser reads the wearable data of a user that was compared last at a time.
-func (p *pass) walkUser(ctx context.Context, id uuid.UUID, at int64, isMissing bool) error {
-	if isMissing {
-		if _, err := p.Client.Users.Get(ctx, id); errors.Is(err, labhealth.ErrNotFound) {
+// walkUser reads the wearable data of a user.
+func (p *pass) walkUser(ctx context.Context, u comparedUser) error {
+	if u.missing.Valid {
+		if _, err := p.Client.Users.Get(ctx, u.id); errors.Is(err, labhealth.ErrNotFound) {
 			return nil
 		} else if err != nil {
 			return err
@@ -184,10 +204,10 @@ func (p *pass) walkUser(ctx context.Context, id uuid.UUID, at int64, isMissing b
 	from := p.at.Started.AddDate(0, 0, -orDefault(p.Days, 30))
 	if !p.at.Outage.IsZero() {
 		from = p.at.Outage.AddDate(0, 0, -orDefault(p.OverlapDays, 7))
-	} else if at > 0 && p.name == "users" {
-		from = time.Unix(0, at).AddDate(0, 0, -orDefault(p.OverlapDays, 7))
+	} else if u.at > 0 && p.name == "users" {
+		from = time.Unix(0, u.at).AddDate(0, 0, -orDefault(p.OverlapDays, 7))
 	}
-	return p.readUser(ctx, id, from, time.Time{})
+	return p.readUser(ctx, u.id, from, time.Time{})
 }
 
 // compared stores when a user was compared, and that the service has the user.

@@ -74,6 +74,7 @@ type Reconciler struct {
 	Interval    time.Duration // from one pass over changed orders to the next; 0 means 5 min
 	Walk        time.Duration // from one walk over all orders or users to the next; 0 means 24 h
 	Poll        time.Duration // interval at which to look for results that are due; 0 means 1 s
+	Parallel    int           // requests at the same time for results, and of Since for users; 0 means 4
 	Rate        float64       // requests per second of the walks over all orders and users; 0 means 1
 	Overlap     time.Duration // how much of the time before its last pass a pass over changed orders repeats; 0 means 1 h
 	Days        int           // length in days of the wearable data that is read of a user first; 0 means 30
@@ -193,8 +194,8 @@ func (r *Reconciler) check(ctx context.Context) error {
 		return errors.New("sqlstore: the Reconciler needs a Store")
 	case r.Client == nil:
 		return errors.New("sqlstore: the Reconciler needs a Client")
-	case min(r.Interval, r.Walk, r.Poll, r.Overlap) < 0 || r.Rate < 0 || min(r.Days, r.OverlapDays) < 0:
-		return errors.New("sqlstore: the intervals, days and the rate of a Reconciler must not be negative")
+	case min(r.Interval, r.Walk, r.Poll, r.Overlap) < 0 || r.Rate < 0 || min(r.Days, r.OverlapDays, r.Parallel) < 0:
+		return errors.New("sqlstore: the numbers of a Reconciler must not be negative")
 	}
 	return r.Store.usable(ctx)
 }
@@ -216,7 +217,7 @@ func (r *Reconciler) background(rate *spacing) []*pass {
 	walk := orDefault(r.Walk, 24*time.Hour)
 	rate.interval = time.Duration(float64(time.Second) / cmp.Or(r.Rate, 1))
 	return []*pass{
-		{Reconciler: r, name: "walk", every: walk, run: (*pass).walkOrders, stored: true, rate: rate},
+		{Reconciler: r, name: "walk", every: walk, run: (*pass).walkOrders, stored: true, rate: rate, isFirst: true},
 		{Reconciler: r, name: "users", every: walk, run: (*pass).walkUsers, stored: true, rate: rate},
 	}
 }
@@ -256,6 +257,8 @@ type pass struct {
 	every  time.Duration // from the start of one pass to that of the next
 	rate   *spacing      // nil for no limit of its own
 	stored bool          // its position is stored
+	// isFirst says that it goes on before others: it is short.
+	isFirst bool
 	// run runs one step. It moves the position, which is stored if it returns no error.
 	run func(*pass, context.Context) (complete bool, err error)
 
@@ -332,6 +335,8 @@ func (p *pass) schedule(err error) {
 		p.failures++
 		p.next = now.Add(backoff/2 + rand.N(backoff/2))
 		return
+	case p.at.Finished.IsZero() && p.isFirst:
+		p.next = time.Time{}
 	case p.at.Finished.IsZero():
 		p.next = now
 	case now.Before(p.next): // the pass has not started
@@ -353,6 +358,37 @@ func (p *pass) once(ctx context.Context) (Reconciled, error) {
 			return all, err
 		}
 	}
+}
+
+// each calls f for n elements, several at the same time, each with its own counts. It returns one of
+// the errors, after which f is not called anymore.
+func (p *pass) each(ctx context.Context, n int, f func(p *pass, ctx context.Context, i int) error) error {
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var next int
+	var failure error
+	take := func() (i int, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		next++
+		return next - 1, next <= n && failure == nil
+	}
+	for range min(n, orDefault(p.Parallel, 4)) {
+		all.Go(func() {
+			part := &pass{Reconciler: p.Reconciler, name: p.name, rate: p.rate, at: p.at}
+			ctx := transport.WithAdmission(ctx, part.admit)
+			var err error
+			for i, ok := take(); ok && err == nil; i, ok = take() {
+				err = f(part, ctx, i)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			p.found.add(part.found)
+			failure = cmp.Or(failure, err)
+		})
+	}
+	all.Wait()
+	return failure
 }
 
 // goesOn reports whether a pass goes on after an error of one order or user. The service may be

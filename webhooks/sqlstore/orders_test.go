@@ -1,0 +1,330 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	labhealth "github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+// memoryOrders is a dialect that keeps orders in maps.
+type memoryOrders struct {
+	*memory
+	rows      map[uuid.UUID]orderRow
+	timelines map[uuid.UUID]map[string]Transition
+}
+
+func (m *memoryOrders) readOrders(_ context.Context, _ *sql.Tx, slots []*orderSlot) error {
+	for i, s := range slots {
+		if i > 0 && compareSlots(slots[i-1], s) >= 0 {
+			return fmt.Errorf("the orders are not in the order of their IDs")
+		}
+		if s.row, s.isStored = m.rows[s.id]; s.isStored && s.row.updated < s.lowest {
+			s.row.document = ""
+		}
+		s.found = s.isStored
+		maps.Copy(s.timeline, m.timelines[s.id])
+	}
+	return nil
+}
+
+func (m *memoryOrders) writeOrders(_ context.Context, _ *sql.Tx, slots []*orderSlot) error {
+	for _, s := range slots {
+		row := s.row
+		if row.document = s.newDocument(); row.document == "" {
+			row.document = m.rows[s.id].document
+		}
+		m.rows[s.id] = row
+		if m.timelines[s.id] == nil {
+			m.timelines[s.id] = map[string]Transition{}
+		}
+		maps.Copy(m.timelines[s.id], s.written)
+	}
+	return nil
+}
+
+// applyTo applies batches to an empty store, and returns its content without what depends on the
+// time at which it was written.
+func applyTo(t testing.TB, batches [][]webhooks.Delivery) (content []string, transitions int) {
+	t.Helper()
+	m := &memoryOrders{memory: newMemory(false), rows: map[uuid.UUID]orderRow{}, timelines: map[uuid.UUID]map[string]Transition{}}
+	s, err := Open(new(sql.DB), SQLite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.dialect = m
+	for _, deliveries := range batches {
+		b := newBatch(deliveries, s.version)
+		applied, err := s.apply(t.Context(), nil, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := 0
+		for _, a := range applied {
+			sum += a.Transitions
+		}
+		if sum != len(b.transitions) {
+			t.Errorf("%d transitions are counted, and %d queued", sum, len(b.transitions))
+		}
+		transitions += sum
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(m.rows), func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) }) {
+		row := m.rows[id]
+		row.changed, row.checkAt, row.resultAt = 0, 0, 0
+		content = append(content, fmt.Sprintf("%+v", row))
+		for _, e := range sortedTimeline(m.timelines[id]) {
+			content = append(content, fmt.Sprintf("%s %s %v %s %s", e.OrderID, e.ID, e.At, string(e.Status), string(e.Detail)))
+		}
+	}
+	return content, transitions
+}
+
+// fuzzedDelivery returns a version of one of three orders. Four bytes select its fields.
+func fuzzedDelivery(t testing.TB, code []byte) webhooks.Delivery {
+	pick := func(b byte, of ...string) string { return of[int(b)%len(of)] }
+	at := func(n byte) string { return noon.Add(time.Duration(n%4) * time.Second).Format(time.RFC3339) }
+	event := func(b byte) string {
+		fields := []string{`"status":"` + pick(b>>4, "received.testkit.ordered", "sample_with_lab.testkit.partial_results", "completed.testkit.completed", "cancelled.testkit.cancelled") + `"`}
+		if b&8 == 0 {
+			fields = append(fields, `"id":`+fmt.Sprint(1+b>>4))
+		}
+		if b&4 == 0 {
+			fields = append(fields, `"created_at":"`+at(b)+`"`)
+		}
+		if b == 255 {
+			fields = append(fields, `"status_detail":"fulfillment_error"`)
+		}
+		return "{" + strings.Join(fields, ",") + "}"
+	}
+	fields := []string{fmt.Sprintf(`"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c1%d"`, code[0]%3)}
+	for i, field := range []string{
+		fmt.Sprintf(`"user_id":%q`, adaID), `"updated_at":"` + at(code[1]) + `"`, `"events":[` + event(code[2]) + `,` + event(code[3]) + `]`,
+		`"last_event":` + event(code[3]), `"notes":"x"`, `"status":"cancelled"`,
+	} {
+		if code[0]>>2&(1<<i) != 0 {
+			fields = append(fields, field)
+		}
+	}
+	data := []byte("{" + strings.Join(fields, ",") + "}")
+	receivedAt := noon.Add(time.Duration(code[1]>>2%8) * time.Second)
+	if code[1]>>7 == 0 {
+		e, err := webhooks.Parse([]byte(`{"event_type":"labtest.order.updated","data":` + string(data) + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.ReceivedAt = receivedAt
+		return webhooks.Delivery{Event: e}
+	}
+	order := new(labhealth.Order)
+	if err := json.Unmarshal(data, order); err != nil {
+		t.Fatal(err)
+	}
+	e, err := webhooks.EventOfOrder(order, receivedAt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return webhooks.Delivery{Event: e}
+}
+
+// The content after some events and reads does not depend on their order, on repetitions or on
+// batches, and every transition is new once.
+func FuzzOrders(f *testing.F) {
+	f.Add([]byte("\xff\x01\x10\x20\x7c\x82\x31\x04\xfd\x00\xff\x0c"))
+	f.Add([]byte("\x1c\x01\x00\x14\x1c\x01\x14\x00\x1c\x81\x00\x14\x04\x01\x00\x00\x84\x02\x00\x00"))
+	f.Fuzz(func(t *testing.T, code []byte) {
+		var all []webhooks.Delivery
+		for chunk := range slices.Chunk(code[:min(len(code), 80)/4*4], 4) {
+			all = append(all, fuzzedDelivery(t, chunk))
+		}
+		if len(all) == 0 {
+			return
+		}
+		want, transitions := applyTo(t, slices.Collect(slices.Chunk(all, 1)))
+		reversed := slices.Clone(all)
+		slices.Reverse(reversed)
+		sorted := slices.Clone(all)
+		slices.SortStableFunc(sorted, func(a, b webhooks.Delivery) int {
+			return strings.Compare(string(a.Event.RawJSON()), string(b.Event.RawJSON()))
+		})
+		for name, batches := range map[string][][]webhooks.Delivery{
+			"in one batch": {all}, "reversed": slices.Collect(slices.Chunk(reversed, 1)), "reversed, in pairs": slices.Collect(slices.Chunk(reversed, 2)),
+			"sorted": slices.Collect(slices.Chunk(sorted, 3)), "twice": {all, reversed},
+		} {
+			got, n := applyTo(t, batches)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+			if n != transitions {
+				t.Errorf("%s: %d transitions are new, want %d", name, n, transitions)
+			}
+		}
+	})
+}
+
+func TestResultsState(t *testing.T) {
+	const ordered, partial, done, corrected, canceled = "received.testkit.ordered", "sample_with_lab.testkit.partial_results",
+		"completed.testkit.completed", "completed.testkit.corrected", "cancelled.testkit.cancelled"
+	for _, c := range []struct {
+		top      labhealth.OrderTopLevelStatus
+		timeline string
+		stored   labhealth.ResultsStatus
+		want     ResultsState
+	}{
+		{"received", ordered, "", ResultsNone},
+		{"", "", "", ResultsNone},
+		{"completed", "", "", ResultsFinal}, // by the deprecated status alone
+		{"sample_with_lab", ordered + " " + partial, "", ResultsPartial},
+		{"failed", partial + " failed.testkit.sample_error", "", ResultsPartial},
+		{"completed", partial + " " + done, "", ResultsFinal},
+		{"collecting_sample", done + " collecting_sample.walk_in_test.redraw_available", "", ResultsFinal},
+		{"completed", corrected + " " + done, "", ResultsCorrected},
+		{"completed", "completed.new_method.new", "", ResultsFinal},
+		{"cancelled", done + " " + canceled, "", ResultsNone},
+		{"cancelled", canceled, "partial", ResultsPartial},
+		{"cancelled", done + " " + canceled, "partial", ResultsFinal},
+		{"received", ordered, "partial", ResultsPartial},
+		{"received", ordered, "final", ResultsFinal},
+		{"received", partial, "new", ResultsFinal},
+		{"completed", done, "partial", ResultsFinal},
+		{"completed", corrected, "final", ResultsCorrected},
+	} {
+		timeline := map[string]Transition{}
+		for i, status := range strings.Fields(c.timeline) {
+			timeline[fmt.Sprint(i)] = Transition{Status: labhealth.OrderStatus(status)}
+		}
+		if got := resultsStateOf(c.top, timeline, c.stored); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+func TestSchedule(t *testing.T) {
+	now := noon.UnixNano()
+	in := func(at int64) string {
+		if at == 0 {
+			return "never"
+		}
+		return (time.Duration(at-now) / time.Hour * time.Hour).String()
+	}
+	ago := func(d time.Duration) int64 { return now - int64(d) }
+	for _, c := range []struct {
+		status labhealth.OrderStatus
+		since  int64
+		want   string
+	}{
+		{"received.testkit.ordered", ago(0), "24h0m0s"},
+		{"received.testkit.ordered", ago(6 * time.Hour), "18h0m0s"},
+		{"received.testkit.ordered", ago(day), "12h0m0s"},
+		{"received.testkit.ordered", ago(10 * day), "120h0m0s"},
+		{"received.testkit.ordered", ago(1000 * day), "720h0m0s"},
+		{"received.testkit.ordered", 0, "24h0m0s"},
+		{"received.testkit.ordered", now + int64(day), "24h0m0s"}, // the service's clock is ahead
+		{"new.new.new", ago(day), "48h0m0s"},
+		{"", 0, "72h0m0s"},
+		{"completed.testkit.completed", ago(0), "never"},
+		{"completed.testkit.corrected", ago(0), "never"},
+		{"cancelled.testkit.cancelled", ago(0), "never"},
+		{"cancelled.testkit.do_not_process", ago(0), "never"},
+		{"failed.testkit.lost", ago(0), "72h0m0s"},
+		{"failed.testkit.sample_error", ago(29 * day), "348h0m0s"},
+		{"failed.testkit.sample_error", ago(31 * day), "never"},
+	} {
+		if got := in(checkAt(c.status.TopLevel(), c.status, c.since, now)); got != c.want {
+			t.Errorf("%s since %d: to be read in %s, want %s", string(c.status), c.since, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		state   ResultsState
+		pending bool
+		status  labhealth.OrderStatus
+		since   int64
+		want    string
+	}{
+		{ResultsNone, false, "received.testkit.ordered", ago(day), "never"},
+		{ResultsNone, false, "sample_with_lab.testkit.delivered_to_lab", ago(0), "24h0m0s"},
+		{ResultsNone, false, "sample_with_lab.testkit.delivered_to_lab", ago(4 * day), "48h0m0s"},
+		{ResultsNone, false, "collecting_sample.at_home_phlebotomy.draw_completed", ago(0), "24h0m0s"},
+		{ResultsNone, false, "sample_with_lab.testkit.delivered_to_lab", ago(91 * day), "never"},
+		{ResultsPartial, false, "sample_with_lab.testkit.partial_results", ago(0), "24h0m0s"},
+		{ResultsPartial, true, "failed.testkit.sample_error", ago(2 * day), "24h0m0s"},
+		{ResultsFinal, true, "completed.testkit.completed", ago(0), "24h0m0s"},
+		{ResultsFinal, false, "completed.testkit.completed", ago(0), "never"},
+		{ResultsCorrected, false, "completed.testkit.corrected", ago(0), "never"},
+	} {
+		if got := in(resultsAt(c.state, c.pending, c.status, c.since, now)); got != c.want {
+			t.Errorf("%+v: results to be read in %s", c, got)
+		}
+	}
+	for status := range usualTimes {
+		if checkAt("received", "received.testkit."+labhealth.OrderStatus(status), now, now) != now+int64(usualTimes[status]) {
+			t.Error(status)
+		}
+	}
+}
+
+func TestSameOrder(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{`{"id":1}`, `{"id":1}`, true},
+		{`{"id":1,"events":[{"id":1}]}`, `{ "events": [{"id": 1}], "id": 1}`, true},
+		{`{"id":1,"requisition_form_url":"a"}`, `{"id":1,"requisition_form_url":"b"}`, true},
+		{`{"id":1,"requisition_form_url":"a"}`, `{"id":1}`, true},
+		{`{"id":1}`, `{"id":1.0}`, false},
+		{`{"id":1}`, `{"id":1,"notes":null}`, false},
+		{`{"events":[1,2]}`, `{"events":[2,1]}`, false},
+		{``, `{}`, false},
+		{`x`, `y`, false},
+	} {
+		if got := isSameOrder(c.a, c.b); got != c.want {
+			t.Errorf("%s and %s: %v", c.a, c.b, got)
+		}
+	}
+}
+
+func TestTimelineOrder(t *testing.T) {
+	at := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Second) }
+	want := []Transition{
+		{ID: "x@0"}, {ID: "4"}, {ID: "a@1", At: at(1)}, {ID: "b@1", At: at(1)}, {ID: "-1", At: at(1)}, {ID: "9", At: at(1)}, {ID: "10", At: at(1)}, {ID: "1", At: at(2)},
+	}
+	got := slices.Clone(want)
+	slices.Reverse(got)
+	slices.SortFunc(got, compareTransitions)
+	if diff := cmp.Diff(fmt.Sprintf("%#v", idsOf(want)), fmt.Sprintf("%#v", idsOf(got))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func idsOf(all []Transition) (ids []string) {
+	for _, t := range all {
+		ids = append(ids, t.ID)
+	}
+	return ids
+}
+
+func TestOrdersPrintNothing(t *testing.T) {
+	name := "Ada"
+	order := StoredOrder{Order: &labhealth.Order{ID: adaID, Notes: &name}, UserID: adaID, Status: "received.testkit.ordered"}
+	for _, v := range []any{order, &order, []StoredOrder{order}, StoredOrder{Status: "Ada"}, Transition{OrderID: adaID, ID: "Ada@1", Status: "Ada", Detail: "Ada"}} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d"} {
+			if s := fmt.Sprintf(verb, v); strings.Contains(s, "Ada") {
+				t.Errorf("%T with %s: %s", v, verb, s)
+			}
+		}
+	}
+	if s := fmt.Sprint(order); !strings.Contains(s, "received.testkit.ordered") || !strings.Contains(s, adaID.String()) {
+		t.Error(s)
+	}
+}
