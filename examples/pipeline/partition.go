@@ -190,17 +190,11 @@ func (b *broker) partitions(ctx context.Context) (all []partition, err error) {
 // Workers of a removed partition may create its consumer again before the new ones are there, so it
 // repeats until nothing is left to do.
 func (b *broker) repartition(ctx context.Context, s *settings) error {
-	if _, err := b.find(ctx); err != nil {
-		if _, missing := errors.AsType[missingStream](err); missing {
-			return fmt.Errorf("%w: check -stream and -nats", err)
-		}
-		return err
-	}
 	for ; ; sleep(ctx, 10*time.Millisecond) {
 		if err := ctx.Err(); err != nil {
 			return errors.New("-role repartition was not completed: run it again")
 		}
-		there, err := b.partitions(ctx)
+		there, err := b.partitions(ctx) // fails without a stream: its name may be wrong
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ func TestRepartitionWithoutStream(t *testing.T) {
 	at := newPlace(t, true)
 	cmd, out := at.command("-role", "repartition", "-nats", at.nats, "-partition", "0-127,128-255")
 	err := cmd.Run()
-	if want := "pipeline: the broker has no stream " + at.stream + ": check -stream and -nats\n"; err == nil || !strings.HasSuffix(out.String(), want) {
+	if want := "pipeline: the broker has no stream " + at.stream + "\n"; err == nil || !strings.HasSuffix(out.String(), want) {
 		t.Errorf("%v\n%s, want %s", err, out, want)
 	}
 	if _, err := at.js.Stream(t.Context(), at.stream); !errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -130,6 +130,10 @@ no_auth_user: pipeline
 func TestPartitionWithoutWorker(t *testing.T) {
 	at := newPlace(t, true)
 	receiver, low, high := ready(t, at.args("receive")...), ready(t, at.args("work", "-partition", "0-127")...), ready(t, at.args("work", "-partition", "128-255")...)
+	wait(t, 20*time.Second, "its consumer", func() bool {
+		_, err := at.js.Consumer(t.Context(), at.stream, "workers-128-255")
+		return err == nil
+	})
 	high.kill()
 	h := watch(t, receiver, low)
 	at.publish(t, receiver, 64, 1)
