@@ -55,7 +55,8 @@ var (
 	// ErrNoUser is the error for an event with wearable data but without a readable user ID.
 	// Storing such events under the zero ID would mix the data of different users.
 	ErrNoUser error = permanentError("webhooks: the event has no readable user id")
-	// ErrNoID is the error for a summary without a readable ID.
+	// ErrNoID is the error for a summary without a readable ID, and for an order that a program
+	// created without one.
 	ErrNoID error = permanentError("webhooks: the summary has no readable id")
 )
 

@@ -64,7 +64,7 @@ type summary struct {
 	document string // JSON
 }
 
-// Changes counts the effects of applying an event.
+// Changes counts the effects of applying an event. Package sqlstore counts orders too.
 type Changes struct {
 	Added    int // summaries or samples that were not stored before
 	Updated  int // stored ones whose content changed

@@ -32,11 +32,11 @@ func EventOfOrder(order *labhealth.Order, receivedAt time.Time) (*Event, error) 
 
 const errNoOrder = permanentError("webhooks: EventOfOrder needs an order with an ID")
 
-// ReadOrders reads orders from the API, page by page, and returns an iterator over them, each as the
-// event of [EventOfOrder]. ReceivedAt is a time before the request of its page. Package sqlstore
-// stores the events as if they had been delivered: an order that has changed at the service since
-// the page was requested wins over the one of the page, and the other way round, because the
-// service's own times are compared first.
+// ReadOrders reads orders from the API, page by page, and returns an iterator over them, each as
+// the event of [EventOfOrder]. ReceivedAt is a time before the request of its page. Package
+// sqlstore stores the events as if they had been delivered: an order that has changed at the
+// service since the page was requested wins over the one of the page, and the other way round,
+// because the service's own times are compared first.
 //
 // Pages are numbered, so an order that changes while they are read may be on two of them, or on
 // none. To read what has changed, sort by created_at, which never changes, or read a little more

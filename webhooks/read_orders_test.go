@@ -37,7 +37,6 @@ func orderPages(t *testing.T, pages int) *labhealth.Client {
 
 func TestReadOrders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
 		client := orderPages(t, 3)
 		var own labhealth.Response
 		for name, c := range map[string]struct {
@@ -47,7 +46,7 @@ func TestReadOrders(t *testing.T) {
 			"own":    {nil, []string{"0s", "0s", "21s", "21s", "42s", "42s"}},
 			"caller": {[]labhealth.CallOption{labhealth.WithResponse(&own)}, []string{"0s", "0s", "0s", "0s", "0s", "0s"}},
 		} {
-			start = time.Now()
+			start := time.Now()
 			var got []string
 			n := 0
 			for e, err := range webhooks.ReadOrders(t.Context(), client, labhealth.ListOrdersParams{Size: 2}, c.opts...) {

@@ -60,6 +60,11 @@ func TestReactions(t *testing.T) {
 	(&history{more: map[string]float64{"labhealth_reactions_oldest_age_seconds": 1000}}).alerts(t, "LabhealthReactionsOld")
 }
 
+// fromStart watches a process from its start, at which its counters are zero.
+func fromStart(p *process) *history {
+	return &history{processes: []*process{p}, before: []map[string]float64{{}}}
+}
+
 // deliver delivers the events to a process.
 func (b *orderBook) deliver(t testing.TB, p *process) {
 	t.Helper()
@@ -85,7 +90,7 @@ func TestReconcile(t *testing.T) {
 			}
 			args := at.args(role, "-react", "transition", "-react-url", reacted.server.URL)
 			denied := launchWith(t, []string{"LABHEALTH_BASE_URL=" + book.service.URL, "LABHEALTH_API_KEY=wrong"}, args...)
-			h := watch(t, denied)
+			h := fromStart(denied)
 			wait(t, 20*time.Second, "the comparison to fail", func() bool {
 				return denied.metrics(t)["labhealth_reconciler_failures_total error=401 pass=changed"] > 0
 			})
@@ -97,7 +102,7 @@ func TestReconcile(t *testing.T) {
 			at.endLease(t)
 
 			p := launchWith(t, book.environment(), append(args, "-rate", "1000")...)
-			h = watch(t, p)
+			h = fromStart(p)
 			book.check(t, at.store)
 			wait(t, 20*time.Second, "the passes to be complete", func() bool {
 				return p.metrics(t)["labhealth_reconciler_last_complete_timestamp_seconds pass=changed"] > 0

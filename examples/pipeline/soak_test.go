@@ -483,10 +483,11 @@ func (s *soak) steps() []soakStep {
 }
 
 // again runs a role that ends by itself until it succeeds: the database or the broker may be
-// killed, and it is killed once itself.
+// killed, and need minutes to start again, and it is killed once itself.
 func (s *soak) again(args ...string) error {
 	var last string
-	for n := range 100 {
+	start := time.Now()
+	for n := 0; n == 0 || time.Since(start) < 20*time.Minute; n++ {
 		cmd, out := s.at.command(args...)
 		if err := cmd.Start(); err != nil {
 			return err

@@ -2,6 +2,7 @@ package sqlstore_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+	_ "unsafe" // for go:linkname
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -342,6 +345,81 @@ func TestCopyInBothDirections(t *testing.T) {
 		}
 		if _, err := sqlstore.Copy(t.Context(), watched, target, nil); err != nil || both != 1 {
 			t.Errorf("%d copies back, %v", both, err)
+		}
+	})
+}
+
+// transferLimit is how long a Move waits for the target.
+//
+//go:linkname transferLimit github.com/labhealth/labhealth-go/webhooks/sqlstore.transferLimit
+var transferLimit time.Duration
+
+// Moves of the same user in opposite directions, of which each has locked what the other one waits
+// for, end. The user is complete in one of the databases, and another Move finishes.
+func TestMoveInBothDirections(t *testing.T) { // not in parallel with other moves
+	transferLimit = time.Second
+	defer func() { transferLimit = time.Minute }()
+	for _, open := range [][2]func(testing.TB) database{{postgres, postgres}, {sqliteFile, sqliteFile}, {sqliteFile, postgres}} {
+		t.Run("", func(t *testing.T) {
+			all := parse(t, history(rand.New(rand.NewPCG(6, 6)), 100))
+			var plain, watched [2]*sqlstore.Store
+			var locked sync.WaitGroup
+			locked.Add(2)
+			for i := range open {
+				d := open[i](t)
+				d.source = strings.Replace(d.source, "busy_timeout%2810000%29", "busy_timeout%28100%29", 1)
+				plain[i] = d.store(t)
+				once := sync.OnceFunc(func() { locked.Done(); locked.Wait() })
+				f := &faults{after: func(operation string) error {
+					if strings.Contains(operation, "INSERT INTO labhealth_users") {
+						once()
+					}
+					return nil
+				}}
+				var err error
+				if watched[i], err = sqlstore.Open(d.openFaulty(t, f), d.dialect); err != nil {
+					t.Fatal(err)
+				}
+			}
+			apply(t, plain[0], all[:60])
+			apply(t, plain[1], all[40:])
+			var errs [2]error
+			var moves sync.WaitGroup
+			for i := range errs {
+				moves.Go(func() { _, errs[i] = sqlstore.Move(t.Context(), watched[i], plain[1-i], is(1)) })
+			}
+			moves.Wait()
+			if e := (*sqlstore.Error)(nil); errs[0] == nil && errs[1] == nil || !errors.As(errors.Join(errs[:]...), &e) || !e.TimedOut {
+				t.Errorf("%v, %v", errs[0], errs[1])
+			}
+			if _, err := sqlstore.Move(t.Context(), plain[0], plain[1], nil); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(latestOf(all), contentsOf(t, plain[1])); diff != "" || len(contentsOf(t, plain[0])) > 0 {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A delivery that is moved there and back, several times, is in one inbox all the time, also if it
+// has the same number in both.
+func TestMoveDeliveriesBack(t *testing.T) {
+	onPairs(t, false, func(t *testing.T, from, to database) {
+		stores := []*sqlstore.Store{from.store(t), to.store(t)}
+		dbs := []*sql.DB{from.open(t), to.open(t)}
+		receive(t, stores[0], heartrates("waiting", 1, "1"), heartrates("", 1, "2"))
+		if err := stores[0].DeadLetter(t.Context(), heartrates("dead", 1, "3"), errCrash); err != nil {
+			t.Fatal(err)
+		}
+		for n := range 4 {
+			if _, err := sqlstore.Move(t.Context(), stores[n%2], stores[1-n%2], nil); err != nil {
+				t.Fatal(err)
+			}
+			for i, want := range []int{0, 2} {
+				wantCount(t, dbs[(n+i)%2], "labhealth_inbox", want)
+				wantCount(t, dbs[(n+i)%2], "labhealth_dead_letters", want/2)
+			}
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	labhealth "github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/webhooks"
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
@@ -36,6 +37,7 @@ var features = map[string]feature{
 	"`CROSS JOIN LATERAL`":                    {`(?i)LATERAL`, `SELECT p.k, q.v FROM probe AS p CROSS JOIN LATERAL (SELECT v FROM probe WHERE k = p.k LIMIT 1) AS q`},
 	"`WITH … AS MATERIALIZED`":                {`(?i)AS MATERIALIZED`, `WITH w AS MATERIALIZED (SELECT 1 AS one) SELECT one FROM w`},
 	"`WITH … INSERT`":                         {`(?is)WITH \w+ AS \(\s*INSERT`, `WITH w AS (INSERT INTO probe (k, v) VALUES (3, 3) RETURNING k) INSERT INTO probe (k, v) SELECT k + 10, 1 FROM w`},
+	"`FOR UPDATE` in a subquery with `LIMIT`": {`(?i)LIMIT 1 FOR UPDATE\)`, `SELECT p.k, q.v FROM probe AS p CROSS JOIN LATERAL (SELECT v FROM probe WHERE k = p.k LIMIT 1 FOR UPDATE) AS q`},
 	"`FOR UPDATE SKIP LOCKED`":                {`(?i)SKIP LOCKED`, `SELECT k FROM probe FOR UPDATE SKIP LOCKED`},
 	"comparison of rows":                      {`\(s\.series_id, s\.at\) >`, `SELECT k FROM probe WHERE (k, v) > (1, 1)`},
 	"advisory locks":                          {`(?i)pg_(try_)?advisory`, `SELECT pg_advisory_xact_lock(hashtext('probe'))`},
@@ -141,6 +143,21 @@ func useAll(t *testing.T, store *sqlstore.Store) {
 	deliveries := parse(t, all)
 	for range 2 {
 		apply(t, store, deliveries)
+	}
+	for _, v := range randomVersions(rand.New(rand.NewPCG(50, 2)), 3) {
+		_, err := store.ApplyAll(ctx, []webhooks.Delivery{v.delivery(t)})
+		no(err)
+		_, err = store.ApplyResults(ctx, &labhealth.Order{ID: orderID(v.order)}, &labhealth.OrderResults{}, noon)
+		no(err)
+	}
+	for _, f := range []sqlstore.OrderFilter{{}, {ChangedSince: noon, UserID: user(1), TransactionID: orderID(1), Status: []labhealth.OrderStatus{ordered}, Results: []sqlstore.ResultsState{"none"}}} {
+		for o, err := range store.Orders(ctx, f) {
+			no(err)
+			_, err = store.Timeline(ctx, o.Order.ID)
+			no(err)
+			_, _, err = store.OrderResults(ctx, o.Order.ID)
+			no(err)
+		}
 	}
 	receive(t, store, all[:50]...)
 	_, err := store.Seen(ctx, "x")

@@ -51,10 +51,10 @@ var misusedFunctions = map[string]any{
 	"sqlstore.Open": sqlstore.Open, "sqlstore.Schema": sqlstore.Schema,
 	"sqlstore.Copy": sqlstore.Copy, "sqlstore.Move": sqlstore.Move, "sqlstore.NewShards": sqlstore.NewShards, "sqlstore.Slot": sqlstore.Slot,
 
-	"webhooks.DecodeSummary": webhooks.DecodeSummary, "webhooks.DeliveryID": webhooks.DeliveryID, "webhooks.DeliveryIDFrom": webhooks.DeliveryIDFrom,
+	"webhooks.DecodeSummary": webhooks.DecodeSummary, "webhooks.DeliveryID": webhooks.DeliveryID, "webhooks.DeliveryIDFrom": webhooks.DeliveryIDFrom, "webhooks.EventOfOrder": webhooks.EventOfOrder,
 	"webhooks.EventTypes": webhooks.EventTypes, "webhooks.NewHandler": webhooks.NewHandler, "webhooks.NewRawHandler": webhooks.NewRawHandler,
 	"webhooks.NewVerifier": webhooks.NewVerifier, "webhooks.Parse": webhooks.Parse, "webhooks.ParseEnvelope": webhooks.ParseEnvelope,
-	"webhooks.ReadAll": webhooks.ReadAll, "webhooks.ReadSamples": webhooks.ReadSamples, "webhooks.ReadSummaries": webhooks.ReadSummaries,
+	"webhooks.ReadAll": webhooks.ReadAll, "webhooks.ReadOrders": webhooks.ReadOrders, "webhooks.ReadSamples": webhooks.ReadSamples, "webhooks.ReadSummaries": webhooks.ReadSummaries,
 	"webhooks.WithBodyLimit": webhooks.WithBodyLimit, "webhooks.WithClock": webhooks.WithClock, "webhooks.WithDeadLetter": webhooks.WithDeadLetter,
 	"webhooks.WithDeadline": webhooks.WithDeadline, "webhooks.WithDeliveryContext": webhooks.WithDeliveryContext,
 	"webhooks.WithDeduplicator": webhooks.WithDeduplicator, "webhooks.WithDuplicateWindow": webhooks.WithDuplicateWindow,

@@ -38,11 +38,11 @@ const (
 	errUnencodable = permanentError("sqlstore: the event cannot be encoded as JSON")
 )
 
-// Apply stores the summary or the samples of an event, in its own transaction, except those of
-// which a newer version is stored. The rule, and the meaning of the changes, are those of
-// [webhooks.Latest]. The changes are exact even if other processes apply deliveries at the same
-// time. The error is the Err of [Applied], or an *[Error], after which no part of the event is
-// stored.
+// Apply stores the summary, the samples or the order of an event, in its own transaction, except
+// those of which a newer version is stored. The rule, and the meaning of the changes, are those of
+// [webhooks.Latest]; the package documentation states the rule for orders. The changes are exact
+// even if other processes apply deliveries at the same time. The error is the Err of [Applied], or
+// an *[Error], after which no part of the event is stored.
 func (s *Store) Apply(ctx context.Context, d webhooks.Delivery) (webhooks.Changes, error) {
 	all, err := s.ApplyAll(ctx, []webhooks.Delivery{d})
 	if err != nil {

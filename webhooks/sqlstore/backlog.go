@@ -52,7 +52,8 @@ func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 	}
 	var b Backlog
 	err := retry(ctx, "backlog", func() (err error) {
-		tx, err := s.db.BeginTx(ctx, nil) // not with Store.transact, which locks SQLite for writing
+		// Else a delivery that a worker delays would be counted twice, or not at all.
+		tx, err := s.dialect.beginRead(ctx)
 		if err != nil {
 			return err
 		}
@@ -73,8 +74,9 @@ func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 }
 
 func (s *Store) backlog(ctx context.Context, tx *sql.Tx) (b Backlog, err error) {
+	now := s.now()
 	for p := range parts {
-		n, oldest, err := s.countPart(ctx, tx, p)
+		n, oldest, err := s.countPart(ctx, tx, p, p.until(now))
 		if err != nil {
 			return b, err
 		}
@@ -86,8 +88,8 @@ func (s *Store) backlog(ctx context.Context, tx *sql.Tx) (b Backlog, err error) 
 	counts := s.dialect.bind(`SELECT (SELECT count(*) FROM (SELECT 1 FROM labhealth_inbox WHERE due > ? LIMIT ?) AS later),
 		(SELECT received_at FROM labhealth_inbox WHERE due > ? ORDER BY due, number LIMIT 1),
 		(SELECT count(*) FROM (SELECT 1 FROM labhealth_dead_letters LIMIT ?) AS dead)`)
-	now, first := s.now().UnixNano(), sql.Null[int64]{}
-	err = tx.QueryRowContext(ctx, counts, now, othersLimit, now, othersLimit).Scan(&b.Delayed, &first, &b.DeadLetters)
+	first := sql.Null[int64]{}
+	err = tx.QueryRowContext(ctx, counts, now.UnixNano(), othersLimit, now.UnixNano(), othersLimit).Scan(&b.Delayed, &first, &b.DeadLetters)
 	if oldest := time.Unix(0, first.V).UTC(); first.Valid && (b.Oldest.IsZero() || oldest.Before(b.Oldest)) {
 		b.Oldest = oldest
 	}
@@ -95,8 +97,7 @@ func (s *Store) backlog(ctx context.Context, tx *sql.Tx) (b Backlog, err error) 
 }
 
 // countPart counts the rows of a part of the inbox, and returns the time of receipt of the first.
-func (s *Store) countPart(ctx context.Context, tx *sql.Tx, p part) (n int, oldest time.Time, err error) {
-	until := s.until(p)
+func (s *Store) countPart(ctx context.Context, tx *sql.Tx, p part, until int64) (n int, oldest time.Time, err error) {
 	scan := s.counted[p].next(time.Now(), true)
 	var first position
 	var received int64

@@ -10,7 +10,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// batch holds the summaries, samples and orders of deliveries, and the stored rows with the same keys.
+// batch holds the summaries, samples and orders of deliveries, and the stored rows with the same
+// keys.
 type batch struct {
 	applied []Applied // what is known without the database: errors, and samples repeated or without a key
 	users   []string  // in ascending order

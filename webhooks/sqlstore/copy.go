@@ -33,8 +33,8 @@ func (c *Copied) add(changes webhooks.Changes, written *int) {
 // Copy copies the samples, summaries and orders of users from one store to another, with their
 // versions, and the timelines and results of the orders. A version that is newer in the target
 // stays, so Copy can be interrupted, and run again at any time, while programs write to both. It
-// queues no reactions in the target. The databases may be of different dialects. Both need the tables:
-// see [Store.Migrate]. [Store.Version] of the two must be the same function.
+// queues no reactions in the target. The databases may be of different dialects. Both need the
+// tables: see [Store.Migrate]. [Store.Version] of the two must be the same function.
 //
 // users selects users by ID; nil means all. It is called with the IDs in ascending order, each
 // before its data is copied, so a program can report progress there. Copy holds a few thousand
@@ -51,18 +51,21 @@ func Copy(ctx context.Context, from, to *Store, users func(uuid.UUID) bool) (Cop
 }
 
 // Move moves the data of users from one store to another: samples, summaries, orders, waiting
-// deliveries, dead letters and reactions. It does what [Copy] does, and then removes the data from the source. It takes
-// one user at a time, and locks the user in the source until the target has everything, has
-// committed it, and has returned the same content when it was read again. So at any time, also
-// after a crash, the data of a user is complete in the source or in the target, and running Move
-// again goes on where it stopped. A delivery that waits in the inbox is moved once, and applied
-// once if the workers of the source are stopped, also while a Move that was killed is run again.
+// deliveries, dead letters and reactions. It does what [Copy] does, and then removes the data from
+// the source. It takes one user at a time, and locks the user in the source until the target has
+// everything, has committed it, and has returned the same content when it was read again. So at any
+// time, also after a crash, the data of a user is complete in the source or in the target, and
+// running Move again goes on where it stopped. A delivery that waits in the inbox is moved once,
+// and applied once if the workers of the source are stopped, also while a Move that was killed is
+// run again.
 //
 // First let new deliveries of these users go to the target, and stop programs that apply them to
 // the source. What a program writes to the source after its user was moved is not lost: another
 // Move takes it to the target. Move until one moves no users. Do not move the same users in the
 // opposite direction at the same time: the two can wait for each other, and writers of a user whom
-// they have locked wait too, until one of them fails after a minute.
+// they have locked wait too, until one of them fails after a minute. After a Move that failed or
+// was killed, finish it before moving these users back: else a waiting delivery can be in both
+// databases.
 //
 // While a user is moved, deliveries of this user wait in the source. In SQLite all writes wait: run
 // Copy first to see how long Move will take. Deliveries and orders without a readable user have
@@ -221,6 +224,9 @@ func moveUser(ctx context.Context, from, to *Store, user uuid.UUID) (n Copied, e
 	err = from.transact(ctx, "move, source", func(tx *sql.Tx) error {
 		t := transferring{from: from, to: to, user: user, q: tx, verify: true}
 		defer func() { n = t.n }()
+		if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(id), '') FROM labhealth_database`).Scan(&t.database); err != nil {
+			return err
+		}
 		// As in DeleteUser: wait for workers, which lock a delivery before its user, and for
 		// Requeue, and look again where they may have stored something.
 		for _, table := range []deliveryTable{deadLetterTable, inboxTable, deadLetterTable} {
@@ -249,6 +255,7 @@ type transferring struct {
 	q        queryer
 	verify   bool
 	n        Copied
+	database string // ID of the source, to move deliveries
 }
 
 // content copies the samples, summaries and orders.
@@ -354,10 +361,13 @@ func (t *transferring) summaries(ctx context.Context, id int64, of webhooks.Seri
 	}
 }
 
+// transferLimit is a variable for tests.
+var transferLimit = time.Minute
+
 // inTarget runs f in a transaction of the target, for a limited time: the source may hold locks
 // that another Move in the other direction waits for, which neither database can detect.
 func (t *transferring) inTarget(ctx context.Context, f func(context.Context, *sql.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, transferLimit)
 	defer cancel()
 	return t.to.transact(ctx, "copy, target", func(tx *sql.Tx) error { return f(ctx, tx) })
 }
@@ -417,9 +427,10 @@ func (r *deliveryRow) columns(n int) []any {
 	return []any{&r.id, &r.received, &r.user, &r.attempts, &r.body, &r.time, &r.reason}[:n]
 }
 
-// digest identifies the row among all that were moved.
-func (r *deliveryRow) digest(table string) []byte {
-	return digest("moved from "+table, strconv.FormatInt(r.number, 10), r.id.V, strconv.FormatInt(r.received, 10), string(r.body))
+// digest identifies the row among all that were moved, from any database: a delivery that is moved
+// there and back can have the same number in several.
+func (r *deliveryRow) digest(database, table string) []byte {
+	return digest("moved from "+table, database, strconv.FormatInt(r.number, 10), r.id.V, strconv.FormatInt(r.received, 10), string(r.body))
 }
 
 // deliveries moves the deliveries of the user in one table. The source deletes them when tx ends.
@@ -448,7 +459,7 @@ func (t *transferring) deliveries(ctx context.Context, tx *sql.Tx, table deliver
 		slices.SortFunc(page, func(a, b *deliveryRow) int { return cmp.Compare(a.number, b.number) })
 		err = t.inTarget(ctx, func(ctx context.Context, tx *sql.Tx) error {
 			for _, r := range page {
-				if err := t.insertDelivery(ctx, tx, insert, r.digest(table.name), r.columns(columns)); err != nil {
+				if err := t.insertDelivery(ctx, tx, insert, r.digest(t.database, table.name), r.columns(columns)); err != nil {
 					return err
 				}
 			}

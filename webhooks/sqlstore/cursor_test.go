@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -178,4 +179,30 @@ func TestPace(t *testing.T) {
 	if _, _, size := run(100); size != 100 {
 		t.Errorf("batches of %d", size)
 	}
+}
+
+// Suspects, which are single, get a quarter of the time also if each batch of fresh deliveries
+// takes much longer.
+func TestTurnsOfSuspects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &Worker{Timeout: 5 * time.Second}
+		spent := [parts]time.Duration{}
+		for start := time.Now(); time.Since(start) < 100*time.Second; {
+			began := time.Now()
+			p, took := w.order(began)[0], time.Second
+			switch p {
+			case suspect:
+				took = 10 * time.Millisecond
+			case delayed:
+				w.skipTurn(p, 0)
+				continue
+			}
+			time.Sleep(took)
+			w.setTurn(p, began)
+			spent[p] += took
+		}
+		if s := spent[suspect]; s < 24*time.Second || s > 26*time.Second {
+			t.Errorf("suspects %v, fresh %v", s, spent[fresh])
+		}
+	})
 }

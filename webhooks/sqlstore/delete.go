@@ -11,8 +11,8 @@ import (
 
 // DeleteUser deletes all data of a user: samples, the units and types that no other user has,
 // summaries, orders with their timelines and results, reactions, and deliveries in the inbox and
-// among the dead letters whose envelope names the user. It waits for deliveries that a worker has in
-// flight. Delivery IDs are kept; they do not identify a user.
+// among the dead letters whose envelope names the user. It waits for deliveries that a worker has
+// in flight. Delivery IDs are kept; they do not identify a user.
 //
 // It does not block the user: data that arrives later is stored as for a new user. So delete the
 // user at the service first, then call DeleteUser, and call it again after the sender's last

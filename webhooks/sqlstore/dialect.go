@@ -44,6 +44,8 @@ type dialect interface {
 	// transact runs f in a transaction in which each statement sees the transactions committed
 	// before it, and whose writes cannot conflict with its reads.
 	transact(ctx context.Context, f func(*sql.Tx) error) error
+	// beginRead begins a transaction whose statements see the same content.
+	beginRead(ctx context.Context) (*sql.Tx, error)
 	// confirm returns when everything that was read so far is durable.
 	confirm(ctx context.Context) error
 	// migrate creates labhealth_schema if necessary, and runs f in a transaction that excludes

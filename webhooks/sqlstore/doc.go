@@ -1,8 +1,8 @@
-// Package sqlstore stores the latest version of every summary and every sample in SQLite or
-// PostgreSQL, using database/sql and a driver of the program's choice. It is the persistent
-// counterpart of [webhooks.Latest], for programs that must not lose data in a crash or that run
-// several processes. It also stores deliveries before they are acknowledged, and applies them
-// afterwards.
+// Package sqlstore stores the latest version of every summary, every sample and every order in
+// SQLite or PostgreSQL, using database/sql and a driver of the program's choice. It is the
+// persistent counterpart of [webhooks.Latest], for programs that must not lose data in a crash or
+// that run several processes. It also stores deliveries before they are acknowledged, and applies
+// them afterwards.
 //
 // # Quick start
 //
@@ -30,6 +30,14 @@
 //     and to either database, gives the content that [webhooks.Latest] would have: the latest
 //     receipt wins, the later element within a batch, and the greater JSON among equal versions.
 //     The hazards of that rule are described there. [webhooks.Changes] are exact.
+//   - Of an order, the version wins that is the latest by the service's own clock: the greatest of
+//     updated_at and the times of its events. A clock of the receivers decides only between
+//     versions with the same time, and the greater JSON between those that were received at the
+//     same time. Events and reads are made by the service, so its clock compares both, while the
+//     time of receipt says nothing about an old event that is delivered again after a newer read.
+//     A version without any time, such as the response of an update, loses to every other.
+//   - [Store.Timeline] has every entry of any version of an order that was ever applied, each once,
+//     whatever came double, late, or not at all as an event of its own. [Applied] counts new ones.
 //   - A delivery that [Store.Receive] has accepted is applied once. It survives a crash of the
 //     process, and of the database if commits are durable. What [Worker.Apply] writes in its
 //     transaction is also written once. Its other effects, such as sending a message, can be
@@ -54,7 +62,8 @@
 //
 //   - The order of deliveries. A function that needs the versions of a summary in order must
 //     compare updated_at.
-//   - Synchronized clocks. Versions are ordered by the clocks of the machines that received them.
+//   - Synchronized clocks. Versions of summaries and samples are ordered by the clocks of the
+//     machines that received them.
 //     Data received by a machine whose clock is an hour behind loses against what others received
 //     within that hour. Keep clocks synchronized, and set [Store.Version] if the data contains a
 //     version.
@@ -73,11 +82,12 @@
 // supports prepared statements or if the driver does not use them (with pgx,
 // default_query_exec_mode=exec in the connection string). Transactions use READ COMMITTED,
 // regardless of the default isolation level. A transaction takes 4 to 8 statements, however many
-// samples it has, and their plans use the indexes whether or not the tables were analyzed. A sample
-// takes about 100 bytes of table and index if the samples of a series arrive in order, and 8 more
-// if it is an interval of an uncommon length. The space of replaced versions is reused after a
-// VACUUM. The write-ahead log takes several times as much if each delivery has one sample:
-// docs/scaling.md states how much, and which settings of the server reduce it.
+// samples it has, and up to 4 more if it has orders, and their plans use the indexes whether or not
+// the tables were analyzed. A sample takes about 100 bytes of table and index if the samples of a
+// series arrive in order, and 8 more if it is an interval of an uncommon length. The space of
+// replaced versions is reused after a VACUUM. The write-ahead log takes several times as much if
+// each delivery has one sample: docs/scaling.md states how much, and which settings of the server
+// reduce it.
 //
 // With PostgreSQL the samples are partitioned by time, so that deleting old ones drops a table. See
 // [Store.Keep] and [Store.Maintain], which makes and drops the partitions. Months without one are
@@ -128,24 +138,39 @@
 //	labhealth_shape_series shape_id, series_id: a shape that no series has is deleted
 //	labhealth_users        user_id: a row to lock; with PostgreSQL, a crash empties the table
 //	labhealth_inbox        number, delivery_id, received_at, user_id, attempts, due, body
+//	labhealth_orders       order_id, user_id, updated, version, created, status, since, results, transaction_id, parent_id,
+//	                       changed, missing, check_at, results_at, text (JSON)
+//	labhealth_order_events order_id, id, at, status, detail: the timelines
+//	labhealth_order_results order_id, user_id, version, revision, status, text (JSON)
 //	labhealth_dead_letters number, delivery_id, received_at, user_id, attempts, failed_at, reason, body
 //	labhealth_deliveries   id (the start of the ID and a digest), at
 //	labhealth_schema       version
+//	labhealth_database     id: a random ID of these tables
 //	labhealth_readings     view of the samples: user_id, resource, provider, source_type, time, value, unit, type,
 //	                       seconds (of an interval), timezone_offset, at, document
 //	labhealth_reports      view of the summaries: user_id, resource, id, version, document
+//	labhealth_order_states view of the orders: order_id, user_id, status, since, results, transaction_id, parent_id, origin,
+//	                       sample_id, created, updated, changed, missing, document
+//	labhealth_order_timeline view of the timelines: order_id, user_id, at, status, detail
 //
-// In the views, time is a timestamptz, and document the JSON of a summary, or of a sample that does
-// not fit the columns, as jsonb. With SQLite both are text, such as 2025-03-01T12:00:00.000000Z.
-// What jsonb cannot hold does not fail a query: \u0000 becomes U+FFFD, and a document with a number
-// beyond numeric is NULL. value is rounded to a double, and the interval of a sample with a
-// document is only in the document. This query returns the heart rate of a user:
+// In the views, time, the times of orders and the at of a timeline are a timestamptz, and document
+// is the JSON of a summary, of an order, or of a sample that does not fit the columns, as jsonb.
+// With SQLite both are text, such as 2025-03-01T12:00:00.000000Z. What jsonb cannot hold does not
+// fail a query: \u0000 becomes U+FFFD, and a document with a number beyond numeric is NULL. value
+// is rounded to a double, and the interval of a sample with a document is only in the document.
+// This query returns the heart rate of a user:
 //
 //	SELECT time, value, unit FROM labhealth_readings WHERE user_id = '…' AND resource = 'heartrate' ORDER BY time
 //
+// An order without a readable user has the zero UUID. since is when the order reached its status,
+// and NULL or, in the table, 0 if that is unknown; so are created and updated. missing is when the
+// service was found not to have the order anymore. This query finds the orders that are stuck:
+//
+//	SELECT status, count(*), min(since) FROM labhealth_order_states WHERE since < now() - interval '14 days' GROUP BY status
+//
 // In tables, times are nanoseconds since 1970. due is 0 if the delivery has not failed, and at most
-// 2147483648 if a batch with it exceeded a time limit, in which case it will be tried alone. The
-// views have the time of a sample as at. Conditions on at use the index and read only the
+// 4503599627370496 if a batch with it exceeded a time limit, in which case it will be tried alone.
+// The views of samples have the time as at. Conditions on at use the index and read only the
 // partitions of that time, while those on time are compared with every sample of the user. In a
 // panel of Grafana, and in psql:
 //

@@ -154,6 +154,22 @@ var sqliteErrors = []struct {
 	{"string or blob too big", rejection},
 }
 
+// rolledBack are phrases of the errors of a commit that rolled back, because the application's
+// function ignored an error of one of its statements. They have no SQLSTATE. The first two are of
+// pgx and pq, the last one is of SQLite.
+var rolledBack = []string{"commit unexpectedly resulted in rollback", "failed transaction", "no transaction is active"}
+
+// isRolledBack reports whether the application's function has ended or spoiled the transaction.
+func isRolledBack(err error) bool {
+	if e := (*Error)(nil); errors.As(err, &e) {
+		err = e.err // that of the driver
+	}
+	if err == nil {
+		return false
+	}
+	return errors.Is(err, sql.ErrTxDone) || sqlState(err) == "" && slices.ContainsFunc(rolledBack, func(phrase string) bool { return mentions(err, phrase) })
+}
+
 func classOf(err error) (all class) {
 	if errors.Is(err, errShapeDeleted) {
 		return conflict | outage
@@ -268,7 +284,7 @@ func reasonOf(err error) string {
 		return "the application panicked"
 	case isTimeout(err):
 		phrase = "it took too long"
-	case errors.As(err, &function):
+	case errors.As(err, &function), isRolledBack(err):
 	case knownText(err) != "":
 		return knownText(err)
 	case errors.As(err, &database):

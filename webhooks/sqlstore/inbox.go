@@ -120,9 +120,14 @@ const (
 	parts
 )
 
-// lastSuspect is the greatest due of suspects. That of all others is greater than 0 and depends on
-// their size: see Worker.suspect. Delayed rows have a time, which is far greater.
-const lastSuspect = 1 << 31
+// lastSuspect is the greatest due of suspects. That of delayed rows is a time in nanoseconds, which
+// is far greater.
+const lastSuspect = 1 << 52
+
+// suspectDue is the due of a suspect: a time in microseconds. Each byte counts as 10 of them, so
+// that small ones come first, and one row gets more. But none waits for ever behind those that are
+// suspects later.
+const suspectDue = `? + 10 * CAST(length(body) AS bigint) + CASE number WHEN ? THEN CAST(? AS bigint) ELSE 0 END`
 
 // start returns the position before the rows of a part.
 func (p part) start() position {
@@ -130,9 +135,7 @@ func (p part) start() position {
 }
 
 // until returns the greatest due of the rows of a part that can be taken.
-func (s *Store) until(p part) int64 {
-	return [parts]int64{0, lastSuspect, s.now().UnixNano()}[p]
-}
+func (p part) until(now time.Time) int64 { return [parts]int64{0, lastSuspect, now.UnixNano()}[p] }
 
 // partOf returns the part of a row that was taken.
 func partOf(row *inboxRow) part {
@@ -159,7 +162,7 @@ func (s *Store) take(ctx context.Context, tx *sql.Tx, p part, limit int) (rows [
 		if idle && !scan.isRescan {
 			break
 		}
-		rows, err = s.selectRows(ctx, tx, inPart, scan.from.due, scan.from.number, s.until(p), limit)
+		rows, err = s.selectRows(ctx, tx, inPart, scan.from.due, scan.from.number, p.until(s.now()), limit)
 		found, last := err == nil && len(rows) > 0, position{}
 		if found {
 			last = position{rows[len(rows)-1].due, rows[len(rows)-1].number}
@@ -208,6 +211,15 @@ func (s *Store) giveBack(rows []inboxRow) {
 		return
 	}
 	s.cursors[partOf(&rows[0])].giveBack(rows[0].before())
+}
+
+// delayUser delays the suspects and the delayed rows of a user who is locked. Otherwise each of
+// them would be tried alone, and others wait.
+func (s *Store) delayUser(ctx context.Context, tx *sql.Tx, user string, due int64) error {
+	_, err := tx.ExecContext(ctx, s.dialect.bind(`UPDATE labhealth_inbox SET due = ? WHERE (due, number) IN (
+		SELECT due, number FROM labhealth_inbox WHERE due > 0 AND due <= ? AND user_id = ?`+s.dialect.skipLocked()+`)`),
+		due, s.now().UnixNano(), user)
+	return err
 }
 
 func sizeOf(rows []inboxRow) (size int) {

@@ -49,7 +49,7 @@ const (
 
 // Transition is an entry in the timeline of an order: a status that the order reached.
 type Transition struct {
-	OrderID uuid.UUID
+	OrderID uuid.UUID // the order
 	// ID is the service's ID of the entry or, if it has none, made from its status and time. It is
 	// unique within the order.
 	ID     string
@@ -60,11 +60,11 @@ type Transition struct {
 
 // OrderFilter selects orders. Zero fields select all.
 type OrderFilter struct {
-	UserID        uuid.UUID
+	UserID        uuid.UUID               // orders of one user
 	TransactionID uuid.UUID               // an order with its redraws and recreations
 	Status        []labhealth.OrderStatus // one of these is the current status
-	Results       []ResultsState
-	ChangedSince  time.Time // compared with StoredOrder.ChangedAt
+	Results       []ResultsState          // one of these is the state of the results
+	ChangedSince  time.Time               // compared with StoredOrder.ChangedAt
 }
 
 // Order returns the latest state of an order; ok is false if none is stored.

@@ -53,7 +53,8 @@ func successor(id uuid.UUID) uuid.UUID {
 	return id
 }
 
-// copiedOrder returns the order of a row of another store. It has what only an earlier version said.
+// copiedOrder returns the order of a row of another store. It has what only an earlier version
+// said.
 func copiedOrder(row *orderRow) *receivedOrder {
 	r := newReceivedOrder(&orderSlot{id: row.id, lowest: row.updated}, decodeOrder(row.document), row.document)
 	r.order.ID, r.updated, r.version, r.user, r.timeline, r.copied = row.id, row.updated, row.version, row.user, nil, row

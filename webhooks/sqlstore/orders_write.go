@@ -278,7 +278,7 @@ func (s *orderSlot) derive(now int64) {
 	status, since := currentEvent(s.order, s.timeline)
 	top := topLevelOf(s.order, status)
 	row.status, row.since, row.results = string(status), since, resultsStateOf(top, s.timeline, s.stored)
-	isOther := !s.isStored || row.status != before.status || row.since != before.since || row.results != before.results
+	isOther := !s.isStored || *row != before
 	s.hasChanged = s.hasChanged || isOther
 	if s.copied != nil {
 		row.checkAt, row.resultAt = s.copied.checkAt, s.copied.resultAt
@@ -287,14 +287,15 @@ func (s *orderSlot) derive(now int64) {
 	if isOther || row.checkAt != 0 && row.checkAt <= now {
 		row.checkAt = checkAt(top, status, since, now)
 	}
-	hasReported := slices.ContainsFunc(s.added, func(t Transition) bool { return reports(t.Status) != ResultsNone })
 	switch {
-	case row.results != ResultsNone && (s.isNewer || hasReported):
+	case row.results != ResultsNone && (s.isNewer || slices.ContainsFunc(s.added, hasReported)):
 		row.resultAt = now
 	case isOther && (row.resultAt == 0 || row.resultAt > now):
 		row.resultAt = resultsAt(row.results, s.stored == labhealth.ResultsStatusPartial, status, since, now)
 	}
 }
+
+func hasReported(t Transition) bool { return reports(t.Status) != ResultsNone }
 
 // chainOf returns the transaction of an order and the order that it follows, as far as the order
 // says so.

@@ -51,6 +51,10 @@ func (d *postgres) transact(ctx context.Context, f func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
+func (d *postgres) beginRead(ctx context.Context) (*sql.Tx, error) {
+	return d.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+}
+
 func (*postgres) confirm(context.Context) error { return nil } // what is visible was committed
 
 func (d *postgres) migrate(ctx context.Context, f func(*sql.Tx) error) error {

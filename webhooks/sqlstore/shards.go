@@ -137,8 +137,8 @@ func (s *Shards) Summaries(ctx context.Context) iter.Seq2[StoredSummary, error] 
 	return inTurn(s.stores(), func(store *Store) iter.Seq2[StoredSummary, error] { return store.Summaries(ctx) })
 }
 
-// Order returns the latest state of an order, which it looks for in every database, as [Store.Order]
-// does. For its timeline and results, use the Store of its user.
+// Order returns the latest state of an order, which it looks for in every database, as
+// [Store.Order] does. For its timeline and results, use the Store of its user.
 func (s *Shards) Order(ctx context.Context, orderID uuid.UUID) (order StoredOrder, ok bool, err error) {
 	stores := s.stores()
 	found := make([]StoredOrder, len(stores))

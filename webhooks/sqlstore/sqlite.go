@@ -82,6 +82,8 @@ func ensureCommit(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
+func (d *sqlite) beginRead(ctx context.Context) (*sql.Tx, error) { return d.db.BeginTx(ctx, nil) }
+
 func (d *sqlite) confirm(ctx context.Context) error {
 	return d.transact(ctx, func(*sql.Tx) error { return nil })
 }

@@ -87,7 +87,7 @@ func TestSchema(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(tables[0], tables[1]); diff != "" || len(tables[0]) != 20 {
+	if diff := cmp.Diff(tables[0], tables[1]); diff != "" || len(tables[0]) != 21 {
 		t.Errorf("%d tables %s", len(tables[0]), diff)
 	}
 }
@@ -193,6 +193,9 @@ func TestErrorClasses(t *testing.T) {
 		{fmt.Errorf("canary: %w", webhooks.ErrNoID), false, false, false, "the summary has no readable id"},
 		{&functionError{error: errPanicked}, false, false, false, "the application panicked"},
 		{&functionError{error: &webhooks.ParseError{Reason: "canary"}}, false, false, false, "the application failed"},
+		{failed("step", sql.ErrTxDone), false, false, false, "the application failed"},
+		{failed("step", errors.New("commit unexpectedly resulted in rollback")), false, false, false, "the application failed"},
+		{failed("step", errors.New("pq: could not complete operation in a failed transaction")), false, false, false, "the application failed"},
 		{failed("apply", state("22003")), false, true, false, "the database rejected the content (SQLSTATE 22003)"},
 	} {
 		if isConflict(c.err) != c.conflict || isRejection(c.err) != c.rejected || isOutage(c.err) != c.outage || reasonOf(c.err) != c.reason {

@@ -35,9 +35,9 @@ type Store struct {
 	// samples were deleted as rows, from is the zero time, and rows is their number. Several
 	// goroutines may call it at the same time.
 	Expired func(from, before time.Time, rows int64)
-	// Reactions lists the kinds of changes that are queued for a [Reactor]; nil queues none. It must
-	// not be changed after the first use of the store, and all processes that write to the database
-	// must set the same.
+	// Reactions lists the kinds of changes that are queued for a [Reactor]; nil queues none. It
+	// must not be changed after the first use of the store, and all processes that write to the
+	// database must set the same.
 	Reactions []ReactionKind
 
 	db      *sql.DB

@@ -28,11 +28,11 @@ import (
 // If the transaction of a batch exceeds a time limit, that of Timeout or one of the database such
 // as statement_timeout or lock_timeout, its deliveries are suspects: all workers take them one at a
 // time, small ones first, and the one that Apply was called with last. A delivery that exceeds a
-// limit alone has failed. If it waited for a lock of PostgreSQL for half of Timeout, or until
-// lock_timeout, it is attempted later and the attempt is not counted. The next batches of the
-// worker are half as large, down to one delivery, and grow again when they take less than half of
-// that time. So a delivery that never ends delays the others of its batch, and no others, by about
-// the limit.
+// limit alone has failed. If it waited for a lock of PostgreSQL for a quarter of Timeout, or until
+// lock_timeout, it is attempted later, as are the other deliveries of its user that have failed or
+// are suspects, and the attempt is not counted. The next batches of the worker are half as large,
+// down to one delivery, and grow again when they take less than half of that time. So a delivery
+// that never ends delays the others of its batch, and no others, by about the limit.
 //
 // Deliveries that failed and are due again are in batches of their own, which get about a quarter
 // of the time if there are others. So do suspects.
@@ -56,10 +56,14 @@ type Worker struct {
 	// that cannot be decoded completely ([webhooks.Event.Err]). The latter become dead letters, and
 	// Apply is called again if they are requeued.
 	//
-	// It must not use the Store, whose operations are separate transactions, and must not end tx.
-	// Until it returns, the other deliveries of the user wait, in all processes. An error or a
-	// panic counts as a failed attempt, even if the cause is an unavailable service that the
-	// function needs, but not if the database is unavailable.
+	// It must not use the Store, whose operations are separate transactions, and must not end tx:
+	// after a commit of its own, the other deliveries of the batch are not passed to it. It must
+	// return when ctx is done. A call that has not returned half of Timeout later is abandoned: it
+	// goes on without the transaction, also after Run has returned. Until it returns, the other
+	// deliveries of the user wait, in all processes. An error or a panic counts as a failed
+	// attempt, even if the cause is an unavailable service that the function needs, but not if the
+	// database is unavailable. So does an error of a statement that it ignores, with which
+	// PostgreSQL rolls the transaction back.
 	Apply func(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error
 
 	Batch    int           // deliveries per transaction; 0 means 100
@@ -209,11 +213,8 @@ func isDeliveryError(err error) bool {
 	if function := (*functionError)(nil); errors.As(err, &function) {
 		return !function.outage
 	}
-	if errors.Is(err, sql.ErrTxDone) { // the function ended the transaction
-		return true
-	}
 	e := (*Error)(nil)
-	return errors.As(err, &e) && e.Rejected
+	return errors.As(err, &e) && (e.Rejected || isRolledBack(err))
 }
 
 // observation is a step that is observed.
@@ -282,7 +283,7 @@ func (w *Worker) step(ctx context.Context, o *observation) (Step, error) {
 		step, err = w.oneAtATime(o, rows)
 	}
 	if len(rows) > 0 {
-		w.setTurn(from, time.Since(began), true)
+		w.setTurn(from, began)
 	}
 	step.Batch = len(rows)
 	return step, err
@@ -295,7 +296,9 @@ func (w *Worker) attemptNext(ctx context.Context, o *observation, began time.Tim
 	step, rows, err = w.attempt(ctx, o, func(ctx context.Context, tx *sql.Tx) (rows []inboxRow, err error) {
 		for _, from = range w.order(began) {
 			rows, err = w.Store.take(ctx, tx, from, w.batch(from))
-			w.setTurn(from, time.Since(began), len(rows) > 0)
+			if len(rows) == 0 {
+				w.skipTurn(from, time.Since(began))
+			}
 			if err != nil || len(rows) > 0 {
 				break
 			}
@@ -343,8 +346,8 @@ func (w *Worker) oneAtATime(o *observation, rows []inboxRow) (step Step, err err
 }
 
 // suspect makes the workers take the rows of a batch one at a time, the smallest first, and last
-// the one that Worker.Apply was called with. An error is ignored: the batch is taken again then,
-// and exceeds the limit again.
+// the one that Worker.Apply was called with, which others go ahead of for as long as 60 attempts
+// may take. An error is ignored: the batch is taken again then, and exceeds the limit again.
 func (w *Worker) suspect(ctx context.Context, rows []inboxRow, last int64) {
 	s, timeout := w.Store, orDefault(w.Timeout, time.Minute)
 	limited, cancel := context.WithTimeout(ctx, timeout)
@@ -354,8 +357,8 @@ func (w *Worker) suspect(ctx context.Context, rows []inboxRow, last int64) {
 		if err := s.dialect.beginStep(limited, tx, min(timeout/2, 5*time.Second)); err != nil {
 			return err
 		}
-		return s.dialect.change(limited, tx, rows, fmt.Sprintf(
-			`UPDATE labhealth_inbox SET due = CASE number WHEN ? THEN %d ELSE 1 + length(body) END`, lastSuspect), last)
+		return s.dialect.change(limited, tx, rows, `UPDATE labhealth_inbox SET due = `+suspectDue,
+			s.now().UnixMicro(), last, (60 * timeout).Microseconds())
 	})
 	if err != nil {
 		return
@@ -406,15 +409,25 @@ func (w *Worker) order(now time.Time) []part {
 const emptyDelay = 50 * time.Millisecond
 
 // setTurn gives a part a quarter of the time: a step of it that took so long is followed by three
-// times as much of others.
-func (w *Worker) setTurn(p part, took time.Duration, found bool) {
+// times as much of others. The time by which a long batch delayed its turn counts, up to Timeout.
+// Otherwise suspects, which are single, would get a step for each batch.
+func (w *Worker) setTurn(p part, began time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wait := 3 * took
-	if !found {
-		wait = max(wait, emptyDelay)
+	turn := w.turns[p]
+	if earliest := began.Add(-orDefault(w.Timeout, time.Minute)); turn.IsZero() {
+		turn = began
+	} else if turn.Before(earliest) {
+		turn = earliest
 	}
-	w.turns[p] = time.Now().Add(wait)
+	w.turns[p] = turn.Add(4 * time.Since(began))
+}
+
+// skipTurn is called when a part was empty.
+func (w *Worker) skipTurn(p part, took time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.turns[p] = time.Now().Add(max(3*took, emptyDelay))
 }
 
 // batch returns the number of deliveries that the next batch may have.
@@ -489,7 +502,8 @@ func (w *Worker) attempt(ctx context.Context, o *observation, take func(context.
 		w.Store.giveBack(rows) // after a conflict
 		rows, stop = nil, func() bool { return true }
 		// Else a delivery whose user another one locks until the time limit would fail with it.
-		if err := w.Store.dialect.beginStep(limited, tx, orDefault(w.Timeout, time.Minute)/2); err != nil {
+		// PostgreSQL waits twice for a row for which others wait, and applies the limit to each.
+		if err := w.Store.dialect.beginStep(limited, tx, orDefault(w.Timeout, time.Minute)/4); err != nil {
 			return err
 		}
 		rows, err = take(limited, tx)
@@ -584,11 +598,38 @@ func (w *Worker) callApply(ctx context.Context, tx *sql.Tx, deliveries []webhook
 			continue
 		}
 		starts(i)
-		if err := w.Apply(ctx, tx, d, applied[i].Changes); err != nil {
+		if err := w.call(ctx, tx, d, applied[i].Changes); err != nil {
 			return &functionError{err, w.Store.isOutage(err) && (!isBroken(err) || isDisconnected(ctx, tx))}
 		}
 	}
 	return nil
+}
+
+// call calls Apply. It waits for half of Timeout after ctx is done, so that a function that ignores
+// ctx does not stop the worker.
+func (w *Worker) call(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error {
+	result := make(chan error, 1)
+	go func() {
+		err := errPanicked // also if the function ends the goroutine
+		defer func() {
+			_ = recover() // a value that may contain anything
+			result <- err
+		}()
+		err = w.Apply(ctx, tx, d, c)
+	}()
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(orDefault(w.Timeout, time.Minute) / 2) // ends before the row is due again: see reserve
+	defer timer.Stop()
+	select {
+	case err := <-result:
+		return err
+	case <-timer.C:
+		return ctx.Err()
+	}
 }
 
 // bury stores a dead letter.
@@ -614,7 +655,8 @@ func (w *Worker) fail(ctx context.Context, cause error, row inboxRow) (step Step
 			return err
 		}
 		isLast := attempts >= orDefault(w.Attempts, 10)
-		changed, err := w.remove(limited, tx, row, isLast, attempts)
+		due := s.now().Add(delayAfter(orDefault(w.Delay, 5*time.Second), row.attempts)).UnixNano()
+		changed, err := w.remove(limited, tx, row, isLast, attempts, due)
 		if err != nil || !changed {
 			return err
 		}
@@ -623,6 +665,9 @@ func (w *Worker) fail(ctx context.Context, cause error, row inboxRow) (step Step
 		}
 		step.Delayed++
 		step.addReason(kindOf(cause), 1)
+		if isLocked(cause) && row.user.Valid {
+			return s.delayUser(limited, tx, row.user.V, due-1) // before this one: they may not be locked
+		}
 		return nil
 	})
 	if err != nil {
@@ -632,14 +677,13 @@ func (w *Worker) fail(ctx context.Context, cause error, row inboxRow) (step Step
 }
 
 // remove deletes a row of the inbox after its last attempt, and delays it otherwise.
-func (w *Worker) remove(ctx context.Context, tx *sql.Tx, row inboxRow, isLast bool, attempts int) (changed bool, err error) {
+func (w *Worker) remove(ctx context.Context, tx *sql.Tx, row inboxRow, isLast bool, attempts int, due int64) (changed bool, err error) {
 	s := w.Store
 	const at = ` WHERE due = ? AND number = ?`
 	var result sql.Result
 	if isLast {
 		result, err = tx.ExecContext(ctx, s.dialect.bind(`DELETE FROM labhealth_inbox`+at), row.due, row.number)
 	} else {
-		due := s.now().Add(delayAfter(orDefault(w.Delay, 5*time.Second), row.attempts)).UnixNano()
 		result, err = tx.ExecContext(ctx, s.dialect.bind(`UPDATE labhealth_inbox SET attempts = ?, due = ?`+at), attempts, due, row.due, row.number)
 	}
 	if err != nil {
