@@ -106,8 +106,8 @@ func (s *Store) deleteIDs(ctx context.Context) error {
 	}
 }
 
-// deleteSamples deletes the samples before a time, and returns their number. It looks for series that have some outside of a
-// transaction, because SQLite has one writer at a time.
+// deleteSamples deletes the samples before a time, and returns their number. It looks for series
+// that have some outside of a transaction, because SQLite has one writer at a time.
 func (s *Store) deleteSamples(ctx context.Context, before int64) (deleted int64, err error) {
 	const width = 10_000 // series that one transaction visits
 	find, remove := s.dialect.oldSamples()
