@@ -1,4 +1,4 @@
-// Notify sends one message when the results of an order are there, although most events are lost:
+// Notify sends a message when the results of an order are there, although most events are lost:
 //
 //	go run ./notify
 package main
@@ -27,7 +27,8 @@ import (
 
 // receive returns a handler of events. It keeps orders in a file, reads from the service what was
 // never delivered, and calls send when the results of an order are there. After an error or a crash
-// it calls send again with the same key, by which a mail service recognizes what it has sent.
+// it calls send again with the same key, by which a mail service recognizes what it has sent. A
+// correction has a key of its own, and so have partial results that are final when send is called.
 func receive(ctx context.Context, client *labhealth.Client, file string, send func(key, orderID uuid.UUID) error) http.Handler {
 	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)")
 	check(err)
