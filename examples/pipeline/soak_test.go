@@ -472,13 +472,23 @@ func (s *soak) steps() []soakStep {
 			before: map[string]func(*testing.T) victim{"worker 128-255 elsewhere": worker(s.other.postgres, "128-255")},
 			run:    func(*testing.T) error { return nil },
 		},
-		{name: "copy them", share: 0.45, run: func(*testing.T) error {
-			return s.again("-role", "copy", "-postgres", s.at.postgres, "-to", s.other.postgres, "-partition", "128-255")
-		}},
-		{name: "move them", share: 0.5, run: func(*testing.T) error {
-			return s.again("-role", "move", "-postgres", s.at.postgres, "-to", s.other.postgres, "-partition", "128-255")
-		}},
+		{name: "copy them", share: 0.45, run: s.transfer("copy")},
+		{name: "move them", share: 0.5, run: s.transfer("move")},
 		{name: "drop a partition of the samples", share: 0.75, run: s.dropPartition},
+	}
+}
+
+// transfer returns a function that copies or moves the second half of the users, some slots at a
+// time: a copy that is interrupted starts again, and the database is killed every two minutes.
+func (s *soak) transfer(role string) func(*testing.T) error {
+	return func(*testing.T) error {
+		for slot := 128; slot < 256; slot += 8 {
+			err := s.again("-role", role, "-postgres", s.at.postgres, "-to", s.other.postgres, "-partition", fmt.Sprintf("%d-%d", slot, slot+7))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 }
 
