@@ -104,8 +104,8 @@ func countCalls(rows []reactionRow) (n int) {
 	return n + len(orders)
 }
 
-// look reads and locks rows of a part that no other reactor has, until there are limit ones that can
-// be called at the same time, or there were several statements.
+// look reads and locks rows of a part that no other reactor has, until there are limit ones that
+// can be called at the same time, or there were several statements.
 func (t *reactionTake) look(ctx context.Context, tx *sql.Tx, p reactionPart, limit int) error {
 	const statements = 4
 	for _, idle := range []bool{false, true} {
@@ -116,7 +116,8 @@ func (t *reactionTake) look(ctx context.Context, tx *sql.Tx, p reactionPart, lim
 		rows, err := t.read(ctx, tx, p, scan, limit)
 		found, full := len(rows) > 0, len(rows) == limit
 		for n := 1; err == nil && full && n < statements && countCalls(rows) < limit; n++ {
-			more, rest := []reactionRow(nil), limit-countCalls(rows)
+			rest := limit - countCalls(rows)
+			var more []reactionRow
 			more, err = t.read(ctx, tx, p, scanBehind(rows), rest)
 			rows, full = append(rows, more...), len(more) == rest
 		}

@@ -309,8 +309,8 @@ func (r *reacting) want() int {
 	return r.parallel - len(r.hung) + ahead - r.outstanding
 }
 
-// measure estimates how many calls end in a tenth of a second or, if that is longer, in the time of a
-// transaction, from the time that those took that have ended: otherwise calls would wait for slow
+// measure estimates how many calls end in a tenth of a second or, if that is longer, in the time of
+// a transaction, from the time that those took that have ended: otherwise calls would wait for slow
 // transactions. The lease leaves at least half of Timeout for those that wait.
 func (r *reacting) measure() {
 	took, n := time.Duration(0), 0
