@@ -137,6 +137,40 @@ func TestReactionsOfManyOrders(t *testing.T) {
 	})
 }
 
+// Transactions that take longer than the lease delay calls, but do not prevent them for ever.
+func TestReactionsInSlowDatabase(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		apply(t, reactive(t, d, sqlstore.ReactTransition), parse(t, raw(orderEvent(1, 1, 1, 2))))
+		var f faults
+		store, err := sqlstore.Open(d.openFaulty(t, &f), d.dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.Reactions = allKinds
+		f.set(func(operation string) error {
+			if strings.HasPrefix(operation, "UPDATE labhealth_reactions SET due") {
+				time.Sleep(250 * time.Millisecond) // the database is slow
+			}
+			return nil
+		}, nil)
+		defer f.set(nil, nil)
+		c := &calls{}
+		r := &sqlstore.Reactor{Store: store, Timeout: 100 * time.Millisecond, Poll: time.Millisecond, React: c.react}
+		ctx, cancel := context.WithCancel(t.Context())
+		stopped := make(chan error)
+		go func() { stopped <- r.Run(ctx) }()
+		db := d.open(t)
+		eventually(t, "all to be called", func() bool { return count(t, db, "labhealth_reactions") == 0 })
+		cancel()
+		if err := <-stopped; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if len(c.byID) != 2 {
+			t.Errorf("%d reactions were called, want 2", len(c.byID))
+		}
+	})
+}
+
 // Receiving and applying go on while reactors are killed.
 func TestReceiveWhileReactorsAreKilled(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
@@ -146,7 +180,7 @@ func TestReceiveWhileReactorsAreKilled(t *testing.T) {
 		}
 		orders := 60
 		if long {
-			orders = 300
+			orders = 100
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -166,7 +200,7 @@ func TestReceiveWhileReactorsAreKilled(t *testing.T) {
 		eventually(t, "all to be applied", func() bool { return count(t, db, "labhealth_inbox") == 0 })
 		cancel()
 		all.Wait()
-		reactAll(t, &sqlstore.Reactor{Store: store, Parallel: 50, React: func(ctx context.Context, r sqlstore.Reaction) error {
+		reactAll(t, &sqlstore.Reactor{Store: store, Parallel: 200, React: func(ctx context.Context, r sqlstore.Reaction) error {
 			return reacted(ctx, db, d, r)
 		}})
 		var ids, distinct, transitions int

@@ -47,7 +47,7 @@ type Reactor struct {
 	Attempts int           // failed calls after which a reaction is given up; 0 means 10
 	Delay    time.Duration // wait after the first failure, doubled after each further one up to an hour; 0 means 5 s
 	// Timeout is the limit of one call; 0 means 1 min. A reaction whose process was killed is
-	// called again after twice that time, and up to a minute more if the database is slow.
+	// called again after twice that time, and up to 10 s more if the database is slow.
 	Timeout time.Duration
 	Poll    time.Duration // interval at which to look for what other processes queued; 0 means 1 s
 	Grace   time.Duration // how long calls may go on when the context of Run is done; 0 means 5 s
@@ -331,10 +331,10 @@ func (r *reacting) measure() {
 	}
 }
 
-// leaseAt returns when the lease of reactions ends that are taken now: not before the transaction
-// has committed and their calls had their time, however slow the database is.
+// leaseAt returns when the lease of reactions ends that are taken now. The time of a transaction is
+// added: otherwise calls could not start if transactions take most of the lease.
 func (r *reacting) leaseAt(now time.Time) time.Time {
-	return now.Add(2*r.timeout + min(2*r.slow, time.Minute))
+	return now.Add(2*r.timeout + min(r.slow, 10*time.Second))
 }
 
 // turn settles the calls that have ended and takes up to limit reactions, in one transaction. more

@@ -52,10 +52,10 @@ func TestReactionsTakenAhead(t *testing.T) {
 		wantLease          time.Duration
 	}{
 		{slow: 0, took: 10 * ms, wantFast: 40, wantLease: 2 * time.Minute},
-		{slow: ms, took: time.Nanosecond, wantFast: 100, wantLease: 2*time.Minute + 2*ms},
-		{slow: 50 * ms, took: 100 * ms, wantFast: 4, wantLease: 2*time.Minute + 100*ms},
-		{slow: 500 * ms, took: 100 * ms, wantFast: 20, wantLease: 2*time.Minute + time.Second},
-		{slow: time.Minute, took: 10 * time.Second, wantFast: 12, wantLease: 3 * time.Minute},
+		{slow: ms, took: time.Nanosecond, wantFast: 100, wantLease: 2*time.Minute + ms},
+		{slow: 50 * ms, took: 100 * ms, wantFast: 4, wantLease: 2*time.Minute + 50*ms},
+		{slow: 500 * ms, took: 100 * ms, wantFast: 20, wantLease: 2*time.Minute + 500*ms},
+		{slow: time.Minute, took: 10 * time.Second, wantFast: 12, wantLease: 2*time.Minute + 10*time.Second},
 		{slow: 0, took: 10 * ms, uncalled: 50, wantFast: 40, wantLease: 2 * time.Minute}, // the others say nothing
 	} {
 		run := &reacting{Reactor: &Reactor{}, parallel: 4, timeout: time.Minute, slow: test.slow}
