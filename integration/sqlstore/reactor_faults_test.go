@@ -137,40 +137,6 @@ func TestReactionsOfManyOrders(t *testing.T) {
 	})
 }
 
-// Transactions that take longer than the lease delay calls, but do not prevent them for ever.
-func TestReactionsInSlowDatabase(t *testing.T) {
-	onBoth(t, func(t *testing.T, d database) {
-		apply(t, reactive(t, d, sqlstore.ReactTransition), parse(t, raw(orderEvent(1, 1, 1, 2))))
-		var f faults
-		store, err := sqlstore.Open(d.openFaulty(t, &f), d.dialect)
-		if err != nil {
-			t.Fatal(err)
-		}
-		store.Reactions = allKinds
-		f.set(func(operation string) error {
-			if strings.HasPrefix(operation, "UPDATE labhealth_reactions SET due") {
-				time.Sleep(250 * time.Millisecond) // the database is slow
-			}
-			return nil
-		}, nil)
-		defer f.set(nil, nil)
-		c := &calls{}
-		r := &sqlstore.Reactor{Store: store, Timeout: 100 * time.Millisecond, Poll: time.Millisecond, React: c.react}
-		ctx, cancel := context.WithCancel(t.Context())
-		stopped := make(chan error)
-		go func() { stopped <- r.Run(ctx) }()
-		db := d.open(t)
-		eventually(t, "all to be called", func() bool { return count(t, db, "labhealth_reactions") == 0 })
-		cancel()
-		if err := <-stopped; !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		if len(c.byID) != 2 {
-			t.Errorf("%d reactions were called, want 2", len(c.byID))
-		}
-	})
-}
-
 // Receiving and applying go on while reactors are killed.
 func TestReceiveWhileReactorsAreKilled(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
