@@ -88,7 +88,7 @@ func TestOrderOfSuspects(t *testing.T) {
 	t.Parallel()
 	d := postgres(t) // with SQLite, one batch exceeds the limit at a time
 	store, db := d.store(t), d.open(t)
-	large := strings.Repeat("60 ", 3000) + "60"
+	large := strings.Repeat("60 ", 300) + "60"
 	for n := range 2 {
 		receive(t, store, heartrates(fmt.Sprint("spoils_", n), 3*n, "60"), heartrates(fmt.Sprint("large_", n), 3*n+1, strings.Fields(large)...),
 			heartrates(fmt.Sprint("small_", n), 3*n+2, "60"))
@@ -96,18 +96,24 @@ func TestOrderOfSuspects(t *testing.T) {
 	var workers sync.WaitGroup
 	for n := range 2 {
 		started := make(chan struct{})
-		worker := &sqlstore.Worker{Store: store, Batch: 3, Timeout: time.Duration(1+2*n) * time.Second}
+		worker := &sqlstore.Worker{Store: store, Batch: 3, Timeout: time.Duration(4+4*n) * time.Second}
 		worker.Apply = func(ctx context.Context, _ *sql.Tx, _ webhooks.Delivery, _ webhooks.Changes) error {
 			close(started)
 			<-ctx.Done()
 			return ctx.Err()
 		}
+		ended := make(chan struct{})
 		workers.Go(func() {
+			defer close(ended)
 			if step, err := worker.Step(t.Context()); err == nil || step.Batch != 3 {
 				t.Error(step, err)
 			}
 		})
-		<-started
+		select {
+		case <-started:
+		case <-ended:
+			t.Fatal("the batch exceeded the limit before its end")
+		}
 	}
 	workers.Wait()
 	rows, err := db.Query("SELECT delivery_id FROM labhealth_inbox ORDER BY due, number")

@@ -41,28 +41,35 @@ func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID) error {
 // deleteContent deletes the samples, summaries and orders of a user, who is locked, and the shapes
 // that nobody else has.
 func (s *Store) deleteContent(ctx context.Context, tx *sql.Tx, user string) error {
+	shapes, err := s.shapesOf(ctx, tx, user)
+	if err != nil {
+		return err
+	}
+	del := func(tables ...string) error {
+		for _, where := range tables {
+			if _, err := tx.ExecContext(ctx, s.dialect.bind(`DELETE FROM `+where), user); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err = del(`labhealth_samples WHERE series_id IN (SELECT id FROM labhealth_series WHERE user_id = ?)`,
+		`labhealth_summaries WHERE series_id IN (SELECT id FROM labhealth_series WHERE user_id = ?)`,
+		`labhealth_series WHERE user_id = ?`)
+	if err != nil {
+		return err
+	}
+	// After what can take long, because reactors wait for these locks.
 	if err := s.deleteReactions(ctx, tx, user); err != nil {
 		return err
 	}
 	if err := s.deleteOrders(ctx, tx, user); err != nil {
 		return err
 	}
-	shapes, err := s.shapesOf(ctx, tx, user)
+	err = del(`labhealth_order_results WHERE user_id = ?`, `labhealth_reactions WHERE user_id = ?`,
+		`labhealth_reconciled_users WHERE user_id = ?`, `labhealth_users WHERE user_id = ?`)
 	if err != nil {
 		return err
-	}
-	for _, where := range []string{
-		`labhealth_samples WHERE series_id IN (SELECT id FROM labhealth_series WHERE user_id = ?)`,
-		`labhealth_summaries WHERE series_id IN (SELECT id FROM labhealth_series WHERE user_id = ?)`,
-		`labhealth_series WHERE user_id = ?`,
-		`labhealth_order_results WHERE user_id = ?`,
-		`labhealth_reactions WHERE user_id = ?`,
-		`labhealth_reconciled_users WHERE user_id = ?`,
-		`labhealth_users WHERE user_id = ?`,
-	} {
-		if _, err := tx.ExecContext(ctx, s.dialect.bind(`DELETE FROM `+where), user); err != nil {
-			return err
-		}
 	}
 	return s.deleteShapes(ctx, tx, shapes)
 }

@@ -100,6 +100,15 @@
 // orders, call [Reconciler.Since] with the zero time and a Store that has no Reactions, before
 // other processes write to the database.
 //
+// A function that kills its process, by os.Exit, a fatal error of the runtime or too much memory,
+// has not failed: no attempt is counted, so the reaction is never given up. It is called again when
+// its lease has ended, after twice [Reactor].Timeout, and kills the next process. The calls in
+// flight in that process are also repeated then. Processes that are restarted call the other
+// reactions in between. Run a function that may do so in a process of its own.
+//
+// Leases and delays use the clocks of the machines. One that is an hour ahead calls what others are
+// calling, with the same ID, and what it has taken when it is killed waits an hour longer.
+//
 // Nothing is queued by default, and what is queued waits until a Reactor runs. [Store.Backlog]
 // counts it.
 //

@@ -44,7 +44,7 @@ func (p reactionPart) until(now int64) int64 { return [reactionParts]int64{0, no
 // reactionTake takes reactions in a transaction.
 type reactionTake struct {
 	s     *Store
-	limit int
+	limit int   // reactions to take: of each order, one
 	turn  int   // 0 or 1, alternating: which part gets the only one
 	now   int64 // what is due can be taken
 	lease int64 // the due of what is taken: until then, no other reactor takes it
@@ -63,7 +63,7 @@ func (t *reactionTake) run(ctx context.Context, tx *sql.Tx) error {
 		reactionPart
 		limit int
 	}{{dueReactions, (t.limit + t.turn) / 2}, {newReactions, t.limit}} {
-		if n := part.limit - len(t.seen); n > 0 {
+		if n := part.limit - countCalls(t.seen); n > 0 {
 			if err := t.look(ctx, tx, part.reactionPart, n); err != nil {
 				return err
 			}
@@ -91,27 +91,62 @@ func (t *reactionTake) run(ctx context.Context, tx *sql.Tx) error {
 	return t.s.dialect.changeReactions(ctx, tx, lease, `UPDATE labhealth_reactions SET due = ?`, t.lease)
 }
 
-// look reads and locks rows of a part that no other reactor has.
+// countCalls returns how many of the rows can be called at the same time: one of each order.
+func countCalls(rows []reactionRow) (n int) {
+	orders := map[uuid.UUID]bool{}
+	for i := range rows {
+		if !rows[i].order.Valid {
+			n++
+		} else {
+			orders[rows[i].order.UUID] = true
+		}
+	}
+	return n + len(orders)
+}
+
+// look reads and locks rows of a part that no other reactor has, until there are limit ones that
+// can be called at the same time, or there were several statements.
 func (t *reactionTake) look(ctx context.Context, tx *sql.Tx, p reactionPart, limit int) error {
-	s := t.s
+	const statements = 4
 	for _, idle := range []bool{false, true} {
-		scan := s.reactionCursors[p].next(time.Now(), idle)
+		scan := t.s.reactionCursors[p].next(time.Now(), idle)
 		if idle && !scan.isRescan {
 			break
 		}
-		rows, err := scanReactions(ctx, tx, s.dialect.bind(`SELECT `+reactionColumns+inReactions+s.dialect.tryOrder()+firstReactions+s.dialect.skipLocked()),
-			scan.from.due, scan.from.number, p.until(t.now), limit)
-		found, last := err == nil && len(rows) > 0, position{}
-		if found {
-			last = position{rows[len(rows)-1].due, rows[len(rows)-1].number}
+		rows, err := t.read(ctx, tx, p, scan, limit)
+		found, full := len(rows) > 0, len(rows) == limit
+		for n := 1; err == nil && full && n < statements && countCalls(rows) < limit; n++ {
+			rest := limit - countCalls(rows)
+			var more []reactionRow
+			more, err = t.read(ctx, tx, p, scanBehind(rows), rest)
+			rows, full = append(rows, more...), len(more) == rest
 		}
-		s.reactionCursors[p].end(scan, time.Now(), last, found, len(rows) == limit)
-		t.seen, t.more = append(t.seen, rows...), t.more || len(rows) == limit
+		t.seen = append(t.seen, rows...)
 		if err != nil || found || scan.whole {
 			return err
 		}
 	}
 	return nil
+}
+
+// scanBehind returns a scan of what is behind rows that were read.
+func scanBehind(rows []reactionRow) scan {
+	last := rows[len(rows)-1]
+	return scan{from: position{last.due, last.number}}
+}
+
+// read reads and locks up to limit rows of a scan.
+func (t *reactionTake) read(ctx context.Context, tx *sql.Tx, p reactionPart, scan scan, limit int) ([]reactionRow, error) {
+	s := t.s
+	rows, err := scanReactions(ctx, tx, s.dialect.bind(`SELECT `+reactionColumns+inReactions+s.dialect.tryOrder()+firstReactions+s.dialect.skipLocked()),
+		scan.from.due, scan.from.number, p.until(t.now), limit)
+	found, last := err == nil && len(rows) > 0, position{}
+	if found {
+		last = position{rows[len(rows)-1].due, rows[len(rows)-1].number}
+	}
+	s.reactionCursors[p].end(scan, time.Now(), last, found, len(rows) == limit)
+	t.more = t.more || len(rows) == limit
+	return rows, err
 }
 
 // inReactions selects the rows of a part behind a position.

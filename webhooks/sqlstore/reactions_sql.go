@@ -154,10 +154,14 @@ func (*sqlite) changeReactions(ctx context.Context, tx *sql.Tx, rows []reactionR
 	return nil
 }
 
-// sortReactions sorts rows by order, and those of an order by the place among them.
+// sortReactions sorts rows by order, and those of an order by the place among them. Transitions of
+// the same time have the order of the timeline.
 func sortReactions(rows []reactionRow) {
 	slices.SortFunc(rows, func(a, b reactionRow) int {
-		return cmp.Or(slices.Compare(a.user[:], b.user[:]), slices.Compare(a.order.UUID[:], b.order.UUID[:]),
-			cmp.Compare(a.at, b.at), cmp.Compare(a.number, b.number))
+		c := cmp.Or(slices.Compare(a.user[:], b.user[:]), slices.Compare(a.order.UUID[:], b.order.UUID[:]), cmp.Compare(a.at, b.at))
+		if c == 0 && a.kind == ReactTransition && b.kind == ReactTransition {
+			c = compareTransitions(a.reaction().Transition, b.reaction().Transition)
+		}
+		return cmp.Or(c, cmp.Compare(a.number, b.number))
 	})
 }

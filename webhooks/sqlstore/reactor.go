@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
@@ -38,15 +40,15 @@ type Reactor struct {
 	// Store is the store whose reactions are called. It is required.
 	Store *Store
 	// React is called for each reaction. It is required. It may use the Store. It must return when
-	// ctx is done: one that does not has failed, and is called again later, but occupies one of
-	// the Parallel calls until it returns.
+	// ctx is done: one that does not has failed, and occupies one of the Parallel calls until it
+	// returns. Until then, this Reactor counts its further attempts as failed without a call.
 	React func(ctx context.Context, r Reaction) error
 
 	Parallel int           // calls at the same time; 0 means 4
 	Attempts int           // failed calls after which a reaction is given up; 0 means 10
 	Delay    time.Duration // wait after the first failure, doubled after each further one up to an hour; 0 means 5 s
 	// Timeout is the limit of one call; 0 means 1 min. A reaction whose process was killed is
-	// called again after twice that time.
+	// called again after twice that time, and up to 10 s more if the database is slow.
 	Timeout time.Duration
 	Poll    time.Duration // interval at which to look for what other processes queued; 0 means 1 s
 	Grace   time.Duration // how long calls may go on when the context of Run is done; 0 means 5 s
@@ -94,13 +96,14 @@ func (r *Reactor) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		run.collect() // before counting how many to take
 		more, err := run.turn(ctx, run.want())
-		switch {
-		case err != nil && ctx.Err() == nil:
+		if err != nil {
 			failures++
 			backoff := min(50*time.Millisecond<<min(failures, 10), 10*time.Second)
 			run.wait(ctx, backoff/2+rand.N(backoff/2), false)
-		case err == nil && !more:
-			failures = 0
+			continue
+		}
+		failures = 0
+		if !more {
 			run.wait(ctx, run.poll, true)
 		}
 	}
@@ -134,7 +137,8 @@ func (r *Reactor) start(ctx context.Context) (*reacting, error) {
 	}
 	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	run := &reacting{
-		Reactor: r, ctx: ctx, calls: calls, cancel: cancel, results: map[ReactionResult]int{}, calling: map[*reactionCall]bool{},
+		Reactor: r, ctx: ctx, calls: calls, cancel: cancel, began: time.Now(), results: map[ReactionResult]int{},
+		calling: map[*reactionCall]bool{}, hung: map[uuid.UUID]bool{},
 		parallel: orDefault(r.Parallel, 4), timeout: orDefault(r.Timeout, time.Minute), poll: orDefault(r.Poll, time.Second),
 	}
 	run.jobs = make(chan *reactionCall, run.parallel+maxAhead)
@@ -177,6 +181,7 @@ type reacting struct {
 	ctx      context.Context
 	calls    context.Context // parent of the contexts of calls
 	cancel   context.CancelFunc
+	began    time.Time
 	parallel int
 	timeout  time.Duration
 	poll     time.Duration
@@ -186,10 +191,11 @@ type reacting struct {
 
 	calling     map[*reactionCall]bool // taken and not ended
 	outstanding int                    // length of calling
-	hung        int                    // calls that ignore their context
+	hung        map[uuid.UUID]bool     // reactions of calls that ignore their contexts
 	finished    []*reactionCall        // ended and not settled
 	turns       int
-	fast        int // calls that end in the time that is worth taking reactions ahead for
+	slow        time.Duration // how long the transaction of the last turn took
+	fast        int           // calls that end in the time that is worth taking reactions ahead for
 	results     map[ReactionResult]int
 }
 
@@ -199,7 +205,8 @@ type reactionCall struct {
 	was      int64       // due before it was taken
 	reaction Reaction
 	observed context.Context // of the observer; valid if started is not 0
-	started  atomic.Int64    // when React was called, in nanoseconds since 1970; 0 before
+	hangs    bool            // an earlier call has not returned, so React is not called
+	started  atomic.Int64    // when React was called, in nanoseconds since the start of the Reactor; 0 before
 	took     atomic.Int64    // how long the call took, in nanoseconds; 0 before it has ended
 	over     atomic.Bool     // it has ended, or was given up because it ignores its context
 
@@ -249,12 +256,16 @@ func (r *reacting) call(c *reactionCall) {
 			c.observed = observed
 		}
 	}
+	if c.hangs { // another call would occupy another goroutine
+		err, deadline = context.DeadlineExceeded, context.DeadlineExceeded
+		return
+	}
 	ctx, cancel := context.WithTimeout(c.observed, r.timeout)
 	defer func() {
 		deadline = ctx.Err()
 		cancel()
 	}()
-	c.started.Store(time.Now().UnixNano())
+	c.started.Store(int64(max(time.Since(r.began), 1)))
 	err = r.React(ctx, c.reaction)
 }
 
@@ -290,29 +301,41 @@ func (r *reacting) result(c *reactionCall, err, deadline error) (ReactionResult,
 	return ReactionDelayed, reason
 }
 
-// want returns how many reactions to take: as many as can be called now, and as many as will be in
-// a tenth of a second.
+// want returns how many reactions to take: as many as can be called now, and those to take ahead.
 func (r *reacting) want() int {
 	ahead := r.fast
-	if r.hung >= r.parallel {
+	if len(r.hung) >= r.parallel {
 		ahead = 0
 	}
-	return r.parallel - r.hung + ahead - r.outstanding
+	return r.parallel - len(r.hung) + ahead - r.outstanding
 }
 
-// measure estimates how many calls end in a tenth of a second, from the time that those took that
-// have ended. The time of turns does not count: the longer they take, the more each must take.
+// measure estimates how many calls end in a tenth of a second or, if that is longer, in the time of
+// a transaction, from the time that those took that have ended: otherwise calls would wait for slow
+// transactions. The lease leaves at least half of Timeout for those that wait.
 func (r *reacting) measure() {
-	took := time.Duration(0)
+	took, n := time.Duration(0), 0
 	for _, c := range r.finished {
-		if c.took.Load() == 0 { // not called, or given up
+		switch {
+		case c.took.Load() > 0:
+			took += time.Duration(c.took.Load())
+		case c.result != "": // it was given up
 			took += r.timeout
+		default: // it was not called, which says nothing
+			continue
 		}
-		took += time.Duration(c.took.Load())
+		n++
 	}
-	if n := len(r.finished); n > 0 {
-		r.fast = int(min(maxAhead, float64(r.parallel*n)*float64(100*time.Millisecond)/float64(took)))
+	if n > 0 {
+		ahead := min(max(r.slow, 100*time.Millisecond), max(r.timeout/2, 100*time.Millisecond))
+		r.fast = int(min(maxAhead, float64(r.parallel*n)*float64(ahead)/float64(took)))
 	}
+}
+
+// leaseAt returns when the lease of reactions ends that are taken now. The time of a transaction is
+// added: otherwise calls could not start if transactions take most of the lease.
+func (r *reacting) leaseAt(now time.Time) time.Time {
+	return now.Add(2*r.timeout + min(r.slow, 10*time.Second))
 }
 
 // turn settles the calls that have ended and takes up to limit reactions, in one transaction. more
@@ -324,6 +347,8 @@ func (r *reacting) turn(ctx context.Context, limit int) (more bool, err error) {
 		return false, nil
 	}
 	r.turns++
+	began := time.Now()
+	defer func() { r.slow = time.Since(began) }()
 	limited, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var take *reactionTake
@@ -333,7 +358,7 @@ func (r *reacting) turn(ctx context.Context, limit int) (more bool, err error) {
 			r.Store.giveBackReactions(take.seen)
 		}
 		now := r.Store.now()
-		take = &reactionTake{s: r.Store, limit: limit, turn: r.turns % 2, now: now.UnixNano(), lease: now.Add(2 * r.timeout).UnixNano()}
+		take = &reactionTake{s: r.Store, limit: limit, turn: r.turns % 2, now: now.UnixNano(), lease: r.leaseAt(now).UnixNano()}
 		released, err = r.settleAndTake(limited, tx, take, now)
 		return err
 	})
@@ -384,7 +409,7 @@ func (r *reacting) committed(take *reactionTake, released []reactionRow) {
 	r.finished = nil
 	r.Store.giveBackReactions(append(back, released...))
 	for _, row := range take.taken {
-		c := &reactionCall{row: row, was: row.due, reaction: row.reaction()}
+		c := &reactionCall{row: row, was: row.due, reaction: row.reaction(), hangs: r.hung[row.id]}
 		c.row.due = take.lease
 		r.calling[c] = true
 		r.outstanding++
@@ -428,7 +453,7 @@ func (r *reacting) collect() {
 
 func (r *reacting) collectOne(c *reactionCall) {
 	if !r.calling[c] { // it was given up, and has ended now
-		r.hung--
+		delete(r.hung, c.row.id)
 		return
 	}
 	r.remove(c)
@@ -442,12 +467,12 @@ func (r *reacting) remove(c *reactionCall) {
 
 func (r *reacting) abandon() {
 	for c := range r.calling {
-		started := c.started.Load()
-		if started == 0 || time.Since(time.Unix(0, started)) < r.abandonAfter() || !c.over.CompareAndSwap(false, true) {
+		started := time.Duration(c.started.Load())
+		if started == 0 || time.Since(r.began)-started < r.abandonAfter() || !c.over.CompareAndSwap(false, true) {
 			continue
 		}
 		c.result, c.reason = r.result(c, context.DeadlineExceeded, context.DeadlineExceeded)
-		r.hung++
+		r.hung[c.row.id] = true
 		r.remove(c)
 		if r.Observe.End != nil {
 			r.Observe.End(c.observed, c.reaction, c.result, context.DeadlineExceeded)
@@ -505,7 +530,7 @@ func (r *reacting) stop(ctx context.Context) {
 func (r *reacting) close() {
 	r.cancel()
 	close(r.jobs)
-	if r.hung == 0 && r.outstanding == 0 {
+	if len(r.hung) == 0 && r.outstanding == 0 {
 		r.workers.Wait()
 	}
 }
