@@ -174,14 +174,14 @@ func TestOrderResults(t *testing.T) {
 			{func() bool {
 				return applyOne(t, store, labEvent(t, "match_review.updated", fmt.Sprintf(`{"id":%q,"resolved_order_id":%q}`, orderID(9), orderID(1)), 1)).Err == nil
 			}, true, "partial now"},
-			{func() bool { return results(1, "final", `{"name":"a"},{"name":"b"}`, time.Now()) }, true, "final"},
+			{func() bool { return results(1, "final", `{"name":"a"},{"name":"b"}`, time.Now()) }, true, "final later"},
 			{func() bool { return applyOne(t, store, recent("", ordered, delivered, completed)).Transitions == 1 }, true, "final now"},
 			{func() bool { return results(1, "final", `{"name":"a"},{"name":"b"}`, time.Now().Add(-time.Hour)) }, false, "final now"}, // read before
-			{func() bool { return results(1, "final", `{"name":"a"},{"name":"b"}`, time.Now()) }, false, "final"},
+			{func() bool { return results(1, "final", `{"name":"a"},{"name":"b"}`, time.Now()) }, false, "final later"},
 			{func() bool {
 				return applyOne(t, store, recent("", ordered, delivered, completed, "completed.testkit.corrected")).Transitions == 1
 			}, true, "corrected now"},
-			{func() bool { return results(1, "final", `{"name":"a"},{"name":"c"}`, time.Now()) }, true, "corrected"},
+			{func() bool { return results(1, "final", `{"name":"a"},{"name":"c"}`, time.Now()) }, true, "corrected later"},
 		} {
 			if done := c.do(); done != c.done {
 				t.Errorf("%d: %v", i, done)

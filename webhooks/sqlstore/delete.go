@@ -52,7 +52,9 @@ func (s *Store) deleteContent(ctx context.Context, tx *sql.Tx, user string) erro
 		`labhealth_samples WHERE series_id IN (SELECT id FROM labhealth_series WHERE user_id = ?)`,
 		`labhealth_summaries WHERE series_id IN (SELECT id FROM labhealth_series WHERE user_id = ?)`,
 		`labhealth_series WHERE user_id = ?`,
-		`labhealth_order_results WHERE user_id = ?`,
+		// An order that has another user now keeps its results.
+		`labhealth_order_results WHERE user_id = ? AND NOT EXISTS (SELECT 1 FROM labhealth_orders AS o
+			WHERE o.order_id = labhealth_order_results.order_id)`,
 		`labhealth_reactions WHERE user_id = ?`,
 		`labhealth_reconciled_users WHERE user_id = ?`,
 		`labhealth_users WHERE user_id = ?`,

@@ -198,6 +198,20 @@ const (
 	longestWait = 30 * day
 )
 
+// finalTimes is how long after the last status final results are read again: a lab can correct them
+// without an event and without a change of the order.
+var finalTimes = []time.Duration{day, 7 * day, 30 * day}
+
+// finalAt returns when to read final results again that there are since a time; 0 for never.
+func finalAt(since, now int64) int64 {
+	for _, after := range finalTimes {
+		if next := since + int64(after); next > now {
+			return next
+		}
+	}
+	return 0
+}
+
 // nextCheck returns when to look again at what has been so since a time and usually ends after
 // another: when it usually ends or, if that has passed, after half of the time that it has lasted.
 func nextCheck(since int64, usual time.Duration, now int64) int64 {
@@ -231,6 +245,8 @@ func resultsAt(state ResultsState, pending bool, status labhealth.OrderStatus, s
 		return 0
 	case state == ResultsPartial, state != ResultsNone && pending, state == ResultsNone && isWithLab:
 		return nextCheck(since, resultsTime, now)
+	case state != ResultsNone:
+		return finalAt(since, now)
 	}
 	return 0
 }

@@ -24,11 +24,7 @@ func (r *Reconciler) Order(ctx context.Context, orderID uuid.UUID) (Reconciled, 
 		if err := p.readOrder(ctx, orderID); err != nil {
 			return false, err
 		}
-		order, ok, err := p.Store.Order(ctx, orderID)
-		if err != nil || !ok || !order.MissingSince.IsZero() || !order.Order.HasResults() {
-			return true, err
-		}
-		return true, p.readResults(ctx, orderID)
+		return true, p.readAllResults(ctx, `order_id`, orderID)
 	}}
 	return p.once(ctx)
 }
@@ -241,8 +237,9 @@ func (p *pass) readOrder(ctx context.Context, id uuid.UUID) error {
 	case errors.Is(err, labhealth.ErrNotFound):
 		// It may come back, so it is looked for again, but seldom.
 		later := readAt.Add(longestWait).UnixNano()
-		changed, err := p.Store.exec(ctx, `UPDATE labhealth_orders SET missing = ?, results_at = CASE WHEN results_at IS NOT NULL THEN CAST(? AS bigint) END,
-			check_at = CASE WHEN check_at IS NOT NULL THEN CAST(? AS bigint) END WHERE order_id = ? AND missing IS NULL`, readAt.UnixNano(), later, later, id.String())
+		changed, err := p.Store.exec(ctx, `UPDATE labhealth_orders SET missing = ?, changed = ?, results_at = CASE WHEN results_at IS NOT NULL THEN CAST(? AS bigint) END,
+			check_at = CASE WHEN check_at IS NOT NULL THEN CAST(? AS bigint) END WHERE order_id = ? AND missing IS NULL`,
+			readAt.UnixNano(), readAt.UnixNano(), later, later, id.String())
 		if changed > 0 {
 			p.found.MissingOrders++
 			p.found.MissingOrderIDs = appendMissing(p.found.MissingOrderIDs, id)
@@ -276,16 +273,18 @@ type dueOrder struct {
 	id    uuid.UUID
 	due   int64
 	since int64 // when it reached its status
+	final bool  // final results are stored
 }
 
 // dueOrders returns orders whose column, check_at or results_at, is due.
 func (p *pass) dueOrders(ctx context.Context, column string) (orders []dueOrder, err error) {
 	err = query(ctx, p.Store.db, func(rows *sql.Rows) error {
 		var o dueOrder
-		err := rows.Scan(&o.id, &o.due, &o.since)
+		err := rows.Scan(&o.id, &o.due, &o.since, &o.final)
 		orders = append(orders, o)
 		return err
-	}, p.Store.dialect.bind(`SELECT order_id, `+column+`, since FROM labhealth_orders WHERE `+column+` <= ? ORDER BY `+column+` LIMIT ?`),
+	}, p.Store.dialect.bind(`SELECT order_id, `+column+`, coalesce(nullif(since, 0), nullif(updated, 0), nullif(created, 0), changed),
+		`+hasFinalResults+` FROM labhealth_orders AS o WHERE `+column+` <= ? ORDER BY `+column+` LIMIT ?`),
 		time.Now().UnixNano(), ordersPage)
 	return orders, p.Store.failed(ctx, "reconcile", err)
 }
@@ -299,8 +298,12 @@ func (p *pass) postpone(ctx context.Context, o dueOrder, column string, least, m
 	if column == "results_at" && age > resultsFor {
 		wait = longestWait
 	}
-	_, err := p.Store.exec(ctx, `UPDATE labhealth_orders SET `+column+` = ? WHERE order_id = ? AND `+column+` = ?`,
-		now.Add(wait).UnixNano(), o.id.String(), o.due)
+	next := now.Add(wait).UnixNano()
+	if column == "results_at" && o.final {
+		next = finalAt(o.since, now.UnixNano())
+	}
+	_, err := p.Store.exec(ctx, `UPDATE labhealth_orders SET `+column+` = nullif(CAST(? AS bigint), 0) WHERE order_id = ? AND `+column+` = ?`,
+		next, o.id.String(), o.due)
 	return err
 }
 
@@ -351,6 +354,35 @@ func (p *pass) readDueResults(ctx context.Context) (complete bool, err error) {
 		return p.postpone(ctx, due[i], "results_at", time.Minute, 24*time.Hour) // if there are none
 	})
 	return len(due) < ordersPage, err
+}
+
+// hasFinalResults is the condition for orders o of which final results are stored.
+const hasFinalResults = ` EXISTS (SELECT 1 FROM labhealth_order_results AS r WHERE r.order_id = o.order_id AND r.status <> 'partial')`
+
+// hasOrMayHaveResults is the condition for orders that have results, or may have some without an
+// event, as in resultsAt.
+const hasOrMayHaveResults = ` missing IS NULL AND (results <> 'none' OR results_at IS NOT NULL
+	OR status LIKE 'sample#_with#_lab.%' ESCAPE '#' OR status LIKE '%.draw#_completed' ESCAPE '#')`
+
+// readAllResults reads the results of the orders that have or may have some, and have an ID in a
+// column.
+func (p *pass) readAllResults(ctx context.Context, column string, of uuid.UUID) error {
+	var ids []uuid.UUID
+	err := query(ctx, p.Store.db, func(rows *sql.Rows) error {
+		var id uuid.UUID
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	}, p.Store.dialect.bind(`SELECT order_id FROM labhealth_orders WHERE `+column+` = ? AND`+hasOrMayHaveResults+` ORDER BY order_id`), of.String())
+	if err != nil {
+		return p.Store.failed(ctx, "reconcile", err)
+	}
+	for _, id := range ids {
+		if err := p.readResults(ctx, id); err != nil && !p.goesOn(ctx, id, err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // readResults reads the results of a stored order. It is no error if there are none yet.

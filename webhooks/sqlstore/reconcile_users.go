@@ -14,7 +14,7 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// User reads all orders of a user with their new results, and the user's wearable data from one
+// User reads all orders of a user with their results, and the user's wearable data from one
 // time to another, as [webhooks.ReadAll] does. That the service does not have the user is no error:
 // see MissingUsers of [Reconciled].
 func (r *Reconciler) User(ctx context.Context, userID uuid.UUID, from, to time.Time) (Reconciled, error) {
@@ -35,7 +35,7 @@ func (r *Reconciler) User(ctx context.Context, userID uuid.UUID, from, to time.T
 			orders = slices.DeleteFunc(orders, func(o labhealth.Order) bool { return o.UserID != userID })
 			return false, p.applyOrders(ctx, orders, readAt)
 		}
-		if err := p.readUserResults(ctx, userID); err != nil {
+		if err := p.readAllResults(ctx, `user_id`, userID); err != nil {
 			return false, err
 		}
 		return true, p.readUser(ctx, userID, from, to)
@@ -43,30 +43,11 @@ func (r *Reconciler) User(ctx context.Context, userID uuid.UUID, from, to time.T
 	return p.once(ctx)
 }
 
-// readUserResults reads the results of a user's orders that have or may have new ones.
-func (p *pass) readUserResults(ctx context.Context, userID uuid.UUID) error {
-	var ids []uuid.UUID
-	err := query(ctx, p.Store.db, func(rows *sql.Rows) error {
-		var id uuid.UUID
-		err := rows.Scan(&id)
-		ids = append(ids, id)
-		return err
-	}, p.Store.dialect.bind(`SELECT order_id FROM labhealth_orders WHERE user_id = ? AND results_at IS NOT NULL`), userID.String())
-	if err != nil {
-		return p.Store.failed(ctx, "reconcile", err)
-	}
-	for _, id := range ids {
-		if err := p.readResults(ctx, id); err != nil && !p.goesOn(ctx, id, err) {
-			return err
-		}
-	}
-	return nil
-}
-
 // Since reads everything that has changed at the service since a time: orders, results, and the
 // wearable data of all users, which it reads from OverlapDays earlier. Call it after an outage with
-// the time at which it began, by the service's clock. The zero time compares all orders, and the
-// wearable data of Days.
+// the time at which it began, by the service's clock. Results are read of orders that have changed,
+// and of those that may have results of which no final ones are stored. The zero time compares all
+// orders, their results, which takes a request for each order, and the wearable data of Days.
 //
 // It reads as fast as the Client allows, and may take place while Run runs. After an error or a
 // crash, a call with the same time goes on where the last one was. The counts are those of one
@@ -103,7 +84,11 @@ func (p *pass) readSince(ctx context.Context) (complete bool, err error) {
 		if complete && err == nil { // results can change without the order
 			p.at.Stage = results
 			now := time.Now().UnixNano()
-			_, err = p.Store.exec(ctx, `UPDATE labhealth_orders SET results_at = ? WHERE results_at > ?`, now, now)
+			which := `results_at IS NOT NULL AND NOT ` + hasFinalResults
+			if p.at.Outage.IsZero() {
+				which = hasOrMayHaveResults
+			}
+			_, err = p.Store.exec(ctx, `UPDATE labhealth_orders AS o SET results_at = ? WHERE (results_at IS NULL OR results_at > ?) AND `+which, now, now)
 		}
 		return false, err
 	case results:

@@ -51,8 +51,11 @@ import (
 // # Cost
 //
 // A page of up to 100 orders takes one request, the results of an order one, and the wearable data
-// of a user at least 62: see [webhooks.ReadAll]. All requests are subject to
-// [labhealth.WithRateLimit] of the Client.
+// of a user at least 62: see [webhooks.ReadAll]. Results can change without an event and without a
+// change of the order. Final ones are therefore read again 1, 7 and 30 days after the order reached
+// its status, and then never: four requests for the results of an order in its life, more if there
+// were partial ones. Since with the zero time reads the results of every order that has or may have
+// some. All requests are subject to [labhealth.WithRateLimit] of the Client.
 type Reconciler struct {
 	// Store is the store that is compared. It is required.
 	Store *Store
@@ -444,7 +447,7 @@ func (p *pass) apply(ctx context.Context, events []*webhooks.Event) error {
 	if len(deliveries) == 0 {
 		return nil
 	}
-	applied, err := p.Store.ApplyAll(ctx, deliveries)
+	applied, err := p.Store.applyAll(ctx, deliveries, true)
 	if err == nil {
 		p.count(deliveries, applied)
 		return nil
