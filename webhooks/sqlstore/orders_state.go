@@ -52,7 +52,8 @@ func transitionsOf(o *labhealth.Order) []Transition {
 			}
 			t := Transition{OrderID: o.ID, ID: strconv.FormatInt(e.ID, 10), At: timeOf(nanoseconds(e.CreatedAt)), Status: e.Status}
 			if e.ID == 0 {
-				t.ID = string(e.Status) + "@" + strconv.FormatInt(nanoseconds(e.CreatedAt), 10)
+				// A list may have the time of an event with fewer digits.
+				t.ID = string(e.Status) + "@" + strconv.FormatInt(nanoseconds(e.CreatedAt.Truncate(time.Microsecond)), 10)
 			}
 			if e.StatusDetail != nil {
 				t.Detail = *e.StatusDetail
@@ -239,16 +240,25 @@ func checkAt(top labhealth.OrderTopLevelStatus, status labhealth.OrderStatus, si
 // if there is no reason to read them now; 0 for never. pending says that the latest results that
 // were read are partial.
 func resultsAt(state ResultsState, pending bool, status labhealth.OrderStatus, since, now int64) int64 {
-	isWithLab := status.TopLevel() == labhealth.TopLevelSampleWithLab || status.LowLevel() == labhealth.LowLevelDrawCompleted
 	switch {
 	case since != 0 && now-since > int64(resultsFor):
 		return 0
-	case state == ResultsPartial, state != ResultsNone && pending, state == ResultsNone && isWithLab:
+	case state == ResultsPartial, state != ResultsNone && pending, state == ResultsNone && mayHaveResults(status):
 		return nextCheck(since, resultsTime, now)
 	case state != ResultsNone:
 		return finalAt(since, now)
 	}
 	return 0
+}
+
+// mayHaveResults reports whether an order with a status may have results of which no event says so:
+// a sample is with the lab, or the status is an unknown one.
+func mayHaveResults(status labhealth.OrderStatus) bool {
+	switch status.TopLevel() {
+	case labhealth.TopLevelReceived, labhealth.TopLevelCollectingSample, labhealth.TopLevelCancelled, labhealth.TopLevelFailed, "":
+		return status.LowLevel() == labhealth.LowLevelDrawCompleted
+	}
+	return true
 }
 
 // isSameOrder reports whether two documents of an order have the same content. The signed URL of

@@ -256,6 +256,8 @@ func TestSchedule(t *testing.T) {
 		{ResultsNone, false, "sample_with_lab.testkit.delivered_to_lab", ago(4 * day), "48h0m0s"},
 		{ResultsNone, false, "collecting_sample.at_home_phlebotomy.draw_completed", ago(0), "24h0m0s"},
 		{ResultsNone, false, "sample_with_lab.testkit.delivered_to_lab", ago(91 * day), "never"},
+		{ResultsNone, false, "new.new.new", ago(0), "24h0m0s"},
+		{ResultsNone, false, "failed.testkit.lost", ago(0), "never"},
 		{ResultsPartial, false, "sample_with_lab.testkit.partial_results", ago(0), "24h0m0s"},
 		{ResultsPartial, true, "failed.testkit.sample_error", ago(2 * day), "24h0m0s"},
 		{ResultsFinal, true, "completed.testkit.completed", ago(0), "24h0m0s"},

@@ -180,7 +180,7 @@ func (p *pass) listUsers(ctx context.Context) error {
 // walkUser reads the wearable data of a user.
 func (p *pass) walkUser(ctx context.Context, u comparedUser) error {
 	if u.missing.Valid {
-		if _, err := p.Client.Users.Get(ctx, u.id); errors.Is(err, labhealth.ErrNotFound) {
+		if _, err := p.Client.Users.Get(ctx, u.id); isMissing(err) {
 			return nil
 		} else if err != nil {
 			return err
@@ -214,7 +214,7 @@ func (p *pass) readUser(ctx context.Context, id uuid.UUID, from, to time.Time) e
 		return err
 	}
 	for event, err := range webhooks.ReadAll(ctx, p.Client, id, webhooks.ReadAllParams{StartDate: from, EndDate: to}) {
-		if errors.Is(err, labhealth.ErrNotFound) {
+		if isMissing(err) {
 			return p.findMissing(ctx, id, started, err)
 		}
 		if err != nil {
@@ -243,7 +243,7 @@ func (p *pass) findMissing(ctx context.Context, id uuid.UUID, at time.Time, caus
 	switch {
 	case err == nil:
 		return cause
-	case !errors.Is(err, labhealth.ErrNotFound):
+	case !isMissing(err):
 		return err
 	}
 	changed, err := p.Store.exec(ctx, `INSERT INTO labhealth_reconciled_users AS u (user_id, at, missing) VALUES (?, ?, ?)
