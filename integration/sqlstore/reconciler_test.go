@@ -668,6 +668,49 @@ func TestReconcileUser(t *testing.T) {
 	})
 }
 
+// A user who is deleted at the service and here while a pass reads results, or wearable data, stays
+// deleted and is not reported.
+func TestReconcileDeletedMeanwhile(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, srv := d.store(t), newTruth(t)
+		users := srv.AddUsers(2)
+		orders := map[uuid.UUID][]uuid.UUID{}
+		for _, user := range users {
+			for range 3 {
+				id, err := srv.AddOrder(user, srv.LabTests.WalkIn)
+				for err == nil {
+					_, err = srv.Advance(id)
+				}
+				orders[user] = append(orders[user], id)
+			}
+		}
+		before := []string{"v3/order/*/result", "v2/summary/sleep/*"}
+		srv.before = func(_ int, path string, _ url.Values) error {
+			for i, at := range before {
+				if path != at {
+					continue
+				}
+				before[i] = ""
+				srv.hidden[users[i]] = true
+				for _, id := range orders[users[i]] {
+					srv.hidden[id] = i > 0 // the results are read once more
+				}
+				return store.DeleteUser(t.Context(), users[i])
+			}
+			return nil
+		}
+		found, err := (&sqlstore.Reconciler{Store: store, Client: srv.client}).Since(t.Context(), time.Time{})
+		if err != nil || found.MissingUsers != 0 || found.MissingOrders != 0 || before[0]+before[1] != "" {
+			t.Errorf("%+v %v, %q", found, err, before)
+		}
+		for _, table := range []string{"orders", "order_events", "order_results", "reconciled_users"} {
+			if n := count(t, d.open(t), "labhealth_"+table); n != 0 {
+				t.Errorf("%d rows in %s", n, table)
+			}
+		}
+	})
+}
+
 // Services whose lists have no total and fewer orders on a page than they report, and orders with
 // one time of creation. Times in lists have fewer digits than those in events, which have no IDs.
 func TestReconcileLists(t *testing.T) {

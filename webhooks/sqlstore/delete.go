@@ -16,7 +16,8 @@ import (
 //
 // It does not block the user: data that arrives later is stored as for a new user. So delete the
 // user at the service first, then call DeleteUser, and call it again after the sender's last
-// attempt, 28 hours later. A broker in front of the store may hold further deliveries.
+// attempt, 28 hours later. A broker in front of the store may hold further deliveries, and a
+// [Reconciler] stores data of the user that it has read before.
 func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID) error {
 	user := userID.String()
 	return s.transact(ctx, "delete user", func(tx *sql.Tx) error {

@@ -355,6 +355,7 @@ type receivedResults struct {
 	revision        int64 // of results of another store; 0 if they were read
 	status          labhealth.ResultsStatus
 	document        string // JSON
+	needsOrder      bool   // they are stored only if the order is
 }
 
 // applyResults stores results in a transaction, and queues the reaction to them.
@@ -365,6 +366,9 @@ func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults,
 	slot := &orderSlot{id: r.orderID, lowest: math.MinInt64, timeline: map[string]Transition{}}
 	if err := s.dialect.readOrders(ctx, tx, []*orderSlot{slot}); err != nil {
 		return false, err
+	}
+	if r.needsOrder && !slot.found {
+		return false, nil
 	}
 	var version, revision int64
 	var document string

@@ -411,7 +411,7 @@ func (p *pass) readResults(ctx context.Context, id uuid.UUID) error {
 		return err
 	}
 	p.found.Read.Results++
-	changed, err := p.Store.ApplyResults(ctx, order.Order, results, readAt)
+	changed, err := p.Store.storeResults(ctx, order.Order, results, readAt, true) // unless it was deleted meanwhile
 	if changed {
 		p.found.Differences.Results++
 	}

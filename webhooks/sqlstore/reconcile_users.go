@@ -51,7 +51,7 @@ func (r *Reconciler) User(ctx context.Context, userID uuid.UUID, from, to time.T
 //
 // It reads as fast as the Client allows, and may take place while Run runs. After an error or a
 // crash, a call with the same time goes on where the last one was. The counts are those of one
-// call.
+// call. If Failed is not 0, some orders or users were not compared: call it again.
 func (r *Reconciler) Since(ctx context.Context, since time.Time) (Reconciled, error) {
 	if err := r.check(ctx); err != nil {
 		return Reconciled{}, err
@@ -195,12 +195,19 @@ func (p *pass) walkUser(ctx context.Context, u comparedUser) error {
 	return p.readUser(ctx, u.id, from, time.Time{})
 }
 
-// compared stores when a user was compared, and that the service has the user.
+// compared stores when a user was compared, and that the service has the user. The walks have stored
+// the user before: without a row, the user was deleted meanwhile.
 func (p *pass) compared(ctx context.Context, id uuid.UUID, at time.Time) error {
-	_, err := p.Store.exec(ctx, `INSERT INTO labhealth_reconciled_users (user_id, at) VALUES (?, ?)
-		ON CONFLICT (user_id) DO UPDATE SET at = excluded.at, missing = NULL`, id.String(), at.UnixNano())
+	if p.name == "user" {
+		if _, err := p.Store.exec(ctx, insertUser, id.String()); err != nil {
+			return err
+		}
+	}
+	_, err := p.Store.exec(ctx, `UPDATE labhealth_reconciled_users SET at = ?, missing = NULL WHERE user_id = ?`, at.UnixNano(), id.String())
 	return err
 }
+
+const insertUser = `INSERT INTO labhealth_reconciled_users (user_id, at) VALUES (?, 0) ON CONFLICT (user_id) DO NOTHING`
 
 // readUser reads wearable data of a user, and applies it in parts.
 func (p *pass) readUser(ctx context.Context, id uuid.UUID, from, to time.Time) error {
@@ -246,9 +253,13 @@ func (p *pass) findMissing(ctx context.Context, id uuid.UUID, at time.Time, caus
 	case !isMissing(err):
 		return err
 	}
-	changed, err := p.Store.exec(ctx, `INSERT INTO labhealth_reconciled_users AS u (user_id, at, missing) VALUES (?, ?, ?)
-		ON CONFLICT (user_id) DO UPDATE SET at = excluded.at, missing = excluded.missing WHERE u.missing IS NULL`,
-		id.String(), at.UnixNano(), at.UnixNano())
+	if p.name == "user" {
+		if _, err := p.Store.exec(ctx, insertUser, id.String()); err != nil {
+			return err
+		}
+	}
+	changed, err := p.Store.exec(ctx, `UPDATE labhealth_reconciled_users SET at = ?, missing = ? WHERE user_id = ? AND missing IS NULL`,
+		at.UnixNano(), at.UnixNano(), id.String())
 	if changed > 0 {
 		p.found.MissingUsers++
 		p.found.MissingUserIDs = appendMissing(p.found.MissingUserIDs, id)
