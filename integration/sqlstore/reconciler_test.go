@@ -500,8 +500,8 @@ func TestReconcileMissing(t *testing.T) {
 	})
 }
 
-// An event that is repeated does not bring back an order that the service does not have. A newer one
-// and a read do.
+// An event that is repeated does not bring back an order that the service does not have. A newer
+// one and a read do.
 func TestReconcileMissingAndEvents(t *testing.T) {
 	onBoth(t, func(t *testing.T, d database) {
 		store, srv := d.store(t), newTruth(t)

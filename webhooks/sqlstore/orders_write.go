@@ -219,8 +219,8 @@ func (s *orderSlot) put(r *receivedOrder) (outcome newest.Outcome, transitions i
 	return outcome, transitions
 }
 
-// missing returns since when the service does not have the order, after a version was received. Only
-// what was read after that, and an event with a newer version, show that the service has it again.
+// missing returns since when the service does not have the order, after a version was received.
+// Only what was read after that, and an event with a newer version, show that the service has it.
 func (s *orderSlot) missing(r *receivedOrder, wins bool) int64 {
 	since := s.row.missing
 	switch {

@@ -195,8 +195,8 @@ func (p *pass) walkUser(ctx context.Context, u comparedUser) error {
 	return p.readUser(ctx, u.id, from, time.Time{})
 }
 
-// compared stores when a user was compared, and that the service has the user. The walks have stored
-// the user before: without a row, the user was deleted meanwhile.
+// compared stores when a user was compared, and that the service has the user. The walks have
+// stored the user before: without a row, the user was deleted meanwhile.
 func (p *pass) compared(ctx context.Context, id uuid.UUID, at time.Time) error {
 	if p.name == "user" {
 		if _, err := p.Store.exec(ctx, insertUser, id.String()); err != nil {

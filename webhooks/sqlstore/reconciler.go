@@ -274,8 +274,8 @@ type pass struct {
 	failures int // steps that failed in a row
 
 	previous map[uuid.UUID]bool // the orders of the page before
-	// seen has the orders of a walk that were listed, by the time of creation; of a sorted list only
-	// those that are not compared yet.
+	// seen has the orders of a walk that were listed, by the time of creation; of a sorted list
+	// only those that are not compared yet.
 	seen map[uuid.UUID]int64
 }
 
