@@ -134,6 +134,7 @@ var plans = []struct {
 	{"testkit", repeat(advance, 4)}, // not complete at the end
 	{"at home", []func(*busyService, *orderLife) error{advance, advance, status("collecting_sample.at_home_phlebotomy.appointment_cancelled"), advance, advance, advance, advance}},
 	{"testkit", repeat(advance, 7)},
+	{"walk-in", []func(*busyService, *orderLife) error{advance, advance, advance, advance, correct}}, // without an event
 }
 
 func (s *busyService) test(method string) uuid.UUID {

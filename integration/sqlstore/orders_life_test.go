@@ -174,14 +174,14 @@ func TestOrderResults(t *testing.T) {
 			{func() bool {
 				return applyOne(t, store, labEvent(t, "match_review.updated", fmt.Sprintf(`{"id":%q,"resolved_order_id":%q}`, orderID(9), orderID(1)), 1)).Err == nil
 			}, true, "partial now"},
-			{func() bool { return results(1, "final", `{"name":"a"},{"name":"b"}`, time.Now()) }, true, "final"},
+			{func() bool { return results(1, "final", `{"name":"a"},{"name":"b"}`, time.Now()) }, true, "final later"},
 			{func() bool { return applyOne(t, store, recent("", ordered, delivered, completed)).Transitions == 1 }, true, "final now"},
 			{func() bool { return results(1, "final", `{"name":"a"},{"name":"b"}`, time.Now().Add(-time.Hour)) }, false, "final now"}, // read before
-			{func() bool { return results(1, "final", `{"name":"a"},{"name":"b"}`, time.Now()) }, false, "final"},
+			{func() bool { return results(1, "final", `{"name":"a"},{"name":"b"}`, time.Now()) }, false, "final later"},
 			{func() bool {
 				return applyOne(t, store, recent("", ordered, delivered, completed, "completed.testkit.corrected")).Transitions == 1
 			}, true, "corrected now"},
-			{func() bool { return results(1, "final", `{"name":"a"},{"name":"c"}`, time.Now()) }, true, "corrected"},
+			{func() bool { return results(1, "final", `{"name":"a"},{"name":"c"}`, time.Now()) }, true, "corrected later"},
 		} {
 			if done := c.do(); done != c.done {
 				t.Errorf("%d: %v", i, done)
@@ -313,7 +313,7 @@ func TestDeleteOrders(t *testing.T) {
 		}
 		add(51)
 		for i, u := range []int{0, 1} {
-			_, err := db.Exec(placeholders(d.dialect, `INSERT INTO labhealth_reactions (id, kind, user_id, order_id, body) VALUES (?, 'transition', ?, ?, '')`),
+			_, err := db.Exec(placeholders(d.dialect, `INSERT INTO labhealth_reactions (id, kind, user_id, order_id, at, queued, body) VALUES (?, 'transition', ?, ?, 1, 1, '')`),
 				uuid.NewString(), user(u).String(), orderID(i).String())
 			if err == nil {
 				_, err = db.Exec(placeholders(d.dialect, `INSERT INTO labhealth_reconciled_users (user_id, at) VALUES (?, 1)`), user(u).String())
@@ -375,7 +375,7 @@ func TestMoveOrders(t *testing.T) {
 		}
 		db, targetDB := from.open(t), to.open(t)
 		for _, u := range []uuid.UUID{user(0), uuid.Nil} {
-			if _, err := db.Exec(placeholders(from.dialect, `INSERT INTO labhealth_reactions (id, kind, user_id, body) VALUES (?, 'samples', ?, '{}')`), uuid.NewString(), u.String()); err != nil {
+			if _, err := db.Exec(placeholders(from.dialect, `INSERT INTO labhealth_reactions (id, kind, user_id, at, queued, body) VALUES (?, 'samples', ?, 1, 1, '{}')`), uuid.NewString(), u.String()); err != nil {
 				t.Fatal(err)
 			}
 		}

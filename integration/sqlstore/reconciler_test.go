@@ -38,11 +38,13 @@ type truth struct {
 	requests []string                                     // the paths, with a star for IDs
 	before   func(n int, path string, q url.Values) error // of the n-th request; may change the query
 	hidden   map[uuid.UUID]bool                           // orders and users that the service does not have
+	rewrite  func(page map[string]any)                    // changes lists
+	notFound int                                          // status of a response for what is hidden
 }
 
 func newTruth(t testing.TB, opts ...labhealthtest.Option) *truth {
 	t.Helper()
-	s := &truth{Server: labhealthtest.NewServer(t, opts...), hidden: map[uuid.UUID]bool{}}
+	s := &truth{Server: labhealthtest.NewServer(t, opts...), hidden: map[uuid.UUID]bool{}, notFound: http.StatusNotFound}
 	t.Cleanup(s.transport.CloseIdleConnections)
 	s.client = s.connect(t, s.APIKey, s.URL)
 	return s
@@ -82,7 +84,7 @@ func (s *truth) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if isHidden {
-		return response(r, http.StatusNotFound, []byte(`{"detail":"not found"}`)), nil
+		return response(r, s.notFound, []byte(`{"detail":"not found"}`)), nil
 	}
 	resp, err := s.transport.RoundTrip(r)
 	if err != nil || path != "orders" && path != "v2/user" {
@@ -105,7 +107,7 @@ func response(r *http.Request, status int, body []byte) *http.Response {
 func (s *truth) hide(body []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.hidden) == 0 {
+	if len(s.hidden) == 0 && s.rewrite == nil {
 		return body
 	}
 	var page map[string]any
@@ -128,6 +130,9 @@ func (s *truth) hide(body []byte) []byte {
 			parsed, _ := uuid.Parse(id)
 			return s.hidden[parsed]
 		})
+	}
+	if s.rewrite != nil {
+		s.rewrite(page)
 	}
 	body, _ = json.Marshal(page)
 	return body
@@ -492,6 +497,259 @@ func TestReconcileMissing(t *testing.T) {
 			t.Errorf("%d users are missing", n)
 		}
 		srv.equal(t, store)
+	})
+}
+
+// An event that is repeated does not bring back an order that the service does not have. A newer
+// one and a read do.
+func TestReconcileMissingAndEvents(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, srv := d.store(t), newTruth(t)
+		srv.notFound = http.StatusGone
+		id := srv.AddOrders(2)[1]
+		sender, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL)) // from which nothing is hidden
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &sqlstore.Reconciler{Store: store, Client: srv.client}
+		since := func(missing int) {
+			t.Helper()
+			if found, err := r.Since(t.Context(), time.Time{}); err != nil || found.MissingOrders != missing || found.Failed != 0 {
+				t.Errorf("%+v %v", found, err)
+			}
+		}
+		deliver := func() {
+			t.Helper()
+			order, err := sender.Orders.Get(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			event, err := webhooks.EventOfOrder(order, time.Now().Add(time.Hour))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := store.Apply(t.Context(), webhooks.Delivery{ID: "repeated", Event: event}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		isMissing := func(want bool) {
+			t.Helper()
+			order, ok, err := store.Order(t.Context(), id)
+			if err != nil || !ok || order.MissingSince.IsZero() == want {
+				t.Error(order.MissingSince, ok, err)
+			}
+		}
+		since(0)
+		before := time.Now()
+		srv.set(func() { srv.hidden[id] = true })
+		since(1)
+		isMissing(true)
+		changed := 0
+		for _, err := range store.Orders(t.Context(), sqlstore.OrderFilter{ChangedSince: before}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed++
+		}
+		if changed != 1 {
+			t.Errorf("%d orders have changed", changed)
+		}
+		deliver()
+		isMissing(true)
+		since(0)
+		if _, err := srv.Advance(id); err != nil {
+			t.Fatal(err)
+		}
+		deliver()
+		isMissing(false)
+		since(1)
+		srv.set(func() { delete(srv.hidden, id) })
+		if _, err := r.Order(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		isMissing(false)
+		srv.equal(t, store)
+	})
+}
+
+// The lab corrects final results without an event and without a change of the order.
+func TestReconcileSilentCorrection(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, srv := d.store(t), newTruth(t)
+		users := srv.AddUsers(2)
+		var ids []uuid.UUID
+		for i := range 4 {
+			id, err := srv.AddOrder(users[i/2], srv.LabTests.WalkIn)
+			for err == nil && i < 3 {
+				_, err = srv.Advance(id)
+			}
+			ids = append(ids, id)
+		}
+		r := &sqlstore.Reconciler{Store: store, Client: srv.client}
+		correct := func(value string) {
+			t.Helper()
+			for _, id := range ids[:3] {
+				if err := srv.CorrectResult(id, 901, value); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		check := func(found sqlstore.Reconciled, err error, differences, results int) {
+			t.Helper()
+			if err != nil || found.Differences.Results != differences || found.Differences.Total() != differences {
+				t.Errorf("%+v %v", found, err)
+			}
+			if n := srv.count("v3/order/*/result"); n != results {
+				t.Errorf("%d requests for results, want %d", n, results)
+			}
+		}
+		if _, err := r.Since(t.Context(), time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		srv.equal(t, store)
+		srv.count("v3/order/*/result")
+		correct("170")
+		found, err := r.Since(t.Context(), time.Now().Add(-time.Hour)) // an outage: the orders are the same
+		check(found, err, 0, 0)
+		found, err = r.Since(t.Context(), time.Time{})
+		check(found, err, 3, 3)
+		srv.equal(t, store)
+		correct("171")
+		found, err = r.Order(t.Context(), ids[0])
+		check(found, err, 1, 1)
+		found, err = r.User(t.Context(), users[0], time.Now().AddDate(0, 0, -1), time.Time{})
+		check(found, err, 1, 2)
+		if n := count(t, d.open(t), "labhealth_orders WHERE results_at IS NOT NULL"); n != 3 {
+			t.Errorf("the results of %d orders are to be read again", n)
+		}
+		d.exec(t, `UPDATE labhealth_orders SET results_at = 1 WHERE results_at IS NOT NULL`) // a day later
+		srv.runUntil(t, r, "results")
+		srv.equal(t, store)
+	})
+}
+
+// User reads the orders, the results and the wearable data of one user.
+func TestReconcileUser(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, srv := d.store(t), newTruth(t)
+		users := srv.AddUsers(2)
+		srv.advance(t, srv.AddOrders(44))
+		from := time.Now().AddDate(0, 0, -3)
+		for _, user := range users {
+			for day := range 4 { // of the first, nothing was lost for a time
+				if err := srv.AddSamples(user, "glucose", 3, labhealthtest.StartingAt(from.AddDate(0, 0, -3*day))); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		r := &sqlstore.Reconciler{Store: store, Client: srv.client}
+		found, err := r.User(t.Context(), users[0], from, time.Time{})
+		if err != nil || found.Pass != "user" || !found.Complete || found.Differences.Orders != 22 || found.Differences.Samples != 3 || found.Differences.Results == 0 {
+			t.Errorf("%+v %v", found, err)
+		}
+		for order, err := range store.Orders(t.Context(), sqlstore.OrderFilter{}) {
+			if err != nil || order.UserID != users[0] {
+				t.Error(order, err)
+			}
+		}
+		if found, err = r.User(t.Context(), users[0], from, time.Time{}); err != nil || found.Differences.Total() != 0 || found.Read.Orders != 22 {
+			t.Errorf("%+v %v", found, err)
+		}
+		if found, err = r.User(t.Context(), users[1], from.AddDate(0, 0, -20), time.Time{}); err != nil || found.Differences.Samples != 12 {
+			t.Errorf("%+v %v", found, err)
+		}
+		srv.equal(t, store)
+		srv.set(func() { srv.hidden[users[1]] = true })
+		for want := range []int{1, 0} {
+			if found, err = r.User(t.Context(), users[1], from, time.Time{}); err != nil || found.MissingUsers != 1-want {
+				t.Errorf("%+v %v", found, err)
+			}
+		}
+	})
+}
+
+// A user who is deleted at the service and here while a pass reads results, or wearable data, stays
+// deleted and is not reported.
+func TestReconcileDeletedMeanwhile(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, srv := d.store(t), newTruth(t)
+		users := srv.AddUsers(2)
+		orders := map[uuid.UUID][]uuid.UUID{}
+		for _, user := range users {
+			for range 3 {
+				id, err := srv.AddOrder(user, srv.LabTests.WalkIn)
+				for err == nil {
+					_, err = srv.Advance(id)
+				}
+				orders[user] = append(orders[user], id)
+			}
+		}
+		before := []string{"v3/order/*/result", "v2/summary/sleep/*"}
+		srv.before = func(_ int, path string, _ url.Values) error {
+			for i, at := range before {
+				if path != at {
+					continue
+				}
+				before[i] = ""
+				srv.hidden[users[i]] = true
+				for _, id := range orders[users[i]] {
+					srv.hidden[id] = i > 0 // the results are read once more
+				}
+				return store.DeleteUser(t.Context(), users[i])
+			}
+			return nil
+		}
+		found, err := (&sqlstore.Reconciler{Store: store, Client: srv.client}).Since(t.Context(), time.Time{})
+		if err != nil || found.MissingUsers != 0 || found.MissingOrders != 0 || before[0]+before[1] != "" {
+			t.Errorf("%+v %v, %q", found, err, before)
+		}
+		for _, table := range []string{"orders", "order_events", "order_results", "reconciled_users"} {
+			if n := count(t, d.open(t), "labhealth_"+table); n != 0 {
+				t.Errorf("%d rows in %s", n, table)
+			}
+		}
+	})
+}
+
+// Services whose lists have no total and fewer orders on a page than they report, and orders with
+// one time of creation. Times in lists have fewer digits than those in events, which have no IDs.
+func TestReconcileLists(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		noon := time.Now().Add(-time.Hour).Truncate(time.Second).Add(123456789)
+		store, srv := d.store(t), newTruth(t, labhealthtest.WithClock(func() time.Time { return noon }))
+		srv.AddOrders(250)
+		srv.before = func(_ int, path string, query url.Values) error {
+			if path == "orders" {
+				query.Set("size", "20")
+			}
+			return nil
+		}
+		srv.rewrite = func(page map[string]any) {
+			page["size"] = 100
+			delete(page, "total")
+			orders, _ := page["orders"].([]any)
+			for _, order := range orders {
+				for _, event := range order.(map[string]any)["events"].([]any) {
+					delete(event.(map[string]any), "id")
+				}
+				delete(order.(map[string]any)["last_event"].(map[string]any), "id")
+			}
+		}
+		r := &sqlstore.Reconciler{Store: store, Client: srv.client}
+		if _, err := r.Since(t.Context(), time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		found, err := r.Since(t.Context(), time.Time{})
+		if err != nil || found.Differences.Total() != 0 || found.MissingOrders != 0 {
+			t.Errorf("%+v %v", found, err)
+		}
+		if lists, ones := srv.count("orders"), srv.count("v3/order/*"); lists > 32 || ones != 0 {
+			t.Errorf("%d lists, and %d orders were read one by one", lists, ones)
+		}
+		db := d.open(t)
+		if orders, events := count(t, db, "labhealth_orders"), count(t, db, "labhealth_order_events"); orders != 250 || events != 250 {
+			t.Errorf("%d orders, %d events", orders, events)
+		}
 	})
 }
 

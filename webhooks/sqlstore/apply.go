@@ -56,12 +56,20 @@ func (s *Store) Apply(ctx context.Context, d webhooks.Delivery) (webhooks.Change
 // delivery. A delivery that cannot be applied fails neither the others nor the call. The error is
 // an [*Error], after which nothing is stored.
 func (s *Store) ApplyAll(ctx context.Context, deliveries []webhooks.Delivery) ([]Applied, error) {
+	return s.applyAll(ctx, deliveries, false)
+}
+
+// applyAll applies deliveries that were received, or read from the API.
+func (s *Store) applyAll(ctx context.Context, deliveries []webhooks.Delivery, areRead bool) ([]Applied, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
 	b := newBatch(deliveries, s.version)
 	if len(b.users) == 0 {
 		return b.applied, nil
+	}
+	for _, o := range b.orders {
+		o.isRead = areRead
 	}
 	var applied []Applied
 	err := s.transact(ctx, "apply", func(tx *sql.Tx) (err error) {

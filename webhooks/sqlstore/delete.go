@@ -16,10 +16,11 @@ import (
 //
 // It does not block the user: data that arrives later is stored as for a new user. So delete the
 // user at the service first, then call DeleteUser, and call it again after the sender's last
-// attempt, 28 hours later. A broker in front of the store may hold further deliveries.
+// attempt, 28 hours later. A broker in front of the store may hold further deliveries, and a
+// [Reconciler] stores data of the user that it has read before.
 //
-// A [Reconciler] stores what the service still lists, such as the orders of a deleted user, and
-// queues reactions to it. Exclude the user in its Owns.
+// A [Reconciler] also stores what the service still lists, such as the orders of a deleted user,
+// and queues reactions to it. Exclude the user in its Owns.
 func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID) error {
 	user := userID.String()
 	return s.transact(ctx, "delete user", func(tx *sql.Tx) error {
@@ -66,8 +67,10 @@ func (s *Store) deleteContent(ctx context.Context, tx *sql.Tx, user string) erro
 	if err := s.deleteOrders(ctx, tx, user); err != nil {
 		return err
 	}
-	err = del(`labhealth_order_results WHERE user_id = ?`, `labhealth_reactions WHERE user_id = ?`,
-		`labhealth_reconciled_users WHERE user_id = ?`, `labhealth_users WHERE user_id = ?`)
+	// An order that has another user now keeps its results.
+	err = del(`labhealth_order_results WHERE user_id = ? AND NOT EXISTS (SELECT 1 FROM labhealth_orders AS o
+			WHERE o.order_id = labhealth_order_results.order_id)`,
+		`labhealth_reactions WHERE user_id = ?`, `labhealth_reconciled_users WHERE user_id = ?`, `labhealth_users WHERE user_id = ?`)
 	if err != nil {
 		return err
 	}

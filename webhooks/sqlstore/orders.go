@@ -33,7 +33,8 @@ type StoredOrder struct {
 	// ChangedAt is when the stored state last changed, by the clock of the process that changed it.
 	ChangedAt time.Time
 	// MissingSince is when a [Reconciler] found that the service does not have the order anymore;
-	// zero if it has.
+	// zero if it has. A later read of a Reconciler, and an event that is newer than the stored
+	// version by the service's clock, show that it has.
 	MissingSince time.Time
 }
 
@@ -231,6 +232,10 @@ const (
 // [webhooks.ErrPermanent] if order or results are missing or cannot be encoded; otherwise it is an
 // [*Error], after which nothing is stored.
 func (s *Store) ApplyResults(ctx context.Context, order *labhealth.Order, results *labhealth.OrderResults, readAt time.Time) (changed bool, err error) {
+	return s.storeResults(ctx, order, results, readAt, false)
+}
+
+func (s *Store) storeResults(ctx context.Context, order *labhealth.Order, results *labhealth.OrderResults, readAt time.Time, needsOrder bool) (changed bool, err error) {
 	if order == nil || order.ID == uuid.Nil {
 		return false, errNoOrder
 	}
@@ -242,7 +247,7 @@ func (s *Store) ApplyResults(ctx context.Context, order *labhealth.Order, result
 		return false, errNoResults
 	}
 	r := receivedResults{
-		orderID: order.ID, userID: order.UserID, version: newest.Version(readAt), status: results.Metadata.Status, document: string(document),
+		orderID: order.ID, userID: order.UserID, version: newest.Version(readAt), status: results.Metadata.Status, document: string(document), needsOrder: needsOrder,
 	}
 	err = s.transact(ctx, "apply results", func(tx *sql.Tx) (err error) {
 		changed, err = s.applyResults(ctx, tx, r, false)

@@ -52,7 +52,8 @@ func transitionsOf(o *labhealth.Order) []Transition {
 			}
 			t := Transition{OrderID: o.ID, ID: strconv.FormatInt(e.ID, 10), At: timeOf(nanoseconds(e.CreatedAt)), Status: e.Status}
 			if e.ID == 0 {
-				t.ID = string(e.Status) + "@" + strconv.FormatInt(nanoseconds(e.CreatedAt), 10)
+				// A list may have the time of an event with fewer digits.
+				t.ID = string(e.Status) + "@" + strconv.FormatInt(nanoseconds(e.CreatedAt.Truncate(time.Microsecond)), 10)
 			}
 			if e.StatusDetail != nil {
 				t.Detail = *e.StatusDetail
@@ -198,6 +199,20 @@ const (
 	longestWait = 30 * day
 )
 
+// finalTimes is how long after the last status final results are read again: a lab can correct them
+// without an event and without a change of the order.
+var finalTimes = []time.Duration{day, 7 * day, 30 * day}
+
+// finalAt returns when to read final results again that there are since a time; 0 for never.
+func finalAt(since, now int64) int64 {
+	for _, after := range finalTimes {
+		if next := since + int64(after); next > now {
+			return next
+		}
+	}
+	return 0
+}
+
 // nextCheck returns when to look again at what has been so since a time and usually ends after
 // another: when it usually ends or, if that has passed, after half of the time that it has lasted.
 func nextCheck(since int64, usual time.Duration, now int64) int64 {
@@ -225,14 +240,25 @@ func checkAt(top labhealth.OrderTopLevelStatus, status labhealth.OrderStatus, si
 // if there is no reason to read them now; 0 for never. pending says that the latest results that
 // were read are partial.
 func resultsAt(state ResultsState, pending bool, status labhealth.OrderStatus, since, now int64) int64 {
-	isWithLab := status.TopLevel() == labhealth.TopLevelSampleWithLab || status.LowLevel() == labhealth.LowLevelDrawCompleted
 	switch {
 	case since != 0 && now-since > int64(resultsFor):
 		return 0
-	case state == ResultsPartial, state != ResultsNone && pending, state == ResultsNone && isWithLab:
+	case state == ResultsPartial, state != ResultsNone && pending, state == ResultsNone && mayHaveResults(status):
 		return nextCheck(since, resultsTime, now)
+	case state != ResultsNone:
+		return finalAt(since, now)
 	}
 	return 0
+}
+
+// mayHaveResults reports whether an order with a status may have results of which no event says so:
+// a sample is with the lab, or the status is an unknown one.
+func mayHaveResults(status labhealth.OrderStatus) bool {
+	switch status.TopLevel() {
+	case labhealth.TopLevelReceived, labhealth.TopLevelCollectingSample, labhealth.TopLevelCancelled, labhealth.TopLevelFailed, "":
+		return status.LowLevel() == labhealth.LowLevelDrawCompleted
+	}
+	return true
 }
 
 // isSameOrder reports whether two documents of an order have the same content. The signed URL of

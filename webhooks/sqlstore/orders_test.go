@@ -256,11 +256,16 @@ func TestSchedule(t *testing.T) {
 		{ResultsNone, false, "sample_with_lab.testkit.delivered_to_lab", ago(4 * day), "48h0m0s"},
 		{ResultsNone, false, "collecting_sample.at_home_phlebotomy.draw_completed", ago(0), "24h0m0s"},
 		{ResultsNone, false, "sample_with_lab.testkit.delivered_to_lab", ago(91 * day), "never"},
+		{ResultsNone, false, "new.new.new", ago(0), "24h0m0s"},
+		{ResultsNone, false, "failed.testkit.lost", ago(0), "never"},
 		{ResultsPartial, false, "sample_with_lab.testkit.partial_results", ago(0), "24h0m0s"},
 		{ResultsPartial, true, "failed.testkit.sample_error", ago(2 * day), "24h0m0s"},
 		{ResultsFinal, true, "completed.testkit.completed", ago(0), "24h0m0s"},
-		{ResultsFinal, false, "completed.testkit.completed", ago(0), "never"},
-		{ResultsCorrected, false, "completed.testkit.corrected", ago(0), "never"},
+		{ResultsFinal, false, "completed.testkit.completed", ago(0), "24h0m0s"},
+		{ResultsFinal, false, "completed.testkit.completed", ago(day), "144h0m0s"},
+		{ResultsCorrected, false, "completed.testkit.corrected", ago(8 * day), "528h0m0s"},
+		{ResultsFinal, false, "completed.testkit.completed", ago(30 * day), "never"},
+		{ResultsFinal, false, "completed.testkit.completed", now + int64(day), "48h0m0s"}, // the service's clock is ahead
 	} {
 		if got := in(resultsAt(c.state, c.pending, c.status, c.since, now)); got != c.want {
 			t.Errorf("%+v: results to be read in %s", c, got)

@@ -66,6 +66,8 @@ type receivedOrder struct {
 	order            *labhealth.Order
 	document         string // JSON
 	updated, version int64
+	receivedAt       int64
+	isRead           bool // from the API: the service has the order
 	user             uuid.UUID
 	timeline         []Transition
 	delivery         int32
@@ -88,6 +90,7 @@ type orderSlot struct {
 	isReplaced bool                  // with another document
 	isNewer    bool                  // with another content
 	hasChanged bool                  // with another state
+	isBack     bool                  // it was missing
 	order      *labhealth.Order      // of row.document; nil until it is needed
 	written    map[string]Transition // entries of the timeline that are new, or have other content
 	added      []Transition          // those that are new
@@ -121,6 +124,7 @@ func (r *batchReader) addOrder(delivery int32, d webhooks.Delivery) error {
 		}
 		o := newReceivedOrder(r.orderOf(data.ID), &data.Order, string(document))
 		o.version, o.delivery, o.user = r.version(d), delivery, cmp.Or(data.UserID, user)
+		o.receivedAt = newest.Version(d.Event.ReceivedAt)
 		o.slot.lowest = min(o.slot.lowest, o.updated)
 		r.orders = append(r.orders, o)
 		user = o.user
@@ -188,6 +192,7 @@ func (s *orderSlot) put(r *receivedOrder) (outcome newest.Outcome, transitions i
 	if c := r.copied; c != nil {
 		received.missing, received.created, received.transaction, received.parent = c.missing, c.created, c.transaction, c.parent
 	}
+	missing := s.missing(r, wins)
 	winner, other := s.row, received
 	if wins {
 		winner, other = other, winner
@@ -195,9 +200,9 @@ func (s *orderSlot) put(r *receivedOrder) (outcome newest.Outcome, transitions i
 		s.isNewer = s.isNewer || outcome != newest.Same
 		winner.status, winner.since, winner.results = other.status, other.since, cmp.Or(other.results, ResultsNone)
 		winner.changed, winner.checkAt, winner.resultAt = other.changed, other.checkAt, other.resultAt
-		if r.version <= other.missing {
-			winner.missing = other.missing
-		}
+	}
+	if winner.missing = missing; missing != s.row.missing {
+		s.isDirty, s.hasChanged, s.isBack = true, true, true
 	}
 	// A version that does not say what never changes, such as the response of an update, has what
 	// the others say.
@@ -212,6 +217,19 @@ func (s *orderSlot) put(r *receivedOrder) (outcome newest.Outcome, transitions i
 		}
 	}
 	return outcome, transitions
+}
+
+// missing returns since when the service does not have the order, after a version was received.
+// Only what was read after that, and an event with a newer version, show that the service has it.
+func (s *orderSlot) missing(r *receivedOrder, wins bool) int64 {
+	since := s.row.missing
+	switch {
+	case r.copied != nil && wins && r.version > since:
+		return r.copied.missing
+	case r.copied == nil && r.receivedAt > since && (r.isRead || r.updated > s.row.updated):
+		return 0
+	}
+	return since
 }
 
 // compare returns the outcome of a received version, and whether it takes the place of the other.
@@ -278,7 +296,7 @@ func (s *orderSlot) derive(now int64) {
 	status, since := currentEvent(s.order, s.timeline)
 	top := topLevelOf(s.order, status)
 	row.status, row.since, row.results = string(status), since, resultsStateOf(top, s.timeline, s.stored)
-	isOther := !s.isStored || *row != before
+	isOther := !s.isStored || s.isBack || *row != before
 	s.hasChanged = s.hasChanged || isOther
 	if s.copied != nil {
 		row.checkAt, row.resultAt = s.copied.checkAt, s.copied.resultAt
@@ -291,9 +309,12 @@ func (s *orderSlot) derive(now int64) {
 	case row.results != ResultsNone && (s.isNewer || slices.ContainsFunc(s.added, hasReported)):
 		row.resultAt = now
 	case isOther && (row.resultAt == 0 || row.resultAt > now):
-		row.resultAt = resultsAt(row.results, s.stored == labhealth.ResultsStatusPartial, status, since, now)
+		row.resultAt = resultsAt(row.results, s.stored == labhealth.ResultsStatusPartial, status, row.reachedAt(), now)
 	}
 }
+
+// reachedAt returns when the order reached its status, or the best that is known about it.
+func (r *orderRow) reachedAt() int64 { return cmp.Or(r.since, r.updated, r.created, r.changed) }
 
 func hasReported(t Transition) bool { return reports(t.Status) != ResultsNone }
 
@@ -334,6 +355,7 @@ type receivedResults struct {
 	revision        int64 // of results of another store; 0 if they were read
 	status          labhealth.ResultsStatus
 	document        string // JSON
+	needsOrder      bool   // they are stored only if the order is
 }
 
 // applyResults stores results in a transaction, and queues the reaction to them.
@@ -344,6 +366,9 @@ func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults,
 	slot := &orderSlot{id: r.orderID, lowest: math.MinInt64, timeline: map[string]Transition{}}
 	if err := s.dialect.readOrders(ctx, tx, []*orderSlot{slot}); err != nil {
 		return false, err
+	}
+	if r.needsOrder && !slot.found {
+		return false, nil
 	}
 	var version, revision int64
 	var document string
@@ -387,14 +412,14 @@ func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults,
 // settleResults sets the columns that follow from results that were read at a time.
 func (s *orderSlot) settleResults(changed bool, readAt, now int64) {
 	row, o := &s.row, decodeOrder(s.row.document)
-	status, since := currentEvent(o, s.timeline)
+	status, _ := currentEvent(o, s.timeline)
 	results := resultsStateOf(topLevelOf(o, status), s.timeline, s.stored)
 	if changed || results != row.results {
 		row.changed = now
 	}
 	row.results = results
 	if row.resultAt <= readAt || row.resultAt > now { // else there was a reason to read them after that
-		row.resultAt = resultsAt(results, s.stored == labhealth.ResultsStatusPartial, status, since, now)
+		row.resultAt = resultsAt(results, s.stored == labhealth.ResultsStatusPartial, status, row.reachedAt(), now)
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
 	"math"
+	"net/http"
 	"slices"
 	"time"
 
@@ -24,11 +26,7 @@ func (r *Reconciler) Order(ctx context.Context, orderID uuid.UUID) (Reconciled, 
 		if err := p.readOrder(ctx, orderID); err != nil {
 			return false, err
 		}
-		order, ok, err := p.Store.Order(ctx, orderID)
-		if err != nil || !ok || !order.MissingSince.IsZero() || !order.Order.HasResults() {
-			return true, err
-		}
-		return true, p.readResults(ctx, orderID)
+		return true, p.readAllResults(ctx, `order_id`, orderID)
 	}}
 	return p.once(ctx)
 }
@@ -66,7 +64,7 @@ func (p *pass) nextOrders(ctx context.Context, params labhealth.ListOrdersParams
 		isRepeated = isRepeated && p.previous[orders[i].ID]
 		p.note(&orders[i], params)
 	}
-	last = p.isLastPage(page, number)
+	last = p.isLastPage(page, number, ids)
 	if isRepeated && len(ids) == len(p.previous) && number > 1 { // the page number is ignored
 		if page.Total != nil && *page.Total > int64(len(orders)) {
 			return nil, readAt, false, errRepeatedPage
@@ -90,23 +88,26 @@ func (p *pass) note(order *labhealth.Order, params labhealth.ListOrdersParams) {
 	}
 }
 
-// isLastPage reports whether no page follows.
-func (p *pass) isLastPage(page *labhealth.OrderPage, number int) bool {
+// isLastPage reports whether no page follows one with these orders. A size that is not a full page
+// says nothing: the service may have a smaller limit than the one that it reports, and it may leave
+// out orders of a page. So without a total, the last page is one with no other orders than the page
+// before it.
+func (p *pass) isLastPage(page *labhealth.OrderPage, number int, ids map[uuid.UUID]bool) bool {
 	n, largest := len(page.Orders), p.at.Largest
 	p.at.Largest = max(n, largest)
-	switch {
-	case n == 0:
-		return true
-	case page.Total != nil && *page.Total > 0:
+	if n > 0 && page.Total != nil && *page.Total > 0 {
 		size := int64(ordersPage)
 		if page.Size != nil && *page.Size > 0 {
 			size = *page.Size
 		}
 		return int64(number-1)*size+int64(n) >= *page.Total
-	case page.Size != nil && *page.Size > 0:
-		return int64(n) < *page.Size
 	}
-	return n < largest // the service may have a smaller limit than ordersPage
+	for id := range ids {
+		if !p.previous[id] {
+			return false
+		}
+	}
+	return n < largest || number > 1 || n == 0
 }
 
 // movePosition moves the position behind a page.
@@ -169,37 +170,31 @@ func (p *pass) walkOrders(ctx context.Context) (complete bool, err error) {
 	if err := p.applyOrders(ctx, orders, readAt); err != nil {
 		return false, err
 	}
-	listed := func(id uuid.UUID) bool { return p.previous[id] || p.seen[id] }
-	previous := p.previous
 	p.remember(orders)
-	current := p.previous
-	if p.at.Unsorted {
-		if p.seen == nil {
-			p.seen = map[uuid.UUID]bool{}
-		}
-		for id := range current {
-			p.seen[id] = true
-		}
-		if !last {
-			return false, nil
-		}
-	} else {
-		listed = func(id uuid.UUID) bool { return previous[id] || current[id] }
+	if p.seen == nil {
+		p.seen = map[uuid.UUID]int64{}
+	}
+	for i := range orders {
+		p.seen[orders[i].ID] = nanoseconds(orders[i].CreatedAt)
+	}
+	if p.at.Unsorted && !last {
+		return false, nil
 	}
 	until := int64(math.MaxInt64)
 	if !last {
 		until = nanoseconds(orders[len(orders)-1].CreatedAt)
 	}
-	if err := p.compareStored(ctx, until, listed); err != nil {
+	if err := p.compareStored(ctx, until); err != nil {
 		return false, err
 	}
 	p.at.Compared = until
+	maps.DeleteFunc(p.seen, func(_ uuid.UUID, created int64) bool { return created < until })
 	return last, nil
 }
 
 // compareStored reads the stored orders that were created before a time, and since the last ones
-// that were compared, if they are not listed.
-func (p *pass) compareStored(ctx context.Context, until int64, listed func(uuid.UUID) bool) error {
+// that were compared, if they were not listed.
+func (p *pass) compareStored(ctx context.Context, until int64) error {
 	from := p.at.Compared
 	if from == 0 {
 		from = math.MinInt64
@@ -212,7 +207,8 @@ func (p *pass) compareStored(ctx context.Context, until int64, listed func(uuid.
 			if err := rows.Scan(&from, &id); err != nil {
 				return err
 			}
-			if n, after = n+1, id; !listed(id) {
+			n, after = n+1, id
+			if _, isListed := p.seen[id]; !isListed {
 				ids = append(ids, id)
 			}
 			return nil
@@ -238,11 +234,12 @@ func (p *pass) readOrder(ctx context.Context, id uuid.UUID) error {
 	readAt := time.Now()
 	order, err := p.Client.Orders.Get(ctx, id)
 	switch {
-	case errors.Is(err, labhealth.ErrNotFound):
+	case isMissing(err):
 		// It may come back, so it is looked for again, but seldom.
 		later := readAt.Add(longestWait).UnixNano()
-		changed, err := p.Store.exec(ctx, `UPDATE labhealth_orders SET missing = ?, results_at = CASE WHEN results_at IS NOT NULL THEN CAST(? AS bigint) END,
-			check_at = CASE WHEN check_at IS NOT NULL THEN CAST(? AS bigint) END WHERE order_id = ? AND missing IS NULL`, readAt.UnixNano(), later, later, id.String())
+		changed, err := p.Store.exec(ctx, `UPDATE labhealth_orders SET missing = ?, changed = ?, results_at = CASE WHEN results_at IS NOT NULL THEN CAST(? AS bigint) END,
+			check_at = CASE WHEN check_at IS NOT NULL THEN CAST(? AS bigint) END WHERE order_id = ? AND missing IS NULL`,
+			readAt.UnixNano(), readAt.UnixNano(), later, later, id.String())
 		if changed > 0 {
 			p.found.MissingOrders++
 			p.found.MissingOrderIDs = appendMissing(p.found.MissingOrderIDs, id)
@@ -252,6 +249,12 @@ func (p *pass) readOrder(ctx context.Context, id uuid.UUID) error {
 		return err
 	}
 	return p.applyOrders(ctx, []labhealth.Order{*order}, readAt)
+}
+
+// isMissing reports whether an error says that the service does not have an order or a user.
+func isMissing(err error) bool {
+	e, ok := errors.AsType[*labhealth.APIError](err)
+	return errors.Is(err, labhealth.ErrNotFound) || ok && e.StatusCode == http.StatusGone
 }
 
 // applyOrders applies orders that were read.
@@ -273,19 +276,22 @@ func (p *pass) applyOrders(ctx context.Context, orders []labhealth.Order, readAt
 
 // dueOrder is a stored order that is to be read.
 type dueOrder struct {
-	id    uuid.UUID
-	due   int64
-	since int64 // when it reached its status
+	id     uuid.UUID
+	due    int64
+	since  int64 // when it reached its status
+	final  bool  // final results are stored
+	failed bool  // they could not be read
 }
 
 // dueOrders returns orders whose column, check_at or results_at, is due.
 func (p *pass) dueOrders(ctx context.Context, column string) (orders []dueOrder, err error) {
 	err = query(ctx, p.Store.db, func(rows *sql.Rows) error {
 		var o dueOrder
-		err := rows.Scan(&o.id, &o.due, &o.since)
+		err := rows.Scan(&o.id, &o.due, &o.since, &o.final)
 		orders = append(orders, o)
 		return err
-	}, p.Store.dialect.bind(`SELECT order_id, `+column+`, since FROM labhealth_orders WHERE `+column+` <= ? ORDER BY `+column+` LIMIT ?`),
+	}, p.Store.dialect.bind(`SELECT order_id, `+column+`, coalesce(nullif(since, 0), nullif(updated, 0), nullif(created, 0), changed),
+		`+hasFinalResults+` FROM labhealth_orders AS o WHERE `+column+` <= ? ORDER BY `+column+` LIMIT ?`),
 		time.Now().UnixNano(), ordersPage)
 	return orders, p.Store.failed(ctx, "reconcile", err)
 }
@@ -296,11 +302,16 @@ func (p *pass) postpone(ctx context.Context, o dueOrder, column string, least, m
 	now := time.Now()
 	age := now.Sub(time.Unix(0, o.since))
 	wait := min(max(age/4, least), most)
-	if column == "results_at" && age > resultsFor {
-		wait = longestWait
+	next := now.Add(wait).UnixNano()
+	switch {
+	case column == "check_at", o.failed:
+	case o.final:
+		next = finalAt(o.since, now.UnixNano())
+	case age > resultsFor:
+		next = now.Add(longestWait).UnixNano()
 	}
-	_, err := p.Store.exec(ctx, `UPDATE labhealth_orders SET `+column+` = ? WHERE order_id = ? AND `+column+` = ?`,
-		now.Add(wait).UnixNano(), o.id.String(), o.due)
+	_, err := p.Store.exec(ctx, `UPDATE labhealth_orders SET `+column+` = nullif(CAST(? AS bigint), 0) WHERE order_id = ? AND `+column+` = ?`,
+		next, o.id.String(), o.due)
 	return err
 }
 
@@ -345,12 +356,44 @@ func (p *pass) readDueResults(ctx context.Context) (complete bool, err error) {
 		return false, err
 	}
 	err = p.each(ctx, len(due), func(p *pass, ctx context.Context, i int) error {
-		if err := p.readResults(ctx, due[i].id); err != nil && !p.goesOn(ctx, due[i].id, err) {
-			return err
+		if err := p.readResults(ctx, due[i].id); err != nil {
+			if !p.goesOn(ctx, due[i].id, err) {
+				return err
+			}
+			due[i].failed = true
 		}
 		return p.postpone(ctx, due[i], "results_at", time.Minute, 24*time.Hour) // if there are none
 	})
 	return len(due) < ordersPage, err
+}
+
+// hasFinalResults is the condition for orders o of which final results are stored.
+const hasFinalResults = ` EXISTS (SELECT 1 FROM labhealth_order_results AS r WHERE r.order_id = o.order_id AND r.status <> 'partial')`
+
+// hasOrMayHaveResults is the condition for orders that have results, or may have some without an
+// event: see mayHaveResults. The lab may have had partial ones of an order that has failed.
+const hasOrMayHaveResults = ` missing IS NULL AND (results <> 'none' OR results_at IS NOT NULL OR status LIKE '%.draw#_completed' ESCAPE '#'
+	OR NOT (status = '' OR status LIKE 'received.%' OR status LIKE 'collecting#_sample.%' ESCAPE '#' OR status LIKE 'cancelled.%'))`
+
+// readAllResults reads the results of the orders that have or may have some, and have an ID in a
+// column.
+func (p *pass) readAllResults(ctx context.Context, column string, of uuid.UUID) error {
+	var ids []uuid.UUID
+	err := query(ctx, p.Store.db, func(rows *sql.Rows) error {
+		var id uuid.UUID
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	}, p.Store.dialect.bind(`SELECT order_id FROM labhealth_orders WHERE `+column+` = ? AND`+hasOrMayHaveResults+` ORDER BY order_id`), of.String())
+	if err != nil {
+		return p.Store.failed(ctx, "reconcile", err)
+	}
+	for _, id := range ids {
+		if err := p.readResults(ctx, id); err != nil && !p.goesOn(ctx, id, err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // readResults reads the results of a stored order. It is no error if there are none yet.
@@ -362,13 +405,13 @@ func (p *pass) readResults(ctx context.Context, id uuid.UUID) error {
 	readAt := time.Now()
 	results, err := p.Client.Orders.Results(ctx, id)
 	switch {
-	case errors.Is(err, labhealth.ErrNotFound):
+	case isMissing(err):
 		return nil
 	case err != nil:
 		return err
 	}
 	p.found.Read.Results++
-	changed, err := p.Store.ApplyResults(ctx, order.Order, results, readAt)
+	changed, err := p.Store.storeResults(ctx, order.Order, results, readAt, true) // unless it was deleted meanwhile
 	if changed {
 		p.found.Differences.Results++
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// User reads all orders of a user with their new results, and the user's wearable data from one
+// User reads all orders of a user with their results, and the user's wearable data from one
 // time to another, as [webhooks.ReadAll] does. That the service does not have the user is no error:
 // see MissingUsers of [Reconciled].
 func (r *Reconciler) User(ctx context.Context, userID uuid.UUID, from, to time.Time) (Reconciled, error) {
@@ -35,7 +35,7 @@ func (r *Reconciler) User(ctx context.Context, userID uuid.UUID, from, to time.T
 			orders = slices.DeleteFunc(orders, func(o labhealth.Order) bool { return o.UserID != userID })
 			return false, p.applyOrders(ctx, orders, readAt)
 		}
-		if err := p.readUserResults(ctx, userID); err != nil {
+		if err := p.readAllResults(ctx, `user_id`, userID); err != nil {
 			return false, err
 		}
 		return true, p.readUser(ctx, userID, from, to)
@@ -43,34 +43,15 @@ func (r *Reconciler) User(ctx context.Context, userID uuid.UUID, from, to time.T
 	return p.once(ctx)
 }
 
-// readUserResults reads the results of a user's orders that have or may have new ones.
-func (p *pass) readUserResults(ctx context.Context, userID uuid.UUID) error {
-	var ids []uuid.UUID
-	err := query(ctx, p.Store.db, func(rows *sql.Rows) error {
-		var id uuid.UUID
-		err := rows.Scan(&id)
-		ids = append(ids, id)
-		return err
-	}, p.Store.dialect.bind(`SELECT order_id FROM labhealth_orders WHERE user_id = ? AND results_at IS NOT NULL`), userID.String())
-	if err != nil {
-		return p.Store.failed(ctx, "reconcile", err)
-	}
-	for _, id := range ids {
-		if err := p.readResults(ctx, id); err != nil && !p.goesOn(ctx, id, err) {
-			return err
-		}
-	}
-	return nil
-}
-
 // Since reads everything that has changed at the service since a time: orders, results, and the
 // wearable data of all users, which it reads from OverlapDays earlier. Call it after an outage with
-// the time at which it began, by the service's clock. The zero time compares all orders, and the
-// wearable data of Days.
+// the time at which it began, by the service's clock. Results are read of orders that have changed,
+// and of those that may have results of which no final ones are stored. The zero time compares all
+// orders, their results, which takes a request for each order, and the wearable data of Days.
 //
 // It reads as fast as the Client allows, and may take place while Run runs. After an error or a
 // crash, a call with the same time goes on where the last one was. The counts are those of one
-// call.
+// call. If Failed is not 0, some orders or users were not compared: call it again.
 func (r *Reconciler) Since(ctx context.Context, since time.Time) (Reconciled, error) {
 	if err := r.check(ctx); err != nil {
 		return Reconciled{}, err
@@ -103,7 +84,11 @@ func (p *pass) readSince(ctx context.Context) (complete bool, err error) {
 		if complete && err == nil { // results can change without the order
 			p.at.Stage = results
 			now := time.Now().UnixNano()
-			_, err = p.Store.exec(ctx, `UPDATE labhealth_orders SET results_at = ? WHERE results_at > ?`, now, now)
+			which := `results_at IS NOT NULL AND NOT ` + hasFinalResults
+			if p.at.Outage.IsZero() {
+				which = hasOrMayHaveResults
+			}
+			_, err = p.Store.exec(ctx, `UPDATE labhealth_orders AS o SET results_at = ? WHERE (results_at IS NULL OR results_at > ?) AND `+which, now, now)
 		}
 		return false, err
 	case results:
@@ -195,7 +180,7 @@ func (p *pass) listUsers(ctx context.Context) error {
 // walkUser reads the wearable data of a user.
 func (p *pass) walkUser(ctx context.Context, u comparedUser) error {
 	if u.missing.Valid {
-		if _, err := p.Client.Users.Get(ctx, u.id); errors.Is(err, labhealth.ErrNotFound) {
+		if _, err := p.Client.Users.Get(ctx, u.id); isMissing(err) {
 			return nil
 		} else if err != nil {
 			return err
@@ -210,12 +195,19 @@ func (p *pass) walkUser(ctx context.Context, u comparedUser) error {
 	return p.readUser(ctx, u.id, from, time.Time{})
 }
 
-// compared stores when a user was compared, and that the service has the user.
+// compared stores when a user was compared, and that the service has the user. The walks have
+// stored the user before: without a row, the user was deleted meanwhile.
 func (p *pass) compared(ctx context.Context, id uuid.UUID, at time.Time) error {
-	_, err := p.Store.exec(ctx, `INSERT INTO labhealth_reconciled_users (user_id, at) VALUES (?, ?)
-		ON CONFLICT (user_id) DO UPDATE SET at = excluded.at, missing = NULL`, id.String(), at.UnixNano())
+	if p.name == "user" {
+		if _, err := p.Store.exec(ctx, insertUser, id.String()); err != nil {
+			return err
+		}
+	}
+	_, err := p.Store.exec(ctx, `UPDATE labhealth_reconciled_users SET at = ?, missing = NULL WHERE user_id = ?`, at.UnixNano(), id.String())
 	return err
 }
+
+const insertUser = `INSERT INTO labhealth_reconciled_users (user_id, at) VALUES (?, 0) ON CONFLICT (user_id) DO NOTHING`
 
 // readUser reads wearable data of a user, and applies it in parts.
 func (p *pass) readUser(ctx context.Context, id uuid.UUID, from, to time.Time) error {
@@ -229,7 +221,7 @@ func (p *pass) readUser(ctx context.Context, id uuid.UUID, from, to time.Time) e
 		return err
 	}
 	for event, err := range webhooks.ReadAll(ctx, p.Client, id, webhooks.ReadAllParams{StartDate: from, EndDate: to}) {
-		if errors.Is(err, labhealth.ErrNotFound) {
+		if isMissing(err) {
 			return p.findMissing(ctx, id, started, err)
 		}
 		if err != nil {
@@ -258,12 +250,16 @@ func (p *pass) findMissing(ctx context.Context, id uuid.UUID, at time.Time, caus
 	switch {
 	case err == nil:
 		return cause
-	case !errors.Is(err, labhealth.ErrNotFound):
+	case !isMissing(err):
 		return err
 	}
-	changed, err := p.Store.exec(ctx, `INSERT INTO labhealth_reconciled_users AS u (user_id, at, missing) VALUES (?, ?, ?)
-		ON CONFLICT (user_id) DO UPDATE SET at = excluded.at, missing = excluded.missing WHERE u.missing IS NULL`,
-		id.String(), at.UnixNano(), at.UnixNano())
+	if p.name == "user" {
+		if _, err := p.Store.exec(ctx, insertUser, id.String()); err != nil {
+			return err
+		}
+	}
+	changed, err := p.Store.exec(ctx, `UPDATE labhealth_reconciled_users SET at = ?, missing = ? WHERE user_id = ? AND missing IS NULL`,
+		at.UnixNano(), at.UnixNano(), id.String())
 	if changed > 0 {
 		p.found.MissingUsers++
 		p.found.MissingUserIDs = appendMissing(p.found.MissingUserIDs, id)

@@ -51,9 +51,12 @@ import (
 // # Cost
 //
 // A page of up to 100 orders takes one request, the results of an order one, and the wearable data
-// of a user at least 62: see [webhooks.ReadAll]. All requests are subject to
-// [labhealth.WithRateLimit] of the Client; without it, only the walks are limited, by Rate. A Rate
-// of 1 compares about 1,400 users a day.
+// of a user at least 62: see [webhooks.ReadAll]. Results can change without an event and without a
+// change of the order. Final ones are therefore read again 1, 7 and 30 days after the order reached
+// its status, and then never: four requests for the results of an order in its life, more if there
+// were partial ones. Since with the zero time reads the results of every order that has or may have
+// some. All requests are subject to [labhealth.WithRateLimit] of the Client; without it, only the
+// walks are limited, by Rate. A Rate of 1 compares about 1,400 users a day.
 type Reconciler struct {
 	// Store is the store that is compared. It is required.
 	Store *Store
@@ -272,7 +275,9 @@ type pass struct {
 	failures int // steps that failed in a row
 
 	previous map[uuid.UUID]bool // the orders of the page before
-	seen     map[uuid.UUID]bool // all orders, of a list that is not sorted
+	// seen has the orders of a walk that were listed, by the time of creation; of a sorted list
+	// only those that are not compared yet.
+	seen map[uuid.UUID]int64
 }
 
 // step runs one step.
@@ -445,7 +450,7 @@ func (p *pass) apply(ctx context.Context, events []*webhooks.Event) error {
 	if len(deliveries) == 0 {
 		return nil
 	}
-	applied, err := p.Store.ApplyAll(ctx, deliveries)
+	applied, err := p.Store.applyAll(ctx, deliveries, true)
 	if err == nil {
 		p.count(deliveries, applied)
 		return nil
