@@ -45,6 +45,37 @@ func scanOrder(rows *sql.Rows, r *orderRow, more ...any) error {
 	return err
 }
 
+// scanOrderSlot scans orderColumns, the document and the number of the slot, from 1.
+func scanOrderSlot(rows *sql.Rows, slots []*orderSlot) error {
+	var row orderRow
+	var n int
+	if err := scanOrder(rows, &row, &row.document, &n); err != nil {
+		return err
+	}
+	s := slots[n-1]
+	s.row, s.before, s.found, s.isStored = row, row, true, true
+	return nil
+}
+
+// scanOfOrder scans the number of the slot, from 1, and an entry of the timeline or, without an ID,
+// the status of the results.
+func scanOfOrder(rows *sql.Rows, slots []*orderSlot) error {
+	var n int
+	var id, status, detail string
+	var at int64
+	if err := rows.Scan(&n, &id, &at, &status, &detail); err != nil {
+		return err
+	}
+	s := slots[n-1]
+	if id == "" {
+		s.stored = labhealth.ResultsStatus(unescape(status))
+		return nil
+	}
+	t := newTransition(s.id, id, at, status, detail)
+	s.timeline[t.ID] = t
+	return nil
+}
+
 // insertOrders and updateOrders write orders, with the rows in the middle. An empty document leaves
 // the stored one. A row that exists is updated only if the condition after updateOrders holds.
 const (
@@ -80,6 +111,7 @@ type orderSlot struct {
 
 	found    bool // it is stored, or received
 	isStored bool
+	before   orderRow // as it is stored
 	row      orderRow
 	timeline map[string]Transition   // by ID
 	stored   labhealth.ResultsStatus // of the stored results; empty if there are none
@@ -191,7 +223,8 @@ func (s *orderSlot) put(r *receivedOrder) (outcome newest.Outcome, transitions i
 	winner, other := s.row, received
 	if wins {
 		winner, other = other, winner
-		s.order, s.copied, s.isDirty, s.isReplaced = r.order, r.copied, true, true
+		s.order, s.copied, s.isDirty = r.order, r.copied, true
+		s.isReplaced = s.isReplaced || received.document != s.row.document
 		s.isNewer = s.isNewer || outcome != newest.Same
 		winner.status, winner.since, winner.results = other.status, other.since, cmp.Or(other.results, ResultsNone)
 		winner.changed, winner.checkAt, winner.resultAt = other.changed, other.checkAt, other.resultAt
@@ -404,6 +437,14 @@ func (s *orderSlot) newDocument() string {
 		return ""
 	}
 	return s.row.document
+}
+
+// isConfirmed reports whether nothing but the version and the document of a stored row is to be
+// written.
+func (s *orderSlot) isConfirmed() bool {
+	before := s.before
+	before.version, before.document = s.row.version, s.row.document
+	return s.isStored && s.row == before
 }
 
 // idText returns an ID, and nothing for the zero ID.
