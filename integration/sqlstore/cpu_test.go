@@ -41,3 +41,18 @@ func cpuTime(t testing.TB, d database) float64 {
 	}
 	return all
 }
+
+// walBytes returns how many bytes PostgreSQL has written to its log, for all databases; 0 for
+// others.
+func walBytes(t testing.TB, d database) (bytes int64) {
+	t.Helper()
+	if d.dialect != sqlstore.PostgreSQL {
+		return 0
+	}
+	db := d.open(t)
+	defer db.Close()
+	if err := db.QueryRowContext(t.Context(), `SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn`).Scan(&bytes); err != nil {
+		t.Fatal(err)
+	}
+	return bytes
+}

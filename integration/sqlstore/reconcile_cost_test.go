@@ -48,15 +48,16 @@ func TestReconcileCost(t *testing.T) {
 				var before runtime.MemStats
 				runtime.ReadMemStats(&before)
 				peak, stop := peakHeap()
-				start := cpuTime(t, db)
+				start, wal := cpuTime(t, db), walBytes(t, db)
 				found, err := r.Since(t.Context(), time.Time{})
 				took := cpuTime(t, db) - start
+				wal = walBytes(t, db) - wal
 				stop()
 				if err != nil {
 					t.Fatal(err)
 				}
-				t.Logf("%s: %d orders, %d requests (%.3f for each), %.1f s of CPU, peak heap %+.1f MiB: %+v", of, n, found.Requests,
-					float64(found.Requests)/float64(n), took, float64(peak.Load()-int64(before.HeapAlloc))/(1<<20), found.Differences)
+				t.Logf("%s: %d orders, %d requests (%.3f for each), %.1f s of CPU, %d bytes of WAL for each, peak heap %+.1f MiB: %+v", of, n, found.Requests,
+					float64(found.Requests)/float64(n), took, wal/int64(n), float64(peak.Load()-int64(before.HeapAlloc))/(1<<20), found.Differences)
 			}
 		})
 	}

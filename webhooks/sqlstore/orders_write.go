@@ -395,17 +395,23 @@ func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults,
 	if changed = outcome != newest.Same; changed {
 		revision = max(revision+1, r.revision)
 	}
-	user := cmp.Or(slot.row.user, r.userID)
+	user, text := cmp.Or(slot.row.user, r.userID), r.document
+	if text == document {
+		text = "" // the stored one stays
+	}
 	_, err = tx.ExecContext(ctx, s.dialect.bind(`INSERT INTO labhealth_order_results AS r (order_id, user_id, version, revision, status, text)
 		VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (order_id) DO UPDATE SET user_id = excluded.user_id, version = excluded.version,
-		revision = excluded.revision, status = excluded.status, text = excluded.text`),
-		r.orderID.String(), user.String(), r.version, revision, escape(string(r.status)), r.document)
+		revision = excluded.revision, status = excluded.status,
+		text = CASE excluded.text WHEN '' THEN r.text ELSE excluded.text END`),
+		r.orderID.String(), user.String(), r.version, revision, escape(string(r.status)), text)
 	if err != nil {
 		return false, err
 	}
 	if slot.found {
 		slot.stored = r.status
 		slot.settleResults(changed, r.version, s.now().UnixNano())
+	}
+	if slot.row != slot.before {
 		if err := s.dialect.writeOrders(ctx, tx, []*orderSlot{slot}); err != nil {
 			return false, err
 		}
