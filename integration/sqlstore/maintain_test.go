@@ -48,7 +48,7 @@ func run(t *testing.T, db *sql.DB, statements ...string) {
 }
 
 // strings of a query with one column.
-func column(t *testing.T, db *sql.DB, query string, args ...any) (all []string) {
+func column(t testing.TB, db *sql.DB, query string, args ...any) (all []string) {
 	t.Helper()
 	rows, err := db.Query(query, args...)
 	if err != nil {

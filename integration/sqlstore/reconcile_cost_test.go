@@ -41,21 +41,23 @@ func TestReconcileCost(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer client.CloseIdleConnections()
-			r := &sqlstore.Reconciler{Store: d.make(t).store(t), Client: client}
+			db := d.make(t)
+			r := &sqlstore.Reconciler{Store: db.store(t), Client: client}
 			for _, of := range []string{"an empty store", "an equal store"} {
 				runtime.GC()
 				var before runtime.MemStats
 				runtime.ReadMemStats(&before)
 				peak, stop := peakHeap()
-				start := time.Now()
+				start, wal := cpuTime(t, db), walBytes(t, db)
 				found, err := r.Since(t.Context(), time.Time{})
-				took := time.Since(start)
+				took := cpuTime(t, db) - start
+				wal = walBytes(t, db) - wal
 				stop()
 				if err != nil {
 					t.Fatal(err)
 				}
-				t.Logf("%s: %d orders, %d requests (%.3f for each), %.1f s, peak heap %+.1f MiB: %+v", of, n, found.Requests,
-					float64(found.Requests)/float64(n), took.Seconds(), float64(peak.Load()-int64(before.HeapAlloc))/(1<<20), found.Differences)
+				t.Logf("%s: %d orders, %d requests (%.3f for each), %.1f s of CPU, %d bytes of WAL for each, peak heap %+.1f MiB: %+v", of, n, found.Requests,
+					float64(found.Requests)/float64(n), took, wal/int64(n), float64(peak.Load()-int64(before.HeapAlloc))/(1<<20), found.Differences)
 			}
 		})
 	}

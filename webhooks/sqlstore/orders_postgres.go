@@ -6,8 +6,6 @@ import (
 	"database/sql"
 
 	"github.com/google/uuid"
-
-	labhealth "github.com/labhealth/labhealth-go"
 )
 
 func (*postgres) readOrders(ctx context.Context, tx *sql.Tx, slots []*orderSlot) error {
@@ -16,37 +14,14 @@ func (*postgres) readOrders(ctx context.Context, tx *sql.Tx, slots []*orderSlot)
 		ids.text(s.id.String())
 		lowest.int(s.lowest)
 	}
-	err := query(ctx, tx, func(rows *sql.Rows) error {
-		var row orderRow
-		var n int
-		if err := scanOrder(rows, &row, &row.document, &n); err != nil {
-			return err
-		}
-		slots[n-1].row, slots[n-1].found, slots[n-1].isStored = row, true, true
-		return nil
-	}, `SELECT `+orderColumns+`, CASE WHEN o.updated >= k.lowest THEN o.text ELSE '' END, k.n
+	err := query(ctx, tx, func(rows *sql.Rows) error { return scanOrderSlot(rows, slots) }, `SELECT `+orderColumns+`, CASE WHEN o.updated >= k.lowest THEN o.text ELSE '' END, k.n
 		FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS k (order_id, lowest, n)
 		CROSS JOIN LATERAL (SELECT * FROM labhealth_orders WHERE order_id = k.order_id LIMIT 1 FOR UPDATE) AS o`, ids.String(), lowest.String())
 	if err != nil {
 		return err
 	}
 	// Another statement sees what was committed while this one waited for the locks.
-	return query(ctx, tx, func(rows *sql.Rows) error {
-		var n int
-		var id, status, detail string
-		var at int64
-		if err := rows.Scan(&n, &id, &at, &status, &detail); err != nil {
-			return err
-		}
-		s := slots[n-1]
-		if id == "" {
-			s.stored = labhealth.ResultsStatus(unescape(status))
-			return nil
-		}
-		t := newTransition(s.id, id, at, status, detail)
-		s.timeline[t.ID] = t
-		return nil
-	}, `SELECT k.n, e.id, e.at, e.status, e.detail FROM unnest($1::uuid[]) WITH ORDINALITY AS k (order_id, n)
+	return query(ctx, tx, func(rows *sql.Rows) error { return scanOfOrder(rows, slots) }, `SELECT k.n, e.id, e.at, e.status, e.detail FROM unnest($1::uuid[]) WITH ORDINALITY AS k (order_id, n)
 		CROSS JOIN LATERAL (SELECT * FROM labhealth_order_events WHERE order_id = k.order_id OFFSET 0) AS e
 		UNION ALL SELECT k.n, '', 0, r.status, '' FROM unnest($1::uuid[]) WITH ORDINALITY AS k (order_id, n)
 		CROSS JOIN LATERAL (SELECT status FROM labhealth_order_results WHERE order_id = k.order_id LIMIT 1) AS r`, ids.String())

@@ -45,6 +45,37 @@ func scanOrder(rows *sql.Rows, r *orderRow, more ...any) error {
 	return err
 }
 
+// scanOrderSlot scans orderColumns, the document and the number of the slot, from 1.
+func scanOrderSlot(rows *sql.Rows, slots []*orderSlot) error {
+	var row orderRow
+	var n int
+	if err := scanOrder(rows, &row, &row.document, &n); err != nil {
+		return err
+	}
+	s := slots[n-1]
+	s.row, s.before, s.found, s.isStored = row, row, true, true
+	return nil
+}
+
+// scanOfOrder scans the number of the slot, from 1, and an entry of the timeline or, without an ID,
+// the status of the results.
+func scanOfOrder(rows *sql.Rows, slots []*orderSlot) error {
+	var n int
+	var id, status, detail string
+	var at int64
+	if err := rows.Scan(&n, &id, &at, &status, &detail); err != nil {
+		return err
+	}
+	s := slots[n-1]
+	if id == "" {
+		s.stored = labhealth.ResultsStatus(unescape(status))
+		return nil
+	}
+	t := newTransition(s.id, id, at, status, detail)
+	s.timeline[t.ID] = t
+	return nil
+}
+
 // insertOrders and updateOrders write orders, with the rows in the middle. An empty document leaves
 // the stored one. A row that exists is updated only if the condition after updateOrders holds.
 const (
@@ -82,6 +113,7 @@ type orderSlot struct {
 
 	found    bool // it is stored, or received
 	isStored bool
+	before   orderRow // as it is stored
 	row      orderRow
 	timeline map[string]Transition   // by ID
 	stored   labhealth.ResultsStatus // of the stored results; empty if there are none
@@ -196,7 +228,8 @@ func (s *orderSlot) put(r *receivedOrder) (outcome newest.Outcome, transitions i
 	winner, other := s.row, received
 	if wins {
 		winner, other = other, winner
-		s.order, s.copied, s.isDirty, s.isReplaced = r.order, r.copied, true, true
+		s.order, s.copied, s.isDirty = r.order, r.copied, true
+		s.isReplaced = s.isReplaced || received.document != s.row.document
 		s.isNewer = s.isNewer || outcome != newest.Same
 		winner.status, winner.since, winner.results = other.status, other.since, cmp.Or(other.results, ResultsNone)
 		winner.changed, winner.checkAt, winner.resultAt = other.changed, other.checkAt, other.resultAt
@@ -387,17 +420,23 @@ func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults,
 	if changed = outcome != newest.Same; changed {
 		revision = max(revision+1, r.revision)
 	}
-	user := cmp.Or(slot.row.user, r.userID)
+	user, text := cmp.Or(slot.row.user, r.userID), r.document
+	if text == document {
+		text = "" // the stored one stays
+	}
 	_, err = tx.ExecContext(ctx, s.dialect.bind(`INSERT INTO labhealth_order_results AS r (order_id, user_id, version, revision, status, text)
 		VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (order_id) DO UPDATE SET user_id = excluded.user_id, version = excluded.version,
-		revision = excluded.revision, status = excluded.status, text = excluded.text`),
-		r.orderID.String(), user.String(), r.version, revision, escape(string(r.status)), r.document)
+		revision = excluded.revision, status = excluded.status,
+		text = CASE excluded.text WHEN '' THEN r.text ELSE excluded.text END`),
+		r.orderID.String(), user.String(), r.version, revision, escape(string(r.status)), text)
 	if err != nil {
 		return false, err
 	}
 	if slot.found {
 		slot.stored = r.status
 		slot.settleResults(changed, r.version, s.now().UnixNano())
+	}
+	if slot.row != slot.before {
 		if err := s.dialect.writeOrders(ctx, tx, []*orderSlot{slot}); err != nil {
 			return false, err
 		}
@@ -429,6 +468,14 @@ func (s *orderSlot) newDocument() string {
 		return ""
 	}
 	return s.row.document
+}
+
+// isConfirmed reports whether nothing but the version and the document of a stored row is to be
+// written.
+func (s *orderSlot) isConfirmed() bool {
+	before := s.before
+	before.version, before.document = s.row.version, s.row.document
+	return s.isStored && s.row == before
 }
 
 // idText returns an ID, and nothing for the zero ID.

@@ -64,12 +64,16 @@ const reactionColumns = `r.number, r.due, r.id, r.kind, r.user_id, r.order_id, r
 // scanReactions reads the rows of a query of reactionColumns.
 func scanReactions(ctx context.Context, q queryer, statement string, args ...any) (all []reactionRow, err error) {
 	err = query(ctx, q, func(rows *sql.Rows) error {
-		var r reactionRow
-		err := rows.Scan(&r.number, &r.due, &r.id, &r.kind, &r.user, &r.order, &r.at, &r.attempts, &r.body)
+		r, err := scanReaction(rows)
 		all = append(all, r)
 		return err
 	}, statement, args...)
 	return all, err
+}
+
+func scanReaction(rows *sql.Rows) (r reactionRow, err error) {
+	err = rows.Scan(&r.number, &r.due, &r.id, &r.kind, &r.user, &r.order, &r.at, &r.attempts, &r.body)
+	return r, err
 }
 
 // afterTransitions is the place of the reactions to results: those to the transitions of the order

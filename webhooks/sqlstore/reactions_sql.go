@@ -28,8 +28,8 @@ func locksOf(rows []reactionRow) (ids []uuid.UUID) {
 	return ids
 }
 
-// ofOrder selects the reactions of an order that wait.
-const ofOrder = ` FROM labhealth_reactions AS r WHERE r.user_id = ? AND r.order_id = ? AND r.failed_at IS NULL`
+// ofOrder selects the reactions of an order k that wait.
+const ofOrder = `labhealth_reactions AS r WHERE r.user_id = k.user_id AND r.order_id = k.order_id AND r.failed_at IS NULL`
 
 // PostgreSQL
 
@@ -87,7 +87,7 @@ func (d *postgres) ofOrders(ctx context.Context, tx *sql.Tx, orders []orderKey) 
 		ids.text(o.order.String())
 	}
 	return scanReactions(ctx, tx, `SELECT r.* FROM unnest($1::uuid[], $2::uuid[]) AS k (user_id, order_id) CROSS JOIN LATERAL (SELECT `+
-		reactionColumns+strings.ReplaceAll(strings.Replace(ofOrder, "?", "k.user_id", 1), "?", "k.order_id")+d.skipLocked()+`) AS r`,
+		reactionColumns+` FROM `+ofOrder+d.skipLocked()+`) AS r`,
 		users.String(), ids.String())
 }
 
@@ -112,20 +112,17 @@ func (d *postgres) changeReactions(ctx context.Context, tx *sql.Tx, rows []react
 // SQLite
 
 func (*sqlite) addReactions(ctx context.Context, tx *sql.Tx, rows []reactionRow, queued int64) error {
-	const row = `(?, ?, coalesce((SELECT user_id FROM labhealth_orders WHERE order_id = ?), ?), ?, ?, ?, ?)`
-	for chunk := range slices.Chunk(rows, sqliteChunk) {
-		var args []any
-		for i := range chunk {
-			r := &chunk[i]
-			args = append(args, r.id.String(), string(r.kind), r.order, r.user.String(), r.order, r.at, queued, r.body)
-		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO labhealth_reactions (id, kind, user_id, order_id, at, queued, body) VALUES `+
-			row+strings.Repeat(", "+row, len(chunk)-1), args...)
-		if err != nil {
+	return inChunks(ctx, tx, rows, `INSERT INTO labhealth_reactions (id, kind, user_id, order_id, at, queued, body) VALUES `,
+		`(?, ?, coalesce((SELECT user_id FROM labhealth_orders WHERE order_id = ?), ?), ?, ?, ?, ?)`, "",
+		func(statement *sql.Stmt, chunk []reactionRow) error {
+			args := make([]any, 0, 8*len(chunk))
+			for i := range chunk {
+				r := &chunk[i]
+				args = append(args, r.id.String(), string(r.kind), r.order, r.user.String(), r.order, r.at, queued, r.body)
+			}
+			_, err := statement.ExecContext(ctx, args...)
 			return err
-		}
-	}
-	return nil
+		})
 }
 
 // tryOrder and lockReactions do nothing: the transaction has the whole database.
@@ -134,24 +131,32 @@ func (*sqlite) tryOrder() string { return "" }
 func (*sqlite) lockReactions(context.Context, *sql.Tx, []uuid.UUID) error { return nil }
 
 func (*sqlite) ofOrders(ctx context.Context, tx *sql.Tx, orders []orderKey) (all []reactionRow, err error) {
-	for _, o := range orders {
-		rows, err := scanReactions(ctx, tx, `SELECT `+reactionColumns+ofOrder, o.user.String(), o.order.String())
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, rows...)
-	}
-	return all, nil
+	err = inChunks(ctx, tx, orders, `WITH k (user_id, order_id) AS (VALUES `, `(?, ?)`, `)
+		SELECT `+reactionColumns+` FROM k CROSS JOIN `+ofOrder,
+		func(statement *sql.Stmt, chunk []orderKey) error {
+			args := make([]any, 0, 2*len(chunk))
+			for _, o := range chunk {
+				args = append(args, o.user.String(), o.order.String())
+			}
+			return queryPrepared(ctx, statement, func(rows *sql.Rows) error {
+				r, err := scanReaction(rows)
+				all = append(all, r)
+				return err
+			}, args)
+		})
+	return all, err
 }
 
 func (*sqlite) changeReactions(ctx context.Context, tx *sql.Tx, rows []reactionRow, statement string, args ...any) error {
-	for i := range rows {
-		_, err := tx.ExecContext(ctx, statement+` WHERE number = ? AND due = ?`, append(slices.Clone(args), rows[i].number, rows[i].due)...)
-		if err != nil {
+	return inChunks(ctx, tx, rows, statement+` WHERE (due, number) IN (VALUES `, `(?, ?)`, `)`,
+		func(statement *sql.Stmt, chunk []reactionRow) error {
+			all := slices.Clone(args)
+			for i := range chunk {
+				all = append(all, chunk[i].due, chunk[i].number)
+			}
+			_, err := statement.ExecContext(ctx, all...)
 			return err
-		}
-	}
-	return nil
+		})
 }
 
 // sortReactions sorts rows by order, and those of an order by the place among them. Transitions of

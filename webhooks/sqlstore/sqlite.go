@@ -98,12 +98,15 @@ func (d *sqlite) migrate(ctx context.Context, f func(*sql.Tx) error) error {
 // Samples and summaries
 
 func (*sqlite) lockUsers(ctx context.Context, tx *sql.Tx, users []string) error {
-	for _, u := range users {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO labhealth_users (user_id) VALUES (?) ON CONFLICT DO NOTHING`, u); err != nil {
+	return inChunks(ctx, tx, users, `INSERT INTO labhealth_users (user_id) VALUES `, `(?)`, ` ON CONFLICT DO NOTHING`,
+		func(statement *sql.Stmt, chunk []string) error {
+			args := make([]any, len(chunk))
+			for i, u := range chunk {
+				args[i] = u
+			}
+			_, err := statement.ExecContext(ctx, args...)
 			return err
-		}
-	}
-	return nil
+		})
 }
 
 func (*sqlite) hasShapes(ctx context.Context, tx *sql.Tx, shapes map[shape]int64) (bool, error) {
@@ -177,8 +180,40 @@ func (*sqlite) findSeries(ctx context.Context, tx *sql.Tx, b *batch) error {
 	return nil
 }
 
-// sqliteChunk is the number of samples that one statement reads or writes.
+// sqliteChunk is the number of rows that one statement reads or writes.
 const sqliteChunk = 32
+
+// inChunks calls f with as many whole chunks as there are, and with the rest. The statement has a
+// row of parameters for each element, between head and tail. It is prepared once for all chunks.
+func inChunks[E any](ctx context.Context, tx *sql.Tx, all []E, head, row, tail string, f func(*sql.Stmt, []E) error) error {
+	whole := len(all) / sqliteChunk * sqliteChunk
+	for _, part := range [][]E{all[:whole], all[whole:]} {
+		if len(part) == 0 {
+			continue
+		}
+		size := min(len(part), sqliteChunk)
+		statement, err := tx.PrepareContext(ctx, head+row+strings.Repeat(", "+row, size-1)+tail)
+		if err != nil {
+			return err
+		}
+		defer statement.Close()
+		for chunk := range slices.Chunk(part, size) {
+			if err := f(statement, chunk); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// queryPrepared calls scan with every row of a prepared query.
+func queryPrepared(ctx context.Context, statement *sql.Stmt, scan func(*sql.Rows) error, args []any) error {
+	rows, err := statement.QueryContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	return scanRows(rows, scan)
+}
 
 func (d *sqlite) readSamples(ctx context.Context, tx *sql.Tx, b *batch) error {
 	if len(b.sampleSlots) == 0 {
@@ -245,28 +280,9 @@ func (d *sqlite) write(ctx context.Context, tx *sql.Tx, b *batch) error {
 	return nil
 }
 
-// writeSamples writes as many chunks as there are, and the rest with one more statement.
 func (d *sqlite) writeSamples(ctx context.Context, tx *sql.Tx, b *batch) error {
-	changed := b.changed()
-	whole := len(changed) / sqliteChunk * sqliteChunk
-	for _, part := range [][]int32{changed[:whole], changed[whole:]} {
-		if len(part) == 0 {
-			continue
-		}
-		size := min(len(part), sqliteChunk)
-		const row = `(?, ?, ?, ?, ?, ?, ?)`
-		statement, err := tx.PrepareContext(ctx, insertSamples+`VALUES `+row+strings.Repeat(", "+row, size-1)+updateSamples)
-		if err != nil {
-			return err
-		}
-		defer statement.Close()
-		for chunk := range slices.Chunk(part, size) {
-			if err := d.writeChunk(ctx, statement, b, chunk); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return inChunks(ctx, tx, b.changed(), insertSamples+`VALUES `, `(?, ?, ?, ?, ?, ?, ?)`, updateSamples,
+		func(statement *sql.Stmt, slots []int32) error { return d.writeChunk(ctx, statement, b, slots) })
 }
 
 func (*sqlite) writeChunk(ctx context.Context, statement *sql.Stmt, b *batch, slots []int32) error {
