@@ -185,7 +185,7 @@ func TestFailingReactions(t *testing.T) {
 		var mu sync.Mutex
 		results := map[sqlstore.ReactionResult]int{}
 		r := &sqlstore.Reactor{
-			Store: store, Parallel: 3, Attempts: 2, Delay: time.Millisecond, Poll: time.Millisecond, Timeout: 300 * time.Millisecond,
+			Store: store, Parallel: 3, Attempts: 2, Delay: time.Millisecond, Poll: time.Millisecond, Timeout: 2 * time.Second,
 			React: func(ctx context.Context, r sqlstore.Reaction) error {
 				c.react(ctx, r)
 				switch r.UserID {
@@ -381,7 +381,7 @@ func TestKilledReactors(t *testing.T) {
 		}
 		processes.Wait()
 		c := &calls{}
-		last := &sqlstore.Reactor{Store: store, Parallel: 50, Timeout: time.Second, React: func(ctx context.Context, r sqlstore.Reaction) error {
+		last := &sqlstore.Reactor{Store: store, Parallel: 50, React: func(ctx context.Context, r sqlstore.Reaction) error {
 			c.react(ctx, r)
 			return reacted(ctx, db, d, r)
 		}}

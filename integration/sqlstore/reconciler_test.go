@@ -684,7 +684,10 @@ func TestReconcileRun(t *testing.T) {
 		srv.advance(t, ids)
 		want := srv.orderLines(t)
 		for ctx.Err() == nil && !slices.Equal(want, storedLines(t, store)) {
-			<-ready
+			select {
+			case <-ready:
+			case <-ctx.Done():
+			}
 		}
 		cancel()
 		all.Wait()
@@ -698,7 +701,7 @@ func TestReconcileRun(t *testing.T) {
 			d.exec(t, `DELETE FROM labhealth_reconciled`)
 			d.exec(t, `INSERT INTO labhealth_reconciled (name, value) VALUES ('lease', '`+
 				fmt.Sprintf(`{"holder":"other","until":%q}`, time.Now().Add(wait).Format(time.RFC3339Nano))+`')`)
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			asked := false
 			three := &sqlstore.Reconciler{Store: store, Client: srv.client, Observe: func(context.Context, sqlstore.Reconciled, error) { cancel() }}
 			if !wantRequests {
