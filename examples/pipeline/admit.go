@@ -31,7 +31,7 @@ func (b *broker) admit(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	stream, err := b.js.Stream(ctx, b.stream.Name)
+	stream, err := b.find(ctx)
 	if err != nil {
 		return err
 	}
@@ -55,6 +55,9 @@ type notAdmitted struct{ error }
 func brokerProblem(err error) string {
 	if reason := (notAdmitted{}); errors.As(err, &reason) {
 		return reason.Error()
+	}
+	if missing, ok := errors.AsType[missingStream](err); ok {
+		return missing.Error()
 	}
 	return "the broker is unavailable"
 }
@@ -126,8 +129,12 @@ type monitoredServer struct {
 	Version   string `json:"version"`
 	JetStream struct {
 		Config struct {
-			SyncAlways bool `json:"sync_always"`
+			SyncAlways bool  `json:"sync_always"`
+			MaxStore   int64 `json:"max_storage"` // bytes
 		} `json:"config"`
+		Stats struct {
+			Store uint64 `json:"storage"` // bytes
+		} `json:"stats"`
 	} `json:"jetstream"`
 }
 

@@ -43,6 +43,7 @@ type broker struct {
 
 	admitting chan struct{}          // holds an element while admit checks the broker
 	admitted  atomic.Pointer[string] // ID of the server that admit has accepted
+	known     atomic.Pointer[known]  // the stream as find has seen it; nil if it has not yet
 	waiting   atomic.Pointer[error]  // why a worker has no consumer: see partitioned
 }
 
@@ -94,25 +95,6 @@ func connect(s *settings, m *metrics, log *slog.Logger) (*broker, error) {
 	return b, nil
 }
 
-// prepare creates the stream. It does not change an existing one, which may have more replicas or a
-// limit.
-func (b *broker) prepare(ctx context.Context) error {
-	_, err := b.js.Stream(ctx, b.stream.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		_, err = b.js.CreateStream(ctx, b.stream)
-	}
-	return err
-}
-
-// check returns nil if deliveries can be published.
-func (b *broker) check(ctx context.Context) error {
-	if err := b.admit(ctx); err != nil {
-		return err
-	}
-	_, err := b.js.Stream(ctx, b.stream.Name)
-	return err
-}
-
 // publish returns nil when the broker has stored the delivery, by this call or an earlier one.
 func (b *broker) publish(ctx context.Context, d webhooks.RawDelivery) error {
 	// The service waits for the response.
@@ -141,6 +123,9 @@ func (b *broker) publish(ctx context.Context, d webhooks.RawDelivery) error {
 	case errors.Is(err, nats.ErrMaxPayload):
 		b.log.Error("a delivery is larger than max_payload of the broker: increase it", "delivery_id", d.ID, "bytes", len(msg.Data))
 		return err
+	case errors.Is(err, jetstream.ErrNoStreamResponse):
+		_, missing := b.find(ctx)
+		return cmp.Or(missing, err)
 	case err != nil:
 		return err
 	case ack.Duplicate:
@@ -162,7 +147,7 @@ func (b *broker) store(ctx context.Context, msg *nats.Msg) (*jetstream.PubAck, e
 // publishes the message again, without an ID and with its time of receipt: a later one would win
 // over versions received in between. If a worker has removed the message, it is in the database.
 func (b *broker) copyFirst(ctx context.Context, id string, sequence uint64) error {
-	stream, err := b.js.Stream(ctx, b.stream.Name)
+	stream, err := b.find(ctx)
 	if err != nil {
 		return err
 	}

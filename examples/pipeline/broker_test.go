@@ -133,6 +133,11 @@ func TestDuplicateAfterRestart(t *testing.T) {
 	if _, err := deliver(t.Context(), client, []string{receivers[1].events}, m); err != nil {
 		t.Fatal(err)
 	}
+	for _, p := range receivers {
+		if n := p.metrics(t)["labhealth_stream_lost_total"]; n != 0 {
+			t.Errorf("the stream was lost %v times: %s", n, p.log)
+		}
+	}
 	all := waiting(t, at)
 	if len(all) != 2 {
 		t.Fatalf("%d messages, want 2", len(all))
@@ -343,6 +348,12 @@ func TestMonitorAfterReconnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := startServer(t, "")
+	there := &place{}
+	there.useBroker(t, other.address)
+	wait(t, time.Minute, "the stream of the other server", func() bool {
+		_, err := there.js.CreateStream(t.Context(), b.stream)
+		return err == nil
+	})
 	r.mu.Lock()
 	r.to = hostOf(t, other.address)
 	r.mu.Unlock()

@@ -386,6 +386,8 @@ func TestBrokerComesLater(t *testing.T) {
 	if status := post(client, p.events, m); status != 503 || p.status(t, "/readyz") != 503 {
 		t.Errorf("%d, want 503", status)
 	}
+	logs(t, p, `msg="events cannot be fetched" error="the broker is unavailable"`)
+	logs(t, p, `msg="a delivery was refused" delivery_id=msg_early status=503 reason=failed cause="failed: the broker is unavailable"`)
 	r.set(false)
 	if _, err := deliver(t.Context(), client, []string{p.events}, m); err != nil {
 		t.Fatal(err)
@@ -959,6 +961,9 @@ func TestKeep(t *testing.T) {
 	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
 		t.Run(name, func(t *testing.T) {
 			at := newPlace(t, scaled)
+			if err := at.store.Maintain(t.Context()); err != nil { // makes the partition of the old sample
+				t.Fatal(err)
+			}
 			now := time.Now().UTC()
 			body := fmt.Sprintf(`{"event_type":"daily.data.heartrate.created","user_id":%q,"data":{"source":{"provider":"oura"},"data":[`+
 				`{"timestamp":%q,"unit":"bpm","value":1},{"timestamp":%q,"unit":"bpm","value":2}]}}`,
@@ -969,8 +974,17 @@ func TestKeep(t *testing.T) {
 			p := ready(t, at.args("all")...)
 			wait(t, time.Minute, "2 samples", func() bool { return len(stored(t, at)) == 2 })
 			p.terminate(t)
-			ready(t, at.args("all", "-keep", "60d")...)
+			p = ready(t, at.args("all", "-keep", "60d")...)
 			wait(t, time.Minute, "the old sample to be deleted", func() bool { return len(stored(t, at)) == 1 })
+			first := func(of time.Time) string { return of.Format("2006-01") + "-01" }
+			kept := first(now.AddDate(0, 0, -60))
+			logs(t, p, `msg="keeping samples" since=`+kept)
+			if scaled {
+				old := now.AddDate(0, -4, 0)
+				logs(t, p, `msg="samples were deleted: a partition was dropped" from=`+first(old)+` before=`+first(old.AddDate(0, 0, 32-old.Day())))
+			} else {
+				logs(t, p, `msg="samples were deleted" before=`+kept+` rows=1`)
+			}
 		})
 	}
 }

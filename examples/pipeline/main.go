@@ -192,6 +192,7 @@ func (p *pipeline) prepare(ctx context.Context) (err error) {
 		if p.db, p.store, err = open(p.settings); err != nil {
 			return err
 		}
+		reportExpired(p.store, p.log)
 	}
 	if p.nats != "" {
 		if p.broker, err = connect(p.settings, p.metrics, p.log); err != nil {
@@ -239,6 +240,9 @@ func (p *pipeline) work(ctx context.Context) {
 	}
 	if !p.works() {
 		return
+	}
+	if p.postgres != "" {
+		p.retry(ctx, "the settings of the database cannot be read", p.checkCommits)
 	}
 	if len(p.react) > 0 {
 		workers.Go(func() { p.workReactions(ctx) })

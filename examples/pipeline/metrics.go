@@ -22,6 +22,7 @@ type metrics struct {
 
 	published      prometheus.Counter
 	publishedAgain prometheus.Counter
+	streamLost     prometheus.Counter
 	redelivered    prometheus.Counter
 	batches        prometheus.Histogram // events
 	latency        prometheus.Histogram // seconds
@@ -34,6 +35,8 @@ func newMetrics() *metrics {
 			Help: "Deliveries that the broker has stored."}),
 		publishedAgain: prometheus.NewCounter(prometheus.CounterOpts{Name: "labhealth_published_duplicates_total",
 			Help: "Deliveries that the broker had stored before."}),
+		streamLost: prometheus.NewCounter(prometheus.CounterOpts{Name: "labhealth_stream_lost_total",
+			Help: "How often the stream that this process has used was missing, or another one was in its place."}),
 		redelivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "labhealth_redelivered_total",
 			Help: "Events that were delivered to a worker before."}),
 		batches: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "labhealth_batch_events",
@@ -55,7 +58,7 @@ func (p *pipeline) registerMetrics() (err error) {
 	}
 	if p.broker != nil {
 		p.state = &brokerCollector{broker: p.broker}
-		m.registry.MustRegister(p.state)
+		m.registry.MustRegister(p.state, m.streamLost)
 	}
 	if p.store == nil {
 		return nil
@@ -142,6 +145,7 @@ type brokerCollector struct {
 	mu        sync.Mutex
 	read      time.Time
 	stream    *jetstream.StreamInfo // nil if the broker did not respond
+	storage   *storage              // nil if it is not known
 	consumers []*jetstream.ConsumerInfo
 }
 
@@ -150,6 +154,8 @@ var (
 	streamEvents    = prometheus.NewDesc("labhealth_stream_events", "Events in the stream, which are not applied yet.", nil, nil)
 	streamBytes     = prometheus.NewDesc("labhealth_stream_bytes", "Size of the stream.", nil, nil)
 	streamLimit     = prometheus.NewDesc("labhealth_stream_limit_bytes", "Size at which the stream rejects new events; +Inf if it has no limit.", nil, nil)
+	storageBytes    = prometheus.NewDesc("labhealth_broker_storage_bytes", "Size of all streams of the account or, with -nats-monitor, of a server: of the one that is fullest.", nil, nil)
+	storageLimit    = prometheus.NewDesc("labhealth_broker_storage_limit_bytes", "Size at which this account or server rejects new events; +Inf if no limit is known.", nil, nil)
 	streamOldest    = prometheus.NewDesc("labhealth_stream_oldest_age_seconds", "Time since the oldest event in the stream was stored; 0 if there is none.", nil, nil)
 	consumerWaiting = prometheus.NewDesc("labhealth_consumer_waiting_events", "Events that no worker has taken yet.", []string{"consumer"}, nil)
 	consumerFlight  = prometheus.NewDesc("labhealth_consumer_in_flight_events", "Events that workers have taken and not acknowledged, or that wait for another attempt.", []string{"consumer"}, nil)
@@ -157,7 +163,7 @@ var (
 
 // Describe implements [prometheus.Collector].
 func (c *brokerCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{brokerUp, streamEvents, streamBytes, streamLimit, streamOldest, consumerWaiting, consumerFlight} {
+	for _, d := range []*prometheus.Desc{brokerUp, streamEvents, streamBytes, streamLimit, storageBytes, storageLimit, streamOldest, consumerWaiting, consumerFlight} {
 		descs <- d
 	}
 }
@@ -181,6 +187,10 @@ func (c *brokerCollector) Collect(metrics chan<- prometheus.Metric) {
 	gauge(streamEvents, float64(state.Msgs))
 	gauge(streamBytes, float64(state.Bytes))
 	gauge(streamLimit, limitOf(c.stream.Config.MaxBytes))
+	if c.storage != nil {
+		gauge(storageBytes, float64(c.storage.used))
+		gauge(storageLimit, limitOf(c.storage.limit))
+	}
 	age := 0.0
 	if state.Msgs > 0 {
 		age = max(0, time.Since(state.FirstTime).Seconds())
@@ -213,8 +223,8 @@ func (c *brokerCollector) counts() (waiting, removed uint64) {
 func (c *brokerCollector) refresh() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	c.stream, c.consumers, c.read = nil, nil, time.Now()
-	stream, err := c.broker.js.Stream(ctx, c.broker.stream.Name)
+	c.stream, c.storage, c.consumers, c.read = nil, nil, nil, time.Now()
+	stream, err := c.broker.find(ctx)
 	if err != nil {
 		return
 	}
@@ -222,7 +232,11 @@ func (c *brokerCollector) refresh() {
 	for info := range list.Info() {
 		c.consumers = append(c.consumers, info)
 	}
-	if list.Err() == nil {
-		c.stream = stream.CachedInfo()
+	if list.Err() != nil {
+		return
+	}
+	c.stream = stream.CachedInfo()
+	if s, err := c.broker.storage(ctx, c.stream.Config.Replicas); err == nil {
+		c.storage = &s
 	}
 }

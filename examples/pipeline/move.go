@@ -41,6 +41,7 @@ func once(ctx context.Context, s *settings, log *slog.Logger) error {
 	}
 	defer targetDB.Close()
 	for _, store := range []*sqlstore.Store{from, to} {
+		reportExpired(store, log)
 		if err := store.Migrate(ctx); err != nil {
 			return err
 		}

@@ -170,7 +170,7 @@ func overlap(p partition, there []partition) error {
 
 // partitions returns the partitions that the stream has consumers of.
 func (b *broker) partitions(ctx context.Context) (all []partition, err error) {
-	stream, err := b.js.Stream(ctx, b.stream.Name)
+	stream, err := b.find(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -190,14 +190,11 @@ func (b *broker) partitions(ctx context.Context) (all []partition, err error) {
 // Workers of a removed partition may create its consumer again before the new ones are there, so it
 // repeats until nothing is left to do.
 func (b *broker) repartition(ctx context.Context, s *settings) error {
-	if err := b.prepare(ctx); err != nil {
-		return err
-	}
 	for ; ; sleep(ctx, 10*time.Millisecond) {
 		if err := ctx.Err(); err != nil {
 			return errors.New("-role repartition was not completed: run it again")
 		}
-		there, err := b.partitions(ctx)
+		there, err := b.partitions(ctx) // fails without a stream: its name may be wrong
 		if err != nil {
 			return err
 		}

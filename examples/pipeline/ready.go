@@ -128,7 +128,7 @@ func (b *broker) problem(ctx context.Context) string {
 	if err := b.admit(ctx); err != nil {
 		return brokerProblem(err)
 	}
-	stream, err := b.js.Stream(ctx, b.stream.Name)
+	stream, err := b.find(ctx)
 	if err != nil {
 		return brokerProblem(err)
 	}

@@ -21,8 +21,6 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-const waitUnit = time.Second
-
 // body returns the body of a page of the process.
 func (p *process) body(t testing.TB, path string) string {
 	t.Helper()

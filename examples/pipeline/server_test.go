@@ -133,10 +133,24 @@ type serverProcess struct {
 // configuration. The end of the test kills it.
 func startServer(t testing.TB, program string) *serverProcess {
 	t.Helper()
+	return startServerWith(t, program, "")
+}
+
+// startServerWith adds a text to nats.conf.
+func startServerWith(t testing.TB, program, more string) *serverProcess {
+	t.Helper()
 	client, monitor, dir := freePort(t), freePort(t), t.TempDir()
 	s := &serverProcess{program: program, address: "nats://" + client, monitor: "http://" + monitor}
 	if program == "" {
-		s.args = []string{"-c", configure(t, dir, client, monitor)}
+		file := configure(t, dir, client, monitor)
+		s.args = []string{"-c", file}
+		config, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(file, append(config, more...), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	} else {
 		s.args = []string{"-js", "-a", "127.0.0.1", "-p", portOf(client), "-m", portOf(monitor), "-sd", dir}
 	}

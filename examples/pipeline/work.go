@@ -281,7 +281,6 @@ func (h *hold) afterFailure(ctx context.Context, t transaction, err error) error
 	case isRejected(err):
 		return h.finishDead(ctx, t, "rejected", err)
 	default:
-		h.size.shrink(1) // the next one only finds out whether the database is available again
 		return err
 	}
 	return nil

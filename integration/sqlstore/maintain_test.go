@@ -137,6 +137,15 @@ func TestKeep(t *testing.T) {
 		year, m, _ := time.Now().UTC().Date()
 		first := month(year-1, m)
 		store.Keep = time.Since(first.AddDate(0, 0, 14))
+		var rows int64
+		var dropped []string // ranges of partitions
+		store.Expired = func(from, before time.Time, n int64) {
+			if rows += n; !from.IsZero() {
+				dropped = append(dropped, from.Format(time.DateOnly)+" "+before.Format(time.DateOnly))
+			} else if n == 0 || !before.Equal(first) {
+				t.Error(before, n)
+			}
+		}
 		boundary := `SELECT 1`
 		if d.dialect == sqlstore.PostgreSQL {
 			boundary = fmt.Sprintf(`CREATE TABLE boundary PARTITION OF labhealth_samples FOR VALUES FROM (%d) TO (%d)`,
@@ -166,11 +175,17 @@ func TestKeep(t *testing.T) {
 		wantCount(t, db, "labhealth_samples", 2*(5+7+15_000))
 		maintain(t, store)
 		wantCount(t, db, "labhealth_samples", 2*5)
+		if rows != 2*(7+15_000) {
+			t.Error(rows)
+		}
 		apply("late", old[:8]...)
 		wantCount(t, db, "labhealth_samples", 2*(5+8))
 		maintain(t, store)
 		wantCount(t, db, "labhealth_samples", 2*5)
 		wantCount(t, db, "labhealth_summaries", 1)
+		if rows != 2*(7+15_000+8) || dropped != nil {
+			t.Error(rows, dropped)
+		}
 		for u := range 2 {
 			kept := samplesOf(t, store.Range(t.Context(), ring(u), time.Time{}, month(2262, 1)))
 			if len(kept) != 5 || !kept[0].Timestamp.Equal(first) {
@@ -181,6 +196,11 @@ func TestKeep(t *testing.T) {
 			store.Keep = time.Since(first.AddDate(0, 1, 14))
 			maintain(t, store)
 			wantCount(t, db, "labhealth_samples", 2*2)
+			want := []string{first.AddDate(0, -3, 0).Format(time.DateOnly) + " " + first.AddDate(0, 0, 7).Format(time.DateOnly),
+				first.AddDate(0, 0, 7).Format(time.DateOnly) + " " + first.AddDate(0, 1, 0).Format(time.DateOnly)}
+			if diff := cmp.Diff(want, dropped); diff != "" {
+				t.Error(diff)
+			}
 			for _, name := range partitions(t, db) {
 				if name == "boundary" || name == "labhealth_samples_"+first.Format("2006_01") {
 					t.Errorf("%s still exists", name)

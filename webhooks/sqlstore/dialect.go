@@ -98,8 +98,9 @@ type dialect interface {
 	changeReactions(ctx context.Context, tx *sql.Tx, rows []reactionRow, statement string, args ...any) error
 
 	// partition makes the partitions of samples that are needed now, and those of a number of past
-	// months, if the database has partitions. It drops those with only samples before a time.
-	partition(ctx context.Context, now time.Time, past int, before int64) error
+	// months, if the database has partitions. It drops those with only samples before a time, and
+	// calls dropped after each.
+	partition(ctx context.Context, now time.Time, past int, before int64, dropped func(span)) error
 	// partitionedUntil returns the time until which partitions follow each other from now on. It is
 	// zero if the database has no partitions.
 	partitionedUntil(ctx context.Context, now time.Time) (time.Time, error)

@@ -45,13 +45,24 @@ func (s *Store) Maintain(ctx context.Context) error {
 		return err
 	}
 	before := s.oldestSample()
-	if err := s.dialect.partition(ctx, s.now(), partitionsPast, before); err != nil {
+	if err := s.dialect.partition(ctx, s.now(), partitionsPast, before, s.dropped); err != nil {
 		return s.failed(ctx, "maintain", err)
 	}
 	if before == math.MinInt64 {
 		return nil
 	}
-	return s.deleteSamples(ctx, before)
+	rows, err := s.deleteSamples(ctx, before)
+	if rows > 0 && s.Expired != nil {
+		s.Expired(time.Time{}, time.Unix(0, before).UTC(), rows)
+	}
+	return err
+}
+
+// dropped reports a partition that was dropped.
+func (s *Store) dropped(of span) {
+	if s.Expired != nil {
+		s.Expired(time.Unix(0, of.from).UTC(), time.Unix(0, of.to).UTC(), 0)
+	}
 }
 
 // oldestSample returns the time before which samples are deleted.
@@ -95,23 +106,24 @@ func (s *Store) deleteIDs(ctx context.Context) error {
 	}
 }
 
-// deleteSamples deletes the samples before a time. It looks for series that have some outside of a
-// transaction, because SQLite has one writer at a time.
-func (s *Store) deleteSamples(ctx context.Context, before int64) error {
+// deleteSamples deletes the samples before a time, and returns their number. It looks for series
+// that have some outside of a transaction, because SQLite has one writer at a time.
+func (s *Store) deleteSamples(ctx context.Context, before int64) (deleted int64, err error) {
 	const width = 10_000 // series that one transaction visits
 	find, remove := s.dialect.oldSamples()
 	for from := int64(0); ; {
 		var first sql.Null[int64]
 		if err := s.db.QueryRowContext(ctx, find, from, before).Scan(&first); err != nil {
-			return s.failed(ctx, "maintain", err)
+			return deleted, s.failed(ctx, "maintain", err)
 		}
 		if !first.Valid {
-			return nil
+			return deleted, nil
 		}
 		n, err := s.deleteSome(ctx, remove, first.V, first.V+width, before, maintainLimit)
 		if err != nil {
-			return err
+			return deleted, err
 		}
+		deleted += n
 		from = first.V
 		if n < maintainLimit { // rows that are left are locked: they are for the next call
 			from += width

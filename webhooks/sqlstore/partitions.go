@@ -150,7 +150,8 @@ func (d *postgres) partitionedUntil(ctx context.Context, now time.Time) (time.Ti
 }
 
 // partition makes the partitions that are missing, and drops those that end at before or earlier.
-func (d *postgres) partition(ctx context.Context, now time.Time, past int, before int64) error {
+// It calls dropped after each.
+func (d *postgres) partition(ctx context.Context, now time.Time, past int, before int64, dropped func(span)) error {
 	p, err := d.partitions(ctx, d.db)
 	if err != nil || !p.canChange {
 		return err
@@ -175,8 +176,18 @@ func (d *postgres) partition(ctx context.Context, now time.Time, past int, befor
 		if r.to > before {
 			continue
 		}
-		if err := d.exclusively(ctx, func(tx *sql.Tx, p *partitions) error { return p.drop(ctx, tx, r) }); err != nil {
+		exists := false // otherwise another process has dropped it
+		err := d.exclusively(ctx, func(tx *sql.Tx, p *partitions) error {
+			if exists = slices.Contains(p.ranges, r); !exists {
+				return nil
+			}
+			return execAll(ctx, tx, []string{lockSamples(p.table), `DROP TABLE ` + r.name})
+		})
+		if err != nil {
 			return ignore(errMaintained, err)
+		}
+		if exists {
+			dropped(r.span)
 		}
 	}
 	return nil
@@ -286,14 +297,6 @@ func (p *partitions) newName(ctx context.Context, tx *sql.Tx, s span) (string, e
 		}
 		name = plain + "_" + strconv.Itoa(n)
 	}
-}
-
-// drop drops a partition.
-func (p *partitions) drop(ctx context.Context, tx *sql.Tx, r partition) error {
-	if !slices.Contains(p.ranges, r) {
-		return nil // another process has dropped it
-	}
-	return execAll(ctx, tx, []string{lockSamples(p.table), `DROP TABLE ` + r.name})
 }
 
 func lockSamples(table string) string {

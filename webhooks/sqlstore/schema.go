@@ -41,7 +41,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 	})
 	if err == nil {
 		// Without partitions the default partition takes the samples, and Maintain tries again.
-		_ = s.dialect.partition(ctx, s.now(), 0, s.oldestSample())
+		_ = s.dialect.partition(ctx, s.now(), 0, s.oldestSample(), s.dropped)
 	}
 	return err
 }

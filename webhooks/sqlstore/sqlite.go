@@ -370,7 +370,7 @@ func (*sqlite) change(ctx context.Context, tx *sql.Tx, rows []inboxRow, statemen
 
 // Maintenance
 
-func (*sqlite) partition(context.Context, time.Time, int, int64) error { return nil }
+func (*sqlite) partition(context.Context, time.Time, int, int64, func(span)) error { return nil }
 
 func (*sqlite) partitionedUntil(context.Context, time.Time) (until time.Time, err error) {
 	return until, nil

@@ -30,6 +30,11 @@ type Store struct {
 	// deletes those of a calendar month (UTC) when the whole month is older. 0 keeps them for ever.
 	// Summaries are always kept.
 	Keep time.Duration
+	// Expired, if not nil, is called after samples were deleted because of Keep. If a partition was
+	// dropped, from and before limit the times of its samples, which are not counted: rows is 0. If
+	// samples were deleted as rows, from is the zero time, and rows is their number. Several
+	// goroutines may call it at the same time.
+	Expired func(from, before time.Time, rows int64)
 	// Reactions lists the kinds of changes that are queued for a [Reactor]; nil queues none. It
 	// must not be changed after the first use of the store, and all processes that write to the
 	// database must set the same.
