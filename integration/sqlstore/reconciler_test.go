@@ -333,7 +333,7 @@ func TestReconcileResumed(t *testing.T) {
 				d.exec(t, "DELETE FROM labhealth_"+table)
 			}
 			srv.AddUsers(2)
-			srv.advance(t, srv.AddOrders(220))
+			srv.advance(t, srv.AddOrders(130))
 			outage := time.Now().Add(-time.Minute)
 			calls, requests := 0, 0
 			for {
@@ -366,7 +366,7 @@ func TestReconcileResumed(t *testing.T) {
 			srv.equal(t, store)
 			// Each interruption costs at most the request that it interrupts, of the orders.
 			results := srv.count("v3/order/*/result")
-			if n := srv.count("orders"); n > 3+calls || results > 220+calls || every == 64 && calls > 20 {
+			if n := srv.count("orders"); n > 2+calls || results > 130+calls || every == 64 && calls > 20 {
 				t.Errorf("every %d: %d lists, %d results, %d calls, %d requests", every, n, results, calls, requests)
 			}
 		}
