@@ -1,9 +1,10 @@
-// Package labhealthotel traces and measures the calls, the webhook handler and the worker of
-// labhealth-go with OpenTelemetry:
+// Package labhealthotel traces and measures the calls, the webhook handler, the worker and the
+// reactor of labhealth-go with OpenTelemetry:
 //
 //	client, err := labhealth.NewClient(key, labhealth.WithBaseURL(url), labhealthotel.Client())
 //	handler, err := webhooks.NewHandler(verifier, apply, labhealthotel.Handler())
 //	worker := &sqlstore.Worker{Store: store, Observe: labhealthotel.Worker()}
+//	reactor := &sqlstore.Reactor{Store: store, React: react, Observe: labhealthotel.Reactor()}
 //
 // Spans and metrics go to the global providers of package otel, unless an option names others.
 // Calls of package bulk, iterators and management clients are calls of a client.

@@ -17,6 +17,9 @@ import (
 // It does not block the user: data that arrives later is stored as for a new user. So delete the
 // user at the service first, then call DeleteUser, and call it again after the sender's last
 // attempt, 28 hours later. A broker in front of the store may hold further deliveries.
+//
+// A [Reconciler] stores what the service still lists, such as the orders of a deleted user, and
+// queues reactions to it. Exclude the user in its Owns.
 func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID) error {
 	user := userID.String()
 	return s.transact(ctx, "delete user", func(tx *sql.Tx) error {

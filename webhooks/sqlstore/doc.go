@@ -91,6 +91,15 @@
 // that is the same in each call. See [Reactor] for the order of calls and for failures. [Copy]
 // queues none, and [Move] takes those that wait along. If the user is deleted, so are they.
 //
+// Events of orders have no results: a [Reconciler] or [Store.ApplyResults] stores them, and without
+// these ReactResults has no reactions. Partial results, final ones and each correction are changes
+// with different IDs, and React reads the latest state, so a reaction to partial results can find
+// final ones. To notify once for each order, use OrderID as the key.
+//
+// Whatever a Reconciler finds is a change too. To fill a new database without reactions to old
+// orders, call [Reconciler.Since] with the zero time and a Store that has no Reactions, before
+// other processes write to the database.
+//
 // Nothing is queued by default, and what is queued waits until a Reactor runs. [Store.Backlog]
 // counts it.
 //
@@ -186,9 +195,11 @@
 //
 // An order without a readable user has the zero UUID. since is when the order reached its status,
 // and NULL or, in the table, 0 if that is unknown; so are created and updated. missing is when the
-// service was found not to have the order anymore. This query finds the orders that are stuck:
+// service was found not to have the order anymore. This query finds the orders that have waited for
+// results in the same status for two weeks:
 //
-//	SELECT status, count(*), min(since) FROM labhealth_order_states WHERE since < now() - interval '14 days' GROUP BY status
+//	SELECT order_id, status, since FROM labhealth_order_states WHERE results IN ('none', 'partial') AND missing IS NULL
+//	AND status NOT LIKE 'failed.%' AND status NOT LIKE 'cancelled.%' AND since < now() - interval '14 days' ORDER BY since
 //
 // In tables, times are nanoseconds since 1970. due is 0 if the delivery has not failed, and at most
 // 4503599627370496 if a batch with it exceeded a time limit, in which case it will be tried alone.

@@ -27,7 +27,7 @@ func Example_orders() {
 		if err != nil || order.Results == sqlstore.ResultsPartial {
 			return err
 		}
-		return sendMessage(ctx, r.ID.String(), r.UserID) // after an error it is called again, with the same ID
+		return sendMessage(ctx, r.OrderID.String(), r.UserID) // after an error it is called again
 	}}
 	go reactor.Run(ctx)
 	reconciler := &sqlstore.Reconciler{Store: store, Client: client} // reads what was never delivered

@@ -24,7 +24,8 @@ type StoredOrder struct {
 	UserID uuid.UUID
 	Status labhealth.OrderStatus // the current status; empty if unknown
 	Since  time.Time             // when the order reached Status, by the service's clock; zero if unknown
-	// Results says which results there are. See [Store.OrderResults].
+	// Results says which results the service has, by the status. They are stored when a
+	// [Reconciler] has read them: see [Store.OrderResults].
 	Results ResultsState
 	// ParentID is the order that this one redraws or recreates; zero if there is none or it is
 	// unknown. Order.Origin says which, and Order.OrderTransaction names all orders of the chain.

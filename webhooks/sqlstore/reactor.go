@@ -19,7 +19,8 @@ import (
 // Each reaction is called at least once, after the transaction of the change was committed, and
 // outside of any transaction. When React returns nil, the reaction is deleted. If the process is
 // killed before that, it is called again, with the same ID. A program that must not do something
-// twice stores the IDs of what it has done, or passes them on as idempotency keys.
+// twice stores the IDs of what it has done, or passes them on as idempotency keys. For results, see
+// Reactions in the package documentation.
 //
 // When React returns an error or panics, the reaction is called again later, and given up after
 // Attempts failures, or at once if the error matches [webhooks.ErrPermanent]: see

@@ -44,15 +44,16 @@ import (
 // # Several processes
 //
 // Run holds a lease in the database, so that one of any number of Reconcilers works. If the process
-// stops, another one takes over within seconds. If it is killed, that takes about a minute. The new
-// one goes on where the old one was. Should two work at the same time, because a clock is wrong,
-// they make twice the requests, and the stored data is the same.
+// stops, another one takes over within seconds. If it is killed, that takes about a minute, also if
+// it is restarted at once. The new one goes on where the old one was. Should two work at the same
+// time, because a clock is wrong, they make twice the requests, and the stored data is the same.
 //
 // # Cost
 //
 // A page of up to 100 orders takes one request, the results of an order one, and the wearable data
 // of a user at least 62: see [webhooks.ReadAll]. All requests are subject to
-// [labhealth.WithRateLimit] of the Client.
+// [labhealth.WithRateLimit] of the Client; without it, only the walks are limited, by Rate. A Rate
+// of 1 compares about 1,400 users a day.
 type Reconciler struct {
 	// Store is the store that is compared. It is required.
 	Store *Store

@@ -1,4 +1,4 @@
-// Notify sends one message when the results of an order are there, although most events are lost:
+// Notify sends a message when the results of an order are there, although most events are lost:
 //
 //	go run ./notify
 package main
@@ -27,8 +27,9 @@ import (
 
 // receive returns a handler of events. It keeps orders in a file, reads from the service what was
 // never delivered, and calls send when the results of an order are there. After an error or a crash
-// it calls send again with the same key, by which a mail service recognizes what it has sent.
-func receive(ctx context.Context, client *labhealth.Client, file string, send func(key, orderID uuid.UUID) error) http.Handler {
+// it calls send again, and so it does after a correction: a mail service recognizes by the ID of the
+// order, as the key of the message, what it has sent. With the ID of the reaction, each would be sent.
+func receive(ctx context.Context, client *labhealth.Client, file string, send func(orderID uuid.UUID) error) http.Handler {
 	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)")
 	check(err)
 	store, err := sqlstore.Open(db, sqlstore.SQLite)
@@ -42,7 +43,7 @@ func receive(ctx context.Context, client *labhealth.Client, file string, send fu
 		if err != nil || order.Results == sqlstore.ResultsPartial {
 			return err
 		}
-		return send(r.ID, r.OrderID)
+		return send(r.OrderID)
 	}}
 	reconciler := &sqlstore.Reconciler{Store: store, Client: client, Interval: time.Second} // 5 minutes by default
 	go worker.Run(ctx)
@@ -69,8 +70,8 @@ func main() {
 	check(err)
 	defer os.RemoveAll(dir)
 	sent := make(chan string)
-	receiver := httptest.NewServer(receive(ctx, client, dir+"/labhealth.db", func(key, orderID uuid.UUID) error {
-		sent <- fmt.Sprintf("message %v: the results of order %v are there", key, orderID)
+	receiver := httptest.NewServer(receive(ctx, client, dir+"/labhealth.db", func(orderID uuid.UUID) error {
+		sent <- fmt.Sprintf("the results of order %v are there", orderID)
 		return nil
 	}))
 	check(service.DeliverTo(receiver.URL, labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{Lose: 0.8})))

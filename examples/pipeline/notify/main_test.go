@@ -8,7 +8,7 @@ import (
 )
 
 const want = `1 of 7 events have arrived
-message 89fba624-1788-5490-91de-33dbd9163afd: the results of order 3d548014-7a18-42bb-afea-a21a0d2bbebd are there
+the results of order 3d548014-7a18-42bb-afea-a21a0d2bbebd are there
 `
 
 // The program prints what is here and in README.md.

@@ -5,7 +5,8 @@
 //
 // It prints its base URL and its team API key, which are the same at every start unless -seed 0 is
 // given, and a random token for labhealth.WithDebug, and runs until it is interrupted. Its data is
-// invented and kept in memory. The status of an order changes only on request:
+// invented and kept in memory. With -deliver, it posts events, unsigned. The status of an order
+// changes only on request:
 //
 //	curl -X POST -H "x-service-api-key: $KEY" "$URL/v3/order/$ORDER/test?final_status=completed.testkit.completed"
 package main
