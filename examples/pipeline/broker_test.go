@@ -30,7 +30,7 @@ func publisher(t *testing.T, at *place) *broker {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.close)
-	wait(t, 20*time.Second, "the stream", func() bool { return b.prepare(t.Context()) == nil })
+	wait(t, time.Minute, "the stream", func() bool { return b.prepare(t.Context()) == nil })
 	return b
 }
 
@@ -194,14 +194,14 @@ func (at *place) works(t *testing.T) {
 // logs waits until the log of a process has a text.
 func logs(t *testing.T, p *process, text string) {
 	t.Helper()
-	wait(t, 20*time.Second, "the log to have "+text, func() bool { return strings.Contains(p.log.String(), text) })
+	wait(t, time.Minute, "the log to have "+text, func() bool { return strings.Contains(p.log.String(), text) })
 }
 
 // says waits until a process is not ready for a reason.
 func says(t *testing.T, p *process, reason string) {
 	t.Helper()
 	for _, page := range []string{"/readyz", "/readyz/receive"} {
-		wait(t, 20*time.Second, page+" to have "+reason, func() bool {
+		wait(t, time.Minute, page+" to have "+reason, func() bool {
 			code, text := p.page(t, page)
 			return code == 503 && strings.Contains(text, reason)
 		})
@@ -350,7 +350,7 @@ func TestMonitorAfterReconnection(t *testing.T) {
 	other := startServer(t, "")
 	there := &place{}
 	there.useBroker(t, other.address)
-	wait(t, 20*time.Second, "the stream of the other server", func() bool {
+	wait(t, time.Minute, "the stream of the other server", func() bool {
 		_, err := there.js.CreateStream(t.Context(), b.stream)
 		return err == nil
 	})
@@ -359,7 +359,7 @@ func TestMonitorAfterReconnection(t *testing.T) {
 	r.mu.Unlock()
 	r.set(true)
 	r.set(false)
-	wait(t, 20*time.Second, "the other server", func() bool {
+	wait(t, time.Minute, "the other server", func() bool {
 		now := b.conn.ConnectedServerId()
 		return now != "" && now != id && b.prepare(t.Context()) == nil
 	})

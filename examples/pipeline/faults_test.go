@@ -216,13 +216,13 @@ func testBrokerAway(t *testing.T, at *place) {
 	at.nats = r.through(t, direct)
 	receiver, worker := ready(t, at.args("receive")...), ready(t, at.args("work")...)
 	l := startLoad(t, receiver.events)
-	wait(t, 10*time.Second, "events", func() bool { return worker.metrics(t)["labhealth_worker_deliveries_total result=applied"] > 20 })
+	wait(t, time.Minute, "events", func() bool { return worker.metrics(t)["labhealth_worker_deliveries_total result=applied"] > 20 })
 	if got := []int{receiver.status(t, "/readyz"), receiver.status(t, "/healthz"), worker.status(t, "/readyz")}; !cmp.Equal(got, []int{200, 200, 200}) {
 		t.Errorf("receiver ready and healthy, worker ready: %v", got)
 	}
 
 	r.set(true)
-	wait(t, 10*time.Second, "503", func() bool {
+	wait(t, time.Minute, "503", func() bool {
 		return receiver.metrics(t)["labhealth_webhook_deliveries_total duplicate=false event_type= late=false reason=failed"] > 10
 	})
 	if got := []int{receiver.status(t, "/readyz"), receiver.status(t, "/healthz"), worker.status(t, "/readyz")}; !cmp.Equal(got, []int{503, 200, 503}) {
@@ -238,7 +238,7 @@ func testBrokerAway(t *testing.T, at *place) {
 	}
 
 	r.set(false)
-	wait(t, 20*time.Second, "deliveries to be acknowledged again", func() bool { return l.count() > before+100 })
+	wait(t, time.Minute, "deliveries to be acknowledged again", func() bool { return l.count() > before+100 })
 	l.stop()
 	at.drained(t)
 	l.check(t, at)
@@ -339,15 +339,15 @@ func killBroker(t *testing.T, server *serverProcess) {
 	}
 	for range kills {
 		before := l.count()
-		wait(t, 20*time.Second, "deliveries to be acknowledged", func() bool { return l.count() > before+50 })
+		wait(t, time.Minute, "deliveries to be acknowledged", func() bool { return l.count() > before+50 })
 		server.kill()
 		server.start(t)
 	}
 	l.stop()
-	wait(t, 20*time.Second, "the broker", func() bool { return p.status(t, "/readyz") == 200 })
+	wait(t, time.Minute, "the broker", func() bool { return p.status(t, "/readyz") == 200 })
 	// The stream need not be empty: a server that was killed may keep messages that were
 	// acknowledged.
-	wait(t, 60*time.Second, "all events to be applied", func() bool { return l.difference(t, at) == "" })
+	wait(t, time.Minute, "all events to be applied", func() bool { return l.difference(t, at) == "" })
 	l.check(t, at)
 }
 
@@ -412,11 +412,11 @@ func TestDatabaseAway(t *testing.T) {
 	at.postgres = r.through(t, direct)
 	worker := ready(t, at.args("work")...)
 	l := startLoad(t, receiver.events)
-	wait(t, 10*time.Second, "events", func() bool { return worker.metrics(t)["labhealth_worker_deliveries_total result=applied"] > 20 })
+	wait(t, time.Minute, "events", func() bool { return worker.metrics(t)["labhealth_worker_deliveries_total result=applied"] > 20 })
 
 	r.set(true)
 	began, before := time.Now(), l.count()
-	wait(t, 10*time.Second, "the worker to notice", func() bool { return worker.status(t, "/readyz") == 503 })
+	wait(t, time.Minute, "the worker to notice", func() bool { return worker.status(t, "/readyz") == 503 })
 	sleep(t.Context(), away-time.Since(began))
 	if receiver.status(t, "/readyz") != 200 || l.count() < before+100 {
 		t.Errorf("%d deliveries were acknowledged while the database was away", l.count()-before)
@@ -444,7 +444,7 @@ func TestInboxLocked(t *testing.T) {
 	at := newPlace(t, false)
 	p := ready(t, at.args("all")...)
 	l := startLoad(t, p.events)
-	wait(t, 10*time.Second, "events", func() bool { return p.metrics(t)["labhealth_worker_deliveries_total result=applied"] > 20 })
+	wait(t, time.Minute, "events", func() bool { return p.metrics(t)["labhealth_worker_deliveries_total result=applied"] > 20 })
 	conn, err := at.db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -462,7 +462,7 @@ func TestInboxLocked(t *testing.T) {
 	if _, err := conn.ExecContext(t.Context(), "rollback"); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, 20*time.Second, "deliveries to be acknowledged again", func() bool { return l.count() > before+100 })
+	wait(t, time.Minute, "deliveries to be acknowledged again", func() bool { return l.count() > before+100 })
 	l.stop()
 	at.drained(t)
 	l.check(t, at)
@@ -554,11 +554,11 @@ func TestStatementTimeout(t *testing.T) {
 		send(fmt.Sprintf("msg_other_%d", n), other, n)
 	}
 	p := ready(t, at.args("work", "-parallel", "1")...) // which gets all of them at once, that one first
-	wait(t, 20*time.Second, "the others to be applied", func() bool { return at.pending(t) == 1 })
+	wait(t, time.Minute, "the others to be applied", func() bool { return at.pending(t) == 1 })
 	if n := p.metrics(t)["labhealth_redelivered_total"]; n > 10 {
 		t.Errorf("%v events were delivered again", n)
 	}
-	wait(t, 20*time.Second, "the event to come again", func() bool { return p.metrics(t)["labhealth_redelivered_total"] > 1 })
+	wait(t, time.Minute, "the event to come again", func() bool { return p.metrics(t)["labhealth_redelivered_total"] > 1 })
 	tx.Rollback()
 	at.drained(t)
 	if n := len(stored(t, at)); n != 22 {
@@ -621,7 +621,7 @@ func TestRequeue(t *testing.T) {
 					t.Fatal(found, err)
 				}
 			}
-			wait(t, 10*time.Second, "the sample", func() bool { return len(stored(t, at)) == 1 })
+			wait(t, time.Minute, "the sample", func() bool { return len(stored(t, at)) == 1 })
 		})
 	}
 }
@@ -637,7 +637,7 @@ func TestShutdown(t *testing.T) {
 			l := startLoad(t, address)
 			for n := range 3 {
 				p := launched[n]
-				wait(t, 20*time.Second, "events", func() bool { return p.metrics(t)["labhealth_worker_deliveries_total result=applied"] > 50 })
+				wait(t, time.Minute, "events", func() bool { return p.metrics(t)["labhealth_worker_deliveries_total result=applied"] > 50 })
 				p.terminate(t)
 				launched = append(launched, ready(t, at.args("all", "-addr", address)...))
 			}
@@ -738,7 +738,7 @@ func TestClockBehind(t *testing.T) {
 		t.Helper()
 		body := batch(user, minutes, func(int) float64 { return value })
 		msg := &nats.Msg{Subject: subject(at.stream, body), Data: body, Header: nats.Header{receivedHeader: {received.Format(time.RFC3339Nano)}}}
-		wait(t, 10*time.Second, "the stream", func() bool {
+		wait(t, time.Minute, "the stream", func() bool {
 			_, err := at.js.PublishMsg(t.Context(), msg)
 			return err == nil
 		})
@@ -947,7 +947,7 @@ func TestRequeueRole(t *testing.T) {
 				}
 				at.once(t, slices.Concat([]string{"-role", "requeue"}, database, args)...)
 				want := min(n+1, 2)
-				wait(t, 20*time.Second, "the samples", func() bool { return len(stored(t, at)) == want })
+				wait(t, time.Minute, "the samples", func() bool { return len(stored(t, at)) == want })
 				if b, err := at.store.Backlog(t.Context()); err != nil || b.DeadLetters != 2-want {
 					t.Errorf("%d dead letters, want %d: %v", b.DeadLetters, 2-want, err)
 				}
@@ -972,10 +972,10 @@ func TestKeep(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := ready(t, at.args("all")...)
-			wait(t, 20*time.Second, "2 samples", func() bool { return len(stored(t, at)) == 2 })
+			wait(t, time.Minute, "2 samples", func() bool { return len(stored(t, at)) == 2 })
 			p.terminate(t)
 			p = ready(t, at.args("all", "-keep", "60d")...)
-			wait(t, 20*time.Second, "the old sample to be deleted", func() bool { return len(stored(t, at)) == 1 })
+			wait(t, time.Minute, "the old sample to be deleted", func() bool { return len(stored(t, at)) == 1 })
 			first := func(of time.Time) string { return of.Format("2006-01") + "-01" }
 			kept := first(now.AddDate(0, 0, -60))
 			logs(t, p, `msg="keeping samples" since=`+kept)

@@ -140,7 +140,7 @@ func (p *process) start(t testing.TB) {
 		case <-p.log.line:
 		case <-p.ended:
 			t.Fatalf("the program has ended:\n%s", p.log)
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("the program does not start:\n%s", p.log)
 		}
 	}
@@ -150,7 +150,7 @@ func (p *process) start(t testing.TB) {
 func ready(t testing.TB, args ...string) *process {
 	t.Helper()
 	p := launch(t, args...)
-	wait(t, 20*time.Second, "the program to be ready", func() bool { return p.status(t, "/readyz") == http.StatusOK })
+	wait(t, time.Minute, "the program to be ready", func() bool { return p.status(t, "/readyz") == http.StatusOK })
 	return p
 }
 
@@ -169,7 +169,7 @@ func (p *process) terminate(t testing.TB) {
 		if code := p.cmd.ProcessState.ExitCode(); code != 0 {
 			t.Errorf("the program ended with %d:\n%s", code, tail(p.log.String()))
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("the program does not end:\n%s", tail(p.log.String()))
 	}
 }
@@ -375,7 +375,7 @@ func (p *place) pending(t testing.TB) (n int) {
 // drained waits until nothing is pending.
 func (p *place) drained(t testing.TB) {
 	t.Helper()
-	wait(t, 60*time.Second, "all events to be applied", func() bool { return p.pending(t) == 0 })
+	wait(t, time.Minute, "all events to be applied", func() bool { return p.pending(t) == 0 })
 }
 
 // wait waits for a condition.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -64,7 +65,7 @@ func TestPartition(t *testing.T) {
 	for quarter, list := range map[string]string{".0.1": "64-127", ".1.1": "192-255"} {
 		p := ready(t, at.args("work", "-partition", list)...)
 		left -= quarters[quarter]
-		wait(t, 20*waitUnit, "the events of the partition", func() bool { return at.pending(t) == left })
+		wait(t, time.Minute, "the events of the partition", func() bool { return at.pending(t) == left })
 		if got := appliedEvents(p.metrics(t)); got != float64(quarters[quarter]) {
 			t.Errorf("partition %s: %v events, want %d", list, got, quarters[quarter])
 		}
@@ -75,9 +76,9 @@ func TestPartition(t *testing.T) {
 
 	half := launch(t, at.args("work", "-partition", "0-127")...)
 	const reason = "the stream is not partitioned for -partition 0-127, but for 64-127,192-255"
-	wait(t, 20*waitUnit, "the worker to say what it waits for", func() bool { return strings.Contains(half.body(t, "/readyz"), reason) })
+	wait(t, time.Minute, "the worker to say what it waits for", func() bool { return strings.Contains(half.body(t, "/readyz"), reason) })
 	at.once(t, "-role", "repartition", "-nats", at.nats, "-partition", "0-127,128-255")
-	wait(t, 20*waitUnit, "the worker to be ready", func() bool { return half.body(t, "/readyz") == "ready\n" })
+	wait(t, time.Minute, "the worker to be ready", func() bool { return half.body(t, "/readyz") == "ready\n" })
 	ready(t, at.args("work", "-partition", "128-255")...)
 	at.drained(t)
 	if n := len(stored(t, at)); n != 64 {

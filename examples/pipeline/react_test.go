@@ -38,7 +38,7 @@ func TestReactions(t *testing.T) {
 				transitions += len(order.Timeline)
 			}
 			given := func() int { return int(p.metrics(t)["labhealth_reactions state=failed"]) }
-			wait(t, 30*time.Second, "the reactions to be given up", func() bool { return given() == transitions })
+			wait(t, time.Minute, "the reactions to be given up", func() bool { return given() == transitions })
 			h.alerts(t, "LabhealthReactionsGivenUp")
 			if len(reacted.transitions()) > 0 {
 				t.Error("a redirect was followed")
@@ -91,7 +91,7 @@ func TestReconcile(t *testing.T) {
 			args := at.args(role, "-react", "transition", "-react-url", reacted.server.URL)
 			denied := launchWith(t, []string{"LABHEALTH_BASE_URL=" + book.service.URL, "LABHEALTH_API_KEY=wrong"}, args...)
 			h := fromStart(denied)
-			wait(t, 20*time.Second, "the comparison to fail", func() bool {
+			wait(t, time.Minute, "the comparison to fail", func() bool {
 				return denied.metrics(t)["labhealth_reconciler_failures_total error=401 pass=changed"] > 0
 			})
 			h.alerts(t, "LabhealthNotCompared")
@@ -104,7 +104,7 @@ func TestReconcile(t *testing.T) {
 			p := launchWith(t, book.environment(), append(args, "-rate", "1000")...)
 			h = fromStart(p)
 			book.check(t, at.store)
-			wait(t, 20*time.Second, "the passes to be complete", func() bool {
+			wait(t, time.Minute, "the passes to be complete", func() bool {
 				return p.metrics(t)["labhealth_reconciler_last_complete_timestamp_seconds pass=changed"] > 0
 			})
 			h.alerts(t, "LabhealthDifferences")

@@ -21,8 +21,6 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-const waitUnit = time.Second
-
 // body returns the body of a page of the process.
 func (p *process) body(t testing.TB, path string) string {
 	t.Helper()
@@ -185,15 +183,15 @@ func TestReshape(t *testing.T) {
 		if long {
 			n += 1000
 		}
-		wait(t, 60*time.Second, "deliveries", func() bool { return l.count() >= n })
+		wait(t, time.Minute, "deliveries", func() bool { return l.count() >= n })
 	}
 	isReady := func(p *process) {
 		t.Helper()
-		wait(t, 30*time.Second, "the worker to be ready", func() bool { return p.status(t, "/readyz") == http.StatusOK })
+		wait(t, time.Minute, "the worker to be ready", func() bool { return p.status(t, "/readyz") == http.StatusOK })
 	}
 	waits := func(p *process) {
 		t.Helper()
-		wait(t, 30*time.Second, "the worker to wait for its partition", func() bool {
+		wait(t, time.Minute, "the worker to wait for its partition", func() bool {
 			return strings.Contains(p.body(t, "/readyz"), "the stream is not partitioned for -partition")
 		})
 	}
@@ -347,7 +345,7 @@ func TestMoveFromSQLite(t *testing.T) {
 	at, to := newPlace(t, false), newPlace(t, true)
 	p := ready(t, at.args("all")...)
 	l := startLoad(t, p.events)
-	wait(t, 30*time.Second, "deliveries", func() bool { return l.count() > 50 })
+	wait(t, time.Minute, "deliveries", func() bool { return l.count() > 50 })
 	l.stop()
 	at.drained(t)
 	p.terminate(t)

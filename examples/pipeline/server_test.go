@@ -85,7 +85,7 @@ func sharedServer(t testing.TB) string {
 		shared.server.Start()
 		shared.monitor = "http://" + shared.server.MonitorAddr().String()
 	})
-	if shared.server == nil || !shared.server.ReadyForConnections(20*time.Second) {
+	if shared.server == nil || !shared.server.ReadyForConnections(time.Minute) {
 		t.Fatal("nats-server does not start")
 	}
 	return shared.server.ClientURL()
@@ -179,7 +179,7 @@ func (s *serverProcess) start(t testing.TB) {
 		t.Fatal(err)
 	}
 	host := strings.TrimPrefix(s.address, "nats://")
-	wait(t, 20*time.Second, "nats-server to listen", func() bool {
+	wait(t, time.Minute, "nats-server to listen", func() bool {
 		conn, err := net.Dial("tcp", host)
 		if err == nil {
 			conn.Close()

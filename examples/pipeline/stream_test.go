@@ -40,7 +40,7 @@ func testStreamLost(t *testing.T, at *place) {
 	lost := func(n float64) {
 		t.Helper()
 		for _, p := range both {
-			wait(t, 20*time.Second, "the metric", func() bool { return p.metrics(t)["labhealth_stream_lost_total"] == n })
+			wait(t, time.Minute, "the metric", func() bool { return p.metrics(t)["labhealth_stream_lost_total"] == n })
 		}
 	}
 	lost(0)
@@ -62,7 +62,7 @@ func testStreamLost(t *testing.T, at *place) {
 			t.Errorf("%d %s, want %s", code, text, reason)
 		}
 	}
-	wait(t, 20*time.Second, "the metric of the broker", func() bool {
+	wait(t, time.Minute, "the metric of the broker", func() bool {
 		return receiver.metrics(t)["labhealth_broker_up"] == 0 && worker.metrics(t)["labhealth_broker_up"] == 0
 	})
 	h.alerts(t, "LabhealthStreamLost", "LabhealthBrokerDown", "LabhealthDeliveriesRefused", "LabhealthWorkerNotReady")
@@ -78,13 +78,13 @@ func testStreamLost(t *testing.T, at *place) {
 	}
 	create()
 	for _, p := range both {
-		wait(t, 20*time.Second, "the process to be ready", func() bool { return p.status(t, "/readyz") == 200 })
+		wait(t, time.Minute, "the process to be ready", func() bool { return p.status(t, "/readyz") == 200 })
 		logs(t, p, `level=ERROR msg="there is a new stream, without the events of the one that has disappeared" stream=`+at.stream)
 	}
 	if status := post(client, receiver.events, m); status != 204 {
 		t.Errorf("%d with a new stream, want 204", status)
 	}
-	wait(t, 20*time.Second, "the event to be applied", func() bool { return len(stored(t, at)) == 1 })
+	wait(t, time.Minute, "the event to be applied", func() bool { return len(stored(t, at)) == 1 })
 	lost(1)
 
 	if err := at.js.DeleteStream(t.Context(), at.stream); err != nil {
@@ -130,7 +130,7 @@ no_auth_user: pipeline
 func TestPartitionWithoutWorker(t *testing.T) {
 	at := newPlace(t, true)
 	receiver, low, high := ready(t, at.args("receive")...), ready(t, at.args("work", "-partition", "0-127")...), ready(t, at.args("work", "-partition", "128-255")...)
-	wait(t, 20*time.Second, "its consumer", func() bool {
+	wait(t, time.Minute, "its consumer", func() bool {
 		_, err := at.js.Consumer(t.Context(), at.stream, "workers-128-255")
 		return err == nil
 	})
@@ -141,7 +141,7 @@ func TestPartitionWithoutWorker(t *testing.T) {
 		m := p.metrics(t)
 		return m["labhealth_stream_events"], m["labhealth_consumer_waiting_events consumer=workers-128-255"] + m["labhealth_consumer_in_flight_events consumer=workers-128-255"]
 	}
-	wait(t, 20*time.Second, "the other partition to be applied", func() bool {
+	wait(t, time.Minute, "the other partition to be applied", func() bool {
 		all, of := events(receiver)
 		allLow, ofLow := events(low)
 		return appliedEvents(low.metrics(t)) == 64-all && all == of && allLow == all && ofLow == of
@@ -152,7 +152,7 @@ func TestPartitionWithoutWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range h.processes {
-		wait(t, 20*time.Second, "the consumer to be missed", func() bool {
+		wait(t, time.Minute, "the consumer to be missed", func() bool {
 			all, of := events(p)
 			return all > 0 && of == 0
 		})

@@ -42,7 +42,7 @@ func waiters(t *testing.T, db *sql.DB) (n int) {
 // eventually waits until a condition of the database holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("timeout: ", what)
 		}

@@ -313,7 +313,8 @@ func TestDeleteOrders(t *testing.T) {
 		}
 		add(51)
 		for i, u := range []int{0, 1} {
-			_, err := db.Exec(placeholders(d.dialect, `INSERT INTO labhealth_reactions (id, kind, user_id, order_id, at, queued, body) VALUES (?, 'transition', ?, ?, 1, 1, '')`),
+			_, err := db.Exec(placeholders(d.dialect, `INSERT INTO labhealth_reactions (id, kind, user_id, order_id, at, queued, body)
+				VALUES (?, 'transition', ?, ?, 1, 1, '')`),
 				uuid.NewString(), user(u).String(), orderID(i).String())
 			if err == nil {
 				_, err = db.Exec(placeholders(d.dialect, `INSERT INTO labhealth_reconciled_users (user_id, at) VALUES (?, 1)`), user(u).String())
@@ -375,7 +376,8 @@ func TestMoveOrders(t *testing.T) {
 		}
 		db, targetDB := from.open(t), to.open(t)
 		for _, u := range []uuid.UUID{user(0), uuid.Nil} {
-			if _, err := db.Exec(placeholders(from.dialect, `INSERT INTO labhealth_reactions (id, kind, user_id, at, queued, body) VALUES (?, 'samples', ?, 1, 1, '{}')`), uuid.NewString(), u.String()); err != nil {
+			if _, err := db.Exec(placeholders(from.dialect, `INSERT INTO labhealth_reactions (id, kind, user_id, at, queued, body)
+				VALUES (?, 'samples', ?, 1, 1, '{}')`), uuid.NewString(), u.String()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -185,7 +185,7 @@ func TestFailingReactions(t *testing.T) {
 		var mu sync.Mutex
 		results := map[sqlstore.ReactionResult]int{}
 		r := &sqlstore.Reactor{
-			Store: store, Parallel: 3, Attempts: 2, Delay: time.Millisecond, Poll: time.Millisecond, Timeout: 300 * time.Millisecond,
+			Store: store, Parallel: 3, Attempts: 2, Delay: time.Millisecond, Poll: time.Millisecond, Timeout: 2 * time.Second,
 			React: func(ctx context.Context, r sqlstore.Reaction) error {
 				c.react(ctx, r)
 				switch r.UserID {
@@ -342,7 +342,7 @@ func TestKilledReactors(t *testing.T) {
 		if _, err := db.ExecContext(t.Context(), `CREATE TABLE reacted (id TEXT, what TEXT)`); err != nil {
 			t.Fatal(err)
 		}
-		orders, kills := 300, 6
+		orders, kills := 100, 6
 		if long {
 			orders, kills = 3000, 60
 		}
@@ -381,7 +381,7 @@ func TestKilledReactors(t *testing.T) {
 		}
 		processes.Wait()
 		c := &calls{}
-		last := &sqlstore.Reactor{Store: store, Parallel: 50, Timeout: time.Second, React: func(ctx context.Context, r sqlstore.Reaction) error {
+		last := &sqlstore.Reactor{Store: store, Parallel: 20, React: func(ctx context.Context, r sqlstore.Reaction) error {
 			c.react(ctx, r)
 			return reacted(ctx, db, d, r)
 		}}
@@ -406,11 +406,16 @@ func reacted(ctx context.Context, db *sql.DB, d database, r sqlstore.Reaction) e
 // reactUntilKilled is the job of another process.
 func reactUntilKilled(t *testing.T, d database) {
 	db := d.open(t)
+	var once sync.Once
+	reacting := func() { once.Do(func() { fmt.Println("reacting") }) }
+	time.AfterFunc(time.Second, reacting) // there may be nothing left
 	r := &sqlstore.Reactor{
 		Store: reactive(t, d, sqlstore.ReactTransition), Timeout: time.Second, Poll: time.Millisecond,
-		React: func(ctx context.Context, r sqlstore.Reaction) error { return reacted(ctx, db, d, r) },
+		React: func(ctx context.Context, r sqlstore.Reaction) error {
+			reacting()
+			return reacted(ctx, db, d, r)
+		},
 	}
-	fmt.Println("reacting")
 	r.Run(t.Context())
 }
 

@@ -114,8 +114,9 @@ func currentEvent(o *labhealth.Order, timeline map[string]Transition) (status la
 // topLevelOf returns the top-level part of the current status, which a version without events has
 // in the deprecated field.
 func topLevelOf(o *labhealth.Order, status labhealth.OrderStatus) labhealth.OrderTopLevelStatus {
-	if status == "" && o.Status != nil {
-		return *o.Status
+	//lint:ignore SA1019 it is all that such a version has
+	if topLevel := o.Status; status == "" && topLevel != nil {
+		return *topLevel
 	}
 	return status.TopLevel()
 }
