@@ -198,8 +198,8 @@ func (p *process) scrape(t testing.TB) map[string]float64 {
 	return values
 }
 
-// scrapeUp returns the metrics when no service is missed but those whose alerts are wanted: on a busy
-// machine, one that is there may be too late for a scrape.
+// scrapeUp returns the metrics when no service is missed but those whose alerts are wanted: on a
+// busy machine, one that is there may be too late for a scrape.
 func (p *process) scrapeUp(t testing.TB, want []string) (values map[string]float64) {
 	t.Helper()
 	wait(t, time.Minute, "the services to be in time for a scrape", func() bool {

@@ -64,7 +64,7 @@ func history(r *rand.Rand, n int) []webhooks.RawDelivery {
 			data = fmt.Sprintf(`{"id":%s,"steps":%d,"note":"\u0000","new":{"a":[%d]}}`,
 				pick(`"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11"`, `"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c12"`, `"nonsense"`), r.IntN(3), r.IntN(2))
 		case 1:
-			kind, data = pick("labtest.order.created", "provider.connection.created", "some.new.thing"), `{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11"}`
+			kind, data = pick("provider.device.paired", "provider.connection.created", "some.new.thing"), `{"id":"3c1f8f43-0d1c-4f55-9a0b-2f1f6f0b7c11"}`
 		default:
 			kind = pick("daily.data.heartrate.created", "daily.data.heartrate.updated", "daily.data.note.created", `daily.data.od\u0000d\\.created`)
 			source := pick(`{"name":"R","slug":"ring","logo":""}`, `{"provider":"ring","type":"automatic"}`, `{"provider":"ring","type":"unknown"}`,

@@ -516,8 +516,8 @@ func TestOrderStatements(t *testing.T) {
 	}
 }
 
-// TestOrderThroughput compares orders with summaries of the same size. It never fails for speed: the
-// machine may be busy.
+// TestOrderThroughput compares orders with summaries of the same size. It never fails for speed:
+// the machine may be busy.
 func TestOrderThroughput(t *testing.T) {
 	if os.Getenv("LABHEALTH_TEST_THROUGHPUT") == "" {
 		t.Skip("LABHEALTH_TEST_THROUGHPUT is not set")

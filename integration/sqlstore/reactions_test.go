@@ -98,8 +98,8 @@ func reactAll(t *testing.T, r *sqlstore.Reactor) {
 	})
 }
 
-// What is queued: one for each transition, one for each summary, and one for the samples of a series
-// in a transaction, if they were added or updated.
+// What is queued: one for each transition, one for each summary, and one for the samples of a
+// series in a transaction, if they were added or updated.
 func TestReactionsQueued(t *testing.T) {
 	onAll(t, func(t *testing.T, d database) {
 		store := reactive(t, d, allKinds...)

@@ -93,7 +93,8 @@ func TestResultsReactions(t *testing.T) {
 		if diff := cmp.Diff([]string{want, want, want}, c.lines()); diff != "" || c.all[0].OrderID != orderID(1) {
 			t.Error(diff, c.all)
 		}
-		// The change after a copy continues the revisions: it is not mistaken for one that was called.
+		// The change after a copy continues the revisions: it is not mistaken for one that was
+		// called.
 		if changed, err := target.ApplyResults(t.Context(), order, resultsOf(t, `{"results":[],"a":2}`), noon.Add(time.Hour)); !changed || err != nil {
 			t.Fatal(changed, err)
 		}

@@ -403,19 +403,9 @@ func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults,
 	if r.needsOrder && !slot.found {
 		return false, nil
 	}
-	var version, revision int64
-	var document string
-	err = tx.QueryRowContext(ctx, s.dialect.bind(`SELECT version, revision, text FROM labhealth_order_results WHERE order_id = ?`),
-		r.orderID.String()).Scan(&version, &revision, &document)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	outcome, revision, document, err := s.compareResults(ctx, tx, &r)
+	if err != nil || outcome == newest.Older {
 		return false, err
-	}
-	outcome := newest.Added
-	if err == nil {
-		outcome = newest.Compare(version, r.version, isSameOrder(document, r.document), func() (string, string) { return document, r.document })
-	}
-	if outcome == newest.Older {
-		return false, nil
 	}
 	if changed = outcome != newest.Same; changed {
 		revision = max(revision+1, r.revision)
@@ -446,6 +436,21 @@ func (s *Store) applyResults(ctx context.Context, tx *sql.Tx, r receivedResults,
 	}
 	b := &batch{results: []resultsChange{{r.orderID, user, revision, digest(r.document)}}}
 	return true, s.queue(ctx, tx, b)
+}
+
+// compareResults compares results with the stored ones, whose revision and JSON it returns.
+func (s *Store) compareResults(ctx context.Context, tx *sql.Tx, r *receivedResults) (outcome newest.Outcome, revision int64, document string, err error) {
+	var version int64
+	err = tx.QueryRowContext(ctx, s.dialect.bind(`SELECT version, revision, text FROM labhealth_order_results WHERE order_id = ?`),
+		r.orderID.String()).Scan(&version, &revision, &document)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return newest.Added, 0, "", nil
+	case err != nil:
+		return 0, 0, "", err
+	}
+	outcome = newest.Compare(version, r.version, isSameOrder(document, r.document), func() (string, string) { return document, r.document })
+	return outcome, revision, document, nil
 }
 
 // settleResults sets the columns that follow from results that were read at a time.
