@@ -321,6 +321,10 @@ func TestReconcileRequests(t *testing.T) {
 				t.Errorf("read %d orders", found.Read.Orders)
 			}
 		}
+		r.OrdersOnly = true
+		if found, err := r.Since(t.Context(), time.Time{}); err != nil || found.Requests != 3 {
+			t.Errorf("%d requests without users, %v", found.Requests, err)
+		}
 		srv.equal(t, store)
 	})
 }
@@ -703,10 +707,43 @@ func TestReconcileDeletedMeanwhile(t *testing.T) {
 		if err != nil || found.MissingUsers != 0 || found.MissingOrders != 0 || before[0]+before[1] != "" {
 			t.Errorf("%+v %v, %q", found, err, before)
 		}
-		for _, table := range []string{"orders", "order_events", "order_results", "reconciled_users"} {
+		for _, table := range []string{"orders", "order_events", "order_results", "reconciled_users WHERE deleted IS NULL"} {
 			if n := count(t, d.open(t), "labhealth_"+table); n != 0 {
 				t.Errorf("%d rows in %s", n, table)
 			}
+		}
+	})
+}
+
+// What is deleted here stays deleted, whatever the service still lists, until it is asked for.
+func TestReconcileDeletedUser(t *testing.T) {
+	onBoth(t, func(t *testing.T, d database) {
+		store, srv := d.store(t), newTruth(t)
+		store.Reactions = []sqlstore.ReactionKind{sqlstore.ReactTransition}
+		users := srv.AddUsers(2)
+		for _, user := range users {
+			if _, err := srv.AddOrder(user, srv.LabTests.WalkIn); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, db := &sqlstore.Reconciler{Store: store, Client: srv.client}, d.open(t)
+		if _, err := r.Since(t.Context(), time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.DeleteUser(t.Context(), users[0]); err != nil {
+			t.Fatal(err)
+		}
+		found, err := r.Since(t.Context(), time.Time{})
+		if err != nil || found.Differences.Total() != 0 || found.Failed+found.MissingUsers+found.MissingOrders != 0 {
+			t.Errorf("%+v %v", found, err)
+		}
+		for _, table := range []string{"labhealth_orders", "labhealth_order_events", "labhealth_reactions"} {
+			if n := count(t, db, table+fmt.Sprintf(" WHERE order_id IN (SELECT order_id FROM labhealth_orders WHERE user_id = '%s')", users[1])); n == 0 || n != count(t, db, table) {
+				t.Errorf("%d of %d rows of %s are of the other user", n, count(t, db, table), table)
+			}
+		}
+		if found, err := r.User(t.Context(), users[0], time.Now().AddDate(0, 0, -1), time.Time{}); err != nil || found.Differences.Orders != 1 {
+			t.Errorf("%+v %v", found, err)
 		}
 	})
 }

@@ -68,6 +68,7 @@ func (s *Store) applyAll(ctx context.Context, deliveries []webhooks.Delivery, ar
 	if len(b.users) == 0 {
 		return b.applied, nil
 	}
+	b.isRead = areRead
 	for _, o := range b.orders {
 		o.isRead = areRead
 	}
@@ -76,11 +77,34 @@ func (s *Store) applyAll(ctx context.Context, deliveries []webhooks.Delivery, ar
 		applied, err = s.apply(ctx, tx, b)
 		return err
 	})
+	if errors.Is(err, errIdle) {
+		return s.applyOthers(ctx, deliveries, b.deleted)
+	}
 	if err != nil {
 		return nil, err
 	}
 	s.committed(b)
 	return applied, nil
+}
+
+// applyOthers applies deliveries that were read from the API and are not of deleted users.
+func (s *Store) applyOthers(ctx context.Context, deliveries []webhooks.Delivery, deleted []string) ([]Applied, error) {
+	var others []webhooks.Delivery
+	var indexes []int
+	for i, d := range deliveries {
+		if !slices.Contains(deleted, d.Event.UserID.String()) {
+			others, indexes = append(others, d), append(indexes, i)
+		}
+	}
+	all := make([]Applied, len(deliveries))
+	applied, err := s.applyAll(ctx, others, true)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range indexes {
+		all[i] = applied[n]
+	}
+	return all, nil
 }
 
 // committed uses what the transaction of a batch has committed.
@@ -102,6 +126,15 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, b *batch) ([]Applied, err
 	}
 	if err := s.dialect.lockUsers(ctx, tx, b.users); err != nil {
 		return nil, err
+	}
+	if b.isRead {
+		var err error
+		if b.deleted, err = s.deletedUsers(ctx, tx, b.users); err != nil {
+			return nil, err
+		}
+		if len(b.deleted) > 0 {
+			return nil, errIdle
+		}
 	}
 	applied, err := s.applyWearables(ctx, tx, b)
 	if err == nil {

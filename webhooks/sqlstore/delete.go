@@ -16,11 +16,11 @@ import (
 //
 // It does not block the user: data that arrives later is stored as for a new user. So delete the
 // user at the service first, then call DeleteUser, and call it again after the sender's last
-// attempt, 28 hours later. A broker in front of the store may hold further deliveries, and a
-// [Reconciler] stores data of the user that it has read before.
+// attempt, 28 hours later. A broker in front of the store may hold further deliveries.
 //
-// A [Reconciler] also stores what the service still lists, such as the orders of a deleted user,
-// and queues reactions to it. Exclude the user in its Owns.
+// A [Reconciler] does not store what the service still lists, such as the orders of a deleted user:
+// the ID of the user is kept for that, in labhealth_reconciled_users, until [Reconciler.User] is
+// called. [Move] does not take it along.
 func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID) error {
 	user := userID.String()
 	return s.transact(ctx, "delete user", func(tx *sql.Tx) error {
@@ -35,8 +35,35 @@ func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID) error {
 		if err := s.dialect.lockUsers(ctx, tx, []string{user}); err != nil {
 			return err
 		}
-		return s.deleteContent(ctx, tx, user)
+		if err := s.deleteContent(ctx, tx, user); err != nil || userID == uuid.Nil {
+			return err
+		}
+		now := s.now().UnixNano()
+		_, err := tx.ExecContext(ctx, s.dialect.bind(`INSERT INTO labhealth_reconciled_users (user_id, at, deleted) VALUES (?, ?, ?)
+			ON CONFLICT (user_id) DO UPDATE SET at = excluded.at, missing = NULL, deleted = excluded.deleted`), user, now, now)
+		return err
 	})
+}
+
+// deletedUsers returns those of users whom DeleteUser has deleted.
+func (s *Store) deletedUsers(ctx context.Context, q queryer, users []string) (deleted []string, err error) {
+	for chunk := range slices.Chunk(users, sqliteParameters) {
+		args := make([]any, len(chunk))
+		for i, user := range chunk {
+			args[i] = user
+		}
+		err := query(ctx, q, func(rows *sql.Rows) error {
+			var user uuid.UUID
+			err := rows.Scan(&user)
+			deleted = append(deleted, user.String())
+			return err
+		}, s.dialect.bind(`SELECT user_id FROM labhealth_reconciled_users WHERE deleted IS NOT NULL AND user_id IN (?`+
+			strings.Repeat(", ?", len(chunk)-1)+`)`), args...)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return deleted, nil
 }
 
 // deleteContent deletes the samples, summaries and orders of a user, who is locked, and the shapes

@@ -183,7 +183,8 @@
 //	labhealth_reactions    number, id, kind, user_id, order_id, at, queued, due, attempts, failed_at, reason, body
 //	labhealth_deliveries   id (the start of the ID and a digest), at
 //	labhealth_reconciled   name, value (JSON): where the passes of a Reconciler go on
-//	labhealth_reconciled_users user_id, at, missing: when a Reconciler compared a user, and since when the service has none
+//	labhealth_reconciled_users user_id, at, missing, deleted: when a Reconciler compared a user, since when the service has none,
+//	                       and when DeleteUser was called
 //	labhealth_schema       version
 //	labhealth_database     id: a random ID of these tables
 //	labhealth_readings     view of the samples: user_id, resource, provider, source_type, time, value, unit, type,

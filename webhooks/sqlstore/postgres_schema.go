@@ -187,11 +187,13 @@ CREATE TABLE labhealth_reactions (
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX labhealth_reactions_user ON labhealth_reactions (user_id, order_id);
 
--- Users that were compared with the service: when, and since when the service does not have them.
+-- Users that were compared with the service: when, since when the service does not have them, and
+-- when DeleteUser has deleted them.
 CREATE TABLE labhealth_reconciled_users (
     user_id uuid PRIMARY KEY,
     at      bigint NOT NULL,
-    missing bigint
+    missing bigint,
+    deleted bigint
 );
 
 -- Where the comparison with the service goes on.

@@ -16,12 +16,16 @@ import (
 
 // User reads all orders of a user with their results, and the user's wearable data from one
 // time to another, as [webhooks.ReadAll] does. That the service does not have the user is no error:
-// see MissingUsers of [Reconciled].
+// see MissingUsers of [Reconciled]. It also reads a user whom [Store.DeleteUser] has deleted, whose
+// data is stored again from then on.
 func (r *Reconciler) User(ctx context.Context, userID uuid.UUID, from, to time.Time) (Reconciled, error) {
 	if err := r.check(ctx); err != nil {
 		return Reconciled{}, err
 	}
 	p := &pass{Reconciler: r, name: "user"}
+	if _, err := r.Store.exec(ctx, `UPDATE labhealth_reconciled_users SET deleted = NULL WHERE user_id = ?`, userID.String()); err != nil {
+		return Reconciled{Pass: p.name}, err
+	}
 	p.run = func(p *pass, ctx context.Context) (bool, error) {
 		if p.at.Stage == 0 {
 			orders, readAt, last, err := p.nextOrders(ctx, labhealth.ListOrdersParams{UserID: userID})
@@ -95,7 +99,7 @@ func (p *pass) readSince(ctx context.Context) (complete bool, err error) {
 		if complete, err = p.readDueResults(ctx); complete && err == nil {
 			p.at.Stage = users
 		}
-		return false, err
+		return complete && p.OrdersOnly, err
 	}
 	return p.walkUsers(ctx)
 }
@@ -139,7 +143,7 @@ func (p *pass) nextUsers(ctx context.Context, n int) (users []comparedUser, err 
 		users = append(users, u)
 		return err
 	}, p.Store.dialect.bind(`SELECT user_id, at, missing FROM labhealth_reconciled_users
-		WHERE user_id > ? AND at < ? ORDER BY user_id LIMIT ?`), p.at.After.String(), p.at.Started.UnixNano(), n)
+		WHERE user_id > ? AND at < ? AND deleted IS NULL ORDER BY user_id LIMIT ?`), p.at.After.String(), p.at.Started.UnixNano(), n)
 	return users, p.Store.failed(ctx, "reconcile", err)
 }
 
@@ -258,7 +262,7 @@ func (p *pass) findMissing(ctx context.Context, id uuid.UUID, at time.Time, caus
 			return err
 		}
 	}
-	changed, err := p.Store.exec(ctx, `UPDATE labhealth_reconciled_users SET at = ?, missing = ? WHERE user_id = ? AND missing IS NULL`,
+	changed, err := p.Store.exec(ctx, `UPDATE labhealth_reconciled_users SET at = ?, missing = ? WHERE user_id = ? AND missing IS NULL AND deleted IS NULL`,
 		at.UnixNano(), at.UnixNano(), id.String())
 	if changed > 0 {
 		p.found.MissingUsers++

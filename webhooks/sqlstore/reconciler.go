@@ -56,7 +56,8 @@ import (
 // its status, and then never: four requests for the results of an order in its life, more if there
 // were partial ones. Since with the zero time reads the results of every order that has or may have
 // some. All requests are subject to [labhealth.WithRateLimit] of the Client; without it, only the
-// walks are limited, by Rate. A Rate of 1 compares about 1,400 users a day.
+// walks are limited, by Rate. A Rate of 1 compares about 1,400 users a day. OrdersOnly leaves them
+// out.
 type Reconciler struct {
 	// Store is the store that is compared. It is required.
 	Store *Store
@@ -69,6 +70,8 @@ type Reconciler struct {
 	//
 	// Each reads the lists of all orders and users, and the data of its own users only.
 	Owns func(userID uuid.UUID) bool
+	// OrdersOnly leaves out the users: no wearable data is read, and missing users are not found.
+	OrdersOnly bool
 	// Observe, if not nil, observes the steps of passes. A step is a page of orders, one user, or
 	// up to 100 orders that are due. The error is why a step failed: the step is repeated later,
 	// after a wait that doubles from 1 s up to 5 min. Steps of results and due
@@ -221,10 +224,11 @@ func (r *Reconciler) foreground() []*pass {
 func (r *Reconciler) background(rate *spacing) []*pass {
 	walk := orDefault(r.Walk, 24*time.Hour)
 	rate.interval = time.Duration(float64(time.Second) / cmp.Or(r.Rate, 1))
-	return []*pass{
-		{Reconciler: r, name: "walk", every: walk, run: (*pass).walkOrders, stored: true, rate: rate, isFirst: true},
-		{Reconciler: r, name: "users", every: walk, run: (*pass).walkUsers, stored: true, rate: rate},
+	passes := []*pass{{Reconciler: r, name: "walk", every: walk, run: (*pass).walkOrders, stored: true, rate: rate, isFirst: true}}
+	if !r.OrdersOnly {
+		passes = append(passes, &pass{Reconciler: r, name: "users", every: walk, run: (*pass).walkUsers, stored: true, rate: rate})
 	}
+	return passes
 }
 
 // loop runs steps of passes until ctx is done. Those that have waited longest come first.

@@ -181,11 +181,13 @@ CREATE TABLE labhealth_reactions (
 CREATE INDEX labhealth_reactions_due ON labhealth_reactions (due, number);
 CREATE INDEX labhealth_reactions_user ON labhealth_reactions (user_id, order_id);
 
--- Users that were compared with the service: when, and since when the service does not have them.
+-- Users that were compared with the service: when, since when the service does not have them, and
+-- when DeleteUser has deleted them.
 CREATE TABLE labhealth_reconciled_users (
     user_id TEXT PRIMARY KEY,
     at      INTEGER NOT NULL,
-    missing INTEGER
+    missing INTEGER,
+    deleted INTEGER
 );
 
 -- Where the comparison with the service goes on.

@@ -28,7 +28,7 @@ import (
 // receive returns a handler of events. It keeps orders in a file, reads from the service what was
 // never delivered, and calls send when the results of an order are there. After an error or a crash
 // it calls send again, and so it does after a correction: by the ID of the order, as the key of the
-// message, a mail service recognizes what it has sent. With that of the reaction it would send each.
+// message, a mail service recognizes what it has sent.
 func receive(ctx context.Context, client *labhealth.Client, file string, send func(orderID uuid.UUID) error) http.Handler {
 	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)")
 	check(err)
