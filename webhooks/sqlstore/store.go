@@ -37,7 +37,8 @@ type Store struct {
 	Expired func(from, before time.Time, rows int64)
 	// Reactions lists the kinds of changes that are queued for a [Reactor]; nil queues none. It
 	// must not be changed after the first use of the store, and all processes that write to the
-	// database must set the same.
+	// database must set the same, except one that fills a new database before the others: see the
+	// package documentation.
 	Reactions []ReactionKind
 
 	db      *sql.DB
