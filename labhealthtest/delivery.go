@@ -84,6 +84,7 @@ func (s *Server) logDelivery(d Delivery) {
 		s.deliveries = slices.Delete(s.deliveries, 0, len(s.deliveries)-s.deliveryLog)
 	}
 	s.deliveries = append(s.deliveries, d)
+	s.report(Activity{Delivery: &d})
 }
 
 // A DeliveryOption configures [Server.DeliverTo], which returns an error if the option is invalid.
@@ -161,15 +162,34 @@ type NetworkConditions struct {
 // WithNetworkConditions delivers over an unreliable network.
 func WithNetworkConditions(n NetworkConditions) DeliveryOption {
 	return func(e *endpoint) error {
-		for _, rate := range []float64{n.Lose, n.LoseResponse, n.Duplicate, n.Delay} {
-			if !(rate >= 0 && rate <= 1) { // also rejects NaN
-				return errors.New("the rates of NetworkConditions are from 0 to 1")
-			}
-		}
-		if n.Delay > 0 && n.MaxDelay <= 0 {
-			return errors.New("NetworkConditions with Delay need a MaxDelay")
-		}
 		e.network = n
-		return nil
+		return n.validate()
 	}
+}
+
+func (n NetworkConditions) validate() error {
+	for _, rate := range []float64{n.Lose, n.LoseResponse, n.Duplicate, n.Delay} {
+		if !(rate >= 0 && rate <= 1) { // also rejects NaN
+			return errors.New("the rates of NetworkConditions are from 0 to 1")
+		}
+	}
+	if n.Delay > 0 && n.MaxDelay <= 0 {
+		return errors.New("NetworkConditions with Delay need a MaxDelay")
+	}
+	return nil
+}
+
+// SetNetworkConditions changes the network to all receivers of the server's team, also to those
+// that are added later without [WithNetworkConditions]. Events that are already delayed remain so.
+func (s *Server) SetNetworkConditions(n NetworkConditions) error {
+	if err := n.validate(); err != nil {
+		return fmt.Errorf("labhealthtest: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.network = n
+	for _, e := range s.endpoints {
+		e.network = n
+	}
+	return nil
 }

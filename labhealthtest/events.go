@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,7 +41,9 @@ func (s *Server) DeliverTo(url string, opts ...DeliveryOption) error {
 	if !isHTTPURL(url) {
 		return errors.New("labhealthtest: events are delivered to an http or https URL")
 	}
-	e := &endpoint{url: url, client: s.poster}
+	s.mu.Lock()
+	e := &endpoint{url: url, client: s.poster, network: s.network}
+	s.mu.Unlock()
 	for _, opt := range opts {
 		if opt == nil {
 			continue
@@ -135,6 +138,7 @@ func (s *Server) flush(ctx context.Context, set func(time.Time)) error {
 
 // emitOrder sends the event of the latest change of an order.
 func (s *Server) emitOrder(o *order) {
+	s.report(Activity{OrderID: o.ID, UserID: o.UserID})
 	eventType := "labtest.order.updated"
 	switch {
 	case len(o.Events) == 1:
@@ -147,6 +151,9 @@ func (s *Server) emitOrder(o *order) {
 
 // emit sends an event of a user. Without endpoints the event is dropped.
 func (s *Server) emit(u *user, eventType string, data any) {
+	if !strings.HasPrefix(eventType, "labtest.") {
+		s.report(Activity{UserID: u.UserID})
+	}
 	if len(s.endpoints) > 0 {
 		s.enqueue(encode(envelope{eventType, data, s.TeamID, u.UserID, u.ClientUserID}))
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A Fault is a handler that replaces the response to a request. body is the body of the response
@@ -55,10 +56,7 @@ func (s *Server) ClearFaults() {
 
 func (s *Server) addFault(name string, times int, fault Fault, after bool) error {
 	method, pattern, _ := strings.Cut(name, " ")
-	names := make([]string, len(operations))
-	for i, o := range operations {
-		names[i] = o.String()
-	}
+	names := Operations()
 	if name != "" && !slices.Contains(names, name) {
 		return fmt.Errorf("labhealthtest: no such operation: %q: want one of %q", name, names)
 	}
@@ -95,15 +93,16 @@ func (s *Server) nextFault(hr *http.Request) *plannedFault {
 }
 
 // fail responds to a request with a fault. readErr is the error of reading its body.
-func (s *Server) fail(f *plannedFault, w http.ResponseWriter, hr *http.Request, body []byte, readErr error) {
+func (s *Server) fail(f *plannedFault, w http.ResponseWriter, hr *http.Request, body []byte, readErr error, received time.Time) {
+	entry := Request{ReceivedAt: received, Faulted: true}
 	if !f.after {
 		s.mu.Lock()
-		s.log(hr, body, 0)
+		s.log(hr, body, entry)
 		s.mu.Unlock()
 		f.fault(w, hr, nil)
 		return
 	}
-	resp := s.process(hr, body, readErr)
+	resp := s.process(hr, body, readErr, entry)
 	w.Header().Set("Traceresponse", resp.trace)
 	f.fault(w, hr, resp.body)
 }

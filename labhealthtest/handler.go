@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 )
 
 const (
@@ -40,6 +41,18 @@ type Request struct {
 	// StatusCode is the status code of the response, or 0 if a fault replaced the processing of
 	// the request (see [Server.FailBefore]).
 	StatusCode int
+	// Operation is the method and the path of the operation, such as
+	// "PATCH /v3/order/{order_id}", or "" if there is none.
+	Operation string
+	// ReceivedAt is when the request was received, by the server's clock.
+	ReceivedAt time.Time
+	// Took is how long the server processed the request, by its clock, without the fault.
+	Took time.Duration
+	// Faulted reports whether a fault replaced the response (see [Server.FailAfter]).
+	Faulted bool
+	// Response is the body of the response, without the fault. It is nil except for the latest
+	// requests (see [WithResponseLog]).
+	Response []byte
 }
 
 // Requests returns the requests received so far, oldest first, including rejected ones. The server
@@ -49,6 +62,12 @@ func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
+}
+
+// WithResponseLog makes [Server.Requests] contain the response bodies of the latest n requests. By
+// default it contains none.
+func WithResponseLog(n int) Option {
+	return func(s *Server) { s.responseLog = max(n, 0) }
 }
 
 // RequestCount returns the number of requests received so far, including rejected ones.
@@ -70,18 +89,27 @@ func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
 	defer s.running.Done()
 
 	w.Header().Set("X-Labhealthtest-Proof", s.DebugToken)
+	received := s.now()
 	body, err := io.ReadAll(http.MaxBytesReader(w, hr.Body, maxBody))
 	if f := s.nextFault(hr); f != nil {
-		s.fail(f, w, hr, body, err)
+		s.fail(f, w, hr, body, err, received)
 		return
 	}
-	s.process(hr, body, err).write(w)
+	s.process(hr, body, err, Request{ReceivedAt: received}).write(w)
 }
 
 // process executes and logs a request. readErr is the error of reading its body.
-func (s *Server) process(hr *http.Request, body []byte, readErr error) response {
+func (s *Server) process(hr *http.Request, body []byte, readErr error, entry Request) response {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	resp := s.execute(hr, body, readErr)
+	entry.StatusCode, entry.Response = resp.statusCode, resp.body
+	s.log(hr, body, entry)
+	return resp
+}
+
+// execute executes a request.
+func (s *Server) execute(hr *http.Request, body []byte, readErr error) response {
 	query, _ := url.ParseQuery(hr.URL.RawQuery) // Like the service, use the valid part.
 	r := &request{
 		method:    hr.Method,
@@ -93,12 +121,11 @@ func (s *Server) process(hr *http.Request, body []byte, readErr error) response 
 	}
 	resp := s.dispatch(r, readErr)
 	resp.trace = s.newTrace()
-	s.log(hr, body, resp.statusCode)
 	return resp
 }
 
-// log records a request for [Server.Requests].
-func (s *Server) log(hr *http.Request, body []byte, statusCode int) {
+// log completes the entry of a request and records it for [Server.Requests].
+func (s *Server) log(hr *http.Request, body []byte, entry Request) {
 	header := hr.Header.Clone()
 	for _, name := range secretHeaders {
 		header.Del(name)
@@ -107,13 +134,16 @@ func (s *Server) log(hr *http.Request, body []byte, statusCode int) {
 	if len(s.requests) >= 2*maxRequests {
 		s.requests = slices.Delete(s.requests, 0, maxRequests)
 	}
-	s.requests = append(s.requests, Request{
-		Method:     hr.Method,
-		Path:       hr.RequestURI,
-		Header:     header,
-		Body:       body,
-		StatusCode: statusCode,
-	})
+	entry.Method, entry.Path, entry.Header, entry.Body = hr.Method, hr.RequestURI, header, body
+	entry.Operation = operationOf(hr.Method, hr.URL.EscapedPath())
+	entry.Took = s.now().Sub(entry.ReceivedAt)
+	if s.responseLog == 0 {
+		entry.Response = nil
+	} else if old := len(s.requests) - s.responseLog; old >= 0 {
+		s.requests[old].Response = nil
+	}
+	s.requests = append(s.requests, entry)
+	s.report(Activity{Request: &entry})
 }
 
 // dispatch authenticates a request and executes its operation.

@@ -92,7 +92,7 @@ func (s *Server) updateEndpoint(t *team, w *webhook) {
 			return
 		}
 		if w.endpoint == nil {
-			w.endpoint = &endpoint{client: server.poster, keys: signingKeys(w.secret), waits: retrySchedule}
+			w.endpoint = &endpoint{client: server.poster, keys: signingKeys(w.secret), waits: retrySchedule, network: server.network}
 			server.addEndpoint(w.endpoint)
 		}
 		e := w.endpoint

@@ -209,6 +209,26 @@ func route(r *request) (*operation, error) {
 	}
 }
 
+// Operations returns the method and the path of each operation of a [Server], such as
+// "PATCH /v3/order/{order_id}".
+func Operations() []string {
+	names := make([]string, len(operations))
+	for i, o := range operations {
+		names[i] = o.String()
+	}
+	return names
+}
+
+// operationOf returns the operation that handles a request, or "" if there is none.
+func operationOf(method, path string) string {
+	for _, o := range operations {
+		if _, ok := match(o.pattern, path); ok && o.method == method {
+			return o.String()
+		}
+	}
+	return ""
+}
+
 // match reports whether an escaped path matches a pattern, and returns the unescaped variables.
 func match(pattern, path string) (vars map[string]string, ok bool) {
 	for {

@@ -102,6 +102,23 @@ func (s *Server) Advance(orderID uuid.UUID) (status string, err error) {
 	return status, err
 }
 
+// NextStatuses returns the usual statuses that follow the current one of an order, in their order.
+// [Server.Advance] moves the order to the first one. The list is empty where Advance returns an
+// error. NextStatuses returns an error if the order does not exist.
+func (s *Server) NextStatuses(orderID uuid.UUID) ([]string, error) {
+	var next []string
+	err := s.editOrder(orderID, func(o *order) error {
+		for status := o.statusAfter(o.LastEvent.Status); status != ""; status = o.statusAfter(status) {
+			if slices.Contains(next, status) {
+				break
+			}
+			next = append(next, status)
+		}
+		return nil
+	})
+	return next, err
+}
+
 // SetStatus adds an event with any status to an order, such as
 // "collecting_sample.testkit.with_customer" or one that the interface specification does not have.
 // It does not check the transition. It returns an error if the order does not exist.
@@ -154,6 +171,7 @@ func (s *Server) DeleteOrder(orderID uuid.UUID) error {
 		t := o.Transaction
 		t.Orders = slices.DeleteFunc(t.Orders, func(e transactionOrder) bool { return e.ID == orderID })
 		t.updateStatus()
+		s.report(Activity{OrderID: orderID, UserID: o.UserID})
 		return nil
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -59,6 +60,10 @@ type Server struct {
 	requests    []Request
 	// requestCount counts those that requests does not have anymore, too.
 	requestCount int
+	// responseLog is the number of requests whose response bodies are kept.
+	responseLog int
+	watchers    map[*watcher]bool
+	middleware  []func(http.Handler) http.Handler
 	faults       []*plannedFault // in the order in which they are used
 
 	users        []*user // by creation time, without deleted ones
@@ -96,6 +101,8 @@ type Server struct {
 	deliveries []Delivery
 	// deliveryLog is how many deliveries are kept at least, or -1 for all.
 	deliveryLog int
+	// network applies to receivers that are added later.
+	network NetworkConditions
 	// partialEvents is the setting partial_webhooks_enabled of the team.
 	partialEvents atomic.Bool
 	poster        *http.Client
@@ -160,7 +167,11 @@ func Start(opts ...Option) (*Server, error) {
 		s.listener = l
 	}
 	s.URL = "http://" + s.listener.Addr().String()
-	s.http.Handler = http.HandlerFunc(s.serve)
+	var handler http.Handler = http.HandlerFunc(s.serve)
+	for _, wrap := range slices.Backward(s.middleware) {
+		handler = wrap(handler)
+	}
+	s.http.Handler = handler
 	s.running.Go(func() { s.http.Serve(s.listener) })
 	return s, nil
 }
@@ -187,6 +198,7 @@ func newServer(opts ...Option) *Server {
 		takenSlots:   map[slotID]bool{},
 		poster:       newPoster(),
 		deliveryLog:  -1,
+		watchers:     map[*watcher]bool{},
 	}
 	for _, t := range catalog {
 		s.addLabTest(t)

@@ -24,6 +24,7 @@ func (s *Server) deleteUser(r *request) (any, error) {
 	s.users = slices.Delete(s.users, i, i+1)
 	delete(s.userByClient, u.ClientUserID)
 	s.deleted = append(s.deleted, u)
+	s.report(Activity{UserID: u.UserID})
 	return success, nil
 }
 

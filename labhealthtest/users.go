@@ -114,6 +114,7 @@ func (s *Server) addUser(clientUserID string) *user {
 	s.users = append(s.users, u)
 	s.userByID[u.UserID] = u
 	s.userByClient[clientUserID] = u
+	s.report(Activity{UserID: u.UserID})
 	return u
 }
 
