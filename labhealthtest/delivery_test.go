@@ -303,8 +303,8 @@ func TestNetworkConditions(t *testing.T) {
 	}
 }
 
-// The conditions can be changed for receivers that exist and for those that are added later, also by
-// the management API.
+// The conditions can be changed for receivers that exist and for those that are added later, also
+// by the management API.
 func TestSetNetworkConditions(t *testing.T) {
 	srv := newServer(t)
 	attemptsOf := func(event string) (list []string) {

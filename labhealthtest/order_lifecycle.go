@@ -229,7 +229,7 @@ func (s *Server) withOrder(orderID uuid.UUID, f func(*order) error) error {
 	return errNoOrder
 }
 
-// setStatus adds an event to an order, updates the fields that depend on it, and reports the change.
+// setStatus adds an event to an order, updates the fields that depend on it and reports the change.
 func (s *Server) setStatus(o *order, status, detail string, now time.Time) {
 	s.lastEventID++
 	o.LastEvent = orderEvent{ID: s.lastEventID, CreatedAt: timestamp(now), Status: status}
