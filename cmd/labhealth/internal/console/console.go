@@ -64,7 +64,9 @@ type Console struct {
 	templates *template.Template
 	version   string // of the assets
 	live      *live
+	tokens    loginTokens
 	faults    *faults
+	results   flashes
 }
 
 // New returns a console. Close stops what it does in the background.
@@ -176,9 +178,4 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	c.Log.Error("console: a page failed", "path", r.URL.Path, "error", err)
 	http.Error(w, "the console could not show this page: "+err.Error(), http.StatusInternalServerError)
-}
-
-// back redirects to a page after an action.
-func (c *Console) back(w http.ResponseWriter, r *http.Request, path string) {
-	http.Redirect(w, r, path, http.StatusSeeOther)
 }
