@@ -26,6 +26,8 @@ type Fault func(w http.ResponseWriter, r *http.Request, body []byte)
 
 // FaultPlan is a fault of future requests, for [Server.AddFault].
 type FaultPlan struct {
+	// Name is for [Request.Fault].
+	Name string
 	// Operation is one of [Operations], or "" for all requests.
 	Operation string
 	// Times is the number of requests, or negative for all until the fault is removed.
@@ -115,7 +117,7 @@ func (s *Server) nextFault(hr *http.Request) *plannedFault {
 
 // fail responds to a request with a fault. readErr is the error of reading its body.
 func (s *Server) fail(f *plannedFault, w http.ResponseWriter, hr *http.Request, body []byte, readErr error, received time.Time) {
-	entry := Request{ReceivedAt: received, Faulted: true}
+	entry := Request{ReceivedAt: received, Faulted: true, Fault: f.Name}
 	if f.Before {
 		s.mu.Lock()
 		s.log(hr, body, entry)

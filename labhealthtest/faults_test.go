@@ -170,7 +170,7 @@ func TestAddFault(t *testing.T) {
 	srv := newServer(t)
 	plan := func(statusCode, times int) func() {
 		remove, err := srv.AddFault(labhealthtest.FaultPlan{
-			Operation: "GET /v2/user", Times: times, Before: true, Fault: labhealthtest.FaultResponse(statusCode, "{}"),
+			Name: fmt.Sprint("fault ", statusCode), Operation: "GET /v2/user", Times: times, Before: true, Fault: labhealthtest.FaultResponse(statusCode, "{}"),
 		})
 		noError(t, err)
 		return remove
@@ -187,6 +187,15 @@ func TestAddFault(t *testing.T) {
 	third() // was used up
 	if want := []int{418, 410, 410, 410, 503, 200}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+	for i, r := range srv.Requests() {
+		want := fmt.Sprint("fault ", got[i])
+		if !r.Faulted {
+			want = ""
+		}
+		if r.Fault != want || r.Faulted != (got[i] != 200) {
+			t.Errorf("request %d: %q", i, r.Fault)
+		}
 	}
 	for _, p := range []labhealthtest.FaultPlan{{}, {Operation: "GET /", Fault: labhealthtest.FaultClosed}} {
 		if _, err := srv.AddFault(p); err == nil {

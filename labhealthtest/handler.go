@@ -54,6 +54,8 @@ type Request struct {
 	Took time.Duration
 	// Faulted reports whether a fault replaced the response (see [Server.FailAfter]).
 	Faulted bool
+	// Fault is the name of the fault, if it has one (see [FaultPlan]).
+	Fault string
 	// Response is the body of the response that the request had without the fault. It is nil if the
 	// request was not processed, and without [WithResponseLog].
 	Response []byte
