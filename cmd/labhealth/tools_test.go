@@ -1,11 +1,9 @@
 package main
 
 import (
-	_ "github.com/chromedp/chromedp"
+	_ "github.com/fatih/color"
 	_ "github.com/google/go-cmp/cmp"
-	_ "go.uber.org/goleak"
+	_ "github.com/schollz/progressbar/v3"
 	_ "golang.org/x/term"
 	_ "modernc.org/sqlite"
-	_ "github.com/schollz/progressbar/v3"
-	_ "github.com/fatih/color"
 )
