@@ -44,6 +44,8 @@ type Config struct {
 	Hosts []string
 	// Values are shown and can be copied, such as the base URL and the keys.
 	Values []Value
+	// Fill adds invented users and orders; nil adds simple ones.
+	Fill func(users, orders int) error
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Log is for what goes wrong in the console itself; nil means slog.Default.
@@ -67,6 +69,8 @@ type Console struct {
 	tokens    loginTokens
 	faults    *faults
 	results   flashes
+
+	changedOrders orderChanges
 }
 
 // New returns a console. Close stops what it does in the background.
