@@ -46,6 +46,7 @@ type Inspector struct {
 	temporary string // directory to remove
 	instance  string // detects a forward to the inspector itself
 	forwarder *http.Client
+	patience  time.Duration // with the application
 	worker    *sqlstore.Worker
 	watchers  watchers
 	opened    int64  // the last change before Open

@@ -32,7 +32,7 @@ func Open(ctx context.Context, c Config) (*Inspector, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	i := &Inspector{config: c, instance: rand.Text(), forwarder: newForwarder()}
+	i := &Inspector{config: c, instance: rand.Text(), forwarder: newForwarder(), patience: forwardTimeout}
 	if err := i.SetSecrets(c.Secrets...); err != nil {
 		return nil, err
 	}
