@@ -43,6 +43,6 @@ func newRoot(a *app) *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(newSandbox(a), newListen(a))
+	root.AddCommand(newSandbox(a), newListen(a), newReplay(a))
 	return root
 }
