@@ -5,5 +5,4 @@ import (
 	_ "github.com/google/go-cmp/cmp"
 	_ "github.com/schollz/progressbar/v3"
 	_ "golang.org/x/term"
-	_ "modernc.org/sqlite"
 )
