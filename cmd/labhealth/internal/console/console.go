@@ -44,6 +44,8 @@ type Config struct {
 	Hosts []string
 	// Values are shown and can be copied, such as the base URL and the keys.
 	Values []Value
+	// Fill adds invented users and orders; nil adds simple ones.
+	Fill func(users, orders int) error
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Log is for what goes wrong in the console itself; nil means slog.Default.
@@ -66,6 +68,9 @@ type Console struct {
 	live      *live
 	tokens    loginTokens
 	faults    *faults
+	results   flashes
+
+	changedOrders orderChanges
 }
 
 // New returns a console. Close stops what it does in the background.
@@ -177,9 +182,4 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	c.Log.Error("console: a page failed", "path", r.URL.Path, "error", err)
 	http.Error(w, "the console could not show this page: "+err.Error(), http.StatusInternalServerError)
-}
-
-// back redirects to a page after an action.
-func (c *Console) back(w http.ResponseWriter, r *http.Request, path string) {
-	http.Redirect(w, r, path, http.StatusSeeOther)
 }

@@ -36,9 +36,6 @@ type helpItem struct {
 	Keys []string
 }
 
-// flash is the result of an action, which the next page shows once.
-type flash struct{ Tone, Text string }
-
 var help = []helpItem{
 	{"Next, previous", []string{"j", "k"}},
 	{"Open", []string{"enter"}},
@@ -69,6 +66,7 @@ func (c *Console) layout(r *http.Request, p page, main template.HTML) layout {
 		l.Mode = "sandbox"
 	}
 	l.Nav = c.nav(r, p.Current)
+	l.Flash = c.flashOf(r)
 	if cookie, err := r.Cookie(themeCookie); err == nil && (cookie.Value == "light" || cookie.Value == "dark") {
 		l.Theme = cookie.Value
 	}
@@ -112,7 +110,7 @@ func (c *Console) setTheme(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasPrefix(back, "/console/") {
 		back = "/console/"
 	}
-	c.back(w, r, back)
+	c.back(w, r, back, "", "")
 }
 
 // functions are the functions of the templates. Those of one page are beside it.

@@ -18,7 +18,7 @@
     }
     const none = $("[data-none]");
     if (none) none.hidden = n > 0;
-    $$("[data-lane]").forEach((l) => { const c = $(".n", l); if (c) c.textContent = $$("[data-item]:not([hidden])", l).length; });
+    $$("[data-lane]").forEach((l) => { const c = $(".n", l); if (!c) return; c.dataset.n ??= c.textContent; c.textContent = words.length ? $$("[data-item]:not([hidden])", l).length : c.dataset.n; });
     say(n + " of " + items.length);
   };
 
@@ -125,6 +125,9 @@
     const el = t.content.firstElementChild;
     if (old && (!parent || old.parentElement === parent)) old.replaceWith(el);
     else { if (old) old.remove(); if (parent) parent.prepend(el); }
+    if (el.classList.contains("fresh")) setTimeout(() => el.classList.remove("fresh"), 10000);
+    const f = $("[data-filter]");
+    if (f && f.value && el.dataset.item !== undefined) filter(f);
   };
 
   document.addEventListener("DOMContentLoaded", () => {
@@ -138,6 +141,7 @@
       if (navigator.clipboard) navigator.clipboard.writeText(from ? from.innerText : c.dataset.copy).then(done, () => say("could not copy"));
     });
     $$("input[type=range]").forEach((r) => r.addEventListener("input", () => { const o = $("output[for=" + r.id + "]"); if (o) o.textContent = r.value + (r.dataset.unit || ""); }));
+    $$(".fresh").forEach((e) => setTimeout(() => e.classList.remove("fresh"), 10000));
     window.addEventListener("hashchange", select);
     select();
     plots();
