@@ -67,6 +67,9 @@ type Console struct {
 	tokens    loginTokens
 	faults    *faults
 	results   flashes
+	// deliveries is the Inspector, except in tests.
+	deliveries deliveryStore
+	jobs       jobs
 }
 
 // New returns a console. Close stops what it does in the background.
@@ -80,7 +83,7 @@ func New(c Config) (*Console, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	console := &Console{Config: c, mux: http.NewServeMux(), live: newLive(), faults: newFaults()}
+	console := &Console{Config: c, mux: http.NewServeMux(), live: newLive(), faults: newFaults(), deliveries: c.Inspector}
 	var err error
 	console.templates, err = template.New("").Funcs(console.functions()).ParseFS(templates, "templates/*.html")
 	if err != nil {
