@@ -44,6 +44,8 @@ type Config struct {
 	Hosts []string
 	// Values are shown and can be copied, such as the base URL and the keys.
 	Values []Value
+	// Fill adds invented users and orders; nil adds simple ones.
+	Fill func(users, orders int) error
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Log is for what goes wrong in the console itself; nil means slog.Default.
@@ -68,11 +70,12 @@ type Console struct {
 	faults    *faults
 	results   flashes
 	// deliveries is the Inspector, except in tests.
-	deliveries deliveryStore
-	jobs       jobs
+	deliveries    deliveryStore
+	jobs          jobs
+	changedOrders orderChanges
 }
 
-// New returns a console. Close stops what it does in the background.
+// New returns a console. Run must be called once.
 func New(c Config) (*Console, error) {
 	if c.Inspector == nil || c.Token == "" || (c.Server != nil) != (c.Client != nil) {
 		return nil, errors.New("console: Inspector and Token are required, and Client with Server")
@@ -97,9 +100,11 @@ func New(c Config) (*Console, error) {
 	return console, nil
 }
 
-// Run sends changes to the pages that are open, until ctx is done.
+// Run sends changes to the pages that are open, until ctx is done. Then it closes their streams and
+// ends what actions have started.
 func (c *Console) Run(ctx context.Context) error {
 	c.live.run(ctx, c)
+	c.jobs.close()
 	return nil
 }
 

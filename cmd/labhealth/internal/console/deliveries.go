@@ -19,16 +19,14 @@ const (
 	deliveriesKept  = 300 // rows of an open page, after which the oldest are removed
 	histogramBars   = 60
 	histogramStep   = 10 * time.Second
-	histogramMax    = 2000 // deliveries that the histogram reads
 )
-
-const rejected inspect.Verdict = "rejected"
 
 // deliveryStore is what the console needs of an Inspector.
 type deliveryStore interface {
 	List(ctx context.Context, f inspect.Filter, limit int) ([]inspect.Delivery, error)
 	Count(ctx context.Context, f inspect.Filter) (int, error)
 	Get(ctx context.Context, number int64) (d inspect.Delivery, ok bool, err error)
+	Histogram(ctx context.Context, since time.Time, step time.Duration) ([]inspect.Bucket, error)
 	Previous(ctx context.Context, number int64) (d inspect.Delivery, ok bool, err error)
 	Replay(ctx context.Context, r inspect.Replay) ([]int64, error)
 	Watch(ctx context.Context) iter.Seq[int64]
@@ -288,64 +286,53 @@ func (c *Console) forwardView() forwardView {
 
 // histogram shows the deliveries of the last ten minutes.
 type histogram struct {
-	Bars          []bar
-	From          string
-	Count, Failed int
+	Bars            []bar
+	From            string
+	Count, Rejected int
 }
 
 // bar is one rectangle, in the units of the SVG.
 type bar struct {
-	Class       string
-	X           int
-	Y, Height   float64
-	accepted, n int
+	Class     string
+	X         int
+	Y, Height float64
 }
 
 func (c *Console) histogram(ctx context.Context) (histogram, error) {
 	end := c.Now().Truncate(histogramStep).Add(histogramStep)
 	start := end.Add(-histogramBars * histogramStep)
-	list, err := c.deliveries.List(ctx, inspect.Filter{From: start}, histogramMax)
-	if err != nil {
-		return histogram{}, err
-	}
-	return newHistogram(list, start, c.zone()), nil
+	buckets, err := c.deliveries.Histogram(ctx, start, histogramStep)
+	return newHistogram(buckets, start, c.zone()), err
 }
 
-func newHistogram(list []inspect.Delivery, start time.Time, zone *time.Location) histogram {
+func newHistogram(buckets []inspect.Bucket, start time.Time, zone *time.Location) histogram {
+	const height, least = 30.0, 1.5
 	h := histogram{From: start.In(zone).Format("15:04")}
-	var accepted, refused [histogramBars]int
-	largest := 4
-	for _, d := range list {
-		i := int(d.ReceivedAt.Sub(start) / histogramStep)
-		if i < 0 || i >= histogramBars {
-			continue
-		}
-		h.Count++
-		if d.Verdict == rejected {
-			h.Failed++
-			refused[i]++
-		} else {
-			accepted[i]++
-		}
-		largest = max(largest, accepted[i]+refused[i])
+	buckets = buckets[:min(len(buckets), histogramBars)]
+	largest := 6
+	for _, b := range buckets {
+		largest = max(largest, b.Total)
+		h.Count += b.Total
+		h.Rejected += b.Rejected
 	}
-	const height = 30.0
-	for i := range histogramBars {
-		unit := (height - 1) / float64(largest)
-		tall, bad := max(1.5, unit*float64(accepted[i])), unit*float64(refused[i])
-		if accepted[i] == 0 && refused[i] > 0 {
+	for i, b := range buckets {
+		unit := (height - 3) / float64(largest)
+		tall, bad := unit*float64(b.Total-b.Rejected), 0.0
+		if tall = max(tall, least); b.Total > 0 && b.Total == b.Rejected {
 			tall = 0
 		}
+		if b.Rejected > 0 {
+			bad = max(unit*float64(b.Rejected), 3)
+		}
 		class := ""
-		if i == histogramBars-1 {
+		if i == len(buckets)-1 {
 			class = "n"
 		}
 		if tall > 0 {
-			h.Bars = append(h.Bars, bar{Class: class, X: 10 * i, Y: height - tall, Height: tall})
+			h.Bars = append(h.Bars, bar{class, 10 * i, height - tall, tall})
 		}
-		if refused[i] > 0 {
-			bad = max(bad, 3)
-			h.Bars = append(h.Bars, bar{Class: "b", X: 10 * i, Y: height - tall - bad, Height: bad})
+		if bad > 0 {
+			h.Bars = append(h.Bars, bar{"b", 10 * i, height - tall - bad, bad})
 		}
 	}
 	return h

@@ -181,14 +181,14 @@ func userName(d inspect.Delivery) string {
 }
 
 func (c *Console) verdict(d inspect.Delivery, first *inspect.Delivery) verdict {
-	v := verdict{Mark: markOf(d), Bad: d.Verdict == rejected}
+	v := verdict{Mark: markOf(d), Bad: d.Verdict == inspect.Rejected}
 	accepted := "Verified"
 	if d.Verdict == inspect.Unsigned {
 		accepted = "Accepted without a signature"
 	}
 	switch {
 	case v.Bad:
-		v.Title = "Rejected: " + d.Reason
+		v.Title = "Rejected: " + shortReason(d.Reason)
 	case d.DuplicateOf > 0:
 		v.Title = accepted + ", and a duplicate"
 	case d.Reason != "":
@@ -235,7 +235,7 @@ func storedFact(d inspect.Delivery, event *webhooks.Event) fact {
 	ch := d.Changes
 	total := ch.Added + ch.Updated + ch.Same + ch.Older + ch.Repeated + ch.Keyless
 	switch {
-	case d.Verdict == rejected:
+	case d.Verdict == inspect.Rejected:
 		f.Text = "it is only shown here"
 	case d.DuplicateOf > 0:
 		f.Lead, f.Text = "Nothing new", "each delivery counts once"
@@ -280,7 +280,7 @@ func changesText(ch webhooks.Changes) string {
 func (c *Console) forwardedFact(d inspect.Delivery) fact {
 	f := fact{Label: "Forwarded", Lead: "No"}
 	switch forward := d.Forward; {
-	case forward == nil && d.Verdict == rejected:
+	case forward == nil && d.Verdict == inspect.Rejected:
 		f.Text = "only accepted deliveries are"
 	case forward == nil && c.deliveries.Forward() == "":
 		f.Text = "no application is set"

@@ -37,7 +37,7 @@ type storeRow struct {
 
 // storeView returns what a delivery has changed in the store, or nil if nothing.
 func (c *Console) storeView(ctx context.Context, d inspect.Delivery, event *webhooks.Event, previous *inspect.Delivery) (*storeView, error) {
-	if event == nil || d.Verdict == rejected || d.DuplicateOf > 0 || !d.Applied {
+	if event == nil || d.Verdict == inspect.Rejected || d.DuplicateOf > 0 || !d.Applied {
 		return nil, nil
 	}
 	view := &storeView{}

@@ -74,8 +74,8 @@ func (c *Console) deliveryRow(d inspect.Delivery, q deliveryQuery) deliveryRow {
 
 func markOf(d inspect.Delivery) deliveryMark {
 	switch {
-	case d.Verdict == rejected:
-		return deliveryMark{"bad", "r", "rejected: " + d.Reason}
+	case d.Verdict == inspect.Rejected:
+		return deliveryMark{"bad", "r", "rejected: " + shortReason(d.Reason)}
 	case d.DuplicateOf > 0:
 		return deliveryMark{"dup", "d", "duplicate"}
 	case d.Reason != "":
@@ -116,12 +116,12 @@ func firstOf(text string, n int) string {
 
 func effectsOf(d inspect.Delivery) ([]effect, toned) {
 	switch {
-	case d.Verdict == rejected:
-		return nil, toned{"bad", d.Reason}
+	case d.Verdict == inspect.Rejected:
+		return nil, toned{"bad", shortReason(d.Reason)}
 	case d.DuplicateOf > 0:
 		return nil, toned{"", "duplicate of #" + strconv.FormatInt(d.DuplicateOf, 10)}
 	case d.Reason != "":
-		return nil, toned{"warn", d.Reason}
+		return nil, toned{"warn", shortReason(d.Reason)}
 	case d.Malformed > 0:
 		return nil, toned{"warn", plural(d.Malformed, "malformed field")}
 	}
@@ -146,9 +146,17 @@ func effectsOf(d inspect.Delivery) ([]effect, toned) {
 	return effects, toned{"", about}
 }
 
+// shortReason returns what is wrong, without what may have caused it.
+func shortReason(reason string) string {
+	if at := strings.IndexAny(reason, ":,"); at > 0 {
+		return reason[:at]
+	}
+	return reason
+}
+
 func endOf(d inspect.Delivery) toned {
 	switch f := d.Forward; {
-	case d.Verdict == rejected:
+	case d.Verdict == inspect.Rejected:
 		return toned{"faint", "not stored"}
 	case f == nil && d.DuplicateOf > 0:
 		return toned{"faint", "not forwarded"}

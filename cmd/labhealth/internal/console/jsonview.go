@@ -88,6 +88,7 @@ func viewJSON(body []byte, o jsonOptions) jsonView {
 	s.scan()
 	return s.view
 }
+
 // patientWord returns the position after the first name of a patient field that is followed by a
 // value, or -1.
 func patientWord(text []byte) int {

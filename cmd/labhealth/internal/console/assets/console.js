@@ -20,7 +20,7 @@
   const tell = (text) => { const s = $("#say"); if (s) s.textContent = text; }; // what the user just did
 
   // filter: <input data-filter="#rows"> hides the items of #rows that lack one of the words
-  const filter = (input) => {
+  const filter = (input, quietly) => {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
     const items = $$(input.dataset.filter + " [data-item]");
     let n = 0;
@@ -31,8 +31,8 @@
     }
     const none = $("[data-none]");
     if (none) none.hidden = n > 0;
-    $$("[data-lane]").forEach((l) => { const c = $(".n", l); if (c) c.textContent = $$("[data-item]:not([hidden])", l).length; });
-    tell(n + " of " + items.length);
+    $$("[data-lane]").forEach((l) => { const c = $(".n", l); if (!c) return; c.dataset.n ??= c.textContent; c.textContent = words.length ? $$("[data-item]:not([hidden])", l).length : c.dataset.n; });
+    if (!quietly) tell(n + " of " + items.length);
   };
 
   // j and k: the list of the page is whatever carries data-item
@@ -240,10 +240,17 @@
     const t = document.createElement("template");
     t.innerHTML = html; // from a template of the server
     const el = t.content.firstElementChild;
-    if (old && (!parent || old.parentElement === parent)) return swap(old, el);
-    if (old) old.remove();
-    if (parent) insert(parent, el);
+    if (old && (!parent || old.parentElement === parent)) swap(old, el);
+    else {
+      if (old) old.remove();
+      if (parent) insert(parent, el);
+    }
+    fade(el);
+    const f = $("[data-filter]");
+    if (f && f.value && el.dataset.item !== undefined) filter(f, true);
   };
+  // what is new stands out for ten seconds
+  const fade = (el) => { if (el.classList.contains("fresh")) setTimeout(() => el.classList.remove("fresh"), 10000); };
   // the new element keeps what the user did with the old one
   const swap = (old, el) => {
     const focus = old.contains(document.activeElement) && [old, ...$$("a, button, input, summary, [tabindex]", old)].indexOf(document.activeElement);
@@ -316,6 +323,7 @@
   document.addEventListener("DOMContentLoaded", () => {
     const on = $(".list .on");
     if (on) on.scrollIntoView({ block: "nearest" });
+    $$(".fresh").forEach(fade);
     plots();
     connect(document.body.dataset.live, document.body.dataset.since);
   });
