@@ -21,6 +21,8 @@ type layout struct {
 	Env       []envItem
 	Help      []helpItem
 	Flash     *flash
+	Since     string // the live changes that the page includes
+	Command   string // starts what serves the console
 }
 
 type navItem struct {
@@ -55,17 +57,17 @@ var help = []helpItem{
 	{"Move in a plot", []string{"←", "→"}},
 }
 
-const (
-	themeCookie = "labhealth_theme"
-	flashCookie = "labhealth_flash"
-)
+const themeCookie = "labhealth_theme" // of all consoles
 
 func (c *Console) layout(r *http.Request, p page, main template.HTML) layout {
 	l := layout{page: p, Main: main, Mode: "listen", Path: r.URL.RequestURI(), Version: c.version, Help: help}
 	if c.sandbox() {
 		l.Mode = "sandbox"
 	}
+	l.Command = "labhealth " + l.Mode
 	l.Nav = c.nav(r, p.Current)
+	l.Live = strings.TrimSpace("nav " + p.Live)
+	l.Since = liveSince(r)
 	l.Flash = c.flashOf(r)
 	if cookie, err := r.Cookie(themeCookie); err == nil && (cookie.Value == "light" || cookie.Value == "dark") {
 		l.Theme = cookie.Value
