@@ -23,6 +23,7 @@ type change struct {
 type live struct {
 	mu    sync.Mutex
 	pages map[*livePage]bool
+	users userViews
 }
 
 type livePage struct {
@@ -67,6 +68,7 @@ func (l *live) run(ctx context.Context, c *Console) {
 	running.Go(func() {
 		for number := range c.Inspector.Watch(ctx) {
 			c.deliveryChanged(ctx, number)
+			c.wearablesChanged(ctx, number)
 		}
 	})
 	if c.sandbox() {
