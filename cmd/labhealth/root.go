@@ -24,7 +24,7 @@ type app struct {
 func run(ctx context.Context, args []string, s streams) int {
 	a := &app{streams: s}
 	root := newRoot(a)
-	root.SetArgs(args)
+	root.SetArgs(longFlags(root, args))
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)

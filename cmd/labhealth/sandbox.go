@@ -1,15 +1,339 @@
 package main
 
 import (
+	"context"
+	crand "crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/console"
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
+	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
-func newSandbox(*app) *cobra.Command {
-	return &cobra.Command{
+// sandboxFlags are the flags of the command sandbox.
+type sandboxFlags struct {
+	addr      string
+	users     int
+	orders    int
+	deliver   string
+	seed      uint64
+	forward   string
+	file      string
+	public    bool
+	noConsole bool
+	open      bool
+}
+
+func newSandbox(a *app) *cobra.Command {
+	var f sandboxFlags
+	cmd := &cobra.Command{
 		Use:   "sandbox",
 		Short: "Run the embedded service with a console in the browser",
-		RunE:  func(*cobra.Command, []string) error { return errors.New("not yet") },
+		Long: `Run the embedded service with a console in the browser.
+
+The service has all operations of the API. Its data is invented and kept in memory. The keys, the
+IDs and the webhook secret are the same at every start, unless --seed 0 makes them random.
+
+The sandbox receives its own webhooks, signed and with retries, and shows them in the console. With
+--forward, it passes them on to your application, and with --deliver, your application receives them
+directly from the service, unsigned.`,
+		Example: `  labhealth sandbox
+  labhealth sandbox --forward http://localhost:3000/webhooks
+  eval "$(labhealth sandbox env)"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.sandbox(cmd.Context(), f) },
 	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.addr, "addr", "127.0.0.1:8080", "address to listen on; port 0 uses a free port")
+	flags.IntVar(&f.users, "users", 20, "number of users at the start")
+	flags.IntVar(&f.orders, "orders", 50, "number of orders at the start, with different statuses")
+	flags.StringVar(&f.deliver, "deliver", "", "URL to which the service posts future events, unsigned")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of keys, IDs and the webhook secret; 0 makes them random")
+	flags.StringVar(&f.forward, "forward", "", "URL of your application, which receives the signed webhooks")
+	flags.StringVar(&f.file, "file", "", "file that keeps the deliveries; without it, they are in memory")
+	flags.BoolVar(&f.public, "public", false, "permit an --addr that other machines can reach")
+	flags.BoolVar(&f.noConsole, "no-console", false, "run the service only")
+	flags.BoolVar(&f.open, "open", false, "open the console in the browser")
+	cmd.AddCommand(newSandboxEnv(a))
+	return cmd
+}
+
+// longFlags returns the arguments with --addr for -addr, and so on: the command labhealthd, which
+// sandbox replaces, had flags with one dash.
+func longFlags(root *cobra.Command, args []string) []string {
+	cmd, _, err := root.Find(args)
+	if err != nil || cmd.Name() != "sandbox" {
+		return args
+	}
+	args = slices.Clone(args)
+	for i, arg := range args {
+		name, _, _ := strings.Cut(arg, "=")
+		if arg == "--" {
+			break
+		}
+		if len(name) > 2 && name[0] == '-' && name[1] != '-' && cmd.Flags().Lookup(name[1:]) != nil {
+			args[i] = "-" + arg
+		}
+	}
+	return args
+}
+
+// sandbox serves until ctx is done.
+func (a *app) sandbox(ctx context.Context, f sandboxFlags) (err error) {
+	box, err := startSandbox(ctx, f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, box.close()) }()
+	remove, err := box.state().save()
+	if err != nil {
+		fmt.Fprintln(a.err, "labhealth: other commands will not find this sandbox:", err)
+	}
+	defer remove()
+	if err := box.print(a.out, a.json); err != nil {
+		return err
+	}
+	if f.open && box.console != nil {
+		if err := openBrowser(ctx, box.baseURL+"/console/?token="+box.console.TokenForOneLogin()); err != nil {
+			fmt.Fprintln(a.err, "labhealth: the browser does not open:", err)
+		}
+	}
+	<-ctx.Done()
+	if !a.json {
+		fmt.Fprintln(a.out, "stopped")
+	}
+	return nil
+}
+
+// sandbox is a running sandbox.
+type sandbox struct {
+	server    *labhealthtest.Server
+	inspector *inspect.Inspector // nil if nothing needs it
+	console   *console.Console   // nil without a console
+	addr      net.Addr
+	baseURL   string
+	secret    string
+	token     string
+	workout   uuid.UUID
+	users     int
+
+	gate  *gate
+	stop  context.CancelFunc
+	tasks sync.WaitGroup
+}
+
+// startSandbox starts the service, then what looks at it.
+func startSandbox(ctx context.Context, f sandboxFlags) (*sandbox, error) {
+	if f.users < 0 || f.orders < 0 {
+		return nil, errors.New("--users and --orders must be 0 or more")
+	}
+	listener, err := listenAt(ctx, f.addr, f.public)
+	if err != nil {
+		return nil, err
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	box := &sandbox{secret: webhookSecret(f.seed), token: crand.Text(), users: f.users, stop: stop}
+	box.gate = &gate{ctx: running, public: f.public}
+	opts := []labhealthtest.Option{
+		labhealthtest.WithListener(listener), labhealthtest.WithMiddleware(box.gate.wrap), labhealthtest.WithResponseLog(2000),
+	}
+	if f.seed != 0 {
+		opts = append(opts, labhealthtest.WithSeed(f.seed))
+	}
+	box.server, err = labhealthtest.Start(opts...)
+	if err != nil {
+		stop()
+		listener.Close()
+		return nil, err
+	}
+	box.addr, box.baseURL = listener.Addr(), baseURL(listener.Addr())
+	box.gate.proof.Store(&box.server.DebugToken)
+	if err := box.fill(ctx, running, f); err != nil {
+		return nil, errors.Join(err, box.close())
+	}
+	return box, nil
+}
+
+// fill adds the receivers, the data and the console.
+func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error) {
+	if !f.noConsole || f.forward != "" || f.file != "" {
+		b.inspector, err = inspect.Open(ctx, inspect.Config{File: f.file, Secrets: []string{b.secret}})
+		if err != nil {
+			return err
+		}
+	}
+	if !f.noConsole {
+		if err := b.newConsole(f); err != nil {
+			return err
+		}
+	}
+	b.workout, err = addData(b.server, f.users, f.orders)
+	if err != nil {
+		return err
+	}
+	if b.inspector != nil {
+		// The events of the data that is there at the start are not for the application.
+		if err := b.inspector.SetForward(f.forward); err != nil {
+			return fmt.Errorf("--forward: %w", err)
+		}
+		err := b.server.DeliverTo("http://inspector.invalid/", labhealthtest.WithSigningSecrets(b.secret),
+			labhealthtest.WithRetries(), labhealthtest.WithTransport(handlerTransport{b.inspector}))
+		if err != nil {
+			return err
+		}
+	}
+	if f.deliver != "" {
+		if err := b.server.DeliverTo(f.deliver); err != nil {
+			return fmt.Errorf("--deliver: %w", err)
+		}
+	}
+	if b.console != nil {
+		b.tasks.Go(func() { b.console.Run(running) })
+		b.gate.console.Store(b.console)
+	}
+	return nil
+}
+
+func (b *sandbox) newConsole(f sandboxFlags) error {
+	client, err := labhealth.NewClient(b.server.APIKey, labhealth.WithBaseURL(b.server.URL),
+		labhealth.WithHTTPClient(&http.Client{Transport: b.server.Direct()}))
+	if err != nil {
+		return err
+	}
+	b.console, err = console.New(console.Config{
+		Inspector: b.inspector,
+		Server:    b.server,
+		Client:    client,
+		Token:     b.token,
+		Hosts:     hosts(b.addr, f.public),
+		Values: []console.Value{
+			{Name: "Service", Value: b.baseURL},
+			{Name: "Team key", Value: b.server.APIKey, Secret: true},
+			{Name: "Webhook secret", Value: b.secret, Secret: true},
+		},
+	})
+	return err
+}
+
+// close stops everything and waits for it.
+func (b *sandbox) close() error {
+	b.stop()
+	b.gate.wait()
+	b.server.Close()
+	b.tasks.Wait()
+	if b.inspector != nil {
+		return b.inspector.Close()
+	}
+	return nil
+}
+
+// state is what other commands learn of the sandbox.
+func (b *sandbox) state() sandboxState {
+	s := sandboxState{
+		URL:           b.baseURL,
+		APIKey:        b.server.APIKey,
+		TeamID:        b.server.TeamID,
+		OrgID:         b.server.OrgID,
+		OrgKey:        b.server.OrgKey,
+		WebhookSecret: b.secret,
+		Proof:         b.server.DebugToken,
+	}
+	if b.console != nil {
+		s.Console = b.baseURL + "/console/?token=" + b.token
+	}
+	return s
+}
+
+// print prints the addresses and the keys.
+func (b *sandbox) print(out io.Writer, asJSON bool) error {
+	s := b.state()
+	orders := len(b.server.Orders())
+	if asJSON {
+		return json.NewEncoder(out).Encode(struct {
+			sandboxState
+			Users   int       `json:"users"`
+			Orders  int       `json:"orders"`
+			Workout uuid.UUID `json:"workout,omitzero"`
+		}{s, b.users, orders, b.workout})
+	}
+	lines := [][2]string{
+		{"base URL", s.URL},
+		{"team key", s.APIKey},
+		{"team", s.TeamID.String()},
+		{"organisation", s.OrgID.String()},
+		{"management key", s.OrgKey},
+		{"webhook secret", s.WebhookSecret},
+		{"debug token", s.Proof},
+		{"holds", fmt.Sprintf("%d users, %d orders", b.users, orders)},
+	}
+	if b.workout != uuid.Nil {
+		lines = append(lines, [2]string{"workout", b.workout.String()})
+	}
+	if s.Console != "" {
+		lines = append(lines, [2]string{"console", s.Console})
+	}
+	lines = append(lines, [2]string{"try", fmt.Sprintf("curl -H 'x-service-api-key: %s' %s/v2/user/", s.APIKey, s.URL)})
+	for _, line := range lines {
+		fmt.Fprintf(out, "%-15s %s\n", line[0], line[1])
+	}
+	return nil
+}
+
+// webhookSecret returns the secret of a seed, or a random one for seed 0.
+func webhookSecret(seed uint64) string {
+	key := make([]byte, 24)
+	if seed == 0 {
+		crand.Read(key)
+	} else {
+		sum := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte("labhealth sandbox: webhook secret "), seed))
+		copy(key, sum[:])
+	}
+	return "whsec_" + base64.StdEncoding.EncodeToString(key)
+}
+
+// addData adds users, some of them with a connected source, orders with different statuses, and a
+// workout.
+func addData(srv *labhealthtest.Server, users, orders int) (workout uuid.UUID, err error) {
+	ids := srv.AddUsers(users)
+	sources := []string{"oura", "apple_health_kit", "fitbit"}
+	for i, id := range ids {
+		if i%2 == 0 {
+			err = errors.Join(err, srv.Connect(id, sources[i/2%len(sources)]))
+		}
+	}
+	if len(ids) > 0 {
+		workout, err = srv.AddWorkout(ids[0], 600)
+		err = errors.Join(err, srv.SetHistoricalPull(ids[0], sources[0], "sleep", "retrying", "provider_unavailable"))
+	}
+	for i, id := range srv.AddOrders(orders) {
+		for range i % 9 {
+			if _, end := srv.Advance(id); end != nil {
+				break // Collection methods have different numbers of statuses.
+			}
+		}
+		switch i % 10 {
+		case 3:
+			err = errors.Join(err, srv.SetInterpretation(id, "abnormal"))
+		case 9:
+			if srv.Cancel(id) != nil {
+				continue // The order is already completed.
+			}
+		}
+	}
+	return workout, err
 }

@@ -64,6 +64,7 @@ type Console struct {
 	templates *template.Template
 	version   string // of the assets
 	live      *live
+	tokens    loginTokens
 	faults    *faults
 	results   flashes
 }

@@ -119,6 +119,8 @@ func (c *Console) functions() template.FuncMap {
 		"number": number,
 		"short":  func(id fmt.Stringer) string { return id.String()[:8] },
 		"age":    func(t time.Time) string { return age(c.Now().Sub(t)) },
+		"sampleResources":  func() []string { return sampleResources },
+		"summaryResources": func() []string { return summaryResources },
 		"clock":  func(t time.Time) string { return t.Format("15:04:05") },
 	}
 }

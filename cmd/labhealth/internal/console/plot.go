@@ -19,6 +19,7 @@ type plotSet struct {
 	UserID uuid.UUID
 	Span   span
 	Title  string // such as 14 to 20 November 2026
+	Week   bool
 	Zone   string // whose times they are
 	Days   string // of the span, for the script
 	Axis   []string

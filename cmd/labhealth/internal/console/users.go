@@ -225,7 +225,7 @@ func userPath(userID uuid.UUID, s span, asValues bool) string {
 // newPlotSet returns a set without series.
 func (c *Console) newPlotSet(userID uuid.UUID, s span) *plotSet {
 	return &plotSet{
-		UserID: userID, Span: s, Title: s.title(), Days: s.dayNames(), Axis: s.axis(),
+		UserID: userID, Span: s, Week: s.week, Title: s.title(), Days: s.dayNames(), Axis: s.axis(),
 		Earlier: userPath(userID, s.move(-1), false), Later: userPath(userID, s.move(1), false),
 		DayPath: userPath(userID, span{s.day, false}, false), WeekPath: userPath(userID, span{s.day, true}, false),
 		ValuesPath: userPath(userID, s, true), PlotsPath: userPath(userID, s, false),

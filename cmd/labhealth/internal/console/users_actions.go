@@ -15,6 +15,13 @@ import (
 	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
+// The resources of which the console offers to add data.
+var (
+	sampleResources = strings.Fields(`heartrate glucose steps blood_pressure blood_oxygen hrv respiratory_rate body_temperature weight
+		calories_active distance water stress_level note`)
+	summaryResources = strings.Fields(`sleep sleep_cycle activity workouts body meal electrocardiogram menstrual_cycle profile`)
+)
+
 // userAction changes a user and returns what it did, in words.
 type userAction func(c *Console, r *http.Request, id uuid.UUID) (done string, err error)
 

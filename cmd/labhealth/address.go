@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+)
+
+// listenAt listens at an address. Only with public, other machines can reach it.
+func listenAt(ctx context.Context, addr string, public bool) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("--addr %q is not HOST:PORT, such as 127.0.0.1:8080", addr)
+	}
+	if host == "" && !public {
+		return nil, notLoopback(addr)
+	}
+	if host != "" {
+		ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		if err != nil {
+			return nil, fmt.Errorf("--addr %q: the host is unknown", addr)
+		}
+		ip := ips[0].Unmap()
+		if i := slices.IndexFunc(ips, netip.Addr.Is4); host == "localhost" && i >= 0 {
+			ip = ips[i]
+		}
+		if !ip.IsLoopback() && !public {
+			return nil, notLoopback(addr)
+		}
+		addr = net.JoinHostPort(ip.String(), port) // what was looked at, and no later answer
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("--addr %s: %w", addr, err)
+	}
+	return listener, nil
+}
+
+func notLoopback(addr string) error {
+	return fmt.Errorf("--addr %s can be reached by other machines: use 127.0.0.1, localhost or [::1], or add --public", addr)
+}
+
+// baseURL returns the address for programs of this machine.
+func baseURL(addr net.Addr) string {
+	a, err := netip.ParseAddrPort(addr.String())
+	if err == nil && a.Addr().IsUnspecified() {
+		return "http://127.0.0.1:" + strconv.Itoa(int(a.Port()))
+	}
+	return "http://" + addr.String()
+}
+
+// hosts returns the values of the Host header that mean the console: the names of this machine, for
+// an address that only this machine can reach, and with public also its addresses in the network.
+func hosts(addr net.Addr, public bool) []string {
+	names := []string{"localhost", "127.0.0.1", "::1"}
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return nil
+	}
+	names = append(names, host)
+	if public {
+		if name, err := os.Hostname(); err == nil {
+			names = append(names, name)
+		}
+		addrs, _ := net.InterfaceAddrs()
+		for _, a := range addrs {
+			if prefix, err := netip.ParsePrefix(a.String()); err == nil {
+				names = append(names, prefix.Addr().String())
+			}
+		}
+	}
+	var all []string
+	for _, name := range names {
+		all = append(all, net.JoinHostPort(name, port))
+		if port == "80" {
+			all = append(all, trimPort(net.JoinHostPort(name, port)))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func trimPort(hostPort string) string { return hostPort[:len(hostPort)-len(":80")] }
+
+// openBrowser opens an address in the browser of the user.
+func openBrowser(ctx context.Context, url string) error {
+	name, args := "xdg-open", []string{url}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
+	}
+	return exec.CommandContext(ctx, name, args...).Run() //nolint:gosec // our own address
+}

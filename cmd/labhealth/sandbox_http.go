@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/console"
+)
+
+// handlerTransport calls a handler without a connection.
+type handlerTransport struct{ handler http.Handler }
+
+func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := &recorder{header: http.Header{}}
+	in := r.Clone(r.Context())
+	in.RequestURI, in.RemoteAddr = r.URL.RequestURI(), "sandbox"
+	if in.Host == "" {
+		in.Host = r.URL.Host
+	}
+	if in.Body == nil {
+		in.Body = http.NoBody
+	}
+	t.handler.ServeHTTP(w, in)
+	in.Body.Close()
+	return w.response(r), nil
+}
+
+// Other commands ask at this path whether the sandbox that they know still runs.
+const (
+	proofPath   = "/console/proof"
+	proofHeader = "X-Labhealthtest-Proof"
+)
+
+// gate is the middleware of the service: it serves the console on the port of the service, and
+// protects the service from other websites.
+type gate struct {
+	proof   atomic.Pointer[string] // of the service
+	ctx     context.Context        // ends with the sandbox
+	public  bool
+	console atomic.Pointer[console.Console]
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+}
+
+func (g *gate) wrap(service http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := g.console.Load()
+		switch {
+		case !g.public && isForeignName(r.Host):
+			http.Error(w, fmt.Sprintf("the sandbox is not served to the host %q without --public", r.Host), http.StatusForbidden)
+		case r.URL.Path == proofPath:
+			if proof := g.proof.Load(); proof != nil {
+				w.Header().Set(proofHeader, *proof)
+			}
+			w.WriteHeader(http.StatusNoContent)
+		case c == nil || !console.IsConsole(r):
+			service.ServeHTTP(w, r)
+		case g.enter():
+			defer g.running.Done()
+			g.serve(c, w, r)
+		}
+	})
+}
+
+func (g *gate) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	g.running.Add(1)
+	return true
+}
+
+// serve ends with the sandbox, so that no page that is open holds it up.
+func (g *gate) serve(c *console.Console, w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(g.ctx, cancel)()
+	c.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// wait returns when all requests of the console have been processed.
+func (g *gate) wait() {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.running.Wait()
+}
+
+// isForeignName reports whether a host is a name that somebody else may have: a website can let its
+// name point to this machine, and read what is served to it. Addresses and names that only the
+// machine or its network has are safe.
+func isForeignName(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") {
+		return false
+	}
+	for _, suffix := range []string{".localhost", ".local", ".internal", ".test"} {
+		if strings.HasSuffix(host, suffix) {
+			return false
+		}
+	}
+	own, err := os.Hostname()
+	return err != nil || !strings.EqualFold(own, host)
+}
+
+// recorder keeps the response of a handler.
+type recorder struct {
+	header http.Header
+	sent   http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (w *recorder) Header() http.Header { return w.header }
+
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status, w.sent = status, w.header.Clone()
+	}
+}
+
+func (w *recorder) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.body.Write(b)
+}
+
+func (w *recorder) response(r *http.Request) *http.Response {
+	w.WriteHeader(http.StatusOK)
+	return &http.Response{
+		Status:        fmt.Sprint(w.status, " ", http.StatusText(w.status)),
+		StatusCode:    w.status,
+		Proto:         "HTTP/1.1",
+		ProtoMajor:    1,
+		ProtoMinor:    1,
+		Header:        w.sent,
+		Body:          io.NopCloser(&w.body),
+		ContentLength: int64(w.body.Len()),
+		Request:       r,
+	}
+}

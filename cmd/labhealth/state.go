@@ -1,0 +1,168 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+)
+
+// sandboxState is what other commands learn of a running sandbox, from a file with mode 0600.
+type sandboxState struct {
+	URL           string    `json:"url"`
+	APIKey        string    `json:"api_key"`
+	TeamID        uuid.UUID `json:"team_id"`
+	OrgID         uuid.UUID `json:"organisation_id"`
+	OrgKey        string    `json:"management_key"`
+	WebhookSecret string    `json:"webhook_secret"`
+	Console       string    `json:"console,omitempty"` // with the token
+	Proof         string    `json:"debug_token"`
+	StartedAt     time.Time `json:"started_at"`
+}
+
+var errNoSandbox = errors.New("no sandbox is running: start one with labhealth sandbox")
+
+// stateDir returns the directory of the user for files that are of no use after a while. It exists.
+func stateDir() (string, error) {
+	dir := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(dir) {
+		var err error
+		if home := os.Getenv("HOME"); home != "" && runtime.GOOS != "windows" && runtime.GOOS != "darwin" {
+			dir = filepath.Join(home, ".local", "state")
+		} else if dir, err = os.UserCacheDir(); err != nil {
+			return "", err
+		}
+	}
+	dir = filepath.Join(dir, "labhealth")
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
+// save writes the file of the sandbox and returns a function that removes it.
+func (s sandboxState) save() (remove func(), err error) {
+	remove = func() {}
+	dir, err := stateDir()
+	if err != nil {
+		return remove, err
+	}
+	s.StartedAt = time.Now().UTC()
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return remove, err
+	}
+	// os.CreateTemp uses mode 0600, and another sandbox never reads half a file.
+	file, err := os.CreateTemp(dir, "new-*")
+	if err != nil {
+		return remove, err
+	}
+	_, err = file.Write(append(b, '\n'))
+	err = errors.Join(err, file.Close())
+	name := filepath.Join(dir, "sandbox-"+s.Proof[:12]+".json")
+	if err == nil {
+		err = os.Rename(file.Name(), name)
+	}
+	if err != nil {
+		os.Remove(file.Name())
+		return remove, err
+	}
+	return func() { os.Remove(name) }, nil
+}
+
+// runningSandboxes returns the sandboxes of the user that run, latest first. It removes the files of
+// others: those of processes that were killed.
+func runningSandboxes(ctx context.Context) ([]sandboxState, error) {
+	dir, err := stateDir()
+	if err != nil {
+		return nil, err
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "sandbox-*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var running []sandboxState
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was stopped just now
+		}
+		if err != nil {
+			return nil, err
+		}
+		var s sandboxState
+		if json.Unmarshal(b, &s) != nil || !s.runs(ctx) {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			os.Remove(name)
+			continue
+		}
+		running = append(running, s)
+	}
+	slices.SortFunc(running, func(a, b sandboxState) int {
+		return cmp.Or(b.StartedAt.Compare(a.StartedAt), cmp.Compare(a.URL, b.URL))
+	})
+	return running, nil
+}
+
+// runs reports whether the sandbox responds, and not another program at its address.
+func (s sandboxState) runs(ctx context.Context) bool {
+	if s.Proof == "" {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+proofPath, nil)
+	if err != nil {
+		return false
+	}
+	transport := &http.Transport{DisableKeepAlives: true} // no proxy
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return false
+	}
+	resp.Body.Close()
+	return resp.Header.Get(proofHeader) == s.Proof
+}
+
+func newSandboxEnv(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "env",
+		Short: "Print the environment for programs that use the running sandbox",
+		Long: `Print the environment for programs that use the running sandbox, for a shell:
+
+  eval "$(labhealth sandbox env)"
+
+If several are running, it is the one that was started last.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			running, err := runningSandboxes(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if len(running) == 0 {
+				return errNoSandbox
+			}
+			if a.json {
+				return json.NewEncoder(a.out).Encode(running[0])
+			}
+			s := running[0]
+			fmt.Fprintf(a.out, "export LABHEALTH_URL=%s LABHEALTH_API_KEY=%s LABHEALTH_WEBHOOK_SECRET=%s\n",
+				shellQuote(s.URL), shellQuote(s.APIKey), shellQuote(s.WebhookSecret))
+			return nil
+		},
+	}
+}
+
+// shellQuote quotes a string for a POSIX shell.
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
