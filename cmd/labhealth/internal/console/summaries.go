@@ -160,7 +160,7 @@ func (f *summaries) duringCycle(p webhooks.Payload) bool {
 	return v.PeriodStart.String() <= f.day && f.day <= end
 }
 
-// cardOf returns the summaryCard of a summary.
+// cardOf returns the card of a summary.
 func (c *Console) cardOf(ctx context.Context, f *summaries, s sqlstore.StoredSummary, day time.Time) (one summaryCard, err error) {
 	switch v := s.Data.(type) {
 	case *webhooks.Sleep:
@@ -482,7 +482,7 @@ func bodyCard(v *webhooks.Body, f *summaries, day time.Time) summaryCard {
 	return one
 }
 
-// unshown are fields that every summary has, or that the summaryCard shows in another way.
+// unshown are fields that every summary has, or that the card shows in another way.
 var unshown = map[string]bool{
 	"id": true, "user_id": true, "source": true, "calendar_date": true, "date": true, "created_at": true, "updated_at": true,
 	"source_provider": true, "source_type": true, "source_app_id": true, "source_device_id": true, "source_id": true, "priority_id": true,
