@@ -119,10 +119,20 @@ func (c *Console) setTheme(w http.ResponseWriter, r *http.Request) {
 func (c *Console) functions() template.FuncMap {
 	return template.FuncMap{
 		"number": number,
+		"list":   pairs,
 		"short":  func(id fmt.Stringer) string { return id.String()[:8] },
 		"age":    func(t time.Time) string { return age(c.Now().Sub(t)) },
 		"clock":  func(t time.Time) string { return t.Format("15:04:05") },
 	}
+}
+
+// pairs returns the values and names of options.
+func pairs(texts ...string) [][]string {
+	var all [][]string
+	for i := 0; i+1 < len(texts); i += 2 {
+		all = append(all, texts[i:i+2])
+	}
+	return all
 }
 
 // number formats 1204 as 1,204.
