@@ -71,7 +71,7 @@ type Console struct {
 	results   flashes
 	// deliveries is the Inspector, except in tests.
 	deliveries    deliveryStore
-	jobs          jobs
+	jobs          replayJobs
 	changedOrders orderChanges
 }
 

@@ -132,7 +132,7 @@ type deliveriesView struct {
 	Forward   forwardView
 	Sandbox   bool
 	Histogram histogram
-	Chips     chips
+	Chips     deliveryChips
 	Rows      []deliveryRow
 	MaxRows   int
 	Older     string // address of the next rows
@@ -157,11 +157,11 @@ func shortURL(raw string) string {
 }
 
 // chips are the links that select kinds of deliveries.
-type chips struct {
-	Items []chip
+type deliveryChips struct {
+	Items []deliveryChip
 }
 
-type chip struct {
+type deliveryChip struct {
 	Name, Path string
 	Count      int
 	Current    bool
@@ -169,17 +169,17 @@ type chip struct {
 
 var chipKinds = [...]struct{ name, is string }{{"All", ""}, {"Rejected", "rejected"}, {"Duplicate", "duplicate"}, {"Changed", "changed"}, {"Failed", "failed"}}
 
-func (c *Console) chips(ctx context.Context, q deliveryQuery) (chips, error) {
-	var view chips
+func (c *Console) chips(ctx context.Context, q deliveryQuery) (deliveryChips, error) {
+	var view deliveryChips
 	current := q.Is
 	for _, kind := range chipKinds {
 		q := q
 		q.Is, q.Before = kind.is, 0
 		n, err := c.deliveries.Count(ctx, q.filter(c.zone()))
 		if err != nil {
-			return chips{}, err
+			return deliveryChips{}, err
 		}
-		view.Items = append(view.Items, chip{kind.name, q.path(0), n, current == kind.is})
+		view.Items = append(view.Items, deliveryChip{kind.name, q.path(0), n, current == kind.is})
 	}
 	return view, nil
 }
@@ -286,13 +286,13 @@ func (c *Console) forwardView() forwardView {
 
 // histogram shows the deliveries of the last ten minutes.
 type histogram struct {
-	Bars            []bar
+	Bars            []histogramBar
 	From            string
 	Count, Rejected int
 }
 
 // bar is one rectangle, in the units of the SVG.
-type bar struct {
+type histogramBar struct {
 	Class     string
 	X         int
 	Y, Height float64
@@ -329,10 +329,10 @@ func newHistogram(buckets []inspect.Bucket, start time.Time, zone *time.Location
 			class = "n"
 		}
 		if tall > 0 {
-			h.Bars = append(h.Bars, bar{class, 10 * i, height - tall, tall})
+			h.Bars = append(h.Bars, histogramBar{class, 10 * i, height - tall, tall})
 		}
 		if bad > 0 {
-			h.Bars = append(h.Bars, bar{"b", 10 * i, height - tall - bad, bad})
+			h.Bars = append(h.Bars, histogramBar{"b", 10 * i, height - tall - bad, bad})
 		}
 	}
 	return h
@@ -349,7 +349,7 @@ func (c *Console) countDeliveries(ctx context.Context) int {
 // deliveryChanged updates the open pages after a delivery was received or has changed.
 func (c *Console) deliveryChanged(ctx context.Context, number int64) {
 	if c.live.watched("nav") {
-		c.live.soon("nav deliveries", c.publishCounts)
+		c.live.soon("nav deliveries", c.publishDeliveryCount)
 	}
 	if topics := c.live.topics(rowsTopic); len(topics) > 0 {
 		c.publishRow(ctx, number, topics)
@@ -362,7 +362,7 @@ func (c *Console) deliveryChanged(ctx context.Context, number int64) {
 	}
 }
 
-func (c *Console) publishCounts(ctx context.Context) {
+func (c *Console) publishDeliveryCount(ctx context.Context) {
 	c.live.publish("nav", change{ID: "count-deliveries", HTML: c.partial("nav-count", navItem{Key: "deliveries", Count: c.countDeliveries(ctx)})})
 }
 

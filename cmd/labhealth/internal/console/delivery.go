@@ -29,28 +29,32 @@ type deliveryView struct {
 	ID       string
 	Type     eventType
 	Path     string // of its actions
-	Verdict  verdict
-	Facts    []fact
+	Close    string // address of the list
+	Verdict  deliveryVerdict
+	Facts    []deliveryFact
 	Advice   *advice
 	Why      *whyTwice
 	Store    *storeView
 	ReplayOf int64
 
-	Tabs     []tab
+	Tabs     []deliveryTab
 	Tab      string
 	Previous *previousVersion
 	Diff     diffView
 	Body     jsonView
-	Typed    typedView
+	Typed    eventView
 	Hidden   bool // a hidden value can be shown
 	Reveal   bool
 	NoBody   bool
-	Headers  []headerRow
-	Replays  []replayAll
+
+	RevealPath   string
+	Downloadable bool
+	Headers      []headerRow
+	Replays      []replayAll
 }
 
 // verdict says whether the delivery was accepted, and why.
-type verdict struct {
+type deliveryVerdict struct {
 	Mark   deliveryMark
 	Bad    bool
 	Title  string
@@ -65,8 +69,8 @@ type deliveryCheck struct {
 	Link string
 }
 
-// fact is one of the four steps of a delivery.
-type fact struct{ Label, Tone, Lead, Text string }
+// deliveryFact is one of the four steps of a delivery.
+type deliveryFact struct{ Label, Tone, Lead, Text string }
 
 // advice is what to do about a rejected delivery.
 type advice struct{ Steps []adviceStep }
@@ -76,7 +80,7 @@ type adviceStep struct{ Title, Text, Command string }
 // whyTwice says why a delivery has been received more than once.
 type whyTwice struct{ Text, Path, Link string }
 
-type tab struct {
+type deliveryTab struct {
 	Name, Path string
 	Current    bool
 }
@@ -123,6 +127,7 @@ func (c *Console) deliveryView(ctx context.Context, n int64, o detailOptions) (*
 	}
 	view.Advice = adviceOn(d)
 	view.Why = c.whyTwice(d, first)
+	view.Close = o.query.path(0)
 	view.Headers = headerRows(d, c.zone())
 	view.replays(d)
 	view.showBody(d, event, before, o, c.zone())
@@ -147,8 +152,10 @@ func (v *deliveryView) showBody(d inspect.Delivery, event *webhooks.Event, previ
 		if strings.Contains(q, "?") {
 			separator = "&"
 		}
-		v.Tabs = append(v.Tabs, tab{t.name, q + separator + "tab=" + t.key, t.key == v.Tab})
+		v.Tabs = append(v.Tabs, deliveryTab{t.name, q + separator + "tab=" + t.key, t.key == v.Tab})
 	}
+	v.RevealPath = v.Path + "/reveal?tab=" + v.Tab + "#body"
+	v.Downloadable = v.Tab == "body"
 	switch v.Tab {
 	case "diff":
 		v.Previous = &previousVersion{o.query.path(previous.Number), previous.ReceivedAt.In(zone).Format("15:04:05"), previous.Number}
@@ -158,7 +165,7 @@ func (v *deliveryView) showBody(d inspect.Delivery, event *webhooks.Event, previ
 		v.Body = viewJSON(d.Body, jsonOptions{Reveal: o.reveal, Kept: keptPaths(event)}).compact()
 		v.Hidden = v.Body.Hidden
 	case "go":
-		v.Typed = newTypedView(d.Body, event, o.reveal)
+		v.Typed = newEventView(d.Body, event, o.reveal)
 		v.Hidden = v.Typed.Hidden
 	}
 }
@@ -175,13 +182,13 @@ func (v *deliveryView) replays(d inspect.Delivery) {
 
 func userName(d inspect.Delivery) string {
 	if d.ClientUserID != "" {
-		return visible(firstOf(d.ClientUserID, 40))
+		return visible(firstChars(d.ClientUserID, 40))
 	}
 	return "user " + d.UserID.String()[:8]
 }
 
-func (c *Console) verdict(d inspect.Delivery, first *inspect.Delivery) verdict {
-	v := verdict{Mark: markOf(d), Bad: d.Verdict == inspect.Rejected}
+func (c *Console) verdict(d inspect.Delivery, first *inspect.Delivery) deliveryVerdict {
+	v := deliveryVerdict{Mark: markOf(d), Bad: d.Verdict == inspect.Rejected}
 	accepted := "Verified"
 	if d.Verdict == inspect.Unsigned {
 		accepted = "Accepted without a signature"
@@ -221,17 +228,17 @@ func storesNothing(d inspect.Delivery) bool {
 }
 
 // facts are the four steps: received, stored, forwarded, responded.
-func (c *Console) facts(d inspect.Delivery, event *webhooks.Event) []fact {
-	return []fact{
-		{"Received", "", d.ReceivedAt.In(c.zone()).Format("15:04:05.000"), fmt.Sprintf("attempt %d, %s", max(1, d.Attempt), bytesText(d.Size))},
+func (c *Console) facts(d inspect.Delivery, event *webhooks.Event) []deliveryFact {
+	return []deliveryFact{
+		{"Received", "", d.ReceivedAt.In(c.zone()).Format("15:04:05.000"), fmt.Sprintf("attempt %d, %s", max(1, d.Attempt), sizeOf(d.Size))},
 		storedFact(d, event),
 		c.forwardedFact(d),
 		respondedFact(d),
 	}
 }
 
-func storedFact(d inspect.Delivery, event *webhooks.Event) fact {
-	f := fact{Label: "Stored", Lead: "Nothing"}
+func storedFact(d inspect.Delivery, event *webhooks.Event) deliveryFact {
+	f := deliveryFact{Label: "Stored", Lead: "Nothing"}
 	ch := d.Changes
 	total := ch.Added + ch.Updated + ch.Same + ch.Older + ch.Repeated + ch.Keyless
 	switch {
@@ -244,7 +251,7 @@ func storedFact(d inspect.Delivery, event *webhooks.Event) fact {
 	case total == 0 && d.Transitions == 0:
 		f.Text = "the store keeps orders and wearable data"
 	case d.Transitions > 0:
-		f.Lead, f.Text = strings.Replace(plural(d.Transitions, "new status"), "statuss", "statuses", 1), changesText(ch)
+		f.Lead, f.Text = strings.Replace(countOf(d.Transitions, "new status"), "statuss", "statuses", 1), changesText(ch)
 	default:
 		f.Lead, f.Text = fmt.Sprintf("%s of %s new", number(ch.Added+ch.Updated), number(total)), changesText(ch)
 		if _, samples := dataOf(event).(*webhooks.Samples); !samples {
@@ -277,8 +284,8 @@ func changesText(ch webhooks.Changes) string {
 	return strings.Join(parts, ", ")
 }
 
-func (c *Console) forwardedFact(d inspect.Delivery) fact {
-	f := fact{Label: "Forwarded", Lead: "No"}
+func (c *Console) forwardedFact(d inspect.Delivery) deliveryFact {
+	f := deliveryFact{Label: "Forwarded", Lead: "No"}
 	switch forward := d.Forward; {
 	case forward == nil && d.Verdict == inspect.Rejected:
 		f.Text = "only accepted deliveries are"
@@ -290,9 +297,9 @@ func (c *Console) forwardedFact(d inspect.Delivery) fact {
 			f.Lead, f.Text = "Waiting", "for the application"
 		}
 	case forward.StatusCode == 0:
-		f.Tone, f.Lead, f.Text = "bad", "No response", firstOf(visible(forward.Err), 120)
+		f.Tone, f.Lead, f.Text = "bad", "No response", firstChars(visible(forward.Err), 120)
 	default:
-		f.Tone, f.Lead, f.Text = "ok", fmt.Sprintf("%d in %s", forward.StatusCode, took(forward.Took)), shortURL(forward.URL)
+		f.Tone, f.Lead, f.Text = "ok", fmt.Sprintf("%d in %s", forward.StatusCode, tookText(forward.Took)), shortURL(forward.URL)
 		if forward.StatusCode/100 != 2 {
 			f.Tone = "bad"
 		}
@@ -300,8 +307,8 @@ func (c *Console) forwardedFact(d inspect.Delivery) fact {
 	return f
 }
 
-func respondedFact(d inspect.Delivery) fact {
-	f := fact{Label: "Our response", Lead: fmt.Sprintf("%d in %s", d.Answer, took(d.Took))}
+func respondedFact(d inspect.Delivery) deliveryFact {
+	f := deliveryFact{Label: "Our response", Lead: fmt.Sprintf("%d in %s", d.Answer, tookText(d.Took))}
 	switch {
 	case d.Answer == 0:
 		f.Lead, f.Text = "Not yet", "it is being processed"
@@ -314,7 +321,7 @@ func respondedFact(d inspect.Delivery) fact {
 }
 
 // took formats a duration as 12 ms or 1.2 s.
-func took(d time.Duration) string {
+func tookText(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
 		return "1 ms"
@@ -325,8 +332,8 @@ func took(d time.Duration) string {
 	}
 }
 
-// bytesText formats a size as 812 B, 9.8 kB or 1.2 MB.
-func bytesText(n int) string {
+// sizeOf formats a size as 812 B, 9.8 kB or 1.2 MB.
+func sizeOf(n int) string {
 	switch {
 	case n < 1000:
 		return fmt.Sprintf("%d B", n)
@@ -339,7 +346,7 @@ func bytesText(n int) string {
 
 // adviceOn returns what to do about a rejected delivery, or nil.
 func adviceOn(d inspect.Delivery) *advice {
-	if d.Verdict != rejected {
+	if d.Verdict != inspect.Rejected {
 		return nil
 	}
 	proxy := adviceStep{"Look between the sender and this receiver.",
@@ -403,7 +410,7 @@ func headerRows(d inspect.Delivery, zone *time.Location) []headerRow {
 	})
 	for _, name := range names {
 		for _, value := range d.Header[name] {
-			row := headerRow{Name: strings.ToLower(visible(name)), Value: firstOf(visible(value), 1000)}
+			row := headerRow{Name: strings.ToLower(visible(name)), Value: firstChars(visible(value), 1000)}
 			if strings.HasSuffix(name, "-Timestamp") && rank(name) == 0 {
 				row.Note = timestampNote(value, d.ReceivedAt, zone)
 			}

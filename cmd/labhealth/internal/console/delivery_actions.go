@@ -33,7 +33,7 @@ const (
 )
 
 // jobs are replays that go on after the response to the request that started them.
-type jobs struct {
+type replayJobs struct {
 	mu      sync.Mutex
 	closed  bool
 	cancel  context.CancelFunc
@@ -42,7 +42,7 @@ type jobs struct {
 }
 
 // start runs f in the background until the console is closed. It reports whether it is running.
-func (j *jobs) start(f func(context.Context)) bool {
+func (j *replayJobs) start(f func(context.Context)) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
@@ -56,7 +56,7 @@ func (j *jobs) start(f func(context.Context)) bool {
 }
 
 // close ends all jobs and waits for them.
-func (j *jobs) close() {
+func (j *replayJobs) close() {
 	j.mu.Lock()
 	j.closed = true
 	if j.cancel != nil {
@@ -155,9 +155,9 @@ func (c *Console) replayed(ctx context.Context, numbers []int64) (tone, text str
 	case d.Forward.StatusCode == 0:
 		return "warn", text + " The application did not respond."
 	case d.Forward.StatusCode/100 != 2:
-		return "warn", fmt.Sprintf("%s The application responded %d in %s.", text, d.Forward.StatusCode, took(d.Forward.Took))
+		return "warn", fmt.Sprintf("%s The application responded %d in %s.", text, d.Forward.StatusCode, tookText(d.Forward.Took))
 	default:
-		return "ok", fmt.Sprintf("%s The application responded %d in %s.", text, d.Forward.StatusCode, took(d.Forward.Took))
+		return "ok", fmt.Sprintf("%s The application responded %d in %s.", text, d.Forward.StatusCode, tookText(d.Forward.Took))
 	}
 }
 
@@ -263,18 +263,18 @@ func (c *Console) replayMany(w http.ResponseWriter, r *http.Request) {
 		c.showReplay(w, r, "No delivery is selected.")
 		return
 	case n > maxUnconfirmed && r.PostFormValue("confirm") == "":
-		c.showReplay(w, r, fmt.Sprintf("Confirm that %s are sent.", plural(n, "delivery")))
+		c.showReplay(w, r, fmt.Sprintf("Confirm that %s are sent.", countOf(n, "delivery")))
 		return
 	}
 	numbers, done, err := c.replay(r.Context(), inspect.Replay{Filter: &f, Order: order, NewID: r.PostFormValue("new") != ""}, 0)
 	q.Before = 0
 	switch {
 	case err != nil:
-		c.back(w, r, q.path(0), "bad", fmt.Sprintf("%s of %s were sent again: %v", number(len(numbers)), plural(n, "delivery"), err))
+		c.back(w, r, q.path(0), "bad", fmt.Sprintf("%s of %s were sent again: %v", number(len(numbers)), countOf(n, "delivery"), err))
 	case done:
-		c.back(w, r, "/console/deliveries", "ok", plural(len(numbers), "delivery")+" sent again.")
+		c.back(w, r, "/console/deliveries", "ok", countOf(len(numbers), "delivery")+" sent again.")
 	default:
-		c.back(w, r, "/console/deliveries", "ok", plural(n, "delivery")+" are being sent again.")
+		c.back(w, r, "/console/deliveries", "ok", countOf(n, "delivery")+" are being sent again.")
 	}
 }
 
@@ -314,7 +314,7 @@ func (c *Console) showEdit(w http.ResponseWriter, r *http.Request, body, problem
 	case d.Body == nil && d.Size > 0:
 		view.TooLarge = "The body was too large to be kept."
 	case len(d.Body) > maxEdit:
-		view.TooLarge = "The body has " + bytesText(len(d.Body)) + ". Bodies of at most 1 MiB can be edited here: download it, and send it with another program."
+		view.TooLarge = "The body has " + sizeOf(len(d.Body)) + ". Bodies of at most 1 MiB can be edited here: download it, and send it with another program."
 	case !utf8.Valid(d.Body):
 		view.TooLarge = "The body is not UTF-8 and cannot be edited in a browser."
 	}
@@ -418,11 +418,11 @@ func (c *Console) deliveryCurl(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprint(w, curlCommand(c.deliveries.Forward(), header, body))
+	fmt.Fprint(w, deliveryCommand(c.deliveries.Forward(), header, body))
 }
 
-// curlCommand returns a command for a POSIX shell that posts the exact bytes of the body.
-func curlCommand(target string, header http.Header, body []byte) string {
+// deliveryCommand returns a command for a POSIX shell that posts the exact bytes of the body.
+func deliveryCommand(target string, header http.Header, body []byte) string {
 	if target == "" {
 		target = "http://localhost:3000/webhooks"
 	}
@@ -431,17 +431,17 @@ func curlCommand(target string, header http.Header, body []byte) string {
 	if !inline {
 		fmt.Fprintf(&b, "base64 -d <<'EOF' |\n%s\nEOF\n", wrapped(base64.StdEncoding.EncodeToString(body), 76))
 	}
-	fmt.Fprintf(&b, "curl -X POST %s", shellQuote(target))
-	for _, name := range sortedNames(header) {
+	fmt.Fprintf(&b, "curl -X POST %s", quoteForShell(target))
+	for _, name := range headerNames(header) {
 		if isSecretHeader(name) || slices.Contains([]string{"Content-Length", "Host", "Accept-Encoding", "Connection", "Transfer-Encoding"}, name) {
 			continue
 		}
 		for _, value := range header[name] {
-			fmt.Fprintf(&b, " \\\n  -H %s", shellQuote(strings.ToLower(name)+": "+value))
+			fmt.Fprintf(&b, " \\\n  -H %s", quoteForShell(strings.ToLower(name)+": "+value))
 		}
 	}
 	if inline {
-		fmt.Fprintf(&b, " \\\n  --data-binary %s", shellQuote(string(body)))
+		fmt.Fprintf(&b, " \\\n  --data-binary %s", quoteForShell(string(body)))
 	} else {
 		b.WriteString(" \\\n  --data-binary @-")
 	}
@@ -449,7 +449,7 @@ func curlCommand(target string, header http.Header, body []byte) string {
 	return b.String()
 }
 
-func sortedNames(h http.Header) []string {
+func headerNames(h http.Header) []string {
 	names := make([]string, 0, len(h))
 	for name := range h {
 		names = append(names, name)
@@ -458,8 +458,8 @@ func sortedNames(h http.Header) []string {
 	return names
 }
 
-// shellQuote quotes a word for a POSIX shell.
-func shellQuote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+// quoteForShell quotes a word for a POSIX shell.
+func quoteForShell(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 func wrapped(text string, width int) string {
 	var b strings.Builder

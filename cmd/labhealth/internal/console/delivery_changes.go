@@ -94,7 +94,7 @@ func (c *Console) sampleRows(ctx context.Context, view *storeView, d inspect.Del
 			continue
 		}
 		s := data.Data[i]
-		row := storeRow{Key: time.Unix(0, keys.Samples[i].UnixNano).In(c.zone()).Format("Mon 2 Jan 15:04"), Time: true, Is: sampleText(s), Unit: visible(firstOf(s.Unit, 20)), By: "added"}
+		row := storeRow{Key: time.Unix(0, keys.Samples[i].UnixNano).In(c.zone()).Format("Mon 2 Jan 15:04"), Time: true, Is: sampleText(s), Unit: visible(firstChars(s.Unit, 20)), By: "added"}
 		switch before, ok := old[keys.Samples[i]]; {
 		case ok:
 			row.Was, row.By = sampleText(before.sample), "updated, was of "+before.at.In(c.zone()).Format("15:04:05")
@@ -180,7 +180,7 @@ func (v *storeView) orderRows(d inspect.Delivery, order *webhooks.LabOrder, prev
 	v.First, v.About = "Status", whoOf(d)
 	was := ""
 	for _, e := range order.Events {
-		status := visible(firstOf(string(e.Status), 120))
+		status := visible(firstChars(string(e.Status), 120))
 		if !known[entry{e.ID, string(e.Status), e.CreatedAt.UnixNano()}] && len(v.Rows) < d.Transitions {
 			row := storeRow{Key: status, Was: was, Is: e.CreatedAt.In(zone).Format("Mon 2 Jan 15:04:05"), By: "added to the timeline"}
 			v.Rows = append(v.Rows, row)
@@ -245,11 +245,11 @@ func scalars(raw []byte) []scalar {
 					add(prefix+name+".", value, depth+1)
 				}
 			default:
-				text := firstOf(visible(string(value)), 60)
+				text := firstChars(visible(string(value)), 60)
 				if patientKeys[strings.ToLower(name)] {
 					text = mask
 				}
-				all = append(all, scalar{visible(firstOf(prefix+name, 80)), text, string(value)})
+				all = append(all, scalar{visible(firstChars(prefix+name, 80)), text, string(value)})
 			}
 		}
 	}

@@ -21,7 +21,7 @@ type deliveryRow struct {
 	At      time.Time
 	Time    string
 	Who     string
-	Effects []effect
+	Effects []storeEffect
 	Note    toned
 	End     toned
 }
@@ -35,8 +35,8 @@ type deliveryMark struct{ Class, Shape, Text string }
 // eventType is the type of an event, with the part that matters most in the middle.
 type eventType struct{ Start, Middle, End string }
 
-// effect is a number of changes of the store.
-type effect struct {
+// storeEffect is a number of changes of the store.
+type storeEffect struct {
 	Text, Title string
 	Strong      bool
 }
@@ -81,7 +81,7 @@ func markOf(d inspect.Delivery) deliveryMark {
 	case d.Reason != "":
 		return deliveryMark{"warn", "w", d.Reason}
 	case d.Malformed > 0:
-		return deliveryMark{"warn", "w", plural(d.Malformed, "malformed field")}
+		return deliveryMark{"warn", "w", countOf(d.Malformed, "malformed field")}
 	case d.Verdict == inspect.Unsigned:
 		return deliveryMark{"dup", "v", "not signed"}
 	default:
@@ -95,7 +95,7 @@ func whoOf(d inspect.Delivery) string {
 	case d.OrderID != uuid.Nil:
 		return "order " + d.OrderID.String()[:8]
 	case d.ClientUserID != "":
-		return visible(firstOf(d.ClientUserID, 40))
+		return visible(firstChars(d.ClientUserID, 40))
 	case d.UserID != uuid.Nil:
 		return "user " + d.UserID.String()[:8]
 	default:
@@ -103,8 +103,8 @@ func whoOf(d inspect.Delivery) string {
 	}
 }
 
-// firstOf shortens a text to n characters.
-func firstOf(text string, n int) string {
+// firstChars shortens a text to n characters.
+func firstChars(text string, n int) string {
 	for i := range text {
 		if n == 0 {
 			return text[:i] + "…"
@@ -114,7 +114,7 @@ func firstOf(text string, n int) string {
 	return text
 }
 
-func effectsOf(d inspect.Delivery) ([]effect, toned) {
+func effectsOf(d inspect.Delivery) ([]storeEffect, toned) {
 	switch {
 	case d.Verdict == inspect.Rejected:
 		return nil, toned{"bad", shortReason(d.Reason)}
@@ -123,20 +123,20 @@ func effectsOf(d inspect.Delivery) ([]effect, toned) {
 	case d.Reason != "":
 		return nil, toned{"warn", shortReason(d.Reason)}
 	case d.Malformed > 0:
-		return nil, toned{"warn", plural(d.Malformed, "malformed field")}
+		return nil, toned{"warn", countOf(d.Malformed, "malformed field")}
 	}
-	var effects []effect
+	var effects []storeEffect
 	if d.OrderID == uuid.Nil {
 		for _, e := range []struct {
 			sign, title string
 			n           int
 		}{{"+", "added", d.Changes.Added}, {"~", "updated", d.Changes.Updated}, {"=", "the same", d.Changes.Same}, {"<", "older than the stored version", d.Changes.Older}} {
 			if e.n > 0 {
-				effects = append(effects, effect{e.sign + number(e.n), e.title, e.sign == "+" || e.sign == "~"})
+				effects = append(effects, storeEffect{e.sign + number(e.n), e.title, e.sign == "+" || e.sign == "~"})
 			}
 		}
 	}
-	about := visible(firstOf(d.About, 60))
+	about := visible(firstChars(d.About, 60))
 	if d.ReplayOf > 0 {
 		about = strings.TrimSuffix("replay of #"+strconv.FormatInt(d.ReplayOf, 10)+", "+about, ", ")
 	}
@@ -172,7 +172,7 @@ func endOf(d inspect.Delivery) toned {
 }
 
 // plural returns "1 field" or "2 fields".
-func plural(n int, what string) string {
+func countOf(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

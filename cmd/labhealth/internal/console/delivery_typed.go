@@ -21,19 +21,19 @@ const (
 	maxTypedDepth    = 6
 )
 
-// typedView is the data of the partial "typed-event": what webhooks.Parse makes of a body.
-type typedView struct {
+// eventView is the data of the partial "typed-event": what webhooks.Parse makes of a body.
+type eventView struct {
 	Err    string // why the body is no event
 	Type   string // Go type of the data
-	Fields []typedField
+	Fields []eventField
 	More   int
 	Keys   []string
 	Kept   []keptField
 	Hidden bool
 }
 
-// typedField is a field of a Go value, with the path that a program uses.
-type typedField struct {
+// eventField is a field of a Go value, with the path that a program uses.
+type eventField struct {
 	Path, Text string
 	Hidden     bool
 }
@@ -41,14 +41,14 @@ type typedField struct {
 // keptField is a malformed or unknown field, which the library keeps as it was received.
 type keptField struct{ Path, Text string }
 
-// newTypedView returns what a program reads. Fields that are zero are left out.
-func newTypedView(body []byte, event *webhooks.Event, reveal bool) typedView {
+// newEventView returns what a program reads. Fields that are zero are left out.
+func newEventView(body []byte, event *webhooks.Event, reveal bool) eventView {
 	if event == nil {
 		_, err := webhooks.Parse(body)
-		return typedView{Err: fmt.Sprint(err)}
+		return eventView{Err: fmt.Sprint(err)}
 	}
-	v := typedView{Type: fmt.Sprintf("%T", event.Data)}
-	w := &typedWriter{view: &v, reveal: reveal}
+	v := eventView{Type: fmt.Sprintf("%T", event.Data)}
+	w := &eventWriter{view: &v, reveal: reveal}
 	w.add("Type", string(event.Type))
 	for _, id := range []struct {
 		name string
@@ -62,7 +62,7 @@ func newTypedView(body []byte, event *webhooks.Event, reveal bool) typedView {
 		w.add("ClientUserID", strconv.Quote(event.ClientUserID))
 	}
 	if unknown, ok := event.Data.(*webhooks.Unknown); ok {
-		w.add("Data.Raw", bytesText(len(unknown.Raw)))
+		w.add("Data.Raw", sizeOf(len(unknown.Raw)))
 		if unknown.Err != nil {
 			w.add("Data.Err", unknown.Err.Error())
 		}
@@ -85,7 +85,7 @@ func keysText(event *webhooks.Event) []string {
 	}
 	if n := len(keys.Samples); n > 0 {
 		k := keys.Samples[0]
-		text = append(text, fmt.Sprintf("Samples: %s, the first is %s of %s at %s", plural(n, "key"), visible(k.Resource), visible(firstOf(k.Provider+" "+k.SourceType, 80)),
+		text = append(text, fmt.Sprintf("Samples: %s, the first is %s of %s at %s", countOf(n, "key"), visible(k.Resource), visible(firstChars(k.Provider+" "+k.SourceType, 80)),
 			time.Unix(0, k.UnixNano).UTC().Format(time.RFC3339)))
 	}
 	return text
@@ -96,7 +96,7 @@ func keptFields(event *webhooks.Event) []keptField {
 	var kept []keptField
 	add := func(path, text string) {
 		if len(kept) < maxTypedFields {
-			kept = append(kept, keptField{visible(firstOf(path, 200)), text})
+			kept = append(kept, keptField{visible(firstChars(path, 200)), text})
 		}
 	}
 	for _, m := range malformedOf(event) {
@@ -167,34 +167,34 @@ func keptPaths(event *webhooks.Event) map[string]bool {
 	return kept
 }
 
-// typedWriter lists the exported fields of a value.
-type typedWriter struct {
-	view   *typedView
+// eventWriter lists the exported fields of a value.
+type eventWriter struct {
+	view   *eventView
 	reveal bool
 }
 
-func (w *typedWriter) add(path, text string) { w.field(typedField{Path: path, Text: text}) }
+func (w *eventWriter) add(path, text string) { w.field(eventField{Path: path, Text: text}) }
 
-func (w *typedWriter) field(f typedField) {
+func (w *eventWriter) field(f eventField) {
 	if len(w.view.Fields) == maxTypedFields {
 		w.view.More++
 		return
 	}
-	f.Path, f.Text = visible(firstOf(f.Path, 120)), firstOf(visible(f.Text), 300)
+	f.Path, f.Text = visible(firstChars(f.Path, 120)), firstChars(visible(f.Text), 300)
 	w.view.Fields = append(w.view.Fields, f)
 }
 
 // leaf adds a value without fields. Hidden ones are replaced.
-func (w *typedWriter) leaf(path, text string, hidden bool) {
+func (w *eventWriter) leaf(path, text string, hidden bool) {
 	if hidden && !w.reveal {
 		w.view.Hidden = true
-		w.field(typedField{path, mask, true})
+		w.field(eventField{path, mask, true})
 		return
 	}
 	w.add(path, text)
 }
 
-func (w *typedWriter) value(path string, v reflect.Value, depth int, hidden bool) {
+func (w *eventWriter) value(path string, v reflect.Value, depth int, hidden bool) {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		if v.IsNil() {
 			return
@@ -213,10 +213,10 @@ func (w *typedWriter) value(path string, v reflect.Value, depth int, hidden bool
 			w.value(fmt.Sprintf("%s[%d]", path, i), v.Index(i), depth+1, hidden)
 		}
 		if more := v.Len() - maxTypedElements; more > 0 {
-			w.add(path+"[…]", plural(more, "more element"))
+			w.add(path+"[…]", countOf(more, "more element"))
 		}
 	case reflect.Map:
-		w.leaf(path, plural(v.Len(), "entry"), hidden)
+		w.leaf(path, countOf(v.Len(), "entry"), hidden)
 	default:
 		w.leaf(path, fmt.Sprintf("%#v", v.Interface()), hidden)
 	}
@@ -232,7 +232,7 @@ func leafText(v reflect.Value) (string, bool) {
 	case json.Number:
 		return x.String(), true
 	case json.RawMessage:
-		return bytesText(len(x)) + " of JSON", true
+		return sizeOf(len(x)) + " of JSON", true
 	case fmt.Stringer:
 		if v.Kind() != reflect.Struct || v.Type().PkgPath() != "github.com/labhealth/labhealth-go" || v.NumField() == 0 || !v.Type().Field(0).IsExported() {
 			return x.String(), true
@@ -244,7 +244,7 @@ func leafText(v reflect.Value) (string, bool) {
 	return "", false
 }
 
-func (w *typedWriter) structure(path string, v reflect.Value, depth int, hidden bool) {
+func (w *eventWriter) structure(path string, v reflect.Value, depth int, hidden bool) {
 	if depth == maxTypedDepth {
 		w.add(path, "…")
 		return

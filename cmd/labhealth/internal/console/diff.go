@@ -43,8 +43,8 @@ func viewDiff(before, after []byte, reveal bool) diffView {
 	if len(before) > maxDiffBody || len(after) > maxDiffBody {
 		return diffView{TooLarge: "The bodies are larger than 4 MiB each: they are not compared."}
 	}
-	old, ok := diffSide(before, reveal)
-	now, ok2 := diffSide(after, reveal)
+	old, ok := newDiffBody(before, reveal)
+	now, ok2 := newDiffBody(after, reveal)
 	if !ok || !ok2 {
 		return diffView{TooLarge: "One of the two bodies is not JSON, or has more than 120,000 lines: they are not compared."}
 	}
@@ -53,26 +53,26 @@ func viewDiff(before, after []byte, reveal bool) diffView {
 	return view
 }
 
-// side is one of the bodies: the lines that are shown, and their complete text.
-type side struct {
+// diffBody is one of the bodies: the lines that are shown, and their complete text.
+type diffBody struct {
 	lines  []jsonLine
 	keys   []string
 	hidden bool
 }
 
-func diffSide(body []byte, reveal bool) (side, bool) {
+func newDiffBody(body []byte, reveal bool) (diffBody, bool) {
 	shown := viewJSON(body, jsonOptions{Reveal: reveal, MaxLines: maxDiffLines})
 	full := shown
 	if shown.Hidden {
 		full = viewJSON(body, jsonOptions{Reveal: true, MaxLines: maxDiffLines})
 	}
 	if shown.Text || shown.More > 0 || len(shown.Lines) != len(full.Lines) {
-		return side{}, false
+		return diffBody{}, false
 	}
-	s := side{hidden: shown.Hidden}
+	s := diffBody{hidden: shown.Hidden}
 	var groups []int
-	full.Lines, groups = inline(full.Lines)
-	s.lines = join(shown.Lines, groups)
+	full.Lines, groups = inlineObjects(full.Lines)
+	s.lines = joinLines(shown.Lines, groups)
 	for _, line := range full.Lines {
 		s.keys = append(s.keys, strings.TrimSuffix(lineText(line), ",")) // whether another element follows is no difference
 	}
@@ -89,14 +89,14 @@ func lineText(line jsonLine) string {
 
 // inline puts short objects without others inside on one line each. It returns how many lines each
 // line was made of.
-func inline(lines []jsonLine) ([]jsonLine, []int) {
+func inlineObjects(lines []jsonLine) ([]jsonLine, []int) {
 	var groups []int
 	for i := 0; i < len(lines); {
 		n := inlineLength(lines[i:])
 		groups = append(groups, n)
 		i += n
 	}
-	return join(lines, groups), groups
+	return joinLines(lines, groups), groups
 }
 
 // inlineLength returns how many of the first lines make a short object, or 1.
@@ -138,7 +138,7 @@ func lineFirst(line jsonLine) string {
 }
 
 // join makes one line of each group of lines.
-func join(lines []jsonLine, groups []int) []jsonLine {
+func joinLines(lines []jsonLine, groups []int) []jsonLine {
 	joined := make([]jsonLine, 0, len(groups))
 	for _, n := range groups {
 		line := lines[0]
@@ -164,7 +164,7 @@ func join(lines []jsonLine, groups []int) []jsonLine {
 // compact returns the view with short objects on one line each.
 func (v jsonView) compact() jsonView {
 	if !v.Text {
-		v.Lines, _ = inline(v.Lines)
+		v.Lines, _ = inlineObjects(v.Lines)
 	}
 	return v
 }
@@ -271,7 +271,7 @@ func anchors(old, now []string) [][2]int {
 }
 
 // fold makes the lines that are shown: changes, with some equal lines around them.
-func (v *diffView) fold(old, now side, runs []diffRun) {
+func (v *diffView) fold(old, now diffBody, runs []diffRun) {
 	v.Same = !slices.ContainsFunc(runs, func(r diffRun) bool { return r.same == 0 })
 	x, y := 0, 0
 	for i, r := range runs {

@@ -124,7 +124,17 @@ func (c *Console) functions() template.FuncMap {
 		"sampleResources":  func() []string { return sampleResources },
 		"summaryResources": func() []string { return summaryResources },
 		"clock":            func(t time.Time) string { return t.Format("15:04:05") },
+		"list":             pairs,
 	}
+}
+
+// pairs returns the values and names of options.
+func pairs(texts ...string) [][]string {
+	var all [][]string
+	for i := 0; i+1 < len(texts); i += 2 {
+		all = append(all, texts[i:i+2])
+	}
+	return all
 }
 
 // number formats 1204 as 1,204.
