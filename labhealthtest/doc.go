@@ -14,7 +14,8 @@
 //	}
 //	defer srv.Close()
 //
-// The command labhealthd, in the directory cmd, runs a server on a fixed port.
+// The command labhealth sandbox, in the module cmd/labhealth, runs a server on a fixed port, with a
+// console in the browser.
 //
 // # Operations
 //

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -406,8 +407,8 @@ func TestLargeBoard(t *testing.T) {
 func TestLiveOrders(t *testing.T) {
 	s := newOrdersSite(t)
 	id := s.order(s.srv.LabTests.WalkIn)
-	p := &livePage{topics: set("nav", "orders", "order-"+id.String()), changes: make(chan change, 256)}
-	s.console.live.pages[p] = true
+	p := s.console.live.open([]string{"nav", "orders", "order-" + id.String()})
+	last := s.console.live.last
 	for range 3 {
 		if _, err := s.srv.Advance(id); err != nil {
 			t.Fatal(err)
@@ -417,11 +418,19 @@ func TestLiveOrders(t *testing.T) {
 	seen := map[string]change{}
 	for len(seen) < 18 {
 		select {
-		case ch := <-p.changes:
-			if _, ok := seen[ch.ID]; ok {
-				t.Errorf("%s was sent twice", ch.ID)
+		case <-p.wake:
+			var changes []liveChange
+			changes, last, _ = s.console.live.since(p, last)
+			for _, stored := range changes {
+				var ch change
+				if err := json.Unmarshal(stored.data, &ch); err != nil {
+					t.Fatal(err)
+				}
+				if _, ok := seen[ch.ID]; ok {
+					t.Errorf("%s was sent twice", ch.ID)
+				}
+				seen[ch.ID] = ch
 			}
-			seen[ch.ID] = ch
 		case <-time.After(5 * time.Second):
 			t.Fatalf("only %d changes", len(seen))
 		}
