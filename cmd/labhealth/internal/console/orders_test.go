@@ -376,8 +376,7 @@ func TestLargeBoard(t *testing.T) {
 func TestLiveOrders(t *testing.T) {
 	s := newOrdersSite(t)
 	id := s.order(s.srv.LabTests.WalkIn)
-	p := &livePage{topics: set("nav", "orders", "order-"+id.String()), changes: make(chan change, 256)}
-	s.console.live.pages[p] = true
+	next := liveChanges(t, s.console.live, "nav", "orders", "order-"+id.String())
 	for range 3 {
 		if _, err := s.srv.Advance(id); err != nil {
 			t.Fatal(err)
@@ -386,15 +385,11 @@ func TestLiveOrders(t *testing.T) {
 	}
 	seen := map[string]change{}
 	for len(seen) < 18 {
-		select {
-		case ch := <-p.changes:
-			if _, ok := seen[ch.ID]; ok {
-				t.Errorf("%s was sent twice", ch.ID)
-			}
-			seen[ch.ID] = ch
-		case <-time.After(5 * time.Second):
-			t.Fatalf("only %d changes", len(seen))
+		ch := next()
+		if _, ok := seen[ch.ID]; ok {
+			t.Errorf("%s was sent twice", ch.ID)
 		}
+		seen[ch.ID] = ch
 	}
 	ch := seen["order-"+id.String()]
 	if ch.Into != "collecting-cards" || ch.Say != "Order "+id.String()[:8]+": Appointment scheduled" || !strings.HasPrefix(ch.HTML, `<li class="card fresh"`) {
