@@ -52,6 +52,7 @@ type live struct {
 	expected map[string]time.Time
 	jobs     map[string]func(context.Context)
 	wake     chan struct{} // there is a job
+	users    userViews
 }
 
 type liveChange struct {
@@ -211,6 +212,7 @@ func (l *live) run(ctx context.Context, c *Console) {
 	running.Go(func() {
 		for number := range c.deliveries.Watch(ctx) {
 			c.deliveryChanged(ctx, number)
+			c.wearablesChanged(ctx, number)
 		}
 	})
 	if c.sandbox() {

@@ -167,12 +167,13 @@ func (c *Console) addTimeline(ctx context.Context, v *orderView, o *labhealth.Or
 	v.Earlier = max(0, len(events)-maxTimeline)
 	events = events[v.Earlier:]
 	deliveries := c.deliveriesOf(ctx, o.ID)
-	before := ""
+	before, zone := "", c.Now().Location()
 	for i, e := range events {
 		entry := timelineEntry{Vial: vialOf(string(e.Status)), Words: statusWords(string(e.Status), detailOf(e)), Event: e.ID, Here: i == len(events)-1}
 		if !e.CreatedAt.IsZero() {
-			entry.At = e.CreatedAt.UTC().Format("15:04")
-			if day := e.CreatedAt.UTC().Format("Mon 2 Jan"); day != before {
+			at := e.CreatedAt.In(zone)
+			entry.At = at.Format("15:04")
+			if day := at.Format("Mon 2 Jan"); day != before {
 				entry.Day, before = day, day
 			}
 		}
@@ -299,7 +300,7 @@ func (v *orderView) addFacts(c *Console, o *labhealth.Order) {
 		add("Expected", o.ExpectedResultByDate.String())
 	}
 	if !o.CreatedAt.IsZero() {
-		add("Created", o.CreatedAt.UTC().Format("Mon 2 Jan 2006, 15:04"))
+		add("Created", o.CreatedAt.In(c.Now().Location()).Format("Mon 2 Jan 2006, 15:04"))
 	}
 	if p := o.Passthrough; p != nil {
 		mono("Passthrough", shorten([]byte(*p)), "")

@@ -51,7 +51,7 @@ func (c *Console) publishOrders(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	c.publishCounts(ctx)
+	c.publishOrderCounts(ctx)
 	for id := range changed {
 		if c.live.watched("order-" + id.String()) {
 			c.publishOrder(ctx, id)
@@ -78,8 +78,8 @@ func (c *Console) boardWatched() bool {
 	return c.live.watched("orders") || c.live.watched("orders-found")
 }
 
-// publishCounts sends the number of orders: in the navigation, in the head, and of each lane.
-func (c *Console) publishCounts(ctx context.Context) {
+// publishOrderCounts sends the number of orders: in the navigation, in the head, and of each lane.
+func (c *Console) publishOrderCounts(ctx context.Context) {
 	states, err := c.orderStates(ctx)
 	if err != nil {
 		c.Log.Error("console: cannot read the orders", "error", err)

@@ -39,12 +39,38 @@ func newOrdersSite(t testing.TB) *ordersSite {
 		t.Fatal(err)
 	}
 	s.srv = srv
-	s.console, err = New(Config{Inspector: &inspect.Inspector{}, Server: srv, Client: client, Token: "token", Hosts: []string{"example.com"}, Now: clock})
+	inspector, err := inspect.Open(t.Context(), inspect.Config{Secrets: []string{ordersSecret}, Now: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { inspector.Close() })
+	s.console, err = New(Config{Inspector: inspector, Server: srv, Client: client, Token: "token", Hosts: []string{"example.com"}, Now: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
+
+const ordersSecret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3"
+
+// deliver delivers the events of the sandbox to the inspector from now on.
+func (s *ordersSite) deliver() {
+	s.t.Helper()
+	transport := transportFunc(func(r *http.Request) (*http.Response, error) {
+		w := httptest.NewRecorder()
+		s.console.Inspector.ServeHTTP(w, r)
+		return w.Result(), nil
+	})
+	if err := s.srv.DeliverTo("http://inspector.invalid/", labhealthtest.WithSigningSecrets(ordersSecret), labhealthtest.WithTransport(transport)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// transportFunc is an http.RoundTripper.
+type transportFunc func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls the function.
+func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func (s *ordersSite) do(method, path string, form url.Values) *http.Response {
 	s.t.Helper()
@@ -253,6 +279,7 @@ func TestGetChangesNothing(t *testing.T) {
 
 func TestOrderPage(t *testing.T) {
 	s := newOrdersSite(t)
+	s.deliver()
 	id := s.order(s.srv.LabTests.WalkIn)
 	for range 4 {
 		s.now = s.now.Add(time.Hour)
@@ -263,8 +290,11 @@ func TestOrderPage(t *testing.T) {
 	if err := s.srv.CorrectResult(id, 901, "412"); err != nil {
 		t.Fatal(err)
 	}
+	if err := s.srv.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	page := s.get(orderPath(id), 200)
-	s.contains(page, `<h1>Lipid Panel <small class="state">`, "Completed, walk-in", "2 results", "<time>13:00</time>", "Mon 23 Nov · event ", "Appointment scheduled",
+	s.contains(page, `<a class="link" href="/console/deliveries/1">#1</a> · delivered</span>`, `<a class="link" href="/console/deliveries/7">#5</a> · delivered</span>`, `<h1>Lipid Panel <small class="state">`, "Completed, walk-in", "2 results", "<time>13:00</time>", "Mon 23 Nov · event ", "Appointment scheduled",
 		"Total Cholesterol", `<span class="val">412</span> <span class="unit">mg/dL</span>`, "0–200", "2093-3", "≥ 40",
 		`<rect class="usual" x="4.0" y="7" width="91.`, `<dt>User</dt><dd><a class="link" href="/console/users/`, "user-1", "requisition.pdf", "results.pdf",
 		"CurrentStatus()", "completed.walk_in_test.completed", `<span class="k">&#34;patient_details&#34;</span>`, `&#34;•••••&#34;`)

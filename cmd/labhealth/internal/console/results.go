@@ -230,21 +230,21 @@ func newRangeBar(r *labhealth.Result, f flag) *rangeBar {
 	if high != nil {
 		right = x(*high)
 	}
-	bar := &rangeBar{Tone: f.Tone, Label: barLabels[f.Text], UsualX: coordinate(left), UsualW: coordinate(max(0, right-left))}
+	bar := &rangeBar{Tone: f.Tone, Label: barLabels[f.Text], UsualX: barCoordinate(left), UsualW: barCoordinate(max(0, right-left))}
 	if !span {
-		bar.Dot = coordinate(x(from))
+		bar.Dot = barCoordinate(x(from))
 		return bar
 	}
 	start, end := 0.0, barWidth
 	if !math.IsInf(from, 0) {
 		start = x(from)
-		bar.CapX = coordinate(start)
+		bar.CapX = barCoordinate(start)
 	}
 	if !math.IsInf(to, 0) {
 		end = x(to)
-		bar.CapX = coordinate(end)
+		bar.CapX = barCoordinate(end)
 	}
-	bar.SpanX, bar.SpanW = coordinate(start), coordinate(max(1, end-start))
+	bar.SpanX, bar.SpanW = barCoordinate(start), barCoordinate(max(1, end-start))
 	return bar
 }
 
@@ -285,5 +285,5 @@ func barAxis(low, high *float64, from, to float64) (minimum, maximum float64) {
 	return minimum, maximum
 }
 
-// coordinate formats a number for SVG.
-func coordinate(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
+// barCoordinate formats a number for SVG.
+func barCoordinate(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
