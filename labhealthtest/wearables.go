@@ -181,8 +181,9 @@ func (s *Server) addSummary(u *user, w *wearables, resource string, o *dataOptio
 	return v.id, nil
 }
 
-// emitData sends the event of new data.
+// emitData reports new data and sends its event.
 func (s *Server) emitData(u *user, prefix, action string, data any, o *dataOptions) {
+	s.reportUser(u)
 	if !o.undelivered {
 		s.emit(u, prefix+cmp.Or(o.action, action), data)
 	}

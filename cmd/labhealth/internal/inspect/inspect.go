@@ -5,9 +5,9 @@ package inspect
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"iter"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,7 +18,8 @@ import (
 
 // Config configures Open.
 type Config struct {
-	// File is the SQLite file, which is created with mode 0600. Empty keeps everything in memory.
+	// File is the SQLite file, which is created with mode 0600. If it is empty, everything is in a
+	// temporary file, which Close removes.
 	File string
 	// Secrets verify deliveries. Without any, every delivery is accepted as unsigned.
 	Secrets []string
@@ -36,8 +37,25 @@ type Inspector struct {
 	// Store has the orders and the wearable data of the verified deliveries. Last write wins.
 	Store *sqlstore.Store
 
-	config Config
-	db     *sql.DB
+	config    Config
+	db        *sql.DB // for reading and for Store
+	writer    *writer
+	temporary string // directory to remove
+	instance  string // detects a forward to the inspector itself
+	forwarder *http.Client
+	worker    *sqlstore.Worker
+	watchers  watchers
+	opened    int64  // the last change before Open
+	memory    budget // of bodies being received
+
+	verifier atomic.Pointer[webhooks.Verifier] // webhooks.Unsigned without secrets
+	target   atomic.Pointer[string]
+
+	mu       sync.Mutex // guards closed with respect to requests.Add
+	closed   bool
+	requests sync.WaitGroup
+	stop     context.CancelFunc
+	running  sync.WaitGroup
 }
 
 // Verdict is whether a delivery was accepted.
@@ -47,7 +65,7 @@ type Verdict string
 const (
 	Verified Verdict = "verified"
 	Unsigned Verdict = "unsigned" // accepted without verification
-	Refused  Verdict = "refused"  // see Delivery.Reason; neither applied nor forwarded
+	Rejected Verdict = "rejected" // see Delivery.Reason; neither applied nor forwarded
 )
 
 // Delivery is a stored delivery. Each receipt is its own delivery, also of the same ID.
@@ -65,15 +83,15 @@ type Delivery struct {
 	About        string // a few words without patient data: a status, a resource, a source
 
 	Verdict   Verdict
-	Reason    string  // why it was refused, or why it could not be read
+	Reason    string  // why it was rejected, or why it could not be read
 	Checks    []Check // what was verified, in order
 	Malformed int     // fields of an unexpected type
 	Unknown   int     // fields that the library does not have
 
-	DuplicateOf int64 // the first delivery with the ID, if this is another one
+	DuplicateOf int64 // the first accepted delivery with the ID, if this is another one
 	ReplayOf    int64 // the delivery that was replayed, if this is a replay
 
-	Applied     bool // whether the store has it; false while it waits
+	Applied     bool // whether the store has processed it; false while it waits and if it was rejected
 	Changes     webhooks.Changes
 	Transitions int // new entries of the timeline of the order
 
@@ -82,7 +100,7 @@ type Delivery struct {
 	Took    time.Duration
 
 	Header http.Header // nil in lists
-	Body   []byte      // nil in lists
+	Body   []byte      // nil in lists and if it was too large to be kept
 }
 
 // Check is one step of the verification.
@@ -97,13 +115,15 @@ type Forward struct {
 	StatusCode int // 0 if there was no response
 	Took       time.Duration
 	Err        string
+	Location   string // where a redirect points to, without its query; it is not followed
 }
 
 // Filter selects deliveries. The zero value selects all.
 type Filter struct {
-	// Query has words, and terms such as type:glucose, user:, order:, id: and is:refused.
+	// Query has words, and terms such as type:glucose, user:, order:, id: and is:rejected.
 	Query string
-	// Is selects refused, duplicate, changed or failed deliveries.
+	// Is selects verified, unsigned, rejected, duplicate, replay, changed, failed, waiting,
+	// malformed, unknown or unreadable deliveries. Any other value selects none.
 	Is       string
 	UserID   uuid.UUID
 	OrderID  uuid.UUID
@@ -122,52 +142,4 @@ type Replay struct {
 	Delay   time.Duration
 	Body    []byte // replaces the body; needs one delivery. It has a new ID.
 	NewID   bool   // gives each delivery a new ID, so that it is no duplicate
-}
-
-var errNotYet = errors.New("inspect: not yet")
-
-// Open opens the file, or creates it.
-func Open(ctx context.Context, c Config) (*Inspector, error) { return &Inspector{}, nil }
-
-// Close waits for the deliveries in progress and closes the file.
-func (i *Inspector) Close() error { return nil }
-
-// ServeHTTP receives a delivery, verifies and stores it, forwards it, and responds with the status
-// code of the application: the sender repeats what the application did not acknowledge.
-func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {}
-
-// SetForward changes the URL of the application; empty stops forwarding.
-func (i *Inspector) SetForward(url string) error { return nil }
-
-// Forward returns the URL of the application, or "".
-func (i *Inspector) Forward() string { return "" }
-
-// List returns the latest deliveries that the filter selects, at most limit, latest first, without
-// headers and bodies.
-func (i *Inspector) List(ctx context.Context, f Filter, limit int) ([]Delivery, error) {
-	return nil, errNotYet
-}
-
-// Count returns how many deliveries the filter selects.
-func (i *Inspector) Count(ctx context.Context, f Filter) (int, error) { return 0, errNotYet }
-
-// Get returns a delivery with its header and body.
-func (i *Inspector) Get(ctx context.Context, number int64) (d Delivery, ok bool, err error) {
-	return Delivery{}, false, errNotYet
-}
-
-// Previous returns the latest earlier accepted delivery about the same thing: the order, the
-// summary, or the series of samples.
-func (i *Inspector) Previous(ctx context.Context, number int64) (d Delivery, ok bool, err error) {
-	return Delivery{}, false, errNotYet
-}
-
-// Replay sends deliveries again and returns the numbers of the new deliveries, of those that were
-// sent before an error.
-func (i *Inspector) Replay(ctx context.Context, r Replay) ([]int64, error) { return nil, errNotYet }
-
-// Watch returns the numbers of deliveries that are stored or change from now on. The sequence ends
-// when ctx is done.
-func (i *Inspector) Watch(ctx context.Context) iter.Seq[int64] {
-	return func(func(int64) bool) { <-ctx.Done() }
 }

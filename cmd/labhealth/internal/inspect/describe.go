@@ -1,0 +1,149 @@
+package inspect
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+// describe sets what the body says. A body of a rejected delivery is described too: it helps to
+// find the sender.
+func (d *record) describe(body []byte) {
+	e, err := webhooks.Parse(body)
+	if err != nil {
+		if d.Reason == "" {
+			d.Reason = "not an event"
+			if parse := (*webhooks.ParseError)(nil); errors.As(err, &parse) {
+				d.Reason = fmt.Sprintf("not an event: at byte %d: %s", parse.Offset, parse.Reason)
+			}
+		}
+		return
+	}
+	d.Type, d.UserID, d.ClientUserID = shorten(string(e.Type), 100), e.UserID, shorten(e.ClientUserID, 200)
+	d.Malformed, d.Unknown = len(e.Malformed()), countUnknown(e, body)
+	about := e.Type.Resource()
+	switch v := e.Data.(type) {
+	case *webhooks.LabOrder:
+		d.OrderID, about = v.ID, string(v.CurrentStatus())
+	case *webhooks.LabAppointment:
+		d.OrderID, about = v.OrderID, "appointment "+string(v.Status)
+	case *webhooks.CriticalResult:
+		d.OrderID, about = v.OrderID, "critical result, "+string(v.Status)
+	case *webhooks.MatchReview:
+		about = "match review, " + string(v.Status)
+		if v.ResolvedOrderID != nil {
+			d.OrderID = *v.ResolvedOrderID
+		}
+	case *webhooks.Samples:
+		about = fmt.Sprintf("%s, %s, %d samples", about, v.Source.ProviderSlug(), len(v.Data))
+		if len(v.Data) == 1 {
+			about = strings.TrimSuffix(about, "s")
+		}
+	case *webhooks.HistoricalPull:
+		about = "history of " + about + ", " + v.Provider
+	case *webhooks.ProviderConnection:
+		about = v.ConnectedProvider().ProviderSlug() + " connected"
+	case *webhooks.ConnectionError:
+		about = v.Provider + ": " + string(v.ErrorType)
+	case *webhooks.ProviderDevice:
+		about = "device"
+	case *webhooks.Unknown:
+		about = "unknown type"
+		if v.Err != nil {
+			about = strings.TrimPrefix(v.Err.Error(), "webhooks: ")
+		}
+	default:
+		if source := sourceOf(e.Data); source != "" {
+			about += ", " + source
+		}
+	}
+	d.About = shorten(strings.ReplaceAll(about, ", , ", ", "), 80)
+	d.subject = subjectOf(e, d.OrderID)
+}
+
+// sourceOf returns the provider of a summary.
+func sourceOf(p webhooks.Payload) string {
+	source, _ := fieldOf[webhooks.Source](p, "Source")
+	return source.ProviderSlug()
+}
+
+// subjectOf returns what an event is a version of: an order, a summary or a series.
+func subjectOf(e *webhooks.Event, orderID uuid.UUID) string {
+	if samples, ok := e.Data.(*webhooks.Samples); ok {
+		if keys := seriesOf(e, samples); keys != "" {
+			return keys
+		}
+		return ""
+	}
+	if orderID != uuid.Nil {
+		return fmt.Sprintf("%T %s", e.Data, orderID)
+	}
+	if id, ok := fieldOf[uuid.UUID](e.Data, "ID"); ok && id != uuid.Nil {
+		return fmt.Sprintf("%T %s %s %s", e.Data, e.UserID, e.Type.Resource(), id)
+	}
+	return ""
+}
+
+func seriesOf(e *webhooks.Event, samples *webhooks.Samples) string {
+	if len(samples.Data) == 0 || e.UserID == uuid.Nil {
+		return ""
+	}
+	kind := string(samples.Source.Type)
+	if kind == "" || kind == string(webhooks.SourceTypeUnknown) {
+		kind = samples.Data[0].Type
+	}
+	return fmt.Sprintf("series %s %s %q %q", e.UserID, e.Type.Resource(), shorten(samples.Source.ProviderSlug(), 80), shorten(kind, 80))
+}
+
+// statuses returns what identifies the entries in the timeline of an order.
+func statuses(o *labhealth.Order) (entries []string) {
+	for _, e := range append(slices.Clone(o.Events), o.LastEvent) {
+		if e.Status == "" {
+			continue
+		}
+		entries = append(entries, fmt.Sprintf("%s %d", e.Status, e.CreatedAt.UnixNano()))
+	}
+	return entries
+}
+
+// shorten makes text of a sender printable: one line, without control and formatting characters,
+// with at most limit characters.
+func shorten(s string, limit int) string {
+	if len(s) > 4*limit {
+		s = s[:4*limit]
+	}
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar || r == '\u2028' || r == '\u2029' {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	if runes := []rune(s); len(runes) > limit {
+		s = string(runes[:limit-1]) + "…"
+	}
+	return s
+}
+
+func sortedNames(h http.Header) []string {
+	names := make([]string, 0, len(h))
+	for name := range h {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func idText(id uuid.UUID) string {
+	if id == uuid.Nil {
+		return ""
+	}
+	return id.String()
+}
