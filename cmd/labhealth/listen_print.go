@@ -4,13 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/fatih/color"
-	"golang.org/x/term"
 
 	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 )
@@ -32,19 +30,13 @@ func newDeliveryPrinter(a *app) *deliveryPrinter {
 	p := &deliveryPrinter{out: a.out, json: a.json, printed: map[int64]bool{},
 		good: color.New(color.FgGreen), bad: color.New(color.FgRed), faint: color.New(color.Faint)}
 	for _, c := range []*color.Color{p.good, p.bad, p.faint} {
-		if isTerminal(a.out) && os.Getenv("NO_COLOR") == "" {
+		if a.colored(a.out) {
 			c.EnableColor()
 		} else {
 			c.DisableColor()
 		}
 	}
 	return p
-}
-
-// isTerminal reports whether somebody reads what is written.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // deliveryLine is a delivery in JSON: no patient data.

@@ -223,19 +223,9 @@ func (f *replayFlags) filter() (filter *inspect.Filter, err error) {
 		flag, text string
 		to         *time.Time
 	}{{"--from", f.from, &filter.From}, {"--until", f.until, &filter.To}} {
-		if at.text == "" {
-			continue
-		}
-		if *at.to, err = parseTime(at.text); err != nil {
-			return nil, fmt.Errorf("%s must be a time, such as %s, or a duration before now, such as 2h", at.flag, "2026-11-20T10:00:00Z")
+		if *at.to, err = parseTime(at.flag, at.text); err != nil {
+			return nil, err
 		}
 	}
 	return filter, nil
-}
-
-func parseTime(s string) (time.Time, error) {
-	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
-		return time.Now().Add(-d), nil
-	}
-	return time.Parse(time.RFC3339, s)
 }
