@@ -411,17 +411,7 @@ func (c *Console) orderStates(ctx context.Context) ([]labhealthtest.OrderState, 
 	if c.sandbox() {
 		return c.Server.OrderStates(), nil
 	}
-	if c.Inspector.Store == nil {
-		return nil, nil
-	}
-	var states []labhealthtest.OrderState
-	for stored, err := range c.Inspector.Store.Orders(ctx, sqlstore.OrderFilter{}) {
-		if err != nil {
-			return nil, err
-		}
-		states = append(states, storedState(stored))
-	}
-	return states, nil
+	return c.storedStates(ctx)
 }
 
 func storedState(stored sqlstore.StoredOrder) labhealthtest.OrderState {
@@ -446,9 +436,6 @@ func (c *Console) readOrder(ctx context.Context, id uuid.UUID) (*labhealth.Order
 			return nil, nil
 		}
 		return c.Client.Orders.Get(ctx, id)
-	}
-	if c.Inspector.Store == nil {
-		return nil, nil
 	}
 	stored, ok, err := c.Inspector.Store.Order(ctx, id)
 	if err != nil || !ok {
