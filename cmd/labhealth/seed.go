@@ -300,7 +300,7 @@ func (s *seeder) planDays(user uuid.UUID, provider, kind string, resources, summ
 	present := s.present
 	source := labhealthtest.FromSource(provider, kind)
 	for d := historyDays; d > 0; d-- {
-		// Days start at the time of the present, so that each run plans the same and has the same IDs.
+		// Days start at the time of the present, so that each run plans the same.
 		day := present.AddDate(0, 0, -d)
 		if d == 9 {
 			continue

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// orderPause is how long changes of orders are collected, so that an order that changes often is
-	// rendered once.
+	// orderPause is how long changes of orders are collected, so that an order that changes often
+	// is rendered once.
 	orderPause = 200 * time.Millisecond
 	// maxLiveOrders is the number of orders whose cards are sent one by one. If more have changed,
 	// whole lanes are sent.
