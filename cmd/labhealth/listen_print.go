@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/fatih/color"
-	"golang.org/x/term"
 
 	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 )
@@ -39,12 +38,6 @@ func newDeliveryPrinter(a *app) *deliveryPrinter {
 		}
 	}
 	return p
-}
-
-// isTerminal reports whether somebody reads what is written.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // deliveryLine is a delivery in JSON: no patient data.

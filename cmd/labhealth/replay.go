@@ -226,14 +226,14 @@ func (f *replayFlags) filter() (filter *inspect.Filter, err error) {
 		if at.text == "" {
 			continue
 		}
-		if *at.to, err = parseTime(at.text); err != nil {
+		if *at.to, err = parseMoment(at.text); err != nil {
 			return nil, fmt.Errorf("%s must be a time, such as %s, or a duration before now, such as 2h", at.flag, "2026-11-20T10:00:00Z")
 		}
 	}
 	return filter, nil
 }
 
-func parseTime(s string) (time.Time, error) {
+func parseMoment(s string) (time.Time, error) {
 	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
 		return time.Now().Add(-d), nil
 	}
