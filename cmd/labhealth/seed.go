@@ -194,7 +194,7 @@ func (s *seeder) planProblem(i int, age time.Duration, id *uuid.UUID) (end time.
 		s.at(end, func() error { return ignoreEnd(s.srv.Cancel(*id)) })
 	case 5, 8:
 		s.at(end, func() error { return s.results(*id, i, true) })
-		if i%4 != 1 {
+		if i%4 != 1 && end > 50*time.Hour {
 			s.at(end-50*time.Hour, func() error {
 				_, _ = s.srv.Advance(*id)
 				return nil
