@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
@@ -383,9 +384,16 @@ func dump(t *testing.T, sandbox *sandbox) string {
 		}
 		all.Write(u.RawJSON())
 	}
-	deliveries, err := sandbox.inspector.List(t.Context(), inspect.Filter{}, 10000)
-	if err != nil {
-		t.Fatal(err)
+	var deliveries []inspect.Delivery
+	for range 1000 { // until all have been applied
+		deliveries, err = sandbox.inspector.List(t.Context(), inspect.Filter{}, 10000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(deliveries, func(d inspect.Delivery) bool { return d.Verdict == inspect.Verified && !d.Applied }) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 	if err := json.NewEncoder(&all).Encode(deliveries); err != nil {
 		t.Fatal(err)

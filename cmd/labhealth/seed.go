@@ -184,15 +184,22 @@ func (s *seeder) planProblem(i int, age time.Duration, id *uuid.UUID) (end time.
 	if i < 5 {
 		return 0
 	}
-	end = age / 3
+	// Before most orders are completed.
+	end = max(age-30*time.Hour, 2*age/3)
 	switch i % 10 {
 	case 1:
+		end = max(age-70*time.Hour, age/3)
 		s.at(end, func() error { return s.problem(*id) })
 	case 3:
-		end = age * 3 / 4
 		s.at(end, func() error { return ignoreEnd(s.srv.Cancel(*id)) })
-	case 5:
+	case 5, 8:
 		s.at(end, func() error { return s.results(*id, i, true) })
+		if i%4 != 1 && end > 50*time.Hour {
+			s.at(end-50*time.Hour, func() error {
+				_, _ = s.srv.Advance(*id)
+				return nil
+			})
+		}
 	case 7:
 		s.at(end, func() error { return s.fail(*id, i) })
 	case 9, 2:
@@ -239,7 +246,7 @@ func (s *seeder) results(id uuid.UUID, i int, partial bool) error {
 	state, _ := s.srv.OrderState(id)
 	if partial {
 		if state.Method == "testkit" {
-			return nil
+			return s.srv.SetStatus(id, "sample_with_lab.testkit.delivered_to_lab")
 		}
 		if err := s.srv.PartialResults(id); err != nil {
 			return err
@@ -287,13 +294,14 @@ func (s *seeder) planUser(i int, user uuid.UUID) {
 	}
 }
 
-// planDays plans the samples and summaries of the days until now. A day has gaps, as when a watch
+// planDays plans the samples and summaries of the days until now. A day has a gap, as when a watch
 // is charged, and one day is missing.
 func (s *seeder) planDays(user uuid.UUID, provider, kind string, resources, summaries []string) {
 	present := s.present
 	source := labhealthtest.FromSource(provider, kind)
-	for d := historyDays; d >= 0; d-- {
-		day := present.Truncate(24*time.Hour).AddDate(0, 0, -d)
+	for d := historyDays; d > 0; d-- {
+		// Days start at the time of the present, so that each run plans the same.
+		day := present.AddDate(0, 0, -d)
 		if d == 9 {
 			continue
 		}
@@ -303,11 +311,8 @@ func (s *seeder) planDays(user uuid.UUID, provider, kind string, resources, summ
 			s.planSamples(user, resource, day, gap, source)
 			s.planSamples(user, resource, gap.Add(time.Duration(50+20*(d%4))*time.Minute), day.Add(24*time.Hour), source)
 		}
-		if d == 0 {
-			continue
-		}
 		for _, resource := range summaries {
-			s.at(present.Sub(day.Add(31*time.Hour)), func() error {
+			s.at(present.Sub(day.Add(23*time.Hour)), func() error {
 				_, err := s.srv.AddSummary(user, resource, source, labhealthtest.StartingAt(day))
 				return err
 			})
@@ -318,15 +323,8 @@ func (s *seeder) planDays(user uuid.UUID, provider, kind string, resources, summ
 // planSamples plans the samples of a time, which arrive at its end.
 func (s *seeder) planSamples(user uuid.UUID, resource string, from, to time.Time, source labhealthtest.DataOption) {
 	const interval = 5 * time.Minute
-	present := s.present
-	if to.After(present) {
-		to = present
-	}
 	n := int(to.Sub(from) / interval)
-	if n <= 0 {
-		return
-	}
-	s.at(present.Sub(to), func() error {
+	s.at(s.present.Sub(to), func() error {
 		return s.srv.AddSamples(user, resource, n, source, labhealthtest.StartingAt(from))
 	})
 }

@@ -65,6 +65,9 @@ func TestSeed(t *testing.T) {
 	if d := time.Since(oldest); d < 10*24*time.Hour || d > 15*24*time.Hour {
 		t.Errorf("the oldest order is of %v", oldest)
 	}
+	if id := srv.OrderStates()[0].ID.String(); id != "55e1147f-f612-4d79-b70c-661abbd4f696" {
+		t.Errorf("the first order is %s: it must be the same in each run", id)
+	}
 	if d := time.Since(clock.Now()); d > time.Second {
 		t.Errorf("the clock is %v behind", d)
 	}
