@@ -116,12 +116,12 @@ func (c *Console) setTheme(w http.ResponseWriter, r *http.Request) {
 // functions are the functions of the templates. Those of one page are beside it.
 func (c *Console) functions() template.FuncMap {
 	return template.FuncMap{
-		"number": number,
-		"short":  func(id fmt.Stringer) string { return id.String()[:8] },
-		"age":    func(t time.Time) string { return age(c.Now().Sub(t)) },
+		"number":           number,
+		"short":            func(id fmt.Stringer) string { return id.String()[:8] },
+		"age":              func(t time.Time) string { return age(c.Now().Sub(t)) },
 		"sampleResources":  func() []string { return sampleResources },
 		"summaryResources": func() []string { return summaryResources },
-		"clock":  func(t time.Time) string { return t.Format("15:04:05") },
+		"clock":            func(t time.Time) string { return t.Format("15:04:05") },
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/labhealth/labhealth-go/webhooks"
@@ -42,7 +43,8 @@ func resourceName(resource string) string {
 	if name == "" {
 		return "No resource"
 	}
-	return strings.ToUpper(name[:1]) + name[1:]
+	first, size := utf8.DecodeRuneInString(name)
+	return string(unicode.ToUpper(first)) + name[size:]
 }
 
 // sourceText names the source of a series.

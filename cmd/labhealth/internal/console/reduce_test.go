@@ -113,16 +113,16 @@ func TestReductionGaps(t *testing.T) {
 		r    *reduction
 		want []hole
 	}{
-		"none":                       {fill(later, 5, [2]int{0, 1440}), nil},
-		"every 15 minutes":           {fill(later, 15, [2]int{0, 1440}), nil},
-		"one sample":                 {fill(later, 5, [2]int{700, 701}), nil},
-		"within":                     {fill(later, 5, [2]int{0, 600}, [2]int{660, 1440}), []hole{{120, 132, 65 * time.Minute}}},
-		"at the start":               {fill(later, 5, [2]int{60, 1440}), []hole{{0, 12, time.Hour}}},
-		"at the end":                 {fill(later, 5, [2]int{0, 1380}), []hole{{276, 288, 65 * time.Minute}}},
-		"not yet":                    {fill(minute(600), 5, [2]int{0, 600}), nil},
-		"not yet, after a gap":       {fill(minute(600), 5, [2]int{0, 540}), []hole{{108, 120, 65 * time.Minute}}},
-		"three intervals are usual":  {fill(later, 5, [2]int{0, 600}, [2]int{610, 1440}), nil},
-		"four intervals are a gap":   {fill(later, 5, [2]int{0, 600}, [2]int{615, 1440}), []hole{{120, 123, 20 * time.Minute}}},
+		"none":                        {fill(later, 5, [2]int{0, 1440}), nil},
+		"every 15 minutes":            {fill(later, 15, [2]int{0, 1440}), nil},
+		"one sample":                  {fill(later, 5, [2]int{700, 701}), nil},
+		"within":                      {fill(later, 5, [2]int{0, 600}, [2]int{660, 1440}), []hole{{120, 132, 65 * time.Minute}}},
+		"at the start":                {fill(later, 5, [2]int{60, 1440}), []hole{{0, 12, time.Hour}}},
+		"at the end":                  {fill(later, 5, [2]int{0, 1380}), []hole{{276, 288, 65 * time.Minute}}},
+		"not yet":                     {fill(minute(600), 5, [2]int{0, 600}), nil},
+		"not yet, after a gap":        {fill(minute(600), 5, [2]int{0, 540}), []hole{{108, 120, 65 * time.Minute}}},
+		"three intervals are usual":   {fill(later, 5, [2]int{0, 600}, [2]int{610, 1440}), nil},
+		"four intervals are a gap":    {fill(later, 5, [2]int{0, 600}, [2]int{615, 1440}), []hole{{120, 123, 20 * time.Minute}}},
 		"the clock of a sender ahead": {fill(minute(100), 5, [2]int{0, 1440}), nil},
 	} {
 		if diff := cmp.Diff(test.want, test.r.gaps(), cmp.AllowUnexported(hole{})); diff != "" {
