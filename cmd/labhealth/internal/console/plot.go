@@ -22,7 +22,8 @@ type plotSet struct {
 	Week   bool
 	Zone   string // whose times they are
 	Days   string // of the span, for the script
-	Axis   []string
+	Axis   []axisLabel
+	Offset time.Duration // of the user from UTC
 
 	Plots  []plot
 	Texts  []texts // series without numbers
@@ -139,7 +140,7 @@ func (c *Console) loadPlots(ctx context.Context, userID uuid.UUID, s span) (*plo
 		}
 	}
 	set.Capped = l.read >= maxSamples
-	set.Zone = l.zone()
+	set.Zone, set.Offset = l.zone(), l.offset()
 	for _, one := range found {
 		for _, r := range one.reductions {
 			if r.lines != nil {

@@ -65,6 +65,7 @@ const (
 // summaries are those that the cards of a day need.
 type summaries struct {
 	day        string
+	offset     time.Duration // of the user from UTC
 	shown      []sqlstore.StoredSummary
 	activities map[string]float64 // steps, by day
 	weights    map[string]float64 // by day
@@ -72,9 +73,9 @@ type summaries struct {
 }
 
 // summaryCards returns the summaries of a day.
-func (c *Console) summaryCards(ctx context.Context, userID uuid.UUID, day time.Time) ([]card, error) {
+func (c *Console) summaryCards(ctx context.Context, userID uuid.UUID, day time.Time, offset time.Duration) ([]card, error) {
 	found := &summaries{
-		day: day.Format(time.DateOnly), activities: map[string]float64{}, weights: map[string]float64{},
+		day: day.Format(time.DateOnly), offset: offset, activities: map[string]float64{}, weights: map[string]float64{},
 		cycles: map[uuid.UUID]*webhooks.SleepCycle{},
 	}
 	n := 0
@@ -192,7 +193,7 @@ func (c *Console) cardOf(ctx context.Context, f *summaries, s sqlstore.StoredSum
 		one.Version = "Version " + strconv.Itoa(versions)
 	}
 	if !updated.IsZero() {
-		one.Version = strings.TrimPrefix(one.Version+", "+updated.UTC().Format("Mon 2 Jan 15:04")+" UTC", ", ")
+		one.Version = strings.TrimPrefix(one.Version+", "+updated.UTC().Add(f.offset).Format("2 Jan 15:04"), ", ")
 	}
 	return one, nil
 }
@@ -238,12 +239,12 @@ var stages = []stage{{4, "c", 0, "Awake"}, {3, "ac", 7, "REM"}, {2, "b", 14, "Li
 // sleepCard shows a sleep with its stages.
 func sleepCard(v *webhooks.Sleep, cycle *webhooks.SleepCycle) card {
 	one := card{order: 1, Big: fmt.Sprintf("%d h %02d", v.Total/3600, abs(v.Total/60%60)), BigNote: "min"}
-	if v.Score != nil {
-		one.BigNote += fmt.Sprintf(", score %d", *v.Score)
-	}
 	seconds := []int64{v.Awake, v.REM, v.Light, v.Deep}
 	for i, s := range stages {
 		one.Key = append(one.Key, keyItem{s.class, fmt.Sprintf("%s %d:%02d", s.name, seconds[i]/3600, abs(seconds[i]/60%60))})
+	}
+	if v.Score != nil {
+		one.Key = append(one.Key, keyItem{"", fmt.Sprintf("score %d", *v.Score)})
 	}
 	one.Mini = hypnogram(sleepStages(v, cycle))
 	if one.Mini == nil {
@@ -539,7 +540,7 @@ func valueText(value json.RawMessage) string {
 			return ""
 		}
 		if t, err := time.Parse(time.RFC3339, text); err == nil {
-			return t.Format("2 Jan 2006 15:04")
+			return t.Format("2 Jan 15:04")
 		}
 		return cut(text, 80)
 	case '[':

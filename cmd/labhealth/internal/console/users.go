@@ -501,7 +501,7 @@ func (c *Console) userWearables(ctx context.Context, d *userDetail, s span, asVa
 			*path += "&as=values"
 		}
 	}
-	if data.Cards, err = c.summaryCards(ctx, d.UserID, s.day); err != nil {
+	if data.Cards, err = c.summaryCards(ctx, d.UserID, s.day, data.Set.Offset); err != nil {
 		return nil, err
 	}
 	data.Empty = len(data.Cards) == 0 && len(data.Set.Plots) == 0 && len(data.Set.Texts) == 0 && data.Set.Nearest == nil
