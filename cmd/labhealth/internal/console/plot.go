@@ -121,23 +121,9 @@ func (c *Console) loadPlots(ctx context.Context, userID uuid.UUID, s span) (*plo
 		set.More, all = len(all)-maxSeries, all[:maxSeries]
 	}
 	l := &loader{console: c, span: s, now: c.Now(), kinds: map[[2]string]int{}}
-	for _, of := range all {
-		l.kinds[[2]string{of.Resource, of.Provider}]++
-	}
-	found := make([]*loaded, 0, len(all))
-	for _, of := range all {
-		one, err := l.load(ctx, of)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, one)
-	}
-	for i, one := range found { // the offset may have been found after the series was read
-		if one.assuming && l.offset() != one.assumed && l.read < maxSamples {
-			if found[i], err = l.load(ctx, one.of); err != nil {
-				return nil, err
-			}
-		}
+	found, err := l.loadAll(ctx, all)
+	if err != nil {
+		return nil, err
 	}
 	set.Capped = l.read >= maxSamples
 	set.Zone, set.Offset = l.zone(), l.offset()
@@ -155,6 +141,28 @@ func (c *Console) loadPlots(ctx context.Context, userID uuid.UUID, s span) (*plo
 		set.Nearest = c.nearestDay(ctx, userID, s)
 	}
 	return set, nil
+}
+
+// loadAll reads several series.
+func (l *loader) loadAll(ctx context.Context, all []webhooks.Series) (found []*loaded, err error) {
+	for _, of := range all {
+		l.kinds[[2]string{of.Resource, of.Provider}]++
+	}
+	for _, of := range all {
+		one, err := l.load(ctx, of)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, one)
+	}
+	for i, one := range found { // the offset may have been found after the series was read
+		if one.assuming && l.offset() != one.assumed && l.read < maxSamples {
+			if found[i], err = l.load(ctx, one.of); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
 }
 
 // rank is the place of a resource among the plots.

@@ -116,6 +116,7 @@ func (f *summaries) add(s sqlstore.StoredSummary) {
 		}
 	case *webhooks.SleepCycle:
 		f.cycles[v.SleepID] = v
+	default: // needed for its own card only
 	}
 	if dayOf(s.Data) == f.day || s.Key.Resource == "profile" || f.duringCycle(s.Data) {
 		f.shown = append(f.shown, s)
@@ -142,6 +143,8 @@ func dayOf(p webhooks.Payload) string {
 		return v.SessionEnd.Format(time.DateOnly)
 	case *webhooks.Electrocardiogram:
 		return v.SessionStart.Format(time.DateOnly)
+	default:
+		return ""
 	}
 	return date.String()
 }
@@ -221,8 +224,9 @@ func originOf(p webhooks.Payload) (provider string, updated time.Time) {
 		return v.Source.ProviderSlug(), v.UpdatedAt
 	case *webhooks.Summary:
 		return v.Source.ProviderSlug(), v.UpdatedAt
+	default:
+		return "", time.Time{}
 	}
-	return "", time.Time{}
 }
 
 // stage is how a stage of sleep is drawn. The numbers are those that the embedded service uses: no
