@@ -87,6 +87,7 @@ func (s *Server) connect(u *user, slug string) {
 		s.addHistoricalPulls(u, slug)
 	}
 	c.err = nil
+	s.reportUser(u)
 	s.emit(u, "provider.connection.created", map[string]any{
 		"user_id":               u.UserID,
 		"source":                src,
@@ -112,6 +113,7 @@ func (s *Server) SetConnectionError(userID uuid.UUID, slug, errorType string) er
 		return errNotConnected
 	}
 	c.err = &connectionError{errorType, "The connection to " + c.Source.Name + " does not work.", timestamp(s.now())}
+	s.reportUser(u)
 	s.emit(u, "provider.connection.error", map[string]any{
 		"user_id": u.UserID, "provider": slug, "error_type": errorType, "message": c.err.ErrorMessage, "error_details": "",
 	})
@@ -136,6 +138,7 @@ func (s *Server) AddDevice(userID uuid.UUID, slug, model string) (uuid.UUID, err
 	}
 	d := s.newDevice(u, c, model)
 	c.devices = append(c.devices, d)
+	s.reportUser(u)
 	s.emit(u, "provider.device.created", d)
 	return d.ID, nil
 }
@@ -215,6 +218,7 @@ func (s *Server) disconnect(r *request) (any, error) {
 		return nil, reject(http.StatusNotFound, "Provider is not connected")
 	}
 	u.pulls = slices.DeleteFunc(u.pulls, func(p *historicalPull) bool { return p.slug == slug })
+	s.reportUser(u)
 	return success, nil
 }
 

@@ -162,7 +162,7 @@ type NetworkConditions struct {
 // WithNetworkConditions delivers over an unreliable network.
 func WithNetworkConditions(n NetworkConditions) DeliveryOption {
 	return func(e *endpoint) error {
-		e.network = n
+		e.network, e.ownNetwork = n, true
 		return n.validate()
 	}
 }
@@ -179,8 +179,9 @@ func (n NetworkConditions) validate() error {
 	return nil
 }
 
-// SetNetworkConditions changes the network to all receivers of the server's team, also to those
-// that are added later without [WithNetworkConditions]. Events that are already delayed remain so.
+// SetNetworkConditions changes the network to all receivers of the server's team: to those that it
+// has, also with [WithNetworkConditions], and to those that are added later without. Events that
+// are delayed already remain so. It returns an error if a rate is invalid, and changes nothing.
 func (s *Server) SetNetworkConditions(n NetworkConditions) error {
 	if err := n.validate(); err != nil {
 		return fmt.Errorf("labhealthtest: %w", err)

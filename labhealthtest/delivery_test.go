@@ -303,6 +303,48 @@ func TestNetworkConditions(t *testing.T) {
 	}
 }
 
+// The conditions can be changed for receivers that exist and for those that are added later, also
+// by the management API.
+func TestSetNetworkConditions(t *testing.T) {
+	srv := newServer(t)
+	attemptsOf := func(event string) (list []string) {
+		send(t, srv, event)
+		noError(t, srv.Flush(t.Context()))
+		for _, d := range srv.Deliveries() {
+			if string(d.Body) == event {
+				list = append(list, fmt.Sprint(d.URL[len("http://"):], " ", d.StatusCode, " ", d.Dropped))
+			}
+		}
+		slices.Sort(list)
+		return list
+	}
+	deliverTo := func(url string, opts ...labhealthtest.DeliveryOption) {
+		noError(t, srv.DeliverTo("http://"+url, append(opts, labhealthtest.WithTransport(always(200)))...))
+	}
+	losing := labhealthtest.NetworkConditions{Lose: 1}
+	deliverTo("a")
+	deliverTo("b", labhealthtest.WithNetworkConditions(losing))
+	if got, want := attemptsOf("1"), []string{"a 200 false", "b 0 true"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	noError(t, srv.SetNetworkConditions(losing))
+	deliverTo("c")
+	deliverTo("d", labhealthtest.WithNetworkConditions(labhealthtest.NetworkConditions{}))
+	decode[any](t, manageOrg(t, srv, "POST", "ORG/team/TEAM/sandbox/webhook", `{"url": "http://example.com"}`))
+	want := []string{"a 0 true", "b 0 true", "c 0 true", "d 200 false", "example.com 0 true"}
+	if got := attemptsOf("2"); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, invalid := range []labhealthtest.NetworkConditions{{Lose: 1.1}, {Duplicate: math.NaN()}, {Delay: 0.5}} {
+		if err := srv.SetNetworkConditions(invalid); err == nil || !strings.HasPrefix(err.Error(), "labhealthtest: ") {
+			t.Errorf("%v: %v", invalid, err)
+		}
+	}
+	if got := attemptsOf("3"); !slices.Equal(got, want) {
+		t.Errorf("invalid conditions have an effect: %q, want %q", got, want)
+	}
+}
+
 // Lost events are not posted, and the others arrive in random order, some of them twice.
 func TestLostEvents(t *testing.T) {
 	var arrived [2]string

@@ -14,7 +14,8 @@
 //	}
 //	defer srv.Close()
 //
-// The command labhealthd, in the directory cmd, runs a server on a fixed port.
+// The command labhealth sandbox, in the module cmd/labhealth, runs a server on a fixed port, with a
+// console in the browser.
 //
 // # Operations
 //
@@ -31,6 +32,13 @@
 // against an independent implementation of the specification. [Server.Requests] returns the
 // requests that the server received, and [Server.RequestCount] their number.
 //
+// # Watching
+//
+// [Server.Watch] returns what happens in the server: requests, changes of orders and users, and
+// attempts to deliver events. A client with the transport of [Server.Direct] reads and changes the
+// server while a program uses it: its requests meet no faults and are not logged. [WithMiddleware]
+// serves other paths on the port of the server, and [WithResponseLog] stores response bodies.
+//
 // # Orders and users
 //
 // [Server.AddUsers] and [Server.AddOrders] add many users and orders quickly, for example 100,000
@@ -38,6 +46,7 @@
 // accounts with labs. The status of an order changes only on request: [Server.Advance] moves it to
 // the usual next status, [Server.SetStatus] sets any status, including unknown ones, and
 // [Server.Cancel], [Server.Fail] and [Server.PartialResults] set statuses off the usual path.
+// [Server.NextStatuses] returns the usual statuses that follow.
 // Partial results send events only after [Server.SetPartialEvents], as at the service.
 // [Server.Redraw] adds an order that repeats another one, and [Server.DeleteOrder] deletes one.
 //
@@ -94,8 +103,9 @@
 //			Lose: 0.3, LoseResponse: 0.05, Duplicate: 0.2, Delay: 1, MaxDelay: time.Hour,
 //		}))
 //
-// [Undelivered] omits the event of particular data. [WithDeliveryLog] limits the memory of the
-// attempts, for 100,000 orders and more.
+// [Server.SetNetworkConditions] changes the network of all receivers. [Undelivered] omits the event
+// of particular data. [WithDeliveryLog] limits the memory of the attempts, for 100,000 orders and
+// more.
 //
 // # Faults
 //
@@ -104,6 +114,9 @@
 // application does when it cannot know whether an order was created:
 //
 //	err := srv.FailAfter("POST /v3/order/import", 1, labhealthtest.FaultClosed)
+//
+// [Server.AddFault] does the same for a fault that can be removed alone. [Operations] returns the
+// operations that can fail.
 //
 // # Management
 //

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -41,9 +40,7 @@ func (s *Server) DeliverTo(url string, opts ...DeliveryOption) error {
 	if !isHTTPURL(url) {
 		return errors.New("labhealthtest: events are delivered to an http or https URL")
 	}
-	s.mu.Lock()
-	e := &endpoint{url: url, client: s.poster, network: s.network}
-	s.mu.Unlock()
+	e := &endpoint{url: url, client: s.poster}
 	for _, opt := range opts {
 		if opt == nil {
 			continue
@@ -56,6 +53,9 @@ func (s *Server) DeliverTo(url string, opts ...DeliveryOption) error {
 	defer s.mu.Unlock()
 	if s.closed {
 		return errClosed
+	}
+	if !e.ownNetwork {
+		e.network = s.network
 	}
 	e.seed = s.derive("endpoint", len(s.endpoints))
 	s.addEndpoint(e)
@@ -138,7 +138,6 @@ func (s *Server) flush(ctx context.Context, set func(time.Time)) error {
 
 // emitOrder sends the event of the latest change of an order.
 func (s *Server) emitOrder(o *order) {
-	s.report(Activity{OrderID: o.ID, UserID: o.UserID})
 	eventType := "labtest.order.updated"
 	switch {
 	case len(o.Events) == 1:
@@ -151,9 +150,6 @@ func (s *Server) emitOrder(o *order) {
 
 // emit sends an event of a user. Without endpoints the event is dropped.
 func (s *Server) emit(u *user, eventType string, data any) {
-	if !strings.HasPrefix(eventType, "labtest.") {
-		s.report(Activity{UserID: u.UserID})
-	}
 	if len(s.endpoints) > 0 {
 		s.enqueue(encode(envelope{eventType, data, s.TeamID, u.UserID, u.ClientUserID}))
 	}

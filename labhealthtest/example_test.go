@@ -200,6 +200,48 @@ func ExampleServer_Send() {
 	// Output: glucose 5.5 mmol/L
 }
 
+// A program that shows what happens in a server, without requests of its own in the log.
+func ExampleServer_Watch() {
+	srv, err := labhealthtest.Start(labhealthtest.WithSeed(1))
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL), labhealth.WithHTTPClient(httpClient))
+	if err != nil {
+		log.Fatal(err)
+	}
+	direct, err := labhealth.NewClient(srv.APIKey, labhealth.WithBaseURL(srv.URL),
+		labhealth.WithHTTPClient(&http.Client{Transport: srv.Direct()}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	activities := srv.Watch(context.Background())
+
+	userID := srv.AddUser("ada")
+	if _, err := placeOrder(context.Background(), client, userID, srv.LabTests.WalkIn); err != nil {
+		log.Fatal(err)
+	}
+	srv.Close() // ends the sequence
+	for a := range activities {
+		switch {
+		case a.Request != nil:
+			fmt.Println("request:", a.Request.Operation, a.Request.StatusCode)
+		case a.OrderID != uuid.Nil:
+			order, err := direct.Orders.Get(context.Background(), a.OrderID)
+			if err != nil {
+				log.Fatal(err)
+			}
+			fmt.Println("order changed:", *order.SampleID)
+		case a.UserID != uuid.Nil:
+			fmt.Println("user changed")
+		}
+	}
+	// Output: user changed
+	// order changed: SAMPLE-0001
+	// order changed: SAMPLE-0001
+	// request: POST /v3/order/import 200
+}
+
 // A server for any HTTP client. With a seed and a fixed clock its responses are the same in each
 // run.
 func ExampleStart() {

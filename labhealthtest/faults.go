@@ -2,6 +2,7 @@ package labhealthtest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -23,12 +24,24 @@ import (
 // because the server does not support HTTP/2.
 type Fault func(w http.ResponseWriter, r *http.Request, body []byte)
 
-// plannedFault is a fault for future requests.
+// FaultPlan is a fault of future requests, for [Server.AddFault].
+type FaultPlan struct {
+	// Name is for [Request.Fault].
+	Name string
+	// Operation is one of [Operations], or "" for all requests.
+	Operation string
+	// Times is the number of requests, or negative for all until the fault is removed.
+	Times int
+	// Before makes the fault replace the processing of the request, and not only its response.
+	Before bool
+	// Fault is required.
+	Fault Fault
+}
+
+// plannedFault is a plan and the number of requests that remain.
 type plannedFault struct {
-	fault           Fault
-	method, pattern string // empty for all requests
-	times           int    // remaining, negative for all
-	after           bool   // the request is processed first
+	FaultPlan
+	method, pattern string // of the operation
 }
 
 // FailAfter makes the server process the next requests for an operation and then respond with a
@@ -38,13 +51,40 @@ type plannedFault struct {
 // is negative, all requests fail until [Server.ClearFaults]. Faults are used in the order in which
 // they were added. FailAfter returns an error if the server does not have the operation.
 func (s *Server) FailAfter(operation string, times int, fault Fault) error {
-	return s.addFault(operation, times, fault, true)
+	_, err := s.AddFault(FaultPlan{Operation: operation, Times: times, Fault: fault})
+	return err
 }
 
 // FailBefore is like [Server.FailAfter], but the server does not process the requests. Their status
 // code in [Server.Requests] is 0.
 func (s *Server) FailBefore(operation string, times int, fault Fault) error {
-	return s.addFault(operation, times, fault, false)
+	_, err := s.AddFault(FaultPlan{Operation: operation, Times: times, Fault: fault, Before: true})
+	return err
+}
+
+// AddFault is like [Server.FailAfter], or [Server.FailBefore] if p.Before is set, for a fault that
+// is removed before it was used up: remove removes it, and no other. Requests that have met it are
+// not affected. Further calls of remove do nothing.
+func (s *Server) AddFault(p FaultPlan) (remove func(), err error) {
+	f := &plannedFault{FaultPlan: p}
+	f.method, f.pattern, _ = strings.Cut(p.Operation, " ")
+	names := Operations()
+	if p.Operation != "" && !slices.Contains(names, p.Operation) {
+		return nil, fmt.Errorf("labhealthtest: no such operation: %q: want one of %q", p.Operation, names)
+	}
+	if p.Fault == nil {
+		return nil, errors.New("labhealthtest: no fault is given")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.Times != 0 {
+		s.faults = append(s.faults, f)
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		removeFunc(&s.faults, func(other *plannedFault) bool { return other == f })
+	}, nil
 }
 
 // ClearFaults removes all faults.
@@ -52,23 +92,6 @@ func (s *Server) ClearFaults() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = nil
-}
-
-func (s *Server) addFault(name string, times int, fault Fault, after bool) error {
-	method, pattern, _ := strings.Cut(name, " ")
-	names := Operations()
-	if name != "" && !slices.Contains(names, name) {
-		return fmt.Errorf("labhealthtest: no such operation: %q: want one of %q", name, names)
-	}
-	if fault == nil {
-		return errors.New("labhealthtest: no fault is given")
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if times != 0 {
-		s.faults = append(s.faults, &plannedFault{fault, method, pattern, times, after})
-	}
-	return nil
 }
 
 // nextFault returns the first fault for a request and counts it.
@@ -81,10 +104,10 @@ func (s *Server) nextFault(hr *http.Request) *plannedFault {
 				continue
 			}
 		}
-		if f.times > 0 {
-			f.times--
+		if f.Times > 0 {
+			f.Times--
 		}
-		if f.times == 0 {
+		if f.Times == 0 {
 			s.faults = slices.Delete(s.faults, i, i+1)
 		}
 		return f
@@ -94,17 +117,17 @@ func (s *Server) nextFault(hr *http.Request) *plannedFault {
 
 // fail responds to a request with a fault. readErr is the error of reading its body.
 func (s *Server) fail(f *plannedFault, w http.ResponseWriter, hr *http.Request, body []byte, readErr error, received time.Time) {
-	entry := Request{ReceivedAt: received, Faulted: true}
-	if !f.after {
+	entry := Request{ReceivedAt: received, Faulted: true, Fault: f.Name}
+	if f.Before {
 		s.mu.Lock()
 		s.log(hr, body, entry)
 		s.mu.Unlock()
-		f.fault(w, hr, nil)
+		f.Fault(w, hr, nil)
 		return
 	}
 	resp := s.process(hr, body, readErr, entry)
 	w.Header().Set("Traceresponse", resp.trace)
-	f.fault(w, hr, resp.body)
+	f.Fault(w, hr.WithContext(context.WithValue(hr.Context(), responseKey{}, resp)), resp.body)
 }
 
 // FaultResponse responds with a status code, a body and headers, which are names and values in
@@ -144,6 +167,29 @@ func FaultHalfHeader(w http.ResponseWriter, _ *http.Request, _ []byte) {
 
 // FaultSilence does not respond until the client closes the connection.
 func FaultSilence(_ http.ResponseWriter, r *http.Request, _ []byte) { <-r.Context().Done() }
+
+// responseKey is the context key of the response that a fault replaces.
+type responseKey struct{}
+
+// FaultDelay sends the response that the request would have had after a delay, unless the client
+// closes the connection before. If the request was not processed, it closes the connection after
+// the delay. The delay does not depend on the server's clock.
+func FaultDelay(delay time.Duration) Fault {
+	return func(w http.ResponseWriter, r *http.Request, _ []byte) {
+		timer := time.NewTimer(delay)
+		defer timer.Stop()
+		select {
+		case <-r.Context().Done():
+			return
+		case <-timer.C:
+		}
+		if resp, ok := r.Context().Value(responseKey{}).(response); ok {
+			resp.write(w)
+			return
+		}
+		hijack(w, "", false)
+	}
+}
 
 // FaultHalfBody sends half of the body and closes the connection.
 func FaultHalfBody(w http.ResponseWriter, _ *http.Request, body []byte) {

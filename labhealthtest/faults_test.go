@@ -3,6 +3,7 @@ package labhealthtest_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -162,6 +163,83 @@ func TestPlannedFaults(t *testing.T) {
 	if err := srv.FailBefore("", 1, teapot); err != nil || do(t, srv, "GET", "/nowhere", "").status != 418 {
 		t.Error("a fault for all operations has no effect")
 	}
+}
+
+// A fault can be removed, alone and repeatedly.
+func TestAddFault(t *testing.T) {
+	srv := newServer(t)
+	plan := func(statusCode, times int) func() {
+		remove, err := srv.AddFault(labhealthtest.FaultPlan{
+			Name: fmt.Sprint("fault ", statusCode), Operation: "GET /v2/user", Times: times, Before: true, Fault: labhealthtest.FaultResponse(statusCode, "{}"),
+		})
+		noError(t, err)
+		return remove
+	}
+	status := func() int { return do(t, srv, "GET", "/v2/user", "").status }
+	first, second, third := plan(418, 2), plan(410, -1), plan(503, 1)
+	got := []int{status()}
+	first()
+	got = append(got, status(), status())
+	first() // has no effect on the others
+	got = append(got, status())
+	second()
+	got = append(got, status(), status())
+	third() // was used up
+	if want := []int{418, 410, 410, 410, 503, 200}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for i, r := range srv.Requests() {
+		want := fmt.Sprint("fault ", got[i])
+		if !r.Faulted {
+			want = ""
+		}
+		if r.Fault != want || r.Faulted != (got[i] != 200) {
+			t.Errorf("request %d: %q", i, r.Fault)
+		}
+	}
+	for _, p := range []labhealthtest.FaultPlan{{}, {Operation: "GET /", Fault: labhealthtest.FaultClosed}} {
+		if _, err := srv.AddFault(p); err == nil {
+			t.Errorf("%v is valid", p)
+		}
+	}
+}
+
+// A delay sends the response of the request, also a rejection. A request that was not processed has
+// none.
+func TestFaultDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const day = 24 * time.Hour
+		l := newMemoryListener()
+		srv := labhealthtest.NewServer(t, labhealthtest.WithListener(l))
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: l.dial}}
+		request := func(path string) (int, string, error) {
+			req, err := http.NewRequest("GET", srv.URL+path, nil)
+			noError(t, err)
+			req.Header.Set("x-service-api-key", srv.APIKey)
+			resp, err := client.Do(req)
+			if err != nil {
+				return 0, "", err
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			return resp.StatusCode, string(body), err
+		}
+		start := time.Now()
+		noError(t, srv.FailAfter("", 2, labhealthtest.FaultDelay(day)))
+		noError(t, srv.FailBefore("", 1, labhealthtest.FaultDelay(day)))
+		if status, body, err := request("/v2/user"); err != nil || status != 200 || body != `{"users":[],"total":0,"offset":0,"limit":100}` {
+			t.Errorf("%d %s %v", status, body, err)
+		}
+		if status, body, err := request("/v2/user/" + unknownID); err != nil || status != 404 || body != `{"detail":"User not found"}` {
+			t.Errorf("%d %s %v", status, body, err)
+		}
+		if status, body, err := request("/v2/user"); err == nil {
+			t.Errorf("%d %s", status, body)
+		}
+		if took := time.Since(start); took != 3*day {
+			t.Errorf("three requests took %v", took)
+		}
+	})
 }
 
 // Close ends requests that wait for a response.

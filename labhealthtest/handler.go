@@ -23,6 +23,8 @@ const (
 	managementKeyHeader = "X-Management-Key"
 	// orgKeyHeader is the deprecated name of managementKeyHeader.
 	orgKeyHeader = "X-Service-Org-Key"
+	// proofHeader has Server.DebugToken, in every response.
+	proofHeader = "X-Labhealthtest-Proof"
 )
 
 // secretHeaders are not logged.
@@ -30,6 +32,8 @@ var secretHeaders = []string{apiKeyHeader, managementKeyHeader, orgKeyHeader, "A
 
 // Request is a request that the server received.
 type Request struct {
+	// Number counts the requests of the server from 1, as [Server.RequestCount] does.
+	Number int
 	// Method is the HTTP method.
 	Method string
 	// Path is the path as sent, with its escapes and the raw query.
@@ -46,26 +50,30 @@ type Request struct {
 	Operation string
 	// ReceivedAt is when the request was received, by the server's clock.
 	ReceivedAt time.Time
-	// Took is how long the server processed the request, by its clock, without the fault.
+	// Took is the time from ReceivedAt until the response was ready, without a fault.
 	Took time.Duration
 	// Faulted reports whether a fault replaced the response (see [Server.FailAfter]).
 	Faulted bool
-	// Response is the body of the response, without the fault. It is nil except for the latest
-	// requests (see [WithResponseLog]).
+	// Fault is the name of the fault, if it has one (see [FaultPlan]).
+	Fault string
+	// Response is the body of the response that the request had without the fault. It is nil if the
+	// request was not processed, and without [WithResponseLog].
 	Response []byte
 }
 
 // Requests returns the requests received so far, oldest first, including rejected ones. The server
-// keeps at least the latest 10,000; [Server.RequestCount] counts all. Callers must not modify
-// headers and bodies.
+// keeps at least the latest 10,000; [Server.RequestCount] counts all. Those of other teams
+// ([Server.Team]) and of the management API are included. Callers must not modify headers and
+// bodies.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// WithResponseLog makes [Server.Requests] contain the response bodies of the latest n requests. By
-// default it contains none.
+// WithResponseLog makes [Server.Requests] and [Server.Watch] contain response bodies: Requests has
+// those of the latest n requests. By default both contain none. Responses of the management API
+// have keys and secrets.
 func WithResponseLog(n int) Option {
 	return func(s *Server) { s.responseLog = max(n, 0) }
 }
@@ -77,18 +85,30 @@ func (s *Server) RequestCount() int {
 	return s.requestCount
 }
 
-// serve is the handler of the HTTP server.
-func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return
+// newHandler returns the handler of the HTTP server.
+func (s *Server) newHandler() http.Handler {
+	var handler http.Handler = http.HandlerFunc(s.serve)
+	for _, wrap := range slices.Backward(s.middleware) {
+		if wrapped := wrap(handler); wrapped != nil {
+			handler = wrapped
+		}
 	}
-	s.running.Add(1)
-	s.mu.Unlock()
-	defer s.running.Done()
+	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
+		s.mu.Lock()
+		if s.closed {
+			s.mu.Unlock()
+			panic(http.ErrAbortHandler) // closes the connection without a response
+		}
+		s.running.Add(1)
+		s.mu.Unlock()
+		defer s.running.Done()
+		handler.ServeHTTP(w, hr)
+	})
+}
 
-	w.Header().Set("X-Labhealthtest-Proof", s.DebugToken)
+// serve responds to a request for the service.
+func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
+	w.Header().Set(proofHeader, s.DebugToken)
 	received := s.now()
 	body, err := io.ReadAll(http.MaxBytesReader(w, hr.Body, maxBody))
 	if f := s.nextFault(hr); f != nil {
@@ -98,7 +118,8 @@ func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
 	s.process(hr, body, err, Request{ReceivedAt: received}).write(w)
 }
 
-// process executes and logs a request. readErr is the error of reading its body.
+// process executes a request and completes and logs its entry. readErr is the error of reading its
+// body.
 func (s *Server) process(hr *http.Request, body []byte, readErr error, entry Request) response {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,6 +152,7 @@ func (s *Server) log(hr *http.Request, body []byte, entry Request) {
 		header.Del(name)
 	}
 	s.requestCount++
+	entry.Number = s.requestCount
 	if len(s.requests) >= 2*maxRequests {
 		s.requests = slices.Delete(s.requests, 0, maxRequests)
 	}

@@ -101,6 +101,7 @@ func (s *Server) SetHistoricalPull(userID uuid.UUID, slug, resource, status, det
 	if details != "" {
 		p.ErrorDetails = &details
 	}
+	s.reportUser(u)
 	if status == "success" {
 		s.emit(u, "historical.data."+resource+".created", map[string]any{
 			"user_id": u.UserID, "start_date": p.RangeStart, "end_date": p.RangeEnd, "is_final": true, "provider": slug,

@@ -210,7 +210,7 @@ func route(r *request) (*operation, error) {
 }
 
 // Operations returns the method and the path of each operation of a [Server], such as
-// "PATCH /v3/order/{order_id}".
+// "PATCH /v3/order/{order_id}". [Server.FailAfter] accepts them, and [Request] has them.
 func Operations() []string {
 	names := make([]string, len(operations))
 	for i, o := range operations {
@@ -222,7 +222,10 @@ func Operations() []string {
 // operationOf returns the operation that handles a request, or "" if there is none.
 func operationOf(method, path string) string {
 	for _, o := range operations {
-		if _, ok := match(o.pattern, path); ok && o.method == method {
+		if o.method != method {
+			continue
+		}
+		if _, ok := match(o.pattern, path); ok {
 			return o.String()
 		}
 	}

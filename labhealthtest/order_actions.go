@@ -136,5 +136,6 @@ func (s *Server) patchCommunicationSettings(r *request) (any, error) {
 		return nil, err
 	}
 	o.withoutSMS = !body.SMSEnabled
+	s.reportOrder(o)
 	return communicationSettings{o.ID, body.SMSEnabled}, nil
 }

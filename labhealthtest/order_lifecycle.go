@@ -102,12 +102,12 @@ func (s *Server) Advance(orderID uuid.UUID) (status string, err error) {
 	return status, err
 }
 
-// NextStatuses returns the usual statuses that follow the current one of an order, in their order.
-// [Server.Advance] moves the order to the first one. The list is empty where Advance returns an
-// error. NextStatuses returns an error if the order does not exist.
+// NextStatuses returns the usual statuses that follow the current one of an order, up to the last:
+// those to which calls of [Server.Advance] move the order. The list is empty if no status follows.
+// NextStatuses returns an error if the order does not exist.
 func (s *Server) NextStatuses(orderID uuid.UUID) ([]string, error) {
 	var next []string
-	err := s.editOrder(orderID, func(o *order) error {
+	err := s.withOrder(orderID, func(o *order) error {
 		for status := o.statusAfter(o.LastEvent.Status); status != ""; status = o.statusAfter(status) {
 			if slices.Contains(next, status) {
 				break
@@ -171,7 +171,6 @@ func (s *Server) DeleteOrder(orderID uuid.UUID) error {
 		t := o.Transaction
 		t.Orders = slices.DeleteFunc(t.Orders, func(e transactionOrder) bool { return e.ID == orderID })
 		t.updateStatus()
-		s.report(Activity{OrderID: orderID, UserID: o.UserID})
 		return nil
 	})
 }
@@ -200,7 +199,7 @@ func (s *Server) Cancel(orderID uuid.UUID) error {
 
 // changeOrder calls change with an order and sends the event of the order if change succeeds.
 func (s *Server) changeOrder(orderID uuid.UUID, change func(o *order, now time.Time) error) error {
-	return s.editOrder(orderID, func(o *order) error {
+	return s.withOrder(orderID, func(o *order) error {
 		if err := change(o, s.now()); err != nil {
 			return err
 		}
@@ -209,17 +208,28 @@ func (s *Server) changeOrder(orderID uuid.UUID, change func(o *order, now time.T
 	})
 }
 
-// editOrder calls edit with an order, without an event.
+// editOrder calls edit with an order and reports the change if edit succeeds, without an event.
 func (s *Server) editOrder(orderID uuid.UUID, edit func(*order) error) error {
+	return s.withOrder(orderID, func(o *order) error {
+		if err := edit(o); err != nil {
+			return err
+		}
+		s.reportOrder(o)
+		return nil
+	})
+}
+
+// withOrder calls f with an order.
+func (s *Server) withOrder(orderID uuid.UUID, f func(*order) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o := s.orderByID[orderID]; o != nil {
-		return edit(o)
+		return f(o)
 	}
 	return errNoOrder
 }
 
-// setStatus adds an event to an order and updates the fields that depend on it.
+// setStatus adds an event to an order, updates the fields that depend on it and reports the change.
 func (s *Server) setStatus(o *order, status, detail string, now time.Time) {
 	s.lastEventID++
 	o.LastEvent = orderEvent{ID: s.lastEventID, CreatedAt: timestamp(now), Status: status}
@@ -239,6 +249,7 @@ func (s *Server) setStatus(o *order, status, detail string, now time.Time) {
 	case *appointmentData:
 		s.followOrder(o, low, now)
 	}
+	s.reportOrder(o)
 }
 
 // setTracking sets the tracking number of a testkit that is shipped to the customer or to the lab.

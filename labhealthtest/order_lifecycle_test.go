@@ -1,6 +1,7 @@
 package labhealthtest_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -75,6 +76,42 @@ func TestAdvance(t *testing.T) {
 	}
 	if _, err := srv.Advance(uuid.Nil); err == nil {
 		t.Error("Advance succeeds for an unknown order")
+	}
+}
+
+// NextStatuses are the statuses to which Advance moves an order.
+func TestNextStatuses(t *testing.T) {
+	srv := newServer(t)
+	tests := srv.LabTests
+	var ids []uuid.UUID
+	for _, test := range []uuid.UUID{tests.Testkit, tests.WalkIn, tests.AtHome, tests.OnSite} {
+		id, err := srv.AddOrder(srv.AddUser("ada"), test)
+		noError(t, err)
+		ids = append(ids, id)
+	}
+	registered, err := srv.AddOrder(srv.AddUser("ada"), tests.Testkit)
+	noError(t, err)
+	noError(t, srv.SetStatus(registered, "received.testkit.awaiting_registration"))
+	for _, id := range append(ids, registered) {
+		want, err := srv.NextStatuses(id)
+		noError(t, err)
+		var got []string
+		for status, err := srv.Advance(id); err == nil; status, err = srv.Advance(id) {
+			got = append(got, status)
+		}
+		if len(got) < 3 || !slices.Equal(got, want) {
+			t.Errorf("Advance: %q, NextStatuses: %q", got, want)
+		}
+		if rest, err := srv.NextStatuses(id); err != nil || rest != nil {
+			t.Errorf("after the last status: %q, %v", rest, err)
+		}
+	}
+	noError(t, srv.SetStatus(ids[0], "unknown.testkit.unknown"))
+	if next, err := srv.NextStatuses(ids[0]); err != nil || next != nil {
+		t.Errorf("after an unknown status: %q, %v", next, err)
+	}
+	if _, err := srv.NextStatuses(uuid.Nil); err == nil {
+		t.Error("an order that does not exist has statuses")
 	}
 }
 

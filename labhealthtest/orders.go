@@ -159,6 +159,8 @@ func (s *Server) updateOrder(r *request) (any, error) {
 	if body.ActivateBy == nil && low == "ordered" {
 		s.setStatus(o, "received."+o.Details.Type+".requisition_created", "", r.now)
 		s.emitOrder(o)
+	} else {
+		s.reportOrder(o)
 	}
 	return orderResponse{o, "success", "order updated"}, nil
 }

@@ -30,6 +30,8 @@ type endpoint struct {
 	waits   []time.Duration
 	network NetworkConditions
 	seed    [sha256.Size]byte
+	// ownNetwork reports whether the endpoint was added with its network.
+	ownNetwork bool
 
 	ready   []*message // to be posted now
 	waiting schedule   // to be posted later

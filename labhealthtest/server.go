@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -62,9 +61,10 @@ type Server struct {
 	requestCount int
 	// responseLog is the number of requests whose response bodies are kept.
 	responseLog int
-	watchers    map[*watcher]bool
+	faults      []*plannedFault   // in the order in which they are used
+	watchers    map[*watcher]bool // nil when the server has stopped
+	stopped     chan struct{}     // closed when the server has stopped
 	middleware  []func(http.Handler) http.Handler
-	faults       []*plannedFault // in the order in which they are used
 
 	users        []*user // by creation time, without deleted ones
 	userByID     map[uuid.UUID]*user
@@ -167,11 +167,7 @@ func Start(opts ...Option) (*Server, error) {
 		s.listener = l
 	}
 	s.URL = "http://" + s.listener.Addr().String()
-	var handler http.Handler = http.HandlerFunc(s.serve)
-	for _, wrap := range slices.Backward(s.middleware) {
-		handler = wrap(handler)
-	}
-	s.http.Handler = handler
+	s.http.Handler = s.newHandler()
 	s.running.Go(func() { s.http.Serve(s.listener) })
 	return s, nil
 }
@@ -199,6 +195,7 @@ func newServer(opts ...Option) *Server {
 		poster:       newPoster(),
 		deliveryLog:  -1,
 		watchers:     map[*watcher]bool{},
+		stopped:      make(chan struct{}),
 	}
 	for _, t := range catalog {
 		s.addLabTest(t)
@@ -235,6 +232,7 @@ func (s *Server) Close() {
 	s.cancelDeliveries()
 	s.http.Close()
 	s.running.Wait()
+	s.stopWatching()
 	s.closeTeams()
 	s.poster.CloseIdleConnections()
 }

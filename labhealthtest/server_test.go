@@ -1,10 +1,12 @@
 package labhealthtest_test
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -84,11 +86,101 @@ func TestRequests(t *testing.T) {
 		got[i].Header = http.Header{"X-Test": got[i].Header["X-Test"]}
 	}
 	want := []labhealthtest.Request{
-		{Method: "GET", Path: "/v2/user/resolve/a%2Fb?x=%20y", Header: http.Header{"X-Test": {"1"}}, Body: []byte{}, StatusCode: 404},
-		{Method: "POST", Path: "/v2/user", Header: http.Header{"X-Test": nil}, Body: []byte(`{"client_user_id": "a/b"}`), StatusCode: 401},
+		{
+			Number: 1, Method: "GET", Path: "/v2/user/resolve/a%2Fb?x=%20y", Operation: "GET /v2/user/resolve/{client_user_id}",
+			Header: http.Header{"X-Test": {"1"}}, Body: []byte{}, StatusCode: 404, ReceivedAt: noon,
+		},
+		{
+			Number: 2, Method: "POST", Path: "/v2/user", Operation: "POST /v2/user",
+			Header: http.Header{"X-Test": nil}, Body: []byte(`{"client_user_id": "a/b"}`), StatusCode: 401, ReceivedAt: noon,
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
+// The log has the time of requests, what faults did, and the latest response bodies. No header that
+// carries a key is logged, also of a request that fails.
+func TestRequestLog(t *testing.T) {
+	now := &clock{now: noon}
+	srv := newServer(t, labhealthtest.WithClock(now.Now), labhealthtest.WithResponseLog(2))
+	activities := srv.Watch(t.Context())
+	keys := []string{
+		"X-Service-Api-Key", srv.APIKey, "X-Management-Key", srv.OrgKey, "X-Service-Org-Key", srv.OrgKey, "Authorization", "Bearer " + srv.APIKey,
+	}
+	fault := labhealthtest.FaultResponse(503, "")
+	do(t, srv, "GET", "/nowhere", "", keys...)
+	noError(t, srv.FailAfter("POST /v2/user", 1, func(w http.ResponseWriter, r *http.Request, body []byte) {
+		now.Set(noon.Add(time.Hour)) // is not part of Took
+		fault(w, r, body)
+	}))
+	do(t, srv, "POST", "/v2/user", `{"client_user_id": 1}`, keys...)
+	noError(t, srv.FailBefore("", 1, fault))
+	do(t, srv, "DELETE", "/v2/user/"+unknownID, "", keys...)
+	do(t, srv, "DELETE", "/v2/user/"+unknownID, "", keys...)
+
+	const notFound = `{"detail":"User not found"}`
+	const rejected = `{"detail":[{"type":"string_type","loc":["body","client_user_id"],"msg":"Input should be a valid string","input":1}]}`
+	deleted := labhealthtest.Request{
+		Method: "DELETE", Path: "/v2/user/" + unknownID, Operation: "DELETE /v2/user/{user_id}", Body: []byte{}, ReceivedAt: noon.Add(time.Hour),
+	}
+	failed, processed := deleted, deleted
+	failed.Number, failed.Faulted = 3, true
+	processed.Number, processed.StatusCode, processed.Response = 4, 404, []byte(notFound)
+	want := []labhealthtest.Request{
+		{Number: 1, Method: "GET", Path: "/nowhere", StatusCode: 404, Body: []byte{}, ReceivedAt: noon},
+		{
+			Number: 2, Method: "POST", Path: "/v2/user", Operation: "POST /v2/user", StatusCode: 422, Body: []byte(`{"client_user_id": 1}`),
+			ReceivedAt: noon, Faulted: true,
+		},
+		failed,
+		processed,
+	}
+	got := srv.Requests()
+	for i, r := range got {
+		if text := fmt.Sprint(r.Header); strings.Contains(text, srv.APIKey) || strings.Contains(text, srv.OrgKey) {
+			t.Errorf("request %d has a key: %s", r.Number, text)
+		}
+		got[i].Header = nil
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+
+	// Activities have all bodies.
+	want[0].Response, want[1].Response = []byte(`{"detail":"Not Found"}`), []byte(rejected)
+	srv.Close()
+	got = nil
+	for a := range activities {
+		if text := fmt.Sprint(a.Request.Header); strings.Contains(text, srv.APIKey) || strings.Contains(text, srv.OrgKey) {
+			t.Errorf("activity %d has a key: %s", a.Request.Number, text)
+		}
+		r := *a.Request
+		r.Header = nil
+		got = append(got, r)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("activities (-want +got):\n%s", diff)
+	}
+}
+
+func TestOperations(t *testing.T) {
+	names := labhealthtest.Operations()
+	for _, want := range []string{"POST /v3/order/import", "GET /orders", "PATCH /v3/order/{order_id}", "POST /v1/org/{org_id}/team"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("%s is missing", want)
+		}
+	}
+	srv := newServer(t)
+	for _, name := range names {
+		if err := srv.FailAfter(name, 0, labhealthtest.FaultClosed); err != nil {
+			t.Error(err)
+		}
+	}
+	names[0] = "" // a copy
+	if labhealthtest.Operations()[0] == "" {
+		t.Error("callers share the list")
 	}
 }
 

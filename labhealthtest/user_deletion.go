@@ -24,7 +24,7 @@ func (s *Server) deleteUser(r *request) (any, error) {
 	s.users = slices.Delete(s.users, i, i+1)
 	delete(s.userByClient, u.ClientUserID)
 	s.deleted = append(s.deleted, u)
-	s.report(Activity{UserID: u.UserID})
+	s.reportUser(u)
 	return success, nil
 }
 
@@ -59,6 +59,7 @@ func (s *Server) undoDelete(r *request) (any, error) {
 	at, _ := slices.BinarySearchFunc(s.users, u, compareNumber)
 	s.users = slices.Insert(s.users, at, u)
 	s.userByClient[u.ClientUserID] = u
+	s.reportUser(u)
 	return success, nil
 }
 

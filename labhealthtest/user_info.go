@@ -42,6 +42,7 @@ func (s *Server) updateUserInfo(r *request) (any, error) {
 		}
 	}
 	maps.Copy(u.info, body)
+	s.reportUser(u)
 	return u.info, nil
 }
 

@@ -35,6 +35,7 @@ func (s *Server) refreshUser(r *request) (any, error) {
 		return nil, reject(http.StatusTooManyRequests, "A user can be refreshed 8 times per hour")
 	}
 	u.refreshes = append(u.refreshes, r.now)
+	s.reportUser(u)
 	v := refreshed{true, u.UserID, []string{}, []string{}, []string{}}
 	for _, p := range u.pulls {
 		name := p.slug + "/" + p.resource

@@ -114,7 +114,7 @@ func (s *Server) addUser(clientUserID string) *user {
 	s.users = append(s.users, u)
 	s.userByID[u.UserID] = u
 	s.userByClient[clientUserID] = u
-	s.report(Activity{UserID: u.UserID})
+	s.reportUser(u)
 	return u
 }
 
@@ -221,6 +221,7 @@ func (s *Server) patchUser(r *request) (any, error) {
 			u.IngestionEnd = value
 		}
 	}
+	s.reportUser(u)
 	return noContent, nil
 }
 

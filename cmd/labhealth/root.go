@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -17,32 +20,235 @@ type streams struct {
 // app is what all commands share.
 type app struct {
 	streams
-	json bool // print JSON
+	settings
+
+	json        bool   // print JSON
+	color       string // auto, always or never
+	showPatient bool   // print patient data
+	started     bool   // the arguments and flags are valid
+
+	closers []func() // called at the end
 }
 
 // run executes the command line and returns the exit code.
 func run(ctx context.Context, args []string, s streams) int {
-	a := &app{streams: s}
+	a := &app{streams: s, color: "auto"}
+	defer a.close()
 	root := newRoot(a)
-	root.SetArgs(longFlags(root, args))
+	args = longFlags(root, args)
+	root.SetArgs(args)
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(s.err, "labhealth:", err)
-		return 1
+	err := rejectKeys(args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
 	}
-	return 0
+	if err == nil {
+		return exitDone
+	}
+	if !a.started {
+		// The flags may be unread, but a script reads the error.
+		a.json = a.json || jsonAsked(args)
+		if _, ok := errors.AsType[*usageError](err); !ok {
+			err = usagef("%s", strings.TrimPrefix(err.Error(), "labhealth: "))
+		}
+	}
+	return a.report(ctx, err)
 }
+
+func (a *app) close() {
+	for _, f := range a.closers {
+		f()
+	}
+}
+
+func jsonAsked(args []string) bool {
+	for _, arg := range args {
+		switch arg {
+		case "--json", "--json=true":
+			return true
+		case "--":
+			return false
+		}
+	}
+	return false
+}
+
+var keyArgument = regexp.MustCompile(`(^|=)(sk|pk|mk|whsec)_`)
+
+// rejectKeys returns an error if an argument looks like a key, which it does not quote: other users
+// of the machine can read arguments, and shells store them.
+func rejectKeys(args []string) error {
+	for _, arg := range args {
+		if keyArgument.MatchString(arg) {
+			return usagef("an argument looks like a key: pass keys by environment variables such as LABHEALTH_API_KEY, or LABHEALTH_API_KEY_FILE, and replace this one, which other users and the history of the shell may have seen")
+		}
+	}
+	return nil
+}
+
+const rootHelp = `Try, inspect and operate the lab-order, user and webhook API.
+
+Start without an account:
+
+  labhealth sandbox                    # the embedded service, with a console in the browser
+  labhealth --sandbox orders list      # in another terminal
+
+Settings come from flags or from the environment:
+
+  LABHEALTH_ENVIRONMENT      --environment: production-us, production-eu, sandbox-us or sandbox-eu
+  LABHEALTH_URL              --base-url: the base URL of the team API
+  LABHEALTH_MANAGEMENT_URL   --management-url: the base URL of the management API
+  LABHEALTH_ORG_ID           --org: the organisation, for webhooks and keys
+  LABHEALTH_TEAM_ID          --team: the team, for webhooks and keys
+
+Keys come from the environment or from files, never from arguments:
+
+  LABHEALTH_API_KEY, LABHEALTH_MANAGEMENT_KEY, LABHEALTH_WEBHOOK_SECRET
+  LABHEALTH_API_KEY_FILE, …_KEY_FILE, …_SECRET_FILE: a file that only its owner can read
+
+Patient data is printed only with --show-patient. Results go to stdout, and progress and errors to
+stderr. With --json, results are the service's own JSON, one value per line; hidden values are
+"***". See labhealth help exit-codes for scripts.`
 
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "labhealth",
 		Short:         "Try, inspect and operate the lab-order, user and webhook API",
+		Long:          rootHelp,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			cmd.SuggestionsMinimumDistance = 2
+			hint := "see labhealth --help"
+			if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+				hint = "did you mean " + strings.Join(similar, " or ") + "?"
+			}
+			return usagef("there is no command %q: %s", args[0], hint)
+		},
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOf("--color", a.color, "auto", "always", "never"); err != nil {
+				return err
+			}
+			if a.timeout <= 0 {
+				return usagef("--timeout must be positive, such as 30s")
+			}
+			if err := cmd.ValidateRequiredFlags(); err != nil {
+				return err
+			}
+			a.started = true
+			return nil
+		},
 	}
-	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(newSandbox(a), newListen(a))
+	flags := root.PersistentFlags()
+	flags.BoolVar(&a.json, "json", false, "print JSON")
+	flags.StringVar(&a.color, "color", "auto", "when to use colors: auto, always or never")
+	flags.BoolVar(&a.showPatient, "show-patient", false, "print patient data, also in JSON")
+	a.addFlags(flags)
+	a.completeFlags(root)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%v: see %s --help", err, cmd.CommandPath())
+	})
+	root.AddCommand(newSandbox(a), newListen(a), newReplay(a), newOrders(a), newUsers(a), newEvents(a), newWebhooks(a), newKeys(a),
+		newDoctor(a), newVersion(a), newExitCodes())
 	return root
+}
+
+// group returns a command that only has subcommands.
+func group(use, short string, subcommands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs}
+	cmd.AddCommand(subcommands...)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var names []string
+		for _, c := range cmd.Commands() {
+			names = append(names, c.Name())
+		}
+		if len(args) == 0 {
+			return usagef("%s needs a command: %s", name(cmd), strings.Join(names, ", "))
+		}
+		return usagef("%s has no command %q: use %s", name(cmd), args[0], strings.Join(names, ", "))
+	}
+	return cmd
+}
+
+// name returns the name of a command as it is typed, such as orders list.
+func name(cmd *cobra.Command) string {
+	return strings.TrimPrefix(cmd.CommandPath(), "labhealth ")
+}
+
+// exactArgs requires arguments, and names them in the error.
+func exactArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usagef("%s needs %s: see %s --help", name(cmd), strings.Join(names[len(args):], " and "), cmd.CommandPath())
+		case len(args) > len(names):
+			return usagef("%s has an unexpected argument: %q", name(cmd), args[len(names)])
+		}
+		return nil
+	}
+}
+
+// oneOf returns an error if the value of a flag is not allowed.
+func oneOf(flag, value string, allowed ...string) error {
+	for _, v := range allowed {
+		if v == value {
+			return nil
+		}
+	}
+	return usagef("%s must be %s or %s, not %q", flag, strings.Join(allowed[:len(allowed)-1], ", "), allowed[len(allowed)-1], value)
+}
+
+// manyOf returns the values of a flag, which must be allowed.
+func manyOf[T ~string](flag string, values []string, allowed ...string) ([]T, error) {
+	var list []T
+	for _, value := range values {
+		if err := oneOf(flag, value, allowed...); err != nil {
+			return nil, err
+		}
+		list = append(list, T(value))
+	}
+	return list, nil
+}
+
+// confirm asks before something is changed that is hard to undo. Without a terminal, it needs --yes.
+func (a *app) confirm(yes bool, question string) error {
+	if yes {
+		return nil
+	}
+	if !isTerminal(a.in) || !isTerminal(a.err) {
+		return usagef("%s Confirm with --yes, as there is no terminal to ask at", question)
+	}
+	fmt.Fprintf(a.err, "%s [y/N] ", question)
+	answer, err := readLine(a.in)
+	if err != nil {
+		return err
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return &exitError{exitFailed, "not confirmed: nothing was changed"}
+}
+
+// readLine reads a line without reading ahead.
+func readLine(r io.Reader) (string, error) {
+	var line []byte
+	var b [1]byte
+	for len(line) < 4096 {
+		n, err := r.Read(b[:])
+		if n == 1 && b[0] == '\n' || errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return "", err
+		}
+		line = append(line, b[:n]...)
+	}
+	return string(line), nil
 }

@@ -41,6 +41,8 @@ var misusedFunctions = map[string]any{
 	"labhealth.WithPath": labhealth.WithPath, "labhealth.WithQuery": labhealth.WithQuery, "labhealth.WithResponse": labhealth.WithResponse,
 	"labhealth.WithRetry": labhealth.WithRetry, "labhealth.WithUserAgent": labhealth.WithUserAgent, "labhealth.WithoutValidation": labhealth.WithoutValidation,
 
+	"labhealthtest.Operations": labhealthtest.Operations, "labhealthtest.WithMiddleware": labhealthtest.WithMiddleware,
+	"labhealthtest.WithResponseLog": labhealthtest.WithResponseLog,
 	"labhealthtest.FaultResponse": labhealthtest.FaultResponse, "labhealthtest.FromSource": labhealthtest.FromSource, "labhealthtest.StartingAt": labhealthtest.StartingAt,
 	"labhealthtest.Undelivered": labhealthtest.Undelivered, "labhealthtest.WithClock": labhealthtest.WithClock, "labhealthtest.WithDeliveryLog": labhealthtest.WithDeliveryLog, "labhealthtest.WithListener": labhealthtest.WithListener,
 	"labhealthtest.WithNetworkConditions": labhealthtest.WithNetworkConditions, "labhealthtest.WithRetries": labhealthtest.WithRetries,

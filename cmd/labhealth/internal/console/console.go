@@ -44,6 +44,8 @@ type Config struct {
 	Hosts []string
 	// Values are shown and can be copied, such as the base URL and the keys.
 	Values []Value
+	// Fill adds invented users and orders; nil adds simple ones.
+	Fill func(users, orders int) error
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Log is for what goes wrong in the console itself; nil means slog.Default.
@@ -67,9 +69,13 @@ type Console struct {
 	tokens    loginTokens
 	faults    *faults
 	results   flashes
+	// deliveries is the Inspector, except in tests.
+	deliveries    deliveryStore
+	jobs          replayJobs
+	changedOrders orderChanges
 }
 
-// New returns a console. Close stops what it does in the background.
+// New returns a console. Run must be called once.
 func New(c Config) (*Console, error) {
 	if c.Inspector == nil || c.Token == "" || (c.Server != nil) != (c.Client != nil) {
 		return nil, errors.New("console: Inspector and Token are required, and Client with Server")
@@ -80,7 +86,7 @@ func New(c Config) (*Console, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	console := &Console{Config: c, mux: http.NewServeMux(), live: newLive(), faults: newFaults()}
+	console := &Console{Config: c, mux: http.NewServeMux(), live: newLive(), faults: newFaults(), deliveries: c.Inspector}
 	var err error
 	console.templates, err = template.New("").Funcs(console.functions()).ParseFS(templates, "templates/*.html")
 	if err != nil {
@@ -94,9 +100,11 @@ func New(c Config) (*Console, error) {
 	return console, nil
 }
 
-// Run sends changes to the pages that are open, until ctx is done.
+// Run sends changes to the pages that are open, until ctx is done. Then it closes their streams and
+// ends what actions have started.
 func (c *Console) Run(ctx context.Context) error {
 	c.live.run(ctx, c)
+	c.jobs.close()
 	return nil
 }
 

@@ -2,18 +2,407 @@ package console
 
 import (
 	"context"
+	"fmt"
+	"iter"
 	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 )
+
+// Limits of the page of deliveries.
+const (
+	deliveriesShown = 100
+	deliveriesKept  = 300 // rows of an open page, after which the oldest are removed
+	histogramBars   = 60
+	histogramStep   = 10 * time.Second
+)
+
+// deliveryStore is what the console needs of an Inspector.
+type deliveryStore interface {
+	List(ctx context.Context, f inspect.Filter, limit int) ([]inspect.Delivery, error)
+	Count(ctx context.Context, f inspect.Filter) (int, error)
+	Get(ctx context.Context, number int64) (d inspect.Delivery, ok bool, err error)
+	Histogram(ctx context.Context, since time.Time, step time.Duration) ([]inspect.Bucket, error)
+	Previous(ctx context.Context, number int64) (d inspect.Delivery, ok bool, err error)
+	Replay(ctx context.Context, r inspect.Replay) ([]int64, error)
+	Watch(ctx context.Context) iter.Seq[int64]
+	SetForward(url string) error
+	Forward() string
+}
 
 func (c *Console) deliveriesRoutes() {
 	c.mux.HandleFunc("GET /console/deliveries", c.deliveriesPage)
+	c.mux.HandleFunc("GET /console/deliveries/{number}", c.deliveryPage)
+	c.mux.HandleFunc("POST /console/deliveries/{number}/reveal", c.deliveryPage)
+	c.mux.HandleFunc("POST /console/deliveries/{number}/replay", c.replayDelivery)
+	c.mux.HandleFunc("POST /console/deliveries/{number}/curl", c.deliveryCurl)
+	c.mux.HandleFunc("POST /console/deliveries/{number}/body", c.deliveryBody)
+	c.mux.HandleFunc("GET /console/deliveries/{number}/edit", c.editPage)
+	c.mux.HandleFunc("POST /console/deliveries/{number}/open", c.editPage)
+	c.mux.HandleFunc("POST /console/deliveries/{number}/edit", c.editDelivery)
+	c.mux.HandleFunc("GET /console/deliveries/replay", c.replayPage)
+	c.mux.HandleFunc("POST /console/deliveries/replay", c.replayMany)
+	c.mux.HandleFunc("POST /console/deliveries/forward", c.setForward)
+	if c.sandbox() {
+		c.mux.HandleFunc("GET /console/deliveries/send", c.sendPage)
+		c.mux.HandleFunc("POST /console/deliveries/send", c.sendEvent)
+	}
 }
 
-func (c *Console) deliveriesPage(w http.ResponseWriter, r *http.Request) {
-	c.render(w, r, "deliveries", page{Title: "Deliveries", Current: "deliveries", Live: "deliveries", Data: map[string]string{"Title": "Nothing yet", "Text": ""}})
+// deliveryQuery is what the address of the page selects.
+type deliveryQuery struct {
+	Q, Is, From, To string
+	Before          int64
 }
 
-func (c *Console) countDeliveries(ctx context.Context) int { return 0 }
+func deliveryQueryOf(r *http.Request) deliveryQuery {
+	q := deliveryQuery{Q: strings.TrimSpace(r.FormValue("q")), Is: r.FormValue("is"), From: r.FormValue("from"), To: r.FormValue("to")}
+	q.Before, _ = strconv.ParseInt(r.FormValue("before"), 10, 64)
+	return q
+}
+
+// values returns the query of an address, without Before.
+func (q deliveryQuery) values() url.Values {
+	v := url.Values{}
+	for name, value := range map[string]string{"q": q.Q, "is": q.Is, "from": q.From, "to": q.To} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	return v
+}
+
+// path returns the address of the page, or of one delivery beside the list.
+func (q deliveryQuery) path(number int64) string {
+	path := "/console/deliveries"
+	if number > 0 {
+		path += "/" + strconv.FormatInt(number, 10)
+	}
+	v := q.values()
+	if q.Before > 0 {
+		v.Set("before", strconv.FormatInt(q.Before, 10))
+	}
+	if len(v) == 0 {
+		return path
+	}
+	return path + "?" + v.Encode()
+}
+
+// topic returns the topic of the rows that the query selects.
+func (q deliveryQuery) topic() string { return rowsTopic + q.values().Encode() }
+
+const rowsTopic = "deliveries:"
+
+func queryOfTopic(topic string) deliveryQuery {
+	v, _ := url.ParseQuery(strings.TrimPrefix(topic, rowsTopic))
+	return deliveryQuery{Q: v.Get("q"), Is: v.Get("is"), From: v.Get("from"), To: v.Get("to")}
+}
+
+func (q deliveryQuery) filter(zone *time.Location) inspect.Filter {
+	f := inspect.Filter{Query: q.Q, Is: q.Is, Before: q.Before}
+	f.From, _ = parseLocal(q.From, zone)
+	f.To, _ = parseLocal(q.To, zone)
+	return f
+}
+
+// isEmpty reports whether the query selects all deliveries.
+func (q deliveryQuery) isEmpty() bool { return len(q.values()) == 0 }
+
+// parseLocal parses the value of an input of type datetime-local.
+func parseLocal(text string, zone *time.Location) (t time.Time, err error) {
+	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02T15:04:05.999"} {
+		if t, err = time.ParseInLocation(layout, text, zone); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, err
+}
+
+// zone is the time zone of the times that are shown.
+func (c *Console) zone() *time.Location { return c.Now().Location() }
+
+// deliveriesView is the data of the template deliveries.
+type deliveriesView struct {
+	Query     deliveryQuery
+	Total     int
+	Forward   forwardView
+	Sandbox   bool
+	Histogram histogram
+	Chips     deliveryChips
+	Rows      []deliveryRow
+	MaxRows   int
+	Older     string // address of the next rows
+	Latest    string // address of the latest rows, if these are others
+	Many      string // address of the page to replay them
+	Clear     string
+	None      bool // no delivery is stored
+	Detail    *deliveryView
+	Opened    bool // the detail was asked for, and covers the list on phones
+	Close     string
+}
+
+// forwardView says where deliveries are forwarded.
+type forwardView struct{ URL, Short string }
+
+func shortURL(raw string) string {
+	_, short, found := strings.Cut(raw, "://")
+	if !found {
+		return raw
+	}
+	return strings.TrimSuffix(short, "/")
+}
+
+// chips are the links that select kinds of deliveries.
+type deliveryChips struct {
+	Items []deliveryChip
+}
+
+type deliveryChip struct {
+	Name, Path string
+	Count      int
+	Current    bool
+}
+
+var chipKinds = [...]struct{ name, is string }{{"All", ""}, {"Rejected", "rejected"}, {"Duplicate", "duplicate"}, {"Changed", "changed"}, {"Failed", "failed"}}
+
+func (c *Console) chips(ctx context.Context, q deliveryQuery) (deliveryChips, error) {
+	var view deliveryChips
+	current := q.Is
+	for _, kind := range chipKinds {
+		q := q
+		q.Is, q.Before = kind.is, 0
+		n, err := c.deliveries.Count(ctx, q.filter(c.zone()))
+		if err != nil {
+			return deliveryChips{}, err
+		}
+		view.Items = append(view.Items, deliveryChip{kind.name, q.path(0), n, current == kind.is})
+	}
+	return view, nil
+}
+
+func (c *Console) deliveriesPage(w http.ResponseWriter, r *http.Request) { c.showDeliveries(w, r, 0) }
+
+// deliveryPage shows one delivery beside the list.
+func (c *Console) deliveryPage(w http.ResponseWriter, r *http.Request) {
+	number, err := strconv.ParseInt(r.PathValue("number"), 10, 64)
+	if err != nil || number <= 0 {
+		http.NotFound(w, r)
+		return
+	}
+	c.showDeliveries(w, r, number)
+}
+
+func (c *Console) showDeliveries(w http.ResponseWriter, r *http.Request, number int64) {
+	ctx, q := r.Context(), deliveryQueryOf(r)
+	c.live.expect(q.topic())
+	view, err := c.deliveriesView(ctx, q)
+	if err != nil {
+		c.fail(w, r, err)
+		return
+	}
+	shown := number
+	if shown == 0 && len(view.Rows) > 0 {
+		shown = view.Rows[0].Number
+	}
+	if shown > 0 {
+		c.live.expect(detailTopic(shown))
+		options := detailOptions{tab: r.FormValue("tab"), reveal: r.Method == http.MethodPost, query: q}
+		view.Detail, err = c.deliveryView(ctx, shown, options)
+		if err != nil {
+			c.fail(w, r, err)
+			return
+		}
+		if view.Detail == nil && number > 0 {
+			c.noDelivery(w, r, number)
+			return
+		}
+	}
+	view.Opened = number > 0
+	for i := range view.Rows {
+		view.Rows[i].On = view.Rows[i].Number == shown
+	}
+	p := page{Title: "Deliveries", Current: "deliveries", Live: "deliveries", Data: view}
+	if q.Before == 0 {
+		p.Live += " " + q.topic()
+	}
+	if shown > 0 {
+		p.Live += " " + detailTopic(shown)
+	}
+	if number > 0 {
+		p.Title = fmt.Sprintf("Delivery %d", number)
+	}
+	c.render(w, r, "deliveries", p)
+}
+
+func (c *Console) noDelivery(w http.ResponseWriter, r *http.Request, number int64) {
+	c.render(w, r, "no-delivery", page{Title: "No delivery", Current: "deliveries", Status: http.StatusNotFound, Data: number})
+}
+
+func (c *Console) deliveriesView(ctx context.Context, q deliveryQuery) (*deliveriesView, error) {
+	view := &deliveriesView{Query: q, Sandbox: c.sandbox(), MaxRows: deliveriesKept, Clear: "/console/deliveries", Forward: c.forwardView(), Close: q.path(0)}
+	filter := q.filter(c.zone())
+	list, err := c.deliveries.List(ctx, filter, deliveriesShown+1)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) > deliveriesShown {
+		list = list[:deliveriesShown]
+		older := q
+		older.Before = list[deliveriesShown-1].Number
+		view.Older = older.path(0)
+	}
+	for _, d := range list {
+		view.Rows = append(view.Rows, c.deliveryRow(d, q))
+	}
+	if view.Chips, err = c.chips(ctx, q); err != nil {
+		return nil, err
+	}
+	if view.Total = view.Chips.Items[0].Count; q.Q != "" || q.From != "" || q.To != "" {
+		if view.Total, err = c.deliveries.Count(ctx, inspect.Filter{}); err != nil {
+			return nil, err
+		}
+	}
+	view.None = view.Total == 0
+	if view.Histogram, err = c.histogram(ctx); err != nil {
+		return nil, err
+	}
+	if q.Before > 0 {
+		latest := q
+		latest.Before = 0
+		view.Latest = latest.path(0)
+	}
+	view.Many = "/console/deliveries/replay?" + q.values().Encode()
+	return view, nil
+}
+
+func (c *Console) forwardView() forwardView {
+	to := c.deliveries.Forward()
+	return forwardView{to, shortURL(to)}
+}
+
+// histogram shows the deliveries of the last ten minutes.
+type histogram struct {
+	Bars            []histogramBar
+	From            string
+	Count, Rejected int
+}
+
+// bar is one rectangle, in the units of the SVG.
+type histogramBar struct {
+	Class     string
+	X         int
+	Y, Height float64
+}
+
+func (c *Console) histogram(ctx context.Context) (histogram, error) {
+	end := c.Now().Truncate(histogramStep).Add(histogramStep)
+	start := end.Add(-histogramBars * histogramStep)
+	buckets, err := c.deliveries.Histogram(ctx, start, histogramStep)
+	return newHistogram(buckets, start, c.zone()), err
+}
+
+func newHistogram(buckets []inspect.Bucket, start time.Time, zone *time.Location) histogram {
+	const height, least = 30.0, 1.5
+	h := histogram{From: start.In(zone).Format("15:04")}
+	buckets = buckets[:min(len(buckets), histogramBars)]
+	largest := 6
+	for _, b := range buckets {
+		largest = max(largest, b.Total)
+		h.Count += b.Total
+		h.Rejected += b.Rejected
+	}
+	for i, b := range buckets {
+		unit := (height - 3) / float64(largest)
+		tall, bad := unit*float64(b.Total-b.Rejected), 0.0
+		if tall = max(tall, least); b.Total > 0 && b.Total == b.Rejected {
+			tall = 0
+		}
+		if b.Rejected > 0 {
+			bad = max(unit*float64(b.Rejected), 3)
+		}
+		class := ""
+		if i == len(buckets)-1 {
+			class = "n"
+		}
+		if tall > 0 {
+			h.Bars = append(h.Bars, histogramBar{class, 10 * i, height - tall, tall})
+		}
+		if bad > 0 {
+			h.Bars = append(h.Bars, histogramBar{"b", 10 * i, height - tall - bad, bad})
+		}
+	}
+	return h
+}
+
+func (c *Console) countDeliveries(ctx context.Context) int {
+	n, err := c.deliveries.Count(ctx, inspect.Filter{})
+	if err != nil && ctx.Err() == nil {
+		c.Log.Error("console: cannot count the deliveries", "error", err)
+	}
+	return n
+}
 
 // deliveryChanged updates the open pages after a delivery was received or has changed.
-func (c *Console) deliveryChanged(ctx context.Context, number int64) {}
+func (c *Console) deliveryChanged(ctx context.Context, number int64) {
+	if c.live.watched("nav") {
+		c.live.soon("nav deliveries", c.publishDeliveryCount)
+	}
+	if topics := c.live.topics(rowsTopic); len(topics) > 0 {
+		c.publishRow(ctx, number, topics)
+	}
+	if c.live.watched("deliveries") {
+		c.live.soon("deliveries", c.publishSummary)
+	}
+	if topic := detailTopic(number); len(c.live.topics(topic)) > 0 {
+		c.publishDetail(ctx, number, topic)
+	}
+}
+
+func (c *Console) publishDeliveryCount(ctx context.Context) {
+	c.live.publish("nav", change{ID: "count-deliveries", HTML: c.partial("nav-count", navItem{Key: "deliveries", Count: c.countDeliveries(ctx)})})
+}
+
+// publishRow sends the row to the pages whose filter selects it.
+func (c *Console) publishRow(ctx context.Context, number int64, topics []string) {
+	for _, topic := range topics {
+		q := queryOfTopic(topic)
+		f := q.filter(c.zone())
+		f.Before, f.After = number+1, number-1
+		list, err := c.deliveries.List(ctx, f, 1)
+		if err != nil || len(list) == 0 {
+			continue
+		}
+		row := c.deliveryRow(list[0], q)
+		c.live.publish(topic, change{ID: row.ElementID(), HTML: c.partial("delivery-row", row), Into: "rows", Say: row.Say()})
+	}
+}
+
+// publishSummary sends the histogram and the counts.
+func (c *Console) publishSummary(ctx context.Context) {
+	h, err := c.histogram(ctx)
+	if err == nil {
+		c.live.publish("deliveries", change{ID: "histogram", HTML: c.partial("histogram", h)})
+		c.live.publish("deliveries", change{ID: "total", HTML: c.partial("delivery-total", c.countDeliveries(ctx))})
+	}
+	for _, topic := range c.live.topics(rowsTopic) {
+		if view, err := c.chips(ctx, queryOfTopic(topic)); err == nil {
+			c.live.publish(topic, change{ID: "chips", HTML: c.partial("chips", view)})
+		}
+	}
+}
+
+func detailTopic(number int64) string { return "delivery:" + strconv.FormatInt(number, 10) + ";" }
+
+// publishDetail sends the facts about a delivery that change after its receipt.
+func (c *Console) publishDetail(ctx context.Context, number int64, topic string) {
+	view, err := c.deliveryView(ctx, number, detailOptions{factsOnly: true})
+	if err != nil || view == nil {
+		return
+	}
+	c.live.publish(topic, change{ID: fmt.Sprintf("facts-%d", number), HTML: c.partial("delivery-facts", view)})
+	c.live.publish(topic, change{ID: fmt.Sprintf("store-%d", number), HTML: c.partial("delivery-store", view)})
+}

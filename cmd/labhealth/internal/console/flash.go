@@ -37,14 +37,16 @@ type pendingFlash struct {
 func (c *Console) back(w http.ResponseWriter, r *http.Request, path, tone, text string) {
 	if text != "" {
 		id := c.results.add(c.Now(), flash{tone, text})
-		http.SetCookie(w, &http.Cookie{Name: flashCookie, Value: id, Path: "/console", MaxAge: int(flashAge.Seconds()), HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		shown := cookie(r, "flash", id)
+		shown.MaxAge = int(flashAge.Seconds())
+		http.SetCookie(w, shown)
 	}
 	http.Redirect(w, r, path, http.StatusSeeOther)
 }
 
 // flashOf returns the result that the page must show, or nil, and forgets it.
 func (c *Console) flashOf(r *http.Request) *flash {
-	cookie, err := r.Cookie(flashCookie)
+	cookie, err := r.Cookie(cookieName(r, "flash"))
 	if err != nil || r.Method != http.MethodGet {
 		return nil
 	}

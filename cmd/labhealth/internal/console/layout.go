@@ -21,6 +21,8 @@ type layout struct {
 	Env       []envItem
 	Help      []helpItem
 	Flash     *flash
+	Since     string // the live changes that the page includes
+	Command   string // starts what serves the console
 }
 
 type navItem struct {
@@ -55,17 +57,17 @@ var help = []helpItem{
 	{"Move in a plot", []string{"←", "→"}},
 }
 
-const (
-	themeCookie = "labhealth_theme"
-	flashCookie = "labhealth_flash"
-)
+const themeCookie = "labhealth_theme" // of all consoles
 
 func (c *Console) layout(r *http.Request, p page, main template.HTML) layout {
 	l := layout{page: p, Main: main, Mode: "listen", Path: r.URL.RequestURI(), Version: c.version, Help: help}
 	if c.sandbox() {
 		l.Mode = "sandbox"
 	}
+	l.Command = "labhealth " + l.Mode
 	l.Nav = c.nav(r, p.Current)
+	l.Live = strings.TrimSpace("nav " + p.Live)
+	l.Since = liveSince(r)
 	l.Flash = c.flashOf(r)
 	if cookie, err := r.Cookie(themeCookie); err == nil && (cookie.Value == "light" || cookie.Value == "dark") {
 		l.Theme = cookie.Value
@@ -122,7 +124,17 @@ func (c *Console) functions() template.FuncMap {
 		"sampleResources":  func() []string { return sampleResources },
 		"summaryResources": func() []string { return summaryResources },
 		"clock":            func(t time.Time) string { return t.Format("15:04:05") },
+		"list":             pairs,
 	}
+}
+
+// pairs returns the values and names of options.
+func pairs(texts ...string) [][]string {
+	var all [][]string
+	for i := 0; i+1 < len(texts); i += 2 {
+		all = append(all, texts[i:i+2])
+	}
+	return all
 }
 
 // number formats 1204 as 1,204.

@@ -60,7 +60,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/console/", http.StatusSeeOther)
 	default:
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		c.mux.ServeHTTP(w, r)
+		c.mux.ServeHTTP(w, c.live.stamp(r))
 	}
 }
 

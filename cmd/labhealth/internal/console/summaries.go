@@ -18,8 +18,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
-// card is what the template summary shows.
-type card struct {
+// summaryCard is what the template summary shows.
+type summaryCard struct {
 	Title, Source string
 	Big, BigNote  string
 	Mini          *mini
@@ -73,7 +73,7 @@ type summaries struct {
 }
 
 // summaryCards returns the summaries of a day.
-func (c *Console) summaryCards(ctx context.Context, userID uuid.UUID, day time.Time, offset time.Duration) ([]card, error) {
+func (c *Console) summaryCards(ctx context.Context, userID uuid.UUID, day time.Time, offset time.Duration) ([]summaryCard, error) {
 	found := &summaries{
 		day: day.Format(time.DateOnly), offset: offset, activities: map[string]float64{}, weights: map[string]float64{},
 		cycles: map[uuid.UUID]*webhooks.SleepCycle{},
@@ -88,7 +88,7 @@ func (c *Console) summaryCards(ctx context.Context, userID uuid.UUID, day time.T
 		}
 		found.add(s)
 	}
-	var cards []card
+	var cards []summaryCard
 	for _, s := range found.shown {
 		if len(cards) == maxCards {
 			break
@@ -99,7 +99,7 @@ func (c *Console) summaryCards(ctx context.Context, userID uuid.UUID, day time.T
 		}
 		cards = append(cards, one)
 	}
-	slices.SortStableFunc(cards, func(a, b card) int { return cmp.Compare(a.order, b.order) })
+	slices.SortStableFunc(cards, func(a, b summaryCard) int { return cmp.Compare(a.order, b.order) })
 	return cards, nil
 }
 
@@ -165,7 +165,7 @@ func (f *summaries) duringCycle(p webhooks.Payload) bool {
 }
 
 // cardOf returns the card of a summary.
-func (c *Console) cardOf(ctx context.Context, f *summaries, s sqlstore.StoredSummary, day time.Time) (one card, err error) {
+func (c *Console) cardOf(ctx context.Context, f *summaries, s sqlstore.StoredSummary, day time.Time) (one summaryCard, err error) {
 	switch v := s.Data.(type) {
 	case *webhooks.Sleep:
 		one = sleepCard(v, f.cycles[v.ID])
@@ -182,14 +182,14 @@ func (c *Console) cardOf(ctx context.Context, f *summaries, s sqlstore.StoredSum
 		one = fieldCard(s.Data)
 	}
 	if err != nil {
-		return card{}, err
+		return summaryCard{}, err
 	}
 	one.Title = resourceName(s.Key.Resource)
 	source, updated := originOf(s.Data)
 	one.Source = cut(source, 40)
 	versions, number, err := c.Inspector.Versions(ctx, s)
 	if err != nil {
-		return card{}, err
+		return summaryCard{}, err
 	}
 	one.Delivery = number
 	if versions > 0 {
@@ -241,8 +241,8 @@ type stage struct {
 var stages = []stage{{4, "c", 0, "Awake"}, {3, "ac", 7, "REM"}, {2, "b", 14, "Light"}, {1, "a", 21, "Deep"}}
 
 // sleepCard shows a sleep with its stages.
-func sleepCard(v *webhooks.Sleep, cycle *webhooks.SleepCycle) card {
-	one := card{order: 1, Big: fmt.Sprintf("%d h %02d", v.Total/3600, abs(v.Total/60%60)), BigNote: "min"}
+func sleepCard(v *webhooks.Sleep, cycle *webhooks.SleepCycle) summaryCard {
+	one := summaryCard{order: 1, Big: fmt.Sprintf("%d h %02d", v.Total/3600, abs(v.Total/60%60)), BigNote: "min"}
 	seconds := []int64{v.Awake, v.REM, v.Light, v.Deep}
 	for i, s := range stages {
 		one.Key = append(one.Key, keyItem{s.class, fmt.Sprintf("%s %d:%02d", s.name, seconds[i]/3600, abs(seconds[i]/60%60))})
@@ -332,8 +332,8 @@ func sleepShares(seconds []int64) *mini {
 }
 
 // activityCard shows the steps of a day, and those of the days before.
-func activityCard(v *webhooks.Activity, f *summaries, day time.Time) card {
-	one := card{order: 2, Big: "no", BigNote: "steps"}
+func activityCard(v *webhooks.Activity, f *summaries, day time.Time) summaryCard {
+	one := summaryCard{order: 2, Big: "no", BigNote: "steps"}
 	if v.Steps != nil {
 		one.Big = readable(decimal(*v.Steps, 0))
 	}
@@ -364,20 +364,20 @@ func activityCard(v *webhooks.Activity, f *summaries, day time.Time) card {
 }
 
 // addKey adds a number with its unit, if there is one.
-func (c *card) addKey(v *float64, factor float64, decimals int, unit string) {
+func (c *summaryCard) addKey(v *float64, factor float64, decimals int, unit string) {
 	if v != nil {
 		c.Key = append(c.Key, keyItem{"", readable(decimal(finite(*v*factor), decimals)) + " " + unit})
 	}
 }
 
 // workoutCard shows the length of a workout.
-func workoutCard(v *webhooks.Workout) card {
+func workoutCard(v *webhooks.Workout) summaryCard {
 	length := v.TimeEnd.Sub(v.TimeStart)
 	if v.MovingTime != nil && *v.MovingTime >= 0 && *v.MovingTime < 1e9 {
 		length = time.Duration(*v.MovingTime) * time.Second
 	}
 	minutes := int64(length / time.Minute)
-	one := card{order: 3, Big: fmt.Sprintf("%d:%02d", minutes, abs(int64(length/time.Second%60))), BigNote: "min"}
+	one := summaryCard{order: 3, Big: fmt.Sprintf("%d:%02d", minutes, abs(int64(length/time.Second%60))), BigNote: "min"}
 	if name := cmp.Or(v.Sport.Name, v.Sport.Slug); name != "" {
 		one.BigNote += " " + strings.ToLower(cut(name, 40))
 	}
@@ -451,8 +451,8 @@ func zonesMini(zones []int64) *mini {
 }
 
 // bodyCard shows the weight, and that of the 30 days before.
-func bodyCard(v *webhooks.Body, f *summaries, day time.Time) card {
-	one := card{order: 4, Big: "no", BigNote: "weight"}
+func bodyCard(v *webhooks.Body, f *summaries, day time.Time) summaryCard {
+	one := summaryCard{order: 4, Big: "no", BigNote: "weight"}
 	if v.Weight != nil {
 		one.Big, one.BigNote = readable(decimal(*v.Weight, 1)), "kg"
 	}
@@ -498,8 +498,8 @@ var unshown = map[string]bool{
 var personal = map[string]bool{"birth_date": true, "gender": true, "sex": true}
 
 // fieldCard shows the fields of a summary of another resource.
-func fieldCard(p webhooks.Payload) card {
-	one := card{order: 5}
+func fieldCard(p webhooks.Payload) summaryCard {
+	one := summaryCard{order: 5}
 	raw, ok := p.(interface{ RawJSON() json.RawMessage })
 	if !ok {
 		return one

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -413,33 +416,58 @@ func TestUsersLive(t *testing.T) {
 	body := b.get("/console/users/" + id.String() + "?day=2026-11-20")
 	_, topics, _ := strings.Cut(body, `data-live="`)
 	topics, _, _ = strings.Cut(topics, `"`)
-	p := &livePage{topics: map[string]bool{}, changes: make(chan change, 256)}
-	for topic := range strings.FieldsSeq(topics) {
-		p.topics[topic] = true
-	}
-	b.console.live.mu.Lock()
-	b.console.live.pages[p] = true
-	b.console.live.mu.Unlock()
+	p := b.console.live.open(strings.Fields(topics))
+	defer b.console.live.remove(p)
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { b.console.Run(ctx) })
+	defer running.Wait()
+	defer stop()
+	b.applySamples(id, "heartrate", "oura", sampleJSON(date(2026, 11, 20).Add(12*time.Hour), "", 60, "bpm"))
 	for range 50 {
 		b.console.userChanged(t.Context(), id)
 	}
-	b.applySamples(id, "heartrate", "oura", sampleJSON(date(2026, 11, 20).Add(12*time.Hour), "", 60, "bpm"))
-	b.console.userChanged(t.Context(), id)
-	deadline, n := time.After(10*time.Second), map[string]int{}
-	start := time.Now()
-	for {
+	for deadline := time.After(10 * time.Second); ; {
 		select {
-		case ch := <-p.changes:
-			n[ch.ID]++
-			if ch.ID != "user-data" || !strings.Contains(ch.HTML, "<h3>Heart rate</h3>") {
-				continue
-			}
-			if n["user-data"] > 2 || n["user-"+id.String()] == 0 || n["user-notes"] == 0 {
-				t.Errorf("changes: %v after %v", n, time.Since(start))
-			}
-			return
+		case <-p.wake:
 		case <-deadline:
-			t.Fatalf("changes: %v", n)
+			t.Fatal("no change")
+		}
+		changes, _, missed := b.console.live.since(p, 0)
+		counts := map[string]int{}
+		plotted := false
+		for _, ch := range changes {
+			var got change
+			if err := json.Unmarshal(ch.data, &got); err != nil {
+				t.Fatal(err)
+			}
+			counts[got.ID]++
+			plotted = plotted || strings.Contains(got.HTML, "<h3>Heart rate</h3>")
+			if got.ID == "user-"+id.String() && got.Into != "users" {
+				t.Errorf("the row is put into %q", got.Into)
+			}
+		}
+		if !plotted {
+			continue
+		}
+		if missed || counts["user-data"] > 2 || counts["user-notes"] != counts["user-data"] || counts["user-"+id.String()] == 0 {
+			t.Errorf("changes: %v", counts)
+		}
+		return
+	}
+}
+
+// TestViewTopic checks that a topic says what its page shows, and that others are ignored.
+func TestViewTopic(t *testing.T) {
+	id := uuid.MustParse("19cf0ec1-8b15-42d0-b786-6cff8cd8464d")
+	want := userView{span{date(2026, 11, 20), true}, true}
+	topic := viewTopic(id, want)
+	if got, ok := viewOf(id, topic); topic != "user:"+id.String()+":2026-11-20:week:values" || !ok || got != want {
+		t.Errorf("%s: %v, %v", topic, got, ok)
+	}
+	for _, topic := range []string{"", "user:" + id.String() + ":", "user:" + id.String() + ":x:day:plots", "user:" + id.String() + ":0001-01-01:day:plots"} {
+		if v, ok := viewOf(id, topic); ok {
+			t.Errorf("%q: %v", topic, v)
 		}
 	}
 }

@@ -49,21 +49,25 @@ func open(t testing.TB, c Config) *Inspector {
 // request returns a signed delivery.
 func request(t testing.TB, id, body string) *http.Request {
 	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "/webhooks", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	signAt(t, r, id, body, time.Now())
+	return r
+}
+
+func signAt(t testing.TB, r *http.Request, id, body string, at time.Time) {
+	t.Helper()
 	v, err := webhooks.NewVerifier(testSecret)
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := time.Now()
-	signature, err := v.Sign(id, now, []byte(body))
+	signature, err := v.Sign(id, at, []byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := httptest.NewRequest(http.MethodPost, "/webhooks", strings.NewReader(body))
 	r.Header.Set("Svix-Id", id)
-	r.Header.Set("Svix-Timestamp", strconv.FormatInt(now.Unix(), 10))
+	r.Header.Set("Svix-Timestamp", strconv.FormatInt(at.Unix(), 10))
 	r.Header.Set("Svix-Signature", signature)
-	r.Header.Set("Content-Type", "application/json")
-	return r
 }
 
 // deliver passes a request to the inspector and returns the status code.

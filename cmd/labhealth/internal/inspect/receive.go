@@ -7,10 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/labhealth/labhealth-go/webhooks"
@@ -70,20 +68,17 @@ func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer i.requests.Done()
-	size := int64(maxBody)
-	if r.ContentLength >= 0 {
-		size = min(r.ContentLength, maxBody)
-	}
-	if !i.memory.take(size) {
-		w.Header().Set("Retry-After", "1")
-		http.Error(w, "too many deliveries are in flight", http.StatusServiceUnavailable)
-		return
-	}
-	defer i.memory.give(size)
+	memory := reservation{budget: &i.memory}
+	defer memory.free()
 	connection := http.NewResponseController(w)
 	connection.SetReadDeadline(time.Now().Add(readLimit))
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := memory.read(http.MaxBytesReader(w, r.Body, maxBody), r.ContentLength)
 	connection.SetReadDeadline(time.Time{})
+	if errors.Is(err, errBusy) {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
 	tooLarge := (*http.MaxBytesError)(nil)
 	if err != nil && !errors.As(err, &tooLarge) {
 		http.Error(w, "the body is incomplete", http.StatusBadRequest)
@@ -340,28 +335,6 @@ func (i *Inspector) finish(number int64, f *Forward, answer int, took time.Durat
 			rev, string(b), answer, int64(took), failed, number)
 		return err
 	})
-}
-
-// budget limits the memory of bodies.
-type budget struct {
-	mu   sync.Mutex
-	used int64
-}
-
-func (b *budget) take(n int64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.used+n > maxMemory {
-		return false
-	}
-	b.used += n
-	return true
-}
-
-func (b *budget) give(n int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.used -= n
 }
 
 // transport is a connection to an inspector in the same process.

@@ -4,10 +4,23 @@
   root.classList.add("js");
 
   const $ = (s, e = document) => e.querySelector(s), $$ = (s, e = document) => [...e.querySelectorAll(s)];
-  const say = (text) => { const s = $("#say"); if (s) s.textContent = text; };
+
+  // for screen readers: at most one announcement every 5 s, the latest, and how many there were
+  let said = 0, waiting = 0, saying;
+  const say = (text) => {
+    waiting++;
+    clearTimeout(saying);
+    saying = setTimeout(() => {
+      const s = $("#say");
+      if (s) s.textContent = text + (waiting > 1 ? ", " + (waiting - 1) + " more" : "");
+      said = Date.now();
+      waiting = 0;
+    }, Math.max(0, said + 5000 - Date.now()));
+  };
+  const tell = (text) => { const s = $("#say"); if (s) s.textContent = text; }; // what the user just did
 
   // filter: <input data-filter="#rows"> hides the items of #rows that lack one of the words
-  const filter = (input) => {
+  const filter = (input, quietly) => {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
     const items = $$(input.dataset.filter + " [data-item]");
     let n = 0;
@@ -18,8 +31,8 @@
     }
     const none = $("[data-none]");
     if (none) none.hidden = n > 0;
-    $$("[data-lane]").forEach((l) => { const c = $(".n", l); if (c) c.textContent = $$("[data-item]:not([hidden])", l).length; });
-    say(n + " of " + items.length);
+    $$("[data-lane]").forEach((l) => { const c = $(".n", l); if (!c) return; c.dataset.n ??= c.textContent; c.textContent = words.length ? $$("[data-item]:not([hidden])", l).length : c.dataset.n; });
+    if (!quietly) tell(n + " of " + items.length);
   };
 
   // j and k: the list of the page is whatever carries data-item
@@ -31,7 +44,7 @@
     if (i >= 0) items[i].classList.remove("at");
     i = i < 0 ? 0 : Math.min(items.length - 1, Math.max(0, i + by));
     items[i].classList.add("at");
-    const a = $("a", items[i]);
+    const a = $("a[href], button", items[i]);
     if (a) a.focus({ preventScroll: true });
     items[i].scrollIntoView({ block: "nearest" });
   };
@@ -45,8 +58,10 @@
     const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName) && !/^(checkbox|radio|range)$/.test(e.target.type);
     if (e.key === "Escape") {
       if ($("details.menu[open]")) return closeAll();
-      if (typing) { e.target.value = ""; if (e.target.dataset.filter) filter(e.target); return e.target.blur(); }
-      if (location.hash && $(".back")) { history.replaceState(null, "", "#"); location.hash = ""; select(); }
+      if (e.target.tagName === "INPUT" && typing) { e.target.value = ""; if (e.target.dataset.filter) filter(e.target); return e.target.blur(); }
+      if (typing) return e.target.blur();
+      const close = $("#flash [data-act=close]") || $$(".back").find((x) => x.offsetParent);
+      if (close) close.click();
       return;
     }
     if (typing || e.metaKey || e.ctrlKey || e.altKey) return;
@@ -54,7 +69,7 @@
     g = e.key === "g" ? Date.now() : 0;
     const own = /^[a-z]$/.test(e.key) && ($(".at [data-key=" + e.key + "]") || $$("[data-key=" + e.key + "]").find((x) => x.offsetParent));
     if (e.key === "j" || e.key === "k") move(e.key === "j" ? 1 : -1);
-    else if (e.key === "/") { const f = $("[data-filter]"); if (f) { f.focus(); f.select(); } }
+    else if (e.key === "/") { const f = $$("[data-filter], [data-search]").find((x) => x.offsetParent); if (f) { f.focus(); f.select(); } }
     else if (e.key === "?") help();
     else if (e.key === "t") theme();
     else if (own) own.click();
@@ -62,12 +77,32 @@
     e.preventDefault();
   });
 
-  // the row whose detail is shown
-  const select = () => {
-    const rows = $$("[data-detail]");
-    if (!rows.length) return;
-    const on = rows.find((r) => "#" + r.dataset.detail === location.hash) || rows.find((r) => r.dataset.first !== undefined);
-    rows.forEach((r) => { r.classList.toggle("on", r === on); const a = $("a", r); if (r === on) a.setAttribute("aria-current", "true"); else a.removeAttribute("aria-current"); });
+  // a link within [data-pane=id] replaces the element with that id by the one of the page that it leads to, so that the list stays where it is
+  let loads = 0;
+  const open = async (href, push) => {
+    const n = ++loads;
+    try {
+      const page = new DOMParser().parseFromString(await fetched(fetch(href)), "text/html"); // runs no script
+      if (n !== loads) return;
+      for (const id of new Set($$("[data-pane]").map((e) => e.dataset.pane))) {
+        const from = page.getElementById(id), to = document.getElementById(id);
+        if (!from || !to) return location.assign(href);
+        to.replaceWith(document.adoptNode(from));
+      }
+      if (push) history.pushState(null, "", href);
+      document.title = page.title;
+      $$("[data-item]").forEach((row) => {
+        const on = page.getElementById(row.id), is = !!on && on.classList.contains("on"), a = $("a", row);
+        row.classList.toggle("on", is);
+        if (is) a.setAttribute("aria-current", "true"); else a.removeAttribute("aria-current");
+      });
+      connect(page.body.dataset.live, page.body.dataset.since);
+    } catch { location.assign(href); }
+  };
+  const fetched = async (response) => {
+    const r = await response;
+    if (!r.ok) throw new Error(r.status);
+    return r.text();
   };
 
   // plots: one line through all of them; the values are read from data-v, one for each slot, empty in a gap. The listeners are on
@@ -121,42 +156,191 @@
     }).observe($("#main"), { childList: true, subtree: true });
   };
 
-  // live changes: the server sends the HTML of an element, and where it belongs
-  const live = () => {
-    const topics = document.body.dataset.live;
-    if (!topics || !window.EventSource) return;
-    const running = $("#running"), source = new EventSource("/console/live?topics=" + encodeURIComponent(topics));
-    let lost = false;
-    source.onopen = () => { if (lost) location.reload(); running.classList.remove("off"); running.textContent = "Running"; };
-    source.onerror = () => { lost = true; running.classList.add("off"); running.textContent = "Stopped"; };
-    source.addEventListener("reload", () => location.reload());
-    source.onmessage = (e) => change(JSON.parse(e.data));
+  // live changes: the server sends the HTML of an element, and where it belongs. Hidden tabs do not hold a connection
+  let source, topics, since, heard = 0, lost = 0, hidden, retry;
+  const connect = (t, at) => {
+    const old = source;
+    topics = t;
+    since = at;
+    clearTimeout(retry);
+    if (!window.EventSource || topics === undefined) return;
+    source = new EventSource("/console/live?" + new URLSearchParams({ topics, since }));
+    const here = source;
+    const on = (name, f) => here.addEventListener(name, (e) => {
+      if (here !== source) return;
+      heard = Date.now();
+      if (e.lastEventId) since = e.lastEventId;
+      f(e);
+    });
+    on("ready", () => running(true));
+    on("alive", () => {});
+    on("full", () => here.close());
+    on("reload", reload);
+    on("message", (e) => change(JSON.parse(e.data)));
+    here.onerror = () => {
+      if (here !== source) return;
+      running(false);
+      if (here.readyState === EventSource.CLOSED) retry = setTimeout(() => connect(topics, since), 3000);
+    };
+    if (old) old.close();
   };
-  const change = ({ id, html, into, say: text }) => {
+  const running = (is) => {
+    const s = $("#running");
+    if (!s) return;
+    if (is) lost = 0; else lost = lost || Date.now();
+    s.classList.toggle("off", !is);
+    s.textContent = is ? "Running" : "Stopped";
+    const page = $("#stopped");
+    if (page && is) { page.hidden = true; $("#content").hidden = false; }
+  };
+  const stopped = () => {
+    const page = $("#stopped");
+    if (!page || !lost || Date.now() - lost < 4000 || !page.hidden || page.dataset.seen) return;
+    $("time", page).textContent = new Date(lost).toTimeString().slice(0, 8);
+    page.hidden = false;
+    $("#content").hidden = true;
+    tell("stopped");
+  };
+  // at most one reload in 5 s, and none of a page that the user writes on
+  const reload = () => {
+    if ($$("textarea, input:not([type=hidden])").some((i) => i.value !== i.defaultValue)) return;
+    const last = +sessionStorage.getItem("reloaded") || 0, wait = last + 5000 - Date.now();
+    if (wait > 0) { clearTimeout(retry); retry = setTimeout(reload, wait); return; }
+    sessionStorage.setItem("reloaded", Date.now());
+    location.reload();
+  };
+  setInterval(() => {
+    if (source && heard && !hidden && Date.now() - heard > 40000) { heard = Date.now(); connect(topics, since); } // a connection that is lost without an error
+    stopped();
+  }, 1000);
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(hidden);
+    if (document.hidden) { hidden = setTimeout(() => { if (source) source.close(); source = null; }, 10000); return; }
+    hidden = 0;
+    if (!source && topics !== undefined) connect(topics, since);
+  });
+
+  // rows that arrive wait behind a pill while the list is paused or scrolled, so that nothing moves
+  let paused = false;
+  const held = new Map();
+  const scroller = (list) => { const box = list.closest(".list") || list; return box.scrollHeight > box.clientHeight + 1 && getComputedStyle(box).overflowY !== "visible" ? box : document.scrollingElement; };
+  const pill = () => { const p = $("[data-act=new]"); if (p) { p.hidden = held.size === 0; $(".n", p).textContent = held.size; } };
+  const release = () => {
+    const list = $("[data-rows]"), changes = [...held.values()];
+    held.clear();
+    if (list) scroller(list).scrollTop = 0;
+    changes.forEach((c) => put(c));
+    pill();
+  };
+  const pause = (button) => {
+    paused = !paused;
+    button.setAttribute("aria-pressed", paused);
+    $(".t", button).textContent = paused ? "Resume" : "Pause";
+    const l = $("#live");
+    if (l) { l.textContent = paused ? "Paused" : "Live"; l.classList.toggle("off", paused); }
+    if (!paused) release();
+    tell(paused ? "paused" : "live");
+  };
+  const change = (c) => {
+    const list = c.into && document.getElementById(c.into);
+    if (list && list.dataset.rows !== undefined && !document.getElementById(c.id) && c.html && (paused || scroller(list).scrollTop > 8)) {
+      held.set(c.id, c);
+      return pill();
+    }
+    put(c);
+  };
+  const put = ({ id, html, into, say: text }) => {
     const old = document.getElementById(id), parent = into && document.getElementById(into);
-    if (text) say(text);
+    if (text && (old || parent)) say(text);
     if (!html) { if (old) old.remove(); return; }
     const t = document.createElement("template");
-    t.innerHTML = html;
+    t.innerHTML = html; // from a template of the server
     const el = t.content.firstElementChild;
-    if (old && (!parent || old.parentElement === parent)) old.replaceWith(el);
-    else { if (old) old.remove(); if (parent) parent.prepend(el); }
+    if (old && (!parent || old.parentElement === parent)) swap(old, el);
+    else {
+      if (old) old.remove();
+      if (parent) insert(parent, el);
+    }
+    fade(el);
+    const f = $("[data-filter]");
+    if (f && f.value && el.dataset.item !== undefined) filter(f, true);
+  };
+  // what is new stands out for ten seconds
+  const fade = (el) => { if (el.classList.contains("fresh")) setTimeout(() => el.classList.remove("fresh"), 10000); };
+  // the new element keeps what the user did with the old one
+  const swap = (old, el) => {
+    const focus = old.contains(document.activeElement) && [old, ...$$("a, button, input, summary, [tabindex]", old)].indexOf(document.activeElement);
+    for (const c of ["on", "at"]) if (old.classList.contains(c)) el.classList.add(c);
+    const open = $$("details", old).map((d) => d.open);
+    old.replaceWith(el);
+    $$("details", el).forEach((d, i) => { d.open = !!open[i]; });
+    if (focus === false) return;
+    const to = [el, ...$$("a, button, input, summary, [tabindex]", el)][focus];
+    if (to) to.focus({ preventScroll: true });
+  };
+  // rows with a number are sorted by it, the greatest first; other elements come first
+  const insert = (parent, el) => {
+    const n = +el.dataset.n, after = n ? [...parent.children].find((x) => +x.dataset.n < n) : parent.firstElementChild;
+    if (n && !after && parent.children.length) return; // older than those shown
+    parent.insertBefore(el, after || null);
+    while (parent.dataset.rows && parent.children.length > +parent.dataset.rows && !parent.lastElementChild.classList.contains("on")) parent.lastElementChild.remove();
+    const none = $("[data-none]");
+    if (none) none.hidden = true;
   };
 
+  // Copy as curl: the response to the form is copied instead of shown
+  const copyResponse = async (form) => {
+    const b = $("button", form);
+    try {
+      await navigator.clipboard.writeText(await fetched(fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) })));
+      b.classList.add("done");
+      tell("copied");
+      setTimeout(() => b.classList.remove("done"), 1200);
+    } catch { form.submit(); }
+  };
+
+  const act = {
+    new: release,
+    pause,
+    close: (b, e) => { const f = b.closest(".flash"); if (f) { f.remove(); e.preventDefault(); } },
+    back: (b) => { const page = $("#stopped"); page.dataset.seen = "1"; page.hidden = true; $("#content").hidden = false; },
+  };
+  const copy = (c) => {
+    const from = c.dataset.copy.startsWith("#") ? $(c.dataset.copy) : null;
+    const done = () => { c.classList.add("done"); tell("copied"); setTimeout(() => c.classList.remove("done"), 1200); };
+    if (navigator.clipboard) navigator.clipboard.writeText(from ? from.innerText : c.dataset.copy).then(done, () => tell("could not copy"));
+  };
+
+  document.addEventListener("click", (e) => {
+    if (!e.target.closest("details.menu")) $$("details.menu[open]").forEach((d) => { d.open = false; });
+    const c = e.target.closest("[data-copy]"), a = e.target.closest("a[href]"), b = e.target.closest("[data-act]");
+    if (c) return copy(c);
+    if (b && act[b.dataset.act]) return act[b.dataset.act](b, e);
+    if (!a || !a.closest("[data-pane]") || e.button || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
+    e.preventDefault();
+    open(a.href, true);
+  });
+  document.addEventListener("submit", (e) => {
+    if (e.target.dataset.copyResponse === undefined || !navigator.clipboard) return;
+    e.preventDefault();
+    copyResponse(e.target);
+  });
+  document.addEventListener("input", (e) => {
+    const i = e.target;
+    if (i.dataset.filter) filter(i);
+    if (i.type === "range") { const o = $("output[for=" + i.id + "]"); if (o) o.textContent = i.value + (i.dataset.unit || ""); }
+  });
+  window.addEventListener("popstate", () => { if ($("[data-pane]")) open(location.href); });
+  document.addEventListener("scroll", (e) => {
+    const list = $("[data-rows]");
+    if (list && held.size && !paused && e.target.nodeType && scroller(list).scrollTop === 0) release();
+  }, true);
+
   document.addEventListener("DOMContentLoaded", () => {
-    $$("[data-filter]").forEach((i) => i.addEventListener("input", () => filter(i)));
-    document.addEventListener("click", (e) => {
-      const c = e.target.closest("[data-copy]");
-      if (!e.target.closest("details.menu")) $$("details.menu[open]").forEach((d) => { d.open = false; });
-      if (!c) return;
-      const from = c.dataset.copy.startsWith("#") ? $(c.dataset.copy) : null;
-      const done = () => { c.classList.add("done"); say("copied"); setTimeout(() => c.classList.remove("done"), 1200); };
-      if (navigator.clipboard) navigator.clipboard.writeText(from ? from.innerText : c.dataset.copy).then(done, () => say("could not copy"));
-    });
-    $$("input[type=range]").forEach((r) => r.addEventListener("input", () => { const o = $("output[for=" + r.id + "]"); if (o) o.textContent = r.value + (r.dataset.unit || ""); }));
-    window.addEventListener("hashchange", select);
-    select();
+    const on = $(".list .on");
+    if (on) on.scrollIntoView({ block: "nearest" });
+    $$(".fresh").forEach(fade);
     plots();
-    live();
+    connect(document.body.dataset.live, document.body.dataset.since);
   });
 })();

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+func newEvents(a *app) *cobra.Command {
+	return group("events", "Read events offline", newEventsShow(a))
+}
+
+const maxEvents = 256 << 20
+
+func newEventsShow(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show FILE",
+		Short: "Show what the library reads from the body of a webhook",
+		Long: `Show what the library reads from the body of a webhook: the type, the IDs, the keys of what it stores,
+the fields that are malformed, and the fields that the library does not have. Nothing is sent. - reads
+stdin. Several events can be JSON Lines or a list. Values are not shown.
+
+The exit code is 1 if a part of an event cannot be read, and 2 if it is no event.
+With --json, each line is one event: type, team_id, user_id, order_id, keys, malformed, unknown and
+error.`,
+		Example: "  labhealth events show body.json",
+		Args:    exactArgs("a file, or - for stdin"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			body, err := a.readInput(args[0])
+			if err != nil {
+				return err
+			}
+			code := exitDone
+			for i, event := range splitEvents(body) {
+				shown := describeEvent(event)
+				code = max(code, shown.exitCode())
+				if err := a.printEventJSON(i, shown); err != nil {
+					return err
+				}
+			}
+			switch code {
+			case exitUsage:
+				return &exitError{code, "there is something that is not an event"}
+			case exitFailed:
+				return &exitError{code, "an event has parts that cannot be read"}
+			}
+			return nil
+		},
+	}
+}
+
+// readInput reads a file, or stdin.
+func (a *app) readInput(name string) ([]byte, error) {
+	input := a.in
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, usagef("%v", pathError(err))
+		}
+		defer file.Close()
+		input = file
+	}
+	body, err := io.ReadAll(io.LimitReader(input, maxEvents+1))
+	switch {
+	case err != nil:
+		return nil, usagef("%v", pathError(err))
+	case len(body) > maxEvents:
+		return nil, usagef("%s is larger than 256 MiB", name)
+	case len(bytes.TrimSpace(body)) == 0:
+		return nil, usagef("%s is empty", name)
+	}
+	return body, nil
+}
+
+// splitEvents returns the events of a body: one document, a list, or one document after another.
+// What is no JSON is one event.
+func splitEvents(body []byte) [][]byte {
+	if _, err := webhooks.Parse(body); err == nil {
+		return [][]byte{body}
+	}
+	var events [][]byte
+	if json.Valid(body) {
+		var list []json.RawMessage
+		if json.Unmarshal(body, &list) != nil {
+			return [][]byte{body}
+		}
+		for _, event := range list {
+			events = append(events, event)
+		}
+		return events
+	}
+	for line := range bytes.Lines(body) {
+		if len(bytes.TrimSpace(line)) > 0 {
+			events = append(events, line)
+		}
+	}
+	if len(events) > 1 && !json.Valid(events[0]) && !json.Valid(events[len(events)-1]) {
+		return [][]byte{body} // one document on several lines
+	}
+	return events
+}
+
+// shownEvent is what is known of an event without its values.
+type shownEvent struct {
+	Type      webhooks.EventType `json:"type"`
+	Data      string             `json:"data,omitzero"` // the type of the library
+	TeamID    uuid.UUID          `json:"team_id,omitzero"`
+	UserID    uuid.UUID          `json:"user_id,omitzero"`
+	OrderID   uuid.UUID          `json:"order_id,omitzero"`
+	Status    string             `json:"status,omitzero"` // of the order
+	Keys      *eventKeys         `json:"keys,omitzero"`
+	Malformed []malformedField   `json:"malformed"`
+	Unknown   []string           `json:"unknown"` // paths of the fields that the library does not have
+	Error     string             `json:"error,omitzero"`
+
+	broken bool
+}
+
+// eventKeys are the keys of the summary or of the samples of an event.
+type eventKeys struct {
+	Resource string    `json:"resource"`
+	ID       string    `json:"id,omitzero"`      // of a summary
+	Samples  int       `json:"samples,omitzero"` // their number
+	Unkeyed  int       `json:"unkeyed,omitzero"` // samples without a readable time
+	First    time.Time `json:"first,omitzero"`   // time of the earliest sample
+	Last     time.Time `json:"last,omitzero"`    // time of the latest sample
+}
+
+type malformedField struct {
+	Path string `json:"path"`
+	Want string `json:"want"`
+}
+
+func (s *shownEvent) exitCode() int {
+	switch {
+	case s.broken:
+		return exitUsage
+	case s.Error != "":
+		return exitFailed
+	}
+	return exitDone
+}
+
+func describeEvent(body []byte) *shownEvent {
+	event, err := webhooks.Parse(body)
+	if err != nil {
+		return &shownEvent{Malformed: []malformedField{}, Unknown: []string{}, Error: errorText(err), broken: true}
+	}
+	shown := &shownEvent{
+		Type: event.Type, Data: dataType(event.Data), TeamID: event.TeamID, UserID: event.UserID,
+		Malformed: []malformedField{}, Unknown: unknownFields(event),
+	}
+	if order, ok := event.Data.(*webhooks.LabOrder); ok {
+		shown.OrderID, shown.Status = order.ID, string(order.CurrentStatus())
+	}
+	for _, m := range event.Malformed() {
+		shown.Malformed = append(shown.Malformed, malformedField{m.Path, m.Want})
+	}
+	for _, m := range event.Data.Malformed() {
+		field := malformedField{"data." + m.Path, m.Want}
+		if !slices.Contains(shown.Malformed, field) {
+			shown.Malformed = append(shown.Malformed, field)
+		}
+	}
+	keys, err := event.Keys()
+	shown.Keys = describeKeys(keys)
+	err = errors.Join(event.Err(), err)
+	if unknown, ok := event.Data.(*webhooks.Unknown); ok && unknown.Err != nil {
+		err = unknown.Err
+	}
+	if err != nil {
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		shown.Error = errorText(errors.New(first))
+	}
+	return shown
+}
+
+func dataType(data webhooks.Payload) string {
+	return strings.TrimPrefix(fmt.Sprintf("%T", data), "*")
+}
+
+func describeKeys(keys webhooks.Keys) *eventKeys {
+	if keys.Summary != (webhooks.SummaryKey{}) {
+		return &eventKeys{Resource: keys.Summary.Resource, ID: fmt.Sprint(keys.Summary.ID)}
+	}
+	if len(keys.Samples) == 0 {
+		return nil
+	}
+	shown := &eventKeys{Samples: len(keys.Samples)}
+	for _, key := range keys.Samples {
+		if key == (webhooks.SampleKey{}) {
+			shown.Unkeyed++
+			continue
+		}
+		shown.Resource = key.Resource
+		at := time.Unix(0, key.UnixNano).UTC()
+		if shown.First.IsZero() || at.Before(shown.First) {
+			shown.First = at
+		}
+		if at.After(shown.Last) {
+			shown.Last = at
+		}
+	}
+	return shown
+}
+
+func (a *app) printEventJSON(i int, s *shownEvent) error {
+	if a.json {
+		return a.printJSON(s)
+	}
+	if i > 0 {
+		fmt.Fprintln(a.out)
+	}
+	if s.broken {
+		fmt.Fprintf(a.out, "%s %s\n", a.paint(red, "no event:"), s.Error)
+		return nil
+	}
+	lines := [][2]string{{"type", clean(string(s.Type))}, {"data", s.Data}}
+	id := func(name string, id uuid.UUID) {
+		if id != uuid.Nil {
+			lines = append(lines, [2]string{name, id.String()})
+		}
+	}
+	id("team", s.TeamID)
+	id("user", s.UserID)
+	id("order", s.OrderID)
+	if s.Status != "" {
+		lines = append(lines, [2]string{"status", clean(s.Status)})
+	}
+	if s.Keys != nil {
+		lines = append(lines, [2]string{"keys", s.Keys.String()})
+	}
+	for _, m := range s.Malformed {
+		lines = append(lines, [2]string{"malformed", a.paint(yellow, fmt.Sprintf("%s: not a valid %s", clean(m.Path), m.Want))})
+	}
+	for _, path := range s.Unknown {
+		lines = append(lines, [2]string{"unknown", clean(path)})
+	}
+	if s.Error != "" {
+		lines = append(lines, [2]string{"error", a.paint(red, s.Error)})
+	}
+	a.fields(lines...)
+	return nil
+}
+
+func (k *eventKeys) String() string {
+	if k.Samples == 0 {
+		return k.Resource + " " + clean(k.ID)
+	}
+	text := fmt.Sprintf("%d samples of %s, %s to %s", k.Samples, k.Resource, stamp(k.First), stamp(k.Last))
+	if k.Unkeyed > 0 {
+		text += fmt.Sprintf("; %d without a readable time", k.Unkeyed)
+	}
+	return text
+}
+
+// unknownFields returns the paths of the fields that the types of the library do not have.
+func unknownFields(event *webhooks.Event) []string {
+	f := unknownFinder{found: []string{}, seen: map[string]bool{}}
+	var envelope map[string]json.RawMessage
+	if json.Unmarshal(event.RawJSON(), &envelope) != nil {
+		return f.found
+	}
+	f.envelope(envelope)
+	if _, ok := event.Data.(*webhooks.Unknown); ok {
+		return f.found
+	}
+	f.value(event.Data.RawJSON(), event.Data, "data")
+	return f.found
+}

@@ -1,0 +1,261 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+// Limits of the table of changes.
+const (
+	maxChangesShown = 12
+	maxChangesMore  = 500
+	maxPrevious     = 4 // earlier deliveries that are searched for the replaced values
+)
+
+// storeView is the data of the partial "delivery-store".
+type storeView struct {
+	About string
+	First string // header of the first column
+	Rows  []storeRow
+	More  []storeRow // shown on demand
+	Left  int        // rows that are not shown
+}
+
+// storeRow is something that a delivery has changed in the store.
+type storeRow struct {
+	Key, Was, Is, Unit, By string
+	Time                   bool // Key is a time
+}
+
+// storeView returns what a delivery has changed in the store, or nil if nothing.
+func (c *Console) storeView(ctx context.Context, d inspect.Delivery, event *webhooks.Event, previous *inspect.Delivery) (*storeView, error) {
+	if event == nil || d.Verdict == inspect.Rejected || d.DuplicateOf > 0 || !d.Applied {
+		return nil, nil
+	}
+	view := &storeView{}
+	var err error
+	switch data := event.Data.(type) {
+	case *webhooks.Samples:
+		err = c.sampleRows(ctx, view, d, event, data, previous)
+	case *webhooks.LabOrder:
+		view.orderRows(d, data, previous, c.zone())
+	default:
+		if d.Changes.Added+d.Changes.Updated > 0 {
+			view.summaryRows(d, event, previous, c.zone())
+		}
+	}
+	if len(view.Rows) == 0 {
+		return nil, err
+	}
+	if len(view.Rows) > maxChangesShown {
+		view.Rows, view.More = view.Rows[:maxChangesShown], view.Rows[maxChangesShown:]
+	}
+	return view, err
+}
+
+// oldSample is the version of a sample that was replaced.
+type oldSample struct {
+	sample webhooks.Sample
+	at     time.Time // when it was received
+}
+
+func (c *Console) sampleRows(ctx context.Context, view *storeView, d inspect.Delivery, event *webhooks.Event, data *webhooks.Samples, previous *inspect.Delivery) error {
+	keys, err := event.Keys()
+	if err != nil && len(keys.Samples) == 0 {
+		return nil
+	}
+	changed := d.Changes.Samples
+	if len(changed) > maxChangesShown+maxChangesMore {
+		view.Left = len(changed) - maxChangesShown - maxChangesMore
+		changed = changed[:maxChangesShown+maxChangesMore]
+	}
+	want := map[webhooks.SampleKey]bool{}
+	for _, i := range changed {
+		if i < len(keys.Samples) {
+			want[keys.Samples[i]] = true
+		}
+	}
+	old, err := c.oldSamples(ctx, want, d.Changes.Updated, previous)
+	if err != nil {
+		return err
+	}
+	view.First = "Measured"
+	view.About = strings.Join(nonEmpty(userName(d), string(event.Type.Resource()), event.ProviderSlug()), ", ")
+	for _, i := range changed {
+		if i >= len(keys.Samples) || i >= len(data.Data) {
+			continue
+		}
+		s := data.Data[i]
+		row := storeRow{Key: time.Unix(0, keys.Samples[i].UnixNano).In(c.zone()).Format("Mon 2 Jan 15:04"), Time: true, Is: sampleText(s), Unit: visible(firstChars(s.Unit, 20)), By: "added"}
+		switch before, ok := old[keys.Samples[i]]; {
+		case ok:
+			row.Was, row.By = sampleText(before.sample), "updated, was of "+before.at.In(c.zone()).Format("15:04:05")
+			if row.Was == row.Is {
+				row.By = "updated, other fields differ"
+			}
+		case d.Changes.Added == 0:
+			row.Was, row.By = "earlier", "updated"
+		case d.Changes.Updated > len(old):
+			row.By = "added or updated"
+		}
+		view.Rows = append(view.Rows, row)
+	}
+	return nil
+}
+
+// oldSamples returns the versions that were replaced, as far as the latest earlier deliveries of
+// the series have them.
+func (c *Console) oldSamples(ctx context.Context, want map[webhooks.SampleKey]bool, n int, previous *inspect.Delivery) (map[webhooks.SampleKey]oldSample, error) {
+	old := map[webhooks.SampleKey]oldSample{}
+	for i := 0; previous != nil && i < maxPrevious && len(old) < n; i++ {
+		if event, err := webhooks.Parse(previous.Body); err == nil {
+			if data, ok := event.Data.(*webhooks.Samples); ok {
+				keys, _ := event.Keys()
+				found := map[webhooks.SampleKey]oldSample{} // the last of a batch counts
+				for i, key := range keys.Samples {
+					if want[key] && i < len(data.Data) {
+						found[key] = oldSample{data.Data[i], previous.ReceivedAt}
+					}
+				}
+				for key, s := range found {
+					if _, ok := old[key]; !ok {
+						old[key] = s
+					}
+				}
+			}
+		}
+		earlier, ok, err := c.deliveries.Previous(ctx, previous.Number)
+		if err != nil {
+			return nil, err
+		}
+		if previous = nil; ok {
+			previous = &earlier
+		}
+	}
+	return old, nil
+}
+
+func sampleText(s webhooks.Sample) string {
+	switch {
+	case s.Text != "":
+		return mask
+	case s.Systolic != 0 || s.Diastolic != 0:
+		return strconv.FormatFloat(s.Systolic, 'f', -1, 64) + "/" + strconv.FormatFloat(s.Diastolic, 'f', -1, 64)
+	case s.HasValue:
+		return string(s.Number())
+	default:
+		return "no number"
+	}
+}
+
+func nonEmpty(texts ...string) []string {
+	return slices.DeleteFunc(slices.Clone(texts), func(s string) bool { return s == "" })
+}
+
+// orderRows are the entries of the timeline that the order did not have before.
+func (v *storeView) orderRows(d inspect.Delivery, order *webhooks.LabOrder, previous *inspect.Delivery, zone *time.Location) {
+	type entry struct {
+		id     int64
+		status string
+		at     int64
+	}
+	known := map[entry]bool{}
+	if previous != nil {
+		if event, err := webhooks.Parse(previous.Body); err == nil {
+			if before, ok := event.Data.(*webhooks.LabOrder); ok {
+				for _, e := range before.Events {
+					known[entry{e.ID, string(e.Status), e.CreatedAt.UnixNano()}] = true
+				}
+			}
+		}
+	}
+	v.First, v.About = "Status", whoOf(d)
+	was := ""
+	for _, e := range order.Events {
+		status := visible(firstChars(string(e.Status), 120))
+		if !known[entry{e.ID, string(e.Status), e.CreatedAt.UnixNano()}] && len(v.Rows) < d.Transitions {
+			row := storeRow{Key: status, Was: was, Is: e.CreatedAt.In(zone).Format("Mon 2 Jan 15:04:05"), By: "added to the timeline"}
+			v.Rows = append(v.Rows, row)
+		}
+	}
+	v.Rows = v.Rows[:min(len(v.Rows), maxChangesShown+maxChangesMore)]
+}
+
+// summaryRows are the fields that differ from the previous version.
+func (v *storeView) summaryRows(d inspect.Delivery, event *webhooks.Event, previous *inspect.Delivery, zone *time.Location) {
+	v.First = "Field"
+	v.About = strings.Join(nonEmpty(userName(d), event.Type.Resource(), event.ProviderSlug()), ", ")
+	if previous == nil {
+		v.Rows = []storeRow{{Key: "the summary", Is: "version 1", By: "added"}}
+		return
+	}
+	before, err := webhooks.Parse(previous.Body)
+	if err != nil {
+		return
+	}
+	old, now := scalars(before.Data.RawJSON()), scalars(event.Data.RawJSON())
+	by := "updated, was of " + previous.ReceivedAt.In(zone).Format("15:04:05")
+	for _, f := range now {
+		i := slices.IndexFunc(old, func(o scalar) bool { return o.path == f.path })
+		switch {
+		case i < 0:
+			v.Rows = append(v.Rows, storeRow{Key: f.path, Is: f.text, By: "added"})
+		case old[i].raw != f.raw:
+			v.Rows = append(v.Rows, storeRow{Key: f.path, Was: old[i].text, Is: f.text, By: by})
+		}
+	}
+	if len(v.Rows) == 0 {
+		v.Rows = []storeRow{{Key: "the summary", Is: "a new version", By: by}}
+	}
+}
+
+// scalar is a field of a summary that is no object and no array.
+type scalar struct{ path, text, raw string }
+
+const maxScalars = 500
+
+// scalars returns the fields of an object and of the objects in it, without those in arrays.
+func scalars(raw []byte) []scalar {
+	var all []scalar
+	var add func(prefix string, raw json.RawMessage, depth int)
+	add = func(prefix string, raw json.RawMessage, depth int) {
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(raw, &fields) != nil {
+			return
+		}
+		names := make([]string, 0, len(fields))
+		for name := range fields {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			value := fields[name]
+			switch {
+			case len(all) == maxScalars || value[0] == '[':
+			case value[0] == '{':
+				if depth < 3 {
+					add(prefix+name+".", value, depth+1)
+				}
+			default:
+				text := firstChars(visible(string(value)), 60)
+				if patientKeys[strings.ToLower(name)] {
+					text = mask
+				}
+				all = append(all, scalar{visible(firstChars(prefix+name, 80)), text, string(value)})
+			}
+		}
+	}
+	add("", raw, 0)
+	return all
+}
+
+// countText returns how many rows a summary of hidden rows has.
+func (v storeView) MoreText() string { return fmt.Sprintf("%s more", number(len(v.More))) }

@@ -1,0 +1,446 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits of the partial "json". Bodies are of any size and depth.
+const (
+	maxJSONLines  = 2000
+	maxJSONToken  = 2000 // bytes of one string, number or line of text
+	maxJSONIndent = 40   // levels; deeper lines are not indented further
+)
+
+// mask is shown in place of a hidden value. It has the same length for all values.
+const mask = "•••••"
+
+// patientKeys are the names of the fields whose values are hidden until they are asked for, with
+// everything inside them. They are the fields that the library never prints: what names, locates or
+// describes a patient, and what was measured by a lab. Only sample_id is shown, because
+// applications find their orders by it.
+var patientKeys = set(
+	"patient_details", "patient_address", "patient", "patient_id", "physician", "physicians", "ordering_physician",
+	"first_name", "last_name", "dob", "date_of_birth", "fallback_birth_date", "gender", "phone_number", "phone", "email", "medical_proxy",
+	"race", "ethnicity", "sexual_orientation", "gender_identity", "household_income", "household_size",
+	"receiver_name", "address", "first_line", "second_line", "zip", "zip_code", "lat", "lng",
+	"appointment_notes", "access_notes", "notes", "clinical_notes", "npi", "requisition_form_url", "shipping_details", "shipping_address",
+	"outbound_tracking_number", "outbound_tracking_url", "inbound_tracking_number", "inbound_tracking_url",
+	"health_insurance", "insurance", "member_id", "group_id", "guarantor", "responsible_party", "signature_image", "aoe_answers",
+	"specimen_number", "external_user_id", "result",
+)
+
+func set(names ...string) map[string]bool {
+	m := make(map[string]bool, len(names))
+	for _, name := range names {
+		m[name] = true
+	}
+	return m
+}
+
+// jsonOptions configures viewJSON.
+type jsonOptions struct {
+	// Reveal shows the values of patientKeys.
+	Reveal bool
+	// Kept are the paths of malformed and unknown fields, such as "events.1.created_at".
+	Kept map[string]bool
+	// MaxLines is the number of lines that are shown; 0 means maxJSONLines.
+	MaxLines int
+}
+
+// jsonView is the data of the partial "json".
+type jsonView struct {
+	Lines  []jsonLine
+	More   int  // lines that are not shown
+	Hidden bool // whether a value is hidden
+	Text   bool // whether the body is not JSON
+}
+
+// jsonLine is a line of a body.
+type jsonLine struct {
+	Tokens []jsonToken
+	Kept   bool // malformed or unknown, and kept by the library
+}
+
+// jsonToken is a piece of a line. Class is k (key), s (string), n (number, true, false, null), p
+// (punctuation), pii-m (hidden value) or empty.
+type jsonToken struct{ Class, Text string }
+
+// viewJSON turns a body into lines of tokens, indented. A body that is not JSON is shown as text.
+func viewJSON(body []byte, o jsonOptions) jsonView {
+	if o.MaxLines == 0 {
+		o.MaxLines = maxJSONLines
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return jsonView{Text: true}
+	}
+	if !json.Valid(body) {
+		return viewText(body, o)
+	}
+	s := &jsonScanner{options: o, body: body}
+	s.scan()
+	return s.view
+}
+
+// patientWord returns the position after the first name of a patient field that is followed by a
+// value, or -1.
+func patientWord(text []byte) int {
+	isWord := func(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' || b == '_' }
+	for i := 0; i < len(text); i++ {
+		start := i
+		for i < len(text) && isWord(text[i]) {
+			i++
+		}
+		if i == start || i-start > 40 || !patientKeys[strings.ToLower(string(text[start:i]))] {
+			continue
+		}
+		for _, b := range text[i:min(len(text), i+10)] {
+			i++
+			if b == ':' || b == '=' {
+				return i
+			}
+			if !strings.ContainsRune(`"'\\ `, rune(b)) {
+				break
+			}
+		}
+		i--
+	}
+	return -1
+}
+
+// viewText shows the lines of a body that is not JSON. Because its structure is unknown, all that
+// follows the first name of a patient field is hidden.
+func viewText(body []byte, o jsonOptions) jsonView {
+	view := jsonView{Text: true}
+	hidden := 0
+	if !o.Reveal {
+		if at := patientWord(body); at >= 0 {
+			hidden = len(body) - at
+			body = body[:at]
+		}
+	}
+	for line := range bytes.Lines(body) {
+		if len(view.Lines) == o.MaxLines {
+			view.More++
+			continue
+		}
+		text := shorten(bytes.TrimRight(line, "\r\n"))
+		view.Lines = append(view.Lines, jsonLine{Tokens: []jsonToken{{"", text}}})
+	}
+	if hidden > 0 {
+		view.Hidden = true
+		if last := len(view.Lines) - 1; view.More == 0 && last >= 0 {
+			view.Lines[last].Tokens = append(view.Lines[last].Tokens,
+				jsonToken{"pii-m", fmt.Sprintf(" %s %s more bytes", mask, number(hidden))})
+		}
+	}
+	return view
+}
+
+// jsonScanner formats a valid document without recursion.
+type jsonScanner struct {
+	options jsonOptions
+	body    []byte
+	at      int
+	view    jsonView
+	line    jsonLine
+	drop    bool // the lines shown are complete: count only
+	levels  []jsonLevel
+	masked  int    // the level within a hidden value, or 0
+	key     string // of the current value
+	isKey   bool   // the next string is a key
+}
+
+// jsonLevel is an object or an array that is open.
+type jsonLevel struct {
+	array bool
+	index int
+	path  string
+}
+
+func (s *jsonScanner) scan() {
+	for s.at < len(s.body) {
+		switch b := s.body[s.at]; b {
+		case ' ', '\t', '\r', '\n':
+			s.at++
+		case '{', '[':
+			s.open(b)
+		case '}', ']':
+			s.close(b)
+		case ',':
+			s.at++
+			s.token("p", ",")
+			s.endLine()
+			s.comma()
+		case ':':
+			s.at++
+			s.token("p", ": ")
+		case '"':
+			s.text()
+		default:
+			s.literal()
+		}
+	}
+	s.endLine()
+}
+
+// comma starts the next element.
+func (s *jsonScanner) comma() {
+	level := &s.levels[len(s.levels)-1]
+	level.index++
+	s.isKey = !level.array
+	s.startLine(len(s.levels))
+	if level.array {
+		s.mark()
+	}
+}
+
+func (s *jsonScanner) open(b byte) {
+	s.at++
+	s.token("p", string(b))
+	level := jsonLevel{array: b == '['}
+	switch {
+	case s.drop || len(s.options.Kept) == 0:
+	case len(s.levels) < maxJSONIndent:
+		level.path = s.path()
+	default:
+		level.path = "\x00" // is no path: paths of any depth would take too much memory
+	}
+	hide := s.hides()
+	s.levels = append(s.levels, level)
+	if hide && s.masked == 0 {
+		s.masked = len(s.levels)
+	}
+	s.isKey = b == '{'
+	for s.at < len(s.body) && (s.body[s.at] == ' ' || s.body[s.at] == '\t' || s.body[s.at] == '\r' || s.body[s.at] == '\n') {
+		s.at++
+	}
+	if next := s.body[s.at]; next == '}' || next == ']' {
+		s.at++
+		s.token("p", string(next))
+		s.pop()
+		return
+	}
+	s.endLine()
+	s.startLine(len(s.levels))
+	if level.array {
+		s.mark()
+	}
+}
+
+func (s *jsonScanner) close(b byte) {
+	s.at++
+	s.pop()
+	s.endLine()
+	s.startLine(len(s.levels))
+	s.token("p", string(b))
+}
+
+func (s *jsonScanner) pop() {
+	if s.masked == len(s.levels) {
+		s.masked = 0
+	}
+	s.levels = s.levels[:len(s.levels)-1]
+}
+
+// text reads a key or a string.
+func (s *jsonScanner) text() {
+	start := s.at
+	for s.at++; s.body[s.at] != '"'; s.at++ {
+		if s.body[s.at] == '\\' {
+			s.at++
+		}
+	}
+	s.at++
+	raw := s.body[start:s.at]
+	if !s.isKey {
+		s.value("s", raw)
+		return
+	}
+	s.isKey = false
+	s.key = string(raw[1 : len(raw)-1])
+	if strings.Contains(s.key, `\`) {
+		_ = json.Unmarshal(raw, &s.key)
+	}
+	s.mark()
+	if !s.drop {
+		s.token("k", shorten(raw))
+	}
+}
+
+func (s *jsonScanner) literal() {
+	start := s.at
+	for s.at < len(s.body) && !strings.ContainsRune(",]} \t\r\n", rune(s.body[s.at])) {
+		s.at++
+	}
+	s.value("n", s.body[start:s.at])
+}
+
+// value adds a string, a number, true, false or null. Null is never hidden.
+func (s *jsonScanner) value(class string, raw []byte) {
+	if s.masked > 0 || s.hides() {
+		if !bytes.Equal(raw, []byte("null")) && !bytes.Equal(raw, []byte(`""`)) {
+			s.view.Hidden = true
+			s.token("pii-m", `"`+mask+`"`)
+			return
+		}
+	}
+	if !s.drop {
+		s.token(class, shorten(raw))
+	}
+}
+
+// hides reports whether the value of the current key is hidden. The elements of an array have the
+// key of the array.
+func (s *jsonScanner) hides() bool {
+	if s.options.Reveal || len(s.levels) == 0 || s.levels[len(s.levels)-1].array {
+		return false
+	}
+	return patientKeys[strings.ToLower(s.key)]
+}
+
+// path returns the path of the current value.
+func (s *jsonScanner) path() string {
+	if len(s.levels) == 0 {
+		return ""
+	}
+	level := s.levels[len(s.levels)-1]
+	name := s.key
+	if level.array {
+		name = strconv.Itoa(level.index)
+	}
+	if level.path != "" {
+		return level.path + "." + name
+	}
+	return name
+}
+
+// mark marks the line if its value is malformed or unknown.
+func (s *jsonScanner) mark() {
+	if !s.drop && len(s.options.Kept) > 0 && s.options.Kept[s.path()] {
+		s.line.Kept = true
+	}
+}
+
+func (s *jsonScanner) token(class, text string) {
+	if s.drop {
+		return
+	}
+	s.line.Tokens = append(s.line.Tokens, jsonToken{class, text})
+}
+
+func (s *jsonScanner) startLine(level int) {
+	if level > 0 && !s.drop {
+		s.line.Tokens = append(s.line.Tokens, jsonToken{"", strings.Repeat("  ", min(level, maxJSONIndent))})
+	}
+}
+
+func (s *jsonScanner) endLine() {
+	if s.drop {
+		s.view.More++
+		return
+	}
+	s.view.Lines = append(s.view.Lines, s.line)
+	s.line = jsonLine{}
+	s.drop = len(s.view.Lines) == s.options.MaxLines && s.at < len(s.body)
+}
+
+// shorten limits a token, and shows characters that would be invisible, or would change the order
+// of others, as escapes.
+func shorten(raw []byte) string {
+	more := 0
+	if len(raw) > maxJSONToken {
+		cut := maxJSONToken
+		for cut > 0 && !utf8.RuneStart(raw[cut]) {
+			cut--
+		}
+		raw, more = raw[:cut], len(raw)-cut
+	}
+	text := visible(string(raw))
+	if more > 0 {
+		text += fmt.Sprintf(" … %s more bytes", number(more))
+	}
+	return text
+}
+
+// visible replaces characters that are invisible, or change the order of others, and bytes that are
+// not UTF-8.
+func visible(text string) string {
+	if !strings.ContainsFunc(text, isInvisible) && utf8.ValidString(text) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(text, "\uFFFD") {
+		if isInvisible(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func isInvisible(r rune) bool {
+	return r < ' ' && r != '\t' || r >= 0x7f && r <= 0x9f || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 ||
+		r == 0xfeff
+}
+
+// maxUnknown is the number of unknown fields that are searched for in one body.
+const maxUnknown = 1000
+
+// unknownPaths returns the paths of the fields of a received object that the type of v, which was
+// decoded from it, does not have, at any depth.
+func unknownPaths(raw []byte, v any) []string {
+	var paths []string
+	appendUnknown(&paths, raw, reflect.ValueOf(v), "")
+	return paths
+}
+
+func appendUnknown(paths *[]string, raw []byte, v reflect.Value, path string) {
+	for v.IsValid() && (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) {
+		v = v.Elem()
+	}
+	if !v.IsValid() || len(*paths) == maxUnknown {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Slice:
+		var elements []json.RawMessage
+		if v.Type().Elem().Kind() == reflect.Uint8 || json.Unmarshal(raw, &elements) != nil {
+			return
+		}
+		for i := range min(len(elements), v.Len()) {
+			appendUnknown(paths, elements[i], v.Index(i), path+strconv.Itoa(i)+".")
+		}
+	case reflect.Struct:
+		appendUnknownFields(paths, raw, v, path)
+	}
+}
+
+func appendUnknownFields(paths *[]string, raw []byte, v reflect.Value, path string) {
+	known := map[string]reflect.Value{}
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if name != "" && name != "-" {
+			known[name] = v.Field(i)
+		}
+	}
+	var fields map[string]json.RawMessage
+	if len(known) == 0 || json.Unmarshal(raw, &fields) != nil {
+		return // a value with its own JSON form, such as a date
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if field, ok := known[name]; ok {
+			appendUnknown(paths, fields[name], field, path+name+".")
+		} else if len(*paths) < maxUnknown {
+			*paths = append(*paths, path+name)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package console
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/labhealthtest"
+)
+
+const (
+	// orderPause is how long changes of orders are collected, so that an order that changes often is
+	// rendered once.
+	orderPause = 200 * time.Millisecond
+	// maxLiveOrders is the number of orders whose cards are sent one by one. If more have changed,
+	// whole lanes are sent.
+	maxLiveOrders = 40
+)
+
+// orderChanges are orders that have changed and were not published yet.
+type orderChanges struct {
+	mu      sync.Mutex
+	pending map[uuid.UUID]bool
+	timer   *time.Timer
+}
+
+// orderChanged updates the open pages after a change of an order.
+func (c *Console) orderChanged(ctx context.Context, id uuid.UUID) {
+	o := &c.changedOrders
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.pending == nil {
+		o.pending = map[uuid.UUID]bool{}
+	}
+	o.pending[id] = true
+	if o.timer == nil {
+		o.timer = time.AfterFunc(orderPause, func() { c.publishOrders(ctx) })
+	}
+}
+
+// publishOrders sends the changes that were collected.
+func (c *Console) publishOrders(ctx context.Context) {
+	o := &c.changedOrders
+	o.mu.Lock()
+	changed := o.pending
+	o.pending, o.timer = nil, nil
+	o.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	c.publishOrderCounts(ctx)
+	for id := range changed {
+		if c.live.watched("order-" + id.String()) {
+			c.publishOrder(ctx, id)
+		}
+	}
+	switch {
+	case !c.boardWatched():
+	case len(changed) > maxLiveOrders:
+		c.publishLanes(ctx)
+	default:
+		for id := range changed {
+			c.publishCard(ctx, id)
+		}
+	}
+}
+
+// boardWatched reports whether a board is open.
+func (c *Console) boardWatched() bool {
+	for _, m := range methods {
+		if c.live.watched("orders-" + m.Key) {
+			return true
+		}
+	}
+	return c.live.watched("orders") || c.live.watched("orders-found")
+}
+
+// publishOrderCounts sends the number of orders: in the navigation, in the head, and of each lane.
+func (c *Console) publishOrderCounts(ctx context.Context) {
+	states, err := c.orderStates(ctx)
+	if err != nil {
+		c.Log.Error("console: cannot read the orders", "error", err)
+		return
+	}
+	c.live.publish("nav", change{ID: "count-orders", HTML: c.partial("nav-count", navItem{Key: "orders", Count: len(states)})})
+	for _, m := range append([]string{""}, methodKeys()...) {
+		topic := strings.TrimSuffix("orders-"+m, "-")
+		if !c.live.watched(topic) {
+			continue
+		}
+		b := c.countLanes(states, m)
+		c.live.publish(topic, change{ID: "orders-count", HTML: c.partial("orders-count", b)})
+		for _, l := range b.Lanes {
+			c.live.publish(topic, change{ID: l.Key + "-n", HTML: c.partial("lane-count", l)})
+			c.live.publish(topic, change{ID: l.Key + "-jump", HTML: c.partial("lane-jump", l)})
+		}
+	}
+}
+
+func methodKeys() (keys []string) {
+	for _, m := range methods {
+		keys = append(keys, m.Key)
+	}
+	return keys
+}
+
+// countLanes counts the orders of a method, or of all.
+func (c *Console) countLanes(states []labhealthtest.OrderState, method string) *board {
+	b := &board{Total: len(states)}
+	for _, l := range lanes {
+		b.Lanes = append(b.Lanes, boardLane{lane: l})
+	}
+	for _, s := range states {
+		if isStuck(s.Status, s.Since, c.now()) {
+			b.Stuck++
+		}
+		if method == "" || s.Method == method {
+			b.Lanes[laneOfOrder(s.Status)].Count++
+		}
+	}
+	return b
+}
+
+// publishCard sends the card of an order to the lane where it belongs.
+func (c *Console) publishCard(ctx context.Context, id uuid.UUID) {
+	state, ok := c.orderState(ctx, id)
+	ch := change{ID: "order-" + id.String()}
+	if ok {
+		o := c.newCard(ctx, state, "/console/orders")
+		o.Fresh = true
+		ch.HTML, ch.Into = c.partial("card", o), o.Lane+"-cards"
+		ch.Say = "Order " + id.String()[:8] + ": " + o.Words
+		c.live.publish("orders-"+state.Method, ch)
+	} else {
+		for _, m := range methods {
+			c.live.publish("orders-"+m.Key, ch)
+		}
+	}
+	c.live.publish("orders", ch)
+	ch.Into = "" // a search shows what it found
+	c.live.publish("orders-found", ch)
+}
+
+// publishLanes sends all lanes.
+func (c *Console) publishLanes(ctx context.Context) {
+	for _, m := range append([]string{""}, methodKeys()...) {
+		topic := strings.TrimSuffix("orders-"+m, "-")
+		if !c.live.watched(topic) {
+			continue
+		}
+		b, err := c.newBoard(ctx, map[string][]string{"method": {m}})
+		if err != nil {
+			c.Log.Error("console: cannot read the orders", "error", err)
+			return
+		}
+		for _, l := range b.Lanes {
+			c.live.publish(topic, change{ID: l.Key, HTML: c.partial("lane", l)})
+		}
+	}
+}
+
+func (c *Console) orderState(ctx context.Context, id uuid.UUID) (labhealthtest.OrderState, bool) {
+	if c.sandbox() {
+		return c.Server.OrderState(id)
+	}
+	if c.Inspector.Store == nil {
+		return labhealthtest.OrderState{}, false
+	}
+	stored, ok, err := c.Inspector.Store.Order(ctx, id)
+	if err != nil || !ok {
+		return labhealthtest.OrderState{}, false
+	}
+	return storedState(stored), true
+}
+
+// publishOrder sends the parts of the page of an order.
+func (c *Console) publishOrder(ctx context.Context, id uuid.UUID) {
+	o, err := c.newOrder(ctx, id, false)
+	if err != nil || o == nil {
+		return
+	}
+	for _, part := range []string{"order-head", "order-timeline", "order-facts", "order-results", "order-read"} {
+		c.live.publish("order-"+id.String(), change{ID: part, HTML: c.partial(part, o)})
+	}
+}

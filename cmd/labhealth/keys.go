@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/labhealth/labhealth-go"
+)
+
+func newKeys(a *app) *cobra.Command {
+	return group("keys", "List and create keys", newKeysList(a), newKeysCreate(a))
+}
+
+const keyRow = "%s  %s  %s  %s\n"
+
+func newKeysList(a *app) *cobra.Command {
+	var management bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the keys of the team API, or management keys, without their values",
+		Long: `List the keys of the team API, of all teams or of --team, or with --management the management keys,
+without their values. With --json, each line is a key as the service has it, with its value hidden.`,
+		Args: exactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m, err := a.management(cmd.Context(), false)
+			if err != nil {
+				return err
+			}
+			if management {
+				return a.listManagementKeys(cmd.Context(), m)
+			}
+			return a.listTeamKeys(cmd.Context(), m)
+		},
+	}
+	cmd.Flags().BoolVar(&management, "management", false, "list the management keys")
+	return cmd
+}
+
+func (a *app) listTeamKeys(ctx context.Context, m *managed) error {
+	a.keyHeader("TEAM")
+	for key, err := range m.TeamAPIKeys.All(ctx, m.environment, m.region, labhealth.ListTeamAPIKeysParams{TeamID: m.team}) {
+		if err != nil {
+			return err
+		}
+		if err := a.printKey(key, key.ID, key.TeamID.String(), key.Label, key.CreatedAt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) listManagementKeys(ctx context.Context, m *managed) error {
+	a.keyHeader("ROLE")
+	params := labhealth.ListManagementKeysParams{}
+	if a.team != "" {
+		params.TeamID = m.team
+	}
+	for key, err := range m.Keys.All(ctx, params) {
+		if err != nil {
+			return err
+		}
+		if err := a.printKey(key, key.ID, clean(string(key.Role)), key.Label, key.CreatedAt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) keyHeader(of string) {
+	if !a.json {
+		header := fmt.Sprintf(keyRow, pad("KEY ID", 36), pad(of, 36), pad("CREATED", 20), "LABEL")
+		fmt.Fprintln(a.out, a.paint(bold, strings.TrimSpace(header)))
+	}
+}
+
+func (a *app) printKey(key received, id uuid.UUID, of, label string, created time.Time) error {
+	if a.json {
+		return a.printReceived(key)
+	}
+	fmt.Fprintf(a.out, keyRow, id, pad(of, 36), stamp(created), clean(label))
+	return nil
+}
+
+func newKeysCreate(a *app) *cobra.Command {
+	var label, output string
+	var management bool
+	cmd := &cobra.Command{
+		Use:   "create --label LABEL",
+		Short: "Create a key and print it once",
+		Long: `Create a key of the team API for --team, or with --management a management key: of the organisation, or of
+--team if it is given. The key is the only output on stdout, and cannot be read again. With --output, it is
+written to a file that only you can read.
+
+With --json, it prints id, label and secret.`,
+		Example: `  labhealth keys create --label billing -o billing.key
+  export LABHEALTH_API_KEY_FILE=billing.key`,
+		Args: exactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if strings.TrimSpace(label) == "" {
+				return usagef("--label must be a name for the key, such as billing")
+			}
+			m, err := a.management(cmd.Context(), !management)
+			if err != nil {
+				return err
+			}
+			var file *outputFile
+			if output != "" {
+				if file, err = createFile(output); err != nil {
+					return err
+				}
+				defer file.discard()
+			}
+			created, err := a.createKey(cmd.Context(), m, label, management)
+			if err != nil {
+				return err
+			}
+			if file != nil {
+				return a.saveKey(created, file)
+			}
+			if !a.json {
+				fmt.Fprintf(a.err, "key ID %s: store the key now, it cannot be read again\n", clean(created.ID))
+			}
+			return a.printSecret(created)
+		},
+	}
+	cmd.Flags().StringVar(&label, "label", "", "name of the key, for people")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "file for the key instead of stdout")
+	cmd.Flags().BoolVar(&management, "management", false, "create a management key")
+	return cmd
+}
+
+func (a *app) createKey(ctx context.Context, m *managed, label string, management bool) (secretJSON, error) {
+	if !management {
+		key, err := m.TeamAPIKeys.Create(ctx, m.environment, m.region, labhealth.CreateTeamAPIKeyBody{Label: label, TeamID: m.team})
+		if err != nil {
+			return secretJSON{}, err
+		}
+		return secretJSON{key.ID.String(), key.Label, key.Value}, nil
+	}
+	body := labhealth.CreateManagementKeyBody{Label: label, Role: labhealth.ManagementKeyRoleOrgAdmin}
+	if setting(a.team, "LABHEALTH_TEAM_ID") != "" {
+		body.Role = labhealth.ManagementKeyRoleTeamAdmin
+		body.TeamRoleBindings = []labhealth.TeamRoleBinding{{TeamID: m.team}}
+	}
+	key, err := m.Keys.Create(ctx, body)
+	if err != nil {
+		return secretJSON{}, err
+	}
+	return secretJSON{key.ID.String(), key.Label, key.Key}, nil
+}
+
+// saveKey writes a key to its file.
+func (a *app) saveKey(created secretJSON, file *outputFile) error {
+	_, err := file.WriteString(string(created.Secret) + "\n")
+	if err == nil {
+		err = file.finish()
+	}
+	if err != nil {
+		// The key exists and cannot be read again.
+		return fmt.Errorf("the key %s was created, but cannot be stored: delete it: %w", created.ID, err)
+	}
+	if a.json {
+		return a.printJSON(secretJSON{created.ID, created.Label, hidden})
+	}
+	fmt.Fprintf(a.out, "%s (key ID %s)\n", file.path, clean(created.ID))
+	return nil
+}

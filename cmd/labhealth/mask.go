@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+)
+
+// hidden replaces values that are not printed.
+const hidden = "***"
+
+// shownFields are the fields whose values are no patient data, whatever object has them.
+var shownFields = set(
+	"id", "user_id", "team_id", "order_id", "lab_test_id", "lab_account_id", "health_insurance_id", "order_transaction_id",
+	"appointment_id", "transaction_id", "parent_id",
+	"status", "status_detail", "low_level_status", "type", "event_type", "created_at", "updated_at", "created_on", "activate_by",
+	"priority", "billing_type", "has_abn", "interpretation", "has_missing_results", "expected_result_by_date",
+	"worst_case_result_by_date", "origin", "success", "ingestion_start", "ingestion_end", "is_critical",
+	// of results
+	"laboratory", "date_reported", "date_collected", "date_received", "clia_#",
+	// of webhooks and keys
+	"url", "label", "role", "description", "disabled", "filter_types", "rate_limit",
+)
+
+// shownObjects are the fields whose objects and lists hold no patient data except in hiddenFields:
+// the catalog, the links between orders, the sources, the measurements, and the teams of a key.
+var shownObjects = set("lab_test", "order_transaction", "connected_sources", "results", "missing_results", "team_role_bindings")
+
+// hiddenFields are hidden in shownObjects too: texts that people write, and fields of people.
+var hiddenFields = set("notes", "note", "clinical_notes", "first_name", "last_name", "patient", "patient_name", "dob", "email",
+	"phone_number", "address", "sample_id", "source_sample_id", "client_user_id", "fallback_birth_date", "patient_id")
+
+// secretFields are hidden even if patient data is shown. They belong to the keys; in results, value
+// is a measurement.
+var secretFields = set("key", "value", "secret")
+
+// opaqueFields are replaced as a whole, because the names in their objects are data.
+var opaqueFields = set("sample_information", "performing_laboratories", "icd_codes")
+
+func set(names ...string) map[string]bool {
+	m := make(map[string]bool, len(names))
+	for _, name := range names {
+		m[name] = true
+	}
+	return m
+}
+
+// mask returns a JSON value without whitespace, whose values are replaced by "***" unless they are
+// known to be neither patient data nor secret. Unknown fields are hidden: a service may put patient
+// data into fields that this program does not have. Objects, lists, null and the order of the
+// fields remain.
+func mask(document []byte, showPatient bool) ([]byte, error) {
+	if len(document) == 0 {
+		return nil, errors.New("it is empty")
+	}
+	m := masker{decoder: json.NewDecoder(bytes.NewReader(document)), showPatient: showPatient}
+	m.decoder.UseNumber()
+	if err := m.value("", false, false); err != nil {
+		return nil, err
+	}
+	if _, err := m.decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more than one value")
+	}
+	return m.out.Bytes(), nil
+}
+
+type masker struct {
+	decoder     *json.Decoder
+	out         bytes.Buffer
+	showPatient bool
+}
+
+// value copies the value of a field. Below a shown object, the values are shown unless they are in
+// hiddenFields. Measurements have no secrets.
+func (m *masker) value(field string, shown, measured bool) error {
+	if opaqueFields[field] && !m.showPatient {
+		var value any
+		err := m.decoder.Decode(&value)
+		if value != nil {
+			value = hidden
+		}
+		m.write(value)
+		return err
+	}
+	token, err := m.decoder.Token()
+	if err != nil {
+		return err
+	}
+	shown = (shown || shownObjects[field]) && !hiddenFields[field]
+	measured = measured || field == "results" || field == "missing_results"
+	switch token {
+	case json.Delim('{'):
+		return m.object(shown, measured)
+	case json.Delim('['):
+		return m.list(field, shown, measured)
+	}
+	secret := secretFields[field] && !measured
+	if token != nil && (secret || !m.showPatient && !shown && !shownFields[field]) {
+		token = hidden
+	}
+	if url, ok := token.(string); ok && field == "url" {
+		token = withoutQuery(url)
+	}
+	m.write(token)
+	return nil
+}
+
+func (m *masker) object(shown, measured bool) error {
+	m.out.WriteByte('{')
+	for first := true; m.decoder.More(); first = false {
+		if !first {
+			m.out.WriteByte(',')
+		}
+		token, err := m.decoder.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := token.(string)
+		m.write(name)
+		m.out.WriteByte(':')
+		if err := m.value(name, shown, measured); err != nil {
+			return err
+		}
+	}
+	m.out.WriteByte('}')
+	_, err := m.decoder.Token()
+	return err
+}
+
+// list copies a list, whose elements are values of the field.
+func (m *masker) list(field string, shown, measured bool) error {
+	m.out.WriteByte('[')
+	for first := true; m.decoder.More(); first = false {
+		if !first {
+			m.out.WriteByte(',')
+		}
+		if err := m.value(field, shown, measured); err != nil {
+			return err
+		}
+	}
+	m.out.WriteByte(']')
+	_, err := m.decoder.Token()
+	return err
+}
+
+// write writes a string, a number, a boolean or null.
+func (m *masker) write(v any) {
+	encoder := json.NewEncoder(&m.out)
+	encoder.SetEscapeHTML(false)
+	encoder.Encode(v)               // which cannot fail
+	m.out.Truncate(m.out.Len() - 1) // the line break
+}

@@ -1,0 +1,513 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/bulk"
+)
+
+const importHelp = `Import existing orders from a file. The import can be interrupted at any point, also by kill -9. The
+same command resumes it: no order is created twice.
+
+FILE is one of these, by its name:
+
+  .csv            a spreadsheet with a header; see the flags with "CSV:"
+  .json           one order, or a list of orders
+  any other       JSON Lines: one order (ImportOrderBody) per line
+
+Beside it, the command writes two files that only you can read:
+
+  FILE.journal        the state of the import. Delete it after the import: it has sample IDs and order IDs
+  FILE.rejected.csv   the records without an order: line, field and reason, but no values except sample IDs
+
+--dry-run sends nothing and prints all problems. It needs no key, except for a --lab-test by name.
+
+The columns of a CSV file have the names of the fields, such as sample_id or
+patient_details.first_name, or get them by --rename. Rows with client_user_id instead of user_id get
+the user with that ID, who is created if there is none.
+
+Exit codes: 0 all records have an order, 5 some have none, 2 --dry-run found problems. With --json,
+the last line is the report: records, applied, rejected, invalid, duplicates, changed, unknown,
+pending, before, found, sent and so on. With --dry-run, one line per invalid record precedes it.`
+
+// importFlags are the flags of orders import.
+type importFlags struct {
+	opts     bulk.Options
+	csv      bulk.CSVOptions
+	journal  string
+	rejected string
+
+	separator, labTest, billing, collection, country string
+	rename                                           []string
+}
+
+func newOrdersImport(a *app) *cobra.Command {
+	var f importFlags
+	cmd := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Import existing orders from a CSV or JSON file",
+		Long:  importHelp,
+		Example: `  labhealth orders import orders.jsonl --dry-run
+  labhealth orders import clinic.csv --separator ';' --date-layout 01/02/2006 \
+    --rename DOB=patient_details.dob --rename Notes=- --lab-test "Lipid Panel" \
+    --billing client_bill --collection walk_in_test --country US`,
+		Args: exactArgs("a file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(args[0]); err != nil {
+				return err
+			}
+			return a.importOrders(cmd.Context(), &f, args[0])
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func (f *importFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.opts.DryRun, "dry-run", false, "check the file, print all problems and send nothing")
+	flags.StringVar(&f.journal, "journal", "", "file that stores the state of the import (default FILE.journal)")
+	flags.StringVar(&f.rejected, "rejected", "", "file for the records without an order (default FILE.rejected.csv)")
+	flags.IntVar(&f.opts.Concurrency, "parallel", 4, "number of concurrent requests")
+	flags.Float64Var(&f.opts.Rate, "rate", 0, "maximum number of requests per second; 0 for no limit")
+	flags.DurationVar(&f.opts.Settle, "settle", 2*time.Minute, "how long a request with an unknown outcome may still take effect")
+	flags.BoolVar(&f.opts.Reconcile, "reconcile", false, "look for existing orders first, because the journal was lost")
+	flags.BoolVar(&f.opts.RetryRejected, "retry-rejected", false, "send records again that the service rejected before")
+	flags.IntVar(&f.opts.RejectionLimit, "rejection-limit", 10, "stop if so many first records are all rejected alike; negative for no limit")
+	flags.BoolVar(&f.opts.TrustJournal, "trust-journal", false, "resume without reading the list of orders first")
+	flags.BoolVar(&f.opts.ListByUser, "list-by-user", false, "look up lost orders by user; the deployment must honor user_id in GET /v3/orders")
+	flags.StringVar(&f.separator, "separator", "", `CSV: character between cells, such as ; or \t (default ,)`)
+	flags.StringArrayVar(&f.rename, "rename", nil, "CSV: COLUMN=FIELD, such as DOB=patient_details.dob, or COLUMN=- to ignore it; can be repeated")
+	flags.StringArrayVar(&f.csv.DateLayouts, "date-layout", nil, "CSV: how dates are written, as 2006-01-02 would be: 01/02/2006; can be repeated")
+	flags.StringVar(&f.labTest, "lab-test", "", "CSV: ID or name of the lab test of rows without one")
+	flags.StringVar(&f.billing, "billing", "", "CSV: billing type of rows without one, such as client_bill")
+	flags.StringVar(&f.collection, "collection", "", "CSV: collection method of rows without one, such as walk_in_test")
+	flags.StringVar(&f.country, "country", "", "CSV: country of addresses without one, such as US")
+	complete(cmd, "collection", collectionMethods...)
+	complete(cmd, "billing", billingTypes...)
+	completeFields := func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		column, _, ok := strings.Cut(typed, "=")
+		if !ok {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		values := []string{column + "=-"}
+		for _, field := range bulk.CSVColumns() {
+			values = append(values, column+"="+field)
+		}
+		return values, cobra.ShellCompDirectiveNoFileComp
+	}
+	if err := cmd.RegisterFlagCompletionFunc("rename", completeFields); err != nil {
+		panic(err) // the flag does not exist
+	}
+}
+
+var billingTypes = []string{"client_bill", "commercial_insurance", "patient_bill_passthrough", "patient_bill"}
+
+// check checks the flags and completes them.
+func (f *importFlags) check(file string) error {
+	switch {
+	case f.opts.Concurrency < 1:
+		return usagef("--parallel must be at least 1")
+	case f.opts.Rate < 0:
+		return usagef("--rate must be 0 or more requests per second")
+	case file == "-":
+		return usagef("the file must be a file: it is read several times, which stdin does not allow")
+	case !isCSV(file) && (f.separator+f.labTest+f.billing+f.collection+f.country != "" || len(f.rename)+len(f.csv.DateLayouts) > 0):
+		return usagef("--separator, --rename, --date-layout, --lab-test, --billing, --collection and --country need a .csv file")
+	}
+	for flag, c := range map[string]struct {
+		value   string
+		allowed []string
+	}{"--billing": {f.billing, billingTypes}, "--collection": {f.collection, collectionMethods}} {
+		if c.value != "" {
+			if err := oneOf(flag, c.value, c.allowed...); err != nil {
+				return err
+			}
+		}
+	}
+	if f.journal == "" {
+		f.journal = file + ".journal"
+	}
+	if f.rejected == "" {
+		f.rejected = file + ".rejected.csv"
+	}
+	f.csv.Defaults.BillingType = labhealth.Billing(f.billing)
+	f.csv.Defaults.CollectionMethod = labhealth.LabTestCollectionMethod(f.collection)
+	f.csv.Defaults.PatientAddress.Country = f.country
+	return f.checkColumns()
+}
+
+func (f *importFlags) checkColumns() error {
+	separator := []rune(strings.ReplaceAll(f.separator, `\t`, "\t"))
+	if len(separator) > 1 {
+		return usagef("--separator must be one character, not %q", f.separator)
+	}
+	if len(separator) == 1 {
+		f.csv.Comma = separator[0]
+	}
+	f.csv.Rename = map[string]string{}
+	for _, rename := range f.rename {
+		i := strings.LastIndex(rename, "=")
+		if i < 1 || i == len(rename)-1 {
+			return usagef("--rename must be COLUMN=FIELD, such as DOB=patient_details.dob, or COLUMN=- to ignore the column, not %q", rename)
+		}
+		f.csv.Rename[rename[:i]] = rename[i+1:]
+	}
+	return nil
+}
+
+func isCSV(file string) bool { return strings.EqualFold(filepath.Ext(file), ".csv") }
+
+func (a *app) importOrders(ctx context.Context, f *importFlags, path string) error {
+	client, err := a.importClient(ctx, f)
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return usagef("%v", pathError(err))
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return usagef("%s is not a regular file", path)
+	}
+	source, err := f.source(ctx, client, file)
+	if err != nil {
+		return err
+	}
+	var journal bulk.Journal
+	if _, err := os.Stat(f.journal); !f.opts.DryRun || err == nil {
+		opened, err := bulk.OpenFile(f.journal)
+		if err != nil {
+			return importError(err)
+		}
+		defer opened.Close()
+		journal = opened
+	}
+	if f.opts.DryRun {
+		return a.dryRun(ctx, f, client, source, journal)
+	}
+	return a.runImport(ctx, f, client, source, journal)
+}
+
+// importClient returns the client, which a dry run needs only to find a lab test by its name.
+func (a *app) importClient(ctx context.Context, f *importFlags) (*labhealth.Client, error) {
+	_, byID := uuid.Parse(f.labTest)
+	if f.opts.DryRun && (f.labTest == "" || byID == nil) {
+		client, _, err := a.client(ctx)
+		if err != nil {
+			return nil, nil //nolint:nilerr // it checks the file only
+		}
+		return client, nil
+	}
+	client, target, err := a.client(ctx)
+	f.opts.Target = target
+	f.opts.Timeout = a.timeout
+	if err == nil && f.opts.Settle <= a.timeout {
+		return nil, usagef("--settle must be longer than --timeout (%v)", a.timeout)
+	}
+	return client, err
+}
+
+// importError returns an error about the files as a usage error.
+func importError(err error) error {
+	if _, ok := errors.AsType[*fs.PathError](err); ok || errors.Is(err, bulk.ErrLocked) {
+		return usagef("%s", errorText(pathError(err)))
+	}
+	return err
+}
+
+// source returns the records of the file.
+func (f *importFlags) source(ctx context.Context, client *labhealth.Client, file *os.File) (bulk.Source, error) {
+	switch {
+	case isCSV(file.Name()):
+		if f.labTest != "" {
+			id, err := findLabTest(ctx, client, f.labTest)
+			if err != nil {
+				return nil, err
+			}
+			f.csv.Defaults.OrderSet.LabTestIDs = []uuid.UUID{id}
+		}
+		f.csv.Users = bulk.NewUsers(ctx, client, f.opts)
+		return bulk.CSV(file, f.csv), nil
+	case strings.EqualFold(filepath.Ext(file.Name()), ".json"):
+		lines, err := jsonLines(file)
+		return bulk.JSONLines(lines), err
+	}
+	return bulk.JSONLines(file), nil
+}
+
+const maxJSONFile = 256 << 20
+
+// jsonLines returns the objects of a JSON file as lines.
+func jsonLines(file *os.File) (io.ReadSeeker, error) {
+	content, err := io.ReadAll(io.LimitReader(file, maxJSONFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(content) > maxJSONFile {
+		return nil, usagef("%s is larger than 256 MiB: use JSON Lines", file.Name())
+	}
+	decoder := json.NewDecoder(bytes.NewReader(content))
+	var lines bytes.Buffer
+	for {
+		var value json.RawMessage
+		err := decoder.Decode(&value)
+		if errors.Is(err, io.EOF) {
+			return bytes.NewReader(lines.Bytes()), nil
+		}
+		if err != nil {
+			return nil, usagef("%s is not JSON: see line %d", file.Name(), 1+bytes.Count(content[:decoder.InputOffset()], []byte("\n")))
+		}
+		orders := []json.RawMessage{value}
+		if value[0] == '[' {
+			if err := json.Unmarshal(value, &orders); err != nil {
+				return nil, err
+			}
+		}
+		for _, order := range orders {
+			if err := json.Compact(&lines, order); err != nil {
+				return nil, err
+			}
+			lines.WriteByte('\n')
+		}
+	}
+}
+
+// findLabTest returns the ID of the lab test with an ID or a name.
+func findLabTest(ctx context.Context, client *labhealth.Client, idOrName string) (found uuid.UUID, _ error) {
+	if id, err := uuid.Parse(idOrName); err == nil {
+		return id, nil
+	}
+	count := 0
+	for test, err := range client.LabTests.All(ctx, labhealth.ListLabTestsParams{}) {
+		if err != nil {
+			return uuid.Nil, err
+		}
+		if strings.EqualFold(test.Name, idOrName) {
+			found = test.ID
+			count++
+		}
+	}
+	if count != 1 {
+		return uuid.Nil, usagef("--lab-test: %d lab tests have the name %q", count, idOrName)
+	}
+	return found, nil
+}
+
+// dryRun prints all problems.
+func (a *app) dryRun(ctx context.Context, f *importFlags, client *labhealth.Client, source bulk.Source, journal bulk.Journal) error {
+	read, write := io.Pipe()
+	printed := make(chan int, 1)
+	go func() { printed <- a.printProblems(read) }()
+	f.opts.Rejections = write
+	progress, finish := a.progress()
+	f.opts.Progress = progress
+	report, err := bulk.Run(ctx, client, source, journal, f.opts)
+	finish()
+	write.Close()
+	problems := <-printed
+	if report == nil {
+		return importError(err)
+	}
+	if err := errors.Join(err, a.printReport(report, f, "")); err != nil {
+		return err
+	}
+	if problems > 0 {
+		return &exitError{exitUsage, plural(problems, "record is", "records are") + " invalid"}
+	}
+	return nil
+}
+
+// printProblems prints the records of a dry run that are invalid, and returns their number.
+func (a *app) printProblems(r io.Reader) (problems int) {
+	decoder := json.NewDecoder(r)
+	for {
+		var raw json.RawMessage
+		var rejection bulk.Rejection
+		if decoder.Decode(&raw) != nil || json.Unmarshal(raw, &rejection) != nil {
+			io.Copy(io.Discard, r)
+			return problems
+		}
+		if rejection.Outcome == "pending" {
+			continue
+		}
+		problems++
+		if a.json {
+			if !a.showPatient && rejection.SampleID != "" {
+				rejection.SampleID = hidden
+			}
+			a.printJSON(rejection)
+			continue
+		}
+		a.printProblem(rejection)
+	}
+}
+
+func (a *app) printProblem(r bulk.Rejection) {
+	where := fmt.Sprintf("record %d", r.Record)
+	if r.Line > 0 {
+		where = fmt.Sprintf("line %d", r.Line)
+	}
+	if len(r.Fields) == 0 {
+		fmt.Fprintf(a.out, "%s: %s: %s\n", where, a.paint(red, r.Outcome), clean(r.Reason))
+	}
+	for _, p := range r.Fields {
+		name := clean(strings.TrimPrefix(p.Path, "body."))
+		if p.Column != "" && p.Column != name {
+			name = strings.TrimPrefix(fmt.Sprintf("%s (column %s)", name, clean(p.Column)), " ")
+		}
+		if name != "" {
+			name += ": "
+		}
+		fmt.Fprintf(a.out, "%s: %s: %s%s\n", where, a.paint(red, r.Outcome), name, clean(p.Reason))
+	}
+}
+
+// runImport imports, and writes the records without an order to their file.
+func (a *app) runImport(ctx context.Context, f *importFlags, client *labhealth.Client, source bulk.Source, journal bulk.Journal) error {
+	table, err := createFile(f.rejected)
+	if err != nil {
+		return err
+	}
+	defer table.discard()
+	var failed failures
+	f.opts.RejectionsCSV, f.opts.OnError = table, failed.add
+	progress, finish := a.progress()
+	f.opts.Progress = progress
+	stop := context.AfterFunc(ctx, func() {
+		fmt.Fprintln(a.err, "\ninterrupted: finishing the imports in progress; interrupt again to kill")
+	})
+	report, err := bulk.Run(ctx, client, source, journal, f.opts)
+	stop()
+	finish()
+	if report == nil {
+		return importError(err)
+	}
+	if err := table.finish(); err != nil {
+		return err
+	}
+	failed.print(a.err)
+	rejected := ""
+	if report.Records-report.Applied-report.Duplicates > 0 {
+		rejected = f.rejected
+	} else {
+		os.Remove(f.rejected)
+	}
+	if err := a.printReport(report, f, rejected); err != nil {
+		return err
+	}
+	switch {
+	case ctx.Err() != nil:
+		return &exitError{exitInterrupted, "interrupted: the same command resumes the import"}
+	case err != nil:
+		return err
+	case rejected != "" || !report.Done():
+		return &exitError{exitIncomplete, plural(int(report.Records-report.Applied-report.Duplicates), "record has", "records have") + " no order"}
+	}
+	return nil
+}
+
+// reportJSON is the report of an import, with --json.
+type reportJSON struct {
+	Records    int64   `json:"records"`
+	Applied    int64   `json:"applied"`
+	Rejected   int64   `json:"rejected"`
+	Invalid    int64   `json:"invalid"`
+	Duplicates int64   `json:"duplicates"`
+	Changed    int64   `json:"changed"`
+	Unknown    int64   `json:"unknown"`
+	Pending    int64   `json:"pending"`
+	Before     int64   `json:"before"`
+	Found      int64   `json:"found"`
+	Strays     int64   `json:"strays"`
+	Sent       int64   `json:"sent"`
+	Seconds    float64 `json:"seconds"`
+	Done       bool    `json:"done"` // repeating the command sends nothing
+	DryRun     bool    `json:"dry_run"`
+	Journal    string  `json:"journal,omitzero"`
+	Rejections string  `json:"rejections,omitzero"` // the file of the records without an order
+}
+
+func (a *app) printReport(r *bulk.Report, f *importFlags, rejected string) error {
+	if a.json {
+		out := reportJSON{
+			Records: r.Records, Applied: r.Applied, Rejected: r.Rejected, Invalid: r.Invalid, Duplicates: r.Duplicates, Changed: r.Changed,
+			Unknown: r.Unknown, Pending: r.Pending, Before: r.Before, Found: r.Found, Strays: r.Strays, Sent: r.Sent,
+			Seconds: r.Duration.Round(time.Millisecond).Seconds(), Done: r.Done(), DryRun: f.opts.DryRun, Rejections: rejected,
+		}
+		if !f.opts.DryRun {
+			out.Journal = f.journal
+		}
+		return a.printJSON(out)
+	}
+	fmt.Fprintln(a.out, r)
+	if f.opts.DryRun {
+		fmt.Fprintln(a.out, "nothing was sent")
+		return nil
+	}
+	if r.Sent > 0 {
+		fmt.Fprintf(a.out, "sent %s in %v\n", plural(int(r.Sent), "request", "requests"), r.Duration.Round(100*time.Millisecond))
+	}
+	if r.Found > 0 {
+		fmt.Fprintf(a.out, "%s found that existed already or had lost the response\n", plural(int(r.Found), "order was", "orders were"))
+	}
+	if rejected != "" {
+		fmt.Fprintf(a.out, "records without an order, and why: %s\n", rejected)
+	}
+	if r.Done() {
+		fmt.Fprintf(a.out, "finished: delete %s when you do not import this file again\n", f.journal)
+	} else {
+		fmt.Fprintln(a.out, "not finished: the same command resumes the import")
+	}
+	return nil
+}
+
+// failures counts failed attempts by their error.
+type failures struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+// add is [bulk.Options.OnError]. The message quotes nothing; without the request ID it is the same
+// for the same failure.
+func (f *failures) add(_ string, err error) {
+	message, _, _ := strings.Cut(errorText(err), " (request ")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.count == nil {
+		f.count = map[string]int{}
+	}
+	f.count[message]++
+}
+
+// print writes the most frequent failures.
+func (f *failures) print(w io.Writer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var lines []string
+	for message, n := range f.count {
+		lines = append(lines, fmt.Sprintf("%6d × %s", n, message))
+	}
+	slices.Sort(lines)
+	slices.Reverse(lines)
+	for _, line := range lines[:min(len(lines), 5)] {
+		fmt.Fprintln(w, line)
+	}
+}

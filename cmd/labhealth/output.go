@@ -1,0 +1,170 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/fatih/color"
+	"golang.org/x/term"
+)
+
+const (
+	red    = color.FgRed
+	green  = color.FgGreen
+	yellow = color.FgYellow
+	bold   = color.Bold
+)
+
+// isTerminal reports whether a stream is a terminal.
+func isTerminal(stream any) bool {
+	switch s := stream.(type) {
+	case interface{ IsTerminal() bool }: // of tests
+		return s.IsTerminal()
+	case *os.File:
+		return term.IsTerminal(int(s.Fd()))
+	}
+	return false
+}
+
+// colored reports whether a stream gets colors.
+func (a *app) colored(w io.Writer) bool {
+	switch a.color {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w)
+}
+
+// paint colors a text for stdout.
+func (a *app) paint(attribute color.Attribute, text string) string {
+	return a.paintFor(a.out, attribute, text)
+}
+
+// paintErr colors a text for stderr.
+func (a *app) paintErr(attribute color.Attribute, text string) string {
+	return a.paintFor(a.err, attribute, text)
+}
+
+func (a *app) paintFor(w io.Writer, attribute color.Attribute, text string) string {
+	if !a.colored(w) {
+		return text
+	}
+	c := color.New(attribute)
+	c.EnableColor()
+	return c.Sprint(text)
+}
+
+// paintStatus colors the status of an order.
+func (a *app) paintStatus(status, padded string) string {
+	switch top, _, _ := strings.Cut(status, "."); top {
+	case "completed":
+		return a.paint(green, padded)
+	case "failed":
+		return a.paint(red, padded)
+	case "cancelled":
+		return a.paint(yellow, padded)
+	}
+	return padded
+}
+
+// clean replaces what could control a terminal in a text of the service.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '�'
+		}
+		return r
+	}, text)
+}
+
+// pad returns a text with at least a number of characters.
+func pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
+}
+
+// stamp formats a time for people.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05Z")
+}
+
+// printJSON prints a value of this program as one line.
+func (a *app) printJSON(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = a.out.Write(append(b, '\n'))
+	return err
+}
+
+// received is a value that was decoded from JSON of the service.
+type received interface{ RawJSON() json.RawMessage }
+
+// printReceived prints the service's own JSON as one line, with patient data hidden unless it is to
+// be shown. Keys and secrets are always hidden.
+func (a *app) printReceived(v received) error {
+	b, err := mask(v.RawJSON(), a.showPatient)
+	if err != nil {
+		return fmt.Errorf("the JSON of the service cannot be printed: %w", err)
+	}
+	_, err = a.out.Write(append(b, '\n'))
+	return err
+}
+
+// fields prints names and values.
+func (a *app) fields(lines ...[2]string) {
+	width := 0
+	for _, line := range lines {
+		width = max(width, len(line[0]))
+	}
+	for _, line := range lines {
+		fmt.Fprintf(a.out, "%s  %s\n", a.paint(bold, pad(line[0], width)), line[1])
+	}
+}
+
+// outputFile is a file that only its owner can read, and that gets its name when it is complete.
+type outputFile struct {
+	*os.File
+
+	path string
+}
+
+func createFile(path string) (*outputFile, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, usagef("%s is not a regular file", path)
+	}
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, ".labhealth-*") // with mode 0600
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("%s: no such directory", dir)
+	}
+	if err != nil {
+		return nil, usagef("%v", pathError(err))
+	}
+	return &outputFile{f, path}, nil
+}
+
+// finish gives the file its name.
+func (o *outputFile) finish() error {
+	return errors.Join(o.Sync(), o.Close(), os.Rename(o.Name(), o.path))
+}
+
+// discard removes the file if it is not finished.
+func (o *outputFile) discard() {
+	o.Close()
+	os.Remove(o.Name())
+}

@@ -1,0 +1,274 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/labhealth/labhealth-go"
+)
+
+func newUsers(a *app) *cobra.Command {
+	return group("users", "List, create and delete users",
+		newUsersList(a), newUsersGet(a), newUsersCreate(a), newUsersDelete(a), newUsersUndo(a))
+}
+
+const userRow = "%s  %-20s  %s\n"
+
+func newUsersList(a *app) *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List users",
+		Long: `List users. All pages are read, and users are printed as they arrive.
+
+Your own IDs of users (client_user_id) often name the person, and count as patient data.
+With --json, each line is a user as the service has it.`,
+		Args: exactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 0 {
+				return usagef("--limit must be 0 or more")
+			}
+			client, _, err := a.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.listUsers(cmd.Context(), client, limit)
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 0, "print at most this many users; 0 prints all")
+	return cmd
+}
+
+func (a *app) listUsers(ctx context.Context, client *labhealth.Client, limit int) error {
+	params := labhealth.ListUsersParams{Limit: 500}
+	if limit > 0 {
+		params.Limit = min(limit, 500)
+	}
+	count := 0
+	for user, err := range client.Users.All(ctx, params) {
+		if err != nil {
+			return err
+		}
+		if count++; a.json {
+			if err := a.printReceived(user); err != nil {
+				return err
+			}
+		} else {
+			if count == 1 {
+				header := fmt.Sprintf(userRow, pad("USER", 36), "CREATED", a.clientIDHeader()+"SOURCES")
+				fmt.Fprintln(a.out, a.paint(bold, strings.TrimSpace(header)))
+			}
+			a.printUserRow(user)
+		}
+		if count == limit {
+			return nil
+		}
+	}
+	if count == 0 && !a.json {
+		fmt.Fprintln(a.err, "there are no users")
+	}
+	return nil
+}
+
+func (a *app) clientIDHeader() string {
+	if a.showPatient {
+		return pad("CLIENT USER ID", 30) + "  "
+	}
+	return ""
+}
+
+func (a *app) printUserRow(user *labhealth.User) {
+	last := sources(user)
+	if a.showPatient {
+		last = pad(clean(user.ClientUserID), 30) + "  " + last
+	}
+	fmt.Fprintf(a.out, userRow, user.UserID, stamp(user.CreatedOn), last)
+}
+
+// sources returns the names of the connected sources of a user.
+func sources(user *labhealth.User) string {
+	var slugs []string
+	for _, s := range user.ConnectedSources {
+		slugs = append(slugs, clean(s.Source.Slug))
+	}
+	if len(slugs) == 0 {
+		return "-"
+	}
+	return strings.Join(slugs, ", ")
+}
+
+func newUsersGet(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:               "get USER",
+		Short:             "Show a user",
+		Args:              exactArgs("the ID of a user"),
+		ValidArgsFunction: a.completeUser,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, client, err := a.userArgument(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			user, err := client.Users.Get(cmd.Context(), id)
+			if err != nil {
+				return err
+			}
+			return a.printUser(user)
+		},
+	}
+}
+
+func (a *app) userArgument(ctx context.Context, args []string) (uuid.UUID, *labhealth.Client, error) {
+	id, err := parseID("the ID of the user", args[0])
+	if err != nil {
+		return uuid.Nil, nil, err
+	}
+	client, _, err := a.client(ctx)
+	return id, client, err
+}
+
+func (a *app) printUser(user *labhealth.User) error {
+	if a.json {
+		return a.printReceived(user)
+	}
+	clientID := "hidden: see --show-patient"
+	if a.showPatient {
+		clientID = clean(user.ClientUserID)
+	}
+	a.fields([2]string{"user", user.UserID.String()}, [2]string{"client user ID", clientID},
+		[2]string{"created", stamp(user.CreatedOn)}, [2]string{"sources", sources(user)})
+	return nil
+}
+
+func newUsersCreate(a *app) *cobra.Command {
+	var ifMissing bool
+	cmd := &cobra.Command{
+		Use:   "create CLIENT-USER-ID",
+		Short: "Create a user with your own ID",
+		Long: `Create a user with your own ID. - reads the ID from stdin, because other users of the machine can read
+arguments: use it if your IDs name people.
+
+If the outcome is unknown (exit code 4), repeat it with --if-missing.
+With --json, it prints the user as the service has it.`,
+		Example: `  labhealth users create u-4711
+  echo u-4711 | labhealth users create --if-missing -`,
+		Args:              exactArgs("your ID of the user, or - to read it from stdin"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := args[0]
+			if name == "-" {
+				line, err := readLine(a.in)
+				if err != nil {
+					return err
+				}
+				name = strings.TrimSpace(line)
+			}
+			if name == "" {
+				return usagef("your ID of the user is empty")
+			}
+			client, _, err := a.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			create := client.Users.Create
+			if ifMissing {
+				create = client.Users.GetOrCreate
+			}
+			user, err := create(cmd.Context(), labhealth.CreateUserBody{ClientUserID: name})
+			if _, ok := errors.AsType[*labhealth.UserConflictError](err); ok && !a.json {
+				fmt.Fprintln(a.err, "a user has this ID: --if-missing prints it")
+			}
+			if err != nil {
+				return err
+			}
+			return a.printUser(user)
+		},
+	}
+	cmd.Flags().BoolVar(&ifMissing, "if-missing", false, "print the user if there is one with this ID")
+	return cmd
+}
+
+func newUsersDelete(a *app) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:               "delete USER",
+		Short:             "Delete a user, which can be undone for some time",
+		Long:              "Delete a user with all data. The service deletes it after some days: until then, labhealth users undo restores the user.",
+		Args:              exactArgs("the ID of a user"),
+		ValidArgsFunction: a.completeUser,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, client, err := a.userArgument(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			if err := a.confirm(yes, fmt.Sprintf("Delete the user %s with all data?", id)); err != nil {
+				return err
+			}
+			deletion, err := client.Users.Delete(cmd.Context(), id)
+			if err != nil {
+				return err
+			}
+			return a.printDeletion(deletion, fmt.Sprintf("deleted the user %s: labhealth users undo restores it", id))
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+func (a *app) printDeletion(deletion *labhealth.UserDeletion, text string) error {
+	if !deletion.Success {
+		return &exitError{exitFailed, "the service reports that it did not succeed"}
+	}
+	if a.json {
+		return a.printReceived(deletion)
+	}
+	fmt.Fprintln(a.out, text)
+	return nil
+}
+
+func newUsersUndo(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:               "undo USER",
+		Short:             "Restore a deleted user",
+		Args:              exactArgs("the ID of a user"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, client, err := a.userArgument(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			deletion, err := client.Users.UndoDelete(cmd.Context(), labhealth.UndoDeleteParams{UserID: id})
+			if err != nil {
+				return err
+			}
+			return a.printDeletion(deletion, fmt.Sprintf("restored the user %s", id))
+		},
+	}
+}
+
+// completeUser completes the IDs of users.
+func (a *app) completeUser(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+	defer cancel()
+	client, _, err := a.client(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	page, err := client.Users.List(ctx, labhealth.ListUsersParams{Limit: 50})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var list []string
+	for _, user := range page.Users {
+		list = append(list, user.UserID.String())
+	}
+	return list, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,336 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+func newWebhooks(a *app) *cobra.Command {
+	return group("webhooks", "Manage the webhooks of a team, and try an endpoint",
+		newWebhooksList(a), newWebhooksCreate(a), newWebhooksSecret(a), newWebhooksRotate(a), newWebhooksDelete(a), newWebhooksTest(a))
+}
+
+func newWebhooksList(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the webhooks of a team",
+		Long: `List the webhooks of a team. Queries of URLs are hidden, because they may have secrets.
+
+With --json, each line is a webhook as the service has it.`,
+		Args: exactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m, err := a.management(cmd.Context(), true)
+			if err != nil {
+				return err
+			}
+			count := 0
+			for webhook, err := range m.Webhooks.All(cmd.Context(), m.team, m.environment, labhealth.ListWebhooksParams{}) {
+				if err != nil {
+					return err
+				}
+				count++
+				if a.json {
+					if err := a.printReceived(webhook); err != nil {
+						return err
+					}
+					continue
+				}
+				if count > 1 {
+					fmt.Fprintln(a.out)
+				}
+				a.printWebhook(webhook)
+			}
+			if count == 0 && !a.json {
+				fmt.Fprintln(a.err, "the team has no webhooks")
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) printWebhook(w *labhealth.Webhook) {
+	events := "all"
+	if w.FilterTypes != nil {
+		events = clean(strings.Join(w.FilterTypes, ", "))
+	}
+	state := "enabled"
+	if w.Disabled != nil && *w.Disabled {
+		state = a.paint(yellow, "disabled")
+	}
+	lines := [][2]string{
+		{"webhook", clean(w.ID)}, {"URL", clean(withoutQuery(w.URL))}, {"state", state}, {"events", events}, {"created", stamp(w.CreatedAt)},
+	}
+	if w.Description != nil && *w.Description != "" {
+		lines = append(lines, [2]string{"description", clean(*w.Description)})
+	}
+	a.fields(lines...)
+}
+
+// withoutQuery hides the parts of a URL that may have secrets.
+func withoutQuery(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return hidden
+	}
+	if u.User != nil {
+		u.User = url.User(hidden)
+	}
+	if u.RawQuery != "" {
+		u.RawQuery = hidden
+	}
+	if u.Fragment != "" {
+		u.Fragment, u.RawFragment = hidden, ""
+	}
+	return strings.ReplaceAll(u.String(), "%2A%2A%2A", hidden)
+}
+
+func newWebhooksCreate(a *app) *cobra.Command {
+	var description string
+	var events []string
+	var disabled bool
+	cmd := &cobra.Command{
+		Use:   "create URL",
+		Short: "Create a webhook",
+		Long: `Create a webhook. If LABHEALTH_WEBHOOK_SECRET or LABHEALTH_WEBHOOK_SECRET_FILE is set, it is the signing
+secret. Otherwise the service generates one, which labhealth webhooks secret prints.`,
+		Args:              exactArgs("the URL of the endpoint"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := parseURL("the URL of the endpoint", args[0]); err != nil {
+				return err
+			}
+			body := labhealth.CreateWebhookBody{URL: args[0], FilterTypes: events}
+			if description != "" {
+				body.Description = &description
+			}
+			if disabled {
+				body.Disabled = &disabled
+			}
+			if !a.useSandbox {
+				secret, err := a.oneSecret("LABHEALTH_WEBHOOK_SECRET")
+				if err != nil {
+					return err
+				}
+				body.Secret = labhealth.Secret(secret)
+			}
+			m, err := a.management(cmd.Context(), true)
+			if err != nil {
+				return err
+			}
+			webhook, err := m.Webhooks.Create(cmd.Context(), m.team, m.environment, body)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printReceived(webhook)
+			}
+			a.printWebhook(webhook)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&description, "description", "", "text for people")
+	cmd.Flags().StringSliceVar(&events, "event", nil, "event types to deliver, such as labtest.order.updated; all if missing")
+	cmd.Flags().BoolVar(&disabled, "disabled", false, "create it without deliveries")
+	var types []string
+	for _, t := range webhooks.EventTypes() {
+		types = append(types, string(t))
+	}
+	complete(cmd, "event", types...)
+	return cmd
+}
+
+// oneSecret returns the signing secret of an environment variable, or "".
+func (a *app) oneSecret(name string) (string, error) {
+	secret, err := a.secret(name)
+	if err != nil || secret == "" {
+		return "", err
+	}
+	if _, err := webhooks.NewVerifier(secret); err != nil {
+		return "", usagef("%s: %s", name, errorText(err))
+	}
+	return secret, nil
+}
+
+func parseURL(name, value string) (*url.URL, error) {
+	u, err := url.Parse(value)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, usagef("%s must be an http or https URL, such as https://example.com/webhooks", name)
+	}
+	return u, nil
+}
+
+// secretJSON is a secret that was asked for, with --json.
+type secretJSON struct {
+	ID     string           `json:"id"`
+	Label  string           `json:"label,omitzero"`
+	Secret labhealth.Secret `json:"secret"`
+}
+
+func newWebhooksSecret(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "secret WEBHOOK",
+		Short: "Print the signing secret of a webhook",
+		Long: `Print the signing secret of a webhook on stdout, and nothing else:
+
+  (umask 077; labhealth webhooks secret ep_1 > webhook.secret)
+  export LABHEALTH_WEBHOOK_SECRET_FILE=webhook.secret`,
+		Args:              exactArgs("the ID of a webhook"),
+		ValidArgsFunction: a.completeWebhook,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			m, err := a.management(cmd.Context(), true)
+			if err != nil {
+				return err
+			}
+			secret, err := m.Webhooks.Secret(cmd.Context(), m.team, m.environment, args[0])
+			if err != nil {
+				return err
+			}
+			return a.printSecret(secretJSON{ID: args[0], Secret: secret.Key})
+		},
+	}
+}
+
+// printSecret prints a secret. It is the only output on stdout.
+func (a *app) printSecret(s secretJSON) error {
+	if a.json {
+		return a.printJSON(s)
+	}
+	fmt.Fprintln(a.out, string(s.Secret))
+	return nil
+}
+
+func newWebhooksRotate(a *app) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "rotate WEBHOOK",
+		Short: "Replace the signing secret of a webhook",
+		Long: `Replace the signing secret of a webhook by that of LABHEALTH_NEW_WEBHOOK_SECRET or
+LABHEALTH_NEW_WEBHOOK_SECRET_FILE. Without it, the service generates one, which is printed on stdout.
+
+To lose no deliveries: generate a secret ("whsec_" and the base64 of 24 random bytes), let the receiver
+accept the old and the new one, rotate, and remove the old one a day later.`,
+		Args:              exactArgs("the ID of a webhook"),
+		ValidArgsFunction: a.completeWebhook,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			secret, err := a.oneSecret("LABHEALTH_NEW_WEBHOOK_SECRET")
+			if err != nil {
+				return err
+			}
+			m, err := a.management(cmd.Context(), true)
+			if err != nil {
+				return err
+			}
+			if err := a.confirm(yes, fmt.Sprintf("Replace the signing secret of the webhook %s? A receiver that does not accept the new one rejects its deliveries.", clean(args[0]))); err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			if err := m.Webhooks.RotateSecret(ctx, m.team, m.environment, args[0], labhealth.Secret(secret)); err != nil {
+				return err
+			}
+			if secret != "" {
+				fmt.Fprintln(a.err, "the webhook has the new secret")
+				if a.json {
+					return a.printJSON(secretJSON{ID: args[0], Secret: hidden})
+				}
+				return nil
+			}
+			created, err := m.Webhooks.Secret(ctx, m.team, m.environment, args[0])
+			if err != nil {
+				return err
+			}
+			return a.printSecret(secretJSON{ID: args[0], Secret: created.Key})
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+// deletedJSON is something that was deleted, with --json.
+type deletedJSON struct {
+	ID      string `json:"id"`
+	Deleted bool   `json:"deleted"`
+}
+
+func newWebhooksDelete(a *app) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:               "delete WEBHOOK",
+		Short:             "Delete a webhook",
+		Long:              "Delete a webhook. With --json, it prints id and deleted.",
+		Args:              exactArgs("the ID of a webhook"),
+		ValidArgsFunction: a.completeWebhook,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			m, err := a.management(cmd.Context(), true)
+			if err != nil {
+				return err
+			}
+			if err := a.confirm(yes, fmt.Sprintf("Delete the webhook %s? Events are no longer delivered to it.", clean(args[0]))); err != nil {
+				return err
+			}
+			if err := m.Webhooks.Delete(cmd.Context(), m.team, m.environment, args[0]); err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(deletedJSON{args[0], true})
+			}
+			fmt.Fprintf(a.out, "deleted the webhook %s\n", clean(args[0]))
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+// completeWebhook completes the IDs of webhooks.
+func (a *app) completeWebhook(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	m, err := a.management(cmd.Context(), true)
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	page, err := m.Webhooks.List(cmd.Context(), m.team, m.environment, labhealth.ListWebhooksParams{Limit: 50})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var list []string
+	for _, webhook := range page.Data {
+		list = append(list, cobra.CompletionWithDesc(webhook.ID, clean(withoutQuery(webhook.URL))))
+	}
+	return list, cobra.ShellCompDirectiveNoFileComp
+}
+
+func newWebhooksTest(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "test URL",
+		Short: "Send a signed test event to an endpoint",
+		Long: `Send a signed event of the invented type labhealth.test, without a user, to an endpoint, and expect that
+it is acknowledged with 2xx. The secret is LABHEALTH_WEBHOOK_SECRET, or that of the sandbox with
+--sandbox. labhealth doctor --webhook also checks what the endpoint must reject.
+
+With --json, it prints url, status, acknowledged and milliseconds.`,
+		Args:              exactArgs("the URL of the endpoint"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := parseURL("the URL of the endpoint", args[0]); err != nil {
+				return err
+			}
+			secrets, err := a.webhookSecrets(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if len(secrets) == 0 {
+				return usagef("no webhook secret is set: set LABHEALTH_WEBHOOK_SECRET, or LABHEALTH_WEBHOOK_SECRET_FILE to a file that only you can read")
+			}
+			verifier, err := webhooks.NewVerifier(secrets...)
+			if err != nil {
+				return usagef("LABHEALTH_WEBHOOK_SECRET: %s", errorText(err))
+			}
+			return a.testWebhook(cmd.Context(), args[0], verifier)
+		},
+	}
+}
