@@ -350,6 +350,9 @@ func TestUserActions(t *testing.T) {
 		contains(t, body, "A summary of "+resource+" was added and sent.")
 	}
 	_, _ = b.post(location+"/summary", url.Values{"resource": {"activity"}, "day": {"2026-11-20"}})
+	for _, title := range []string{"Sleep", "Activity", "Workout", "Body", "Profile"} { // events are applied in any order
+		b.await(location, "<h3>"+title+"</h3>")
+	}
 	body = b.await(location, "Version 2")
 	contains(t, body, "<h3>Sleep</h3>", "<h3>Activity</h3>", "<h3>Workout</h3>", "<h3>Body</h3>", `<p class="big">43:00 <small>min cycling</small></p>`,
 		`<rect class="ac" x="222.`, `href="/console/deliveries/`, "<dt>birth date</dt><dd>not shown</dd>")
