@@ -52,7 +52,6 @@ type live struct {
 	expected map[string]time.Time
 	jobs     map[string]func(context.Context)
 	wake     chan struct{} // there is a job
-	users    userViews
 }
 
 type liveChange struct {

@@ -22,7 +22,8 @@ type plotSet struct {
 	Week   bool
 	Zone   string // whose times they are
 	Days   string // of the span, for the script
-	Axis   []string
+	Axis   []axisLabel
+	Offset time.Duration // of the user from UTC
 
 	Plots  []plot
 	Texts  []texts // series without numbers
@@ -94,7 +95,8 @@ type loader struct {
 	console *Console
 	span    span
 	now     time.Time
-	offsets []time.Duration // that samples within the span have, each once
+	kinds   map[[2]string]int // series of a resource and a provider
+	offsets []time.Duration   // that samples within the span have, each once
 	read    int
 }
 
@@ -118,8 +120,34 @@ func (c *Console) loadPlots(ctx context.Context, userID uuid.UUID, s span) (*plo
 	if len(all) > maxSeries {
 		set.More, all = len(all)-maxSeries, all[:maxSeries]
 	}
-	l := &loader{console: c, span: s, now: c.Now()}
-	found := make([]*loaded, 0, len(all))
+	l := &loader{console: c, span: s, now: c.Now(), kinds: map[[2]string]int{}}
+	found, err := l.loadAll(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	set.Capped = l.read >= maxSamples
+	set.Zone, set.Offset = l.zone(), l.offset()
+	for _, one := range found {
+		for _, r := range one.reductions {
+			if r.lines != nil {
+				set.Plots = append(set.Plots, newPlot(one.of, one.texts.Source, r, len(set.Plots)))
+			}
+		}
+		if len(one.texts.Rows) > 0 {
+			set.Texts = append(set.Texts, one.texts)
+		}
+	}
+	if len(set.Plots) == 0 && len(set.Texts) == 0 {
+		set.Nearest = c.nearestDay(ctx, userID, s)
+	}
+	return set, nil
+}
+
+// loadAll reads several series.
+func (l *loader) loadAll(ctx context.Context, all []webhooks.Series) (found []*loaded, err error) {
+	for _, of := range all {
+		l.kinds[[2]string{of.Resource, of.Provider}]++
+	}
 	for _, of := range all {
 		one, err := l.load(ctx, of)
 		if err != nil {
@@ -134,22 +162,7 @@ func (c *Console) loadPlots(ctx context.Context, userID uuid.UUID, s span) (*plo
 			}
 		}
 	}
-	set.Capped = l.read >= maxSamples
-	set.Zone = l.zone()
-	for _, one := range found {
-		for _, r := range one.reductions {
-			if r.lines != nil {
-				set.Plots = append(set.Plots, newPlot(one.of, r, len(set.Plots)))
-			}
-		}
-		if len(one.texts.Rows) > 0 {
-			set.Texts = append(set.Texts, one.texts)
-		}
-	}
-	if len(set.Plots) == 0 && len(set.Texts) == 0 {
-		set.Nearest = c.nearestDay(ctx, userID, s)
-	}
-	return set, nil
+	return found, nil
 }
 
 // rank is the place of a resource among the plots.
@@ -196,9 +209,17 @@ func offsetName(offset time.Duration) string {
 	return name
 }
 
+// source names the source of a series, with the type only if there are several.
+func (l *loader) source(of webhooks.Series) string {
+	if l.kinds[[2]string{of.Resource, of.Provider}] == 1 && of.Provider != "" {
+		of.SourceType = ""
+	}
+	return sourceText(of)
+}
+
 // load reads a series.
 func (l *loader) load(ctx context.Context, of webhooks.Series) (*loaded, error) {
-	one := &loaded{of: of, assumed: l.offset(), texts: texts{Title: resourceName(of.Resource), Source: sourceText(of)}}
+	one := &loaded{of: of, assumed: l.offset(), texts: texts{Title: resourceName(of.Resource), Source: l.source(of)}}
 	from, to := l.span.limits()
 	offset := one.assumed
 	for stored, err := range l.console.Inspector.Store.Range(ctx, of, from, to) {
@@ -274,10 +295,10 @@ func (t *texts) add(s span, local time.Time, text string) {
 }
 
 // newPlot draws a reduction.
-func newPlot(of webhooks.Series, r *reduction, number int) plot {
+func newPlot(of webhooks.Series, source string, r *reduction, number int) plot {
 	unit := unitText(of.Resource, r.unit)
 	p := plot{
-		ID: "plot-" + strconv.Itoa(number), Title: resourceName(of.Resource), Source: sourceText(of),
+		ID: "plot-" + strconv.Itoa(number), Title: resourceName(of.Resource), Source: source,
 		Unit: unit, Height: "120", Now: r.nowX(),
 	}
 	if sums(of.Resource) {
@@ -399,7 +420,7 @@ func (p *plot) drawBars(r *reduction) {
 	if low == high {
 		high = 1
 	}
-	s := scaleOf(low, high, 2)
+	s := scaleOf(low, high, 3)
 	const height = 76.0
 	p.Short = true
 	p.setScale(s, height)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/labhealth/labhealth-go/webhooks"
@@ -42,7 +43,8 @@ func resourceName(resource string) string {
 	if name == "" {
 		return "No resource"
 	}
-	return strings.ToUpper(name[:1]) + name[1:]
+	first, size := utf8.DecodeRuneInString(name)
+	return string(unicode.ToUpper(first)) + name[size:]
 }
 
 // sourceText names the source of a series.
@@ -140,17 +142,20 @@ func (s span) dayNames() string {
 	return strings.Join(names, ",")
 }
 
+// axisLabel is a label of the x axis. Phones leave out Rest.
+type axisLabel struct{ Text, Rest string }
+
 // axis returns the labels of the x axis.
-func (s span) axis() []string {
-	var labels []string
+func (s span) axis() (labels []axisLabel) {
 	if s.week {
 		for i := range s.days() {
-			labels = append(labels, shortDay(s.start().AddDate(0, 0, i)))
+			day := s.start().AddDate(0, 0, i)
+			labels = append(labels, axisLabel{day.Format("Mon"), day.Format(" 2")})
 		}
 		return labels
 	}
 	for hour := 0; hour < 24; hour += 3 {
-		labels = append(labels, fmt.Sprintf("%02d:00", hour))
+		labels = append(labels, axisLabel{Text: fmt.Sprintf("%02d:00", hour)})
 	}
 	return labels
 }

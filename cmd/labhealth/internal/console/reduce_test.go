@@ -2,6 +2,7 @@ package console
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -137,50 +138,67 @@ func FuzzReduction(f *testing.F) {
 	f.Add(int64(0), int64(300), 60.0, 1e308, -1e308, int32(0), true)
 	f.Add(int64(86399), int64(1), math.Inf(1), 5e-324, 0.0, int32(-28800), false)
 	f.Add(int64(-1), int64(90000), math.NaN(), 1.7976931348623157e308, 1.7976931348623157e308, int32(50400), true)
-	f.Fuzz(func(t *testing.T, start, step int64, a, b, c float64, east int32, week bool) {
-		offset := time.Duration(east%50400) * time.Second
-		s := span{day: date(2026, 11, 20), week: week}
-		r := newReduction(s, "", date(2026, 11, 20).Add(18*time.Hour))
-		at, want := s.start().Add(time.Duration(start%(8*86400))*time.Second), 0
-		for i := range 30 {
-			v := []float64{a, b, c}[i%3]
-			local := at.Add(offset)
-			if isFinite(v) && !local.Before(s.start()) && local.Before(s.day.AddDate(0, 0, 1)) {
-				want++
-			}
-			r.add(at, offset, v)
-			at = at.Add(time.Duration(max(1, step%86400)) * time.Second)
+	f.Fuzz(checkReduction)
+}
+
+// TestReductionRandom checks the same with random values of all sizes.
+func TestReductionRandom(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	value := func() float64 { return math.Float64frombits(random.Uint64()) }
+	for range 5000 {
+		a := value()
+		near := a * (1 + random.Float64()*1e-3)
+		checkReduction(t, random.Int64N(700_000), random.Int64N(90_000), a, value(), near, random.Int32(), random.IntN(2) == 0)
+		checkReduction(t, random.Int64N(700_000), random.Int64N(9000), a, near, -near, 0, random.IntN(2) == 0)
+		if t.Failed() {
+			return
 		}
-		n := 0
-		for _, l := range r.lines {
-			all := slot{}
-			for _, s := range l.slots {
-				n += s.n
-				all.merge(s)
-				if s.n > 0 && (s.mean < s.low || s.mean > s.high || !isFinite(s.mean) || !isFinite(s.sum)) {
-					t.Errorf("a slot has low %v, mean %v, high %v, sum %v", s.low, s.mean, s.high, s.sum)
-				}
-			}
-			if all.n != l.all.n || all.low != l.all.low || all.high != l.all.high {
-				t.Errorf("the slots have %v, all have %v", all, l.all)
-			}
+	}
+}
+
+func checkReduction(t *testing.T, start, step int64, a, b, c float64, east int32, week bool) {
+	offset := time.Duration(east%50400) * time.Second
+	s := span{day: date(2026, 11, 20), week: week}
+	r := newReduction(s, "", date(2026, 11, 20).Add(18*time.Hour))
+	at, want := s.start().Add(time.Duration(start%(8*86400))*time.Second), 0
+	for i := range 30 {
+		v := []float64{a, b, c}[i%3]
+		local := at.Add(offset)
+		if isFinite(v) && !local.Before(s.start()) && local.Before(s.day.AddDate(0, 0, 1)) {
+			want++
 		}
-		if n != want {
-			t.Errorf("%d samples are in slots, want %d", n, want)
-		}
-		for _, g := range r.gaps() {
-			if g.from < 0 || g.to > s.slots() || g.from >= g.to {
-				t.Errorf("gap %v", g)
-			}
-		}
-		scale := scaleOf(a, b, 4)
-		if len(scale.ticks) < 2 && isFinite(a) && isFinite(b) {
-			t.Errorf("%v to %v: ticks %v", a, b, scale.ticks)
-		}
-		for _, v := range []float64{a, b} {
-			if y := scale.y(v, 120); isFinite(a) && isFinite(b) && !(y >= -0.05 && y <= 120.05) {
-				t.Errorf("%v to %v: %v is at %v, ticks %v", a, b, v, y, scale.ticks)
+		r.add(at, offset, v)
+		at = at.Add(time.Duration(max(1, step%86400)) * time.Second)
+	}
+	n := 0
+	for _, l := range r.lines {
+		all := slot{}
+		for _, s := range l.slots {
+			n += s.n
+			all.merge(s)
+			if s.n > 0 && (s.mean < s.low || s.mean > s.high || !isFinite(s.mean) || !isFinite(s.sum)) {
+				t.Errorf("a slot has low %v, mean %v, high %v, sum %v", s.low, s.mean, s.high, s.sum)
 			}
 		}
-	})
+		if all.n != l.all.n || all.low != l.all.low || all.high != l.all.high {
+			t.Errorf("the slots have %v, all have %v", all, l.all)
+		}
+	}
+	if n != want {
+		t.Errorf("%d samples are in slots, want %d", n, want)
+	}
+	for _, g := range r.gaps() {
+		if g.from < 0 || g.to > s.slots() || g.from >= g.to {
+			t.Errorf("gap %v", g)
+		}
+	}
+	scale := scaleOf(a, b, 4)
+	if len(scale.ticks) < 2 && isFinite(a) && isFinite(b) {
+		t.Errorf("%v to %v: ticks %v", a, b, scale.ticks)
+	}
+	for _, v := range []float64{a, b} {
+		if y := scale.y(v, 120); isFinite(a) && isFinite(b) && !(y >= -0.05 && y <= 120.05) {
+			t.Errorf("%v to %v: %v is at %v, ticks %v", a, b, v, y, scale.ticks)
+		}
+	}
 }

@@ -65,6 +65,7 @@ const (
 // summaries are those that the cards of a day need.
 type summaries struct {
 	day        string
+	offset     time.Duration // of the user from UTC
 	shown      []sqlstore.StoredSummary
 	activities map[string]float64 // steps, by day
 	weights    map[string]float64 // by day
@@ -72,9 +73,9 @@ type summaries struct {
 }
 
 // summaryCards returns the summaries of a day.
-func (c *Console) summaryCards(ctx context.Context, userID uuid.UUID, day time.Time) ([]summaryCard, error) {
+func (c *Console) summaryCards(ctx context.Context, userID uuid.UUID, day time.Time, offset time.Duration) ([]summaryCard, error) {
 	found := &summaries{
-		day: day.Format(time.DateOnly), activities: map[string]float64{}, weights: map[string]float64{},
+		day: day.Format(time.DateOnly), offset: offset, activities: map[string]float64{}, weights: map[string]float64{},
 		cycles: map[uuid.UUID]*webhooks.SleepCycle{},
 	}
 	n := 0
@@ -115,6 +116,7 @@ func (f *summaries) add(s sqlstore.StoredSummary) {
 		}
 	case *webhooks.SleepCycle:
 		f.cycles[v.SleepID] = v
+	default: // needed for its own card only
 	}
 	if dayOf(s.Data) == f.day || s.Key.Resource == "profile" || f.duringCycle(s.Data) {
 		f.shown = append(f.shown, s)
@@ -141,6 +143,8 @@ func dayOf(p webhooks.Payload) string {
 		return v.SessionEnd.Format(time.DateOnly)
 	case *webhooks.Electrocardiogram:
 		return v.SessionStart.Format(time.DateOnly)
+	default:
+		return ""
 	}
 	return date.String()
 }
@@ -192,7 +196,7 @@ func (c *Console) cardOf(ctx context.Context, f *summaries, s sqlstore.StoredSum
 		one.Version = "Version " + strconv.Itoa(versions)
 	}
 	if !updated.IsZero() {
-		one.Version = strings.TrimPrefix(one.Version+", "+updated.UTC().Format("Mon 2 Jan 15:04")+" UTC", ", ")
+		one.Version = strings.TrimPrefix(one.Version+", "+updated.UTC().Add(f.offset).Format("2 Jan 15:04"), ", ")
 	}
 	return one, nil
 }
@@ -220,8 +224,9 @@ func originOf(p webhooks.Payload) (provider string, updated time.Time) {
 		return v.Source.ProviderSlug(), v.UpdatedAt
 	case *webhooks.Summary:
 		return v.Source.ProviderSlug(), v.UpdatedAt
+	default:
+		return "", time.Time{}
 	}
-	return "", time.Time{}
 }
 
 // stage is how a stage of sleep is drawn. The numbers are those that the embedded service uses: no
@@ -238,12 +243,12 @@ var stages = []stage{{4, "c", 0, "Awake"}, {3, "ac", 7, "REM"}, {2, "b", 14, "Li
 // sleepCard shows a sleep with its stages.
 func sleepCard(v *webhooks.Sleep, cycle *webhooks.SleepCycle) summaryCard {
 	one := summaryCard{order: 1, Big: fmt.Sprintf("%d h %02d", v.Total/3600, abs(v.Total/60%60)), BigNote: "min"}
-	if v.Score != nil {
-		one.BigNote += fmt.Sprintf(", score %d", *v.Score)
-	}
 	seconds := []int64{v.Awake, v.REM, v.Light, v.Deep}
 	for i, s := range stages {
 		one.Key = append(one.Key, keyItem{s.class, fmt.Sprintf("%s %d:%02d", s.name, seconds[i]/3600, abs(seconds[i]/60%60))})
+	}
+	if v.Score != nil {
+		one.Key = append(one.Key, keyItem{"", fmt.Sprintf("score %d", *v.Score)})
 	}
 	one.Mini = hypnogram(sleepStages(v, cycle))
 	if one.Mini == nil {
@@ -539,7 +544,7 @@ func valueText(value json.RawMessage) string {
 			return ""
 		}
 		if t, err := time.Parse(time.RFC3339, text); err == nil {
-			return t.Format("2 Jan 2006 15:04")
+			return t.Format("2 Jan 15:04")
 		}
 		return cut(text, 80)
 	case '[':

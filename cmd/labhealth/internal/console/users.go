@@ -143,7 +143,9 @@ func (c *Console) usersPage(w http.ResponseWriter, r *http.Request) {
 		case data.Detail == nil:
 			data.Gone, p.Status = &goneUser{wanted, c.sandbox()}, http.StatusNotFound
 		default:
-			p.Title, p.Live = data.Detail.Name, "users "+c.live.view(wanted, s, r.FormValue("as") == "values", c.Now())
+			topic := viewTopic(wanted, userView{s, r.FormValue("as") == "values"})
+			c.live.expect(topic)
+			p.Title, p.Live = data.Detail.Name, "users "+topic
 		}
 	}
 	c.render(w, r, "users", p)
@@ -162,10 +164,19 @@ func spanOf(r *http.Request) (s span, given bool, err error) {
 	if day == "" {
 		return s, false, nil
 	}
-	if s.day, err = time.Parse(time.DateOnly, day); err != nil || s.day.Year() < 2 || s.day.Year() > 9998 {
-		return s, false, errors.New("day must be a date from 0002-01-01 to 9998-12-31, such as 2026-11-20")
+	if s.day, err = parseDay(day); err != nil {
+		return s, false, err
 	}
 	return s, true, nil
+}
+
+// parseDay parses a day that can be shown.
+func parseDay(text string) (time.Time, error) {
+	day, err := time.Parse(time.DateOnly, text)
+	if err != nil || day.Year() < 2 || day.Year() > 9998 {
+		return time.Time{}, errors.New("day must be a date from 0002-01-01 to 9998-12-31, such as 2026-11-20")
+	}
+	return day, nil
 }
 
 // lastDay returns the last day with a sample, or today.
@@ -501,7 +512,7 @@ func (c *Console) userWearables(ctx context.Context, d *userDetail, s span, asVa
 			*path += "&as=values"
 		}
 	}
-	if data.Cards, err = c.summaryCards(ctx, d.UserID, s.day); err != nil {
+	if data.Cards, err = c.summaryCards(ctx, d.UserID, s.day, data.Set.Offset); err != nil {
 		return nil, err
 	}
 	data.Empty = len(data.Cards) == 0 && len(data.Set.Plots) == 0 && len(data.Set.Texts) == 0 && data.Set.Nearest == nil

@@ -177,9 +177,13 @@ func (c *Console) dataOptions(r *http.Request, id uuid.UUID, length time.Duratio
 	if len(user.ConnectedSources) > 0 {
 		opts = append(opts, labhealthtest.FromSource(user.ConnectedSources[0].Source.Slug, "unknown"))
 	}
-	day, err := time.Parse(time.DateOnly, r.PostFormValue("day"))
-	if err != nil {
+	text := r.PostFormValue("day")
+	if text == "" {
 		return opts, nil
+	}
+	day, err := time.Parse(time.DateOnly, text)
+	if err != nil {
+		return nil, errors.New("the day must be a date, such as 2026-11-20")
 	}
 	if at := day.Add(8 * time.Hour); at.Add(length).Before(c.Now()) {
 		opts = append(opts, labhealthtest.StartingAt(at))

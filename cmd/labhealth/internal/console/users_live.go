@@ -2,81 +2,50 @@ package console
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
 )
 
-// userViews are the pages of users that are or were open, by topic. What they show of a user
-// depends on the span, so each has its own topic.
-type userViews struct {
-	mu      sync.Mutex
-	views   map[string]userView
-	waiting map[uuid.UUID]bool // users whose pages are updated within a second
-	updated map[uuid.UUID]time.Time
-}
-
+// userView is what a page shows of a user. Its live changes depend on the span, so each has its own
+// topic.
 type userView struct {
-	userID   uuid.UUID
 	span     span
 	asValues bool
-	opened   time.Time
 }
 
-// viewInterval is the shortest time between two updates of the plots of a user.
-const viewInterval = time.Second
-
-// view returns the topic of the changes of a page.
-func (l *live) view(userID uuid.UUID, s span, asValues bool, now time.Time) string {
-	topic := fmt.Sprintf("user:%s:%s:%v:%v", userID, s.day.Format(time.DateOnly), s.week, asValues)
-	l.users.mu.Lock()
-	defer l.users.mu.Unlock()
-	if l.users.views == nil {
-		l.users.views = map[string]userView{}
+// viewTopic returns the topic of a page of a user.
+func viewTopic(userID uuid.UUID, v userView) string {
+	span, as := "day", "plots"
+	if v.span.week {
+		span = "week"
 	}
-	for old, v := range l.users.views {
-		if now.Sub(v.opened) > time.Minute && !l.watched(old) {
-			delete(l.users.views, old)
-		}
+	if v.asValues {
+		as = "values"
 	}
-	l.users.views[topic] = userView{userID, s, asValues, now}
-	return topic
+	return userTopics(userID) + v.span.day.Format(time.DateOnly) + ":" + span + ":" + as
 }
 
-// userChanged updates the open pages after a change of a user: at once, and then at most once a
-// second.
-func (c *Console) userChanged(ctx context.Context, id uuid.UUID) {
-	u := &c.live.users
-	if id == uuid.Nil || !c.live.watched("users") {
-		return
+// userTopics is the prefix of the topics of the pages of a user.
+func userTopics(userID uuid.UUID) string { return "user:" + userID.String() + ":" }
+
+// viewOf returns the page with a topic of a user.
+func viewOf(userID uuid.UUID, topic string) (v userView, ok bool) {
+	words := strings.Split(strings.TrimPrefix(topic, userTopics(userID)), ":")
+	if len(words) != 3 {
+		return v, false
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.waiting[id] {
-		return
+	day, err := parseDay(words[0])
+	v = userView{span{day, words[1] == "week"}, words[2] == "values"}
+	return v, err == nil
+}
+
+// userChanged updates the open pages after a change of a user, at most once a second.
+func (c *Console) userChanged(_ context.Context, id uuid.UUID) {
+	if id != uuid.Nil && c.live.watched("users") {
+		c.live.soon("user "+id.String(), func(ctx context.Context) { c.publishUser(ctx, id) })
 	}
-	if u.waiting == nil {
-		u.waiting, u.updated = map[uuid.UUID]bool{}, map[uuid.UUID]time.Time{}
-	}
-	u.waiting[id] = true
-	wait := max(0, viewInterval-time.Since(u.updated[id]))
-	time.AfterFunc(wait, func() {
-		u.mu.Lock()
-		delete(u.waiting, id)
-		for other, at := range u.updated {
-			if time.Since(at) > viewInterval {
-				delete(u.updated, other)
-			}
-		}
-		u.updated[id] = time.Now()
-		u.mu.Unlock()
-		if ctx.Err() == nil {
-			c.publishUser(ctx, id)
-		}
-	})
 }
 
 // wearablesChanged updates the open pages of the user of a delivery.
@@ -108,7 +77,11 @@ func (c *Console) publishUser(ctx context.Context, id uuid.UUID) {
 	}
 	c.publishUserRow("users", row)
 	row.Current = true
-	for topic, v := range c.live.openViews(id) {
+	for _, topic := range c.live.topics(userTopics(id)) {
+		v, ok := viewOf(id, topic)
+		if !ok {
+			continue
+		}
 		d := *head
 		d.Day = v.span.day.Format(time.DateOnly)
 		if d.Data, err = c.userWearables(ctx, &d, v.span, v.asValues); err != nil {
@@ -138,17 +111,4 @@ func (c *Console) rowOf(ctx context.Context, head *userDetail) (userRow, error) 
 
 func (c *Console) publishUserRow(topic string, row userRow) {
 	c.live.publish(topic, change{ID: "user-" + row.UserID.String(), HTML: c.partial("user-row", row), Into: "users"})
-}
-
-// openViews returns the pages of a user that are open.
-func (l *live) openViews(id uuid.UUID) map[string]userView {
-	l.users.mu.Lock()
-	defer l.users.mu.Unlock()
-	open := map[string]userView{}
-	for topic, v := range l.users.views {
-		if v.userID == id && l.watched(topic) {
-			open[topic] = v
-		}
-	}
-	return open
 }

@@ -105,39 +105,55 @@
     return r.text();
   };
 
-  // plots: one line through all of them; the values are read from data-v, one for each slot, empty in a gap
+  // plots: one line through all of them; the values are read from data-v, one for each slot, empty in a gap. The listeners are on
+  // the document, so that plots that a live change replaces keep working, with the focus and the line where they were.
   const plots = () => {
-    for (const box of $$(".plots")) {
-      const clear = () => $$("svg[data-v]", box).forEach((s) => { $(".cross", s).setAttribute("visibility", "hidden"); const r = s.closest(".plot"); $("output", r).innerHTML = r.dataset.rest; });
-      $$(".plot", box).forEach((p) => { p.dataset.rest = $("output", p).innerHTML; });
-      const show = (f) => $$("svg[data-v]", box).forEach((s) => {
-        if (!s.getClientRects().length) return;
-        const v = s.vals || (s.vals = s.dataset.v.split(",")), n = v.length, i = Math.min(n - 1, Math.max(0, Math.floor(f * n)));
-        const c = $(".cross", s), x = ((i + 0.5) / n) * s.viewBox.baseVal.width;
+    let at = null, focused = "";
+    const all = () => $$(".plots .plot");
+    const readable = (v) => v.split("/").map((n) => Number(n) >= 1000 && Number(n) < 1e9 ? Number(n).toLocaleString("en") : n.replaceAll("-", "\u2212")).join("/");
+    const clear = () => {
+      at = null;
+      for (const p of all()) { $(".cross", p).setAttribute("visibility", "hidden"); if (p.rest) { $("output", p).replaceChildren(...p.rest); p.rest = null; } }
+    };
+    const time = (f, n, days) => {
+      const min = Math.floor(f * n) / n * 1440 * (days ? days.length : 1), two = (k) => String(Math.floor(k)).padStart(2, "0");
+      return (days ? days[Math.floor(min / 1440)] + " " : "") + two((min % 1440) / 60) + ":" + two(min % 60);
+    };
+    const show = (f) => {
+      at = f;
+      for (const p of all()) {
+        const s = $("svg[data-v]", p), out = $("output", p), c = $(".cross", s), days = p.parentElement.dataset.days;
+        const v = s.vals || (s.vals = s.dataset.v.split(",")), n = v.length, i = Math.floor(f * n), x = ((i + 0.5) / n) * s.viewBox.baseVal.width;
         c.setAttribute("x1", x); c.setAttribute("x2", x); c.setAttribute("visibility", "visible");
-        const min = (i / n) * (s.dataset.span === "week" ? 10080 : 1440), two = (k) => String(Math.floor(k)).padStart(2, "0");
-        const at = (s.dataset.span === "week" ? "Sat Sun Mon Tue Wed Thu Fri".split(" ")[Math.floor(min / 1440)] + " " : "") + two((min % 1440) / 60) + ":" + two(min % 60);
-        const out = $("output", s.closest(".plot"));
-        out.textContent = at + "  ";
+        if (!p.rest) p.rest = [...out.childNodes];
         const b = document.createElement("b");
-        b.textContent = v[i] === "" ? "no data" : v[i];
-        out.append(b, v[i] === "" ? "" : " " + s.dataset.unit);
-      });
-      box.addEventListener("pointermove", (e) => {
-        const s = e.target.closest(".plot") && $$("svg[data-v]", e.target.closest(".plot")).find((x) => x.getClientRects().length);
-        if (!s) return;
-        const r = s.getBoundingClientRect();
-        box.f = (e.clientX - r.left) / r.width;
-        if (box.f < 0 || box.f > 1) clear(); else show(box.f);
-      });
-      box.addEventListener("pointerleave", clear);
-      box.addEventListener("keydown", (e) => {
-        const d = { ArrowLeft: -1, ArrowRight: 1 }[e.key];
-        if (!d || e.target.tagName === "INPUT") return;
-        e.preventDefault();
-        show(box.f = Math.min(0.999, Math.max(0, (box.f ?? 0.5) + d / 288)));
-      });
-    }
+        b.textContent = v[i] === "" ? "no data" : readable(v[i]);
+        out.replaceChildren(time(f, n, days ? days.split(",") : null) + "  ", b, v[i] === "" ? "" : " " + s.dataset.unit);
+      }
+    };
+    document.addEventListener("pointermove", (e) => {
+      const p = e.target.closest && e.target.closest(".plots .plot"), s = p && $("svg[data-v]", p), r = s && s.getBoundingClientRect();
+      const f = r ? (e.clientX - r.left) / r.width : -1;
+      if (f >= 0 && f < 1) show(f); else if (at !== null && !focused) clear();
+    });
+    document.addEventListener("focusin", (e) => {
+      const p = e.target.closest(".plots .plot");
+      if (!p && focused) clear();
+      focused = p ? p.id : "";
+    });
+    document.addEventListener("keydown", (e) => {
+      const d = { ArrowLeft: -1, ArrowRight: 1 }[e.key], p = e.target.closest(".plots .plot");
+      if (!p || !d && e.key !== "Escape") return;
+      e.preventDefault();
+      if (!d) return clear();
+      const n = $("svg[data-v]", p).dataset.v.split(",").length;
+      show(Math.min(n - 0.5, Math.max(0.5, (at === null ? Math.floor(n / 2) : Math.floor(at * n) + d) + 0.5)) / n);
+    });
+    if ($("#user-data")) new MutationObserver(() => {
+      const p = focused && document.getElementById(focused);
+      if (p && !p.contains(document.activeElement)) p.focus({ preventScroll: true });
+      if (at !== null && all().some((x) => !x.rest)) show(at);
+    }).observe($("#main"), { childList: true, subtree: true });
   };
 
   // live changes: the server sends the HTML of an element, and where it belongs. Hidden tabs do not hold a connection

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// Plots are read by pointer and by keyboard, all at one time, also after new data has replaced
+// them, and the data appears without reload.
+func TestBrowserPlots(t *testing.T) {
+	b := startBox(t, "--users", "3", "--orders", "1")
+	p := openTab(t, b.URL, b.Console, 1440, 900)
+	p.goTo("/console/users?q=" + "freestyle_libre")
+	p.submit(func() { p.click("#users a") })
+	p.submit(func() { p.click(`a[aria-label="Earlier"]`) })
+	p.wait(`document.querySelectorAll(".plot").length >= 3`)
+	p.submit(func() { p.click(`nav[aria-label="Span"] a:nth-child(2)`) })
+	p.wait(`document.querySelectorAll(".plot .gap").length > 0`)
+	p.screenshot("users-week")
+	p.submit(func() { p.click(`nav[aria-label="Span"] a:nth-child(1)`) })
+
+	rest := eval[string](p, `document.querySelector(".plot output").textContent`)
+	p.do(evaluate(`document.querySelector(".plot").focus()`))
+	p.keys(kb.ArrowRight)
+	p.wait(`[...document.querySelectorAll(".plot output")].every((o) => o.textContent.startsWith("12:00  "))`)
+	p.keys(kb.ArrowLeft)
+	p.wait(`[...document.querySelectorAll(".plot .cross")].every((c) => c.getAttribute("visibility") === "visible")`)
+	if text := eval[string](p, `document.querySelector(".plot output").textContent`); !strings.HasPrefix(text, "11:55  ") {
+		t.Errorf("one step to the left of 12:00 is %q", text)
+	}
+
+	p.do(evaluate(`window.__same = true; document.querySelector("#user-data").__old = true`))
+	id := eval[string](p, `location.pathname.split("/").pop()`)
+	day := eval[string](p, `new URLSearchParams(location.search).get("day")`)
+	p.do(evaluate(fmt.Sprintf(`fetch("/console/users/%s/samples", {method: "POST", redirect: "manual", body: new URLSearchParams({resource: "hrv", n: "12", day: %q})})`, id, day)))
+	p.waitText(".plot h3", "Heart rate variability")
+	p.wait(`window.__same && !document.querySelector("#user-data").__old`)
+	p.wait(`[...document.querySelectorAll(".plot output")].every((o) => o.textContent.startsWith("11:55  "))`)
+	p.wait(`document.activeElement.matches(".plot")`)
+	p.keys(kb.Escape)
+	p.wait(`document.querySelector(".plot output").textContent === ` + js(rest))
+}
