@@ -36,6 +36,8 @@ Beside it, the command writes two files that only you can read:
   FILE.journal        the state of the import. Delete it after the import: it has sample IDs and order IDs
   FILE.rejected.csv   the records without an order: line, field and reason, but no values except sample IDs
 
+If the journal was lost, repeat the command with --reconcile, which finds the orders that exist.
+
 --dry-run sends nothing and prints all problems. It needs no key, except for a --lab-test by name.
 
 The columns of a CSV file have the names of the fields, such as sample_id or
