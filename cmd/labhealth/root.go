@@ -154,7 +154,7 @@ func newRoot(a *app) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%v: see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newSandbox(a), newListen(a), newOrders(a), newUsers(a), newEvents(a), newWebhooks(a), newKeys(a),
+	root.AddCommand(newSandbox(a), newListen(a), newReplay(a), newOrders(a), newUsers(a), newEvents(a), newWebhooks(a), newKeys(a),
 		newDoctor(a), newVersion(a), newExitCodes())
 	return root
 }

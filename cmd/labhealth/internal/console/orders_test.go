@@ -1,7 +1,6 @@
 package console
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -407,8 +406,7 @@ func TestLargeBoard(t *testing.T) {
 func TestLiveOrders(t *testing.T) {
 	s := newOrdersSite(t)
 	id := s.order(s.srv.LabTests.WalkIn)
-	p := s.console.live.open([]string{"nav", "orders", "order-" + id.String()})
-	last := s.console.live.last
+	next := liveChanges(t, s.console.live, "nav", "orders", "order-"+id.String())
 	for range 3 {
 		if _, err := s.srv.Advance(id); err != nil {
 			t.Fatal(err)
@@ -417,23 +415,11 @@ func TestLiveOrders(t *testing.T) {
 	}
 	seen := map[string]change{}
 	for len(seen) < 18 {
-		select {
-		case <-p.wake:
-			var changes []liveChange
-			changes, last, _ = s.console.live.since(p, last)
-			for _, stored := range changes {
-				var ch change
-				if err := json.Unmarshal(stored.data, &ch); err != nil {
-					t.Fatal(err)
-				}
-				if _, ok := seen[ch.ID]; ok {
-					t.Errorf("%s was sent twice", ch.ID)
-				}
-				seen[ch.ID] = ch
-			}
-		case <-time.After(5 * time.Second):
-			t.Fatalf("only %d changes", len(seen))
+		ch := next()
+		if _, ok := seen[ch.ID]; ok {
+			t.Errorf("%s was sent twice", ch.ID)
 		}
+		seen[ch.ID] = ch
 	}
 	ch := seen["order-"+id.String()]
 	if ch.Into != "collecting-cards" || ch.Say != "Order "+id.String()[:8]+": Appointment scheduled" || !strings.HasPrefix(ch.HTML, `<li class="card fresh"`) {
