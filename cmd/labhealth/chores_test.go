@@ -402,7 +402,7 @@ func TestJSON(t *testing.T) {
 		"doctor":          nil,
 		"version":         nil,
 	}
-	others := set("sandbox", "sandbox env", "listen", "exit-codes") // with tests of their own, or for people only
+	others := set("sandbox", "sandbox env", "listen", "replay", "exit-codes") // with tests of their own, or for people only
 	secret := set("webhooks secret", "webhooks rotate", "keys create")
 	commands := leaves(newRoot(&app{}))
 	for _, name := range []string{"orders import", "orders list", "orders get"} {
