@@ -66,10 +66,10 @@ var requestID = regexp.MustCompile(`00-[0-9a-f]{32}-[0-9a-f]{16}-01`)
 // command runs a command without a terminal.
 func command(t *testing.T, args ...string) result {
 	t.Helper()
-	return commandWith(t, t.Context(), "", args...)
+	return commandWith(t.Context(), t, "", args...)
 }
 
-func commandWith(t *testing.T, ctx context.Context, input string, args ...string) result {
+func commandWith(ctx context.Context, t *testing.T, input string, args ...string) result {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code := run(ctx, args, streams{strings.NewReader(input), &out, &errs})
@@ -166,13 +166,13 @@ func TestOrdersWatch(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	wantResult(t, commandWith(t, ctx, "", "orders", "watch"), result{130, "", "watching 1 orders: interrupt to stop\nlabhealth: interrupted\n"})
+	wantResult(t, commandWith(ctx, t, "", "orders", "watch"), result{130, "", "watching 1 orders: interrupt to stop\nlabhealth: interrupted\n"})
 }
 
 func TestUsers(t *testing.T) {
 	service := newService(t)
 	wantResult(t, command(t, "users", "list"), result{0, "", "there are no users\n"})
-	got := commandWith(t, t.Context(), "u-1\n", "users", "create", "-", "--show-patient")
+	got := commandWith(t.Context(), t, "u-1\n", "users", "create", "-", "--show-patient")
 	id := regexp.MustCompile(`[0-9a-f-]{36}`).FindString(got.stdout)
 	wantResult(t, got, result{0, "user            " + id + "\nclient user ID  u-1\ncreated         2026-11-23 12:00:00Z\nsources         -\n", ""})
 	wantResult(t, command(t, "users", "create", "u-1"), result{3, "", "a user has this ID: --if-missing prints it\n" +
@@ -341,7 +341,7 @@ func TestExitCodes(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got = commandWith(t, ctx, "", "orders", "list"); got.code != 130 {
+	if got = commandWith(ctx, t, "", "orders", "list"); got.code != 130 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -402,7 +402,7 @@ func TestJSON(t *testing.T) {
 		"doctor":          nil,
 		"version":         nil,
 	}
-	others := set("sandbox", "sandbox env", "listen", "exit-codes") // with tests of their own, or for people only
+	others := set("sandbox", "sandbox env", "listen", "replay", "exit-codes") // with tests of their own, or for people only
 	secret := set("webhooks secret", "webhooks rotate", "keys create")
 	commands := leaves(newRoot(&app{}))
 	for _, name := range []string{"orders import", "orders list", "orders get"} {
@@ -622,17 +622,17 @@ func TestEventsShow(t *testing.T) {
 	const user = "5b41f610-ebc5-4803-8f0c-a61c3bdc7f02"
 	input := `{"event_type":"daily.data.glucose.created","user_id":"` + user + `","client_user_id":"Ada","extra":"Ada","data":{"source":{"slug":"libre","new":1},"data":[` +
 		`{"timestamp":"2026-11-23T08:00:00Z","value":5.1,"unit":"mmol/L","mood":"Ada"},{"timestamp":"2026-11-23T09:00:00Z","value":5.2,"unit":"mmol/L"},{"timestamp":"soon","value":1}]}}` + "\n"
-	got := commandWith(t, t.Context(), input, "events", "show", "-")
+	got := commandWith(t.Context(), t, input, "events", "show", "-")
 	wantResult(t, got, result{1, "" +
 		"type       daily.data.glucose.created\ndata       webhooks.Samples\nuser       " + user + "\n" +
 		"keys       3 samples of glucose, 2026-11-23 08:00:00Z to 2026-11-23 09:00:00Z; 1 without a readable time\n" +
 		"malformed  data.data.2.timestamp: not a valid date-time\n" +
 		"unknown    extra\nunknown    data.data.*.mood\nunknown    data.source.new\nerror      some of the data cannot be read\n",
 		"labhealth: an event has parts that cannot be read\n"})
-	got = commandWith(t, t.Context(), `{"event_type":"new.type","data":{"a":1}}`+"\n"+`{"event_type":"other"}`+"\n", "events", "show", "-", "--json")
+	got = commandWith(t.Context(), t, `{"event_type":"new.type","data":{"a":1}}`+"\n"+`{"event_type":"other"}`+"\n", "events", "show", "-", "--json")
 	wantResult(t, got, result{0, `{"type":"new.type","data":"webhooks.Unknown","malformed":[],"unknown":[]}` + "\n" +
 		`{"type":"other","data":"webhooks.Unknown","malformed":[],"unknown":[]}` + "\n", ""})
-	wantResult(t, commandWith(t, t.Context(), "<html>", "events", "show", "-"), result{2, "no event: not an event: at byte 0: it is not JSON\n",
+	wantResult(t, commandWith(t.Context(), t, "<html>", "events", "show", "-"), result{2, "no event: not an event: at byte 0: it is not JSON\n",
 		"labhealth: there is something that is not an event\n"})
 }
 
@@ -835,4 +835,63 @@ func TestCanary(t *testing.T) {
 		got := command(t, strings.Fields(args)...)
 		checker.Text(args, got.stdout+got.stderr)
 	}
+}
+
+// TestImportInterrupted interrupts an import, which finishes what it has begun and can be resumed.
+func TestImportInterrupted(t *testing.T) {
+	service := newService(t)
+	file := importFile(t, t.TempDir(), service, service.AddUsers(1)[0].String(), 50)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for len(service.Orders()) < 5 {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+	}()
+	got := commandWith(ctx, t, "", "orders", "import", file, "--rate", "50")
+	if got.code != 130 || !strings.HasSuffix(got.stdout, "not finished: the same command resumes the import\n") ||
+		!strings.HasSuffix(got.stderr, "labhealth: interrupted: the same command resumes the import\n") {
+		t.Errorf("%+v", got)
+	}
+	if got = command(t, "orders", "import", file); got.code != 0 || len(service.Orders()) != 50 {
+		t.Errorf("%d orders: %+v", len(service.Orders()), got)
+	}
+}
+
+// TestImportJSON imports files of one order and of a list.
+func TestImportJSON(t *testing.T) {
+	service := newService(t)
+	dir := t.TempDir()
+	content, err := os.ReadFile(importFile(t, dir, service, service.AddUsers(1)[0].String(), 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var one bytes.Buffer
+	first, second, _ := strings.Cut(string(content), "\n")
+	json.Indent(&one, []byte(first), "", "  ")
+	for name, test := range map[string]struct {
+		content string
+		want    result
+	}{
+		"one.json":    {one.String(), result{0, "1 records: 0 applied, 1 pending\nnothing was sent\n", "checking: 0 records read\n"}},
+		"list.json":   {"[" + first + ",\n" + second + "]", result{0, "2 records: 0 applied, 2 pending\nnothing was sent\n", "checking: 0 records read\n"}},
+		"broken.json": {"{\n\"a\":\n}", result{2, "", "labhealth: " + filepath.Join(dir, "broken.json") + " is not JSON: see line 3\n"}},
+	} {
+		file := filepath.Join(dir, name)
+		os.WriteFile(file, []byte(test.content), 0o600)
+		wantResult(t, command(t, "orders", "import", file, "--dry-run"), test.want)
+	}
+}
+
+// TestSandboxFlag uses a running sandbox by its state file.
+func TestSandboxFlag(t *testing.T) {
+	setEnvironment(t, nil)
+	startBox(t, "--users", "2", "--orders", "1", "--no-console")
+	for _, args := range []string{"orders list", "users list", "keys list", "webhooks list", "doctor"} {
+		if got := command(t, append([]string{"--sandbox"}, strings.Fields(args)...)...); got.code != 0 {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+	wantResult(t, command(t, "--sandbox", "--base-url", "http://127.0.0.1:1", "orders", "list"), result{2, "",
+		"labhealth: --sandbox has its own address: omit --base-url, --management-url and --environment\n"})
 }

@@ -116,10 +116,8 @@ func (a *app) client(ctx context.Context) (*labhealth.Client, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	key := ""
-	if t.sandbox != nil {
-		key = t.sandbox.APIKey
-	} else if key, err = a.requiredSecret("LABHEALTH_API_KEY", "team API key"); err != nil {
+	key, err := a.apiKey(t)
+	if err != nil {
 		return nil, "", err
 	}
 	client, err := labhealth.NewClient(key, a.clientOptions(t)...)
@@ -128,6 +126,13 @@ func (a *app) client(ctx context.Context) (*labhealth.Client, string, error) {
 	}
 	a.closers = append(a.closers, client.CloseIdleConnections)
 	return client, t.url, nil
+}
+
+func (a *app) apiKey(t target) (string, error) {
+	if t.sandbox != nil {
+		return t.sandbox.APIKey, nil
+	}
+	return a.requiredSecret("LABHEALTH_API_KEY", "team API key")
 }
 
 func (a *app) clientOptions(t target) []labhealth.Option {
@@ -237,7 +242,8 @@ func (a *app) teamID(required bool) (uuid.UUID, error) {
 	return parseID("--team or LABHEALTH_TEAM_ID", value)
 }
 
-// requiredSecret returns the secret of an environment variable, or of the file that NAME_FILE names.
+// requiredSecret returns the secret of an environment variable or of the file of NAME_FILE. It is
+// an error if there is none.
 func (a *app) requiredSecret(name, what string) (string, error) {
 	value, err := a.secret(name)
 	if err == nil && value == "" {

@@ -96,7 +96,7 @@ func (d *doctor) print(name, status, text, advice string) {
 	}
 	text, advice = clean(text), clean(advice)
 	if d.json {
-		d.printJSON(check{name, status, text, advice})
+		_ = d.printJSON(check{name, status, text, advice})
 		return
 	}
 	mark := map[string]string{
@@ -280,7 +280,7 @@ func (d *doctor) checkKey(ctx context.Context, t target) {
 	}
 	var resp labhealth.Response
 	once := labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 1})
-	client.Users.List(ctx, labhealth.ListUsersParams{Limit: 1}, once) // opens the connection
+	_, _ = client.Users.List(ctx, labhealth.ListUsersParams{Limit: 1}, once) // opens the connection
 	start := time.Now()
 	_, err = client.Users.List(ctx, labhealth.ListUsersParams{Limit: 1}, once, labhealth.WithResponse(&resp))
 	took := time.Since(start)

@@ -93,18 +93,7 @@ func (f *unknownFinder) walk(document json.RawMessage, v reflect.Value, path str
 	}
 	switch v.Kind() {
 	case reflect.Struct:
-		known := jsonFields(v)
-		var fields map[string]json.RawMessage
-		if len(known) == 0 || json.Unmarshal(document, &fields) != nil {
-			return
-		}
-		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			if field, ok := known[name]; ok {
-				f.walk(fields[name], field, path+"."+name)
-			} else {
-				f.add(path + "." + name)
-			}
-		}
+		f.object(document, jsonFields(v), path)
 	case reflect.Slice:
 		var elements []json.RawMessage
 		if json.Unmarshal(document, &elements) != nil || len(elements) != v.Len() {
@@ -119,7 +108,26 @@ func (f *unknownFinder) walk(document json.RawMessage, v reflect.Value, path str
 			return
 		}
 		for name, element := range elements {
-			f.walk(element, v.MapIndex(reflect.ValueOf(name).Convert(v.Type().Key())), path+".*")
+			value := v.MapIndex(reflect.ValueOf(name).Convert(v.Type().Key()))
+			if value.IsValid() {
+				f.walk(element, value, path+".*")
+			}
+		}
+	}
+}
+
+// object compares the JSON of a struct with its fields. Types without tags, such as times, have
+// none.
+func (f *unknownFinder) object(document json.RawMessage, known map[string]reflect.Value, path string) {
+	var fields map[string]json.RawMessage
+	if len(known) == 0 || json.Unmarshal(document, &fields) != nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if field, ok := known[name]; ok {
+			f.walk(fields[name], field, path+"."+name)
+		} else {
+			f.add(path + "." + name)
 		}
 	}
 }

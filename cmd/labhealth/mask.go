@@ -75,28 +75,22 @@ type masker struct {
 // hiddenFields. Measurements have no secrets.
 func (m *masker) value(field string, shown, measured bool) error {
 	if opaqueFields[field] && !m.showPatient {
-		var value any
-		err := m.decoder.Decode(&value)
-		if value != nil {
-			value = hidden
-		}
-		m.write(value)
-		return err
+		return m.opaque()
 	}
 	token, err := m.decoder.Token()
 	if err != nil {
 		return err
 	}
-	shown = (shown || shownObjects[field]) && !hiddenFields[field]
+	// Measurements have no secrets: their value is a number.
 	measured = measured || field == "results" || field == "missing_results"
+	shown = (shown || shownObjects[field]) && !hiddenFields[field]
 	switch token {
 	case json.Delim('{'):
 		return m.object(shown, measured)
 	case json.Delim('['):
 		return m.list(field, shown, measured)
 	}
-	secret := secretFields[field] && !measured
-	if token != nil && (secret || !m.showPatient && !shown && !shownFields[field]) {
+	if token != nil && m.hides(field, shown, measured) {
 		token = hidden
 	}
 	if url, ok := token.(string); ok && field == "url" {
@@ -104,6 +98,25 @@ func (m *masker) value(field string, shown, measured bool) error {
 	}
 	m.write(token)
 	return nil
+}
+
+// hides reports whether the value of a field is hidden.
+func (m *masker) hides(field string, shown, measured bool) bool {
+	if secretFields[field] && !measured {
+		return true
+	}
+	return !m.showPatient && !shown && !shownFields[field]
+}
+
+// opaque hides a value as a whole, unless it is null.
+func (m *masker) opaque() error {
+	var value any
+	err := m.decoder.Decode(&value)
+	if value != nil {
+		value = hidden
+	}
+	m.write(value)
+	return err
 }
 
 func (m *masker) object(shown, measured bool) error {
@@ -148,6 +161,6 @@ func (m *masker) list(field string, shown, measured bool) error {
 func (m *masker) write(v any) {
 	encoder := json.NewEncoder(&m.out)
 	encoder.SetEscapeHTML(false)
-	encoder.Encode(v)               // which cannot fail
+	_ = encoder.Encode(v)           // which cannot fail
 	m.out.Truncate(m.out.Len() - 1) // the line break
 }

@@ -36,6 +36,8 @@ Beside it, the command writes two files that only you can read:
   FILE.journal        the state of the import. Delete it after the import: it has sample IDs and order IDs
   FILE.rejected.csv   the records without an order: line, field and reason, but no values except sample IDs
 
+If the journal was lost, repeat the command with --reconcile, which finds the orders that exist.
+
 --dry-run sends nothing and prints all problems. It needs no key, except for a --lab-test by name.
 
 The columns of a CSV file have the names of the fields, such as sample_id or
@@ -273,7 +275,7 @@ func jsonLines(file *os.File) (io.ReadSeeker, error) {
 			return bytes.NewReader(lines.Bytes()), nil
 		}
 		if err != nil {
-			return nil, usagef("%s is not JSON: see line %d", file.Name(), 1+bytes.Count(content[:decoder.InputOffset()], []byte("\n")))
+			return nil, usagef("%s is not JSON: see line %d", file.Name(), errorLine(content, err))
 		}
 		orders := []json.RawMessage{value}
 		if value[0] == '[' {
@@ -288,6 +290,14 @@ func jsonLines(file *os.File) (io.ReadSeeker, error) {
 			lines.WriteByte('\n')
 		}
 	}
+}
+
+// errorLine returns the line of a syntax error, or the last line of a document that is cut off.
+func errorLine(content []byte, err error) int {
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok && e.Offset <= int64(len(content)) {
+		content = content[:e.Offset]
+	}
+	return 1 + bytes.Count(bytes.TrimRight(content, "\n"), []byte("\n"))
 }
 
 // findLabTest returns the ID of the lab test with an ID or a name.
@@ -321,7 +331,7 @@ func (a *app) dryRun(ctx context.Context, f *importFlags, client *labhealth.Clie
 	f.opts.Progress = progress
 	report, err := bulk.Run(ctx, client, source, journal, f.opts)
 	finish()
-	write.Close()
+	_ = write.Close()
 	problems := <-printed
 	if report == nil {
 		return importError(err)
@@ -342,7 +352,7 @@ func (a *app) printProblems(r io.Reader) (problems int) {
 		var raw json.RawMessage
 		var rejection bulk.Rejection
 		if decoder.Decode(&raw) != nil || json.Unmarshal(raw, &rejection) != nil {
-			io.Copy(io.Discard, r)
+			_, _ = io.Copy(io.Discard, r)
 			return problems
 		}
 		if rejection.Outcome == "pending" {
@@ -353,7 +363,7 @@ func (a *app) printProblems(r io.Reader) (problems int) {
 			if !a.showPatient && rejection.SampleID != "" {
 				rejection.SampleID = hidden
 			}
-			a.printJSON(rejection)
+			_ = a.printJSON(rejection)
 			continue
 		}
 		a.printProblem(rejection)
@@ -408,7 +418,7 @@ func (a *app) runImport(ctx context.Context, f *importFlags, client *labhealth.C
 	if report.Records-report.Applied-report.Duplicates > 0 {
 		rejected = f.rejected
 	} else {
-		os.Remove(f.rejected)
+		_ = os.Remove(f.rejected)
 	}
 	if err := a.printReport(report, f, rejected); err != nil {
 		return err

@@ -166,5 +166,5 @@ func (o *outputFile) finish() error {
 // discard removes the file if it is not finished.
 func (o *outputFile) discard() {
 	o.Close()
-	os.Remove(o.Name())
+	_ = os.Remove(o.Name())
 }

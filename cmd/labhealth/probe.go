@@ -83,6 +83,6 @@ func (a *app) probe(ctx context.Context, endpoint string, verifier *webhooks.Ver
 		return 0, 0, &exitError{exitFailed, "the endpoint did not respond: " + networkProblem(err)}
 	}
 	defer resp.Body.Close()
-	io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
 	return resp.StatusCode, time.Since(start), nil
 }

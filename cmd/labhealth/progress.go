@@ -28,7 +28,7 @@ func (a *app) progress() (show func(bulk.Progress), finish func()) {
 		drawn = true
 		bar.ChangeMax64(p.Records)
 		bar.Describe(fmt.Sprintf("%-9s", p.Phase))
-		bar.Set64(p.Done)
+		_ = bar.Set64(p.Done)
 		fmt.Fprint(a.err, strings.TrimPrefix(rate(p), ", "), "\x1b[K")
 	}
 	return show, func() {

@@ -216,7 +216,8 @@ func manyOf[T ~string](flag string, values []string, allowed ...string) ([]T, er
 	return list, nil
 }
 
-// confirm asks before something is changed that is hard to undo. Without a terminal, it needs --yes.
+// confirm asks before something is changed that is hard to undo. Without a terminal, it needs
+// --yes.
 func (a *app) confirm(yes bool, question string) error {
 	if yes {
 		return nil
