@@ -302,8 +302,8 @@ type call struct {
 	Orders              []uuid.UUID
 	Requests            []*requestRecord // oldest first; of reads, the latest
 	Verdict, Tone       string           // tone crit, hi or empty
-	Text                string
 	rank                int
+	fault, rejected     int // index of the first such request, or -1
 }
 
 // groupCalls returns the calls, odd ones first and then the latest first.
@@ -383,7 +383,7 @@ func (c *call) judge() {
 	default:
 		c.rank, c.Verdict = 5, times(c.Processed)
 	}
-	c.Text = c.explain(fault, rejected)
+	c.fault, c.rejected = fault, rejected
 }
 
 // like returns a request that may repeat another one with a new sample ID, or nil.
@@ -396,8 +396,9 @@ func (c *call) like() *requestRecord {
 	return nil
 }
 
-// explain says what happened. fault and rejected are the first such requests, or -1.
-func (c *call) explain(fault, rejected int) string {
+// Text says what happened.
+func (c *call) Text() string {
+	fault, rejected := c.fault, c.rejected
 	switch {
 	case c.like() != nil && len(c.Orders) < 2:
 		return fmt.Sprintf("Only its sample ID differs from request %d, whose response was lost. If it is the same sample, it has two orders now.",

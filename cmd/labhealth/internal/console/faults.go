@@ -20,7 +20,7 @@ import (
 const (
 	maxArmed      = 100
 	maxSeconds    = 600
-	publishWait   = 250 * time.Millisecond
+	publishWait   = 500 * time.Millisecond
 	callsShown    = 200
 	maxDelayLimit = 24 * 60 // minutes
 	oldTimestamp  = time.Hour
