@@ -145,13 +145,13 @@ func (c requestCode) curl() string {
 		lines = append(lines, "--data-raw "+shellQuote(text))
 	default:
 		lines[0] = "base64 -d <<'BODY' | " + lines[0]
-		lines = append(lines, "--data-binary @-\n"+wrapped(c.body)+"BODY")
+		lines = append(lines, "--data-binary @-\n"+base64Lines(c.body)+"BODY")
 	}
 	return strings.Join(lines, " \\\n  ") + "\n"
 }
 
-// wrapped returns the base64 of a body in lines.
-func wrapped(body []byte) string {
+// base64Lines returns the base64 of a body in lines.
+func base64Lines(body []byte) string {
 	text := base64.StdEncoding.EncodeToString(body)
 	var b strings.Builder
 	for line := range slices.Chunk([]byte(text), 76) {
