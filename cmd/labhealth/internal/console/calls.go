@@ -367,21 +367,21 @@ func (c *call) judge() {
 	creates := first.Method == http.MethodPost
 	switch {
 	case len(c.Orders) > 1:
-		c.rank, c.Tone, c.Verdict = 0, "crit", times(len(c.Orders))+": "+number(len(c.Orders))+" orders"
+		c.rank, c.Tone, c.Verdict = 0, "crit", howOften(len(c.Orders))+": "+number(len(c.Orders))+" orders"
 	case c.like() != nil:
 		c.rank, c.Tone, c.Verdict = 1, "hi", "Twice?"
 	case first.IsRead():
 		c.rank, c.Verdict = 6, "Read"
 	case creates && c.Processed > 1:
-		c.rank, c.Tone, c.Verdict = 1, "hi", times(c.Processed)
+		c.rank, c.Tone, c.Verdict = 1, "hi", howOften(c.Processed)
 	case fault >= 0 && c.Processed == 0:
 		c.rank, c.Tone, c.Verdict = 2, "hi", "Not processed"
 	case fault >= 0:
-		c.rank, c.Verdict = 3, times(c.Processed)
+		c.rank, c.Verdict = 3, howOften(c.Processed)
 	case c.Processed == 0:
 		c.rank, c.Verdict = 4, "Rejected"
 	default:
-		c.rank, c.Verdict = 5, times(c.Processed)
+		c.rank, c.Verdict = 5, howOften(c.Processed)
 	}
 	c.fault, c.rejected = fault, rejected
 }
@@ -408,7 +408,7 @@ func (c *call) Text() string {
 	case c.Requests[0].IsRead():
 		return "A read changes nothing."
 	case len(c.Orders) > 1:
-		return "It was sent " + strings.ToLower(times(c.Received)) + ", without an idempotency key."
+		return "It was sent " + strings.ToLower(howOften(c.Received)) + ", without an idempotency key."
 	case rejected >= 0 && c.Processed == 0:
 		r := c.Requests[rejected]
 		return fmt.Sprintf("The service responded %d. %s", r.Status, r.Note)
@@ -443,8 +443,8 @@ func (c *call) explainFault(r *requestRecord, index int) string {
 	return text + "."
 }
 
-// times returns Once, Twice or 3 times.
-func times(n int) string {
+// howOften returns Once, Twice or 3 times.
+func howOften(n int) string {
 	switch n {
 	case 0:
 		return "Never"
