@@ -1,0 +1,598 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/labhealthtest"
+)
+
+// Limits of what the console stores about requests.
+const (
+	maxRecords   = 10_000    // at least
+	maxSummary   = 256 << 10 // bytes of a response that is summarized
+	resendWindow = 2 * time.Minute
+)
+
+// creating are the operations that create an order.
+var creating = map[string]bool{"POST /v3/order/import": true, "POST /v3/order": true, "POST /v3/order/testkit": true}
+
+// requestRecord is what the console stores about a request. It has no patient data.
+type requestRecord struct {
+	Number    int
+	At        time.Time
+	Method    string
+	Path      string // without the values of patients
+	Operation string
+	Status    int // 0 if the request was not processed
+	Took      time.Duration
+	Size      int // of the body, in bytes
+	Faulted   bool
+	Fault     string
+	Client    string
+	Label     string      // the sample ID or the idempotency key, or empty
+	Orders    []uuid.UUID // that the request created
+	Note      string      // what the response says, in a few words
+	Again     bool        // the request was processed a second time, and created another order
+	Like      int         // number of an import that differs in the sample ID only, and whose response was lost
+
+	key  string // requests with the same key are the same call
+	text string // for the search
+}
+
+// IsRead reports whether the request changes nothing.
+func (r *requestRecord) IsRead() bool {
+	return r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
+}
+
+// Executed reports whether the request was processed and not rejected.
+func (r *requestRecord) Executed() bool { return r.Status >= 200 && r.Status < 300 }
+
+// Rejected reports whether the service rejected the request.
+func (r *requestRecord) Rejected() bool { return r.Status >= 400 }
+
+// requestLog has the records of the latest requests of the sandbox.
+type requestLog struct {
+	mu      sync.Mutex
+	records []*requestRecord // by number
+	last    int              // number of the latest record, or of the latest one that was cleared
+	seen    map[string]uuid.UUID
+	resent  map[[sha256.Size]byte]resendable
+}
+
+// resendable is an import whose response was lost.
+type resendable struct {
+	number int
+	at     time.Time
+}
+
+func newRequestLog() *requestLog {
+	return &requestLog{seen: map[string]uuid.UUID{}, resent: map[[sha256.Size]byte]resendable{}}
+}
+
+// add adds a request that the service has just reported, and those that were not reported.
+func (l *requestLog) add(server *labhealthtest.Server, r labhealthtest.Request) *requestRecord {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r.Number > l.last+1 {
+		l.fill(server, r.Number)
+	}
+	if r.Number > l.last {
+		l.append(r)
+	}
+	return l.find(r.Number)
+}
+
+// all returns the records of all requests, oldest first.
+func (l *requestLog) all(server *labhealthtest.Server) []*requestRecord {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := server.RequestCount(); n > l.last {
+		l.fill(server, n+1)
+	}
+	return slices.Clone(l.records)
+}
+
+// fill appends the requests before a number.
+func (l *requestLog) fill(server *labhealthtest.Server, before int) {
+	for _, r := range server.Requests() {
+		if r.Number > l.last && r.Number < before {
+			l.append(r)
+		}
+	}
+}
+
+func (l *requestLog) find(number int) *requestRecord {
+	i, ok := slices.BinarySearchFunc(l.records, number, func(r *requestRecord, n int) int { return cmp.Compare(r.Number, n) })
+	if !ok {
+		return nil
+	}
+	return l.records[i]
+}
+
+// clear removes all records of requests that were received so far.
+func (l *requestLog) clear(server *labhealthtest.Server) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = max(l.last, server.RequestCount())
+	l.records = nil
+	clear(l.seen)
+	clear(l.resent)
+}
+
+func (l *requestLog) append(r labhealthtest.Request) {
+	if len(l.records) >= 2*maxRecords {
+		l.records = slices.Clone(l.records[maxRecords:])
+		clear(l.seen)
+		clear(l.resent)
+	}
+	l.last = r.Number
+	rec := newRequestRecord(r)
+	l.identify(rec, r)
+	l.records = append(l.records, rec)
+}
+
+// identify sets the key of a record. A request that has neither a sample ID nor an idempotency key
+// is the same call as another with the same method, path and body.
+func (l *requestLog) identify(rec *requestRecord, r labhealthtest.Request) {
+	rec.key = rec.Operation
+	if rec.IsRead() {
+		if rec.key == "" {
+			rec.key = rec.Method + " " + rec.Path
+		}
+		return
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s\x00%s", r.Method, r.Path, r.Body))
+	rec.key = string(sum[:])
+	idempotencyKey := r.Header.Get("X-Idempotency-Key")
+	if idempotencyKey != "" {
+		rec.key, rec.Label = rec.Operation+"\x00key "+idempotencyKey, clip(idempotencyKey, 40)
+	}
+	var fields map[string]json.RawMessage
+	if creating[rec.Operation] && json.Unmarshal(r.Body, &fields) == nil && fields["sample_id"] != nil {
+		l.identifyImport(rec, fields)
+	}
+	for _, id := range rec.Orders {
+		if first, ok := l.seen[rec.key]; ok && first != id {
+			rec.Again = true
+		} else {
+			l.seen[rec.key] = id
+		}
+	}
+}
+
+func (l *requestLog) identifyImport(rec *requestRecord, fields map[string]json.RawMessage) {
+	var sample string
+	if json.Unmarshal(fields["sample_id"], &sample) != nil || sample == "" {
+		return
+	}
+	rec.key, rec.Label = rec.Operation+"\x00sample "+sample, clip(sample, 40)
+	delete(fields, "sample_id")
+	rest, _ := json.Marshal(fields)
+	sum := sha256.Sum256(rest)
+	if lost, ok := l.resent[sum]; ok && rec.At.Sub(lost.at) < resendWindow && rec.Executed() {
+		rec.Like = lost.number
+	}
+	delete(l.resent, sum)
+	if rec.Faulted && rec.Executed() {
+		l.resent[sum] = resendable{rec.Number, rec.At}
+	}
+}
+
+func newRequestRecord(r labhealthtest.Request) *requestRecord {
+	rec := &requestRecord{
+		Number: r.Number, At: r.ReceivedAt, Method: clip(r.Method, 20), Path: clip(publicPath(r.Path), 400), Operation: r.Operation,
+		Status: r.StatusCode, Took: r.Took, Size: len(r.Body), Faulted: r.Faulted, Fault: r.Fault, Client: clientName(r.Header),
+	}
+	if rec.Faulted && rec.Fault == "" {
+		rec.Fault = "fault"
+	}
+	rec.summarize(r.Response)
+	ids := make([]string, len(rec.Orders))
+	for i, id := range rec.Orders {
+		ids[i] = id.String()
+	}
+	rec.text = strings.ToLower(strings.Join(append(ids, rec.Method, rec.Path, rec.Operation, fmt.Sprint(rec.Status), rec.Fault, rec.Note, rec.Client,
+		sampleOf(r)), " "))
+	return rec
+}
+
+// sampleOf returns what the search finds of the body of a request.
+func sampleOf(r labhealthtest.Request) string {
+	var body struct {
+		SampleID string `json:"sample_id"`
+		UserID   string `json:"user_id"`
+	}
+	if !creating[r.Operation] || json.Unmarshal(r.Body, &body) != nil {
+		return r.Header.Get("X-Idempotency-Key")
+	}
+	return clip(body.SampleID, 100) + " " + clip(body.UserID, 40) + " " + r.Header.Get("X-Idempotency-Key")
+}
+
+// summarize reads the response: the orders that were created, or why the request was rejected.
+func (r *requestRecord) summarize(response []byte) {
+	if len(response) == 0 || len(response) > maxSummary {
+		return
+	}
+	var body struct {
+		Order struct {
+			ID uuid.UUID `json:"id"`
+		} `json:"order"`
+		Detail json.RawMessage `json:"detail"`
+	}
+	if response[0] != '{' || json.Unmarshal(response, &body) != nil {
+		return
+	}
+	var fields []json.RawMessage
+	var text string
+	switch {
+	case creating[r.Operation] && r.Executed() && body.Order.ID != uuid.Nil:
+		r.Orders = []uuid.UUID{body.Order.ID}
+	case json.Unmarshal(body.Detail, &fields) == nil && len(fields) > 0:
+		r.Note = count(len(fields), "field") + " rejected"
+	case json.Unmarshal(body.Detail, &text) == nil:
+		r.Note = clip(text, 80)
+	}
+}
+
+// clientName returns the name of the program in User-Agent, without its version.
+func clientName(h http.Header) string {
+	name, _, _ := strings.Cut(h.Get("User-Agent"), "/")
+	name, _, _ = strings.Cut(name, " ")
+	return clip(name, 40)
+}
+
+// publicPath returns a path with the values of patients in its query hidden.
+func publicPath(path string) string {
+	before, query, ok := strings.Cut(path, "?")
+	if !ok {
+		return visible(path)
+	}
+	parts := strings.Split(query, "&")
+	for i, part := range parts {
+		name, _, _ := strings.Cut(part, "=")
+		plain, err := url.QueryUnescape(name)
+		if err != nil {
+			plain = name
+		}
+		plain = strings.ToLower(plain)
+		if patientKeys[plain] || strings.Contains(plain, "patient") || strings.Contains(plain, "search") {
+			parts[i] = name + "=" + mask
+		}
+	}
+	return visible(before + "?" + strings.Join(parts, "&"))
+}
+
+// clip limits a text, and makes it visible.
+func clip(text string, limit int) string {
+	if len(text) > limit {
+		cut := limit
+		for cut > 0 && !utf8.RuneStart(text[cut]) {
+			cut--
+		}
+		text = text[:cut] + "…"
+	}
+	return visible(text)
+}
+
+// count returns "1 field" or "2 fields".
+func count(n int, word string) string {
+	if n != 1 {
+		word += "s"
+	}
+	return number(n) + " " + word
+}
+
+// call is a group of requests that are the same call.
+type call struct {
+	Name, Label, Client string
+	Received, Processed int
+	Orders              []uuid.UUID
+	Requests            []*requestRecord // oldest first; of reads, the latest
+	Verdict, Tone       string           // tone crit, hi or empty
+	rank                int
+	fault, rejected     int // index of the first such request, or -1
+}
+
+// groupCalls returns the calls, odd ones first and then the latest first.
+func groupCalls(records []*requestRecord) []*call {
+	var calls []*call
+	byKey := map[string]*call{}
+	for _, r := range records {
+		c := byKey[r.key]
+		if c == nil {
+			c = &call{}
+			byKey[r.key] = c
+			calls = append(calls, c)
+		}
+		c.add(r)
+	}
+	for _, c := range calls {
+		c.judge()
+	}
+	slices.SortStableFunc(calls, func(a, b *call) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.latest().Number, a.latest().Number))
+	})
+	return calls
+}
+
+func (c *call) latest() *requestRecord { return c.Requests[len(c.Requests)-1] }
+
+// Latest is the number of the latest request.
+func (c *call) Latest() int { return c.latest().Number }
+
+func (c *call) add(r *requestRecord) {
+	c.Received++
+	for _, id := range r.Orders {
+		if !slices.Contains(c.Orders, id) {
+			c.Orders = append(c.Orders, id)
+		}
+	}
+	if r.IsRead() && r.Status != 0 || !r.IsRead() && r.Executed() {
+		c.Processed++
+	}
+	c.Name, c.Client = r.Operation, r.Client
+	if c.Name == "" {
+		c.Name = r.Method + " " + clip(r.Path, 60)
+	}
+	if r.Label != "" {
+		c.Label = r.Label
+	}
+	if r.IsRead() && len(c.Requests) > 20 {
+		c.Requests = c.Requests[1:]
+	}
+	c.Requests = append(c.Requests, r)
+}
+
+// judge says how often the call was processed, and why.
+func (c *call) judge() {
+	first := c.Requests[0]
+	if len(c.Orders) > 0 {
+		c.Processed = len(c.Orders) // a response that is repeated for an idempotency key is not counted
+	}
+	fault := slices.IndexFunc(c.Requests, func(r *requestRecord) bool { return r.Faulted })
+	rejected := slices.IndexFunc(c.Requests, (*requestRecord).Rejected)
+	creates := first.Method == http.MethodPost
+	switch {
+	case len(c.Orders) > 1:
+		c.rank, c.Tone, c.Verdict = 0, "crit", howOften(len(c.Orders))+": "+number(len(c.Orders))+" orders"
+	case c.like() != nil:
+		c.rank, c.Tone, c.Verdict = 1, "hi", "Twice?"
+	case first.IsRead():
+		c.rank, c.Verdict = 6, "Read"
+	case creates && c.Processed > 1:
+		c.rank, c.Tone, c.Verdict = 1, "hi", howOften(c.Processed)
+	case fault >= 0 && c.Processed == 0:
+		c.rank, c.Tone, c.Verdict = 2, "hi", "Not processed"
+	case fault >= 0:
+		c.rank, c.Verdict = 3, howOften(c.Processed)
+	case c.Processed == 0:
+		c.rank, c.Verdict = 4, "Rejected"
+	default:
+		c.rank, c.Verdict = 5, howOften(c.Processed)
+	}
+	c.fault, c.rejected = fault, rejected
+}
+
+// like returns a request that may repeat another one with a new sample ID, or nil.
+func (c *call) like() *requestRecord {
+	for _, r := range c.Requests {
+		if r.Like > 0 {
+			return r
+		}
+	}
+	return nil
+}
+
+// Text says what happened.
+func (c *call) Text() string {
+	fault, rejected := c.fault, c.rejected
+	switch {
+	case c.like() != nil && len(c.Orders) < 2:
+		return fmt.Sprintf("Only its sample ID differs from request %d, whose response was lost. If it is the same sample, it has two orders now.",
+			c.like().Like)
+	case fault >= 0:
+		return c.explainFault(c.Requests[fault], fault)
+	case c.Requests[0].IsRead():
+		return "A read changes nothing."
+	case len(c.Orders) > 1:
+		return "It was sent " + strings.ToLower(howOften(c.Received)) + ", without an idempotency key."
+	case rejected >= 0 && c.Processed == 0:
+		r := c.Requests[rejected]
+		return fmt.Sprintf("The service responded %d. %s", r.Status, r.Note)
+	case rejected >= 0:
+		return fmt.Sprintf("It was sent again, and rejected with %d.", c.Requests[rejected].Status)
+	case c.Received > c.Processed:
+		return "It was sent again with its idempotency key, which repeats the response."
+	}
+	return ""
+}
+
+func (c *call) explainFault(r *requestRecord, index int) string {
+	text := fmt.Sprintf("Request %d met the fault “%s”", r.Number, r.Fault)
+	if r.Status == 0 {
+		text += " and was not processed"
+	} else if r.Executed() {
+		text += " after it was processed"
+	}
+	if index == len(c.Requests)-1 {
+		return text + ". It was not sent again."
+	}
+	next := c.Requests[index+1]
+	text += fmt.Sprintf("; after %s it was sent again", age(next.At.Sub(r.At)))
+	switch {
+	case next.Again:
+		text += ", without looking for the order"
+	case next.Rejected():
+		text += fmt.Sprintf(", and rejected with %d", next.Status)
+	case len(c.Orders) == 1 && r.Executed() && next.Executed():
+		text += " with its idempotency key, which repeats the response"
+	}
+	return text + "."
+}
+
+// howOften returns Once, Twice or 3 times.
+func howOften(n int) string {
+	switch n {
+	case 0:
+		return "Never"
+	case 1:
+		return "Once"
+	case 2:
+		return "Twice"
+	}
+	return number(n) + " times"
+}
+
+// Marks are the squares beside the numbers of a call: at most eight.
+func (c *call) Marks(n int) []string {
+	marks := make([]string, min(n, 8))
+	return marks
+}
+
+// ReceivedMarks are the classes of the squares of the received requests.
+func (c *call) ReceivedMarks() []string {
+	marks := c.Marks(c.Received)
+	for i := range marks {
+		if i < len(c.Requests) && c.Requests[i].Faulted {
+			marks[i] = "hit"
+		}
+	}
+	return marks
+}
+
+// ProcessedMarks are the classes of the squares of the processed requests.
+func (c *call) ProcessedMarks() []string {
+	marks := c.Marks(c.Processed)
+	for i := range marks {
+		marks[i] = "did"
+		if i > 0 && c.Tone == "crit" {
+			marks[i] = "did x"
+		}
+	}
+	return marks
+}
+
+// Strip of the last minute, in the units of its drawing.
+const (
+	stripWidth = 660
+	stripSlots = 60
+)
+
+// strip shows the requests of the last minute, one mark for each second.
+type strip struct {
+	Marks               []stripMark
+	Received, Processed int
+	Faulted, Again      int
+	Times               []string
+}
+
+type stripMark struct {
+	X                                   int
+	Title                               string
+	Faulted, Processed, Again           bool
+	received, faulted, processed, again int
+	name                                string
+}
+
+// Left, Right and the others are coordinates of the shapes of a mark.
+func (m stripMark) Left() int       { return m.X - 5 }
+func (m stripMark) Square() string  { return fmt.Sprintf("M%d 11h10v10h-10z", m.X-5) }
+func (m stripMark) Warning() string { return fmt.Sprintf("M%d 8l7 13h-14z", m.X) }
+func (m stripMark) Diamond() string { return fmt.Sprintf("M%d 56l8 8-8 8-8-8z", m.X) }
+
+func newStrip(records []*requestRecord, now time.Time) strip {
+	start := now.Truncate(time.Second).Add(time.Second - time.Minute)
+	s := strip{}
+	slots := map[int]*stripMark{}
+	for _, r := range slices.Backward(records) {
+		if now.Sub(r.At) > 5*time.Minute {
+			break
+		}
+		i := int(r.At.Sub(start) / time.Second)
+		if r.At.Before(start) || i >= stripSlots {
+			continue
+		}
+		m := slots[i]
+		if m == nil {
+			m = &stripMark{X: i*stripWidth/stripSlots + stripWidth/stripSlots/2, Title: r.At.Format("15:04:05")}
+			slots[i] = m
+		}
+		m.count(r)
+	}
+	for i := range stripSlots {
+		if m := slots[i]; m != nil {
+			s.Received, s.Processed = s.Received+m.received, s.Processed+m.processed
+			s.Faulted, s.Again = s.Faulted+m.faulted, s.Again+m.again
+			m.finish()
+			s.Marks = append(s.Marks, *m)
+		}
+	}
+	for i := range 5 {
+		t := start.Add(time.Duration(i) * 15 * time.Second)
+		layout := ":05"
+		if i%4 == 0 {
+			layout = "15:04:05"
+		}
+		s.Times = append(s.Times, t.Format(layout))
+	}
+	return s
+}
+
+func (m *stripMark) count(r *requestRecord) {
+	m.received++
+	m.name = r.Operation
+	if m.name == "" {
+		m.name = r.Method + " " + clip(r.Path, 60)
+	}
+	if r.Faulted {
+		m.faulted++
+	}
+	if r.Status != 0 {
+		m.processed++
+	}
+	if r.Again {
+		m.again++
+	}
+}
+
+func (m *stripMark) finish() {
+	m.Faulted, m.Processed, m.Again = m.faulted > 0, m.processed > 0, m.again > 0
+	if m.received == 1 {
+		m.Title += " " + m.name
+	} else {
+		m.Title += " " + number(m.received) + " requests, " + number(m.processed) + " processed"
+	}
+	if m.faulted > 0 {
+		m.Title += ", " + count(m.faulted, "fault")
+	}
+	if m.again > 0 {
+		m.Title += ", a second time"
+	}
+}
+
+// size formats a number of bytes.
+func size(n int) string {
+	switch {
+	case n < 10_000:
+		return number(n) + " B"
+	case n < 10_000_000:
+		return number(n/1000) + " kB"
+	}
+	return number(n/1_000_000) + " MB"
+}
+
+// isPDF reports whether a response is a document that is not shown.
+func isPDF(body []byte) bool { return bytes.HasPrefix(body, []byte("%PDF")) }
