@@ -81,7 +81,7 @@ func TestBrowserOrder(t *testing.T) {
 	// j selects the card, a advances it.
 	board.keys("j")
 	board.submit(func() { board.keys("a") })
-	board.waitText(card, "Requisition created")
+	board.wait(fmt.Sprintf("document.querySelector(%s) && !document.querySelector(%s).textContent.includes('Ordered')", js(card), js(card)))
 	rows.wait(`[...document.querySelectorAll("#rows li")].some((e) => e.textContent.includes("order.updated"))`)
 	// In the rows: select the latest, open it, replay it.
 	rows.keys("j")
