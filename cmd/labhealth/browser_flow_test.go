@@ -107,9 +107,7 @@ func TestBrowserRejected(t *testing.T) {
 	p.waitText("#running", "Running")
 	importOrder(t, b, s.server.AddUser("user-1"), "SAMPLE-0001")
 	p.wait(`[...document.querySelectorAll("#rows .mk")].some((e) => e.getAttribute("aria-label").startsWith("rejected"))`)
-	p.submit(func() {
-		p.do(evaluate(`[...document.querySelectorAll("#rows .mk")].find((e) => e.getAttribute("aria-label").startsWith("rejected")).closest("a").click()`))
-	})
+	p.do(evaluate(`[...document.querySelectorAll("#rows .mk")].find((e) => e.getAttribute("aria-label").startsWith("rejected")).closest("a").click()`))
 	p.waitText("#detail .verdict", "signature")
 	t.Log(eval[string](p, `document.querySelector("#detail .verdict").innerText`))
 	p.screenshot("rejected")
