@@ -3,10 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
 )
 
 // pagesOf returns a path of each kind of page, which it finds by following the links from the first.
@@ -167,5 +169,29 @@ func TestBrowserWithoutScript(t *testing.T) {
 	p.submit(func() { p.click("[data-item] form button") })
 	if after := eval[string](p, `document.body.innerText`); strings.Contains(after, before) {
 		t.Errorf("the first card has not moved: %s", before)
+	}
+}
+
+// TestPicture draws the picture of the README:
+//
+//	LABHEALTH_TEST_PICTURE=../../docs/console.png go test -run TestPicture .
+func TestPicture(t *testing.T) {
+	name := os.Getenv("LABHEALTH_TEST_PICTURE")
+	if name == "" {
+		t.Skip("skipped: LABHEALTH_TEST_PICTURE names no file")
+	}
+	b := startBox(t, "--users", "10", "--orders", "24")
+	p := openTab(t, b.URL, b.Console, 1440, 900)
+	p.prefer("light")
+	p.waitText("#running", "Running")
+	png, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(png) > 300_000 {
+		t.Errorf("%d bytes", len(png))
+	}
+	if err := os.WriteFile(name, png, 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
