@@ -87,7 +87,7 @@ func (c *Console) sampleRows(ctx context.Context, view *storeView, d inspect.Del
 		return err
 	}
 	view.First = "Measured"
-	view.About = strings.Join(nonEmpty(userName(d), event.Type.Resource(), event.ProviderSlug()), ", ")
+	view.About = aboutSeries(d, event)
 	for i, key := range keys.Samples {
 		before, stored := old[key]
 		if key == (webhooks.SampleKey{}) || latest[key] != i || stored && sameSample(before.sample, data.Data[i]) {
@@ -170,6 +170,11 @@ func sampleText(s webhooks.Sample) string {
 	}
 }
 
+// aboutSeries names the user, the resource and the provider.
+func aboutSeries(d inspect.Delivery, event *webhooks.Event) string {
+	return strings.Join(nonEmpty(userName(d), visible(firstChars(event.Type.Resource(), 40)), visible(firstChars(event.ProviderSlug(), 40))), ", ")
+}
+
 func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(slices.Clone(texts), func(s string) bool { return s == "" })
 }
@@ -205,7 +210,7 @@ func (v *storeView) orderRows(d inspect.Delivery, order *webhooks.LabOrder, prev
 // summaryRows are the fields that differ from the previous version.
 func (v *storeView) summaryRows(d inspect.Delivery, event *webhooks.Event, previous *inspect.Delivery, zone *time.Location) {
 	v.First = "Field"
-	v.About = strings.Join(nonEmpty(userName(d), event.Type.Resource(), event.ProviderSlug()), ", ")
+	v.About = aboutSeries(d, event)
 	if previous == nil {
 		v.Rows = []storeRow{{Key: "the summary", Is: "version 1", By: "added"}}
 		return
