@@ -67,7 +67,21 @@ var (
 		})
 	lipids     = panel(newMarker(906, mainLab, "Lipids", "mg/dL", "25.00"))
 	allMarkers = []marker{cholesterol, hdl, glucose, lead, clearance, lipids}
-	allLabs    = []*lab{mainLab, otherLab}
+	// unlistedMarkers can be part of lab tests that are created, and are not in lists of markers.
+	unlistedMarkers = []marker{
+		newMarker(907, mainLab, "LDL Cholesterol", "mg/dL", "10.00"),
+		newMarker(908, mainLab, "Triglycerides", "mg/dL", "9.00"),
+		newMarker(909, mainLab, "HbA1c", "%", "14.00"),
+		newMarker(910, mainLab, "hs-CRP", "mg/L", "16.00"),
+		newMarker(911, mainLab, "Ferritin", "ng/mL", "12.50"),
+		newMarker(912, mainLab, "TSH", "mIU/L", "13.00"),
+		newMarker(913, mainLab, "Rheumatoid Factor", "", "15.00"),
+		newMarker(914, mainLab, "Lipoprotein (a)", "nmol/L", "19.00"),
+		newMarker(915, mainLab, "Fasting Glucose", "mg/dL", "6.50"),
+		newMarker(916, mainLab, "Vitamin D, 25-OH", "ng/mL", "22.00"),
+		newMarker(917, mainLab, "Testosterone, Total", "ng/dL", "24.00"),
+	}
+	allLabs = []*lab{mainLab, otherLab}
 )
 
 // catalog holds the lab tests that every server starts with. It is never modified.

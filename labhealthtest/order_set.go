@@ -92,12 +92,13 @@ func markersByID(ids []int64, providerIDs []string) ([]marker, error) {
 
 func findMarkers[ID comparable](ids []ID, idOf func(marker) ID) ([]marker, error) {
 	var markers []marker
+	known := slices.Concat(allMarkers, unlistedMarkers)
 	for _, id := range ids {
-		i := slices.IndexFunc(allMarkers, func(m marker) bool { return idOf(m) == id })
+		i := slices.IndexFunc(known, func(m marker) bool { return idOf(m) == id })
 		if i < 0 {
 			return nil, reject(http.StatusBadRequest, "Marker does not exist")
 		}
-		markers = append(markers, allMarkers[i])
+		markers = append(markers, known[i])
 	}
 	return markers, nil
 }

@@ -20,6 +20,17 @@ var (
 		903: {"92", "numeric", new(70.0), new(99.0), "2345-7"},
 		904: {"<1.0", "range", new(0.0), new(3.5), "5671-3"},
 		905: {"101", "numeric", new(88.0), new(137.0), "2164-2"},
+		907: {"96", "numeric", new(0.0), new(100.0), "13457-7"},
+		908: {"118", "numeric", new(0.0), new(150.0), "2571-8"},
+		909: {"5.4", "numeric", new(4.0), new(5.6), "4548-4"},
+		910: {"<1.0", "range", new(0.0), new(3.5), "30522-7"},
+		911: {"64", "numeric", new(15.0), new(150.0), "2276-4"},
+		912: {"2.31", "numeric", new(0.45), new(4.5), "3016-3"},
+		913: {"Negative", "coded_value", nil, nil, "6928-6"},
+		914: {"38", "numeric", new(0.0), new(75.0), "10835-7"},
+		915: {"92", "numeric", new(70.0), new(99.0), "1558-6"},
+		916: {"34", "numeric", new(30.0), new(100.0), "1989-3"},
+		917: {"421", "numeric", new(264.0), new(916.0), "2986-8"},
 	}
 	// outOfRange replaces the first result of an order whose interpretation is not normal.
 	outOfRange = inventedResult{"412", "numeric", new(0.0), new(200.0), "2093-3"}
@@ -47,6 +58,15 @@ func (v inventedResult) referenceRange() *string {
 		return new(fmt.Sprintf(">=%g", *v.low))
 	}
 	return new(fmt.Sprintf("%g-%g", *v.low, *v.high))
+}
+
+// isOutside reports whether a number is above or below the range of usual values.
+func (v inventedResult) isOutside() (above, below bool) {
+	n, err := strconv.ParseFloat(v.value, 64)
+	if err != nil {
+		return false, false
+	}
+	return v.high != nil && n > *v.high, v.low != nil && n < *v.low
 }
 
 type orderResults struct {
@@ -332,13 +352,18 @@ func (o *order) inventResults() orderResults {
 		if !normal && (o.resultTypes == nil || v.kind == "numeric") {
 			v = outOfRange
 		}
+		above, below := !normal && v.high != nil, false
 		if value, ok := o.corrected[m.ID]; ok {
 			v.value = value
+			above, below = v.isOutside()
+			if normal && (above || below) {
+				interpretation = "abnormal"
+			}
 		}
 		all.Results = append(all.Results, result{
 			Name: m.Name, Slug: m.Slug, Result: v.value, ResultType: v.kind, Type: v.kind, Unit: m.Unit, Timestamp: at,
 			ReferenceRange: v.referenceRange(), MinRangeValue: v.low, MaxRangeValue: v.high,
-			IsAboveMaxRange: !normal && v.high != nil, Interpretation: interpretation,
+			IsAboveMaxRange: above, IsBelowMinRange: below, Interpretation: interpretation,
 			LOINC: v.loinc, LOINCSlug: m.Slug, ProviderID: m.ProviderID, SourceMarkers: source,
 			Laboratory: o.LabTest.Lab.Name, SampleID: specimen,
 		})

@@ -19,6 +19,9 @@ type sampleKind struct {
 	listsMore       bool                // further fields are lists
 	bloodPressure   bool
 	text            []string // values in turn, in place of numbers
+
+	// rhythm returns the share between lowest and highest at a time; nil for a wave.
+	rhythm func(sampleContext) float64
 }
 
 // sampleKinds are the kinds of all resources with samples, as events name them.
@@ -31,23 +34,23 @@ var sampleKinds = map[string]sampleKind{
 	"body_temperature":               {unit: "°C", lowest: 36.1, highest: 37.6, decimals: 2, interval: true, more: sensorLocation},
 	"body_temperature_delta":         {unit: "°C", lowest: -0.8, highest: 0.8, decimals: 2, interval: true, more: sensorLocation},
 	"caffeine":                       {unit: "g", lowest: 0.03, highest: 0.2, decimals: 3, interval: true},
-	"calories_active":                {unit: "kcal", highest: 45, decimals: 1, interval: true},
+	"calories_active":                {unit: "kcal", highest: 45, decimals: 1, interval: true, rhythm: walkingRhythm},
 	"calories_basal":                 {unit: "kcal", lowest: 5, highest: 7, decimals: 2},
 	"carbohydrates":                  {unit: "g", lowest: 5, highest: 90, decimals: 1, interval: true},
 	"cholesterol":                    {unit: "mmol/L", lowest: 2, highest: 6, decimals: 2, types: []string{"ldl", "total", "hdl", "triglycerides"}},
 	"daylight_exposure":              {unit: "min", highest: 5, decimals: 1, interval: true},
-	"distance":                       {unit: "m", highest: 420, decimals: 1, interval: true},
+	"distance":                       {unit: "m", highest: 420, decimals: 1, interval: true, rhythm: walkingRhythm},
 	"electrocardiogram_voltage":      {unit: "mV", lowest: -0.4, highest: 1.2, decimals: 3, types: []string{"lead_1"}},
 	"fall":                           {unit: "count", lowest: 1, highest: 2, interval: true},
 	"fat":                            {unit: "%", lowest: 18, highest: 28, decimals: 1},
 	"floors_climbed":                 {unit: "count", highest: 6},
 	"forced_expiratory_volume_1":     {unit: "L", lowest: 2.5, highest: 4.2, decimals: 2, interval: true},
 	"forced_vital_capacity":          {unit: "L", lowest: 3, highest: 5, decimals: 2, interval: true},
-	"glucose":                        {unit: "mmol/L", lowest: 4.2, highest: 8.9, decimals: 1},
+	"glucose":                        {unit: "mmol/L", lowest: 4.2, highest: 8.9, decimals: 1, rhythm: glucoseRhythm},
 	"handwashing":                    {unit: "count", lowest: 1, highest: 3, interval: true},
 	"heart_rate_alert":               {unit: "count", lowest: 1, highest: 1, interval: true, types: []string{"high_heart_rate", "low_heart_rate", "irregular_rhythm"}},
 	"heart_rate_recovery_one_minute": {unit: "count", lowest: 15, highest: 40, interval: true},
-	"heartrate":                      {unit: "bpm", lowest: 52, highest: 128},
+	"heartrate":                      {unit: "bpm", lowest: 52, highest: 128, rhythm: heartRhythm},
 	"hrv":                            {unit: "rmssd", lowest: 22, highest: 95, decimals: 1},
 	"ige":                            {unit: "kU/L", lowest: 0.1, highest: 3, decimals: 2, types: []string{"birch", "cat", "milk"}},
 	"igg":                            {unit: "ug/mL", lowest: 1, highest: 20, decimals: 1, types: []string{"egg_white", "wheat", "soy"}},
@@ -64,7 +67,7 @@ var sampleKinds = map[string]sampleKind{
 		types: []string{"not_elevated", "elevated"}},
 	"stand_duration":          {unit: "min", highest: 5, decimals: 1, interval: true},
 	"stand_hour":              {unit: "count", lowest: 1, highest: 1, interval: true, types: []string{"stood", "idle"}},
-	"steps":                   {unit: "count", highest: 520, interval: true},
+	"steps":                   {unit: "count", highest: 520, interval: true, rhythm: walkingRhythm},
 	"stress_level":            {unit: "%", lowest: 10, highest: 80},
 	"uv_exposure":             {unit: "index", highest: 9, interval: true},
 	"vo2_max":                 {unit: "mL/kg/min", lowest: 34, highest: 48, decimals: 1, interval: true},
@@ -79,20 +82,30 @@ var sampleKinds = map[string]sampleKind{
 
 var sensorLocation = map[string][]string{"sensor_location": {"wrist", "finger", ""}}
 
-// invent returns the sample with index i. Those of two changes differ.
-func (k *sampleKind) invent(at time.Time, i, change int, sourceType string) map[string]any {
+// sampleContext is what an invented sample depends on.
+type sampleContext struct {
+	at     time.Time
+	index  int // of the sample in its event
+	change int // differs between events
+	person uint64
+}
+
+// invent returns a sample. Those of two changes differ.
+func (k *sampleKind) invent(c sampleContext, sourceType string) map[string]any {
+	at, i := c.at, c.index
+	value := k.value(c)
 	sample := map[string]any{
-		"id": nil, "timestamp": timestamp(at), "timezone_offset": 3600, "type": sourceType, "unit": k.unit, "value": k.value(i, change),
+		"id": nil, "timestamp": timestamp(at), "timezone_offset": 3600, "type": sourceType, "unit": k.unit, "value": value,
 	}
 	if k.types != nil {
 		sample["type"] = k.types[i%len(k.types)]
 	}
 	if k.text != nil {
-		sample["value"] = k.text[(i+change)%len(k.text)]
+		sample["value"] = k.text[(i+c.change)%len(k.text)]
 	}
 	if k.bloodPressure {
 		delete(sample, "value")
-		sample["systolic"], sample["diastolic"] = k.value(i, change), k.value(i, change)-42
+		sample["systolic"], sample["diastolic"] = value, value-42
 	}
 	if k.interval {
 		sample["start"], sample["end"] = timestamp(at), timestamp(at.Add(sampleInterval))
@@ -110,9 +123,14 @@ func (k *sampleKind) invent(at time.Time, i, change int, sourceType string) map[
 	return sample
 }
 
-// value returns a number within the limits of k, on a wave through the day.
-func (k *sampleKind) value(i, change int) float64 {
-	wave := (1 + math.Sin(float64(i)/9+2.4*float64(change))) / 2
+// value returns a number within the limits of k: by the time of the day, or on a wave.
+func (k *sampleKind) value(c sampleContext) float64 {
+	var share float64 // of the way from the lowest to the highest
+	if k.rhythm != nil {
+		share = min(1, max(0, k.rhythm(c)))
+	} else {
+		share = (1 + math.Sin(float64(c.index)/9+2.4*float64(c.change))) / 2
+	}
 	scale := math.Pow10(k.decimals)
-	return math.Round((k.lowest+wave*(k.highest-k.lowest))*scale) / scale
+	return math.Round((k.lowest+share*(k.highest-k.lowest))*scale) / scale
 }

@@ -26,6 +26,11 @@ func (v *inventedSummary) at(hour, minute int) timestamp {
 // number returns a number from lowest that differs between versions.
 func (v *inventedSummary) number(lowest int) int { return lowest + 7*v.change%90 }
 
+// vary returns a number from 0 to n-1 that differs between days and persons.
+func (v *inventedSummary) vary(n int) int {
+	return int(noise(v.wearables.person, v.day.Unix(), "summary") * float64(n))
+}
+
 // withDay adds the day, which several resources have.
 func (v *inventedSummary) withDay(fields map[string]any) map[string]any {
 	fields["date"], fields["calendar_date"] = v.at(0, 0), v.date
@@ -53,11 +58,11 @@ var inventedSummaries = map[string]func(*inventedSummary) map[string]any{
 }
 
 func inventActivity(v *inventedSummary) map[string]any {
-	steps := v.number(8200)
+	steps := v.number(4200) + v.vary(8000)
 	return v.withDay(map[string]any{
 		"calories_total": 2100 + float64(steps)/50, "calories_active": float64(steps) / 20, "steps": steps,
-		"daily_movement": float64(steps) * 0.7, "distance": float64(steps) * 0.7, "low": 180.5, "medium": 42.0, "high": 12.5,
-		"floors_climbed": 9, "time_zone": "Europe/Lisbon", "timezone_offset": 3600, "wheelchair_use": nil, "wheelchair_push": nil,
+		"daily_movement": float64(steps) * 0.7, "distance": float64(steps) * 0.7, "low": 140.5 + float64(v.vary(90)), "medium": 22.0 + float64(v.vary(50)), "high": 2.5 + float64(v.vary(30)),
+		"floors_climbed": 3 + v.vary(14), "time_zone": "Europe/Lisbon", "timezone_offset": 3600, "wheelchair_use": nil, "wheelchair_push": nil,
 		"heart_rate": map[string]any{"avg_bpm": 71.5, "min_bpm": 49.0, "max_bpm": 148.0, "resting_bpm": 54.0, "avg_walking_bpm": 92.0},
 	})
 }
@@ -116,11 +121,11 @@ func inventProfile(v *inventedSummary) map[string]any {
 }
 
 func inventSleep(v *inventedSummary) map[string]any {
-	asleep := v.number(25000)
+	asleep := v.number(22000) + v.vary(5000)
 	v.server.sleeps[v.id] = encode(v.sleepStream())
 	return v.withDay(map[string]any{
 		"bedtime_start": timestamp(v.bedtime()), "bedtime_stop": v.at(6, 40), "type": "long_sleep", "timezone_offset": 3600, "duration": 28200,
-		"total": asleep, "awake": 28200 - asleep, "light": asleep - 12400, "rem": 6200, "deep": 6200, "score": 84, "recovery_readiness_score": 79,
+		"total": asleep, "awake": 28200 - asleep, "light": asleep - 10400 - v.vary(2400), "rem": 5600 + v.vary(2400), "deep": 4800, "score": 62 + v.vary(32), "recovery_readiness_score": 58 + v.vary(36),
 		"hr_lowest": 48, "hr_average": 55, "hr_resting": 51, "efficiency": 89.0, "latency": 540, "temperature_delta": -0.1, "skin_temperature": 34.6,
 		"hr_dip": 12.5, "state": "confirmed", "average_hrv": 61.5, "respiratory_rate": 14.2, "sleep_stream": nil,
 	})
@@ -145,7 +150,7 @@ func (v *inventedSummary) sleepStream() map[string]any {
 	for _, resource := range []string{"hrv", "heartrate", "respiratory_rate"} {
 		kind, samples := sampleKinds[resource], []any{}
 		for i := range 16 {
-			samples = append(samples, kind.invent(v.bedtime().Add(time.Duration(i)*step), i, v.change, v.options.sourceType))
+			samples = append(samples, kind.invent(sampleContext{v.bedtime().Add(time.Duration(i) * step), i, v.change, v.wearables.person}, v.options.sourceType))
 		}
 		stream[resource] = samples
 	}

@@ -2,6 +2,7 @@ package labhealthtest
 
 import (
 	"cmp"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -15,6 +16,7 @@ type wearables struct {
 	summaries map[string][]*storedSummary // by resource, sorted by date
 	samples   map[string][]*storedSample  // by resource as the API names it, sorted by key
 	changes   int                         // how often data was added, so that each version differs
+	person    uint64                      // differs between users, so that their days do
 }
 
 type storedSummary struct {
@@ -124,7 +126,9 @@ func (s *Server) addData(userID uuid.UUID, add func(u *user, w *wearables) error
 		return errNoUser
 	}
 	if u.wearables == nil {
-		u.wearables = &wearables{summaries: map[string][]*storedSummary{}, samples: map[string][]*storedSample{}}
+		u.wearables = &wearables{
+			summaries: map[string][]*storedSummary{}, samples: map[string][]*storedSample{}, person: binary.LittleEndian.Uint64(userID[:]),
+		}
 	}
 	u.wearables.changes++
 	return add(u, u.wearables)
@@ -214,7 +218,7 @@ func (s *Server) addSamples(u *user, w *wearables, resource string, n int, o *da
 	list := w.samples[resource]
 	for i := range n {
 		at := start.Add(time.Duration(i) * sampleInterval)
-		v := &storedSample{sampleKey{at.UnixNano(), o.provider, o.sourceType}, source, encode(kind.invent(at, i, w.changes, o.sourceType))}
+		v := &storedSample{sampleKey{at.UnixNano(), o.provider, o.sourceType}, source, encode(kind.invent(sampleContext{at, i, w.changes, w.person}, o.sourceType))}
 		position, found := slices.BinarySearchFunc(list, v, func(a, b *storedSample) int { return a.compare(b.sampleKey) })
 		if found {
 			action, list[position] = "updated", v

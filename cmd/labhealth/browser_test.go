@@ -308,7 +308,8 @@ func js(s string) string {
 func (p *tab) prefer(theme string) {
 	p.t.Helper()
 	send(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
+		// A color that is still in transition has no contrast of its own.
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
 	})
 }
 
@@ -363,4 +364,9 @@ func TestBrowserOpen(t *testing.T) {
 	}
 	p.expect("ERR_") // the connection of the page
 	p.waitText("#running", "Stopped")
+}
+
+// evaluate is an action that runs a script whose value does not matter.
+func evaluate(script string) chromedp.Action[chromedp.Void] {
+	return chromedp.Evaluate[chromedp.Void](script)
 }

@@ -126,6 +126,7 @@ func (a *app) client(ctx context.Context) (*labhealth.Client, string, error) {
 	if err != nil {
 		return nil, "", usagef("%s", errorText(err))
 	}
+	a.closers = append(a.closers, client.CloseIdleConnections)
 	return client, t.url, nil
 }
 
@@ -185,6 +186,7 @@ func (a *app) management(ctx context.Context, needsTeam bool) (*managed, error) 
 	if err != nil {
 		return nil, usagef("%s", errorText(err))
 	}
+	a.closers = append(a.closers, m.CloseIdleConnections)
 	return m, nil
 }
 

@@ -58,7 +58,7 @@ func newDoctor(a *app) *cobra.Command {
 				return &exitError{exitInterrupted, "interrupted"}
 			}
 			if d.failed > 0 {
-				return &exitError{code: exitFailed}
+				return &exitError{exitFailed, plural(d.failed, "check", "checks") + " failed"}
 			}
 			return nil
 		},
@@ -278,7 +278,6 @@ func (d *doctor) checkKey(ctx context.Context, t target) {
 		d.print("key", checkFailed, errorText(err), "")
 		return
 	}
-	defer client.CloseIdleConnections()
 	var resp labhealth.Response
 	once := labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: 1})
 	client.Users.List(ctx, labhealth.ListUsersParams{Limit: 1}, once) // opens the connection
@@ -302,7 +301,7 @@ func (d *doctor) checkKey(ctx context.Context, t target) {
 	if took > 2*time.Second {
 		status = checkWarning
 	}
-	text := fmt.Sprintf("responds in %v", took.Round(time.Millisecond))
+	text := fmt.Sprintf("responds in %v", max(took, time.Millisecond).Round(time.Millisecond))
 	if server := resp.Header.Get("Server"); server != "" {
 		text += " (" + server + ")"
 	}
@@ -364,7 +363,7 @@ func (d *doctor) checkSecret(ctx context.Context) *webhooks.Verifier {
 		d.print("secret", checkFailed, errorText(err), "copy it again from the dashboard, or with labhealth webhooks secret")
 		return nil
 	}
-	d.print("secret", checkOK, fmt.Sprintf("%s well-formed", plural(len(secrets), "secret is", "secrets are")), "")
+	d.print("secret", checkOK, plural(len(secrets), "secret is", "secrets are")+" well-formed", "")
 	return verifier
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,8 +49,11 @@ error.`,
 					return err
 				}
 			}
-			if code != exitDone {
-				return &exitError{code: code}
+			switch code {
+			case exitUsage:
+				return &exitError{code, "there is something that is not an event"}
+			case exitFailed:
+				return &exitError{code, "an event has parts that cannot be read"}
 			}
 			return nil
 		},
@@ -164,7 +168,10 @@ func describeEvent(body []byte) *shownEvent {
 		shown.Malformed = append(shown.Malformed, malformedField{m.Path, m.Want})
 	}
 	for _, m := range event.Data.Malformed() {
-		shown.Malformed = append(shown.Malformed, malformedField{"data." + m.Path, m.Want})
+		field := malformedField{"data." + m.Path, m.Want}
+		if !slices.Contains(shown.Malformed, field) {
+			shown.Malformed = append(shown.Malformed, field)
+		}
 	}
 	keys, err := event.Keys()
 	shown.Keys = describeKeys(keys)

@@ -55,7 +55,7 @@ func (e *usageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
-// exitError is an error with its own exit code. Without a text, it was reported already.
+// exitError is an error with its own exit code.
 type exitError struct {
 	code int
 	text string
@@ -144,9 +144,7 @@ func (a *app) report(ctx context.Context, err error) int {
 		fmt.Fprintf(a.err, "%s\n", b)
 		return code
 	}
-	if message != "" {
-		fmt.Fprintf(a.err, "%s %s\n", a.paintErr(red, "labhealth:"), message)
-	}
+	fmt.Fprintf(a.err, "%s %s\n", a.paintErr(red, "labhealth:"), message)
 	if isAPI && a.showPatient && e.Message() != "" {
 		fmt.Fprintf(a.err, "the service says: %s\n", clean(e.Message()))
 	}

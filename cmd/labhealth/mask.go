@@ -25,7 +25,7 @@ var shownFields = set(
 
 // shownObjects are the fields whose objects and lists hold no patient data except in hiddenFields:
 // the catalog, the links between orders, the sources, the measurements, and the teams of a key.
-var shownObjects = set("lab_test", "order_transaction", "connected_sources", "results", "missing_results", "team_role_bindings", "creator")
+var shownObjects = set("lab_test", "order_transaction", "connected_sources", "results", "missing_results", "team_role_bindings")
 
 // hiddenFields are hidden in shownObjects too: texts that people write, and fields of people.
 var hiddenFields = set("notes", "note", "clinical_notes", "first_name", "last_name", "patient", "patient_name", "dob", "email",

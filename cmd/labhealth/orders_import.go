@@ -330,7 +330,7 @@ func (a *app) dryRun(ctx context.Context, f *importFlags, client *labhealth.Clie
 		return err
 	}
 	if problems > 0 {
-		return &exitError{code: exitUsage}
+		return &exitError{exitUsage, plural(problems, "record is", "records are") + " invalid"}
 	}
 	return nil
 }
@@ -369,11 +369,14 @@ func (a *app) printProblem(r bulk.Rejection) {
 		fmt.Fprintf(a.out, "%s: %s: %s\n", where, a.paint(red, r.Outcome), clean(r.Reason))
 	}
 	for _, p := range r.Fields {
-		name := p.Path
-		if p.Column != "" && p.Column != p.Path {
-			name = fmt.Sprintf("%s (column %s)", p.Path, clean(p.Column))
+		name := clean(strings.TrimPrefix(p.Path, "body."))
+		if p.Column != "" && p.Column != name {
+			name = strings.TrimPrefix(fmt.Sprintf("%s (column %s)", name, clean(p.Column)), " ")
 		}
-		fmt.Fprintf(a.out, "%s: %s: %s: %s\n", where, a.paint(red, r.Outcome), name, clean(p.Reason))
+		if name != "" {
+			name += ": "
+		}
+		fmt.Fprintf(a.out, "%s: %s: %s%s\n", where, a.paint(red, r.Outcome), name, clean(p.Reason))
 	}
 }
 
@@ -416,7 +419,7 @@ func (a *app) runImport(ctx context.Context, f *importFlags, client *labhealth.C
 	case err != nil:
 		return err
 	case rejected != "" || !report.Done():
-		return &exitError{code: exitIncomplete}
+		return &exitError{exitIncomplete, plural(int(report.Records-report.Applied-report.Duplicates), "record has", "records have") + " no order"}
 	}
 	return nil
 }
@@ -460,10 +463,10 @@ func (a *app) printReport(r *bulk.Report, f *importFlags, rejected string) error
 		return nil
 	}
 	if r.Sent > 0 {
-		fmt.Fprintf(a.out, "sent %d requests in %v\n", r.Sent, r.Duration.Round(100*time.Millisecond))
+		fmt.Fprintf(a.out, "sent %s in %v\n", plural(int(r.Sent), "request", "requests"), r.Duration.Round(100*time.Millisecond))
 	}
 	if r.Found > 0 {
-		fmt.Fprintf(a.out, "%d orders existed already or had lost their response, and were found\n", r.Found)
+		fmt.Fprintf(a.out, "%s found that existed already or had lost the response\n", plural(int(r.Found), "order was", "orders were"))
 	}
 	if rejected != "" {
 		fmt.Fprintf(a.out, "records without an order, and why: %s\n", rejected)

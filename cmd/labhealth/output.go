@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,7 +147,11 @@ func createFile(path string) (*outputFile, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, usagef("%s is not a regular file", path)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".labhealth-*") // with mode 0600
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, ".labhealth-*") // with mode 0600
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("%s: no such directory", dir)
+	}
 	if err != nil {
 		return nil, usagef("%v", pathError(err))
 	}

@@ -26,11 +26,14 @@ type app struct {
 	color       string // auto, always or never
 	showPatient bool   // print patient data
 	started     bool   // the arguments and flags are valid
+
+	closers []func() // called at the end
 }
 
 // run executes the command line and returns the exit code.
 func run(ctx context.Context, args []string, s streams) int {
 	a := &app{streams: s, color: "auto"}
+	defer a.close()
 	root := newRoot(a)
 	args = longFlags(root, args)
 	root.SetArgs(args)
@@ -52,6 +55,12 @@ func run(ctx context.Context, args []string, s streams) int {
 		}
 	}
 	return a.report(ctx, err)
+}
+
+func (a *app) close() {
+	for _, f := range a.closers {
+		f()
+	}
 }
 
 func jsonAsked(args []string) bool {
@@ -110,6 +119,18 @@ func newRoot(a *app) *cobra.Command {
 		Long:          rootHelp,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			cmd.SuggestionsMinimumDistance = 2
+			hint := "see labhealth --help"
+			if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+				hint = "did you mean " + strings.Join(similar, " or ") + "?"
+			}
+			return usagef("there is no command %q: %s", args[0], hint)
+		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := oneOf("--color", a.color, "auto", "always", "never"); err != nil {
 				return err
@@ -133,9 +154,8 @@ func newRoot(a *app) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%v: see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newSandbox(a), newListen(a), newOrders(a), newUsers(a), newEvents(a), newWebhooks(a), newKeys(a),
+	root.AddCommand(newSandbox(a), newListen(a), newReplay(a), newOrders(a), newUsers(a), newEvents(a), newWebhooks(a), newKeys(a),
 		newDoctor(a), newVersion(a), newExitCodes())
-	root.InitDefaultCompletionCmd()
 	return root
 }
 

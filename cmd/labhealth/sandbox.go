@@ -125,6 +125,8 @@ type sandbox struct {
 	server    *labhealthtest.Server
 	inspector *inspect.Inspector // nil if nothing needs it
 	console   *console.Console   // nil without a console
+	client    *labhealth.Client  // without faults, and not in the log of requests
+	clock     *seedClock
 	addr      net.Addr
 	baseURL   string
 	secret    string
@@ -147,10 +149,10 @@ func startSandbox(ctx context.Context, f sandboxFlags) (*sandbox, error) {
 		return nil, err
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	box := &sandbox{secret: webhookSecret(f.seed), token: crand.Text(), users: f.users, stop: stop}
+	box := &sandbox{secret: webhookSecret(f.seed), token: crand.Text(), clock: &seedClock{}, stop: stop}
 	box.gate = &gate{ctx: running, public: f.public}
 	opts := []labhealthtest.Option{
-		labhealthtest.WithListener(listener), labhealthtest.WithMiddleware(box.gate.wrap), labhealthtest.WithResponseLog(2000),
+		labhealthtest.WithListener(listener), labhealthtest.WithClock(box.clock.Now), labhealthtest.WithMiddleware(box.gate.wrap), labhealthtest.WithResponseLog(2000),
 	}
 	if f.seed != 0 {
 		opts = append(opts, labhealthtest.WithSeed(f.seed))
@@ -163,7 +165,12 @@ func startSandbox(ctx context.Context, f sandboxFlags) (*sandbox, error) {
 	}
 	box.addr, box.baseURL = listener.Addr(), baseURL(listener.Addr())
 	box.gate.proof.Store(&box.server.DebugToken)
-	if err := box.fill(ctx, running, f); err != nil {
+	box.client, err = labhealth.NewClient(box.server.APIKey, labhealth.WithBaseURL(box.server.URL),
+		labhealth.WithHTTPClient(&http.Client{Transport: box.server.Direct()}))
+	if err == nil {
+		err = box.fill(ctx, running, f)
+	}
+	if err != nil {
 		return nil, errors.Join(err, box.close())
 	}
 	return box, nil
@@ -172,7 +179,7 @@ func startSandbox(ctx context.Context, f sandboxFlags) (*sandbox, error) {
 // fill adds the receivers, the data and the console.
 func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error) {
 	if !f.noConsole || f.forward != "" || f.file != "" {
-		b.inspector, err = inspect.Open(ctx, inspect.Config{File: f.file, Secrets: []string{b.secret}})
+		b.inspector, err = inspect.Open(ctx, inspect.Config{File: f.file, Secrets: []string{b.secret}, Now: b.clock.Now})
 		if err != nil {
 			return err
 		}
@@ -182,19 +189,20 @@ func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error)
 			return err
 		}
 	}
-	b.workout, err = addData(b.server, f.users, f.orders)
-	if err != nil {
-		return err
-	}
 	if b.inspector != nil {
-		// The events of the data that is there at the start are not for the application.
-		if err := b.inspector.SetForward(f.forward); err != nil {
-			return fmt.Errorf("--forward: %w", err)
-		}
 		err := b.server.DeliverTo("http://inspector.invalid/", labhealthtest.WithSigningSecrets(b.secret),
 			labhealthtest.WithRetries(), labhealthtest.WithTransport(handlerTransport{b.inspector}))
 		if err != nil {
 			return err
+		}
+	}
+	if err := b.addData(ctx, f); err != nil {
+		return err
+	}
+	// The events of the data that is there at the start are not for the application.
+	if b.inspector != nil {
+		if err := b.inspector.SetForward(f.forward); err != nil {
+			return fmt.Errorf("--forward: %w", err)
 		}
 	}
 	if f.deliver != "" {
@@ -209,16 +217,33 @@ func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error)
 	return nil
 }
 
-func (b *sandbox) newConsole(f sandboxFlags) error {
-	client, err := labhealth.NewClient(b.server.APIKey, labhealth.WithBaseURL(b.server.URL),
-		labhealth.WithHTTPClient(&http.Client{Transport: b.server.Direct()}))
+// addData adds users and orders with their history, and a workout whose stream can be read.
+func (b *sandbox) addData(ctx context.Context, f sandboxFlags) error {
+	if err := seed(ctx, b.server, b.clock, f.users, f.orders); err != nil {
+		return fmt.Errorf("add data: %w", err)
+	}
+	b.users = f.users
+	if f.users == 0 && f.orders > 0 {
+		b.users = 1 // who has the orders
+	}
+	if f.users == 0 {
+		return nil
+	}
+	user, err := b.client.Users.Resolve(ctx, "user-1")
 	if err != nil {
 		return err
 	}
+	b.workout, err = b.server.AddWorkout(user.UserID, 600)
+	return err
+}
+
+func (b *sandbox) newConsole(f sandboxFlags) error {
+	var err error
 	b.console, err = console.New(console.Config{
+		Now:       b.clock.Now,
 		Inspector: b.inspector,
 		Server:    b.server,
-		Client:    client,
+		Client:    b.client,
 		Token:     b.token,
 		Hosts:     hosts(b.addr, f.public),
 		Values: []console.Value{
@@ -304,36 +329,4 @@ func webhookSecret(seed uint64) string {
 		copy(key, sum[:])
 	}
 	return "whsec_" + base64.StdEncoding.EncodeToString(key)
-}
-
-// addData adds users, some of them with a connected source, orders with different statuses, and a
-// workout.
-func addData(srv *labhealthtest.Server, users, orders int) (workout uuid.UUID, err error) {
-	ids := srv.AddUsers(users)
-	sources := []string{"oura", "apple_health_kit", "fitbit"}
-	for i, id := range ids {
-		if i%2 == 0 {
-			err = errors.Join(err, srv.Connect(id, sources[i/2%len(sources)]))
-		}
-	}
-	if len(ids) > 0 {
-		workout, err = srv.AddWorkout(ids[0], 600)
-		err = errors.Join(err, srv.SetHistoricalPull(ids[0], sources[0], "sleep", "retrying", "provider_unavailable"))
-	}
-	for i, id := range srv.AddOrders(orders) {
-		for range i % 9 {
-			if _, end := srv.Advance(id); end != nil {
-				break // Collection methods have different numbers of statuses.
-			}
-		}
-		switch i % 10 {
-		case 3:
-			err = errors.Join(err, srv.SetInterpretation(id, "abnormal"))
-		case 9:
-			if srv.Cancel(id) != nil {
-				continue // The order is already completed.
-			}
-		}
-	}
-	return workout, err
 }

@@ -66,7 +66,7 @@ func (a *app) printWebhook(w *labhealth.Webhook) {
 	lines := [][2]string{
 		{"webhook", clean(w.ID)}, {"URL", clean(withoutQuery(w.URL))}, {"state", state}, {"events", events}, {"created", stamp(w.CreatedAt)},
 	}
-	if w.Description != nil {
+	if w.Description != nil && *w.Description != "" {
 		lines = append(lines, [2]string{"description", clean(*w.Description)})
 	}
 	a.fields(lines...)

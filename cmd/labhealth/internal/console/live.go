@@ -213,6 +213,7 @@ func (l *live) run(ctx context.Context, c *Console) {
 		for number := range c.deliveries.Watch(ctx) {
 			c.deliveryChanged(ctx, number)
 			c.wearablesChanged(ctx, number)
+			c.orderDelivered(ctx, number)
 		}
 	})
 	if c.sandbox() {

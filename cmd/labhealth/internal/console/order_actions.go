@@ -31,32 +31,32 @@ var failures = []labhealth.OrderStatusDetail{
 var lostStatuses = []string{"failed.testkit.lost", "failed.testkit.failure_to_deliver_to_customer", "failed.testkit.failure_to_deliver_to_lab"}
 
 // orderAction changes an order and returns what it did.
-type orderAction func(c *Console, ctx context.Context, id uuid.UUID, form url.Values) (text string, err error)
+type orderAction func(c *Console, id uuid.UUID, form url.Values) (text string, err error)
 
 var orderActions = map[string]orderAction{
-	"advance": func(c *Console, _ context.Context, id uuid.UUID, _ url.Values) (string, error) {
+	"advance": func(c *Console, id uuid.UUID, _ url.Values) (string, error) {
 		status, err := c.Server.Advance(id)
 		return "The order advanced to “" + statusWords(status, "") + "”.", err
 	},
-	"complete": func(c *Console, _ context.Context, id uuid.UUID, _ url.Values) (string, error) {
+	"complete": func(c *Console, id uuid.UUID, _ url.Values) (string, error) {
 		state, _ := c.Server.OrderState(id)
 		return "The order was completed. It has results.", c.Server.SetStatus(id, "completed."+state.Method+".completed")
 	},
-	"partial": func(c *Console, _ context.Context, id uuid.UUID, _ url.Values) (string, error) {
+	"partial": func(c *Console, id uuid.UUID, _ url.Values) (string, error) {
 		return "The order has partial results.", c.Server.PartialResults(id)
 	},
 	"fail": failOrder,
-	"cancel": func(c *Console, _ context.Context, id uuid.UUID, _ url.Values) (string, error) {
+	"cancel": func(c *Console, id uuid.UUID, _ url.Values) (string, error) {
 		return "The order was canceled.", c.Server.Cancel(id)
 	},
-	"delete": func(c *Console, _ context.Context, id uuid.UUID, _ url.Values) (string, error) {
+	"delete": func(c *Console, id uuid.UUID, _ url.Values) (string, error) {
 		return "Order " + id.String()[:8] + " was deleted. The service sends no event of that.", c.Server.DeleteOrder(id)
 	},
 	"correct": correctResult,
 }
 
 // failOrder sets a failure, or any status.
-func failOrder(c *Console, _ context.Context, id uuid.UUID, form url.Values) (string, error) {
+func failOrder(c *Console, id uuid.UUID, form url.Values) (string, error) {
 	status := strings.TrimSpace(form.Get("status"))
 	switch {
 	case len(status) > maxStatus:
@@ -70,7 +70,7 @@ func failOrder(c *Console, _ context.Context, id uuid.UUID, form url.Values) (st
 	return "The sample failed: " + strings.ToLower(words(detail)) + ".", c.Server.Fail(id, detail)
 }
 
-func correctResult(c *Console, _ context.Context, id uuid.UUID, form url.Values) (string, error) {
+func correctResult(c *Console, id uuid.UUID, form url.Values) (string, error) {
 	marker, err := strconv.ParseInt(form.Get("marker"), 10, 64)
 	if err != nil {
 		return "", fmt.Errorf("marker must be the number of a marker of the order")
@@ -103,7 +103,7 @@ func (c *Console) changeOrder(w http.ResponseWriter, r *http.Request) {
 		if r.PostFormValue("back") != "" || name == "delete" {
 			back = boardBack(r.PostFormValue("back"))
 		}
-		text, err := act(c, r.Context(), id, r.PostForm)
+		text, err := act(c, id, r.PostForm)
 		if err != nil {
 			c.backWithError(w, r, orderPath(id), err)
 			return

@@ -316,20 +316,7 @@ func (c *card) addResults(d cardDetails) {
 			abnormal++
 		}
 	}
-	if c.Lane != "completed" {
-		if d.markers > n {
-			c.Tags = append(c.Tags, cardTag{"", "", fmt.Sprintf("%d of %d results", n, d.markers)})
-		}
-	} else {
-		text := plural(n, "result")
-		if _, _, low := splitStatus(c.Status); low == "corrected" {
-			text = "Corrected, " + text
-		}
-		if n > 0 && !d.results.Abnormal() {
-			text += ", all usual"
-		}
-		c.Words = text
-	}
+	c.describeResults(d, n)
 	switch {
 	case critical > 0:
 		c.Tags = append(c.Tags, cardTag{"bad", "diamond", fmt.Sprintf("%d critical", critical)})
@@ -344,6 +331,23 @@ func (c *card) addResults(d cardDetails) {
 	}
 	if n := len(d.results.MissingResults); n > 0 && c.Lane == "completed" {
 		c.Tags = append(c.Tags, cardTag{"", "", fmt.Sprintf("%d missing", n)})
+	}
+}
+
+// describeResults says how many results there are.
+func (c *card) describeResults(d cardDetails, n int) {
+	if c.Lane != "completed" {
+		if d.markers > n {
+			c.Tags = append(c.Tags, cardTag{"", "", fmt.Sprintf("%d of %d results", n, d.markers)})
+		}
+		return
+	}
+	c.Words = plural(n, "result")
+	if _, _, low := splitStatus(c.Status); low == "corrected" {
+		c.Words = "Corrected, " + c.Words
+	}
+	if n > 0 && !d.results.Abnormal() {
+		c.Words += ", all usual"
 	}
 }
 
@@ -411,17 +415,7 @@ func (c *Console) orderStates(ctx context.Context) ([]labhealthtest.OrderState, 
 	if c.sandbox() {
 		return c.Server.OrderStates(), nil
 	}
-	if c.Inspector.Store == nil {
-		return nil, nil
-	}
-	var states []labhealthtest.OrderState
-	for stored, err := range c.Inspector.Store.Orders(ctx, sqlstore.OrderFilter{}) {
-		if err != nil {
-			return nil, err
-		}
-		states = append(states, storedState(stored))
-	}
-	return states, nil
+	return c.storedStates(ctx)
 }
 
 func storedState(stored sqlstore.StoredOrder) labhealthtest.OrderState {
@@ -446,9 +440,6 @@ func (c *Console) readOrder(ctx context.Context, id uuid.UUID) (*labhealth.Order
 			return nil, nil
 		}
 		return c.Client.Orders.Get(ctx, id)
-	}
-	if c.Inspector.Store == nil {
-		return nil, nil
 	}
 	stored, ok, err := c.Inspector.Store.Order(ctx, id)
 	if err != nil || !ok {

@@ -8,12 +8,14 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 	"github.com/labhealth/labhealth-go/labhealthtest"
+	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
 
 const (
-	// orderPause is how long changes of orders are collected, so that an order that changes often is
-	// rendered once.
+	// orderPause is how long changes of orders are collected, so that an order that changes often
+	// is rendered once.
 	orderPause = 200 * time.Millisecond
 	// maxLiveOrders is the number of orders whose cards are sent one by one. If more have changed,
 	// whole lanes are sent.
@@ -25,6 +27,32 @@ type orderChanges struct {
 	mu      sync.Mutex
 	pending map[uuid.UUID]bool
 	timer   *time.Timer
+
+	// The states of the stored orders, which are many decoded orders, until one changes.
+	states   []labhealthtest.OrderState
+	statesAt time.Time
+}
+
+// statesAge is how long the states of stored orders are kept.
+const statesAge = time.Second
+
+// storedStates returns the states of the orders that deliveries brought.
+func (c *Console) storedStates(ctx context.Context) ([]labhealthtest.OrderState, error) {
+	o := &c.changedOrders
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if age := c.Now().Sub(o.statesAt); o.states != nil && age >= 0 && age < statesAge {
+		return o.states, nil
+	}
+	states := []labhealthtest.OrderState{}
+	for stored, err := range c.Inspector.Store.Orders(ctx, sqlstore.OrderFilter{}) {
+		if err != nil {
+			return nil, err
+		}
+		states = append(states, storedState(stored))
+	}
+	o.states, o.statesAt = states, c.Now()
+	return states, nil
 }
 
 // orderChanged updates the open pages after a change of an order.
@@ -36,8 +64,25 @@ func (c *Console) orderChanged(ctx context.Context, id uuid.UUID) {
 		o.pending = map[uuid.UUID]bool{}
 	}
 	o.pending[id] = true
+	o.states = nil
 	if o.timer == nil {
 		o.timer = time.AfterFunc(orderPause, func() { c.publishOrders(ctx) })
+	}
+}
+
+// orderDelivered updates the open pages after a delivery: what they show of it and, without a
+// sandbox, the order that it brought.
+func (c *Console) orderDelivered(ctx context.Context, number int64) {
+	topic := func(id uuid.UUID) string { return "order-" + id.String() }
+	if c.sandbox() && len(c.live.topics("order-")) == 0 {
+		return
+	}
+	list, err := c.Inspector.List(ctx, inspect.Filter{After: number - 1, Before: number + 1}, 1)
+	if err != nil || len(list) == 0 || list[0].OrderID == uuid.Nil {
+		return
+	}
+	if id := list[0].OrderID; !c.sandbox() || c.live.watched(topic(id)) {
+		c.orderChanged(ctx, id)
 	}
 }
 
@@ -165,9 +210,6 @@ func (c *Console) publishLanes(ctx context.Context) {
 func (c *Console) orderState(ctx context.Context, id uuid.UUID) (labhealthtest.OrderState, bool) {
 	if c.sandbox() {
 		return c.Server.OrderState(id)
-	}
-	if c.Inspector.Store == nil {
-		return labhealthtest.OrderState{}, false
 	}
 	stored, ok, err := c.Inspector.Store.Order(ctx, id)
 	if err != nil || !ok {

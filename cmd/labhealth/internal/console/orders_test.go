@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,13 +23,17 @@ type ordersSite struct {
 	t       testing.TB
 	srv     *labhealthtest.Server
 	console *Console
-	now     time.Time
+	now     atomic.Int64
 }
+
+// wait advances the clock.
+func (s *ordersSite) wait(d time.Duration) { s.now.Add(int64(d)) }
 
 func newOrdersSite(t testing.TB) *ordersSite {
 	t.Helper()
-	s := &ordersSite{t: t, now: time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)}
-	clock := func() time.Time { return s.now }
+	s := &ordersSite{t: t}
+	s.now.Store(time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC).UnixNano())
+	clock := func() time.Time { return time.Unix(0, s.now.Load()).UTC() }
 	srv, err := labhealthtest.Start(labhealthtest.WithSeed(1), labhealthtest.WithClock(clock))
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +161,7 @@ func TestBoard(t *testing.T) {
 	s.contains(page, `<small id="orders-count">2</small>`, `<span class="n" id="received-n">2</span>`,
 		`<li class="card fresh" id="order-`+walkIn.String()+`"`, `<h3 class="cut">Lipid Panel Testkit</h3>`, `aria-label="step 1 of 5"`,
 		`action="/console/orders/`+walkIn.String()+`/advance"`, "Advance to Requisition created (a)")
-	s.now = s.now.Add(4 * 24 * time.Hour)
+	s.wait(4 * 24 * time.Hour)
 	s.contains(s.get("/console/orders", 200), `<small id="orders-count">2, of which 2 are stuck</small>`, `<span class="age">4 d</span>`, "stuck</span>")
 
 	found := s.get("/console/orders?q=testkit+ordered", 200)
@@ -282,7 +287,7 @@ func TestOrderPage(t *testing.T) {
 	s.deliver()
 	id := s.order(s.srv.LabTests.WalkIn)
 	for range 4 {
-		s.now = s.now.Add(time.Hour)
+		s.wait(time.Hour)
 		if _, err := s.srv.Advance(id); err != nil {
 			t.Fatal(err)
 		}
@@ -382,7 +387,7 @@ func TestLargeBoard(t *testing.T) {
 	s := newOrdersSite(t)
 	for i, id := range s.srv.AddOrders(5000) {
 		if i%500 == 0 {
-			s.now = s.now.Add(time.Minute)
+			s.wait(time.Minute)
 		}
 		for range i % 7 {
 			if _, err := s.srv.Advance(id); err != nil {
@@ -434,4 +439,47 @@ func TestLiveOrders(t *testing.T) {
 	if got := seen["order-timeline"].HTML; !strings.Contains(got, "Appointment scheduled") {
 		t.Errorf("got %s", got)
 	}
+}
+
+// Without a sandbox, the orders are those that deliveries brought, and nothing can be changed.
+func TestListenedOrders(t *testing.T) {
+	s := newOrdersSite(t)
+	s.deliver()
+	id := s.order(s.srv.LabTests.WalkIn)
+	if err := s.srv.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.wait(time.Minute)
+	if _, err := s.srv.Advance(id); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.srv.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sandbox := s.console
+	var err error
+	s.console, err = New(Config{Inspector: sandbox.Inspector, Token: "token", Hosts: []string{"example.com"}, Now: sandbox.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 { // deliveries are applied in the background
+		if s.console.countOrders(t.Context()) == 1 && strings.Contains(s.get(orderPath(id), 200), "Requisition created") {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+		s.wait(2 * time.Second)
+	}
+	page := s.get("/console/orders", 200)
+	s.contains(page, `id="order-`+id.String()+`"`, "Requisition created", `<h3 class="cut">Lipid Panel</h3>`)
+	s.lacks(page, "/advance", "Add an order")
+	page = s.get(orderPath(id), 200)
+	s.contains(page, `#2</a> · delivered`, "from the latest delivery", "Show patient")
+	s.lacks(page, "/advance", "/cancel", "Fail", "Grace", "Ada")
+	if res := s.do("POST", orderPath(id)+"/advance", nil); res.StatusCode != 404 && res.StatusCode != 405 {
+		t.Errorf("advance: %d", res.StatusCode)
+	}
+	if res := s.do("POST", orderPath(id)+"/reveal", nil); res.StatusCode != 200 {
+		t.Errorf("reveal: %d", res.StatusCode)
+	}
+	s.contains(s.get("/console/orders/"+uuid.NewString(), 404), "No delivery brought an order")
 }

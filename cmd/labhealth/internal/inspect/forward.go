@@ -39,7 +39,7 @@ var errLoop = errors.New("the URL of the application is that of the inspector it
 func (i *Inspector) forward(ctx context.Context, target string, header http.Header, body []byte) *Forward {
 	start := time.Now()
 	f := &Forward{URL: target}
-	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
+	ctx, cancel := context.WithTimeout(ctx, i.patience)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
 	if err != nil {

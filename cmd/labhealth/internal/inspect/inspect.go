@@ -25,11 +25,14 @@ type Config struct {
 	Secrets []string
 	// Forward is the URL of the application, or empty.
 	Forward string
-	// Keep is how long deliveries are stored; 0 means 7 days.
+	// Keep is how long deliveries are stored; 0 means 7 days. KeepAll deletes none.
 	Keep time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
+
+// KeepAll is for a program that leaves the retention to another one that uses the same file.
+const KeepAll time.Duration = -1
 
 // Inspector receives, stores, forwards and replays deliveries. It is an http.Handler for the
 // deliveries. Its methods can be called concurrently.
@@ -43,6 +46,7 @@ type Inspector struct {
 	temporary string // directory to remove
 	instance  string // detects a forward to the inspector itself
 	forwarder *http.Client
+	patience  time.Duration // with the application
 	worker    *sqlstore.Worker
 	watchers  watchers
 	opened    int64  // the last change before Open
@@ -142,4 +146,9 @@ type Replay struct {
 	Delay   time.Duration
 	Body    []byte // replaces the body; needs one delivery. It has a new ID.
 	NewID   bool   // gives each delivery a new ID, so that it is no duplicate
+	// Sent, if not nil, is called with each new delivery when it has a response, without header and
+	// body.
+	Sent func(Delivery)
+	// DryRun calls Sent with the deliveries that would be sent again, and sends nothing.
+	DryRun bool
 }

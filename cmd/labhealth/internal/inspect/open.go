@@ -23,7 +23,7 @@ const defaultKeep = 7 * 24 * time.Hour
 
 // Open opens the file, or creates it.
 func Open(ctx context.Context, c Config) (*Inspector, error) {
-	if c.Keep < 0 {
+	if c.Keep < 0 && c.Keep != KeepAll {
 		return nil, errors.New("inspect: Keep must not be negative")
 	}
 	if c.Keep == 0 {
@@ -32,7 +32,7 @@ func Open(ctx context.Context, c Config) (*Inspector, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	i := &Inspector{config: c, instance: rand.Text(), forwarder: newForwarder()}
+	i := &Inspector{config: c, instance: rand.Text(), forwarder: newForwarder(), patience: forwardTimeout}
 	if err := i.SetSecrets(c.Secrets...); err != nil {
 		return nil, err
 	}
@@ -44,6 +44,9 @@ func Open(ctx context.Context, c Config) (*Inspector, error) {
 		return nil, fmt.Errorf("inspect: %w", err)
 	}
 	i.start()
+	if err := i.saveForward(); err != nil {
+		return nil, errors.Join(err, i.Close())
+	}
 	return i, nil
 }
 
@@ -206,7 +209,29 @@ func (i *Inspector) SetForward(target string) error {
 		}
 	}
 	i.target.Store(&target)
+	if i.writer != nil {
+		return i.saveForward()
+	}
 	return nil
+}
+
+// saveForward stores the URL of the application for LastForward.
+func (i *Inspector) saveForward() error {
+	target := i.Forward()
+	if target == "" || i.config.Keep == KeepAll {
+		return nil
+	}
+	return i.writer.write(func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE delivery_state SET forward = ?`, target)
+		return err
+	})
+}
+
+// LastForward returns the latest URL of an application that any program has set which uses the file,
+// except those with KeepAll, or "".
+func (i *Inspector) LastForward(ctx context.Context) (url string, err error) {
+	err = i.db.QueryRowContext(ctx, `SELECT forward FROM delivery_state`).Scan(&url)
+	return url, err
 }
 
 // Forward returns the URL of the application, or "".

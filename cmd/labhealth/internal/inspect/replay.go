@@ -55,7 +55,7 @@ func (i *Inspector) Replay(ctx context.Context, r Replay) (numbers []int64, err 
 		if err != nil {
 			return numbers, err
 		}
-		if !first && r.Delay > 0 {
+		if !first && r.Delay > 0 && !r.DryRun {
 			if err := sleep(ctx, r.Delay); err != nil {
 				return numbers, err
 			}
@@ -64,13 +64,31 @@ func (i *Inspector) Replay(ctx context.Context, r Replay) (numbers []int64, err 
 		if err := ctx.Err(); err != nil {
 			return numbers, err
 		}
-		sent, err := i.replayOne(ctx, number, &r)
-		if err != nil {
-			return numbers, err
+		sent := number
+		if !r.DryRun {
+			if sent, err = i.replayOne(ctx, number, &r); err != nil {
+				return numbers, err
+			}
+			numbers = append(numbers, sent)
 		}
-		numbers = append(numbers, sent)
+		if r.Sent != nil {
+			if err := i.report(ctx, sent, r.Sent); err != nil {
+				return numbers, err
+			}
+		}
 	}
 	return numbers, nil
+}
+
+// report calls f with a delivery.
+func (i *Inspector) report(ctx context.Context, number int64, f func(Delivery)) error {
+	d, ok, err := i.Get(context.WithoutCancel(ctx), number)
+	if err != nil || !ok {
+		return errors.Join(err, fmt.Errorf("inspect: there is no delivery %d", number))
+	}
+	d.Header, d.Body = nil, nil
+	f(d)
+	return nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -38,6 +38,9 @@ func (i *Inspector) maintain(ctx context.Context) {
 // summaries received before, and the orders and users without any delivery that is left. It returns
 // the space to the file system. Deleted content is overwritten in the file (secure_delete).
 func (i *Inspector) retain(ctx context.Context) error {
+	if i.config.Keep == KeepAll {
+		return nil
+	}
 	before := i.config.Now().Add(-i.config.Keep)
 	for {
 		n := 0

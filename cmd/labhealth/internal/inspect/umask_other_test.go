@@ -1,0 +1,5 @@
+//go:build !unix
+
+package inspect
+
+func umask(mask int) int { return mask }

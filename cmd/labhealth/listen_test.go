@@ -1,0 +1,259 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/webhooks"
+)
+
+const listenSecret = "whsec_aW52ZW50ZWQgZm9yIHRoZSB0ZXN0cyBvZiBsaXN0ZW4="
+
+// listener is a command listen that a test runs.
+type listener struct {
+	Receiver, Console, Forward, File string
+
+	t      *testing.T
+	lines  chan deliveryLine
+	errors *lockedBuffer
+	stop   func() int
+}
+
+// startListen runs the command listen until the test completes or calls stop.
+func startListen(t *testing.T, args ...string) *listener {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	out, in := io.Pipe()
+	l := &listener{t: t, errors: &lockedBuffer{}, lines: make(chan deliveryLine, 1000)}
+	done := make(chan int, 1)
+	go func() {
+		done <- run(ctx, append([]string{"listen", "--addr", "127.0.0.1:0", "--json"}, args...), streams{strings.NewReader(""), in, l.errors})
+		in.Close()
+	}()
+	l.stop = sync.OnceValue(func() int {
+		cancel()
+		return <-done
+	})
+	t.Cleanup(func() {
+		if code := l.stop(); code != 0 {
+			t.Errorf("listen ended with %d: %s", code, l.errors)
+		}
+	})
+	lines := bufio.NewReader(out)
+	first, err := lines.ReadBytes('\n')
+	if err != nil {
+		t.Fatalf("listen did not start: %s", l.errors)
+	}
+	if err := json.Unmarshal(first, l); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			line, err := lines.ReadBytes('\n')
+			var d deliveryLine
+			if err != nil || json.Unmarshal(line, &d) != nil {
+				return
+			}
+			l.lines <- d
+		}
+	}()
+	return l
+}
+
+func (l *listener) next() deliveryLine {
+	l.t.Helper()
+	select {
+	case d := <-l.lines:
+		return d
+	case <-time.After(10 * time.Second):
+		l.t.Fatal("no delivery was printed: ", l.errors)
+		return deliveryLine{}
+	}
+}
+
+// application verifies deliveries and counts them.
+func application(t *testing.T, secret string) (url string, ids func() []string, status *atomic.Int64) {
+	t.Helper()
+	verifier, err := webhooks.NewVerifier(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var got []string
+	status = &atomic.Int64{}
+	status.Store(200)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if verifier.Verify(body, r.Header) != nil {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		mu.Lock()
+		got = append(got, webhooks.DeliveryID(r.Header))
+		mu.Unlock()
+		w.WriteHeader(int(status.Load()))
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return append([]string(nil), got...)
+	}, status
+}
+
+func runCommand(t *testing.T, stdin string, args ...string) (code int, out, errors string) {
+	t.Helper()
+	var o, e lockedBuffer
+	code = run(t.Context(), args, streams{strings.NewReader(stdin), &o, &e})
+	return code, o.String(), e.String()
+}
+
+// The commands together: a sandbox that runs, a listener that registers itself, an application, and
+// a replay beside the listener.
+func TestListenToSandbox(t *testing.T) {
+	box := startBox(t, "--users", "1", "--orders", "1", "--no-console")
+	app, ids, status := application(t, box.WebhookSecret)
+	l := startListen(t, "--sandbox="+box.URL, "--forward", app, "--file", filepath.Join(t.TempDir(), "d.db"))
+	orders, err := box.client().Orders.List(t.Context(), listAll())
+	if err != nil || len(orders.Orders) != 1 {
+		t.Fatal(err)
+	}
+	if _, err := box.client().Orders.Cancel(t.Context(), orders.Orders[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	d := l.next()
+	if d.Number != 1 || d.Verdict != "verified" || d.Type != "labtest.order.updated" || d.Forward == nil || d.Forward.StatusCode != 200 || d.Status != 200 {
+		t.Errorf("%+v", d)
+	}
+	code, out, errors := runCommand(t, "", "replay", "1", "--file", l.File, "--sandbox="+box.URL, "--copies", "2", "--json")
+	if code != 0 || strings.Count(out, `"duplicate_of":1`) != 2 {
+		t.Errorf("%d, %s, %s", code, out, errors)
+	}
+	for range 2 { // the listener shows what another process has stored
+		if d := l.next(); d.ReplayOf != 1 || d.DuplicateOf != 1 {
+			t.Errorf("%+v", d)
+		}
+	}
+	code, out, errors = runCommand(t, `{"event_type":"labtest.order.updated"}`, "replay", "1", "--file", l.File, "--sandbox", "--edit", "-", "--json")
+	if code != 0 || strings.Contains(out, "duplicate_of") {
+		t.Errorf("%d, %s, %s", code, out, errors)
+	}
+	status.Store(500)
+	code, _, errors = runCommand(t, "", "replay", "--order", orders.Orders[0].ID.String(), "--file", l.File, "--sandbox", "--shuffle", "--new-ids")
+	if code != 1 || !strings.Contains(errors, "the application did not accept 3 of 3 deliveries") {
+		t.Errorf("%d, %s", code, errors)
+	}
+	if got := ids(); len(got) != 7 || got[0] != got[1] || got[1] != got[2] || got[3] == got[0] {
+		t.Errorf("%q", got)
+	}
+	if code := l.stop(); code != 0 {
+		t.Error(code, l.errors)
+	}
+	var page struct{ Data []any }
+	box.manage("GET", "/v1/org/"+box.OrgID.String()+"/team/"+box.TeamID.String()+"/sandbox/webhook", &page)
+	if len(page.Data) != 0 {
+		t.Errorf("%d webhooks are left", len(page.Data))
+	}
+}
+
+func TestListenConsole(t *testing.T) {
+	t.Setenv(secretVariable, listenSecret)
+	file := filepath.Join(t.TempDir(), "dir", "d.db")
+	l := startListen(t, "--file", file)
+	for path, want := range map[string]int{"/": 401, "/console/deliveries": 401, "/webhooks": 405} {
+		req, _ := http.NewRequest(http.MethodGet, l.Receiver+path, nil)
+		resp := roundTrip(t, req)
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d", path, resp.StatusCode)
+		}
+	}
+	for path, want := range map[string]int{"/": 401, "/any/path?x=1": 401, "/console/x": 403} { // as a tunnel does
+		req, _ := http.NewRequest(http.MethodPost, l.Receiver+path, strings.NewReader("{}"))
+		req.Host = "tunnel.example.com"
+		resp := roundTrip(t, req)
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d", path, resp.StatusCode)
+		}
+	}
+	if d := l.next(); d.Verdict != "rejected" || d.Status != 401 {
+		t.Errorf("%+v", d)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Error(info.Mode(), err)
+	}
+	if info, err := os.Stat(filepath.Dir(file)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Error(info.Mode(), err)
+	}
+}
+
+func TestListenInvalid(t *testing.T) {
+	t.Setenv(secretVariable, "")
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte(listenSecret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "d.db")
+	open := filepath.Join(t.TempDir(), "open.db")
+	if err := os.WriteFile(open, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"listen", "there is no signing secret"},
+		{"listen --secret-file /nonexistent", "--secret-file"},
+		{"listen --secret-file " + open, "there is no signing secret"},
+		{"listen --unsigned --sandbox", "none of the others can be"},
+		{"listen --sandbox", "no sandbox is running"},
+		{"listen --unsigned --addr 0.0.0.0:0", "add --public"},
+		{"listen --unsigned --addr 127.0.0.1:0 --keep 1s", "--keep"},
+		{"listen --unsigned --addr 127.0.0.1:0 --forward localhost:3000 --file " + file, "must be like http"},
+		{"listen --unsigned --addr 127.0.0.1:0 --file " + open, "can be accessed by other users"},
+		{"replay 1 --unsigned --file /nonexistent/d.db", "no deliveries are stored"},
+		{"replay --unsigned", "nothing is selected"},
+		{"replay x --unsigned", "is not the number"},
+		{"replay 5-x --unsigned", "is not the number"},
+		{"replay 1 --order 7d2f8f2e-0a43-4f7f-9b2c-8f2d1f6f0a01", "either NUMBERs or flags"},
+		{"replay --order 7", "must be a UUID"},
+		{"replay --from yesterday", "--from must be a time"},
+		{"replay 1 2 --edit x", "exactly one NUMBER"},
+		{"replay 1 --copies 0", "--copies"},
+	} {
+		code, _, errors := runCommand(t, "", strings.Fields(c.args)...)
+		if code != 1 || !strings.Contains(errors, c.want) || strings.Contains(errors, listenSecret) {
+			t.Errorf("%s: %d, %s", c.args, code, errors)
+		}
+	}
+}
+
+func listAll() labhealth.ListOrdersParams { return labhealth.ListOrdersParams{} }
+
+// manage reads with the management key.
+func (b *box) manage(method, path string, v any) {
+	b.t.Helper()
+	req, err := http.NewRequest(method, b.URL+path, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	req.Header.Set("x-management-key", b.OrgKey)
+	resp := roundTrip(b.t, req)
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(v); err != nil || resp.StatusCode != 200 {
+		b.t.Fatal(resp.StatusCode, err)
+	}
+}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
+)
+
+// replayFlags are the flags of the command replay.
+type replayFlags struct {
+	storeFlags
+	to      string
+	query   string
+	order   string
+	user    string
+	from    string
+	until   string
+	shuffle bool
+	reverse bool
+	newIDs  bool
+	copies  int
+	delay   time.Duration
+	edit    string
+	dryRun  bool
+}
+
+func newReplay(a *app) *cobra.Command {
+	var f replayFlags
+	cmd := &cobra.Command{
+		Use:   "replay [NUMBER | FIRST-LAST]...",
+		Short: "Send stored webhooks again",
+		Long: `Send deliveries again that labhealth listen has stored, without a browser, while it runs or not.
+
+Each has a new timestamp and signature, so that your application accepts it, and the ID that it had:
+an application that has processed it must do nothing. With --new-ids, the IDs are new too. What is
+sent is stored as a new delivery.
+
+Select deliveries by their numbers, or by flags, which can be combined. Rejected deliveries, which
+may be forged, are sent only if they are selected by number or with --query is:rejected.`,
+		Example: `  labhealth replay 17 --to http://localhost:3000/webhooks
+  labhealth replay 100-200 --shuffle --copies 2
+  labhealth replay --order 3fa85f64-5717-4562-b3fc-2c963f66afa6 --reverse
+  labhealth replay 17 --edit body.json`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.replay(cmd.Context(), f, args) },
+	}
+	f.add(cmd, "sign with the secret of the running sandbox, or of the one with this base URL")
+	flags := cmd.Flags()
+	flags.StringVar(&f.to, "to", "", "URL of your application (default that of the latest labhealth listen)")
+	flags.StringVar(&f.query, "query", "", `words and terms, as in the console, such as "type:glucose is:failed"`)
+	flags.StringVar(&f.order, "order", "", "ID of an order: all of its deliveries")
+	flags.StringVar(&f.user, "user", "", "ID of a user: all of its deliveries")
+	flags.StringVar(&f.from, "from", "", "received at this time or later: RFC 3339, or a duration before now, such as 2h")
+	flags.StringVar(&f.until, "until", "", "received before this time, as --from")
+	flags.BoolVar(&f.shuffle, "shuffle", false, "in random order")
+	flags.BoolVar(&f.reverse, "reverse", false, "latest first")
+	flags.BoolVar(&f.newIDs, "new-ids", false, "with new IDs, so that they are no duplicates")
+	flags.IntVar(&f.copies, "copies", 1, "how often each is sent")
+	flags.DurationVar(&f.delay, "delay", 0, "wait between deliveries, such as 500ms")
+	flags.StringVar(&f.edit, "edit", "", "file with the body to send in place of the stored one, - for standard input; needs one NUMBER")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "print what would be sent")
+	cmd.MarkFlagsMutuallyExclusive("shuffle", "reverse")
+	return cmd
+}
+
+// replay sends deliveries, and prints a line for each.
+func (a *app) replay(ctx context.Context, f replayFlags, args []string) (err error) {
+	r, err := f.replay(args, a.in)
+	if err != nil {
+		return err
+	}
+	file, err := f.path()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(file); err != nil {
+		return fmt.Errorf("no deliveries are stored: %w", err)
+	}
+	var secrets []string
+	if !f.dryRun {
+		if secrets, _, err = f.secrets(ctx); err != nil {
+			return err
+		}
+	}
+	// The retention is that of labhealth listen.
+	inspector, err := inspect.Open(ctx, inspect.Config{File: file, Secrets: secrets, Forward: f.to, Keep: inspect.KeepAll})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, inspector.Close()) }()
+	sent, failed := 0, 0
+	printer := newDeliveryPrinter(a)
+	r.Sent = func(d inspect.Delivery) {
+		sent++
+		if !f.dryRun && (d.Answer < 200 || d.Answer > 299) {
+			failed++
+		}
+		printer.print(&d)
+	}
+	if r.DryRun = f.dryRun; !r.DryRun && f.to == "" {
+		if err := forwardAsBefore(ctx, inspector); err != nil {
+			return err
+		}
+	}
+	_, err = inspector.Replay(ctx, r)
+	switch {
+	case err != nil:
+		return fmt.Errorf("after %d deliveries: %w", sent, err)
+	case sent == 0:
+		return errors.New("no deliveries are selected")
+	case failed > 0:
+		return fmt.Errorf("the application did not accept %d of %d deliveries", failed, sent)
+	}
+	return nil
+}
+
+// forwardAsBefore sets the URL of the latest labhealth listen.
+func forwardAsBefore(ctx context.Context, i *inspect.Inspector) error {
+	url, err := i.LastForward(ctx)
+	if err == nil && url == "" {
+		return errors.New("there is no application to send to: use --to")
+	}
+	return errors.Join(err, i.SetForward(url))
+}
+
+// replay returns what the arguments and the flags select.
+func (f *replayFlags) replay(args []string, in io.Reader) (r inspect.Replay, err error) {
+	r = inspect.Replay{Copies: f.copies, Delay: f.delay, NewID: f.newIDs}
+	switch {
+	case f.copies < 1:
+		return r, errors.New("--copies must be at least 1")
+	case f.delay < 0:
+		return r, errors.New("--delay must not be negative")
+	case f.shuffle:
+		r.Order = "shuffled"
+	case f.reverse:
+		r.Order = "reversed"
+	}
+	filter, err := f.filter()
+	if err != nil {
+		return r, err
+	}
+	selected := *filter != inspect.Filter{}
+	if first, last, ok := strings.Cut(strings.Join(args, " "), "-"); ok && len(args) == 1 {
+		from, err1 := parseNumber(first)
+		to, err2 := parseNumber(last)
+		if err := errors.Join(err1, err2); err != nil {
+			return r, err
+		}
+		filter.After, filter.Before, selected, args = from-1, to+1, true, nil
+	}
+	switch {
+	case len(args) > 0 && selected:
+		return r, errors.New("give either NUMBERs or flags that select deliveries; one range FIRST-LAST can be combined with them")
+	case len(args) == 0 && !selected:
+		return r, errors.New("nothing is selected: give NUMBERs, or --order, --user, --query, --from or --until")
+	}
+	if len(args) == 0 {
+		r.Filter = filter
+	}
+	for _, arg := range args {
+		number, err := parseNumber(arg)
+		if err != nil {
+			return r, err
+		}
+		r.Numbers = append(r.Numbers, number)
+	}
+	if f.edit != "" {
+		if len(r.Numbers) != 1 {
+			return r, errors.New("--edit needs exactly one NUMBER")
+		}
+		r.Body, err = readEdited(f.edit, in)
+	}
+	return r, err
+}
+
+func parseNumber(s string) (int64, error) {
+	number, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || number < 1 {
+		return 0, fmt.Errorf("%q is not the number of a delivery, or a range such as 100-200", s)
+	}
+	return number, nil
+}
+
+func readEdited(name string, in io.Reader) (body []byte, err error) {
+	if name == "-" {
+		body, err = io.ReadAll(in)
+	} else {
+		body, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--edit: %w", err)
+	}
+	if len(body) == 0 {
+		return nil, errors.New("--edit: the body is empty")
+	}
+	return body, nil
+}
+
+func (f *replayFlags) filter() (filter *inspect.Filter, err error) {
+	filter = &inspect.Filter{Query: f.query}
+	for _, id := range []struct {
+		flag, text string
+		to         *uuid.UUID
+	}{{"--order", f.order, &filter.OrderID}, {"--user", f.user, &filter.UserID}} {
+		if id.text == "" {
+			continue
+		}
+		if *id.to, err = uuid.Parse(id.text); err != nil || *id.to == uuid.Nil {
+			return nil, fmt.Errorf("%s must be a UUID", id.flag)
+		}
+	}
+	for _, at := range []struct {
+		flag, text string
+		to         *time.Time
+	}{{"--from", f.from, &filter.From}, {"--until", f.until, &filter.To}} {
+		if at.text == "" {
+			continue
+		}
+		if *at.to, err = parseMoment(at.text); err != nil {
+			return nil, fmt.Errorf("%s must be a time, such as %s, or a duration before now, such as 2h", at.flag, "2026-11-20T10:00:00Z")
+		}
+	}
+	return filter, nil
+}
+
+func parseMoment(s string) (time.Time, error) {
+	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
+		return time.Now().Add(-d), nil
+	}
+	return time.Parse(time.RFC3339, s)
+}
