@@ -109,9 +109,6 @@ func (q deliveryQuery) filter(zone *time.Location) inspect.Filter {
 	return f
 }
 
-// isEmpty reports whether the query selects all deliveries.
-func (q deliveryQuery) isEmpty() bool { return len(q.values()) == 0 }
-
 // parseLocal parses the value of an input of type datetime-local.
 func parseLocal(text string, zone *time.Location) (t time.Time, err error) {
 	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02T15:04:05.999"} {

@@ -307,8 +307,7 @@ func (c *Console) showEdit(w http.ResponseWriter, r *http.Request, body, problem
 	}
 	view := editView{Number: d.Number, Type: newEventType(d.Type), Body: body, Error: problem, Forward: c.forwardView()}
 	if problem == "" {
-		view.Body = editable(d.Body)
-		view.Ask = r.Method != http.MethodPost && viewJSON(d.Body, jsonOptions{MaxLines: 1 << 20}).Hidden
+		view.fill(d.Body, r.Method == http.MethodPost)
 	}
 	switch {
 	case d.Body == nil && d.Size > 0:
@@ -318,8 +317,8 @@ func (c *Console) showEdit(w http.ResponseWriter, r *http.Request, body, problem
 	case !utf8.Valid(d.Body):
 		view.TooLarge = "The body is not UTF-8 and cannot be edited in a browser."
 	}
-	if view.Ask || view.TooLarge != "" {
-		view.Body = ""
+	if view.TooLarge != "" {
+		view.Body, view.Ask = "", false
 	}
 	view.Rows = min(40, max(12, strings.Count(view.Body, "\n")+2))
 	p := page{Title: fmt.Sprintf("Edit delivery %d", d.Number), Current: "deliveries", Data: view}
@@ -329,10 +328,31 @@ func (c *Console) showEdit(w http.ResponseWriter, r *http.Request, body, problem
 	c.render(w, r, "edit-delivery", p)
 }
 
-// editable returns the indented JSON, or the body as it is.
+// fill sets the body, if it is small enough, and has no hidden values or was asked for.
+func (v *editView) fill(body []byte, asked bool) {
+	if len(body) > maxEdit {
+		return
+	}
+	if v.Ask = !asked && viewJSON(body, jsonOptions{MaxLines: maxEdit}).Hidden; !v.Ask {
+		v.Body = editable(body)
+	}
+}
+
+// editable returns the indented JSON, or the body as it is if that would be too large.
 func editable(body []byte) string {
+	const deepest = 100
+	depth, most := 0, 0
+	for _, b := range body {
+		switch b {
+		case '{', '[':
+			depth++
+			most = max(most, depth)
+		case '}', ']':
+			depth--
+		}
+	}
 	var b bytes.Buffer
-	if json.Indent(&b, body, "", "  ") != nil || b.Len() > 2*maxEdit {
+	if most > deepest || json.Indent(&b, body, "", "  ") != nil || b.Len() > 2*maxEdit {
 		return string(body)
 	}
 	return b.String()

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,6 +25,7 @@ const (
 type storeView struct {
 	About string
 	First string // header of the first column
+	Times bool   // the rows have times instead of values
 	Rows  []storeRow
 	More  []storeRow // shown on demand
 	Left  int        // rows that are not shown
@@ -52,13 +54,13 @@ func (c *Console) storeView(ctx context.Context, d inspect.Delivery, event *webh
 			view.summaryRows(d, event, previous, c.zone())
 		}
 	}
-	if len(view.Rows) == 0 {
+	if len(view.Rows) == 0 || err != nil {
 		return nil, err
 	}
 	if len(view.Rows) > maxChangesShown {
 		view.Rows, view.More = view.Rows[:maxChangesShown], view.Rows[maxChangesShown:]
 	}
-	return view, err
+	return view, nil
 }
 
 // oldSample is the version of a sample that was replaced.
@@ -67,71 +69,65 @@ type oldSample struct {
 	at     time.Time // when it was received
 }
 
+// sampleRows are the samples that were added or updated. Which they are follows from a comparison
+// with the latest earlier deliveries of the series.
 func (c *Console) sampleRows(ctx context.Context, view *storeView, d inspect.Delivery, event *webhooks.Event, data *webhooks.Samples, previous *inspect.Delivery) error {
-	keys, err := event.Keys()
-	if err != nil && len(keys.Samples) == 0 {
+	changed := d.Changes.Added + d.Changes.Updated
+	keys, _ := event.Keys()
+	if changed == 0 || len(keys.Samples) != len(data.Data) {
 		return nil
 	}
-	changed := d.Changes.Samples
-	if len(changed) > maxChangesShown+maxChangesMore {
-		view.Left = len(changed) - maxChangesShown - maxChangesMore
-		changed = changed[:maxChangesShown+maxChangesMore]
+	latest := map[webhooks.SampleKey]int{} // of equal keys in a batch, the last one counts
+	for i, key := range keys.Samples {
+		latest[key] = i
 	}
-	want := map[webhooks.SampleKey]bool{}
-	for _, i := range changed {
-		if i < len(keys.Samples) {
-			want[keys.Samples[i]] = true
-		}
-	}
-	old, err := c.oldSamples(ctx, want, d.Changes.Updated, previous)
+	known := d.Changes.Updated + d.Changes.Same + d.Changes.Older // samples that were stored before
+	old, err := c.oldSamples(ctx, latest, known, previous)
 	if err != nil {
 		return err
 	}
 	view.First = "Measured"
-	view.About = strings.Join(nonEmpty(userName(d), string(event.Type.Resource()), event.ProviderSlug()), ", ")
-	for _, i := range changed {
-		if i >= len(keys.Samples) || i >= len(data.Data) {
+	view.About = aboutSeries(d, event)
+	for i, key := range keys.Samples {
+		before, stored := old[key]
+		if key == (webhooks.SampleKey{}) || latest[key] != i || stored && sameSample(before.sample, data.Data[i]) {
 			continue
 		}
-		s := data.Data[i]
-		row := storeRow{Key: time.Unix(0, keys.Samples[i].UnixNano).In(c.zone()).Format("Mon 2 Jan 15:04"), Time: true, Is: sampleText(s), Unit: visible(firstChars(s.Unit, 20)), By: "added"}
-		switch before, ok := old[keys.Samples[i]]; {
-		case ok:
-			row.Was, row.By = sampleText(before.sample), "updated, was of "+before.at.In(c.zone()).Format("15:04:05")
-			if row.Was == row.Is {
-				row.By = "updated, other fields differ"
-			}
-		case d.Changes.Added == 0:
-			row.Was, row.By = "earlier", "updated"
-		case d.Changes.Updated > len(old):
-			row.By = "added or updated"
+		if len(view.Rows) == min(changed, maxChangesShown+maxChangesMore) {
+			break
 		}
-		view.Rows = append(view.Rows, row)
+		view.Rows = append(view.Rows, c.sampleRow(d, key, data.Data[i], before, stored, len(old) == known))
 	}
+	view.Left = changed - len(view.Rows)
 	return nil
 }
 
-// oldSamples returns the versions that were replaced, as far as the latest earlier deliveries of
-// the series have them.
-func (c *Console) oldSamples(ctx context.Context, want map[webhooks.SampleKey]bool, n int, previous *inspect.Delivery) (map[webhooks.SampleKey]oldSample, error) {
-	old := map[webhooks.SampleKey]oldSample{}
-	for i := 0; previous != nil && i < maxPrevious && len(old) < n; i++ {
-		if event, err := webhooks.Parse(previous.Body); err == nil {
-			if data, ok := event.Data.(*webhooks.Samples); ok {
-				keys, _ := event.Keys()
-				found := map[webhooks.SampleKey]oldSample{} // the last of a batch counts
-				for i, key := range keys.Samples {
-					if want[key] && i < len(data.Data) {
-						found[key] = oldSample{data.Data[i], previous.ReceivedAt}
-					}
-				}
-				for key, s := range found {
-					if _, ok := old[key]; !ok {
-						old[key] = s
-					}
-				}
-			}
+func (c *Console) sampleRow(d inspect.Delivery, key webhooks.SampleKey, s webhooks.Sample, before oldSample, stored, complete bool) storeRow {
+	row := storeRow{Key: time.Unix(0, key.UnixNano).In(c.zone()).Format("Mon 2 Jan 15:04"), Time: true, Is: sampleText(s), Unit: visible(firstChars(s.Unit, 20)), By: "added"}
+	switch {
+	case stored:
+		row.Was, row.By = sampleText(before.sample), "updated, was of "+before.at.In(c.zone()).Format("15:04:05")
+		if row.Was == row.Is {
+			row.By = "updated in other fields, was of " + before.at.In(c.zone()).Format("15:04:05")
 		}
+	case d.Changes.Added == 0:
+		row.Was, row.By = "another", "updated"
+	case !complete:
+		row.By = "added or updated"
+	}
+	return row
+}
+
+func sameSample(a, b webhooks.Sample) bool {
+	return bytes.Equal(a.RawJSON(), b.RawJSON())
+}
+
+// oldSamples returns the versions that the samples had, as far as the latest earlier deliveries of
+// the series have them.
+func (c *Console) oldSamples(ctx context.Context, want map[webhooks.SampleKey]int, known int, previous *inspect.Delivery) (map[webhooks.SampleKey]oldSample, error) {
+	old := map[webhooks.SampleKey]oldSample{}
+	for i := 0; previous != nil && i < maxPrevious && len(old) < known; i++ {
+		addOldSamples(old, want, previous)
 		earlier, ok, err := c.deliveries.Previous(ctx, previous.Number)
 		if err != nil {
 			return nil, err
@@ -141,6 +137,24 @@ func (c *Console) oldSamples(ctx context.Context, want map[webhooks.SampleKey]bo
 		}
 	}
 	return old, nil
+}
+
+func addOldSamples(old map[webhooks.SampleKey]oldSample, want map[webhooks.SampleKey]int, d *inspect.Delivery) {
+	event, err := webhooks.Parse(d.Body)
+	if err != nil {
+		return
+	}
+	data, ok := event.Data.(*webhooks.Samples)
+	keys, _ := event.Keys()
+	if !ok || len(keys.Samples) != len(data.Data) {
+		return
+	}
+	for i, key := range slices.Backward(keys.Samples) {
+		_, wanted := want[key]
+		if _, found := old[key]; wanted && !found {
+			old[key] = oldSample{data.Data[i], d.ReceivedAt}
+		}
+	}
 }
 
 func sampleText(s webhooks.Sample) string {
@@ -154,6 +168,11 @@ func sampleText(s webhooks.Sample) string {
 	default:
 		return "no number"
 	}
+}
+
+// aboutSeries names the user, the resource and the provider.
+func aboutSeries(d inspect.Delivery, event *webhooks.Event) string {
+	return strings.Join(nonEmpty(userName(d), visible(firstChars(event.Type.Resource(), 40)), visible(firstChars(event.ProviderSlug(), 40))), ", ")
 }
 
 func nonEmpty(texts ...string) []string {
@@ -177,12 +196,11 @@ func (v *storeView) orderRows(d inspect.Delivery, order *webhooks.LabOrder, prev
 			}
 		}
 	}
-	v.First, v.About = "Status", whoOf(d)
-	was := ""
+	v.First, v.Times, v.About = "Status", true, whoOf(d)
 	for _, e := range order.Events {
 		status := visible(firstChars(string(e.Status), 120))
 		if !known[entry{e.ID, string(e.Status), e.CreatedAt.UnixNano()}] && len(v.Rows) < d.Transitions {
-			row := storeRow{Key: status, Was: was, Is: e.CreatedAt.In(zone).Format("Mon 2 Jan 15:04:05"), By: "added to the timeline"}
+			row := storeRow{Key: status, Is: e.CreatedAt.In(zone).Format("Mon 2 Jan 15:04:05"), By: "added to the timeline"}
 			v.Rows = append(v.Rows, row)
 		}
 	}
@@ -192,7 +210,7 @@ func (v *storeView) orderRows(d inspect.Delivery, order *webhooks.LabOrder, prev
 // summaryRows are the fields that differ from the previous version.
 func (v *storeView) summaryRows(d inspect.Delivery, event *webhooks.Event, previous *inspect.Delivery, zone *time.Location) {
 	v.First = "Field"
-	v.About = strings.Join(nonEmpty(userName(d), event.Type.Resource(), event.ProviderSlug()), ", ")
+	v.About = aboutSeries(d, event)
 	if previous == nil {
 		v.Rows = []storeRow{{Key: "the summary", Is: "version 1", By: "added"}}
 		return

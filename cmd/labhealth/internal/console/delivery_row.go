@@ -176,7 +176,7 @@ func countOf(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	if strings.HasSuffix(what, "y") {
+	if strings.HasSuffix(what, "ry") {
 		what = strings.TrimSuffix(what, "y") + "ie"
 	}
 	return number(n) + " " + what + "s"

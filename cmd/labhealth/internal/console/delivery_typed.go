@@ -205,6 +205,10 @@ func (w *eventWriter) value(path string, v reflect.Value, depth int, hidden bool
 		w.leaf(path, text, hidden)
 		return
 	}
+	if sample, ok := v.Interface().(webhooks.Sample); ok {
+		w.add(path, sampleFields(sample))
+		return
+	}
 	switch v.Kind() {
 	case reflect.Struct:
 		w.structure(path, v, depth, hidden)
@@ -220,6 +224,27 @@ func (w *eventWriter) value(path string, v reflect.Value, depth int, hidden bool
 	default:
 		w.leaf(path, fmt.Sprintf("%#v", v.Interface()), hidden)
 	}
+}
+
+// sampleFields lists the fields of a sample that are not zero.
+func sampleFields(s webhooks.Sample) string {
+	var fields []string
+	v := reflect.ValueOf(s)
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		if field.Anonymous || v.Field(i).IsZero() || strings.HasPrefix(field.Name, "Has") {
+			continue
+		}
+		text, ok := leafText(v.Field(i))
+		if !ok {
+			text = fmt.Sprint(v.Field(i).Interface())
+		}
+		if field.Name == "Text" {
+			text = mask
+		}
+		fields = append(fields, field.Name+": "+text)
+	}
+	return "{" + strings.Join(fields, ", ") + "}"
 }
 
 // leafText returns the text of a value that has no fields to show.
