@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +29,11 @@ func fillLarge(t testing.TB, i *Inspector, n int) {
 	}
 	header := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"Svix-Webhooks/1.62.0"}}
 	start := time.Now().Add(-6 * 24 * time.Hour)
-	for from := 0; from < n; from += 1000 {
+	from, err := i.Count(t.Context(), Filter{}) // of an earlier run
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; from < n; from += 1000 {
 		err := i.writer.write(func(ctx context.Context, tx *sql.Tx) error {
 			for k := from; k < min(n, from+1000); k++ {
 				user := users[random.IntN(len(users))]
@@ -81,14 +87,21 @@ func largeBody(random *rand.Rand, user uuid.UUID, k int) string {
 }
 
 // With 100,000 deliveries stored, a search takes at most 100 ms and the latest page 50 ms (medians).
-// LABHEALTH_TEST_LONG=1 measures that; by default the same is done with few deliveries.
+// LABHEALTH_TEST_LONG=1 measures that; by default the same is done with few deliveries. A file that
+// is named by LABHEALTH_TEST_FILE is kept for the next run.
 func TestLarge(t *testing.T) {
 	n := 2000
 	if long() {
 		n = 100_000
 	}
+	if text := os.Getenv("LABHEALTH_TEST_DELIVERIES"); text != "" {
+		n, _ = strconv.Atoi(text)
+	}
 	file := filepath.Join(t.TempDir(), "d.db")
-	i := open(t, Config{File: file})
+	if kept := os.Getenv("LABHEALTH_TEST_FILE"); kept != "" {
+		file = kept
+	}
+	i := open(t, Config{File: file, Keep: KeepAll})
 	began := time.Now()
 	fillLarge(t, i, n)
 	t.Logf("%d deliveries in %.1f s, %d MB", n, time.Since(began).Seconds(), fileSize(t, file)>>20)
