@@ -18,8 +18,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// fillLarge stores n deliveries as if they had been received, with bodies of 1 to 10 kB, half of them
-// glucose, a quarter orders, and the rest summaries, of 1,000 users.
+// fillLarge stores n deliveries as if they had been received, with bodies of 1 to 10 kB, half of
+// them glucose, a quarter orders, and the rest summaries, of 1,000 users.
 func fillLarge(t testing.TB, i *Inspector, n int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -86,7 +86,8 @@ func largeBody(random *rand.Rand, user uuid.UUID, k int) string {
 	return body
 }
 
-// With 100,000 deliveries stored, a search takes at most 100 ms and the latest page 50 ms (medians).
+// With 100,000 deliveries stored, a search takes at most 100 ms and the latest page 50 ms
+// (medians).
 // LABHEALTH_TEST_LONG=1 measures that; by default the same is done with few deliveries. A file that
 // is named by LABHEALTH_TEST_FILE is kept for the next run.
 func TestLarge(t *testing.T) {
