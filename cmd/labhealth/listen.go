@@ -201,7 +201,11 @@ func (l *listening) run(ctx context.Context, box *sandboxState) error {
 	defer stop()
 	tasks.Go(func() { failed <- server.Serve(l.listener) })
 	if l.console != nil {
-		tasks.Go(func() { l.console.Run(running) })
+		tasks.Go(func() {
+			if err := l.console.Run(running); err != nil {
+				l.app.note("the console is not live: %v", err)
+			}
+		})
 	}
 	changes := l.inspector.Watch(running)
 	printer := newDeliveryPrinter(l.app)
@@ -237,6 +241,13 @@ func (l *listening) run(ctx context.Context, box *sandboxState) error {
 	return err
 }
 
+// printJSON prints a line of JSON. Whoever reads it may be gone.
+func (a *app) printJSON(v any) {
+	if err := json.NewEncoder(a.out).Encode(v); err != nil {
+		a.note("cannot print: %v", err)
+	}
+}
+
 // note prints a line for people.
 func (a *app) note(format string, args ...any) { fmt.Fprintf(a.err, format+"\n", args...) }
 
@@ -255,8 +266,8 @@ func (l *listening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // registered is the description of the webhook at the sandbox.
 const registered = "labhealth listen"
 
-// register creates a webhook of the sandbox, which unregister deletes. It deletes one that a process
-// left behind that was killed.
+// register creates a webhook of the sandbox, which unregister deletes. It deletes one that a
+// process left behind that was killed.
 func (l *listening) register(ctx context.Context, box *sandboxState) (unregister func() error, err error) {
 	transport := &http.Transport{} // without a proxy
 	client, err := labhealth.NewManagementClient(box.OrgID, box.OrgKey, labhealth.WithBaseURL(box.URL),
@@ -301,7 +312,7 @@ func (l *listening) printStart(box *sandboxState) {
 		page = address + "/console/?token=" + l.token
 	}
 	if l.app.json {
-		json.NewEncoder(l.app.out).Encode(struct {
+		l.app.printJSON(struct {
 			Receiver string `json:"receiver"`
 			Console  string `json:"console,omitempty"`
 			Forward  string `json:"forward,omitempty"`

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -15,8 +14,7 @@ import (
 
 // deliveryPrinter prints one line for each delivery, when it was responded to.
 type deliveryPrinter struct {
-	out   io.Writer
-	json  bool
+	*app
 	good  *color.Color
 	bad   *color.Color
 	faint *color.Color
@@ -27,7 +25,7 @@ type deliveryPrinter struct {
 }
 
 func newDeliveryPrinter(a *app) *deliveryPrinter {
-	p := &deliveryPrinter{out: a.out, json: a.json, printed: map[int64]bool{},
+	p := &deliveryPrinter{app: a, printed: map[int64]bool{},
 		good: color.New(color.FgGreen), bad: color.New(color.FgRed), faint: color.New(color.Faint)}
 	for _, c := range []*color.Color{p.good, p.bad, p.faint} {
 		if a.colored(a.out) {
@@ -102,7 +100,7 @@ func (p *deliveryPrinter) print(d *inspect.Delivery) {
 		}
 	}
 	if p.json {
-		json.NewEncoder(p.out).Encode(newDeliveryLine(d))
+		p.printJSON(newDeliveryLine(d))
 		return
 	}
 	fmt.Fprintln(p.out, p.line(d))

@@ -78,21 +78,7 @@ func (a *app) replay(ctx context.Context, f replayFlags, args []string) (err err
 	if err != nil {
 		return err
 	}
-	file, err := f.path()
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(file); err != nil {
-		return fmt.Errorf("no deliveries are stored: %w", err)
-	}
-	var secrets []string
-	if !f.dryRun {
-		if secrets, _, err = f.secrets(ctx); err != nil {
-			return err
-		}
-	}
-	// The retention is that of labhealth listen.
-	inspector, err := inspect.Open(ctx, inspect.Config{File: file, Secrets: secrets, Forward: f.to, Keep: inspect.KeepAll})
+	inspector, err := f.inspector(ctx)
 	if err != nil {
 		return err
 	}
@@ -106,11 +92,7 @@ func (a *app) replay(ctx context.Context, f replayFlags, args []string) (err err
 		}
 		printer.print(&d)
 	}
-	if r.DryRun = f.dryRun; !r.DryRun && f.to == "" {
-		if err := forwardAsBefore(ctx, inspector); err != nil {
-			return err
-		}
-	}
+	r.DryRun = f.dryRun
 	_, err = inspector.Replay(ctx, r)
 	switch {
 	case err != nil:
@@ -123,13 +105,37 @@ func (a *app) replay(ctx context.Context, f replayFlags, args []string) (err err
 	return nil
 }
 
-// forwardAsBefore sets the URL of the latest labhealth listen.
-func forwardAsBefore(ctx context.Context, i *inspect.Inspector) error {
+// inspector opens the file. Its application is that of --to or of the latest labhealth listen.
+func (f *replayFlags) inspector(ctx context.Context) (*inspect.Inspector, error) {
+	file, err := f.path()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(file); err != nil {
+		return nil, fmt.Errorf("no deliveries are stored: %w", err)
+	}
+	// The retention is that of labhealth listen.
+	c := inspect.Config{File: file, Forward: f.to, Keep: inspect.KeepAll}
+	if !f.dryRun {
+		if c.Secrets, _, err = f.secrets(ctx); err != nil {
+			return nil, err
+		}
+	}
+	i, err := inspect.Open(ctx, c)
+	if err != nil || f.to != "" || f.dryRun {
+		return i, err
+	}
 	url, err := i.LastForward(ctx)
 	if err == nil && url == "" {
-		return errors.New("there is no application to send to: use --to")
+		err = errors.New("there is no application to send to: use --to")
 	}
-	return errors.Join(err, i.SetForward(url))
+	if err == nil {
+		err = i.SetForward(url)
+	}
+	if err != nil {
+		return nil, errors.Join(err, i.Close())
+	}
+	return i, nil
 }
 
 // replay returns what the arguments and the flags select.
@@ -149,30 +155,8 @@ func (f *replayFlags) replay(args []string, in io.Reader) (r inspect.Replay, err
 	if err != nil {
 		return r, err
 	}
-	selected := *filter != inspect.Filter{}
-	if first, last, ok := strings.Cut(strings.Join(args, " "), "-"); ok && len(args) == 1 {
-		from, err1 := parseNumber(first)
-		to, err2 := parseNumber(last)
-		if err := errors.Join(err1, err2); err != nil {
-			return r, err
-		}
-		filter.After, filter.Before, selected, args = from-1, to+1, true, nil
-	}
-	switch {
-	case len(args) > 0 && selected:
-		return r, errors.New("give either NUMBERs or flags that select deliveries; one range FIRST-LAST can be combined with them")
-	case len(args) == 0 && !selected:
-		return r, errors.New("nothing is selected: give NUMBERs, or --order, --user, --query, --from or --until")
-	}
-	if len(args) == 0 {
-		r.Filter = filter
-	}
-	for _, arg := range args {
-		number, err := parseNumber(arg)
-		if err != nil {
-			return r, err
-		}
-		r.Numbers = append(r.Numbers, number)
+	if err := selectNumbers(&r, filter, args); err != nil {
+		return r, err
 	}
 	if f.edit != "" {
 		if len(r.Numbers) != 1 {
@@ -181,6 +165,35 @@ func (f *replayFlags) replay(args []string, in io.Reader) (r inspect.Replay, err
 		r.Body, err = readEdited(f.edit, in)
 	}
 	return r, err
+}
+
+// selectNumbers sets the numbers or the filter of a replay.
+func selectNumbers(r *inspect.Replay, filter *inspect.Filter, args []string) (err error) {
+	selected := *filter != inspect.Filter{}
+	if first, last, ok := strings.Cut(strings.Join(args, " "), "-"); ok && len(args) == 1 {
+		from, err1 := parseNumber(first)
+		to, err2 := parseNumber(last)
+		if err := errors.Join(err1, err2); err != nil {
+			return err
+		}
+		filter.After, filter.Before, selected, args = from-1, to+1, true, nil
+	}
+	switch {
+	case len(args) > 0 && selected:
+		return errors.New("give either NUMBERs or flags that select deliveries; one range FIRST-LAST can be combined with them")
+	case len(args) == 0 && !selected:
+		return errors.New("nothing is selected: give NUMBERs, or --order, --user, --query, --from or --until")
+	case len(args) == 0:
+		r.Filter = filter
+		return nil
+	}
+	r.Numbers = make([]int64, len(args))
+	for n, arg := range args {
+		if r.Numbers[n], err = parseNumber(arg); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func parseNumber(s string) (int64, error) {

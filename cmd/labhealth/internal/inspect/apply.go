@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -25,7 +26,7 @@ func (i *Inspector) feed(ctx context.Context, number int64, at time.Time, body [
 func (i *Inspector) applied(ctx context.Context, tx *sql.Tx, d webhooks.Delivery, c webhooks.Changes) error {
 	number, err := strconv.ParseInt(strings.TrimPrefix(d.ID, inboxPrefix), 10, 64)
 	if err != nil {
-		return nil // of another program
+		return fmt.Errorf("inspect: the inbox has a delivery of another program: %w", err)
 	}
 	transitions := 0
 	if order, ok := d.Event.Data.(*webhooks.LabOrder); ok {
@@ -58,7 +59,7 @@ func (i *Inspector) applied(ctx context.Context, tx *sql.Tx, d webhooks.Delivery
 // stepped is called after a step of the worker.
 func (i *Inspector) stepped(ctx context.Context, s sqlstore.Step) {
 	if s.Dead > 0 {
-		i.markDead(ctx)
+		i.warn(ctx, "mark deliveries that cannot be applied", i.markDead(ctx))
 	}
 	if s.Batch > 0 {
 		i.watchers.wake()
@@ -102,8 +103,8 @@ func (i *Inspector) markDead(ctx context.Context) error {
 	})
 }
 
-// feedWaiting puts deliveries into the inbox that were stored by a process that was killed before it
-// could do that.
+// feedWaiting puts deliveries into the inbox that were stored by a process that was killed before
+// it could do that.
 func (i *Inspector) feedWaiting(ctx context.Context) error {
 	if err := i.markDead(ctx); err != nil {
 		return err

@@ -62,7 +62,7 @@ func long() bool { return os.Getenv("LABHEALTH_TEST_LONG") != "" }
 
 // What was acknowledged is stored and applied once, whenever the process was killed.
 func TestKill(t *testing.T) {
-	rounds, total := 4, 400
+	rounds, total := 3, 150
 	if long() {
 		rounds, total = 12, 5000
 	}
@@ -175,7 +175,7 @@ func TestConcurrentSenders(t *testing.T) {
 			watched[number] = true
 		}
 	})
-	const each, senders = 8, 50
+	const each, senders = 3, 50
 	var running sync.WaitGroup
 	for s := range senders {
 		running.Go(func() {

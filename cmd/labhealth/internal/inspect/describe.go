@@ -29,6 +29,12 @@ func (d *record) describe(body []byte) {
 	}
 	d.Type, d.UserID, d.ClientUserID = shorten(string(e.Type), 100), e.UserID, shorten(e.ClientUserID, 200)
 	d.Malformed, d.Unknown = len(e.Malformed()), countUnknown(e, body)
+	d.describeData(e)
+	d.subject = subjectOf(e, d.OrderID)
+}
+
+// describeData sets what the data says.
+func (d *record) describeData(e *webhooks.Event) {
 	about := e.Type.Resource()
 	switch v := e.Data.(type) {
 	case *webhooks.LabOrder:
@@ -66,7 +72,6 @@ func (d *record) describe(body []byte) {
 		}
 	}
 	d.About = shorten(strings.ReplaceAll(about, ", , ", ", "), 80)
-	d.subject = subjectOf(e, d.OrderID)
 }
 
 // sourceOf returns the provider of a summary.

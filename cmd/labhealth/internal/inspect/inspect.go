@@ -5,6 +5,7 @@ package inspect
 import (
 	"context"
 	"database/sql"
+	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,8 @@ type Config struct {
 	Keep time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
+	// Log is for what fails in the background, such as the retention; nil means slog.Default.
+	Log *slog.Logger
 }
 
 // KeepAll is for a program that leaves the retention to another one that uses the same file.
@@ -109,17 +112,17 @@ type Delivery struct {
 
 // Check is one step of the verification.
 type Check struct {
-	Passed bool
-	Text   string
+	Passed bool   `json:"passed"`
+	Text   string `json:"text"`
 }
 
 // Forward is how the application responded.
 type Forward struct {
-	URL        string
-	StatusCode int // 0 if there was no response
-	Took       time.Duration
-	Err        string
-	Location   string // where a redirect points to, without its query; it is not followed
+	URL        string        `json:"url"`
+	StatusCode int           `json:"status_code,omitempty"` // 0 if there was no response
+	Took       time.Duration `json:"took"`
+	Err        string        `json:"err,omitempty"`
+	Location   string        `json:"location,omitempty"` // where a redirect points to, without its query; it is not followed
 }
 
 // Filter selects deliveries. The zero value selects all.

@@ -79,6 +79,9 @@ func (i *Inspector) Count(ctx context.Context, f Filter) (n int, err error) {
 		return n, err
 	}
 	q := f.statement()
+	if q.onlyWords {
+		q.from = ` FROM delivery_search AS f`
+	}
 	err = i.db.QueryRowContext(ctx, `SELECT count(*)`+q.from+q.where(), q.args...).Scan(&n)
 	return n, err
 }

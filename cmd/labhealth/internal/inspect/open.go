@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -32,6 +33,9 @@ func Open(ctx context.Context, c Config) (*Inspector, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
 	i := &Inspector{config: c, instance: rand.Text(), forwarder: newForwarder(), patience: forwardTimeout}
 	if err := i.SetSecrets(c.Secrets...); err != nil {
 		return nil, err
@@ -40,8 +44,7 @@ func Open(ctx context.Context, c Config) (*Inspector, error) {
 		return nil, err
 	}
 	if err := i.open(ctx); err != nil {
-		i.closeFiles()
-		return nil, fmt.Errorf("inspect: %w", err)
+		return nil, fmt.Errorf("inspect: %w", errors.Join(err, i.closeFiles()))
 	}
 	i.start()
 	if err := i.saveForward(); err != nil {
@@ -138,10 +141,17 @@ func (i *Inspector) start() {
 	i.stop = cancel
 	i.worker = &sqlstore.Worker{Store: i.Store, Apply: i.applied, Poll: time.Second,
 		Observe: sqlstore.StepObserver{End: func(_ context.Context, s sqlstore.Step, _ error) { i.stepped(ctx, s) }}}
-	i.running.Go(func() { i.worker.Run(ctx) })
+	i.running.Go(func() { i.warn(ctx, "apply deliveries", i.worker.Run(ctx)) })
 	i.running.Go(func() { i.writer.run() })
 	i.running.Go(func() { i.watchers.run(ctx, i.opened, i.changedSince) })
 	i.running.Go(func() { i.maintain(ctx) })
+}
+
+// warn logs what failed in the background, unless it was stopped.
+func (i *Inspector) warn(ctx context.Context, what string, err error) {
+	if err != nil && ctx.Err() == nil {
+		i.config.Log.Warn("inspect: cannot "+what, "error", err)
+	}
 }
 
 // Close waits for the deliveries in progress and closes the file.
@@ -227,8 +237,8 @@ func (i *Inspector) saveForward() error {
 	})
 }
 
-// LastForward returns the latest URL of an application that any program has set which uses the file,
-// except those with KeepAll, or "".
+// LastForward returns the latest URL of an application that any program has set which uses the
+// file, except those with KeepAll, or "".
 func (i *Inspector) LastForward(ctx context.Context) (url string, err error) {
 	err = i.db.QueryRowContext(ctx, `SELECT forward FROM delivery_state`).Scan(&url)
 	return url, err

@@ -109,7 +109,7 @@ func (i *Inspector) receive(ctx context.Context, a arrival) (number int64, statu
 	}
 	i.watchers.wake()
 	if d.pending {
-		i.feed(ctx, d.Number, d.ReceivedAt, a.body)
+		i.warn(ctx, "pass a delivery to the store yet", i.feed(ctx, d.Number, d.ReceivedAt, a.body))
 	}
 	if forwards {
 		forward := i.forward(ctx, i.Forward(), a.header, a.body)
@@ -121,7 +121,7 @@ func (i *Inspector) receive(ctx context.Context, a arrival) (number int64, statu
 			}
 		}
 		d.Took = time.Since(a.start)
-		i.finish(d.Number, forward, d.Answer, d.Took) // an error loses the result, not the delivery
+		i.warn(ctx, "store the response of the application", i.finish(d.Number, forward, d.Answer, d.Took))
 		i.watchers.wake()
 	}
 	return d.Number, d.Answer, nil

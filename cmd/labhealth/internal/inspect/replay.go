@@ -20,6 +20,9 @@ const (
 	maxReplay = 1_000_000 // deliveries of one replay
 )
 
+// replayPage is the number of deliveries that are read at once.
+var replayPage = 500
+
 // check returns an error for what cannot be replayed.
 func (r *Replay) check() error {
 	switch {
@@ -44,8 +47,9 @@ func (r *Replay) check() error {
 // new delivery: it is stored, applied unless it is a duplicate, and forwarded. A failure of the
 // application is not an error of Replay: see Delivery.Forward.
 //
-// Without Order, Numbers are sent in their own order. A Filter selects what is stored when Replay is
-// called, except rejected deliveries, which may be forged, unless it asks for them (is:rejected).
+// Without Order, Numbers are sent in their own order. A Filter selects what is stored when Replay
+// is called, except rejected deliveries, which may be forged, unless it asks for them
+// (is:rejected).
 func (i *Inspector) Replay(ctx context.Context, r Replay) (numbers []int64, err error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -145,62 +149,67 @@ func collect(source iter.Seq2[int64, error], copies int) (all []int64, err error
 	return all, nil
 }
 
-// selected returns the numbers of the deliveries of a replay, each once. Of a filter it reads a page
-// at a time.
+// selected returns the numbers of the deliveries of a replay, each once.
 func (i *Inspector) selected(ctx context.Context, r *Replay) iter.Seq2[int64, error] {
+	if r.Filter != nil {
+		return i.filtered(ctx, *r.Filter, r.Order == "reversed")
+	}
+	numbers := r.Numbers
+	if r.Order == "received" || r.Order == "reversed" {
+		numbers = slices.Sorted(slices.Values(numbers))
+	}
+	if r.Order == "reversed" {
+		slices.Reverse(numbers)
+	}
 	return func(yield func(int64, error) bool) {
-		if r.Filter == nil {
-			numbers := r.Numbers
-			if r.Order == "received" || r.Order == "reversed" {
-				numbers = slices.Sorted(slices.Values(numbers))
+		for _, number := range numbers {
+			if !yield(number, nil) {
+				return
 			}
-			if r.Order == "reversed" {
-				slices.Reverse(numbers)
-			}
-			for _, number := range numbers {
+		}
+	}
+}
+
+// filtered returns the numbers of the deliveries that a filter selects now. It reads a page at a
+// time.
+func (i *Inspector) filtered(ctx context.Context, f Filter, reversed bool) iter.Seq2[int64, error] {
+	order, rejected := "ASC", f.asksFor("rejected")
+	if reversed {
+		order = "DESC"
+	}
+	return func(yield func(int64, error) bool) {
+		var newest int64
+		err := i.db.QueryRowContext(ctx, `SELECT coalesce(max(number), 0) FROM deliveries`).Scan(&newest)
+		if f.Before == 0 || f.Before > newest+1 {
+			f.Before = newest + 1 // not what the replay adds
+		}
+		for list := make([]Delivery, replayPage); err == nil && len(list) == replayPage; {
+			list, err = i.list(ctx, f, order, replayPage)
+			for n := range list {
+				number := list[n].Number
+				if list[n].Verdict == Rejected && !rejected {
+					continue
+				}
 				if !yield(number, nil) {
 					return
 				}
 			}
-			return
-		}
-		var newest int64
-		err := i.db.QueryRowContext(ctx, `SELECT coalesce(max(number), 0) FROM deliveries`).Scan(&newest)
-		f := *r.Filter
-		if f.Before == 0 || f.Before > newest+1 {
-			f.Before = newest + 1 // not what the replay adds
-		}
-		order := "ASC"
-		if r.Order == "reversed" {
-			order = "DESC"
-		}
-		const page = 500
-		for {
-			var list []Delivery
-			if err == nil {
-				list, err = i.list(ctx, f, order, page)
-			}
-			if err != nil {
-				yield(0, err)
-				return
-			}
-			for _, d := range list {
-				if order == "ASC" {
-					f.After = d.Number
-				} else {
-					f.Before = d.Number
-				}
-				if d.Verdict == Rejected && !f.asksFor("rejected") {
-					continue
-				}
-				if !yield(d.Number, nil) {
-					return
-				}
-			}
-			if len(list) < page {
-				return
+			if len(list) > 0 {
+				f.goOn(list[len(list)-1].Number, reversed)
 			}
 		}
+		if err != nil {
+			yield(0, err)
+		}
+	}
+}
+
+// goOn continues behind a delivery.
+func (f *Filter) goOn(number int64, reversed bool) {
+	if reversed {
+		f.Before = number
+	} else {
+		f.After = number
 	}
 }
 
@@ -229,6 +238,9 @@ func (i *Inspector) replayOne(ctx context.Context, number int64, r *Replay) (sen
 	id := d.ID
 	if r.Body != nil {
 		a.body = r.Body
+	}
+	if a.header == nil {
+		a.header = http.Header{}
 	}
 	if r.NewID || r.Body != nil || id == "" && i.verifier.Load() != webhooks.Unsigned {
 		id = "msg_" + rand.Text()

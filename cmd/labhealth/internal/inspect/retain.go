@@ -20,16 +20,16 @@ func (i *Inspector) maintain(ctx context.Context) {
 	feed, retain := time.NewTicker(feedDelay), time.NewTicker(retainInterval)
 	defer feed.Stop()
 	defer retain.Stop()
-	i.feedWaiting(ctx)
-	i.retain(ctx)
+	i.warn(ctx, "pass deliveries to the store", i.feedWaiting(ctx))
+	i.warn(ctx, "delete old deliveries", i.retain(ctx))
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-feed.C:
-			i.feedWaiting(ctx)
+			i.warn(ctx, "pass deliveries to the store", i.feedWaiting(ctx))
 		case <-retain.C:
-			i.retain(ctx)
+			i.warn(ctx, "delete old deliveries", i.retain(ctx))
 		}
 	}
 }
@@ -126,8 +126,8 @@ func (i *Inspector) usersWithoutDeliveries(ctx context.Context) (users []uuid.UU
 	return users, rows.Err()
 }
 
-// shrink returns free pages to the file system, and empties the write-ahead log, which still has the
-// former content.
+// shrink returns free pages to the file system, and empties the write-ahead log, which still has
+// the former content.
 func (i *Inspector) shrink(ctx context.Context) error {
 	for range 1000 {
 		var free int
@@ -135,17 +135,24 @@ func (i *Inspector) shrink(ctx context.Context) error {
 		if err != nil || free == 0 {
 			return errors.Join(err, i.checkpoint(ctx))
 		}
-		rows, err := i.writer.db.QueryContext(ctx, `PRAGMA incremental_vacuum(1000)`)
-		if err != nil {
-			return err
-		}
-		for rows.Next() {
-		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		if err := i.vacuum(ctx); err != nil {
 			return err
 		}
 	}
 	return i.checkpoint(ctx)
+}
+
+// vacuum returns 1,000 pages. The statement has a row for each.
+func (i *Inspector) vacuum(ctx context.Context) error {
+	rows, err := i.writer.db.QueryContext(ctx, `PRAGMA incremental_vacuum(1000)`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		continue
+	}
+	return rows.Err()
 }
 
 func (i *Inspector) checkpoint(ctx context.Context) error {

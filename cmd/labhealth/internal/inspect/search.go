@@ -13,6 +13,7 @@ type statement struct {
 	conditions []string
 	args       []any
 	order      string
+	onlyWords  bool // no condition needs the row of the delivery
 }
 
 func (s *statement) where() string {
@@ -59,6 +60,7 @@ func (f *Filter) statement() statement {
 	}
 	if words != "" {
 		s.from, s.order = ` FROM delivery_search AS f CROSS JOIN deliveries AS d ON d.number = f.rowid`, `f.rowid`
+		s.onlyWords = len(is) == 0 && f.UserID == uuid.Nil && f.OrderID == uuid.Nil && f.From.IsZero() && f.To.IsZero()
 		s.add(`f.delivery_search MATCH ?`, words)
 	}
 	for _, name := range is {
@@ -74,11 +76,14 @@ func (f *Filter) statement() statement {
 	if f.OrderID != uuid.Nil {
 		s.add(`d.order_id = ? AND d.order_id <> ''`, f.OrderID.String())
 	}
+	// Limits of the numbers too, so that a search does not visit deliveries of other times.
 	if !f.From.IsZero() {
 		s.add(`d.received_at >= ?`, f.From.UnixNano())
+		s.add(s.order+` >= (SELECT min(number) FROM deliveries WHERE received_at >= ?)`, f.From.UnixNano())
 	}
 	if !f.To.IsZero() {
 		s.add(`d.received_at < ?`, f.To.UnixNano())
+		s.add(s.order+` <= (SELECT max(number) FROM deliveries WHERE received_at < ?)`, f.To.UnixNano())
 	}
 	if f.Before > 0 {
 		s.add(s.order+` < ?`, f.Before)

@@ -60,8 +60,8 @@ func dataType(p webhooks.Payload) reflect.Type {
 
 // unknownIn counts the fields in a value, at any depth, that its type does not have.
 func unknownIn(t reflect.Type, value json.RawMessage, depth int) (unknown int) {
-	for t != nil && t.Kind() == reflect.Pointer {
-		t = t.Elem()
+	if t != nil && t.Kind() == reflect.Pointer {
+		return unknownIn(t.Elem(), value, depth)
 	}
 	value = bytes.TrimSpace(value)
 	if t == nil || len(value) == 0 || depth > 20 {
@@ -77,18 +77,22 @@ func unknownIn(t reflect.Type, value json.RawMessage, depth int) (unknown int) {
 			unknown += unknownIn(t.Elem(), element, depth+1)
 		}
 	case t.Kind() == reflect.Struct && value[0] == '{':
-		known := fieldsOf(t)
-		var fields map[string]json.RawMessage
-		if known == nil || json.Unmarshal(value, &fields) != nil {
-			return 0
-		}
-		for name, field := range fields {
-			of, ok := known[name]
-			if !ok {
-				unknown++
-				continue
-			}
+		unknown = unknownFields(fieldsOf(t), value, depth)
+	}
+	return unknown
+}
+
+// unknownFields counts the fields of an object that are not known, and those within known ones.
+func unknownFields(known map[string]reflect.Type, object json.RawMessage, depth int) (unknown int) {
+	var fields map[string]json.RawMessage
+	if known == nil || json.Unmarshal(object, &fields) != nil {
+		return 0
+	}
+	for name, field := range fields {
+		if of, ok := known[name]; ok {
 			unknown += unknownIn(of, field, depth+1)
+		} else {
+			unknown++
 		}
 	}
 	return unknown

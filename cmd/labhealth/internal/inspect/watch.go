@@ -100,8 +100,8 @@ func (i *Inspector) changedSince(ctx context.Context, rev int64) (changed []int6
 }
 
 // Watch returns the numbers of deliveries that are stored or change from now on, also by other
-// processes. A delivery that changes several times before the loop asks for it is returned once. The
-// sequence ends when ctx is done. It can be used once.
+// processes. A delivery that changes several times before the loop asks for it is returned once.
+// The sequence ends when ctx is done. It can be used once.
 func (i *Inspector) Watch(ctx context.Context) iter.Seq[int64] {
 	one := &watcher{has: map[int64]bool{}, wake: make(chan struct{}, 1)}
 	w := &i.watchers
