@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	crand "crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -241,13 +240,6 @@ func (l *listening) run(ctx context.Context, box *sandboxState) error {
 	return err
 }
 
-// printJSON prints a line of JSON. Whoever reads it may be gone.
-func (a *app) printJSON(v any) {
-	if err := json.NewEncoder(a.out).Encode(v); err != nil {
-		a.note("cannot print: %v", err)
-	}
-}
-
 // note prints a line for people.
 func (a *app) note(format string, args ...any) { fmt.Fprintf(a.err, format+"\n", args...) }
 
@@ -312,7 +304,7 @@ func (l *listening) printStart(box *sandboxState) {
 		page = address + "/console/?token=" + l.token
 	}
 	if l.app.json {
-		l.app.printJSON(struct {
+		_ = l.app.printJSON(struct { // whoever reads it may be gone
 			Receiver string `json:"receiver"`
 			Console  string `json:"console,omitempty"`
 			Forward  string `json:"forward,omitempty"`

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"time"
@@ -99,11 +98,11 @@ func (p *deliveryPrinter) print(d *inspect.Delivery) {
 			}
 		}
 	}
-	if p.json {
-		p.printJSON(newDeliveryLine(d))
+	if p.app.json {
+		_ = p.app.printJSON(newDeliveryLine(d)) // whoever reads it may be gone
 		return
 	}
-	fmt.Fprintln(p.out, p.line(d))
+	fmt.Fprintln(p.app.out, p.line(d))
 }
 
 // line is a delivery for people.

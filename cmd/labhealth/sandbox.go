@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -142,7 +143,10 @@ type sandbox struct {
 // startSandbox starts the service, then what looks at it.
 func startSandbox(ctx context.Context, f sandboxFlags) (*sandbox, error) {
 	if f.users < 0 || f.orders < 0 {
-		return nil, errors.New("--users and --orders must be 0 or more")
+		return nil, usagef("--users and --orders must be 0 or more")
+	}
+	if u, err := url.Parse(f.deliver); f.deliver != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return nil, usagef("--deliver must be an http or https URL, such as http://127.0.0.1:3000/webhooks")
 	}
 	listener, err := listenAt(ctx, f.addr, f.public)
 	if err != nil {
@@ -190,8 +194,12 @@ func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error)
 		}
 	}
 	if b.inspector != nil {
+		var receiver http.RoundTripper = handlerTransport{b.inspector}
+		if b.console != nil {
+			receiver = b.console.DeliveryTransport(receiver)
+		}
 		err := b.server.DeliverTo("http://inspector.invalid/", labhealthtest.WithSigningSecrets(b.secret),
-			labhealthtest.WithRetries(), labhealthtest.WithTransport(handlerTransport{b.inspector}))
+			labhealthtest.WithRetries(), labhealthtest.WithTransport(receiver))
 		if err != nil {
 			return err
 		}

@@ -143,7 +143,7 @@ func TestTwoOrders(t *testing.T) {
 	body := fmt.Sprintf(createTwice, s.srv.AddUser("ada"))
 	s.arm("closed", "POST /v3/order", "1")
 	s.send("POST", "/v3/order", body)
-	s.now = s.now.Add(2 * time.Second)
+	s.wait(2 * time.Second)
 	s.send("POST", "/v3/order", body)
 	s.send("POST", "/v3/order/import", s.importBody("SAMPLE-1"))
 	page := s.get("/console/faults")
@@ -204,7 +204,7 @@ func TestDeliveryTransport(t *testing.T) {
 		if int64(len(body)) != r.ContentLength {
 			t.Errorf("content length %d of %d bytes", r.ContentLength, len(body))
 		}
-		errs = append(errs, verifier.VerifyAt(body, r.Header, s.now))
+		errs = append(errs, verifier.VerifyAt(body, r.Header, s.clock()))
 		return httptest.NewRecorder().Result(), nil
 	})
 	if err := s.srv.DeliverTo("http://receiver.invalid/", labhealthtest.WithSigningSecrets(ordersSecret), labhealthtest.WithTransport(s.console.DeliveryTransport(next))); err != nil {

@@ -26,6 +26,8 @@ type ordersSite struct {
 	now     atomic.Int64
 }
 
+func (s *ordersSite) clock() time.Time { return time.Unix(0, s.now.Load()).UTC() }
+
 // wait advances the clock.
 func (s *ordersSite) wait(d time.Duration) { s.now.Add(int64(d)) }
 
@@ -33,8 +35,7 @@ func newOrdersSite(t testing.TB) *ordersSite {
 	t.Helper()
 	s := &ordersSite{t: t}
 	s.now.Store(time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC).UnixNano())
-	clock := func() time.Time { return time.Unix(0, s.now.Load()).UTC() }
-	srv, err := labhealthtest.Start(labhealthtest.WithSeed(1), labhealthtest.WithClock(clock))
+	srv, err := labhealthtest.Start(labhealthtest.WithSeed(1), labhealthtest.WithClock(s.clock), labhealthtest.WithResponseLog(2000))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,12 +45,12 @@ func newOrdersSite(t testing.TB) *ordersSite {
 		t.Fatal(err)
 	}
 	s.srv = srv
-	inspector, err := inspect.Open(t.Context(), inspect.Config{Secrets: []string{ordersSecret}, Now: clock})
+	inspector, err := inspect.Open(t.Context(), inspect.Config{Secrets: []string{ordersSecret}, Now: s.clock})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { inspector.Close() })
-	s.console, err = New(Config{Inspector: inspector, Server: srv, Client: client, Token: "token", Hosts: []string{"example.com"}, Now: clock})
+	s.console, err = New(Config{Inspector: inspector, Server: srv, Client: client, Token: "token", Hosts: []string{"example.com"}, Now: s.clock})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
@@ -147,18 +146,7 @@ type callsSite struct{ *ordersSite }
 
 func newCallsSite(t testing.TB) *callsSite {
 	t.Helper()
-	s := &callsSite{&ordersSite{t: t, now: time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)}}
-	clock := func() time.Time { return s.now }
-	s.srv = labhealthtest.NewServer(t, labhealthtest.WithSeed(1), labhealthtest.WithClock(clock), labhealthtest.WithResponseLog(2000))
-	client, err := labhealth.NewClient(s.srv.APIKey, labhealth.WithBaseURL(s.srv.URL), labhealth.WithHTTPClient(&http.Client{Transport: s.srv.Direct()}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.console, err = New(Config{Inspector: new(inspect.Inspector), Server: s.srv, Client: client, Token: "token", Hosts: []string{"example.com"}, Now: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return &callsSite{newOrdersSite(t)}
 }
 
 func (s *callsSite) get(path string) string {
