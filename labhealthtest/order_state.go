@@ -8,8 +8,10 @@ import (
 
 // OrderState is what a list of orders shows of an order, without patient data.
 type OrderState struct {
-	ID, UserID uuid.UUID
-	// ClientUserID is the application's own ID of the user.
+	// ID is the ID of the order.
+	ID uuid.UUID
+	// UserID is the ID of the user, and ClientUserID the application's own.
+	UserID       uuid.UUID
 	ClientUserID string
 	// Method is the collection method, such as "walk_in_test".
 	Method string

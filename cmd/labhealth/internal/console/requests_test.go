@@ -18,8 +18,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/labhealth/labhealth-go"
-	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 	"github.com/labhealth/labhealth-go/labhealthtest"
 )
 
