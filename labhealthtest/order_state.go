@@ -10,8 +10,9 @@ import (
 type OrderState struct {
 	// ID is the ID of the order.
 	ID uuid.UUID
-	// UserID is the ID of the user, and ClientUserID the application's own.
-	UserID       uuid.UUID
+	// UserID is the ID of the user.
+	UserID uuid.UUID
+	// ClientUserID is the application's own ID of the user.
 	ClientUserID string
 	// Method is the collection method, such as "walk_in_test".
 	Method string
