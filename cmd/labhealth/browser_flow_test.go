@@ -98,7 +98,7 @@ func TestBrowserOrder(t *testing.T) {
 func TestBrowserRejected(t *testing.T) {
 	s, b := startOpenBox(t)
 	err := s.server.DeliverTo("http://inspector.invalid/", labhealthtest.WithSigningSecrets(webhookSecret(77)),
-		labhealthtest.WithTransport(handlerTransport{s.inspector}))
+		labhealthtest.WithTransport(s.inspector.Transport()))
 	if err != nil {
 		t.Fatal(err)
 	}

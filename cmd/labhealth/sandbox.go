@@ -194,7 +194,7 @@ func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error)
 		}
 	}
 	if b.inspector != nil {
-		var receiver http.RoundTripper = handlerTransport{b.inspector}
+		receiver := b.inspector.Transport()
 		if b.console != nil {
 			receiver = b.console.DeliveryTransport(receiver)
 		}

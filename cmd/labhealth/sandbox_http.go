@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -15,24 +13,6 @@ import (
 
 	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/console"
 )
-
-// handlerTransport calls a handler without a connection.
-type handlerTransport struct{ handler http.Handler }
-
-func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := &recorder{header: http.Header{}}
-	in := r.Clone(r.Context())
-	in.RequestURI, in.RemoteAddr = r.URL.RequestURI(), "sandbox"
-	if in.Host == "" {
-		in.Host = r.URL.Host
-	}
-	if in.Body == nil {
-		in.Body = http.NoBody
-	}
-	t.handler.ServeHTTP(w, in)
-	in.Body.Close()
-	return w.response(r), nil
-}
 
 // Other commands ask at this path whether the sandbox that they know still runs.
 const (
@@ -117,40 +97,4 @@ func isForeignName(host string) bool {
 	}
 	own, err := os.Hostname()
 	return err != nil || !strings.EqualFold(own, host)
-}
-
-// recorder keeps the response of a handler.
-type recorder struct {
-	header http.Header
-	sent   http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (w *recorder) Header() http.Header { return w.header }
-
-func (w *recorder) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status, w.sent = status, w.header.Clone()
-	}
-}
-
-func (w *recorder) Write(b []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
-	return w.body.Write(b)
-}
-
-func (w *recorder) response(r *http.Request) *http.Response {
-	w.WriteHeader(http.StatusOK)
-	return &http.Response{
-		Status:        fmt.Sprint(w.status, " ", http.StatusText(w.status)),
-		StatusCode:    w.status,
-		Proto:         "HTTP/1.1",
-		ProtoMajor:    1,
-		ProtoMinor:    1,
-		Header:        w.sent,
-		Body:          io.NopCloser(&w.body),
-		ContentLength: int64(w.body.Len()),
-		Request:       r,
-	}
 }

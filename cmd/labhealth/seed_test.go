@@ -26,7 +26,7 @@ func TestSeed(t *testing.T) {
 	}
 	t.Cleanup(func() { inspector.Close() })
 	err = srv.DeliverTo("http://inspector.invalid/", labhealthtest.WithSigningSecrets(secret), labhealthtest.WithRetries(),
-		labhealthtest.WithTransport(handlerTransport{inspector}))
+		labhealthtest.WithTransport(inspector.Transport()))
 	if err != nil {
 		t.Fatal(err)
 	}

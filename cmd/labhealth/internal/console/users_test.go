@@ -53,7 +53,7 @@ func newUsersBox(t testing.TB, withServer bool) *usersBox {
 	if withServer {
 		box.server = labhealthtest.NewServer(t, labhealthtest.WithClock(now), labhealthtest.WithSeed(1))
 		err = box.server.DeliverTo("http://inspector.invalid/", labhealthtest.WithSigningSecrets(usersSecret),
-			labhealthtest.WithTransport(toHandler{box.inspector}))
+			labhealthtest.WithTransport(box.inspector.Transport()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,15 +75,6 @@ type testWriter struct{ testing.TB }
 func (w testWriter) Write(p []byte) (int, error) {
 	w.Errorf("the console logs: %s", p)
 	return len(p), nil
-}
-
-// toHandler sends requests to a handler.
-type toHandler struct{ handler http.Handler }
-
-func (h toHandler) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := httptest.NewRecorder()
-	h.handler.ServeHTTP(w, r)
-	return w.Result(), nil
 }
 
 func (b *usersBox) do(method, path string, form url.Values) *http.Response {
