@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -166,12 +165,6 @@ func describeEvent(body []byte) *shownEvent {
 	}
 	for _, m := range event.Malformed() {
 		shown.Malformed = append(shown.Malformed, malformedField{m.Path, m.Want})
-	}
-	for _, m := range event.Data.Malformed() {
-		field := malformedField{"data." + m.Path, m.Want}
-		if !slices.Contains(shown.Malformed, field) {
-			shown.Malformed = append(shown.Malformed, field)
-		}
 	}
 	keys, err := event.Keys()
 	shown.Keys = describeKeys(keys)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
@@ -99,27 +98,13 @@ func keptFields(event *webhooks.Event) []keptField {
 			kept = append(kept, keptField{visible(firstChars(path, 200)), text})
 		}
 	}
-	for _, m := range malformedOf(event) {
+	for _, m := range event.Malformed() {
 		add(m.Path, "malformed: no "+m.Want)
 	}
 	for _, path := range unknownOf(event) {
 		add(path, "unknown field")
 	}
 	return kept
-}
-
-// malformedOf returns the malformed fields of an event, with paths from the event.
-func malformedOf(event *webhooks.Event) []labhealth.Malformed {
-	if event == nil {
-		return nil
-	}
-	all := event.Malformed()
-	if event.Data != nil {
-		for _, m := range event.Data.Malformed() {
-			all = append(all, labhealth.Malformed{Path: "data." + m.Path, Want: m.Want})
-		}
-	}
-	return all
 }
 
 // unknownOf returns the paths of the fields that the library does not have.
@@ -158,7 +143,10 @@ func appendPaths(paths, more []string) []string {
 // keptPaths returns the paths that are marked in the body.
 func keptPaths(event *webhooks.Event) map[string]bool {
 	kept := map[string]bool{}
-	for _, m := range malformedOf(event) {
+	if event == nil {
+		return kept
+	}
+	for _, m := range event.Malformed() {
 		kept[m.Path] = true
 	}
 	for _, path := range unknownOf(event) {
