@@ -200,9 +200,9 @@ func newRequestRecord(r labhealthtest.Request) *requestRecord {
 		rec.Fault = "fault"
 	}
 	rec.summarize(r.Response)
-	ids := make([]string, len(rec.Orders))
-	for i, id := range rec.Orders {
-		ids[i] = id.String()
+	var ids []string
+	for _, id := range rec.Orders {
+		ids = append(ids, id.String())
 	}
 	rec.text = strings.ToLower(strings.Join(append(ids, rec.Method, rec.Path, rec.Operation, fmt.Sprint(rec.Status), rec.Fault, rec.Note, rec.Client,
 		sampleOf(r)), " "))

@@ -139,7 +139,6 @@ type deliveriesView struct {
 	None      bool // no delivery is stored
 	Detail    *deliveryView
 	Opened    bool // the detail was asked for, and covers the list on phones
-	Close     string
 }
 
 // forwardView says where deliveries are forwarded.
@@ -240,7 +239,7 @@ func (c *Console) noDelivery(w http.ResponseWriter, r *http.Request, number int6
 }
 
 func (c *Console) deliveriesView(ctx context.Context, q deliveryQuery) (*deliveriesView, error) {
-	view := &deliveriesView{Query: q, Sandbox: c.sandbox(), MaxRows: deliveriesKept, Clear: "/console/deliveries", Forward: c.forwardView(), Close: q.path(0)}
+	view := &deliveriesView{Query: q, Sandbox: c.sandbox(), MaxRows: deliveriesKept, Clear: "/console/deliveries", Forward: c.forwardView()}
 	filter := q.filter(c.zone())
 	list, err := c.deliveries.List(ctx, filter, deliveriesShown+1)
 	if err != nil {

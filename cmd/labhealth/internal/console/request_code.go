@@ -232,14 +232,6 @@ func (c requestCode) netHTTP(literal string) string {
 	return b.String()
 }
 
-// goQuote returns a Go literal.
-func goQuote(text string) string {
-	if !strings.ContainsAny(text, "`\r") && isPrintable([]byte(text)) && strings.ContainsAny(text, "\"\n") {
-		return "`" + text + "`"
-	}
-	return strconv.Quote(text)
-}
-
 // headLines returns the first line and the headers of the request.
 func (c requestCode) headLines() []string {
 	header, variable := c.key()

@@ -118,7 +118,7 @@ func TestGoCode(t *testing.T) {
 	for name, body := range hostileBodies {
 		for _, path := range []string{"/v3/order/import", "/v2/user/?a=b&c=%22", "/v1/org/5b41f610-ebc5-4803-8f0c-a61c3bdc7f01/team", "/x?%zz", "http://x/\"`"} {
 			code := newRequestCode("http://127.0.0.1:1", labhealthtest.Request{Method: "POST", Path: path, Body: []byte(body), Header: http.Header{"X-Idempotency-Key": {"a\"b"}}})
-			source := "package p\nfunc f() error {\n" + code.golang(goQuote(body)) + "\nreturn nil\n}\n"
+			source := "package p\nfunc f() error {\n" + code.golang(strconv.Quote(body)) + "\nreturn nil\n}\n"
 			file, err := parser.ParseFile(token.NewFileSet(), "", source, 0)
 			if err != nil {
 				t.Errorf("%s: %v\n%.500s", name, err, source)
