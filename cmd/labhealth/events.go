@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
@@ -258,17 +261,20 @@ func (k *eventKeys) String() string {
 	return text
 }
 
-// unknownFields returns the paths of the fields that the types of the library do not have.
+// maxUnknown is how many unknown fields are listed.
+const maxUnknown = 100
+
+var listIndex = regexp.MustCompile(`\.\d+\b`)
+
+// unknownFields returns the paths of the fields that the types of the library do not have, each
+// once for all elements of a list, whose indexes are replaced by *.
 func unknownFields(event *webhooks.Event) []string {
-	f := unknownFinder{found: []string{}, seen: map[string]bool{}}
-	var envelope map[string]json.RawMessage
-	if json.Unmarshal(event.RawJSON(), &envelope) != nil {
-		return f.found
+	found := []string{}
+	for _, path := range inspect.UnknownFields(event) {
+		path = listIndex.ReplaceAllString(path, ".*")
+		if !slices.Contains(found, path) && len(found) < maxUnknown {
+			found = append(found, path)
+		}
 	}
-	f.envelope(envelope)
-	if _, ok := event.Data.(*webhooks.Unknown); ok {
-		return f.found
-	}
-	f.value(event.Data.RawJSON(), event.Data, "data")
-	return f.found
+	return found
 }

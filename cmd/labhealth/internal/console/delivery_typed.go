@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
@@ -101,43 +102,10 @@ func keptFields(event *webhooks.Event) []keptField {
 	for _, m := range event.Malformed() {
 		add(m.Path, "malformed: no "+m.Want)
 	}
-	for _, path := range unknownOf(event) {
+	for _, path := range inspect.UnknownFields(event) {
 		add(path, "unknown field")
 	}
 	return kept
-}
-
-// unknownOf returns the paths of the fields that the library does not have.
-func unknownOf(event *webhooks.Event) []string {
-	if event == nil {
-		return nil
-	}
-	var paths []string
-	var envelope map[string]json.RawMessage
-	if json.Unmarshal(event.RawJSON(), &envelope) == nil {
-		for name := range envelope {
-			switch name {
-			case "event_type", "team_id", "user_id", "client_user_id", "data":
-			default:
-				paths = append(paths, name)
-			}
-		}
-	}
-	switch data := event.Data.(type) {
-	case *webhooks.Unknown, nil:
-	case *webhooks.LabOrder:
-		paths = appendPaths(paths, unknownPaths(data.RawJSON(), &data.Order))
-	default:
-		paths = appendPaths(paths, unknownPaths(data.RawJSON(), data))
-	}
-	return paths
-}
-
-func appendPaths(paths, more []string) []string {
-	for _, path := range more {
-		paths = append(paths, "data."+path)
-	}
-	return paths
 }
 
 // keptPaths returns the paths that are marked in the body.
@@ -149,7 +117,7 @@ func keptPaths(event *webhooks.Event) map[string]bool {
 	for _, m := range event.Malformed() {
 		kept[m.Path] = true
 	}
-	for _, path := range unknownOf(event) {
+	for _, path := range inspect.UnknownFields(event) {
 		kept[path] = true
 	}
 	return kept

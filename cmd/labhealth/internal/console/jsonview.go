@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -390,57 +387,4 @@ func visible(text string) string {
 func isInvisible(r rune) bool {
 	return r < ' ' && r != '\t' || r >= 0x7f && r <= 0x9f || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 ||
 		r == 0xfeff
-}
-
-// maxUnknown is the number of unknown fields that are searched for in one body.
-const maxUnknown = 1000
-
-// unknownPaths returns the paths of the fields of a received object that the type of v, which was
-// decoded from it, does not have, at any depth.
-func unknownPaths(raw []byte, v any) []string {
-	var paths []string
-	appendUnknown(&paths, raw, reflect.ValueOf(v), "")
-	return paths
-}
-
-func appendUnknown(paths *[]string, raw []byte, v reflect.Value, path string) {
-	for v.IsValid() && (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) {
-		v = v.Elem()
-	}
-	if !v.IsValid() || len(*paths) == maxUnknown {
-		return
-	}
-	switch v.Kind() {
-	case reflect.Slice:
-		var elements []json.RawMessage
-		if v.Type().Elem().Kind() == reflect.Uint8 || json.Unmarshal(raw, &elements) != nil {
-			return
-		}
-		for i := range min(len(elements), v.Len()) {
-			appendUnknown(paths, elements[i], v.Index(i), path+strconv.Itoa(i)+".")
-		}
-	case reflect.Struct:
-		appendUnknownFields(paths, raw, v, path)
-	}
-}
-
-func appendUnknownFields(paths *[]string, raw []byte, v reflect.Value, path string) {
-	known := map[string]reflect.Value{}
-	for i := range v.NumField() {
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		if name != "" && name != "-" {
-			known[name] = v.Field(i)
-		}
-	}
-	var fields map[string]json.RawMessage
-	if len(known) == 0 || json.Unmarshal(raw, &fields) != nil {
-		return // a value with its own JSON form, such as a date
-	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if field, ok := known[name]; ok {
-			appendUnknown(paths, fields[name], field, path+name+".")
-		} else if len(*paths) < maxUnknown {
-			*paths = append(*paths, path+name)
-		}
-	}
 }

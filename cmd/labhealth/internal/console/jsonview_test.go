@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 )
 
 // jsonHTML renders the partial "json".
@@ -136,7 +137,7 @@ func TestUnknownPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"courier_eta", "details.data.shipment.weight", "events.1.by", "patient_details.nick"}
-	if got := unknownPaths(raw, o); !slices.Equal(got, want) {
+	if got := inspect.UnknownFieldsOf(o, raw); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 	if m := o.Malformed(); len(m) != 2 && len(m) != 1 || m[0].Path != "created_at" {

@@ -360,7 +360,7 @@ func (v *orderView) addRead(o *labhealth.Order, reveal bool) {
 	raw := o.RawJSON()
 	v.Typed = typedFields(o)
 	kept := map[string]bool{}
-	malformed, unknown := o.Malformed(), unknownPaths(raw, o)
+	malformed, unknown := o.Malformed(), inspect.UnknownFieldsOf(o, raw)
 	for _, m := range malformed {
 		kept[m.Path] = true
 		v.Typed = append(v.Typed, typedField{Name: visible(m.Path), Text: "zero", Note: "malformed: no " + m.Want, Kept: true})

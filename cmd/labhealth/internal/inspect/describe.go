@@ -28,7 +28,7 @@ func (d *record) describe(body []byte) {
 		return
 	}
 	d.Type, d.UserID, d.ClientUserID = shorten(string(e.Type), 100), e.UserID, shorten(e.ClientUserID, 200)
-	d.Malformed, d.Unknown = len(e.Malformed()), countUnknown(e, body)
+	d.Malformed, d.Unknown = len(e.Malformed()), len(UnknownFields(e))
 	d.describeData(e)
 	d.subject = subjectOf(e, d.OrderID)
 }

@@ -3,113 +3,157 @@ package inspect
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// countUnknown counts the fields of an event that its types do not have.
-func countUnknown(e *webhooks.Event, body []byte) int {
+// Limits of the search for unknown fields.
+const (
+	maxUnknown         = 1000 // fields that are found
+	maxUnknownDepth    = 20
+	maxUnknownElements = 1000 // of a list that are looked at
+)
+
+// envelopeFields are the fields of an event.
+var envelopeFields = []string{"event_type", "team_id", "user_id", "client_user_id", "data"}
+
+// UnknownFields returns the paths of the fields of an event that its types do not have, such as
+// data.events.1.extra, first those beside the data. It returns at most 1,000.
+func UnknownFields(e *webhooks.Event) (paths []string) {
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(body, &fields) != nil {
-		return 0
+	if json.Unmarshal(e.RawJSON(), &fields) != nil {
+		return nil
 	}
-	unknown := 0
-	for name, value := range fields {
-		switch name {
-		case "event_type", "team_id", "user_id", "client_user_id":
-		case "data":
-			unknown += unknownIn(dataType(e.Data), value, 0)
-		default:
-			unknown++
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if !slices.Contains(envelopeFields, name) && len(paths) < maxUnknown {
+			paths = append(paths, name)
 		}
 	}
-	return unknown
+	return appendUnknown(paths, reflect.ValueOf(typedData(e.Data)), fields["data"], "data", 0)
 }
 
-// batch has the fields of *webhooks.Samples, which has no tags. Samples have fields of their own
-// kind: see webhooks.SampleDetails.
+// UnknownFieldsOf returns the paths of the fields of a document that v, which was decoded from it,
+// does not have, like UnknownFields.
+func UnknownFieldsOf(v any, document []byte) []string {
+	return appendUnknown(nil, reflect.ValueOf(v), document, "", 0)
+}
+
+// batch has the fields of *webhooks.Samples, which has no tags.
 type batch struct {
-	UserID   any               `json:"user_id"`
-	Source   webhooks.Source   `json:"source"`
-	SourceID any               `json:"source_id"`
-	Provider *webhooks.Source  `json:"provider"`
-	Data     []json.RawMessage `json:"data"`
+	UserID   any              `json:"user_id"`
+	Source   webhooks.Source  `json:"source"`
+	SourceID any              `json:"source_id"`
+	Provider *webhooks.Source `json:"provider"`
+	Data     []sample         `json:"data"`
 }
 
-// dataType returns the type of the data, or nil if every field is allowed.
-func dataType(p webhooks.Payload) reflect.Type {
+// sample has the fields of webhooks.Sample, which has no tags, and those of the kinds of samples.
+type sample struct {
+	webhooks.SampleDetails
+
+	Timestamp      any `json:"timestamp"`
+	Start          any `json:"start"`
+	End            any `json:"end"`
+	Value          any `json:"value"`
+	Systolic       any `json:"systolic"`
+	Diastolic      any `json:"diastolic"`
+	TimezoneOffset any `json:"timezone_offset"`
+	Type           any `json:"type"`
+	Unit           any `json:"unit"`
+}
+
+// typedData returns a value that has the fields of the data, or nil if every field is allowed.
+func typedData(p webhooks.Payload) any {
 	switch v := p.(type) {
-	case *webhooks.Unknown, *webhooks.Summary, *webhooks.ContinuousQueryChanges:
+	case nil, *webhooks.Unknown, *webhooks.Summary, *webhooks.ContinuousQueryChanges:
 		return nil
 	case *webhooks.Samples:
-		return reflect.TypeFor[batch]()
+		return batch{Source: v.Source, Provider: v.Provider, Data: make([]sample, min(len(v.Data), maxUnknownElements))}
 	case *webhooks.LabOrder:
-		return reflect.TypeFor[labhealth.Order]()
+		return v.Order
 	case *webhooks.LabAppointment:
-		return reflect.TypeFor[labhealth.Appointment]()
+		return v.Appointment
 	case *webhooks.ProviderDevice:
-		return reflect.TypeFor[labhealth.Device]()
+		return v.Device
 	default:
-		return reflect.TypeOf(v).Elem()
+		return v
 	}
 }
 
-// unknownIn counts the fields in a value, at any depth, that its type does not have.
-func unknownIn(t reflect.Type, value json.RawMessage, depth int) (unknown int) {
-	if t != nil && t.Kind() == reflect.Pointer {
-		return unknownIn(t.Elem(), value, depth)
+// appendUnknown appends the paths of the fields of a JSON value, at any depth, that the value that
+// was decoded from it does not have.
+func appendUnknown(paths []string, v reflect.Value, document json.RawMessage, path string, depth int) []string {
+	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		v = v.Elem()
 	}
-	value = bytes.TrimSpace(value)
-	if t == nil || len(value) == 0 || depth > 20 {
-		return 0
+	document = bytes.TrimSpace(document)
+	if !v.IsValid() || len(document) == 0 || depth > maxUnknownDepth || len(paths) >= maxUnknown {
+		return paths
 	}
 	switch {
-	case t.Kind() == reflect.Slice && value[0] == '[':
+	case v.Kind() == reflect.Slice && document[0] == '[':
 		var elements []json.RawMessage
-		if json.Unmarshal(value, &elements) != nil {
-			return 0
+		if json.Unmarshal(document, &elements) != nil {
+			return paths
 		}
-		for _, element := range elements {
-			unknown += unknownIn(t.Elem(), element, depth+1)
+		for i := range min(len(elements), v.Len(), maxUnknownElements) {
+			paths = appendUnknown(paths, v.Index(i), elements[i], join(path, strconv.Itoa(i)), depth+1)
 		}
-	case t.Kind() == reflect.Struct && value[0] == '{':
-		unknown = unknownFields(fieldsOf(t), value, depth)
+	case v.Kind() == reflect.Struct && document[0] == '{':
+		paths = appendUnknownFields(paths, v, document, path, depth)
 	}
-	return unknown
+	return paths
 }
 
-// unknownFields counts the fields of an object that are not known, and those within known ones.
-func unknownFields(known map[string]reflect.Type, object json.RawMessage, depth int) (unknown int) {
+// appendUnknownFields appends the fields of an object that are not known, and those within known
+// ones.
+func appendUnknownFields(paths []string, v reflect.Value, object json.RawMessage, path string, depth int) []string {
+	known := fieldsOf(v.Type())
 	var fields map[string]json.RawMessage
 	if known == nil || json.Unmarshal(object, &fields) != nil {
-		return 0
+		return paths
 	}
-	for name, field := range fields {
-		if of, ok := known[name]; ok {
-			unknown += unknownIn(of, field, depth+1)
-		} else {
-			unknown++
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		index, ok := known[name]
+		if !ok {
+			if len(paths) < maxUnknown {
+				paths = append(paths, join(path, name))
+			}
+			continue
+		}
+		if field, err := v.FieldByIndexErr(index); err == nil { // not within an embedded nil pointer
+			paths = appendUnknown(paths, field, fields[name], join(path, name), depth+1)
 		}
 	}
-	return unknown
+	return paths
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
 }
 
 var fieldCache sync.Map // of maps, by reflect.Type
 
-// fieldsOf returns the types of the fields by their JSON names, or nil if the type decodes itself.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
+// fieldsOf returns the indexes of the fields by their JSON names, or nil if the type decodes
+// itself.
+func fieldsOf(t reflect.Type) map[string][]int {
 	if known, ok := fieldCache.Load(t); ok {
-		return known.(map[string]reflect.Type)
+		return known.(map[string][]int)
 	}
-	fields, tagged := map[string]reflect.Type{}, false
+	fields, tagged := map[string][]int{}, false
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name != "" && name != "-" && f.IsExported() {
-			fields[name], tagged = f.Type, true
+			fields[name], tagged = f.Index, true
 		}
 	}
 	if !tagged {
