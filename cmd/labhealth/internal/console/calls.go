@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -241,7 +240,7 @@ func (r *requestRecord) summarize(response []byte) {
 	case creating[r.Operation] && r.Executed() && body.Order.ID != uuid.Nil:
 		r.Orders = []uuid.UUID{body.Order.ID}
 	case json.Unmarshal(body.Detail, &fields) == nil && len(fields) > 0:
-		r.Note = count(len(fields), "field") + " rejected"
+		r.Note = countOf(len(fields), "field") + " rejected"
 	case json.Unmarshal(body.Detail, &text) == nil:
 		r.Note = clip(text, 80)
 	}
@@ -275,25 +274,8 @@ func publicPath(path string) string {
 	return visible(before + "?" + strings.Join(parts, "&"))
 }
 
-// clip limits a text, and makes it visible.
-func clip(text string, limit int) string {
-	if len(text) > limit {
-		cut := limit
-		for cut > 0 && !utf8.RuneStart(text[cut]) {
-			cut--
-		}
-		text = text[:cut] + "…"
-	}
-	return visible(text)
-}
-
-// count returns "1 field" or "2 fields".
-func count(n int, word string) string {
-	if n != 1 {
-		word += "s"
-	}
-	return number(n) + " " + word
-}
+// clip shortens a text to n characters, and makes it visible.
+func clip(text string, n int) string { return visible(firstChars(text, n)) }
 
 // call is a group of requests that are the same call.
 type call struct {
@@ -576,22 +558,11 @@ func (m *stripMark) finish() {
 		m.Title += " " + number(m.received) + " requests, " + number(m.processed) + " processed"
 	}
 	if m.faulted > 0 {
-		m.Title += ", " + count(m.faulted, "fault")
+		m.Title += ", " + countOf(m.faulted, "fault")
 	}
 	if m.again > 0 {
 		m.Title += ", a second time"
 	}
-}
-
-// size formats a number of bytes.
-func size(n int) string {
-	switch {
-	case n < 10_000:
-		return number(n) + " B"
-	case n < 10_000_000:
-		return number(n/1000) + " kB"
-	}
-	return number(n/1_000_000) + " MB"
 }
 
 // isPDF reports whether a response is a document that is not shown.

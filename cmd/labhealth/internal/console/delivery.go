@@ -251,7 +251,7 @@ func storedFact(d inspect.Delivery, event *webhooks.Event) deliveryFact {
 	case total == 0 && d.Transitions == 0:
 		f.Text = "the store keeps orders and wearable data"
 	case d.Transitions > 0:
-		f.Lead, f.Text = strings.Replace(countOf(d.Transitions, "new status"), "statuss", "statuses", 1), changesText(ch)
+		f.Lead, f.Text = countOf(d.Transitions, "new status"), changesText(ch)
 	default:
 		f.Lead, f.Text = fmt.Sprintf("%s of %s new", number(ch.Added+ch.Updated), number(total)), changesText(ch)
 		if _, samples := dataOf(event).(*webhooks.Samples); !samples {

@@ -171,13 +171,16 @@ func endOf(d inspect.Delivery) toned {
 	}
 }
 
-// plural returns "1 field" or "2 fields".
+// countOf returns "1 field" or "2 fields".
 func countOf(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	if strings.HasSuffix(what, "ry") {
 		what = strings.TrimSuffix(what, "y") + "ie"
+	}
+	if strings.HasSuffix(what, "s") {
+		what += "e"
 	}
 	return number(n) + " " + what + "s"
 }

@@ -195,7 +195,7 @@ func (c *Console) addTimeline(ctx context.Context, v *orderView, o *labhealth.Or
 		v.Ahead = statusWords(next[0], "")
 		v.StepText = fmt.Sprintf("%d of %d steps", reached, reached+len(next))
 	default:
-		v.StepText = plural(len(o.Events), "event")
+		v.StepText = countOf(len(o.Events), "event")
 	}
 }
 
@@ -389,7 +389,7 @@ func typedFields(o *labhealth.Order) []typedField {
 	add("TeamID", o.TeamID.String())
 	add("LabTest.Name", o.LabTest.Name)
 	add("LabTest.Price", string(o.LabTest.Price))
-	add("LabTest.Markers", plural(len(o.LabTest.Markers), "marker"))
+	add("LabTest.Markers", countOf(len(o.LabTest.Markers), "marker"))
 	add("Details.Type", string(o.Details.Type))
 	add("Details.Data", strings.TrimPrefix(fmt.Sprintf("%T", o.Details.Data), "*labhealth."))
 	add("SampleID", pointer(o.SampleID))

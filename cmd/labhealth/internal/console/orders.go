@@ -342,20 +342,13 @@ func (c *card) describeResults(d cardDetails, n int) {
 		}
 		return
 	}
-	c.Words = plural(n, "result")
+	c.Words = countOf(n, "result")
 	if _, _, low := splitStatus(c.Status); low == "corrected" {
 		c.Words = "Corrected, " + c.Words
 	}
 	if n > 0 && !d.results.Abnormal() {
 		c.Words += ", all usual"
 	}
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return number(n) + " " + word + "s"
 }
 
 // cardDetails is what a card shows beside the state of the order.

@@ -21,14 +21,6 @@ func round(v float64, decimals int) float64 {
 // coordinate formats a number in a picture.
 func coordinate(v float64) string { return strconv.FormatFloat(round(v, 2)+0, 'f', -1, 64) }
 
-// cut shortens a text to so many characters.
-func cut(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	return string([]rune(s)[:n]) + "…"
-}
-
 var resourceNames = map[string]string{
 	"heartrate": "Heart rate", "hrv": "Heart rate variability", "vo2_max": "VO₂ max", "ige": "IgE", "igg": "IgG", "uv_exposure": "UV exposure",
 	"workouts": "Workout", "electrocardiogram": "ECG", "electrocardiogram_voltage": "ECG voltage",
@@ -39,7 +31,7 @@ func resourceName(resource string) string {
 	if name := resourceNames[resource]; name != "" {
 		return name
 	}
-	name := strings.ReplaceAll(cut(resource, 60), "_", " ")
+	name := strings.ReplaceAll(firstChars(resource, 60), "_", " ")
 	if name == "" {
 		return "No resource"
 	}
@@ -49,7 +41,7 @@ func resourceName(resource string) string {
 
 // sourceText names the source of a series.
 func sourceText(of webhooks.Series) string {
-	provider, kind := cut(of.Provider, 40), cut(of.SourceType, 40)
+	provider, kind := firstChars(of.Provider, 40), firstChars(of.SourceType, 40)
 	switch {
 	case provider == "" && kind == "":
 		return "unknown source"
@@ -71,7 +63,7 @@ func unitText(resource, unit string) string {
 	case unit == "index":
 		return ""
 	}
-	return cut(unit, 20)
+	return firstChars(unit, 20)
 }
 
 var summed = map[string]bool{

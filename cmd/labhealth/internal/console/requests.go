@@ -353,7 +353,7 @@ func (d *requestDetail) addCurl(code requestCode) {
 		}
 	default:
 		d.Binary = len(code.body) > maxArgument
-		d.Head = append(d.Head, "  --data-binary @body   # "+size(len(code.body)))
+		d.Head = append(d.Head, "  --data-binary @body   # "+sizeOf(len(code.body)))
 	}
 }
 
@@ -366,7 +366,7 @@ func (d *requestDetail) addResponse(r labhealthtest.Request) {
 	case len(r.Response) == 0:
 		d.Document = "The response has no body."
 	case isPDF(r.Response):
-		d.Document = "A PDF document, " + size(len(r.Response)) + "."
+		d.Document = "A PDF document, " + sizeOf(len(r.Response)) + "."
 	default:
 		d.Response = viewJSON(r.Response, jsonOptions{Reveal: d.Revealed})
 	}
@@ -398,7 +398,7 @@ func visibleLines(code string) []string {
 }
 
 // SizeText is the size of the body.
-func (d *requestDetail) SizeText() string { return size(d.Size) }
+func (d *requestDetail) SizeText() string { return sizeOf(d.Size) }
 
 // Hides reports whether values of patients are hidden.
 func (d *requestDetail) Hides() bool {
@@ -458,7 +458,7 @@ func (c *Console) requestScript(w http.ResponseWriter, r *http.Request) {
 		return !selected[r.Number]
 	})
 	if total > scriptSize {
-		c.back(w, r, q.path(0), "bad", "The bodies of these requests are larger than "+size(scriptSize)+". Search for fewer requests.")
+		c.back(w, r, q.path(0), "bad", "The bodies of these requests are larger than "+sizeOf(scriptSize)+". Search for fewer requests.")
 		return
 	}
 	w.Header().Set("Content-Type", "text/x-shellscript; charset=utf-8")

@@ -81,7 +81,7 @@ func (c *Console) newResults(ctx context.Context, o *labhealth.Order) *resultsVi
 // count sums up the results.
 func (v *resultsView) count(o *labhealth.Order, results *labhealth.OrderResults) {
 	n, markers := len(results.Results), len(o.LabTest.Markers)
-	v.Count = plural(n, "result")
+	v.Count = countOf(n, "result")
 	if markers > n {
 		v.Count = fmt.Sprintf("%d of %d markers", n, markers)
 	}

@@ -186,7 +186,7 @@ func (c *Console) cardOf(ctx context.Context, f *summaries, s sqlstore.StoredSum
 	}
 	one.Title = resourceName(s.Key.Resource)
 	source, updated := originOf(s.Data)
-	one.Source = cut(source, 40)
+	one.Source = firstChars(source, 40)
 	versions, number, err := c.Inspector.Versions(ctx, s)
 	if err != nil {
 		return summaryCard{}, err
@@ -379,7 +379,7 @@ func workoutCard(v *webhooks.Workout) summaryCard {
 	minutes := int64(length / time.Minute)
 	one := summaryCard{order: 3, Big: fmt.Sprintf("%d:%02d", minutes, abs(int64(length/time.Second%60))), BigNote: "min"}
 	if name := cmp.Or(v.Sport.Name, v.Sport.Slug); name != "" {
-		one.BigNote += " " + strings.ToLower(cut(name, 40))
+		one.BigNote += " " + strings.ToLower(firstChars(name, 40))
 	}
 	one.addKey(v.Distance, 0.001, 1, "km")
 	if v.AverageHR != nil {
@@ -528,7 +528,7 @@ func fieldCard(p webhooks.Payload) summaryCard {
 		case personal[key]:
 			text = "not shown"
 		}
-		one.Fields = append(one.Fields, field{strings.ReplaceAll(cut(key, 40), "_", " "), text})
+		one.Fields = append(one.Fields, field{strings.ReplaceAll(firstChars(key, 40), "_", " "), text})
 	}
 	return one
 }
@@ -546,13 +546,13 @@ func valueText(value json.RawMessage) string {
 		if t, err := time.Parse(time.RFC3339, text); err == nil {
 			return t.Format("2 Jan 15:04")
 		}
-		return cut(text, 80)
+		return firstChars(text, 80)
 	case '[':
 		var all []json.RawMessage
 		if json.Unmarshal(value, &all) != nil || len(all) == 0 {
 			return ""
 		}
-		return counted(len(all), "entry", "entries")
+		return countOf(len(all), "entry")
 	case '{':
 		var all map[string]json.RawMessage
 		if json.Unmarshal(value, &all) != nil || len(all) == 0 {
@@ -561,9 +561,9 @@ func valueText(value json.RawMessage) string {
 		if v, ok := all["value"]; ok && v[0] != '{' && v[0] != '[' {
 			return strings.TrimSpace(valueText(v) + " " + valueText(orNull(all["unit"])))
 		}
-		return counted(len(all), "field", "fields")
+		return countOf(len(all), "field")
 	}
-	return cut(string(value), 40)
+	return firstChars(string(value), 40)
 }
 
 func orNull(value json.RawMessage) json.RawMessage {
@@ -571,11 +571,4 @@ func orNull(value json.RawMessage) json.RawMessage {
 		return json.RawMessage("null")
 	}
 	return value
-}
-
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return number(n) + " " + many
 }

@@ -421,7 +421,7 @@ func (c *Console) missingPulls(ctx context.Context, userID uuid.UUID, sources []
 				}
 				note := pullNote{Resource: resource, Provider: slug, Status: string(pull.Status), Title: resourceName(resource), Before: sources[i].Since}
 				if json.Unmarshal(pull.ErrorDetails, &note.Reason) != nil {
-					note.Reason = cut(string(pull.ErrorDetails), 200)
+					note.Reason = firstChars(string(pull.ErrorDetails), 200)
 				}
 				notes = append(notes, note)
 			}
