@@ -154,6 +154,9 @@ func NewServer(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
+// readHeaderTimeout ends connections that send no request after they started one.
+const readHeaderTimeout = 10 * time.Second
+
 // Start starts a [Server]. The caller must close it with [Server.Close]. Start returns an error
 // only if it cannot listen on a port.
 func Start(opts ...Option) (*Server, error) {
@@ -167,7 +170,7 @@ func Start(opts ...Option) (*Server, error) {
 		s.listener = l
 	}
 	s.URL = "http://" + s.listener.Addr().String()
-	s.http.Handler = s.newHandler()
+	s.http.Handler, s.http.ReadHeaderTimeout = s.newHandler(), readHeaderTimeout
 	s.running.Go(func() { s.http.Serve(s.listener) })
 	return s, nil
 }

@@ -52,8 +52,8 @@ func importOrder(t *testing.T, b *box, user uuid.UUID, sample string) uuid.UUID 
 	return resp.Order.ID
 }
 
-// An order that the client imports appears without a reload. Its next status is a click, whose event
-// arrives verified. A replay of it is a duplicate. All of it works with the keyboard.
+// An order that the client imports appears without a reload. Its next status is a click, whose
+// event arrives verified. A replay of it is a duplicate. All of it works with the keyboard.
 func TestBrowserOrder(t *testing.T) {
 	s, b := startOpenBox(t)
 	user := s.server.AddUser("user-1")

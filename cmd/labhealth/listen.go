@@ -200,11 +200,7 @@ func (l *listening) run(ctx context.Context, box *sandboxState) error {
 	defer stop()
 	tasks.Go(func() { failed <- server.Serve(l.listener) })
 	if l.console != nil {
-		tasks.Go(func() {
-			if err := l.console.Run(running); err != nil {
-				l.app.note("the console is not live: %v", err)
-			}
-		})
+		tasks.Go(func() { l.console.Run(running) })
 	}
 	changes := l.inspector.Watch(running)
 	printer := newDeliveryPrinter(l.app)

@@ -194,13 +194,7 @@ func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error)
 		}
 	}
 	if b.inspector != nil {
-		receiver := b.inspector.Transport()
-		if b.console != nil {
-			receiver = b.console.DeliveryTransport(receiver)
-		}
-		err := b.server.DeliverTo("http://inspector.invalid/", labhealthtest.WithSigningSecrets(b.secret),
-			labhealthtest.WithRetries(), labhealthtest.WithTransport(receiver))
-		if err != nil {
+		if err := b.deliverToInspector(); err != nil {
 			return err
 		}
 	}
@@ -223,6 +217,15 @@ func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error)
 		b.gate.console.Store(b.console)
 	}
 	return nil
+}
+
+func (b *sandbox) deliverToInspector() error {
+	receiver := b.inspector.Transport()
+	if b.console != nil {
+		receiver = b.console.DeliveryTransport(receiver)
+	}
+	return b.server.DeliverTo("http://inspector.invalid/", labhealthtest.WithSigningSecrets(b.secret),
+		labhealthtest.WithRetries(), labhealthtest.WithTransport(receiver))
 }
 
 // addData adds users and orders with their history, and a workout whose stream can be read.

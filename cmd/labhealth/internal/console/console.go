@@ -102,10 +102,9 @@ func New(c Config) (*Console, error) {
 
 // Run sends changes to the pages that are open, until ctx is done. Then it closes their streams and
 // ends what actions have started.
-func (c *Console) Run(ctx context.Context) error {
+func (c *Console) Run(ctx context.Context) {
 	c.live.run(ctx, c)
 	c.jobs.close()
-	return nil
 }
 
 func hashAssets() (string, error) {

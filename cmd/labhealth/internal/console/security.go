@@ -25,7 +25,7 @@ const maxForm = 8 << 20
 
 // IsConsole reports whether a request is for the console and not for the service.
 func IsConsole(r *http.Request) bool {
-	return r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) || r.URL.Path == "/console" ||
+	return r.URL.Path == "/" && isRead(r) || r.URL.Path == "/console" ||
 		strings.HasPrefix(r.URL.Path, "/console/")
 }
 
@@ -40,15 +40,9 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	read := r.Method == http.MethodGet || r.Method == http.MethodHead
+	read := isRead(r)
 	switch {
-	case !slices.Contains(c.Hosts, strings.ToLower(r.Host)):
-		http.Error(w, fmt.Sprintf("this console is not served to the host %q", r.Host), http.StatusForbidden)
-	case !read && r.Method != http.MethodPost:
-		h.Set("Allow", "GET, HEAD, POST")
-		http.Error(w, "the console has no such method", http.StatusMethodNotAllowed)
-	case !read && !sameOrigin(r), read && !fromPage(r):
-		http.Error(w, "this request is from another website", http.StatusForbidden)
+	case !c.admits(w, r):
 	case r.URL.Path != path.Clean(r.URL.Path) && r.URL.Path != path.Clean(r.URL.Path)+"/":
 		http.NotFound(w, r)
 	case read && r.URL.Query().Has("token"):
@@ -63,6 +57,28 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		c.mux.ServeHTTP(w, c.live.stamp(r))
 	}
+}
+
+func isRead(r *http.Request) bool {
+	return r.Method == http.MethodGet || r.Method == http.MethodHead
+}
+
+// admits reports whether a request is for the host and from a page of the console; otherwise it
+// responds.
+func (c *Console) admits(w http.ResponseWriter, r *http.Request) bool {
+	read := isRead(r)
+	switch {
+	case !slices.Contains(c.Hosts, strings.ToLower(r.Host)):
+		http.Error(w, fmt.Sprintf("this console is not served to the host %q", r.Host), http.StatusForbidden)
+	case !read && r.Method != http.MethodPost:
+		w.Header().Set("Allow", "GET, HEAD, POST")
+		http.Error(w, "the console has no such method", http.StatusMethodNotAllowed)
+	case !read && !sameOrigin(r), read && !fromPage(r):
+		http.Error(w, "this request is from another website", http.StatusForbidden)
+	default:
+		return true
+	}
+	return false
 }
 
 // sameOrigin reports whether a write is from a page of the console. Programs that are no browser

@@ -348,10 +348,13 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer r.Body.Close()
 	w := &recorder{header: http.Header{}, status: http.StatusOK}
 	t.i.ServeHTTP(w, r)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
 	return &http.Response{
 		Status: strconv.Itoa(w.status) + " " + http.StatusText(w.status), StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: w.header, Body: http.NoBody, Request: r,
-	}, r.Context().Err()
+	}, nil
 }
 
 // recorder keeps the status code of a response.
