@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/console"
 )
 
 // hidden replaces values that are not printed.
@@ -27,9 +29,13 @@ var shownFields = set(
 // the catalog, the links between orders, the sources, the measurements, and the teams of a key.
 var shownObjects = set("lab_test", "order_transaction", "connected_sources", "results", "missing_results", "team_role_bindings")
 
-// hiddenFields are hidden in shownObjects too: texts that people write, and fields of people.
-var hiddenFields = set("notes", "note", "clinical_notes", "first_name", "last_name", "patient", "patient_name", "dob", "email",
-	"phone_number", "address", "sample_id", "source_sample_id", "client_user_id", "fallback_birth_date", "patient_id")
+// hiddenFields are hidden in shownObjects too, beside the fields that the console hides. Those are
+// names, contacts and texts; hiddenFields are the IDs by which people and their samples are found.
+// measuredFields are measurements, which the console hides and a command prints on request.
+var (
+	hiddenFields   = set("patient_name", "sample_id", "source_sample_id", "client_user_id")
+	measuredFields = set("result")
+)
 
 // secretFields are hidden even if patient data is shown. They belong to the keys; in results, value
 // is a measurement.
@@ -83,7 +89,7 @@ func (m *masker) value(field string, shown, measured bool) error {
 	}
 	// Measurements have no secrets: their value is a number.
 	measured = measured || field == "results" || field == "missing_results"
-	shown = (shown || shownObjects[field]) && !hiddenFields[field]
+	shown = (shown || shownObjects[field]) && !isHidden(field)
 	switch token {
 	case json.Delim('{'):
 		return m.object(shown, measured)
@@ -98,6 +104,11 @@ func (m *masker) value(field string, shown, measured bool) error {
 	}
 	m.write(token)
 	return nil
+}
+
+// isHidden reports whether a field is hidden in shown objects too.
+func isHidden(field string) bool {
+	return hiddenFields[field] || console.PatientFields[field] && !measuredFields[field]
 }
 
 // hides reports whether the value of a field is hidden.

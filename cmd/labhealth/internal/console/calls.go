@@ -267,7 +267,7 @@ func publicPath(path string) string {
 			plain = name
 		}
 		plain = strings.ToLower(plain)
-		if patientKeys[plain] || strings.Contains(plain, "patient") || strings.Contains(plain, "search") {
+		if PatientFields[plain] || strings.Contains(plain, "patient") || strings.Contains(plain, "search") {
 			parts[i] = name + "=" + mask
 		}
 	}

@@ -264,7 +264,7 @@ func scalars(raw []byte) []scalar {
 				}
 			default:
 				text := firstChars(visible(string(value)), 60)
-				if patientKeys[strings.ToLower(name)] {
+				if PatientFields[strings.ToLower(name)] {
 					text = mask
 				}
 				all = append(all, scalar{visible(firstChars(prefix+name, 80)), text, string(value)})

@@ -240,7 +240,7 @@ func (w *eventWriter) structure(path string, v reflect.Value, depth int, hidden 
 		if field.Anonymous {
 			inner = path
 		}
-		w.value(inner, v.Field(i), depth+1, hidden || patientKeys[strings.ToLower(name)])
+		w.value(inner, v.Field(i), depth+1, hidden || PatientFields[strings.ToLower(name)])
 	}
 }
 

@@ -19,16 +19,16 @@ const (
 // mask is shown in place of a hidden value. It has the same length for all values.
 const mask = "•••••"
 
-// patientKeys are the names of the fields whose values are hidden until they are asked for, with
+// PatientFields are the names of the fields whose values are hidden until they are asked for, with
 // everything inside them. They are the fields that the library never prints: what names, locates or
 // describes a patient, and what was measured by a lab. Only sample_id is shown, because
 // applications find their orders by it.
-var patientKeys = set(
+var PatientFields = set(
 	"patient_details", "patient_address", "patient", "patient_id", "physician", "physicians", "ordering_physician",
 	"first_name", "last_name", "dob", "date_of_birth", "fallback_birth_date", "gender", "phone_number", "phone", "email", "medical_proxy",
 	"race", "ethnicity", "sexual_orientation", "gender_identity", "household_income", "household_size",
 	"receiver_name", "address", "first_line", "second_line", "zip", "zip_code", "lat", "lng",
-	"appointment_notes", "access_notes", "notes", "clinical_notes", "npi", "requisition_form_url", "shipping_details", "shipping_address",
+	"appointment_notes", "access_notes", "notes", "clinical_notes", "note", "clinical_information", "icd_codes", "passthrough", "npi", "requisition_form_url", "shipping_details", "shipping_address",
 	"outbound_tracking_number", "outbound_tracking_url", "inbound_tracking_number", "inbound_tracking_url",
 	"health_insurance", "insurance", "member_id", "group_id", "guarantor", "responsible_party", "signature_image", "aoe_answers",
 	"specimen_number", "external_user_id", "result",
@@ -44,7 +44,7 @@ func set(names ...string) map[string]bool {
 
 // jsonOptions configures viewJSON.
 type jsonOptions struct {
-	// Reveal shows the values of patientKeys.
+	// Reveal shows the values of PatientFields.
 	Reveal bool
 	// Kept are the paths of malformed and unknown fields, such as "events.1.created_at".
 	Kept map[string]bool
@@ -95,7 +95,7 @@ func patientWord(text []byte) int {
 		for i < len(text) && isWord(text[i]) {
 			i++
 		}
-		if i == start || i-start > 40 || !patientKeys[strings.ToLower(string(text[start:i]))] {
+		if i == start || i-start > 40 || !PatientFields[strings.ToLower(string(text[start:i]))] {
 			continue
 		}
 		for _, b := range text[i:min(len(text), i+10)] {
@@ -300,7 +300,7 @@ func (s *jsonScanner) hides() bool {
 	if s.options.Reveal || len(s.levels) == 0 || s.levels[len(s.levels)-1].array {
 		return false
 	}
-	return patientKeys[strings.ToLower(s.key)]
+	return PatientFields[strings.ToLower(s.key)]
 }
 
 // path returns the path of the current value.
