@@ -275,7 +275,7 @@ func TestUsage(t *testing.T) {
 		{"orders get x", "the ID of the order must be a UUID, such as 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02"},
 		{"orders get x y", `orders get has an unexpected argument: "y"`},
 		{"orders list --bogus", "unknown flag: --bogus: see labhealth orders list --help"},
-		{"orders list --limit x", `invalid argument "x" for "--limit" flag: strconv.ParseInt: parsing "x": invalid syntax: see labhealth orders list --help`},
+		{"orders list --limit x", `--limit must be a whole number, not "x"`},
 		{"orders list --interpretation odd", `--interpretation must be normal, abnormal or critical, not "odd"`},
 		{"orders list --since yesterday", `--since must be a date such as 2026-01-31, a time such as 2026-01-31T08:00:00Z, or a duration before now such as 24h, not "yesterday"`},
 		{"orders list --color red", `--color must be auto, always or never, not "red"`},

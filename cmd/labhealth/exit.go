@@ -55,6 +55,14 @@ func (e *usageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
+// invalid returns err as a usage error, and nil for nil.
+func invalid(err error) error {
+	if err == nil {
+		return nil
+	}
+	return usagef("%s", errorText(pathError(err)))
+}
+
 // exitError is an error with its own exit code.
 type exitError struct {
 	code int

@@ -66,14 +66,14 @@ func (f *storeFlags) secrets(ctx context.Context) (secrets []string, box *sandbo
 	case f.secretFile != "":
 		b, err := os.ReadFile(f.secretFile)
 		if err != nil {
-			return nil, nil, fmt.Errorf("--secret-file: %w", err)
+			return nil, nil, usagef("--secret-file: %v", pathError(err))
 		}
 		text = string(b)
 	}
 	// While a secret is rotated there are two.
 	secrets = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' })
 	if len(secrets) == 0 {
-		return nil, nil, errors.New("there is no signing secret: set " + secretVariable + ", or use --secret-file, --sandbox or --unsigned")
+		return nil, nil, usagef("there is no signing secret: set %s, or use --secret-file, --sandbox or --unsigned", secretVariable)
 	}
 	return secrets, nil, nil
 }
@@ -90,9 +90,9 @@ func findSandbox(ctx context.Context, url string) (*sandboxState, error) {
 		}
 	}
 	if url == latestSandbox || len(running) == 0 {
-		return nil, errNoSandbox
+		return nil, invalid(errNoSandbox)
 	}
-	return nil, fmt.Errorf("no sandbox of this user is running at %s", url)
+	return nil, usagef("no sandbox of this user is running at %s", url)
 }
 
 // listenFlags are the flags of the command listen.
@@ -122,7 +122,7 @@ The signing secret comes from ` + secretVariable + ` or --secret-file. With --sa
 registers itself as a webhook of the running sandbox, with its secret, until it stops.`,
 		Example: `  labhealth listen --sandbox --forward http://localhost:3000/webhooks
   ` + secretVariable + `=whsec_… labhealth listen --forward http://localhost:3000/webhooks`,
-		Args: cobra.NoArgs,
+		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.listen(cmd.Context(), f) },
 	}
 	f.add(cmd, "register as a webhook of the running sandbox, or of the one with this base URL")
@@ -139,7 +139,7 @@ registers itself as a webhook of the running sandbox, with its secret, until it 
 // listen serves until ctx is done.
 func (a *app) listen(ctx context.Context, f listenFlags) (err error) {
 	if f.keep < time.Minute {
-		return errors.New("--keep must be at least 1m")
+		return usagef("--keep must be at least 1m")
 	}
 	secrets, box, err := f.secrets(ctx)
 	if err != nil {
@@ -155,7 +155,8 @@ func (a *app) listen(ctx context.Context, f listenFlags) (err error) {
 	}
 	inspector, err := inspect.Open(ctx, inspect.Config{File: file, Secrets: secrets, Forward: f.forward, Keep: f.keep})
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		listener.Close()
+		return invalid(err)
 	}
 	l := &listening{app: a, flags: f, file: file, inspector: inspector, listener: listener}
 	defer func() { err = errors.Join(err, inspector.Close()) }()
@@ -166,7 +167,8 @@ func (a *app) listen(ctx context.Context, f listenFlags) (err error) {
 			Values: []console.Value{{Name: "Receiver", Value: baseURL(listener.Addr())}},
 		})
 		if err != nil {
-			return errors.Join(err, listener.Close())
+			listener.Close()
+			return invalid(err)
 		}
 	}
 	return l.run(ctx, box)

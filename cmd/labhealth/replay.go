@@ -112,7 +112,7 @@ func (f *replayFlags) inspector(ctx context.Context) (*inspect.Inspector, error)
 		return nil, err
 	}
 	if _, err := os.Stat(file); err != nil {
-		return nil, fmt.Errorf("no deliveries are stored: %w", err)
+		return nil, usagef("no deliveries are stored: %v", pathError(err))
 	}
 	// The retention is that of labhealth listen.
 	c := inspect.Config{File: file, Forward: f.to, Keep: inspect.KeepAll}
@@ -122,12 +122,15 @@ func (f *replayFlags) inspector(ctx context.Context) (*inspect.Inspector, error)
 		}
 	}
 	i, err := inspect.Open(ctx, c)
-	if err != nil || f.to != "" || f.dryRun {
-		return i, err
+	if err != nil {
+		return nil, invalid(err)
+	}
+	if f.to != "" || f.dryRun {
+		return i, nil
 	}
 	url, err := i.LastForward(ctx)
 	if err == nil && url == "" {
-		err = errors.New("there is no application to send to: use --to")
+		err = usagef("there is no application to send to: use --to")
 	}
 	if err == nil {
 		err = i.SetForward(url)
@@ -143,9 +146,9 @@ func (f *replayFlags) replay(args []string, in io.Reader) (r inspect.Replay, err
 	r = inspect.Replay{Copies: f.copies, Delay: f.delay, NewID: f.newIDs}
 	switch {
 	case f.copies < 1:
-		return r, errors.New("--copies must be at least 1")
+		return r, usagef("--copies must be at least 1")
 	case f.delay < 0:
-		return r, errors.New("--delay must not be negative")
+		return r, usagef("--delay must not be negative")
 	case f.shuffle:
 		r.Order = "shuffled"
 	case f.reverse:
@@ -160,7 +163,7 @@ func (f *replayFlags) replay(args []string, in io.Reader) (r inspect.Replay, err
 	}
 	if f.edit != "" {
 		if len(r.Numbers) != 1 {
-			return r, errors.New("--edit needs exactly one NUMBER")
+			return r, usagef("--edit needs exactly one NUMBER")
 		}
 		r.Body, err = readEdited(f.edit, in)
 	}
@@ -180,9 +183,9 @@ func selectNumbers(r *inspect.Replay, filter *inspect.Filter, args []string) (er
 	}
 	switch {
 	case len(args) > 0 && selected:
-		return errors.New("give either NUMBERs or flags that select deliveries; one range FIRST-LAST can be combined with them")
+		return usagef("give either NUMBERs or flags that select deliveries; one range FIRST-LAST can be combined with them")
 	case len(args) == 0 && !selected:
-		return errors.New("nothing is selected: give NUMBERs, or --order, --user, --query, --from or --until")
+		return usagef("nothing is selected: give NUMBERs, or --order, --user, --query, --from or --until")
 	case len(args) == 0:
 		r.Filter = filter
 		return nil
@@ -199,7 +202,7 @@ func selectNumbers(r *inspect.Replay, filter *inspect.Filter, args []string) (er
 func parseNumber(s string) (int64, error) {
 	number, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || number < 1 {
-		return 0, fmt.Errorf("%q is not the number of a delivery, or a range such as 100-200", s)
+		return 0, usagef("%q is not the number of a delivery, or a range such as 100-200", s)
 	}
 	return number, nil
 }
@@ -211,10 +214,10 @@ func readEdited(name string, in io.Reader) (body []byte, err error) {
 		body, err = os.ReadFile(name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--edit: %w", err)
+		return nil, usagef("--edit: %v", pathError(err))
 	}
 	if len(body) == 0 {
-		return nil, errors.New("--edit: the body is empty")
+		return nil, usagef("--edit: the body is empty")
 	}
 	return body, nil
 }
@@ -229,7 +232,7 @@ func (f *replayFlags) filter() (filter *inspect.Filter, err error) {
 			continue
 		}
 		if *id.to, err = uuid.Parse(id.text); err != nil || *id.to == uuid.Nil {
-			return nil, fmt.Errorf("%s must be a UUID", id.flag)
+			return nil, usagef("%s must be a UUID, such as 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02", id.flag)
 		}
 	}
 	for _, at := range []struct {

@@ -151,7 +151,7 @@ If several are running, it is the one that was started last.`,
 				return err
 			}
 			if len(running) == 0 {
-				return errNoSandbox
+				return invalid(errNoSandbox)
 			}
 			if a.json {
 				return json.NewEncoder(a.out).Encode(running[0])
