@@ -175,8 +175,8 @@ func TestUsers(t *testing.T) {
 	got := commandWith(t.Context(), t, "u-1\n", "users", "create", "-", "--show-patient")
 	id := regexp.MustCompile(`[0-9a-f-]{36}`).FindString(got.stdout)
 	wantResult(t, got, result{0, "user            " + id + "\nclient user ID  u-1\ncreated         2026-11-23 12:00:00Z\nsources         -\n", ""})
-	wantResult(t, command(t, "users", "create", "u-1"), result{3, "", "a user has this ID: --if-missing prints it\n" +
-		"labhealth: POST /v2/user: 400 Bad Request: rejected (the client user ID belongs to a user: use Users.GetOrCreate) (request REQUEST)\n"})
+	wantResult(t, command(t, "users", "create", "u-1"), result{3, "", "" +
+		"labhealth: POST /v2/user: 400 Bad Request: rejected (the client user ID belongs to a user: labhealth users create --if-missing prints it) (request REQUEST)\n"})
 	if got := command(t, "users", "create", "u-1", "--if-missing"); got.code != 0 || !strings.Contains(got.stdout, id) {
 		t.Errorf("%+v", got)
 	}

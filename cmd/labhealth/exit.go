@@ -172,11 +172,12 @@ func fieldsJSON(fields []labhealth.FieldError) []errorFieldJSON {
 	return list
 }
 
-// errorText returns the message of an error without the names of packages at its start.
+// errorText returns the message of an error in the words of the command line, without the names of
+// packages at its start.
 func errorText(err error) string {
 	text := err.Error()
 	for _, prefix := range []string{"labhealth: ", "bulk: ", "webhooks: "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
-	return clean(text)
+	return clean(commandWords.Replace(text))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -180,9 +179,6 @@ With --json, it prints the user as the service has it.`,
 				create = client.Users.GetOrCreate
 			}
 			user, err := create(cmd.Context(), labhealth.CreateUserBody{ClientUserID: name})
-			if _, ok := errors.AsType[*labhealth.UserConflictError](err); ok && !a.json {
-				fmt.Fprintln(a.err, "a user has this ID: --if-missing prints it")
-			}
 			if err != nil {
 				return err
 			}
