@@ -120,7 +120,7 @@ func TestOrders(t *testing.T) {
 		"Total Cholesterol                          182  mg/dL       0-200             normal\n" +
 		"HDL Cholesterol                           58.5  mg/dL       >=40              normal\n", ""})
 	wantResult(t, command(t, "orders", "results", open.String()), result{3, "",
-		"labhealth: GET /v3/order/{order_id}/result: 404 Not Found: rejected (no results yet: see Order.HasResults) (request REQUEST)\n"})
+		"labhealth: GET /v3/order/{order_id}/result: 404 Not Found: rejected (no results yet: labhealth orders get shows the status) (request REQUEST)\n"})
 	wantResult(t, command(t, "orders", "cancel", open.String()), result{2, "",
 		fmt.Sprintf("labhealth: Cancel the order %s? This cannot be undone. Confirm with --yes, as there is no terminal to ask at\n", open)})
 	wantResult(t, command(t, "orders", "cancel", open.String(), "--yes"), result{0,
@@ -670,7 +670,7 @@ func TestDoctor(t *testing.T) {
 	open := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer open.Close()
 	got = replace(command(t, "doctor", "--webhook", open.URL))
-	const advice = "                   → verify each delivery before anything else, for example with webhooks.NewHandler: anyone who knows the URL can send events\n"
+	const advice = "                   → verify each delivery before anything else, in Go with webhooks.NewHandler: anyone who knows the URL can send events\n"
 	wantResult(t, got, result{1, healthy +
 		"failed   webhook   the endpoint accepts an unsigned event (200)\n" + advice +
 		"failed   webhook   the endpoint accepts an event with a wrong signature (200)\n" + advice +
