@@ -775,6 +775,12 @@ func TestHelp(t *testing.T) {
 		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
 			t.Errorf("%s: short help %q", cmd.CommandPath(), cmd.Short)
 		}
+		if cmd.Runnable() && !cmd.HasSubCommands() && !strings.Contains(cmd.Example, "labhealth "+name(cmd)) {
+			t.Errorf("%s has no example: %q", cmd.CommandPath(), cmd.Example)
+		}
+		if cmd.Runnable() && !cmd.HasSubCommands() && cmd.Long == "" {
+			t.Errorf("%s has no long help", cmd.CommandPath())
+		}
 		for line := range strings.Lines(cmd.Long) {
 			if len([]rune(strings.TrimRight(line, "\n"))) > 120 && cmd.Name() != "completion" {
 				t.Errorf("%s: a line of the help is too long: %s", cmd.CommandPath(), line)

@@ -26,6 +26,8 @@ func newKeysList(a *app) *cobra.Command {
 		Short: "List the keys of the team API, or management keys, without their values",
 		Long: `List the keys of the team API, of all teams or of --team, or with --management the management keys,
 without their values. With --json, each line is a key as the service has it, with its value hidden.`,
+		Example: `  labhealth keys list
+  labhealth keys list --management --json | jq -r .id`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			m, err := a.management(cmd.Context(), false)

@@ -53,20 +53,20 @@ may be forged, are sent only if they are selected by number or with --query is:r
   labhealth replay 17 --edit body.json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.replay(cmd.Context(), f, args) },
 	}
-	f.add(cmd, "sign with the secret of the running sandbox, or of the one with this base URL")
+	f.add(cmd, "sign with the secret of the running sandbox, or of the one with this base URL", "send without signatures")
 	flags := cmd.Flags()
 	flags.StringVar(&f.to, "to", "", "URL of your application (default that of the latest labhealth listen)")
 	flags.StringVar(&f.query, "query", "", `words and terms, as in the console, such as "type:glucose is:failed"`)
 	flags.StringVar(&f.order, "order", "", "ID of an order: all of its deliveries")
 	flags.StringVar(&f.user, "user", "", "ID of a user: all of its deliveries")
-	flags.StringVar(&f.from, "from", "", "received at this time or later: RFC 3339, or a duration before now, such as 2h")
-	flags.StringVar(&f.until, "until", "", "received before this time, as --from")
+	flags.StringVar(&f.from, "since", "", "received at this time or later: a date, a date-time with an offset, or a duration before now such as 2h")
+	flags.StringVar(&f.until, "until", "", "received before this time, as --since")
 	flags.BoolVar(&f.shuffle, "shuffle", false, "in random order")
 	flags.BoolVar(&f.reverse, "reverse", false, "latest first")
 	flags.BoolVar(&f.newIDs, "new-ids", false, "with new IDs, so that they are no duplicates")
 	flags.IntVar(&f.copies, "copies", 1, "how often each is sent")
 	flags.DurationVar(&f.delay, "delay", 0, "wait between deliveries, such as 500ms")
-	flags.StringVar(&f.edit, "edit", "", "file with the body to send in place of the stored one, - for standard input; needs one NUMBER")
+	flags.StringVar(&f.edit, "edit", "", "file with the body to send in place of the stored one, - for stdin; needs one NUMBER")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print what would be sent")
 	cmd.MarkFlagsMutuallyExclusive("shuffle", "reverse")
 	return cmd
@@ -78,7 +78,7 @@ func (a *app) replay(ctx context.Context, f replayFlags, args []string) (err err
 	if err != nil {
 		return err
 	}
-	inspector, err := f.inspector(ctx)
+	inspector, err := f.inspector(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (a *app) replay(ctx context.Context, f replayFlags, args []string) (err err
 }
 
 // inspector opens the file. Its application is that of --to or of the latest labhealth listen.
-func (f *replayFlags) inspector(ctx context.Context) (*inspect.Inspector, error) {
+func (f *replayFlags) inspector(ctx context.Context, a *app) (*inspect.Inspector, error) {
 	file, err := f.path()
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (f *replayFlags) inspector(ctx context.Context) (*inspect.Inspector, error)
 	// The retention is that of labhealth listen.
 	c := inspect.Config{File: file, Forward: f.to, Keep: inspect.KeepAll}
 	if !f.dryRun {
-		if c.Secrets, _, err = f.secrets(ctx); err != nil {
+		if c.Secrets, _, err = f.secrets(ctx, a); err != nil {
 			return nil, err
 		}
 	}
@@ -185,7 +185,7 @@ func selectNumbers(r *inspect.Replay, filter *inspect.Filter, args []string) (er
 	case len(args) > 0 && selected:
 		return usagef("give either NUMBERs or flags that select deliveries; one range FIRST-LAST can be combined with them")
 	case len(args) == 0 && !selected:
-		return usagef("nothing is selected: give NUMBERs, or --order, --user, --query, --from or --until")
+		return usagef("nothing is selected: give NUMBERs, or --order, --user, --query, --since or --until")
 	case len(args) == 0:
 		r.Filter = filter
 		return nil
@@ -238,7 +238,7 @@ func (f *replayFlags) filter() (filter *inspect.Filter, err error) {
 	for _, at := range []struct {
 		flag, text string
 		to         *time.Time
-	}{{"--from", f.from, &filter.From}, {"--until", f.until, &filter.To}} {
+	}{{"--since", f.from, &filter.From}, {"--until", f.until, &filter.To}} {
 		if *at.to, err = parseTime(at.flag, at.text); err != nil {
 			return nil, err
 		}
