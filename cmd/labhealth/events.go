@@ -42,8 +42,12 @@ error.`,
 			if err != nil {
 				return err
 			}
+			events := splitEvents(body)
+			if len(events) == 0 {
+				return usagef("%s has no events", args[0])
+			}
 			code := exitDone
-			for i, event := range splitEvents(body) {
+			for i, event := range events {
 				shown := describeEvent(event)
 				code = max(code, shown.exitCode())
 				if err := a.printEventJSON(i, shown); err != nil {

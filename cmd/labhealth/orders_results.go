@@ -24,7 +24,7 @@ count as patient data.
 
 With --json, it prints the results as the service has them.`,
 		Example: `  labhealth orders results 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02
-  labhealth orders results 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 --json | jq '.results[] | {name, value, unit}'`,
+  labhealth orders results 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 --json | jq '.results[] | {name, result, unit}'`,
 		Args:              exactArgs("the ID of an order"),
 		ValidArgsFunction: a.completeOrder,
 		RunE: func(cmd *cobra.Command, args []string) error {

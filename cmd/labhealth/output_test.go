@@ -31,3 +31,14 @@ func TestOutputIncomplete(t *testing.T) {
 		t.Error(code, errs.String())
 	}
 }
+
+func TestSuspiciousInput(t *testing.T) {
+	newService(t)
+	if got := commandWith(t.Context(), t, "[]", "events", "show", "-"); got.code != exitUsage || got.stderr != "labhealth: - has no events\n" {
+		t.Errorf("%+v", got)
+	}
+	got := command(t, "webhooks", "create", "https://example.com/", "--event", "labtest.order.created,labtest.ordr")
+	if got.code != 0 || got.stderr != "warning: --event: this version does not know the type \"labtest.ordr\": check its spelling\n" {
+		t.Errorf("%+v", got)
+	}
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -100,7 +101,9 @@ func newWebhooksCreate(a *app) *cobra.Command {
 		Use:   "create URL",
 		Short: "Create a webhook",
 		Long: `Create a webhook. If LABHEALTH_WEBHOOK_SECRET or LABHEALTH_WEBHOOK_SECRET_FILE is set, it is the signing
-secret. Otherwise the service generates one, which labhealth webhooks secret prints.`,
+secret. Otherwise the service generates one, which labhealth webhooks secret prints.
+
+With --json, it prints the webhook as the service has it.`,
 		Example: `  labhealth webhooks create https://example.com/webhooks
   labhealth webhooks create https://example.com/webhooks --event labtest.order.created,labtest.order.updated`,
 		Args:              exactArgs("the URL of the endpoint"),
@@ -109,6 +112,7 @@ secret. Otherwise the service generates one, which labhealth webhooks secret pri
 			if _, err := parseURL("the URL of the endpoint", args[0]); err != nil {
 				return err
 			}
+			a.warnEventTypes(events)
 			body := labhealth.CreateWebhookBody{URL: args[0], FilterTypes: events}
 			if description != "" {
 				body.Description = &description
@@ -141,12 +145,24 @@ secret. Otherwise the service generates one, which labhealth webhooks secret pri
 	cmd.Flags().StringVar(&description, "description", "", "text for people")
 	cmd.Flags().StringSliceVar(&events, "event", nil, "event types to deliver, such as labtest.order.updated; all if missing")
 	cmd.Flags().BoolVar(&disabled, "disabled", false, "create it without deliveries")
-	var types []string
+	complete(cmd, "event", eventTypes()...)
+	return cmd
+}
+
+func eventTypes() (types []string) {
 	for _, t := range webhooks.EventTypes() {
 		types = append(types, string(t))
 	}
-	complete(cmd, "event", types...)
-	return cmd
+	return types
+}
+
+// warnEventTypes warns of types that may be misspelled: a webhook for them gets no events.
+func (a *app) warnEventTypes(types []string) {
+	for _, t := range types {
+		if !slices.Contains(eventTypes(), t) {
+			fmt.Fprintf(a.err, "%s --event: this version does not know the type %q: check its spelling\n", a.paintErr(yellow, "warning:"), clean(t))
+		}
+	}
 }
 
 // oneSecret returns the signing secret of an environment variable, or "".
