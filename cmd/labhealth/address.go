@@ -16,7 +16,7 @@ import (
 func listenAt(ctx context.Context, addr string, public bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, fmt.Errorf("--addr %q is not HOST:PORT, such as 127.0.0.1:8080", addr)
+		return nil, usagef("--addr %q is not HOST:PORT, such as 127.0.0.1:8080", addr)
 	}
 	if host == "" && !public {
 		return nil, notLoopback(addr)
@@ -24,7 +24,7 @@ func listenAt(ctx context.Context, addr string, public bool) (net.Listener, erro
 	if host != "" {
 		ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		if err != nil {
-			return nil, fmt.Errorf("--addr %q: the host is unknown", addr)
+			return nil, usagef("--addr %q: the host is unknown", addr)
 		}
 		ip := ips[0].Unmap()
 		if i := slices.IndexFunc(ips, netip.Addr.Is4); host == "localhost" && i >= 0 {
@@ -43,7 +43,7 @@ func listenAt(ctx context.Context, addr string, public bool) (net.Listener, erro
 }
 
 func notLoopback(addr string) error {
-	return fmt.Errorf("--addr %s can be reached by other machines: use 127.0.0.1, localhost or [::1], or add --public", addr)
+	return usagef("--addr %s can be reached by other machines: use 127.0.0.1, localhost or [::1], or add --public", addr)
 }
 
 // baseURL returns the address for programs of this machine.

@@ -120,7 +120,7 @@ func TestOrders(t *testing.T) {
 		"Total Cholesterol                          182  mg/dL       0-200             normal\n" +
 		"HDL Cholesterol                           58.5  mg/dL       >=40              normal\n", ""})
 	wantResult(t, command(t, "orders", "results", open.String()), result{3, "",
-		"labhealth: GET /v3/order/{order_id}/result: 404 Not Found: rejected (no results yet: see Order.HasResults) (request REQUEST)\n"})
+		"labhealth: GET /v3/order/{order_id}/result: 404 Not Found: rejected (no results yet: labhealth orders get shows the status) (request REQUEST)\n"})
 	wantResult(t, command(t, "orders", "cancel", open.String()), result{2, "",
 		fmt.Sprintf("labhealth: Cancel the order %s? This cannot be undone. Confirm with --yes, as there is no terminal to ask at\n", open)})
 	wantResult(t, command(t, "orders", "cancel", open.String(), "--yes"), result{0,
@@ -175,8 +175,8 @@ func TestUsers(t *testing.T) {
 	got := commandWith(t.Context(), t, "u-1\n", "users", "create", "-", "--show-patient")
 	id := regexp.MustCompile(`[0-9a-f-]{36}`).FindString(got.stdout)
 	wantResult(t, got, result{0, "user            " + id + "\nclient user ID  u-1\ncreated         2026-11-23 12:00:00Z\nsources         -\n", ""})
-	wantResult(t, command(t, "users", "create", "u-1"), result{3, "", "a user has this ID: --if-missing prints it\n" +
-		"labhealth: POST /v2/user: 400 Bad Request: rejected (the client user ID belongs to a user: use Users.GetOrCreate) (request REQUEST)\n"})
+	wantResult(t, command(t, "users", "create", "u-1"), result{3, "", "" +
+		"labhealth: POST /v2/user: 400 Bad Request: rejected (the client user ID belongs to a user: labhealth users create --if-missing prints it) (request REQUEST)\n"})
 	if got := command(t, "users", "create", "u-1", "--if-missing"); got.code != 0 || !strings.Contains(got.stdout, id) {
 		t.Errorf("%+v", got)
 	}
@@ -275,7 +275,7 @@ func TestUsage(t *testing.T) {
 		{"orders get x", "the ID of the order must be a UUID, such as 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02"},
 		{"orders get x y", `orders get has an unexpected argument: "y"`},
 		{"orders list --bogus", "unknown flag: --bogus: see labhealth orders list --help"},
-		{"orders list --limit x", `invalid argument "x" for "--limit" flag: strconv.ParseInt: parsing "x": invalid syntax: see labhealth orders list --help`},
+		{"orders list --limit x", `--limit must be a whole number, not "x"`},
 		{"orders list --interpretation odd", `--interpretation must be normal, abnormal or critical, not "odd"`},
 		{"orders list --since yesterday", `--since must be a date such as 2026-01-31, a time such as 2026-01-31T08:00:00Z, or a duration before now such as 24h, not "yesterday"`},
 		{"orders list --color red", `--color must be auto, always or never, not "red"`},
@@ -670,7 +670,7 @@ func TestDoctor(t *testing.T) {
 	open := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer open.Close()
 	got = replace(command(t, "doctor", "--webhook", open.URL))
-	const advice = "                   → verify each delivery before anything else, for example with webhooks.NewHandler: anyone who knows the URL can send events\n"
+	const advice = "                   → verify each delivery before anything else, in Go with webhooks.NewHandler: anyone who knows the URL can send events\n"
 	wantResult(t, got, result{1, healthy +
 		"failed   webhook   the endpoint accepts an unsigned event (200)\n" + advice +
 		"failed   webhook   the endpoint accepts an event with a wrong signature (200)\n" + advice +
@@ -774,6 +774,12 @@ func TestHelp(t *testing.T) {
 	walk = func(cmd *cobra.Command) {
 		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
 			t.Errorf("%s: short help %q", cmd.CommandPath(), cmd.Short)
+		}
+		if cmd.Runnable() && !cmd.HasSubCommands() && !strings.Contains(cmd.Example, "labhealth "+name(cmd)) {
+			t.Errorf("%s has no example: %q", cmd.CommandPath(), cmd.Example)
+		}
+		if cmd.Runnable() && !cmd.HasSubCommands() && cmd.Long == "" {
+			t.Errorf("%s has no long help", cmd.CommandPath())
 		}
 		for line := range strings.Lines(cmd.Long) {
 			if len([]rune(strings.TrimRight(line, "\n"))) > 120 && cmd.Name() != "completion" {

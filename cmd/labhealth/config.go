@@ -266,29 +266,38 @@ func (a *app) secret(name string) (string, error) {
 
 // readSecret reads a secret from a file that others cannot read.
 func (a *app) readSecret(name, file string) (string, error) {
-	info, err := os.Stat(file)
+	b, err := a.readSecretFile(name, file)
 	if err != nil {
-		return "", usagef("%s: %v", name, pathError(err))
-	}
-	mode := info.Mode().Perm()
-	if runtime.GOOS != "windows" && mode&0o007 != 0 {
-		return "", usagef("%s: all users can read or change %s (mode %04o): run chmod 600 on it, and replace the key if others use this machine", name, file, mode)
-	}
-	if runtime.GOOS != "windows" && mode&0o070 != 0 {
-		fmt.Fprintf(a.err, "%s %s: the group can read or change %s (mode %04o): chmod 600 prevents that\n", a.paintErr(yellow, "warning:"), name, file, mode)
-	}
-	if !info.Mode().IsRegular() || info.Size() > 64<<10 {
-		return "", usagef("%s: %s must be a file with the key in one line", name, file)
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return "", usagef("%s: %v", name, pathError(err))
+		return "", err
 	}
 	value := strings.TrimSpace(string(b))
 	if value == "" || strings.ContainsAny(value, "\r\n") {
 		return "", usagef("%s: %s must have the key in one line", name, file)
 	}
 	return value, nil
+}
+
+// readSecretFile reads a file that others cannot read.
+func (a *app) readSecretFile(name, file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, usagef("%s: %v", name, pathError(err))
+	}
+	mode := info.Mode().Perm()
+	if runtime.GOOS != "windows" && mode&0o007 != 0 {
+		return nil, usagef("%s: all users can read or change %s (mode %04o): run chmod 600 on it, and replace the key if others use this machine", name, file, mode)
+	}
+	if runtime.GOOS != "windows" && mode&0o070 != 0 {
+		fmt.Fprintf(a.err, "%s %s: the group can read or change %s (mode %04o): chmod 600 prevents that\n", a.paintErr(yellow, "warning:"), name, file, mode)
+	}
+	if !info.Mode().IsRegular() || info.Size() > 64<<10 {
+		return nil, usagef("%s: %s must be a file with the key in one line", name, file)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, usagef("%s: %v", name, pathError(err))
+	}
+	return b, nil
 }
 
 // webhookSecrets returns the secrets of the webhook: one, or several separated by spaces while the

@@ -110,11 +110,19 @@ func (d *doctor) print(name, status, text, advice string) {
 
 func (d *doctor) run(ctx context.Context, webhook string, send bool) {
 	t, err := d.resolve(ctx)
-	if err != nil {
+	var u *url.URL
+	if err == nil {
+		u, err = parseBaseURL(t.url)
+	}
+	switch {
+	case err != nil:
 		d.print("settings", checkFailed, errorText(err), "")
-	} else {
+	default:
 		d.print("settings", checkOK, describeTarget(t), "")
-		d.checkService(ctx, t)
+		d.checkService(ctx, t, u)
+	}
+	if d.useSandbox && err != nil {
+		return // the secret is that of the sandbox
 	}
 	verifier := d.checkSecret(ctx)
 	if webhook != "" && ctx.Err() == nil {
@@ -132,14 +140,20 @@ func describeTarget(t target) string {
 	return fmt.Sprintf("%s, environment %s", withoutQuery(t.url), t.environment)
 }
 
+// parseBaseURL parses a base URL as the client does.
+func parseBaseURL(base string) (*url.URL, error) {
+	if u, err := url.Parse(base); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, usagef("the base URL must be an https URL, such as https://api.example.com: correct LABHEALTH_URL or --base-url")
+	}
+	if _, err := labhealth.NewClient("sk_us_key", labhealth.WithBaseURL(base)); err != nil {
+		return nil, usagef("%s", errorText(err))
+	}
+	return url.Parse(base)
+}
+
 // checkService checks everything from the address to the clock. Later checks are skipped if they
 // would fail for the same reason.
-func (d *doctor) checkService(ctx context.Context, t target) {
-	u, err := parseURL("the base URL", t.url)
-	if err != nil {
-		d.print("address", checkFailed, errorText(err), "")
-		return
-	}
+func (d *doctor) checkService(ctx context.Context, t target, u *url.URL) {
 	if d.checkAddress(ctx, u) && (u.Scheme != "https" || d.checkTLS(ctx, u)) {
 		d.checkKey(ctx, t)
 		return
@@ -182,7 +196,11 @@ func port(u *url.URL) string {
 // networkProblem describes an error of the network without quoting a URL.
 func networkProblem(err error) string {
 	var timeout net.Error
-	switch text := err.Error(); {
+	text := err.Error()
+	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "proxyconnect" || strings.Contains(text, "Proxy Authentication Required") {
+		return proxyProblem(text)
+	}
+	switch {
 	case errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded):
 		return "no response in time"
 	case strings.Contains(text, "connection refused"):
@@ -193,12 +211,31 @@ func networkProblem(err error) string {
 		return "the connection was closed without a response"
 	case strings.Contains(text, "server gave HTTP response to HTTPS client"):
 		return "it speaks http, and not https"
+	case strings.Contains(text, "first record does not look like a TLS handshake"):
+		return "it does not speak https"
+	case strings.Contains(text, "malformed HTTP response"):
+		return "it does not speak http: try https"
+	case strings.Contains(text, "Forbidden"), strings.Contains(text, "Bad Gateway"), strings.Contains(text, "Service Unavailable"):
+		return "the proxy does not connect to this host"
 	}
 	if problem, _ := certificateProblem(err); problem != "" {
 		return problem
 	}
 	return "the connection failed"
 }
+
+// proxyProblem describes why a proxy does not forward a request.
+func proxyProblem(text string) string {
+	if strings.Contains(text, "Proxy Authentication Required") {
+		return "the proxy asks for a user and a password (407)"
+	}
+	if strings.Contains(text, "connection refused") {
+		return "the proxy cannot be reached: the connection is refused"
+	}
+	return "the proxy cannot be reached"
+}
+
+const proxyAdvice = "correct HTTPS_PROXY and HTTP_PROXY, such as http://user:password@proxy.example.com:3128, or exclude the host with NO_PROXY"
 
 func (d *doctor) checkTLS(ctx context.Context, u *url.URL) bool {
 	transport, ok := http.DefaultTransport.(*http.Transport)
@@ -218,7 +255,10 @@ func (d *doctor) checkTLS(ctx context.Context, u *url.URL) bool {
 	if err != nil {
 		problem, advice := certificateProblem(err)
 		if problem == "" {
-			problem, advice = networkProblem(err), "check that the base URL is that of an https server"
+			problem, advice = networkProblem(err), "check that the base URL is that of an https server, and its port"
+			if strings.HasPrefix(problem, "the proxy") {
+				advice = proxyAdvice
+			}
 		}
 		d.print("TLS", checkFailed, problem, advice)
 		return false
@@ -264,7 +304,12 @@ func certificateProblem(err error) (problem, advice string) {
 	}
 	if e, ok := errors.AsType[x509.CertificateInvalidError](err); ok {
 		if e.Reason == x509.Expired {
-			return "the certificate is expired or not valid yet", "check the clock of this machine; otherwise tell who runs the server"
+			text := "the certificate is expired or not valid yet"
+			if e.Cert != nil {
+				text = fmt.Sprintf("the certificate is valid from %s to %s, and this machine has %s",
+					e.Cert.NotBefore.Format(time.DateOnly), e.Cert.NotAfter.Format(time.DateOnly), time.Now().UTC().Format(time.DateOnly))
+			}
+			return text, "check the clock of this machine; otherwise tell who runs the server"
 		}
 		return "the certificate is invalid", "tell who runs the server"
 	}
@@ -288,11 +333,11 @@ func (d *doctor) checkKey(ctx context.Context, t target) {
 	case err == nil:
 		d.checkRegion(t)
 	case errors.Is(err, labhealth.ErrUnauthorized):
-		d.print("key", checkFailed, "the service rejects the key", "check that it is a team API key of this environment, and that it was not deleted; labhealth keys create makes a new one")
+		d.print("key", checkFailed, "the service rejects the key", d.wrongKey(t))
 	case errors.Is(err, labhealth.ErrForbidden):
 		d.print("key", checkFailed, "the service accepts the key, but not for this team", "ask the service for access")
 	default:
-		d.print("key", checkFailed, errorText(err), "check that the base URL is that of the team API, without a path such as /v3")
+		d.print("key", checkFailed, errorText(err), serviceAdvice(err, t))
 	}
 	if resp.StatusCode == 0 {
 		return
@@ -307,6 +352,46 @@ func (d *doctor) checkKey(ctx context.Context, t target) {
 	}
 	d.print("service", status, text, "")
 	d.checkClock(resp.Header.Get("Date"), time.Now())
+}
+
+// wrongKey returns what to do about a key that is rejected. It looks at its prefix only.
+func (d *doctor) wrongKey(t target) string {
+	key, _ := d.secret("LABHEALTH_API_KEY")
+	prefix, rest, _ := strings.Cut(key, "_")
+	region, _, _ := strings.Cut(rest, "_")
+	switch {
+	case t.sandbox != nil:
+	case prefix == "mk":
+		return "this is a management key (mk_): LABHEALTH_API_KEY needs a key of the team, which labhealth keys create makes"
+	case prefix == "whsec":
+		return "this is a webhook secret (whsec_): LABHEALTH_API_KEY needs a key of the team, which labhealth keys create makes"
+	case t.environment != "" && (region == "us" || region == "eu") && labhealth.Region(region) != t.environment.Region():
+		return fmt.Sprintf("the key is of the region %s, and the environment is %s: use the key, the base URL and the environment of one region", region, t.environment)
+	}
+	return "check that it is a team API key of this environment, and that it was not deleted; labhealth keys create makes a new one"
+}
+
+// serviceAdvice returns what to do about a request that failed.
+func serviceAdvice(err error, t target) string {
+	failure := labhealth.FailureOf(err)
+	apiErr, ok := errors.AsType[*labhealth.APIError](err)
+	switch {
+	case strings.Contains(err.Error(), "must start with https"):
+		return "" // the message has it
+	case failure == labhealth.FailureProxy:
+		return proxyAdvice
+	case failure == labhealth.FailureTimeout:
+		return "try again with a longer --timeout; if that does not help, tell who runs the service"
+	case ok && apiErr.StatusCode == http.StatusTooManyRequests:
+		return "wait: other programs with this key use the rate limit"
+	case ok && apiErr.StatusCode >= 500:
+		return "try again later; if it lasts, tell who runs the service, or the proxy"
+	case failure == labhealth.FailureRedirect:
+		return "use the base URL of the service itself: a login page or another host responds"
+	case strings.HasPrefix(t.url, "http://") && !ok && labhealth.OutcomeOf(err) != labhealth.OutcomeApplied:
+		return "check that the base URL is that of the team API, and whether it must begin with https"
+	}
+	return "check that the base URL is that of the team API, without a path such as /v3"
 }
 
 // checkRegion compares the region in the key, if it has one, with that of the environment.
@@ -391,7 +476,7 @@ func (d *doctor) checkWebhook(ctx context.Context, endpoint string, verifier *we
 			d.print("webhook", checkFailed, errorText(err), "check the URL, and that the application runs and can be reached from here")
 			return
 		case status/100 == 2:
-			d.print("webhook", checkFailed, fmt.Sprintf("the endpoint accepts %s (%d)", p.what, status), "verify each delivery before anything else, for example with webhooks.NewHandler: anyone who knows the URL can send events")
+			d.print("webhook", checkFailed, fmt.Sprintf("the endpoint accepts %s (%d)", p.what, status), "verify each delivery before anything else, in Go with webhooks.NewHandler: anyone who knows the URL can send events")
 		case status/100 == 4 && status != http.StatusNotFound && status != http.StatusMethodNotAllowed:
 			d.print("webhook", checkOK, fmt.Sprintf("the endpoint rejects %s (%d)", p.what, status), "")
 		default:

@@ -36,15 +36,20 @@ stdin. Several events can be JSON Lines or a list. Values are not shown.
 The exit code is 1 if a part of an event cannot be read, and 2 if it is no event.
 With --json, each line is one event: type, team_id, user_id, order_id, keys, malformed, unknown and
 error.`,
-		Example: "  labhealth events show body.json",
-		Args:    exactArgs("a file, or - for stdin"),
+		Example: `  labhealth events show body.json
+  labhealth events show - < deliveries.jsonl --json | jq .malformed`,
+		Args: exactArgs("a file, or - for stdin"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			body, err := a.readInput(args[0])
 			if err != nil {
 				return err
 			}
+			events := splitEvents(body)
+			if len(events) == 0 {
+				return usagef("%s has no events", args[0])
+			}
 			code := exitDone
-			for i, event := range splitEvents(body) {
+			for i, event := range events {
 				shown := describeEvent(event)
 				code = max(code, shown.exitCode())
 				if err := a.printEventJSON(i, shown); err != nil {

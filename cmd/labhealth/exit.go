@@ -55,6 +55,14 @@ func (e *usageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
+// invalid returns err as a usage error, and nil for nil.
+func invalid(err error) error {
+	if err == nil {
+		return nil
+	}
+	return usagef("%s", errorText(pathError(err)))
+}
+
 // exitError is an error with its own exit code.
 type exitError struct {
 	code int
@@ -164,11 +172,12 @@ func fieldsJSON(fields []labhealth.FieldError) []errorFieldJSON {
 	return list
 }
 
-// errorText returns the message of an error without the names of packages at its start.
+// errorText returns the message of an error in the words of the command line, without the names of
+// packages at its start.
 func errorText(err error) string {
 	text := err.Error()
 	for _, prefix := range []string{"labhealth: ", "bulk: ", "webhooks: "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
-	return clean(text)
+	return clean(commandWords.Replace(text))
 }

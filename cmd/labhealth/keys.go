@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -25,6 +26,8 @@ func newKeysList(a *app) *cobra.Command {
 		Short: "List the keys of the team API, or management keys, without their values",
 		Long: `List the keys of the team API, of all teams or of --team, or with --management the management keys,
 without their values. With --json, each line is a key as the service has it, with its value hidden.`,
+		Example: `  labhealth keys list
+  labhealth keys list --management --json | jq -r .id`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			m, err := a.management(cmd.Context(), false)
@@ -94,7 +97,7 @@ func newKeysCreate(a *app) *cobra.Command {
 		Short: "Create a key and print it once",
 		Long: `Create a key of the team API for --team, or with --management a management key: of the organisation, or of
 --team if it is given. The key is the only output on stdout, and cannot be read again. With --output, it is
-written to a file that only you can read.
+written to a new file that only you can read.
 
 With --json, it prints id, label and secret.`,
 		Example: `  labhealth keys create --label billing -o billing.key
@@ -110,6 +113,9 @@ With --json, it prints id, label and secret.`,
 			}
 			var file *outputFile
 			if output != "" {
+				if _, err := os.Lstat(output); err == nil {
+					return usagef("%s exists: name another file, because a key that it may have cannot be read again", output)
+				}
 				if file, err = createFile(output); err != nil {
 					return err
 				}
@@ -129,7 +135,7 @@ With --json, it prints id, label and secret.`,
 		},
 	}
 	cmd.Flags().StringVar(&label, "label", "", "name of the key, for people")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "file for the key instead of stdout")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "new file for the key instead of stdout")
 	cmd.Flags().BoolVar(&management, "management", false, "create a management key")
 	return cmd
 }

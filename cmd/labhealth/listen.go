@@ -33,11 +33,11 @@ type storeFlags struct {
 
 const latestSandbox = "latest"
 
-func (f *storeFlags) add(cmd *cobra.Command, sandbox string) {
+func (f *storeFlags) add(cmd *cobra.Command, sandbox, unsigned string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.file, "file", "", "file of the deliveries (default deliveries.db in the state directory of the user)")
-	flags.StringVar(&f.secretFile, "secret-file", "", "file with the signing secret; without it, the environment variable "+secretVariable+" has it")
-	flags.BoolVar(&f.unsigned, "unsigned", false, "do without a secret: accept every delivery, also a forged one")
+	flags.StringVar(&f.secretFile, "secret-file", "", "file with the signing secret (default that of "+secretVariable+" or "+secretVariable+"_FILE)")
+	flags.BoolVar(&f.unsigned, "unsigned", false, unsigned)
 	flags.StringVar(&f.sandbox, "sandbox", "", sandbox)
 	flags.Lookup("sandbox").NoOptDefVal = latestSandbox
 	cmd.MarkFlagsMutuallyExclusive("secret-file", "unsigned", "sandbox")
@@ -53,8 +53,12 @@ func (f *storeFlags) path() (string, error) {
 }
 
 // secrets returns the signing secrets, nil with --unsigned, and the sandbox with --sandbox.
-func (f *storeFlags) secrets(ctx context.Context) (secrets []string, box *sandboxState, err error) {
-	text := os.Getenv(secretVariable)
+func (f *storeFlags) secrets(ctx context.Context, a *app) (secrets []string, box *sandboxState, err error) {
+	file, text := f.secretFile, os.Getenv(secretVariable)
+	name := "--secret-file"
+	if file == "" && strings.TrimSpace(text) == "" {
+		name, file = secretVariable+"_FILE", os.Getenv(secretVariable+"_FILE")
+	}
 	switch {
 	case f.unsigned:
 		return nil, nil, nil
@@ -63,17 +67,17 @@ func (f *storeFlags) secrets(ctx context.Context) (secrets []string, box *sandbo
 			return nil, nil, err
 		}
 		return []string{box.WebhookSecret}, box, nil
-	case f.secretFile != "":
-		b, err := os.ReadFile(f.secretFile)
+	case file != "":
+		b, err := a.readSecretFile(name, file)
 		if err != nil {
-			return nil, nil, fmt.Errorf("--secret-file: %w", err)
+			return nil, nil, err
 		}
 		text = string(b)
 	}
 	// While a secret is rotated there are two.
 	secrets = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' })
 	if len(secrets) == 0 {
-		return nil, nil, errors.New("there is no signing secret: set " + secretVariable + ", or use --secret-file, --sandbox or --unsigned")
+		return nil, nil, usagef("there is no signing secret: set %s or %[1]s_FILE, or use --secret-file, --sandbox or --unsigned", secretVariable)
 	}
 	return secrets, nil, nil
 }
@@ -90,9 +94,9 @@ func findSandbox(ctx context.Context, url string) (*sandboxState, error) {
 		}
 	}
 	if url == latestSandbox || len(running) == 0 {
-		return nil, errNoSandbox
+		return nil, invalid(errNoSandbox)
 	}
-	return nil, fmt.Errorf("no sandbox of this user is running at %s", url)
+	return nil, usagef("no sandbox of this user is running at %s", url)
 }
 
 // listenFlags are the flags of the command listen.
@@ -122,10 +126,10 @@ The signing secret comes from ` + secretVariable + ` or --secret-file. With --sa
 registers itself as a webhook of the running sandbox, with its secret, until it stops.`,
 		Example: `  labhealth listen --sandbox --forward http://localhost:3000/webhooks
   ` + secretVariable + `=whsec_… labhealth listen --forward http://localhost:3000/webhooks`,
-		Args: cobra.NoArgs,
+		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.listen(cmd.Context(), f) },
 	}
-	f.add(cmd, "register as a webhook of the running sandbox, or of the one with this base URL")
+	f.add(cmd, "register as a webhook of the running sandbox, or of the one with this base URL", "do without a secret: accept every delivery, also a forged one")
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8081", "address to listen on; port 0 uses a free port")
 	flags.StringVar(&f.forward, "forward", "", "URL of your application")
@@ -139,9 +143,9 @@ registers itself as a webhook of the running sandbox, with its secret, until it 
 // listen serves until ctx is done.
 func (a *app) listen(ctx context.Context, f listenFlags) (err error) {
 	if f.keep < time.Minute {
-		return errors.New("--keep must be at least 1m")
+		return usagef("--keep must be at least 1m")
 	}
-	secrets, box, err := f.secrets(ctx)
+	secrets, box, err := f.secrets(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -155,7 +159,8 @@ func (a *app) listen(ctx context.Context, f listenFlags) (err error) {
 	}
 	inspector, err := inspect.Open(ctx, inspect.Config{File: file, Secrets: secrets, Forward: f.forward, Keep: f.keep})
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		listener.Close()
+		return invalid(err)
 	}
 	l := &listening{app: a, flags: f, file: file, inspector: inspector, listener: listener}
 	defer func() { err = errors.Join(err, inspector.Close()) }()
@@ -166,7 +171,8 @@ func (a *app) listen(ctx context.Context, f listenFlags) (err error) {
 			Values: []console.Value{{Name: "Receiver", Value: baseURL(listener.Addr())}},
 		})
 		if err != nil {
-			return errors.Join(err, listener.Close())
+			listener.Close()
+			return invalid(err)
 		}
 	}
 	return l.run(ctx, box)

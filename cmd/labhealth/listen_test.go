@@ -152,7 +152,7 @@ func TestListenToSandbox(t *testing.T) {
 	}
 	status.Store(500)
 	code, _, errors = runCommand(t, "", "replay", "--order", orders.Orders[0].ID.String(), "--file", l.File, "--sandbox", "--shuffle", "--new-ids")
-	if code != exitFailed && code != exitUsage || !strings.Contains(errors, "the application did not accept 3 of 3 deliveries") {
+	if code != exitFailed || !strings.Contains(errors, "the application did not accept 3 of 3 deliveries") {
 		t.Errorf("%d, %s", code, errors)
 	}
 	if got := ids(); len(got) != 7 || got[0] != got[1] || got[1] != got[2] || got[3] == got[0] {
@@ -217,8 +217,9 @@ func TestListenInvalid(t *testing.T) {
 	}{
 		{"listen", "there is no signing secret"},
 		{"listen --secret-file /nonexistent", "--secret-file"},
-		{"listen --secret-file " + open, "there is no signing secret"},
-		{"listen --unsigned --sandbox", "none of the others can be"},
+		{"listen --secret-file " + open, "all users can read or change"},
+		{"replay 1 --file " + file + " --secret-file " + open, "no deliveries are stored"},
+		{"listen --unsigned --sandbox", "--sandbox and --unsigned cannot be combined"},
 		{"listen --sandbox", "no sandbox is running"},
 		{"listen --unsigned --addr 0.0.0.0:0", "add --public"},
 		{"listen --unsigned --addr 127.0.0.1:0 --keep 1s", "--keep"},
@@ -230,12 +231,25 @@ func TestListenInvalid(t *testing.T) {
 		{"replay 5-x --unsigned", "is not the number"},
 		{"replay 1 --order 7d2f8f2e-0a43-4f7f-9b2c-8f2d1f6f0a01", "either NUMBERs or flags"},
 		{"replay --order 7", "must be a UUID"},
-		{"replay --from yesterday", "--from must be a date"},
+		{"replay --since yesterday", "--since must be a date"},
 		{"replay 1 2 --edit x", "exactly one NUMBER"},
 		{"replay 1 --copies 0", "--copies"},
+		{"replay 1 --delay -1s", "--delay"},
+		{"replay 1 --shuffle --reverse", "--reverse and --shuffle cannot be combined"},
+		{"orders list --timeout 1", "--timeout must be a duration such as 30s or 2h, not \"1\""},
+		{"orders list --sandbox=http://127.0.0.1:1", "--sandbox must be true or false"},
+		{"sandbox --users many", "--users must be a whole number, not \"many\""},
+		{"sandbox env", "no sandbox is running"},
+		{"listen extra", "unexpected argument"},
+		{"listen --unsigned --addr nowhere", "is not HOST:PORT"},
+		{"sandbox --addr 0.0.0.0:0", "add --public"},
+		{"sandbox --addr 127.0.0.1:0 --users -1", "--users and --orders"},
+		{"sandbox --addr 127.0.0.1:0 --users 0 --orders 0 --forward localhost:3000", "must be like http"},
+		{"sandbox --addr 127.0.0.1:0 --users 0 --orders 0 --deliver localhost:3000", "--deliver"},
+		{"sandbox --addr 127.0.0.1:0 --users 0 --orders 0 --file " + open, "can be accessed by other users"},
 	} {
 		code, _, errors := runCommand(t, "", strings.Fields(c.args)...)
-		if code != exitFailed && code != exitUsage || !strings.Contains(errors, c.want) || strings.Contains(errors, listenSecret) {
+		if code != exitUsage || !strings.Contains(errors, c.want) || strings.Contains(errors, listenSecret) {
 			t.Errorf("%s: %d, %s", c.args, code, errors)
 		}
 	}

@@ -258,8 +258,11 @@ func patientName(order *labhealth.Order) string {
 
 func newOrdersGet(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:               "get ORDER",
-		Short:             "Show an order and its timeline",
+		Use:   "get ORDER",
+		Short: "Show an order and its timeline",
+		Long:  "Show an order and its timeline. With --json, it prints the order as the service has it.",
+		Example: `  labhealth orders get 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02
+  labhealth orders get 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 --json | jq .status`,
 		Args:              exactArgs("the ID of an order"),
 		ValidArgsFunction: a.completeOrder,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -353,9 +356,13 @@ func (a *app) patientLines(order *labhealth.Order) [][2]string {
 func newOrdersCancel(a *app) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use:               "cancel ORDER",
-		Short:             "Cancel an order",
-		Long:              "Cancel an order. With --json, it prints the response (PostOrderResponse).",
+		Use:   "cancel ORDER",
+		Short: "Cancel an order",
+		Long: `Cancel an order, which cannot be undone. It asks first; without a terminal it needs --yes.
+
+With --json, it prints the response (PostOrderResponse).`,
+		Example: `  labhealth orders cancel 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02
+  labhealth orders cancel 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 --yes`,
 		Args:              exactArgs("the ID of an order"),
 		ValidArgsFunction: a.completeOrder,
 		RunE: func(cmd *cobra.Command, args []string) error {

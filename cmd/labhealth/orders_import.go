@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,7 +65,7 @@ func newOrdersImport(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Import existing orders from a CSV or JSON file",
-		Long:  importHelp,
+		Long:  importHelp + "\n\nFields of a CSV file:\n\n" + wrapWords(bulk.CSVColumns(), 2, 100),
 		Example: `  labhealth orders import orders.jsonl --dry-run
   labhealth orders import clinic.csv --separator ';' --date-layout 01/02/2006 \
     --rename DOB=patient_details.dob --rename Notes=- --lab-test "Lipid Panel" \
@@ -79,6 +80,25 @@ func newOrdersImport(a *app) *cobra.Command {
 	}
 	f.add(cmd)
 	return cmd
+}
+
+// wrapWords returns words in lines of a width, with an indentation.
+func wrapWords(words []string, indent, width int) string {
+	var text strings.Builder
+	column := width
+	for _, word := range words {
+		if column+1+len(word) > width {
+			if text.Len() > 0 {
+				text.WriteByte('\n')
+			}
+			text.WriteString(strings.Repeat(" ", indent) + word)
+			column = indent + len(word)
+			continue
+		}
+		text.WriteString(" " + word)
+		column += 1 + len(word)
+	}
+	return text.String()
 }
 
 func (f *importFlags) add(cmd *cobra.Command) {
@@ -194,7 +214,8 @@ func (a *app) importOrders(ctx context.Context, f *importFlags, path string) err
 		return err
 	}
 	var journal bulk.Journal
-	if _, err := os.Stat(f.journal); !f.opts.DryRun || err == nil {
+	// Without a client, a dry run cannot tell whether the journal belongs to the same service.
+	if _, err := os.Stat(f.journal); !f.opts.DryRun || err == nil && client != nil {
 		opened, err := bulk.OpenFile(f.journal)
 		if err != nil {
 			return importError(err)
@@ -212,10 +233,11 @@ func (a *app) importOrders(ctx context.Context, f *importFlags, path string) err
 func (a *app) importClient(ctx context.Context, f *importFlags) (*labhealth.Client, error) {
 	_, byID := uuid.Parse(f.labTest)
 	if f.opts.DryRun && (f.labTest == "" || byID == nil) {
-		client, _, err := a.client(ctx)
+		client, target, err := a.client(ctx)
 		if err != nil {
 			return nil, nil //nolint:nilerr // it checks the file only
 		}
+		f.opts.Target = target
 		return client, nil
 	}
 	client, target, err := a.client(ctx)
@@ -229,7 +251,9 @@ func (a *app) importClient(ctx context.Context, f *importFlags) (*labhealth.Clie
 
 // importError returns an error about the files as a usage error.
 func importError(err error) error {
-	if _, ok := errors.AsType[*fs.PathError](err); ok || errors.Is(err, bulk.ErrLocked) {
+	_, ok := errors.AsType[*fs.PathError](err)
+	// The file is read to its end before the first record is sent.
+	if ok || errors.Is(err, bulk.ErrLocked) || strings.HasPrefix(fmt.Sprint(err), "bulk: the source cannot be read") {
 		return usagef("%s", errorText(pathError(err)))
 	}
 	return err
@@ -336,7 +360,7 @@ func (a *app) dryRun(ctx context.Context, f *importFlags, client *labhealth.Clie
 	if report == nil {
 		return importError(err)
 	}
-	if err := errors.Join(err, a.printReport(report, f, "")); err != nil {
+	if err := cmp.Or(importError(err), a.printReport(report, f, "")); err != nil {
 		return err
 	}
 	if problems > 0 {
@@ -426,6 +450,8 @@ func (a *app) runImport(ctx context.Context, f *importFlags, client *labhealth.C
 	switch {
 	case ctx.Err() != nil:
 		return &exitError{exitInterrupted, "interrupted: the same command resumes the import"}
+	case err != nil && report.Records == 0 && report.Sent == 0:
+		return importError(err)
 	case err != nil:
 		return err
 	case rejected != "" || !report.Done():

@@ -23,6 +23,8 @@ func newOrdersResults(a *app) *cobra.Command {
 count as patient data.
 
 With --json, it prints the results as the service has them.`,
+		Example: `  labhealth orders results 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02
+  labhealth orders results 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 --json | jq '.results[] | {name, result, unit}'`,
 		Args:              exactArgs("the ID of an order"),
 		ValidArgsFunction: a.completeOrder,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -194,6 +196,8 @@ func newOrdersWatch(a *app) *cobra.Command {
 failed. Without an order, print what happens to all orders from now on, until it is interrupted.
 
 With --json, each line is one entry: order_id, status and created_at.`,
+		Example: `  labhealth orders watch 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 --for 10m
+  labhealth orders watch --json --interval 30s`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("%s has an unexpected argument: %q", name(cmd), args[1])

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -24,9 +25,50 @@ const (
 	bold   = color.Bold
 )
 
+// output is stdout. It keeps the first error, so that a script does not take a truncated result for
+// a complete one.
+type output struct {
+	io.Writer
+
+	mu  sync.Mutex
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if err != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.err == nil {
+			o.err = err
+		}
+	}
+	return n, err
+}
+
+func (o *output) failure() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
+
+// outputError reports that stdout cannot be written. Other errors, apart from those of writing,
+// keep their exit code.
+func outputError(err, failure error) error {
+	if err != nil && !errors.Is(err, failure) {
+		return err
+	}
+	if e, ok := errors.AsType[*fs.PathError](failure); ok {
+		failure = e.Err
+	}
+	return &exitError{exitFailed, fmt.Sprintf("the output is incomplete: stdout cannot be written: %v", failure)}
+}
+
 // isTerminal reports whether a stream is a terminal.
 func isTerminal(stream any) bool {
 	switch s := stream.(type) {
+	case *output:
+		return isTerminal(s.Writer)
 	case interface{ IsTerminal() bool }: // of tests
 		return s.IsTerminal()
 	case *os.File:

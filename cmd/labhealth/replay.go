@@ -53,20 +53,20 @@ may be forged, are sent only if they are selected by number or with --query is:r
   labhealth replay 17 --edit body.json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.replay(cmd.Context(), f, args) },
 	}
-	f.add(cmd, "sign with the secret of the running sandbox, or of the one with this base URL")
+	f.add(cmd, "sign with the secret of the running sandbox, or of the one with this base URL", "send without signatures")
 	flags := cmd.Flags()
 	flags.StringVar(&f.to, "to", "", "URL of your application (default that of the latest labhealth listen)")
 	flags.StringVar(&f.query, "query", "", `words and terms, as in the console, such as "type:glucose is:failed"`)
 	flags.StringVar(&f.order, "order", "", "ID of an order: all of its deliveries")
 	flags.StringVar(&f.user, "user", "", "ID of a user: all of its deliveries")
-	flags.StringVar(&f.from, "from", "", "received at this time or later: RFC 3339, or a duration before now, such as 2h")
-	flags.StringVar(&f.until, "until", "", "received before this time, as --from")
+	flags.StringVar(&f.from, "since", "", "received at this time or later: a date, a date-time with an offset, or a duration before now such as 2h")
+	flags.StringVar(&f.until, "until", "", "received before this time, as --since")
 	flags.BoolVar(&f.shuffle, "shuffle", false, "in random order")
 	flags.BoolVar(&f.reverse, "reverse", false, "latest first")
 	flags.BoolVar(&f.newIDs, "new-ids", false, "with new IDs, so that they are no duplicates")
 	flags.IntVar(&f.copies, "copies", 1, "how often each is sent")
 	flags.DurationVar(&f.delay, "delay", 0, "wait between deliveries, such as 500ms")
-	flags.StringVar(&f.edit, "edit", "", "file with the body to send in place of the stored one, - for standard input; needs one NUMBER")
+	flags.StringVar(&f.edit, "edit", "", "file with the body to send in place of the stored one, - for stdin; needs one NUMBER")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print what would be sent")
 	cmd.MarkFlagsMutuallyExclusive("shuffle", "reverse")
 	return cmd
@@ -78,7 +78,7 @@ func (a *app) replay(ctx context.Context, f replayFlags, args []string) (err err
 	if err != nil {
 		return err
 	}
-	inspector, err := f.inspector(ctx)
+	inspector, err := f.inspector(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -106,28 +106,31 @@ func (a *app) replay(ctx context.Context, f replayFlags, args []string) (err err
 }
 
 // inspector opens the file. Its application is that of --to or of the latest labhealth listen.
-func (f *replayFlags) inspector(ctx context.Context) (*inspect.Inspector, error) {
+func (f *replayFlags) inspector(ctx context.Context, a *app) (*inspect.Inspector, error) {
 	file, err := f.path()
 	if err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(file); err != nil {
-		return nil, fmt.Errorf("no deliveries are stored: %w", err)
+		return nil, usagef("no deliveries are stored: %v", pathError(err))
 	}
 	// The retention is that of labhealth listen.
 	c := inspect.Config{File: file, Forward: f.to, Keep: inspect.KeepAll}
 	if !f.dryRun {
-		if c.Secrets, _, err = f.secrets(ctx); err != nil {
+		if c.Secrets, _, err = f.secrets(ctx, a); err != nil {
 			return nil, err
 		}
 	}
 	i, err := inspect.Open(ctx, c)
-	if err != nil || f.to != "" || f.dryRun {
-		return i, err
+	if err != nil {
+		return nil, invalid(err)
+	}
+	if f.to != "" || f.dryRun {
+		return i, nil
 	}
 	url, err := i.LastForward(ctx)
 	if err == nil && url == "" {
-		err = errors.New("there is no application to send to: use --to")
+		err = usagef("there is no application to send to: use --to")
 	}
 	if err == nil {
 		err = i.SetForward(url)
@@ -143,9 +146,9 @@ func (f *replayFlags) replay(args []string, in io.Reader) (r inspect.Replay, err
 	r = inspect.Replay{Copies: f.copies, Delay: f.delay, NewID: f.newIDs}
 	switch {
 	case f.copies < 1:
-		return r, errors.New("--copies must be at least 1")
+		return r, usagef("--copies must be at least 1")
 	case f.delay < 0:
-		return r, errors.New("--delay must not be negative")
+		return r, usagef("--delay must not be negative")
 	case f.shuffle:
 		r.Order = "shuffled"
 	case f.reverse:
@@ -160,7 +163,7 @@ func (f *replayFlags) replay(args []string, in io.Reader) (r inspect.Replay, err
 	}
 	if f.edit != "" {
 		if len(r.Numbers) != 1 {
-			return r, errors.New("--edit needs exactly one NUMBER")
+			return r, usagef("--edit needs exactly one NUMBER")
 		}
 		r.Body, err = readEdited(f.edit, in)
 	}
@@ -180,9 +183,9 @@ func selectNumbers(r *inspect.Replay, filter *inspect.Filter, args []string) (er
 	}
 	switch {
 	case len(args) > 0 && selected:
-		return errors.New("give either NUMBERs or flags that select deliveries; one range FIRST-LAST can be combined with them")
+		return usagef("give either NUMBERs or flags that select deliveries; one range FIRST-LAST can be combined with them")
 	case len(args) == 0 && !selected:
-		return errors.New("nothing is selected: give NUMBERs, or --order, --user, --query, --from or --until")
+		return usagef("nothing is selected: give NUMBERs, or --order, --user, --query, --since or --until")
 	case len(args) == 0:
 		r.Filter = filter
 		return nil
@@ -199,7 +202,7 @@ func selectNumbers(r *inspect.Replay, filter *inspect.Filter, args []string) (er
 func parseNumber(s string) (int64, error) {
 	number, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || number < 1 {
-		return 0, fmt.Errorf("%q is not the number of a delivery, or a range such as 100-200", s)
+		return 0, usagef("%q is not the number of a delivery, or a range such as 100-200", s)
 	}
 	return number, nil
 }
@@ -211,10 +214,10 @@ func readEdited(name string, in io.Reader) (body []byte, err error) {
 		body, err = os.ReadFile(name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--edit: %w", err)
+		return nil, usagef("--edit: %v", pathError(err))
 	}
 	if len(body) == 0 {
-		return nil, errors.New("--edit: the body is empty")
+		return nil, usagef("--edit: the body is empty")
 	}
 	return body, nil
 }
@@ -229,13 +232,13 @@ func (f *replayFlags) filter() (filter *inspect.Filter, err error) {
 			continue
 		}
 		if *id.to, err = uuid.Parse(id.text); err != nil || *id.to == uuid.Nil {
-			return nil, fmt.Errorf("%s must be a UUID", id.flag)
+			return nil, usagef("%s must be a UUID, such as 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02", id.flag)
 		}
 	}
 	for _, at := range []struct {
 		flag, text string
 		to         *time.Time
-	}{{"--from", f.from, &filter.From}, {"--until", f.until, &filter.To}} {
+	}{{"--since", f.from, &filter.From}, {"--until", f.until, &filter.To}} {
 		if *at.to, err = parseTime(at.flag, at.text); err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // streams are the standard streams of a run.
@@ -28,21 +29,29 @@ type app struct {
 	started     bool   // the arguments and flags are valid
 
 	closers []func() // called at the end
+
+	written output // stdout
 }
 
 // run executes the command line and returns the exit code.
 func run(ctx context.Context, args []string, s streams) int {
 	a := &app{streams: s, color: "auto"}
 	defer a.close()
+	a.written.Writer = s.out
+	a.out = &a.written
 	root := newRoot(a)
 	args = longFlags(root, args)
 	root.SetArgs(args)
 	root.SetIn(s.in)
-	root.SetOut(s.out)
+	root.SetOut(a.out)
 	root.SetErr(s.err)
 	err := rejectKeys(args)
 	if err == nil {
 		err = root.ExecuteContext(ctx)
+	}
+	if failure := a.written.failure(); failure != nil {
+		err = outputError(err, failure)
+		a.started = true
 	}
 	if err == nil {
 		return exitDone
@@ -141,6 +150,9 @@ func newRoot(a *app) *cobra.Command {
 			if err := cmd.ValidateRequiredFlags(); err != nil {
 				return err
 			}
+			if err := cmd.ValidateFlagGroups(); err != nil {
+				return groupError(err)
+			}
 			a.started = true
 			return nil
 		},
@@ -152,11 +164,36 @@ func newRoot(a *app) *cobra.Command {
 	a.addFlags(flags)
 	a.completeFlags(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%v: see %s --help", err, cmd.CommandPath())
+		return flagError(cmd, err)
 	})
 	root.AddCommand(newSandbox(a), newListen(a), newReplay(a), newOrders(a), newUsers(a), newEvents(a), newWebhooks(a), newKeys(a),
 		newDoctor(a), newVersion(a), newExitCodes())
 	return root
+}
+
+// flagError describes an error of the flags without names of Go.
+func flagError(cmd *cobra.Command, err error) error {
+	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return usagef("%v: see %s --help", err, cmd.CommandPath())
+	}
+	kind := map[string]string{
+		"bool": "true or false", "int": "a whole number", "uint64": "a whole number from 0", "float64": "a number", "duration": "a duration such as 30s or 2h",
+	}[invalid.GetFlag().Value.Type()]
+	if kind == "" {
+		return usagef("--%s is invalid: %v", invalid.GetFlag().Name, invalid.Unwrap())
+	}
+	return usagef("--%s must be %s, not %q", invalid.GetFlag().Name, kind, invalid.GetValue())
+}
+
+// groupError names the flags that cannot be combined.
+func groupError(err error) error {
+	_, set, ok := strings.Cut(err.Error(), "; [")
+	set, _, found := strings.Cut(set, "] were all set")
+	if !ok || !found {
+		return usagef("%v", err)
+	}
+	return usagef("--%s cannot be combined", strings.Join(strings.Fields(set), " and --"))
 }
 
 // group returns a command that only has subcommands.

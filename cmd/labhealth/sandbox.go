@@ -185,7 +185,7 @@ func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error)
 	if !f.noConsole || f.forward != "" || f.file != "" {
 		b.inspector, err = inspect.Open(ctx, inspect.Config{File: f.file, Secrets: []string{b.secret}, Now: b.clock.Now})
 		if err != nil {
-			return err
+			return invalid(err)
 		}
 	}
 	if !f.noConsole {
@@ -204,12 +204,12 @@ func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error)
 	// The events of the data that is there at the start are not for the application.
 	if b.inspector != nil {
 		if err := b.inspector.SetForward(f.forward); err != nil {
-			return fmt.Errorf("--forward: %w", err)
+			return usagef("--forward: %s", errorText(err))
 		}
 	}
 	if f.deliver != "" {
 		if err := b.server.DeliverTo(f.deliver); err != nil {
-			return fmt.Errorf("--deliver: %w", err)
+			return usagef("--deliver: %s", errorText(err))
 		}
 	}
 	if b.console != nil {

@@ -139,19 +139,21 @@ func newSandboxEnv(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",
 		Short: "Print the environment for programs that use the running sandbox",
-		Long: `Print the environment for programs that use the running sandbox, for a shell:
+		Long: `Print the environment for programs that use the running sandbox, for a shell: LABHEALTH_URL,
+LABHEALTH_API_KEY and LABHEALTH_WEBHOOK_SECRET. If several sandboxes are running, it is the one that
+was started last.
 
-  eval "$(labhealth sandbox env)"
-
-If several are running, it is the one that was started last.`,
-		Args: cobra.NoArgs,
+With --json, it prints what labhealth sandbox --json prints.`,
+		Example: `  eval "$(labhealth sandbox env)"
+  labhealth sandbox env --json | jq -r .api_key`,
+		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			running, err := runningSandboxes(cmd.Context())
 			if err != nil {
 				return err
 			}
 			if len(running) == 0 {
-				return errNoSandbox
+				return invalid(errNoSandbox)
 			}
 			if a.json {
 				return json.NewEncoder(a.out).Encode(running[0])

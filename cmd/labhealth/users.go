@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -29,6 +28,8 @@ func newUsersList(a *app) *cobra.Command {
 
 Your own IDs of users (client_user_id) often name the person, and count as patient data.
 With --json, each line is a user as the service has it.`,
+		Example: `  labhealth users list --limit 10
+  labhealth users list --json | jq -r .user_id`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
@@ -105,8 +106,11 @@ func sources(user *labhealth.User) string {
 
 func newUsersGet(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:               "get USER",
-		Short:             "Show a user",
+		Use:   "get USER",
+		Short: "Show a user",
+		Long:  "Show a user. With --json, it prints the user as the service has it.",
+		Example: `  labhealth users get 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02
+  labhealth users get 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 --show-patient`,
 		Args:              exactArgs("the ID of a user"),
 		ValidArgsFunction: a.completeUser,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -180,9 +184,6 @@ With --json, it prints the user as the service has it.`,
 				create = client.Users.GetOrCreate
 			}
 			user, err := create(cmd.Context(), labhealth.CreateUserBody{ClientUserID: name})
-			if _, ok := errors.AsType[*labhealth.UserConflictError](err); ok && !a.json {
-				fmt.Fprintln(a.err, "a user has this ID: --if-missing prints it")
-			}
 			if err != nil {
 				return err
 			}
@@ -196,9 +197,12 @@ With --json, it prints the user as the service has it.`,
 func newUsersDelete(a *app) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use:               "delete USER",
-		Short:             "Delete a user, which can be undone for some time",
-		Long:              "Delete a user with all data. The service deletes it after some days: until then, labhealth users undo restores the user.",
+		Use:   "delete USER",
+		Short: "Delete a user, which can be undone for some time",
+		Long: `Delete a user with all data. The service deletes it after some days: until then, labhealth users undo
+restores the user. It asks first; without a terminal it needs --yes.`,
+		Example: `  labhealth users delete 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02
+  labhealth users delete 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02 --yes`,
 		Args:              exactArgs("the ID of a user"),
 		ValidArgsFunction: a.completeUser,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -235,6 +239,8 @@ func newUsersUndo(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:               "undo USER",
 		Short:             "Restore a deleted user",
+		Long:              "Restore a user that labhealth users delete has deleted, as long as the service still has the data.",
+		Example:           `  labhealth users undo 5b41f610-ebc5-4803-8f0c-a61c3bdc7f02`,
 		Args:              exactArgs("the ID of a user"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {

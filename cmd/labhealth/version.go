@@ -22,7 +22,9 @@ func newVersion(a *app) *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Long:  "Print the version. With --json, it prints version, go and platform.",
-		Args:  exactArgs(),
+		Example: `  labhealth version
+  labhealth version --json`,
+		Args: exactArgs(),
 		RunE: func(*cobra.Command, []string) error {
 			platform := runtime.GOOS + "/" + runtime.GOARCH
 			if a.json {

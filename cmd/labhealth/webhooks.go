@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,8 @@ func newWebhooksList(a *app) *cobra.Command {
 		Long: `List the webhooks of a team. Queries of URLs are hidden, because they may have secrets.
 
 With --json, each line is a webhook as the service has it.`,
+		Example: `  labhealth webhooks list
+  labhealth webhooks list --json | jq -r .id`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			m, err := a.management(cmd.Context(), true)
@@ -98,13 +101,18 @@ func newWebhooksCreate(a *app) *cobra.Command {
 		Use:   "create URL",
 		Short: "Create a webhook",
 		Long: `Create a webhook. If LABHEALTH_WEBHOOK_SECRET or LABHEALTH_WEBHOOK_SECRET_FILE is set, it is the signing
-secret. Otherwise the service generates one, which labhealth webhooks secret prints.`,
+secret. Otherwise the service generates one, which labhealth webhooks secret prints.
+
+With --json, it prints the webhook as the service has it.`,
+		Example: `  labhealth webhooks create https://example.com/webhooks
+  labhealth webhooks create https://example.com/webhooks --event labtest.order.created,labtest.order.updated`,
 		Args:              exactArgs("the URL of the endpoint"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := parseURL("the URL of the endpoint", args[0]); err != nil {
 				return err
 			}
+			a.warnEventTypes(events)
 			body := labhealth.CreateWebhookBody{URL: args[0], FilterTypes: events}
 			if description != "" {
 				body.Description = &description
@@ -137,12 +145,24 @@ secret. Otherwise the service generates one, which labhealth webhooks secret pri
 	cmd.Flags().StringVar(&description, "description", "", "text for people")
 	cmd.Flags().StringSliceVar(&events, "event", nil, "event types to deliver, such as labtest.order.updated; all if missing")
 	cmd.Flags().BoolVar(&disabled, "disabled", false, "create it without deliveries")
-	var types []string
+	complete(cmd, "event", eventTypes()...)
+	return cmd
+}
+
+func eventTypes() (types []string) {
 	for _, t := range webhooks.EventTypes() {
 		types = append(types, string(t))
 	}
-	complete(cmd, "event", types...)
-	return cmd
+	return types
+}
+
+// warnEventTypes warns of types that may be misspelled: a webhook for them gets no events.
+func (a *app) warnEventTypes(types []string) {
+	for _, t := range types {
+		if !slices.Contains(eventTypes(), t) {
+			fmt.Fprintf(a.err, "%s --event: this version does not know the type %q: check its spelling\n", a.paintErr(yellow, "warning:"), clean(t))
+		}
+	}
 }
 
 // oneSecret returns the signing secret of an environment variable, or "".
@@ -176,9 +196,10 @@ func newWebhooksSecret(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "secret WEBHOOK",
 		Short: "Print the signing secret of a webhook",
-		Long: `Print the signing secret of a webhook on stdout, and nothing else:
+		Long: `Print the signing secret of a webhook on stdout, and nothing else.
 
-  (umask 077; labhealth webhooks secret ep_1 > webhook.secret)
+With --json, it prints id and secret.`,
+		Example: `  (umask 077; labhealth webhooks secret ep_1 > webhook.secret)
   export LABHEALTH_WEBHOOK_SECRET_FILE=webhook.secret`,
 		Args:              exactArgs("the ID of a webhook"),
 		ValidArgsFunction: a.completeWebhook,
@@ -215,6 +236,8 @@ LABHEALTH_NEW_WEBHOOK_SECRET_FILE. Without it, the service generates one, which 
 
 To lose no deliveries: generate a secret ("whsec_" and the base64 of 24 random bytes), let the receiver
 accept the old and the new one, rotate, and remove the old one a day later.`,
+		Example: `  (umask 077; echo "whsec_$(openssl rand -base64 24)" > new.secret)
+  LABHEALTH_NEW_WEBHOOK_SECRET_FILE=new.secret labhealth webhooks rotate ep_1`,
 		Args:              exactArgs("the ID of a webhook"),
 		ValidArgsFunction: a.completeWebhook,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -263,6 +286,7 @@ func newWebhooksDelete(a *app) *cobra.Command {
 		Use:               "delete WEBHOOK",
 		Short:             "Delete a webhook",
 		Long:              "Delete a webhook. With --json, it prints id and deleted.",
+		Example:           `  labhealth webhooks delete ep_1`,
 		Args:              exactArgs("the ID of a webhook"),
 		ValidArgsFunction: a.completeWebhook,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -313,6 +337,8 @@ it is acknowledged with 2xx. The secret is LABHEALTH_WEBHOOK_SECRET, or that of 
 --sandbox. labhealth doctor --webhook also checks what the endpoint must reject.
 
 With --json, it prints url, status, acknowledged and milliseconds.`,
+		Example: `  labhealth webhooks test https://example.com/webhooks
+  labhealth webhooks test http://localhost:3000/webhooks --sandbox`,
 		Args:              exactArgs("the URL of the endpoint"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
