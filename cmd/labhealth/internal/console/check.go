@@ -89,6 +89,8 @@ func (v *checkView) show(probes []inspect.Probe) {
 		v.Tone, v.Summary = "warn", "No result is wrong, and "+number(unclear)+" of "+number(len(probes))+" need a look."
 	case v.StoreDown:
 		v.Tone, v.Summary = "ok", "The application does not acknowledge what it cannot store."
+	case v.Page == "":
+		v.Tone, v.Summary = "ok", "All "+number(len(probes))+" status codes are correct. They do not show what was stored: check again with a page, and with the database stopped."
 	default:
 		v.Tone, v.Summary = "ok", "All "+number(len(probes))+" results are correct. Stop the database of the application and check again."
 	}

@@ -2,7 +2,10 @@ package console
 
 import (
 	"net/url"
+	"strings"
 	"testing"
+
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 )
 
 func TestCheckPage(t *testing.T) {
@@ -21,13 +24,30 @@ func TestCheckPage(t *testing.T) {
 	page = s.post("/console/deliveries/check", url.Values{"down": {"1"}}, 200)
 	s.contains(page, "1 of 1 results are wrong.", "the event is lost", " checked>")
 	s.status = 401
-	s.contains(s.post("/console/deliveries/check", url.Values{}, 200), "The application does not accept a valid delivery. The rest was not sent.", "another secret")
+	s.contains(s.post("/console/deliveries/check", url.Values{}, 200), "other ways to sign", "The application does not accept a valid delivery. The rest was not sent.", "another secret")
 	s.contains(s.post("/console/deliveries/check", url.Values{"page": {"http://example.com/"}}, 422), "The page must be a path of the application", `value="http://example.com/"`)
 	if err := s.inspector.SetForward(""); err != nil {
 		t.Fatal(err)
 	}
 	s.contains(s.get("/console/deliveries/check", 200), "No application is set")
 	s.contains(s.post("/console/deliveries/check", url.Values{}, 422), "No application is set: forward deliveries to one first.")
+}
+
+// Status codes alone are not a success: an application that ignores updates has the same.
+func TestCheckSummary(t *testing.T) {
+	for _, c := range []struct {
+		view checkView
+		want string
+	}{
+		{checkView{}, "They do not show what was stored: check again with a page"},
+		{checkView{Page: "/orders"}, "All 1 results are correct. Stop the database"},
+		{checkView{StoreDown: true}, "does not acknowledge what it cannot store"},
+	} {
+		c.view.show([]inspect.Probe{{Passed: true}})
+		if c.view.Tone != "ok" || !strings.Contains(c.view.Summary, c.want) {
+			t.Errorf("%q, want %q", c.view.Summary, c.want)
+		}
+	}
 }
 
 // The page of a delivery says what the response of the application means.

@@ -211,6 +211,7 @@ func (c *applicationCheck) diagnose(ctx context.Context, body []byte) {
 	if f := p.Got; !strings.HasPrefix(f, "4") {
 		return
 	}
+	tried := 0
 	for _, secret := range *c.inspector.secrets.Load() {
 		for _, m := range mistakes(secret) {
 			id, at := "msg_"+rand.Text(), strconv.FormatInt(c.inspector.config.Now().Unix(), 10)
@@ -225,7 +226,12 @@ func (c *applicationCheck) diagnose(ctx context.Context, body []byte) {
 				p.Finding = m.finding
 				return
 			}
+			tried++
 		}
+	}
+	if strings.HasPrefix(p.Got, "401") || strings.HasPrefix(p.Got, "403") {
+		p.Finding = fmt.Sprintf("The application rejects a valid signature, and %d other ways to sign, such as with a secret that is not decoded: it has another secret, verifies a body that it has changed, or asks for other credentials. "+
+			"Compare its secret with the one here, and log the bytes that it verifies", tried)
 	}
 }
 
