@@ -47,6 +47,8 @@ func (c *Console) deliveriesRoutes() {
 	c.mux.HandleFunc("GET /console/deliveries/replay", c.replayPage)
 	c.mux.HandleFunc("POST /console/deliveries/replay", c.replayMany)
 	c.mux.HandleFunc("POST /console/deliveries/forward", c.setForward)
+	c.mux.HandleFunc("GET /console/deliveries/check", c.checkPage)
+	c.mux.HandleFunc("POST /console/deliveries/check", c.checkApplication)
 	if c.sandbox() {
 		c.mux.HandleFunc("GET /console/deliveries/send", c.sendPage)
 		c.mux.HandleFunc("POST /console/deliveries/send", c.sendEvent)

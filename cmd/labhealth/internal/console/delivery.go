@@ -32,6 +32,7 @@ type deliveryView struct {
 	Close    string // address of the list
 	Verdict  deliveryVerdict
 	Facts    []deliveryFact
+	Finding  string // what the response of the application shows
 	Advice   *advice
 	Why      *whyTwice
 	Store    *storeView
@@ -118,6 +119,7 @@ func (c *Console) deliveryView(ctx context.Context, n int64, o detailOptions) (*
 	}
 	view.Verdict = c.verdict(d, first)
 	view.Facts = c.facts(d, event)
+	view.Finding = asSentence(visible(d.Finding()))
 	var before *inspect.Delivery
 	if hasPrevious {
 		before = &previous
@@ -305,6 +307,18 @@ func (c *Console) forwardedFact(d inspect.Delivery) deliveryFact {
 		}
 	}
 	return f
+}
+
+// asSentence returns a text with a capital letter and a full stop, or "".
+func asSentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	text = strings.ToUpper(text[:1]) + text[1:]
+	if strings.HasSuffix(text, "?") || strings.HasSuffix(text, ".") {
+		return text
+	}
+	return text + "."
 }
 
 func respondedFact(d inspect.Delivery) deliveryFact {

@@ -24,7 +24,7 @@ func (d *Delivery) Finding() string {
 		return f.redirect()
 	case f.StatusCode == 401 || f.StatusCode == 403:
 		if d.Verdict == Verified {
-			return fmt.Sprintf("the signature is valid, and the application responded %d: it has another secret, verifies a body that it has changed, or asks for other credentials", f.StatusCode)
+			return fmt.Sprintf("the signature is valid, and the application responded %d: it has another secret, does not decode it (the key is what follows whsec_, decoded from base64), verifies a body that it has parsed and encoded again, or asks for other credentials", f.StatusCode)
 		}
 		return fmt.Sprintf("the application responded %d: this delivery is not signed", f.StatusCode)
 	case f.StatusCode == 404 || f.StatusCode == 405:

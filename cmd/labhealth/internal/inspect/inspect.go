@@ -56,6 +56,7 @@ type Inspector struct {
 	memory    budget // of bodies being received
 
 	verifier atomic.Pointer[webhooks.Verifier] // webhooks.Unsigned without secrets
+	secrets  atomic.Pointer[[]string]
 	target   atomic.Pointer[string]
 
 	mu       sync.Mutex // guards closed with respect to requests.Add

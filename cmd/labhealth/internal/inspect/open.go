@@ -206,6 +206,7 @@ func (i *Inspector) SetSecrets(secrets ...string) error {
 			return err
 		}
 	}
+	i.secrets.Store(&secrets)
 	i.verifier.Store(verifier)
 	return nil
 }

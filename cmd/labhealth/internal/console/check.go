@@ -1,0 +1,97 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
+)
+
+// applicationChecker checks the application. An Inspector is one.
+type applicationChecker interface {
+	CheckApplication(ctx context.Context, o inspect.CheckOptions) ([]inspect.Probe, error)
+}
+
+// checkView is the data of the template check-application.
+type checkView struct {
+	Forward   forwardView
+	Page      string
+	StoreDown bool
+	Error     string
+	Ran       bool
+	Tone      string // of Summary
+	Summary   string
+	Probes    []probeView
+}
+
+type probeView struct {
+	inspect.Probe
+	Mark    deliveryMark
+	Finding string
+}
+
+func (c *Console) checkPage(w http.ResponseWriter, r *http.Request) { c.showCheck(w, r, checkView{}) }
+
+func (c *Console) showCheck(w http.ResponseWriter, r *http.Request, view checkView) {
+	view.Forward = c.forwardView()
+	p := page{Title: "Check the application", Current: "deliveries", Data: view}
+	if view.Error != "" {
+		p.Status = http.StatusUnprocessableEntity
+	}
+	c.render(w, r, "check-application", p)
+}
+
+// checkApplication sends the deliveries of the check and shows how the application responded. The
+// result is not stored.
+func (c *Console) checkApplication(w http.ResponseWriter, r *http.Request) {
+	view := checkView{Page: strings.TrimSpace(r.PostFormValue("page")), StoreDown: r.PostFormValue("down") != ""}
+	checker, ok := c.deliveries.(applicationChecker)
+	if !ok {
+		http.Error(w, "the application cannot be checked", http.StatusNotImplemented)
+		return
+	}
+	probes, err := checker.CheckApplication(r.Context(), inspect.CheckOptions{Page: view.Page, StoreDown: view.StoreDown})
+	if r.Context().Err() != nil {
+		return
+	}
+	if err != nil {
+		view.Error = asSentence(withoutPackage(err))
+		c.showCheck(w, r, view)
+		return
+	}
+	view.show(probes)
+	c.showCheck(w, r, view)
+}
+
+// show sets the result.
+func (v *checkView) show(probes []inspect.Probe) {
+	failed, unclear := 0, 0
+	for _, p := range probes {
+		mark := deliveryMark{Class: "ok", Shape: "v", Text: "correct"}
+		switch {
+		case !p.Passed:
+			failed++
+			mark = deliveryMark{Class: "bad", Shape: "r", Text: "wrong"}
+		case p.Unclear:
+			unclear++
+			mark = deliveryMark{Class: "warn", Shape: "w", Text: "unclear"}
+		}
+		v.Probes = append(v.Probes, probeView{Probe: p, Mark: mark, Finding: asSentence(visible(p.Finding))})
+	}
+	v.Ran = true
+	switch {
+	case failed > 0 && len(probes) == 1 && !v.StoreDown:
+		v.Tone, v.Summary = "bad", "The application does not accept a valid delivery. The rest was not sent."
+	case failed > 0:
+		v.Tone, v.Summary = "bad", number(failed)+" of "+number(len(probes))+" results are wrong."
+	case unclear > 0:
+		v.Tone, v.Summary = "warn", "No result is wrong, and "+number(unclear)+" of "+number(len(probes))+" need a look."
+	case v.StoreDown:
+		v.Tone, v.Summary = "ok", "The application does not acknowledge what it cannot store."
+	case v.Page == "":
+		v.Tone, v.Summary = "ok", "All "+number(len(probes))+" status codes are correct. They do not show what was stored: check again with a page, and with the database stopped."
+	default:
+		v.Tone, v.Summary = "ok", "All "+number(len(probes))+" results are correct. Stop the database of the application and check again."
+	}
+}
