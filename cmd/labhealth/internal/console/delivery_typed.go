@@ -158,6 +158,12 @@ func appendPaths(paths, more []string) []string {
 // keptPaths returns the paths that are marked in the body.
 func keptPaths(event *webhooks.Event) map[string]bool {
 	kept := map[string]bool{}
+	if event == nil {
+		return kept
+	}
+	if _, ok := event.Data.(*webhooks.Unknown); ok {
+		kept["data"] = true
+	}
 	for _, m := range malformedOf(event) {
 		kept[m.Path] = true
 	}
@@ -284,8 +290,15 @@ func (w *eventWriter) structure(path string, v reflect.Value, depth int, hidden 
 		if field.Anonymous {
 			inner = path
 		}
-		w.value(inner, v.Field(i), depth+1, hidden || patientKeys[strings.ToLower(name)])
+		w.value(inner, v.Field(i), depth+1, hidden || name != "" && hidesKey(name) || hidesName(lastName(path), name))
 	}
+}
+
+// lastName returns the name of the field of a path, as hidesName knows it.
+func lastName(path string) string {
+	name := path[strings.LastIndexByte(path, '.')+1:]
+	name, _, _ = strings.Cut(name, "[")
+	return name
 }
 
 // isPlumbing reports whether a field is how the library keeps what was received.
