@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 )
 
 // secretWord is in every value of a patient in these tests, followed by where it was.
@@ -211,5 +214,65 @@ func privateRequests(t *testing.T, b *box) {
 		req.Header.Set("Cookie", fill("a=SECRET"))
 		req.Header.Set("Content-Type", "application/json")
 		roundTrip(t, req).Body.Close()
+	}
+}
+
+// Lines in the terminal have neither values of patients nor characters that control it.
+func TestPrivacyTerminal(t *testing.T) {
+	file := t.TempDir() + "/deliveries.db"
+	user, order := uuid.NewString(), uuid.NewString()
+	i, err := inspect.Open(t.Context(), inspect.Config{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := privateEvents(user, order)
+	for _, secret := range []string{"provider", "slug", "status"} {
+		const source = `{"event_type":"daily.data.glucose.created","user_id":"%s","data":{"source":{"provider":"oura","slug":"oura"},"status":"x","data":[{"value":1}]}}`
+		events = append(events, strings.Replace(fmt.Sprintf(source, user), `"`+secret+`":"`, `"`+secret+`":"Zyxwv Given `, 1))
+	}
+	events = append(events, `{"event_type":"provider.connection.error","user_id":"`+user+`","data":{"provider":"Zyxwv Given","error_type":"Zyxwv Given"}}`,
+		`{"event_type":"labtest.order.updated","user_id":"`+user+`","data":{"id":"`+order+`","status":"Zyxwv Given","last_event":{"status":"Zyxwv Given"}}}`,
+		"{\"event_type\":\"a\x9b31m\u009b31m\u202e\\u001b[31m\"}")
+	for n, event := range events {
+		r := httptest.NewRequest(http.MethodPost, "/Zyxwv?name=Zyxwv", strings.NewReader(event))
+		r.Header.Set("Svix-Id", fmt.Sprint("\u009b31m\u202e", n))
+		r.Header.Set("X-Patient", "Zyxwv")
+		i.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if err := i.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"replay", "1-100", "--dry-run", "--file", file}, {"replay", "1-100", "--dry-run", "--file", file, "--json"}} {
+		got := command(t, args...)
+		if n := strings.Count(got.stdout, "\n"); n < len(events) || got.code != 0 {
+			t.Errorf("%d lines, exit code %d: %s", n, got.code, got.stderr)
+		}
+		checkPrivate(t, map[string]string{strings.Join(args, " "): got.stdout + got.stderr})
+		if at := strings.IndexAny(got.stdout+got.stderr, "\x1b\u009b\u202e"); at >= 0 {
+			t.Errorf("%q controls the terminal: %.300s", args, got.stdout[at:])
+		}
+	}
+}
+
+// The keys of the default seed are public knowledge: other machines do not get in with them.
+func TestSecurityPublicSeed(t *testing.T) {
+	known, public, chosen := startBox(t, "--users", "0", "--orders", "0"), startBox(t, "--users", "0", "--orders", "0", "--public"),
+		startBox(t, "--users", "0", "--orders", "0", "--public", "--seed", "1")
+	if public.APIKey == known.APIKey || public.OrgKey == known.OrgKey || public.WebhookSecret == known.WebhookSecret || chosen.APIKey != known.APIKey {
+		t.Errorf("keys %s, %s, %s", known.APIKey, public.APIKey, chosen.APIKey)
+	}
+}
+
+// Websites do not learn whether a port has a sandbox.
+func TestSecurityProof(t *testing.T) {
+	b := startBox(t, "--users", "0", "--orders", "0")
+	for site, want := range map[string]int{"": 204, "cross-site": 403, "same-site": 403} {
+		header := map[string]string{"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"}
+		if site == "" {
+			header = nil
+		}
+		if resp, _ := visitConsole(t, b, visit{path: proofPath, header: header}); resp.StatusCode != want || (resp.Header.Get(proofHeader) != "") != (want == 204) {
+			t.Errorf("%q: %d %s", site, resp.StatusCode, resp.Header.Get(proofHeader))
+		}
 	}
 }
