@@ -57,14 +57,19 @@ directly from the service, unsigned.`,
   labhealth sandbox --forward http://localhost:3000/webhooks
   eval "$(labhealth sandbox env)"`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.sandbox(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.public && !cmd.Flags().Changed("seed") {
+				f.seed = 0 // anyone knows the keys of seed 1
+			}
+			return a.sandbox(cmd.Context(), f)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8080", "address to listen on; port 0 uses a free port")
 	flags.IntVar(&f.users, "users", 20, "number of users at the start")
 	flags.IntVar(&f.orders, "orders", 50, "number of orders at the start, with different statuses")
 	flags.StringVar(&f.deliver, "deliver", "", "URL to which the service posts future events, unsigned")
-	flags.Uint64Var(&f.seed, "seed", 1, "seed of keys, IDs and the webhook secret; 0 makes them random")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of keys, IDs and the webhook secret; 0, and the default with --public, makes them random")
 	flags.StringVar(&f.forward, "forward", "", "URL of your application, which receives the signed webhooks")
 	flags.StringVar(&f.file, "file", "", "file that keeps the deliveries; without it, they are in memory")
 	flags.BoolVar(&f.public, "public", false, "permit an --addr that other machines can reach")

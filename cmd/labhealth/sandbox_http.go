@@ -39,7 +39,7 @@ func (g *gate) wrap(service http.Handler) http.Handler {
 		switch {
 		case !g.public && isForeignName(r.Host):
 			http.Error(w, fmt.Sprintf("the sandbox is not served to the host %q without --public", r.Host), http.StatusForbidden)
-		case r.URL.Path == proofPath:
+		case r.URL.Path == proofPath && r.Header.Get("Sec-Fetch-Site") == "": // no browser
 			if proof := g.proof.Load(); proof != nil {
 				w.Header().Set(proofHeader, *proof)
 			}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/owner"
 )
 
 // sandboxState is what other commands learn of a running sandbox, from a file with mode 0600.
@@ -34,7 +36,8 @@ type sandboxState struct {
 
 var errNoSandbox = errors.New("no sandbox is running: start one with labhealth sandbox")
 
-// stateDir returns the directory of the user for files that are of no use after a while. It exists.
+// stateDir returns the directory of the user for files that are of no use after a while. It exists,
+// and no other user can put files into it: what it says of a sandbox is trusted.
 func stateDir() (string, error) {
 	dir := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(dir) {
@@ -46,7 +49,7 @@ func stateDir() (string, error) {
 		}
 	}
 	dir = filepath.Join(dir, "labhealth")
-	return dir, os.MkdirAll(dir, 0o700)
+	return dir, owner.Directory(dir)
 }
 
 // save writes the file of the sandbox and returns a function that removes it.

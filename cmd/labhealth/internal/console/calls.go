@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -253,7 +253,8 @@ func clientName(h http.Header) string {
 	return clip(name, 40)
 }
 
-// publicPath returns a path with the values of patients in its query hidden.
+// publicPath returns a path with the values in its query hidden, except numbers, times, IDs and the
+// parameters that choose one of a few words.
 func publicPath(path string) string {
 	before, query, ok := strings.Cut(path, "?")
 	if !ok {
@@ -261,18 +262,30 @@ func publicPath(path string) string {
 	}
 	parts := strings.Split(query, "&")
 	for i, part := range parts {
-		name, _, _ := strings.Cut(part, "=")
-		plain, err := url.QueryUnescape(name)
-		if err != nil {
-			plain = name
-		}
-		plain = strings.ToLower(plain)
-		if PatientFields[plain] || strings.Contains(plain, "patient") || strings.Contains(plain, "search") {
+		name, value, found := strings.Cut(part, "=")
+		switch {
+		case PatientFields[name] || strings.Contains(name, "patient"):
+			parts[i] = name + "=" + mask
+		case !found && !shownParameter.MatchString(name):
+			parts[i] = mask
+		case !shownParameter.MatchString(name) && !knownParameter.MatchString(name):
+			parts[i] = name + "=" + mask
+		case !shownParameter.MatchString(name) && !shownParameterValue.MatchString(value),
+			shownParameter.MatchString(name) && !plainWord.MatchString(value):
 			parts[i] = name + "=" + mask
 		}
 	}
 	return visible(before + "?" + strings.Join(parts, "&"))
 }
+
+var (
+	// shownParameter is a parameter whose value is one of a few words.
+	shownParameter = regexp.MustCompile(`^(status|statuses|provider|resource|order_key|order_direction|collection_method|environment|format)$`)
+	// knownParameter is the name of a parameter that may have a number, a time or an ID.
+	knownParameter      = regexp.MustCompile(`^([a-z_]*id|[a-z_]*ids|limit|offset|page|size|cursor|[a-z_]*_date|date|days|[a-z_]*_at|is_[a-z_]+|version|a_la_carte_enabled)$`)
+	shownParameterValue = regexp.MustCompile(`^([0-9][0-9TZ:.+%A-F-]*|true|false|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
+	plainWord           = regexp.MustCompile(`^[a-z_.,]{0,60}$`)
+)
 
 // clip shortens a text to n characters, and makes it visible.
 func clip(text string, n int) string { return visible(firstChars(text, n)) }

@@ -130,7 +130,7 @@ func (c *Console) deliveryView(ctx context.Context, n int64, o detailOptions) (*
 	view.Advice = adviceOn(d)
 	view.Why = c.whyTwice(d, first)
 	view.Close = o.query.path(0)
-	view.Headers = headerRows(d, c.zone())
+	view.Headers = headerRows(d, c.zone(), o.reveal)
 	view.replays(d)
 	view.showBody(d, event, before, o, c.zone())
 	return view, nil
@@ -161,15 +161,28 @@ func (v *deliveryView) showBody(d inspect.Delivery, event *webhooks.Event, previ
 	switch v.Tab {
 	case "diff":
 		v.Previous = &previousVersion{o.query.path(previous.Number), previous.ReceivedAt.In(zone).Format("15:04:05"), previous.Number}
-		v.Diff = viewDiff(previous.Body, d.Body, o.reveal)
+		v.Diff = viewDiffOf(previous.Body, d.Body, previousOptions(previous, o.reveal), bodyOptions(event, o.reveal))
 		v.Hidden = v.Diff.Hidden
 	case "body":
-		v.Body = viewJSON(d.Body, jsonOptions{Reveal: o.reveal, Kept: keptPaths(event)}).compact()
+		v.Body = viewJSON(d.Body, bodyOptions(event, o.reveal)).compact()
 		v.Hidden = v.Body.Hidden
 	case "go":
 		v.Typed = newEventView(d.Body, event, o.reveal)
 		v.Hidden = v.Typed.Hidden
 	}
+}
+
+// bodyOptions returns how the body of an event is shown. event is nil for a body that is none.
+func bodyOptions(event *webhooks.Event, reveal bool) jsonOptions {
+	return jsonOptions{Reveal: reveal, HideAll: event == nil, Kept: keptPaths(event)}
+}
+
+func previousOptions(previous *inspect.Delivery, reveal bool) jsonOptions {
+	if reveal {
+		return jsonOptions{Reveal: true}
+	}
+	event, _ := webhooks.Parse(previous.Body)
+	return bodyOptions(event, false)
 }
 
 func (v *deliveryView) replays(d inspect.Delivery) {
@@ -404,7 +417,7 @@ func (c *Console) whyTwice(d inspect.Delivery, first *inspect.Delivery) *whyTwic
 // signatureHeaders come first, because they are what is verified.
 var signatureHeaders = []string{"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature", "Svix-Id", "Svix-Timestamp", "Svix-Signature"}
 
-func headerRows(d inspect.Delivery, zone *time.Location) []headerRow {
+func headerRows(d inspect.Delivery, zone *time.Location, reveal bool) []headerRow {
 	var rows []headerRow
 	names := make([]string, 0, len(d.Header))
 	for name := range d.Header {
@@ -428,7 +441,7 @@ func headerRows(d inspect.Delivery, zone *time.Location) []headerRow {
 			if strings.HasSuffix(name, "-Timestamp") && rank(name) == 0 {
 				row.Note = timestampNote(value, d.ReceivedAt, zone)
 			}
-			if isSecretHeader(name) {
+			if isSecretHeader(name) || !reveal && !isKnownHeader(name) {
 				row.Value = mask
 			}
 			rows = append(rows, row)
@@ -444,6 +457,17 @@ func isSecretHeader(name string) bool {
 		return true
 	}
 	return false
+}
+
+// isKnownHeader reports whether a header says something of the connection or the signature. Others
+// may have anything, and are shown when the hidden values are asked for.
+func isKnownHeader(name string) bool {
+	switch name {
+	case "Accept", "Accept-Encoding", "Content-Encoding", "Content-Length", "Content-Type", "User-Agent", "Date", "Host", "Via", "Traceparent",
+		"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Real-Ip", "X-Request-Id", "Forwarded":
+		return true
+	}
+	return slices.Contains(signatureHeaders, name)
 }
 
 func timestampNote(value string, received time.Time, zone *time.Location) string {

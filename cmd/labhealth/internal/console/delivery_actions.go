@@ -333,9 +333,17 @@ func (v *editView) fill(body []byte, asked bool) {
 	if len(body) > maxEdit {
 		return
 	}
-	if v.Ask = !asked && viewJSON(body, jsonOptions{MaxLines: maxEdit}).Hidden; !v.Ask {
+	if v.Ask = !asked && hidesSome(body); !v.Ask {
 		v.Body = editable(body)
 	}
+}
+
+// hidesSome reports whether a body of an event has values that are hidden.
+func hidesSome(body []byte) bool {
+	event, _ := webhooks.Parse(body)
+	options := bodyOptions(event, false)
+	options.MaxLines = maxEdit
+	return viewJSON(body, options).Hidden
 }
 
 // editable returns the indented JSON, or the body as it is if that would be too large.

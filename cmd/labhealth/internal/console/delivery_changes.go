@@ -259,12 +259,12 @@ func scalars(raw []byte) []scalar {
 			switch {
 			case len(all) == maxScalars || value[0] == '[':
 			case value[0] == '{':
-				if depth < 3 {
+				if depth < 3 && !hidesKey(name) {
 					add(prefix+name+".", value, depth+1)
 				}
 			default:
 				text := firstChars(visible(string(value)), 60)
-				if PatientFields[strings.ToLower(name)] {
+				if hidesKey(name) || hidesName(strings.TrimSuffix(prefix, "."), name) || hidesText(name, string(value)) {
 					text = mask
 				}
 				all = append(all, scalar{visible(firstChars(prefix+name, 80)), text, string(value)})

@@ -114,6 +114,9 @@ func keptPaths(event *webhooks.Event) map[string]bool {
 	if event == nil {
 		return kept
 	}
+	if _, ok := event.Data.(*webhooks.Unknown); ok {
+		kept["data"] = true
+	}
 	for _, m := range event.Malformed() {
 		kept[m.Path] = true
 	}
@@ -240,8 +243,15 @@ func (w *eventWriter) structure(path string, v reflect.Value, depth int, hidden 
 		if field.Anonymous {
 			inner = path
 		}
-		w.value(inner, v.Field(i), depth+1, hidden || PatientFields[strings.ToLower(name)])
+		w.value(inner, v.Field(i), depth+1, hidden || name != "" && hidesKey(name) || hidesName(lastName(path), name))
 	}
+}
+
+// lastName returns the name of the field of a path, as hidesName knows it.
+func lastName(path string) string {
+	name := path[strings.LastIndexByte(path, '.')+1:]
+	name, _, _ = strings.Cut(name, "[")
+	return name
 }
 
 // isPlumbing reports whether a field is how the library keeps what was received.

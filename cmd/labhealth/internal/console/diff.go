@@ -40,11 +40,16 @@ type diffToken struct {
 // viewDiff compares two bodies, line by line of the indented JSON. Hidden values are compared, but
 // not shown.
 func viewDiff(before, after []byte, reveal bool) diffView {
+	return viewDiffOf(before, after, jsonOptions{Reveal: reveal}, jsonOptions{Reveal: reveal})
+}
+
+// viewDiffOf is viewDiff with what is hidden of each body.
+func viewDiffOf(before, after []byte, hideBefore, hideAfter jsonOptions) diffView {
 	if len(before) > maxDiffBody || len(after) > maxDiffBody {
 		return diffView{TooLarge: "The bodies are larger than 4 MiB each: they are not compared."}
 	}
-	old, ok := newDiffBody(before, reveal)
-	now, ok2 := newDiffBody(after, reveal)
+	old, ok := newDiffBody(before, hideBefore)
+	now, ok2 := newDiffBody(after, hideAfter)
 	if !ok || !ok2 {
 		return diffView{TooLarge: "One of the two bodies is not JSON, or has more than 120,000 lines: they are not compared."}
 	}
@@ -60,11 +65,13 @@ type diffBody struct {
 	hidden bool
 }
 
-func newDiffBody(body []byte, reveal bool) (diffBody, bool) {
-	shown := viewJSON(body, jsonOptions{Reveal: reveal, MaxLines: maxDiffLines})
+func newDiffBody(body []byte, o jsonOptions) (diffBody, bool) {
+	o.MaxLines = maxDiffLines
+	shown := viewJSON(body, o)
 	full := shown
 	if shown.Hidden {
-		full = viewJSON(body, jsonOptions{Reveal: true, MaxLines: maxDiffLines})
+		o.Reveal = true
+		full = viewJSON(body, o)
 	}
 	if shown.Text || shown.More > 0 || len(shown.Lines) != len(full.Lines) {
 		return diffBody{}, false

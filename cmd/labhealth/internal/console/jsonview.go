@@ -19,10 +19,10 @@ const (
 // mask is shown in place of a hidden value. It has the same length for all values.
 const mask = "•••••"
 
-// PatientFields are the names of the fields whose values are hidden until they are asked for, with
-// everything inside them. They are the fields that the library never prints: what names, locates or
-// describes a patient, and what was measured by a lab. Only sample_id is shown, because
-// applications find their orders by it.
+// PatientFields are the names of the known fields whose values are hidden until they are asked for,
+// with everything inside them. They are the fields that the library never prints: what names,
+// locates or describes a patient, and what was measured by a lab. Only sample_id is shown, because
+// applications find their orders by it. The last lines are the secrets of teams.
 var PatientFields = set(
 	"patient_details", "patient_address", "patient", "patient_id", "physician", "physicians", "ordering_physician",
 	"first_name", "last_name", "dob", "date_of_birth", "fallback_birth_date", "gender", "phone_number", "phone", "email", "medical_proxy",
@@ -32,6 +32,13 @@ var PatientFields = set(
 	"outbound_tracking_number", "outbound_tracking_url", "inbound_tracking_number", "inbound_tracking_url",
 	"health_insurance", "insurance", "member_id", "group_id", "guarantor", "responsible_party", "signature_image", "aoe_answers",
 	"specimen_number", "external_user_id", "result",
+	"patient_first_name", "patient_last_name", "patient_signature_image", "front_image", "back_image", "birth_date", "sex", "fax_number",
+	"first_line_address", "zipcode", "location", "map", "polyline", "summary_polyline", "avatar", "title", "description", "note", "content",
+	"clinical_information", "default_clinical_notes", "assessment_plan", "diagnosis_codes", "icd_codes", "sample_information", "answer", "answers",
+	"responsible_details", "insurance_id", "external_id", "account_number", "test_result", "device_id", "app_id", "source_device_id", "source_app_id",
+	"error_message", "error_details",
+	"access_token", "api_key", "api_keys", "client_secret", "client_secret_hash", "connection_string", "credentials", "key", "secret",
+	"webhook_secret", "webhook_secret_key", "webhook_secret_token", "webhook_token",
 )
 
 func set(names ...string) map[string]bool {
@@ -44,9 +51,12 @@ func set(names ...string) map[string]bool {
 
 // jsonOptions configures viewJSON.
 type jsonOptions struct {
-	// Reveal shows the values of PatientFields.
+	// Reveal shows the hidden values.
 	Reveal bool
-	// Kept are the paths of malformed and unknown fields, such as "events.1.created_at".
+	// HideAll hides all values: the document is not what was expected.
+	HideAll bool
+	// Kept are the paths of malformed and unknown fields, such as "events.1.created_at". Their
+	// values are hidden too.
 	Kept map[string]bool
 	// MaxLines is the number of lines that are shown; 0 means maxJSONLines.
 	MaxLines int
@@ -86,42 +96,14 @@ func viewJSON(body []byte, o jsonOptions) jsonView {
 	return s.view
 }
 
-// patientWord returns the position after the first name of a patient field that is followed by a
-// value, or -1.
-func patientWord(text []byte) int {
-	isWord := func(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' || b == '_' }
-	for i := 0; i < len(text); i++ {
-		start := i
-		for i < len(text) && isWord(text[i]) {
-			i++
-		}
-		if i == start || i-start > 40 || !PatientFields[strings.ToLower(string(text[start:i]))] {
-			continue
-		}
-		for _, b := range text[i:min(len(text), i+10)] {
-			i++
-			if b == ':' || b == '=' {
-				return i
-			}
-			if !strings.ContainsRune(`"'\\ `, rune(b)) {
-				break
-			}
-		}
-		i--
-	}
-	return -1
-}
-
-// viewText shows the lines of a body that is not JSON. Because its structure is unknown, all that
-// follows the first name of a patient field is hidden.
+// viewText shows the lines of a body that is not JSON. Because its structure is unknown, all of it is
+// hidden.
 func viewText(body []byte, o jsonOptions) jsonView {
 	view := jsonView{Text: true}
-	hidden := 0
 	if !o.Reveal {
-		if at := patientWord(body); at >= 0 {
-			hidden = len(body) - at
-			body = body[:at]
-		}
+		view.Hidden = true
+		view.Lines = []jsonLine{{Tokens: []jsonToken{{"pii-m", fmt.Sprintf("%s %s bytes", mask, number(len(body)))}}}}
+		return view
 	}
 	for line := range bytes.Lines(body) {
 		if len(view.Lines) == o.MaxLines {
@@ -130,13 +112,6 @@ func viewText(body []byte, o jsonOptions) jsonView {
 		}
 		text := shorten(bytes.TrimRight(line, "\r\n"))
 		view.Lines = append(view.Lines, jsonLine{Tokens: []jsonToken{{"", text}}})
-	}
-	if hidden > 0 {
-		view.Hidden = true
-		if last := len(view.Lines) - 1; view.More == 0 && last >= 0 {
-			view.Lines[last].Tokens = append(view.Lines[last].Tokens,
-				jsonToken{"pii-m", fmt.Sprintf(" %s %s more bytes", mask, number(hidden))})
-		}
 	}
 	return view
 }
@@ -159,6 +134,7 @@ type jsonScanner struct {
 type jsonLevel struct {
 	array bool
 	index int
+	name  string // of the field whose value it is
 	path  string
 }
 
@@ -202,7 +178,7 @@ func (s *jsonScanner) comma() {
 func (s *jsonScanner) open(b byte) {
 	s.at++
 	s.token("p", string(b))
-	level := jsonLevel{array: b == '['}
+	level := jsonLevel{array: b == '[', name: s.name()}
 	switch {
 	case s.drop || len(s.options.Kept) == 0:
 	case len(s.levels) < maxJSONIndent:
@@ -210,7 +186,7 @@ func (s *jsonScanner) open(b byte) {
 	default:
 		level.path = "\x00" // is no path: paths of any depth would take too much memory
 	}
-	hide := s.hides()
+	hide := s.hides(nil)
 	s.levels = append(s.levels, level)
 	if hide && s.masked == 0 {
 		s.masked = len(s.levels)
@@ -267,7 +243,12 @@ func (s *jsonScanner) text() {
 		_ = json.Unmarshal(raw, &s.key)
 	}
 	s.mark()
-	if !s.drop {
+	switch {
+	case s.drop:
+	case s.masked > 0 && !s.options.Reveal && hidesKey(s.key) && !PatientFields[strings.ToLower(s.key)]:
+		s.view.Hidden = true // the names in a hidden object may be data
+		s.token("pii-m", `"`+mask+`"`)
+	default:
 		s.token("k", shorten(raw))
 	}
 }
@@ -282,7 +263,7 @@ func (s *jsonScanner) literal() {
 
 // value adds a string, a number, true, false or null. Null is never hidden.
 func (s *jsonScanner) value(class string, raw []byte) {
-	if s.masked > 0 || s.hides() {
+	if s.masked > 0 || s.hides(raw) {
 		if !bytes.Equal(raw, []byte("null")) && !bytes.Equal(raw, []byte(`""`)) {
 			s.view.Hidden = true
 			s.token("pii-m", `"`+mask+`"`)
@@ -294,13 +275,34 @@ func (s *jsonScanner) value(class string, raw []byte) {
 	}
 }
 
-// hides reports whether the value of the current key is hidden. The elements of an array have the
-// key of the array.
-func (s *jsonScanner) hides() bool {
-	if s.options.Reveal || len(s.levels) == 0 || s.levels[len(s.levels)-1].array {
-		return false
+// name returns the name of the current field. The elements of an array have the name of the array.
+func (s *jsonScanner) name() string {
+	if len(s.levels) == 0 {
+		return ""
 	}
-	return PatientFields[strings.ToLower(s.key)]
+	if level := s.levels[len(s.levels)-1]; level.array {
+		return level.name
+	}
+	return s.key
+}
+
+// hides reports whether the current value is hidden. raw is nil for an object and an array.
+func (s *jsonScanner) hides(raw []byte) bool {
+	switch {
+	case s.options.Reveal:
+		return false
+	case s.options.HideAll:
+		return true
+	case len(s.levels) == 0:
+		return raw != nil
+	case !s.drop && len(s.options.Kept) > 0 && s.options.Kept[s.path()], raw != nil && hidesText(s.name(), string(raw)):
+		return true
+	}
+	level := s.levels[len(s.levels)-1]
+	if level.array {
+		return raw != nil && level.name == ""
+	}
+	return hidesKey(s.key) || hidesName(level.name, s.key)
 }
 
 // path returns the path of the current value.

@@ -38,25 +38,38 @@ func (v jsonView) text() string {
 }
 
 func TestJSONView(t *testing.T) {
-	body := `{"id":"a<b>","n":-1.5e3,"ok":true,"none":null,"empty":{},"none2":[ ],"list":[1,{"x":"\"y\""}],` +
-		`"first_name":"Grace","patient_details":{"phone_number":"1","more":{"deep":[1,true,null]}},"gend\u0065r":"f","after":1}`
+	body := `{"id":"a<b>","total":-1.5e3,"active":true,"value":"free text","note":null,"events":{},"groups":[ ],"data":[1,{"unit":"\"y\""}],` +
+		`"nick":{"name":"Amazing"},"created_at":"Grace","name":"Grace","lab_test":{"name":"Panel"},"source":{"name":"Grace"},` +
+		`"first_name":"Grace","patient_details":{"phone_number":"1","Grace":{"deep":[1,true,null]}},"gend\u0065r":"f","status":1}`
 	const want = `{
   "id": "a<b>",
-  "n": -1.5e3,
-  "ok": true,
-  "none": null,
-  "empty": {},
-  "none2": [],
-  "list": [
+  "total": -1.5e3,
+  "active": true,
+  "value": "•••••",
+  "note": null,
+  "events": {},
+  "groups": [],
+  "data": [
     1,
     {
-!      "x": "\"y\""
+!      "unit": "•••••"
     }
   ],
+  "nick": {
+    "name": "•••••"
+  },
+  "created_at": "•••••",
+  "name": "•••••",
+  "lab_test": {
+    "name": "Panel"
+  },
+  "source": {
+    "name": "•••••"
+  },
   "first_name": "•••••",
   "patient_details": {
     "phone_number": "•••••",
-    "more": {
+    "•••••": {
       "deep": [
         "•••••",
         "•••••",
@@ -65,10 +78,10 @@ func TestJSONView(t *testing.T) {
     }
   },
   "gend\u0065r": "•••••",
-!  "after": 1
+!  "status": "•••••"
 }
 `
-	v := viewJSON([]byte(body), jsonOptions{Kept: set("list.1.x", "after")})
+	v := viewJSON([]byte(body), jsonOptions{Kept: set("data.1.unit", "status")})
 	if got := v.text(); got != want {
 		t.Errorf("got\n%s", got)
 	}
@@ -87,21 +100,20 @@ func TestJSONView(t *testing.T) {
 }
 
 func TestJSONViewOfText(t *testing.T) {
-	for body, want := range map[string]string{
-		"":                                   "",
-		" \n":                                "",
-		"<script>alert(1)</script>\nline 2":  "<script>alert(1)</script>\nline 2\n",
-		`{"id":"1","first_name":"Gra`:        `{"id":"1","first_name":` + " ••••• 4 more bytes\n",
-		"a\x00b\xffc\u202ed":                 `a\u0000b` + "\uFFFD" + `c\u202ed` + "\n",
-		`"only a string"`:                    `"only a string"` + "\n",
-		"{'patient_details': {'x': 'Grace'}": "{'patient_details': ••••• 15 more bytes\n",
+	for body, want := range map[string][2]string{
+		"":                                  {"", ""},
+		" \n":                               {"", ""},
+		"<script>alert(1)</script>\nline 2": {"••••• 32 bytes\n", "<script>alert(1)</script>\nline 2\n"},
+		`{"id":"1","first_name":"Gra`:       {"••••• 27 bytes\n", `{"id":"1","first_name":"Gra` + "\n"},
+		"a\x00b\xffc\u202ed":                {"••••• 9 bytes\n", `a\u0000b` + "\uFFFD" + `c\u202ed` + "\n"},
+		`"only a string"`:                   {`"•••••"` + "\n", `"only a string"` + "\n"},
+		`["a",[1]]`:                         {"[\n  \"•••••\",\n  [\n    \"•••••\"\n  ]\n]\n", "[\n  \"a\",\n  [\n    1\n  ]\n]\n"},
 	} {
-		if got := viewJSON([]byte(body), jsonOptions{}).text(); got != want {
-			t.Errorf("%q: got %q, want %q", body, got, want)
+		for i, reveal := range []bool{false, true} {
+			if got := viewJSON([]byte(body), jsonOptions{Reveal: reveal}).text(); got != want[i] {
+				t.Errorf("%q: got %q, want %q", body, got, want[i])
+			}
 		}
-	}
-	if got := viewJSON([]byte(`{"first_name":"Gra`), jsonOptions{Reveal: true}).text(); got != `{"first_name":"Gra`+"\n" {
-		t.Errorf("got %q", got)
 	}
 }
 

@@ -122,7 +122,7 @@ func (c *Console) newOrder(ctx context.Context, id uuid.UUID, reveal bool) (*ord
 	if reveal {
 		v.Patient = patientFacts(o)
 	}
-	v.Results = c.newResults(ctx, o)
+	v.Results = c.newResults(ctx, o, reveal)
 	v.addRead(o, reveal)
 	return v, nil
 }

@@ -290,7 +290,11 @@ func (t *texts) add(s span, local time.Time, text string) {
 	case len(t.Rows) == maxTexts:
 		t.More++
 	default:
-		t.Rows = append(t.Rows, valueRow{Day: shortDay(local), Time: local.Format("15:04"), Text: []string{firstChars(text, 500)}})
+		shown := mask // what people wrote; the delivery shows it on demand
+		if text == "" {
+			shown = ""
+		}
+		t.Rows = append(t.Rows, valueRow{Day: shortDay(local), Time: local.Format("15:04"), Text: []string{shown}})
 	}
 }
 

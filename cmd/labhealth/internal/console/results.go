@@ -48,7 +48,7 @@ type resultRow struct {
 }
 
 // newResults returns the results of an order, or nil if there are none.
-func (c *Console) newResults(ctx context.Context, o *labhealth.Order) *resultsView {
+func (c *Console) newResults(ctx context.Context, o *labhealth.Order, reveal bool) *resultsView {
 	results, err := c.readResults(ctx, o.ID)
 	switch {
 	case errors.Is(err, labhealth.ErrNoResults) || errors.Is(err, labhealth.ErrNotFound) || err == nil && results == nil:
@@ -58,7 +58,7 @@ func (c *Console) newResults(ctx context.Context, o *labhealth.Order) *resultsVi
 	}
 	v := &resultsView{}
 	if legacy := results.LegacyResults(); legacy != nil {
-		view := viewJSON(legacy, jsonOptions{Reveal: true})
+		view := viewJSON(legacy, jsonOptions{Reveal: reveal})
 		v.Legacy = &view
 	}
 	n := min(len(results.Results), maxResults)

@@ -410,6 +410,15 @@ func TestFile(t *testing.T) {
 			}
 		}
 	}
+	// Others can put a file beside a new one, which SQLite would write to.
+	os.WriteFile(filepath.Join(dir, "planted-wal"), nil, 0o600)
+	os.Chmod(filepath.Join(dir, "planted-wal"), 0o666)
+	if _, err := Open(t.Context(), Config{File: filepath.Join(dir, "planted")}); err == nil || !strings.Contains(err.Error(), "planted-wal can be accessed") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "planted")); !os.IsNotExist(err) {
+		t.Error(err)
+	}
 	file := filepath.Join(dir, "new dir?x=1#", "d.db")
 	old := umask(0)
 	i, err := Open(t.Context(), Config{File: file})
@@ -453,5 +462,41 @@ func TestFile(t *testing.T) {
 	}
 	if _, err := os.Stat(name); !os.IsNotExist(err) || name == "" {
 		t.Error(name, err)
+	}
+}
+
+// Two inspectors that forward to each other do not send a delivery around forever.
+func TestLoopOfTwo(t *testing.T) {
+	var inspectors [2]*Inspector
+	var received atomic.Int64
+	var urls [2]string
+	for n := range 2 {
+		var err error
+		if inspectors[n], err = Open(t.Context(), Config{}); err != nil {
+			t.Fatal(err)
+		}
+		defer inspectors[n].Close()
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if received.Add(1) > 50 {
+				w.WriteHeader(http.StatusTeapot)
+				return
+			}
+			inspectors[n].ServeHTTP(w, r)
+		}))
+		defer server.Close()
+		urls[n] = server.URL
+	}
+	for n := range 2 {
+		if err := inspectors[n].SetForward(urls[1-n]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	response, err := http.Post(urls[0], "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if n := received.Load(); n > 4 || response.StatusCode != http.StatusLoopDetected {
+		t.Errorf("%d deliveries, status %d", n, response.StatusCode)
 	}
 }

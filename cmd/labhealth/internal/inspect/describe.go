@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -38,27 +39,27 @@ func (d *record) describeData(e *webhooks.Event) {
 	about := e.Type.Resource()
 	switch v := e.Data.(type) {
 	case *webhooks.LabOrder:
-		d.OrderID, about = v.ID, string(v.CurrentStatus())
+		d.OrderID, about = v.ID, word(v.CurrentStatus())
 	case *webhooks.LabAppointment:
-		d.OrderID, about = v.OrderID, "appointment "+string(v.Status)
+		d.OrderID, about = v.OrderID, "appointment "+word(v.Status)
 	case *webhooks.CriticalResult:
-		d.OrderID, about = v.OrderID, "critical result, "+string(v.Status)
+		d.OrderID, about = v.OrderID, "critical result, "+word(v.Status)
 	case *webhooks.MatchReview:
-		about = "match review, " + string(v.Status)
+		about = "match review, " + word(v.Status)
 		if v.ResolvedOrderID != nil {
 			d.OrderID = *v.ResolvedOrderID
 		}
 	case *webhooks.Samples:
-		about = fmt.Sprintf("%s, %s, %d samples", about, v.Source.ProviderSlug(), len(v.Data))
+		about = fmt.Sprintf("%s, %s, %d samples", about, word(v.Source.ProviderSlug()), len(v.Data))
 		if len(v.Data) == 1 {
 			about = strings.TrimSuffix(about, "s")
 		}
 	case *webhooks.HistoricalPull:
-		about = "history of " + about + ", " + v.Provider
+		about = "history of " + about + ", " + word(v.Provider)
 	case *webhooks.ProviderConnection:
-		about = v.ConnectedProvider().ProviderSlug() + " connected"
+		about = word(v.ConnectedProvider().ProviderSlug()) + " connected"
 	case *webhooks.ConnectionError:
-		about = v.Provider + ": " + string(v.ErrorType)
+		about = word(v.Provider) + ": " + word(v.ErrorType)
 	case *webhooks.ProviderDevice:
 		about = "device"
 	case *webhooks.Unknown:
@@ -77,7 +78,18 @@ func (d *record) describeData(e *webhooks.Event) {
 // sourceOf returns the provider of a summary.
 func sourceOf(p webhooks.Payload) string {
 	source, _ := fieldOf[webhooks.Source](p, "Source")
-	return source.ProviderSlug()
+	return word(source.ProviderSlug())
+}
+
+var words = regexp.MustCompile(`^[a-z0-9_.-]{0,60}$`)
+
+// word returns a status or a slug. Other text is left out: it is shown and printed without being
+// asked for, and may be about a patient.
+func word[T ~string](text T) string {
+	if text = T(strings.ToLower(string(text))); !words.MatchString(string(text)) {
+		return "another"
+	}
+	return string(text)
 }
 
 // subjectOf returns what an event is a version of: an order, a summary or a series.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -48,7 +49,7 @@ func (i *Inspector) forward(ctx context.Context, target string, header http.Head
 	}
 	f.URL = withoutSecrets(r.URL)
 	r.Header = endToEnd(header)
-	r.Header.Set(instanceHeader, i.instance)
+	r.Header[instanceHeader] = append(slices.Clone(header[instanceHeader]), i.instance)
 	if _, ok := r.Header["User-Agent"]; !ok {
 		r.Header["User-Agent"] = nil // none is added
 	}
@@ -69,16 +70,13 @@ func (i *Inspector) forward(ctx context.Context, target string, header http.Head
 	}
 	f.Took = time.Since(start)
 	switch {
-	case f.StatusCode == http.StatusLoopDetected && i.isLoop(response):
+	case f.StatusCode == http.StatusLoopDetected && response.Header.Get(instanceHeader) != "":
 		f.StatusCode, f.Err = 0, errLoop.Error()
 	case f.StatusCode == 0:
 		f.Err = explain(ctx, err)
 	}
 	return f
 }
-
-// isLoop reports whether a response is that of the inspector to itself.
-func (i *Inspector) isLoop(r *http.Response) bool { return r.Header.Get(instanceHeader) == i.instance }
 
 // explain describes an error without the URL, which is shown beside it.
 func explain(ctx context.Context, err error) string {

@@ -16,6 +16,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver
 
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/owner"
 	"github.com/labhealth/labhealth-go/webhooks"
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
@@ -107,11 +108,21 @@ func createFile(file string) error {
 	}
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
-		return errors.Join(f.Chmod(0o600), f.Close())
+		err = errors.Join(f.Chmod(0o600), f.Close(), checkFiles(file))
+		if err != nil {
+			os.Remove(file)
+		}
+		return err
 	}
 	if !errors.Is(err, os.ErrExist) {
 		return err
 	}
+	return checkFiles(file)
+}
+
+// checkFiles checks the file, and those that SQLite has beside it: another user may have put them
+// there to read what is written.
+func checkFiles(file string) error {
 	for _, name := range []string{file, file + "-wal", file + "-shm", file + "-journal"} {
 		if err := checkFile(name); err != nil && (name == file || !errors.Is(err, os.ErrNotExist)) {
 			return err
@@ -132,7 +143,7 @@ func checkFile(file string) error {
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("%s can be accessed by other users (mode %04o): it holds patient data. Run chmod 600 on it", file, info.Mode().Perm())
 	}
-	return nil
+	return owner.Check(file, info)
 }
 
 // start starts what runs until Close.

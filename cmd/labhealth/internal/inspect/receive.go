@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -36,8 +37,11 @@ type arrival struct {
 	replayOf int64
 }
 
-// instanceHeader marks what an inspector forwards, so that it detects a loop.
+// instanceHeader marks what inspectors forward, so that they detect a loop. It has a value of each.
 const instanceHeader = "Labhealth-Inspector"
+
+// maxInstances is the number of inspectors that forward to each other in a row.
+const maxInstances = 8
 
 // ServeHTTP receives a delivery, verifies and stores it, forwards it, and responds with the status
 // code of the application: the sender repeats what the application did not acknowledge. These are
@@ -49,7 +53,8 @@ const instanceHeader = "Labhealth-Inspector"
 //	413  more than 10 MiB
 //	502  the application could not be reached or did not respond within 15 s
 //	503  could not be stored, or too much is in flight
-//	508  came from the inspector itself: the URL of the application is that of the inspector
+//	508  came from the inspector itself: the URL of the application is that of the inspector, or
+//	     leads to it through others
 func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := arrival{at: i.config.Now(), start: time.Now()}
 	switch {
@@ -61,7 +66,7 @@ func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "this is the receiver of webhooks: post them here", http.StatusMethodNotAllowed)
 		return
-	case r.Header.Get(instanceHeader) == i.instance:
+	case slices.Contains(r.Header[instanceHeader], i.instance), len(r.Header[instanceHeader]) > maxInstances:
 		i.requests.Done()
 		w.Header().Set(instanceHeader, i.instance)
 		w.WriteHeader(http.StatusLoopDetected)
