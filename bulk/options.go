@@ -48,9 +48,10 @@ type Options struct {
 	// RejectionLimit stops a run whose first records are all rejected with the same status and
 	// without field errors, as with a wrong base URL or a team that may not import. It is the
 	// number of such rejections, 10 if 0. If the source has fewer records, the run also stops if
-	// the status is 404 or 405. None of these records is recorded as rejected, and the corrected
-	// run sends them. An order, another status or field errors show that the service processes the
-	// records, and disable the limit for the rest of the run.
+	// the status is 404 or 405, unless Target is set and the journal has orders of an earlier run:
+	// the remaining records of an import may all be invalid. None of these records is recorded as
+	// rejected, and the corrected run sends them. An order, another status or field errors show
+	// that the service processes the records, and disable the limit for the rest of the run.
 	//
 	// A negative value disables the limit: every rejection is recorded. Use it if the records
 	// themselves are invalid, but not if their orders may already exist, which a service rejects

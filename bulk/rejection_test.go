@@ -93,6 +93,30 @@ func TestRejectionOfEveryRecord(t *testing.T) {
 	}
 }
 
+// An import whose remaining records are all rejected is finished by the run that resumes it: the
+// orders of the earlier run show that the base URL is not wrong.
+func TestRejectionOfRemainingRecords(t *testing.T) {
+	for _, target := range []string{"https://api.example.com", ""} {
+		synctest.Test(t, func(t *testing.T) {
+			s, j, opts := &service{}, new(bulk.Memory), bulk.Options{Target: target}
+			if _, err := bulk.Run(t.Context(), s.client(t), from(numbered(3)), j, opts); err != nil {
+				t.Fatal(err)
+			}
+			s.onImport = func(int, labhealth.ImportOrderBody) string { return "404" }
+			report, err := bulk.Run(t.Context(), s.client(t), from(numbered(5)), j, opts)
+			if target == "" {
+				if err == nil || report.Rejected != 0 || report.Done() {
+					t.Errorf("without a target: %v, %v", report, err)
+				}
+				return
+			}
+			if err != nil || report.Applied != 3 || report.Rejected != 2 || !report.Done() {
+				t.Errorf("%v, %v", report, err)
+			}
+		})
+	}
+}
+
 // Rejections do not stop a run, and the records are not sent again, once an order, another status
 // or field errors show that the service reads the records.
 func TestRejectionOfFirstRecords(t *testing.T) {

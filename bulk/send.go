@@ -195,8 +195,10 @@ func (r *run) recordHeld(sourceDone bool) error {
 	if len(held) == 0 {
 		return nil
 	}
-	// A wrong base URL gives these two, which say nothing about a record.
-	wrongURL := held[0].StatusCode == http.StatusNotFound || held[0].StatusCode == http.StatusMethodNotAllowed
+	// A wrong base URL gives these two, which say nothing about a record. It is not wrong if an
+	// earlier run has imported orders into the same target.
+	rightURL := r.opts.Target != "" && r.appliedBefore > 0
+	wrongURL := !rightURL && (held[0].StatusCode == http.StatusNotFound || held[0].StatusCode == http.StatusMethodNotAllowed)
 	for _, e := range held {
 		if wrongURL || !sourceDone {
 			e.Step = StepPostponed

@@ -453,12 +453,22 @@ func (a *app) runImport(ctx context.Context, f *importFlags, client *labhealth.C
 	case err != nil && report.Records == 0 && report.Sent == 0:
 		return importError(err)
 	case err != nil:
-		return err
+		return flagsError{err}
 	case rejected != "" || !report.Done():
 		return &exitError{exitIncomplete, plural(int(report.Records-report.Applied-report.Duplicates), "record has", "records have") + " no order"}
 	}
 	return nil
 }
+
+// flagsError names the flags of the command where an error names options of the library.
+type flagsError struct{ error }
+
+var optionFlags = strings.NewReplacer("Options.RejectionLimit", "--rejection-limit", "Options.Reconcile", "--reconcile",
+	"Options.RetryRejected", "--retry-rejected", "Options.TrustJournal", "--trust-journal", "Options.ListByUser", "--list-by-user",
+	"Options.Settle", "--settle")
+
+func (e flagsError) Error() string { return optionFlags.Replace(e.error.Error()) }
+func (e flagsError) Unwrap() error { return e.error }
 
 // reportJSON is the report of an import, with --json.
 type reportJSON struct {

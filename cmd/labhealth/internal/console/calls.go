@@ -45,6 +45,7 @@ type requestRecord struct {
 	Orders    []uuid.UUID // that the request created
 	Note      string      // what the response says, in a few words
 	Again     bool        // the request was processed a second time, and created another order
+	Repeated  bool        // the response repeats an earlier one, for an idempotency key
 	Like      int         // number of an import that differs in the sample ID only, and whose response was lost
 
 	key  string // requests with the same key are the same call
@@ -58,6 +59,11 @@ func (r *requestRecord) IsRead() bool {
 
 // Executed reports whether the request was processed and not rejected.
 func (r *requestRecord) Executed() bool { return r.Status >= 200 && r.Status < 300 }
+
+// processed reports whether the request was processed, as the table of calls counts it.
+func (r *requestRecord) processed() bool {
+	return r.IsRead() && r.Status != 0 || !r.IsRead() && r.Executed() && !r.Repeated
+}
 
 // Rejected reports whether the service rejected the request.
 func (r *requestRecord) Rejected() bool { return r.Status >= 400 }
@@ -164,10 +170,14 @@ func (l *requestLog) identify(rec *requestRecord, r labhealthtest.Request) {
 		l.identifyImport(rec, fields)
 	}
 	for _, id := range rec.Orders {
-		if first, ok := l.seen[rec.key]; ok && first != id {
-			rec.Again = true
-		} else {
+		first, ok := l.seen[rec.key]
+		switch {
+		case !ok:
 			l.seen[rec.key] = id
+		case first == id:
+			rec.Repeated = true
+		default:
+			rec.Again = true
 		}
 	}
 }
@@ -335,7 +345,7 @@ func (c *call) add(r *requestRecord) {
 			c.Orders = append(c.Orders, id)
 		}
 	}
-	if r.IsRead() && r.Status != 0 || !r.IsRead() && r.Executed() {
+	if r.processed() {
 		c.Processed++
 	}
 	c.Name, c.Client = r.Operation, r.Client
@@ -555,7 +565,7 @@ func (m *stripMark) count(r *requestRecord) {
 	if r.Faulted {
 		m.faulted++
 	}
-	if r.Status != 0 {
+	if r.processed() {
 		m.processed++
 	}
 	if r.Again {

@@ -605,5 +605,13 @@ func (c *Console) publishCalls() {
 			}
 		}
 		c.live.publish("requests-counts", change{ID: "requests-total", HTML: c.partial("requests-total", view)})
+		for _, chip := range requestChips { // of pages without a search
+			if !c.live.watched("requests-chips:" + chip.is) {
+				continue
+			}
+			view.Query.Is, view.Chips = chip.is, nil
+			view.addChips(records)
+			c.live.publish("requests-chips:"+chip.is, change{ID: "chips", HTML: c.partial("request-chips", view)})
+		}
 	}
 }

@@ -69,6 +69,7 @@ type boardLane struct {
 	Cards []card
 	Older string // path that shows the older ones, or empty
 	More  int    // older ones
+	Most  int    // cards that a page keeps
 }
 
 // todo is a step of the first run.
@@ -202,22 +203,29 @@ func (c *Console) fillLanes(ctx context.Context, b *board, states []labhealthtes
 		})
 		start := max(0, min(from, len(found)))
 		end := min(start+laneCards, len(found))
-		bl := boardLane{lane: l, Count: len(found), More: len(found) - end}
-		if bl.More > 0 {
-			values := url.Values{"lane": {l.Key}, "from": {fmt.Sprint(end)}}
-			if b.Query != "" {
-				values.Set("q", b.Query)
-			}
-			if b.Method != "" {
-				values.Set("method", b.Method)
-			}
-			bl.Older = "/console/orders?" + values.Encode()
-		}
+		bl := boardLane{lane: l, Count: len(found), Most: laneCards}
+		bl.setOlder(b, end)
 		for _, s := range found[start:end] {
 			bl.Cards = append(bl.Cards, c.newCard(ctx, s, b.Path))
 		}
 		b.Lanes = append(b.Lanes, bl)
 	}
+}
+
+// setOlder sets what leads from the cards before end to the older ones.
+func (l *boardLane) setOlder(b *board, end int) {
+	if l.More = l.Count - end; l.More <= 0 {
+		l.More = 0
+		return
+	}
+	values := url.Values{"lane": {l.Key}, "from": {fmt.Sprint(end)}}
+	if b.Query != "" {
+		values.Set("q", b.Query)
+	}
+	if b.Method != "" {
+		values.Set("method", b.Method)
+	}
+	l.Older = "/console/orders?" + values.Encode()
 }
 
 // laneOfOrder returns the lane of a status. Orders with an unknown status are in the first one.

@@ -1,7 +1,9 @@
 package console
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -107,10 +109,23 @@ func (c *Console) publishOrders(ctx context.Context) {
 	case len(changed) > maxLiveOrders:
 		c.publishLanes(ctx)
 	default:
-		for id := range changed {
+		for _, id := range c.latestLast(ctx, changed) {
 			c.publishCard(ctx, id)
 		}
 	}
+}
+
+// latestLast returns the orders in the order in which their cards are put in front of the others.
+func (c *Console) latestLast(ctx context.Context, changed map[uuid.UUID]bool) (ids []uuid.UUID) {
+	since := map[uuid.UUID]time.Time{}
+	for id := range changed {
+		state, _ := c.orderState(ctx, id)
+		ids, since[id] = append(ids, id), state.Since
+	}
+	slices.SortFunc(ids, func(a, b uuid.UUID) int {
+		return cmp.Or(since[a].Compare(since[b]), strings.Compare(a.String(), b.String()))
+	})
+	return ids
 }
 
 // boardWatched reports whether a board is open.
@@ -141,6 +156,7 @@ func (c *Console) publishOrderCounts(ctx context.Context) {
 		for _, l := range b.Lanes {
 			c.live.publish(topic, change{ID: l.Key + "-n", HTML: c.partial("lane-count", l)})
 			c.live.publish(topic, change{ID: l.Key + "-jump", HTML: c.partial("lane-jump", l)})
+			c.live.publish(topic, change{ID: l.Key + "-older", HTML: c.partial("lane-older", l)})
 		}
 	}
 }
@@ -154,7 +170,7 @@ func methodKeys() (keys []string) {
 
 // countLanes counts the orders of a method, or of all.
 func (c *Console) countLanes(states []labhealthtest.OrderState, method string) *board {
-	b := &board{Total: len(states)}
+	b := &board{Total: len(states), Method: method}
 	for _, l := range lanes {
 		b.Lanes = append(b.Lanes, boardLane{lane: l})
 	}
@@ -165,6 +181,9 @@ func (c *Console) countLanes(states []labhealthtest.OrderState, method string) *
 		if method == "" || s.Method == method {
 			b.Lanes[laneOfOrder(s.Status)].Count++
 		}
+	}
+	for i := range b.Lanes {
+		b.Lanes[i].setOlder(b, laneCards)
 	}
 	return b
 }

@@ -420,7 +420,7 @@ func TestLiveOrders(t *testing.T) {
 		s.console.orderChanged(t.Context(), id)
 	}
 	seen := map[string]change{}
-	for len(seen) < 18 {
+	for len(seen) < 23 {
 		ch := next()
 		if _, ok := seen[ch.ID]; ok {
 			t.Errorf("%s was sent twice", ch.ID)

@@ -182,6 +182,9 @@ func (c *Console) requestsPage(w http.ResponseWriter, r *http.Request) {
 	if view.LiveRows {
 		p.Live += " requests"
 	}
+	if q.Q == "" {
+		p.Live += " requests-chips:" + q.Is
+	}
 	if detail > 0 {
 		d, ok := c.requestDetail(r, q, detail)
 		if !ok && r.PathValue("number") != "" {

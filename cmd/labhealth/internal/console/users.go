@@ -261,7 +261,6 @@ func (c *Console) countUsers(ctx context.Context) int {
 
 // listUsers returns the users that match a query, those with the latest samples first.
 func (c *Console) listUsers(ctx context.Context, query string, current uuid.UUID) (*usersData, error) {
-	data := &usersData{Sandbox: c.sandbox(), Query: query, Command: "labhealth users create member-0001"}
 	stored, err := c.Inspector.Users(ctx)
 	if err != nil {
 		return nil, err
@@ -270,12 +269,8 @@ func (c *Console) listUsers(ctx context.Context, query string, current uuid.UUID
 	if err != nil {
 		return nil, err
 	}
-	data.Total = len(rows)
-	for _, row := range rows {
-		if len(row.Sources) > 0 {
-			data.WithSource++
-		}
-	}
+	data := newUsersTotal(c.sandbox(), rows)
+	data.Query, data.Command = query, "labhealth users create member-0001"
 	words := strings.Fields(strings.ToLower(query))
 	rows = slices.DeleteFunc(rows, func(row userRow) bool {
 		text := strings.ToLower(row.Name + " " + row.UserID.String() + " " + strings.Join(row.Sources, " "))

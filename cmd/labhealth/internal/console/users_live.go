@@ -45,6 +45,7 @@ func viewOf(userID uuid.UUID, topic string) (v userView, ok bool) {
 func (c *Console) userChanged(_ context.Context, id uuid.UUID) {
 	if id != uuid.Nil && c.live.watched("users") {
 		c.live.soon("user "+id.String(), func(ctx context.Context) { c.publishUser(ctx, id) })
+		c.live.soon("users total", c.publishUsersTotal)
 	}
 }
 
@@ -57,6 +58,33 @@ func (c *Console) wearablesChanged(ctx context.Context, number int64) {
 	if err == nil && ok && d.Applied && !strings.HasPrefix(d.Type, "labtest.") {
 		c.userChanged(ctx, d.UserID)
 	}
+}
+
+// publishUsersTotal sends the number of users.
+func (c *Console) publishUsersTotal(ctx context.Context) {
+	stored, err := c.Inspector.Users(ctx)
+	var rows []userRow
+	if err == nil {
+		rows, err = c.allUsers(ctx, stored)
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			c.Log.Error("console: cannot count the users", "error", err)
+		}
+		return
+	}
+	c.live.publish("users", change{ID: "users-total", HTML: c.partial("users-total", newUsersTotal(c.sandbox(), rows))})
+}
+
+// newUsersTotal counts the users.
+func newUsersTotal(sandbox bool, rows []userRow) *usersData {
+	data := &usersData{Sandbox: sandbox, Total: len(rows)}
+	for _, row := range rows {
+		if len(row.Sources) > 0 {
+			data.WithSource++
+		}
+	}
+	return data
 }
 
 // publishUser sends the row of a user, and what each open page shows.

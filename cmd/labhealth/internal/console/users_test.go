@@ -367,7 +367,7 @@ func TestUsersListen(t *testing.T) {
 	id := uuid.MustParse("19cf0ec1-8b15-42d0-b786-6cff8cd8464d")
 	b.applySamples(id, "heartrate", "oura", sampleJSON(usersNow.Add(-2*time.Minute), "", 60, "bpm"))
 	body := b.get("/console/users")
-	contains(t, body, "<h3>Heart rate</h3>", "19cf0ec1", `<span class="tag cut">oura</span>`, ">2 min</time>", `<small>1</small>`)
+	contains(t, body, "<h3>Heart rate</h3>", "19cf0ec1", `<span class="tag cut">oura</span>`, ">2 min</time>", `<small id="users-total">1</small>`)
 	for _, bad := range []string{"<button class=\"btn danger\"", "Connect", "Add a user", "/delete"} {
 		if strings.Contains(body, bad) {
 			t.Errorf("listen mode shows %q", bad)
@@ -388,7 +388,7 @@ func TestUsersFilter(t *testing.T) {
 	b.server.AddUsers(120)
 	id := b.server.AddUser("needle-0001")
 	body := b.get("/console/users?q=needle")
-	contains(t, body, "needle-0001", `<small>121, of which`)
+	contains(t, body, "needle-0001", `<small id="users-total">121, of which`)
 	if n := strings.Count(body, "data-item="); n != 1 {
 		t.Errorf("%d rows match", n)
 	}

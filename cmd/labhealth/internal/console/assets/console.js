@@ -281,9 +281,14 @@
   // rows with a number are sorted by it, the greatest first; other elements come first
   const insert = (parent, el) => {
     const n = +el.dataset.n, after = n ? [...parent.children].find((x) => +x.dataset.n < n) : parent.firstElementChild;
-    if (n && !after && parent.children.length) return; // older than those shown
+    if (n && !after && parent.children.length && parent.dataset.all === undefined) return; // older than those shown
     parent.insertBefore(el, after || null);
-    while (parent.dataset.rows && parent.children.length > +parent.dataset.rows && !parent.lastElementChild.classList.contains("on")) parent.lastElementChild.remove();
+    for (const most = +(parent.dataset.rows || parent.dataset.most); most && parent.children.length > most;) {
+      let old = parent.lastElementChild;
+      if (old.classList.contains("on")) old = old.previousElementSibling; // it is open
+      old.remove();
+      delete parent.dataset.all;
+    }
     const none = $("[data-none]");
     if (none) none.hidden = true;
   };
