@@ -117,6 +117,9 @@ func (c *Console) ordersPage(w http.ResponseWriter, r *http.Request) {
 	}
 	live := "orders"
 	switch {
+	case b.None:
+		c.changedOrders.empty.Store(true)
+		live = "orders no-orders" // the board replaces the empty page
 	case b.Query != "" || r.URL.Query().Has("lane"):
 		live = "orders-found"
 	case b.Method != "":
@@ -147,6 +150,7 @@ func (c *Console) newBoard(ctx context.Context, query url.Values) (*board, error
 		b.Methods = append(b.Methods, boardMethod{m.Key, m.Name, m.Key, boardPath(b.Query, m.Key), b.Method == m.Key})
 	}
 	if b.None {
+		b.Query, b.Method, b.Path = "", "", "/console/orders"
 		b.Steps = c.firstSteps()
 		return b, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,6 +25,9 @@ const (
 
 // orderChanges are orders that have changed and were not published yet.
 type orderChanges struct {
+	// empty reports whether a page was shown that had no orders.
+	empty atomic.Bool
+
 	mu      sync.Mutex
 	pending map[uuid.UUID]bool
 	timer   *time.Timer
@@ -96,6 +100,7 @@ func (c *Console) publishOrders(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
+	c.publishFirstOrders(ctx)
 	c.publishOrderCounts(ctx)
 	for id := range changed {
 		if c.live.watched("order-" + id.String()) {
@@ -110,6 +115,21 @@ func (c *Console) publishOrders(ctx context.Context) {
 		for id := range changed {
 			c.publishCard(ctx, id)
 		}
+	}
+}
+
+// publishFirstOrders replaces empty pages by the board as soon as there are orders.
+func (c *Console) publishFirstOrders(ctx context.Context) {
+	if !c.changedOrders.empty.Load() {
+		return
+	}
+	b, err := c.newBoard(ctx, nil)
+	if err != nil {
+		c.Log.Error("console: cannot read the orders", "error", err)
+		return
+	}
+	if !b.None && c.changedOrders.empty.Swap(false) {
+		c.live.publish("no-orders", change{ID: "no-orders", HTML: c.partial("orders", b), Say: "The first order was received"})
 	}
 }
 

@@ -200,11 +200,22 @@ func verify(v *webhooks.Verifier, a arrival) (Verdict, []Check, string) {
 func difference(age time.Duration) string {
 	switch age = age.Round(time.Second); {
 	case age < 0:
-		return (-age).String() + " ahead"
+		return lengthText(-age) + " ahead"
 	case age > 0:
-		return age.String() + " old"
+		return lengthText(age) + " old"
 	}
 	return "current"
+}
+
+// lengthText formats a time as 12 s, 11 min or 26 h.
+func lengthText(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return strconv.Itoa(int(d.Seconds())) + " s"
+	case d < 2*time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + " min"
+	}
+	return strconv.Itoa(int(d.Hours())) + " h"
 }
 
 // signatureNames are the prefixes of the signature headers, in the order in which they are used.
