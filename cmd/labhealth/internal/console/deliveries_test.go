@@ -231,7 +231,7 @@ func TestDeliveries(t *testing.T) {
 		again:  "daily.data. glucose.updated 14:32:07 member-0192 duplicate of #1 → 204",
 		wrong:  "labtest. order.updated 14:32:07 order 2435c390 no signature matches not stored",
 		old:    "labtest. order.updated 14:32:07 order 2435c390 the timestamp is 11 min old not stored",
-		order:  "labtest. order.updated 14:32:07 order 2435c390 received.walk_in_test.requisition_created → 500",
+		order:  "labtest. order.updated 14:32:07 order 2435c390 requisition created → 500",
 	} {
 		if got := row(number); !strings.HasSuffix(got, want) {
 			t.Errorf("row %d: got %q, want %q", number, got, want)

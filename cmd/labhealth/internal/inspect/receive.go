@@ -175,7 +175,7 @@ func verify(v *webhooks.Verifier, a arrival) (Verdict, []Check, string) {
 		text := missingHeaders(a.header)
 		return Rejected, []Check{{false, text}}, text
 	}
-	checks := []Check{{true, "the ID, the timestamp and the signature are there"}}
+	checks := []Check{{true, "all signature headers are there"}}
 	sent := timestampOf(a.header)
 	age := a.at.Sub(sent)
 	inTime := Check{!errors.Is(err, webhooks.ErrTimestamp), fmt.Sprintf("the timestamp is %s", difference(age))}
