@@ -180,7 +180,9 @@
     here.onerror = () => {
       if (here !== source) return;
       running(false);
-      if (here.readyState === EventSource.CLOSED) retry = setTimeout(() => connect(topics, since), 3000);
+      const closed = here.readyState === EventSource.CLOSED, w = $("#waiting"); // an error response: it runs, with another token
+      if (w) w.textContent = closed ? "It is back: open the address that it printed" : "Waiting until it is back";
+      if (closed) retry = setTimeout(() => connect(topics, since), 3000);
     };
     if (old) old.close();
   };
