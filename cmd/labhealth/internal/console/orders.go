@@ -484,7 +484,7 @@ func (c *Console) firstSteps() []todo {
 			Text: "It sets LABHEALTH_URL, LABHEALTH_API_KEY and LABHEALTH_WEBHOOK_SECRET.", Command: `eval "$(labhealth sandbox env)"`},
 		{Lead: "Import an order, from your program or with the command.", Command: "labhealth orders import examples/order.json",
 			Waiting: "Waiting for POST /v3/order/import"},
-		{Lead: "See its events arrive.", Text: "In another terminal, forward them to your receiver.",
-			Command: "labhealth listen --forward http://localhost:3000/webhooks"},
+		{Lead: "See its events under Deliveries.", Text: "They can be forwarded to your receiver, there or with the command.",
+			Command: "labhealth sandbox --forward http://localhost:3000/webhooks"},
 	}
 }
