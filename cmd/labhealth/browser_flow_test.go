@@ -29,10 +29,9 @@ func startOpenBox(t *testing.T) (*sandbox, *box) {
 	return s, &box{sandboxState: s.state(), t: t}
 }
 
-// importOrder imports an order as an application does.
-func importOrder(t *testing.T, b *box, user uuid.UUID, sample string) uuid.UUID {
-	t.Helper()
-	resp, err := b.client().Orders.Import(t.Context(), labhealth.ImportOrderBody{
+// importBody returns a valid import.
+func importBody(user uuid.UUID, sample string) labhealth.ImportOrderBody {
+	return labhealth.ImportOrderBody{
 		UserID:           user,
 		BillingType:      labhealth.BillingClientBill,
 		OrderSet:         labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{uuid.MustParse("5b41f610-ebc5-4803-8f0c-a61c3bdc7f02")}},
@@ -45,7 +44,13 @@ func importOrder(t *testing.T, b *box, user uuid.UUID, sample string) uuid.UUID 
 			ReceiverName: "Ada Example", FirstLine: "1 Example Street", City: "Monterey", State: "CA", Zip: "93940", Country: "US",
 		},
 		SampleID: sample,
-	})
+	}
+}
+
+// importOrder imports an order as an application does.
+func importOrder(t *testing.T, b *box, user uuid.UUID, sample string) uuid.UUID {
+	t.Helper()
+	resp, err := b.client().Orders.Import(t.Context(), importBody(user, sample))
 	if err != nil {
 		t.Fatal(err)
 	}

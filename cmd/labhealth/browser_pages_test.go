@@ -181,7 +181,7 @@ func TestPicture(t *testing.T) {
 	if name == "" {
 		t.Skip("skipped: LABHEALTH_TEST_PICTURE names no file")
 	}
-	b := startBox(t, "--users", "10", "--orders", "24")
+	b := startBox(t, "--users", "10", "--orders", "30")
 	p := openTab(t, b.URL, b.Console, 1440, 900)
 	p.prefer("light")
 	p.waitText("#running", "Running")

@@ -140,6 +140,8 @@ type sandbox struct {
 	workout   uuid.UUID
 	users     int
 
+	filling sync.Mutex
+
 	gate  *gate
 	stop  context.CancelFunc
 	tasks sync.WaitGroup
@@ -253,6 +255,19 @@ func (b *sandbox) addData(ctx context.Context, f sandboxFlags) error {
 	return err
 }
 
+// addHistory adds invented users and orders of the last days. Meanwhile the clock is set back, and
+// nothing is forwarded.
+func (b *sandbox) addHistory(users, orders int) (err error) {
+	b.filling.Lock()
+	defer b.filling.Unlock()
+	forward := b.inspector.Forward()
+	if err := b.inspector.SetForward(""); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.inspector.SetForward(forward)) }()
+	return seed(b.gate.ctx, b.server, b.clock, users, orders)
+}
+
 func (b *sandbox) newConsole(f sandboxFlags) error {
 	var err error
 	b.console, err = console.New(console.Config{
@@ -262,6 +277,7 @@ func (b *sandbox) newConsole(f sandboxFlags) error {
 		Client:    b.client,
 		Token:     b.token,
 		Hosts:     hosts(b.addr, f.public),
+		Fill:      b.addHistory,
 		Values: []console.Value{
 			{Name: "Service", Value: b.baseURL},
 			{Name: "Team key", Value: b.server.APIKey, Secret: true},

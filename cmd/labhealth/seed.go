@@ -61,8 +61,13 @@ func seed(ctx context.Context, srv *labhealthtest.Server, clock *seedClock, user
 	for i, id := range ids {
 		s.planUser(i, id)
 	}
-	for i := range orders {
-		s.planOrder(i, ids[i%len(ids)])
+	for i, n := 0, 0; n < orders; i++ {
+		n++
+		redraw := isRedrawn(i) && n < orders
+		if redraw {
+			n++
+		}
+		s.planOrder(i, ids[i%len(ids)], redraw)
 	}
 	return s.run(ctx)
 }
@@ -148,7 +153,8 @@ func (s *seeder) addTests(ctx context.Context) error {
 }
 
 // planOrder plans an order. Each tenth has one of the ends and problems that occur.
-func (s *seeder) planOrder(i int, user uuid.UUID) {
+// Another one repeats it if it is redrawn.
+func (s *seeder) planOrder(i int, user uuid.UUID, redraw bool) {
 	test := s.tests[(i*3)%len(s.tests)]
 	// Most orders are a few days old; the spread is even and the same in each run.
 	age := time.Duration((i*37)%(historyDays*24))*time.Hour + time.Duration((i*17)%60+1)*time.Minute
@@ -160,7 +166,7 @@ func (s *seeder) planOrder(i int, user uuid.UUID) {
 		id, err = s.srv.AddOrder(user, test)
 		return err
 	})
-	end := s.planProblem(i, age, &id)
+	end := s.planProblem(i, age, &id, redraw)
 	// An order takes a step in about a day, and the first ones in minutes.
 	waits := []time.Duration{9 * time.Minute, 5 * time.Hour, 31 * time.Hour, 20 * time.Hour, 27 * time.Hour, 16 * time.Hour, 44 * time.Hour}
 	at := age
@@ -180,7 +186,7 @@ func (s *seeder) planOrder(i int, user uuid.UUID) {
 }
 
 // planProblem plans what happens to some orders, and returns until when they advance.
-func (s *seeder) planProblem(i int, age time.Duration, id *uuid.UUID) (end time.Duration) {
+func (s *seeder) planProblem(i int, age time.Duration, id *uuid.UUID, redraw bool) (end time.Duration) {
 	if i < 5 {
 		return 0
 	}
@@ -201,7 +207,7 @@ func (s *seeder) planProblem(i int, age time.Duration, id *uuid.UUID) (end time.
 			})
 		}
 	case 7:
-		s.at(end, func() error { return s.fail(*id, i) })
+		s.at(end, func() error { return s.fail(*id, i, redraw) })
 	case 9, 2:
 		s.at(0, func() error { return s.results(*id, i, false) })
 		return 0
@@ -227,14 +233,17 @@ func (s *seeder) problem(id uuid.UUID) error {
 	}
 }
 
-// fail fails an order; some are drawn again.
-func (s *seeder) fail(id uuid.UUID, i int) error {
+// isRedrawn reports whether an order fails and can be drawn again.
+func isRedrawn(i int) bool { return i%20 == 17 }
+
+// fail fails an order, and draws it again.
+func (s *seeder) fail(id uuid.UUID, i int, redraw bool) error {
 	state, _ := s.srv.OrderState(id)
 	if state.Method == "testkit" && i%20 == 7 {
 		return s.srv.SetStatus(id, "failed.testkit.lost")
 	}
 	details := []string{"sample_hemolyzed", "sample_quantity_not_sufficient", "sample_contaminated"}
-	if err := s.srv.Fail(id, details[i/10%len(details)]); err != nil || i%20 == 7 {
+	if err := s.srv.Fail(id, details[i/10%len(details)]); err != nil || !redraw {
 		return err
 	}
 	_, err := s.srv.Redraw(id)
@@ -278,11 +287,11 @@ func (s *seeder) planUser(i int, user uuid.UUID) {
 	}
 	switch i {
 	case 0:
-		s.planDays(user, "apple_health_kit", "watch", []string{"heartrate", "steps"}, []string{"activity", "sleep"})
+		s.planDays(user, "oura", "ring", []string{"heartrate", "steps"}, []string{"activity", "sleep"})
 		s.planDays(user, "freestyle_libre", "cgm", []string{"glucose"}, nil)
 		s.at(start, func() error { return s.srv.Connect(user, "freestyle_libre") })
 	case 1:
-		s.planDays(user, "oura", "ring", []string{"heartrate"}, []string{"activity", "sleep", "body"})
+		s.planDays(user, "apple_health_kit", "watch", []string{"heartrate"}, []string{"activity", "sleep", "body"})
 	case 2:
 		s.planDays(user, "fitbit", "watch", []string{"heartrate", "steps"}, []string{"activity", "sleep", "workouts"})
 	case 4:

@@ -436,7 +436,11 @@ func (c *call) explainFault(r *requestRecord, index int) string {
 		return text + ". It was not sent again."
 	}
 	next := c.Requests[index+1]
-	text += fmt.Sprintf("; after %s it was sent again", age(next.At.Sub(r.At)))
+	if wait := next.At.Sub(r.At); wait < time.Second {
+		text += "; it was sent again within a second"
+	} else {
+		text += fmt.Sprintf("; after %s it was sent again", age(wait))
+	}
 	switch {
 	case next.Again:
 		text += ", without looking for the order"

@@ -230,8 +230,8 @@ func TestDeliveries(t *testing.T) {
 		second: "daily.data. glucose.updated 14:32:07 member-0192 +1 ~2 =93 → 204",
 		again:  "daily.data. glucose.updated 14:32:07 member-0192 duplicate of #1 → 204",
 		wrong:  "labtest. order.updated 14:32:07 order 2435c390 no signature matches not stored",
-		old:    "labtest. order.updated 14:32:07 order 2435c390 the timestamp is 11m0s old not stored",
-		order:  "labtest. order.updated 14:32:07 order 2435c390 received.walk_in_test.requisition_created → 500",
+		old:    "labtest. order.updated 14:32:07 order 2435c390 the timestamp is 11 min old not stored",
+		order:  "labtest. order.updated 14:32:07 order 2435c390 requisition created → 500",
 	} {
 		if got := row(number); !strings.HasSuffix(got, want) {
 			t.Errorf("row %d: got %q, want %q", number, got, want)
@@ -239,7 +239,7 @@ func TestDeliveries(t *testing.T) {
 	}
 
 	page = s.get(fmt.Sprintf("/console/deliveries/%d?q=glucose", second), 200)
-	s.contains(page, "Verified and stored", "a signature matches the body and the secret", "the timestamp is 2s old", "14:32:07.412", "attempt 1, ", "3 of 96 new", "1 added, 2 updated, 93 same",
+	s.contains(page, "Verified and stored", "a signature matches the body and the secret", "the timestamp is 2 s old", "14:32:07.412", "attempt 1, ", "3 of 96 new", "1 added, 2 updated, 93 same",
 		"the sender is done", "What changed in the store", "member-0192, glucose, freestyle_libre", "against #1 of 14:32:07", "87 lines are the same",
 		`<td class="nowrap">Sat 21 Nov 13:35</td><td class="num"><span class="was">101</span></td><td class="num"><b>121</b> <span class="faint">mg/dL</span></td><td class="quiet drop">updated, was of 14:32:07</td>`,
 		`<td class="num"><span class="faint">none</span></td><td class="num"><b>109</b>`, `<del><span class="l">`, `<mark>121</mark>`,
@@ -253,7 +253,7 @@ func TestDeliveries(t *testing.T) {
 	page = s.get(fmt.Sprintf("/console/deliveries/%d", wrong), 200)
 	s.contains(page, "Rejected: no signature matches", `<div class="verdict bad">`, "401 in", "the sender tries again", "Compare the secret.", "only accepted deliveries are", "it is only shown here")
 	s.lacks(page, "What changed in the store")
-	s.contains(s.get(fmt.Sprintf("/console/deliveries/%d", old), 200), "Rejected: the timestamp is 11m0s old", "Compare the clocks.")
+	s.contains(s.get(fmt.Sprintf("/console/deliveries/%d", old), 200), "Rejected: the timestamp is 11 min old", "Compare the clocks.")
 	page = s.get(fmt.Sprintf("/console/deliveries/%d", order), 200)
 	s.contains(page, "2 new statuses", "500 in", `<code>received.walk_in_test.requisition_created</code>`, "Fri 20 Nov 10:01:00", "All of order 2435c390…", "Show hidden values")
 	s.lacks(page, "Invented", "Person", "1990-01-01")

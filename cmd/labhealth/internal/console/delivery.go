@@ -132,12 +132,12 @@ func (c *Console) deliveryView(ctx context.Context, n int64, o detailOptions) (*
 	view.Close = o.query.path(0)
 	view.Headers = headerRows(d, c.zone(), o.reveal)
 	view.replays(d)
-	view.showBody(d, event, before, o, c.zone())
+	view.showBody(c, d, event, before, o)
 	return view, nil
 }
 
 // showBody fills the tab that is shown.
-func (v *deliveryView) showBody(d inspect.Delivery, event *webhooks.Event, previous *inspect.Delivery, o detailOptions, zone *time.Location) {
+func (v *deliveryView) showBody(c *Console, d inspect.Delivery, event *webhooks.Event, previous *inspect.Delivery, o detailOptions) {
 	v.Tab, v.Reveal, v.NoBody = o.tab, o.reveal, d.Body == nil && d.Size > 0
 	if v.Tab != "body" && v.Tab != "go" && v.Tab != "diff" || v.Tab == "diff" && previous == nil {
 		v.Tab = "diff"
@@ -160,7 +160,7 @@ func (v *deliveryView) showBody(d inspect.Delivery, event *webhooks.Event, previ
 	v.Downloadable = v.Tab == "body"
 	switch v.Tab {
 	case "diff":
-		v.Previous = &previousVersion{o.query.path(previous.Number), previous.ReceivedAt.In(zone).Format("15:04:05"), previous.Number}
+		v.Previous = &previousVersion{o.query.path(previous.Number), c.timeOf(previous.ReceivedAt), previous.Number}
 		v.Diff = viewDiffOf(previous.Body, d.Body, previousOptions(previous, o.reveal), bodyOptions(event, o.reveal))
 		v.Hidden = v.Diff.Hidden
 	case "body":
@@ -231,7 +231,7 @@ func (c *Console) verdict(d inspect.Delivery, first *inspect.Delivery) deliveryV
 	}
 	if first != nil {
 		v.Checks = append(v.Checks, deliveryCheck{Mark: deliveryMark{"dup", "d", "duplicate"}, Text: "this ID was received at",
-			Path: fmt.Sprintf("/console/deliveries/%d", first.Number), Link: first.ReceivedAt.In(c.zone()).Format("15:04:05")})
+			Path: fmt.Sprintf("/console/deliveries/%d", first.Number), Link: c.timeOf(first.ReceivedAt)})
 	}
 	return v
 }

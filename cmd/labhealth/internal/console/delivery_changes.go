@@ -51,7 +51,7 @@ func (c *Console) storeView(ctx context.Context, d inspect.Delivery, event *webh
 		view.orderRows(d, data, previous, c.zone())
 	default:
 		if d.Changes.Added+d.Changes.Updated > 0 {
-			view.summaryRows(d, event, previous, c.zone())
+			view.summaryRows(c, d, event, previous)
 		}
 	}
 	if len(view.Rows) == 0 || err != nil {
@@ -106,9 +106,9 @@ func (c *Console) sampleRow(d inspect.Delivery, key webhooks.SampleKey, s webhoo
 	row := storeRow{Key: time.Unix(0, key.UnixNano).In(c.zone()).Format("Mon 2 Jan 15:04"), Time: true, Is: sampleText(s), Unit: visible(firstChars(s.Unit, 20)), By: "added"}
 	switch {
 	case stored:
-		row.Was, row.By = sampleText(before.sample), "updated, was of "+before.at.In(c.zone()).Format("15:04:05")
+		row.Was, row.By = sampleText(before.sample), "updated, was of "+c.timeOf(before.at)
 		if row.Was == row.Is {
-			row.By = "updated in other fields, was of " + before.at.In(c.zone()).Format("15:04:05")
+			row.By = "updated in other fields, was of " + c.timeOf(before.at)
 		}
 	case d.Changes.Added == 0:
 		row.Was, row.By = "another", "updated"
@@ -208,7 +208,7 @@ func (v *storeView) orderRows(d inspect.Delivery, order *webhooks.LabOrder, prev
 }
 
 // summaryRows are the fields that differ from the previous version.
-func (v *storeView) summaryRows(d inspect.Delivery, event *webhooks.Event, previous *inspect.Delivery, zone *time.Location) {
+func (v *storeView) summaryRows(c *Console, d inspect.Delivery, event *webhooks.Event, previous *inspect.Delivery) {
 	v.First = "Field"
 	v.About = aboutSeries(d, event)
 	if previous == nil {
@@ -220,7 +220,7 @@ func (v *storeView) summaryRows(d inspect.Delivery, event *webhooks.Event, previ
 		return
 	}
 	old, now := scalars(before.Data.RawJSON()), scalars(event.Data.RawJSON())
-	by := "updated, was of " + previous.ReceivedAt.In(zone).Format("15:04:05")
+	by := "updated, was of " + c.timeOf(previous.ReceivedAt)
 	for _, f := range now {
 		i := slices.IndexFunc(old, func(o scalar) bool { return o.path == f.path })
 		switch {

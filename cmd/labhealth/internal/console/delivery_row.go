@@ -62,14 +62,26 @@ func newEventType(text string) eventType {
 }
 
 func (c *Console) deliveryRow(d inspect.Delivery, q deliveryQuery) deliveryRow {
-	at := d.ReceivedAt.In(c.zone())
+	at, now := d.ReceivedAt.In(c.zone()), c.Now().In(c.zone())
 	row := deliveryRow{Number: d.Number, Path: q.path(d.Number), Mark: markOf(d), Type: newEventType(d.Type), At: at, Time: at.Format("15:04:05"), Who: whoOf(d)}
-	if c.Now().Sub(at) > 20*time.Hour {
+	if !sameDay(at, now) {
 		row.Time = at.Format("2 Jan 15:04")
 	}
 	row.Effects, row.Note = effectsOf(d)
 	row.End = endOf(d)
 	return row
+}
+
+// sameDay reports whether two times of the same zone are on one day.
+func sameDay(a, b time.Time) bool { return a.Format(time.DateOnly) == b.Format(time.DateOnly) }
+
+// timeOf formats a time of another delivery, with the day if it is another one than now.
+func (c *Console) timeOf(at time.Time) string {
+	at, now := at.In(c.zone()), c.Now().In(c.zone())
+	if sameDay(at, now) {
+		return at.Format("15:04:05")
+	}
+	return at.Format("2 Jan 15:04:05")
 }
 
 func markOf(d inspect.Delivery) deliveryMark {
@@ -137,6 +149,9 @@ func effectsOf(d inspect.Delivery) ([]storeEffect, toned) {
 		}
 	}
 	about := visible(firstChars(d.About, 60))
+	if d.OrderID != uuid.Nil && strings.Count(about, ".") == 2 && isKnownStatus(about) {
+		about = firstLower(statusWords(about, ""))
+	}
 	if d.ReplayOf > 0 {
 		about = strings.TrimSuffix("replay of #"+strconv.FormatInt(d.ReplayOf, 10)+", "+about, ", ")
 	}
@@ -145,6 +160,8 @@ func effectsOf(d inspect.Delivery) ([]storeEffect, toned) {
 	}
 	return effects, toned{"", about}
 }
+
+func firstLower(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
 // shortReason returns what is wrong, without what may have caused it.
 func shortReason(reason string) string {

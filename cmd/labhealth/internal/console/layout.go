@@ -22,6 +22,7 @@ type layout struct {
 	Help      []helpItem
 	Flash     *flash
 	Since     string // the live changes that the page includes
+	Now       int64  // the time of the console in seconds, by which ages are counted
 	Command   string // starts what serves the console
 }
 
@@ -67,7 +68,7 @@ func (c *Console) layout(r *http.Request, p page, main template.HTML) layout {
 	l.Command = "labhealth " + l.Mode
 	l.Nav = c.nav(r, p.Current)
 	l.Live = strings.TrimSpace("nav " + p.Live)
-	l.Since = liveSince(r)
+	l.Since, l.Now = liveSince(r), c.Now().Unix()
 	l.Flash = c.flashOf(r)
 	if cookie, err := r.Cookie(themeCookie); err == nil && (cookie.Value == "light" || cookie.Value == "dark") {
 		l.Theme = cookie.Value
@@ -125,6 +126,7 @@ func (c *Console) functions() template.FuncMap {
 		"summaryResources": func() []string { return summaryResources },
 		"clock":            func(t time.Time) string { return t.Format("15:04:05") },
 		"list":             pairs,
+		"parts":            func(text string) []string { return strings.Split(text, ".") },
 	}
 }
 

@@ -221,6 +221,10 @@ func (l *live) run(ctx context.Context, c *Console) {
 				switch {
 				case a.Request != nil:
 					c.requestReceived(*a.Request)
+				case a.Delivery != nil && (a.Delivery.Lost || a.Delivery.Dropped):
+					if id, _ := orderEventOf(a.Delivery.Body); c.live.watched("order-" + id.String()) {
+						c.orderChanged(ctx, id)
+					}
 				case a.Delivery != nil:
 				case a.OrderID != [16]byte{}:
 					c.orderChanged(ctx, a.OrderID)

@@ -59,7 +59,9 @@ type timelineEntry struct {
 	Event  int64
 	Path   string // of the delivery, empty if there is none
 	State  string // of the delivery
-	Detail string
+	Since  int64  // when the status was reached in seconds, if it is the current one of an open order
+	Age    string // since then
+	Detail string // after the age
 	Here   bool
 }
 
@@ -177,11 +179,13 @@ func (c *Console) addTimeline(ctx context.Context, v *orderView, o *labhealth.Or
 				entry.Day, before = day, day
 			}
 		}
-		if d, ok := deliveries[e.ID]; ok {
-			entry.Path, entry.State = fmt.Sprintf("/console/deliveries/%d", d.first), d.words()
+		d := deliveries[e.ID]
+		entry.State = d.words(c.sandbox() && isPartial(string(e.Status)))
+		if d.first > 0 {
+			entry.Path = fmt.Sprintf("/console/deliveries/%d", d.first)
 		}
 		if entry.Here && !v.Final && !e.CreatedAt.IsZero() {
-			entry.Detail = age(c.now().Sub(e.CreatedAt)) + " so far"
+			entry.Since, entry.Age, entry.Detail = e.CreatedAt.Unix(), age(c.now().Sub(e.CreatedAt)), " so far"
 			if isStuck(string(e.Status), e.CreatedAt, c.now()) {
 				entry.Detail += ", longer than usual or blocked"
 				entry.Vial.State = "stuck"
@@ -204,17 +208,36 @@ type eventDelivery struct {
 	first               int64 // number of the first accepted one, or of the first
 	accepted, duplicate int
 	rejected            int
+	lost, dropped       int // on the network of the sandbox: responses, and events that never arrived
 }
 
-func (d eventDelivery) words() string {
+// isPartial reports whether events of a status are sent only if the team asks for them.
+func isPartial(status string) bool {
+	_, _, low := splitStatus(status)
+	return low == "partial_results"
+}
+
+func (d eventDelivery) words(optional bool) string {
 	text := "delivered"
 	switch {
+	case d.first == 0 && d.dropped > 0:
+		return "lost, never delivered"
+	case d.first == 0 && optional:
+		return "not sent: partial_webhooks_enabled is off"
+	case d.first == 0:
+		return ""
 	case d.accepted == 0:
 		text = "rejected"
 	case d.duplicate == 1:
 		text += ", once more as a duplicate"
 	case d.duplicate > 1:
 		text += fmt.Sprintf(", %d duplicates", d.duplicate)
+	}
+	switch {
+	case d.lost == 1:
+		text += ", response once lost"
+	case d.lost > 1:
+		text += fmt.Sprintf(", response lost %d times", d.lost)
 	}
 	if d.rejected > 0 && d.accepted > 0 {
 		text += fmt.Sprintf(", %d rejected", d.rejected)
@@ -232,17 +255,14 @@ func (c *Console) deliveriesOf(ctx context.Context, id uuid.UUID) map[int64]even
 	found := map[int64]eventDelivery{}
 	for _, d := range slices.Backward(list) { // oldest first
 		whole, ok, err := c.Inspector.Get(ctx, d.Number)
-		var body struct {
-			Data struct {
-				LastEvent struct {
-					ID int64 `json:"id"`
-				} `json:"last_event"`
-			} `json:"data"`
-		}
-		if err != nil || !ok || json.Unmarshal(whole.Body, &body) != nil || body.Data.LastEvent.ID == 0 {
+		if err != nil || !ok {
 			continue
 		}
-		e := found[body.Data.LastEvent.ID]
+		_, event := orderEventOf(whole.Body)
+		if event == 0 {
+			continue
+		}
+		e := found[event]
 		accepted := d.Verdict == inspect.Verified || d.Verdict == inspect.Unsigned
 		switch {
 		case !accepted:
@@ -253,9 +273,41 @@ func (c *Console) deliveriesOf(ctx context.Context, id uuid.UUID) map[int64]even
 			e.accepted, e.first = 1, d.Number
 		}
 		e.first = cmp.Or(e.first, d.Number)
-		found[body.Data.LastEvent.ID] = e
+		found[event] = e
+	}
+	if c.sandbox() {
+		for _, d := range c.Server.Deliveries() {
+			if !d.Lost && !d.Dropped {
+				continue
+			}
+			if order, event := orderEventOf(d.Body); order == id && event != 0 {
+				e := found[event]
+				if d.Lost {
+					e.lost++
+				} else {
+					e.dropped++
+				}
+				found[event] = e
+			}
+		}
 	}
 	return found
+}
+
+// orderEventOf returns the order and the number of the event in the body of a delivery, or zero.
+func orderEventOf(body []byte) (order uuid.UUID, event int64) {
+	var b struct {
+		Data struct {
+			ID        uuid.UUID `json:"id"`
+			LastEvent struct {
+				ID int64 `json:"id"`
+			} `json:"last_event"`
+		} `json:"data"`
+	}
+	if json.Unmarshal(body, &b) != nil {
+		return uuid.Nil, 0
+	}
+	return b.Data.ID, b.Data.LastEvent.ID
 }
 
 // addFacts adds facts about the order that are no patient data.

@@ -118,6 +118,9 @@ func (c *Console) ordersPage(w http.ResponseWriter, r *http.Request) {
 	}
 	live := "orders"
 	switch {
+	case b.None:
+		c.changedOrders.empty.Store(true)
+		live = "orders no-orders" // the board replaces the empty page
 	case b.Query != "" || r.URL.Query().Has("lane"):
 		live = "orders-found"
 	case b.Method != "":
@@ -148,6 +151,7 @@ func (c *Console) newBoard(ctx context.Context, query url.Values) (*board, error
 		b.Methods = append(b.Methods, boardMethod{m.Key, m.Name, m.Key, boardPath(b.Query, m.Key), b.Method == m.Key})
 	}
 	if b.None {
+		b.Query, b.Method, b.Path = "", "", "/console/orders"
 		b.Steps = c.firstSteps()
 		return b, nil
 	}
@@ -481,7 +485,7 @@ func (c *Console) firstSteps() []todo {
 			Text: "It sets LABHEALTH_URL, LABHEALTH_API_KEY and LABHEALTH_WEBHOOK_SECRET.", Command: `eval "$(labhealth sandbox env)"`},
 		{Lead: "Import an order, from your program or with the command.", Command: "labhealth orders import examples/order.json",
 			Waiting: "Waiting for POST /v3/order/import"},
-		{Lead: "See its events arrive.", Text: "In another terminal, forward them to your receiver.",
-			Command: "labhealth listen --forward http://localhost:3000/webhooks"},
+		{Lead: "See its events under Deliveries.", Text: "They can be forwarded to your receiver, there or with the command.",
+			Command: "labhealth sandbox --forward http://localhost:3000/webhooks"},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -26,6 +27,9 @@ const (
 
 // orderChanges are orders that have changed and were not published yet.
 type orderChanges struct {
+	// empty reports whether a page was shown that had no orders.
+	empty atomic.Bool
+
 	mu      sync.Mutex
 	pending map[uuid.UUID]bool
 	timer   *time.Timer
@@ -98,6 +102,7 @@ func (c *Console) publishOrders(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
+	c.publishFirstOrders(ctx)
 	c.publishOrderCounts(ctx)
 	for id := range changed {
 		if c.live.watched("order-" + id.String()) {
@@ -126,6 +131,21 @@ func (c *Console) latestLast(ctx context.Context, changed map[uuid.UUID]bool) (i
 		return cmp.Or(since[a].Compare(since[b]), strings.Compare(a.String(), b.String()))
 	})
 	return ids
+}
+
+// publishFirstOrders replaces empty pages by the board as soon as there are orders.
+func (c *Console) publishFirstOrders(ctx context.Context) {
+	if !c.changedOrders.empty.Load() {
+		return
+	}
+	b, err := c.newBoard(ctx, nil)
+	if err != nil {
+		c.Log.Error("console: cannot read the orders", "error", err)
+		return
+	}
+	if !b.None && c.changedOrders.empty.Swap(false) {
+		c.live.publish("no-orders", change{ID: "no-orders", HTML: c.partial("orders", b), Say: "The first order was received"})
+	}
 }
 
 // boardWatched reports whether a board is open.

@@ -163,7 +163,7 @@ func TestBoard(t *testing.T) {
 		`<li class="card fresh" id="order-`+walkIn.String()+`"`, `<h3 class="cut">Lipid Panel Testkit</h3>`, `aria-label="step 1 of 5"`,
 		`action="/console/orders/`+walkIn.String()+`/advance"`, "Advance to Requisition created (a)")
 	s.wait(4 * 24 * time.Hour)
-	s.contains(s.get("/console/orders", 200), `<small id="orders-count">2, of which 2 are stuck</small>`, `<span class="age">4 d</span>`, "stuck</span>")
+	s.contains(s.get("/console/orders", 200), `<small id="orders-count">2, of which 2 are stuck</small>`, `<time class="age" data-since="1795424400">4 d</time>`, "stuck</span>")
 
 	found := s.get("/console/orders?q=testkit+ordered", 200)
 	s.contains(found, testkit.String(), `value="testkit ordered"`)
@@ -171,7 +171,7 @@ func TestBoard(t *testing.T) {
 	found = s.get("/console/orders?method=walk_in_test", 200)
 	s.contains(found, `id="order-`+walkIn.String(), `data-live="nav orders-walk_in_test"`)
 	s.lacks(found, `id="order-`+testkit.String())
-	s.contains(s.get("/console/orders?q=nothing", 200), "data-none><h2>No order matches</h2>")
+	s.contains(s.get("/console/orders?q=nothing", 200), "data-none><div><h2>No order matches</h2>")
 
 	to, text := s.post("/console/orders/"+walkIn.String()+"/advance", url.Values{"back": {"/console/orders?method=walk_in_test"}})
 	if to != "/console/orders?method=walk_in_test" || text != "ok: The order advanced to “Requisition created”." {
@@ -483,4 +483,58 @@ func TestListenedOrders(t *testing.T) {
 		t.Errorf("reveal: %d", res.StatusCode)
 	}
 	s.contains(s.get("/console/orders/"+uuid.NewString(), 404), "No delivery brought an order")
+}
+
+// The first order replaces a page that has none, once.
+func TestFirstOrder(t *testing.T) {
+	s := newOrdersSite(t)
+	s.contains(s.get("/console/orders?q=walk&method=testkit", 200), `data-live="nav orders no-orders"`, `<div id="no-orders">`)
+	next := liveChanges(t, s.console.live, "no-orders")
+	id := s.order(s.srv.LabTests.WalkIn)
+	s.console.orderChanged(t.Context(), id)
+	ch := next()
+	if ch.ID != "no-orders" || ch.Into != "" || ch.Say != "The first order was received" || !strings.HasPrefix(ch.HTML, `<div id="orders">`) {
+		t.Errorf("got %+v", ch)
+	}
+	s.contains(ch.HTML, `id="order-`+id.String()+`"`, `id="completed-cards"`, "Add an order")
+	s.console.publishFirstOrders(t.Context())
+	s.console.live.publish("no-orders", change{ID: "end"})
+	if ch := next(); ch.ID != "end" {
+		t.Errorf("got %+v", ch)
+	}
+}
+
+// The timeline says why an event has no delivery, and what the network did to it.
+func TestTimelineOfLostEvents(t *testing.T) {
+	s := newOrdersSite(t)
+	s.deliver()
+	set := func(n labhealthtest.NetworkConditions) {
+		t.Helper()
+		if err := s.srv.SetNetworkConditions(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flush := func() {
+		t.Helper()
+		if err := s.srv.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(labhealthtest.NetworkConditions{LoseResponse: 1})
+	id := s.order(s.srv.LabTests.WalkIn)
+	flush()
+	set(labhealthtest.NetworkConditions{Lose: 1})
+	if _, err := s.srv.Advance(id); err != nil {
+		t.Fatal(err)
+	}
+	flush()
+	set(labhealthtest.NetworkConditions{})
+	if err := s.srv.PartialResults(id); err != nil {
+		t.Fatal(err)
+	}
+	flush()
+	s.wait(time.Hour)
+	page := s.get(orderPath(id), 200)
+	s.contains(page, "#1</a> · delivered, response once lost</span>", "event #2 · lost, never delivered</span>",
+		"event #3 · not sent: partial_webhooks_enabled is off</span>", `">1 h</time> so far</span>`)
 }

@@ -129,6 +129,7 @@ func (c *Console) loadPlots(ctx context.Context, userID uuid.UUID, s span) (*plo
 	set.Zone, set.Offset = l.zone(), l.offset()
 	for _, one := range found {
 		for _, r := range one.reductions {
+			r.end = l.now.Add(l.offset()).UTC() // the offset was found while the samples were read
 			if r.lines != nil {
 				set.Plots = append(set.Plots, newPlot(one.of, one.texts.Source, r, len(set.Plots)))
 			}

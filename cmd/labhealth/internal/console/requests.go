@@ -279,6 +279,18 @@ type requestDetail struct {
 	Problems  []problem
 }
 
+// About names the operation, unless the target does, and what the request is about.
+func (d *requestDetail) About() string {
+	switch about := d.Operation; {
+	case about == "":
+		return strings.TrimSuffix("No such operation, "+d.Label, ", ")
+	case about == d.Method+" "+d.Target && d.Label != "":
+		return d.Label
+	default:
+		return strings.TrimSuffix(about+", "+d.Label, ", ")
+	}
+}
+
 // problem is a field that the service rejected.
 type problem struct{ Field, Text string }
 

@@ -180,7 +180,7 @@ func verify(v *webhooks.Verifier, a arrival) (Verdict, []Check, string) {
 		text := missingHeaders(a.header)
 		return Rejected, []Check{{false, text}}, text
 	}
-	checks := []Check{{true, "the ID, the timestamp and the signature are there"}}
+	checks := []Check{{true, "all signature headers are there"}}
 	sent := timestampOf(a.header)
 	age := a.at.Sub(sent)
 	inTime := Check{!errors.Is(err, webhooks.ErrTimestamp), fmt.Sprintf("the timestamp is %s", difference(age))}
@@ -205,11 +205,22 @@ func verify(v *webhooks.Verifier, a arrival) (Verdict, []Check, string) {
 func difference(age time.Duration) string {
 	switch age = age.Round(time.Second); {
 	case age < 0:
-		return (-age).String() + " ahead"
+		return lengthText(-age) + " ahead"
 	case age > 0:
-		return age.String() + " old"
+		return lengthText(age) + " old"
 	}
 	return "current"
+}
+
+// lengthText formats a time as 12 s, 11 min or 26 h.
+func lengthText(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return strconv.Itoa(int(d.Seconds())) + " s"
+	case d < 2*time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + " min"
+	}
+	return strconv.Itoa(int(d.Hours())) + " h"
 }
 
 // signatureNames are the prefixes of the signature headers, in the order in which they are used.

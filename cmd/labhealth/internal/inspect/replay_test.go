@@ -204,7 +204,7 @@ func TestFindings(t *testing.T) {
 	signAt(t, r, "msg_5", "{}", time.Now().Add(-time.Hour))
 	deliver(i, r)
 	list, _ := i.List(t.Context(), Filter{Is: "rejected"}, 1)
-	if c := list[0].Checks; len(c) != 3 || !c[0].Passed || c[1].Passed || !c[2].Passed || !strings.Contains(c[1].Text, "1h0m") {
+	if c := list[0].Checks; len(c) != 3 || !c[0].Passed || c[1].Passed || !c[2].Passed || !strings.Contains(c[1].Text, "60 min old") {
 		t.Errorf("%+v", c)
 	}
 }

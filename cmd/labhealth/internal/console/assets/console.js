@@ -180,7 +180,9 @@
     here.onerror = () => {
       if (here !== source) return;
       running(false);
-      if (here.readyState === EventSource.CLOSED) retry = setTimeout(() => connect(topics, since), 3000);
+      const closed = here.readyState === EventSource.CLOSED, w = $("#waiting"); // an error response: it runs, with another token
+      if (w) w.textContent = closed ? "It is back: open the address that it printed" : "Waiting until it is back";
+      if (closed) retry = setTimeout(() => connect(topics, since), 3000);
     };
     if (old) old.close();
   };
@@ -217,6 +219,7 @@
     clearTimeout(hidden);
     if (document.hidden) { hidden = setTimeout(() => { if (source) source.close(); source = null; }, 10000); return; }
     hidden = 0;
+    ages();
     if (!source && topics !== undefined) connect(topics, since);
   });
 
@@ -249,6 +252,15 @@
     }
     put(c);
   };
+  // ages grow while the page is open, by the clock of the server
+  let skew = 0;
+  const age = (s) => s < 60 ? Math.max(0, s) + " s" : s < 3600 ? Math.floor(s / 60) + " min" : s < 172800 ? Math.floor(s / 3600) + " h" : Math.floor(s / 86400) + " d";
+  const ages = () => {
+    if (document.hidden) return;
+    const now = Math.floor(Date.now() / 1000) - skew;
+    for (const e of $$("time[data-since]")) { const text = age(now - e.dataset.since); if (e.textContent !== text) e.textContent = text; }
+  };
+  setInterval(ages, 10000);
   const put = ({ id, html, into, say: text }) => {
     const old = document.getElementById(id), parent = into && document.getElementById(into);
     if (text && (old || parent)) say(text);
@@ -261,7 +273,7 @@
       if (old) old.remove();
       if (parent) insert(parent, el);
     }
-    fade(el);
+    [el, ...$$(".fresh", el)].forEach(fade);
     const f = $("[data-filter]");
     if (f && f.value && el.dataset.item !== undefined) filter(f, true);
   };
@@ -345,6 +357,7 @@
     const on = $(".list .on");
     if (on) on.scrollIntoView({ block: "nearest" });
     $$(".fresh").forEach(fade);
+    skew = Math.floor(Date.now() / 1000) - document.body.dataset.now;
     plots();
     connect(document.body.dataset.live, document.body.dataset.since);
   });
