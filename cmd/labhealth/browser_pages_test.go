@@ -11,7 +11,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// pagesOf returns a path of each kind of page, which it finds by following the links from the first.
+// pagesOf returns a path of each kind of page, which it finds by following the links from the
+// first.
 func (p *tab) pagesOf() []string {
 	p.t.Helper()
 	queue := []string{"/console/orders", "/console/users", "/console/deliveries", "/console/faults", "/console/requests"}

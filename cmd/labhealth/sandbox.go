@@ -194,13 +194,7 @@ func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error)
 		}
 	}
 	if b.inspector != nil {
-		var receiver http.RoundTripper = handlerTransport{b.inspector}
-		if b.console != nil {
-			receiver = b.console.DeliveryTransport(receiver)
-		}
-		err := b.server.DeliverTo("http://inspector.invalid/", labhealthtest.WithSigningSecrets(b.secret),
-			labhealthtest.WithRetries(), labhealthtest.WithTransport(receiver))
-		if err != nil {
+		if err := b.inspect(); err != nil {
 			return err
 		}
 	}
@@ -219,10 +213,20 @@ func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error)
 		}
 	}
 	if b.console != nil {
-		b.tasks.Go(func() { b.console.Run(running) })
+		b.tasks.Go(func() { _ = b.console.Run(running) }) // returns when running is done
 		b.gate.console.Store(b.console)
 	}
 	return nil
+}
+
+// inspect delivers the events to the inspector, without a connection.
+func (b *sandbox) inspect() error {
+	var receiver http.RoundTripper = handlerTransport{b.inspector}
+	if b.console != nil {
+		receiver = b.console.DeliveryTransport(receiver)
+	}
+	return b.server.DeliverTo("http://inspector.invalid/", labhealthtest.WithSigningSecrets(b.secret),
+		labhealthtest.WithRetries(), labhealthtest.WithTransport(receiver))
 }
 
 // addData adds users and orders with their history, and a workout whose stream can be read.

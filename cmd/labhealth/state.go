@@ -73,14 +73,14 @@ func (s sandboxState) save() (remove func(), err error) {
 		err = os.Rename(file.Name(), name)
 	}
 	if err != nil {
-		os.Remove(file.Name())
+		_ = os.Remove(file.Name())
 		return remove, err
 	}
-	return func() { os.Remove(name) }, nil
+	return func() { _ = os.Remove(name) }, nil // others remove it when they see that nothing runs
 }
 
-// runningSandboxes returns the sandboxes of the user that run, latest first. It removes the files of
-// others: those of processes that were killed.
+// runningSandboxes returns the sandboxes of the user that run, latest first. It removes the files
+// of others: those of processes that were killed.
 func runningSandboxes(ctx context.Context) ([]sandboxState, error) {
 	dir, err := stateDir()
 	if err != nil {
@@ -104,7 +104,7 @@ func runningSandboxes(ctx context.Context) ([]sandboxState, error) {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			os.Remove(name)
+			_ = os.Remove(name) // another command may have removed it
 			continue
 		}
 		running = append(running, s)

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"path"
@@ -39,17 +40,14 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	read := r.Method == http.MethodGet || r.Method == http.MethodHead
+	read := isRead(r)
+	status, reason := c.rejection(r)
 	switch {
-	case !slices.Contains(c.Hosts, strings.ToLower(r.Host)):
-		http.Error(w, fmt.Sprintf("this console is not served to the host %q", r.Host), http.StatusForbidden)
-	case !read && r.Method != http.MethodPost:
+	case status == http.StatusMethodNotAllowed:
 		h.Set("Allow", "GET, HEAD, POST")
-		http.Error(w, "the console has no such method", http.StatusMethodNotAllowed)
-	case !read && !sameOrigin(r), read && !fromPage(r):
-		http.Error(w, "this request is from another website", http.StatusForbidden)
-	case r.URL.Path != path.Clean(r.URL.Path) && r.URL.Path != path.Clean(r.URL.Path)+"/":
-		http.NotFound(w, r)
+		http.Error(w, reason, status)
+	case status != 0:
+		http.Error(w, reason, status)
 	case read && r.URL.Query().Has("token"):
 		c.login(w, r)
 	case read && strings.HasPrefix(r.URL.Path, "/console/assets/"):
@@ -62,6 +60,27 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		c.mux.ServeHTTP(w, c.live.stamp(r))
 	}
+}
+
+func isRead(r *http.Request) bool {
+	return r.Method == http.MethodGet || r.Method == http.MethodHead
+}
+
+// rejection returns the status of a request that nobody may send, with or without the token, and
+// the reason. It is 0 for all others.
+func (c *Console) rejection(r *http.Request) (status int, reason string) {
+	read := isRead(r)
+	switch {
+	case !slices.Contains(c.Hosts, strings.ToLower(r.Host)):
+		return http.StatusForbidden, fmt.Sprintf("this console is not served to the host %q", r.Host)
+	case !read && r.Method != http.MethodPost:
+		return http.StatusMethodNotAllowed, "the console has no such method"
+	case !read && !sameOrigin(r), read && !fromPage(r):
+		return http.StatusForbidden, "this request is from another website"
+	case r.URL.Path != path.Clean(r.URL.Path) && r.URL.Path != path.Clean(r.URL.Path)+"/":
+		return http.StatusNotFound, "404 page not found"
+	}
+	return 0, ""
 }
 
 // sameOrigin reports whether a write is from a page of the console. Programs that are no browser
@@ -165,12 +184,11 @@ func (l *loginTokens) take(token string) bool {
 
 func (c *Console) serveAsset(w http.ResponseWriter, r *http.Request) {
 	name := "assets/" + path.Base(r.URL.Path)
-	file, err := assets.Open(name)
+	_, err := fs.Stat(assets, name)
 	if err != nil || r.URL.Path != "/console/"+name {
 		http.NotFound(w, r)
 		return
 	}
-	file.Close()
 	w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
 	http.ServeFileFS(w, r, assets, name)
 }
