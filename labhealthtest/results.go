@@ -343,23 +343,7 @@ func (o *order) inventResults() orderResults {
 			all.Missing = append(all.Missing, missingResult{m.Name, m.Slug, reason, nil, v.loinc, m.Slug, m.ProviderID, source})
 			continue
 		}
-		v = o.ofSimulatedType(i, v)
-		normal := i > 0 || o.interpretation() == "" || o.interpretation() == "normal"
-		interpretation := "normal"
-		if !normal {
-			interpretation = o.interpretation()
-		}
-		if !normal && (o.resultTypes == nil || v.kind == "numeric") {
-			v = outOfRange
-		}
-		above, below := !normal && v.high != nil, false
-		if value, ok := o.corrected[m.ID]; ok {
-			v.value = value
-			above, below = v.isOutside()
-			if normal && (above || below) {
-				interpretation = "abnormal"
-			}
-		}
+		v, interpretation, above, below := o.interpret(i, m.ID, o.ofSimulatedType(i, v))
 		all.Results = append(all.Results, result{
 			Name: m.Name, Slug: m.Slug, Result: v.value, ResultType: v.kind, Type: v.kind, Unit: m.Unit, Timestamp: at,
 			ReferenceRange: v.referenceRange(), MinRangeValue: v.low, MaxRangeValue: v.high,
@@ -369,6 +353,28 @@ func (o *order) inventResults() orderResults {
 		})
 	}
 	return all
+}
+
+// interpret returns the value of the marker at an index as it was simulated or corrected, its
+// interpretation, and whether it is outside of its range.
+func (o *order) interpret(i int, id int64, v inventedResult) (_ inventedResult, interpretation string, above, below bool) {
+	normal := i > 0 || o.interpretation() == "" || o.interpretation() == "normal"
+	interpretation = "normal"
+	if !normal {
+		interpretation = o.interpretation()
+	}
+	if !normal && (o.resultTypes == nil || v.kind == "numeric") {
+		v = outOfRange
+	}
+	above = !normal && v.high != nil
+	if value, ok := o.corrected[id]; ok {
+		v.value = value
+		above, below = v.isOutside()
+		if normal && (above || below) {
+			interpretation = "abnormal"
+		}
+	}
+	return v, interpretation, above, below
 }
 
 // otherResults are simulated results of the types that no marker of the catalog has.

@@ -62,7 +62,7 @@ func theBrowserContext(t *testing.T) context.Context {
 	b.Lock()
 	defer b.Unlock()
 	if b.ctx == nil && b.err == nil {
-		opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(time.Minute),
+		opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(2*time.Minute),
 			chromedp.Flag("disable-gpu", true))
 		if os.Geteuid() == 0 {
 			opts = append(opts, chromedp.NoSandbox) // Chromium's own sandbox does not run as root
@@ -116,7 +116,7 @@ func newTab(t *testing.T, base string, width, height int64) *tab {
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatal(err)
 	}
-	timed, cancelTimed := context.WithTimeout(ctx, 3*time.Minute)
+	timed, cancelTimed := context.WithTimeout(ctx, 10*time.Minute)
 	p.ctx = timed
 	t.Cleanup(func() {
 		p.check()
@@ -230,7 +230,7 @@ func eval[T any](p *tab, expression string) T {
 // wait waits until an expression is true, also across pages.
 func (p *tab) wait(expression string) {
 	p.t.Helper()
-	deadline := time.Now().Add(15 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		ok, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
 		if err == nil && ok {
@@ -259,7 +259,7 @@ func (p *tab) describe() string {
 func (p *tab) click(selector string) {
 	p.t.Helper()
 	p.wait("document.querySelector(" + js(selector) + ")")
-	ctx, cancel := context.WithTimeout(p.ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
 	defer cancel()
 	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible)); err != nil {
 		p.t.Fatalf("cannot click %s: %v\n%s", selector, err, p.describe())
@@ -323,7 +323,7 @@ func TestBrowserObserves(t *testing.T) {
 	p.do(chromedp.Evaluate[chromedp.Void](`document.body.insertAdjacentHTML("beforeend", "<p style='color:red' onclick='alert(1)'>x</p>")`))
 	p.do(chromedp.Navigate(other.URL + "/elsewhere"))
 	for _, want := range []string{"console: error \"planted\"", "thrown", "a dialog: opened", "Content Security Policy", "another host: " + other.URL} {
-		deadline := time.Now().Add(10 * time.Second)
+		deadline := time.Now().Add(time.Minute)
 		for !p.had(want) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%q is not in %q", want, p.problems)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -77,7 +78,7 @@ func (l *listener) next() deliveryLine {
 	select {
 	case d := <-l.lines:
 		return d
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		l.t.Fatal("no delivery was printed: ", l.errors)
 		return deliveryLine{}
 	}
@@ -208,7 +209,7 @@ func TestListenInvalid(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "d.db")
 	open := filepath.Join(t.TempDir(), "open.db")
-	if err := os.WriteFile(open, nil, 0o644); err != nil {
+	if err := errors.Join(os.WriteFile(open, nil, 0o644), os.Chmod(open, 0o644)); err != nil { // whatever the umask is
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -248,9 +249,9 @@ func TestListenInvalid(t *testing.T) {
 		{"sandbox --addr 127.0.0.1:0 --users 0 --orders 0 --deliver localhost:3000", "--deliver"},
 		{"sandbox --addr 127.0.0.1:0 --users 0 --orders 0 --file " + open, "can be accessed by other users"},
 	} {
-		code, _, errors := runCommand(t, "", strings.Fields(c.args)...)
-		if code != exitUsage || !strings.Contains(errors, c.want) || strings.Contains(errors, listenSecret) {
-			t.Errorf("%s: %d, %s", c.args, code, errors)
+		code, _, text := runCommand(t, "", strings.Fields(c.args)...)
+		if code != exitUsage || !strings.Contains(text, c.want) || strings.Contains(text, listenSecret) {
+			t.Errorf("%s: %d, %s", c.args, code, text)
 		}
 	}
 }

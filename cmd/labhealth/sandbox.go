@@ -201,7 +201,7 @@ func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error)
 		}
 	}
 	if b.inspector != nil {
-		if err := b.deliverToInspector(); err != nil {
+		if err := b.inspect(); err != nil {
 			return err
 		}
 	}
@@ -226,7 +226,8 @@ func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error)
 	return nil
 }
 
-func (b *sandbox) deliverToInspector() error {
+// inspect delivers the events to the inspector, without a connection.
+func (b *sandbox) inspect() error {
 	receiver := b.inspector.Transport()
 	if b.console != nil {
 		receiver = b.console.DeliveryTransport(receiver)

@@ -385,7 +385,7 @@ func dump(t *testing.T, sandbox *sandbox) string {
 		all.Write(u.RawJSON())
 	}
 	var deliveries []inspect.Delivery
-	for range 1000 { // until all have been applied
+	for range 6000 { // until all have been applied
 		deliveries, err = sandbox.inspector.List(t.Context(), inspect.Filter{}, 10000)
 		if err != nil {
 			t.Fatal(err)

@@ -79,7 +79,7 @@ func (s sandboxState) save() (remove func(), err error) {
 		_ = os.Remove(file.Name())
 		return remove, err
 	}
-	return func() { _ = os.Remove(name) }, nil
+	return func() { _ = os.Remove(name) }, nil // others remove it when they see that nothing runs
 }
 
 // runningSandboxes returns the sandboxes of the user that run, latest first. It removes the files
@@ -107,7 +107,7 @@ func runningSandboxes(ctx context.Context) ([]sandboxState, error) {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			_ = os.Remove(name)
+			_ = os.Remove(name) // another command may have removed it
 			continue
 		}
 		running = append(running, s)

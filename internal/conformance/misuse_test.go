@@ -43,7 +43,7 @@ var misusedFunctions = map[string]any{
 
 	"labhealthtest.Operations": labhealthtest.Operations, "labhealthtest.WithMiddleware": labhealthtest.WithMiddleware,
 	"labhealthtest.WithResponseLog": labhealthtest.WithResponseLog,
-	"labhealthtest.FaultResponse": labhealthtest.FaultResponse, "labhealthtest.FromSource": labhealthtest.FromSource, "labhealthtest.StartingAt": labhealthtest.StartingAt,
+	"labhealthtest.FaultResponse":   labhealthtest.FaultResponse, "labhealthtest.FromSource": labhealthtest.FromSource, "labhealthtest.StartingAt": labhealthtest.StartingAt,
 	"labhealthtest.Undelivered": labhealthtest.Undelivered, "labhealthtest.WithClock": labhealthtest.WithClock, "labhealthtest.WithDeliveryLog": labhealthtest.WithDeliveryLog, "labhealthtest.WithListener": labhealthtest.WithListener,
 	"labhealthtest.WithNetworkConditions": labhealthtest.WithNetworkConditions, "labhealthtest.WithRetries": labhealthtest.WithRetries,
 	"labhealthtest.WithSamplesPerPage": labhealthtest.WithSamplesPerPage, "labhealthtest.WithSeed": labhealthtest.WithSeed,

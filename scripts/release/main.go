@@ -129,6 +129,11 @@ func check(repo, version string) error {
 			return errors.Join(err, fmt.Errorf("the tag %s exists", tag))
 		}
 	}
+	return errors.Join(checkText(repo, version), checkRequired(repo))
+}
+
+// checkText returns an error if the files do not name the version.
+func checkText(repo, version string) error {
 	client, err := os.ReadFile(filepath.Join(repo, "client.go"))
 	if err != nil {
 		return err
@@ -143,7 +148,12 @@ func check(repo, version string) error {
 	if !regexp.MustCompile(`(?m)^## \[` + regexp.QuoteMeta(version[1:]) + `\] - \d{4}-\d{2}-\d{2}$`).Match(changes) {
 		return fmt.Errorf("CHANGELOG.md has no heading ## [%s] with a date", version[1:])
 	}
-	// Nested modules may not require each other: the checksum of one would depend on the other.
+	return nil
+}
+
+// checkRequired returns an error if a published module requires another one: the checksum of one
+// would depend on the other.
+func checkRequired(repo string) error {
 	for _, dir := range published {
 		file, err := readModFile(filepath.Join(repo, dir, "go.mod"))
 		if err != nil {

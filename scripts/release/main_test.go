@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,7 +115,7 @@ func clone(t *testing.T) (repo, version string) {
 // this repository only.
 func proxy(t *testing.T, repo, version string) []string {
 	t.Helper()
-	dir, cache := t.TempDir(), t.TempDir()
+	dir, cache := t.TempDir(), moduleCache(t)
 	for i, tag := range tags(version) {
 		sub := strings.TrimSuffix(strings.TrimSuffix(tag, version), "/")
 		path := strings.TrimSuffix(rootPath+"/"+sub, "/")
@@ -129,10 +130,40 @@ func proxy(t *testing.T, repo, version string) []string {
 		write(t, at, version+".mod", mustGit(t, repo, "show", tag+":"+pathOf(sub, "go.mod"))+"\n")
 		write(t, at, "list", version+"\n")
 	}
-	// The modules of others come from the cache of the user, which is not changed.
-	others := "file://" + goEnv(t, "GOMODCACHE") + "/cache/download," + goEnv(t, "GOPROXY")
-	return append(os.Environ(), "GOPROXY=file://"+dir+","+others, "GOMODCACHE="+cache, "GONOSUMDB="+rootPath+","+rootPath+"/*", "GOWORK=off",
-		"GOFLAGS=-modcacherw -trimpath", "CGO_ENABLED=0", "GOBIN="+filepath.Join(cache, "bin"), "XDG_STATE_HOME="+cache)
+	// With -trimpath, what was built from the other directory of a module need not be built again.
+	scratch := t.TempDir()
+	return append(os.Environ(), "GOPROXY=file://"+dir+","+goEnv(t, "GOPROXY"), "GOMODCACHE="+cache, "GONOSUMDB="+rootPath+","+rootPath+"/*", "GOWORK=off",
+		"GOFLAGS=-modcacherw -trimpath", "CGO_ENABLED=0", "GOBIN="+filepath.Join(scratch, "bin"), "XDG_STATE_HOME="+scratch)
+}
+
+// moduleCache returns a module cache that shares the modules of others with the cache of the user,
+// by symbolic links, and has its own modules of this repository.
+func moduleCache(t *testing.T) string {
+	t.Helper()
+	cache, users := t.TempDir(), goEnv(t, "GOMODCACHE")
+	own := filepath.Dir(filepath.FromSlash(rootPath)) // github.com/labhealth
+	for _, dir := range []string{".", filepath.Dir(own), "cache", "cache/download", filepath.Join("cache/download", filepath.Dir(own))} {
+		if err := os.MkdirAll(filepath.Join(users, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		entries, err := os.ReadDir(filepath.Join(users, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(cache, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			name := filepath.Join(dir, entry.Name())
+			if slices.Contains([]string{"github.com", "cache", "cache/lock", "cache/download", "cache/download/github.com"}, filepath.ToSlash(name)) || filepath.Base(name) == filepath.Base(own) {
+				continue
+			}
+			if err := os.Symlink(filepath.Join(users, name), filepath.Join(cache, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return cache
 }
 
 // pathOf joins the parts of a path that are not empty.

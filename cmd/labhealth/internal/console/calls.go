@@ -209,11 +209,11 @@ func newRequestRecord(r labhealthtest.Request) *requestRecord {
 		rec.Fault = "fault"
 	}
 	rec.summarize(r.Response)
-	var ids []string
+	var words []string
 	for _, id := range rec.Orders {
-		ids = append(ids, id.String())
+		words = append(words, id.String())
 	}
-	rec.text = strings.ToLower(strings.Join(append(ids, rec.Method, rec.Path, rec.Operation, fmt.Sprint(rec.Status), rec.Fault, rec.Note, rec.Client,
+	rec.text = strings.ToLower(strings.Join(append(words, rec.Method, rec.Path, rec.Operation, fmt.Sprint(rec.Status), rec.Fault, rec.Note, rec.Client,
 		sampleOf(r)), " "))
 	return rec
 }

@@ -130,7 +130,7 @@ func TestViewDiffLarge(t *testing.T) {
 	repeated := strings.Repeat(`{"a":[1,2,{"b":{"c":[3]}}]},`, 8000)
 	start := time.Now()
 	viewDiff([]byte("["+repeated+"1]"), []byte("[0,"+repeated[28:]+"2]"), false)
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > 30*time.Second {
 		t.Errorf("equal lines took %v", took)
 	}
 	for _, body := range []string{"", "no JSON", "\xff", strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000), `"` + strings.Repeat("a", 5<<20) + `"`} {

@@ -43,6 +43,8 @@ type live struct {
 	closed chan struct{}
 	close  func()
 
+	watching chan struct{} // is closed when run gets all changes
+
 	mu       sync.Mutex
 	last     int64        // number of the latest change
 	changes  []liveChange // the latest, in order
@@ -68,7 +70,7 @@ type livePage struct {
 }
 
 func newLive() *live {
-	l := &live{epoch: rand.Text()[:8], closed: make(chan struct{}), expected: map[string]time.Time{},
+	l := &live{epoch: rand.Text()[:8], closed: make(chan struct{}), watching: make(chan struct{}), expected: map[string]time.Time{},
 		jobs: map[string]func(context.Context){}, wake: make(chan struct{}, 1)}
 	l.close = sync.OnceFunc(func() { close(l.closed) })
 	return l
@@ -208,16 +210,18 @@ func (l *live) run(ctx context.Context, c *Console) {
 	defer l.close()
 	var running sync.WaitGroup
 	running.Go(func() { l.runJobs(ctx) })
+	deliveries := c.deliveries.Watch(ctx)
 	running.Go(func() {
-		for number := range c.deliveries.Watch(ctx) {
+		for number := range deliveries {
 			c.deliveryChanged(ctx, number)
 			c.wearablesChanged(ctx, number)
 			c.orderDelivered(ctx, number)
 		}
 	})
 	if c.sandbox() {
+		activities := c.Server.Watch(ctx)
 		running.Go(func() {
-			for a := range c.Server.Watch(ctx) {
+			for a := range activities {
 				switch {
 				case a.Request != nil:
 					c.requestReceived(*a.Request)
@@ -234,6 +238,7 @@ func (l *live) run(ctx context.Context, c *Console) {
 			}
 		})
 	}
+	close(l.watching)
 	<-ctx.Done()
 	l.close()
 	running.Wait()

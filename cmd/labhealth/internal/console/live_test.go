@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -30,8 +31,8 @@ func liveChanges(t testing.TB, l *live, topics ...string) func() change {
 		for len(queue) == 0 {
 			select {
 			case <-p.wake:
-			case <-time.After(10 * time.Second):
-				t.Fatal("no change within 10 s")
+			case <-time.After(time.Minute):
+				t.Fatal("no change within a minute")
 			}
 			var missed bool
 			if queue, position, missed = l.since(p, position); missed {
@@ -170,7 +171,7 @@ func TestLiveLimits(t *testing.T) {
 		for range 500 {
 			l.publish("orders", change{ID: "a", HTML: large})
 		}
-		if took := time.Since(start); took > 5*time.Second {
+		if took := time.Since(start); took > 30*time.Second {
 			t.Errorf("publishing took %v", took)
 		}
 		if l.bytes > maxLiveBytes || len(l.changes) > maxLiveChanges {
@@ -249,7 +250,9 @@ func (w *stuckWriter) Write(b []byte) (int, error) {
 }
 
 // TestSoon checks that calls for one key are combined.
-func TestSoon(t *testing.T) {
+func TestSoon(t *testing.T) { synctest.Test(t, testSoon) }
+
+func testSoon(t *testing.T) {
 	l := newLive()
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -258,7 +261,7 @@ func TestSoon(t *testing.T) {
 	for i := range 50 {
 		l.soon("a", func(context.Context) { calls <- i })
 	}
-	time.Sleep(1500 * time.Millisecond)
+	time.Sleep(jobInterval * 3 / 2) // of the fake time
 	cancel()
 	running.Wait()
 	close(calls)

@@ -463,7 +463,7 @@ func TestListenedOrders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 100 { // deliveries are applied in the background
+	for range 1000 { // deliveries are applied in the background
 		if s.console.countOrders(t.Context()) == 1 && strings.Contains(s.get(orderPath(id), 200), "Requisition created") {
 			break
 		}

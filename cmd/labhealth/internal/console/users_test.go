@@ -150,7 +150,7 @@ func sampleJSON(at time.Time, offset string, value any, unit string) string {
 // await waits until a page contains a text.
 func (b *usersBox) await(path, text string) string {
 	b.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		body := b.get(path)
 		if strings.Contains(body, text) {
 			return body
@@ -421,7 +421,7 @@ func TestUsersLive(t *testing.T) {
 	for range 50 {
 		b.console.userChanged(t.Context(), id)
 	}
-	for deadline := time.After(10 * time.Second); ; {
+	for deadline := time.After(time.Minute); ; {
 		select {
 		case <-p.wake:
 		case <-deadline:

@@ -96,7 +96,7 @@ func orderBody(status ...string) string {
 // await waits until the store has applied a delivery.
 func await(t testing.TB, i *Inspector, number int64) Delivery {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		d, ok, err := i.Get(context.Background(), number)
 		if err != nil {
 			t.Fatal(err)
@@ -228,7 +228,7 @@ func TestSearch(t *testing.T) {
 
 func TestWatch(t *testing.T) {
 	i := open(t, Config{})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	seen := i.Watch(ctx)
 	deliver(i, request(t, "msg_1", glucoseBody(testUser, time.Now(), 5.1)))
