@@ -83,6 +83,8 @@ func (v *checkView) show(probes []inspect.Probe) {
 	switch {
 	case failed > 0 && len(probes) == 1 && !v.StoreDown:
 		v.Tone, v.Summary = "bad", "The application does not accept a valid delivery. The rest was not sent."
+	case failed > 0 && v.StoreDown:
+		v.Tone, v.Summary = "bad", "The application acknowledges what it cannot store."
 	case failed > 0:
 		v.Tone, v.Summary = "bad", number(failed)+" of "+number(len(probes))+" results are wrong."
 	case unclear > 0:
