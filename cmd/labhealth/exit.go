@@ -27,11 +27,12 @@ const exitCodesHelp = `The exit code tells a script what happened:
 
     0    success
     1    failed: nothing was changed, or nothing was to be changed; doctor found a problem;
-         an event has parts that cannot be read
+         an event has parts that cannot be read; an endpoint did not accept a delivery;
+         stdout cannot be written
     2    usage or invalid input: nothing was sent
     3    the service rejected the request
-    4    the outcome is unknown: the service may have processed the request.
-         Check before you repeat it
+    4    the outcome is unknown, or the response could not be read: the service may have
+         processed the request. Check before you repeat it
     5    orders import: some records have no order. The report says which and why.
          The same command resumes the import
     130  interrupted
@@ -156,7 +157,10 @@ func (a *app) report(ctx context.Context, err error) int {
 	if isAPI && a.showPatient && e.Message() != "" {
 		fmt.Fprintf(a.err, "the service says: %s\n", clean(e.Message()))
 	}
-	if code == exitUnknown {
+	switch {
+	case code == exitUnknown && labhealth.OutcomeOf(err) == labhealth.OutcomeApplied:
+		fmt.Fprintln(a.err, "The service has processed the request: do not repeat it.")
+	case code == exitUnknown:
 		fmt.Fprintln(a.err, "The service may have processed the request: check before you repeat it.")
 	}
 	return code
@@ -173,11 +177,11 @@ func fieldsJSON(fields []labhealth.FieldError) []errorFieldJSON {
 }
 
 // errorText returns the message of an error in the words of the command line, without the names of
-// packages at its start.
+// packages.
 func errorText(err error) string {
 	text := err.Error()
-	for _, prefix := range []string{"labhealth: ", "bulk: ", "webhooks: "} {
-		text = strings.TrimPrefix(text, prefix)
+	for _, prefix := range []string{"labhealth: ", "bulk: ", "webhooks: ", "inspect: "} {
+		text = strings.ReplaceAll(strings.TrimPrefix(text, prefix), ": "+prefix, ": ")
 	}
 	return clean(commandWords.Replace(text))
 }

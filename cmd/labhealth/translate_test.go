@@ -114,3 +114,15 @@ func TestImportInvalidFile(t *testing.T) {
 		}
 	}
 }
+
+func TestAppliedUnread(t *testing.T) {
+	for status, want := range map[int]string{200: "do not repeat it.\n", 502: "check before you repeat it.\n"} {
+		setEnvironment(t, map[string]string{"LABHEALTH_URL": respond(t, status, "application/json", "[1,2"), "LABHEALTH_API_KEY": "sk_us_a"})
+		if got := command(t, "users", "create", "u"); got.code != exitUnknown || !strings.HasSuffix(got.stderr, want) {
+			t.Errorf("%d: %+v", status, got)
+		}
+	}
+	if got := errorText(errors.New("after 0 deliveries: inspect: there is no delivery 99")); got != "after 0 deliveries: there is no delivery 99" {
+		t.Error(got)
+	}
+}
