@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -64,6 +65,10 @@ func (f *storeFlags) secrets(ctx context.Context) (secrets []string, box *sandbo
 		}
 		return []string{box.WebhookSecret}, box, nil
 	case f.secretFile != "":
+		info, err := os.Stat(f.secretFile)
+		if err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o007 != 0 {
+			return nil, nil, fmt.Errorf("--secret-file: all users can read or change %s (mode %04o): run chmod 600 on it", f.secretFile, info.Mode().Perm())
+		}
 		b, err := os.ReadFile(f.secretFile)
 		if err != nil {
 			return nil, nil, fmt.Errorf("--secret-file: %w", err)

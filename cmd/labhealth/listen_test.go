@@ -217,7 +217,8 @@ func TestListenInvalid(t *testing.T) {
 	}{
 		{"listen", "there is no signing secret"},
 		{"listen --secret-file /nonexistent", "--secret-file"},
-		{"listen --secret-file " + open, "there is no signing secret"},
+		{"listen --secret-file " + open, "run chmod 600 on it"},
+		{"listen --secret-file " + os.DevNull, "there is no signing secret"},
 		{"listen --unsigned --sandbox", "none of the others can be"},
 		{"listen --sandbox", "no sandbox is running"},
 		{"listen --unsigned --addr 0.0.0.0:0", "add --public"},
