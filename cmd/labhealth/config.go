@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -284,18 +285,25 @@ func (a *app) readSecretFile(name, file string) ([]byte, error) {
 		return nil, usagef("%s: %v", name, pathError(err))
 	}
 	mode := info.Mode().Perm()
-	if runtime.GOOS != "windows" && mode&0o007 != 0 {
+	checked := runtime.GOOS != "windows" && info.Mode().IsRegular() // a pipe is of the shell
+	if checked && mode&0o007 != 0 {
 		return nil, usagef("%s: all users can read or change %s (mode %04o): run chmod 600 on it, and replace the key if others use this machine", name, file, mode)
 	}
-	if runtime.GOOS != "windows" && mode&0o070 != 0 {
+	if checked && mode&0o070 != 0 {
 		fmt.Fprintf(a.err, "%s %s: the group can read or change %s (mode %04o): chmod 600 prevents that\n", a.paintErr(yellow, "warning:"), name, file, mode)
 	}
-	if !info.Mode().IsRegular() || info.Size() > 64<<10 {
-		return nil, usagef("%s: %s must be a file with the key in one line", name, file)
-	}
-	b, err := os.ReadFile(file)
+	f, err := os.Open(file)
 	if err != nil {
 		return nil, usagef("%s: %v", name, pathError(err))
+	}
+	defer f.Close()
+	const limit = 64 << 10
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	switch {
+	case err != nil:
+		return nil, usagef("%s: %v", name, pathError(err))
+	case len(b) > limit:
+		return nil, usagef("%s: %s must be a file with the key in one line", name, file)
 	}
 	return b, nil
 }

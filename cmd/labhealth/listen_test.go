@@ -221,6 +221,7 @@ func TestListenInvalid(t *testing.T) {
 		{"listen --secret-file " + open, "all users can read or change"},
 		{"replay 1 --file " + file + " --secret-file " + open, "no deliveries are stored"},
 		{"listen --unsigned --sandbox", "--sandbox and --unsigned cannot be combined"},
+		{"listen --secret-file " + os.DevNull, "there is no signing secret"},
 		{"listen --sandbox", "no sandbox is running"},
 		{"listen --unsigned --addr 0.0.0.0:0", "add --public"},
 		{"listen --unsigned --addr 127.0.0.1:0 --keep 1s", "--keep"},

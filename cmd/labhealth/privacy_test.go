@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -29,7 +30,7 @@ func crawl(t *testing.T, b *box, cookies []*http.Cookie, paths ...string) map[st
 	t.Helper()
 	links := regexp.MustCompile(`(?:href|action|formaction)="(/console[^"#]*)`)
 	pages, shapes := map[string]string{}, map[string]int{}
-	for queue := slices.Clone(paths); len(queue) > 0 && len(pages) < 600; queue = queue[1:] {
+	for queue := slices.Clone(paths); len(queue) > 0 && len(pages) < 300; queue = queue[1:] {
 		path := queue[0]
 		if _, seen := pages[path]; seen || strings.HasPrefix(path, "/console/live") {
 			continue
@@ -41,7 +42,7 @@ func crawl(t *testing.T, b *box, cookies []*http.Cookie, paths ...string) map[st
 		pages[path] = text
 		for _, m := range links.FindAllStringSubmatch(text, -1) {
 			link := strings.ReplaceAll(m[1], "&amp;", "&")
-			if shape := shapeOf(link); shapes[shape] < 30 {
+			if shape := shapeOf(link); shapes[shape] < 6 {
 				shapes[shape]++
 				queue = append(queue, link)
 			}
@@ -274,5 +275,79 @@ func TestSecurityProof(t *testing.T) {
 		if resp, _ := visitConsole(t, b, visit{path: proofPath, header: header}); resp.StatusCode != want || (resp.Header.Get(proofHeader) != "") != (want == 204) {
 			t.Errorf("%q: %d %s", site, resp.StatusCode, resp.Header.Get(proofHeader))
 		}
+	}
+}
+
+// markup must never arrive on a page as it is, neither in text nor in an attribute.
+const markup = `x'"><zyx onload=a>{{.}}javascript:b`
+
+// Markup in every field of events and requests, in names and headers, stays text on every page, also
+// where hidden values are shown.
+func TestSecurityMarkup(t *testing.T) {
+	s, err := startSandbox(t.Context(), sandboxFlags{addr: "127.0.0.1:0", users: 2, orders: 6, seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	b := &box{sandboxState: s.state(), t: t}
+	cookies := login(t, b)
+	order, user := s.server.Orders()[0], s.server.AddUser(markup)
+	live := listenLive(t, b, cookies, fmt.Sprintf("nav deliveries deliveries: requests requests-counts faults orders users order-%s user-%s", order, user))
+	inJSON, _ := json.Marshal(markup)
+	for _, event := range privateEvents(user.String(), fmt.Sprint(order)) {
+		event = secretValue.ReplaceAllLiteralString(event, strings.Trim(string(inJSON), `"`))
+		for _, typ := range []string{`"event_type":"`, `"event_type":` + strings.TrimSuffix(string(inJSON), `"`)} {
+			if err := s.server.Send([]byte(strings.NewReplacer(`"event_type":"`, typ, `"oura"`, string(inJSON), `"status":"`, `"status":"`+strings.Trim(string(inJSON), `"`)).Replace(event))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, path := range []string{"/v2/user/?a='\"><zyx>", "/'\"><zyx>/x", "/v3/order?x=%3Czyx%3E"} {
+		raw(t, b, "<ZYX> "+path+" HTTP/1.1\r\nHost: "+strings.TrimPrefix(b.URL, "http://")+"\r\nConnection: close\r\n\r\n")
+		raw(t, b, "POST "+path+" HTTP/1.1\r\nHost: "+strings.TrimPrefix(b.URL, "http://")+"\r\nx-service-api-key: "+b.APIKey+"\r\nUser-Agent: <zyx>'\"\r\n"+
+			"X-Idempotency-Key: <zyx>'\"\r\nContent-Type: <zyx>\r\nContent-Length: 9\r\nConnection: close\r\n\r\n{\"<zyx>\":")
+	}
+	if err := s.server.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dump(t, s)
+	time.Sleep(2 * time.Second)
+	query := url.QueryEscape(markup)
+	pages := crawl(t, b, cookies, "/console/orders", "/console/users", "/console/deliveries", "/console/requests", "/console/faults", "/console/orders?q="+query,
+		"/console/users?q="+query, "/console/deliveries?q="+query+"&is="+query+"&from="+query+"&to="+query, "/console/requests?q="+query+"&is="+query+"&as="+query,
+		"/console/deliveries/replay?q="+query+"&order="+query, "/console/users/"+user.String()+"?day="+query+"&span="+query+"&as="+query, "/console/deliveries/send?type="+query+"&user="+query,
+		"/console/orders/"+fmt.Sprint(order), "/console/orders/"+query, "/console/"+query)
+	latest, err := s.inspector.List(t.Context(), inspect.Filter{}, 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, d := range latest {
+		tab := []string{"diff", "body", "go"}[n%3]
+		path := fmt.Sprintf("/console/deliveries/%d/reveal?tab=%s", d.Number, tab)
+		_, pages[path] = visitConsole(t, b, visit{method: "POST", path: path, cookies: cookies})
+	}
+	path := fmt.Sprintf("/console/deliveries/%d/open", latest[30].Number)
+	_, pages[path] = visitConsole(t, b, visit{method: "POST", path: path, cookies: cookies})
+	path = fmt.Sprintf("/console/deliveries/%d/edit", latest[30].Number)
+	_, pages["POST "+path] = visitConsole(t, b, visit{method: "POST", path: path, body: "body=</textarea><zyx>", cookies: cookies})
+	for number := range 8 {
+		for _, as := range []string{"", "go", "http"} {
+			path := fmt.Sprintf("/console/requests/%d/reveal?as=%s", 1+number, as)
+			_, pages[path] = visitConsole(t, b, visit{method: "POST", path: path, cookies: cookies})
+		}
+	}
+	// The script puts the announcements into the page as text.
+	pages["live"] = strings.ReplaceAll(strings.ReplaceAll(regexp.MustCompile(`"say":".*`).ReplaceAllString(live(), ""), `\u003c`, "<"), `\"`, `"`)
+	bad := regexp.MustCompile(`(?i)<zyx|="[^"<>]*x'"|(href|action|src)="javascript:|\sstyle=|\son[a-z]+="|<style|<script(?: defer)?>`)
+	shown := 0
+	for path, text := range pages {
+		shown += strings.Count(strings.ToLower(text), "&lt;zyx")
+		if at := bad.FindStringIndex(text); at != nil {
+			t.Errorf("%s: …%s…", path, text[max(0, at[0]-150):min(len(text), at[1]+60)])
+		}
+	}
+	t.Logf("%d pages show it %d times", len(pages), shown)
+	if shown < 300 {
+		t.Error("the markup is not shown")
 	}
 }
