@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/labhealth/labhealth-go/cmd/labhealth/internal/inspect"
 )
 
 // An import whose last records are rejected is finished by the same command.
@@ -38,5 +40,28 @@ func TestImportNamesFlags(t *testing.T) {
 	got := command(t, "orders", "import", file)
 	if got.code != 3 || !strings.Contains(got.stderr, "see --rejection-limit") || strings.Contains(got.stderr, "Options.") {
 		t.Fatalf("%+v", got)
+	}
+}
+
+// A replay that is interrupted says how to send the rest, and nothing twice.
+func TestInterruptedReplay(t *testing.T) {
+	filter := &inspect.Filter{After: 9}
+	for _, test := range []struct {
+		replay        inspect.Replay
+		sent, copies  int
+		last          int64
+		want, notWant string
+	}{
+		{inspect.Replay{Filter: filter}, 11, 1, 20, "11 deliveries were sent, the last is that of 20. To continue, use a range that starts with 21", "times"},
+		{inspect.Replay{Filter: filter, Copies: 3}, 32, 2, 20, "the last is that of 20, 2 of 3 times.", ""},
+		{inspect.Replay{Filter: filter, Order: "reversed"}, 1, 1, 20, "1 delivery was sent, the last is that of 20. To continue, use the range 10-19", ""},
+		{inspect.Replay{Filter: filter, Order: "shuffled"}, 5, 1, 20, "select those that are not listed above", "range"},
+		{inspect.Replay{Numbers: []int64{3, 20}}, 1, 1, 3, "select those that are not listed above", "range"},
+		{inspect.Replay{Filter: filter}, 0, 0, 0, "interrupted: nothing was sent", "range"},
+	} {
+		got := interruptedReplay(test.replay, test.sent, test.last, test.copies)
+		if !strings.Contains(got, test.want) || test.notWant != "" && strings.Contains(got, test.notWant) {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
 	}
 }

@@ -46,7 +46,10 @@ an application that has processed it must do nothing. With --new-ids, the IDs ar
 sent is stored as a new delivery.
 
 Select deliveries by their numbers, or by flags, which can be combined. Rejected deliveries, which
-may be forged, are sent only if they are selected by number or with --query is:rejected.`,
+may be forged, are sent only if they are selected by number or with --query is:rejected.
+
+After an interruption, the command says how many were sent and how to continue. After kill -9, the
+latest rows of labhealth listen that are a "replay of" a delivery say how far it came.`,
 		Example: `  labhealth replay 17 --to http://localhost:3000/webhooks
   labhealth replay 100-200 --shuffle --copies 2
   labhealth replay --order 3fa85f64-5717-4562-b3fc-2c963f66afa6 --reverse
@@ -83,26 +86,49 @@ func (a *app) replay(ctx context.Context, f replayFlags, args []string) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, inspector.Close()) }()
-	sent, failed := 0, 0
+	sent, failed, last, copies := 0, 0, int64(0), 0
 	printer := newDeliveryPrinter(a)
 	r.Sent = func(d inspect.Delivery) {
 		sent++
 		if !f.dryRun && (d.Answer < 200 || d.Answer > 299) {
 			failed++
 		}
+		if copies++; d.ReplayOf != last {
+			last, copies = d.ReplayOf, 1
+		}
 		printer.print(&d)
 	}
 	r.DryRun = f.dryRun
 	_, err = inspector.Replay(ctx, r)
 	switch {
+	case err != nil && ctx.Err() != nil:
+		return &exitError{exitInterrupted, interruptedReplay(r, sent, last, copies)}
 	case err != nil:
-		return fmt.Errorf("after %d deliveries: %w", sent, err)
+		return fmt.Errorf("after %s: %w", plural(sent, "delivery", "deliveries"), err)
 	case sent == 0:
 		return errors.New("no deliveries are selected")
 	case failed > 0:
 		return fmt.Errorf("the application did not accept %d of %d deliveries", failed, sent)
 	}
 	return nil
+}
+
+// interruptedReplay says what was sent before an interruption, and how to send the rest.
+func interruptedReplay(r inspect.Replay, sent int, last int64, copies int) string {
+	if r.DryRun || sent == 0 {
+		return "interrupted: nothing was sent"
+	}
+	text := fmt.Sprintf("interrupted: %s sent, the last is that of %d", plural(sent, "delivery was", "deliveries were"), last)
+	if r.Copies > 1 && r.Order != "shuffled" {
+		text += fmt.Sprintf(", %d of %d times", copies, r.Copies)
+	}
+	switch {
+	case r.Filter == nil || r.Order == "shuffled":
+		return text + ". To continue, select those that are not listed above"
+	case r.Order == "reversed":
+		return text + fmt.Sprintf(". To continue, use the range %d-%d", r.Filter.After+1, last-1)
+	}
+	return text + fmt.Sprintf(". To continue, use a range that starts with %d, and ends with the last that was selected", last+1)
 }
 
 // inspector opens the file. Its application is that of --to or of the latest labhealth listen.

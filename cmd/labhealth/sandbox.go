@@ -291,6 +291,9 @@ func (b *sandbox) newConsole(f sandboxFlags) error {
 // close stops everything and waits for it.
 func (b *sandbox) close() error {
 	b.stop()
+	if b.inspector != nil {
+		b.inspector.HangUp() // the service does not wait for its receiver
+	}
 	b.gate.wait()
 	b.server.Close()
 	b.tasks.Wait()

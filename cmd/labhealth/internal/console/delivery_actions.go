@@ -82,7 +82,10 @@ func (c *Console) replay(ctx context.Context, r inspect.Replay, after time.Durat
 		case <-time.After(after):
 		}
 		numbers, err := c.deliveries.Replay(ctx, r)
-		if err != nil && ctx.Err() == nil {
+		switch {
+		case err != nil && ctx.Err() != nil:
+			c.Log.Warn("console: a replay was interrupted", "sent", len(numbers))
+		case err != nil:
 			c.Log.Error("console: a replay failed", "sent", len(numbers), "error", err)
 		}
 		finished <- result{numbers, err}

@@ -36,12 +36,25 @@ func newForwarder() *http.Client {
 
 var errLoop = errors.New("the URL of the application is that of the inspector itself")
 
+var errHungUp = errors.New("labhealth was stopped before the application responded")
+
 // forward posts a delivery to the application.
 func (i *Inspector) forward(ctx context.Context, target string, header http.Header, body []byte) *Forward {
 	start := time.Now()
 	f := &Forward{URL: target}
 	ctx, cancel := context.WithTimeout(ctx, i.patience)
 	defer cancel()
+	ctx, hangUp := context.WithCancelCause(ctx)
+	defer hangUp(nil)
+	finished := make(chan struct{})
+	defer close(finished)
+	go func() {
+		select {
+		case <-i.hungUp:
+			hangUp(errHungUp)
+		case <-finished:
+		}
+	}()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
 	if err != nil {
 		f.Err = "the URL is malformed"
@@ -83,6 +96,8 @@ func explain(ctx context.Context, err error) string {
 	var dns *net.DNSError
 	var wrapped *url.Error
 	switch {
+	case errors.Is(context.Cause(ctx), errHungUp):
+		return errHungUp.Error()
 	case ctx.Err() != nil:
 		return "no complete response within 15 s"
 	case errors.Is(err, syscall.ECONNREFUSED):

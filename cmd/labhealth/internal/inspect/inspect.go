@@ -64,6 +64,9 @@ type Inspector struct {
 	requests sync.WaitGroup
 	stop     context.CancelFunc
 	running  sync.WaitGroup
+
+	hangUp sync.Once
+	hungUp chan struct{} // closed by HangUp
 }
 
 // Verdict is whether a delivery was accepted.

@@ -37,7 +37,7 @@ func Open(ctx context.Context, c Config) (*Inspector, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	i := &Inspector{config: c, instance: rand.Text(), forwarder: newForwarder(), patience: forwardTimeout}
+	i := &Inspector{config: c, instance: rand.Text(), forwarder: newForwarder(), patience: forwardTimeout, hungUp: make(chan struct{})}
 	if err := i.SetSecrets(c.Secrets...); err != nil {
 		return nil, err
 	}
@@ -164,6 +164,10 @@ func (i *Inspector) warn(ctx context.Context, what string, err error) {
 		i.config.Log.Warn("inspect: cannot "+what, "error", err)
 	}
 }
+
+// HangUp ends requests to the application that are in flight, as if it did not respond, and those
+// that follow, so that Close does not wait for them.
+func (i *Inspector) HangUp() { i.hangUp.Do(func() { close(i.hungUp) }) }
 
 // Close waits for the deliveries in progress and closes the file.
 func (i *Inspector) Close() error {
