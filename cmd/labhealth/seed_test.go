@@ -42,6 +42,9 @@ func TestSeed(t *testing.T) {
 	if rejected, err := inspector.Count(t.Context(), inspect.Filter{Is: "rejected"}); rejected != 0 || err != nil {
 		t.Errorf("%d deliveries are rejected, %v", rejected, err)
 	}
+	if n := len(srv.Orders()); n != 50 {
+		t.Errorf("%d orders", n)
+	}
 	var tops, methods []string
 	oldest := time.Now()
 	for _, o := range srv.OrderStates() {
@@ -93,7 +96,13 @@ func TestSeedNow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(srv.Orders()); n < 24 || n > 30 {
+	if n := len(srv.Orders()); n != 24 {
+		t.Errorf("%d orders", n)
+	}
+	if err := seed(t.Context(), srv, nil, 0, 18); err != nil { // the last one is not redrawn
+		t.Fatal(err)
+	}
+	if n := len(srv.Orders()); n != 24+18 {
 		t.Errorf("%d orders", n)
 	}
 	for _, users := range []int{0, 3} {

@@ -181,6 +181,19 @@ func contains(t testing.TB, body string, want ...string) {
 	}
 }
 
+// TestPlotNow checks that the present is at the time of the user in all plots.
+func TestPlotNow(t *testing.T) {
+	b := newUsersBox(t, true)
+	id := b.server.AddUser("member-0001")
+	at := usersNow.Add(-time.Hour) // 00:30 of the user
+	b.applySamples(id, "heartrate", "oura", sampleJSON(at, "-28800", 60, "bpm"))
+	b.applySamples(id, "glucose", "freestyle_libre", sampleJSON(at, "-28800", 5, "mmol/L"))
+	body := b.get("/console/users/" + id.String() + "?day=2026-11-23")
+	for i := range 2 {
+		contains(t, plotOf(t, body, i), `<line class="now" x1="54" x2="54"`)
+	}
+}
+
 // TestPlotPaths checks what is drawn of a small series, to the point.
 func TestPlotPaths(t *testing.T) {
 	b := newUsersBox(t, true)
