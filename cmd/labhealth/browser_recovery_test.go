@@ -14,8 +14,8 @@ import (
 	"github.com/labhealth/labhealth-go"
 )
 
-// deliveryRow is an expression that is true when the list of deliveries has a row of the type with a
-// verdict.
+// deliveryRow is an expression that is true when the list of deliveries has a row of the type with
+// a verdict.
 func deliveryRow(eventType, verdict string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll("#rows li")].some((e) => e.textContent.includes(%s) && e.querySelector(".mk").getAttribute("aria-label").startsWith(%s))`,
 		js(eventType), js(verdict))

@@ -275,23 +275,31 @@ func (c *Console) deliveriesOf(ctx context.Context, id uuid.UUID) map[int64]even
 		e.first = cmp.Or(e.first, d.Number)
 		found[event] = e
 	}
-	if c.sandbox() {
-		for _, d := range c.Server.Deliveries() {
-			if !d.Lost && !d.Dropped {
-				continue
-			}
-			if order, event := orderEventOf(d.Body); order == id && event != 0 {
-				e := found[event]
-				if d.Lost {
-					e.lost++
-				} else {
-					e.dropped++
-				}
-				found[event] = e
-			}
-		}
-	}
+	c.addLost(found, id)
 	return found
+}
+
+// addLost adds the events of an order that the network of the sandbox lost, or their responses.
+func (c *Console) addLost(found map[int64]eventDelivery, id uuid.UUID) {
+	if !c.sandbox() {
+		return
+	}
+	for _, d := range c.Server.Deliveries() {
+		if !d.Lost && !d.Dropped {
+			continue
+		}
+		order, event := orderEventOf(d.Body)
+		if order != id || event == 0 {
+			continue
+		}
+		e := found[event]
+		if d.Lost {
+			e.lost++
+		} else {
+			e.dropped++
+		}
+		found[event] = e
+	}
 }
 
 // orderEventOf returns the order and the number of the event in the body of a delivery, or zero.
