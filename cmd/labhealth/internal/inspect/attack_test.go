@@ -166,16 +166,18 @@ func TestConcurrentSenders(t *testing.T) {
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { forwarded.Add(1) }))
 	defer app.Close()
 	i := open(t, Config{Forward: app.URL})
+	const each, senders = 3, 50
 	watched := map[int64]bool{}
 	ctx, cancel := context.WithCancel(t.Context())
 	changes := i.Watch(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		for number := range changes {
-			watched[number] = true
+			if watched[number] = true; len(watched) == each*senders {
+				return
+			}
 		}
 	})
-	const each, senders = 3, 50
 	var running sync.WaitGroup
 	for s := range senders {
 		running.Go(func() {
@@ -209,9 +211,9 @@ func TestConcurrentSenders(t *testing.T) {
 	if len(attempts) != senders || forwarded.Load() != each*senders {
 		t.Errorf("%d attempts, %d forwarded", len(attempts), forwarded.Load())
 	}
-	time.Sleep(100 * time.Millisecond)
-	cancel()
+	time.AfterFunc(time.Minute, cancel)
 	watching.Wait()
+	cancel()
 	if len(watched) != each*senders {
 		t.Errorf("%d watched", len(watched))
 	}
