@@ -187,6 +187,7 @@ func TestBrowserKeyboard(t *testing.T) {
 // A page survives a restart of the sandbox at the same address: it says that the sandbox has
 // stopped, and continues once the new address was opened in the browser. It loads once.
 func TestBrowserRestart(t *testing.T) {
+	theBrowserContext(t) // or skip
 	first, err := startSandbox(t.Context(), sandboxFlags{addr: "127.0.0.1:0", seed: 1})
 	if err != nil {
 		t.Fatal(err)
