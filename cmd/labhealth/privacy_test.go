@@ -81,8 +81,8 @@ func listenLive(t *testing.T, b *box, cookies []*http.Cookie, topics string) (te
 	}
 }
 
-// privateEvents are events with a secret value wherever a patient can be: in fields that the library
-// has and in others, in malformed ones, and in bodies that are no events.
+// privateEvents are events with a secret value wherever a patient can be: in fields that the
+// library has and in others, in malformed ones, and in bodies that are no events.
 func privateEvents(user, order string) []string {
 	n := 0
 	var all []string
@@ -281,8 +281,8 @@ func TestSecurityProof(t *testing.T) {
 // markup must never arrive on a page as it is, neither in text nor in an attribute.
 const markup = `x'"><zyx onload=a>{{.}}javascript:b`
 
-// Markup in every field of events and requests, in names and headers, stays text on every page, also
-// where hidden values are shown.
+// Markup in every field of events and requests, in names and headers, stays text on every page,
+// also where hidden values are shown.
 func TestSecurityMarkup(t *testing.T) {
 	s, err := startSandbox(t.Context(), sandboxFlags{addr: "127.0.0.1:0", users: 2, orders: 6, seed: 1})
 	if err != nil {

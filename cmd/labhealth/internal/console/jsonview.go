@@ -96,8 +96,8 @@ func viewJSON(body []byte, o jsonOptions) jsonView {
 	return s.view
 }
 
-// viewText shows the lines of a body that is not JSON. Because its structure is unknown, all of it is
-// hidden.
+// viewText shows the lines of a body that is not JSON. Because its structure is unknown, all of it
+// is hidden.
 func viewText(body []byte, o jsonOptions) jsonView {
 	view := jsonView{Text: true}
 	if !o.Reveal {

@@ -9,8 +9,8 @@ import (
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
-// knownKeys returns the JSON names, in lower case, of the fields that the library has in parameters,
-// results and events, and those of the errors of the service. The value of any other field may be
+// knownKeys returns the JSON names, in lower case, of the fields that the library has in
+// parameters, results and events, and those of the errors of the service. The value of any other field may be
 // about a patient, and is hidden.
 var knownKeys = sync.OnceValue(func() map[string]bool {
 	keys := knownNames{names: set("event_type", "team_id", "user_id", "client_user_id", "data", "detail", "loc", "msg", "type", "message"), seen: map[reflect.Type]bool{}}
@@ -67,8 +67,8 @@ func hidesKey(name string) bool {
 	return PatientFields[name] || !knownKeys()[name]
 }
 
-// hidesName reports whether a field of an object has the name of a person or of what is theirs, such
-// as a phone. The names of tests, laboratories and markers are shown.
+// hidesName reports whether a field of an object has the name of a person or of what is theirs,
+// such as a phone. The names of tests, laboratories and markers are shown.
 func hidesName(parent, name string) bool {
 	if !strings.EqualFold(name, "name") {
 		return false

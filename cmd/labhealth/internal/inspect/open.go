@@ -110,7 +110,7 @@ func createFile(file string) error {
 	if err == nil {
 		err = errors.Join(f.Chmod(0o600), f.Close(), checkFiles(file))
 		if err != nil {
-			os.Remove(file)
+			_ = os.Remove(file) // the error says what is wrong
 		}
 		return err
 	}
