@@ -44,7 +44,7 @@ func newUsersBox(t testing.TB, withServer bool) *usersBox {
 	now := func() time.Time { return usersNow }
 	box := &usersBox{TB: t}
 	var err error
-	box.inspector, err = inspect.Open(t.Context(), inspect.Config{Secrets: []string{usersSecret}, Now: now})
+	box.inspector, err = inspect.Open(t.Context(), inspect.Config{Keep: inspect.KeepAll, Secrets: []string{usersSecret}, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
