@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -147,6 +148,9 @@ type sandbox struct {
 	tasks sync.WaitGroup
 }
 
+// sandboxKeep is how long deliveries are kept. It is longer than the history of a new sandbox.
+const sandboxKeep = 30 * 24 * time.Hour
+
 // startSandbox starts the service, then what looks at it.
 func startSandbox(ctx context.Context, f sandboxFlags) (*sandbox, error) {
 	if f.users < 0 || f.orders < 0 {
@@ -190,7 +194,7 @@ func startSandbox(ctx context.Context, f sandboxFlags) (*sandbox, error) {
 // fill adds the receivers, the data and the console.
 func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error) {
 	if !f.noConsole || f.forward != "" || f.file != "" {
-		b.inspector, err = inspect.Open(ctx, inspect.Config{File: f.file, Secrets: []string{b.secret}, Now: b.clock.Now})
+		b.inspector, err = inspect.Open(ctx, inspect.Config{File: f.file, Secrets: []string{b.secret}, Now: b.clock.Now, Keep: sandboxKeep})
 		if err != nil {
 			return invalid(err)
 		}
