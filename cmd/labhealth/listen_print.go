@@ -68,7 +68,7 @@ func newDeliveryLine(d *inspect.Delivery) deliveryLine {
 	line := deliveryLine{
 		Number: d.Number, ID: d.ID, ReceivedAt: d.ReceivedAt, Attempt: d.Attempt, Size: d.Size, Type: d.Type, About: d.About,
 		Verdict: string(d.Verdict), Reason: d.Reason, Malformed: d.Malformed, Unknown: d.Unknown, DuplicateOf: d.DuplicateOf, ReplayOf: d.ReplayOf,
-		Status: d.Answer, Finding: d.Finding(),
+		Status: d.StatusCode, Finding: d.Finding(),
 	}
 	if d.UserID != [16]byte{} {
 		line.UserID = d.UserID.String()
@@ -86,7 +86,7 @@ func newDeliveryLine(d *inspect.Delivery) deliveryLine {
 func (p *deliveryPrinter) print(d *inspect.Delivery) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if d.Answer == 0 || p.printed[d.Number] {
+	if d.StatusCode == 0 || p.printed[d.Number] {
 		return
 	}
 	p.printed[d.Number] = true
@@ -127,8 +127,8 @@ func (p *deliveryPrinter) line(d *inspect.Delivery) string {
 	if d.Verdict == inspect.Rejected {
 		verdict = p.bad
 	}
-	result := fmt.Sprint(d.Answer)
-	if d.Answer < 200 || d.Answer > 299 {
+	result := fmt.Sprint(d.StatusCode)
+	if d.StatusCode < 200 || d.StatusCode > 299 {
 		status = p.bad
 	}
 	if d.Forward != nil {

@@ -90,7 +90,7 @@ func (a *app) replay(ctx context.Context, f replayFlags, args []string) (err err
 	printer := newDeliveryPrinter(a)
 	r.Sent = func(d inspect.Delivery) {
 		sent++
-		if !f.dryRun && (d.Answer < 200 || d.Answer > 299) {
+		if !f.dryRun && (d.StatusCode < 200 || d.StatusCode > 299) {
 			failed++
 		}
 		if copies++; d.ReplayOf != last {

@@ -213,6 +213,9 @@ func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error)
 		return err
 	}
 	// The events of the data that is there at the start are not for the application.
+	if err := b.server.Flush(ctx); err != nil {
+		return err
+	}
 	if b.inspector != nil {
 		if err := b.inspector.SetForward(f.forward); err != nil {
 			return usagef("--forward: %s", errorText(err))

@@ -278,3 +278,32 @@ func raw(t *testing.T, b *box, request string) string {
 	text, _ := io.ReadAll(conn)
 	return string(text)
 }
+
+// The application gets the events from the start of the sandbox on, and none of the invented
+// history.
+func TestHistoryIsNotForwarded(t *testing.T) {
+	received := make(chan string, 1000)
+	app := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var event struct {
+			Type string `json:"event_type"`
+		}
+		_ = json.NewDecoder(r.Body).Decode(&event)
+		received <- event.Type
+	}))
+	defer app.Close()
+	s, err := startSandbox(t.Context(), sandboxFlags{addr: "127.0.0.1:0", seed: 1, users: 2, orders: 3, forward: app.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := s.server.Send([]byte(`{"event_type":"example.first.created","data":{}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-received; got != "example.first.created" {
+		t.Errorf("the application received %s first", got)
+	}
+}

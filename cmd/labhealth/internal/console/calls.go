@@ -290,7 +290,7 @@ func publicPath(path string) string {
 
 var (
 	// shownParameter is a parameter whose value is one of a few words.
-	shownParameter = regexp.MustCompile(`^(status|statuses|provider|resource|order_key|order_direction|collection_method|environment|format)$`)
+	shownParameter = regexp.MustCompile(`^(status|statuses|final_status|provider|resource|order_key|order_direction|collection_method|environment|format)$`)
 	// knownParameter is the name of a parameter that may have a number, a time or an ID.
 	knownParameter      = regexp.MustCompile(`^([a-z_]*id|[a-z_]*ids|limit|offset|page|size|cursor|[a-z_]*_date|date|days|[a-z_]*_at|is_[a-z_]+|version|a_la_carte_enabled)$`)
 	shownParameterValue = regexp.MustCompile(`^([0-9][0-9TZ:.+%A-F-]*|true|false|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)

@@ -308,7 +308,7 @@ func (c *Console) forwardedFact(d inspect.Delivery) deliveryFact {
 		f.Text = "no application is set"
 	case forward == nil:
 		f.Text = "no application was set"
-		if d.Answer == 0 {
+		if d.StatusCode == 0 {
 			f.Lead, f.Text = "Waiting", "for the application"
 		}
 	case forward.StatusCode == 0:
@@ -335,11 +335,11 @@ func asSentence(text string) string {
 }
 
 func respondedFact(d inspect.Delivery) deliveryFact {
-	f := deliveryFact{Label: "Our response", Lead: fmt.Sprintf("%d in %s", d.Answer, tookText(d.Took))}
+	f := deliveryFact{Label: "Our response", Lead: fmt.Sprintf("%d in %s", d.StatusCode, tookText(d.Took))}
 	switch {
-	case d.Answer == 0:
+	case d.StatusCode == 0:
 		f.Lead, f.Text = "Not yet", "it is being processed"
-	case d.Answer/100 == 2:
+	case d.StatusCode/100 == 2:
 		f.Text = "the sender is done"
 	default:
 		f.Tone, f.Text = "bad", "the sender tries again"
@@ -406,8 +406,8 @@ func (c *Console) whyTwice(d inspect.Delivery, first *inspect.Delivery) *whyTwic
 	switch {
 	case d.ReplayOf > 0:
 		w.Text = "It was replayed with the same ID. An application that counts events counts this one twice."
-	case first.Answer != 0 && first.Answer/100 != 2:
-		w.Text = fmt.Sprintf("Our response was %d, so the sender tried again.", first.Answer)
+	case first.StatusCode != 0 && first.StatusCode/100 != 2:
+		w.Text = fmt.Sprintf("Our response was %d, so the sender tried again.", first.StatusCode)
 	default:
 		w.Text = "Our response was lost on its way, or the sender has sent it twice. An application that counts events counts this one twice."
 	}

@@ -282,8 +282,8 @@ func TestHostileApplication(t *testing.T) {
 			t.Errorf("%s: status %d", c.path, got)
 		}
 		d, ok, err := i.Get(t.Context(), int64(n+1))
-		if err != nil || !ok || d.Answer != c.answer || !strings.Contains(d.Finding(), c.finding) || (c.finding == "") != (d.Finding() == "") {
-			t.Errorf("%s: %d, %q, %v", c.path, d.Answer, d.Finding(), err)
+		if err != nil || !ok || d.StatusCode != c.answer || !strings.Contains(d.Finding(), c.finding) || (c.finding == "") != (d.Finding() == "") {
+			t.Errorf("%s: %d, %q, %v", c.path, d.StatusCode, d.Finding(), err)
 		}
 		if strings.Contains(fmt.Sprint(*d.Forward), "secret") {
 			t.Errorf("%s: %v", c.path, *d.Forward)

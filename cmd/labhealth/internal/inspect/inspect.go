@@ -106,9 +106,9 @@ type Delivery struct {
 	Changes     webhooks.Changes
 	Transitions int // new entries of the timeline of the order
 
-	Forward *Forward // nil if it was not forwarded
-	Answer  int      // the status code of our response
-	Took    time.Duration
+	Forward    *Forward // nil if it was not forwarded
+	StatusCode int      // the status code of our response
+	Took       time.Duration
 
 	Header http.Header // nil in lists
 	Body   []byte      // nil in lists and if it was too large to be kept

@@ -129,7 +129,7 @@ func TestReceive(t *testing.T) {
 	}
 	d := await(t, i, 1)
 	if d.Verdict != Verified || d.Type != "labtest.order.updated" || d.UserID != testUser || d.OrderID != testOrder || d.Transitions != 2 ||
-		d.Changes.Added != 1 || d.Answer != 202 || d.Forward == nil || d.Forward.StatusCode != 202 || d.About != "received.walk_in_test.requisition_created" ||
+		d.Changes.Added != 1 || d.StatusCode != 202 || d.Forward == nil || d.Forward.StatusCode != 202 || d.About != "received.walk_in_test.requisition_created" ||
 		string(d.Body) != body || d.ID != "msg_1" || d.Attempt != 1 {
 		b, _ := json.MarshalIndent(d, "", " ")
 		t.Errorf("%s", b)
@@ -194,7 +194,7 @@ func TestReplayOne(t *testing.T) {
 			t.Fatalf("%v, %v", got, err)
 		}
 		d := await(t, i, got[0])
-		if d.ReplayOf != 1 || d.Verdict != Verified || (d.DuplicateOf == 1) != (n == 0) || d.Answer != 200 {
+		if d.ReplayOf != 1 || d.Verdict != Verified || (d.DuplicateOf == 1) != (n == 0) || d.StatusCode != 200 {
 			t.Errorf("%+v", d)
 		}
 	}

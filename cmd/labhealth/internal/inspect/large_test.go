@@ -39,7 +39,7 @@ func fillLarge(t testing.TB, i *Inspector, n int) {
 				user := users[random.IntN(len(users))]
 				body := largeBody(random, user, k)
 				d := record{Delivery: Delivery{ID: fmt.Sprintf("msg_%d", k), ReceivedAt: start.Add(time.Duration(k) * 5 * time.Second), Size: len(body),
-					Verdict: Verified, Body: []byte(body), Answer: 204, Checks: []Check{{true, "invented"}}}}
+					Verdict: Verified, Body: []byte(body), StatusCode: 204, Checks: []Check{{true, "invented"}}}}
 				if k%50 == 0 {
 					d.Verdict, d.Reason = Rejected, "no signature matches"
 				}

@@ -12,7 +12,7 @@ import (
 
 const listColumns = `d.number, d.id, d.received_at, d.attempt, d.size, d.type, d.user_id, d.client_user_id, d.order_id, d.about, d.verdict,
 	d.reason, d.checks, d.malformed, d.unknown, d.duplicate_of, d.replay_of, d.state, d.added, d.updated, d.same, d.older, d.repeated,
-	d.keyless, d.transitions, d.forward, d.answer, d.took`
+	d.keyless, d.transitions, d.forward, d.status_code, d.took`
 
 // scanner is a row.
 type scanner interface{ Scan(...any) error }
@@ -25,7 +25,7 @@ func scanDelivery(row scanner, d *Delivery, more ...any) error {
 	c := &d.Changes
 	err := row.Scan(append([]any{&d.Number, &d.ID, &received, &d.Attempt, &d.Size, &d.Type, &user, &d.ClientUserID, &order, &d.About, &d.Verdict,
 		&d.Reason, &checks, &d.Malformed, &d.Unknown, &d.DuplicateOf, &d.ReplayOf, &state, &c.Added, &c.Updated, &c.Same, &c.Older, &c.Repeated,
-		&c.Keyless, &d.Transitions, &forward, &d.Answer, &took}, more...)...)
+		&c.Keyless, &d.Transitions, &forward, &d.StatusCode, &took}, more...)...)
 	if err != nil {
 		return err
 	}

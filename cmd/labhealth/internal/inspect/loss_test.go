@@ -37,7 +37,7 @@ func TestHangUp(t *testing.T) {
 		t.Errorf("status %d after %v", got, time.Since(start))
 	}
 	d, ok, err := i.Get(t.Context(), 1)
-	if err != nil || !ok || d.Forward == nil || d.Forward.Err != errHungUp.Error() || d.Answer != 502 {
+	if err != nil || !ok || d.Forward == nil || d.Forward.Err != errHungUp.Error() || d.StatusCode != 502 {
 		t.Errorf("%+v, %v, %v", d, ok, err)
 	}
 }

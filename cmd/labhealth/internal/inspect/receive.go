@@ -103,10 +103,10 @@ func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // the response. It returns an error if the delivery could not be stored; it is not forwarded then.
 func (i *Inspector) receive(ctx context.Context, a arrival) (number int64, status int, err error) {
 	d := i.examine(a)
-	d.Answer = i.initialAnswer(&d, a)
+	d.StatusCode = i.initialStatus(&d, a)
 	forwards := d.Verdict != Rejected && i.Forward() != ""
 	if forwards {
-		d.Answer = 0
+		d.StatusCode = 0
 	}
 	d.Took = time.Since(a.start)
 	if err := i.insert(&d); err != nil {
@@ -118,21 +118,21 @@ func (i *Inspector) receive(ctx context.Context, a arrival) (number int64, statu
 	}
 	if forwards {
 		forward := i.forward(ctx, i.Forward(), a.header, a.body)
-		d.Answer = forward.StatusCode
-		if d.Answer == 0 {
-			d.Answer = http.StatusBadGateway
+		d.StatusCode = forward.StatusCode
+		if d.StatusCode == 0 {
+			d.StatusCode = http.StatusBadGateway
 			if forward.Err == errLoop.Error() {
-				d.Answer = http.StatusLoopDetected
+				d.StatusCode = http.StatusLoopDetected
 			}
 		}
 		d.Took = time.Since(a.start)
-		i.warn(ctx, "store the response of the application", i.finish(d.Number, forward, d.Answer, d.Took))
+		i.warn(ctx, "store the response of the application", i.finish(d.Number, forward, d.StatusCode, d.Took))
 		i.watchers.wake()
 	}
-	return d.Number, d.Answer, nil
+	return d.Number, d.StatusCode, nil
 }
 
-func (i *Inspector) initialAnswer(d *record, a arrival) int {
+func (i *Inspector) initialStatus(d *record, a arrival) int {
 	switch {
 	case a.tooLarge:
 		return http.StatusRequestEntityTooLarge
@@ -318,10 +318,10 @@ func (d *record) insert(ctx context.Context, tx *sql.Tx, rev int64, header []byt
 		state = unreadable
 	}
 	result, err := tx.ExecContext(ctx, `INSERT INTO deliveries (rev, id, received_at, attempt, size, type, user_id, client_user_id, order_id, about,
-		subject, verdict, reason, checks, malformed, unknown, duplicate_of, replay_of, state, answer, took)
+		subject, verdict, reason, checks, malformed, unknown, duplicate_of, replay_of, state, status_code, took)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		rev, d.ID, d.ReceivedAt.UnixNano(), d.Attempt, d.Size, d.Type, idText(d.UserID), d.ClientUserID, idText(d.OrderID), d.About,
-		d.subject, string(d.Verdict), d.Reason, string(checks), d.Malformed, d.Unknown, d.DuplicateOf, d.ReplayOf, state, d.Answer, int64(d.Took))
+		d.subject, string(d.Verdict), d.Reason, string(checks), d.Malformed, d.Unknown, d.DuplicateOf, d.ReplayOf, state, d.StatusCode, int64(d.Took))
 	if err != nil {
 		return err
 	}
@@ -336,7 +336,7 @@ func (d *record) insert(ctx context.Context, tx *sql.Tx, rev int64, header []byt
 }
 
 // finish stores the result of forwarding.
-func (i *Inspector) finish(number int64, f *Forward, answer int, took time.Duration) error {
+func (i *Inspector) finish(number int64, f *Forward, statusCode int, took time.Duration) error {
 	b, err := json.Marshal(f)
 	if err != nil {
 		return err
@@ -347,8 +347,8 @@ func (i *Inspector) finish(number int64, f *Forward, answer int, took time.Durat
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `UPDATE deliveries SET rev = ?, forward = ?, answer = ?, took = ?, failed = max(failed, ?) WHERE number = ?`,
-			rev, string(b), answer, int64(took), failed, number)
+		_, err = tx.ExecContext(ctx, `UPDATE deliveries SET rev = ?, forward = ?, status_code = ?, took = ?, failed = max(failed, ?) WHERE number = ?`,
+			rev, string(b), statusCode, int64(took), failed, number)
 		return err
 	})
 }

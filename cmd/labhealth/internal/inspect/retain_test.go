@@ -111,7 +111,7 @@ func TestRejectedAreLimited(t *testing.T) {
 		t.Errorf("status %d", got)
 	}
 	list, err := i.List(t.Context(), Filter{}, 1)
-	if err != nil || list[0].Answer != 413 || list[0].Verdict != Rejected {
+	if err != nil || list[0].StatusCode != 413 || list[0].Verdict != Rejected {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

@@ -43,7 +43,7 @@ CREATE TABLE deliveries (
     changed        INTEGER NOT NULL DEFAULT 0, -- whether it changed the store
     failed         INTEGER NOT NULL DEFAULT 0, -- whether the application or the store failed
     forward        TEXT NOT NULL DEFAULT '',   -- JSON
-    answer         INTEGER NOT NULL,
+    status_code    INTEGER NOT NULL,
     took           INTEGER NOT NULL
 );
 CREATE INDEX deliveries_rev ON deliveries (rev);
