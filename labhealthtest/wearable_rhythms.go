@@ -8,7 +8,7 @@ import (
 
 // The rhythms make invented samples look like days of a person: rest at night, meals, walks, and
 // exercise on some days. They depend on the user and the time, so that the samples of several
-// events continue each other, and a little on the event, so that versions differ.
+// events continue each other.
 
 // noise returns a number from 0 to 1, the same for the same arguments.
 func noise(person uint64, n int64, name string) float64 {
@@ -28,7 +28,7 @@ func noise(person uint64, n int64, name string) float64 {
 
 // noiseOf returns a number from 0 to 1 for one sample.
 func (c sampleContext) noiseOf(name string) float64 {
-	return noise(c.person+uint64(c.change), c.at.Unix(), name) //nolint:gosec // any number will do
+	return noise(c.person, c.at.Unix(), name)
 }
 
 // hour returns the local hour of the sample, 0 to 24.

@@ -90,7 +90,7 @@ type sampleContext struct {
 	person uint64
 }
 
-// invent returns a sample. Those of two changes differ.
+// invent returns a sample. Those of consecutive changes differ.
 func (k *sampleKind) invent(c sampleContext, sourceType string) map[string]any {
 	at, i := c.at, c.index
 	value := k.value(c)
@@ -123,14 +123,20 @@ func (k *sampleKind) invent(c sampleContext, sourceType string) map[string]any {
 	return sample
 }
 
+// versions is how many versions of a sample differ by their rhythm.
+const versions = 5
+
 // value returns a number within the limits of k: by the time of the day, or on a wave.
 func (k *sampleKind) value(c sampleContext) float64 {
-	var share float64 // of the way from the lowest to the highest
-	if k.rhythm != nil {
-		share = min(1, max(0, k.rhythm(c)))
-	} else {
-		share = (1 + math.Sin(float64(c.index)/9+2.4*float64(c.change))) / 2
-	}
 	scale := math.Pow10(k.decimals)
-	return math.Round((k.lowest+share*(k.highest-k.lowest))*scale) / scale
+	if k.rhythm == nil {
+		share := (1 + math.Sin(float64(c.index)/9+2.4*float64(c.change))) / 2
+		return math.Round((k.lowest+share*(k.highest-k.lowest))*scale) / scale
+	}
+	units := math.Round((k.lowest + min(1, max(0, k.rhythm(c)))*(k.highest-k.lowest)) * scale)
+	version := float64(c.change % versions)
+	if units+version > k.highest*scale {
+		version = -version
+	}
+	return (units + version) / scale
 }

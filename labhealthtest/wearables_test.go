@@ -414,3 +414,35 @@ func TestWearableRejections(t *testing.T) {
 		t.Error("samples of an unknown user are added")
 	}
 }
+
+// Each version of the samples differs from the one before in every value, whoever the user is.
+func TestVersionsOfSamplesDiffer(t *testing.T) {
+	for seed := range uint64(20) {
+		srv := newServer(t, labhealthtest.WithSeed(seed))
+		user := srv.AddUser("user")
+		for _, resource := range []string{"glucose", "heartrate", "steps", "distance", "calories_active"} {
+			var before []float64
+			for range 4 {
+				if err := srv.AddSamples(user, resource, 288, labhealthtest.StartingAt(noon)); err != nil {
+					t.Fatal(err)
+				}
+				page := decode[struct {
+					Groups map[string][]struct{ Data []struct{ Value float64 } }
+				}](t, do(t, srv, "GET", "/v2/timeseries/"+user.String()+"/"+resource+"/grouped?start_date=2020-01-01&end_date=2030-01-01", ""))
+				var now []float64
+				for _, sample := range page.Groups["oura"][0].Data {
+					now = append(now, sample.Value)
+				}
+				for i := range before {
+					if before[i] == now[i] {
+						t.Fatalf("%s of seed %d: two versions have %v", resource, seed, now[i])
+					}
+				}
+				if len(now) != 288 {
+					t.Fatalf("%d samples", len(now))
+				}
+				before = now
+			}
+		}
+	}
+}
