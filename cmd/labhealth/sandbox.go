@@ -212,7 +212,19 @@ func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error)
 	if err := b.addData(ctx, f); err != nil {
 		return err
 	}
-	// The events of the data that is there at the start are not for the application.
+	if err := b.forward(ctx, f); err != nil {
+		return err
+	}
+	if b.console != nil {
+		b.tasks.Go(func() { b.console.Run(running) })
+		b.gate.console.Store(b.console)
+	}
+	return nil
+}
+
+// forward passes future events to the application. Those of the data that is there at the start are
+// not for it.
+func (b *sandbox) forward(ctx context.Context, f sandboxFlags) error {
 	if err := b.server.Flush(ctx); err != nil {
 		return err
 	}
@@ -225,10 +237,6 @@ func (b *sandbox) fill(ctx, running context.Context, f sandboxFlags) (err error)
 		if err := b.server.DeliverTo(f.deliver); err != nil {
 			return usagef("--deliver: %s", errorText(err))
 		}
-	}
-	if b.console != nil {
-		b.tasks.Go(func() { b.console.Run(running) })
-		b.gate.console.Store(b.console)
 	}
 	return nil
 }

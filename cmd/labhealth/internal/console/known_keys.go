@@ -10,8 +10,8 @@ import (
 )
 
 // knownKeys returns the JSON names, in lower case, of the fields that the library has in
-// parameters, results and events, and those of the errors of the service. The value of any other field may be
-// about a patient, and is hidden.
+// parameters, results and events, and those of the errors of the service. The value of any other
+// field may be about a patient, and is hidden.
 var knownKeys = sync.OnceValue(func() map[string]bool {
 	keys := knownNames{names: set("event_type", "team_id", "user_id", "client_user_id", "data", "detail", "loc", "msg", "type", "message"), seen: map[reflect.Type]bool{}}
 	for _, client := range []reflect.Type{reflect.TypeFor[labhealth.Client](), reflect.TypeFor[labhealth.ManagementClient]()} {
