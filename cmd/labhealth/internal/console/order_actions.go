@@ -172,7 +172,7 @@ func (c *Console) newAddForm(ctx context.Context) *addForm {
 			c.Log.Error("console: cannot read the lab tests", "error", err)
 			break
 		}
-		if test.IsActive && len(form.Tests) < 100 {
+		if test.Status == labhealth.LabTestStatusActive && len(form.Tests) < 100 {
 			form.Tests = append(form.Tests, addTest{test.ID.String(), visible(test.Name), methodName(string(test.Method))})
 		}
 	}

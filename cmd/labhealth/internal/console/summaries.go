@@ -274,10 +274,11 @@ func sleepStages(v *webhooks.Sleep, cycle *webhooks.SleepCycle) (parts []stagePa
 		}
 		return parts
 	}
-	if v.SleepStream == nil {
+	stream := v.SleepStream //lint:ignore SA1019 deliveries may have it
+	if stream == nil {
 		return nil
 	}
-	for _, s := range v.SleepStream.Hypnogram {
+	for _, s := range stream.Hypnogram {
 		if s.Start != nil && s.End != nil {
 			parts = append(parts, stagePart{int64(s.Value), s.Start.Sub(v.BedtimeStart).Seconds(), s.End.Sub(v.BedtimeStart).Seconds()})
 		}
