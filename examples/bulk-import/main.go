@@ -202,7 +202,7 @@ func connect(c *config, stderr io.Writer) (client *labhealth.Client, target stri
 		client, err = labhealth.NewClient(os.Getenv("LABHEALTH_API_KEY"), labhealth.WithBaseURL(target))
 		return client, target, func() {}, err
 	}
-	// The seed determines the users, so that the file can be used again, also with labhealth sandbox.
+	// The seed determines the users, so that the file can be used again, also with the sandbox.
 	service, err := labhealthtest.Start(labhealthtest.WithSeed(1))
 	if err != nil {
 		return nil, "", nil, err
