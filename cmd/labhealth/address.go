@@ -33,7 +33,7 @@ func listenAt(ctx context.Context, addr string, public bool) (net.Listener, erro
 		if !ip.IsLoopback() && !public {
 			return nil, notLoopback(addr)
 		}
-		addr = net.JoinHostPort(ip.String(), port) // what was looked at, and no later answer
+		addr = net.JoinHostPort(ip.String(), port) // the address that was checked, and not a later result
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {

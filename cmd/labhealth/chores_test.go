@@ -708,12 +708,12 @@ func TestTerminal(t *testing.T) {
 	service := newService(t)
 	id := newOrder(t, service, false).String()
 	t.Setenv("TERM", "xterm")
-	for answer, want := range map[string]int{"n\n": 1, "\n": 1, "": 1, "yes\n": 0} {
+	for reply, want := range map[string]int{"n\n": 1, "\n": 1, "": 1, "yes\n": 0} {
 		var in, out, errs terminal
-		in.WriteString(answer)
+		in.WriteString(reply)
 		code := run(t.Context(), []string{"orders", "cancel", id}, streams{&in, &out, &errs})
 		if code != want || !strings.HasPrefix(errs.String(), "Cancel the order "+id+"? This cannot be undone. [y/N] ") {
-			t.Errorf("%q: %d\n%s", answer, code, errs.String())
+			t.Errorf("%q: %d\n%s", reply, code, errs.String())
 		}
 	}
 	colored := func(args ...string) bool {

@@ -263,11 +263,11 @@ func (a *app) confirm(yes bool, question string) error {
 		return usagef("%s Confirm with --yes, as there is no terminal to ask at", question)
 	}
 	fmt.Fprintf(a.err, "%s [y/N] ", question)
-	answer, err := readLine(a.in)
+	reply, err := readLine(a.in)
 	if err != nil {
 		return err
 	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
+	switch strings.ToLower(strings.TrimSpace(reply)) {
 	case "y", "yes":
 		return nil
 	}
