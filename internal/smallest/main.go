@@ -1,5 +1,5 @@
-// Command smallest imports an order, and nothing else. Its size is what the client adds to a
-// program.
+// Command smallest imports an order, and nothing else. What it is larger than the command plain is
+// what the client adds to a program.
 package main
 
 import (
