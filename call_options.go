@@ -20,7 +20,8 @@ type callConfig struct {
 	policy         RetryPolicy
 	maxBody        int64
 	idempotencyKey string
-	repeatable     bool // the operation accepts an idempotency key
+	repeatable     bool         // the operation accepts an idempotency key
+	page           *pageOptions // of the iterator over pages that makes the call, nil for none
 }
 
 // Response is the HTTP response of a call, in addition to the value that the call returns. See
@@ -86,8 +87,11 @@ func WithResponse(r *Response) CallOption {
 		if r == nil {
 			return invalid("needs a *Response", "WithResponse")
 		}
-		*r = Response{}
 		c.response = r
+		if c.page != nil && c.page.ahead { // the loop may read r until it is at this page
+			c.page.target, c.response = r, &c.page.response
+		}
+		*c.response = Response{}
 		return nil
 	}
 }

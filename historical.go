@@ -121,7 +121,7 @@ func (s *UsersService) HistoricalPulls(ctx context.Context, params ListHistorica
 // [LabTestsService.All].
 func (s *UsersService) AllHistoricalPulls(ctx context.Context, params ListHistoricalPullsParams, opts ...CallOption) iter.Seq2[*UserHistoricalPulls, error] {
 	id := func(u *UserHistoricalPulls) uuid.UUID { return u.UserID }
-	return cursorPages(opHistoricalPulls, params.NextCursor, id, func(cursor string) (cursorPage, error) {
+	return cursorPages(ctx, opts, opHistoricalPulls, params.NextCursor, id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.HistoricalPulls(ctx, params, opts...)

@@ -176,7 +176,7 @@ func (s *LabTestsService) List(ctx context.Context, params ListLabTestsParams, o
 // IncludePricing, call [LabTestsService.List].
 func (s *LabTestsService) All(ctx context.Context, params ListLabTestsParams, opts ...CallOption) iter.Seq2[*LabTest, error] {
 	id := func(t *LabTest) uuid.UUID { return t.ID }
-	return cursorPages(opListLabTests, params.NextCursor, id, func(cursor string) (cursorPage, error) {
+	return cursorPages(ctx, opts, opListLabTests, params.NextCursor, id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, params, opts...)

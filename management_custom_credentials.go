@@ -343,7 +343,7 @@ func (s *CustomCredentialsService) List(ctx context.Context, env TeamEnvironment
 // It behaves like [LabTestsService.All].
 func (s *CustomCredentialsService) All(ctx context.Context, env TeamEnvironment, region Region, params ListTeamCustomCredentialsParams, opts ...CallOption) iter.Seq2[*TeamCustomCredentials, error] {
 	id := func(v *TeamCustomCredentials) uuid.UUID { return v.ID }
-	return cursorPages(opListCustomCredentials, params.NextCursor, id, func(cursor string) (cursorPage, error) {
+	return cursorPages(ctx, opts, opListCustomCredentials, params.NextCursor, id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, env, region, params, opts...)

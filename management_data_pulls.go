@@ -150,7 +150,7 @@ func (s *DataPullPreferencesService) List(ctx context.Context, env TeamEnvironme
 // params.NextCursor. It behaves like [LabTestsService.All].
 func (s *DataPullPreferencesService) All(ctx context.Context, env TeamEnvironment, region Region, params ListTeamDataPullPreferencesParams, opts ...CallOption) iter.Seq2[*TeamDataPullPreferences, error] {
 	id := func(p *TeamDataPullPreferences) uuid.UUID { return p.TeamID }
-	return cursorPages(opListDataPullPreferences, params.NextCursor, id, func(cursor string) (cursorPage, error) {
+	return cursorPages(ctx, opts, opListDataPullPreferences, params.NextCursor, id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, env, region, params, opts...)

@@ -161,7 +161,7 @@ func (s *ManagementKeysService) List(ctx context.Context, params ListManagementK
 // behaves like [LabTestsService.All].
 func (s *ManagementKeysService) All(ctx context.Context, params ListManagementKeysParams, opts ...CallOption) iter.Seq2[*ManagementKey, error] {
 	id := func(k *ManagementKey) uuid.UUID { return k.ID }
-	return cursorPages(opListManagementKeys, params.NextCursor, id, func(cursor string) (cursorPage, error) {
+	return cursorPages(ctx, opts, opListManagementKeys, params.NextCursor, id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, params, opts...)

@@ -242,7 +242,7 @@ func (s *PipelinesService) List(ctx context.Context, env TeamEnvironment, region
 // behaves like [LabTestsService.All].
 func (s *PipelinesService) All(ctx context.Context, env TeamEnvironment, region Region, params ListETLPipelinesParams, opts ...CallOption) iter.Seq2[*ETLPipeline, error] {
 	id := func(p *ETLPipeline) uuid.UUID { return p.TeamID }
-	return cursorPages(opListPipelines, params.NextCursor, id, func(cursor string) (cursorPage, error) {
+	return cursorPages(ctx, opts, opListPipelines, params.NextCursor, id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, env, region, params, opts...)

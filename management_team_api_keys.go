@@ -81,7 +81,7 @@ func (s *TeamAPIKeysService) List(ctx context.Context, env TeamEnvironment, regi
 // behaves like [LabTestsService.All].
 func (s *TeamAPIKeysService) All(ctx context.Context, env TeamEnvironment, region Region, params ListTeamAPIKeysParams, opts ...CallOption) iter.Seq2[*TeamAPIKey, error] {
 	id := func(k *TeamAPIKey) uuid.UUID { return k.ID }
-	return cursorPages(opListTeamAPIKeys, params.NextCursor, id, func(cursor string) (cursorPage, error) {
+	return cursorPages(ctx, opts, opListTeamAPIKeys, params.NextCursor, id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, env, region, params, opts...)

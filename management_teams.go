@@ -367,7 +367,7 @@ func (s *TeamsService) List(ctx context.Context, params ListTeamsParams, opts ..
 // like [LabTestsService.All].
 func (s *TeamsService) All(ctx context.Context, params ListTeamsParams, opts ...CallOption) iter.Seq2[*Team, error] {
 	id := func(t *Team) uuid.UUID { return t.ID }
-	return cursorPages(opListTeams, params.NextCursor, id, func(cursor string) (cursorPage, error) {
+	return cursorPages(ctx, opts, opListTeams, params.NextCursor, id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, params, opts...)

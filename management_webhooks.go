@@ -170,7 +170,7 @@ func (s *WebhooksService) List(ctx context.Context, teamID uuid.UUID, env TeamEn
 // behaves like [LabTestsService.All].
 func (s *WebhooksService) All(ctx context.Context, teamID uuid.UUID, env TeamEnvironment, params ListWebhooksParams, opts ...CallOption) iter.Seq2[*Webhook, error] {
 	id := func(w *Webhook) uuid.UUID { return uuid.NewSHA1(uuid.Nil, []byte(w.ID)) }
-	return cursorPages(opListWebhooks, params.NextCursor, id, func(cursor string) (cursorPage, error) {
+	return cursorPages(ctx, opts, opListWebhooks, params.NextCursor, id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.List(ctx, teamID, env, params, opts...)

@@ -180,7 +180,7 @@ func (s *LabTestsService) Markers(ctx context.Context, params ListMarkersParams,
 // service does not report the total, the first page that is empty or shorter than the page size is
 // the last one. Source: public API reference only.
 func (s *LabTestsService) AllMarkers(ctx context.Context, params ListMarkersParams, opts ...CallOption) iter.Seq2[*Marker, error] {
-	return numberedPages(opListMarkers, params.Page, params.Size, markerKey, func(number int) (numberedPage, error) {
+	return numberedPages(ctx, opts, opListMarkers, params.Page, params.Size, markerKey, func(ctx context.Context, number int, opts []CallOption) (numberedPage, error) {
 		params := params
 		params.Page = number
 		return s.Markers(ctx, params, opts...)
@@ -214,7 +214,7 @@ func (s *LabTestsService) MarkersOfTest(ctx context.Context, labTestID uuid.UUID
 // AllMarkersOfTest returns an iterator over the markers of a lab test. See
 // [LabTestsService.AllMarkers]. Source: public API reference only.
 func (s *LabTestsService) AllMarkersOfTest(ctx context.Context, labTestID uuid.UUID, params ListMarkersOfTestParams, opts ...CallOption) iter.Seq2[*Marker, error] {
-	return numberedPages(opListMarkersOfTest, params.Page, params.Size, markerKey, func(number int) (numberedPage, error) {
+	return numberedPages(ctx, opts, opListMarkersOfTest, params.Page, params.Size, markerKey, func(ctx context.Context, number int, opts []CallOption) (numberedPage, error) {
 		params := params
 		params.Page = number
 		return s.MarkersOfTest(ctx, labTestID, params, opts...)
@@ -250,7 +250,7 @@ func (s *LabTestsService) MarkersOfOrderSet(ctx context.Context, body OrderSetRe
 // have. See [LabTestsService.MarkersOfOrderSet] and [LabTestsService.AllMarkers]. Source: public
 // API reference only.
 func (s *LabTestsService) AllMarkersOfOrderSet(ctx context.Context, body OrderSetRequest, params ListMarkersOfOrderSetParams, opts ...CallOption) iter.Seq2[*Marker, error] {
-	return numberedPages(opListMarkersOfOrderSet, params.Page, params.Size, markerKey, func(number int) (numberedPage, error) {
+	return numberedPages(ctx, opts, opListMarkersOfOrderSet, params.Page, params.Size, markerKey, func(ctx context.Context, number int, opts []CallOption) (numberedPage, error) {
 		params := params
 		params.Page = number
 		return s.MarkersOfOrderSet(ctx, body, params, opts...)

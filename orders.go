@@ -368,7 +368,7 @@ func (s *OrdersService) List(ctx context.Context, params ListOrdersParams, opts 
 // more.
 func (s *OrdersService) All(ctx context.Context, params ListOrdersParams, opts ...CallOption) iter.Seq2[*Order, error] {
 	id := func(o *Order) uuid.UUID { return o.ID }
-	return numberedPages(opListOrders, params.Page, params.Size, id, func(number int) (numberedPage, error) {
+	return numberedPages(ctx, opts, opListOrders, params.Page, params.Size, id, func(ctx context.Context, number int, opts []CallOption) (numberedPage, error) {
 		params := params
 		params.Page = number
 		return s.List(ctx, params, opts...)

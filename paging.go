@@ -3,6 +3,7 @@ package labhealth
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,9 +41,9 @@ type cursorPage interface {
 // cursorPages returns an iterator over a list whose pages have the cursor of the next one. P is a
 // pointer to an element. A page may be empty, because a service may filter each page after it is
 // read.
-func cursorPages[P any](op, start string, id func(P) uuid.UUID, list func(cursor string) (cursorPage, error)) iter.Seq2[P, error] {
-	return paginate(op, start, id, func(cursor string) (page[string], error) {
-		current, err := list(cursor)
+func cursorPages[P any](ctx context.Context, opts []CallOption, op, start string, id func(P) uuid.UUID, list func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error)) iter.Seq2[P, error] {
+	return paginate(ctx, opts, op, start, id, func(ctx context.Context, cursor string, opts []CallOption) (page[string], error) {
+		current, err := list(ctx, cursor, opts)
 		if err != nil {
 			return page[string]{}, err
 		}
@@ -76,12 +77,12 @@ type numberedPage interface {
 
 // numberedPages returns an iterator over a list that is read by page number. P is a pointer to an
 // element. The iterator starts at page start, 1 if 0, with size elements per page, 50 if 0.
-func numberedPages[P any](op string, start, size int, id func(P) uuid.UUID, list func(number int) (numberedPage, error)) iter.Seq2[P, error] {
+func numberedPages[P any](ctx context.Context, opts []CallOption, op string, start, size int, id func(P) uuid.UUID, list func(ctx context.Context, number int, opts []CallOption) (numberedPage, error)) iter.Seq2[P, error] {
 	start = cmp.Or(start, 1)
 	return func(yield func(P, error) bool) {
 		counter := pageCounter{start: start, size: int64(cmp.Or(size, 50))}
-		paginate(op, start, id, func(number int) (page[int], error) {
-			current, err := list(number)
+		paginate(ctx, opts, op, start, id, func(ctx context.Context, number int, opts []CallOption) (page[int], error) {
+			current, err := list(ctx, number, opts)
 			if err != nil {
 				return page[int]{}, err
 			}
@@ -140,9 +141,11 @@ func (c *pageCounter) isLast(number int, n int64, hasSize bool) bool {
 // paginate returns an iterator over all pages, starting at start. P is a pointer to an element. The
 // iterator stops at the first error. A page that repeats an earlier one, leads back to an earlier
 // one, or is empty although it is not the last, is a *DecodeError.
-func paginate[P any, C comparable](op string, start C, id func(P) uuid.UUID, fetch func(C) (page[C], error)) iter.Seq2[P, error] {
+func paginate[P any, C comparable](ctx context.Context, opts []CallOption, op string, start C, id func(P) uuid.UUID, fetch fetcher[C]) iter.Seq2[P, error] {
 	return func(yield func(P, error) bool) {
-		if err := yieldPages(start, id, fetch, yield); err != nil {
+		reader := pageReader[C]{ctx: ctx, opts: opts, fetch: fetch}
+		defer reader.stop() // also if yield panics
+		if err := yieldPages(&reader, start, id, yield); err != nil {
 			var none P
 			yield(none, pageError(op, err))
 		}
@@ -151,10 +154,10 @@ func paginate[P any, C comparable](op string, start C, id func(P) uuid.UUID, fet
 
 // yieldPages yields the elements of all pages. It returns nil after the last page, or when yield
 // reports false.
-func yieldPages[P any, C comparable](start C, id func(P) uuid.UUID, fetch func(C) (page[C], error), yield func(P, error) bool) error {
+func yieldPages[P any, C comparable](reader *pageReader[C], start C, id func(P) uuid.UUID, yield func(P, error) bool) error {
 	h := history[C]{mark: start, turn: 1}
 	for cursor := start; ; {
-		p, err := fetch(cursor)
+		p, err := reader.read(cursor)
 		if err != nil {
 			return err
 		}
@@ -166,6 +169,10 @@ func yieldPages[P any, C comparable](start C, id func(P) uuid.UUID, fetch func(C
 		if err := checkPage(&h, p, cursor, ids); err != nil {
 			return err
 		}
+		isLast := p.last || p.err != nil
+		if !isLast && reader.prefetches {
+			reader.request(p.next)
+		}
 		for i := range items.Len() {
 			item := reflect.New(items.Type().Elem()) // a copy, so that keeping it does not keep the page
 			item.Elem().Set(items.Index(i))
@@ -173,7 +180,7 @@ func yieldPages[P any, C comparable](start C, id func(P) uuid.UUID, fetch func(C
 				return nil
 			}
 		}
-		if p.err != nil || p.last {
+		if isLast {
 			return p.err
 		}
 		cursor = p.next

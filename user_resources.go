@@ -178,7 +178,7 @@ func (s *UsersService) Resources(ctx context.Context, params ListUserResourcesPa
 // [LabTestsService.All].
 func (s *UsersService) AllResources(ctx context.Context, params ListUserResourcesParams, opts ...CallOption) iter.Seq2[*UserResources, error] {
 	id := func(u *UserResources) uuid.UUID { return u.UserID }
-	return cursorPages(opUserResources, params.NextCursor, id, func(cursor string) (cursorPage, error) {
+	return cursorPages(ctx, opts, opUserResources, params.NextCursor, id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.Resources(ctx, params, opts...)

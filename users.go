@@ -149,7 +149,7 @@ func (s *UsersService) List(ctx context.Context, params ListUsersParams, opts ..
 // twice or not at all.
 func (s *UsersService) All(ctx context.Context, params ListUsersParams, opts ...CallOption) iter.Seq2[*User, error] {
 	id := func(u *User) uuid.UUID { return u.UserID }
-	return paginate(opListUsers, params.Offset, id, func(offset int) (p page[int], err error) {
+	return paginate(ctx, opts, opListUsers, params.Offset, id, func(ctx context.Context, offset int, opts []CallOption) (p page[int], err error) {
 		params := params
 		params.Offset = offset
 		list, err := s.List(ctx, params, opts...)

@@ -322,9 +322,10 @@ func (s *WearablesService) Samples(ctx context.Context, userID uuid.UUID, resour
 }
 
 // SamplePages returns an iterator over the pages of samples. It requests a page when the previous
-// one was processed, and otherwise behaves like [LabTestsService.All].
+// one was processed, unless [WithPrefetch] is given, and otherwise behaves like
+// [LabTestsService.All].
 func (s *WearablesService) SamplePages(ctx context.Context, userID uuid.UUID, resource SampleResource, params ListSamplesParams, opts ...CallOption) iter.Seq2[*SamplePage, error] {
-	return cursorPages(opSamples, params.NextCursor, (*SamplePage).id, func(cursor string) (cursorPage, error) {
+	return cursorPages(ctx, opts, opSamples, params.NextCursor, (*SamplePage).id, func(ctx context.Context, cursor string, opts []CallOption) (cursorPage, error) {
 		params := params
 		params.NextCursor = cursor
 		return s.Samples(ctx, userID, resource, params, opts...)

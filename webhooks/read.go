@@ -13,6 +13,7 @@ import (
 
 	labhealth "github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/internal/jsonread"
+	"github.com/labhealth/labhealth-go/internal/pagetime"
 )
 
 // ReadSummaries reads summaries of a user from the API and returns an iterator over them, each as
@@ -41,7 +42,8 @@ import (
 // as updated when it is applied.
 //
 // The iterator can be used more than once, and requests the data each time. It returns the first
-// error and stops. Source: public API reference only.
+// error and stops. [labhealth.WithPrefetch] is a validation error here and for [ReadAll], but not
+// for [ReadSamples] and [ReadOrders]. Source: public API reference only.
 func ReadSummaries(ctx context.Context, client *labhealth.Client, userID uuid.UUID, resource labhealth.SummaryResource, params labhealth.ListSummariesParams, opts ...labhealth.CallOption) iter.Seq2[*Event, error] {
 	eventType := EventType(dailyPrefix + string(resource) + ".updated")
 	client = orZero(client)
@@ -119,7 +121,8 @@ func ReadSamples(ctx context.Context, client *labhealth.Client, userID uuid.UUID
 	resource, eventType := namesOf(resource)
 	client = orZero(client)
 	return func(yield func(*Event, error) bool) {
-		receivedAt := time.Now()
+		var receivedAt time.Time
+		ctx := pagetime.Store(ctx, &receivedAt)
 		for page, err := range client.Wearables.SamplePages(ctx, userID, resource, params, opts...) {
 			if err != nil {
 				yield(nil, err)
@@ -131,7 +134,6 @@ func ReadSamples(ctx context.Context, client *labhealth.Client, userID uuid.UUID
 					return
 				}
 			}
-			receivedAt = time.Now() // the iterator requests the next page now
 		}
 	}
 }

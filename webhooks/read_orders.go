@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	labhealth "github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/pagetime"
 )
 
 // EventOfOrder returns the event that delivers an order, with the type labtest.order.updated: store
@@ -43,22 +44,17 @@ const errNoOrder = permanentError("webhooks: EventOfOrder needs an order with an
 // than the period. What is said of the iterator at [ReadSummaries] holds here too.
 func ReadOrders(ctx context.Context, client *labhealth.Client, params labhealth.ListOrdersParams, opts ...labhealth.CallOption) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
-		var page labhealth.Response // filled by the request of a page, unless opts have another one
-		opts := append([]labhealth.CallOption{labhealth.WithResponse(&page)}, opts...)
-		receivedAt, asked := time.Now(), time.Now()
+		var requested time.Time
+		ctx := pagetime.Store(ctx, &requested)
 		for order, err := range orZero(client).Orders.All(ctx, params, opts...) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if page.StatusCode != 0 { // requested after the order before this one
-				receivedAt, page = asked, labhealth.Response{}
-			}
-			event, err := EventOfOrder(order, receivedAt)
+			event, err := EventOfOrder(order, requested)
 			if !yield(event, err) || err != nil {
 				return
 			}
-			asked = time.Now()
 		}
 	}
 }

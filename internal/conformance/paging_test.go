@@ -62,6 +62,10 @@ func elements(name string, from, to int) string {
 	return "[" + strings.Join(list, ",") + "]"
 }
 
+// withAndWithoutPrefetch are options that change neither the elements and errors of an iterator nor
+// the requests of a loop that does not end early.
+var withAndWithoutPrefetch = [][]labhealth.CallOption{nil, {labhealth.WithPrefetch()}}
+
 // Services page in many ways. The list is complete, or ends with an error before a third request.
 func TestUserPages(t *testing.T) {
 	users := func(from, to int, rest string) reply {
@@ -130,11 +134,13 @@ func TestUserPages(t *testing.T) {
 		}, upTo(1, 2), "labhealth: GET /v2/user/: the http.RoundTripper failed: outcome unknown (errors.As finds its error)", "?limit=2 ?limit=2&offset=2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client, s := scripted(t, test.replies)
-			got, problem := numbers(client.Users.All(t.Context(), test.params), userNumber)
-			equal(t, test.want, got)
-			equal(t, test.err, problem)
-			checkPages(t, s, "https://api.example.com/v2/user/", test.urls, len(test.replies))
+			for _, opts := range withAndWithoutPrefetch {
+				client, s := scripted(t, test.replies)
+				got, problem := numbers(client.Users.All(t.Context(), test.params, opts...), userNumber)
+				equal(t, test.want, got)
+				equal(t, test.err, problem)
+				checkPages(t, s, "https://api.example.com/v2/user/", test.urls, len(test.replies))
+			}
 		})
 	}
 }
@@ -249,11 +255,13 @@ func TestOrderPages(t *testing.T) {
 		}, upTo(1, 2), "labhealth: GET /orders: 500 Internal Server Error: outcome unknown (the service failed; try again later)", "?page=1&size=2 ?page=2&size=2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client, s := scripted(t, test.replies)
-			got, problem := numbers(client.Orders.All(t.Context(), test.params), orderNumber)
-			equal(t, test.want, got)
-			equal(t, test.err, problem)
-			checkPages(t, s, "https://api.example.com/orders", test.urls, len(test.replies))
+			for _, opts := range withAndWithoutPrefetch {
+				client, s := scripted(t, test.replies)
+				got, problem := numbers(client.Orders.All(t.Context(), test.params, opts...), orderNumber)
+				equal(t, test.want, got)
+				equal(t, test.err, problem)
+				checkPages(t, s, "https://api.example.com/orders", test.urls, len(test.replies))
+			}
 		})
 	}
 }
@@ -291,13 +299,13 @@ func TestCursorPages(t *testing.T) {
 	} {
 		for _, list := range []struct {
 			op  string
-			all func(*labhealth.Client, string) ([]int, string)
+			all func(*labhealth.Client, string, ...labhealth.CallOption) ([]int, string)
 		}{
-			{"GET /v3/lab_test", func(c *labhealth.Client, cursor string) ([]int, string) {
-				return numbers(c.LabTests.All(t.Context(), labhealth.ListLabTestsParams{NextCursor: cursor}), func(l *labhealth.LabTest) uuid.UUID { return l.ID })
+			{"GET /v3/lab_test", func(c *labhealth.Client, cursor string, opts ...labhealth.CallOption) ([]int, string) {
+				return numbers(c.LabTests.All(t.Context(), labhealth.ListLabTestsParams{NextCursor: cursor}, opts...), func(l *labhealth.LabTest) uuid.UUID { return l.ID })
 			}},
-			{"GET /v2/introspect/historical_pull", func(c *labhealth.Client, cursor string) ([]int, string) {
-				return numbers(c.Users.AllHistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{NextCursor: cursor}),
+			{"GET /v2/introspect/historical_pull", func(c *labhealth.Client, cursor string, opts ...labhealth.CallOption) ([]int, string) {
+				return numbers(c.Users.AllHistoricalPulls(t.Context(), labhealth.ListHistoricalPullsParams{NextCursor: cursor}, opts...),
 					func(u *labhealth.UserHistoricalPulls) uuid.UUID { return u.UserID })
 			}},
 		} {
@@ -306,7 +314,6 @@ func TestCursorPages(t *testing.T) {
 				for _, p := range test.pages {
 					replies = append(replies, reply{status: 200, body: p})
 				}
-				client, s := scripted(t, replies)
 				want, outcome := "", "applied"
 				if test.reason == "it has no list" {
 					outcome = "outcome unknown"
@@ -314,10 +321,13 @@ func TestCursorPages(t *testing.T) {
 				if test.reason != "" {
 					want = "labhealth: " + list.op + ": 200 OK, but the response could not be read: " + outcome + " (" + test.reason + ")"
 				}
-				got, text := list.all(client, test.start)
-				equal(t, test.want, got)
-				equal(t, want, text)
-				equal(t, len(test.pages), len(s.sent))
+				for _, opts := range withAndWithoutPrefetch {
+					client, s := scripted(t, replies)
+					got, text := list.all(client, test.start, opts...)
+					equal(t, test.want, got)
+					equal(t, want, text)
+					equal(t, len(test.pages), len(s.sent))
+				}
 			})
 		}
 	}
