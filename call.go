@@ -54,7 +54,7 @@ type request struct {
 	repeatable  bool                  // accepts WithIdempotencyKey
 	refine      func(*APIError) error // turns an APIError into a more specific error; nil for none
 
-	read   func(*transport.Response) error                                // reads a 2xx response
+	read   func(*transport.Response) error                                // reads a 2xx response, copying what it keeps
 	stream func(body io.Reader, limit int64) (rejected []byte, err error) // replaces read
 
 	method, path string // in place of those of op, for Do
@@ -94,7 +94,7 @@ func (c *core) callInto(ctx context.Context, r request, v any, opts []CallOption
 			if isList && document[0] != '[' {
 				return cmp.Or(jsonread.Valid(document), error(errNoList))
 			}
-			return decode(document, v, func(value []byte) error { return jsonread.UnmarshalOwned(value, v) })
+			return decode(document, v, func(value []byte) error { return jsonread.Unmarshal(value, v) })
 		})
 	}
 	err := c.do(ctx, r, opts)
@@ -177,7 +177,11 @@ func (c *core) attempt(ctx context.Context, r request, o *observation, opts []Ca
 	if cfg.response != nil {
 		*cfg.response = newResponse(result)
 	}
-	return auth.explain(resultError(r, result))
+	if err := resultError(r, result); err != nil {
+		return auth.explain(err)
+	}
+	result.Release() // what the call returns holds copies
+	return nil
 }
 
 // configure applies the options of a call.

@@ -58,6 +58,7 @@ func (c *core) doPath(ctx context.Context, method, path string, body, out any, o
 		if out == nil {
 			return readNothing(resp)
 		}
+		resp.Retain() // a method of out may keep a part
 		return readJSON(resp, func(document []byte) error {
 			if err := jsonread.Valid(document); err != nil {
 				return err

@@ -29,6 +29,7 @@ import (
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/internal/httptracetest"
+	"github.com/labhealth/labhealth-go/internal/transport"
 )
 
 // long reports whether tests run in their long forms.
@@ -333,7 +334,10 @@ func gzipOf(b []byte) []byte {
 	return out.Bytes()
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	transport.Poison = true
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	testKey = "sk_test_0123456789"

@@ -25,7 +25,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	Poison = true
+	goleak.VerifyTestMain(m)
+}
 
 const secret = "Ada Example, born 1990-01-31"
 

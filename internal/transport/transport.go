@@ -104,7 +104,8 @@ type Request struct {
 	Repeatable bool // a write with an idempotency key: it may be retried after an unknown outcome
 
 	// Read decodes a 2xx response whose body is complete. Its error fails the call; one that
-	// matches ErrTruncated allows another attempt.
+	// matches ErrTruncated allows another attempt. What it keeps of the body it copies, or it calls
+	// Response.Retain.
 	Read func(*Response) error
 	// Stream replaces Read for a body that is not held in memory. For the error, it may return the
 	// part that it read of a body that it rejects. An error that matches ErrTruncated reports that
@@ -128,11 +129,16 @@ type Response struct {
 	StatusCode int
 	Header     http.Header
 	RequestID  string // the service's ID of the request; empty for none
-	Body       []byte
-	Attempt    int // the number of its attempt
+	Body       []byte // valid until Result.Release
+	Attempt    int    // the number of its attempt
 
 	truncated bool
+	retained  bool    // see Retain
+	buffer    *buffer // of Body, if it can be reused
 }
+
+// Retain keeps Body from being reused.
+func (r *Response) Retain() { r.retained = true }
 
 // isJSON reports whether the media type is a JSON one.
 func (r *Response) isJSON() bool {
@@ -166,6 +172,16 @@ type Result struct {
 	ContextErr error         // the context's error, if the call failed because the context ended
 	Waiting    bool          // the call ended between two attempts
 	RetryAfter time.Duration // of the last response; negative for a time that has passed
+}
+
+// Release makes the memory of the body of the last response available to other calls, if nothing
+// can refer to it: Request.Read returned nil, and did not call Retain. The body is nil afterwards.
+func (r *Result) Release() {
+	if r.Response != nil && r.Response.buffer != nil {
+		read := r.Response.buffer
+		r.Response.Body, r.Response.buffer = nil, nil
+		read.release()
+	}
 }
 
 var (
@@ -376,7 +392,8 @@ func (c *call) readBody(resp *http.Response, r *Response) (err error) {
 		r.truncated = errors.Is(err, ErrTruncated)
 		return err
 	}
-	r.Body, err = readAll(resp, c.request.MaxBody)
+	var read *buffer
+	r.Body, read, err = readAll(resp, c.request.MaxBody)
 	switch {
 	case errors.Is(err, ErrTooLarge):
 		return err
@@ -386,30 +403,8 @@ func (c *call) readBody(resp *http.Response, r *Response) (err error) {
 	}
 	err = c.request.Read(r)
 	r.truncated = errors.Is(err, ErrTruncated)
+	if err == nil && !r.retained {
+		r.buffer = read
+	}
 	return err
-}
-
-// readAll reads the body to its end, so that the connection can be reused. It allocates at most
-// three times the limit, regardless of the length of the body.
-func readAll(resp *http.Response, limit int64) ([]byte, error) {
-	size := int64(4 << 10)
-	if n := resp.ContentLength; n >= 0 {
-		size = min(n, 1<<20) + 1 // one more, so that the end is found without growing
-	}
-	limit = min(limit, math.MaxInt-1)
-	b := make([]byte, 0, min(size, limit+1))
-	for {
-		n, err := resp.Body.Read(b[len(b):cap(b)])
-		b = b[:len(b)+n]
-		switch {
-		case int64(len(b)) > limit:
-			return nil, ErrTooLarge
-		case err == io.EOF:
-			return b, nil
-		case err != nil:
-			return b, err
-		case len(b) == cap(b):
-			b = append(make([]byte, 0, min(2*int64(cap(b)), limit+1)), b...)
-		}
-	}
 }
