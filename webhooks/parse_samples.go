@@ -25,6 +25,7 @@ type batchReader struct {
 	closing int // from the last value of a sample to the sample's end
 	opening int // and to the start of the next sample
 	samples []Sample
+	alike   alike
 
 	dates jsonread.DateCache
 	types stringCache
@@ -197,8 +198,7 @@ func setSource(source *Source, values *[9]sourceValue, data []byte, lo, hi int) 
 // endOfSamples is not a field: the array is read.
 const endOfSamples = otherField + 1
 
-// readSamples reads the array of samples that is next. It is one loop without a call for each field
-// that the layout has, because such calls take a few percent of the time.
+// readSamples reads the array of samples that is next.
 func (r *batchReader) readSamples() bool {
 	if r.Peek() != '[' {
 		return false
@@ -212,30 +212,15 @@ func (r *batchReader) readSamples() bool {
 		return false
 	}
 	field, ok := r.scanField()
-	sample := r.last()
 	for ok && field != endOfSamples {
-		switch field {
-		case timestampField:
-			ok = r.Time(&sample.Timestamp, &r.dates)
-		case valueField:
-			ok = r.readSampleValue(sample)
-		case unitField:
-			ok = r.units.read(&r.FastScanner, &sample.Unit)
-		case typeField:
-			ok = r.types.read(&r.FastScanner, &sample.Type)
-		case offsetField:
-			ok = r.readOffset(sample)
-		case startField:
-			ok = r.Time(&sample.Start, &r.dates)
-		case endField:
-			ok = r.Time(&sample.End, &r.dates)
-		default:
-			ok = r.readRareValue(sample, field)
-		}
-		if !ok {
+		start := r.Pos
+		if !r.readValue(r.last(), field) {
 			return false
 		}
 		r.end = r.Pos
+		if r.alike.misses < mostMisses {
+			r.note(start)
+		}
 		if g := &r.layout[r.fields%len(r.layout)]; r.fields < r.length && r.SkipEqual(g.Span) {
 			field = g.field
 			r.fields++
@@ -246,12 +231,32 @@ func (r *batchReader) readSamples() bool {
 		} else {
 			field, ok = r.scanField()
 		}
-		sample = r.last()
 	}
 	if ok {
 		r.batch.Data = trim(r.samples)
 	}
 	return ok
+}
+
+// readValue reads the value of a field of a sample.
+func (r *batchReader) readValue(sample *Sample, field uint8) bool {
+	switch field {
+	case timestampField:
+		return r.Time(&sample.Timestamp, &r.dates)
+	case valueField:
+		return r.readSampleValue(sample)
+	case unitField:
+		return r.units.read(&r.FastScanner, &sample.Unit)
+	case typeField:
+		return r.types.read(&r.FastScanner, &sample.Type)
+	case offsetField:
+		return r.readOffset(sample)
+	case startField:
+		return r.Time(&sample.Start, &r.dates)
+	case endField:
+		return r.Time(&sample.End, &r.dates)
+	}
+	return r.readRareValue(sample, field)
 }
 
 // allocate returns memory for the samples of the array whose first element is next.
@@ -305,7 +310,11 @@ func (r *batchReader) last() *Sample { return &r.samples[len(r.samples)-1] }
 // nextSample steps from the last value of a sample to the first one of the next, as the samples
 // before did. It is scanField if this sample differs.
 func (r *batchReader) nextSample() (field uint8, ok bool) {
+	if r.fields == r.length && r.alike.same && r.alike.misses < mostMisses {
+		r.readAlike()
+	}
 	if first := &r.layout[0]; r.fields == r.length && r.SkipEqual(first.Span) {
+		r.alike.before, r.alike.same = r.end, true
 		r.last().span.Hi = uint32(r.end + r.closing)
 		r.fields = 1
 		return first.field, r.addSample(r.end + r.opening)
@@ -316,6 +325,7 @@ func (r *batchReader) nextSample() (field uint8, ok bool) {
 // scanField scans the next field's name, of this sample or the next, and stores in the layout what
 // precedes its value.
 func (r *batchReader) scanField() (field uint8, ok bool) {
+	r.alike.same = false
 	if r.fields > 0 {
 		more, ok := r.More('}')
 		if ok && !more {

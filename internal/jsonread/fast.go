@@ -221,8 +221,8 @@ func (s *FastScanner) Skip(depth int) bool {
 	case 'n':
 		return s.literal("null")
 	}
-	n, ok := scanNumber(s.Data, s.Pos)
-	s.Pos = n.end
+	var ok bool
+	s.Pos, ok = skipNumber(s.Data, s.Pos)
 	return ok
 }
 

@@ -242,6 +242,50 @@ func scanExponent(rest []byte, i int) (end int, ok bool) {
 	return end, end > i
 }
 
+// skipNumber is scanNumber without the value.
+func skipNumber(data []byte, i int) (end int, ok bool) {
+	if i < len(data) && data[i] == '-' {
+		i++
+	}
+	first := i
+	if i < len(data) && data[i] == '0' {
+		i++
+	} else if i = skipDigits(data, i); i == first {
+		return i, false
+	}
+	if i < len(data) && data[i] == '.' {
+		point := i + 1
+		if i = skipDigits(data, point); i == point {
+			return i, false
+		}
+	}
+	if i < len(data) && data[i]|0x20 == 'e' {
+		return scanExponent(data, i+1)
+	}
+	return i, true
+}
+
+// skipDigits returns the index after the digits at i.
+func skipDigits(data []byte, i int) int {
+	for i <= len(data)-8 {
+		if found := notDigits(binary.LittleEndian.Uint64(data[i:])); found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+		i += 8
+	}
+	for i < len(data) && data[i]-'0' < 10 {
+		i++
+	}
+	return i
+}
+
+// notDigits looks at eight bytes at once. It returns the high bit of the first one, in little-endian
+// order, that is no digit. The bits above it can be wrong.
+func notDigits(bytes uint64) uint64 {
+	bytes ^= '0' * lowBits // digits become 0 to 9
+	return (bytes | (bytes + (0x80-10)*lowBits)) & highBits
+}
+
 // scanDigits appends the digits at i to value, and returns the index after them.
 func scanDigits(data []byte, i int, value uint64) (uint64, int) {
 	for i < len(data) && data[i]-'0' < 10 {
