@@ -11,12 +11,13 @@ import (
 // in time. The last one is kept apart, because most series have few samples or only grow.
 type series struct {
 	key       seriesKey
-	last      []record
-	older     []chunk
+	last      chunk
+	older     chunks
 	documents *documents // nil if there are none
 }
 
-// chunk is one of those before the last.
+type chunks []chunk
+
 type chunk struct {
 	first   int64 // time of the first record, so that finding a chunk does not access the records
 	records []record
@@ -34,12 +35,12 @@ const (
 	mostMoved = 64
 )
 
-// chunk returns the records of a chunk, of which the last has the number len(se.older).
-func (se *series) chunk(ci int) *[]record {
+// chunk returns a chunk by its number. The last has the number len(se.older).
+func (se *series) chunk(ci int) *chunk {
 	if ci == len(se.older) {
 		return &se.last
 	}
-	return &se.older[ci].records
+	return &se.older[ci]
 }
 
 // put stores entries, which are sorted by time.
@@ -50,8 +51,8 @@ func (se *series) put(l *Latest, list []entry, c *Changes) {
 		var found bool
 		ci, i, found = se.search(ci, i, at)
 		if found {
-			se.replace(l, &(*se.chunk(ci))[i], &list[0], c)
-			list = list[1:]
+			se.replace(l, &se.chunk(ci).records[i], &list[0], c)
+			list, i = list[1:], i+1
 			continue
 		}
 		// All entries between two stored samples are inserted at once.
@@ -74,36 +75,45 @@ func (se *series) put(l *Latest, list []entry, c *Changes) {
 
 // search finds the position of a time at or after (ci, i).
 func (se *series) search(ci, i int, at int64) (int, int, bool) {
-	n := len(se.last)
-	if n == 0 || at > se.last[n-1].at {
-		return len(se.older), n, false
+	low, high := se.last.first, at
+	if at >= low || len(se.older) == 0 {
+		n := len(se.last.records)
+		if n == 0 || at > se.last.records[n-1].at {
+			return len(se.older), n, false
+		}
+		high = se.last.records[n-1].at
 	}
-	if c := *se.chunk(ci); i < len(c) && c[i].at == at { // it follows the previous one
-		return ci, i, true
+	if i > 0 {
+		if c := se.chunk(ci).records; i < len(c) && c[i].at == at { // it follows the previous one
+			return ci, i, true
+		}
 	}
-	low, high := se.last[0].at, se.last[n-1].at
 	switch {
 	case ci == len(se.older):
 	case at >= low:
 		ci, i = len(se.older), 0
 	default:
-		// The last of the older chunks that starts at or before the time, or the first of all.
-		later, _ := slices.BinarySearchFunc(se.older[ci+1:], at, func(c chunk, at int64) int {
-			if c.first <= at {
-				return -1
-			}
-			return 1
-		})
-		if later > 0 {
-			ci, i = ci+later, 0
+		if later := se.older.at(ci+1, at); later > ci {
+			ci, i = later, 0
 		}
-		if low, high = se.older[ci].first, low; ci+1 < len(se.older) {
-			high = se.older[ci+1].first
-		}
+		low, high = se.older[ci].first, se.chunk(ci+1).first
 	}
-	c := *se.chunk(ci)
+	c := se.chunk(ci).records
 	i = position(c, min(i, len(c)), at, low, high)
 	return ci, i, i < len(c) && c[i].at == at
+}
+
+// at returns the number of the last chunk that starts at or before a time. It is at least from - 1.
+func (list chunks) at(from int, at int64) int {
+	to := len(list)
+	for from < to {
+		if mid := int(uint(from+to) >> 1); list[mid].first <= at {
+			from = mid + 1
+		} else {
+			to = mid
+		}
+	}
+	return from - 1
 }
 
 // position returns the index of the first record from lo on whose time is not before at. It starts
@@ -144,11 +154,11 @@ func position(c []record, lo int, at, low, high int64) int {
 
 // next returns the time of the record at (ci, i), or of the first in the next chunk.
 func (se *series) next(ci, i int) (int64, bool) {
-	if c := *se.chunk(ci); i < len(c) {
+	if c := se.chunk(ci).records; i < len(c) {
 		return c[i].at, true
 	}
 	if ci < len(se.older) {
-		return (*se.chunk(ci + 1))[0].at, true
+		return se.chunk(ci + 1).first, true
 	}
 	return 0, false
 }
@@ -156,7 +166,8 @@ func (se *series) next(ci, i int) (int64, bool) {
 // insert stores entries before (ci, i) and returns the position after them.
 func (se *series) insert(ci, i int, list []entry) (int, int) {
 	for len(list) > 0 {
-		c := *se.chunk(ci)
+		to := se.chunk(ci)
+		c := to.records
 		if len(c) == chunkSize || len(c)-i > mostMoved*len(list) {
 			ci, i = se.split(ci, i)
 			continue
@@ -170,9 +181,9 @@ func (se *series) insert(ci, i int, list []entry) (int, int) {
 		for k := range list[:n] {
 			c[i+k] = se.stored(&list[k])
 		}
-		*se.chunk(ci) = c
-		if i == 0 && ci < len(se.older) {
-			se.older[ci].first = c[0].at
+		to.records = c
+		if i == 0 {
+			to.first = list[0].at
 		}
 		list = list[n:]
 		i += n
@@ -192,18 +203,18 @@ func grown(c []record, n int, atEnd bool) []record {
 
 // split makes room at (ci, i), in a chunk that is full, and returns the new position.
 func (se *series) split(ci, i int) (int, int) {
-	c := *se.chunk(ci)
+	c := se.chunk(ci).records
 	if i == chunkSize && ci == len(se.older) {
-		se.older, se.last = append(se.older, chunk{c[0].at, c}), nil
+		se.older, se.last = append(se.older, se.last), chunk{}
 		return ci + 1, 0
 	}
 	half := len(c) / 2
-	left, right := part(c[:half]), part(c[half:])
+	right := chunk{c[half].at, part(c[half:])}
+	se.chunk(ci).records = part(c[:half])
 	if ci == len(se.older) {
-		se.older, se.last = append(se.older, chunk{left[0].at, left}), right
+		se.older, se.last = append(se.older, se.last), right
 	} else {
-		se.older[ci].records = left
-		se.older = slices.Insert(se.older, ci+1, chunk{right[0].at, right})
+		se.older = slices.Insert(se.older, ci+1, right)
 	}
 	if i > half {
 		return ci + 1, i - half
@@ -289,9 +300,10 @@ func (se *series) sample(all []newest.Shape, r *record) (s Sample) {
 }
 
 func (se *series) copy() series {
-	to := series{key: se.key, last: slices.Clone(se.last), older: slices.Clone(se.older)}
-	for i := range to.older {
-		to.older[i].records = slices.Clone(to.older[i].records)
+	to := series{key: se.key, last: se.last, older: slices.Clone(se.older)}
+	for ci := range len(to.older) + 1 {
+		c := to.chunk(ci)
+		c.records = slices.Clone(c.records)
 	}
 	if d := se.documents; d != nil {
 		to.documents = &documents{slices.Clone(d.list), slices.Clone(d.free)}

@@ -412,12 +412,12 @@ func checkChunks(t *testing.T, l *Latest) {
 			var all []int64
 			texts := 0
 			for ci := range len(se.older) + 1 {
-				c := *se.chunk(ci)
+				first, c := se.chunk(ci).first, se.chunk(ci).records
 				if len(c) == 0 || len(c) > chunkSize {
 					t.Fatalf("%v: a chunk of %d", key, len(c))
 				}
-				if ci < len(se.older) && se.older[ci].first != c[0].at {
-					t.Fatalf("%v: a chunk that starts at %d, not %d", key, c[0].at, se.older[ci].first)
+				if first != c[0].at {
+					t.Fatalf("%v: a chunk that starts at %d, not %d", key, c[0].at, first)
 				}
 				for _, r := range c {
 					all = append(all, r.at)
