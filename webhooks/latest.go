@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -48,15 +48,8 @@ type Latest struct {
 	Version func(Delivery) int64
 
 	shards [64]shard
-	shapes shapes
-}
-
-// shard holds the data of those users whose IDs have some bits in common.
-type shard struct {
-	mu        sync.RWMutex
-	series    map[Series]*series
-	summaries map[SummaryKey]summary
-	_         [16]byte // two shards are seldom in one cache line of the processor
+	kinds  numbers[kind]
+	shapes numbers[newest.Shape]
 }
 
 type summary struct {
@@ -199,17 +192,21 @@ func (l *Latest) Sample(key SampleKey) (sample Sample, ok bool) {
 // before to, ordered by time. A zero time is no limit.
 func (l *Latest) Range(of Series, from, to time.Time) []Sample {
 	var found []Sample
+	number, ok := l.kinds.find(kind{of.Resource, of.Provider, of.SourceType})
+	if !ok {
+		return nil
+	}
 	sh := l.shard(of.UserID)
 	sh.mu.RLock()
 	defer sh.mu.RUnlock()
-	se := sh.series[of]
+	se := sh.find(seriesKey{of.UserID, number})
 	if se == nil {
 		return nil
 	}
 	all := l.shapes.all()
 	ci, i, _ := se.search(0, 0, newest.ClampUnixNano(from))
-	for end := newest.EndUnixNano(to); ci < len(se.chunks); ci, i = ci+1, 0 {
-		c := se.chunks[ci]
+	for end := newest.EndUnixNano(to); ci <= len(se.older); ci, i = ci+1, 0 {
+		c := se.chunk(ci).records
 		for ; i < len(c); i++ {
 			if c[i].at >= end {
 				return found
@@ -250,29 +247,28 @@ func (l *Latest) Summaries() iter.Seq2[SummaryKey, Payload] {
 func (l *Latest) Samples() iter.Seq2[SampleKey, Sample] {
 	return func(yield func(SampleKey, Sample) bool) {
 		for n := range l.shards {
-			if !l.shards[n].samples(&l.shapes, yield) {
+			if !l.samples(&l.shards[n], yield) {
 				return
 			}
 		}
 	}
 }
 
-// samples reports whether yield accepts more.
-func (sh *shard) samples(shapes *shapes, yield func(SampleKey, Sample) bool) bool {
+// samples iterates over those of a shard and reports whether yield accepts more.
+func (l *Latest) samples(sh *shard, yield func(SampleKey, Sample) bool) bool {
 	sh.mu.RLock()
-	keys := make([]Series, 0, len(sh.series))
-	for key := range sh.series {
-		keys = append(keys, key)
-	}
+	count := sh.count
 	sh.mu.RUnlock()
-	for _, key := range keys {
+	for n := range count { // series are never removed
 		sh.mu.RLock()
-		se := sh.series[key].copy()
+		se := sh.at(n).copy()
 		sh.mu.RUnlock()
-		all := shapes.all()
-		for _, c := range se.chunks {
+		kinds, shapes := l.kinds.all(), l.shapes.all()
+		key := kinds[se.key.kind].series(se.key.user)
+		for ci := range len(se.older) + 1 {
+			c := se.chunk(ci).records
 			for i := range c {
-				if !yield(key.key(c[i].at), se.sample(all, &c[i])) {
+				if !yield(key.key(c[i].at), se.sample(shapes, &c[i])) {
 					return false
 				}
 			}
@@ -291,17 +287,24 @@ func (l *Latest) Snapshot() *Latest {
 	}
 	for n := range l.shards {
 		from, sh := &l.shards[n], &to.shards[n]
-		sh.series = make(map[Series]*series, len(from.series))
-		for key, se := range from.series {
-			sh.series[key] = se.copy()
+		sh.slots, sh.count = slices.Clone(from.slots), from.count
+		sh.pages = make([]*[pageSize]series, len(from.pages))
+		for n, page := range from.pages {
+			sh.pages[n] = new([pageSize]series)
+			for i := range page {
+				sh.pages[n][i] = page[i].copy()
+			}
 		}
 		sh.summaries = make(map[SummaryKey]summary, len(from.summaries))
 		for key, s := range from.summaries {
 			sh.summaries[key] = s
 		}
 	}
+	for _, k := range l.kinds.all() {
+		to.kinds.number(k, kind.shared)
+	}
 	for _, shape := range l.shapes.all() {
-		to.shapes.number(shape)
+		to.shapes.number(shape, sharedShape)
 	}
 	return to
 }

@@ -61,8 +61,8 @@ func (l *Latest) applySamples(e *Event, batch *Samples, version int64) (Changes,
 		for n < len(list) && list[n].series == list[0].series {
 			n++
 		}
-		series.SourceType = es.types[list[0].series]
-		sh.find(series).put(l, list[:n], &c)
+		number := l.kinds.number(kind{series.Resource, series.Provider, es.types[list[0].series]}, kind.shared)
+		sh.findOrAdd(seriesKey{series.UserID, number}).put(l, list[:n], &c)
 		list = list[n:]
 	}
 	switch {
@@ -115,7 +115,7 @@ func (e *entry) setRounded(l *Latest, s *Sample, shape newest.Shape) {
 	plain := jsonOf([]newest.Shape{shape}, &record{at: e.at, value: s.Value, extra: e.extra})
 	if document := string(jsonread.ReplaceField([]byte(plain), "value", string(s.Number()))); document != plain {
 		e.document, e.value, e.extra = document, 0, 0
-		e.shape = l.shapes.number(newest.Shape{Form: newest.JSON})
+		e.shape = l.shapes.number(newest.Shape{Form: newest.JSON}, sharedShape)
 	}
 }
 

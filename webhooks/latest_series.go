@@ -1,7 +1,6 @@
 package webhooks
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -9,27 +8,39 @@ import (
 )
 
 // series holds the samples of a series in chunks. Chunks are sorted by time, and follow each other
-// in time.
+// in time. The last one is kept apart, because most series have few samples or only grow.
 type series struct {
-	chunks    [][]record
-	documents []string // JSON of the samples that are stored as such
-	free      []uint32 // unused indexes in documents
+	key       seriesKey
+	last      chunk
+	older     chunks
+	documents *documents // nil if there are none
 }
 
-const chunkSize = 512
+type chunks []chunk
 
-// find returns a series, and creates it if there is none.
-func (sh *shard) find(key Series) *series {
-	if se := sh.series[key]; se != nil {
-		return se
+type chunk struct {
+	first   int64 // time of the first record, so that finding a chunk does not access the records
+	records []record
+}
+
+// documents holds the JSON of the samples that are stored as such.
+type documents struct {
+	list []string
+	free []uint32 // unused indexes in list
+}
+
+const (
+	chunkSize = 512
+	// mostMoved limits how many records are moved for each one that is inserted before them.
+	mostMoved = 64
+)
+
+// chunk returns a chunk by its number. The last has the number len(se.older).
+func (se *series) chunk(ci int) *chunk {
+	if ci == len(se.older) {
+		return &se.last
 	}
-	if sh.series == nil {
-		sh.series = map[Series]*series{}
-	}
-	se := &series{}
-	key.Resource, key.Provider, key.SourceType = shared(key.Resource), shared(key.Provider), shared(key.SourceType)
-	sh.series[key] = se
-	return se
+	return &se.older[ci]
 }
 
 // put stores entries, which are sorted by time.
@@ -40,8 +51,8 @@ func (se *series) put(l *Latest, list []entry, c *Changes) {
 		var found bool
 		ci, i, found = se.search(ci, i, at)
 		if found {
-			se.replace(l, &se.chunks[ci][i], &list[0], c)
-			list = list[1:]
+			se.replace(l, &se.chunk(ci).records[i], &list[0], c)
+			list, i = list[1:], i+1
 			continue
 		}
 		// All entries between two stored samples are inserted at once.
@@ -64,23 +75,73 @@ func (se *series) put(l *Latest, list []entry, c *Changes) {
 
 // search finds the position of a time at or after (ci, i).
 func (se *series) search(ci, i int, at int64) (int, int, bool) {
-	last := len(se.chunks) - 1
-	if last < 0 {
-		return 0, 0, false
+	low, high := se.last.first, at
+	if at >= low || len(se.older) == 0 {
+		n := len(se.last.records)
+		if n == 0 || at > se.last.records[n-1].at {
+			return len(se.older), n, false
+		}
+		high = se.last.records[n-1].at
 	}
-	if c := se.chunks[last]; at > c[len(c)-1].at {
-		return last, len(c), false
+	if i > 0 {
+		if c := se.chunk(ci).records; i < len(c) && c[i].at == at { // it follows the previous one
+			return ci, i, true
+		}
 	}
-	if c := se.chunks[ci]; i < len(c) && c[i].at == at { // it follows the previous one
-		return ci, i, true
+	switch {
+	case ci == len(se.older):
+	case at >= low:
+		ci, i = len(se.older), 0
+	default:
+		if later := se.older.at(ci+1, at); later > ci {
+			ci, i = later, 0
+		}
+		low, high = se.older[ci].first, se.chunk(ci+1).first
 	}
-	if c := se.chunks[ci]; at > c[len(c)-1].at {
-		rest := se.chunks[ci+1:]
-		n, _ := slices.BinarySearchFunc(rest, at, func(c []record, at int64) int { return cmp.Compare(c[len(c)-1].at, at) })
-		ci, i = ci+1+n, 0
+	c := se.chunk(ci).records
+	i = position(c, min(i, len(c)), at, low, high)
+	return ci, i, i < len(c) && c[i].at == at
+}
+
+// at returns the number of the last chunk that starts at or before a time. It is at least from - 1.
+func (list chunks) at(from int, at int64) int {
+	to := len(list)
+	for from < to {
+		if mid := int(uint(from+to) >> 1); list[mid].first <= at {
+			from = mid + 1
+		} else {
+			to = mid
+		}
 	}
-	c := se.chunks[ci]
-	lo, hi := min(i, len(c)), len(c)
+	return from - 1
+}
+
+// position returns the index of the first record from lo on whose time is not before at. It starts
+// where that is if the times between low and high are regular, as they mostly are: each access to
+// another record may wait for memory.
+func position(c []record, lo int, at, low, high int64) int {
+	hi := len(c)
+	guess := int(float64(hi) * ((float64(at) - float64(low)) / (float64(high) - float64(low))))
+	guess = min(max(guess, lo), hi)
+	if guess < hi && c[guess].at < at {
+		lo = guess + 1
+		for step := 1; lo+step < hi; step *= 2 {
+			if c[lo+step].at >= at {
+				hi = lo + step
+				break
+			}
+			lo += step + 1
+		}
+	} else {
+		hi = guess
+		for step := 1; hi-step >= lo; step *= 2 {
+			if c[hi-step].at < at {
+				lo = hi - step + 1
+				break
+			}
+			hi -= step
+		}
+	}
 	for lo < hi {
 		if mid := int(uint(lo+hi) >> 1); c[mid].at < at {
 			lo = mid + 1
@@ -88,16 +149,16 @@ func (se *series) search(ci, i int, at int64) (int, int, bool) {
 			hi = mid
 		}
 	}
-	return ci, lo, lo < len(c) && c[lo].at == at
+	return lo
 }
 
 // next returns the time of the record at (ci, i), or of the first in the next chunk.
 func (se *series) next(ci, i int) (int64, bool) {
-	switch {
-	case ci < len(se.chunks) && i < len(se.chunks[ci]):
-		return se.chunks[ci][i].at, true
-	case ci+1 < len(se.chunks):
-		return se.chunks[ci+1][0].at, true
+	if c := se.chunk(ci).records; i < len(c) {
+		return c[i].at, true
+	}
+	if ci < len(se.older) {
+		return se.chunk(ci + 1).first, true
 	}
 	return 0, false
 }
@@ -105,45 +166,64 @@ func (se *series) next(ci, i int) (int64, bool) {
 // insert stores entries before (ci, i) and returns the position after them.
 func (se *series) insert(ci, i int, list []entry) (int, int) {
 	for len(list) > 0 {
-		if len(se.chunks) == 0 {
-			se.chunks = append(se.chunks, nil)
-		}
-		c := se.chunks[ci]
-		if len(c) == chunkSize {
+		to := se.chunk(ci)
+		c := to.records
+		if len(c) == chunkSize || len(c)-i > mostMoved*len(list) {
 			ci, i = se.split(ci, i)
 			continue
 		}
 		n := min(len(list), chunkSize-len(c))
 		if len(c)+n > cap(c) {
-			c = append(make([]record, 0, min(chunkSize, max(len(c)+n, 2*len(c)))), c...)
+			c = grown(c, n, i == len(c) && ci == len(se.older))
 		}
 		c = c[:len(c)+n]
 		copy(c[i+n:], c[i:])
 		for k := range list[:n] {
 			c[i+k] = se.stored(&list[k])
 		}
-		se.chunks[ci] = c
+		to.records = c
+		if i == 0 {
+			to.first = list[0].at
+		}
 		list = list[n:]
 		i += n
 	}
 	return ci, i
 }
 
+// grown returns a copy of a chunk with room for n more records: for many of them if it grows at its
+// end, else for few, because the chunk may be split before they come.
+func grown(c []record, n int, atEnd bool) []record {
+	size := max(len(c)+n, 2*len(c))
+	if !atEnd {
+		size = len(c) + n + max(len(c)/8, min(len(c), 4))
+	}
+	return append(make([]record, 0, min(chunkSize, size)), c...)
+}
+
 // split makes room at (ci, i), in a chunk that is full, and returns the new position.
 func (se *series) split(ci, i int) (int, int) {
-	if i == chunkSize && ci == len(se.chunks)-1 {
-		se.chunks = append(se.chunks, nil)
+	c := se.chunk(ci).records
+	if i == chunkSize && ci == len(se.older) {
+		se.older, se.last = append(se.older, se.last), chunk{}
 		return ci + 1, 0
 	}
-	const half = chunkSize / 2
-	c := se.chunks[ci]
-	se.chunks = slices.Insert(se.chunks, ci+1, append(make([]record, 0, half*3/2), c[half:]...))
-	se.chunks[ci] = append(make([]record, 0, half*3/2), c[:half]...)
+	half := len(c) / 2
+	right := chunk{c[half].at, part(c[half:])}
+	se.chunk(ci).records = part(c[:half])
+	if ci == len(se.older) {
+		se.older, se.last = append(se.older, se.last), right
+	} else {
+		se.older = slices.Insert(se.older, ci+1, right)
+	}
 	if i > half {
 		return ci + 1, i - half
 	}
 	return ci, i
 }
+
+// part returns a copy of a half of a chunk.
+func part(c []record) []record { return append(make([]record, 0, len(c)*9/8), c...) }
 
 // stored returns the record of an entry and keeps its document.
 func (se *series) stored(e *entry) record {
@@ -151,21 +231,33 @@ func (se *series) stored(e *entry) record {
 	if e.document == "" {
 		return r
 	}
-	if n := len(se.free); n > 0 {
-		r.extra, se.free = se.free[n-1], se.free[:n-1]
-	} else {
-		r.extra = uint32(len(se.documents))
-		se.documents = append(se.documents, "")
+	if se.documents == nil {
+		se.documents = &documents{}
 	}
-	se.documents[r.extra] = e.document
+	r.extra = se.documents.add(e.document)
 	return r
+}
+
+func (d *documents) add(document string) (index uint32) {
+	if n := len(d.free); n > 0 {
+		index, d.free = d.free[n-1], d.free[:n-1]
+		d.list[index] = document
+		return index
+	}
+	d.list = append(d.list, document)
+	return uint32(len(d.list) - 1)
+}
+
+func (d *documents) remove(index uint32) {
+	d.list[index] = ""
+	d.free = append(d.free, index)
 }
 
 // replace stores an entry in place of a record with the same key, if it is newer.
 func (se *series) replace(l *Latest, r *record, e *entry, c *Changes) {
 	all := l.shapes.all()
 	isJSON := all[r.shape].Form == newest.JSON
-	same := r.shape == e.shape && (isJSON && se.documents[r.extra] == e.document ||
+	same := r.shape == e.shape && (isJSON && se.documents.list[r.extra] == e.document ||
 		!isJSON && r.extra == e.extra && math.Float64bits(r.value) == math.Float64bits(e.value))
 	outcome := newest.Compare(r.version, e.version, same, func() (stored, received string) {
 		return se.json(all, r), e.json(all)
@@ -176,8 +268,7 @@ func (se *series) replace(l *Latest, r *record, e *entry, c *Changes) {
 		r.version = e.version
 	case newest.Updated:
 		if isJSON {
-			se.documents[r.extra] = ""
-			se.free = append(se.free, r.extra)
+			se.documents.remove(r.extra)
 		}
 		*r = se.stored(e)
 		c.Samples = append(c.Samples, int(e.index))
@@ -187,7 +278,7 @@ func (se *series) replace(l *Latest, r *record, e *entry, c *Changes) {
 
 func (se *series) json(all []newest.Shape, r *record) string {
 	if all[r.shape].Form == newest.JSON {
-		return se.documents[r.extra]
+		return se.documents.list[r.extra]
 	}
 	return jsonOf(all, r)
 }
@@ -204,14 +295,18 @@ func (se *series) sample(all []newest.Shape, r *record) (s Sample) {
 	if all[r.shape].Form != newest.JSON {
 		return sampleOf(all, r)
 	}
-	s.UnmarshalJSON([]byte(se.documents[r.extra])) // MarshalJSON wrote it
+	s.UnmarshalJSON([]byte(se.documents.list[r.extra])) // MarshalJSON wrote it
 	return s
 }
 
-func (se *series) copy() *series {
-	to := &series{make([][]record, len(se.chunks)), slices.Clone(se.documents), slices.Clone(se.free)}
-	for i, c := range se.chunks {
-		to.chunks[i] = slices.Clone(c)
+func (se *series) copy() series {
+	to := series{key: se.key, last: se.last, older: slices.Clone(se.older)}
+	for ci := range len(to.older) + 1 {
+		c := to.chunk(ci)
+		c.records = slices.Clone(c.records)
+	}
+	if d := se.documents; d != nil {
+		to.documents = &documents{slices.Clone(d.list), slices.Clone(d.free)}
 	}
 	return to
 }

@@ -1,10 +1,14 @@
 package webhooks
 
 import (
+	"hash/maphash"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unique"
+
+	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 	"github.com/labhealth/labhealth-go/internal/newest"
@@ -15,46 +19,94 @@ type record struct {
 	at      int64 // nanoseconds since 1970, from the key
 	version int64
 	value   float64
-	shape   uint32 // index in shapes
+	shape   uint32 // index in Latest.shapes
 	extra   uint32 // seconds of an interval, or index in series.documents
 }
 
-// shapes numbers the shapes of the stored samples. Looking one up by its number takes no lock.
-type shapes struct {
-	mu      sync.RWMutex
-	numbers map[newest.Shape]uint32
-	list    atomic.Pointer[[]newest.Shape]
+// kind holds the strings of a [Series], which many series share.
+type kind struct {
+	resource, provider, sourceType string
 }
 
-func (s *shapes) number(shape newest.Shape) uint32 {
-	s.mu.RLock()
-	n, ok := s.numbers[shape]
-	s.mu.RUnlock()
-	if ok {
+func (k kind) shared() kind {
+	return kind{shared(k.resource), shared(k.provider), shared(k.sourceType)}
+}
+
+func (k kind) series(user uuid.UUID) Series {
+	return Series{user, k.resource, k.provider, k.sourceType}
+}
+
+// numbers numbers values, which are stored once. Looking one up takes no lock.
+type numbers[T comparable] struct {
+	mu    sync.Mutex // held while a value is added
+	list  atomic.Pointer[[]T]
+	slots atomic.Pointer[[]atomic.Uint32] // open addressing: numbers, counted from 1; 0 is free
+}
+
+// find returns the number of a value; ok is false if it has none.
+func (s *numbers[T]) find(v T) (number uint32, ok bool) {
+	slots := s.slots.Load()
+	if slots == nil {
+		return 0, false
+	}
+	for i := maphash.Comparable(seed, v); ; i++ {
+		number := (*slots)[i&uint64(len(*slots)-1)].Load()
+		if number == 0 {
+			return 0, false
+		}
+		if (*s.list.Load())[number-1] == v { // the list is stored before the slot
+			return number - 1, true
+		}
+	}
+}
+
+// number returns the number of a value, and gives it one if it has none. It stores what shared
+// returns for it, which must equal it.
+func (s *numbers[T]) number(v T, shared func(T) T) uint32 {
+	if n, ok := s.find(v); ok {
 		return n
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n, ok := s.numbers[shape]; ok {
+	if n, ok := s.find(v); ok {
 		return n
 	}
-	shape.Type, shape.Unit = shared(shape.Type), shared(shape.Unit)
-	if s.numbers == nil {
-		s.numbers = map[newest.Shape]uint32{}
-	}
-	all := s.all()
-	n = uint32(len(all))
-	s.numbers[shape] = n
-	all = append(all, shape)
+	all := append(s.all(), shared(v))
 	s.list.Store(&all)
-	return n
+	slots := s.slots.Load()
+	if slots == nil || len(all) > len(*slots)/2 {
+		larger := make([]atomic.Uint32, max(8, 4*len(all)))
+		larger = larger[:1<<(bits.Len(uint(len(larger)))-1)]
+		for i := range all[:len(all)-1] {
+			enter(larger, all[i], uint32(i+1))
+		}
+		slots = &larger
+	}
+	enter(*slots, all[len(all)-1], uint32(len(all)))
+	s.slots.Store(slots)
+	return uint32(len(all) - 1)
 }
 
-func (s *shapes) all() []newest.Shape {
+// enter stores the number of a value in the first free slot for it.
+func enter[T comparable](slots []atomic.Uint32, v T, number uint32) {
+	i := maphash.Comparable(seed, v)
+	for slots[i&uint64(len(slots)-1)].Load() != 0 {
+		i++
+	}
+	slots[i&uint64(len(slots)-1)].Store(number)
+}
+
+// all returns the values by number.
+func (s *numbers[T]) all() []T {
 	if list := s.list.Load(); list != nil {
 		return *list
 	}
 	return nil
+}
+
+func sharedShape(s newest.Shape) newest.Shape {
+	s.Type, s.Unit = shared(s.Type), shared(s.Unit)
+	return s
 }
 
 // recentShapes caches the numbers of the shapes that a batch repeats.
@@ -65,14 +117,14 @@ type recentShapes [4]struct {
 }
 
 // number returns the number of the shape of sample i.
-func (r *recentShapes) number(all *shapes, shape newest.Shape, i int) uint32 {
+func (r *recentShapes) number(all *numbers[newest.Shape], shape newest.Shape, i int) uint32 {
 	for n := range r {
 		if r[n].valid && r[n].Shape == shape {
 			return r[n].number
 		}
 	}
 	next := &r[i%len(r)]
-	next.Shape, next.number, next.valid = shape, all.number(shape), true
+	next.Shape, next.number, next.valid = shape, all.number(shape, sharedShape), true
 	return next.number
 }
 

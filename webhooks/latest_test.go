@@ -402,12 +402,22 @@ func TestLatestAgainstReference(t *testing.T) {
 func checkChunks(t *testing.T, l *Latest) {
 	t.Helper()
 	for n := range l.shards {
-		for key, se := range l.shards[n].series {
+		sh := &l.shards[n]
+		for number := range sh.count {
+			se := sh.at(number)
+			key := l.kinds.all()[se.key.kind].series(se.key.user)
+			if sh.find(se.key) != se {
+				t.Fatalf("%v: not found", key)
+			}
 			var all []int64
 			texts := 0
-			for _, c := range se.chunks {
+			for ci := range len(se.older) + 1 {
+				first, c := se.chunk(ci).first, se.chunk(ci).records
 				if len(c) == 0 || len(c) > chunkSize {
 					t.Fatalf("%v: a chunk of %d", key, len(c))
+				}
+				if first != c[0].at {
+					t.Fatalf("%v: a chunk that starts at %d, not %d", key, c[0].at, first)
 				}
 				for _, r := range c {
 					all = append(all, r.at)
@@ -419,8 +429,8 @@ func checkChunks(t *testing.T, l *Latest) {
 			if !slices.IsSortedFunc(all, func(a, b int64) int { return cmp.Or(cmp.Compare(a, b), 1) }) {
 				t.Fatalf("%v: not sorted", key)
 			}
-			if texts+len(se.free) != len(se.documents) {
-				t.Fatalf("%v: %d texts in use, %d free, %d in all", key, texts, len(se.free), len(se.documents))
+			if d := cmp.Or(se.documents, &documents{}); texts+len(d.free) != len(d.list) {
+				t.Fatalf("%v: %d texts in use, %d free, %d in all", key, texts, len(d.free), len(d.list))
 			}
 		}
 	}
