@@ -20,8 +20,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	for _, v := range []any{plain.Event{}, flatEvent{}, plain.IDs{}, plain.OrderPage{}} {
-		if err := sonic.Pretouch(reflect.TypeOf(v)); err != nil {
+	types := []reflect.Type{reflect.TypeFor[plain.Event](), reflect.TypeFor[flatEvent](), reflect.TypeFor[plain.IDs]()}
+	for _, p := range pages {
+		types = append(types, p.plain)
+	}
+	for _, t := range types {
+		if err := sonic.Pretouch(t); err != nil {
 			panic(err)
 		}
 	}
@@ -136,7 +140,9 @@ func TestDecoders(t *testing.T) {
 		eventOf(100, form).check(t)
 	}
 	routeOf(100).check(t)
-	orderPage(t).check(t)
+	for _, p := range pages {
+		p.comparison(t).check(t)
+	}
 }
 
 // eventOf compares the decoding of an event with samples.

@@ -129,14 +129,15 @@ type (
 		IsOrderable      *bool   `json:"is_orderable"`
 	}
 	Details struct {
-		Type string   `json:"type"`
-		Data *Testkit `json:"data"`
+		Type string       `json:"type"`
+		Data *DetailsData `json:"data"`
 	}
-	Testkit struct {
-		ID        uuid.UUID `json:"id"`
-		Shipment  *Shipment `json:"shipment"`
-		CreatedAt time.Time `json:"created_at"`
-		UpdatedAt time.Time `json:"updated_at"`
+	DetailsData struct {
+		ID            uuid.UUID  `json:"id"`
+		Shipment      *Shipment  `json:"shipment"`       // of a testkit order
+		AppointmentID *uuid.UUID `json:"appointment_id"` // of the others
+		CreatedAt     time.Time  `json:"created_at"`
+		UpdatedAt     time.Time  `json:"updated_at"`
 	}
 	Shipment struct {
 		ID                     uuid.UUID `json:"id"`
@@ -175,17 +176,26 @@ type (
 	}
 )
 
+// id returns an invented ID of order n, different for each kind.
+func id(n, kind int) string {
+	return fmt.Sprintf("%08x-%04x-4abc-8def-00000000%04x", 0x1f3a0000+n*7919, kind, n)
+}
+
+// at returns an invented time of order n.
+func at(n, minute int) string {
+	return fmt.Sprintf("2025-0%d-1%dT%02d:%02d:07.%06d+00:00", 1+n%9, n%10, n%24, minute, 104729*(n+1)%1_000_000)
+}
+
+// event returns the k-th event of order n.
+func event(n, k int, status string) string {
+	return fmt.Sprintf(`{"id":%d,"created_at":%q,"status":"%s","status_detail":null}`, 90000+n*10+k, at(n, k), status)
+}
+
 // OrderJSON returns an invented order with every field, without spaces, as a service writes it.
 func OrderJSON(n int) string {
-	id := func(kind int) string {
-		return fmt.Sprintf("%08x-%04x-4abc-8def-00000000%04x", 0x1f3a0000+n*7919, kind, n)
-	}
-	at := func(minute int) string {
-		return fmt.Sprintf("2025-0%d-1%dT%02d:%02d:07.%06d+00:00", 1+n%9, n%10, n%24, minute, 104729*(n+1)%1_000_000)
-	}
-	event := func(k int, status string) string {
-		return fmt.Sprintf(`{"id":%d,"created_at":%q,"status":"%s","status_detail":null}`, 90000+n*10+k, at(k), status)
-	}
+	id := func(kind int) string { return id(n, kind) }
+	at := func(minute int) string { return at(n, minute) }
+	event := func(k int, status string) string { return event(n, k, status) }
 	last := event(4, "collecting_sample.testkit.transit_customer")
 	events := []string{
 		event(1, "received.testkit.ordered"), event(2, "received.testkit.awaiting_registration"),
@@ -214,16 +224,43 @@ func OrderJSON(n int) string {
 		`"order_transaction":{"id":"` + id(7) + `","status":"active","orders":[{"id":"` + id(1) + `","created_at":"` + at(0) + `","updated_at":"` + at(9) + `","low_level_status":"transit_customer","low_level_status_created_at":"` + at(4) + `","origin":"initial","parent_id":null}]}}`
 }
 
-// OrderPageJSON returns a page of invented orders.
-func OrderPageJSON(orders int) []byte {
+// TypicalOrderJSON returns an invented order that is not yet complete: most nullable fields are
+// null or absent, and lists are short. It has about 1.6 kB.
+func TypicalOrderJSON(n int) string {
+	last := event(n, 1, "received.walk_in_test.ordered")
+	return `{"id":"` + id(n, 1) + `","user_id":"` + id(n, 2) + `","team_id":"` + id(n, 3) + `",` +
+		fmt.Sprintf(`"patient_details":{"dob":"19%02d-03-1%d","gender":"male","first_name":"Ada%d","last_name":"Example",`, 40+n%60, n%10, n) +
+		fmt.Sprintf(`"email":"ada%d@example.com"},`, n) +
+		`"patient_address":{"receiver_name":"Ada Example","first_line":"1 Sample Street","city":"Springfield","state":"CA","zip":"94105","country":"US"},` +
+		`"lab_test":{"id":"` + id(n, 4) + `","slug":"lipids-basic","name":"Basic lipids","sample_type":"serum","method":"walk_in_test","price":45.0,"is_active":true,"status":"active","fasting":false,` +
+		`"lab":null,"markers":[{"id":101,"name":"Cholesterol","slug":"cholesterol","lab_id":27,"provider_id":"P00031","a_la_carte_enabled":false}],"is_delegated":false,"auto_generated":false},` +
+		`"details":{"type":"walk_in_test","data":{"id":"` + id(n, 5) + `","created_at":"` + at(n, 5) + `","updated_at":"` + at(n, 6) + `","appointment_id":null}},` +
+		`"sample_id":null,"notes":null,"created_at":"` + at(n, 0) + `","updated_at":"` + at(n, 9) + `",` +
+		`"events":[` + last + `],"status":"received","last_event":` + last + `,` +
+		`"physician":null,"health_insurance_id":null,"requisition_form_url":null,"priority":false,"shipping_details":null,"passthrough":null,` +
+		`"billing_type":"client_bill","icd_codes":null,"has_abn":false,"interpretation":null,"origin":"initial"}`
+}
+
+// OrderPageJSON returns a page of orders of OrderJSON.
+func OrderPageJSON(orders int) []byte { return orderPageJSON(orders, OrderJSON) }
+
+// TypicalOrderPageJSON returns a page of orders of TypicalOrderJSON.
+func TypicalOrderPageJSON(orders int) []byte { return orderPageJSON(orders, TypicalOrderJSON) }
+
+func orderPageJSON(orders int, order func(n int) string) []byte {
+	return fmt.Appendf(nil, `{"orders":%s,"total":%d,"page":1,"size":%[2]d}`, listJSON(orders, order), orders)
+}
+
+// listJSON returns a list of n elements.
+func listJSON(n int, element func(n int) string) []byte {
 	var b bytes.Buffer
-	b.WriteString(`{"orders":[`)
-	for n := range orders {
-		if n > 0 {
+	b.WriteByte('[')
+	for i := range n {
+		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(OrderJSON(n))
+		b.WriteString(element(i))
 	}
-	fmt.Fprintf(&b, `],"total":%d,"page":1,"size":%d}`, orders, orders)
+	b.WriteByte(']')
 	return b.Bytes()
 }

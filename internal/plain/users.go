@@ -38,6 +38,9 @@ type (
 	}
 )
 
+// UserPageJSON returns a page of invented users.
+func UserPageJSON(users int) []byte { return AppendUserPage(nil, 0, users, users) }
+
 // AppendUserPage appends a page of invented users to b: up to limit of total users, from offset. It
 // is fast, so that a benchmark does not measure the server.
 func AppendUserPage(b []byte, offset, limit, total int) []byte {
