@@ -94,7 +94,7 @@ func (c *core) callInto(ctx context.Context, r request, v any, opts []CallOption
 			if isList && document[0] != '[' {
 				return cmp.Or(jsonread.Valid(document), error(errNoList))
 			}
-			return decode(document, v, func(value []byte) error { return jsonread.UnmarshalOwned(value, v) })
+			return decode(document, v, func(value []byte) error { return jsonread.Unmarshal(value, v) })
 		})
 	}
 	err := c.do(ctx, r, opts)
