@@ -125,7 +125,7 @@ func (c *connectedProviders) decode(document []byte) error {
 	if err := jsonread.Valid(document); err != nil || document[0] != '{' {
 		return cmp.Or(err, error(errNoObject))
 	}
-	if err := jsonread.UnmarshalOwned(fmt.Appendf(nil, `{"lists":%s}`, document), c); err != nil {
+	if err := jsonread.Unmarshal(fmt.Appendf(nil, `{"lists":%s}`, document), c); err != nil {
 		return err
 	}
 	for _, list := range c.Lists {

@@ -26,15 +26,21 @@ var errDate = errors.New("labhealth: not a date: want YYYY-MM-DD and a day that 
 // deployments send a date of birth as midnight: the result is the date as written, regardless of
 // the offset. The error does not quote s.
 func ParseDate(s string) (Date, error) {
-	year, month, day, ok := jsonread.ParseDate([]byte(s))
-	if ok && len(s) > 10 {
-		_, ok = jsonread.ParseTime([]byte(s))
+	return parseDate([]byte(s))
+}
+
+func parseDate(b []byte) (Date, error) {
+	year, month, day, ok := jsonread.ParseDate(b)
+	if ok && len(b) > 10 {
+		_, ok = jsonread.ParseTime(b)
 	}
 	if !ok {
 		return Date{}, errDate
 	}
 	return Date{year, month, day}, nil
 }
+
+var _ = jsonread.Text(parseDate)
 
 // DateOf returns the date of t in t's location.
 func DateOf(t time.Time) Date {

@@ -70,7 +70,7 @@ func decodeRecord(document []byte, line int) (body labhealth.ImportOrderBody, _ 
 	wrapped := append(append(make([]byte, 0, len(document)+10), `{"body":`...), document...)
 	wrapped = append(wrapped, '}')
 	var w wrapper
-	if err := jsonread.UnmarshalOwned(wrapped, &w); err != nil {
+	if err := jsonread.Unmarshal(wrapped, &w); err != nil {
 		return body, &RecordError{Line: line, Problems: []Problem{{Reason: "cannot be read"}}}
 	}
 	var problems []Problem

@@ -39,7 +39,7 @@ type SampleDetails struct {
 func (r RawSample) Details() SampleDetails {
 	var d SampleDetails
 	if raw := r.RawJSON(); raw != nil {
-		_ = jsonread.UnmarshalOwned(raw, &d) // it is valid
+		_ = jsonread.Unmarshal(raw, &d) // it is valid
 	}
 	return d
 }

@@ -3,14 +3,47 @@ package jsonread
 import (
 	"encoding/json"
 	"reflect"
-	"slices"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 )
 
-// binder decodes the next value into a Go value of the type that it was made for.
-type binder func(*decoder, reflect.Value)
+// binder decodes the next value into a place of the type that it was made for. The place is zero.
+type binder struct {
+	how    how
+	want   string // the type that a value must have
+	plan   *plan  // of a struct
+	elem   *binder
+	typ    reflect.Type
+	size   uintptr // of a value
+	memory *memory // of what a pointer points to
+
+	// Of a list.
+	id     int     // index in decoder.slabs, where the length of the list before is
+	charge uintptr // what an element takes
+	alike  int     // after how many elements the rest is expected to be like them
+
+	custom func(*decoder, place) // decodes what no other method does
+}
+
+// how says which method decodes a value.
+type how uint8
+
+const (
+	asCustom how = iota
+	asString
+	asEnum // a named string type, of which few values are frequent
+	asBool
+	asInt64
+	asFloat64
+	asNumber
+	asTime
+	asUUID
+	asStruct
+	asPointer
+	asList
+)
 
 var (
 	timeType        = reflect.TypeFor[time.Time]()
@@ -22,149 +55,95 @@ var (
 
 // Binders of single types come before those of kinds.
 var (
-	typeBinders = map[reflect.Type]binder{timeType: bindTime, uuidType: bindUUID, numberType: bindNumber, rawType: bindRaw}
-	kindBinders = map[reflect.Kind]binder{reflect.String: bindString, reflect.Bool: bindBool, reflect.Int64: bindInt64, reflect.Float64: bindFloat64}
+	scalarTypes = map[reflect.Type]binder{
+		timeType: {how: asTime, want: "date-time"}, uuidType: {how: asUUID, want: "uuid"}, numberType: {how: asNumber, want: "number"},
+	}
+	scalarKinds = map[reflect.Kind]binder{
+		reflect.String: {how: asString, want: "string"}, reflect.Bool: {how: asBool, want: "boolean"},
+		reflect.Int64: {how: asInt64, want: "integer"}, reflect.Float64: {how: asFloat64, want: "number"},
+	}
 )
 
 // binderOf returns the binder of t. It does not support types that contain themselves.
-func binderOf(t reflect.Type) binder {
-	if bind, ok := typeBinders[t]; ok {
-		return bind
+func binderOf(t reflect.Type) *binder {
+	b := &binder{typ: t, size: t.Size()}
+	scalar, isScalar := scalarTypes[t]
+	parse, isText := texts[t]
+	switch {
+	case isScalar:
+		b.how, b.want = scalar.how, scalar.want
+		return b
+	case t == rawType:
+		b.custom = bindRaw
+		return b
+	case isObject(t):
+		b.how, b.want, b.plan = asStruct, "object", planOf(t)
+		return b
+	case isText:
+		b.custom = parse
+		return b
+	case reflect.PointerTo(t).Implements(unmarshalerType):
+		b.custom = bindUnmarshaler(t)
+		return b
 	}
-	if isObject(t) {
-		return bindStruct(t)
-	}
-	if reflect.PointerTo(t).Implements(unmarshalerType) {
-		return bindUnmarshaler(wantOf(t))
-	}
+	return b.ofKind(t)
+}
+
+// ofKind completes the binder of a type that is decoded like all of its kind.
+func (b *binder) ofKind(t reflect.Type) *binder {
 	switch t.Kind() {
 	case reflect.Pointer:
-		return bindPointer(t)
+		b.how, b.elem, b.memory = asPointer, binderOf(t.Elem()), memoryOf(t.Elem())
+		return b
 	case reflect.Slice:
-		return bindSlice(t)
+		return listOf(t, binderOf(t.Elem()), t.Elem().Size())
 	case reflect.Map:
-		return bindMap(t)
-	case reflect.String:
-		if t.PkgPath() != "" {
-			return bindEnum
-		}
+		b.custom = bindMap(t)
+		return b
 	}
-	if bind, ok := kindBinders[t.Kind()]; ok {
-		return bind
-	}
-	panic("jsonread: no binder for " + t.String())
-}
-
-func bindNumber(d *decoder, v reflect.Value) {
-	if !startsNumber(d.peek()) {
-		d.misfit("number")
-		return
-	}
-	_, raw := d.number()
-	v.SetString(d.newString(raw))
-}
-
-func bindRaw(d *decoder, v reflect.Value) {
-	if d.skipNull() {
-		return
-	}
-	start := d.i
-	d.skip()
-	v.SetBytes(slices.Clone(d.data[start:d.i]))
-}
-
-func bindUnmarshaler(want string) binder {
-	return func(d *decoder, v reflect.Value) {
-		start := d.i
-		d.skip()
-		if v.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(d.data[start:d.i]) != nil {
-			v.SetZero()
-			d.addProblem(start, want)
-		}
-	}
-}
-
-func bindString(d *decoder, v reflect.Value) {
-	if d.peek() != '"' {
-		d.misfit("string")
-		return
-	}
-	v.SetString(d.newString(d.string()))
-}
-
-// bindEnum binds a named string type, of which few values are frequent.
-func bindEnum(d *decoder, v reflect.Value) {
-	if d.peek() != '"' {
-		d.misfit("string")
-		return
-	}
-	v.SetString(d.enum(d.string()))
-}
-
-func bindBool(d *decoder, v reflect.Value) {
-	switch d.peek() {
-	case 't':
-		d.literal("true")
-		v.SetBool(true)
-	case 'f':
-		d.literal("false")
-		v.SetBool(false)
-	default:
-		d.misfit("boolean")
-	}
-}
-
-func bindInt64(d *decoder, v reflect.Value) {
-	if !startsNumber(d.peek()) {
-		d.misfit("integer")
-		return
-	}
-	start := d.i
-	n, raw := d.number()
-	if i, ok := n.int64(raw); ok {
-		v.SetInt(i)
-	} else {
-		d.addProblem(start, "integer")
-	}
-}
-
-func bindFloat64(d *decoder, v reflect.Value) {
-	if !startsNumber(d.peek()) {
-		d.misfit("number")
-		return
-	}
-	start := d.i
-	n, raw := d.number()
-	if f, ok := n.float64(raw); ok {
-		v.SetFloat(f)
-	} else {
-		d.addProblem(start, "number")
-	}
-}
-
-func bindTime(d *decoder, v reflect.Value) {
-	if d.peek() != '"' {
-		d.misfit("date-time")
-		return
-	}
-	start := d.i
-	t, ok := ParseTime(d.string())
+	scalar, ok := scalarKinds[t.Kind()]
 	if !ok {
-		d.addProblem(start, "date-time")
-		return
+		panic("jsonread: no binder for " + t.String())
 	}
-	*v.Addr().Interface().(*time.Time) = t
+	b.how, b.want = scalar.how, scalar.want
+	if b.how == asString && t.PkgPath() != "" {
+		b.how = asEnum
+	}
+	return b
 }
 
-func bindUUID(d *decoder, v reflect.Value) {
-	if d.peek() != '"' {
-		d.misfit("uuid")
-		return
-	}
-	start := d.i
-	b := d.string()
-	if len(b) != 36 || !parseUUID((*[36]byte)(b), v.Addr().Interface().(*uuid.UUID)) {
-		d.addProblem(start, "uuid")
+// ignoresNull reports whether null leaves the value zero, and nothing else.
+func (b *binder) ignoresNull() bool { return b.how != asCustom && b.how != asStruct }
+
+// bind decodes the next value into to.
+func (b *binder) bind(d *decoder, to place) {
+	switch b.how {
+	case asString, asEnum:
+		if d.peek() != '"' {
+			d.misfit(b.want)
+			return
+		}
+		d.bindString(at[string](to), b.how == asEnum)
+	case asBool:
+		d.bindBool(at[bool](to))
+	case asInt64:
+		d.bindInt64(at[int64](to))
+	case asTime:
+		d.bindTime(at[time.Time](to))
+	case asUUID:
+		d.bindUUID(at[uuid.UUID](to))
+	case asStruct:
+		b.plan.bind(d, to)
+	case asPointer:
+		b.bindPointer(d, to)
+	case asList:
+		b.bindList(d, to)
+	case asFloat64:
+		d.bindFloat64(at[float64](to))
+	case asNumber:
+		d.bindNumber(at[string](to))
+	default:
+		b.custom(d, to)
 	}
 }
 
@@ -185,276 +164,193 @@ func isRef(f reflect.StructField) bool {
 	return f.Anonymous && refs[f.Type] != nil
 }
 
-func bindPointer(t reflect.Type) binder {
-	elem := t.Elem()
-	bind := binderOf(elem)
-	object := isObject(elem)
-	return func(d *decoder, v reflect.Value) {
-		switch {
-		case d.skipNull():
-			v.SetZero()
-			return
-		case object && d.peek() != '{':
-			d.misfit("object")
-			return
-		}
-		d.charge(elem.Size())
-		misfits := d.misfits
-		p := reflect.New(elem)
-		bind(d, p.Elem())
-		if object || d.misfits == misfits {
-			v.Set(p)
-		}
+func (b *binder) bindPointer(d *decoder, to place) {
+	elem := b.elem
+	switch c := d.peek(); {
+	case c == 'n':
+		d.literal("null")
+		return
+	case elem.how == asStruct && c != '{':
+		d.misfit("object")
+		return
+	}
+	misfits := d.misfits
+	p := d.take(b.memory)
+	elem.bind(d, p)
+	switch {
+	case elem.how == asStruct || d.misfits == misfits:
+		to.point(p)
+	case elem.how != asList && elem.how != asCustom: // what did not fit left it zero
+		d.giveBack(b.memory)
 	}
 }
 
 // skipValue returns a binder that skips values that start with a byte.
-func skipValue(first byte, bind binder) binder {
-	return func(d *decoder, v reflect.Value) {
+func skipValue(first byte, b *binder) *binder {
+	return &binder{typ: b.typ, size: b.size, custom: func(d *decoder, to place) {
 		if d.peek() == first {
 			d.skip()
 			return
 		}
-		bind(d, v)
-	}
+		b.bind(d, to)
+	}}
 }
 
-func bindSlice(t reflect.Type) binder {
-	return bindElements(t, binderOf(t.Elem()), t.Elem().Size())
+// listOf returns the binder of a slice type, whose elements take charge bytes each.
+func listOf(t reflect.Type, elem *binder, charge uintptr) *binder {
+	return &binder{how: asList, want: "array", typ: t, size: t.Size(), elem: elem, charge: charge, alike: 8, id: newID()}
 }
 
-// bindOwnSlice returns the binder of a slice whose elements have documents of their own, and may be
+// ownListOf returns the binder of a slice whose elements have documents of their own, and may be
 // wrapped in an object whose field wrapper they are, unless wrapper is "".
-func bindOwnSlice(t reflect.Type, wrapper string) binder {
-	elem := t.Elem()
-	bind := binderOf(elem)
+func ownListOf(t reflect.Type, wrapper string) *binder {
+	elem := binderOf(t.Elem())
 	if wrapper != "" {
-		bind = unwrap(bind, planOf(elem), wrapper)
+		elem = unwrap(elem, wrapper)
 	}
-	size := elem.Size() + reflect.TypeFor[Document]().Size() + reflect.TypeFor[content]().Size()
-	return bindElements(t, ownDocument(bind), size)
+	b := listOf(t, ownDocument(elem), elem.size+reflect.TypeFor[Document]().Size()+reflect.TypeFor[content]().Size())
+	b.alike = 2
+	return b
 }
 
-// bindElements returns the binder of a slice type, whose elements bind binds. Each takes size
-// bytes.
-func bindElements(t reflect.Type, bind binder, size uintptr) binder {
-	return func(d *decoder, v reflect.Value) {
-		if d.peek() != '[' {
-			d.misfit("array")
-			return
-		}
-		last := len(d.path)
-		d.path = append(d.path, step{})
-		n := 0
-		for more := d.open(']'); more; more = d.more(']') {
-			if n == v.Cap() {
-				grow := max(2, n)
-				d.charge(size * uintptr(grow))
-				v.Grow(grow)
-			}
-			v.SetLen(n + 1)
-			d.path[last].number = n
-			bind(d, v.Index(n))
-			n++
-		}
-		if n == 0 {
-			v.Set(reflect.MakeSlice(t, 0, 0))
-		}
-		d.path = d.path[:last]
+func (b *binder) bindList(d *decoder, to place) {
+	if d.peek() != '[' {
+		d.misfit(b.want)
+		return
 	}
+	last := len(d.path)
+	d.path = append(d.path, step{})
+	elements, elem, width := at[list](to), b.elem, b.elem.size
+	n, start, waiting := 0, d.i, len(d.waiting)
+	for more := d.open(']'); more; more = d.more(']') {
+		if n == elements.cap {
+			room := b.room(d, n, start)
+			d.charge(b.charge * uintptr(room))
+			b.resize(d, elements, n+room, waiting)
+		}
+		elements.len = n + 1
+		d.path[last].number = n
+		elem.bind(d, elements.element(n, width))
+		n++
+	}
+	d.path = d.path[:last]
+	switch {
+	case n == 0:
+		to.value(b.typ).Set(reflect.MakeSlice(b.typ, 0, 0))
+	case n >= b.alike && elements.cap-n > n/4:
+		b.resize(d, elements, n, waiting)
+	}
+	d.slab(b.id).taken = n
 }
 
-// ownDocument returns a binder that gives each value a document of its own. The outer document has
-// the value's problems too.
-func ownDocument(bind binder) binder {
-	return func(d *decoder, v reflect.Value) {
-		doc, base, root, above, silent := d.doc, d.base, d.root, d.above, d.silent
-		inner := NewDocument(nil)
-		d.doc, d.base, d.root, d.above, d.silent = inner, d.i, len(d.path), 0, false
-		bind(d, v)
-		inner.in.data = slices.Clone(d.data[d.base:d.i])
-		start := uint32(d.base - base)
-		d.doc, d.base, d.root, d.above, d.silent = doc, base, root, above, silent
-		if d.silent {
-			return
+// room returns for how many more elements a list of n elements is made longer, which started at
+// start.
+func (b *binder) room(d *decoder, n, start int) int {
+	if n == 0 {
+		s := d.slab(b.id)
+		if s.taken == 0 {
+			s.taken = s.before
 		}
-		for _, p := range inner.in.problems {
-			p.at += start
-			doc.addProblem(p, d.path[d.root:])
+		if s.taken > 0 { // the length of the list before, of the same field
+			return min(s.taken, mostShared)
+		}
+		return 2
+	}
+	if n >= b.alike && len(d.path) <= 2 { // the list is most of the document
+		rest := (len(d.data)-d.i)/((d.i-start)/n) + 1
+		if b.charge*uintptr(rest) < uintptr(d.budget)/2 {
+			return rest
 		}
 	}
+	return max(2, n)
 }
 
-// unwrap returns a binder of structs with the plan p that may be wrapped. A wrapper is an object
-// without the struct's first field and with an object in its field wrapper. The document contains
-// the wrapper, so that it is encoded again.
-func unwrap(bind binder, p *plan, wrapper string) binder {
-	return func(d *decoder, v reflect.Value) {
-		start, misfits := d.i, d.misfits
-		bind(d, v)
-		if d.data[start] != '{' || !v.Field(p.fields[0].index).IsZero() {
-			return
-		}
-		end := d.i
-		inner, ok := objectIn(d.data[start:end], wrapper)
-		if !ok {
-			return
-		}
-		v.SetZero()
-		d.doc.in.problems, d.misfits = nil, misfits
-		d.i = start + int(inner.Lo)
-		d.path = append(d.path, step{wrapper, -1})
-		bind(d, v)
-		d.path = d.path[:len(d.path)-1]
-		d.i = end
-		p.refOf(v).wrapped = true
+// resize moves a list to an allocation for a number of elements, together with the strings in it
+// that wait, from the index waiting on.
+func (b *binder) resize(d *decoder, l *list, elements, waiting int) {
+	old := *l
+	d.grown = list{}
+	grown := d.grown.place().value(b.typ)
+	grown.Grow(elements)
+	grown.SetLen(old.len)
+	if old.len > 0 {
+		reflect.Copy(grown, old.place().value(b.typ))
+	}
+	*l, d.grown = d.grown, list{}
+	for i := range d.waiting[waiting:] {
+		d.waiting[waiting+i].move(old.element(0, 0), uintptr(old.len)*b.elem.size, l.element(0, 0))
 	}
 }
 
-// objectIn returns where the object in the last field of this name of the object raw is.
-func objectIn(raw []byte, name string) (inner Span, ok bool) {
-	s := scanner{data: raw}
-	for more := s.open('}'); more; more = s.more('}') {
-		found := string(s.name()) == name
-		start := s.i
-		s.skip()
-		if found {
-			inner, ok = Span{uint32(start), uint32(s.i)}, raw[start] == '{'
-		}
-	}
-	return inner, ok
-}
-
-func bindMap(t reflect.Type) binder {
-	elem := t.Elem()
-	bind := binderOf(elem)
-	return func(d *decoder, v reflect.Value) {
+func bindMap(t reflect.Type) func(*decoder, place) {
+	elem := binderOf(t.Elem())
+	return func(d *decoder, to place) {
 		if d.peek() != '{' {
 			d.misfit("object")
 			return
 		}
-		v.Set(reflect.MakeMap(t))
+		m := reflect.MakeMap(t)
+		to.value(t).Set(m)
 		for more := d.open('}'); more; more = d.more('}') {
 			name := string(d.name())
 			key := reflect.ValueOf(name).Convert(t.Key())
-			if len(d.doc.in.problems) > 0 && v.MapIndex(key).IsValid() {
-				d.dropProblems(name)
+			if len(d.doc.in.problems) > 0 && m.MapIndex(key).IsValid() {
+				d.dropProblems(d.path, name)
 			}
-			d.path = append(d.path, step{name, -1})
-			d.charge(elem.Size() + 64)
-			e := reflect.New(elem).Elem()
-			bind(d, e)
-			v.SetMapIndex(key, e)
+			d.path = append(d.path, step{name: name, number: -1})
+			d.charge(elem.size + 64)
+			e, waiting := reflect.New(t.Elem()).Elem(), len(d.waiting)
+			elem.bind(d, placeOf(e))
+			d.settle(waiting)
+			m.SetMapIndex(key, e)
 			d.path = d.path[:len(d.path)-1]
 		}
 	}
 }
 
-func bindStruct(t reflect.Type) binder {
-	p := planOf(t)
-	return func(d *decoder, v reflect.Value) {
-		start := d.i
-		if d.peek() == '{' {
-			p.bindFields(d, v)
-		} else if p.isAny() {
-			d.skip()
-		} else if len(p.scalars) > 0 && d.peek() != '[' {
-			p.bindScalar(d, v)
-		} else {
-			d.misfit("object")
-		}
-		if p.ref >= 0 {
-			span := Span{uint32(start - d.base), uint32(d.i - d.base)}
-			*p.refOf(v) = d.doc.Ref(span, len(d.path)-d.root+d.above)
-		}
+// bind decodes the next value into the struct at to.
+func (p *plan) bind(d *decoder, to place) {
+	start := d.i
+	if d.peek() == '{' {
+		p.bindFields(d, to)
+	} else if p.isAny() {
+		d.skip()
+	} else if len(p.scalars) > 0 && d.peek() != '[' {
+		p.bindScalar(d, to)
+	} else {
+		d.misfit("object")
+	}
+	if p.ref >= 0 {
+		span := Span{uint32(start - d.base), uint32(d.i - d.base)}
+		*at[Ref](to.field(p.refOffset)) = Ref{doc: d.doc, span: span, depth: uint32(len(d.path) - d.root + d.above)}
 	}
 }
 
 // bindScalar decodes a value that is not an object into each of the fields that take one.
-func (p *plan) bindScalar(d *decoder, v reflect.Value) {
+func (p *plan) bindScalar(d *decoder, to place) {
 	start, misfits := d.i, d.misfits
 	for _, n := range p.scalars {
 		if d.misfits > misfits {
 			return
 		}
 		d.i = start
-		p.fields[n].bind(d, v.Field(p.fields[n].index))
+		p.fields[n].bind(d, to.field(p.fields[n].offset))
 	}
 }
 
-// bindFields decodes the object that is next into v.
-func (p *plan) bindFields(d *decoder, v reflect.Value) {
-	var seen uint64
-	var kind string
-	kindKnown := false
-	union, deferred := -1, -1 // where the union's value starts, and again if it precedes its kind
-	next := 0
-	for more := d.open('}'); more; more = d.more('}') {
-		n, known := p.field(d, next)
-		if !known {
-			d.skip()
-			continue
-		}
-		next = n + 1
-		f, bit := &p.fields[n], uint64(1)<<n
-		fv := v.Field(f.index)
-		if seen&bit != 0 {
-			fv.SetZero() // a duplicate name: the last value counts
-			d.dropProblems(f.name)
-		}
-		seen |= bit
-		if f.union != nil {
-			union, deferred = d.i, -1
-			if !kindKnown {
-				deferred = d.i
-				d.skip()
-				continue
-			}
-			f.bindUnion(d, fv, kind)
-			continue
-		}
-		if f.hasDefault && f.def.Kind() != reflect.Pointer && d.peek() == 'n' {
-			seen &^= bit // null, where null has no meaning of its own, gives the default too
-		}
-		d.path = append(d.path, step{f.name, -1})
-		f.bind(d, fv)
-		d.path = d.path[:len(d.path)-1]
-		if n == p.kind {
-			kind, kindKnown, deferred = fv.String(), true, union
-		}
-	}
-	if deferred >= 0 {
-		end := d.i
-		d.i = deferred
-		f := &p.fields[p.data]
-		v.Field(f.index).SetZero()
-		d.dropProblems(f.name)
-		f.bindUnion(d, v.Field(f.index), v.Field(p.fields[p.kind].index).String())
-		d.i = end
-	}
-	p.setDefaults(v, seen)
+// step is an element's index, a name (number is -1), or a plan's field (number is its index).
+type step struct {
+	plan   *plan
+	number int
+	name   string
 }
 
-// field reads a field's name and returns its index in the plan. It tries the likely one first.
-func (p *plan) field(d *decoder, likely int) (n int, known bool) {
-	if likely < len(p.fields) && d.skipName(p.fields[likely].quoted) {
-		return likely, true
+func (s step) String() string {
+	switch {
+	case s.plan != nil:
+		return s.plan.fields[s.number].name
+	case s.number < 0:
+		return s.name
 	}
-	n, known = p.byName[string(d.name())]
-	return n, known
-}
-
-func (f *field) bindUnion(d *decoder, v reflect.Value, kind string) {
-	d.path = append(d.path, step{f.name, -1})
-	f.union.bind(d, v, kind)
-	d.path = d.path[:len(d.path)-1]
-}
-
-// setDefaults sets the fields that have a default and are not among the seen ones.
-func (p *plan) setDefaults(v reflect.Value, seen uint64) {
-	for _, n := range p.defaults {
-		if f := &p.fields[n]; seen&(1<<n) == 0 {
-			f.setDefault(v.Field(f.index))
-		}
-	}
+	return strconv.Itoa(s.number)
 }

@@ -4,20 +4,17 @@ import (
 	"errors"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
+	"sync"
 )
 
 // Unmarshal decodes data, which must be one JSON value, into the struct or slice that p points to,
-// which it zeroes before. The elements of a slice are documents of their own. It fails with a
-// *[SyntaxError] if data is not JSON. A field whose value does not fit is left zero and listed by
-// [Ref.Problems].
+// which it zeroes before, and again if it fails. It keeps a copy of data, of which the elements of a
+// slice have their own parts. It fails with a *[SyntaxError] if data is not JSON. A field whose
+// value does not fit is left zero and listed by [Ref.Problems].
 //
 //go:noinline // or the compiler copies it into every type that calls it
-func Unmarshal(data []byte, p any) error { return UnmarshalOwned(slices.Clone(data), p) }
-
-// UnmarshalOwned is [Unmarshal] for data that nobody will change: it is kept without a copy.
-func UnmarshalOwned(data []byte, p any) error {
+func Unmarshal(data []byte, p any) error {
 	if uint64(len(data)) > MaxSize {
 		return &SyntaxError{Reason: tooLarge}
 	}
@@ -25,8 +22,17 @@ func UnmarshalOwned(data []byte, p any) error {
 	if v.Kind() != reflect.Pointer || v.IsNil() {
 		return errors.New("jsonread: the value must be a pointer that is not nil")
 	}
-	d := decoder{scanner: scanner{data: data}, doc: NewDocument(data), budget: growth*len(data) + spare}
-	return d.decode(v.Elem())
+	d := newDecoder(NewDocument(nil), data, growth*len(data)+spare)
+	d.copies = true
+	if len(data) <= mostKept {
+		d.strings = awaited
+	}
+	if err := d.decode(v.Elem()); err != nil {
+		return err
+	}
+	d.keep()
+	d.release()
+	return nil
 }
 
 // Decoded values may take this many bytes for each byte of their document, plus a constant: `{}` is
@@ -51,26 +57,62 @@ type decoder struct {
 	dropped  int  // problems that dropProblems dropped
 	path     []step
 
-	arena strings.Builder // where strings are written one after the other
-	enums [32]string      // enum values seen last
+	copies   bool   // data is not kept: the document at its start gets a copy
+	parts    []part // of that document
+	document int    // number of the document among those in data
+	slabs    []slab // by the ids of memories and lists
+	touched  []int  // indexes of the slabs in use
+	grown    list   // the list that is being moved
+
+	strings stringMode
+	text    string // data, if strings are shared
+	waiting []waiting
+	arena   strings.Builder // where copied strings are written one after the other
+	enums   [32]string      // copied enum values seen last
+	dates   DateCache
+}
+
+// decoders are decoders that are not in use. They hold nothing of the documents that they decoded.
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
+
+// newDecoder returns a decoder of data, whose values may take budget bytes.
+func newDecoder(doc *Document, data []byte, budget int) *decoder {
+	d := decoders.Get().(*decoder)
+	d.data, d.doc, d.budget, d.document = data, doc, budget, 1
+	return d
+}
+
+// release makes d available to other documents. It is not called after an error.
+func (d *decoder) release() {
+	const most = 1 << 10
+	if cap(d.waiting) > most || cap(d.path) > most {
+		return
+	}
+	for _, id := range d.touched {
+		d.slabs[id] = slab{}
+	}
+	slabs, touched, waiting, path := d.slabs, d.touched, d.waiting[:cap(d.waiting)], d.path[:cap(d.path)]
+	clear(waiting)
+	clear(path)
+	*d = decoder{slabs: slabs, touched: touched[:0], waiting: waiting[:0], path: path[:0]}
+	decoders.Put(d)
 }
 
 // decode decodes the decoder's value into the struct or slice v.
 func (d *decoder) decode(v reflect.Value) error {
 	v.SetZero()
-	var bind binder
+	var err error
 	if v.Kind() == reflect.Slice {
-		bind = bindOwnSlice(v.Type(), "")
+		list := ownListOf(v.Type(), "")
+		err = d.run(func() { list.bind(d, placeOf(v)) })
 	} else {
-		bind = bindStruct(v.Type())
+		plan := planOf(v.Type())
+		err = d.run(func() { plan.bind(d, placeOf(v)) })
 	}
-	return d.run(func() { bind(d, v) })
-}
-
-// step is a field name (number is -1) or an element's index.
-type step struct {
-	name   string
-	number int
+	if err != nil {
+		v.SetZero()
+	}
+	return err
 }
 
 // addProblem adds the problem of the value at byte at, whose path is the current one.
@@ -81,15 +123,16 @@ func (d *decoder) addProblem(at int, want string) {
 	}
 }
 
-// dropProblems drops the problems of an earlier value of the field that is next. It stops after a
-// number of comparisons that only a document of duplicate names needs.
-func (d *decoder) dropProblems(name string) {
+// dropProblems drops the problems of an earlier value of a field that is next, of the object whose
+// path is steps. It stops after a number of comparisons that only a document of duplicate names
+// needs.
+func (d *decoder) dropProblems(steps []step, name string) {
 	problems := d.doc.in.problems
 	if d.silent || len(problems) == 0 || d.compared > growth*len(d.data)+spare {
 		return
 	}
 	d.compared += len(problems)
-	kept := slices.DeleteFunc(problems, func(p Problem) bool { return p.isUnder(d.path[d.root:], name) })
+	kept := slices.DeleteFunc(problems, func(p Problem) bool { return p.isUnder(steps[d.root:], name) })
 	d.dropped += len(problems) - len(kept)
 	d.doc.in.problems = kept
 }
@@ -100,7 +143,7 @@ func (p Problem) isUnder(steps []step, name string) bool {
 		return false
 	}
 	for i, s := range steps {
-		if s.number < 0 && s.name != p.Path[i] || s.number >= 0 && strconv.Itoa(s.number) != p.Path[i] {
+		if s.String() != p.Path[i] {
 			return false
 		}
 	}
@@ -118,9 +161,7 @@ func (d *Document) addProblem(p Problem, steps []step) {
 func pathOf(steps []step) []string {
 	path := make([]string, len(steps))
 	for i, s := range steps {
-		if path[i] = s.name; s.number >= 0 {
-			path[i] = strconv.Itoa(s.number)
-		}
+		path[i] = s.String()
 	}
 	return path
 }
@@ -140,35 +181,4 @@ func (d *decoder) charge(n uintptr) {
 	if d.budget -= int(n); d.budget < 0 {
 		d.fail(tooLarge)
 	}
-}
-
-// chunk is how many bytes of strings share an allocation: few enough that a string that is kept for
-// long keeps little else.
-const chunk = 1 << 10
-
-// newString returns b as a string. Short ones are written one after the other and share an
-// allocation.
-func (d *decoder) newString(b []byte) string {
-	if len(b) > chunk/4 {
-		return string(b)
-	}
-	if d.arena.Cap()-d.arena.Len() < len(b) {
-		d.arena.Reset()
-		d.arena.Grow(min(chunk, len(b)+len(d.data)-d.i))
-	}
-	start := d.arena.Len()
-	d.arena.Write(b)
-	return d.arena.String()[start:]
-}
-
-// enum returns b as a string, without a new allocation if it is one of the enum values seen last.
-func (d *decoder) enum(b []byte) string {
-	if len(b) == 0 {
-		return ""
-	}
-	cached := &d.enums[(len(b)*7+int(b[0])+int(b[len(b)-1])*3)%len(d.enums)]
-	if *cached != string(b) {
-		*cached = string(b)
-	}
-	return *cached
 }

@@ -18,6 +18,7 @@ type Document struct{ in *content }
 type content struct {
 	data     []byte
 	problems []Problem
+	parts    []part // what data lacks
 }
 
 // Problem is a field whose value does not fit its Go type.
@@ -31,6 +32,30 @@ type Problem struct {
 // maxProblems bounds the memory that a hostile document can take. The bytes themselves are kept in
 // any case.
 const maxProblems = 1000
+
+// part is an element's own document, and where it is in the outer one.
+type part struct {
+	at  int
+	doc *Document
+}
+
+// whole returns the bytes of the document as they were received.
+func (c *content) whole() []byte {
+	if c.parts == nil {
+		return c.data
+	}
+	size := len(c.data)
+	for _, p := range c.parts {
+		size += len(p.doc.in.data)
+	}
+	whole, rest := make([]byte, 0, size), c.data
+	for _, p := range c.parts {
+		n := p.at - len(whole)
+		whole = append(append(whole, rest[:n]...), p.doc.in.data...)
+		rest = rest[n:]
+	}
+	return append(whole, rest...)
+}
 
 // Buffer lets a caller allocate a Document inline.
 type Buffer struct {
@@ -62,8 +87,8 @@ func (d *Document) Value() Span {
 
 // Valid is [Valid] for the document.
 func (d *Document) Valid() error {
-	dec := d.decoder(Span{0, uint32(len(d.in.data))}, 0, nil)
-	return dec.run(dec.skip)
+	s := d.scanner(Span{0, uint32(len(d.in.data))})
+	return s.run(s.skip)
 }
 
 // Ref returns the Ref of the value at span, depth path elements below the document.
@@ -78,24 +103,42 @@ func (d *Document) AddProblem(at uint32, want string, path ...string) {
 	}
 }
 
+// scanner returns a scanner of the value at span.
+func (d *Document) scanner(span Span) scanner {
+	s := scanner{data: d.in.whole()[:span.Hi], i: int(span.Lo)}
+	if span.Len() > 1<<16 && bytes.IndexByte(s.data[s.i:], '\\') >= 0 {
+		s.unescaped = make([]byte, 0, span.Len()) // grown step by step, it would take several times as much
+	}
+	return s
+}
+
 // decoder returns a decoder of the value at span, which is under path. The decoded values may take
 // budget bytes beyond the document.
-func (d *Document) decoder(span Span, budget int, path []string) decoder {
-	dec := decoder{scanner: scanner{data: d.in.data[:span.Hi], i: int(span.Lo)}, doc: d, budget: budget}
-	if span.Len() > 1<<16 && bytes.IndexByte(span.Of(d.in.data), '\\') >= 0 {
-		dec.unescaped = make([]byte, 0, span.Len()) // grown step by step, it would take several times as much
+func (d *Document) decoder(span Span, budget int, path []string) *decoder {
+	dec := newDecoder(d, nil, budget)
+	dec.scanner = d.scanner(span)
+	if len(dec.data) <= mostKept {
+		dec.strings, dec.text = shared, textOf(dec.data)
 	}
 	for _, name := range path {
-		dec.path = append(dec.path, step{name, -1})
+		dec.path = append(dec.path, step{name: name, number: -1})
 	}
 	return dec
 }
 
 // Read decodes the value at span, which is under path, into the struct that p points to, as
-// [UnmarshalOwned] does.
+// [Unmarshal] does.
 func (d *Document) Read(span Span, p any, budget int, path ...string) error {
-	dec := d.decoder(span, budget, path)
-	return dec.decode(reflect.ValueOf(p).Elem())
+	return d.decoder(span, budget, path).decodeOnly(reflect.ValueOf(p).Elem())
+}
+
+// decodeOnly decodes the only value of the decoder.
+func (d *decoder) decodeOnly(v reflect.Value) error {
+	err := d.decode(v)
+	if err == nil {
+		d.release()
+	}
+	return err
 }
 
 // ReadElements decodes the elements of the array at span, which is under path, one after the other
@@ -104,18 +147,22 @@ func (d *Document) Read(span Span, p any, budget int, path ...string) error {
 func (d *Document) ReadElements(span Span, p any, yield func(element Span, fits bool), path ...string) error {
 	dec := d.decoder(span, math.MaxInt, path)
 	v := reflect.ValueOf(p).Elem()
-	bind := bindStruct(v.Type())
+	plan, to := planOf(v.Type()), placeOf(v)
 	last := len(dec.path)
 	dec.path = append(dec.path, step{})
-	return dec.run(func() {
+	err := dec.run(func() {
 		for more := dec.open(']'); more; more = dec.more(']') {
 			v.SetZero()
 			start, misfits := dec.i, dec.misfits
-			bind(&dec, v)
+			plan.bind(dec, to)
 			yield(Span{uint32(start), uint32(dec.i)}, dec.misfits == misfits)
 			dec.path[last].number++
 		}
 	})
+	if err == nil {
+		dec.release()
+	}
+	return err
 }
 
 // Ref is a decoded value's reference to its document. Types that keep their raw bytes embed a type
@@ -135,8 +182,8 @@ func (r Ref) IsZero() bool { return r.doc == nil }
 // Span returns where in its document the value is.
 func (r Ref) Span() Span { return r.span }
 
-// raw returns the value's bytes, not a copy.
-func (r Ref) raw() []byte { return r.span.Of(r.doc.in.data) }
+// raw returns the value's bytes, which nobody may change.
+func (r Ref) raw() []byte { return r.span.Of(r.doc.in.whole()) }
 
 // Raw returns a copy of the value's raw bytes, nil if it was not decoded.
 //
@@ -178,5 +225,5 @@ func (r Ref) Original(p any) error { return r.decodeOriginal(reflect.ValueOf(p).
 func (r Ref) decodeOriginal(v reflect.Value) error {
 	dec := r.doc.decoder(r.span, math.MaxInt, nil)
 	dec.above, dec.silent = int(r.depth), true
-	return dec.decode(v)
+	return dec.decodeOnly(v)
 }

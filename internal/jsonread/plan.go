@@ -5,25 +5,32 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // plan says how a struct type is decoded and encoded.
 type plan struct {
-	fields   []field
-	byName   map[string]int
-	defaults []int // fields with a default
-	scalars  []int // fields that take a value which stands in place of the object
-	ref      int   // index of the embedded Ref, or -1
-	toRef    func(reflect.Value) *Ref
-	data     int // the union, or -1
-	kind     int // the field that discriminates it, or -1
+	fields    []field
+	byName    map[string]int
+	defaults  uint64  // a bit for each field with a default
+	scalars   []int   // fields that take a value which stands in place of the object
+	ref       int     // index of the embedded Ref, or -1
+	refOffset uintptr // where it is in the struct
+	toRef     func(reflect.Value) *Ref
+	data      int // the union, or -1
+	kind      int // the field that discriminates it, or -1
 }
 
 type field struct {
+	fieldKey
+	*binder   // nil for a union
+	typ       reflect.Type
+	offset    uintptr // where it is in the struct
+	skipsNull bool    // null leaves it zero
+	unseen    uint64  // its bit, if null gives the default
+
 	name       string
-	quoted     string // the name as the service writes it, with its colon
 	index      int
-	bind       binder
 	omitZero   bool
 	nullable   bool // a nil slice is null, not []
 	wrapped    bool // the elements of the list may be wrapped
@@ -56,6 +63,15 @@ func Embeds[K any](ref func(*K) *Ref) struct{} {
 
 var plans sync.Map // reflect.Type → *plan
 
+// lastID is the number of the last index in decoder.slabs that is taken, and memories has those of
+// types: reflect.Type → *memory.
+var (
+	lastID   atomic.Int64
+	memories sync.Map
+)
+
+func newID() int { return int(lastID.Add(1)) }
+
 func planOf(t reflect.Type) *plan {
 	if p, ok := plans.Load(t); ok {
 		return p.(*plan)
@@ -83,7 +99,7 @@ func buildPlan(t reflect.Type) *plan {
 		sf := t.Field(i)
 		name, _, _ := strings.Cut(sf.Tag.Get("json"), ",")
 		if isRef(sf) {
-			p.ref, p.toRef = i, refs[sf.Type]
+			p.ref, p.refOffset, p.toRef = i, sf.Offset, refs[sf.Type]
 		} else if sf.IsExported() && name != "-" && name != "" {
 			p.add(i, sf)
 		}
@@ -105,10 +121,17 @@ func buildPlan(t reflect.Type) *plan {
 func (p *plan) add(i int, sf reflect.StructField) {
 	name, options, _ := strings.Cut(sf.Tag.Get("json"), ",")
 	mark := sf.Tag.Get("jsonread")
-	f := field{name: name, quoted: `"` + name + `":`, index: i, omitZero: options == "omitzero", nullable: mark == "nullable"}
+	f := field{
+		fieldKey: newFieldKey(name), name: name, index: i, typ: sf.Type, offset: sf.Offset,
+		omitZero: options == "omitzero", nullable: mark == "nullable",
+	}
 	if value, ok := sf.Tag.Lookup("default"); ok {
 		f.hasDefault, f.def = true, parseDefault(sf.Type, value)
-		p.defaults = append(p.defaults, len(p.fields))
+		bit := uint64(1) << len(p.fields)
+		p.defaults |= bit
+		if sf.Type.Kind() != reflect.Pointer {
+			f.unseen = bit
+		}
 	}
 	switch {
 	case sf.Type.Kind() == reflect.Interface:
@@ -119,14 +142,15 @@ func (p *plan) add(i int, sf reflect.StructField) {
 		f.union, p.data = u, len(p.fields)
 	case mark == "own":
 		wrapper := sf.Tag.Get("wrapper")
-		f.bind, f.wrapped = bindOwnSlice(sf.Type, wrapper), wrapper != ""
+		f.binder, f.wrapped = ownListOf(sf.Type, wrapper), wrapper != ""
 	case mark == "object":
-		f.bind = skipValue('{', bindSlice(sf.Type))
+		f.binder = skipValue('{', binderOf(sf.Type))
 	case mark == "text":
-		f.bind = skipValue('"', binderOf(sf.Type))
+		f.binder = skipValue('"', binderOf(sf.Type))
 	default:
-		f.bind = binderOf(sf.Type)
+		f.binder = binderOf(sf.Type)
 	}
+	f.skipsNull = f.union == nil && f.ignoresNull()
 	if mark == "scalar" {
 		p.scalars = append(p.scalars, len(p.fields))
 	}
@@ -156,13 +180,23 @@ func parseDefault(t reflect.Type, value string) reflect.Value {
 	return v
 }
 
-func (f *field) setDefault(v reflect.Value) {
+// setDefault sets the field at to, which is zero.
+func (f *field) setDefault(to place) {
 	if f.def.Kind() != reflect.Pointer {
-		v.Set(f.def)
+		f.copyDefault(to, f.def)
 		return
 	}
-	v.Set(reflect.New(f.def.Type().Elem()))
-	v.Elem().Set(f.def.Elem())
+	p := reflect.New(f.typ.Elem()).Elem()
+	p.Set(f.def.Elem())
+	to.value(f.typ).Set(p.Addr())
+}
+
+func (f *field) copyDefault(to place, def reflect.Value) {
+	if def.Kind() == reflect.Bool {
+		*at[bool](to) = def.Bool()
+	} else {
+		*at[string](to) = def.String()
+	}
 }
 
 // wantOf returns the interface specification's name of a type that unmarshals itself: "date" for

@@ -14,8 +14,9 @@ type union struct {
 }
 
 type kind struct {
-	elem reflect.Type
-	bind func() binder
+	table  methodTable
+	memory *memory
+	plan   func() *plan
 }
 
 var unions = map[reflect.Type]*union{}
@@ -32,12 +33,12 @@ func Union[I any](discriminator string, unknown I, kinds map[string]I) struct{} 
 	return struct{}{}
 }
 
-func kindOf(example any) kind {
+func kindOf[I any](example I) kind {
 	elem := reflect.TypeOf(example).Elem()
-	return kind{elem, sync.OnceValue(func() binder { return bindStruct(elem) })}
+	return kind{methodTableOf(example), memoryOf(elem), sync.OnceValue(func() *plan { return planOf(elem) })}
 }
 
-func (u *union) bind(d *decoder, v reflect.Value, discriminator string) {
+func (u *union) bind(d *decoder, to place, discriminator string) {
 	if d.skipNull() {
 		return
 	}
@@ -48,8 +49,7 @@ func (u *union) bind(d *decoder, v reflect.Value, discriminator string) {
 		d.misfit("object")
 		return
 	}
-	d.charge(k.elem.Size())
-	p := reflect.New(k.elem)
-	k.bind()(d, p.Elem())
-	v.Set(p)
+	p := d.take(k.memory)
+	k.plan().bind(d, p)
+	to.implement(k.table, p)
 }

@@ -1,0 +1,177 @@
+package jsonread
+
+import (
+	"reflect"
+	"unsafe"
+)
+
+// The decoder writes fields at their offsets instead of through package reflect, which would take
+// longer than everything else. All uses of unsafe are in this file.
+
+// place is where a value is decoded to: the address of a variable of the type that the binder was
+// made for. It always points into one allocation, whose type the garbage collector has, so that it
+// keeps the allocation alive and pointers that are written there are found.
+type place struct{ address unsafe.Pointer }
+
+// placeOf returns the place of an addressable value.
+func placeOf(v reflect.Value) place { return place{v.Addr().UnsafePointer()} }
+
+// field returns the place of a struct's field, whose offset package reflect reported.
+func (p place) field(offset uintptr) place { return place{unsafe.Add(p.address, offset)} }
+
+// at returns the variable at p. Its type is the binder's, or has the same memory layout: an enum is
+// a string, and every type that embeds a Ref has it as its underlying type.
+func at[T any](p place) *T { return (*T)(p.address) }
+
+// value returns the variable at p, of type t or of a type with t's memory layout.
+func (p place) value(t reflect.Type) reflect.Value { return reflect.NewAt(t, p.address).Elem() }
+
+// point sets the pointer variable at p. The value at to has the type that it points to.
+func (p place) point(to place) { *(*unsafe.Pointer)(p.address) = to.address }
+
+// implement sets the variable of an interface type with methods at p. The table is that of a
+// pointer type in this interface type, and the value at to has the type that it points to.
+func (p place) implement(table methodTable, to place) {
+	*(*[2]unsafe.Pointer)(p.address) = [2]unsafe.Pointer{table.address, to.address}
+}
+
+// methodTable is the first word of an interface value: the runtime makes one for each pair of an
+// interface type with methods and a type. It is never freed.
+type methodTable struct{ address unsafe.Pointer }
+
+// methodTableOf returns the table of the dynamic type of v, which is not nil. I is an interface
+// type with methods.
+func methodTableOf[I any](v I) methodTable {
+	return methodTable{*(*unsafe.Pointer)(unsafe.Pointer(&v))}
+}
+
+// list is a variable of a slice type: its memory layout is that of every slice.
+type list struct {
+	first    unsafe.Pointer
+	len, cap int
+}
+
+// place returns the place of the list itself.
+func (l *list) place() place { return place{unsafe.Pointer(l)} }
+
+// element returns the place of an element of size bytes. n is less than l.cap.
+func (l *list) element(n int, size uintptr) place { return place{unsafe.Add(l.first, uintptr(n)*size)} }
+
+// textOf returns the bytes as a string, not a copy. Nobody changes them as long as the string is in
+// use.
+func textOf(data []byte) string { return unsafe.String(unsafe.SliceData(data), len(data)) }
+
+// move moves a waiting string together with the size bytes from which a list has been copied to
+// another place, if it was among them. Both allocations are reachable.
+func (w *waiting) move(from place, size uintptr, to place) {
+	if offset := uintptr(unsafe.Pointer(w.to)) - uintptr(from.address); offset < size {
+		w.to = at[string](to.field(offset))
+	}
+}
+
+// memory is a type of which pointers are decoded. The values of a document share allocations, as do
+// those of all types without pointers.
+type memory struct {
+	id    int          // index in decoder.slabs
+	list  reflect.Type // the type of the allocation
+	width uintptr      // size of an element
+	units int          // how many elements a value takes
+	size  uintptr      // of a value
+}
+
+// slab is an allocation of which a part is in use.
+type slab struct {
+	list
+	used     int // elements of this allocation
+	taken    int // elements of all allocations for the current document; of a list, its length
+	before   int // the same for the document before
+	document int // the number of the current document, 0 for none
+}
+
+// words allocates values without pointers: their alignment is at most that of a word.
+var words = memory{id: newID(), list: reflect.TypeFor[[]uint64](), width: 8}
+
+// memoryOf returns the memory for values of type t.
+func memoryOf(t reflect.Type) *memory {
+	switch {
+	case !hasPointers(t):
+		m := words
+		m.units, m.size = max(1, int(t.Size()+7)/8), t.Size()
+		return &m
+	case t.Kind() == reflect.String:
+		t = reflect.TypeFor[string]() // enums too
+	}
+	if m, ok := memories.Load(t); ok {
+		return m.(*memory)
+	}
+	m, _ := memories.LoadOrStore(t, &memory{newID(), reflect.SliceOf(t), t.Size(), 1, t.Size()})
+	return m.(*memory)
+}
+
+// hasPointers reports whether the garbage collector has to look at values of type t. It may report
+// true for a type without pointers.
+func hasPointers(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Bool, reflect.Int, reflect.Int64, reflect.Uint8, reflect.Float64:
+		return false
+	case reflect.Array:
+		return hasPointers(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if hasPointers(t.Field(i).Type) {
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// mostShared is the largest number of elements of an allocation that was not needed so far.
+const mostShared = 64
+
+// take returns the place of a new zero value.
+func (d *decoder) take(m *memory) place {
+	d.charge(m.size)
+	s := d.slab(m.id)
+	if s.cap-s.used < m.units {
+		d.refill(s, m)
+	}
+	p := s.element(s.used, m.width)
+	s.used += m.units
+	s.taken += m.units
+	return p
+}
+
+// slab returns a slab for the current document.
+func (d *decoder) slab(id int) *slab {
+	if id >= len(d.slabs) {
+		d.slabs = append(d.slabs, make([]slab, max(id+1, int(lastID.Load())+1)-len(d.slabs))...)
+	}
+	s := &d.slabs[id]
+	if s.document != d.document {
+		if s.document == 0 {
+			d.touched = append(d.touched, id)
+		}
+		*s = slab{before: s.taken, document: d.document}
+	}
+	return s
+}
+
+// refill makes an allocation for as many elements as the document before needed, and otherwise
+// doubles what this one has.
+func (d *decoder) refill(s *slab, m *memory) {
+	n := s.taken
+	if n == 0 {
+		n = s.before
+	}
+	s.list, s.used = list{}, 0
+	s.list.place().value(m.list).Grow(max(m.units, min(n, mostShared)))
+}
+
+// giveBack takes the value back that take returned last. It is still zero.
+func (d *decoder) giveBack(m *memory) {
+	s := d.slab(m.id)
+	s.used -= m.units
+	s.taken -= m.units
+}
