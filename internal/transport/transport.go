@@ -390,8 +390,8 @@ type call struct {
 	unauthorized bool // there are no credentials for the next attempt
 }
 
-// callContext is the context of a call, from which callOf gets the call. It is not the *call itself,
-// whose fields fmt would print.
+// callContext is the context of a call, from which callOf gets the call. It is not the *call
+// itself, whose fields fmt would print.
 type callContext struct {
 	context.Context
 	call *call
