@@ -24,7 +24,7 @@ import (
 type core struct {
 	base      string
 	authorize authorizer
-	userAgent string
+	userAgent []string
 	http      *transport.Client
 	policy    RetryPolicy
 	maxBody   int64
@@ -86,8 +86,9 @@ func callList[T any](ctx context.Context, c *core, r request, opts []CallOption)
 // zero after an error.
 func (c *core) callInto(ctx context.Context, r request, v any, opts []CallOption) error {
 	isList := reflect.TypeOf(v).Elem().Kind() == reflect.Slice
+	errorsIn200 := r.errorsIn200 // a closure that refers to r would have each r allocated
 	r.read = func(resp *transport.Response) error {
-		if r.errorsIn200 && reportsError(resp.Body) {
+		if errorsIn200 && reportsError(resp.Body) {
 			return errReported // even if the rest of it looks like a result
 		}
 		return readJSON(resp, func(document []byte) error {
@@ -167,13 +168,13 @@ func (c *core) attempt(ctx context.Context, r request, o *observation, opts []Ca
 		return withOp(r.op, err)
 	}
 	if o != nil || len(c.observers) > 0 {
-		q.Observe = func(a transport.Attempt) { c.observe(ctx, r.op, o, a) }
+		q.Observe = c.observer(ctx, r.op, o)
 	}
 	auth := c.authorize(q)
 	for _, debug := range c.debug {
 		debug(c, r, q)
 	}
-	result := c.http.Do(context.WithValue(ctx, operationKey{}, r.op), q)
+	result := c.http.Do(ctx, q)
 	if cfg.response != nil {
 		*cfg.response = newResponse(result)
 	}
@@ -187,7 +188,7 @@ func (c *core) attempt(ctx context.Context, r request, o *observation, opts []Ca
 // configure applies the options of a call.
 func (c *core) configure(r request, opts []CallOption) (*callConfig, error) {
 	cfg := &callConfig{
-		header: http.Header{}, query: url.Values{}, policy: c.policy,
+		header: http.Header{}, policy: c.policy,
 		maxBody: max(c.maxBody, r.maxBody), repeatable: r.repeatable,
 	}
 	if r.query != nil {
@@ -207,6 +208,9 @@ func (c *core) configure(r request, opts []CallOption) (*callConfig, error) {
 // validate returns a *ValidationError with everything that is wrong with the parameters and the
 // body.
 func (r request) validate() error {
+	if r.query == nil && r.body == nil {
+		return nil
+	}
 	var v validator
 	v.validateAt("query", r.query)
 	v.validateAt("body", r.body)
@@ -231,30 +235,36 @@ func (c *core) encode(r request, cfg *callConfig) (*transport.Request, error) {
 		target += "?" + cfg.query.Encode()
 	}
 	h := cfg.header
-	h.Set("User-Agent", c.userAgent)
+	h["User-Agent"] = c.userAgent
 	if h.Get("Accept") == "" {
-		h.Set("Accept", cmp.Or(r.accept, "application/json"))
+		h["Accept"] = jsonType
+		if r.accept != "" {
+			h["Accept"] = []string{r.accept}
+		}
 	}
 	if body != nil {
-		h.Set("Content-Type", "application/json")
+		h["Content-Type"] = jsonType
 	}
 	if cfg.idempotencyKey != "" {
 		h.Set("X-Idempotency-Key", cfg.idempotencyKey)
 	}
 	p := cfg.policy
 	q := &transport.Request{
-		Method: method, URL: target, Header: h, Body: body, MaxBody: cfg.maxBody,
+		Operation: r.op, Method: method, URL: target, Header: h, Body: body, MaxBody: cfg.maxBody,
 		Repeatable: cfg.idempotencyKey != "", Read: r.read,
 		Policy: transport.Policy{
 			Attempts: p.MaxAttempts, BaseWait: p.BaseWait, MaxWait: p.MaxWait, RetryAfterCap: p.MaxRetryAfter,
 			ReadTimeout: p.ReadTimeout, WriteTimeout: max(p.WriteTimeout, r.minTimeout), Strict: p.Strict,
 		},
 	}
-	if r.stream != nil {
-		q.Stream = func(body io.Reader) ([]byte, error) { return r.stream(body, cfg.maxBody) }
+	if stream, limit := r.stream, cfg.maxBody; stream != nil {
+		q.Stream = func(body io.Reader) ([]byte, error) { return stream(body, limit) }
 	}
 	return q, nil
 }
+
+// jsonType is the value of headers that many requests share. It is not modified.
+var jsonType = []string{"application/json"}
 
 // endpoint returns the method and the path with its parameters replaced.
 func (c *core) endpoint(r request) (method, path string, err error) {

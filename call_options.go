@@ -14,7 +14,7 @@ type CallOption func(*callConfig) error
 // callConfig holds the settings made by the options of a call.
 type callConfig struct {
 	header         http.Header
-	query          url.Values
+	query          url.Values // nil for none
 	response       *Response
 	skipValidation bool
 	policy         RetryPolicy
@@ -75,6 +75,9 @@ func isHeader(name, value string) bool {
 // given more than once.
 func WithQuery(name, value string) CallOption {
 	return func(c *callConfig) error {
+		if c.query == nil {
+			c.query = url.Values{}
+		}
 		c.query.Add(name, value)
 		return nil
 	}

@@ -2,6 +2,7 @@ package labhealth
 
 import (
 	"errors"
+	"net/http"
 
 	"github.com/labhealth/labhealth-go/internal/transport"
 )
@@ -69,7 +70,7 @@ const (
 // newCore returns the core of a client that sends its key in the given header.
 func newCore(header, key string, operations []string, opts []Option) (*core, error) {
 	cfg := config{operations: operations, core: core{
-		userAgent: "labhealth-go/" + Version,
+		userAgent: []string{"labhealth-go/" + Version},
 		policy:    defaultRetry,
 		maxBody:   8 << 20,
 		paths:     map[string]string{},
@@ -97,8 +98,9 @@ func newCore(header, key string, operations []string, opts []Option) (*core, err
 		return nil, &setupError{errors.New("the API key " + whyNoSecret(key))}
 	default:
 		// The key is in a closure, because %#v prints all fields.
+		name, values := http.CanonicalHeaderKey(header), []string{key}
 		c.authorize = func(q *transport.Request) *authorization {
-			q.Header.Set(header, key)
+			q.Header[name] = values
 			return nil
 		}
 	}

@@ -180,6 +180,11 @@ func (c *core) headers(o *observation, call http.Header) http.Header {
 	return h
 }
 
+// observer returns the function that passes the attempts of a call to the observers.
+func (c *core) observer(ctx context.Context, op string, o *observation) func(transport.Attempt) {
+	return func(a transport.Attempt) { c.observe(ctx, op, o, a) }
+}
+
 // observe passes an attempt to the observers. The observation may be nil.
 func (c *core) observe(ctx context.Context, op string, o *observation, a transport.Attempt) {
 	attempt := Attempt{
@@ -304,9 +309,6 @@ func appendAttrs(attrs []slog.Attr, status int, requestID string, duration time.
 
 func isRead(op string) bool { return strings.HasPrefix(op, "GET ") || strings.HasPrefix(op, "HEAD ") }
 
-// operationKey is the context key of the operation of a request.
-type operationKey struct{}
-
 // Operation returns the operation of a request of this package from the context of its
 // [http.Request], such as "PATCH /v3/order/{order_id}". It is empty for other requests. A transport
 // passed to [WithHTTPClient] names spans and metrics with it, because the path of the URL contains
@@ -315,6 +317,6 @@ func Operation(ctx context.Context) string {
 	if ctx == nil {
 		return ""
 	}
-	op, _ := ctx.Value(operationKey{}).(string)
+	op, _ := ctx.Value(transport.OperationKey{}).(string)
 	return op
 }

@@ -72,7 +72,7 @@ func WithBodyLimit(n int64) Option {
 // WithUserAgent replaces the user agent, which is "labhealth-go/" and [Version] by default.
 func WithUserAgent(s string) Option {
 	return func(c *config) error {
-		c.core.userAgent = s
+		c.core.userAgent = []string{s}
 		if s == "" || !isHeader("User-Agent", s) {
 			return errors.New("WithUserAgent needs text that can be sent in a header")
 		}

@@ -4,8 +4,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/google/uuid"
 )
 
 // isPath reports whether path starts with one slash and is sent unchanged. net/url re-escapes a
@@ -28,7 +26,7 @@ func isPath(path string) bool {
 // hasDots reports whether s has dot segments. A proxy that decodes %2F resolves those between
 // slashes too, and some treat a backslash as a slash.
 func hasDots(s string) bool {
-	return slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return r == '/' || r == '\\' }),
+	return strings.Contains(s, ".") && slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return r == '/' || r == '\\' }),
 		func(segment string) bool { return segment == "." || segment == ".." })
 }
 
@@ -55,12 +53,14 @@ func hasParameters(path string, names []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(pathParameters(path))), slices.Sorted(slices.Values(names)))
 }
 
+const nilID = "00000000-0000-0000-0000-000000000000"
+
 // expandPath replaces the parameters named names in path by values.
 func expandPath(path string, names, values []string) (string, error) {
 	for i, value := range values {
 		name := names[i]
 		switch {
-		case value == uuid.Nil.String():
+		case value == nilID:
 			return "", invalid("must not be the nil UUID", "path", name)
 		case value == "" || hasDots(value) || hasControl(value):
 			return "", invalid("must not be empty, or hold dot segments or control characters", "path", name)

@@ -83,6 +83,9 @@ func (q queryValues) addInts(name string, list []int64) {
 // checkQuery rejects text that is not valid UTF-8, as in bodies and paths: the service would read
 // another text.
 func checkQuery(query url.Values) error {
+	if len(query) == 0 {
+		return nil
+	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if !utf8.ValidString(name) || slices.ContainsFunc(query[name], func(v string) bool { return !utf8.ValidString(v) }) {
 			return invalid("must be valid UTF-8", "query", strings.ToValidUTF8(name, "?"))

@@ -25,5 +25,6 @@ func BenchmarkTransport(b *testing.B) {
 		if r.Outcome != transport.Applied {
 			b.Fatal(r.Err)
 		}
+		r.Release()
 	}
 }

@@ -59,8 +59,8 @@ func (b *buffer) release() {
 // readAll reads the body to its end, so that the connection can be reused. It allocates at most six
 // times the limit, or one of the smallest buffers, regardless of the length of the body.
 //
-// The buffer may be released when nothing refers to the body. After an error it is nil: the body may
-// be that of a custom http.RoundTripper, whose Read may have left a goroutine behind that writes.
+// The buffer may be released when nothing refers to the body. After an error it is nil: the body
+// may be that of a custom http.RoundTripper, whose Read may have left a goroutine that writes.
 func readAll(resp *http.Response, limit int64) ([]byte, *buffer, error) {
 	limit = min(limit, math.MaxInt-1)
 	size := int64(smallestBuffer)

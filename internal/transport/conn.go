@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"sync"
@@ -173,20 +172,17 @@ func speaksHTTP2(c net.Conn) bool {
 	return ok && secure.ConnectionState().NegotiatedProtocol == "h2"
 }
 
-// watchConn adds hooks to trace that tell a conn when its request starts and ends.
-func watchConn(trace *httptrace.ClientTrace) {
-	var watched *conn // the last one; only HTTP/1 puts one back, and it uses one at a time
-	got := trace.GotConn
-	trace.GotConn = func(info httptrace.GotConnInfo) {
-		if watched, _ = info.Conn.(*conn); watched != nil {
-			watched.acquire()
-		}
-		got(info)
+// acquireConn tells a conn that its request starts.
+func (p *proof) acquireConn(c net.Conn) {
+	if p.watched, _ = c.(*conn); p.watched != nil {
+		p.watched.acquire()
 	}
-	trace.PutIdleConn = func(err error) {
-		if err == nil && watched != nil {
-			watched.release()
-		}
+}
+
+// releaseConn tells the conn that its request has ended.
+func (p *proof) releaseConn(err error) {
+	if err == nil && p.watched != nil {
+		p.watched.release()
 	}
 }
 

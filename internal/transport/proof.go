@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -15,20 +16,26 @@ import (
 // interpreted, and its result stays valid: a transport that continues after the attempt was judged,
 // or that sends a write a second time, loses its connections before the request is complete.
 type proof struct {
-	write  bool            // the request is neither a GET nor a HEAD
-	native bool            // the transport is net/http's, which hides nothing from the hooks
-	ctx    context.Context // of the attempt
+	write  bool         // the request is neither a GET nor a HEAD
+	native bool         // the transport is net/http's, which hides nothing from the hooks
+	ctx    proofContext // of the attempt
 	cancel context.CancelFunc
+	direct bool         // the transport uses conns
 	body   *attemptBody // of a write
+	proxy  *url.URL     // nil if the attempt goes through none
+	trace  httptrace.ClientTrace
+
+	watched *conn // the last one; only HTTP/1 puts one back, and it uses one at a time
 
 	mu       sync.Mutex
-	lookups  int        // times a connection was requested
-	hostPort string     // of the first connection requested, or of its proxy
-	starts   int        // times the first header field was written
-	host     string     // the first host in the headers
-	wrote    int        // times the headers were written completely
-	http2    bool       // HTTP/2 was used
-	conns    []net.Conn // connections obtained
+	lookups  int         // times a connection was requested
+	hostPort string      // of the first connection requested, or of its proxy
+	starts   int         // times the first header field was written
+	host     string      // the first host in the headers
+	wrote    int         // times the headers were written completely
+	http2    bool        // HTTP/2 was used
+	conns    []net.Conn  // connections obtained
+	conn     [1]net.Conn // the array of conns, while there is one
 	phase    Phase
 	proxied  bool  // the attempt goes through a proxy
 	judged   bool  // the attempt is over and its outcome decided
@@ -43,38 +50,68 @@ const (
 	maxTaken = 4
 )
 
-// proofKey is the context key of the *proof of an attempt.
-type proofKey struct{}
+// proofContext is the context of an attempt. One context for all values is one allocation less for
+// each.
+type proofContext struct {
+	context.Context
+	proof *proof
+}
 
-// trace returns the hooks.
-func (p *proof) trace() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{
-		GetConn: func(hostPort string) {
-			_ = p.hook(func() error {
-				p.phase = Connecting
-				if p.lookups++; p.lookups == 1 {
-					p.hostPort = hostPort
-				}
-				if hostPort != p.hostPort { // a transport that fails over need not change the Host header
-					return ErrOtherHost
-				}
-				return p.checkRepeat(p.lookups)
-			})
-		},
-		GotConn: func(info httptrace.GotConnInfo) {
-			_ = p.hook(func() error {
-				p.phase = Sending
-				p.conns = append(p.conns, info.Conn)
-				return p.checkRepeat(len(p.conns))
-			})
-		},
-		TLSHandshakeStart: p.securing,
-		WroteHeaderField: func(name string, value []string) {
-			if isFirstField(name) {
-				p.startedRequest(name == ":authority", strings.Join(value, ""))
-			}
-		},
-		WroteHeaders: p.wroteHeaders,
+// Context keys of an attempt.
+type (
+	proofKey struct{} // its *proof
+	proxyKey struct{} // the *url.URL of its proxy, nil for none
+)
+
+func (c *proofContext) Value(key any) any {
+	switch key.(type) {
+	case proofKey:
+		return c.proof
+	case proxyKey:
+		return c.proof.proxy
+	}
+	return c.Context.Value(key)
+}
+
+// newProof returns the proof of an attempt that ends with ctx, and its hooks.
+func newProof(ctx context.Context, cancel context.CancelFunc) *proof {
+	p := &proof{cancel: cancel}
+	p.ctx = proofContext{ctx, p}
+	p.conns = p.conn[:0]
+	p.trace = httptrace.ClientTrace{
+		GetConn: p.getConn, GotConn: p.gotConn, TLSHandshakeStart: p.securing,
+		WroteHeaderField: p.wroteHeaderField, WroteHeaders: p.wroteHeaders,
+	}
+	return p
+}
+
+func (p *proof) getConn(hostPort string) {
+	_ = p.hook(func() error {
+		p.phase = Connecting
+		if p.lookups++; p.lookups == 1 {
+			p.hostPort = hostPort
+		}
+		if hostPort != p.hostPort { // a transport that fails over need not change the Host header
+			return ErrOtherHost
+		}
+		return p.checkRepeat(p.lookups)
+	})
+}
+
+func (p *proof) gotConn(info httptrace.GotConnInfo) {
+	if p.direct {
+		p.acquireConn(info.Conn)
+	}
+	_ = p.hook(func() error {
+		p.phase = Sending
+		p.conns = append(p.conns, info.Conn)
+		return p.checkRepeat(len(p.conns))
+	})
+}
+
+func (p *proof) wroteHeaderField(name string, value []string) {
+	if isFirstField(name) {
+		p.startedRequest(name == ":authority", strings.Join(value, ""))
 	}
 }
 
@@ -236,20 +273,19 @@ func WithSendHook(ctx context.Context, f func() error) context.Context {
 }
 
 // addSendHook adds the function of [WithSendHook], if any, to the hooks of an attempt.
-func (p *proof) addSendHook(trace *httptrace.ClientTrace) error {
+func (p *proof) addSendHook() error {
 	f, _ := p.ctx.Value(sendHookKey{}).(func() error)
 	if f == nil {
 		return nil
 	}
-	wrote := trace.WroteHeaderField
-	trace.WroteHeaderField = func(name string, value []string) {
+	p.trace.WroteHeaderField = func(name string, value []string) {
 		if isFirstField(name) {
 			err := f() // may take time, so it is called without the lock
 			if p.hook(func() error { return err }) != nil {
 				p.disconnect() // while the request is incomplete
 			}
 		}
-		wrote(name, value)
+		p.wroteHeaderField(name, value)
 	}
 	if p.native {
 		return nil
@@ -257,11 +293,7 @@ func (p *proof) addSendHook(trace *httptrace.ClientTrace) error {
 	return f()
 }
 
-// proxyKey is the context key of the *url.URL of the proxy that an attempt goes through.
-type proxyKey struct{}
-
-// RoundTrip makes call the http.RoundTripper of its own http.Client. call has no
-// CloseIdleConnections, which go-retryablehttp would use to close the connections of other calls.
+// RoundTrip starts an attempt, or follows its redirect.
 func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	if c.proof != nil {
 		c.proof.cancel() // of the previous attempt or redirect
@@ -272,12 +304,10 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	// The attempt's only deadline. That of http.Client would also close Request.Cancel, which may
 	// end an attempt before its context ends.
 	ctx, cancel := context.WithDeadline(req.Context(), c.started.Add(c.timeout))
-	p := &proof{write: c.request.isWrite(), native: c.client.direct != nil, cancel: cancel}
-	ctx = context.WithValue(ctx, proofKey{}, p)
-	p.ctx = ctx
+	p := newProof(ctx, cancel)
+	p.write, p.native = c.request.isWrite(), c.client.direct != nil
 	p.body, _ = req.Body.(*attemptBody)
 	c.proof = p
-	trace := p.trace()
 	transport := c.client.http.Transport
 	if c.client.direct != nil {
 		proxy, err := c.client.proxy(req)
@@ -285,21 +315,18 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 			p.lookups++ // without a result
 			return nil, &ProxyError{cause: func() error { return err }}
 		}
-		if proxy != nil {
-			p.proxied = true
-			ctx = context.WithValue(ctx, proxyKey{}, proxy)
-		}
+		p.proxy, p.proxied = proxy, proxy != nil
 		if proxy != nil && req.URL.Scheme == "https" {
 			transport = c.client.tunnel
 		} else {
 			transport = c.client.direct
-			watchConn(trace)
+			p.direct, p.trace.PutIdleConn = true, p.releaseConn
 		}
 	}
-	if err := p.addSendHook(trace); err != nil {
+	if err := p.addSendHook(); err != nil {
 		return nil, err
 	}
-	resp, err := transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
+	resp, err := transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(&p.ctx, &p.trace)))
 	if err == nil {
 		return resp, nil
 	}

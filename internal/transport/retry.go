@@ -23,6 +23,10 @@ type verdict struct {
 }
 
 // checkRetry is go-retryablehttp's CheckRetry. It is called after every attempt.
+func checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
+	return callOf(ctx).checkRetry(ctx, resp, err)
+}
+
 func (c *call) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
 	r := &c.result
 	r.Attempts++
@@ -73,7 +77,7 @@ func (c *call) observe(responded, repeat bool) {
 		a.RequestID = r.Response.RequestID
 	}
 	if repeat {
-		a.Repeated, a.Wait = true, c.wait
+		a.Repeated, a.Wait = true, c.loop.RetryWaitMin
 	}
 	c.request.Observe(a)
 }
@@ -94,9 +98,9 @@ func (c *call) outcome(latest Outcome) Outcome {
 
 // mayRetry decides on another attempt and sets how long to wait before it.
 func (c *call) mayRetry(ctx context.Context, v verdict) bool {
-	p := &c.request.Policy
+	p, wait := &c.request.Policy, &c.loop.RetryWaitMin
 	if v.renewed { // not because of an outage
-		c.wait = 0
+		*wait = 0
 		return true
 	}
 	// Full jitter: clients that failed together do not retry together.
@@ -104,17 +108,17 @@ func (c *call) mayRetry(ctx context.Context, v verdict) bool {
 	for i := 1; i < c.result.Attempts && bound < p.MaxWait; i++ {
 		bound += min(bound, p.MaxWait-bound)
 	}
-	c.wait = time.Duration(rand.Int64N(max(1, int64(min(bound, p.MaxWait)))))
+	*wait = time.Duration(rand.Int64N(max(1, int64(min(bound, p.MaxWait)))))
 	if v.hasRetryAfter {
 		if v.retryAfter < 0 || v.retryAfter > p.RetryAfterCap {
 			return false
 		}
-		c.wait = v.retryAfter
+		*wait = v.retryAfter
 	}
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= c.wait {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= *wait {
 		return false
 	}
-	if l := c.client.limiter; l != nil && l.isTooLate(ctx, c.wait) {
+	if l := c.client.limiter; l != nil && l.isTooLate(ctx, *wait) {
 		return false
 	}
 	return c.client.budget.withdraw()
@@ -131,7 +135,11 @@ func (c *call) judgeError(err error) verdict {
 
 func (c *call) judgeResponse(resp *http.Response) verdict {
 	defer resp.Body.Close()
-	r := &Response{StatusCode: resp.StatusCode, Header: resp.Header, RequestID: c.requestID(resp.Header), Attempt: c.result.Attempts}
+	r := &c.first
+	if c.result.Attempts > 1 {
+		r = new(Response)
+	}
+	*r = Response{StatusCode: resp.StatusCode, Header: resp.Header, RequestID: c.requestID(resp.Header), Attempt: c.result.Attempts}
 	c.result.Response = r
 	if r.StatusCode >= 200 && r.StatusCode <= 299 {
 		c.responded(r.StatusCode)

@@ -50,7 +50,8 @@ const (
 
 // Client sends requests with one http.Client. The requests share a retry budget.
 type Client struct {
-	http http.Client
+	http http.Client // of the caller
+	loop http.Client // with the RoundTrip and the redirects of the calls, and without a timeout
 	// direct and tunnel are nil unless the http.RoundTripper is an *http.Transport. See watch.
 	direct, tunnel *http.Transport
 	proxy          func(*http.Request) (*url.URL, error) // the proxy of a request, if any
@@ -77,6 +78,9 @@ func NewClient(user *http.Client) *Client {
 			c.proxy = t.Proxy
 		}
 	}
+	c.loop = c.http
+	c.loop.Transport, c.loop.CheckRedirect = attempts{}, checkRedirect
+	c.loop.Timeout = 0 // RoundTrip sets the deadline
 	return c
 }
 
@@ -93,8 +97,12 @@ func (c *Client) CloseIdleConnections() {
 	}
 }
 
+// OperationKey is the context key of Request.Operation.
+type OperationKey struct{}
+
 // Request is one call.
 type Request struct {
+	Operation  string // value of OperationKey in the contexts of its attempts
 	Method     string
 	URL        string
 	Header     http.Header
@@ -207,43 +215,41 @@ func (e *RedirectError) Error() string { return "redirect not followed" }
 // Do sends q until it succeeds, fails permanently, or must not be retried.
 func (c *Client) Do(ctx context.Context, q *Request) *Result {
 	call := &call{client: c, request: q, timeout: q.Policy.ReadTimeout, limit: "RetryPolicy.ReadTimeout"}
+	call.ctx = callContext{ctx, call}
 	c.budget.deposit()
 	if err := ctx.Err(); err != nil {
 		return &Result{Outcome: NotSent, ContextErr: err}
 	}
-	req, err := newRequest(ctx, q)
-	if err != nil {
+	if err := call.newRequest(); err != nil {
 		return &Result{Outcome: NotSent, Err: err}
 	}
-	if err := call.admit(req.Request); err != nil {
+	if err := call.admit(call.repeated.Request); err != nil {
 		result := &Result{Outcome: NotSent, Err: err}
 		if !call.unauthorized { // otherwise Err has the context's error
 			result.ContextErr = ctx.Err()
 		}
 		return result
 	}
-	hc := c.http
-	hc.Transport = call
-	hc.CheckRedirect = call.redirect
 	if q.isWrite() {
 		call.timeout, call.limit = q.Policy.WriteTimeout, "RetryPolicy.WriteTimeout"
 	}
-	if hc.Timeout > 0 && hc.Timeout < call.timeout {
-		call.timeout, call.limit = hc.Timeout, "http.Client.Timeout"
+	if limit := c.http.Timeout; limit > 0 && limit < call.timeout {
+		call.timeout, call.limit = limit, "http.Client.Timeout"
 	}
-	hc.Timeout = 0 // RoundTrip sets the deadline
-	loop := retryablehttp.Client{
-		HTTPClient:   &hc,
+	// The functions find the call in the context of its requests, so that they need no closures.
+	call.loop = retryablehttp.Client{
+		HTTPClient:   &c.loop,
 		RetryMax:     math.MaxInt32, // checkRetry decides
-		CheckRetry:   call.checkRetry,
-		Backoff:      func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return call.wait },
+		CheckRetry:   checkRetry,
+		Backoff:      func(wait, _ time.Duration, _ int, _ *http.Response) time.Duration { return wait },
 		ErrorHandler: func(r *http.Response, err error, _ int) (*http.Response, error) { return r, err },
 		PrepareRetry: func(r *http.Request) error {
-			r.Header = q.Header.Clone() // a cookie jar adds to it at each attempt
+			call := callOf(r.Context())
+			r.Header = call.request.Header.Clone() // a cookie jar adds to it at each attempt
 			return call.admit(r)
 		},
 	}
-	_, _ = loop.Do(req) // checkRetry fills the result
+	_, _ = call.loop.Do(&call.repeated) // checkRetry fills the result
 	if call.unauthorized {
 		return &call.result // Err has the context's error
 	}
@@ -307,26 +313,45 @@ func (c *call) authorize(r *http.Request) error {
 	return err
 }
 
-// newRequest returns the request of every attempt. A write always has a body, of a type that
+// newRequest sets the request of every attempt. A write always has a body, of a type that
 // net/http cannot rewind, even if it is empty: net/http itself retries a request that has no body
 // or one that it can rewind.
-func newRequest(ctx context.Context, q *Request) (*retryablehttp.Request, error) {
-	var body any
-	if q.isWrite() {
-		own := bytes.Clone(q.Body) // the caller may change q.Body while a retry waits
-		body = retryablehttp.ReaderFunc(func() (io.Reader, error) { return &attemptBody{r: bytes.NewReader(own)}, nil })
-	}
-	req, err := retryablehttp.NewRequestWithContext(ctx, q.Method, q.URL, body)
+func (c *call) newRequest() error {
+	q := c.request
+	req, err := http.NewRequestWithContext(&c.ctx, q.Method, q.URL, nil)
 	// net/url re-escapes a path that contains a character that it would escape itself.
-	if err != nil || req.Request.URL.String() != q.URL {
-		return nil, ErrURL
+	if err != nil || req.URL.String() != q.URL {
+		return ErrURL
+	}
+	copyHeader(req.Header, q.Header)
+	c.repeated.Request = req
+	if !q.isWrite() {
+		return nil
+	}
+	own := bytes.Clone(q.Body) // the caller may change q.Body while a retry waits
+	err = c.repeated.SetBody(retryablehttp.ReaderFunc(func() (io.Reader, error) { return &attemptBody{r: bytes.NewReader(own)}, nil }))
+	if err != nil {
+		return ErrURL
 	}
 	req.GetBody = nil
-	if q.isWrite() && len(q.Body) == 0 {
+	if len(q.Body) == 0 {
 		req.ContentLength = -1 // a transport that replaces the body must read it to find it empty
 	}
-	req.Header = q.Header.Clone()
-	return req, nil
+	return nil
+}
+
+// copyHeader adds a copy of the values of from to the empty header to.
+func copyHeader(to, from http.Header) {
+	n := 0
+	for _, values := range from {
+		n += len(values)
+	}
+	all := make([]string, 0, n)
+	for name, values := range from {
+		start := len(all)
+		all = append(all, values...)
+		to[name] = all[start:len(all):len(all)]
+	}
 }
 
 // attemptBody is the body of one attempt. It hides the type of its reader from net/http.
@@ -348,18 +373,56 @@ func (b *attemptBody) wasRead() bool { return b != nil && b.read.Load() }
 
 // call is the state of one call. Its attempts follow one another.
 type call struct {
-	client  *Client
-	request *Request
-	result  Result
-	sent    http.Header   // of the latest attempt
-	timeout time.Duration // of an attempt
-	limit   string        // the setting that timeout comes from
-	started time.Time     // of the attempt; zero before it
-	proof   *proof
-	wait    time.Duration // before the next attempt
-	waiting bool          // the failure allows another attempt
+	client   *Client
+	request  *Request
+	ctx      callContext           // of its requests
+	repeated retryablehttp.Request // of every attempt
+	loop     retryablehttp.Client
+	result   Result
+	first    Response      // to the first attempt
+	sent     http.Header   // of the latest attempt
+	timeout  time.Duration // of an attempt
+	limit    string        // the setting that timeout comes from
+	started  time.Time     // of the attempt; zero before it
+	proof    *proof
+	waiting  bool // the failure allows another attempt
 
 	unauthorized bool // there are no credentials for the next attempt
+}
+
+// callContext is the context of a call, from which callOf gets the call. It is not the *call
+// itself, whose fields fmt would print.
+type callContext struct {
+	context.Context
+	call *call
+}
+
+// callKey is the context key of the *call of a request.
+type callKey struct{}
+
+func (c *callContext) Value(key any) any {
+	switch key.(type) {
+	case callKey:
+		return c.call
+	case OperationKey:
+		return c.call.request.Operation
+	}
+	return c.Context.Value(key)
+}
+
+// callOf returns the call that a request belongs to.
+func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
+
+// attempts makes the calls the http.RoundTripper of their http.Client. It has no
+// CloseIdleConnections, which go-retryablehttp would use to close the connections of other calls.
+type attempts struct{}
+
+func (attempts) RoundTrip(req *http.Request) (*http.Response, error) {
+	return callOf(req.Context()).RoundTrip(req)
+}
+
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	return callOf(req.Context()).redirect(req, via)
 }
 
 // redirect follows the redirects of a GET to the same origin only.
