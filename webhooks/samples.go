@@ -333,7 +333,7 @@ func (s Samples) MarshalJSON() ([]byte, error) {
 	}
 	f.UserID, f.Source, f.SourceID, f.Provider = s.UserID, s.Source, s.SourceID, s.Provider
 	if isList := len(f.Data) > 0 && f.Data[0] == '['; isList || s.Data != nil {
-		list, unchanged, err := encodeList(f.Data, len(s.Data), func(i int) ([]byte, error) { return s.Data[i].MarshalJSON() })
+		list, unchanged, err := s.encodeData(f.Data)
 		if err != nil {
 			return nil, err
 		}

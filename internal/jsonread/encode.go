@@ -2,14 +2,20 @@ package jsonread
 
 import (
 	"encoding"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 	"unicode/utf8"
+
+	"github.com/google/uuid"
 )
 
 // Marshal encodes the struct that p points to (or is). Decoded fields that the caller did not
@@ -28,12 +34,29 @@ func marshal(p any, lossless bool) ([]byte, error) {
 		}
 		v = v.Elem()
 	}
-	e := encoder{lossless: lossless}
+	if !v.CanAddr() { // methods and parts of a value that can be addressed need no copies
+		copied := reflect.New(v.Type()).Elem()
+		copied.Set(v)
+		v = copied
+	}
+	e := encoders.Get().(*encoder)
+	defer encoders.Put(e)
+	e.out, e.lossless = e.out[:0], lossless
 	if err := e.object(v); err != nil {
 		return nil, err
 	}
-	return e.out, nil
+	if cap(e.out) > maxReused {
+		out := e.out
+		e.out = nil
+		return out, nil
+	}
+	return slices.Clone(e.out), nil
 }
+
+// encoders are reused for their buffers, up to maxReused bytes each.
+var encoders = sync.Pool{New: func() any { return new(encoder) }}
+
+const maxReused = 1 << 16
 
 // encoder appends JSON to out.
 type encoder struct {
@@ -66,8 +89,8 @@ func (e *encoder) null() error {
 // name starts a field of the object that starts at first.
 func (e *encoder) name(name string, first int) {
 	e.comma(first)
-	quoted, _ := json.Marshal(name)
-	e.out = append(append(e.out, quoted...), ':')
+	e.string(name)
+	e.out = append(e.out, ':')
 }
 
 // comma separates a field or element from those before it, of the object or array whose content
@@ -79,30 +102,64 @@ func (e *encoder) comma(first int) {
 }
 
 func (e *encoder) value(v reflect.Value, nullable bool) error {
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
+	return e.valueOf(classOf(v.Type()), v, nullable)
+}
+
+// valueOf encodes a value whose type has the given class.
+func (e *encoder) valueOf(c class, v reflect.Value, nullable bool) error {
+	switch c {
+	case pointerClass:
 		if v.IsNil() {
 			return e.null()
 		}
 		return e.value(v.Elem(), nullable)
-	case reflect.String:
-		if !utf8.ValidString(v.String()) {
-			return &ValueError{Reason: "must be valid UTF-8"}
-		}
-	case reflect.Struct:
-		if isObject(v.Type()) && !isMarshaler(v) || planOf(v.Type()).ref >= 0 {
-			return e.object(v)
-		}
-	case reflect.Slice:
-		if v.Type() == rawType {
-			return e.raw(v.Bytes())
-		}
+	case objectClass:
+		return e.object(v)
+	case rawClass:
+		return e.raw(v.Bytes())
+	case sliceClass:
 		return e.slice(v, nullable, false)
-	case reflect.Map:
+	case mapClass:
 		if v.IsNil() {
 			return e.null()
 		}
 		return e.mapFields(v, nil)
+	}
+	return e.scalar(c, v)
+}
+
+// scalar encodes a value without parts of its own, as encoding/json does.
+func (e *encoder) scalar(c class, v reflect.Value) error {
+	switch c {
+	case stringClass:
+		if s := v.String(); utf8.ValidString(s) {
+			e.string(s)
+			return nil
+		}
+		return &ValueError{Reason: "must be valid UTF-8"}
+	case boolClass:
+		e.out = strconv.AppendBool(e.out, v.Bool())
+		return nil
+	case intClass:
+		e.out = strconv.AppendInt(e.out, v.Int(), 10)
+		return nil
+	case floatClass:
+		if f := math.Abs(v.Float()); f == 0 || f >= 1e-6 && f < 1e21 {
+			e.out = strconv.AppendFloat(e.out, v.Float(), 'f', -1, 64)
+			return nil
+		}
+	case uuidClass:
+		e.uuid(v)
+		return nil
+	case timeClass:
+		out, err := pointerTo[time.Time](v).AppendText(append(e.out, '"'))
+		if err == nil {
+			e.out = append(out, '"')
+			return nil
+		}
+	}
+	if v.Kind() == reflect.String && !utf8.ValidString(v.String()) {
+		return &ValueError{Reason: "must be valid UTF-8"}
 	}
 	b, err := json.Marshal(v.Interface())
 	if err != nil {
@@ -112,12 +169,147 @@ func (e *encoder) value(v reflect.Value, nullable bool) error {
 	return nil
 }
 
-func isMarshaler(v reflect.Value) bool {
-	switch v.Interface().(type) {
-	case json.Marshaler, encoding.TextMarshaler:
-		return true
+// string encodes a string in valid UTF-8.
+func (e *encoder) string(s string) {
+	for i := range len(s) {
+		if !plainChars[s[i]] {
+			quoted, _ := json.Marshal(s)
+			e.out = append(e.out, quoted...)
+			return
+		}
 	}
-	return false
+	e.out = append(append(append(e.out, '"'), s...), '"')
+}
+
+// plainChars are the bytes that encoding/json does not escape. U+2028 and U+2029, which it does,
+// start with 0xe2.
+var plainChars = func() (plain [256]bool) {
+	for c := range plain {
+		plain[c] = c >= ' ' && c != 0xe2 && !strings.ContainsRune("\"\\<>&\x7f", rune(c))
+	}
+	return plain
+}()
+
+func (e *encoder) uuid(v reflect.Value) {
+	id := pointerTo[uuid.UUID](v)
+	e.out = append(e.out, '"')
+	for i, part := range [][]byte{id[:4], id[4:6], id[6:8], id[8:10], id[10:]} {
+		if i > 0 {
+			e.out = append(e.out, '-')
+		}
+		e.out = hex.AppendEncode(e.out, part)
+	}
+	e.out = append(e.out, '"')
+}
+
+// pointerTo returns a pointer to v, or to a copy of it if v cannot be addressed.
+func pointerTo[T any](v reflect.Value) *T {
+	if v.CanAddr() {
+		return v.Addr().Interface().(*T)
+	}
+	return new(v.Interface().(T))
+}
+
+// class says how a type is encoded.
+type class uint8
+
+const (
+	otherClass class = iota // by encoding/json
+	pointerClass
+	objectClass
+	rawClass
+	sliceClass
+	mapClass
+	stringClass
+	boolClass
+	intClass
+	floatClass
+	uuidClass
+	timeClass
+)
+
+var classes sync.Map // reflect.Type → class
+
+func classOf(t reflect.Type) class {
+	if c, ok := classes.Load(t); ok {
+		return c.(class)
+	}
+	c := findClass(t)
+	classes.Store(t, c)
+	return c
+}
+
+var (
+	marshalerType     = reflect.TypeFor[json.Marshaler]()
+	textMarshalerType = reflect.TypeFor[encoding.TextMarshaler]()
+
+	kindClasses = map[reflect.Kind]class{
+		reflect.String: stringClass, reflect.Bool: boolClass, reflect.Float64: floatClass,
+		reflect.Int: intClass, reflect.Int8: intClass, reflect.Int16: intClass, reflect.Int32: intClass, reflect.Int64: intClass,
+	}
+	typeClasses = map[reflect.Type]class{rawType: rawClass, uuidType: uuidClass, timeType: timeClass, numberType: otherClass}
+)
+
+func findClass(t reflect.Type) class {
+	if c, ok := typeClasses[t]; ok {
+		return c
+	}
+	isMarshaler := t.Implements(marshalerType) || t.Implements(textMarshalerType)
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		return pointerClass
+	case reflect.Struct:
+		if isObject(t) && !isMarshaler || planOf(t).ref >= 0 {
+			return objectClass
+		}
+	case reflect.Slice:
+		return sliceClass
+	case reflect.Map:
+		return mapClass
+	}
+	if isMarshaler {
+		return otherClass
+	}
+	return kindClasses[t.Kind()]
+}
+
+// encodingPlan has what the encoder needs of the fields of a plan, in the same order.
+type encodingPlan struct {
+	*plan
+	fields []encodedField
+	others []int // the fields of the struct that are not part of its JSON
+}
+
+type encodedField struct {
+	*field
+	quoted    string // the name with its colon
+	class     class
+	hasIsZero bool // the type says itself what zero is
+}
+
+var encodingPlans sync.Map // reflect.Type → *encodingPlan
+
+func encodingPlanOf(t reflect.Type) *encodingPlan {
+	if p, ok := encodingPlans.Load(t); ok {
+		return p.(*encodingPlan)
+	}
+	p := &encodingPlan{plan: planOf(t)}
+	inJSON := map[int]bool{p.ref: true}
+	for i := range p.plan.fields {
+		f := &p.plan.fields[i]
+		ft := t.Field(f.index).Type
+		quoted, _ := json.Marshal(f.name)
+		hasIsZero := ft.Kind() != reflect.Pointer && ft.Implements(reflect.TypeFor[interface{ IsZero() bool }]())
+		p.fields = append(p.fields, encodedField{f, string(quoted) + ":", classOf(ft), hasIsZero})
+		inJSON[f.index] = true
+	}
+	for i := range t.NumField() {
+		if !inJSON[i] && t.Field(i).Type.Size() > 0 {
+			p.others = append(p.others, i)
+		}
+	}
+	encodingPlans.Store(t, p)
+	return p
 }
 
 func (e *encoder) raw(data []byte) error {
@@ -132,11 +324,17 @@ func (e *encoder) raw(data []byte) error {
 }
 
 // field encodes the value v of a field.
-func (e *encoder) field(f *field, v reflect.Value) error {
+func (e *encoder) field(f *encodedField, v reflect.Value) error {
 	if f.wrapped {
 		return e.slice(v, f.nullable, true)
 	}
-	return e.value(v, f.nullable)
+	return e.valueOf(f.class, v, f.nullable)
+}
+
+// fieldName starts the field of an object whose content starts at first.
+func (e *encoder) fieldName(f *encodedField, first int) {
+	e.comma(first)
+	e.out = append(e.out, f.quoted...)
 }
 
 // element encodes an element of a list, in the wrapper that it was received in if wrapped is true.
@@ -192,7 +390,7 @@ func (e *encoder) mapFields(v reflect.Value, unchanged map[string][]byte) error 
 
 // object encodes a struct.
 func (e *encoder) object(v reflect.Value) error {
-	p := planOf(v.Type())
+	p := encodingPlanOf(v.Type())
 	if e.lossless && p.ref >= 0 {
 		if ref := *p.refOf(v); ref.doc != nil {
 			return e.decoded(p, v, ref)
@@ -205,7 +403,7 @@ func (e *encoder) object(v reflect.Value) error {
 }
 
 // plain encodes a struct from its fields alone.
-func (e *encoder) plain(p *plan, v reflect.Value) error {
+func (e *encoder) plain(p *encodingPlan, v reflect.Value) error {
 	e.out = append(e.out, '{')
 	first := len(e.out)
 	for i := range p.fields {
@@ -214,7 +412,7 @@ func (e *encoder) plain(p *plan, v reflect.Value) error {
 		if f.omits(fv) {
 			continue
 		}
-		e.name(f.name, first)
+		e.fieldName(f, first)
 		if err := e.field(f, fv); err != nil {
 			return within(f.name, err)
 		}
@@ -224,61 +422,114 @@ func (e *encoder) plain(p *plan, v reflect.Value) error {
 }
 
 // omits reports whether the field is left out at this value.
-func (f *field) omits(v reflect.Value) bool { return f.omitZero && isZero(v) }
+func (f *encodedField) omits(v reflect.Value) bool { return f.omitZero && f.isZero(v) }
 
 // clears reports whether a changed field is left out at this value. A nil pointer with a default is
 // null, because an absent field would be decoded as the default.
-func (f *field) clears(v reflect.Value) bool { return f.omits(v) && !f.hasDefault }
+func (f *encodedField) clears(v reflect.Value) bool { return f.omits(v) && !f.hasDefault }
 
 // isZero is what omitzero of encoding/json means.
-func isZero(v reflect.Value) bool {
-	if z, ok := v.Interface().(interface{ IsZero() bool }); ok && v.Kind() != reflect.Pointer {
-		return z.IsZero()
+func (f *encodedField) isZero(v reflect.Value) bool {
+	if !f.hasIsZero {
+		return v.IsZero()
 	}
-	return v.IsZero()
+	if v.CanAddr() {
+		v = v.Addr()
+	}
+	return v.Interface().(interface{ IsZero() bool }).IsZero()
 }
 
 // decoded encodes a decoded struct: its raw bytes, with the caller's changes on top. It finds the
-// changes by decoding those bytes once more.
-func (e *encoder) decoded(p *plan, v reflect.Value, ref Ref) error {
-	original := reflect.New(v.Type()).Elem()
-	if err := ref.decodeOriginal(original); err != nil {
-		return err
-	}
+// changes by comparing the fields with those bytes, and decodes the bytes once more if that does
+// not suffice.
+func (e *encoder) decoded(p *encodingPlan, v reflect.Value, ref Ref) error {
 	raw := ref.raw()
-	if equal(original, v) {
+	m := matcher{scanner: scanner{data: raw}}
+	if m.object(p, v) == same {
 		e.out = append(e.out, raw...)
 		return nil
 	}
-	if raw[0] != '{' {
-		return e.plain(p, v)
+	o := original{ref: ref}
+	if raw[0] == '{' {
+		return e.merged(p, v, raw, &o)
 	}
-	e.out = append(e.out, '{')
-	first := len(e.out)
-	fields, last := p.fieldsOf(raw)
-	for i, rf := range fields {
-		var err error
-		switch f := rf.field; {
-		case f == nil, equal(original.Field(f.index), v.Field(f.index)):
-			e.comma(first)
-			e.out = append(e.out, raw[rf.start:rf.end]...)
-		case last[f] != i, f.clears(v.Field(f.index)):
-			// A duplicate name, whose last value is the one to change, or the field is left out.
-		default:
-			e.name(f.name, first)
-			err = within(f.name, e.changed(f, raw[rf.value:rf.end], original.Field(f.index), v.Field(f.index)))
-		}
-		if err != nil {
+	before, err := o.value(v)
+	if err != nil {
+		return err
+	}
+	if equal(before, v) {
+		e.out = append(e.out, raw...)
+		return nil
+	}
+	return e.plain(p, v)
+}
+
+// original is a decoded struct as it was before the program changed it, decoded when it is needed.
+type original struct {
+	ref     Ref
+	decoded reflect.Value
+}
+
+func (o *original) value(like reflect.Value) (reflect.Value, error) {
+	if o.decoded.IsValid() {
+		return o.decoded, nil
+	}
+	o.decoded = reflect.New(like.Type()).Elem()
+	return o.decoded, o.ref.decodeOriginal(o.decoded)
+}
+
+// compare returns whether the field of v was changed.
+func (o *original) compare(m match, f *encodedField, v reflect.Value) (match, error) {
+	if m != unknown {
+		return m, nil
+	}
+	before, err := o.value(v)
+	if err != nil {
+		return unknown, err
+	}
+	if equal(before.Field(f.index), v.Field(f.index)) {
+		return same, nil
+	}
+	return different, nil
+}
+
+// merged encodes a decoded struct field by field. raw is the object that was received.
+func (e *encoder) merged(p *encodingPlan, v reflect.Value, raw []byte, o *original) (err error) {
+	fields, matches := p.fieldsOf(raw, v)
+	for i := range matches {
+		if matches[i], err = o.compare(matches[i], &p.fields[i], v); err != nil {
 			return err
 		}
 	}
-	for n := range p.fields {
-		f := &p.fields[n]
-		now := v.Field(f.index)
-		if _, exists := last[f]; exists || f.clears(now) || equal(original.Field(f.index), now) {
+	if !slices.ContainsFunc(matches, func(m match) bool { return m != same }) {
+		e.out = append(e.out, raw...)
+		return nil
+	}
+	last := p.lastOf(fields)
+	e.out = append(e.out, '{')
+	first := len(e.out)
+	for i, rf := range fields {
+		if rf.index < 0 || matches[rf.index] == same {
+			e.comma(first)
+			e.out = append(e.out, raw[rf.start:rf.end]...)
 			continue
 		}
-		e.name(f.name, first)
+		f := &p.fields[rf.index]
+		if last[rf.index] != i || f.clears(v.Field(f.index)) {
+			continue // a duplicate name, whose last value is the one to change, or the field is left out
+		}
+		e.fieldName(f, first)
+		if err := e.changed(f, raw[rf.value:rf.end], o, v); err != nil {
+			return within(f.name, err)
+		}
+	}
+	for i := range p.fields {
+		f := &p.fields[i]
+		now := v.Field(f.index)
+		if last[i] >= 0 || matches[i] == same || f.clears(now) {
+			continue
+		}
+		e.fieldName(f, first)
 		if err := e.field(f, now); err != nil {
 			return within(f.name, err)
 		}
@@ -289,41 +540,85 @@ func (e *encoder) decoded(p *plan, v reflect.Value, ref Ref) error {
 
 func equal(a, b reflect.Value) bool { return reflect.DeepEqual(a.Interface(), b.Interface()) }
 
-// changed encodes the value of a field that the caller changed from original to now, and that was
-// decoded from raw.
-func (e *encoder) changed(f *field, raw []byte, original, now reflect.Value) error {
-	switch {
-	case now.Kind() == reflect.Slice && !now.IsNil() && now.Type() != rawType:
-		return e.changedSlice(f, raw, original, now)
-	case now.Kind() == reflect.Map && !now.IsNil() && raw[0] == '{':
-		return e.changedMap(raw, original, now)
+// changed encodes the value of a field of v that the caller changed, and that was decoded from raw.
+func (e *encoder) changed(f *encodedField, raw []byte, o *original, v reflect.Value) error {
+	now := v.Field(f.index)
+	isSlice := f.class == sliceClass && !now.IsNil()
+	if isSlice && raw[0] == '[' && classOf(now.Type().Elem()) == objectClass && planOf(now.Type().Elem()).ref >= 0 {
+		return e.changedObjects(f, raw, now)
 	}
-	return e.field(f, now)
+	isMap := f.class == mapClass && !now.IsNil() && raw[0] == '{'
+	if !isSlice && !isMap {
+		return e.field(f, now)
+	}
+	before, err := o.value(v)
+	if err != nil {
+		return err
+	}
+	if isMap {
+		return e.changedMap(raw, before.Field(f.index), now)
+	}
+	return e.changedSlice(f, raw, before.Field(f.index), now)
+}
+
+// changedObjects encodes a changed list of structs that keep their raw bytes.
+func (e *encoder) changedObjects(f *encodedField, raw []byte, now reflect.Value) error {
+	e.out = append(e.out, '[')
+	first := len(e.out)
+	for i := range now.Len() {
+		e.comma(first)
+		if err := e.element(now.Index(i), f.wrapped); err != nil {
+			return within(strconv.Itoa(i), err)
+		}
+	}
+	e.out = append(e.out, ']')
+	return nil
 }
 
 // rawField is where a field of an object is in the raw bytes: from its name on, and its value.
 type rawField struct {
-	*field            // nil if the type has no such field
+	index             int // of the field in the plan; -1 if the type has no such field
 	start, value, end int
 }
 
-// fieldsOf returns the fields of an object, and the index of the last one of each name that the
-// type has.
-func (p *plan) fieldsOf(raw []byte) (list []rawField, last map[*field]int) {
-	last = map[*field]int{}
-	s := scanner{data: raw}
-	for more := s.open('}'); more; more = s.more('}') {
-		rf := rawField{start: s.i}
-		if n, known := p.byName[string(s.name())]; known {
-			rf.field = &p.fields[n]
-			last[rf.field] = len(list)
+// fieldsOf returns the fields of an object, and which fields of v are those of the object.
+func (p *encodingPlan) fieldsOf(raw []byte, v reflect.Value) ([]rawField, []match) {
+	list, matches := make([]rawField, 0, len(p.fields)), make([]match, len(p.fields))
+	m := matcher{scanner: scanner{data: raw}}
+	var seen uint64
+	for more := m.open('}'); more; more = m.more('}') {
+		rf := rawField{start: m.i, index: -1}
+		n, known := m.field(p, len(list))
+		if rf.value = m.i; known {
+			rf.index = n
+			seen |= 1 << n
+			matches[n] = m.fieldOf(p, n, v)
+			m.i, m.depth = rf.value, 1
 		}
-		rf.value = s.i
-		s.skip()
-		rf.end = s.i
+		m.skip()
+		rf.end = m.i
 		list = append(list, rf)
 	}
-	return list, last
+	for n := range p.fields {
+		if seen&(1<<n) == 0 {
+			matches[n] = p.absent(n, v)
+		}
+	}
+	if p.data >= 0 && matches[p.kind] != same {
+		matches[p.data] = unknown
+	}
+	return list, matches
+}
+
+// lastOf returns for each field of the plan the index of its last value in list, or -1.
+func (p *encodingPlan) lastOf(list []rawField) []int {
+	last := slices.Repeat([]int{-1}, len(p.fields))
+	for i, rf := range list {
+		if rf.index >= 0 {
+			last[rf.index] = i
+		}
+	}
+	return last
 }
 
 // changedMap encodes a changed map: the values that are unchanged are written as their raw bytes.
@@ -341,7 +636,7 @@ func (e *encoder) changedMap(raw []byte, original, now reflect.Value) error {
 
 // changedSlice encodes a changed list: elements that are unchanged are written as their raw bytes,
 // also at another index.
-func (e *encoder) changedSlice(f *field, raw []byte, original, now reflect.Value) error {
+func (e *encoder) changedSlice(f *encodedField, raw []byte, original, now reflect.Value) error {
 	elements := slices.Collect(Elements(raw))
 	e.out = append(e.out, '[')
 	first := len(e.out)
