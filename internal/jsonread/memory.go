@@ -23,8 +23,25 @@ func (p place) field(offset uintptr) place { return place{unsafe.Add(p.address, 
 // a string, and every type that embeds a Ref has it as its underlying type.
 func at[T any](p place) *T { return (*T)(p.address) }
 
-// value returns the variable at p, of type t or of a type with t's memory layout.
-func (p place) value(t reflect.Type) reflect.Value { return reflect.NewAt(t, p.address).Elem() }
+// variable is a type of variables: the first word of an any with a pointer to one of them, which is
+// the address of what the runtime knows about the pointer type, and is never freed.
+// [reflect.NewAt] would look it up each time.
+type variable struct{ pointer unsafe.Pointer }
+
+// variableOf returns the variable of type t.
+func variableOf(t reflect.Type) variable {
+	pointer := reflect.Zero(reflect.PointerTo(t)).Interface()
+	return variable{*(*unsafe.Pointer)(unsafe.Pointer(&pointer))}
+}
+
+// value returns the variable at p, of type v or of a type with its memory layout.
+func (p place) value(v variable) reflect.Value { return reflect.ValueOf(p.pointer(v)).Elem() }
+
+// pointer returns a pointer to the variable at p: it puts the two words of an any together.
+func (p place) pointer(v variable) (pointer any) {
+	*(*[2]unsafe.Pointer)(unsafe.Pointer(&pointer)) = [2]unsafe.Pointer{v.pointer, p.address}
+	return pointer
+}
 
 // point sets the pointer variable at p. The value at to has the type that it points to.
 func (p place) point(to place) { *(*unsafe.Pointer)(p.address) = to.address }
@@ -72,11 +89,11 @@ func (w *waiting) move(from place, size uintptr, to place) {
 // memory is a type of which pointers are decoded. The values of a document share allocations, as do
 // those of all types without pointers.
 type memory struct {
-	id    int          // index in decoder.slabs
-	list  reflect.Type // the type of the allocation
-	width uintptr      // size of an element
-	units int          // how many elements a value takes
-	size  uintptr      // of a value
+	id    int      // index in decoder.slabs
+	list  variable // the slice type of the allocation
+	width uintptr  // size of an element
+	units int      // how many elements a value takes
+	size  uintptr  // of a value
 }
 
 // slab is an allocation of which a part is in use.
@@ -89,7 +106,7 @@ type slab struct {
 }
 
 // words allocates values without pointers: their alignment is at most that of a word.
-var words = memory{id: newID(), list: reflect.TypeFor[[]uint64](), width: 8}
+var words = memory{id: newID(), list: variableOf(reflect.TypeFor[[]uint64]()), width: 8}
 
 // memoryOf returns the memory for values of type t.
 func memoryOf(t reflect.Type) *memory {
@@ -104,7 +121,7 @@ func memoryOf(t reflect.Type) *memory {
 	if m, ok := memories.Load(t); ok {
 		return m.(*memory)
 	}
-	m, _ := memories.LoadOrStore(t, &memory{newID(), reflect.SliceOf(t), t.Size(), 1, t.Size()})
+	m, _ := memories.LoadOrStore(t, &memory{newID(), variableOf(reflect.SliceOf(t)), t.Size(), 1, t.Size()})
 	return m.(*memory)
 }
 

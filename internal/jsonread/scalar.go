@@ -32,12 +32,12 @@ func Text[T any](parse func([]byte) (T, error)) struct{} {
 }
 
 func bindUnmarshaler(t reflect.Type) func(*decoder, place) {
-	want := wantOf(t)
+	want, v := wantOf(t), variableOf(t)
 	return func(d *decoder, to place) {
-		start, v := d.i, to.value(t)
+		start := d.i
 		d.skip()
-		if v.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(d.data[start:d.i]) != nil {
-			v.SetZero()
+		if to.pointer(v).(json.Unmarshaler).UnmarshalJSON(d.data[start:d.i]) != nil {
+			to.value(v).SetZero()
 			d.addProblem(start, want)
 		}
 	}
