@@ -17,7 +17,7 @@ type binder struct {
 	elem *binder
 	variable
 	size   uintptr // of a value
-	memory *memory // of what a pointer points to
+	memory *memory // of what a pointer points to, and of short lists of strings
 
 	// Of a list.
 	id     int     // index in decoder.slabs, where the length of the list before is
@@ -68,7 +68,7 @@ var (
 func binderOf(t reflect.Type) *binder {
 	b := &binder{variable: variableOf(t), size: t.Size()}
 	scalar, isScalar := scalarTypes[t]
-	parse, isText := texts[t]
+	parse, isText := parsers[t]
 	switch {
 	case isScalar:
 		b.how, b.want = scalar.how, scalar.want
@@ -198,7 +198,11 @@ func skipValue(first byte, b *binder) *binder {
 
 // listOf returns the binder of a slice type, whose elements take charge bytes each.
 func listOf(t reflect.Type, elem *binder, charge uintptr) *binder {
-	return &binder{how: asList, want: "array", variable: variableOf(t), size: t.Size(), elem: elem, charge: charge, alike: 8, id: newID()}
+	b := &binder{how: asList, want: "array", variable: variableOf(t), size: t.Size(), elem: elem, charge: charge, alike: 8, id: newID()}
+	if t.Elem().Kind() == reflect.String {
+		b.memory = &texts
+	}
+	return b
 }
 
 // ownListOf returns the binder of a slice whose elements have documents of their own, and may be
@@ -209,7 +213,7 @@ func ownListOf(t reflect.Type, wrapper string) *binder {
 		elem = unwrap(elem, wrapper)
 	}
 	b := listOf(t, ownDocument(elem), elem.size+reflect.TypeFor[Document]().Size()+reflect.TypeFor[content]().Size())
-	b.alike = 1
+	b.memory, b.alike = nil, 1
 	return b
 }
 
@@ -269,6 +273,10 @@ func (b *binder) room(d *decoder, n, start int) int {
 // resize moves a list to an allocation for a number of elements, together with the strings in it
 // that wait, from the index waiting on.
 func (b *binder) resize(d *decoder, l *list, elements, waiting int) {
+	if l.cap == 0 && b.memory != nil {
+		d.takeList(l, b.memory, elements)
+		return
+	}
 	old, grown := &d.moved[0], &d.moved[1]
 	*old, *grown = *l, list{}
 	v := grown.place().value(b.variable)

@@ -84,7 +84,7 @@ func newDecoder(doc *Document, data []byte, budget int) *decoder {
 
 // release makes d available to other documents. It is not called after an error.
 func (d *decoder) release() {
-	const most = 1 << 10
+	const most = 1 << 8
 	if cap(d.waiting) > most || cap(d.path) > most {
 		return
 	}

@@ -92,6 +92,7 @@ type memory struct {
 	id    int      // index in decoder.slabs
 	list  variable // the slice type of the allocation
 	width uintptr  // size of an element
+	first int      // how many elements are allocated at first
 	units int      // how many elements a value takes
 	size  uintptr  // of a value
 }
@@ -106,7 +107,10 @@ type slab struct {
 }
 
 // words allocates values without pointers: their alignment is at most that of a word.
-var words = memory{id: newID(), list: variableOf(reflect.TypeFor[[]uint64]()), width: 8}
+var words = memory{id: newID(), list: variableOf(reflect.TypeFor[[]uint64]()), width: 8, first: 4}
+
+// texts allocates strings.
+var texts = memory{newID(), variableOf(reflect.TypeFor[[]string]()), reflect.TypeFor[string]().Size(), 4, 1, reflect.TypeFor[string]().Size()}
 
 // memoryOf returns the memory for values of type t.
 func memoryOf(t reflect.Type) *memory {
@@ -115,13 +119,13 @@ func memoryOf(t reflect.Type) *memory {
 		m := words
 		m.units, m.size = max(1, int(t.Size()+7)/8), t.Size()
 		return &m
-	case t.Kind() == reflect.String:
-		t = reflect.TypeFor[string]() // enums too
+	case t.Kind() == reflect.String: // an enum too
+		return &texts
 	}
 	if m, ok := memories.Load(t); ok {
 		return m.(*memory)
 	}
-	m, _ := memories.LoadOrStore(t, &memory{newID(), variableOf(reflect.SliceOf(t)), t.Size(), 1, t.Size()})
+	m, _ := memories.LoadOrStore(t, &memory{newID(), variableOf(reflect.SliceOf(t)), t.Size(), 1, 1, t.Size()})
 	return m.(*memory)
 }
 
@@ -150,14 +154,24 @@ const mostShared = 64
 // take returns the place of a new zero value.
 func (d *decoder) take(m *memory) place {
 	d.charge(m.size)
+	return d.takeUnits(m, m.units)
+}
+
+// takeUnits returns the place of new zero elements.
+func (d *decoder) takeUnits(m *memory, units int) place {
 	s := d.slab(m.id)
-	if s.cap-s.used < m.units {
-		d.refill(s, m)
+	if s.cap-s.used < units {
+		d.refill(s, m, units)
 	}
 	p := s.element(s.used, m.width)
-	s.used += m.units
-	s.taken += m.units
+	s.used += units
+	s.taken += units
 	return p
+}
+
+// takeList makes the list at l one of n new zero elements, of which it has none yet.
+func (d *decoder) takeList(l *list, m *memory, n int) {
+	*l = list{d.takeUnits(m, m.units*n).address, 0, n}
 }
 
 // slab returns a slab for the current document.
@@ -177,13 +191,13 @@ func (d *decoder) slab(id int) *slab {
 
 // refill makes an allocation for as many elements as the document before needed, and otherwise
 // doubles what this one has.
-func (d *decoder) refill(s *slab, m *memory) {
-	n := s.taken
-	if n == 0 {
+func (d *decoder) refill(s *slab, m *memory, units int) {
+	n := max(s.taken, m.first)
+	if s.taken == 0 && s.before > 0 {
 		n = s.before
 	}
 	s.list, s.used = list{}, 0
-	s.list.place().value(m.list).Grow(max(m.units, min(n, mostShared)))
+	s.list.place().value(m.list).Grow(max(units, min(n, mostShared)))
 }
 
 // giveBack takes the value back that take returned last. It is still zero.

@@ -23,7 +23,7 @@ type plan struct {
 
 type field struct {
 	fieldKey
-	*binder // nil for a union
+	binder // zero for a union
 	variable
 	offset    uintptr // where it is in the struct
 	skipsNull bool    // null leaves it zero
@@ -142,13 +142,13 @@ func (p *plan) add(i int, sf reflect.StructField) {
 		f.union, p.data = u, len(p.fields)
 	case mark == "own":
 		wrapper := sf.Tag.Get("wrapper")
-		f.binder, f.wrapped = ownListOf(sf.Type, wrapper), wrapper != ""
+		f.binder, f.wrapped = *ownListOf(sf.Type, wrapper), wrapper != ""
 	case mark == "object":
-		f.binder = skipValue('{', binderOf(sf.Type))
+		f.binder = *skipValue('{', binderOf(sf.Type))
 	case mark == "text":
-		f.binder = skipValue('"', binderOf(sf.Type))
+		f.binder = *skipValue('"', binderOf(sf.Type))
 	default:
-		f.binder = binderOf(sf.Type)
+		f.binder = *binderOf(sf.Type)
 	}
 	f.skipsNull = f.union == nil && f.ignoresNull()
 	if mark == "scalar" {

@@ -9,13 +9,13 @@ import (
 	"github.com/google/uuid"
 )
 
-var texts = map[reflect.Type]func(*decoder, place){}
+var parsers = map[reflect.Type]func(*decoder, place){}
 
 // Text registers how the JSON string of a type is parsed, as its UnmarshalJSON does it. It is called
 // from variable declarations, before anything is decoded.
 func Text[T any](parse func([]byte) (T, error)) struct{} {
 	want := wantOf(reflect.TypeFor[T]())
-	texts[reflect.TypeFor[T]()] = func(d *decoder, to place) {
+	parsers[reflect.TypeFor[T]()] = func(d *decoder, to place) {
 		if d.peek() != '"' {
 			d.misfit(want)
 			return
