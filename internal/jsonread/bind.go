@@ -11,13 +11,13 @@ import (
 
 // binder decodes the next value into a place of the type that it was made for. The place is zero.
 type binder struct {
-	how    how
-	want   string // the type that a value must have
-	plan   *plan  // of a struct
-	elem   *binder
-	typ    reflect.Type
+	how  how
+	want string // the type that a value must have
+	plan *plan  // of a struct
+	elem *binder
+	variable
 	size   uintptr // of a value
-	memory *memory // of what a pointer points to
+	memory *memory // of what a pointer points to, and of short lists of strings
 
 	// Of a list.
 	id     int     // index in decoder.slabs, where the length of the list before is
@@ -66,9 +66,9 @@ var (
 
 // binderOf returns the binder of t. It does not support types that contain themselves.
 func binderOf(t reflect.Type) *binder {
-	b := &binder{typ: t, size: t.Size()}
+	b := &binder{variable: variableOf(t), size: t.Size()}
 	scalar, isScalar := scalarTypes[t]
-	parse, isText := texts[t]
+	parse, isText := parsers[t]
 	switch {
 	case isScalar:
 		b.how, b.want = scalar.how, scalar.want
@@ -187,7 +187,7 @@ func (b *binder) bindPointer(d *decoder, to place) {
 
 // skipValue returns a binder that skips values that start with a byte.
 func skipValue(first byte, b *binder) *binder {
-	return &binder{typ: b.typ, size: b.size, custom: func(d *decoder, to place) {
+	return &binder{variable: b.variable, size: b.size, custom: func(d *decoder, to place) {
 		if d.peek() == first {
 			d.skip()
 			return
@@ -198,7 +198,11 @@ func skipValue(first byte, b *binder) *binder {
 
 // listOf returns the binder of a slice type, whose elements take charge bytes each.
 func listOf(t reflect.Type, elem *binder, charge uintptr) *binder {
-	return &binder{how: asList, want: "array", typ: t, size: t.Size(), elem: elem, charge: charge, alike: 8, id: newID()}
+	b := &binder{how: asList, want: "array", variable: variableOf(t), size: t.Size(), elem: elem, charge: charge, alike: 8, id: newID()}
+	if t.Elem().Kind() == reflect.String {
+		b.memory = &texts
+	}
+	return b
 }
 
 // ownListOf returns the binder of a slice whose elements have documents of their own, and may be
@@ -209,7 +213,7 @@ func ownListOf(t reflect.Type, wrapper string) *binder {
 		elem = unwrap(elem, wrapper)
 	}
 	b := listOf(t, ownDocument(elem), elem.size+reflect.TypeFor[Document]().Size()+reflect.TypeFor[content]().Size())
-	b.alike = 2
+	b.memory, b.alike = nil, 1
 	return b
 }
 
@@ -236,7 +240,8 @@ func (b *binder) bindList(d *decoder, to place) {
 	d.path = d.path[:last]
 	switch {
 	case n == 0:
-		to.value(b.typ).Set(reflect.MakeSlice(b.typ, 0, 0))
+		l := to.value(b.variable)
+		l.Set(reflect.MakeSlice(l.Type(), 0, 0))
 	case n >= b.alike && elements.cap-n > n/4:
 		b.resize(d, elements, n, waiting)
 	}
@@ -254,7 +259,7 @@ func (b *binder) room(d *decoder, n, start int) int {
 		if s.taken > 0 { // the length of the list before, of the same field
 			return min(s.taken, mostShared)
 		}
-		return 2
+		return min(b.alike, 2)
 	}
 	if n >= b.alike && len(d.path) <= 2 { // the list is most of the document
 		rest := (len(d.data)-d.i)/((d.i-start)/n) + 1
@@ -268,29 +273,35 @@ func (b *binder) room(d *decoder, n, start int) int {
 // resize moves a list to an allocation for a number of elements, together with the strings in it
 // that wait, from the index waiting on.
 func (b *binder) resize(d *decoder, l *list, elements, waiting int) {
-	old := *l
-	d.grown = list{}
-	grown := d.grown.place().value(b.typ)
-	grown.Grow(elements)
-	grown.SetLen(old.len)
-	if old.len > 0 {
-		reflect.Copy(grown, old.place().value(b.typ))
+	if l.cap == 0 && b.memory != nil {
+		d.takeList(l, b.memory, elements)
+		return
 	}
-	*l, d.grown = d.grown, list{}
+	old, grown := &d.moved[0], &d.moved[1]
+	*old, *grown = *l, list{}
+	v := grown.place().value(b.variable)
+	v.Grow(elements)
+	v.SetLen(old.len)
+	if old.len > 0 {
+		reflect.Copy(v, old.place().value(b.variable))
+	}
+	*l = *grown
 	for i := range d.waiting[waiting:] {
 		d.waiting[waiting+i].move(old.element(0, 0), uintptr(old.len)*b.elem.size, l.element(0, 0))
 	}
+	d.moved = [2]list{}
 }
 
 func bindMap(t reflect.Type) func(*decoder, place) {
 	elem := binderOf(t.Elem())
+	v := variableOf(t)
 	return func(d *decoder, to place) {
 		if d.peek() != '{' {
 			d.misfit("object")
 			return
 		}
 		m := reflect.MakeMap(t)
-		to.value(t).Set(m)
+		to.value(v).Set(m)
 		for more := d.open('}'); more; more = d.more('}') {
 			name := string(d.name())
 			key := reflect.ValueOf(name).Convert(t.Key())

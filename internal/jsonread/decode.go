@@ -57,12 +57,12 @@ type decoder struct {
 	dropped  int  // problems that dropProblems dropped
 	path     []step
 
-	copies   bool   // data is not kept: the document at its start gets a copy
-	parts    []part // of that document
-	document int    // number of the document among those in data
-	slabs    []slab // by the ids of memories and lists
-	touched  []int  // indexes of the slabs in use
-	grown    list   // the list that is being moved
+	copies   bool    // data is not kept: the document at its start gets a copy
+	parts    []part  // of that document
+	document int     // number of the document among those in data
+	slabs    []slab  // by the ids of memories and lists
+	touched  []int   // indexes of the slabs in use
+	moved    [2]list // a list that is moved, before and after
 
 	strings stringMode
 	text    string // data, if strings are shared
@@ -84,7 +84,7 @@ func newDecoder(doc *Document, data []byte, budget int) *decoder {
 
 // release makes d available to other documents. It is not called after an error.
 func (d *decoder) release() {
-	const most = 1 << 10
+	const most = 1 << 8
 	if cap(d.waiting) > most || cap(d.path) > most {
 		return
 	}

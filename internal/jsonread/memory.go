@@ -23,8 +23,25 @@ func (p place) field(offset uintptr) place { return place{unsafe.Add(p.address, 
 // a string, and every type that embeds a Ref has it as its underlying type.
 func at[T any](p place) *T { return (*T)(p.address) }
 
-// value returns the variable at p, of type t or of a type with t's memory layout.
-func (p place) value(t reflect.Type) reflect.Value { return reflect.NewAt(t, p.address).Elem() }
+// variable is a type of variables: the first word of an any with a pointer to one of them, which is
+// the address of what the runtime knows about the pointer type, and is never freed.
+// [reflect.NewAt] would look it up each time.
+type variable struct{ pointer unsafe.Pointer }
+
+// variableOf returns the variable of type t.
+func variableOf(t reflect.Type) variable {
+	pointer := reflect.Zero(reflect.PointerTo(t)).Interface()
+	return variable{*(*unsafe.Pointer)(unsafe.Pointer(&pointer))}
+}
+
+// value returns the variable at p, of type v or of a type with its memory layout.
+func (p place) value(v variable) reflect.Value { return reflect.ValueOf(p.pointer(v)).Elem() }
+
+// pointer returns a pointer to the variable at p: it puts the two words of an any together.
+func (p place) pointer(v variable) (pointer any) {
+	*(*[2]unsafe.Pointer)(unsafe.Pointer(&pointer)) = [2]unsafe.Pointer{v.pointer, p.address}
+	return pointer
+}
 
 // point sets the pointer variable at p. The value at to has the type that it points to.
 func (p place) point(to place) { *(*unsafe.Pointer)(p.address) = to.address }
@@ -72,11 +89,12 @@ func (w *waiting) move(from place, size uintptr, to place) {
 // memory is a type of which pointers are decoded. The values of a document share allocations, as do
 // those of all types without pointers.
 type memory struct {
-	id    int          // index in decoder.slabs
-	list  reflect.Type // the type of the allocation
-	width uintptr      // size of an element
-	units int          // how many elements a value takes
-	size  uintptr      // of a value
+	id    int      // index in decoder.slabs
+	list  variable // the slice type of the allocation
+	width uintptr  // size of an element
+	first int      // how many elements are allocated at first
+	units int      // how many elements a value takes
+	size  uintptr  // of a value
 }
 
 // slab is an allocation of which a part is in use.
@@ -89,7 +107,10 @@ type slab struct {
 }
 
 // words allocates values without pointers: their alignment is at most that of a word.
-var words = memory{id: newID(), list: reflect.TypeFor[[]uint64](), width: 8}
+var words = memory{id: newID(), list: variableOf(reflect.TypeFor[[]uint64]()), width: 8, first: 4}
+
+// texts allocates strings.
+var texts = memory{newID(), variableOf(reflect.TypeFor[[]string]()), reflect.TypeFor[string]().Size(), 4, 1, reflect.TypeFor[string]().Size()}
 
 // memoryOf returns the memory for values of type t.
 func memoryOf(t reflect.Type) *memory {
@@ -98,13 +119,13 @@ func memoryOf(t reflect.Type) *memory {
 		m := words
 		m.units, m.size = max(1, int(t.Size()+7)/8), t.Size()
 		return &m
-	case t.Kind() == reflect.String:
-		t = reflect.TypeFor[string]() // enums too
+	case t.Kind() == reflect.String: // an enum too
+		return &texts
 	}
 	if m, ok := memories.Load(t); ok {
 		return m.(*memory)
 	}
-	m, _ := memories.LoadOrStore(t, &memory{newID(), reflect.SliceOf(t), t.Size(), 1, t.Size()})
+	m, _ := memories.LoadOrStore(t, &memory{newID(), variableOf(reflect.SliceOf(t)), t.Size(), 1, 1, t.Size()})
 	return m.(*memory)
 }
 
@@ -133,14 +154,24 @@ const mostShared = 64
 // take returns the place of a new zero value.
 func (d *decoder) take(m *memory) place {
 	d.charge(m.size)
+	return d.takeUnits(m, m.units)
+}
+
+// takeUnits returns the place of new zero elements.
+func (d *decoder) takeUnits(m *memory, units int) place {
 	s := d.slab(m.id)
-	if s.cap-s.used < m.units {
-		d.refill(s, m)
+	if s.cap-s.used < units {
+		d.refill(s, m, units)
 	}
 	p := s.element(s.used, m.width)
-	s.used += m.units
-	s.taken += m.units
+	s.used += units
+	s.taken += units
 	return p
+}
+
+// takeList makes the list at l one of n new zero elements, of which it has none yet.
+func (d *decoder) takeList(l *list, m *memory, n int) {
+	*l = list{d.takeUnits(m, m.units*n).address, 0, n}
 }
 
 // slab returns a slab for the current document.
@@ -160,13 +191,13 @@ func (d *decoder) slab(id int) *slab {
 
 // refill makes an allocation for as many elements as the document before needed, and otherwise
 // doubles what this one has.
-func (d *decoder) refill(s *slab, m *memory) {
-	n := s.taken
-	if n == 0 {
+func (d *decoder) refill(s *slab, m *memory, units int) {
+	n := max(s.taken, m.first)
+	if s.taken == 0 && s.before > 0 {
 		n = s.before
 	}
 	s.list, s.used = list{}, 0
-	s.list.place().value(m.list).Grow(max(m.units, min(n, mostShared)))
+	s.list.place().value(m.list).Grow(max(units, min(n, mostShared)))
 }
 
 // giveBack takes the value back that take returned last. It is still zero.

@@ -28,7 +28,7 @@ func (p *plan) bindFields(d *decoder, to place) {
 		d.path[last].number = n
 		if seen&bit != 0 { // a duplicate name: the last value counts
 			d.settle(waiting)
-			target.value(f.typ).SetZero()
+			target.value(f.variable).SetZero()
 			d.dropProblems(d.path[:last], f.name)
 		}
 		seen |= bit
@@ -75,7 +75,7 @@ func (p *plan) bindDeferred(d *decoder, to place, u *unionState, last int) {
 	d.i = u.start
 	f := &p.fields[p.data]
 	target := to.field(f.offset)
-	target.value(f.typ).SetZero()
+	target.value(f.variable).SetZero()
 	d.dropProblems(d.path[:last], f.name)
 	d.path[last].number = p.data
 	f.union.bind(d, target, u.kind)

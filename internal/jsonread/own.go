@@ -11,7 +11,7 @@ import (
 // ownDocument returns a binder that gives each value a document of its own. The outer document has
 // the value's problems too.
 func ownDocument(b *binder) *binder {
-	return &binder{typ: b.typ, size: b.size, custom: func(d *decoder, to place) {
+	return &binder{variable: b.variable, size: b.size, custom: func(d *decoder, to place) {
 		doc, base, root, above, silent, mode, waiting := d.doc, d.base, d.root, d.above, d.silent, d.strings, len(d.waiting)
 		inner := NewDocument(nil)
 		d.doc, d.base, d.root, d.above, d.silent, d.strings = inner, d.i, len(d.path), 0, false, awaited
@@ -68,10 +68,10 @@ func (d *decoder) keep() {
 // so that it is encoded again.
 func unwrap(b *binder, wrapper string) *binder {
 	first := &b.plan.fields[0]
-	return &binder{typ: b.typ, size: b.size, custom: func(d *decoder, to place) {
+	return &binder{variable: b.variable, size: b.size, custom: func(d *decoder, to place) {
 		start, misfits, waiting := d.i, d.misfits, len(d.waiting)
 		b.bind(d, to)
-		if d.data[start] != '{' || !to.field(first.offset).value(first.typ).IsZero() {
+		if d.data[start] != '{' || !to.field(first.offset).value(first.variable).IsZero() {
 			return
 		}
 		end := d.i
@@ -80,10 +80,10 @@ func unwrap(b *binder, wrapper string) *binder {
 			return
 		}
 		d.settle(waiting)
-		if !to.field(first.offset).value(first.typ).IsZero() {
+		if !to.field(first.offset).value(first.variable).IsZero() {
 			return // the first field was a string that waited
 		}
-		to.value(b.typ).SetZero()
+		to.value(b.variable).SetZero()
 		d.doc.in.problems, d.misfits = nil, misfits
 		d.i = start + int(inner.Lo)
 		d.path = append(d.path, step{name: wrapper, number: -1})

@@ -23,8 +23,8 @@ type plan struct {
 
 type field struct {
 	fieldKey
-	*binder   // nil for a union
-	typ       reflect.Type
+	binder // zero for a union
+	variable
 	offset    uintptr // where it is in the struct
 	skipsNull bool    // null leaves it zero
 	unseen    uint64  // its bit, if null gives the default
@@ -122,7 +122,7 @@ func (p *plan) add(i int, sf reflect.StructField) {
 	name, options, _ := strings.Cut(sf.Tag.Get("json"), ",")
 	mark := sf.Tag.Get("jsonread")
 	f := field{
-		fieldKey: newFieldKey(name), name: name, index: i, typ: sf.Type, offset: sf.Offset,
+		fieldKey: newFieldKey(name), name: name, index: i, variable: variableOf(sf.Type), offset: sf.Offset,
 		omitZero: options == "omitzero", nullable: mark == "nullable",
 	}
 	if value, ok := sf.Tag.Lookup("default"); ok {
@@ -142,13 +142,13 @@ func (p *plan) add(i int, sf reflect.StructField) {
 		f.union, p.data = u, len(p.fields)
 	case mark == "own":
 		wrapper := sf.Tag.Get("wrapper")
-		f.binder, f.wrapped = ownListOf(sf.Type, wrapper), wrapper != ""
+		f.binder, f.wrapped = *ownListOf(sf.Type, wrapper), wrapper != ""
 	case mark == "object":
-		f.binder = skipValue('{', binderOf(sf.Type))
+		f.binder = *skipValue('{', binderOf(sf.Type))
 	case mark == "text":
-		f.binder = skipValue('"', binderOf(sf.Type))
+		f.binder = *skipValue('"', binderOf(sf.Type))
 	default:
-		f.binder = binderOf(sf.Type)
+		f.binder = *binderOf(sf.Type)
 	}
 	f.skipsNull = f.union == nil && f.ignoresNull()
 	if mark == "scalar" {
@@ -186,9 +186,9 @@ func (f *field) setDefault(to place) {
 		f.copyDefault(to, f.def)
 		return
 	}
-	p := reflect.New(f.typ.Elem()).Elem()
-	p.Set(f.def.Elem())
-	to.value(f.typ).Set(p.Addr())
+	p := reflect.New(f.def.Type().Elem())
+	p.Elem().Set(f.def.Elem())
+	to.value(f.variable).Set(p)
 }
 
 func (f *field) copyDefault(to place, def reflect.Value) {

@@ -9,13 +9,13 @@ import (
 	"github.com/google/uuid"
 )
 
-var texts = map[reflect.Type]func(*decoder, place){}
+var parsers = map[reflect.Type]func(*decoder, place){}
 
 // Text registers how the JSON string of a type is parsed, as its UnmarshalJSON does it. It is called
 // from variable declarations, before anything is decoded.
 func Text[T any](parse func([]byte) (T, error)) struct{} {
 	want := wantOf(reflect.TypeFor[T]())
-	texts[reflect.TypeFor[T]()] = func(d *decoder, to place) {
+	parsers[reflect.TypeFor[T]()] = func(d *decoder, to place) {
 		if d.peek() != '"' {
 			d.misfit(want)
 			return
@@ -32,12 +32,12 @@ func Text[T any](parse func([]byte) (T, error)) struct{} {
 }
 
 func bindUnmarshaler(t reflect.Type) func(*decoder, place) {
-	want := wantOf(t)
+	want, v := wantOf(t), variableOf(t)
 	return func(d *decoder, to place) {
-		start, v := d.i, to.value(t)
+		start := d.i
 		d.skip()
-		if v.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(d.data[start:d.i]) != nil {
-			v.SetZero()
+		if to.pointer(v).(json.Unmarshaler).UnmarshalJSON(d.data[start:d.i]) != nil {
+			to.value(v).SetZero()
 			d.addProblem(start, want)
 		}
 	}
