@@ -80,7 +80,7 @@ func (s *FastScanner) skipAlike(t *template, depth int) bool {
 		}
 		hi := int(t.Hi)
 		end := i + hi - at
-		if end+1 >= len(data) || string(data[i:end]) != string(data[at:hi]) {
+		if end+1 >= len(data) || data[end-1] != '}' || hi-at > 1 && string(data[i:end]) != string(data[at:hi]) {
 			s.Pos = i
 			return s.skipLike(t, at, next, depth)
 		}

@@ -117,6 +117,9 @@ func TestSkipObjects(t *testing.T) {
 		`[{"a":1,"a":2},{"a":1,"a":3},{"a":1}]`,
 	}
 	var many []string
+	// Values that differ are stepped over by their length, and what is between them is compared.
+	lists = append(lists, `[{"at":"2025-03-01T12:00:00Z","a":[1],"b":1.5},{"at":"2025-03-01T12:01:00Z","a":[1],"b":2},`+
+		`{"at":"2025-03-01T12:02:00Z","a":[1],"b":123456789.12345678},{"at":"2025-03-01T12:03:00.5Z","a":[1],"b":null},{"at":"1234567890","a":[1],"b":-1e3}]`)
 	for n := range 20 {
 		many = append(many, fmt.Sprintf(`"member %d":%d`, n, n))
 	}

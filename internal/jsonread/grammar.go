@@ -217,7 +217,11 @@ func scanNumber(data []byte, start int) (n number, ok bool) {
 	digits := i - first
 	if ok && i < len(rest) && rest[i] == '.' {
 		point := i + 1
-		n.mantissa, i = scanDigits(rest, point, n.mantissa)
+		if last := point + 7; last < len(rest) && rest[last]-'0' < 10 {
+			n.mantissa, i = scanManyDigits(rest, point, n.mantissa)
+		} else {
+			n.mantissa, i = scanDigits(rest, point, n.mantissa)
+		}
 		n.fraction = i - point
 		digits += n.fraction
 		ok = i > point
@@ -284,6 +288,26 @@ func skipDigits(data []byte, i int) int {
 func notDigits(bytes uint64) uint64 {
 	bytes ^= '0' * lowBits // digits become 0 to 9
 	return (bytes | (bytes + (0x80-10)*lowBits)) & highBits
+}
+
+// eightDigits returns the number whose digits, from 0 to 9, are the bytes in little-endian order.
+func eightDigits(digits uint64) uint64 {
+	const pair = 0x000000ff000000ff
+	digits = digits*10 + digits>>8 // two digits in every other byte
+	return ((digits&pair)*(100+1000000<<32) + (digits>>16&pair)*(1+10000<<32)) >> 32
+}
+
+// scanManyDigits is scanDigits for numbers of which many have eight digits or more.
+func scanManyDigits(data []byte, i int, value uint64) (uint64, int) {
+	for i <= len(data)-8 {
+		bytes := binary.LittleEndian.Uint64(data[i:])
+		if notDigits(bytes) != 0 {
+			break
+		}
+		value = value*1e8 + eightDigits(bytes^'0'*lowBits)
+		i += 8
+	}
+	return scanDigits(data, i, value)
 }
 
 // scanDigits appends the digits at i to value, and returns the index after them.

@@ -2,6 +2,7 @@ package jsonread
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"sync/atomic"
 	"time"
 )
@@ -73,6 +74,13 @@ func parseTimeOfDay(bytes uint64) (seconds int64, ok bool) {
 // parseFraction parses the digits that b starts with as a fraction of a second. It ignores those
 // after the ninth.
 func parseFraction(b []byte) (nanos int64, digits int) {
+	if len(b) >= 8 {
+		bytes := binary.LittleEndian.Uint64(b)
+		if found := notDigits(bytes); found != 0 { // fewer than eight digits, as most have
+			digits = bits.TrailingZeros64(found) / 8
+			return int64(10 * eightDigits((bytes^'0'*lowBits)&(1<<(8*digits)-1))), digits
+		}
+	}
 	value, digits := scanDigits(b[:min(len(b), 9)], 0, 0)
 	nanos = int64(value * powersOf10[9-digits])
 	for digits < len(b) && b[digits]-'0' < 10 {
