@@ -49,7 +49,7 @@ type Latest struct {
 
 	shards [64]shard
 	kinds  numbers[kind]
-	shapes numbers[newest.Shape]
+	shapes numbers[shape]
 }
 
 type summary struct {
@@ -301,10 +301,10 @@ func (l *Latest) Snapshot() *Latest {
 		}
 	}
 	for _, k := range l.kinds.all() {
-		to.kinds.number(k, kind.shared)
+		to.kinds.number(k)
 	}
 	for _, shape := range l.shapes.all() {
-		to.shapes.number(shape, sharedShape)
+		to.shapes.number(shape)
 	}
 	return to
 }

@@ -61,7 +61,7 @@ func (l *Latest) applySamples(e *Event, batch *Samples, version int64) (Changes,
 		for n < len(list) && list[n].series == list[0].series {
 			n++
 		}
-		number := l.kinds.number(kind{series.Resource, series.Provider, es.types[list[0].series]}, kind.shared)
+		number := l.kinds.number(kind{series.Resource, series.Provider, es.types[list[0].series]})
 		sh.findOrAdd(seriesKey{series.UserID, number}).put(l, list[:n], &c)
 		list = list[n:]
 	}
@@ -77,7 +77,8 @@ func (l *Latest) applySamples(e *Event, batch *Samples, version int64) (Changes,
 // collect creates entries from samples and counts those that have no key.
 func (es *entries) collect(l *Latest, series Series, samples []Sample, version int64, c *Changes) error {
 	es.list, es.types, es.sorted = es.list[:0], es.types[:0], true
-	var recent recentShapes
+	var previous shape
+	var number uint32 // of the previous shape
 	for i := range samples {
 		s := &samples[i]
 		at, ok := s.instant()
@@ -85,19 +86,22 @@ func (es *entries) collect(l *Latest, series Series, samples []Sample, version i
 			c.Keyless++
 			continue
 		}
-		shape, seconds := shapeOf(s)
+		of, seconds := shapeOf(s)
+		if of != previous || len(es.list) == 0 {
+			previous, number = of, l.shapes.number(of)
+		}
 		received := entry{
-			record: record{at, version, s.Value, recent.number(&l.shapes, shape, i), seconds},
+			record: record{at, version, s.Value, number, seconds},
 			series: es.seriesOf(typeIn(series, s)), index: int32(i),
 		}
-		if shape.Form == newest.JSON || math.IsInf(s.Value, 0) || math.IsNaN(s.Value) {
+		if of.Form == newest.JSON || math.IsInf(s.Value, 0) || math.IsNaN(s.Value) {
 			document, err := s.MarshalJSON()
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrPermanent, err)
 			}
 			received.document, received.value = string(document), 0
 		} else if s.Rounded {
-			received.setRounded(l, s, shape)
+			received.setRounded(l, s, of)
 		}
 		if n := len(es.list); n > 0 {
 			last := &es.list[n-1]
@@ -111,11 +115,11 @@ func (es *entries) collect(l *Latest, series Series, samples []Sample, version i
 
 // setRounded makes e the JSON of a sample whose number has more digits than its value. That is the
 // same for numbers that are written differently.
-func (e *entry) setRounded(l *Latest, s *Sample, shape newest.Shape) {
-	plain := jsonOf([]newest.Shape{shape}, &record{at: e.at, value: s.Value, extra: e.extra})
+func (e *entry) setRounded(l *Latest, s *Sample, of shape) {
+	plain := jsonOf([]shape{of}, &record{at: e.at, value: s.Value, extra: e.extra})
 	if document := string(jsonread.ReplaceField([]byte(plain), "value", string(s.Number()))); document != plain {
 		e.document, e.value, e.extra = document, 0, 0
-		e.shape = l.shapes.number(newest.Shape{Form: newest.JSON}, sharedShape)
+		e.shape = l.shapes.number(shape{newest.Shape{Form: newest.JSON}})
 	}
 }
 

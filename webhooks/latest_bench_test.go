@@ -21,10 +21,9 @@ type filling struct {
 	turns   []uint32 // of each delivery, the number of its window times the users plus the number of its user
 }
 
-// newFilling returns deliveries of size samples, 1,000 for each user: window after window for all
-// users, or shuffled.
-func newFilling(t testing.TB, users, size int, shuffled bool) *filling {
-	const each = 1000
+// newFilling returns deliveries of size samples, as many as each says for each user: window after
+// window for all users, or shuffled.
+func newFilling(t testing.TB, users, each, size int, shuffled bool) *filling {
 	f := &filling{windows: make([]*Event, each/size), users: make([]uuid.UUID, users), turns: make([]uint32, users*each/size)}
 	for n := range f.windows {
 		body := []byte(`{"event_type":"daily.data.glucose.created","data":{"source":{"slug":"example_sensor"},"data":[`)
@@ -80,13 +79,16 @@ func (f *filling) apply(t testing.TB, l *Latest, goroutines int) {
 // -benchtime 1x
 func BenchmarkLatest(b *testing.B) {
 	for _, form := range []struct {
-		name     string
-		size     int
-		shuffled bool
-	}{{"ordered", 100, false}, {"shuffled", 100, true}, {"single-ordered", 1, false}, {"single-shuffled", 1, true}} {
+		name       string
+		each, size int
+		shuffled   bool
+	}{
+		{"ordered", 1000, 100, false}, {"shuffled", 1000, 100, true},
+		{"single-ordered", 1000, 1, false}, {"single-shuffled", 1000, 1, true}, {"series", 1, 1, true},
+	} {
 		for samples := 1000; samples <= 10_000_000; samples *= 10 {
 			b.Run(fmt.Sprintf("%s/%d", form.name, samples), func(b *testing.B) {
-				f := newFilling(b, samples/1000, form.size, form.shuffled)
+				f := newFilling(b, samples/form.each, form.each, form.size, form.shuffled)
 				for goroutines := 1; goroutines <= 64; goroutines *= 2 {
 					b.Run(fmt.Sprint(goroutines), func(b *testing.B) {
 						var live uint64

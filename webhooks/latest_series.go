@@ -179,7 +179,10 @@ func (se *series) insert(ci, i int, list []entry) (int, int) {
 		c = c[:len(c)+n]
 		copy(c[i+n:], c[i:])
 		for k := range list[:n] {
-			c[i+k] = se.stored(&list[k])
+			c[i+k] = list[k].record
+			if list[k].document != "" {
+				c[i+k] = se.stored(&list[k])
+			}
 		}
 		to.records = c
 		if i == 0 {
@@ -191,11 +194,11 @@ func (se *series) insert(ci, i int, list []entry) (int, int) {
 	return ci, i
 }
 
-// grown returns a copy of a chunk with room for n more records: for many of them if it grows at its
-// end, else for few, because the chunk may be split before they come.
+// grown returns a copy of a chunk with room for n more records: for many if it grows at its end or
+// in batches, else for few, because the chunk may be split before they come.
 func grown(c []record, n int, atEnd bool) []record {
 	size := max(len(c)+n, 2*len(c))
-	if !atEnd {
+	if !atEnd && n < 8 {
 		size = len(c) + n + max(len(c)/8, min(len(c), 4))
 	}
 	return append(make([]record, 0, min(chunkSize, size)), c...)
@@ -276,14 +279,14 @@ func (se *series) replace(l *Latest, r *record, e *entry, c *Changes) {
 	}
 }
 
-func (se *series) json(all []newest.Shape, r *record) string {
+func (se *series) json(all []shape, r *record) string {
 	if all[r.shape].Form == newest.JSON {
 		return se.documents.list[r.extra]
 	}
 	return jsonOf(all, r)
 }
 
-func (e *entry) json(all []newest.Shape) string {
+func (e *entry) json(all []shape) string {
 	if e.document != "" {
 		return e.document
 	}
@@ -291,7 +294,7 @@ func (e *entry) json(all []newest.Shape) string {
 }
 
 // sample returns the sample of a record.
-func (se *series) sample(all []newest.Shape, r *record) (s Sample) {
+func (se *series) sample(all []shape, r *record) (s Sample) {
 	if all[r.shape].Form != newest.JSON {
 		return sampleOf(all, r)
 	}

@@ -32,15 +32,49 @@ func (k kind) shared() kind {
 	return kind{shared(k.resource), shared(k.provider), shared(k.sourceType)}
 }
 
+func (k kind) guess() uint8 {
+	return uint8(len(k.resource)) ^ end(k.resource) ^ uint8(len(k.provider))<<3 ^ end(k.provider)<<1 ^ end(k.sourceType)<<2
+}
+
 func (k kind) series(user uuid.UUID) Series {
 	return Series{user, k.resource, k.provider, k.sourceType}
 }
 
+// end returns the last byte of a string, or 0 if it is empty.
+func end(s string) byte {
+	if s == "" {
+		return 0
+	}
+	return s[len(s)-1]
+}
+
+// sharable is a value that has a number.
+type sharable[T any] interface {
+	comparable
+	shared() T    // an equal value whose strings share memory with others
+	guess() uint8 // a cheap hash
+}
+
 // numbers numbers values, which are stored once. Looking one up takes no lock.
-type numbers[T comparable] struct {
-	mu    sync.Mutex // held while a value is added
-	list  atomic.Pointer[[]T]
-	slots atomic.Pointer[[]atomic.Uint32] // open addressing: numbers, counted from 1; 0 is free
+type numbers[T sharable[T]] struct {
+	mu     sync.Mutex // held while a value is added
+	list   atomic.Pointer[[]T]
+	slots  atomic.Pointer[[]atomic.Uint32] // open addressing: numbers, counted from 1; 0 is free
+	recent [256]atomic.Uint32              // by guess: the number of the last value found, counted from 1
+}
+
+// number returns the number of a value, and gives it one if it has none.
+func (s *numbers[T]) number(v T) uint32 {
+	recent := &s.recent[v.guess()]
+	if n := recent.Load(); n != 0 && (*s.list.Load())[n-1] == v {
+		return n - 1
+	}
+	n, ok := s.find(v)
+	if !ok {
+		n = s.add(v)
+	}
+	recent.Store(n + 1)
+	return n
 }
 
 // find returns the number of a value; ok is false if it has none.
@@ -60,18 +94,13 @@ func (s *numbers[T]) find(v T) (number uint32, ok bool) {
 	}
 }
 
-// number returns the number of a value, and gives it one if it has none. It stores what shared
-// returns for it, which must equal it.
-func (s *numbers[T]) number(v T, shared func(T) T) uint32 {
-	if n, ok := s.find(v); ok {
-		return n
-	}
+func (s *numbers[T]) add(v T) uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n, ok := s.find(v); ok {
 		return n
 	}
-	all := append(s.all(), shared(v))
+	all := append(s.all(), v.shared())
 	s.list.Store(&all)
 	slots := s.slots.Load()
 	if slots == nil || len(all) > len(*slots)/2 {
@@ -104,49 +133,37 @@ func (s *numbers[T]) all() []T {
 	return nil
 }
 
-func sharedShape(s newest.Shape) newest.Shape {
+// shape is a [newest.Shape] that has a number.
+type shape struct{ newest.Shape }
+
+func (s shape) shared() shape {
 	s.Type, s.Unit = shared(s.Type), shared(s.Unit)
 	return s
 }
 
-// recentShapes caches the numbers of the shapes that a batch repeats.
-type recentShapes [4]struct {
-	newest.Shape
-	number uint32
-	valid  bool
-}
-
-// number returns the number of the shape of sample i.
-func (r *recentShapes) number(all *numbers[newest.Shape], shape newest.Shape, i int) uint32 {
-	for n := range r {
-		if r[n].valid && r[n].Shape == shape {
-			return r[n].number
-		}
-	}
-	next := &r[i%len(r)]
-	next.Shape, next.number, next.valid = shape, all.number(shape, sharedShape), true
-	return next.number
+func (s shape) guess() uint8 {
+	return uint8(len(s.Type)) ^ uint8(len(s.Unit))<<4 ^ end(s.Type) ^ end(s.Unit)<<1 ^ uint8(s.TimezoneOffset/900) ^ uint8(s.East/900)<<2
 }
 
 // shared returns the canonical copy of s, so that equal strings share memory.
 func shared(s string) string { return unique.Make(s).Value() }
 
 // shapeOf returns the shape of a sample, and the seconds of an interval.
-func shapeOf(s *Sample) (newest.Shape, uint32) {
+func shapeOf(s *Sample) (shape, uint32) {
 	form, seconds := newest.FormOf(&s.Timestamp, &s.Start, &s.End, s.Extra, s.Text, s.Systolic, s.Diastolic)
 	if form == newest.JSON {
-		return newest.Shape{Form: form}, 0
+		return shape{newest.Shape{Form: form}}, 0
 	}
 	_, east := s.Timestamp.Zone()
-	return newest.Shape{
+	return shape{newest.Shape{
 		Form: form, HasValue: s.hasValue(), HasTimezoneOffset: s.hasOffset(), TimezoneOffset: s.TimezoneOffset,
 		East: int32(east), Type: s.Type, Unit: s.Unit,
-	}, seconds
+	}}, seconds
 }
 
 // sampleOf returns the sample of a record that is not stored as JSON.
-func sampleOf(all []newest.Shape, r *record) Sample {
-	shape := &all[r.shape]
+func sampleOf(all []shape, r *record) Sample {
+	shape := &all[r.shape].Shape
 	t := time.Unix(0, r.at).UTC()
 	switch {
 	case shape.East == 0:
@@ -166,7 +183,7 @@ func sampleOf(all []newest.Shape, r *record) Sample {
 }
 
 // jsonOf returns the JSON of a record that is not stored as such.
-func jsonOf(all []newest.Shape, r *record) string {
+func jsonOf(all []shape, r *record) string {
 	document, _ := sampleOf(all, r).MarshalJSON()
 	return string(document)
 }

@@ -478,6 +478,85 @@ func TestLatestChunks(t *testing.T) {
 	}
 }
 
+// Many series, and many kinds of them, with single samples, applied by several goroutines.
+func TestLatestManySeries(t *testing.T) {
+	const count, appliers = 20_000, 4
+	event := func(i int) *Event {
+		user := uuid.NewSHA1(uuid.Nil, fmt.Append(nil, i/7)) // seven series each
+		return &Event{
+			Type: EventType("daily.data." + []string{"glucose", "steps", "heartrate"}[i%3] + ".created"), UserID: user,
+			Data: &Samples{Source: Source{Provider: "ring", Type: "watch"}, Data: []Sample{{
+				Timestamp: noon.Add(time.Duration(i%7) * time.Minute), Value: float64(i), HasValue: true,
+				Unit: fmt.Sprint(i % 1000), TimezoneOffset: int32(i % 5),
+			}}},
+		}
+	}
+	var l Latest
+	var wg sync.WaitGroup
+	for a := range appliers {
+		wg.Go(func() {
+			for i := a; i < count; i += appliers {
+				e := event(i)
+				e.Data.(*Samples).Source.Type = SourceType(fmt.Sprint(i % 7)) // a series of its own
+				if c, err := l.Apply(received(e, 1)); err != nil || c.Added != 1 {
+					t.Error(c, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, l := range []*Latest{&l, l.Snapshot()} {
+		checkChunks(t, l)
+		n := 0
+		for range l.Samples() {
+			n++
+		}
+		if n != count {
+			t.Errorf("%d samples, want %d", n, count)
+		}
+		for i := range count {
+			e := event(i)
+			key := SampleKey{e.UserID, e.Type.Resource(), "ring", fmt.Sprint(i % 7), noon.Add(time.Duration(i%7) * time.Minute).UnixNano()}
+			s, ok := l.Sample(key)
+			want := e.Data.(*Samples).Data[0]
+			if !ok || s.Value != want.Value || s.Unit != want.Unit || s.TimezoneOffset != want.TimezoneOffset {
+				t.Fatalf("sample %d: %t %v %q %d", i, ok, s.Value, s.Unit, s.TimezoneOffset)
+			}
+			key.SourceType = "none"
+			if _, ok := l.Sample(key); ok {
+				t.Fatal("a series that is not there")
+			}
+		}
+	}
+}
+
+// The position of a time is found wherever it is guessed to be.
+func TestLatestPosition(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	for range 20_000 {
+		c := make([]record, r.IntN(40))
+		for i := range c {
+			c[i].at = r.Int64N(60)
+			if r.IntN(8) == 0 {
+				c[i].at = r.Int64() - r.Int64()
+			}
+		}
+		slices.SortFunc(c, func(a, b record) int { return cmp.Compare(a.at, b.at) })
+		at, from := r.Int64N(60), r.IntN(len(c)+1)
+		want := from
+		for want < len(c) && c[want].at < at {
+			want++
+		}
+		low, high := r.Int64()-r.Int64(), r.Int64()
+		if r.IntN(3) == 0 {
+			low, high = 30, 30
+		}
+		if got := position(c, from, at, low, high); got != want {
+			t.Fatalf("%d of %v from %d: %d, want %d", at, c, from, got, want)
+		}
+	}
+}
+
 // What the store keeps does not hold the events in memory.
 func TestLatestHoldsNoEvents(t *testing.T) {
 	var l Latest
@@ -501,7 +580,7 @@ func TestLatestHoldsNoEvents(t *testing.T) {
 func TestLatestIsSmall(t *testing.T) {
 	for _, shuffled := range []bool{false, true} {
 		for _, goroutines := range []int{1, 8} {
-			f := newFilling(t, 100, 100, shuffled)
+			f := newFilling(t, 100, 1000, 100, shuffled)
 			before := liveHeap()
 			l := new(Latest)
 			f.apply(t, l, goroutines)
