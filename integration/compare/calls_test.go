@@ -8,6 +8,7 @@ import (
 	"runtime/metrics"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -32,7 +33,7 @@ func BenchmarkCall(b *testing.B) {
 
 // callers get an order, with one call each.
 func callers(b *testing.B) []decoder {
-	baseURL := startService(b, 0)
+	baseURL := startService(b, 0, 0)
 	client, plainClient := clients(b, baseURL)
 	var want plain.Order
 	if err := get(plainClient, baseURL+"/v3/order/x", &want); err != nil {
@@ -100,7 +101,7 @@ func BenchmarkGoroutines(b *testing.B) {
 func BenchmarkUsers(b *testing.B) {
 	for _, total := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprint(total), func(b *testing.B) {
-			baseURL := startService(b, total)
+			baseURL := startService(b, total, 0)
 			client, plainClient := clients(b, baseURL)
 			for _, r := range []struct {
 				name string
@@ -138,6 +139,37 @@ func BenchmarkUsers(b *testing.B) {
 				})
 			}
 		})
+	}
+}
+
+// BenchmarkLink lists 100,000 users, in pages of 500, over a link of 20 ms, without and with the
+// next page being requested ahead. The loop does nothing, or works for 20 ms per page.
+func BenchmarkLink(b *testing.B) {
+	const total, link = 100_000, 20 * time.Millisecond
+	baseURL := startService(b, total, link)
+	client, _ := clients(b, baseURL)
+	for _, work := range []time.Duration{0, link} {
+		for _, r := range []struct {
+			name string
+			opts []labhealth.CallOption
+		}{{"ours", nil}, {"ours-ahead", []labhealth.CallOption{labhealth.WithPrefetch()}}} {
+			b.Run(fmt.Sprintf("%v/%s", work, r.name), func(b *testing.B) {
+				for b.Loop() {
+					n := 0
+					for _, err := range client.Users.All(b.Context(), labhealth.ListUsersParams{Limit: maxUsers}, r.opts...) {
+						if err != nil {
+							b.Fatal(err)
+						}
+						if n++; n%maxUsers == 0 {
+							time.Sleep(work)
+						}
+					}
+					if n != total {
+						b.Fatal(n)
+					}
+				}
+			})
+		}
 	}
 }
 

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// serving is the environment variable that makes this program the service.
+	// serving is the environment variable that makes this program the service: the number of users
+	// and how long a page of users is on its way.
 	serving  = "LABHEALTH_COMPARE_SERVE"
 	apiKey   = "sk_test_0123456789"
 	maxUsers = 500 // per page
@@ -27,6 +28,11 @@ const (
 
 // serve responds with orders and users until its input ends. It prints its base URL.
 func serve() {
+	var users int
+	var link time.Duration
+	if _, err := fmt.Sscan(os.Getenv(serving), &users, (*int64)(&link)); err != nil {
+		panic(err)
+	}
 	mux := http.NewServeMux()
 	write := func(w http.ResponseWriter, document []byte) {
 		w.Header().Set("Content-Type", "application/json")
@@ -37,8 +43,8 @@ func serve() {
 	mux.HandleFunc("GET /v3/order/{id}", func(w http.ResponseWriter, _ *http.Request) { write(w, order) })
 	mux.HandleFunc("GET /v2/user/", func(w http.ResponseWriter, r *http.Request) {
 		offset, _ := strconv.Atoi(r.FormValue("offset"))
-		total, _ := strconv.Atoi(os.Getenv(serving))
-		write(w, plain.AppendUserPage(nil, offset, maxUsers, total))
+		time.Sleep(link)
+		write(w, plain.AppendUserPage(nil, offset, maxUsers, users))
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -53,13 +59,13 @@ func serve() {
 }
 
 // startService starts the service in its own process and returns its base URL.
-func startService(b *testing.B, users int) string {
+func startService(b *testing.B, users int, link time.Duration) string {
 	program, err := os.Executable()
 	if err != nil {
 		b.Fatal(err)
 	}
 	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", serving, users))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d", serving, users, link))
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		b.Fatal(err)

@@ -22,75 +22,98 @@ type suite struct {
 	benchtime string // for -test.benchtime
 	cpus      int    // GOMAXPROCS
 	maxRounds int    // 0 for no limit
+	chart     bool   // only the chart, which shows the newest Go version, uses it
 }
 
 // suites holds all suites by the name that the report uses. With one CPU, the garbage collector
 // runs on that CPU too.
 var suites = map[string]suite{
-	"compare":   {"integration/compare", `^BenchmarkParse$//^(1|100|10000)$|^Benchmark(Route|Scan|OrderPage)$`, "80ms", 1, 0},
-	"call":      {"integration/compare", `^BenchmarkCall$`, "200ms", 2, 0},
-	"transport": {"internal/conformance", `^BenchmarkTransport$`, "60ms", 1, 0},
-	"one":       {"webhooks", `^BenchmarkLatest$/^(ordered|shuffled)$/^10000000$/^1$`, "1x", 1, 0},
-	"two":       {"webhooks", `^BenchmarkLatest$/^(ordered|shuffled)$/^10000000$/^2$`, "1x", 2, 0},
-	"single":    {"webhooks", `^BenchmarkLatest$/^single/^1000000$/^1$`, "1x", 1, 0},
-	"users":     {"integration/compare", `^BenchmarkUsers$/^100000$`, "1x", 2, 0},
-	"million":   {"integration/compare", `^BenchmarkUsers$/^1000000$`, "1x", 2, 5},
+	"events":    {"integration/compare", `^BenchmarkParse$//^(1|100|10000)$|^Benchmark(Route|Scan)$`, "80ms", 1, 0, false},
+	"pages":     {"integration/compare", `^BenchmarkPage$`, "80ms", 1, 0, false},
+	"retained":  {"integration/compare", `^BenchmarkRetained$`, "1x", 1, 1, false},
+	"write":     {"integration/compare", `^BenchmarkWrite$//^(import|unchanged|changed|100)$`, "50ms", 1, 0, false},
+	"call":      {"integration/compare", `^BenchmarkCall$`, "200ms", 2, 0, false},
+	"transport": {"internal/conformance", `^BenchmarkTransport$`, "60ms", 1, 0, false},
+	"one":       {"webhooks", `^BenchmarkLatest$/^(ordered|shuffled)$/^10000000$/^1$`, "1x", 1, 3, false},
+	"two":       {"webhooks", `^BenchmarkLatest$/^(ordered|shuffled)$/^10000000$/^2$`, "1x", 2, 3, false},
+	"single":    {"webhooks", `^BenchmarkLatest$/^single/^1000000$/^1$`, "1x", 1, 5, false},
+	"series":    {"integration/compare", `^BenchmarkSeries$`, "1x", 1, 3, false},
+	"users":     {"integration/compare", `^BenchmarkUsers$/^100000$`, "1x", 2, 0, false},
+	"million":   {"integration/compare", `^BenchmarkUsers$/^1000000$`, "1x", 2, 3, false},
+	"link":      {"integration/compare", `^BenchmarkLink$`, "1x", 2, 1, false},
 
-	"samples":    {"integration/compare", `^BenchmarkParse$/^uniform$/^10+$/^(encoding|ours|goccy|sonic|jx)$`, "50ms", 1, 3},
-	"keys":       {"webhooks", `^BenchmarkLatest$//^10{3,6}$/^1$`, "50ms", 1, 3},
-	"most":       {"webhooks", `^BenchmarkLatest$//^10000000$/^1$`, "1x", 1, 1},
-	"goroutines": {"integration/compare", `^BenchmarkGoroutines$`, "100ms", 2, 3},
-	"appliers":   {"webhooks", `^BenchmarkLatest$/ordered$/^1000000$`, "1x", 2, 3},
+	"samples":    {"integration/compare", `^BenchmarkParse$/^uniform$/^10+$/^(encoding|ours|goccy|sonic|jx)$`, "50ms", 1, 3, true},
+	"keys":       {"webhooks", `^BenchmarkLatest$//^10{3,6}$/^1$`, "50ms", 1, 3, true},
+	"most":       {"webhooks", `^BenchmarkLatest$//^10000000$/^1$`, "1x", 1, 1, true},
+	"goroutines": {"integration/compare", `^BenchmarkGoroutines$`, "100ms", 2, 3, true},
+	"appliers":   {"webhooks", `^BenchmarkLatest$/ordered$/^1000000$`, "1x", 2, 3, true},
 }
 
 // samples holds one value for each round, by benchmark and unit.
 type samples map[string]map[string][]float64
 
-// measurement holds the results of all suites.
+// measurement holds the results of all suites with one Go version.
 type measurement struct {
+	version    string
 	suites     map[string]samples
 	properties map[string]string // what the benchmarks print about the machine, such as "cpu"
-	conditions string            // when, where and how it was measured
 }
 
-func newMeasurement() *measurement {
-	return &measurement{suites: map[string]samples{}, properties: map[string]string{}}
+func newMeasurement(version string) *measurement {
+	return &measurement{version, map[string]samples{}, map[string]string{}}
 }
 
-// measure runs all suites in rounds.
-func measure(rounds int, quick bool) (*measurement, error) {
+// measure runs the suites whose names match in rounds, with each Go version.
+func measure(versions []string, names *regexp.Regexp, rounds int, quick bool) ([]*measurement, error) {
 	dir, err := os.MkdirTemp("", "speed")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	for name, s := range suites {
-		if err := s.compile(dir); err != nil {
-			return nil, fmt.Errorf("compiling %s: %w", name, err)
+	selected := slices.DeleteFunc(slices.Sorted(maps.Keys(suites)), func(name string) bool { return !names.MatchString(name) })
+	if len(selected) == 0 {
+		return nil, fmt.Errorf("no suite matches %s", names)
+	}
+	var all []*measurement
+	for _, version := range versions {
+		all = append(all, newMeasurement(version))
+		for _, name := range selected {
+			if err := suites[name].compile(filepath.Join(dir, version), version); err != nil {
+				return nil, fmt.Errorf("compiling %s with %s: %w", name, version, err)
+			}
 		}
 	}
-	m := newMeasurement()
 	for round := range rounds {
-		for _, name := range slices.Sorted(maps.Keys(suites)) {
-			s := suites[name]
-			if s.maxRounds > 0 && round >= s.maxRounds || quick && s.benchtime == "1x" {
-				continue
-			}
-			if quick {
-				s.benchtime = "2ms"
-			}
-			fmt.Fprintf(os.Stderr, "\rround %d of %d: %-12s", round+1, rounds, name)
-			output, err := s.run(dir)
-			if err == nil {
-				err = m.add(name, output)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w\n%s", name, err, output)
+		for i, m := range all {
+			for _, name := range selected {
+				s := suites[name]
+				if s.maxRounds > 0 && round >= s.maxRounds || quick && s.benchtime == "1x" || s.chart && i > 0 {
+					continue
+				}
+				fmt.Fprintf(os.Stderr, "\rround %d of %d: %s %-12s", round+1, rounds, m.version, name)
+				if err := m.run(name, s, filepath.Join(dir, m.version), quick); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
 	fmt.Fprintln(os.Stderr)
-	return m, nil
+	return all, nil
+}
+
+// run runs a suite once.
+func (m *measurement) run(name string, s suite, dir string, quick bool) error {
+	if quick {
+		s.benchtime = "2ms"
+	}
+	output, err := s.run(dir)
+	if err == nil {
+		err = m.add(name, output)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", name, err, output)
+	}
+	return nil
 }
 
 // binary returns the path of the suite's test binary in dir.
@@ -99,12 +122,12 @@ func (s suite) binary(dir string) string {
 }
 
 // compile compiles the tests of the suite's package into dir, unless another suite has done so.
-func (s suite) compile(dir string) error {
+func (s suite) compile(dir, version string) error {
 	if _, err := os.Stat(s.binary(dir)); err == nil {
 		return nil
 	}
 	build := exec.Command("go", "test", "-c", "-o", s.binary(dir), ".")
-	build.Dir, build.Stderr = s.dir, os.Stderr
+	build.Dir, build.Stderr, build.Env = s.dir, os.Stderr, append(os.Environ(), "GOTOOLCHAIN="+version)
 	return build.Run()
 }
 
