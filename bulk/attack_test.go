@@ -527,6 +527,7 @@ func (c *connections) wait() {
 //	LABHEALTH_TEST_LONG=1 go test -run TestAttackProcesses ./bulk                       10 rounds
 //	LABHEALTH_ATTACK_ROUNDS=100 go test -run TestAttackProcesses -timeout 1h ./bulk     as many
 func TestAttackProcesses(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("a killed process looks like a failed one")
 	}

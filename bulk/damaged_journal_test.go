@@ -66,7 +66,7 @@ func TestDamagedJournal(t *testing.T) {
 		}
 		for at := range content {
 			for i, bits := range []byte{1, 1 << 5, 1 << 7, 0xff} {
-				if d.long || i == at%4 {
+				if d.long || at%3 == 0 && i == at%4 {
 					flipped := bytes.Clone(content)
 					flipped[at] ^= bits
 					d.try(t, fmt.Sprintf("byte %d changed by %x", at, bits), flipped)

@@ -41,6 +41,7 @@ var patientTag = regexp.MustCompile(`Q\d{4}Q`)
 // Stray quotes and separators never make one record out of the rows of two patients. With
 // LABHEALTH_TEST_LONG=1 there are 500,000 files, and their seed is random.
 func TestStrayQuotes(t *testing.T) {
+	t.Parallel()
 	seed, files := uint64(1), 5_000
 	if os.Getenv("LABHEALTH_TEST_LONG") != "" {
 		seed, files = rand.Uint64(), 500_000

@@ -234,6 +234,7 @@ func playImporter() int {
 }
 
 func TestKill(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes long")
 	}

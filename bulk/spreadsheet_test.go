@@ -109,6 +109,7 @@ func playSpreadsheet() int {
 }
 
 func TestSpreadsheet(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes long")
 	}

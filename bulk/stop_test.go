@@ -94,6 +94,7 @@ func playStopped() int {
 //	LABHEALTH_TEST_LONG=1 go test -run TestStoppedProcess ./bulk       2 rounds, longer ones
 //	LABHEALTH_STOP_ROUNDS=12 go test -run TestStoppedProcess ./bulk    as many
 func TestStoppedProcess(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes long")
 	}

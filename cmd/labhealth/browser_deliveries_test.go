@@ -5,6 +5,7 @@ import "testing"
 // TestBrowserDeliveries moves through deliveries by keyboard, and replays one while the list is
 // paused: it waits behind the pill, and is a duplicate.
 func TestBrowserDeliveries(t *testing.T) {
+	t.Parallel()
 	b := startBox(t, "--users", "2", "--orders", "3")
 	p := openTab(t, b.URL, b.Console, 1440, 900)
 	p.goTo("/console/deliveries")

@@ -60,6 +60,7 @@ func importOrder(t *testing.T, b *box, user uuid.UUID, sample string) uuid.UUID 
 // An order that the client imports appears without a reload. Its next status is a click, whose
 // event arrives verified. A replay of it is a duplicate. All of it works with the keyboard.
 func TestBrowserOrder(t *testing.T) {
+	t.Parallel()
 	s, b := startOpenBox(t)
 	user := s.server.AddUser("user-1")
 	s.server.AddOrders(1)
@@ -101,6 +102,7 @@ func TestBrowserOrder(t *testing.T) {
 
 // A delivery with a signature of another secret is rejected, and the page says why.
 func TestBrowserRejected(t *testing.T) {
+	t.Parallel()
 	s, b := startOpenBox(t)
 	err := s.server.DeliverTo("http://inspector.invalid/", labhealthtest.WithSigningSecrets(webhookSecret(77)),
 		labhealthtest.WithTransport(s.inspector.Transport()))
@@ -120,6 +122,7 @@ func TestBrowserRejected(t *testing.T) {
 
 // Events in which every text is markup do nothing, on any page.
 func TestBrowserHostile(t *testing.T) {
+	t.Parallel()
 	s, b := startOpenBox(t)
 	user := s.server.AddUser("user-1")
 	const evil = `<script>alert(1)</script><img src=x onerror=alert(2)>\"'><svg/onload=alert(3)>{{.}}</textarea></title>javascript:alert(4)`
@@ -155,13 +158,14 @@ func TestBrowserHostile(t *testing.T) {
 
 // A plot of 10,000 samples is drawn at once.
 func TestBrowserPlot(t *testing.T) {
+	t.Parallel()
 	s, b := startOpenBox(t)
 	user := s.server.AddUser("user-1")
 	now := time.Now().UTC().Truncate(24 * time.Hour).Add(-24 * time.Hour)
 	if err := s.server.AddSamples(user, "heartrate", 10000, labhealthtest.StartingAt(now)); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := s.server.Flush(ctx); err != nil {
 		t.Fatal(err)

@@ -78,6 +78,7 @@ const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
 // A website on another port of this machine, to which the browser sends the cookies of the console,
 // changes nothing and reads nothing.
 func TestBrowserForeignPage(t *testing.T) {
+	t.Parallel()
 	s, b := startOpenBox(t)
 	s.server.AddUser("user-1")
 	if err := s.server.Flush(t.Context()); err != nil {

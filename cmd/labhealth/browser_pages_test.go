@@ -102,6 +102,7 @@ func long() bool { return os.Getenv("LABHEALTH_TEST_LONG") != "" }
 // Every text of every page can be read, in both themes and at both widths, also with every
 // menu open, and no page is wider than the window. The short form looks at each page twice.
 func TestBrowserPages(t *testing.T) {
+	t.Parallel()
 	size := []string{"--users", "2", "--orders", "6"}
 	if long() {
 		size = []string{"--users", "3", "--orders", "20"}
@@ -161,6 +162,7 @@ func (p *tab) checkContrast(name string) (seen int) {
 
 // Every page can be read without script, and its actions are forms.
 func TestBrowserWithoutScript(t *testing.T) {
+	t.Parallel()
 	b := startBox(t, "--users", "2", "--orders", "5")
 	p := openTab(t, b.URL, b.Console, 1440, 900)
 	pages := p.pagesOf()

@@ -24,6 +24,7 @@ func deliveryRow(eventType, verdict string) string {
 // A switch of the page Faults breaks signatures: the next delivery is rejected with the reason. The
 // one after it is verified again.
 func TestBrowserBrokenSignature(t *testing.T) {
+	t.Parallel()
 	s, b := startOpenBox(t)
 	order, err := s.server.AddOrder(s.server.AddUser("user-1"), s.server.LabTests.WalkIn)
 	if err != nil {
@@ -67,6 +68,7 @@ func (p *tab) lose(operation string) {
 // A program that repeats a call whose response was lost creates two orders, which the page Faults
 // shows. The client reports an unknown outcome, and there is one order.
 func TestBrowserLostResponse(t *testing.T) {
+	t.Parallel()
 	s, b := startOpenBox(t)
 	user := s.server.AddUser("user-1")
 	p := openTab(t, b.URL, b.Console, 1440, 900)
@@ -132,6 +134,7 @@ func (p *tab) focus() string {
 // The whole path of an order works without a mouse: from the board to its delivery and a replay of
 // it, the filter, the help and the theme.
 func TestBrowserKeyboard(t *testing.T) {
+	t.Parallel()
 	s, b := startOpenBox(t)
 	p := openTab(t, b.URL, b.Console, 1440, 900)
 	p.prefer("light")
@@ -151,8 +154,8 @@ func TestBrowserKeyboard(t *testing.T) {
 	p.submit(func() { p.keys("a") })
 	p.waitText("#order-head h1", "Appointment pending")
 
-	p.keys("g")
-	p.submit(func() { p.keys("d") })
+	p.do(evaluate("{ const now = Date.now(); Date.now = () => now }")) // g waits for its second key for a second
+	p.submit(func() { p.keys("g", "d") })
 	p.wait(deliveryRow("order.updated", "verified"))
 	p.keys("j")
 	p.focus()

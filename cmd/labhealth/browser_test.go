@@ -34,6 +34,9 @@ var theBrowser struct {
 	err    error
 }
 
+// patience is how long a page may take for what it must do, on a machine that is busy.
+const patience = 3 * time.Minute
+
 var browserNames = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"}
 
 func browserPath() string {
@@ -116,7 +119,7 @@ func newTab(t *testing.T, base string, width, height int64) *tab {
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatal(err)
 	}
-	timed, cancelTimed := context.WithTimeout(ctx, 10*time.Minute)
+	timed, cancelTimed := context.WithTimeout(ctx, 4*patience)
 	p.ctx = timed
 	t.Cleanup(func() {
 		p.check()
@@ -124,6 +127,8 @@ func newTab(t *testing.T, base string, width, height int64) *tab {
 		cancel()
 	})
 	send(p, network.Enable, network.EnableParams{})
+	// Tabs of other tests do not take the focus.
+	send(p, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	send(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
 		Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600,
 	})
@@ -230,7 +235,7 @@ func eval[T any](p *tab, expression string) T {
 // wait waits until an expression is true, also across pages.
 func (p *tab) wait(expression string) {
 	p.t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(patience)
 	for {
 		ok, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
 		if err == nil && ok {
@@ -259,7 +264,7 @@ func (p *tab) describe() string {
 func (p *tab) click(selector string) {
 	p.t.Helper()
 	p.wait("document.querySelector(" + js(selector) + ")")
-	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible)); err != nil {
 		p.t.Fatalf("cannot click %s: %v\n%s", selector, err, p.describe())
@@ -315,6 +320,7 @@ func (p *tab) prefer(theme string) {
 
 // A tab reports what no page may do.
 func TestBrowserObserves(t *testing.T) {
+	t.Parallel()
 	b := startBox(t, "--users", "0", "--orders", "0")
 	p := openTab(t, b.URL, b.Console, 800, 600)
 	other := httptest.NewServer(http.NotFoundHandler())
@@ -323,7 +329,7 @@ func TestBrowserObserves(t *testing.T) {
 	p.do(chromedp.Evaluate[chromedp.Void](`document.body.insertAdjacentHTML("beforeend", "<p style='color:red' onclick='alert(1)'>x</p>")`))
 	p.do(chromedp.Navigate(other.URL + "/elsewhere"))
 	for _, want := range []string{"console: error \"planted\"", "thrown", "a dialog: opened", "Content Security Policy", "another host: " + other.URL} {
-		deadline := time.Now().Add(time.Minute)
+		deadline := time.Now().Add(patience)
 		for !p.had(want) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%q is not in %q", want, p.problems)
@@ -343,6 +349,7 @@ func (p *tab) had(text string) bool {
 
 // The console opens with the printed address, which it leaves at once, and shows its pages.
 func TestBrowserOpen(t *testing.T) {
+	t.Parallel()
 	b := startBox(t, "--users", "2", "--orders", "3")
 	p := openTab(t, b.URL, b.Console, 1440, 900)
 	if at := eval[string](p, "location.href"); at != b.URL+"/console/orders" {

@@ -11,6 +11,7 @@ import (
 // Plots are read by pointer and by keyboard, all at one time, also after new data has replaced
 // them, and the data appears without reload.
 func TestBrowserPlots(t *testing.T) {
+	t.Parallel()
 	b := startBox(t, "--users", "3", "--orders", "1")
 	p := openTab(t, b.URL, b.Console, 1440, 900)
 	p.goTo("/console/users?q=" + "freestyle_libre")

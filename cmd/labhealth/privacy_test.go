@@ -28,8 +28,10 @@ var secretValue = regexp.MustCompile(secretWord + `[\w.-]*`)
 // crawl visits the paths and every kind of link from there, and returns the pages by their path.
 func crawl(t *testing.T, b *box, cookies []*http.Cookie, paths ...string) map[string]string {
 	t.Helper()
-	links := regexp.MustCompile(`(?:href|action|formaction)="(/console[^"#]*)`)
-	pages, shapes := map[string]string{}, map[string]int{}
+	pages, shapes, ofEachShape := map[string]string{}, map[string]int{}, 2
+	if long() {
+		ofEachShape = 6
+	}
 	for queue := slices.Clone(paths); len(queue) > 0 && len(pages) < 300; queue = queue[1:] {
 		path := queue[0]
 		if _, seen := pages[path]; seen || strings.HasPrefix(path, "/console/live") {
@@ -40,9 +42,8 @@ func crawl(t *testing.T, b *box, cookies []*http.Cookie, paths ...string) map[st
 			text += "\n" + name + ": " + strings.Join(values, " ")
 		}
 		pages[path] = text
-		for _, m := range links.FindAllStringSubmatch(text, -1) {
-			link := strings.ReplaceAll(m[1], "&amp;", "&")
-			if shape := shapeOf(link); shapes[shape] < 6 {
+		for _, link := range linksOf(text) {
+			if shape := shapeOf(link); shapes[shape] < ofEachShape {
 				shapes[shape]++
 				queue = append(queue, link)
 			}
@@ -144,6 +145,7 @@ func checkPrivate(t *testing.T, pages map[string]string) {
 
 // Whatever service and clients send of a patient, no page has it that was not asked for it by POST.
 func TestPrivacySandbox(t *testing.T) {
+	t.Parallel()
 	s, err := startSandbox(t.Context(), sandboxFlags{addr: "127.0.0.1:0", users: 3, orders: 12, seed: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +158,8 @@ func TestPrivacySandbox(t *testing.T) {
 		user = u.UserID
 	}
 	live := listenLive(t, b, cookies, fmt.Sprintf("nav deliveries deliveries: requests requests-counts orders users order-%s user-%s delivery:1;", order, user))
-	for _, event := range privateEvents(user.String(), fmt.Sprint(order)) {
+	events := privateEvents(user.String(), fmt.Sprint(order))
+	for _, event := range events {
 		if err := s.server.Send([]byte(event)); err != nil {
 			t.Fatal(err)
 		}
@@ -169,12 +172,14 @@ func TestPrivacySandbox(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	pages := crawl(t, b, cookies, "/console/", "/console/orders", "/console/users", "/console/deliveries", "/console/requests", "/console/faults", "/console/deliveries?is=malformed",
 		"/console/orders/"+fmt.Sprint(order), "/console/users/"+user.String(), "/console/users/"+user.String()+"?day=2026-11-22", "/console/users/"+user.String()+"?day=2026-11-22&as=values")
-	for number := range 100 {
-		for _, tab := range []string{"diff", "body", "go"} {
-			path := fmt.Sprintf("/console/deliveries/%d?tab=%s", 1+number, tab)
-			maps.Copy(pages, crawlOne(t, b, cookies, path))
+	latest, err := s.inspector.List(t.Context(), inspect.Filter{}, len(events))
+	if err != nil || len(latest) != len(events) {
+		t.Fatal(len(latest), err)
+	}
+	for _, d := range latest {
+		for _, page := range []string{"?tab=diff", "?tab=body", "?tab=go", "/edit"} {
+			maps.Copy(pages, crawlOne(t, b, cookies, fmt.Sprintf("/console/deliveries/%d%s", d.Number, page)))
 		}
-		maps.Copy(pages, crawlOne(t, b, cookies, fmt.Sprintf("/console/deliveries/%d/edit", 1+number)))
 	}
 	for number := range 12 {
 		for _, as := range []string{"", "go", "http"} {
@@ -220,6 +225,7 @@ func privateRequests(t *testing.T, b *box) {
 
 // Lines in the terminal have neither values of patients nor characters that control it.
 func TestPrivacyTerminal(t *testing.T) {
+	t.Parallel()
 	file := t.TempDir() + "/deliveries.db"
 	user, order := uuid.NewString(), uuid.NewString()
 	i, err := inspect.Open(t.Context(), inspect.Config{File: file})
@@ -257,6 +263,7 @@ func TestPrivacyTerminal(t *testing.T) {
 
 // The keys of the default seed are public knowledge: other machines do not get in with them.
 func TestSecurityPublicSeed(t *testing.T) {
+	t.Parallel()
 	known, public, chosen := startBox(t, "--users", "0", "--orders", "0"), startBox(t, "--users", "0", "--orders", "0", "--public"),
 		startBox(t, "--users", "0", "--orders", "0", "--public", "--seed", "1")
 	if public.APIKey == known.APIKey || public.OrgKey == known.OrgKey || public.WebhookSecret == known.WebhookSecret || chosen.APIKey != known.APIKey {
@@ -266,6 +273,7 @@ func TestSecurityPublicSeed(t *testing.T) {
 
 // Websites do not learn whether a port has a sandbox.
 func TestSecurityProof(t *testing.T) {
+	t.Parallel()
 	b := startBox(t, "--users", "0", "--orders", "0")
 	for site, want := range map[string]int{"": 204, "cross-site": 403, "same-site": 403} {
 		header := map[string]string{"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"}
@@ -284,6 +292,7 @@ const markup = `x'"><zyx onload=a>{{.}}javascript:b`
 // Markup in every field of events and requests, in names and headers, stays text on every page,
 // also where hidden values are shown.
 func TestSecurityMarkup(t *testing.T) {
+	t.Parallel()
 	s, err := startSandbox(t.Context(), sandboxFlags{addr: "127.0.0.1:0", users: 2, orders: 6, seed: 1})
 	if err != nil {
 		t.Fatal(err)

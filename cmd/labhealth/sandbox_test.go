@@ -80,6 +80,7 @@ func TestSandboxService(t *testing.T) {
 
 // The printed lines have everything that a developer copies.
 func TestSandboxPrints(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	out, in := io.Pipe()
 	done := make(chan int, 1)

@@ -13,6 +13,7 @@ import (
 // TestSeed checks that seeded orders are in all kinds of statuses and of all ages, and that the
 // receivers get the events at the times at which they happened.
 func TestSeed(t *testing.T) {
+	t.Parallel()
 	clock := &seedClock{}
 	srv, err := labhealthtest.Start(labhealthtest.WithSeed(1), labhealthtest.WithClock(clock.Now))
 	if err != nil {
@@ -86,6 +87,7 @@ func count(values []string) map[string]int {
 
 // TestSeedNow checks that invented data can be added to a server that runs, more than once.
 func TestSeedNow(t *testing.T) {
+	t.Parallel()
 	srv, err := labhealthtest.Start(labhealthtest.WithSeed(1))
 	if err != nil {
 		t.Fatal(err)

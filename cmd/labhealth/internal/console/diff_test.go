@@ -118,6 +118,7 @@ func TestViewDiffHidden(t *testing.T) {
 
 // TestViewDiffLarge checks the time of large bodies, and that what is shown is bounded.
 func TestViewDiffLarge(t *testing.T) {
+	t.Parallel()
 	before := make([]int, 10_000)
 	after := make([]int, 10_000)
 	for i := range after {

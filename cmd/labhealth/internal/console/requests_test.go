@@ -41,6 +41,7 @@ var hostileBodies = map[string]string{
 
 // The commands send the same bodies, headers and paths when a shell runs them, and nothing else.
 func TestCurlInShell(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed")
 	}
@@ -267,6 +268,7 @@ func TestRequestsPage(t *testing.T) {
 
 // Nothing of a hostile request is interpreted by a browser, whatever its size.
 func TestHostileRequests(t *testing.T) {
+	t.Parallel()
 	s := newCallsSite(t)
 	const attack = `"'><script>alert(1)</script><img src=x onerror=alert(1)>`
 	for name, body := range hostileBodies {

@@ -130,6 +130,7 @@ func (a *checkedApp) store(id string, body []byte) {
 
 // The check finds each mistake, and only that one.
 func TestCheckApplication(t *testing.T) {
+	t.Parallel()
 	defer func(d time.Duration) { pageWait = d }(pageWait)
 	pageWait = 400 * time.Millisecond
 	for _, c := range []struct {

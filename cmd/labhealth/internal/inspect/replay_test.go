@@ -19,6 +19,7 @@ import (
 )
 
 func TestReplayMany(t *testing.T) {
+	t.Parallel()
 	var ids []string
 	app := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ids = append(ids, r.Header.Get("Svix-Id")) }))
 	defer app.Close()

@@ -17,6 +17,7 @@ import (
 
 // What is older than Keep must be gone from the file, not only from the tables.
 func TestRetention(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "deliveries.db")
 	var offset atomic.Int64
 	i := open(t, Config{File: file, Keep: 24 * time.Hour, Now: func() time.Time { return time.Now().Add(time.Duration(offset.Load())) }})
@@ -89,6 +90,7 @@ func fileSize(t *testing.T, file string) (size int64) {
 
 // A stranger must not fill the disk.
 func TestRejectedAreLimited(t *testing.T) {
+	t.Parallel()
 	i := open(t, Config{})
 	deliver(i, request(t, "msg_1", glucoseBody(testUser, time.Now(), 5)))
 	for range maxRejected + 20 {
