@@ -14,6 +14,7 @@ type union struct {
 }
 
 type kind struct {
+	elem   reflect.Type
 	table  methodTable
 	memory *memory
 	plan   func() *plan
@@ -35,7 +36,7 @@ func Union[I any](discriminator string, unknown I, kinds map[string]I) struct{} 
 
 func kindOf[I any](example I) kind {
 	elem := reflect.TypeOf(example).Elem()
-	return kind{methodTableOf(example), memoryOf(elem), sync.OnceValue(func() *plan { return planOf(elem) })}
+	return kind{elem, methodTableOf(example), memoryOf(elem), sync.OnceValue(func() *plan { return planOf(elem) })}
 }
 
 func (u *union) bind(d *decoder, to place, discriminator string) {
