@@ -28,7 +28,7 @@ const mostMisses = 8
 func (r *batchReader) note(start int) {
 	value := jsonread.Span{Lo: uint32(start), Hi: uint32(r.Pos)}
 	last := &r.alike.values[(r.fields-1)%len(r.alike.values)]
-	if string(value.Of(r.Data)) != string(last.Of(r.Data)) && r.layout[0].Lo > 0 {
+	if r.layout[0].Lo > 0 && string(value.Of(r.Data)) != string(last.Of(r.Data)) { // the first sample has none before it
 		r.alike.differ |= 1 << (r.fields - 1)
 	}
 	*last = value
