@@ -24,11 +24,11 @@ type alike struct {
 const mostMisses = 8
 
 // note stores where the value of the field that was read last starts and whether it differs from
-// that of the sample before.
+// that of the sample before, if there is one.
 func (r *batchReader) note(start int) {
 	value := jsonread.Span{Lo: uint32(start), Hi: uint32(r.Pos)}
 	last := &r.alike.values[(r.fields-1)%len(r.alike.values)]
-	if string(value.Of(r.Data)) != string(last.Of(r.Data)) && r.layout[0].Lo > 0 {
+	if r.layout[0].Lo > 0 && string(value.Of(r.Data)) != string(last.Of(r.Data)) {
 		r.alike.differ |= 1 << (r.fields - 1)
 	}
 	*last = value
