@@ -264,7 +264,7 @@ func (b *binder) room(d *decoder, n, start int) int {
 	if n >= b.alike && len(d.path) <= 2 { // the list is most of the document
 		rest := (len(d.data)-d.i)/((d.i-start)/n) + 1
 		if b.charge*uintptr(rest) < uintptr(d.budget)/2 {
-			return rest
+			return max(rest, n/4) // elements that become smaller and smaller do not make it quadratic
 		}
 	}
 	return max(2, n)
