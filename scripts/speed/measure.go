@@ -74,14 +74,9 @@ func measure(versions []string, names *regexp.Regexp, rounds int, quick bool) ([
 	if len(selected) == 0 {
 		return nil, fmt.Errorf("no suite matches %s", names)
 	}
-	var all []*measurement
-	for _, version := range versions {
-		all = append(all, newMeasurement(version))
-		for _, name := range selected {
-			if err := suites[name].compile(filepath.Join(dir, version), version); err != nil {
-				return nil, fmt.Errorf("compiling %s with %s: %w", name, version, err)
-			}
-		}
+	all, err := compile(dir, versions, selected)
+	if err != nil {
+		return nil, err
 	}
 	for round := range rounds {
 		for i, m := range all {
@@ -98,6 +93,19 @@ func measure(versions []string, names *regexp.Regexp, rounds int, quick bool) ([
 		}
 	}
 	fmt.Fprintln(os.Stderr)
+	return all, nil
+}
+
+// compile compiles the tests of the suites with each Go version, and returns empty measurements.
+func compile(dir string, versions, names []string) (all []*measurement, err error) {
+	for _, version := range versions {
+		all = append(all, newMeasurement(version))
+		for _, name := range names {
+			if err := suites[name].compile(filepath.Join(dir, version), version); err != nil {
+				return nil, fmt.Errorf("compiling %s with %s: %w", name, version, err)
+			}
+		}
+	}
 	return all, nil
 }
 

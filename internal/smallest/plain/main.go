@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -28,7 +29,13 @@ func importOrder() (imported order, err error) {
 	if err != nil {
 		return order{}, err
 	}
-	resp, err := http.Post(os.Getenv("LABHEALTH_BASE_URL")+"/v3/order/import", "application/json", bytes.NewReader(body))
+	url := os.Getenv("LABHEALTH_BASE_URL") + "/v3/order/import"
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return order{}, err
+	}
+	req.Header.Set("x-service-api-key", os.Getenv("LABHEALTH_API_KEY"))
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return order{}, err
 	}
