@@ -13,6 +13,11 @@ import (
 // received JSON, so that nothing is lost: unknown fields, and fields whose value does not match
 // their type, are encoded again, together with the changes that the program made. The zero
 // RawObject belongs to a value that was not received.
+//
+// Each element of a page, such as an order, has its own received JSON, and keeps nothing of the
+// page and of the other elements in memory. Its strings are parts of that JSON unless it is larger
+// than 16 KiB: a program that stores a string for long, but not its order, stores the 4 kB of the
+// order too, and avoids that with [strings.Clone].
 type RawObject jsonread.Ref
 
 var _ = jsonread.Embeds(func(r *RawObject) *jsonread.Ref { return (*jsonread.Ref)(r) })

@@ -9,9 +9,9 @@ import (
 )
 
 // Unmarshal decodes data, which must be one JSON value, into the struct or slice that p points to,
-// which it zeroes before, and again if it fails. It keeps a copy of data, of which the elements of a
-// slice have their own parts. It fails with a *[SyntaxError] if data is not JSON. A field whose
-// value does not fit is left zero and listed by [Ref.Problems].
+// which it zeroes before, and again if it fails. It keeps a copy of data, of which each element of
+// a page has its own part. It fails with a *[SyntaxError] if data is not JSON. A field whose value
+// does not fit is left zero and listed by [Ref.Problems].
 //
 //go:noinline // or the compiler copies it into every type that calls it
 func Unmarshal(data []byte, p any) error {

@@ -11,8 +11,8 @@ import (
 
 var parsers = map[reflect.Type]func(*decoder, place){}
 
-// Text registers how the JSON string of a type is parsed, as its UnmarshalJSON does it. It is called
-// from variable declarations, before anything is decoded.
+// Text registers how the JSON string of a type is parsed, as its UnmarshalJSON does it. It is
+// called from variable declarations, before anything is decoded.
 func Text[T any](parse func([]byte) (T, error)) struct{} {
 	want := wantOf(reflect.TypeFor[T]())
 	parsers[reflect.TypeFor[T]()] = func(d *decoder, to place) {

@@ -1,0 +1,211 @@
+package jsonread
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+	"weak"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Strings wait for the copy of their document while lists that hold them grow, values are cleared
+// because their name comes twice, and elements of maps are stored. Nothing refers to the decoded
+// buffer, which is overwritten.
+func TestWaitingStrings(t *testing.T) {
+	repeat := func(n int, format string) string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = strings.ReplaceAll(format, "#", fmt.Sprint(i))
+		}
+		return strings.Join(list, ",")
+	}
+	for name, thing := range map[string]string{
+		"a list that grows":        `{"name":"n","tags":[` + repeat(50, `"tag #"`) + `],"codes":[` + repeat(9, `"c#"`) + `]}`,
+		"a list in one that grows": `{"parts":[` + repeat(21, `{"id":#,"name":"part #","maker":{"city":"city #"}}`) + `],"note":"after"}`,
+		"a map":                    `{"by_name":{` + repeat(7, `"k#":{"id":#,"name":"part #","maker":{"city":"city #"}}`) + `}}`,
+		"a name that comes twice":  `{"name":"first","tags":["a","b"],"main":{"name":"x"},"note":"y","main":{"id":1},"name":"second","tags":["c"],"note":null}`,
+		"escapes":                  `{"name":"\u0041da","note":"B\"ob","tags":["C\\","plain"]}`,
+		"elements of their own":    `{"own":[` + repeat(5, `{"name":"own #","maker":{"city":"city #"}}`) + `],"name":"outer"}`,
+		"a long string":            `{"name":"` + strings.Repeat("long ", 500) + `","note":"short"}`,
+		"a large document":         `{"name":"` + strings.Repeat("long ", 4000) + `","note":"short","tags":["x"]}`,
+	} {
+		for _, count := range []int{1, 2, 5} {
+			text := `{"things":[` + repeat(count, thing) + `],"total":3}`
+			want := Page{Things: slicesOf(count, defaults())}
+			if err := json.Unmarshal([]byte(text), &want); err != nil {
+				t.Fatal(err)
+			}
+			buffer := []byte(text)
+			var got Page
+			if err := Unmarshal(buffer, &got); err != nil {
+				t.Fatal(err)
+			}
+			for i := range buffer {
+				buffer[i] = '#'
+			}
+			runtime.GC()
+			for i := range want.Things { // encoding/json has no defaults, and merges duplicates
+				want.Things[i].Colour, want.Things[i].On, want.Things[i].Maybe = "red", true, new(true)
+				if name == "a name that comes twice" {
+					want.Things[i].Main.Name = nil
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+			if b, err := Marshal(got); err != nil || string(b) != text {
+				t.Errorf("%s: encoded as %s, %v", name, b, err)
+			}
+			for i, got := range got.Things {
+				if want := strings.ReplaceAll(thing, "#", fmt.Sprint(i)); count > 1 && strings.Count(thing, "#") == 0 && string(ref(got.RawObject).Raw()) != want {
+					t.Errorf("%s: kept %s", name, ref(got.RawObject).Raw())
+				}
+			}
+		}
+	}
+}
+
+func slicesOf(n int, v Thing) (list []Thing) {
+	for range n {
+		list = append(list, v)
+	}
+	return list
+}
+
+// A program that keeps an element, or a string of it, keeps nothing of the other elements.
+func TestElementsShareNoMemory(t *testing.T) {
+	thing := `{"name":"n","note":"o","limit":7,"other":"9c0f2d52-3a3e-4a64-9b5e-1f2d3c4b5a69","tags":["a","b"],"spare":{"id":1,"name":"p"},"parts":[{"id":1,"name":"q"}],"until":"2025-03-01T12:00:00Z"}`
+	buffer := []byte(`{"things":[` + thing + `,` + thing + `,` + thing + `]}`)
+	var page Page
+	if err := Unmarshal(buffer, &page); err != nil {
+		t.Fatal(err)
+	}
+	// The runtime puts values of less than 16 bytes together, so that a limit alone would not do.
+	kept := page.Things[1]
+	gone := map[string]func() bool{}
+	for i, other := range []*Thing{&page.Things[0], &page.Things[2]} {
+		add := func(name string, alive func() bool) { gone[fmt.Sprint(2*i, " ", name)] = alive }
+		note, limit, spare, until := weak.Make(other.Note), weak.Make(other.Limit), weak.Make(other.Spare), weak.Make(other.Until)
+		part, document := weak.Make(&other.Parts[0]), weak.Make(&other.RawObject.doc.in.data[0])
+		add("note", func() bool { return note.Value() != nil })
+		add("limit", func() bool { return limit.Value() != nil })
+		add("spare", func() bool { return spare.Value() != nil })
+		add("until", func() bool { return until.Value() != nil })
+		add("part", func() bool { return part.Value() != nil })
+		add("document", func() bool { return document.Value() != nil })
+	}
+	list, whole := weak.Make(&page.Things[0]), weak.Make(&page.RawObject.doc.in.data[0])
+	gone["list"] = func() bool { return list.Value() != nil }
+	gone["page"] = func() bool { return whole.Value() != nil }
+	page = Page{}
+	runtime.GC()
+	for name, alive := range gone {
+		if alive() {
+			t.Errorf("%s is kept", name)
+		}
+	}
+	if *kept.Note != "o" || *kept.Limit != 7 || kept.Until.Hour() != 12 || string(ref(kept.RawObject).Raw()) != thing {
+		t.Error(*kept.Note, *kept.Limit, kept.Until)
+	}
+}
+
+// Unused decoders hold nothing of a document.
+func TestReleasedDecoder(t *testing.T) {
+	text := `{"things":[{"name":"secret","colour":"secret","note":"s\u0065cret","by_name":{"secret":{"id":1}},"parts":[{"name":"secret"}]}]}`
+	d := newDecoder(NewDocument(nil), []byte(text), spare)
+	d.copies = true
+	var page Page
+	if err := d.decode(reflect.ValueOf(&page).Elem()); err != nil {
+		t.Fatal(err)
+	}
+	d.keep()
+	d.release()
+	for _, w := range d.waiting[:cap(d.waiting)] {
+		if w != (waiting{}) {
+			t.Error("a waiting string is held")
+		}
+	}
+	for _, s := range d.path[:cap(d.path)] {
+		if s != (step{}) {
+			t.Error("a path is held")
+		}
+	}
+	for _, s := range d.slabs {
+		if s != (slab{}) {
+			t.Error("a slab is held")
+		}
+	}
+	rest := *d
+	rest.slabs, rest.touched, rest.waiting, rest.path = nil, nil, nil, nil
+	if !reflect.ValueOf(rest).IsZero() {
+		t.Errorf("%+v", rest)
+	}
+}
+
+// Many strings that wait, and names that come twice, take time in proportion to the document.
+func TestHostileElement(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
+	const many = 100_000
+	for name, thing := range map[string]string{
+		"strings, then duplicates":    `{"tags":[` + strings.Repeat(`"a",`, many) + `"b"]` + strings.Repeat(`,"name":"x"`, many) + `}`,
+		"duplicates in the elements":  `{"parts":[` + strings.Repeat(`{"name":"a","name":"b","maker":{"city":"c"}},`, many/10) + `{}]}`,
+		"elements that become small":  `{"parts":[` + strings.Repeat(`{"name":"`+strings.Repeat("x", 9999)+`"},`, 9) + strings.Repeat(`{},`, many/10) + `{}]}`,
+		"maps of strings that wait":   `{"tags":[` + strings.Repeat(`"a",`, many) + `"b"],"by_name":{` + strings.Repeat(`"k":{"name":"x"},`, many) + `"k":{}}}`,
+		"lists of alternating length": strings.Repeat(`{"tags":["a"],"codes":[]},{"tags":["a","b","c","d","e"],"codes":["x"]},`, many/100) + `{}`,
+	} {
+		text := []byte(`{"things":[` + thing + `]}`)
+		start := time.Now()
+		var page Page
+		if err := Unmarshal(text, &page); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took := time.Since(start); took > time.Minute {
+			t.Errorf("%s: took %v", name, took)
+		}
+		if b, err := Marshal(page); err != nil || !bytes.Equal(b, text) {
+			t.Errorf("%s: encoded differently, %v", name, err)
+		}
+	}
+}
+
+// Titled is a struct whose first field is a string.
+type Titled struct {
+	Title string `json:"title"`
+
+	RawObject `json:"-"`
+}
+
+// A first field that waits for its string is not treated as absent.
+func TestWrapperOfString(t *testing.T) {
+	var v struct {
+		List []Titled `json:"list" jsonread:"own" wrapper:"box"`
+
+		RawObject `json:"-"`
+	}
+	const text = `{"list":[{"title":"a","box":{"title":"b"}},{"box":{"title":"c"},"x":"y"},{"title":"","box":{"title":"d"}}]}`
+	if err := Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Titled{{Title: "a"}, {Title: "c"}, {Title: "d"}}, v.List); diff != "" {
+		t.Error(diff)
+	}
+	if b, err := Marshal(v); err != nil || string(b) != text {
+		t.Errorf("encoded as %s, %v", b, err)
+	}
+}
+
+// A failed decoding leaves nothing that refers to a document without bytes.
+func TestErrorLeavesZero(t *testing.T) {
+	page := Page{Total: new(int64(7))}
+	if err := Unmarshal([]byte(`{"things":[{"name":"x"},{"name":"y"`), &page); err == nil || !reflect.DeepEqual(page, Page{}) {
+		t.Errorf("%v: %+v", err, page)
+	}
+}
