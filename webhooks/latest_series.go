@@ -3,6 +3,7 @@ package webhooks
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/labhealth/labhealth-go/internal/newest"
 )
@@ -32,7 +33,7 @@ type documents struct {
 const (
 	chunkSize = 512
 	// mostMoved limits how many records are moved for each one that is inserted before them.
-	mostMoved = 64
+	mostMoved = 32
 )
 
 // chunk returns a chunk by its number. The last has the number len(se.older).
@@ -194,14 +195,16 @@ func (se *series) insert(ci, i int, list []entry) (int, int) {
 	return ci, i
 }
 
-// grown returns a copy of a chunk with room for n more records: for many if it grows at its end or
-// in batches, else for few, because the chunk may be split before they come.
+// grown returns a chunk with the records of c and room for n more: for many if it grows at its end
+// or in batches, else for few, because the chunk may be split before they come.
 func grown(c []record, n int, atEnd bool) []record {
 	size := max(len(c)+n, 2*len(c))
 	if !atEnd && n < 8 {
-		size = len(c) + n + max(len(c)/8, min(len(c), 4))
+		size = len(c) + n + max(len(c)/8, min(len(c), 3))
 	}
-	return append(make([]record, 0, min(chunkSize, size)), c...)
+	to := append(newChunk(min(chunkSize, size)), c...)
+	freeChunk(c)
+	return to
 }
 
 // split makes room at (ci, i), in a chunk that is full, and returns the new position.
@@ -214,6 +217,7 @@ func (se *series) split(ci, i int) (int, int) {
 	half := len(c) / 2
 	right := chunk{c[half].at, part(c[half:])}
 	se.chunk(ci).records = part(c[:half])
+	freeChunk(c)
 	if ci == len(se.older) {
 		se.older, se.last = append(se.older, se.last), right
 	} else {
@@ -226,7 +230,39 @@ func (se *series) split(ci, i int) (int, int) {
 }
 
 // part returns a copy of a half of a chunk.
-func part(c []record) []record { return append(make([]record, 0, len(c)*9/8), c...) }
+func part(c []record) []record { return append(newChunk(len(c)*9/8), c...) }
+
+// spareChunks holds one small chunk of each capacity, divided by four, that no series uses anymore.
+// Series that grow in random order need chunks of another size all the time.
+type spareChunks [17][]record
+
+var sparePool = sync.Pool{New: func() any { return new(spareChunks) }}
+
+// newChunk returns an empty chunk with room for size records, or a few more.
+func newChunk(size int) []record {
+	if size <= 4 || size > 4*(len(spareChunks{})-1) {
+		return make([]record, 0, size)
+	}
+	size = (size + 3) / 4
+	spare := sparePool.Get().(*spareChunks)
+	c := spare[size]
+	spare[size] = nil
+	sparePool.Put(spare)
+	if c == nil {
+		c = make([]record, 0, 4*size)
+	}
+	return c
+}
+
+// freeChunk takes back a chunk, to which nothing may refer.
+func freeChunk(c []record) {
+	if cap(c)%4 != 0 || cap(c)/4 >= len(spareChunks{}) {
+		return
+	}
+	spare := sparePool.Get().(*spareChunks)
+	spare[cap(c)/4] = c[:0]
+	sparePool.Put(spare)
+}
 
 // stored returns the record of an entry and keeps its document.
 func (se *series) stored(e *entry) record {
