@@ -182,6 +182,12 @@ func (r Ref) IsZero() bool { return r.doc == nil }
 // Span returns where in its document the value is.
 func (r Ref) Span() Span { return r.span }
 
+// Document returns the value's document, nil if it was made by the program.
+func (r Ref) Document() *Document { return r.doc }
+
+// Same reports whether both are the same value of the same document.
+func (r Ref) Same(other Ref) bool { return r.doc == other.doc && r.span == other.span }
+
 // raw returns the value's bytes, which nobody may change.
 func (r Ref) raw() []byte { return r.span.Of(r.doc.in.whole()) }
 

@@ -144,8 +144,8 @@ func (e *encoder) scalar(c class, v reflect.Value) error {
 		e.out = strconv.AppendInt(e.out, v.Int(), 10)
 		return nil
 	case floatClass:
-		if f := math.Abs(v.Float()); f == 0 || f >= 1e-6 && f < 1e21 {
-			e.out = strconv.AppendFloat(e.out, v.Float(), 'f', -1, 64)
+		if out, ok := AppendFloat(e.out, v.Float()); ok {
+			e.out = out
 			return nil
 		}
 	case uuidClass:
@@ -170,15 +170,36 @@ func (e *encoder) scalar(c class, v reflect.Value) error {
 }
 
 // string encodes a string in valid UTF-8.
-func (e *encoder) string(s string) {
+func (e *encoder) string(s string) { e.out = appendString(e.out, s) }
+
+func appendString(out []byte, s string) []byte {
 	for i := range len(s) {
 		if !plainChars[s[i]] {
 			quoted, _ := json.Marshal(s)
-			e.out = append(e.out, quoted...)
-			return
+			return append(out, quoted...)
 		}
 	}
-	e.out = append(append(append(e.out, '"'), s...), '"')
+	return append(append(append(out, '"'), s...), '"')
+}
+
+// AppendString appends s as encoding/json encodes it. It reports false if s is not valid UTF-8.
+func AppendString(out []byte, s string) ([]byte, bool) {
+	if !utf8.ValidString(s) {
+		return out, false
+	}
+	return appendString(out, s), true
+}
+
+// Quoted returns name n with its quotes and colon.
+func (f FieldNames) Quoted(n int) string { return f[n].quoted }
+
+// AppendFloat appends f as encoding/json encodes it. It reports false for a number that has an
+// exponent or is none.
+func AppendFloat(out []byte, f float64) ([]byte, bool) {
+	if abs := math.Abs(f); abs != 0 && !(abs >= 1e-6 && abs < 1e21) {
+		return out, false
+	}
+	return strconv.AppendFloat(out, f, 'f', -1, 64), true
 }
 
 // plainChars are the bytes that encoding/json does not escape. U+2028 and U+2029, which it does,
