@@ -14,6 +14,7 @@ func (s *Samples) received() []Sample {
 	}
 	var batch Samples
 	r := &batchReader{FastScanner: jsonread.FastScanner{Data: raw}, document: jsonread.NewDocument(raw), batch: &batch}
+	r.Share()
 	if !r.read() {
 		return nil
 	}
