@@ -3,6 +3,8 @@ package webhooks
 import (
 	"bytes"
 
+	"github.com/google/uuid"
+
 	labhealth "github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/internal/jsonread"
 )
@@ -162,24 +164,33 @@ func readSourceField(s *jsonread.FastScanner, source *Source, field int) bool {
 	case 4:
 		return scanString(s, (*string)(&source.Type))
 	case 5:
-		return readOptional(s, &source.AppID, scanString)
+		return scanOptional(s, &source.AppID)
 	case 6:
-		return readOptional(s, &source.DeviceID, (*jsonread.FastScanner).UUID)
+		return readOptionalUUID(s, &source.DeviceID)
 	case 7:
-		return readOptional(s, &source.Sport, scanString)
+		return scanOptional(s, &source.Sport)
 	case 8:
-		return readOptional(s, &source.WorkoutID, (*jsonread.FastScanner).UUID)
+		return readOptionalUUID(s, &source.WorkoutID)
 	}
 	return s.Skip(3)
 }
 
-// readOptional reads a value with read, or null.
-func readOptional[T any](s *jsonread.FastScanner, to **T, read func(*jsonread.FastScanner, *T) bool) bool {
+// scanOptional reads a string or null.
+func scanOptional(s *jsonread.FastScanner, to **string) bool {
 	if s.Peek() == 'n' {
 		return s.Null()
 	}
-	*to = new(T)
-	return read(s, *to)
+	*to = new(string)
+	return scanString(s, *to)
+}
+
+// readOptionalUUID reads a UUID or null.
+func readOptionalUUID(s *jsonread.FastScanner, to **uuid.UUID) bool {
+	if s.Peek() == 'n' {
+		return s.Null()
+	}
+	*to = new(uuid.UUID)
+	return s.UUID(*to)
 }
 
 // endOfSamples is not a field: the array is read.
