@@ -135,6 +135,7 @@ func (w *rewriter) encode(ref jsonread.Ref, now []Sample, whole jsonread.Span) b
 	}
 	w.document, w.batch, w.one = ref.Document(), &w.received, w.window[:0]
 	w.Data, w.Pos = w.document.Data(), int(ref.Span().Lo)
+	w.Share()
 	w.now, w.whole = now, whole
 	if !w.read() || w.Pos != int(ref.Span().Hi) {
 		return false

@@ -121,6 +121,7 @@ func Parse(body []byte) (*Event, error) { return parse(bytes.Clone(body)) }
 func parse(body []byte) (*Event, error) {
 	memory := &eventMemory{}
 	p := &parser{FastScanner: jsonread.FastScanner{Data: body}, memory: memory, document: memory.document.Reset(body)}
+	p.Share()
 	if err := p.parseEnvelope(); err != nil {
 		return nil, err
 	}

@@ -165,18 +165,9 @@ func scanString(s *jsonread.FastScanner, to *string) bool {
 	}
 	content, escaped, ok := s.String()
 	if ok {
-		*to = decodeString(s.Data, content, escaped)
+		*to = s.Text(content, escaped)
 	}
 	return ok
-}
-
-// decodeString returns the string between quotes at content.
-func decodeString(data []byte, content jsonread.Span, escaped bool) string {
-	if escaped {
-		s, _ := jsonread.String(data[content.Lo-1 : content.Hi+1])
-		return s
-	}
-	return string(content.Of(data))
 }
 
 // envelopeForm is how an event is decoded and encoded.

@@ -108,95 +108,93 @@ func (r *batchReader) readProvider() bool {
 // sourceFields are the fields of a Source.
 var sourceFields = jsonread.NewFieldNames("name", "slug", "logo", "provider", "type", "app_id", "device_id", "sport", "workout_id")
 
-// The fields in sourceFields that are UUIDs.
-const (
-	sourceDeviceID  = 6
-	sourceWorkoutID = 8
-)
-
-// sourceValue is the value of a field of a Source.
-type sourceValue struct {
-	content               jsonread.Span
-	seen, string, escaped bool
-}
-
-// readSource reads the source that is next. Its strings share one allocation.
+// readSource reads the source that is next.
 func (r *batchReader) readSource(source *Source) bool {
-	if r.Peek() != '{' {
-		return false
-	}
 	start := r.Pos
-	var values [9]sourceValue
-	n := -1
-	for more := r.Open('}'); more; {
-		var ok bool
-		if n, ok = r.Field(sourceFields, n+1); !ok {
+	if r.Shared() {
+		if !readSource(&r.FastScanner, source) {
 			return false
 		}
-		switch {
-		case n == len(sourceFields):
-			ok = r.Skip(3)
-		case values[n].seen:
-			return false
-		case r.Peek() == 'n':
-			ok = r.Null()
-			values[n].seen = true
-		case n == sourceDeviceID || n == sourceWorkoutID:
-			id := new(uuid.UUID)
-			ok = r.UUID(id)
-			values[n].seen = true
-			if n == sourceDeviceID {
-				source.DeviceID = id
-			} else {
-				source.WorkoutID = id
-			}
-		default:
-			v := &values[n]
-			v.seen, v.string = true, true
-			v.content, v.escaped, ok = r.String()
-		}
-		if !ok {
+	} else { // its strings share a copy of it
+		if !r.Skip(2) {
 			return false
 		}
-		if more, ok = r.More('}'); !ok {
+		s := jsonread.FastScanner{Data: bytes.Clone(r.Data[start:r.Pos])}
+		s.Share()
+		if !readSource(&s, source) {
 			return false
 		}
 	}
-	setSource(source, &values, r.Data, start, r.Pos)
 	source.RawObject = r.ref(start, 2)
 	return true
 }
 
-// setSource sets the fields of a source that is at data[lo:hi]. It leaves missing ones alone: most
-// sources have few, and storing a pointer costs time while the garbage collector runs.
-func setSource(source *Source, values *[9]sourceValue, data []byte, lo, hi int) {
-	all := string(data[lo:hi])
-	for n := range values {
-		v := &values[n]
-		if !v.string {
-			continue
+// readSource reads the source that is next, without its RawObject.
+func readSource(s *jsonread.FastScanner, source *Source) bool {
+	if s.Peek() != '{' {
+		return false
+	}
+	seen, n := 0, -1
+	for more := s.Open('}'); more; {
+		var ok bool
+		if n, ok = s.Field(sourceFields, n+1); !ok {
+			return false
 		}
-		s := all[int(v.content.Lo)-lo : int(v.content.Hi)-lo]
-		if v.escaped {
-			s = decodeString(data, v.content, true)
+		if n < len(sourceFields) && seen&(1<<n) != 0 {
+			return false
 		}
-		switch n {
-		case 0:
-			source.Name = s
-		case 1:
-			source.Slug = s
-		case 2:
-			source.Logo = s
-		case 3:
-			source.Provider = s
-		case 4:
-			source.Type = SourceType(s)
-		case 5:
-			source.AppID = new(s)
-		case 7:
-			source.Sport = new(s)
+		seen |= 1 << n
+		if !readSourceField(s, source, n) {
+			return false
+		}
+		if more, ok = s.More('}'); !ok {
+			return false
 		}
 	}
+	return true
+}
+
+// readSourceField reads the value of a field of a source.
+func readSourceField(s *jsonread.FastScanner, source *Source, field int) bool {
+	switch field {
+	case 0:
+		return scanString(s, &source.Name)
+	case 1:
+		return scanString(s, &source.Slug)
+	case 2:
+		return scanString(s, &source.Logo)
+	case 3:
+		return scanString(s, &source.Provider)
+	case 4:
+		return scanString(s, (*string)(&source.Type))
+	case 5:
+		return scanOptional(s, &source.AppID)
+	case 6:
+		return readOptionalUUID(s, &source.DeviceID)
+	case 7:
+		return scanOptional(s, &source.Sport)
+	case 8:
+		return readOptionalUUID(s, &source.WorkoutID)
+	}
+	return s.Skip(3)
+}
+
+// scanOptional reads a string or null.
+func scanOptional(s *jsonread.FastScanner, to **string) bool {
+	if s.Peek() == 'n' {
+		return s.Null()
+	}
+	*to = new(string)
+	return scanString(s, *to)
+}
+
+// readOptionalUUID reads a UUID or null.
+func readOptionalUUID(s *jsonread.FastScanner, to **uuid.UUID) bool {
+	if s.Peek() == 'n' {
+		return s.Null()
+	}
+	*to = new(uuid.UUID)
+	return s.UUID(*to)
 }
 
 // endOfSamples is not a field: the array is read.
@@ -212,7 +210,13 @@ func (r *batchReader) readSamples() bool {
 		return true
 	}
 	var ok bool
-	if r.samples, ok = r.allocate(); !ok || !r.openSample() {
+	if r.samples, ok = r.allocate(); !ok {
+		return false
+	}
+	if cap(r.samples) == 1 {
+		return r.readOne()
+	}
+	if !r.openSample() {
 		return false
 	}
 	field, ok := r.scanField()
@@ -240,6 +244,34 @@ func (r *batchReader) readSamples() bool {
 		r.batch.Data = trim(r.samples)
 	}
 	return ok
+}
+
+// readOne reads the only sample of an array. One without fields is left to the decoder.
+func (r *batchReader) readOne() bool {
+	if r.Peek() != '{' || !r.addSample(r.Pos) {
+		return false
+	}
+	sample := r.last()
+	more, ok := r.Open('}'), false
+	seen, n := 0, -1
+	for more {
+		if n, ok = r.Field(sampleFields, n+1); !ok || n < len(sampleFields) && seen&(1<<n) != 0 {
+			return false
+		}
+		seen |= 1 << n
+		if !r.readValue(sample, uint8(n)) {
+			return false
+		}
+		if more, ok = r.More('}'); !ok {
+			return false
+		}
+	}
+	sample.span.Hi = uint32(r.Pos)
+	if more, ok = r.More(']'); more || !ok || seen == 0 {
+		return false
+	}
+	r.batch.Data = r.samples
+	return true
 }
 
 // readValue reads the value of a field of a sample.
@@ -472,7 +504,7 @@ func (c *stringCache) read(s *jsonread.FastScanner, to *string) bool {
 	if common := commonStrings[hash]; common == string(raw) {
 		*cached = cachedString{quoted, common}
 	} else if cached.quoted.Lo == 0 || string(cached.quoted.Of(s.Data)) != string(quoted.Of(s.Data)) {
-		*cached = cachedString{quoted, decodeString(s.Data, content, escaped)}
+		*cached = cachedString{quoted, s.Text(content, escaped)}
 	}
 	c.last = *cached
 	*to = cached.value

@@ -15,6 +15,28 @@ import (
 type FastScanner struct {
 	Data []byte // at most MaxSize bytes
 	Pos  int    // index of the next byte
+
+	shared bool // strings are parts of Data
+}
+
+// Share makes the strings that [FastScanner.Text] returns from now on parts of the document, which
+// nobody changes any more. Strings of a large document are copied, so that one of them does not keep
+// it all.
+func (s *FastScanner) Share() { s.shared = len(s.Data) <= mostKept }
+
+// Shared reports whether strings are parts of the document.
+func (s *FastScanner) Shared() bool { return s.shared }
+
+// Text returns the string of which [FastScanner.String] returned the content.
+func (s *FastScanner) Text(content Span, escaped bool) string {
+	switch {
+	case escaped:
+		text, _ := String(s.Data[content.Lo-1 : content.Hi+1])
+		return text
+	case s.shared:
+		return textOf(content.Of(s.Data))
+	}
+	return string(content.Of(s.Data))
 }
 
 // Span is a part of a document: the bytes from Lo to before Hi.
@@ -363,18 +385,19 @@ func (f FieldNames) Index(name []byte) (n int) {
 }
 
 // Field steps over a field's name without escapes and the colon, and returns the name's index as
-// [FieldNames.Index] does. It tries the likely one first.
+// [FieldNames.Index] does. It tries the likely one first, then those after it.
 func (s *FastScanner) Field(names FieldNames, likely int) (n int, ok bool) {
-	if rest := s.Data[s.Pos:]; len(rest) > 24 && likely < len(names) {
-		f := &names[likely]
-		if (binary.LittleEndian.Uint64(rest)^f.bytes[0])&f.mask[0]|
-			(binary.LittleEndian.Uint64(rest[8:])^f.bytes[1])&f.mask[1]|
-			(binary.LittleEndian.Uint64(rest[16:])^f.bytes[2])&f.mask[2] == 0 {
-			s.Pos += len(f.quoted)
-			if s.Data[s.Pos] <= ' ' {
-				s.Space()
+	if rest := s.Data[s.Pos:]; len(rest) > 24 {
+		a, b, c := binary.LittleEndian.Uint64(rest), binary.LittleEndian.Uint64(rest[8:]), binary.LittleEndian.Uint64(rest[16:])
+		for ; likely < len(names); likely++ {
+			f := &names[likely]
+			if (a^f.bytes[0])&f.mask[0]|(b^f.bytes[1])&f.mask[1]|(c^f.bytes[2])&f.mask[2] == 0 {
+				s.Pos += len(f.quoted)
+				if s.Data[s.Pos] <= ' ' {
+					s.Space()
+				}
+				return likely, true
 			}
-			return likely, true
 		}
 	}
 	name, ok := s.name()
