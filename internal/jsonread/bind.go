@@ -22,7 +22,7 @@ type binder struct {
 	// Of a list.
 	id     int     // index in decoder.slabs, where the length of the list before is
 	charge uintptr // what an element takes
-	alike  int     // after how many elements the rest is expected to be like them
+	alike  int     // after how many elements the rest of the document may be expected to be like them
 
 	custom func(*decoder, place) // decodes what no other method does
 }
@@ -199,8 +199,11 @@ func skipValue(first byte, b *binder) *binder {
 // listOf returns the binder of a slice type, whose elements take charge bytes each.
 func listOf(t reflect.Type, elem *binder, charge uintptr) *binder {
 	b := &binder{how: asList, want: "array", variable: variableOf(t), size: t.Size(), elem: elem, charge: charge, alike: 8, id: newID()}
-	if t.Elem().Kind() == reflect.String {
+	switch {
+	case t.Elem().Kind() == reflect.String:
 		b.memory = &texts
+	case elem.how == asStruct:
+		b.alike = 2
 	}
 	return b
 }
@@ -263,7 +266,7 @@ func (b *binder) room(d *decoder, n, start int) int {
 		}
 		return min(b.alike, 2)
 	}
-	if b.alike == 1 && len(d.path) <= 2 && (d.expected == 0 || d.expected == start+1) {
+	if b.alike <= 2 && len(d.path) <= 2 && (d.expected == 0 || d.expected == start+1) {
 		// The list is most of the document. A second one is not, and is not expected to be.
 		d.expected = start + 1
 		rest := (len(d.data)-d.i)/((d.i-start)/n) + 1
