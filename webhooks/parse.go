@@ -65,47 +65,40 @@ var envelopeFields = jsonread.NewFieldNames("event_type", "data", "team_id", "us
 func (p *parser) scanEnvelope() bool {
 	p.Space()
 	p.event.Lo = uint32(p.Pos)
-	if p.Peek() != '{' {
-		return false
-	}
-	seen, n := 0, -1
-	for more := p.Open('}'); more; {
-		var ok bool
-		if n, ok = p.Field(envelopeFields, n+1); !ok {
-			return false
+	seen := 0
+	n, ok := p.FirstField(envelopeFields)
+	for ; ok && n >= 0; n, ok = p.NextField(envelopeFields, n+1) {
+		if n < len(envelopeFields) && seen&(1<<n) != 0 {
+			return false // duplicate names are left to the decoder
 		}
-		if n < len(envelopeFields) {
-			if seen&(1<<n) != 0 {
-				return false // duplicate names are left to the decoder
-			}
-			seen |= 1 << n
-		}
-		switch n {
-		case 0: // event_type
-			ok = p.scanType()
-		case 1: // data
-			p.data.Lo = uint32(p.Pos)
-			ok = p.scanData()
-			p.data.Hi = uint32(p.Pos)
-		case 2: // team_id
-			ok = p.UUID(&p.TeamID)
-		case 3: // user_id
-			ok = p.UUID(&p.UserID)
-		case 4: // client_user_id
-			ok = scanString(&p.FastScanner, &p.ClientUserID)
-		default:
-			ok = p.Skip(1)
-		}
-		if !ok {
-			return false
-		}
-		if more, ok = p.More('}'); !ok {
+		seen |= 1 << n
+		if !p.scanField(n) {
 			return false
 		}
 	}
 	p.event.Hi = uint32(p.Pos)
 	p.Space()
-	return p.Pos == len(p.Data)
+	return ok && p.Pos == len(p.Data)
+}
+
+// scanField reads the value of a field of the envelope.
+func (p *parser) scanField(field int) (ok bool) {
+	switch field {
+	case 0: // event_type
+		return p.scanType()
+	case 1: // data
+		p.data.Lo = uint32(p.Pos)
+		ok = p.scanData()
+		p.data.Hi = uint32(p.Pos)
+		return ok
+	case 2: // team_id
+		return p.UUID(&p.TeamID)
+	case 3: // user_id
+		return p.UUID(&p.UserID)
+	case 4: // client_user_id
+		return scanString(&p.FastScanner, &p.ClientUserID)
+	}
+	return p.Skip(1)
 }
 
 // scanType reads null or a type without escapes.

@@ -47,22 +47,13 @@ const batchData = 3 // in batchFields
 
 // read reads the batch that is next into batch and one, which are zero.
 func (r *batchReader) read() bool {
-	if r.Peek() != '{' {
-		return false
-	}
-	start := r.Pos
-	seen, n := 0, -1
-	for more := r.Open('}'); more; {
-		var ok bool
-		if n, ok = r.Field(batchFields, n+1); !ok {
+	start, seen := r.Pos, 0
+	n, ok := r.FirstField(batchFields)
+	for ; ok && n >= 0; n, ok = r.NextField(batchFields, n+1) {
+		if n < len(batchFields) && seen&(1<<n) != 0 {
 			return false
 		}
-		if n < len(batchFields) {
-			if seen&(1<<n) != 0 {
-				return false
-			}
-			seen |= 1 << n
-		}
+		seen |= 1 << n
 		switch n {
 		case 0: // user_id
 			ok = r.UUID(&r.batch.UserID)
@@ -82,12 +73,9 @@ func (r *batchReader) read() bool {
 		if !ok {
 			return false
 		}
-		if more, ok = r.More('}'); !ok {
-			return false
-		}
 	}
 	r.batch.RawObject = r.ref(start, 1)
-	return seen&(1<<batchData) != 0
+	return ok && seen&(1<<batchData) != 0
 }
 
 // ref returns the RawObject of the value from start to the scanner's position, depth path elements
@@ -131,15 +119,9 @@ func (r *batchReader) readSource(source *Source) bool {
 
 // readSource reads the source that is next, without its RawObject.
 func readSource(s *jsonread.FastScanner, source *Source) bool {
-	if s.Peek() != '{' {
-		return false
-	}
-	seen, n := 0, -1
-	for more := s.Open('}'); more; {
-		var ok bool
-		if n, ok = s.Field(sourceFields, n+1); !ok {
-			return false
-		}
+	seen := 0
+	n, ok := s.FirstField(sourceFields)
+	for ; ok && n >= 0; n, ok = s.NextField(sourceFields, n+1) {
 		if n < len(sourceFields) && seen&(1<<n) != 0 {
 			return false
 		}
@@ -147,11 +129,8 @@ func readSource(s *jsonread.FastScanner, source *Source) bool {
 		if !readSourceField(s, source, n) {
 			return false
 		}
-		if more, ok = s.More('}'); !ok {
-			return false
-		}
 	}
-	return true
+	return ok
 }
 
 // readSourceField reads the value of a field of a source.
@@ -248,26 +227,25 @@ func (r *batchReader) readSamples() bool {
 
 // readOne reads the only sample of an array. One without fields is left to the decoder.
 func (r *batchReader) readOne() bool {
-	if r.Peek() != '{' || !r.addSample(r.Pos) {
+	if !r.addSample(r.Pos) {
 		return false
 	}
-	sample := r.last()
-	more, ok := r.Open('}'), false
-	seen, n := 0, -1
-	for more {
-		if n, ok = r.Field(sampleFields, n+1); !ok || n < len(sampleFields) && seen&(1<<n) != 0 {
+	sample, seen := r.last(), 0
+	n, ok := r.FirstField(sampleFields)
+	for ; ok && n >= 0; n, ok = r.NextField(sampleFields, n+1) {
+		if n < len(sampleFields) && seen&(1<<n) != 0 {
 			return false
 		}
 		seen |= 1 << n
 		if !r.readValue(sample, uint8(n)) {
 			return false
 		}
-		if more, ok = r.More('}'); !ok {
-			return false
-		}
 	}
 	sample.span.Hi = uint32(r.Pos)
-	if more, ok = r.More(']'); more || !ok || seen == 0 {
+	if !ok || seen == 0 {
+		return false
+	}
+	if more, ok := r.More(']'); more || !ok {
 		return false
 	}
 	r.batch.Data = r.samples

@@ -312,7 +312,7 @@ func bindMap(t reflect.Type) func(*decoder, place) {
 		for more := d.open('}'); more; more = d.more('}') {
 			name := string(d.name())
 			key := reflect.ValueOf(name).Convert(t.Key())
-			if len(d.doc.in.problems) > 0 && m.MapIndex(key).IsValid() {
+			if len(d.doc.in.problems()) > 0 && m.MapIndex(key).IsValid() {
 				d.dropProblems(d.path, name)
 			}
 			d.path = append(d.path, step{name: name, number: -1})

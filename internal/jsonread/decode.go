@@ -128,14 +128,14 @@ func (d *decoder) addProblem(at int, want string) {
 // path is steps. It stops after a number of comparisons that only a document of duplicate names
 // needs.
 func (d *decoder) dropProblems(steps []step, name string) {
-	problems := d.doc.in.problems
+	problems := d.doc.in.problems()
 	if d.silent || len(problems) == 0 || d.compared > growth*len(d.data)+spare {
 		return
 	}
 	d.compared += len(problems)
 	kept := slices.DeleteFunc(problems, func(p Problem) bool { return p.isUnder(steps[d.root:], name) })
 	d.dropped += len(problems) - len(kept)
-	d.doc.in.problems = kept
+	d.doc.in.setProblems(kept)
 }
 
 // isUnder reports whether the problem is in the field of an object whose path is steps.
@@ -153,9 +153,9 @@ func (p Problem) isUnder(steps []step, name string) bool {
 
 // addProblem adds p, with steps before its path.
 func (d *Document) addProblem(p Problem, steps []step) {
-	if len(d.in.problems) < maxProblems {
+	if problems := d.in.problems(); len(problems) < maxProblems {
 		p.Path = append(pathOf(steps), p.Path...)
-		d.in.problems = append(d.in.problems, p)
+		d.in.setProblems(append(problems, p))
 	}
 }
 

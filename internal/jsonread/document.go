@@ -16,9 +16,29 @@ type Document struct{ in *content }
 // content is behind a second pointer, because fmt follows the first one under verbs that do not fit
 // a pointer, such as %s.
 type content struct {
-	data     []byte
+	data []byte
+	rare *rare // nil if there is nothing of it
+}
+
+// rare is what few documents have: most take less memory without it.
+type rare struct {
 	problems []Problem
 	parts    []part // what data lacks
+}
+
+func (c *content) problems() []Problem {
+	if c.rare == nil {
+		return nil
+	}
+	return c.rare.problems
+}
+
+// setProblems sets the problems, of which there may be none.
+func (c *content) setProblems(list []Problem) {
+	if c.rare == nil {
+		c.rare = &rare{}
+	}
+	c.rare.problems = list
 }
 
 // Problem is a field whose value does not fit its Go type.
@@ -41,15 +61,15 @@ type part struct {
 
 // whole returns the bytes of the document as they were received.
 func (c *content) whole() []byte {
-	if c.parts == nil {
+	if c.rare == nil || c.rare.parts == nil {
 		return c.data
 	}
 	size := len(c.data)
-	for _, p := range c.parts {
+	for _, p := range c.rare.parts {
 		size += len(p.doc.in.data)
 	}
 	whole, rest := make([]byte, 0, size), c.data
-	for _, p := range c.parts {
+	for _, p := range c.rare.parts {
 		n := p.at - len(whole)
 		whole = append(append(whole, rest[:n]...), p.doc.in.data...)
 		rest = rest[n:]
@@ -98,8 +118,8 @@ func (d *Document) Ref(span Span, depth int) Ref {
 
 // AddProblem adds a problem of the value at byte at, found under path.
 func (d *Document) AddProblem(at uint32, want string, path ...string) {
-	if len(d.in.problems) < maxProblems {
-		d.in.problems = append(d.in.problems, Problem{Path: path, Want: want, at: at})
+	if problems := d.in.problems(); len(problems) < maxProblems {
+		d.in.setProblems(append(problems, Problem{Path: path, Want: want, at: at}))
 	}
 }
 
@@ -216,7 +236,7 @@ func (r Ref) Problems() []Problem {
 		return nil
 	}
 	var found []Problem
-	for _, p := range r.doc.in.problems {
+	for _, p := range r.doc.in.problems() {
 		if p.at >= r.span.Lo && p.at < r.span.Hi {
 			found = append(found, Problem{Path: slices.Clone(p.Path[r.depth:]), Want: p.Want})
 		}

@@ -384,22 +384,66 @@ func (f FieldNames) Index(name []byte) (n int) {
 	return n
 }
 
+// FirstField steps into the object that is next and over its first field's name without escapes
+// and the colon. It returns the name's index as [FieldNames.Index] does, -1 if there is no field:
+// the scanner is after the object then.
+func (s *FastScanner) FirstField(names FieldNames) (n int, ok bool) {
+	if s.Peek() != '{' {
+		return 0, false
+	}
+	if !s.Open('}') {
+		return -1, true
+	}
+	return s.Field(names, 0)
+}
+
+// NextField steps from the end of a value over the comma, the next field's name without escapes and
+// the colon, and returns what [FastScanner.FirstField] does. It tries the likely name first.
+func (s *FastScanner) NextField(names FieldNames, likely int) (n int, ok bool) {
+	if rest := s.Data[s.Pos:]; len(rest) > 25 && rest[0] == ',' {
+		if n := names.find(rest[1:], likely); n < len(names) {
+			s.Pos++
+			s.enter(&names[n])
+			return n, true
+		}
+	}
+	more, ok := s.More('}')
+	if !more {
+		return -1, ok
+	}
+	return s.Field(names, likely)
+}
+
 // Field steps over a field's name without escapes and the colon, and returns the name's index as
 // [FieldNames.Index] does. It tries the likely one first, then those after it.
 func (s *FastScanner) Field(names FieldNames, likely int) (n int, ok bool) {
 	if rest := s.Data[s.Pos:]; len(rest) > 24 {
-		a, b, c := binary.LittleEndian.Uint64(rest), binary.LittleEndian.Uint64(rest[8:]), binary.LittleEndian.Uint64(rest[16:])
-		for ; likely < len(names); likely++ {
-			f := &names[likely]
-			if (a^f.bytes[0])&f.mask[0]|(b^f.bytes[1])&f.mask[1]|(c^f.bytes[2])&f.mask[2] == 0 {
-				s.Pos += len(f.quoted)
-				if s.Data[s.Pos] <= ' ' {
-					s.Space()
-				}
-				return likely, true
-			}
+		if n := names.find(rest, likely); n < len(names) {
+			s.enter(&names[n])
+			return n, true
 		}
 	}
 	name, ok := s.name()
 	return names.Index(name), ok
+}
+
+// find returns the index of the name that rest, of more than 24 bytes, starts with: likely or one
+// after it, or the number of names if it is none of them.
+func (f FieldNames) find(rest []byte, likely int) int {
+	a, b, c := binary.LittleEndian.Uint64(rest), binary.LittleEndian.Uint64(rest[8:]), binary.LittleEndian.Uint64(rest[16:])
+	for ; likely < len(f); likely++ {
+		name := &f[likely]
+		if (a^name.bytes[0])&name.mask[0]|(b^name.bytes[1])&name.mask[1]|(c^name.bytes[2])&name.mask[2] == 0 {
+			break
+		}
+	}
+	return likely
+}
+
+// enter steps over a name that is next to the field's value.
+func (s *FastScanner) enter(name *fieldName) {
+	s.Pos += len(name.quoted)
+	if s.Data[s.Pos] <= ' ' {
+		s.Space()
+	}
 }

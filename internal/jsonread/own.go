@@ -28,7 +28,7 @@ func ownDocument(b *binder) *binder {
 		if d.silent {
 			return
 		}
-		for _, p := range inner.in.problems {
+		for _, p := range inner.in.problems() {
 			p.at += uint32(start - base)
 			doc.addProblem(p, d.path[d.root:])
 		}
@@ -60,7 +60,8 @@ func (d *decoder) keep() {
 		kept = append(kept, d.data[from:p.at]...)
 		from = p.at + len(p.doc.in.data)
 	}
-	d.doc.in.data, d.doc.in.parts = append(kept, d.data[from:]...), d.parts
+	d.doc.in.data = append(kept, d.data[from:]...)
+	d.doc.in.rare = &rare{d.doc.in.problems(), d.parts}
 }
 
 // unwrap returns a binder of structs that may be wrapped. A wrapper is an object without the
@@ -84,7 +85,7 @@ func unwrap(b *binder, wrapper string) *binder {
 			return // the first field was a string that waited
 		}
 		to.value(b.variable).SetZero()
-		d.doc.in.problems, d.misfits = nil, misfits
+		d.doc.in.rare, d.misfits = nil, misfits
 		d.i = start + int(inner.Lo)
 		d.path = append(d.path, step{name: wrapper, number: -1})
 		b.bind(d, to)
