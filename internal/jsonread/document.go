@@ -64,6 +64,13 @@ func (c *content) whole() []byte {
 	if c.rare == nil || c.rare.parts == nil {
 		return c.data
 	}
+	return c.joined()
+}
+
+// joined returns the bytes of a document that lacks parts.
+//
+//go:noinline // or the compiler copies it into every function that calls whole
+func (c *content) joined() []byte {
 	size := len(c.data)
 	for _, p := range c.rare.parts {
 		size += len(p.doc.in.data)

@@ -21,6 +21,8 @@ import (
 // Marshal encodes the struct that p points to (or is). Decoded fields that the caller did not
 // change are written as their raw bytes, unknown and malformed ones included, with the caller's
 // changes on top. A value that is unchanged as a whole gives its raw bytes.
+//
+//go:noinline // or the methods of values are not copied into those of pointers, which copy twice then
 func Marshal(p any) ([]byte, error) { return marshal(p, true) }
 
 // MarshalPlain encodes the fields of the Go types only: what a request may have.

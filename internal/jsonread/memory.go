@@ -203,6 +203,8 @@ func (d *decoder) takeList(l *list, m *memory, n int) {
 }
 
 // slab returns a slab for the current document.
+//
+//go:noinline // or the compiler copies all of it, append too, into every function that calls it
 func (d *decoder) slab(id int) *slab {
 	if id >= len(d.slabs) {
 		d.slabs = append(d.slabs, make([]slab, max(id+1, int(lastID.Load())+1)-len(d.slabs))...)
