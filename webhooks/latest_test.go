@@ -412,7 +412,7 @@ func checkChunks(t *testing.T, l *Latest) {
 			var all []int64
 			texts := 0
 			for ci := range se.older() + 1 {
-				first, c := se.first(ci), se.chunk(ci)
+				first, c := se.chunk(ci).first, se.chunk(ci).records
 				if len(c) == 0 || len(c) > chunkSize {
 					t.Fatalf("%v: a chunk of %d", key, len(c))
 				}
