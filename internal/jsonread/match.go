@@ -27,7 +27,10 @@ func matchIf(equal bool) match {
 // matcher compares values with valid JSON, without decoding it. Where that is not simple, such as
 // with values that do not fit their type, the result is unknown. After another result than same the
 // matcher may be anywhere in the value.
-type matcher struct{ scanner }
+type matcher struct {
+	scanner
+	same int // how many elements of the list that was compared last are unchanged before another one
+}
 
 // object compares the struct at v with the next value.
 func (m *matcher) object(p *encodingPlan, v place) match {
@@ -104,7 +107,15 @@ func (p *encodingPlan) absent(n int, v place) match {
 }
 
 // isDefault reports whether the field at v has its default.
-func (f *encodedField) isDefault(v place) bool { return equal(f.def, v.value(f.variable)) }
+func (f *encodedField) isDefault(v place) bool {
+	switch f.shape.class {
+	case boolClass:
+		return *at[bool](v) == f.def.Bool()
+	case stringClass:
+		return *at[string](v) == f.def.String()
+	}
+	return equal(f.def, v.value(f.variable))
+}
 
 // fieldOf compares field n of the struct at v with the next value.
 func (m *matcher) fieldOf(p *encodingPlan, n int, v place) match {
@@ -161,6 +172,9 @@ func (m *matcher) value(s *shape, v place, wrapped bool) match {
 			return m.slice(s, v, wrapped)
 		}
 	case otherClass:
+		if s.compare != nil && next == '"' {
+			return s.compare(m.string(), v)
+		}
 		return m.other(s, v)
 	case boolClass:
 		switch next {
@@ -238,23 +252,29 @@ func (m *matcher) slice(s *shape, v place, wrapped bool) match {
 	if v.isNil() {
 		return different
 	}
-	l, n := at[list](v), 0
+	n, found := m.elements(s, at[list](v), wrapped)
+	m.same = n
+	return found
+}
+
+// elements compares the elements of a list, and returns how many are unchanged before another one.
+func (m *matcher) elements(s *shape, l *list, wrapped bool) (n int, found match) {
 	for more := m.open(']'); more; more = m.more(']') {
 		if n == l.len {
-			return different
+			return n, different
 		}
 		element := l.element(n, s.elem.size)
 		if wrapped {
 			if first := &s.elem.plan.fields[0]; first.shape.isZero(element.field(first.offset)) {
-				return unknown // it may be a wrapper
+				return n, unknown // it may be a wrapper
 			}
 		}
 		if found := m.value(s.elem, element, false); found != same {
-			return found
+			return n, found
 		}
 		n++
 	}
-	return matchIf(n == l.len)
+	return n, matchIf(n == l.len)
 }
 
 // other compares with what a type that unmarshals itself makes of the next value.
