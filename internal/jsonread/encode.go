@@ -132,8 +132,9 @@ func (e *encoder) value(s *shape, v place, nullable bool) error {
 			return e.null()
 		}
 		return e.mapFields(v.value(s.variable), nil)
+	default:
+		return e.scalar(s, v)
 	}
-	return e.scalar(s, v)
 }
 
 // scalar encodes a value without parts of its own, as encoding/json does.
@@ -165,6 +166,7 @@ func (e *encoder) scalar(s *shape, v place) error {
 			e.out = append(out, '"')
 			return nil
 		}
+	default:
 	}
 	value := v.value(s.variable)
 	if value.Kind() == reflect.String && !utf8.ValidString(value.String()) {
@@ -275,6 +277,7 @@ func shapeOf(t reflect.Type) *shape {
 		s.elem = shapeOf(t.Elem())
 	case objectClass:
 		s.plan = encodingPlanOf(t)
+	default:
 	}
 	shapes.Store(t, s)
 	return s
@@ -300,8 +303,9 @@ func (s *shape) isZero(v place) bool {
 		return *at[string](v) == ""
 	case uuidClass:
 		return *at[uuid.UUID](v) == uuid.Nil
+	default:
+		return v.value(s.variable).IsZero()
 	}
-	return v.value(s.variable).IsZero()
 }
 
 var (
@@ -599,23 +603,33 @@ func (e *encoder) merged(p *encodingPlan, v place, raw []byte, o *original) (err
 		}
 	}
 	for i := range p.fields {
-		f := &p.fields[i]
-		now := v.field(f.offset)
-		if last[i] >= 0 || matches[i] == same || f.clears(now) {
+		if last[i] >= 0 || matches[i] == same {
 			continue
 		}
-		e.fieldName(f, first)
-		if err := e.field(f, now); err != nil {
-			return within(f.name, err)
+		if err := e.added(&p.fields[i], v, first); err != nil {
+			return err
 		}
 	}
 	e.out = append(e.out, '}')
 	return nil
 }
 
+// added encodes a field of the struct at v that the object does not have.
+func (e *encoder) added(f *encodedField, v place, first int) error {
+	now := v.field(f.offset)
+	if f.clears(now) {
+		return nil
+	}
+	e.fieldName(f, first)
+	if err := e.field(f, now); err != nil {
+		return within(f.name, err)
+	}
+	return nil
+}
+
 func equal(a, b reflect.Value) bool { return reflect.DeepEqual(a.Interface(), b.Interface()) }
 
-// changed encodes the value at now of a field that the caller changed, and that is rf of the object.
+// changed encodes the value at now of a field that the caller changed. It is rf of the object.
 func (e *encoder) changed(f *encodedField, rf rawField, object []byte, o *original, now place) error {
 	raw := object[rf.value:rf.end]
 	isSlice := f.shape.class == sliceClass && !now.isNil()

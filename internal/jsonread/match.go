@@ -113,8 +113,9 @@ func (f *encodedField) isDefault(v place) bool {
 		return *at[bool](v) == f.def.Bool()
 	case stringClass:
 		return *at[string](v) == f.def.String()
+	default:
+		return equal(f.def, v.value(f.variable))
 	}
-	return equal(f.def, v.value(f.variable))
 }
 
 // fieldOf compares field n of the struct at v with the next value.
@@ -172,19 +173,9 @@ func (m *matcher) value(s *shape, v place, wrapped bool) match {
 			return m.slice(s, v, wrapped)
 		}
 	case otherClass:
-		if s.compare != nil && next == '"' {
-			return s.compare(m.string(), v)
-		}
 		return m.other(s, v)
 	case boolClass:
-		switch next {
-		case 't':
-			m.literal("true")
-			return matchIf(*at[bool](v))
-		case 'f':
-			m.literal("false")
-			return matchIf(!*at[bool](v))
-		}
+		return m.bool(*at[bool](v))
 	case stringClass, uuidClass, timeClass:
 		if next == '"' {
 			return m.text(s.class, v)
@@ -193,8 +184,21 @@ func (m *matcher) value(s *shape, v place, wrapped bool) match {
 		if startsNumber(next) {
 			return m.numeric(s, v)
 		}
+	default:
 	}
 	return unknown // null, a map, or a value that does not fit
+}
+
+func (m *matcher) bool(v bool) match {
+	switch m.peek() {
+	case 't':
+		m.literal("true")
+		return matchIf(v)
+	case 'f':
+		m.literal("false")
+		return matchIf(!v)
+	}
+	return unknown
 }
 
 func (m *matcher) pointer(s *shape, v place) match {
@@ -228,6 +232,7 @@ func (m *matcher) text(c class, v place) match {
 		if t, ok := ParseTime(m.string()); ok && t == *at[time.Time](v) {
 			return same // times that are the same moment in the same zone can still differ
 		}
+	default:
 	}
 	return unknown
 }
@@ -244,6 +249,7 @@ func (m *matcher) numeric(s *shape, v place) match {
 		if f, ok := n.float64(raw); ok {
 			return matchIf(f == *at[float64](v))
 		}
+	default:
 	}
 	return unknown
 }
@@ -279,6 +285,9 @@ func (m *matcher) elements(s *shape, l *list, wrapped bool) (n int, found match)
 
 // other compares with what a type that unmarshals itself makes of the next value.
 func (m *matcher) other(s *shape, v place) match {
+	if s.compare != nil && m.peek() == '"' {
+		return s.compare(m.string(), v)
+	}
 	start := m.i
 	m.skip()
 	raw := m.data[start:m.i]
