@@ -155,6 +155,11 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	if out, ok := e.rewrite(); ok {
 		return out, nil
 	}
+	return e.encodeForm(Payload.MarshalJSON)
+}
+
+// encodeForm encodes the event field by field, and its data with encodeData.
+func (e *Event) encodeForm(encodeData func(Payload) ([]byte, error)) ([]byte, error) {
 	var f envelopeForm[json.RawMessage]
 	var original Envelope
 	if ref := jsonread.Ref(e.RawObject); !ref.IsZero() {
@@ -173,7 +178,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	data := []byte("null")
 	if v := reflect.ValueOf(e.Data); v.IsValid() && !v.IsNil() {
 		var err error
-		if data, err = e.Data.MarshalJSON(); err != nil {
+		if data, err = encodeData(e.Data); err != nil {
 			return nil, err
 		}
 	}
