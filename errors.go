@@ -1,6 +1,7 @@
 package labhealth
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -298,7 +299,7 @@ func (*ValidationError) requestOutcome() Outcome { return OutcomeNotSent }
 // Error returns the path of each invalid field and what would be valid, never the value.
 func (e *ValidationError) Error() string {
 	e = orZero(e)
-	var b strings.Builder
+	var b bytes.Buffer
 	b.WriteString("labhealth: ")
 	if e.Op != "" {
 		b.WriteString(e.Op + ": ")

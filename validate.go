@@ -52,12 +52,15 @@ func (v *validator) within(name string, validate func()) {
 	v.loc = v.loc[:len(v.loc)-1]
 }
 
+//go:noinline // or the compiler copies it into every check
 func (v *validator) add(name, code, msg string) {
 	loc := append(slices.Clone(v.loc), name)
 	v.fields = append(v.fields, FieldError{Loc: loc, Type: code, Msg: msg})
 }
 
 // invalid returns a *ValidationError with one field.
+//
+//go:noinline // as add
 func invalid(msg string, loc ...string) error {
 	return &ValidationError{Fields: []FieldError{{Loc: loc, Type: "value_error", Msg: msg}}}
 }

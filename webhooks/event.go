@@ -155,6 +155,9 @@ func ParseEnvelope(body []byte) (Envelope, error) {
 // MarshalJSON writes every received field, with the program's changes applied. See
 // [labhealth.RawObject].
 func (e Event) MarshalJSON() ([]byte, error) {
+	if out, ok := e.rewrite(); ok {
+		return out, nil
+	}
 	var f envelopeForm[json.RawMessage]
 	var original Envelope
 	if ref := jsonread.Ref(e.RawObject); !ref.IsZero() {

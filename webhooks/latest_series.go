@@ -3,25 +3,33 @@ package webhooks
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/labhealth/labhealth-go/internal/newest"
 )
 
 // series holds the samples of a series in chunks. Chunks are sorted by time, and follow each other
-// in time. The last one is kept apart, because most series have few samples or only grow.
+// in time. The last one is kept apart, because most series have few samples or only grow. A series
+// is as long as a line of the processor's cache.
 type series struct {
-	key       seriesKey
-	last      chunk
-	older     chunks
-	documents *documents // nil if there are none
+	key  seriesKey
+	last chunk
+	more *more // nil if there are no older chunks and no documents
 }
-
-type chunks []chunk
 
 type chunk struct {
 	first   int64 // time of the first record, so that finding a chunk does not access the records
 	records []record
 }
+
+// more is what few series have.
+type more struct {
+	firsts    firsts // of each older chunk
+	older     [][]record
+	documents documents
+}
+
+type firsts []int64
 
 // documents holds the JSON of the samples that are stored as such.
 type documents struct {
@@ -32,15 +40,48 @@ type documents struct {
 const (
 	chunkSize = 512
 	// mostMoved limits how many records are moved for each one that is inserted before them.
-	mostMoved = 64
+	mostMoved = 32
 )
 
-// chunk returns a chunk by its number. The last has the number len(se.older).
-func (se *series) chunk(ci int) *chunk {
-	if ci == len(se.older) {
-		return &se.last
+// older returns the number of older chunks, which is that of the last chunk.
+func (se *series) older() int {
+	if se.more == nil {
+		return 0
 	}
-	return &se.older[ci]
+	return len(se.more.older)
+}
+
+// chunk returns the records of a chunk.
+func (se *series) chunk(ci int) []record {
+	if ci == se.older() {
+		return se.last.records
+	}
+	return se.more.older[ci]
+}
+
+// first returns the time of the first record of a chunk.
+func (se *series) first(ci int) int64 {
+	if ci == se.older() {
+		return se.last.first
+	}
+	return se.more.firsts[ci]
+}
+
+// setChunk replaces a chunk.
+func (se *series) setChunk(ci int, c []record) {
+	if ci == se.older() {
+		se.last = chunk{c[0].at, c}
+		return
+	}
+	se.more.firsts[ci], se.more.older[ci] = c[0].at, c
+}
+
+// rest returns the part that few series have.
+func (se *series) rest() *more {
+	if se.more == nil {
+		se.more = new(more)
+	}
+	return se.more
 }
 
 // put stores entries, which are sorted by time.
@@ -51,7 +92,7 @@ func (se *series) put(l *Latest, list []entry, c *Changes) {
 		var found bool
 		ci, i, found = se.search(ci, i, at)
 		if found {
-			se.replace(l, &se.chunk(ci).records[i], &list[0], c)
+			se.replace(l, &se.chunk(ci)[i], &list[0], c)
 			list, i = list[1:], i+1
 			continue
 		}
@@ -75,39 +116,40 @@ func (se *series) put(l *Latest, list []entry, c *Changes) {
 
 // search finds the position of a time at or after (ci, i).
 func (se *series) search(ci, i int, at int64) (int, int, bool) {
+	older := se.older()
 	low, high := se.last.first, at
-	if at >= low || len(se.older) == 0 {
+	if at >= low || older == 0 {
 		n := len(se.last.records)
 		if n == 0 || at > se.last.records[n-1].at {
-			return len(se.older), n, false
+			return older, n, false
 		}
 		high = se.last.records[n-1].at
 	}
 	if i > 0 {
-		if c := se.chunk(ci).records; i < len(c) && c[i].at == at { // it follows the previous one
+		if c := se.chunk(ci); i < len(c) && c[i].at == at { // it follows the previous one
 			return ci, i, true
 		}
 	}
 	switch {
-	case ci == len(se.older):
+	case ci == older:
 	case at >= low:
-		ci, i = len(se.older), 0
+		ci, i = older, 0
 	default:
-		if later := se.older.at(ci+1, at); later > ci {
+		if later := se.more.firsts.at(ci+1, at); later > ci {
 			ci, i = later, 0
 		}
-		low, high = se.older[ci].first, se.chunk(ci+1).first
+		low, high = se.more.firsts[ci], se.first(ci+1)
 	}
-	c := se.chunk(ci).records
+	c := se.chunk(ci)
 	i = position(c, min(i, len(c)), at, low, high)
 	return ci, i, i < len(c) && c[i].at == at
 }
 
 // at returns the number of the last chunk that starts at or before a time. It is at least from - 1.
-func (list chunks) at(from int, at int64) int {
+func (list firsts) at(from int, at int64) int {
 	to := len(list)
 	for from < to {
-		if mid := int(uint(from+to) >> 1); list[mid].first <= at {
+		if mid := int(uint(from+to) >> 1); list[mid] <= at {
 			from = mid + 1
 		} else {
 			to = mid
@@ -154,11 +196,11 @@ func position(c []record, lo int, at, low, high int64) int {
 
 // next returns the time of the record at (ci, i), or of the first in the next chunk.
 func (se *series) next(ci, i int) (int64, bool) {
-	if c := se.chunk(ci).records; i < len(c) {
+	if c := se.chunk(ci); i < len(c) {
 		return c[i].at, true
 	}
-	if ci < len(se.older) {
-		return se.chunk(ci + 1).first, true
+	if ci < se.older() {
+		return se.first(ci + 1), true
 	}
 	return 0, false
 }
@@ -166,15 +208,14 @@ func (se *series) next(ci, i int) (int64, bool) {
 // insert stores entries before (ci, i) and returns the position after them.
 func (se *series) insert(ci, i int, list []entry) (int, int) {
 	for len(list) > 0 {
-		to := se.chunk(ci)
-		c := to.records
+		c := se.chunk(ci)
 		if len(c) == chunkSize || len(c)-i > mostMoved*len(list) {
 			ci, i = se.split(ci, i)
 			continue
 		}
 		n := min(len(list), chunkSize-len(c))
 		if len(c)+n > cap(c) {
-			c = grown(c, n, i == len(c) && ci == len(se.older))
+			c = grown(c, n, i == len(c) && ci == se.older())
 		}
 		c = c[:len(c)+n]
 		copy(c[i+n:], c[i:])
@@ -184,49 +225,83 @@ func (se *series) insert(ci, i int, list []entry) (int, int) {
 				c[i+k] = se.stored(&list[k])
 			}
 		}
-		to.records = c
-		if i == 0 {
-			to.first = list[0].at
-		}
+		se.setChunk(ci, c)
 		list = list[n:]
 		i += n
 	}
 	return ci, i
 }
 
-// grown returns a copy of a chunk with room for n more records: for many if it grows at its end or
-// in batches, else for few, because the chunk may be split before they come.
+// grown returns a chunk with the records of c and room for n more: for many if it grows at its end
+// or in batches, else for few, because the chunk may be split before they come.
 func grown(c []record, n int, atEnd bool) []record {
 	size := max(len(c)+n, 2*len(c))
 	if !atEnd && n < 8 {
-		size = len(c) + n + max(len(c)/8, min(len(c), 4))
+		size = len(c) + n + max(len(c)/8, min(len(c), 3))
 	}
-	return append(make([]record, 0, min(chunkSize, size)), c...)
+	to := append(newChunk(min(chunkSize, size)), c...)
+	freeChunk(c)
+	return to
 }
 
 // split makes room at (ci, i), in a chunk that is full, and returns the new position.
 func (se *series) split(ci, i int) (int, int) {
-	c := se.chunk(ci).records
-	if i == chunkSize && ci == len(se.older) {
-		se.older, se.last = append(se.older, se.last), chunk{}
+	c, m := se.chunk(ci), se.rest()
+	if i == chunkSize && ci == len(m.older) {
+		m.insert(ci, c)
+		se.last = chunk{}
 		return ci + 1, 0
 	}
 	half := len(c) / 2
-	right := chunk{c[half].at, part(c[half:])}
-	se.chunk(ci).records = part(c[:half])
-	if ci == len(se.older) {
-		se.older, se.last = append(se.older, se.last), right
-	} else {
-		se.older = slices.Insert(se.older, ci+1, right)
-	}
+	left, right := part(c[:half]), part(c[half:])
+	freeChunk(c)
+	se.setChunk(ci, right)
+	m.insert(ci, left)
 	if i > half {
 		return ci + 1, i - half
 	}
 	return ci, i
 }
 
+// insert adds an older chunk.
+func (m *more) insert(ci int, c []record) {
+	m.firsts, m.older = slices.Insert(m.firsts, ci, c[0].at), slices.Insert(m.older, ci, c)
+}
+
 // part returns a copy of a half of a chunk.
-func part(c []record) []record { return append(make([]record, 0, len(c)*9/8), c...) }
+func part(c []record) []record { return append(newChunk(len(c)*9/8), c...) }
+
+// spareChunks holds one small chunk of each capacity, divided by four, that no series uses anymore.
+// Series that grow in random order need chunks of another size all the time.
+type spareChunks [17][]record
+
+var sparePool = sync.Pool{New: func() any { return new(spareChunks) }}
+
+// newChunk returns an empty chunk with room for size records, or a few more.
+func newChunk(size int) []record {
+	if size <= 4 || size > 4*(len(spareChunks{})-1) {
+		return make([]record, 0, size)
+	}
+	size = (size + 3) / 4
+	spare := sparePool.Get().(*spareChunks)
+	c := spare[size]
+	spare[size] = nil
+	sparePool.Put(spare)
+	if c == nil {
+		c = make([]record, 0, 4*size)
+	}
+	return c
+}
+
+// freeChunk takes back a chunk, to which nothing may refer.
+func freeChunk(c []record) {
+	if cap(c)%4 != 0 || cap(c)/4 >= len(spareChunks{}) {
+		return
+	}
+	spare := sparePool.Get().(*spareChunks)
+	spare[cap(c)/4] = c[:0]
+	sparePool.Put(spare)
+}
 
 // stored returns the record of an entry and keeps its document.
 func (se *series) stored(e *entry) record {
@@ -234,10 +309,7 @@ func (se *series) stored(e *entry) record {
 	if e.document == "" {
 		return r
 	}
-	if se.documents == nil {
-		se.documents = &documents{}
-	}
-	r.extra = se.documents.add(e.document)
+	r.extra = se.rest().documents.add(e.document)
 	return r
 }
 
@@ -260,7 +332,7 @@ func (d *documents) remove(index uint32) {
 func (se *series) replace(l *Latest, r *record, e *entry, c *Changes) {
 	all := l.shapes.all()
 	isJSON := all[r.shape].Form == newest.JSON
-	same := r.shape == e.shape && (isJSON && se.documents.list[r.extra] == e.document ||
+	same := r.shape == e.shape && (isJSON && se.more.documents.list[r.extra] == e.document ||
 		!isJSON && r.extra == e.extra && math.Float64bits(r.value) == math.Float64bits(e.value))
 	outcome := newest.Compare(r.version, e.version, same, func() (stored, received string) {
 		return se.json(all, r), e.json(all)
@@ -271,7 +343,7 @@ func (se *series) replace(l *Latest, r *record, e *entry, c *Changes) {
 		r.version = e.version
 	case newest.Updated:
 		if isJSON {
-			se.documents.remove(r.extra)
+			se.more.documents.remove(r.extra)
 		}
 		*r = se.stored(e)
 		c.Samples = append(c.Samples, int(e.index))
@@ -281,7 +353,7 @@ func (se *series) replace(l *Latest, r *record, e *entry, c *Changes) {
 
 func (se *series) json(all []shape, r *record) string {
 	if all[r.shape].Form == newest.JSON {
-		return se.documents.list[r.extra]
+		return se.more.documents.list[r.extra]
 	}
 	return jsonOf(all, r)
 }
@@ -298,18 +370,17 @@ func (se *series) sample(all []shape, r *record) (s Sample) {
 	if all[r.shape].Form != newest.JSON {
 		return sampleOf(all, r)
 	}
-	s.UnmarshalJSON([]byte(se.documents.list[r.extra])) // MarshalJSON wrote it
+	s.UnmarshalJSON([]byte(se.more.documents.list[r.extra])) // MarshalJSON wrote it
 	return s
 }
 
 func (se *series) copy() series {
-	to := series{key: se.key, last: se.last, older: slices.Clone(se.older)}
-	for ci := range len(to.older) + 1 {
-		c := to.chunk(ci)
-		c.records = slices.Clone(c.records)
-	}
-	if d := se.documents; d != nil {
-		to.documents = &documents{slices.Clone(d.list), slices.Clone(d.free)}
+	to := series{key: se.key, last: chunk{se.last.first, slices.Clone(se.last.records)}}
+	if m := se.more; m != nil {
+		to.more = &more{slices.Clone(m.firsts), make([][]record, len(m.older)), documents{slices.Clone(m.documents.list), slices.Clone(m.documents.free)}}
+		for ci := range m.older {
+			to.more.older[ci] = slices.Clone(m.older[ci])
+		}
 	}
 	return to
 }

@@ -411,8 +411,8 @@ func checkChunks(t *testing.T, l *Latest) {
 			}
 			var all []int64
 			texts := 0
-			for ci := range len(se.older) + 1 {
-				first, c := se.chunk(ci).first, se.chunk(ci).records
+			for ci := range se.older() + 1 {
+				first, c := se.first(ci), se.chunk(ci)
 				if len(c) == 0 || len(c) > chunkSize {
 					t.Fatalf("%v: a chunk of %d", key, len(c))
 				}
@@ -429,7 +429,7 @@ func checkChunks(t *testing.T, l *Latest) {
 			if !slices.IsSortedFunc(all, func(a, b int64) int { return cmp.Or(cmp.Compare(a, b), 1) }) {
 				t.Fatalf("%v: not sorted", key)
 			}
-			if d := cmp.Or(se.documents, &documents{}); texts+len(d.free) != len(d.list) {
+			if d := &cmp.Or(se.more, new(more)).documents; texts+len(d.free) != len(d.list) {
 				t.Fatalf("%v: %d texts in use, %d free, %d in all", key, texts, len(d.free), len(d.list))
 			}
 		}

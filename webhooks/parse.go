@@ -31,7 +31,7 @@ type parser struct {
 	jsonread.FastScanner
 	Envelope
 	payloadType *payloadType       // of the type of the envelope; nil if that is missing
-	event, data jsonread.Span      // data is empty if the event has none
+	event, data jsonread.Span      // data is empty if the event has none, and may be known before
 	document    *jsonread.Document // nil while only the envelope is read
 	memory      *eventMemory       // nil if only the envelope is read
 	batch       batchState
@@ -128,6 +128,10 @@ func (p *parser) setType(b []byte) {
 
 // scanData reads the data if it is a batch of samples, and steps over it otherwise.
 func (p *parser) scanData() bool {
+	if p.data.Hi > p.data.Lo { // it is known
+		p.Pos = int(p.data.Hi)
+		return true
+	}
 	if p.memory != nil && p.payloadType != nil && p.payloadType.samples && p.scanBatch() {
 		return true
 	}

@@ -16,7 +16,9 @@ type batchReader struct {
 	jsonread.FastScanner
 	document *jsonread.Document
 	batch    *Samples
-	one      []Sample // memory for a batch of one
+	one      []Sample      // memory for a batch of one, or for all that are read until full is called
+	full     func()        // takes the samples, if it is not nil
+	array    jsonread.Span // where the samples are
 
 	layout  [16]gap
 	length  int // fields in the layout
@@ -60,7 +62,9 @@ func (r *batchReader) read() bool {
 		case 2: // source
 			ok = r.readSource(&r.batch.Source)
 		case batchData:
+			r.array.Lo = uint32(r.Pos)
 			ok = r.readSamples()
+			r.array.Hi = uint32(r.Pos)
 		case 4: // provider
 			ok = r.readProvider()
 		default:
@@ -271,6 +275,9 @@ func (r *batchReader) readValue(sample *Sample, field uint8) bool {
 
 // allocate returns memory for the samples of the array whose first element is next.
 func (r *batchReader) allocate() ([]Sample, bool) {
+	if r.full != nil {
+		return r.one, true
+	}
 	rest := r.Data[r.Pos:]
 	n := bytes.Count(rest, []byte{'{'}) // one in each sample, and seldom any other
 	if n*sampleSize > 2*len(rest) {
@@ -304,11 +311,13 @@ func (r *batchReader) openSample() bool {
 
 // addSample adds a sample that starts at start, if there is memory for it.
 func (r *batchReader) addSample(start int) bool {
-	n := len(r.samples)
-	if n == cap(r.samples) {
-		return false
+	if len(r.samples) == cap(r.samples) {
+		if r.full == nil {
+			return false
+		}
+		r.full()
 	}
-	r.samples = r.samples[:n+1]
+	r.samples = r.samples[:len(r.samples)+1]
 	s := r.last()
 	s.document, s.span.Lo = r.document, uint32(start)
 	return true

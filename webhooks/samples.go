@@ -238,11 +238,7 @@ func (s Sample) MarshalJSON() ([]byte, error) {
 	setChanged(&f.TimezoneOffset, original.offset(), s.offset())
 	setChanged(&f.Systolic, numberOf(original.Systolic), numberOf(s.Systolic))
 	setChanged(&f.Diastolic, numberOf(original.Diastolic), numberOf(s.Diastolic))
-	value := s.value()
-	if s.Text != "" && s.Text != original.Text {
-		value = noteOf(s.Text)
-	}
-	setChanged(&f.Value, original.value(), value)
+	setChanged(&f.Value, original.value(), s.newValue(&original))
 	return jsonread.Marshal(&f)
 }
 
@@ -262,6 +258,14 @@ func (s *Sample) value() number {
 		return noteOf(s.Text)
 	}
 	return number{}
+}
+
+// newValue returns the value to write: the text if the program set it, else the number.
+func (s *Sample) newValue(original *Sample) number {
+	if s.Text != "" && s.Text != original.Text {
+		return noteOf(s.Text)
+	}
+	return s.value()
 }
 
 // Number returns the number of the sample with all its digits, in the notation in which
@@ -325,6 +329,9 @@ type samplesForm[D any] struct {
 // MarshalJSON writes every received field, with the program's changes on top. See
 // [labhealth.RawObject].
 func (s Samples) MarshalJSON() ([]byte, error) {
+	if out, ok := s.rewrite(jsonread.Ref(s.RawObject).Span()); ok {
+		return out, nil
+	}
 	var f samplesForm[json.RawMessage]
 	if ref := jsonread.Ref(s.RawObject); !ref.IsZero() {
 		if err := ref.Original(&f); err != nil {
@@ -333,7 +340,7 @@ func (s Samples) MarshalJSON() ([]byte, error) {
 	}
 	f.UserID, f.Source, f.SourceID, f.Provider = s.UserID, s.Source, s.SourceID, s.Provider
 	if isList := len(f.Data) > 0 && f.Data[0] == '['; isList || s.Data != nil {
-		list, unchanged, err := s.encodeData(f.Data)
+		list, unchanged, err := s.encodeList(f.Data)
 		if err != nil {
 			return nil, err
 		}

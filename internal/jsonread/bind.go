@@ -22,7 +22,7 @@ type binder struct {
 	// Of a list.
 	id     int     // index in decoder.slabs, where the length of the list before is
 	charge uintptr // what an element takes
-	alike  int     // after how many elements the rest is expected to be like them
+	alike  int     // after how many elements the rest of the document may be expected to be like them
 
 	custom func(*decoder, place) // decodes what no other method does
 }
@@ -199,8 +199,11 @@ func skipValue(first byte, b *binder) *binder {
 // listOf returns the binder of a slice type, whose elements take charge bytes each.
 func listOf(t reflect.Type, elem *binder, charge uintptr) *binder {
 	b := &binder{how: asList, want: "array", variable: variableOf(t), size: t.Size(), elem: elem, charge: charge, alike: 8, id: newID()}
-	if t.Elem().Kind() == reflect.String {
+	switch {
+	case t.Elem().Kind() == reflect.String:
 		b.memory = &texts
+	case elem.how == asStruct:
+		b.alike = 2
 	}
 	return b
 }
@@ -225,12 +228,12 @@ func (b *binder) bindList(d *decoder, to place) {
 	last := len(d.path)
 	d.path = append(d.path, step{})
 	elements, elem, width := at[list](to), b.elem, b.elem.size
-	n, start, waiting := 0, d.i, len(d.waiting)
+	n, charged, start, waiting := 0, 0, d.i, len(d.waiting)
 	for more := d.open(']'); more; more = d.more(']') {
 		if n == elements.cap {
-			room := b.room(d, n, start)
-			d.charge(b.charge * uintptr(room))
-			b.resize(d, elements, n+room, waiting)
+			charged = n + b.room(d, n, start)
+			d.charge(b.charge * uintptr(charged-n))
+			b.resize(d, elements, charged, waiting)
 		}
 		elements.len = n + 1
 		d.path[last].number = n
@@ -242,7 +245,9 @@ func (b *binder) bindList(d *decoder, to place) {
 	case n == 0:
 		l := to.value(b.variable)
 		l.Set(reflect.MakeSlice(l.Type(), 0, 0))
-	case n >= b.alike && elements.cap-n > n/4:
+	case elements.cap-n > max(n/4, b.alike):
+		// What is not needed was there for a list before or for the rest of the document.
+		d.budget += int(b.charge) * max(charged-n, 0)
 		b.resize(d, elements, n, waiting)
 	}
 	d.slab(b.id).taken = n
@@ -261,7 +266,9 @@ func (b *binder) room(d *decoder, n, start int) int {
 		}
 		return min(b.alike, 2)
 	}
-	if n >= b.alike && len(d.path) <= 2 { // the list is most of the document
+	if b.alike <= 2 && len(d.path) <= 2 && (d.expected == 0 || d.expected == start+1) {
+		// The list is most of the document. A second one is not, and is not expected to be.
+		d.expected = start + 1
 		rest := (len(d.data)-d.i)/((d.i-start)/n) + 1
 		if b.charge*uintptr(rest) < uintptr(d.budget)/2 {
 			return max(rest, n/4) // elements that become smaller and smaller do not make it quadratic

@@ -60,6 +60,7 @@ type decoder struct {
 	copies   bool    // data is not kept: the document at its start gets a copy
 	parts    []part  // of that document
 	document int     // number of the document among those in data
+	expected int     // start of the list that is expected to be the rest of data, plus 1, or 0
 	slabs    []slab  // by the ids of memories and lists
 	touched  []int   // indexes of the slabs in use
 	moved    [2]list // a list that is moved, before and after

@@ -64,6 +64,13 @@ func (c *content) whole() []byte {
 	if c.rare == nil || c.rare.parts == nil {
 		return c.data
 	}
+	return c.joined()
+}
+
+// joined returns the bytes of a document that lacks parts.
+//
+//go:noinline // or the compiler copies it into every function that calls whole
+func (c *content) joined() []byte {
 	size := len(c.data)
 	for _, p := range c.rare.parts {
 		size += len(p.doc.in.data)
@@ -201,6 +208,12 @@ func (r Ref) IsZero() bool { return r.doc == nil }
 
 // Span returns where in its document the value is.
 func (r Ref) Span() Span { return r.span }
+
+// Document returns the value's document, nil if it was made by the program.
+func (r Ref) Document() *Document { return r.doc }
+
+// Same reports whether both are the same value of the same document.
+func (r Ref) Same(other Ref) bool { return r.doc == other.doc && r.span == other.span }
 
 // raw returns the value's bytes, which nobody may change.
 func (r Ref) raw() []byte { return r.span.Of(r.doc.in.whole()) }

@@ -21,6 +21,8 @@ import (
 // Marshal encodes the struct that p points to (or is). Decoded fields that the caller did not
 // change are written as their raw bytes, unknown and malformed ones included, with the caller's
 // changes on top. A value that is unchanged as a whole gives its raw bytes.
+//
+//go:noinline // or the methods of values are not copied into those of pointers, which copy twice then
 func Marshal(p any) ([]byte, error) { return marshal(p, true) }
 
 // MarshalPlain encodes the fields of the Go types only: what a request may have.
@@ -34,15 +36,14 @@ func marshal(p any, lossless bool) ([]byte, error) {
 		}
 		v = v.Elem()
 	}
-	if !v.CanAddr() { // methods and parts of a value that can be addressed need no copies
-		copied := reflect.New(v.Type()).Elem()
-		copied.Set(v)
-		v = copied
+	at := placeIn(p)
+	if v.CanAddr() {
+		at = placeOf(v)
 	}
 	e := encoders.Get().(*encoder)
 	defer encoders.Put(e)
 	e.out, e.lossless = e.out[:0], lossless
-	if err := e.object(v); err != nil {
+	if err := e.object(encodingPlanOf(v.Type()), at); err != nil {
 		return nil, err
 	}
 	if cap(e.out) > maxReused {
@@ -61,7 +62,8 @@ const maxReused = 1 << 16
 // encoder appends JSON to out.
 type encoder struct {
 	out      []byte
-	lossless bool // raw bytes are written too
+	lossless bool       // raw bytes are written too
+	fields   []rawField // of the objects that are encoded
 }
 
 // ValueError says which field of a value cannot be encoded, and why, without quoting it.
@@ -101,67 +103,76 @@ func (e *encoder) comma(first int) {
 	}
 }
 
-func (e *encoder) value(v reflect.Value, nullable bool) error {
-	return e.valueOf(classOf(v.Type()), v, nullable)
+// reflected encodes a value that may not have an address.
+func (e *encoder) reflected(v reflect.Value) error {
+	copied := reflect.New(v.Type()).Elem()
+	copied.Set(v)
+	return e.value(shapeOf(v.Type()), placeOf(copied), false)
 }
 
-// valueOf encodes a value whose type has the given class.
-func (e *encoder) valueOf(c class, v reflect.Value, nullable bool) error {
-	switch c {
+// value encodes the value at a place.
+func (e *encoder) value(s *shape, v place, nullable bool) error {
+	switch s.class {
 	case pointerClass:
-		if v.IsNil() {
+		if v.isNil() {
 			return e.null()
 		}
-		return e.value(v.Elem(), nullable)
+		return e.value(s.elem, v.target(), nullable)
+	case interfaceClass:
+		if v.isNil() {
+			return e.null()
+		}
+		return e.reflected(v.value(s.variable).Elem())
 	case objectClass:
-		return e.object(v)
+		return e.object(s.plan, v)
 	case rawClass:
-		return e.raw(v.Bytes())
+		return e.raw(*at[[]byte](v))
 	case sliceClass:
-		return e.slice(v, nullable, false)
+		return e.slice(s, v, nullable, false)
 	case mapClass:
-		if v.IsNil() {
+		if v.isNil() {
 			return e.null()
 		}
-		return e.mapFields(v, nil)
+		return e.mapFields(v.value(s.variable), nil)
 	}
-	return e.scalar(c, v)
+	return e.scalar(s, v)
 }
 
 // scalar encodes a value without parts of its own, as encoding/json does.
-func (e *encoder) scalar(c class, v reflect.Value) error {
-	switch c {
+func (e *encoder) scalar(s *shape, v place) error {
+	switch s.class {
 	case stringClass:
-		if s := v.String(); utf8.ValidString(s) {
-			e.string(s)
-			return nil
+		out, ok := AppendString(e.out, *at[string](v))
+		if e.out = out; !ok {
+			return &ValueError{Reason: notUTF8}
 		}
-		return &ValueError{Reason: "must be valid UTF-8"}
+		return nil
 	case boolClass:
-		e.out = strconv.AppendBool(e.out, v.Bool())
+		e.out = strconv.AppendBool(e.out, *at[bool](v))
 		return nil
 	case intClass:
-		e.out = strconv.AppendInt(e.out, v.Int(), 10)
+		e.out = strconv.AppendInt(e.out, s.int(v), 10)
 		return nil
 	case floatClass:
-		if f := math.Abs(v.Float()); f == 0 || f >= 1e-6 && f < 1e21 {
-			e.out = strconv.AppendFloat(e.out, v.Float(), 'f', -1, 64)
+		if out, ok := AppendFloat(e.out, *at[float64](v)); ok {
+			e.out = out
 			return nil
 		}
 	case uuidClass:
-		e.uuid(v)
+		e.uuid(at[uuid.UUID](v))
 		return nil
 	case timeClass:
-		out, err := pointerTo[time.Time](v).AppendText(append(e.out, '"'))
+		out, err := at[time.Time](v).AppendText(append(e.out, '"'))
 		if err == nil {
 			e.out = append(out, '"')
 			return nil
 		}
 	}
-	if v.Kind() == reflect.String && !utf8.ValidString(v.String()) {
-		return &ValueError{Reason: "must be valid UTF-8"}
+	value := v.value(s.variable)
+	if value.Kind() == reflect.String && !utf8.ValidString(value.String()) {
+		return &ValueError{Reason: notUTF8}
 	}
-	b, err := json.Marshal(v.Interface())
+	b, err := json.Marshal(value.Interface())
 	if err != nil {
 		return &ValueError{Reason: "cannot be written as JSON"}
 	}
@@ -169,16 +180,40 @@ func (e *encoder) scalar(c class, v reflect.Value) error {
 	return nil
 }
 
+const notUTF8 = "must be valid UTF-8"
+
 // string encodes a string in valid UTF-8.
-func (e *encoder) string(s string) {
+func (e *encoder) string(s string) { e.out = appendString(e.out, s) }
+
+// appendString appends a string in valid UTF-8.
+func appendString(out []byte, s string) []byte {
 	for i := range len(s) {
 		if !plainChars[s[i]] {
 			quoted, _ := json.Marshal(s)
-			e.out = append(e.out, quoted...)
-			return
+			return append(out, quoted...)
 		}
 	}
-	e.out = append(append(append(e.out, '"'), s...), '"')
+	return append(append(append(out, '"'), s...), '"')
+}
+
+// AppendString appends s as encoding/json encodes it. It reports false if s is not valid UTF-8.
+func AppendString(out []byte, s string) ([]byte, bool) {
+	if !utf8.ValidString(s) {
+		return out, false
+	}
+	return appendString(out, s), true
+}
+
+// Quoted returns name n with its quotes and colon.
+func (f FieldNames) Quoted(n int) string { return f[n].quoted }
+
+// AppendFloat appends f as encoding/json encodes it. It reports false for a number that has an
+// exponent or is none.
+func AppendFloat(out []byte, f float64) ([]byte, bool) {
+	if abs := math.Abs(f); abs != 0 && !(abs >= 1e-6 && abs < 1e21) {
+		return out, false
+	}
+	return strconv.AppendFloat(out, f, 'f', -1, 64), true
 }
 
 // plainChars are the bytes that encoding/json does not escape. U+2028 and U+2029, which it does,
@@ -190,8 +225,7 @@ var plainChars = func() (plain [256]bool) {
 	return plain
 }()
 
-func (e *encoder) uuid(v reflect.Value) {
-	id := pointerTo[uuid.UUID](v)
+func (e *encoder) uuid(id *uuid.UUID) {
 	e.out = append(e.out, '"')
 	for i, part := range [][]byte{id[:4], id[4:6], id[6:8], id[8:10], id[10:]} {
 		if i > 0 {
@@ -202,20 +236,13 @@ func (e *encoder) uuid(v reflect.Value) {
 	e.out = append(e.out, '"')
 }
 
-// pointerTo returns a pointer to v, or to a copy of it if v cannot be addressed.
-func pointerTo[T any](v reflect.Value) *T {
-	if v.CanAddr() {
-		return v.Addr().Interface().(*T)
-	}
-	return new(v.Interface().(T))
-}
-
 // class says how a type is encoded.
 type class uint8
 
 const (
 	otherClass class = iota // by encoding/json
 	pointerClass
+	interfaceClass
 	objectClass
 	rawClass
 	sliceClass
@@ -228,15 +255,54 @@ const (
 	timeClass
 )
 
-var classes sync.Map // reflect.Type → class
+// shape is a type as it is encoded.
+type shape struct {
+	class
+	variable
+	size uintptr
+	elem *shape        // what a pointer points to, or of a list
+	plan *encodingPlan // of a struct
+}
 
-func classOf(t reflect.Type) class {
-	if c, ok := classes.Load(t); ok {
-		return c.(class)
+var shapes sync.Map // reflect.Type → *shape
+
+func shapeOf(t reflect.Type) *shape {
+	if s, ok := shapes.Load(t); ok {
+		return s.(*shape)
 	}
-	c := findClass(t)
-	classes.Store(t, c)
-	return c
+	s := &shape{class: findClass(t), variable: variableOf(t), size: t.Size()}
+	switch s.class {
+	case pointerClass, sliceClass:
+		s.elem = shapeOf(t.Elem())
+	case objectClass:
+		s.plan = encodingPlanOf(t)
+	}
+	shapes.Store(t, s)
+	return s
+}
+
+// keepsRaw reports whether the type is a struct that keeps its raw bytes.
+func (s *shape) keepsRaw() bool { return s.class == objectClass && s.plan.ref >= 0 }
+
+// int returns the integer at v.
+func (s *shape) int(v place) int64 {
+	if s.size == 8 {
+		return *at[int64](v)
+	}
+	return v.value(s.variable).Int()
+}
+
+// isZero reports whether the value at v is zero.
+func (s *shape) isZero(v place) bool {
+	switch s.class {
+	case pointerClass, interfaceClass, sliceClass, rawClass, mapClass:
+		return v.isNil()
+	case stringClass:
+		return *at[string](v) == ""
+	case uuidClass:
+		return *at[uuid.UUID](v) == uuid.Nil
+	}
+	return v.value(s.variable).IsZero()
 }
 
 var (
@@ -256,8 +322,10 @@ func findClass(t reflect.Type) class {
 	}
 	isMarshaler := t.Implements(marshalerType) || t.Implements(textMarshalerType)
 	switch t.Kind() {
-	case reflect.Pointer, reflect.Interface:
+	case reflect.Pointer:
 		return pointerClass
+	case reflect.Interface:
+		return interfaceClass
 	case reflect.Struct:
 		if isObject(t) && !isMarshaler || planOf(t).ref >= 0 {
 			return objectClass
@@ -276,15 +344,16 @@ func findClass(t reflect.Type) class {
 // encodingPlan has what the encoder needs of the fields of a plan, in the same order.
 type encodingPlan struct {
 	*plan
+	variable
 	fields []encodedField
 	others []int // the fields of the struct that are not part of its JSON
 }
 
 type encodedField struct {
 	*field
+	shape     *shape
 	quoted    string // the name with its colon
-	class     class
-	hasIsZero bool // the type says itself what zero is
+	hasIsZero bool   // the type says itself what zero is
 }
 
 var encodingPlans sync.Map // reflect.Type → *encodingPlan
@@ -293,14 +362,13 @@ func encodingPlanOf(t reflect.Type) *encodingPlan {
 	if p, ok := encodingPlans.Load(t); ok {
 		return p.(*encodingPlan)
 	}
-	p := &encodingPlan{plan: planOf(t)}
+	p := &encodingPlan{plan: planOf(t), variable: variableOf(t)}
 	inJSON := map[int]bool{p.ref: true}
 	for i := range p.plan.fields {
 		f := &p.plan.fields[i]
 		ft := t.Field(f.index).Type
-		quoted, _ := json.Marshal(f.name)
 		hasIsZero := ft.Kind() != reflect.Pointer && ft.Implements(reflect.TypeFor[interface{ IsZero() bool }]())
-		p.fields = append(p.fields, encodedField{f, string(quoted) + ":", classOf(ft), hasIsZero})
+		p.fields = append(p.fields, encodedField{f, shapeOf(ft), string(appendString(nil, f.name)) + ":", hasIsZero})
 		inJSON[f.index] = true
 	}
 	for i := range t.NumField() {
@@ -311,6 +379,9 @@ func encodingPlanOf(t reflect.Type) *encodingPlan {
 	encodingPlans.Store(t, p)
 	return p
 }
+
+// refOf returns the Ref that the struct at v embeds, if its type has one.
+func (p *encodingPlan) refOf(v place) *Ref { return at[Ref](v.field(p.refOffset)) }
 
 func (e *encoder) raw(data []byte) error {
 	if data == nil {
@@ -323,12 +394,12 @@ func (e *encoder) raw(data []byte) error {
 	return nil
 }
 
-// field encodes the value v of a field.
-func (e *encoder) field(f *encodedField, v reflect.Value) error {
+// field encodes the value of a field at v.
+func (e *encoder) field(f *encodedField, v place) error {
 	if f.wrapped {
-		return e.slice(v, f.nullable, true)
+		return e.slice(f.shape, v, f.nullable, true)
 	}
-	return e.valueOf(f.class, v, f.nullable)
+	return e.value(f.shape, v, f.nullable)
 }
 
 // fieldName starts the field of an object whose content starts at first.
@@ -338,26 +409,26 @@ func (e *encoder) fieldName(f *encodedField, first int) {
 }
 
 // element encodes an element of a list, in the wrapper that it was received in if wrapped is true.
-func (e *encoder) element(v reflect.Value, wrapped bool) error {
-	var before, after []byte
-	if wrapped && e.lossless {
-		before, after = planOf(v.Type()).refOf(v).wrapper()
+func (e *encoder) element(s *shape, v place, wrapped bool) error {
+	if !wrapped || !e.lossless {
+		return e.value(s, v, false)
 	}
+	before, after := s.plan.refOf(v).wrapper()
 	e.out = append(e.out, before...)
-	err := e.value(v, false)
+	err := e.value(s, v, false)
 	e.out = append(e.out, after...)
 	return err
 }
 
-func (e *encoder) slice(v reflect.Value, nullable, wrapped bool) error {
-	if nullable && v.IsNil() {
+func (e *encoder) slice(s *shape, v place, nullable, wrapped bool) error {
+	if nullable && v.isNil() {
 		return e.null()
 	}
 	e.out = append(e.out, '[')
-	first := len(e.out)
-	for i := range v.Len() {
+	first, l := len(e.out), at[list](v)
+	for i := range l.len {
 		e.comma(first)
-		if err := e.element(v.Index(i), wrapped); err != nil {
+		if err := e.element(s.elem, l.element(i, s.elem.size), wrapped); err != nil {
 			return within(strconv.Itoa(i), err)
 		}
 	}
@@ -380,7 +451,7 @@ func (e *encoder) mapFields(v reflect.Value, unchanged map[string][]byte) error 
 		e.name(name, first)
 		if raw, ok := unchanged[name]; ok {
 			e.out = append(e.out, raw...)
-		} else if err := e.value(byName[name], false); err != nil {
+		} else if err := e.reflected(byName[name]); err != nil {
 			return within(name, err)
 		}
 	}
@@ -389,10 +460,9 @@ func (e *encoder) mapFields(v reflect.Value, unchanged map[string][]byte) error 
 }
 
 // object encodes a struct.
-func (e *encoder) object(v reflect.Value) error {
-	p := encodingPlanOf(v.Type())
+func (e *encoder) object(p *encodingPlan, v place) error {
 	if e.lossless && p.ref >= 0 {
-		if ref := *p.refOf(v); ref.doc != nil {
+		if ref := p.refOf(v); ref.doc != nil {
 			return e.decoded(p, v, ref)
 		}
 		if p.isAny() { // made by the program, and without fields
@@ -403,12 +473,12 @@ func (e *encoder) object(v reflect.Value) error {
 }
 
 // plain encodes a struct from its fields alone.
-func (e *encoder) plain(p *encodingPlan, v reflect.Value) error {
+func (e *encoder) plain(p *encodingPlan, v place) error {
 	e.out = append(e.out, '{')
 	first := len(e.out)
 	for i := range p.fields {
 		f := &p.fields[i]
-		fv := v.Field(f.index)
+		fv := v.field(f.offset)
 		if f.omits(fv) {
 			continue
 		}
@@ -422,42 +492,34 @@ func (e *encoder) plain(p *encodingPlan, v reflect.Value) error {
 }
 
 // omits reports whether the field is left out at this value.
-func (f *encodedField) omits(v reflect.Value) bool { return f.omitZero && f.isZero(v) }
+func (f *encodedField) omits(v place) bool { return f.omitZero && f.isZero(v) }
 
 // clears reports whether a changed field is left out at this value. A nil pointer with a default is
 // null, because an absent field would be decoded as the default.
-func (f *encodedField) clears(v reflect.Value) bool { return f.omits(v) && !f.hasDefault }
+func (f *encodedField) clears(v place) bool { return f.omits(v) && !f.hasDefault }
 
 // isZero is what omitzero of encoding/json means.
-func (f *encodedField) isZero(v reflect.Value) bool {
-	if !f.hasIsZero {
-		return v.IsZero()
+func (f *encodedField) isZero(v place) bool {
+	if f.hasIsZero {
+		return v.pointer(f.variable).(interface{ IsZero() bool }).IsZero()
 	}
-	if v.CanAddr() {
-		v = v.Addr()
-	}
-	return v.Interface().(interface{ IsZero() bool }).IsZero()
+	return f.shape.isZero(v)
 }
 
 // decoded encodes a decoded struct: its raw bytes, with the caller's changes on top. It finds the
 // changes by comparing the fields with those bytes, and decodes the bytes once more if that does
 // not suffice.
-func (e *encoder) decoded(p *encodingPlan, v reflect.Value, ref Ref) error {
+func (e *encoder) decoded(p *encodingPlan, v place, ref *Ref) error {
 	raw := ref.raw()
-	m := matcher{scanner: scanner{data: raw}}
-	if m.object(p, v) == same {
-		e.out = append(e.out, raw...)
-		return nil
-	}
-	o := original{ref: ref}
+	o := original{ref: ref, variable: p.variable}
 	if raw[0] == '{' {
 		return e.merged(p, v, raw, &o)
 	}
-	before, err := o.value(v)
+	before, err := o.value()
 	if err != nil {
 		return err
 	}
-	if equal(before, v) {
+	if equal(before, v.value(p.variable)) {
 		e.out = append(e.out, raw...)
 		return nil
 	}
@@ -466,45 +528,49 @@ func (e *encoder) decoded(p *encodingPlan, v reflect.Value, ref Ref) error {
 
 // original is a decoded struct as it was before the program changed it, decoded when it is needed.
 type original struct {
-	ref     Ref
+	variable
+	ref     *Ref
 	decoded reflect.Value
 }
 
-func (o *original) value(like reflect.Value) (reflect.Value, error) {
+func (o *original) value() (reflect.Value, error) {
 	if o.decoded.IsValid() {
 		return o.decoded, nil
 	}
-	o.decoded = reflect.New(like.Type()).Elem()
+	o.decoded = o.variable.new()
 	return o.decoded, o.ref.decodeOriginal(o.decoded)
 }
 
-// compare returns whether the field of v was changed.
-func (o *original) compare(m match, f *encodedField, v reflect.Value) (match, error) {
+// compare returns whether the field of the struct at v was changed.
+func (o *original) compare(m match, f *encodedField, v place) (match, error) {
 	if m != unknown {
 		return m, nil
 	}
-	before, err := o.value(v)
+	before, err := o.value()
 	if err != nil {
 		return unknown, err
 	}
-	if equal(before.Field(f.index), v.Field(f.index)) {
-		return same, nil
-	}
-	return different, nil
+	return matchIf(equal(before.Field(f.index), v.field(f.offset).value(f.variable))), nil
 }
 
 // merged encodes a decoded struct field by field. raw is the object that was received.
-func (e *encoder) merged(p *encodingPlan, v reflect.Value, raw []byte, o *original) (err error) {
-	fields, matches := p.fieldsOf(raw, v)
+func (e *encoder) merged(p *encodingPlan, v place, raw []byte, o *original) (err error) {
+	start := len(e.fields)
+	defer func() { e.fields = e.fields[:start] }()
+	var all [mostFields]match
+	matches, unchanged := all[:len(p.fields)], true
+	e.fields = p.appendFields(e.fields, matches, raw, v)
 	for i := range matches {
 		if matches[i], err = o.compare(matches[i], &p.fields[i], v); err != nil {
 			return err
 		}
+		unchanged = unchanged && matches[i] == same
 	}
-	if !slices.ContainsFunc(matches, func(m match) bool { return m != same }) {
+	if unchanged {
 		e.out = append(e.out, raw...)
 		return nil
 	}
+	fields := e.fields[start:]
 	last := p.lastOf(fields)
 	e.out = append(e.out, '{')
 	first := len(e.out)
@@ -515,17 +581,17 @@ func (e *encoder) merged(p *encodingPlan, v reflect.Value, raw []byte, o *origin
 			continue
 		}
 		f := &p.fields[rf.index]
-		if last[rf.index] != i || f.clears(v.Field(f.index)) {
+		if last[rf.index] != i || f.clears(v.field(f.offset)) {
 			continue // a duplicate name, whose last value is the one to change, or the field is left out
 		}
 		e.fieldName(f, first)
-		if err := e.changed(f, raw[rf.value:rf.end], o, v); err != nil {
+		if err := e.changed(f, raw[rf.value:rf.end], o, v.field(f.offset)); err != nil {
 			return within(f.name, err)
 		}
 	}
 	for i := range p.fields {
 		f := &p.fields[i]
-		now := v.Field(f.index)
+		now := v.field(f.offset)
 		if last[i] >= 0 || matches[i] == same || f.clears(now) {
 			continue
 		}
@@ -540,39 +606,25 @@ func (e *encoder) merged(p *encodingPlan, v reflect.Value, raw []byte, o *origin
 
 func equal(a, b reflect.Value) bool { return reflect.DeepEqual(a.Interface(), b.Interface()) }
 
-// changed encodes the value of a field of v that the caller changed, and that was decoded from raw.
-func (e *encoder) changed(f *encodedField, raw []byte, o *original, v reflect.Value) error {
-	now := v.Field(f.index)
-	isSlice := f.class == sliceClass && !now.IsNil()
-	if isSlice && raw[0] == '[' && classOf(now.Type().Elem()) == objectClass && planOf(now.Type().Elem()).ref >= 0 {
-		return e.changedObjects(f, raw, now)
+// changed encodes the value at now of a field that the caller changed, and that was decoded from
+// raw.
+func (e *encoder) changed(f *encodedField, raw []byte, o *original, now place) error {
+	isSlice := f.shape.class == sliceClass && !now.isNil()
+	if isSlice && raw[0] == '[' && f.shape.elem.keepsRaw() {
+		return e.slice(f.shape, now, false, f.wrapped)
 	}
-	isMap := f.class == mapClass && !now.IsNil() && raw[0] == '{'
+	isMap := f.shape.class == mapClass && !now.isNil() && raw[0] == '{'
 	if !isSlice && !isMap {
 		return e.field(f, now)
 	}
-	before, err := o.value(v)
+	before, err := o.value()
 	if err != nil {
 		return err
 	}
 	if isMap {
-		return e.changedMap(raw, before.Field(f.index), now)
+		return e.changedMap(raw, before.Field(f.index), now.value(f.variable))
 	}
 	return e.changedSlice(f, raw, before.Field(f.index), now)
-}
-
-// changedObjects encodes a changed list of structs that keep their raw bytes.
-func (e *encoder) changedObjects(f *encodedField, raw []byte, now reflect.Value) error {
-	e.out = append(e.out, '[')
-	first := len(e.out)
-	for i := range now.Len() {
-		e.comma(first)
-		if err := e.element(now.Index(i), f.wrapped); err != nil {
-			return within(strconv.Itoa(i), err)
-		}
-	}
-	e.out = append(e.out, ']')
-	return nil
 }
 
 // rawField is where a field of an object is in the raw bytes: from its name on, and its value.
@@ -581,21 +633,25 @@ type rawField struct {
 	start, value, end int
 }
 
-// fieldsOf returns the fields of an object, and which fields of v are those of the object.
-func (p *encodingPlan) fieldsOf(raw []byte, v reflect.Value) ([]rawField, []match) {
-	list, matches := make([]rawField, 0, len(p.fields)), make([]match, len(p.fields))
+// appendFields appends the fields of an object to list. It sets for each field of the struct at v
+// whether it is that of the object.
+func (p *encodingPlan) appendFields(list []rawField, matches []match, raw []byte, v place) []rawField {
 	m := matcher{scanner: scanner{data: raw}}
 	var seen uint64
+	next := 0
 	for more := m.open('}'); more; more = m.more('}') {
 		rf := rawField{start: m.i, index: -1}
-		n, known := m.field(p, len(list))
-		if rf.value = m.i; known {
-			rf.index = n
+		n, known := m.field(p, next)
+		rf.value = m.i
+		if known {
+			rf.index, next = n, n+1
 			seen |= 1 << n
 			matches[n] = m.fieldOf(p, n, v)
-			m.i, m.depth = rf.value, 1
 		}
-		m.skip()
+		if !known || matches[n] != same {
+			m.i, m.depth = rf.value, 1
+			m.skip()
+		}
 		rf.end = m.i
 		list = append(list, rf)
 	}
@@ -607,7 +663,7 @@ func (p *encodingPlan) fieldsOf(raw []byte, v reflect.Value) ([]rawField, []matc
 	if p.data >= 0 && matches[p.kind] != same {
 		matches[p.data] = unknown
 	}
-	return list, matches
+	return list
 }
 
 // lastOf returns for each field of the plan the index of its last value in list, or -1.
@@ -636,15 +692,16 @@ func (e *encoder) changedMap(raw []byte, original, now reflect.Value) error {
 
 // changedSlice encodes a changed list: elements that are unchanged are written as their raw bytes,
 // also at another index.
-func (e *encoder) changedSlice(f *encodedField, raw []byte, original, now reflect.Value) error {
+func (e *encoder) changedSlice(f *encodedField, raw []byte, original reflect.Value, now place) error {
+	l, elem := at[list](now), f.shape.elem
 	elements := slices.Collect(Elements(raw))
 	e.out = append(e.out, '[')
 	first := len(e.out)
-	for i, from := range sources(original, now) {
+	for i, from := range sources(original, now.value(f.variable)) {
 		e.comma(first)
 		if from >= 0 {
 			e.out = append(e.out, elements[from]...)
-		} else if err := e.element(now.Index(i), f.wrapped); err != nil {
+		} else if err := e.element(elem, l.element(i, elem.size), f.wrapped); err != nil {
 			return within(strconv.Itoa(i), err)
 		}
 	}

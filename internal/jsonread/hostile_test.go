@@ -47,6 +47,9 @@ func TestHostileDocuments(t *testing.T) {
 		{"many unions before their kinds", `{` + strings.Repeat(`"payload":{"data":{},"type":"letter"},`, many) + `"name":"x"}`, ""},
 		{"one union with many kinds", `{"payload":{"data":{"text":"x"}` + strings.Repeat(`,"type":"letter"`, many) + `}}`, ""},
 		{"one union with many values", `{"payload":{"type":"letter"` + strings.Repeat(`,"data":{"text":"x"}`, many) + `}}`, ""},
+		{"many lists of their own that are not the rest", `{` + strings.Repeat(`"own":[{},{}],`, many) + `"name":"x"}`, tooLarge},
+		{"many lists of numbers", `{` + strings.Repeat(`"beats":[0,0,0,0,0,0,0,0,0],`, many) + `"name":"x"}`, ""},
+		{"lists of alternating length", `{` + strings.Repeat(`"tags":[`+strings.Repeat(`"",`, 63)+`""],"tags":[""],`, many/100) + `"name":"x"}`, ""},
 		{"spaces", `{"name"` + strings.Repeat(" \n", million) + `:"x"}`, ""},
 	}
 	for _, test := range tests {

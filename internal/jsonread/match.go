@@ -3,7 +3,6 @@ package jsonread
 import (
 	"bytes"
 	"encoding/json"
-	"reflect"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,8 +29,8 @@ func matchIf(equal bool) match {
 // matcher may be anywhere in the value.
 type matcher struct{ scanner }
 
-// object compares a struct with the next value.
-func (m *matcher) object(p *encodingPlan, v reflect.Value) match {
+// object compares the struct at v with the next value.
+func (m *matcher) object(p *encodingPlan, v place) match {
 	start := m.i
 	switch {
 	case m.peek() == '{':
@@ -44,7 +43,7 @@ func (m *matcher) object(p *encodingPlan, v reflect.Value) match {
 		return unknown
 	}
 	for _, i := range p.others {
-		if !v.Field(i).IsZero() {
+		if !v.value(p.variable).Field(i).IsZero() {
 			return unknown
 		}
 	}
@@ -59,7 +58,7 @@ func (m *matcher) object(p *encodingPlan, v reflect.Value) match {
 }
 
 // fields compares the fields of a struct with the next value, an object.
-func (m *matcher) fields(p *encodingPlan, v reflect.Value) match {
+func (m *matcher) fields(p *encodingPlan, v place) match {
 	var seen uint64
 	next := 0
 	for more := m.open('}'); more; more = m.more('}') {
@@ -94,110 +93,125 @@ func (m *matcher) field(p *encodingPlan, likely int) (n int, known bool) {
 	return n, known
 }
 
-// absent compares field n of v with that of an object without it.
-func (p *encodingPlan) absent(n int, v reflect.Value) match {
+// absent compares field n of the struct at v with that of an object without it.
+func (p *encodingPlan) absent(n int, v place) match {
 	f := &p.fields[n]
-	fv := v.Field(f.index)
+	fv := v.field(f.offset)
 	if f.hasDefault {
-		return matchIf(equal(f.def, fv))
+		return matchIf(f.isDefault(fv))
 	}
-	return matchIf(fv.IsZero() || f.class == floatClass && fv.Float() == 0)
+	return matchIf(f.shape.isZero(fv) || f.shape.class == floatClass && *at[float64](fv) == 0)
 }
 
-// fieldOf compares field n of v with the next value.
-func (m *matcher) fieldOf(p *encodingPlan, n int, v reflect.Value) match {
+// isDefault reports whether the field at v has its default.
+func (f *encodedField) isDefault(v place) bool { return equal(f.def, v.value(f.variable)) }
+
+// fieldOf compares field n of the struct at v with the next value.
+func (m *matcher) fieldOf(p *encodingPlan, n int, v place) match {
 	f := &p.fields[n]
-	fv := v.Field(f.index)
+	fv := v.field(f.offset)
 	switch {
 	case f.union != nil:
-		return m.union(p, fv, v.Field(p.fields[p.kind].index).String())
-	case f.class == otherClass || m.peek() != 'n':
-		return m.value(f.class, fv, f.wrapped)
-	case f.hasDefault && fv.Kind() != reflect.Pointer:
+		kind := &p.fields[p.kind]
+		return m.union(f.union, fv, *at[string](v.field(kind.offset)))
+	case f.shape.class == otherClass || m.peek() != 'n':
+		return m.value(f.shape, fv, f.wrapped)
+	case f.hasDefault && f.shape.class != pointerClass:
 		m.literal("null")
-		return matchIf(equal(f.def, fv))
-	case f.class == objectClass && !p.isPlainObject(fv.Type()):
+		return matchIf(f.isDefault(fv))
+	case f.shape.keepsRaw():
 		return unknown
 	}
 	m.literal("null")
-	return matchIf(fv.IsZero())
+	return matchIf(f.shape.isZero(fv))
 }
 
-// isPlainObject reports whether null leaves a struct of the type zero.
-func (p *encodingPlan) isPlainObject(t reflect.Type) bool { return planOf(t).ref < 0 }
-
-// union compares a field of an interface type with the next value. kind is the value of the field
-// that discriminates it.
-func (m *matcher) union(p *encodingPlan, v reflect.Value, kind string) match {
+// union compares the variable of an interface type at v with the next value. discriminator is the
+// value of the field that discriminates it.
+func (m *matcher) union(u *union, v place, discriminator string) match {
 	if m.peek() == 'n' {
 		m.literal("null")
-		return matchIf(v.IsNil())
+		return matchIf(v.isNil())
 	}
-	u := p.fields[p.data].union
-	k, known := u.kinds[kind]
+	k, known := u.kinds[discriminator]
 	if !known {
 		k = u.unknown
 	}
-	if v.IsNil() || v.Elem().Type() != reflect.PointerTo(k.elem) || v.Elem().IsNil() || known && m.peek() != '{' {
+	to, ok := v.implementation(k.table)
+	if !ok || known && m.peek() != '{' {
 		return unknown
 	}
-	return m.object(encodingPlanOf(k.elem), v.Elem().Elem())
+	return m.object(encodingPlanOf(k.elem), to)
 }
 
-// value compares a value of a class with the next value.
-func (m *matcher) value(c class, v reflect.Value, wrapped bool) match {
-	switch next := m.peek(); {
-	case c == pointerClass:
-		return m.pointer(v)
-	case c == objectClass:
-		return m.object(encodingPlanOf(v.Type()), v)
-	case c == rawClass:
+// value compares the value at v with the next value.
+func (m *matcher) value(s *shape, v place, wrapped bool) match {
+	next := m.peek()
+	switch s.class {
+	case pointerClass:
+		return m.pointer(s, v)
+	case objectClass:
+		return m.object(s.plan, v)
+	case rawClass:
 		start := m.i
 		m.skip()
-		return matchIf(v.Bytes() != nil && bytes.Equal(v.Bytes(), m.data[start:m.i]))
-	case c == sliceClass && next == '[':
-		return m.slice(v, wrapped)
-	case c == otherClass:
-		return m.other(v)
-	case next == '"':
-		return m.text(c, v)
-	case startsNumber(next):
-		return m.numeric(c, v)
-	case c == boolClass && next == 't':
-		m.literal("true")
-		return matchIf(v.Bool())
-	case c == boolClass && next == 'f':
-		m.literal("false")
-		return matchIf(!v.Bool())
+		return matchIf(!v.isNil() && bytes.Equal(*at[[]byte](v), m.data[start:m.i]))
+	case sliceClass:
+		if next == '[' {
+			return m.slice(s, v, wrapped)
+		}
+	case otherClass:
+		return m.other(s, v)
+	case boolClass:
+		switch next {
+		case 't':
+			m.literal("true")
+			return matchIf(*at[bool](v))
+		case 'f':
+			m.literal("false")
+			return matchIf(!*at[bool](v))
+		}
+	case stringClass, uuidClass, timeClass:
+		if next == '"' {
+			return m.text(s.class, v)
+		}
+	case intClass, floatClass:
+		if startsNumber(next) {
+			return m.numeric(s, v)
+		}
 	}
 	return unknown // null, a map, or a value that does not fit
 }
 
-func (m *matcher) pointer(v reflect.Value) match {
-	switch isNull := m.peek() == 'n'; {
-	case v.Kind() != reflect.Pointer:
-		return unknown
-	case isNull:
+func (m *matcher) pointer(s *shape, v place) match {
+	switch {
+	case m.peek() == 'n':
 		m.literal("null")
-		return matchIf(v.IsNil())
-	case v.IsNil():
+		return matchIf(v.isNil())
+	case v.isNil():
 		return unknown // the value may not fit
 	}
-	return m.value(classOf(v.Type().Elem()), v.Elem(), false)
+	return m.value(s.elem, v.target(), false)
 }
 
 // text compares with a string.
-func (m *matcher) text(c class, v reflect.Value) match {
+func (m *matcher) text(c class, v place) match {
 	switch c {
 	case stringClass:
-		return matchIf(string(m.string()) == v.String())
+		s := *at[string](v)
+		// A string that is shared with the document has neither quotes nor escapes.
+		if end := m.i + 1 + len(s); end < len(m.data) && m.data[end] == '"' && isTextAt(s, m.data, m.i+1) {
+			m.i = end + 1
+			return same
+		}
+		return matchIf(string(m.string()) == s)
 	case uuidClass:
 		var id uuid.UUID
 		if b := m.string(); len(b) == 36 && parseUUID((*[36]byte)(b), &id) {
-			return matchIf(id == *pointerTo[uuid.UUID](v))
+			return matchIf(id == *at[uuid.UUID](v))
 		}
 	case timeClass:
-		if t, ok := ParseTime(m.string()); ok && t == *pointerTo[time.Time](v) {
+		if t, ok := ParseTime(m.string()); ok && t == *at[time.Time](v) {
 			return same // times that are the same moment in the same zone can still differ
 		}
 	}
@@ -205,53 +219,56 @@ func (m *matcher) text(c class, v reflect.Value) match {
 }
 
 // numeric compares with a number.
-func (m *matcher) numeric(c class, v reflect.Value) match {
+func (m *matcher) numeric(s *shape, v place) match {
 	n, raw := m.number()
-	switch c {
+	switch s.class {
 	case intClass:
 		if i, ok := n.int64(raw); ok {
-			return matchIf(i == v.Int())
+			return matchIf(i == s.int(v))
 		}
 	case floatClass:
 		if f, ok := n.float64(raw); ok {
-			return matchIf(f == v.Float())
+			return matchIf(f == *at[float64](v))
 		}
 	}
 	return unknown
 }
 
-func (m *matcher) slice(v reflect.Value, wrapped bool) match {
-	if v.IsNil() {
+func (m *matcher) slice(s *shape, v place, wrapped bool) match {
+	if v.isNil() {
 		return different
 	}
-	c, n := classOf(v.Type().Elem()), 0
+	l, n := at[list](v), 0
 	for more := m.open(']'); more; more = m.more(']') {
-		if n == v.Len() {
+		if n == l.len {
 			return different
 		}
-		element := v.Index(n)
-		if wrapped && element.Field(planOf(element.Type()).fields[0].index).IsZero() {
-			return unknown // it may be a wrapper
+		element := l.element(n, s.elem.size)
+		if wrapped {
+			if first := &s.elem.plan.fields[0]; first.shape.isZero(element.field(first.offset)) {
+				return unknown // it may be a wrapper
+			}
 		}
-		if found := m.value(c, element, false); found != same {
+		if found := m.value(s.elem, element, false); found != same {
 			return found
 		}
 		n++
 	}
-	return matchIf(n == v.Len())
+	return matchIf(n == l.len)
 }
 
 // other compares with what a type that unmarshals itself makes of the next value.
-func (m *matcher) other(v reflect.Value) match {
+func (m *matcher) other(s *shape, v place) match {
 	start := m.i
 	m.skip()
 	raw := m.data[start:m.i]
-	if v.Type() == numberType && startsNumber(raw[0]) {
-		return matchIf(string(raw) == v.String())
+	value := v.value(s.variable)
+	if value.Type() == numberType && startsNumber(raw[0]) {
+		return matchIf(string(raw) == value.String())
 	}
-	decoded := reflect.New(v.Type())
-	if u, ok := decoded.Interface().(json.Unmarshaler); !ok || u.UnmarshalJSON(raw) != nil {
+	decoded := s.variable.new()
+	if u, ok := decoded.Addr().Interface().(json.Unmarshaler); !ok || u.UnmarshalJSON(raw) != nil {
 		return unknown
 	}
-	return matchIf(equal(decoded.Elem(), v))
+	return matchIf(equal(decoded, value))
 }

@@ -34,6 +34,11 @@ func variableOf(t reflect.Type) variable {
 	return variable{*(*unsafe.Pointer)(unsafe.Pointer(&pointer))}
 }
 
+// new returns a new variable.
+func (v variable) new() reflect.Value {
+	return reflect.New(reflect.TypeOf(place{}.pointer(v)).Elem()).Elem()
+}
+
 // value returns the variable at p, of type v or of a type with its memory layout.
 func (p place) value(v variable) reflect.Value { return reflect.ValueOf(p.pointer(v)).Elem() }
 
@@ -45,6 +50,29 @@ func (p place) pointer(v variable) (pointer any) {
 
 // point sets the pointer variable at p. The value at to has the type that it points to.
 func (p place) point(to place) { *(*unsafe.Pointer)(p.address) = to.address }
+
+// target returns the place of what the pointer variable at p points to. It is nil if that is nil.
+func (p place) target() place { return place{*(*unsafe.Pointer)(p.address)} }
+
+// isNil reports whether the variable at p of a pointer, interface, slice or map type is nil: the
+// first word of each is nil then, and never otherwise.
+func (p place) isNil() bool { return p.target() == place{} }
+
+// implementation returns the place of what the pointer in the variable at p points to. The variable
+// is of an interface type with methods, and the table that of the pointer's type.
+func (p place) implementation(table methodTable) (to place, ok bool) {
+	words := *(*[2]unsafe.Pointer)(p.address)
+	return place{words[1]}, words == [2]unsafe.Pointer{table.address, words[1]} && words[1] != nil
+}
+
+// placeIn returns the place of the value of v, whose type is a struct of more than one word: the
+// second word of v is its address. Nobody may change the value.
+func placeIn(v any) place { return place{(*[2]unsafe.Pointer)(unsafe.Pointer(&v))[1]} }
+
+// isTextAt reports whether s is the text at data[i:], and not an equal one.
+func isTextAt(s string, data []byte, i int) bool {
+	return i+len(s) <= len(data) && len(s) > 0 && unsafe.StringData(s) == unsafe.SliceData(data[i:])
+}
 
 // implement sets the variable of an interface type with methods at p. The table is that of a
 // pointer type in this interface type, and the value at to has the type that it points to.
@@ -175,6 +203,8 @@ func (d *decoder) takeList(l *list, m *memory, n int) {
 }
 
 // slab returns a slab for the current document.
+//
+//go:noinline // or the compiler copies all of it, append too, into every function that calls it
 func (d *decoder) slab(id int) *slab {
 	if id >= len(d.slabs) {
 		d.slabs = append(d.slabs, make([]slab, max(id+1, int(lastID.Load())+1)-len(d.slabs))...)

@@ -65,7 +65,7 @@ func parseInt(raw []byte) (int64, bool) {
 	if zeros < 0 || len(digits)+zeros > maxIntDigits {
 		return 0, false
 	}
-	if digits += strings.Repeat("0", zeros); negative {
+	if digits += "0000000000000000000"[:zeros]; negative {
 		digits = "-" + digits
 	}
 	i, err := strconv.ParseInt(digits, 10, 64)

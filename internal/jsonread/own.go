@@ -1,8 +1,8 @@
 package jsonread
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 )
 
 // A program that keeps an order should not keep its page. An element of a list of orders therefore
@@ -45,7 +45,7 @@ func (d *decoder) keep() {
 	}
 	d.settle(0)
 	// A union that precedes its kind is decoded late, and one with two kinds twice.
-	slices.SortFunc(d.parts, func(a, b part) int { return cmp.Compare(a.at, b.at) })
+	sort.Sort(byStart(d.parts))
 	size, end := len(d.data), 0
 	d.parts = slices.DeleteFunc(d.parts, func(p part) bool {
 		again := p.at < end
@@ -63,6 +63,14 @@ func (d *decoder) keep() {
 	d.doc.in.data = append(kept, d.data[from:]...)
 	d.doc.in.rare = &rare{d.doc.in.problems(), d.parts}
 }
+
+// byStart sorts parts. Unlike slices.SortFunc, of which the compiler would make a copy for parts, it
+// uses code that net/http links anyway.
+type byStart []part
+
+func (b byStart) Len() int           { return len(b) }
+func (b byStart) Less(i, j int) bool { return b[i].at < b[j].at }
+func (b byStart) Swap(i, j int)      { b[i], b[j] = b[j], b[i] }
 
 // unwrap returns a binder of structs that may be wrapped. A wrapper is an object without the
 // struct's first field and with an object in its field wrapper. The document contains the wrapper,

@@ -61,6 +61,9 @@ func Embeds[K any](ref func(*K) *Ref) struct{} {
 	return struct{}{}
 }
 
+// mostFields is how many fields a struct can have: there is a bit for each.
+const mostFields = 64
+
 var plans sync.Map // reflect.Type → *plan
 
 // lastID is the number of the last index in decoder.slabs that is taken, and memories has those of
@@ -111,7 +114,7 @@ func buildPlan(t reflect.Type) *plan {
 		}
 		p.kind = k
 	}
-	if len(p.fields) > 64 {
+	if len(p.fields) > mostFields {
 		panic("jsonread: too many fields in " + t.String())
 	}
 	return p

@@ -38,6 +38,7 @@ func (s *scanner) run(value func()) (err error) {
 	return nil
 }
 
+//go:noinline // or the compiler copies it into every function
 func (s *scanner) fail(reason string) { panic(&SyntaxError{Offset: s.i, Reason: reason}) }
 
 func (s *scanner) space() { s.i = skipSpace(s.data, s.i) }

@@ -1,12 +1,12 @@
 package redact
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"reflect"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -27,12 +27,12 @@ func PrintFields(s fmt.State, v any) { Print(s, fields(v)) }
 func LogFields(v any) slog.Value { return slog.StringValue(fields(v)) }
 
 func fields(v any) string {
-	var b strings.Builder
+	var b bytes.Buffer // the compiler copies the methods of a strings.Builder into each call
 	writeStruct(&b, reflect.ValueOf(v))
 	return b.String()
 }
 
-func writeStruct(b *strings.Builder, v reflect.Value) {
+func writeStruct(b *bytes.Buffer, v reflect.Value) {
 	b.WriteString(v.Type().String() + "{")
 	separator := ""
 	for i := range v.NumField() {
@@ -52,7 +52,7 @@ func isAbsent(v reflect.Value) bool {
 	return v.IsZero() && v.Kind() != reflect.Bool && !v.CanInt() && !v.CanFloat()
 }
 
-func writeValue(b *strings.Builder, v reflect.Value) {
+func writeValue(b *bytes.Buffer, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
@@ -90,7 +90,7 @@ func writeValue(b *strings.Builder, v reflect.Value) {
 	}
 }
 
-func writeList(b *strings.Builder, v reflect.Value) {
+func writeList(b *bytes.Buffer, v reflect.Value) {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		b.WriteString("<" + strconv.Itoa(v.Len()) + " bytes>")
 		return
@@ -106,7 +106,7 @@ func writeList(b *strings.Builder, v reflect.Value) {
 	b.WriteString("]")
 }
 
-func writeMap(b *strings.Builder, v reflect.Value) {
+func writeMap(b *bytes.Buffer, v reflect.Value) {
 	keys := v.MapKeys()
 	b.WriteString("map[")
 	for i := range min(len(keys), maxElements) {
@@ -126,7 +126,7 @@ func writeMap(b *strings.Builder, v reflect.Value) {
 	b.WriteString("]")
 }
 
-func writeMore(b *strings.Builder, n int) {
+func writeMore(b *bytes.Buffer, n int) {
 	if n > maxElements {
 		b.WriteString(", … " + strconv.Itoa(n-maxElements) + " more")
 	}
