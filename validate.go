@@ -65,6 +65,7 @@ func invalid(msg string, loc ...string) error {
 	return &ValidationError{Fields: []FieldError{{Loc: loc, Type: "value_error", Msg: msg}}}
 }
 
+//go:noinline // as add
 func (v *validator) required(name, s string) {
 	if s == "" {
 		v.add(name, "missing", "is required")

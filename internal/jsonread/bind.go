@@ -186,6 +186,8 @@ func (b *binder) bindPointer(d *decoder, to place) {
 }
 
 // skipValue returns a binder that skips values that start with a byte.
+//
+//go:noinline // it is rare
 func skipValue(first byte, b *binder) *binder {
 	return &binder{variable: b.variable, size: b.size, custom: func(d *decoder, to place) {
 		if d.peek() == first {

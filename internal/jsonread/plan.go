@@ -197,7 +197,7 @@ func (f *field) copyDefault(to place, def reflect.Value) {
 // Date and for Nullable[Date], "date-time" for SampleTime.
 func wantOf(t reflect.Type) string {
 	name := strings.TrimSuffix(t.Name(), "]")
-	name = strings.ToLower(name[strings.LastIndexAny(name, "[.")+1:])
+	name = strings.ToLower(name[max(strings.LastIndexByte(name, '['), strings.LastIndexByte(name, '.'))+1:])
 	switch name {
 	case "int64":
 		return "integer"

@@ -70,6 +70,9 @@ func (c *proofContext) Value(key any) any {
 	case proxyKey:
 		return c.proof.proxy
 	}
+	if key == traceKey {
+		return &c.proof.trace
+	}
 	return c.Context.Value(key)
 }
 
@@ -326,7 +329,8 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := p.addSendHook(); err != nil {
 		return nil, err
 	}
-	resp, err := transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(&p.ctx, &p.trace)))
+	p.addTrace(httptrace.ContextClientTrace(ctx))
+	resp, err := transport.RoundTrip(req.WithContext(&p.ctx))
 	if err == nil {
 		return resp, nil
 	}
