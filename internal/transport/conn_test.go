@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// patience limits what ends at once on a machine that is not busy.
+const patience = time.Minute
+
 const secret = "Ada Example, born 1990-01-31"
 
 // lockedBuffer is a default logger's output.
@@ -164,7 +167,7 @@ func connectProxy(t *testing.T) (proxy string, tunnels *atomic.Int32) {
 func send(c *Client, method, url string) *Result {
 	return c.Do(context.Background(), &Request{
 		Method: method, URL: url, Header: http.Header{}, MaxBody: 1 << 20,
-		Policy: Policy{Attempts: 1, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second},
+		Policy: Policy{Attempts: 1, ReadTimeout: patience, WriteTimeout: patience},
 		Read:   func(*Response) error { return nil },
 	})
 }
@@ -266,7 +269,7 @@ func TestUnaskedBytes(t *testing.T) {
 							<-later
 							io.WriteString(c, extra)
 						}
-						c.SetReadDeadline(time.Now().Add(5 * time.Second))
+						c.SetReadDeadline(time.Now().Add(patience))
 						if n, err := c.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 							t.Error(name + ": the connection was kept")
 						}
@@ -284,7 +287,7 @@ func TestUnaskedBytes(t *testing.T) {
 						t.Error(name + ": the stray bytes were taken for an response")
 					}
 					if a.body != "" && (r.Response == nil || string(r.Response.Body) != a.body) {
-						t.Errorf("%s: the next call failed: %v", name, r.Err)
+						t.Errorf("%s: the next call failed: %v, %+v", name, r.Err, r.Fault)
 					}
 					<-ended
 					c.CloseIdleConnections()
