@@ -118,6 +118,7 @@ func serve(t *testing.T, secure bool, response func(n int, c net.Conn, r *http.R
 func (s *script) client(t *testing.T, proxy string) *Client {
 	transport := ownTransport()
 	transport.TLSClientConfig = s.pool
+	transport.TLSHandshakeTimeout = patience
 	transport.Proxy = through(proxy)
 	c := NewClient(&http.Client{Transport: transport})
 	t.Cleanup(c.CloseIdleConnections)
