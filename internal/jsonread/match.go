@@ -73,7 +73,11 @@ func (m *matcher) fields(p *encodingPlan, v reflect.Value) match {
 		}
 		seen |= 1 << n
 		next = n + 1
-		if found := m.fieldOf(p, n, v); found != same {
+		value := m.scanner
+		switch found := m.fieldOf(p, n, v); {
+		case found == different && p.hasAgain(n, value):
+			return unknown
+		case found != same:
 			return found
 		}
 	}
@@ -83,6 +87,19 @@ func (m *matcher) fields(p *encodingPlan, v reflect.Value) match {
 		}
 	}
 	return same
+}
+
+// hasAgain reports whether an object has field n once more after its value that is next.
+func (p *encodingPlan) hasAgain(n int, value scanner) bool {
+	m := matcher{value}
+	m.skip()
+	for more := m.more('}'); more; more = m.more('}') {
+		if found, known := m.field(p, n); known && found == n {
+			return true
+		}
+		m.skip()
+	}
+	return false
 }
 
 // field reads a field's name and returns its index in the plan. It tries the likely one first.
@@ -154,7 +171,10 @@ func (m *matcher) value(c class, v reflect.Value, wrapped bool) match {
 	case c == rawClass:
 		start := m.i
 		m.skip()
-		return matchIf(v.Bytes() != nil && bytes.Equal(v.Bytes(), m.data[start:m.i]))
+		if next == 'n' { // it is decoded as absent
+			return matchIf(v.IsNil())
+		}
+		return matchIf(!v.IsNil() && bytes.Equal(v.Bytes(), m.data[start:m.i]))
 	case c == sliceClass && next == '[':
 		return m.slice(v, wrapped)
 	case c == otherClass:
