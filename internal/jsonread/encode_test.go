@@ -154,6 +154,32 @@ func TestMarshalDuplicateNames(t *testing.T) {
 	}
 }
 
+// An unchanged value gives its raw bytes, white space and earlier values of a name included.
+func TestMarshalUnchanged(t *testing.T) {
+	for _, text := range []string{
+		`{"main": {"id":1}, "main": {"id":2,"id":3}}`,
+		`{"parts":[], "parts":[ {"id":2,"name":"b","id":3} ]}`,
+		`{"payload":{}, "payload":{"type":"parcel","data":{"weight":1,"weight":2}}}`,
+		`{"any":[ 1 ], "any":[ null, 2 ]}`,
+		`{"any":[ null, "null" ]}`,
+	} {
+		var v struct {
+			Main    Part              `json:"main"`
+			Parts   []Part            `json:"parts,omitzero"`
+			Payload Payload           `json:"payload"`
+			Any     []json.RawMessage `json:"any,omitzero"`
+
+			RawObject
+		}
+		if err := Unmarshal([]byte(text), &v); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := Marshal(v); err != nil || string(b) != text {
+			t.Errorf("got %s, %v\nwant %s", b, err, text)
+		}
+	}
+}
+
 // Nil in a pointer with a default is null, because an absent field is decoded as the default.
 func TestMarshalClearedDefault(t *testing.T) {
 	for text, want := range map[string]string{

@@ -75,7 +75,11 @@ func (m *matcher) fields(p *encodingPlan, v place) match {
 		}
 		seen |= 1 << n
 		next = n + 1
-		if found := m.fieldOf(p, n, v); found != same {
+		value := m.scanner
+		switch found := m.fieldOf(p, n, v); {
+		case found == different && p.hasAgain(n, value):
+			return unknown
+		case found != same:
 			return found
 		}
 	}
@@ -85,6 +89,19 @@ func (m *matcher) fields(p *encodingPlan, v place) match {
 		}
 	}
 	return same
+}
+
+// hasAgain reports whether an object has field n once more after its value that is next.
+func (p *encodingPlan) hasAgain(n int, value scanner) bool {
+	m := matcher{scanner: value}
+	m.skip()
+	for more := m.more('}'); more; more = m.more('}') {
+		if found, known := m.field(p, n); known && found == n {
+			return true
+		}
+		m.skip()
+	}
+	return false
 }
 
 // field reads a field's name and returns its index in the plan. It tries the likely one first.
@@ -167,6 +184,9 @@ func (m *matcher) value(s *shape, v place, wrapped bool) match {
 	case rawClass:
 		start := m.i
 		m.skip()
+		if next == 'n' { // it is decoded as absent
+			return matchIf(v.isNil())
+		}
 		return matchIf(!v.isNil() && bytes.Equal(*at[[]byte](v), m.data[start:m.i]))
 	case sliceClass:
 		if next == '[' {
