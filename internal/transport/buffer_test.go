@@ -137,3 +137,32 @@ func TestBufferIsReused(t *testing.T) {
 		t.Errorf("%d buffers for 100 calls", len(seen))
 	}
 }
+
+// overstated is a body whose Read reports bytes that it did not write.
+type overstated struct{ done bool }
+
+func (o *overstated) Read(p []byte) (int, error) {
+	if o.done {
+		return 0, io.EOF
+	}
+	o.done = true
+	return len(p), nil
+}
+
+// A body of which less was written than reported has nothing of the body before it.
+func TestReadAllOverstated(t *testing.T) {
+	defer func(before bool) { Poison = before }(Poison)
+	Poison = false
+	for range 100 {
+		_, read, err := readAll(&http.Response{Body: io.NopCloser(strings.NewReader("secret")), ContentLength: 6}, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read.release()
+		got, read, err := readAll(&http.Response{Body: io.NopCloser(&overstated{}), ContentLength: 6}, 1<<20)
+		if err != nil || bytes.Contains(got, []byte("secret")) {
+			t.Fatalf("%q, %v", got, err)
+		}
+		read.release()
+	}
+}
