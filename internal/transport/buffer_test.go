@@ -151,6 +151,8 @@ func (o *overstated) Read(p []byte) (int, error) {
 
 // A body of which less was written than reported has nothing of the body before it.
 func TestReadAllOverstated(t *testing.T) {
+	defer func(before bool) { Poison = before }(Poison)
+	Poison = false
 	for range 100 {
 		_, read, err := readAll(&http.Response{Body: io.NopCloser(strings.NewReader("secret")), ContentLength: 6}, 1<<20)
 		if err != nil {
