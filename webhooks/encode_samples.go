@@ -269,8 +269,8 @@ func (w *rewriter) change(s, received *Sample) {
 	w.add(b, err)
 }
 
-// appendChanged appends the raw bytes of a received sample with the changed values. It reports false
-// if that takes more than other values of fields that the sample has.
+// appendChanged appends the raw bytes of a received sample with the changed values. It reports
+// false if that takes more than other values of fields that the sample has.
 func (s *Sample) appendChanged(out, raw []byte, received *Sample) ([]byte, bool) {
 	changed := s.changes(received)
 	if changed == 0 {

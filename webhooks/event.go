@@ -107,7 +107,10 @@ func (e *ParseError) Error() string {
 	return "webhooks: not an event: at byte " + strconv.Itoa(e.Offset) + ": " + e.Reason
 }
 
-// Parse parses an event. It copies what it keeps: the caller may reuse the body.
+// Parse parses an event. It copies what it keeps: the caller may reuse the body. Strings of the
+// event are parts of the copy of the body unless that is larger than 16 KiB: a program that stores
+// one of them for long, but not the event, stores the copy too, and avoids that with
+// [strings.Clone].
 //
 // It returns a *[ParseError] only if the body is not a JSON object in valid UTF-8 with at most
 // 1,000 levels of nesting. An unknown type, or data that does not match the type, is not an error,
@@ -155,6 +158,11 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	if out, ok := e.rewrite(); ok {
 		return out, nil
 	}
+	return e.encodeForm(Payload.MarshalJSON)
+}
+
+// encodeForm encodes the event field by field, and its data with encodeData.
+func (e *Event) encodeForm(encodeData func(Payload) ([]byte, error)) ([]byte, error) {
 	var f envelopeForm[json.RawMessage]
 	var original Envelope
 	if ref := jsonread.Ref(e.RawObject); !ref.IsZero() {
@@ -173,7 +181,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	data := []byte("null")
 	if v := reflect.ValueOf(e.Data); v.IsValid() && !v.IsNil() {
 		var err error
-		if data, err = e.Data.MarshalJSON(); err != nil {
+		if data, err = encodeData(e.Data); err != nil {
 			return nil, err
 		}
 	}

@@ -206,7 +206,7 @@ func (l *Latest) Range(of Series, from, to time.Time) []Sample {
 	all := l.shapes.all()
 	ci, i, _ := se.search(0, 0, newest.ClampUnixNano(from))
 	for end := newest.EndUnixNano(to); ci <= se.older(); ci, i = ci+1, 0 {
-		c := se.chunk(ci)
+		c := se.chunk(ci).records
 		for ; i < len(c); i++ {
 			if c[i].at >= end {
 				return found
@@ -266,7 +266,7 @@ func (l *Latest) samples(sh *shard, yield func(SampleKey, Sample) bool) bool {
 		kinds, shapes := l.kinds.all(), l.shapes.all()
 		key := kinds[se.key.kind].series(se.key.user)
 		for ci := range se.older() + 1 {
-			c := se.chunk(ci)
+			c := se.chunk(ci).records
 			for i := range c {
 				if !yield(key.key(c[i].at), se.sample(shapes, &c[i])) {
 					return false

@@ -93,8 +93,8 @@ func (l *Latest) applySample(series Series, s *Sample, version int64) (c Changes
 	number := l.kinds.number(kind{series.Resource, series.Provider, typeIn(series, s)})
 	sh := l.shard(series.UserID)
 	sh.mu.Lock()
+	defer sh.mu.Unlock()
 	sh.findOrAdd(seriesKey{series.UserID, number}).put(l, one[:], &c)
-	sh.mu.Unlock()
 	return c, nil
 }
 

@@ -24,12 +24,11 @@ type chunk struct {
 
 // more is what few series have.
 type more struct {
-	firsts    firsts // of each older chunk
-	older     [][]record
+	older     chunks
 	documents documents
 }
 
-type firsts []int64
+type chunks []chunk
 
 // documents holds the JSON of the samples that are stored as such.
 type documents struct {
@@ -51,29 +50,12 @@ func (se *series) older() int {
 	return len(se.more.older)
 }
 
-// chunk returns the records of a chunk.
-func (se *series) chunk(ci int) []record {
+// chunk returns a chunk by its number.
+func (se *series) chunk(ci int) *chunk {
 	if ci == se.older() {
-		return se.last.records
+		return &se.last
 	}
-	return se.more.older[ci]
-}
-
-// first returns the time of the first record of a chunk.
-func (se *series) first(ci int) int64 {
-	if ci == se.older() {
-		return se.last.first
-	}
-	return se.more.firsts[ci]
-}
-
-// setChunk replaces a chunk.
-func (se *series) setChunk(ci int, c []record) {
-	if ci == se.older() {
-		se.last = chunk{c[0].at, c}
-		return
-	}
-	se.more.firsts[ci], se.more.older[ci] = c[0].at, c
+	return &se.more.older[ci]
 }
 
 // rest returns the part that few series have.
@@ -92,7 +74,7 @@ func (se *series) put(l *Latest, list []entry, c *Changes) {
 		var found bool
 		ci, i, found = se.search(ci, i, at)
 		if found {
-			se.replace(l, &se.chunk(ci)[i], &list[0], c)
+			se.replace(l, &se.chunk(ci).records[i], &list[0], c)
 			list, i = list[1:], i+1
 			continue
 		}
@@ -126,7 +108,7 @@ func (se *series) search(ci, i int, at int64) (int, int, bool) {
 		high = se.last.records[n-1].at
 	}
 	if i > 0 {
-		if c := se.chunk(ci); i < len(c) && c[i].at == at { // it follows the previous one
+		if c := se.chunk(ci).records; i < len(c) && c[i].at == at { // it follows the previous one
 			return ci, i, true
 		}
 	}
@@ -135,21 +117,37 @@ func (se *series) search(ci, i int, at int64) (int, int, bool) {
 	case at >= low:
 		ci, i = older, 0
 	default:
-		if later := se.more.firsts.at(ci+1, at); later > ci {
+		if later := se.more.older.at(ci+1, at, low); later > ci {
 			ci, i = later, 0
 		}
-		low, high = se.more.firsts[ci], se.first(ci+1)
+		low, high = se.more.older[ci].first, se.chunk(ci+1).first
 	}
-	c := se.chunk(ci)
+	c := se.chunk(ci).records
 	i = position(c, min(i, len(c)), at, low, high)
 	return ci, i, i < len(c) && c[i].at == at
 }
 
-// at returns the number of the last chunk that starts at or before a time. It is at least from - 1.
-func (list firsts) at(from int, at int64) int {
+// at returns the number of the last chunk that starts at or before a time, at least from - 1. All
+// chunks start before high. Like position, it starts at a guess.
+func (list chunks) at(from int, at, high int64) int {
+	const near = 4
 	to := len(list)
+	guess := between(to, at, list[0].first, high)
+	switch {
+	case guess < from || guess >= to:
+	case list[guess].first <= at:
+		from = guess + 1
+		if guess+near < to && list[guess+near].first > at {
+			to = guess + near
+		}
+	default:
+		to = guess
+		if guess-near >= from && list[guess-near].first <= at {
+			from = guess - near + 1
+		}
+	}
 	for from < to {
-		if mid := int(uint(from+to) >> 1); list[mid] <= at {
+		if mid := int(uint(from+to) >> 1); list[mid].first <= at {
 			from = mid + 1
 		} else {
 			to = mid
@@ -158,13 +156,17 @@ func (list firsts) at(from int, at int64) int {
 	return from - 1
 }
 
+// between returns where at is among n regular times from low to high.
+func between(n int, at, low, high int64) int {
+	return int(float64(n) * ((float64(at) - float64(low)) / (float64(high) - float64(low))))
+}
+
 // position returns the index of the first record from lo on whose time is not before at. It starts
 // where that is if the times between low and high are regular, as they mostly are: each access to
 // another record may wait for memory.
 func position(c []record, lo int, at, low, high int64) int {
 	hi := len(c)
-	guess := int(float64(hi) * ((float64(at) - float64(low)) / (float64(high) - float64(low))))
-	guess = min(max(guess, lo), hi)
+	guess := min(max(between(hi, at, low, high), lo), hi)
 	if guess < hi && c[guess].at < at {
 		lo = guess + 1
 		for step := 1; lo+step < hi; step *= 2 {
@@ -196,11 +198,11 @@ func position(c []record, lo int, at, low, high int64) int {
 
 // next returns the time of the record at (ci, i), or of the first in the next chunk.
 func (se *series) next(ci, i int) (int64, bool) {
-	if c := se.chunk(ci); i < len(c) {
+	if c := se.chunk(ci).records; i < len(c) {
 		return c[i].at, true
 	}
 	if ci < se.older() {
-		return se.first(ci + 1), true
+		return se.chunk(ci + 1).first, true
 	}
 	return 0, false
 }
@@ -208,7 +210,8 @@ func (se *series) next(ci, i int) (int64, bool) {
 // insert stores entries before (ci, i) and returns the position after them.
 func (se *series) insert(ci, i int, list []entry) (int, int) {
 	for len(list) > 0 {
-		c := se.chunk(ci)
+		to := se.chunk(ci)
+		c := to.records
 		if len(c) == chunkSize || len(c)-i > mostMoved*len(list) {
 			ci, i = se.split(ci, i)
 			continue
@@ -225,7 +228,10 @@ func (se *series) insert(ci, i int, list []entry) (int, int) {
 				c[i+k] = se.stored(&list[k])
 			}
 		}
-		se.setChunk(ci, c)
+		to.records = c
+		if i == 0 {
+			to.first = list[0].at
+		}
 		list = list[n:]
 		i += n
 	}
@@ -246,30 +252,24 @@ func grown(c []record, n int, atEnd bool) []record {
 
 // split makes room at (ci, i), in a chunk that is full, and returns the new position.
 func (se *series) split(ci, i int) (int, int) {
-	c, m := se.chunk(ci), se.rest()
+	c, m := se.chunk(ci).records, se.rest()
 	if i == chunkSize && ci == len(m.older) {
-		m.insert(ci, c)
-		se.last = chunk{}
+		m.older, se.last = append(m.older, se.last), chunk{}
 		return ci + 1, 0
 	}
 	half := len(c) / 2
 	left, right := part(c[:half]), part(c[half:])
 	freeChunk(c)
-	se.setChunk(ci, right)
-	m.insert(ci, left)
+	*se.chunk(ci) = right
+	m.older = slices.Insert(m.older, ci, left)
 	if i > half {
 		return ci + 1, i - half
 	}
 	return ci, i
 }
 
-// insert adds an older chunk.
-func (m *more) insert(ci int, c []record) {
-	m.firsts, m.older = slices.Insert(m.firsts, ci, c[0].at), slices.Insert(m.older, ci, c)
-}
-
 // part returns a copy of a half of a chunk.
-func part(c []record) []record { return append(newChunk(len(c)*9/8), c...) }
+func part(c []record) chunk { return chunk{c[0].at, append(newChunk(len(c)*9/8), c...)} }
 
 // spareChunks holds one small chunk of each capacity, divided by four, that no series uses anymore.
 // Series that grow in random order need chunks of another size all the time.
@@ -375,12 +375,13 @@ func (se *series) sample(all []shape, r *record) (s Sample) {
 }
 
 func (se *series) copy() series {
-	to := series{key: se.key, last: chunk{se.last.first, slices.Clone(se.last.records)}}
+	to := series{key: se.key, last: se.last}
 	if m := se.more; m != nil {
-		to.more = &more{slices.Clone(m.firsts), make([][]record, len(m.older)), documents{slices.Clone(m.documents.list), slices.Clone(m.documents.free)}}
-		for ci := range m.older {
-			to.more.older[ci] = slices.Clone(m.older[ci])
-		}
+		to.more = &more{slices.Clone(m.older), documents{slices.Clone(m.documents.list), slices.Clone(m.documents.free)}}
+	}
+	for ci := range to.older() + 1 {
+		c := to.chunk(ci)
+		c.records = slices.Clone(c.records)
 	}
 	return to
 }

@@ -401,6 +401,7 @@ func TestLatestAgainstReference(t *testing.T) {
 // checkChunks checks what the store promises itself.
 func checkChunks(t *testing.T, l *Latest) {
 	t.Helper()
+	owners := map[*record]*series{}
 	for n := range l.shards {
 		sh := &l.shards[n]
 		for number := range sh.count {
@@ -412,10 +413,14 @@ func checkChunks(t *testing.T, l *Latest) {
 			var all []int64
 			texts := 0
 			for ci := range se.older() + 1 {
-				first, c := se.first(ci), se.chunk(ci)
+				first, c := se.chunk(ci).first, se.chunk(ci).records
 				if len(c) == 0 || len(c) > chunkSize {
 					t.Fatalf("%v: a chunk of %d", key, len(c))
 				}
+				if owner := owners[&c[0]]; owner != nil {
+					t.Fatalf("%v: a chunk that belongs to %v too", key, owner.key)
+				}
+				owners[&c[0]] = se
 				if first != c[0].at {
 					t.Fatalf("%v: a chunk that starts at %d, not %d", key, c[0].at, first)
 				}
@@ -553,6 +558,48 @@ func TestLatestPosition(t *testing.T) {
 		}
 		if got := position(c, from, at, low, high); got != want {
 			t.Fatalf("%d of %v from %d: %d, want %d", at, c, from, got, want)
+		}
+	}
+}
+
+// The chunk of a time is found wherever it is guessed to be.
+func TestLatestChunkOfTime(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	for range 20_000 {
+		list := make(chunks, 1+r.IntN(40))
+		for i := range list {
+			list[i].first = r.Int64N(1000)
+			if r.IntN(8) == 0 {
+				list[i].first = r.Int64() - r.Int64()
+			}
+		}
+		slices.SortFunc(list, func(a, b chunk) int { return cmp.Compare(a.first, b.first) })
+		at, from := r.Int64N(1000), r.IntN(len(list)+1)
+		want := from
+		for want < len(list) && list[want].first <= at {
+			want++
+		}
+		high := list[len(list)-1].first + r.Int64N(30)
+		if got := list.at(from, at, high); got != want-1 {
+			t.Fatalf("%d of %v from %d: %d, want %d", at, list, from, got, want-1)
+		}
+	}
+}
+
+// A chunk that grows in place of another leaves its memory to the next one, not to two.
+func TestLatestSpareChunks(t *testing.T) {
+	for size := range 80 {
+		if c := newChunk(size); len(c) != 0 || cap(c) < size || cap(c) > size+3 {
+			t.Errorf("room for %d of %d", cap(c), size)
+		}
+	}
+	for size := 1; size < 80; size++ {
+		c := newChunk(size)
+		c = c[:cap(c)]
+		freeChunk(c)
+		a, b := newChunk(size)[:1], newChunk(size)[:1]
+		if &a[0] == &b[0] {
+			t.Errorf("a chunk of %d is used twice", size)
 		}
 	}
 }

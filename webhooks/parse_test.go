@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +23,9 @@ import (
 func newTestParser(body []byte) parser {
 	memory := &eventMemory{}
 	body = bytes.Clone(body)
-	return parser{FastScanner: jsonread.FastScanner{Data: body}, memory: memory, document: memory.document.Reset(body)}
+	p := parser{FastScanner: jsonread.FastScanner{Data: body}, memory: memory, document: memory.document.Reset(body)}
+	p.Share()
+	return p
 }
 
 // parseSlow parses with the decoder only.
@@ -232,14 +235,18 @@ func TestScannedDataIsDiscarded(t *testing.T) {
 	}
 }
 
-// A batch of any size takes a fixed number of allocations.
+// A batch takes an allocation for the body, one for the event with a sample, one for more samples,
+// and in a large event one for the strings of the source and one for the user's reference.
 func TestParseAllocations(t *testing.T) {
 	for _, form := range []string{"uniform", "spaced", "mixed"} {
-		for _, n := range []int{1, 10, 1000, 20000} {
-			body := plain.EventJSON(n, form)
+		for _, want := range []struct {
+			samples     int
+			allocations float64
+		}{{1, 2}, {10, 3}, {30, 3}, {1000, 5}, {20000, 5}} {
+			body := plain.EventJSON(want.samples, form)
 			Parse(body)
-			if got := testing.AllocsPerRun(3, func() { Parse(body) }); got > 16 {
-				t.Errorf("%s, %d samples: %v allocations", form, n, got)
+			if got := testing.AllocsPerRun(3, func() { Parse(body) }); got > want.allocations {
+				t.Errorf("%s, %d samples: %v allocations", form, want.samples, got)
 			}
 		}
 	}
@@ -269,5 +276,49 @@ func TestCommonWords(t *testing.T) {
 	}
 	if n != 36 {
 		t.Errorf("%d words: two have the same place", n)
+	}
+}
+
+// A program that keeps a string of a small event keeps the event's JSON, but that of a large event
+// only as much as the string needs.
+func TestParsedStringsShareMemory(t *testing.T) {
+	const count = 200
+	for _, test := range []struct {
+		samples     int
+		least, most int64 // bytes that a kept string takes
+	}{{1, 1 << 8, 1 << 10}, {1000, math.MinInt64, 1 << 8}} {
+		body := plain.EventJSON(test.samples, "uniform")
+		kept := make([]string, count)
+		before := liveHeap()
+		for i := range kept {
+			kept[i] = mustParse(t, body).ClientUserID
+		}
+		each := (int64(liveHeap()) - int64(before)) / count
+		if each < test.least || each > test.most {
+			t.Errorf("%d samples: a string takes %d bytes", test.samples, each)
+		}
+		runtime.KeepAlive(kept)
+	}
+}
+
+// Strings of an event do not change with the body that was parsed.
+func TestParseCopiesBody(t *testing.T) {
+	for _, samples := range []int{1, 2, 1000} {
+		body := plain.EventJSON(samples, "mixed")
+		e := mustParse(t, body)
+		want := *mustParse(t, bytes.Clone(body))
+		for i := range body {
+			body[i] = 'x'
+		}
+		got, err := e.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if expected, _ := want.MarshalJSON(); !bytes.Equal(got, expected) {
+			t.Errorf("%d samples: the event changed with the body", samples)
+		}
+		if e.ClientUserID != "user-42" || e.Data.(*Samples).Source.Name != "Example Sensor" || e.Data.(*Samples).Data[0].Unit != "mmol/L" {
+			t.Errorf("%d samples: strings changed with the body: %+v", samples, e.Data.(*Samples).Source)
+		}
 	}
 }

@@ -332,6 +332,12 @@ func (s Samples) MarshalJSON() ([]byte, error) {
 	if out, ok := s.rewrite(jsonread.Ref(s.RawObject).Span()); ok {
 		return out, nil
 	}
+	return s.encodeForm(s.encodeList)
+}
+
+// encodeForm encodes the batch field by field. encodeList returns the array of the samples, or
+// whether they are those of raw, the received array.
+func (s *Samples) encodeForm(encodeList func(raw []byte) (list []byte, unchanged bool, err error)) ([]byte, error) {
 	var f samplesForm[json.RawMessage]
 	if ref := jsonread.Ref(s.RawObject); !ref.IsZero() {
 		if err := ref.Original(&f); err != nil {
@@ -340,7 +346,7 @@ func (s Samples) MarshalJSON() ([]byte, error) {
 	}
 	f.UserID, f.Source, f.SourceID, f.Provider = s.UserID, s.Source, s.SourceID, s.Provider
 	if isList := len(f.Data) > 0 && f.Data[0] == '['; isList || s.Data != nil {
-		list, unchanged, err := s.encodeList(f.Data)
+		list, unchanged, err := encodeList(f.Data)
 		if err != nil {
 			return nil, err
 		}

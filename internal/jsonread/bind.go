@@ -161,7 +161,7 @@ func isObject(t reflect.Type) bool {
 }
 
 func isRef(f reflect.StructField) bool {
-	return f.Anonymous && refs[f.Type] != nil
+	return f.Anonymous && refs[f.Type]
 }
 
 func (b *binder) bindPointer(d *decoder, to place) {

@@ -59,9 +59,12 @@ type part struct {
 	doc *Document
 }
 
+// hasParts reports whether data lacks bytes that are in documents of elements.
+func (c *content) hasParts() bool { return c.rare != nil && c.rare.parts != nil }
+
 // whole returns the bytes of the document as they were received.
 func (c *content) whole() []byte {
-	if c.rare == nil || c.rare.parts == nil {
+	if !c.hasParts() {
 		return c.data
 	}
 	return c.joined()

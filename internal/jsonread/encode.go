@@ -135,8 +135,9 @@ func (e *encoder) value(s *shape, v place, nullable bool) error {
 			return e.null()
 		}
 		return e.mapFields(v.value(s.variable), nil)
+	default:
+		return e.scalar(s, v)
 	}
-	return e.scalar(s, v)
 }
 
 // scalar encodes a value without parts of its own, as encoding/json does.
@@ -168,6 +169,7 @@ func (e *encoder) scalar(s *shape, v place) error {
 			e.out = append(out, '"')
 			return nil
 		}
+	default:
 	}
 	value := v.value(s.variable)
 	if value.Kind() == reflect.String && !utf8.ValidString(value.String()) {
@@ -260,9 +262,10 @@ const (
 type shape struct {
 	class
 	variable
-	size uintptr
-	elem *shape        // what a pointer points to, or of a list
-	plan *encodingPlan // of a struct
+	size    uintptr
+	elem    *shape                    // what a pointer points to, or of a list
+	plan    *encodingPlan             // of a struct
+	compare func([]byte, place) match // compares with what is parsed from a string, if the type has a parser
 }
 
 var shapes sync.Map // reflect.Type → *shape
@@ -271,12 +274,13 @@ func shapeOf(t reflect.Type) *shape {
 	if s, ok := shapes.Load(t); ok {
 		return s.(*shape)
 	}
-	s := &shape{class: findClass(t), variable: variableOf(t), size: t.Size()}
+	s := &shape{class: findClass(t), variable: variableOf(t), size: t.Size(), compare: comparers[t]}
 	switch s.class {
 	case pointerClass, sliceClass:
 		s.elem = shapeOf(t.Elem())
 	case objectClass:
 		s.plan = encodingPlanOf(t)
+	default:
 	}
 	shapes.Store(t, s)
 	return s
@@ -302,8 +306,9 @@ func (s *shape) isZero(v place) bool {
 		return *at[string](v) == ""
 	case uuidClass:
 		return *at[uuid.UUID](v) == uuid.Nil
+	default:
+		return v.value(s.variable).IsZero()
 	}
-	return v.value(s.variable).IsZero()
 }
 
 var (
@@ -554,6 +559,15 @@ func (o *original) compare(m match, f *encodedField, v place) (match, error) {
 	return matchIf(equal(before.Field(f.index), v.field(f.offset).value(f.variable))), nil
 }
 
+// unchanged writes the raw bytes of ref, which are a copy already if its document has parts.
+func (e *encoder) unchanged(raw []byte, ref *Ref) {
+	if len(e.out) == 0 && len(raw) > maxReused && ref.doc.in.hasParts() {
+		e.out = raw
+		return
+	}
+	e.out = append(e.out, raw...)
+}
+
 // merged encodes a decoded struct field by field. raw is the object that was received.
 func (e *encoder) merged(p *encodingPlan, v place, raw []byte, o *original) (err error) {
 	start := len(e.fields)
@@ -568,9 +582,10 @@ func (e *encoder) merged(p *encodingPlan, v place, raw []byte, o *original) (err
 		unchanged = unchanged && matches[i] == same
 	}
 	if unchanged {
-		e.out = append(e.out, raw...)
+		e.unchanged(raw, o.ref)
 		return nil
 	}
+	e.out = slices.Grow(e.out, len(raw))
 	fields := e.fields[start:]
 	last := p.lastOf(fields)
 	e.out = append(e.out, '{')
@@ -586,33 +601,43 @@ func (e *encoder) merged(p *encodingPlan, v place, raw []byte, o *original) (err
 			continue // a duplicate name, whose last value is the one to change, or the field is left out
 		}
 		e.fieldName(f, first)
-		if err := e.changed(f, raw[rf.value:rf.end], o, v.field(f.offset)); err != nil {
+		if err := e.changed(f, rf, raw, o, v.field(f.offset)); err != nil {
 			return within(f.name, err)
 		}
 	}
 	for i := range p.fields {
-		f := &p.fields[i]
-		now := v.field(f.offset)
-		if last[i] >= 0 || matches[i] == same || f.clears(now) {
+		if last[i] >= 0 || matches[i] == same {
 			continue
 		}
-		e.fieldName(f, first)
-		if err := e.field(f, now); err != nil {
-			return within(f.name, err)
+		if err := e.added(&p.fields[i], v, first); err != nil {
+			return err
 		}
 	}
 	e.out = append(e.out, '}')
 	return nil
 }
 
+// added encodes a field of the struct at v that the object does not have.
+func (e *encoder) added(f *encodedField, v place, first int) error {
+	now := v.field(f.offset)
+	if f.clears(now) {
+		return nil
+	}
+	e.fieldName(f, first)
+	if err := e.field(f, now); err != nil {
+		return within(f.name, err)
+	}
+	return nil
+}
+
 func equal(a, b reflect.Value) bool { return reflect.DeepEqual(a.Interface(), b.Interface()) }
 
-// changed encodes the value at now of a field that the caller changed, and that was decoded from
-// raw.
-func (e *encoder) changed(f *encodedField, raw []byte, o *original, now place) error {
+// changed encodes the value at now of a field that the caller changed. It is rf of the object.
+func (e *encoder) changed(f *encodedField, rf rawField, object []byte, o *original, now place) error {
+	raw := object[rf.value:rf.end]
 	isSlice := f.shape.class == sliceClass && !now.isNil()
 	if isSlice && raw[0] == '[' && f.shape.elem.keepsRaw() {
-		return e.slice(f.shape, now, false, f.wrapped)
+		return e.changedObjects(f, now, rf.same)
 	}
 	isMap := f.shape.class == mapClass && !now.isNil() && raw[0] == '{'
 	if !isSlice && !isMap {
@@ -628,10 +653,29 @@ func (e *encoder) changed(f *encodedField, raw []byte, o *original, now place) e
 	return e.changedSlice(f, raw, before.Field(f.index), now)
 }
 
+// changedObjects encodes a list of structs that keep their raw bytes, of which the first ones are
+// unchanged.
+func (e *encoder) changedObjects(f *encodedField, now place, unchanged int) error {
+	e.out = append(e.out, '[')
+	first, l, elem := len(e.out), at[list](now), f.shape.elem
+	for i := range l.len {
+		e.comma(first)
+		element := l.element(i, elem.size)
+		if i < unchanged {
+			e.out = append(e.out, elem.plan.refOf(element).raw()...)
+		} else if err := e.element(elem, element, f.wrapped); err != nil {
+			return within(strconv.Itoa(i), err)
+		}
+	}
+	e.out = append(e.out, ']')
+	return nil
+}
+
 // rawField is where a field of an object is in the raw bytes: from its name on, and its value.
 type rawField struct {
 	index             int // of the field in the plan; -1 if the type has no such field
 	start, value, end int
+	same              int // how many elements of a changed list are unchanged before another one
 }
 
 // appendFields appends the fields of an object to list. It sets for each field of the struct at v
@@ -647,11 +691,14 @@ func (p *encodingPlan) appendFields(list []rawField, matches []match, raw []byte
 		if known {
 			rf.index, next = n, n+1
 			seen |= 1 << n
+			m.same = 0
 			matches[n] = m.fieldOf(p, n, v)
+			rf.same = m.same
 		}
 		if !known || matches[n] != same {
-			m.i, m.depth = rf.value, 1
-			m.skip()
+			skipped := FastScanner{Data: raw, Pos: rf.value}
+			skipped.Skip(1)
+			m.i, m.depth = skipped.Pos, 1
 		}
 		rf.end = m.i
 		list = append(list, rf)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -284,5 +285,65 @@ func TestConcurrentReading(t *testing.T) {
 	wg.Wait()
 	if n := len(problems(page.RawObject)); n != 7 {
 		t.Error(n, "problems")
+	}
+}
+
+// What a program sets is compared as a value, also if its text is in the received JSON.
+func TestMarshalTextOfTheDocument(t *testing.T) {
+	const text = `{"name":"a","colour":"b\"c","tags":["\\","x"]}`
+	for _, test := range []struct {
+		change func(*Thing)
+		want   string
+	}{
+		{func(v *Thing) { v.Name = `a","colour":"b\` }, `{"name":"a\",\"colour\":\"b\\","colour":"b\"c","tags":["\\","x"]}`},
+		{func(v *Thing) { v.Name = v.Name[:0] }, `{"name":"","colour":"b\"c","tags":["\\","x"]}`},
+		{func(v *Thing) { v.Colour = `b\"c` }, `{"name":"a","colour":"b\\\"c","tags":["\\","x"]}`},
+		{func(v *Thing) { v.Tags[0] = `\\` }, `{"name":"a","colour":"b\"c","tags":["\\\\","x"]}`},
+		{func(v *Thing) { v.Tags[1], v.Name = v.Name, v.Tags[1] }, `{"name":"x","colour":"b\"c","tags":["\\","a"]}`},
+		{func(v *Thing) { v.Tags[1] = strings.Clone("x") }, text},
+	} {
+		var v Thing
+		if err := Unmarshal([]byte(text), &v); err != nil {
+			t.Fatal(err)
+		}
+		test.change(&v)
+		if b, err := Marshal(v); err != nil || string(b) != test.want {
+			t.Errorf("%s, %v, want %s", b, err, test.want)
+		}
+	}
+}
+
+// Of a long page with a changed element, all others are the received bytes, and a value, a pointer
+// and a pointer to a pointer are encoded the same.
+func TestMarshalPage(t *testing.T) {
+	page := func(names ...string) string {
+		list := ""
+		for i, name := range names {
+			if i > 0 {
+				list += ","
+			}
+			list += `{"new":[ 1 ],"name":"` + name + `","day":"2025-03-01","on":true,"tags":["` + strings.Repeat("x", 500) + `"]}`
+		}
+		return `{ "total":null, "more":{} ,"things":[` + list + `]}`
+	}
+	names := slices.Repeat([]string{"a"}, 300)
+	for _, changed := range []int{-1, 0, 1, 150, 299} {
+		var v Page
+		if err := Unmarshal([]byte(page(names...)), &v); err != nil {
+			t.Fatal(err)
+		}
+		want := slices.Clone(names)
+		if changed >= 0 {
+			v.Things[changed].Name, want[changed] = "b", "b"
+		}
+		p := &v
+		for _, of := range []any{v, p, &p} {
+			if b, err := Marshal(of); err != nil || compact(t, b) != compact(t, []byte(page(want...))) {
+				t.Errorf("%d: %v, %.200s", changed, err, b)
+			}
+		}
+		if b, _ := Marshal(v); changed < 0 && string(b) != page(want...) {
+			t.Errorf("%.200s", b)
+		}
 	}
 }

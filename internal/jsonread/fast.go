@@ -20,8 +20,8 @@ type FastScanner struct {
 }
 
 // Share makes the strings that [FastScanner.Text] returns from now on parts of the document, which
-// nobody changes any more. Strings of a large document are copied, so that one of them does not keep
-// it all.
+// nobody changes any more. Strings of a large document are copied, so that one of them does not
+// keep it all.
 func (s *FastScanner) Share() { s.shared = len(s.Data) <= mostKept }
 
 // Shared reports whether strings are parts of the document.

@@ -283,8 +283,8 @@ func skipDigits(data []byte, i int) int {
 	return i
 }
 
-// notDigits looks at eight bytes at once. It returns the high bit of the first one, in little-endian
-// order, that is no digit. The bits above it can be wrong.
+// notDigits looks at eight bytes at once. It returns the high bit of the first one, in
+// little-endian order, that is no digit. The bits above it can be wrong.
 func notDigits(bytes uint64) uint64 {
 	bytes ^= '0' * lowBits // digits become 0 to 9
 	return (bytes | (bytes + (0x80-10)*lowBits)) & highBits

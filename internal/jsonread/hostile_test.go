@@ -131,3 +131,24 @@ func TestSmallObjects(t *testing.T) {
 		}
 	}
 }
+
+// Streams of measurements have many lists of small numbers, behind none of which there is room for
+// what follows in the document.
+func TestListsOfZeros(t *testing.T) {
+	var v struct {
+		A []int64    `json:"a"`
+		B []*float64 `json:"b"`
+		C []*float64 `json:"c"`
+		D []*float64 `json:"d"`
+		E []*float64 `json:"e"`
+		F []*float64 `json:"f"`
+
+		RawObject `json:"-"`
+	}
+	const length = 50_000
+	list := "[" + strings.Repeat("0,", length-1) + "0]"
+	text := `{"a":` + list + `,"b":` + list + `,"c":` + list + `,"d":` + list + `,"e":` + list + `,"f":` + list + `}`
+	if err := Unmarshal([]byte(text), &v); err != nil || len(v.A) != length || len(v.F) != length {
+		t.Error(err, len(v.A), len(v.F))
+	}
+}

@@ -27,7 +27,10 @@ func matchIf(equal bool) match {
 // matcher compares values with valid JSON, without decoding it. Where that is not simple, such as
 // with values that do not fit their type, the result is unknown. After another result than same the
 // matcher may be anywhere in the value.
-type matcher struct{ scanner }
+type matcher struct {
+	scanner
+	same int // how many elements of the list that was compared last are unchanged before another one
+}
 
 // object compares the struct at v with the next value.
 func (m *matcher) object(p *encodingPlan, v place) match {
@@ -104,7 +107,16 @@ func (p *encodingPlan) absent(n int, v place) match {
 }
 
 // isDefault reports whether the field at v has its default.
-func (f *encodedField) isDefault(v place) bool { return equal(f.def, v.value(f.variable)) }
+func (f *encodedField) isDefault(v place) bool {
+	switch f.shape.class {
+	case boolClass:
+		return *at[bool](v) == f.def.Bool()
+	case stringClass:
+		return *at[string](v) == f.def.String()
+	default:
+		return equal(f.def, v.value(f.variable))
+	}
+}
 
 // fieldOf compares field n of the struct at v with the next value.
 func (m *matcher) fieldOf(p *encodingPlan, n int, v place) match {
@@ -163,14 +175,7 @@ func (m *matcher) value(s *shape, v place, wrapped bool) match {
 	case otherClass:
 		return m.other(s, v)
 	case boolClass:
-		switch next {
-		case 't':
-			m.literal("true")
-			return matchIf(*at[bool](v))
-		case 'f':
-			m.literal("false")
-			return matchIf(!*at[bool](v))
-		}
+		return m.bool(*at[bool](v))
 	case stringClass, uuidClass, timeClass:
 		if next == '"' {
 			return m.text(s.class, v)
@@ -179,8 +184,21 @@ func (m *matcher) value(s *shape, v place, wrapped bool) match {
 		if startsNumber(next) {
 			return m.numeric(s, v)
 		}
+	default:
 	}
 	return unknown // null, a map, or a value that does not fit
+}
+
+func (m *matcher) bool(v bool) match {
+	switch m.peek() {
+	case 't':
+		m.literal("true")
+		return matchIf(v)
+	case 'f':
+		m.literal("false")
+		return matchIf(!v)
+	}
+	return unknown
 }
 
 func (m *matcher) pointer(s *shape, v place) match {
@@ -214,6 +232,7 @@ func (m *matcher) text(c class, v place) match {
 		if t, ok := ParseTime(m.string()); ok && t == *at[time.Time](v) {
 			return same // times that are the same moment in the same zone can still differ
 		}
+	default:
 	}
 	return unknown
 }
@@ -230,6 +249,7 @@ func (m *matcher) numeric(s *shape, v place) match {
 		if f, ok := n.float64(raw); ok {
 			return matchIf(f == *at[float64](v))
 		}
+	default:
 	}
 	return unknown
 }
@@ -238,27 +258,36 @@ func (m *matcher) slice(s *shape, v place, wrapped bool) match {
 	if v.isNil() {
 		return different
 	}
-	l, n := at[list](v), 0
+	n, found := m.elements(s, at[list](v), wrapped)
+	m.same = n
+	return found
+}
+
+// elements compares the elements of a list, and returns how many are unchanged before another one.
+func (m *matcher) elements(s *shape, l *list, wrapped bool) (n int, found match) {
 	for more := m.open(']'); more; more = m.more(']') {
 		if n == l.len {
-			return different
+			return n, different
 		}
 		element := l.element(n, s.elem.size)
 		if wrapped {
 			if first := &s.elem.plan.fields[0]; first.shape.isZero(element.field(first.offset)) {
-				return unknown // it may be a wrapper
+				return n, unknown // it may be a wrapper
 			}
 		}
 		if found := m.value(s.elem, element, false); found != same {
-			return found
+			return n, found
 		}
 		n++
 	}
-	return matchIf(n == l.len)
+	return n, matchIf(n == l.len)
 }
 
 // other compares with what a type that unmarshals itself makes of the next value.
 func (m *matcher) other(s *shape, v place) match {
+	if s.compare != nil && m.peek() == '"' {
+		return s.compare(m.string(), v)
+	}
 	start := m.i
 	m.skip()
 	raw := m.data[start:m.i]

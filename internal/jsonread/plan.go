@@ -16,9 +16,8 @@ type plan struct {
 	scalars   []int   // fields that take a value which stands in place of the object
 	ref       int     // index of the embedded Ref, or -1
 	refOffset uintptr // where it is in the struct
-	toRef     func(reflect.Value) *Ref
-	data      int // the union, or -1
-	kind      int // the field that discriminates it, or -1
+	data      int     // the union, or -1
+	kind      int     // the field that discriminates it, or -1
 }
 
 type field struct {
@@ -42,22 +41,14 @@ type field struct {
 // isAny reports whether any JSON value fits the type, because it has nothing but a Ref.
 func (p *plan) isAny() bool { return p.ref >= 0 && len(p.fields) == 0 }
 
-// refOf returns the Ref that v embeds, or a copy of it if v cannot be changed.
-func (p *plan) refOf(v reflect.Value) *Ref { return p.toRef(v.Field(p.ref)) }
+// refs are the types whose underlying type is Ref.
+var refs = map[reflect.Type]bool{}
 
-var refs = map[reflect.Type]func(reflect.Value) *Ref{}
-
-// Embeds registers a type whose underlying type is Ref, for structs that embed it. It is called
-// from variable declarations, before anything is decoded. Reflection alone could convert the one
-// into the other, but takes longer than decoding the struct.
-func Embeds[K any](ref func(*K) *Ref) struct{} {
-	refs[reflect.TypeFor[K]()] = func(v reflect.Value) *Ref {
-		if v.CanAddr() {
-			return ref(v.Addr().Interface().(*K))
-		}
-		k := v.Interface().(K)
-		return ref(&k)
-	}
+// Embeds registers such a type, for structs that embed it. It is called from variable declarations,
+// before anything is decoded. The function is not called: that it compiles proves that the memory
+// layout is that of Ref.
+func Embeds[K any](func(*K) *Ref) struct{} {
+	refs[reflect.TypeFor[K]()] = true
 	return struct{}{}
 }
 
@@ -102,7 +93,7 @@ func buildPlan(t reflect.Type) *plan {
 		sf := t.Field(i)
 		name, _, _ := strings.Cut(sf.Tag.Get("json"), ",")
 		if isRef(sf) {
-			p.ref, p.refOffset, p.toRef = i, sf.Offset, refs[sf.Type]
+			p.ref, p.refOffset = i, sf.Offset
 		} else if sf.IsExported() && name != "-" && name != "" {
 			p.add(i, sf)
 		}

@@ -9,11 +9,14 @@ import (
 	"github.com/google/uuid"
 )
 
-var parsers = map[reflect.Type]func(*decoder, place){}
+var (
+	parsers   = map[reflect.Type]func(*decoder, place){}
+	comparers = map[reflect.Type]func([]byte, place) match{}
+)
 
 // Text registers how the JSON string of a type is parsed, as its UnmarshalJSON does it. It is
 // called from variable declarations, before anything is decoded.
-func Text[T any](parse func([]byte) (T, error)) struct{} {
+func Text[T comparable](parse func([]byte) (T, error)) struct{} {
 	want := wantOf(reflect.TypeFor[T]())
 	parsers[reflect.TypeFor[T]()] = func(d *decoder, to place) {
 		if d.peek() != '"' {
@@ -27,6 +30,13 @@ func Text[T any](parse func([]byte) (T, error)) struct{} {
 			return
 		}
 		*at[T](to) = v
+	}
+	comparers[reflect.TypeFor[T]()] = func(text []byte, to place) match {
+		v, err := parse(text)
+		if err != nil {
+			return unknown
+		}
+		return matchIf(v == *at[T](to))
 	}
 	return struct{}{}
 }
