@@ -64,8 +64,8 @@ func (d *decoder) keep() {
 	d.doc.in.rare = &rare{d.doc.in.problems(), d.parts}
 }
 
-// byStart sorts parts. Unlike slices.SortFunc, of which the compiler would make a copy for parts, it
-// uses code that net/http links anyway.
+// byStart sorts parts with code that net/http links anyway. The compiler would copy slices.SortFunc
+// for them.
 type byStart []part
 
 func (b byStart) Len() int           { return len(b) }
