@@ -218,10 +218,12 @@ func (w *rewriter) comma() {
 
 // start writes what precedes the samples.
 func (w *rewriter) start() {
-	if w.whole.Len() == 0 {
-		w.whole = w.array
+	size := w.whole.Len()
+	if size == 0 { // the array alone, of which the end is not known yet
+		w.whole = jsonread.Span{Lo: w.array.Lo, Hi: w.array.Lo}
+		size = len(w.Data) - int(w.array.Lo)
 	}
-	w.out = append(make([]byte, 0, w.whole.Len()+128), w.Data[w.whole.Lo:w.array.Lo]...)
+	w.out = append(make([]byte, 0, size+128), w.Data[w.whole.Lo:w.array.Lo]...)
 	w.out = append(w.out, '[')
 	w.first = len(w.out)
 }
@@ -239,7 +241,7 @@ func (w *rewriter) end() []byte {
 		w.start()
 	}
 	w.out = append(w.out, ']')
-	return append(w.out, w.Data[w.array.Hi:w.whole.Hi]...)
+	return append(w.out, w.Data[w.array.Hi:max(w.array.Hi, w.whole.Hi)]...)
 }
 
 // release makes w available to other batches.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/labhealth/labhealth-go/internal/plain"
 )
 
 // What a program sets is written, whichever field it is and whatever the sample was before.
@@ -105,5 +107,24 @@ func TestFlagsChangeNothing(t *testing.T) {
 	apply(1, Sample{Timestamp: noon, Value: 1, HasValue: true, TimezoneOffset: 60, HasTimezoneOffset: true})
 	if c := apply(2, Sample{Timestamp: noon, Value: 1, TimezoneOffset: 60}); c.Same != 1 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// The source and samples of one batch can both be changed, at any position.
+func TestSourceAndSampleChanged(t *testing.T) {
+	for _, n := range []int{0, 1, 100, 199} {
+		batch := mustParse(t, plain.EventJSON(200, "uniform")).Data.(*Samples)
+		batch.Source.Name, batch.Data[n].Value = "New Sensor", 77
+		encoded, err := batch.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got Samples
+		if err := got.UnmarshalJSON(encoded); err != nil || len(got.Data) != 200 {
+			t.Fatalf("sample %d: %d samples, %v", n, len(got.Data), err)
+		}
+		if got.Source.Name != "New Sensor" || got.Data[n].Value != 77 || got.Data[(n+1)%200].Value != batch.Data[(n+1)%200].Value {
+			t.Errorf("sample %d: encoded as %s", n, encoded)
+		}
 	}
 }
