@@ -70,9 +70,6 @@ func (c *proofContext) Value(key any) any {
 	case proxyKey:
 		return c.proof.proxy
 	}
-	if key == traceKey {
-		return &c.proof.trace
-	}
 	return c.Context.Value(key)
 }
 
@@ -329,8 +326,7 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := p.addSendHook(); err != nil {
 		return nil, err
 	}
-	p.addTrace(httptrace.ContextClientTrace(ctx))
-	resp, err := transport.RoundTrip(req.WithContext(&p.ctx))
+	resp, err := transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(&p.ctx, &p.trace)))
 	if err == nil {
 		return resp, nil
 	}
