@@ -3,6 +3,7 @@ package jsonread
 import (
 	"encoding/json"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -44,6 +45,11 @@ func (p *Perhaps[T]) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		p.Null = true
 		return nil
+	}
+	if n, ok := any(&p.Value).(*int64); ok {
+		var err error
+		*n, err = strconv.ParseInt(string(b), 10, 64) // json.Unmarshal would allocate more than the decoder
+		return err
 	}
 	return json.Unmarshal(b, &p.Value)
 }
