@@ -146,7 +146,7 @@ type encoder struct {
 	encode func() ([]byte, error)
 }
 
-// encoders compares ours, and more unless it is zero, with the other libraries, which encode others.
+// encoders compares ours, and more unless it is zero, with other libraries, which encode others.
 func encoders(name string, ours func() ([]byte, error), more encoder, others any) writing {
 	var list []decoder
 	for _, e := range []encoder{
