@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// The decoder writes fields at their offsets instead of through package reflect, which would take
-// longer than everything else. All uses of unsafe are in this file.
+// The decoder and the encoder reach fields at their offsets instead of through package reflect,
+// which would take longer than everything else. All uses of unsafe are in this file.
 
 // place is where a value is decoded to: the address of a variable of the type that the binder was
 // made for. It always points into one allocation, whose type the garbage collector has, so that it
