@@ -1,0 +1,155 @@
+package attack
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// protocol is how requests reach the service.
+type protocol struct {
+	name    string
+	base    string // URL of the service, the only one that may get a key
+	address string // what is dialed for it, such as that of a proxy
+	// configure adapts the http.Transport of a world, which dials with world.dial.
+	configure func(w *world, t *http.Transport)
+	// serve serves a connection until it ends. The other end was returned by world.dial.
+	serve func(c net.Conn, w *world, p *connPlan)
+}
+
+// protocols are chosen at random. Those that are named twice are chosen more often.
+var protocols = []protocol{
+	{"http1", "http://127.0.0.1:8080", "127.0.0.1:8080", func(*world, *http.Transport) {}, serveHTTP1},
+}
+
+// world is a service, the networks before it, and one client of it.
+type world struct {
+	plan     *schedule
+	protocol protocol
+	pair     func(window int) (client, server net.Conn, err error)
+	servers  sync.WaitGroup
+	ended    chan struct{} // closed when the calls have returned: stalls end
+
+	mu      sync.Mutex
+	dialed  int
+	open    map[net.Conn]bool // server ends
+	calls   []callRecord
+	foreign []byte // what arrived at other hosts
+	faults  map[string]int
+	keys    map[string]string // idempotency key → mark
+}
+
+// callRecord is what the service knows of a call.
+type callRecord struct {
+	requests int      // whose header arrived
+	commits  []string // marks
+}
+
+// arrival is a request whose header has arrived.
+type arrival struct {
+	w        *world
+	call     int // -1 if it has no readable number
+	n        int // of the request, from 1
+	method   string
+	key      string // for idempotency
+	mark     string
+	commited bool
+}
+
+// callHeader has the number of the call.
+const callHeader = "X-Call"
+
+// arrive records a request. header returns the value of a header, whose name it compares without
+// case.
+func (w *world) arrive(method, path string, header func(name string) string) *arrival {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := &arrival{w: w, call: -1, method: method, key: header("X-Idempotency-Key")}
+	if i, err := strconv.Atoi(header(callHeader)); err == nil && i >= 0 && i < len(w.calls) {
+		a.call = i
+		w.calls[i].requests++
+		a.n = w.calls[i].requests
+	}
+	a.mark = "mark-" + strconv.Itoa(a.call) + "-" + strconv.Itoa(a.n)
+	return a
+}
+
+// commit processes the request, once. A request with a known idempotency key gets the stored mark.
+func (a *arrival) commit() {
+	a.w.mu.Lock()
+	defer a.w.mu.Unlock()
+	if a.commited || a.call < 0 {
+		return
+	}
+	a.commited = true
+	if stored, ok := a.w.keys[a.key]; ok && a.key != "" {
+		a.mark = stored
+		return
+	}
+	if a.key != "" {
+		a.w.keys[a.key] = a.mark
+	}
+	record := &a.w.calls[a.call]
+	record.commits = append(record.commits, a.mark)
+}
+
+// count counts a fault that occurred.
+func (w *world) count(fault string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults[fault]++
+}
+
+// stall waits until the world ends, or for d if it is positive. All of the server's waits are
+// stalls.
+func (w *world) stall(d time.Duration) {
+	if d <= 0 {
+		<-w.ended
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.ended:
+	}
+}
+
+// dial is the network between the client and every host.
+func (w *world) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	w.mu.Lock()
+	n := w.dialed
+	w.dialed++
+	w.mu.Unlock()
+	plan := &connPlan{}
+	if n < len(w.plan.Conns) {
+		plan = &w.plan.Conns[n]
+	}
+	if err := w.dialFault(ctx, plan); err != nil {
+		return nil, err
+	}
+	client, server, err := w.pair(plan.Window)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	w.open[server] = true
+	w.mu.Unlock()
+	w.servers.Go(func() {
+		defer func() {
+			_ = server.Close()
+			w.mu.Lock()
+			delete(w.open, server)
+			w.mu.Unlock()
+		}()
+		if address != w.protocol.address {
+			w.serveForeign(server)
+			return
+		}
+		w.protocol.serve(server, w, plan)
+	})
+	return client, nil
+}
