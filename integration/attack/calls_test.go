@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -186,38 +185,4 @@ func TestCallsComplete(t *testing.T) {
 			t.Errorf("%s does not exist", name)
 		}
 	}
-}
-
-// arguments are valid values of the types of arguments; zero values are used for other types.
-var arguments = []any{
-	anID, "anything",
-	labhealth.ImportOrderBody{
-		UserID: anID, BillingType: labhealth.BillingClientBill, OrderSet: labhealth.OrderSetRequest{LabTestIDs: []uuid.UUID{anID}},
-		CollectionMethod: labhealth.CollectionMethodWalkInTest, PatientDetails: patient, PatientAddress: address, SampleID: "SAMPLE-1",
-	},
-}
-
-// patientCanary is part of the patient's data. No error may contain it.
-const patientCanary = "Canaryada"
-
-var (
-	patient = labhealth.PatientDetailsWithValidation{
-		FirstName: patientCanary, LastName: "Example", DOB: labhealth.Date{Year: 1950, Month: time.January, Day: 31},
-		Gender: labhealth.GenderFemale, PhoneNumber: "+14155550123", Email: "canaryada@example.com",
-	}
-	address = labhealth.PatientAddress{
-		ReceiverName: patientCanary, FirstLine: "1 Main Street", City: "San Francisco", State: "CA", Zip: "94105", Country: "US",
-	}
-)
-
-const (
-	object = `{"id":"$ID","mark":"$MARK"}`
-	order  = `{"order":{"id":"$ID","mark":"$MARK"},"status":"success","message":"done"}`
-)
-
-var calls = []call{
-	{"Orders.Import", "POST", order},
-	{"Orders.Get", "GET", object},
-	{"Do GET", "GET", object},
-	{"Do POST", "POST", object},
 }

@@ -44,8 +44,9 @@ type world struct {
 
 // callRecord is what the service knows of a call.
 type callRecord struct {
-	requests int      // whose header arrived
-	commits  []string // marks
+	requests int            // whose header arrived
+	methods  map[string]int // of the requests
+	commits  []string       // marks
 }
 
 // arrival is a request whose header has arrived.
@@ -71,6 +72,10 @@ func (w *world) arrive(method, path string, header func(name string) string) *ar
 	if i, err := strconv.Atoi(header(callHeader)); err == nil && i >= 0 && i < len(w.calls) {
 		a.call = i
 		w.calls[i].requests++
+		if w.calls[i].methods == nil {
+			w.calls[i].methods = map[string]int{}
+		}
+		w.calls[i].methods[method]++
 		a.n = w.calls[i].requests
 	}
 	a.mark = "mark-" + strconv.Itoa(a.call) + "-" + strconv.Itoa(a.n)
