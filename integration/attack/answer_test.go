@@ -62,6 +62,7 @@ func (a answer) status() int {
 // received is called by a server when it has read the header of a request, and again when it has
 // read the body. It commits when the answer demands it.
 func (a *arrival) received(plan answer, complete bool) {
+	plan = a.honest(plan)
 	switch {
 	case plan.rejects(), plan.Commit == commitNever && !plan.accepts():
 	case plan.Commit == commitAtHeader, complete && plan.Commit != commitLate:
@@ -71,6 +72,7 @@ func (a *arrival) received(plan answer, complete bool) {
 
 // over is called by a server when it has sent the response, or given up to.
 func (a *arrival) over(plan answer) {
+	plan = a.honest(plan)
 	if plan.Commit == commitLate && !plan.rejects() {
 		a.commit()
 	}
@@ -79,6 +81,7 @@ func (a *arrival) over(plan answer) {
 // respond returns the response to a request. It commits what a response that accepts must have
 // committed.
 func (a *arrival) respond(plan answer) (status int, header []field, content []byte) {
+	plan = a.honest(plan)
 	if plan.accepts() {
 		a.commit()
 	}

@@ -33,8 +33,11 @@ func (c *call) contentType() string {
 }
 
 func (c *call) body(mark string) string {
-	return strings.NewReplacer("$MARK", mark, "$ID", anID.String()).Replace(c.response)
+	return strings.NewReplacer("$MARK", mark+"!", "$ID", anID.String()).Replace(c.response)
 }
+
+// takesKey reports whether the method accepts an idempotency key.
+func (c *call) takesKey() bool { return c.name == "Orders.Create" || c.name == "Appointments.Book" }
 
 // isManagement reports whether the method belongs to the ManagementClient.
 func (c *call) isManagement() bool {

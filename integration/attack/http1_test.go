@@ -2,12 +2,16 @@ package attack
 
 import (
 	"bytes"
+	"cmp"
+	"compress/gzip"
 	"errors"
 	"fmt"
-	"io"
+	"math/rand/v2"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -35,6 +39,60 @@ type http1Plan struct {
 	EndDelay time.Duration `json:",omitzero"` // before End
 }
 
+// randomHTTP1 returns a few faults.
+func randomHTTP1(r *rand.Rand) *http1Plan {
+	p := &http1Plan{}
+	for range 1 + r.IntN(3) {
+		switch r.IntN(12) {
+		case 0:
+			p.ReadOnly = 1 + pickLow(r, 3000)
+			p.End = pick(r, endClose, endReset, endStall)
+		case 1:
+			p.Early = true
+		case 2:
+			p.Storm, p.StormOf = 1+pickLow(r, 40), pick(r, 100, 102, 103, 199)
+		case 3:
+			p.Preface = pick(r, "\r\n", "\x00", "garbage "+patientCanary+"\r\n", "HTTP/1.1 \r\n", "\x15\x03\x01\x00\x02\x02\x70", "220 "+patientCanary+" ESMTP\r\n")
+		case 4:
+			p.Version = pick(r, "HTTP/1.0", "HTTP/2.0", "HTTP/0.9", "HTTP/1.1 ", "ICY", "http/1.1", "")
+		case 5:
+			p.Framing = pick(r, framingChunked, framingUntilClose, framingBoth, framingTwoLengths, framingNegative, framingBadLength,
+				framingBadChunk, framingHugeChunk, framingEndless)
+			p.Trailer = oneIn(r, 2)
+		case 6:
+			p.Extra = pick(r, 1, 10, 1<<40, -1, -10)
+		case 7:
+			p.Header = pick(r, 100, 10_000, 300_000)
+		case 8:
+			p.Encoding = pick(r, "gzip", "cut gzip", "not gzip", "gzip and more", "bomb")
+		case 9:
+			p.Pause, p.PauseFor = 1+pickLow(r, 300), randomTime(r, 7)
+			p.ByteWise = oneIn(r, 4)
+		case 10:
+			p.Stray, p.StrayOwn = pick(r, strays...), oneIn(r, 2)
+		case 11:
+			p.Written = 1 + r.IntN(400)
+			p.End = pick(r, endClose, endReset, endStall)
+		}
+	}
+	if oneIn(r, 3) {
+		p.End = pick(r, endClose, endReset, endStall)
+		if oneIn(r, 2) {
+			p.EndDelay = randomTime(r, 6)
+		}
+	}
+	return p
+}
+
+// strays are bytes that no request has asked for.
+var strays = []string{
+	"x", "\r\n", patientCanary,
+	"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 28\r\n\r\n{\"order\":{\"id\":\"stray\"}}\r\n\r\n",
+	"HTTP/1.1 422 " + patientCanary + "\r\nContent-Length: 0\r\n\r\n",
+	"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n",
+	"HTTP/1.1 429 Slow\r\nContent-Length: 0\r\n\r\n",
+}
+
 // Ends of an exchange.
 const (
 	endClose = "close"
@@ -44,16 +102,21 @@ const (
 
 // Framings of a response.
 const (
-	framingChunked     = "chunked"
-	framingUntilClose  = "until close"
-	framingBoth        = "chunked and a length"
-	framingTwoLengths  = "two lengths"
-	framingNegative    = "negative length"
-	framingBadLength   = "bad length"
-	framingBadChunk    = "bad chunk size"
-	framingHugeChunk   = "huge chunk size"
-	framingEndlessBody = "endless"
+	framingChunked    = "chunked"
+	framingUntilClose = "until close"
+	framingBoth       = "chunked and a length"
+	framingTwoLengths = "two lengths"
+	framingNegative   = "negative length"
+	framingBadLength  = "bad length"
+	framingBadChunk   = "bad chunk size"
+	framingHugeChunk  = "huge chunk size"
+	framingEndless    = "endless"
 )
+
+// hidesCuts reports whether the client cannot see that the body is not complete.
+func (p *http1Plan) hidesCuts() bool {
+	return p.Framing == framingUntilClose || p.Version != "" || p.Extra < 0 || p.Encoding != "" || p.Preface != ""
+}
 
 // request is what an HTTP/1 server reads.
 type request struct {
@@ -216,6 +279,7 @@ func (c *http1Conn) exchange(w *world, plan answer, p *http1Plan) bool {
 		w.stall(plan.Delay)
 	}
 	if !c.respond(w, a, plan, p) {
+		_ = c.end(w, p)
 		return false
 	}
 	if p.Early {
@@ -224,11 +288,17 @@ func (c *http1Conn) exchange(w *world, plan answer, p *http1Plan) bool {
 		}
 		a.received(plan, true)
 	}
+	if p.Stray != "" && p.StrayOwn && p.End == "" {
+		c.strayBytes(w, p.Stray)
+	}
 	return c.end(w, p)
 }
 
 // end does what a plan says after an exchange, or in place of the rest of it.
 func (c *http1Conn) end(w *world, p *http1Plan) bool {
+	if p.End != "" {
+		w.count("http1 " + p.End)
+	}
 	if p.EndDelay > 0 {
 		w.stall(p.EndDelay)
 	}
@@ -243,23 +313,170 @@ func (c *http1Conn) end(w *world, p *http1Plan) bool {
 	return false
 }
 
-// respond writes the response. It reports whether the whole of it was written.
+// respond writes the response. It reports whether the connection can serve another request.
 func (c *http1Conn) respond(w *world, a *arrival, plan answer, p *http1Plan) bool {
-	text := p.response(a, plan)
-	_ = w
-	_, err := io.WriteString(c.Conn, string(text))
-	return err == nil
+	whole := p.response(w, a, plan)
+	text := whole
+	if p.Written > 0 {
+		w.count("http1 cut")
+		text = whole[:min(p.Written-1, len(whole))]
+	}
+	if err := c.write(w, text, p); err != nil {
+		return false
+	}
+	switch p.Framing {
+	case framingUntilClose:
+		return false
+	case framingEndless:
+		for c.write(w, bytes.Repeat([]byte("x"), 4096), p) == nil {
+		}
+		return false
+	}
+	return len(text) == len(whole)
+}
+
+// write writes a part of the response.
+func (c *http1Conn) write(w *world, text []byte, p *http1Plan) error {
+	if p.Pause > 0 && p.Pause < len(text) {
+		w.count("http1 pause")
+		if _, err := c.Write(text[:p.Pause]); err != nil {
+			return err
+		}
+		w.stall(p.PauseFor)
+		text = text[p.Pause:]
+	}
+	for p.ByteWise && len(text) > 1 {
+		if _, err := c.Write(text[:1]); err != nil {
+			return err
+		}
+		text = text[1:]
+	}
+	_, err := c.Write(text)
+	return err
 }
 
 // response returns the bytes of a response.
-func (p *http1Plan) response(a *arrival, plan answer) []byte {
+func (p *http1Plan) response(w *world, a *arrival, plan answer) []byte {
 	status, header, content := a.respond(plan)
-	out := fmt.Appendf(nil, "HTTP/1.1 %d Status\r\n", status)
+	var out []byte
+	if p.Storm > 0 {
+		w.count("http1 informational responses")
+	}
+	for range p.Storm {
+		out = fmt.Appendf(out, "HTTP/1.1 %d Wait\r\nLink: </%s>\r\n\r\n", max(p.StormOf, 100), patientCanary)
+	}
+	out = append(out, p.Preface...)
+	out = fmt.Appendf(out, "%s %d Status %s\r\n", cmp.Or(p.Version, "HTTP/1.1"), status, patientCanary)
 	for _, f := range header {
 		out = fmt.Appendf(out, "%s: %s\r\n", f.name, f.value)
 	}
-	out = fmt.Appendf(out, "Content-Length: %d\r\n\r\n", len(content))
+	if p.Header > 0 {
+		w.count("http1 huge header")
+		out = fmt.Appendf(out, "X-Huge: %s\r\n", strings.Repeat(patientCanary, p.Header/len(patientCanary)))
+	}
+	if e := encodings[p.Encoding]; e != nil {
+		w.count("http1 encoding " + p.Encoding)
+		out = append(out, "Content-Encoding: gzip\r\n"...)
+		content = e(content)
+	}
+	if a.method == http.MethodHead || status == http.StatusNoContent || status == http.StatusNotModified || status < 200 {
+		return append(out, "\r\n"...)
+	}
+	out = p.frame(w, out, content)
+	if p.Stray != "" && !p.StrayOwn && !p.ByteWise && p.Pause == 0 {
+		w.count("http1 stray bytes")
+		out = append(out, p.Stray...)
+	}
+	return out
+}
+
+// frame appends the body and the headers that frame it.
+func (p *http1Plan) frame(w *world, out, content []byte) []byte {
+	if p.Framing != "" {
+		w.count("http1 framing " + p.Framing)
+	}
+	length := len(content) + p.Extra
+	if p.Extra < 0 && (p.ByteWise || p.Pause > 0) { // the rest would come after the end: see strayBytes
+		length = len(content)
+	}
+	switch p.Framing {
+	case framingChunked, framingBadChunk, framingHugeChunk:
+		out = append(out, "Transfer-Encoding: chunked\r\n\r\n"...)
+		return p.chunks(out, content)
+	case framingBoth:
+		out = fmt.Appendf(out, "Transfer-Encoding: chunked\r\nContent-Length: %d\r\n\r\n", length)
+		return p.chunks(out, content)
+	case framingUntilClose, framingEndless:
+		return append(append(out, "Connection: close\r\n\r\n"...), content...)
+	case framingTwoLengths:
+		out = fmt.Appendf(out, "Content-Length: %d\r\nContent-Length: %d\r\n\r\n", length, length/2)
+	case framingNegative:
+		out = fmt.Appendf(out, "Content-Length: -%d\r\n\r\n", length)
+	case framingBadLength:
+		out = fmt.Appendf(out, "Content-Length: %dx\r\n\r\n", length)
+	default:
+		out = fmt.Appendf(out, "Content-Length: %d\r\n\r\n", max(0, length))
+	}
 	return append(out, content...)
+}
+
+// chunks appends a chunked body, in two chunks.
+func (p *http1Plan) chunks(out, content []byte) []byte {
+	half := len(content) / 2
+	for _, part := range [][]byte{content[:half], content[half:]} {
+		switch {
+		case len(part) == 0:
+			continue
+		case p.Framing == framingBadChunk:
+			out = fmt.Appendf(out, "%xg\r\n", len(part))
+		case p.Framing == framingHugeChunk:
+			out = append(out, "7fffffffffffffff\r\n"...)
+		default:
+			out = fmt.Appendf(out, "%x\r\n", len(part))
+		}
+		out = append(append(out, part...), "\r\n"...)
+	}
+	out = append(out, "0\r\n"...)
+	if p.Trailer {
+		out = append(out, "X-Trailer: "+patientCanary+"\r\n"...)
+	}
+	return append(out, "\r\n"...)
+}
+
+// encodings change a body that is said to be compressed.
+var encodings = map[string]func([]byte) []byte{
+	"gzip":          compress,
+	"cut gzip":      func(b []byte) []byte { b = compress(b); return b[:len(b)*2/3] },
+	"not gzip":      func(b []byte) []byte { return b },
+	"bomb":          func([]byte) []byte { return bomb() },
+	"gzip and more": func(b []byte) []byte { return append(compress(b), patientCanary...) },
+}
+
+func compress(content []byte) []byte {
+	var out bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	_, _ = z.Write(content)
+	_ = z.Close()
+	return out.Bytes()
+}
+
+// bomb is larger than every limit when it is decompressed.
+var bomb = sync.OnceValue(func() []byte { return compress(bytes.Repeat([]byte(" "), 9<<20)) })
+
+// strayBytes sends unsolicited bytes on an idle connection. A server that does so while a request
+// is on its way is out of step: its bytes are indistinguishable from a response to that request.
+func (c *http1Conn) strayBytes(w *world, text string) {
+	w.stall(time.Millisecond + 1) // calls start and end at whole microseconds
+	pipe, ok := c.Conn.(*pipeConn)
+	if !ok || len(c.data) > 0 {
+		return
+	}
+	pipe.in.mu.Lock()
+	defer pipe.in.mu.Unlock()
+	if len(pipe.in.data) == 0 && pipe.in.ended == nil {
+		w.count("http1 stray bytes on an idle connection")
+		_, _ = c.Write([]byte(text))
+	}
 }
 
 // serveForeign is what listens at every other host. It records all bytes, and accepts everything.

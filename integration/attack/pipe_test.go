@@ -142,9 +142,9 @@ func (a pipeAddress) Network() string { return "tcp" }
 func (a pipeAddress) String() string  { return string(a) }
 
 // newPipe returns both ends of a connection. The client can write window bytes that the server has
-// not read; 0 is no limit.
+// not read; 0 is no limit. The server can write 256 KiB.
 func newPipe(window int) (client, server *pipeConn) {
-	toServer, toClient := newStream(window), newStream(0)
+	toServer, toClient := newStream(window), newStream(256<<10)
 	return &pipeConn{in: toClient, out: toServer, address: "192.0.2.1:443"},
 		&pipeConn{in: toServer, out: toClient, address: "192.0.2.2:40000"}
 }

@@ -2,7 +2,6 @@ package attack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -35,6 +34,9 @@ func (w *world) dialFault(ctx context.Context, p *connPlan) error {
 			return &net.OpError{Op: "dial", Net: "tcp", Err: ctx.Err()}
 		}
 	}
+	if p.Dial != "" {
+		w.count("dial " + p.Dial)
+	}
 	switch p.Dial {
 	case dialRefused:
 		return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
@@ -43,9 +45,13 @@ func (w *world) dialFault(ctx context.Context, p *connPlan) error {
 	case dialUnknown:
 		return &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: w.protocol.address, IsNotFound: true}}
 	case dialStall:
+		timer := time.NewTimer(longStall) // the context may have no end
+		defer timer.Stop()
 		select {
 		case <-ctx.Done():
 			return &net.OpError{Op: "dial", Net: "tcp", Err: ctx.Err()}
+		case <-timer.C:
+			return &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ETIMEDOUT}
 		case <-w.ended:
 			return net.ErrClosed
 		}
@@ -104,6 +110,7 @@ func (w *world) run() (results []outcome, broken []string) {
 	}
 	running.Wait()
 	close(w.ended)
+	w.late.Wait()
 	client.CloseIdleConnections()
 	transport.CloseIdleConnections()
 	if left := w.wait(); left > 0 {
@@ -139,20 +146,46 @@ func (w *world) wait() (left int) {
 	return left
 }
 
-func (w *world) newClient(transport http.RoundTripper) (doer, error) {
+func (w *world) newClient(transport *http.Transport) (doer, error) {
+	var between http.RoundTripper = transport
+	if wrapper := w.wrapper(); wrapper != nil {
+		between = wrapper.make(w, w.counted(transport))
+	}
 	p := &w.plan.Client
 	options := []labhealth.Option{
 		labhealth.WithBaseURL(w.protocol.base),
-		labhealth.WithHTTPClient(&http.Client{Transport: transport}),
+		labhealth.WithHTTPClient(&http.Client{Transport: between}),
 		labhealth.WithRetry(labhealth.RetryPolicy{
 			MaxAttempts: p.Attempts, BaseWait: p.BaseWait, ReadTimeout: p.Timeout, WriteTimeout: p.Timeout, MaxRetryAfter: p.RetryAfter, Strict: p.Strict,
 		}),
 	}
-	if len(w.plan.Calls) > 0 && callNamed(w.plan.Calls[0].Method).isManagement() {
-		return labhealth.NewManagementClient(anID, "mk_"+keyCanary, options...)
+	if p.RateLimit {
+		options = append(options, labhealth.WithRateLimit(50, 3))
 	}
-	return labhealth.NewClient("sk_"+keyCanary, options...)
+	if p.Observer {
+		options = append(options, labhealth.WithObserver(func(context.Context, labhealth.Attempt) {}))
+	}
+	key := keyCanary
+	if p.Credentials {
+		key = ""
+		options = append(options, labhealth.WithCredentials(w.credentials))
+	}
+	if len(w.plan.Calls) > 0 && callNamed(w.plan.Calls[0].Method).isManagement() {
+		return labhealth.NewManagementClient(anID, key, options...)
+	}
+	return labhealth.NewClient(key, options...)
 }
+
+// credentials returns a new key every time.
+func (w *world) credentials(context.Context) (labhealth.Credentials, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.issued++
+	return labhealth.Credentials{Key: labhealth.Secret(keyCanary + "-" + strconv.Itoa(w.issued))}, nil
+}
+
+// wrapper returns what stands between the client and its transport; nil for nothing.
+func (w *world) wrapper() *wrapper { return wrapperNamed(w.plan.Transport) }
 
 // call makes one call.
 func (w *world) call(client doer, i int, p *callPlan) (result outcome) {
@@ -171,38 +204,17 @@ func (w *world) call(client doer, i int, p *callPlan) (result outcome) {
 	if p.Filler > 0 {
 		options = append(options, labhealth.WithHeader("X-Filler", strings.Repeat("x", p.Filler)))
 	}
+	if p.Idempotency {
+		options = append(options, labhealth.WithIdempotencyKey("key-"+strconv.Itoa(i)))
+	}
+	if p.Attempts > 0 {
+		options = append(options, labhealth.WithCallRetry(labhealth.RetryPolicy{MaxAttempts: p.Attempts}))
+	}
+	if p.BodyLimit > 0 {
+		options = append(options, labhealth.WithCallBodyLimit(p.BodyLimit))
+	}
 	start := time.Now()
 	result.value, result.err = callNamed(p.Method).invoke(ctx, client, options...)
 	result.took = time.Since(start)
 	return result
-}
-
-// check returns what broke the law.
-func (w *world) check(results []outcome) (broken []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for i, result := range results {
-		record := &w.calls[i]
-		row := callNamed(w.plan.Calls[i].Method)
-		fail := func(format string, args ...any) {
-			broken = append(broken, fmt.Sprintf("call %d, %s: ", i, row.name)+fmt.Sprintf(format, args...))
-		}
-		if row.isWrite() && len(record.commits) > 1 {
-			fail("%d commits", len(record.commits))
-		}
-		switch labhealth.OutcomeOf(result.err) {
-		case labhealth.OutcomeNotSent, labhealth.OutcomeRejected:
-			if row.isWrite() && len(record.commits) > 0 {
-				fail("%v, but there is a commit: %v", labhealth.OutcomeOf(result.err), result.err)
-			}
-		case labhealth.OutcomeApplied:
-			if len(record.commits) == 0 {
-				fail("applied, but there is no commit: %v", result.err)
-			}
-		}
-		if errors.Is(result.err, context.DeadlineExceeded) && w.plan.Calls[i].Timeout == 0 && w.plan.Client.Timeout == 0 {
-			fail("a deadline that nobody set: %v", result.err)
-		}
-	}
-	return broken
 }

@@ -89,6 +89,134 @@ func (s *schedule) String() string {
 func newSchedule(seed uint64) *schedule {
 	r := rand.New(rand.NewPCG(seed, 0))
 	s := &schedule{Seed: seed}
-	_ = r
+	s.Protocol = pick(r, protocols...).name
+	if oneIn(r, 3) {
+		s.Transport = pick(r, wrappers...).name
+	}
+	s.Client = randomClient(r)
+	management := oneIn(r, 4)
+	for range 1 + r.IntN(4) {
+		s.Calls = append(s.Calls, randomCall(r, management))
+	}
+	for range r.IntN(7) {
+		s.Conns = append(s.Conns, randomConn(r, s.Protocol))
+	}
 	return s
+}
+
+// oneIn reports true once in n times.
+func oneIn(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
+
+func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
+
+// pickLow returns a number below n; the lower, the likelier.
+func pickLow(r *rand.Rand, n int) int { return r.IntN(1 + r.IntN(n)) }
+
+// randomTime returns a time in whole microseconds, of any magnitude up to 10^n µs.
+func randomTime(r *rand.Rand, n int) time.Duration {
+	limit := 1
+	for range 1 + r.IntN(n) {
+		limit *= 10
+	}
+	return time.Duration(1+r.IntN(limit)) * time.Microsecond
+}
+
+func randomClient(r *rand.Rand) (p clientPlan) {
+	if oneIn(r, 2) {
+		p.Attempts = 1 + r.IntN(5)
+	}
+	if oneIn(r, 2) {
+		p.BaseWait = randomTime(r, 5)
+	}
+	if oneIn(r, 2) {
+		p.Timeout = randomTime(r, 7)
+	}
+	if oneIn(r, 4) {
+		p.RetryAfter = randomTime(r, 8)
+	}
+	p.Strict = oneIn(r, 6)
+	p.RateLimit = oneIn(r, 8)
+	p.Credentials = oneIn(r, 8)
+	p.Observer = oneIn(r, 8)
+	return p
+}
+
+func randomCall(r *rand.Rand, management bool) (p callPlan) {
+	for p.Method == "" || callNamed(p.Method).isManagement() != management {
+		p.Method = pick(r, calls...).name
+	}
+	if oneIn(r, 2) {
+		p.After = randomTime(r, 6)
+	}
+	p.Concurrent = oneIn(r, 3)
+	if oneIn(r, 2) {
+		p.Timeout = randomTime(r, 8)
+	}
+	if oneIn(r, 8) {
+		p.Cancel = randomTime(r, 7)
+	}
+	if oneIn(r, 8) {
+		p.Filler = pickLow(r, 50_000)
+	}
+	p.Idempotency = callNamed(p.Method).takesKey() && oneIn(r, 2)
+	if oneIn(r, 8) {
+		p.Attempts = 1 + r.IntN(4)
+	}
+	if oneIn(r, 16) {
+		p.BodyLimit = 1 + int64(pickLow(r, 10_000))
+	}
+	return p
+}
+
+func randomConn(r *rand.Rand, protocol string) (p connPlan) {
+	if oneIn(r, 8) {
+		p.Dial = pick(r, dialRefused, dialDNS, dialUnknown, dialStall)
+	}
+	if oneIn(r, 8) {
+		p.DialDelay = randomTime(r, 6)
+	}
+	if oneIn(r, 4) {
+		p.Window = pick(r, 1, 7, 64, 512, 4096)
+	}
+	for range r.IntN(4) {
+		x := exchange{Answer: randomAnswer(r)}
+		if oneIn(r, 2) {
+			x.HTTP1 = randomHTTP1(r)
+		}
+		p.Exchanges = append(p.Exchanges, x)
+	}
+	if protocolNamed(protocol).http2 {
+		randomHTTP2(r, &p)
+	}
+	return p
+}
+
+func randomAnswer(r *rand.Rand) (a answer) {
+	switch r.IntN(6) {
+	case 0:
+		a.Status = pick(r, 200, 201, 202, 203, 204, 205, 206, 226, 299)
+	case 1:
+		a.Status = pick(r, 400, 401, 401, 403, 404, 405, 407, 408, 409, 410, 413, 421, 422, 425, 426, 429, 429, 431, 451, 499)
+	case 2:
+		a.Status = pick(r, 500, 500, 501, 502, 503, 503, 504, 505, 507, 511, 520, 599, 600, 999)
+	case 3:
+		a.Status = pick(r, 101, 300, 301, 302, 303, 304, 305, 307, 308, 399)
+		a.Location = pick(r, "", "/elsewhere", "/v3/order/import", "//other.example.com/v3/order/import", "http://other.example.com/",
+			"https://other.example.com/"+patientCanary, "http://127.0.0.1:9090/", "http://user:pass@127.0.0.1:8080/", "://", "javascript:alert(1)",
+			"http://127.0.0.1:8080/v3/order?name="+patientCanary)
+	}
+	if oneIn(r, 5) {
+		a.Body = pick(r, bodies...).name
+	}
+	if oneIn(r, 4) {
+		a.RetryAfter = pick(r, "0", "1", "1", "2", "30", "61", "-1", "99999999999999999999", "1.5", "soon "+patientCanary, "Fri, 31 Dec 9999 23:59:59 GMT",
+			"Thu, 01 Jan 1970 00:00:00 GMT", "Sat, 01 Jan 2000 00:00:02 GMT", "")
+	}
+	if oneIn(r, 3) {
+		a.Commit = pick(r, commitAtHeader, commitNever, commitLate)
+	}
+	if oneIn(r, 6) {
+		a.Delay = randomTime(r, 7)
+	}
+	return a
 }

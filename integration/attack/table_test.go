@@ -209,7 +209,7 @@ var calls = []call{
 	{"Teams.Update", "PATCH", object},
 	{"Teams.UpdateBrandInformation", "PATCH", object},
 	{"Teams.Delete", "DELETE", ``},
-	{"Teams.Resolve", "GET", object},
+	{"Teams.Resolve", "POST", object},
 	{"Teams.CreateAccessToken", "POST", `{"access_token":"$MARK","expires_in":600}`},
 	{"Teams.Credentials", "POST", `{"access_token":"$MARK","expires_in":600}`},
 	{"Teams.ScopeRequirements", "GET", `{"requirements":[{"team_id":"$ID","provider":"$MARK"}]}`},

@@ -18,20 +18,23 @@ type protocol struct {
 	configure func(w *world, t *http.Transport)
 	// serve serves a connection until it ends. The other end was returned by world.dial.
 	serve func(c net.Conn, w *world, p *connPlan)
+	http2 bool
 }
 
 // protocols are chosen at random. Those that are named twice are chosen more often.
 var protocols = []protocol{
-	{"http1", "http://127.0.0.1:8080", "127.0.0.1:8080", func(*world, *http.Transport) {}, serveHTTP1},
+	{"http1", "http://127.0.0.1:8080", "127.0.0.1:8080", func(*world, *http.Transport) {}, serveHTTP1, false},
 }
 
 // world is a service, the networks before it, and one client of it.
 type world struct {
 	plan     *schedule
 	protocol protocol
+	real     bool // time is real: the world is not in a synctest bubble
 	pair     func(window int) (client, server net.Conn, err error)
 	servers  sync.WaitGroup
-	ended    chan struct{} // closed when the calls have returned: stalls end
+	late     sync.WaitGroup // what a wrapper does after it has returned
+	ended    chan struct{}  // closed when the calls have returned: stalls end
 
 	mu      sync.Mutex
 	dialed  int
@@ -39,25 +42,29 @@ type world struct {
 	calls   []callRecord
 	foreign []byte // what arrived at other hosts
 	faults  map[string]int
+	abroad  int               // connections to other hosts
+	issued  int               // credentials
 	keys    map[string]string // idempotency key → mark
 }
 
 // callRecord is what the service knows of a call.
 type callRecord struct {
+	sent     int            // requests that a wrapper passed to an http.Transport
 	requests int            // whose header arrived
 	methods  map[string]int // of the requests
-	commits  []string       // marks
+	commits  []string       // marks of what was processed
+	lookups  []string       // marks of reads of a write: see isLookup
 }
 
 // arrival is a request whose header has arrived.
 type arrival struct {
-	w        *world
-	call     int // -1 if it has no readable number
-	n        int // of the request, from 1
-	method   string
-	key      string // for idempotency
-	mark     string
-	commited bool
+	w         *world
+	call      int // -1 if it has no readable number
+	n         int // of the request, from 1
+	method    string
+	key       string // for idempotency
+	mark      string
+	committed bool
 }
 
 // callHeader has the number of the call.
@@ -86,10 +93,10 @@ func (w *world) arrive(method, path string, header func(name string) string) *ar
 func (a *arrival) commit() {
 	a.w.mu.Lock()
 	defer a.w.mu.Unlock()
-	if a.commited || a.call < 0 {
+	if a.committed || a.call < 0 {
 		return
 	}
-	a.commited = true
+	a.committed = true
 	if stored, ok := a.w.keys[a.key]; ok && a.key != "" {
 		a.mark = stored
 		return
@@ -98,7 +105,30 @@ func (a *arrival) commit() {
 		a.w.keys[a.key] = a.mark
 	}
 	record := &a.w.calls[a.call]
+	if a.isLookup() {
+		record.lookups = append(record.lookups, a.mark)
+		return
+	}
 	record.commits = append(record.commits, a.mark)
+}
+
+// isLookup reports whether the request is a read of a write, such as that of Users.GetOrCreate, which
+// looks for the user after an unknown outcome.
+func (a *arrival) isLookup() bool {
+	return a.call >= 0 && a.row().isWrite() && (a.method == http.MethodGet || a.method == http.MethodHead)
+}
+
+// honest returns the answer to a request: nothing is found that was not committed.
+func (a *arrival) honest(plan answer) answer {
+	if !a.isLookup() {
+		return plan
+	}
+	a.w.mu.Lock()
+	defer a.w.mu.Unlock()
+	if len(a.w.calls[a.call].commits) == 0 {
+		return answer{Status: http.StatusNotFound}
+	}
+	return plan
 }
 
 // count counts a fault that occurred.
@@ -108,12 +138,11 @@ func (w *world) count(fault string) {
 	w.faults[fault]++
 }
 
-// stall waits until the world ends, or for d if it is positive. All of the server's waits are
-// stalls.
+// stall waits for d, and no longer than to the end of the world. If d is not positive, it is longer
+// than every deadline. All of the server's waits are stalls.
 func (w *world) stall(d time.Duration) {
 	if d <= 0 {
-		<-w.ended
-		return
+		d = longStall
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -122,6 +151,10 @@ func (w *world) stall(d time.Duration) {
 	case <-w.ended:
 	}
 }
+
+// longStall is longer than every deadline. It is not endless, because some transports ignore
+// deadlines.
+const longStall = time.Hour
 
 // dial is the network between the client and every host.
 func (w *world) dial(ctx context.Context, _, address string) (net.Conn, error) {
@@ -151,6 +184,9 @@ func (w *world) dial(ctx context.Context, _, address string) (net.Conn, error) {
 			w.mu.Unlock()
 		}()
 		if address != w.protocol.address {
+			w.mu.Lock()
+			w.abroad++
+			w.mu.Unlock()
 			w.serveForeign(server)
 			return
 		}
