@@ -143,6 +143,8 @@ func serveHTTP2(conn net.Conn, w *world, p *connPlan) {
 	}
 	c := &http2Conn{Conn: conn, world: w, plan: p, requests: map[uint32]*http2Request{}}
 	defer c.over()
+	// Some transports ignore deadlines, so that no stream may stay open forever.
+	defer time.AfterFunc(longStall, func() { _ = conn.Close() }).Stop()
 	c.framer = http2.NewFramer(conn, conn)
 	c.framer.AllowIllegalWrites = true
 	c.framer.SetMaxReadFrameSize(1 << 20)
@@ -238,6 +240,7 @@ func (c *http2Conn) headerBlock(block []byte, complete bool) bool {
 		r.reply = c.plan.HTTP2.Replies[r.n]
 	}
 	r.arrival = c.world.arrive(r.header[":method"], r.header[":path"], func(name string) string { return r.header[strings.ToLower(name)] })
+	r.answer = r.honest(r.answer)
 	c.requests[r.id] = r
 	r.received(r.answer, false)
 	c.steps(atHeader, r.n, r.id)
@@ -310,6 +313,9 @@ func (c *http2Conn) respond(r *http2Request) {
 	if r.answer.Delay > 0 {
 		c.world.stall(r.answer.Delay)
 	}
+	if status := r.answer.status(); status >= 200 && status <= 299 && c.emptiesBodies() {
+		r.commit() // whatever the body says: an empty one is a success
+	}
 	status, header, content := r.respond(r.answer)
 	fields := []field{{":status", strconv.Itoa(status)}}
 	for _, f := range header {
@@ -332,6 +338,12 @@ func (c *http2Conn) respond(r *http2Request) {
 		c.writeHeader(r, true, []field{{"x-trailer", "end"}})
 	}
 	c.steps(atEnd, r.n, r.id)
+}
+
+// emptiesBodies reports whether the body of a response may end before its first byte.
+func (c *http2Conn) emptiesBodies() bool {
+	return slices.ContainsFunc(c.plan.HTTP2.Steps, func(s http2Step) bool { return s.Do == "DATA end" || s.Do == "HEADERS" }) ||
+		slices.ContainsFunc(c.plan.HTTP2.Replies, func(r http2Reply) bool { return r.Written > 0 })
 }
 
 // writeHeader writes a header in fragments.
@@ -584,96 +596,107 @@ func indexes(list []string) (all []uint32) {
 func http2Protocol(_ *world, t *http.Transport) {
 	t.Protocols = &http.Protocols{}
 	t.Protocols.SetUnencryptedHTTP2(true)
-	t.IdleConnTimeout = 90 * time.Second // otherwise net/http keeps connections with a GOAWAY until the server closes them
+	keepIdle(t)
+}
+
+// keepIdle limits how long an HTTP/2 connection is idle. Otherwise net/http keeps one with a GOAWAY
+// until the server closes it.
+func keepIdle(t *http.Transport) { t.IdleConnTimeout = 90 * time.Second }
+
+// canBlock reports whether the client's writes to an HTTP/2 connection may wait for the server. In
+// a bubble no time passes while net/http waits for the lock of a connection, so that nothing else
+// may need the lock of a write that waits: neither another call nor the response to a frame.
+func (s *schedule) canBlock(p *connPlan) bool {
+	if p.HTTP2 == nil {
+		return false
+	}
+	early := func(step http2Step) bool {
+		return step.After > 0 || !slices.Contains([]string{atRequest, atCommit, atStatus, atBody, atEnd}, step.At)
+	}
+	return len(s.Calls) == 1 && p.HTTP2.LateSettings && !slices.ContainsFunc(p.HTTP2.Steps, early) &&
+		!slices.ContainsFunc(p.HTTP2.Replies, func(r http2Reply) bool { return r.Early })
 }
 
 // randomHTTP2 adds faults of HTTP/2 to a connection.
 func randomHTTP2(r *rand.Rand, p *connPlan) {
-	plan := &http2Plan{LateSettings: r.IntN(8) == 0}
+	plan := &http2Plan{LateSettings: oneIn(r, 8) || p.Window > 0}
 	p.HTTP2 = plan
-	if r.IntN(4) == 0 {
+	if oneIn(r, 4) {
 		plan.Settings = randomSettings(r)
-		plan.Grant = oneOf(r, "", "", grantOne, grantNone)
+		plan.Grant = pick(r, "", "", grantOne, grantNone)
 	}
 	for range r.IntN(4) {
 		plan.Replies = append(plan.Replies, randomReply(r))
 	}
+	if p.Window > 0 && oneIn(r, 2) {
+		return
+	}
 	for range r.IntN(4) {
 		plan.Steps = append(plan.Steps, randomStep(r))
 	}
-	if slices.ContainsFunc(plan.Settings, func(s http2.Setting) bool { return s.Val == 0 }) && r.IntN(2) == 0 {
+	if slices.ContainsFunc(plan.Settings, func(s http2.Setting) bool { return s.Val == 0 }) && oneIn(r, 2) {
 		// What was forbidden is permitted later.
 		plan.Steps = append(plan.Steps,
-			http2Step{At: atPreface, After: randomTime(r), Do: "SETTINGS streams", Value: 100},
-			http2Step{At: atPreface, After: randomTime(r), Do: "SETTINGS window", Value: 65535})
+			http2Step{At: atPreface, After: randomTime(r, 8), Do: "SETTINGS streams", Value: 100},
+			http2Step{At: atPreface, After: randomTime(r, 8), Do: "SETTINGS window", Value: 65535})
 	}
 }
 
 func randomSettings(r *rand.Rand) []http2.Setting {
 	all := []http2.Setting{
-		{ID: http2.SettingMaxConcurrentStreams, Val: oneOf[uint32](r, 0, 0, 1, 2)},
-		{ID: http2.SettingInitialWindowSize, Val: oneOf(r, 0, 1, 1, 100, largeWindow)},
-		{ID: http2.SettingMaxFrameSize, Val: oneOf[uint32](r, 16384, 1<<24-1)},
-		{ID: http2.SettingHeaderTableSize, Val: oneOf[uint32](r, 0, 100, 1<<20)},
-		{ID: http2.SettingMaxHeaderListSize, Val: oneOf[uint32](r, 0, 100, 2000)},
+		{ID: http2.SettingMaxConcurrentStreams, Val: pick[uint32](r, 0, 0, 1, 2)},
+		{ID: http2.SettingInitialWindowSize, Val: pick(r, 0, 1, 1, 100, largeWindow)},
+		{ID: http2.SettingMaxFrameSize, Val: pick[uint32](r, 16384, 1<<24-1)},
+		{ID: http2.SettingHeaderTableSize, Val: pick[uint32](r, 0, 100, 1<<20)},
+		{ID: http2.SettingMaxHeaderListSize, Val: pick[uint32](r, 0, 100, 2000)},
 	}
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all[:1+r.IntN(2)]
 }
 
 func randomReply(r *rand.Rand) (p http2Reply) {
-	if r.IntN(2) == 0 {
+	if oneIn(r, 2) {
 		return p
 	}
-	p.Early, p.Trailer, p.Silent = r.IntN(8) == 0, r.IntN(8) == 0, r.IntN(12) == 0
-	p.Data, p.Fragment = oneOf(r, 0, 0, 1, 7, 100), oneOf(r, 0, 0, 1, 5)
-	if r.IntN(4) == 0 {
-		p.Pause = randomTime(r) / 16
+	p.Early, p.Trailer, p.Silent = oneIn(r, 8), oneIn(r, 8), oneIn(r, 12)
+	p.Data, p.Fragment = pick(r, 0, 0, 1, 7, 100), pick(r, 0, 0, 1, 5)
+	if oneIn(r, 4) {
+		p.Pause = randomTime(r, 6)
 	}
-	if r.IntN(4) == 0 {
-		p.Length, p.Extra = true, oneOf(r, 0, 1, -1, 1000, -1000)
+	if oneIn(r, 4) {
+		p.Length, p.Extra = true, pick(r, 0, 1, -1, 1000, -1000)
 	}
-	if r.IntN(8) == 0 {
-		p.Written = oneOf(r, 1, 2, 20)
+	if oneIn(r, 8) {
+		p.Written = pick(r, 1, 2, 20)
 	}
 	return p
 }
 
 func randomStep(r *rand.Rand) http2Step {
-	s := http2Step{
-		At: http2Points[r.IntN(len(http2Points))], Request: oneOf(r, 0, 0, 0, 1, 2), Always: r.IntN(8) == 0,
+	s := http2Step{At: pick(r, http2Points...), Request: pickLow(r, 3), Always: oneIn(r, 8)}
+	if oneIn(r, 6) {
+		s.After = randomTime(r, 8)
 	}
-	if r.IntN(6) == 0 {
-		s.After = randomTime(r)
-	}
-	if r.IntN(3) == 0 {
-		s.Stream = http2Streams[r.IntN(len(http2Streams))].name
+	if oneIn(r, 3) {
+		s.Stream = pick(r, http2Streams...).name
 	}
 	switch r.IntN(10) {
 	case 0:
-		s.Do, s.Value = doStall, uint32(randomTime(r)/time.Millisecond)
+		s.Do, s.Value = doStall, uint32(randomTime(r, 8)/time.Millisecond)
 	case 1:
-		s.Do = oneOf(r, doClose, doReset)
+		s.Do = pick(r, doClose, doReset)
 	case 2, 3, 4: // what matters most is more frequent
-		s.Do, s.Value = oneOf(r, "GOAWAY", "RST_STREAM"), codes[r.IntN(len(codes))]
-		s.Stream = oneOf(r, "", "", "connection", "previous", "next", "last")
+		s.Do, s.Value = pick(r, "GOAWAY", "RST_STREAM"), pick(r, codes...)
+		s.Stream = pick(r, "", "", "connection", "previous", "next", "last")
 		if s.Do == "RST_STREAM" {
-			s.Stream = oneOf(r, "", "", "", s.Stream)
+			s.Stream = pick(r, "", "", "", s.Stream)
 		}
 	default:
-		action := http2Actions[r.IntN(len(http2Actions))]
+		action := pick(r, http2Actions...)
 		s.Do = action.name
 		if len(action.values) > 0 {
-			s.Value = action.values[r.IntN(len(action.values))]
+			s.Value = pick(r, action.values...)
 		}
 	}
 	return s
-}
-
-// oneOf returns one of the values.
-func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
-
-// randomTime returns a time from below the timeout of an attempt to beyond it.
-func randomTime(r *rand.Rand) time.Duration {
-	return oneOf(r, time.Millisecond, 20*time.Millisecond, time.Second, 9*time.Second, time.Minute)
 }
