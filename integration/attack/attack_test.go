@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +56,8 @@ type tally struct {
 	outcomes                                map[string]int
 	faults                                  map[string]int
 }
+
+func newTally() *tally { return &tally{outcomes: map[string]int{}, faults: map[string]int{}} }
 
 func (n *tally) add(w *world, results []outcome) {
 	n.worlds++
@@ -179,11 +182,11 @@ func TestAttack(t *testing.T) {
 // run runs schedules on all processors until there were enough calls.
 func run(t *testing.T, from uint64, limit int64, end time.Time) {
 	var mu sync.Mutex
-	total := &tally{outcomes: map[string]int{}, faults: map[string]int{}}
+	total := newTally()
 	var made, failures atomic.Int64
 	var next atomic.Uint64
 	next.Store(from)
-	start := time.Now()
+	start, before := time.Now(), processorTime()
 	t.Run("workers", func(t *testing.T) {
 		for i := range runtime.GOMAXPROCS(0) {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
@@ -206,7 +209,17 @@ func run(t *testing.T, from uint64, limit int64, end time.Time) {
 		}
 	})
 	took := time.Since(start)
-	t.Logf("from seed %d, %v:\n%v%.0f calls per minute", from, took.Round(time.Millisecond), total, float64(total.calls)/took.Minutes())
+	t.Logf("from seed %d, %v:\n%v%.0f calls per minute, %.0f per minute of a processor", from, took.Round(time.Millisecond), total,
+		float64(total.calls)/took.Minutes(), float64(total.calls)/(processorTime()-before).Minutes())
+}
+
+// processorTime returns the processor time of the process so far.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // replay runs a schedule, and prints what happens.

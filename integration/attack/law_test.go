@@ -67,9 +67,10 @@ func (c *checkedCall) committedTwice() string {
 func (c *checkedCall) lied() string {
 	commits := len(c.record.commits)
 	// Nothing is stopped that a wrapper does with a read.
-	certain := c.row.isWrite() || c.w.wrapper() == nil
+	wrapper := c.w.wrapper()
+	certain := wrapper == nil || c.row.isWrite() && !wrapper.misleading
 	switch o := c.outcome(); {
-	case o == labhealth.OutcomeNotSent && commits > 0 && certain, o == labhealth.OutcomeRejected && commits > 0 && c.row.isWrite():
+	case o == labhealth.OutcomeNotSent && commits > 0 && certain, o == labhealth.OutcomeRejected && commits > 0 && certain && c.row.isWrite():
 		return fmt.Sprintf("%v, but %d commits", o, commits)
 	case o == labhealth.OutcomeApplied && commits == 0:
 		return "applied, but no commit"
