@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,12 +20,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/labhealth/labhealth-go"
 )
 
 func TestMain(m *testing.M) {
 	log.SetOutput(io.Discard) // net/http reports stray bytes to wrapped transports
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // Without faults, every call sends one request with the method of its row, and returns its commit.
@@ -89,6 +92,9 @@ func (n *tally) String() string {
 	return b.String()
 }
 
+// maxReal is how long a schedule may take in real time, on a busy machine.
+const maxReal = 5 * time.Minute
+
 // attempt runs a schedule in a bubble. A panic, such as that of synctest when goroutines are left
 // behind, breaks the law too.
 func attempt(t *testing.T, s *schedule) (w *world, results []outcome, broken []string) {
@@ -97,6 +103,12 @@ func attempt(t *testing.T, s *schedule) (w *world, results []outcome, broken []s
 			broken = append(broken, fmt.Sprint("panic: ", r))
 		}
 	}()
+	// A goroutine that waits for a lock stops the time of its bubble.
+	hang := time.AfterFunc(maxReal, func() {
+		debug.SetTraceback("all")
+		panic(fmt.Sprintf("the schedule hangs: %v", s))
+	})
+	defer hang.Stop()
 	synctest.Test(t, func(*testing.T) {
 		w = newWorld(s)
 		results, broken = w.run()
@@ -130,7 +142,7 @@ func report(t *testing.T, s *schedule, broken []string) {
 		s.Seed, strings.Join(broken, "\n\t"), runs, small, strings.Join(again, "\n\t"), s.Seed, text, err)
 }
 
-// settings are those of the environment.
+// number returns a number of the environment.
 func number(t *testing.T, name string, otherwise uint64) uint64 {
 	text := os.Getenv(name)
 	if text == "" {
@@ -236,4 +248,24 @@ func replay(t *testing.T, s *schedule) {
 			return
 		}
 	}
+}
+
+// Most schedules have the same result when they are run again. What differs is the order in which
+// the scheduler of Go runs goroutines, and the wait before another attempt, which is random.
+func TestReplays(t *testing.T) {
+	const seeds = 500
+	same := 0
+	for seed := range uint64(seeds) {
+		var results [2]string
+		for i := range results {
+			w, outcomes, _ := attempt(t, newSchedule(seed))
+			for j, o := range outcomes {
+				results[i] += fmt.Sprintln(labhealth.OutcomeOf(o.err), o.err, o.response.Attempts, w.calls[j])
+			}
+		}
+		if results[0] == results[1] {
+			same++
+		}
+	}
+	t.Logf("%d of %d seeds had the same result twice", same, seeds)
 }

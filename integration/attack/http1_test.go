@@ -358,6 +358,9 @@ func (c *http1Conn) write(w *world, text []byte, p *http1Plan) error {
 
 // response returns the bytes of a response.
 func (p *http1Plan) response(w *world, a *arrival, plan answer) []byte {
+	if p.Framing == framingUntilClose && plan.status() < 300 {
+		a.commit() // what is left of the page of a proxy may look like an empty response
+	}
 	status, header, content := a.respond(plan)
 	var out []byte
 	if p.Storm > 0 {
