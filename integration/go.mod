@@ -12,6 +12,7 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/labhealth/labhealth-go v0.0.0
 	github.com/lib/pq v1.12.3
+	go.uber.org/goleak v1.3.0
 	golang.org/x/net v0.62.0
 	modernc.org/sqlite v1.60.1
 )

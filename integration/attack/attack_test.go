@@ -9,21 +9,25 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/labhealth/labhealth-go"
 )
 
 func TestMain(m *testing.M) {
 	log.SetOutput(io.Discard) // net/http reports stray bytes to wrapped transports
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // Without faults, every call sends one request with the method of its row, and returns its commit.
@@ -56,6 +60,8 @@ type tally struct {
 	faults                                  map[string]int
 }
 
+func newTally() *tally { return &tally{outcomes: map[string]int{}, faults: map[string]int{}} }
+
 func (n *tally) add(w *world, results []outcome) {
 	n.worlds++
 	n.calls += len(results)
@@ -86,6 +92,9 @@ func (n *tally) String() string {
 	return b.String()
 }
 
+// maxReal is how long a schedule may take in real time, on a busy machine.
+const maxReal = 5 * time.Minute
+
 // attempt runs a schedule in a bubble. A panic, such as that of synctest when goroutines are left
 // behind, breaks the law too.
 func attempt(t *testing.T, s *schedule) (w *world, results []outcome, broken []string) {
@@ -94,6 +103,12 @@ func attempt(t *testing.T, s *schedule) (w *world, results []outcome, broken []s
 			broken = append(broken, fmt.Sprint("panic: ", r))
 		}
 	}()
+	// A goroutine that waits for a lock stops the time of its bubble.
+	hang := time.AfterFunc(maxReal, func() {
+		debug.SetTraceback("all")
+		panic(fmt.Sprintf("the schedule hangs: %v", s))
+	})
+	defer hang.Stop()
 	synctest.Test(t, func(*testing.T) {
 		w = newWorld(s)
 		results, broken = w.run()
@@ -127,7 +142,7 @@ func report(t *testing.T, s *schedule, broken []string) {
 		s.Seed, strings.Join(broken, "\n\t"), runs, small, strings.Join(again, "\n\t"), s.Seed, text, err)
 }
 
-// settings are those of the environment.
+// number returns a number of the environment.
 func number(t *testing.T, name string, otherwise uint64) uint64 {
 	text := os.Getenv(name)
 	if text == "" {
@@ -179,11 +194,11 @@ func TestAttack(t *testing.T) {
 // run runs schedules on all processors until there were enough calls.
 func run(t *testing.T, from uint64, limit int64, end time.Time) {
 	var mu sync.Mutex
-	total := &tally{outcomes: map[string]int{}, faults: map[string]int{}}
+	total := newTally()
 	var made, failures atomic.Int64
 	var next atomic.Uint64
 	next.Store(from)
-	start := time.Now()
+	start, before := time.Now(), processorTime()
 	t.Run("workers", func(t *testing.T) {
 		for i := range runtime.GOMAXPROCS(0) {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
@@ -206,7 +221,17 @@ func run(t *testing.T, from uint64, limit int64, end time.Time) {
 		}
 	})
 	took := time.Since(start)
-	t.Logf("from seed %d, %v:\n%v%.0f calls per minute", from, took.Round(time.Millisecond), total, float64(total.calls)/took.Minutes())
+	t.Logf("from seed %d, %v:\n%v%.0f calls per minute, %.0f per minute of a processor", from, took.Round(time.Millisecond), total,
+		float64(total.calls)/took.Minutes(), float64(total.calls)/(processorTime()-before).Minutes())
+}
+
+// processorTime returns the processor time of the process so far.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // replay runs a schedule, and prints what happens.
@@ -223,4 +248,24 @@ func replay(t *testing.T, s *schedule) {
 			return
 		}
 	}
+}
+
+// Most schedules have the same result when they are run again. What differs is the order in which
+// the scheduler of Go runs goroutines, and the wait before another attempt, which is random.
+func TestReplays(t *testing.T) {
+	const seeds = 500
+	same := 0
+	for seed := range uint64(seeds) {
+		var results [2]string
+		for i := range results {
+			w, outcomes, _ := attempt(t, newSchedule(seed))
+			for j, o := range outcomes {
+				results[i] += fmt.Sprintln(labhealth.OutcomeOf(o.err), o.err, o.response.Attempts, w.calls[j])
+			}
+		}
+		if results[0] == results[1] {
+			same++
+		}
+	}
+	t.Logf("%d of %d seeds had the same result twice", same, seeds)
 }

@@ -249,6 +249,7 @@ func serveHTTP1(c net.Conn, w *world, p *connPlan) {
 		if x.HTTP1 == nil {
 			x.HTTP1 = &http1Plan{}
 		}
+		_ = c.SetReadDeadline(time.Now().Add(longStall)) // some transports keep a connection for ever
 		if !conn.exchange(w, x.Answer, x.HTTP1) {
 			return
 		}
@@ -357,6 +358,9 @@ func (c *http1Conn) write(w *world, text []byte, p *http1Plan) error {
 
 // response returns the bytes of a response.
 func (p *http1Plan) response(w *world, a *arrival, plan answer) []byte {
+	if p.Framing == framingUntilClose && plan.status() < 300 {
+		a.commit() // what is left of the page of a proxy may look like an empty response
+	}
 	status, header, content := a.respond(plan)
 	var out []byte
 	if p.Storm > 0 {
@@ -382,12 +386,21 @@ func (p *http1Plan) response(w *world, a *arrival, plan answer) []byte {
 	if a.method == http.MethodHead || status == http.StatusNoContent || status == http.StatusNotModified || status < 200 {
 		return append(out, "\r\n"...)
 	}
+	if p.Extra < 0 && !p.inOnePiece(len(out)+len(content)) {
+		content = content[:len(content)+max(p.Extra, -len(content))]
+	}
 	out = p.frame(w, out, content)
-	if p.Stray != "" && !p.StrayOwn && !p.ByteWise && p.Pause == 0 {
+	if p.Stray != "" && !p.StrayOwn && p.inOnePiece(len(out)+len(p.Stray)) {
 		w.count("http1 stray bytes")
 		out = append(out, p.Stray...)
 	}
 	return out
+}
+
+// inOnePiece reports whether a client reads size bytes at once. Unsolicited bytes that arrive later
+// than the end of the response may arrive after the next request: see strayBytes.
+func (p *http1Plan) inOnePiece(size int) bool {
+	return !p.ByteWise && p.Pause == 0 && size <= 2048
 }
 
 // frame appends the body and the headers that frame it.
@@ -395,10 +408,7 @@ func (p *http1Plan) frame(w *world, out, content []byte) []byte {
 	if p.Framing != "" {
 		w.count("http1 framing " + p.Framing)
 	}
-	length := len(content) + p.Extra
-	if p.Extra < 0 && (p.ByteWise || p.Pause > 0) { // the rest would come after the end: see strayBytes
-		length = len(content)
-	}
+	length := max(0, len(content)+p.Extra)
 	switch p.Framing {
 	case framingChunked, framingBadChunk, framingHugeChunk:
 		out = append(out, "Transfer-Encoding: chunked\r\n\r\n"...)
@@ -415,7 +425,7 @@ func (p *http1Plan) frame(w *world, out, content []byte) []byte {
 	case framingBadLength:
 		out = fmt.Appendf(out, "Content-Length: %dx\r\n\r\n", length)
 	default:
-		out = fmt.Appendf(out, "Content-Length: %d\r\n\r\n", max(0, length))
+		out = fmt.Appendf(out, "Content-Length: %d\r\n\r\n", length)
 	}
 	return append(out, content...)
 }

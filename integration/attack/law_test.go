@@ -3,6 +3,7 @@ package attack
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -67,9 +68,10 @@ func (c *checkedCall) committedTwice() string {
 func (c *checkedCall) lied() string {
 	commits := len(c.record.commits)
 	// Nothing is stopped that a wrapper does with a read.
-	certain := c.row.isWrite() || c.w.wrapper() == nil
+	wrapper := c.w.wrapper()
+	certain := wrapper == nil || c.row.isWrite() && !wrapper.misleading
 	switch o := c.outcome(); {
-	case o == labhealth.OutcomeNotSent && commits > 0 && certain, o == labhealth.OutcomeRejected && commits > 0 && c.row.isWrite():
+	case o == labhealth.OutcomeNotSent && commits > 0 && certain, o == labhealth.OutcomeRejected && commits > 0 && certain && c.row.isWrite():
 		return fmt.Sprintf("%v, but %d commits", o, commits)
 	case o == labhealth.OutcomeApplied && commits == 0:
 		return "applied, but no commit"
@@ -83,17 +85,19 @@ func (c *checkedCall) returnedAnother() string {
 		return ""
 	}
 	text := encoded(c.result.value)
-	isOwn := func(mark string) bool { return strings.Contains(text, mark+"!") }
+	isIn := func(mark string) bool { return strings.Contains(text, mark+"!") }
 	switch {
-	case slices.ContainsFunc(c.record.commits, isOwn), slices.ContainsFunc(c.record.lookups, isOwn):
+	case slices.ContainsFunc(c.record.commits, isIn), slices.ContainsFunc(c.record.lookups, isIn):
 		return ""
-	case strings.Contains(text, "mark-"):
+	case aMark.MatchString(text):
 		return "the value is that of another request: " + text
 	case !c.w.plan.hasOtherBodies():
 		return "the value is not that of its commit: " + text
 	}
 	return ""
 }
+
+var aMark = regexp.MustCompile(`mark-\d+-\d+!`)
 
 // hasOtherBodies reports whether a body may be another one than that of a commit, or be cut so that
 // nobody can see it.

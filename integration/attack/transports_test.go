@@ -19,6 +19,9 @@ type wrapper struct {
 	// hidden wrappers send a write more than once without the hooks of net/http/httptrace, so that
 	// nobody can stop them: they may cause as many commits as they send requests.
 	hidden bool
+	// misleading wrappers return the response to a request that the hooks saw, and have sent another
+	// one that they did not see: they may make a commit look like a rejection.
+	misleading bool
 	// deaf wrappers ignore the end of the attempt, so that it may take longer than its deadline.
 	deaf bool
 	make func(w *world, inner http.RoundTripper) roundTripper
@@ -137,7 +140,7 @@ var wrappers = []wrapper{
 		}
 	}},
 	{name: "sends two at once", make: func(w *world, inner http.RoundTripper) roundTripper { return twice(w, inner, inner) }},
-	{name: "sends two at once, one unseen", hidden: true, deaf: true, make: func(w *world, inner http.RoundTripper) roundTripper {
+	{name: "sends two at once, one unseen", hidden: true, misleading: true, deaf: true, make: func(w *world, inner http.RoundTripper) roundTripper {
 		return twice(w, inner, unseen(inner))
 	}},
 	{name: "returns before it has sent", make: func(w *world, inner http.RoundTripper) roundTripper {

@@ -388,6 +388,7 @@ type call struct {
 	proof    *proof
 	waiting  bool // the failure allows another attempt
 
+	redirected   bool // the attempt follows a redirect, so that it was sent
 	unauthorized bool // there are no credentials for the next attempt
 }
 
@@ -431,6 +432,7 @@ func (c *call) redirect(req *http.Request, via []*http.Request) error {
 	if c.request.isWrite() || len(via) > maxRedirects || req.URL.User != nil || origin(req.URL) != origin(via[0].URL) {
 		return http.ErrUseLastResponse
 	}
+	c.redirected = true
 	if c.client.limiter == nil {
 		return nil
 	}
