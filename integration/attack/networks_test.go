@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -175,11 +176,13 @@ func serveCONNECT(c net.Conn, w *world, p *connPlan) {
 	if err != nil {
 		return
 	}
-	w.mu.Lock()
-	w.foreign = fmt.Append(w.foreign, r.method, r.path, r.fields) // a proxy gets no key
-	w.mu.Unlock()
-	if r.method != http.MethodConnect || r.path != secureName+":443" {
-		return
+	if r.method == http.MethodConnect || w.wrapper() == nil {
+		w.mu.Lock()
+		w.foreign = fmt.Append(w.foreign, r.method, r.path, r.fields) // a proxy gets no key
+		w.mu.Unlock()
+	}
+	if target, _, _ := strings.Cut(r.path, " "); r.method != http.MethodConnect || target != secureName+":443" {
+		return // such as the request of a wrapper that takes it to another host without TLS: the proxy is the same
 	}
 	if plan.Delay > 0 {
 		w.stall(plan.Delay)
