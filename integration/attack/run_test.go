@@ -92,7 +92,11 @@ type outcome struct {
 
 // run makes the calls of the schedule, and returns what broke the law.
 func (w *world) run() (results []outcome, broken []string) {
-	transport := &http.Transport{DialContext: w.dial}
+	p := &w.plan.Client
+	transport := &http.Transport{
+		DialContext: w.dial, ResponseHeaderTimeout: p.HeaderTimeout, MaxConnsPerHost: p.MaxConns, DisableKeepAlives: p.NoKeepAlives,
+		DisableCompression: p.NoCompression, MaxResponseHeaderBytes: p.MaxHeaderBytes,
+	}
 	w.protocol.configure(w, transport)
 	client, err := w.newClient(transport)
 	if err != nil {
@@ -154,7 +158,7 @@ func (w *world) newClient(transport *http.Transport) (doer, error) {
 	p := &w.plan.Client
 	options := []labhealth.Option{
 		labhealth.WithBaseURL(w.protocol.base),
-		labhealth.WithHTTPClient(&http.Client{Transport: between}),
+		labhealth.WithHTTPClient(&http.Client{Transport: between, Timeout: p.HTTPTimeout}),
 		labhealth.WithRetry(labhealth.RetryPolicy{
 			MaxAttempts: p.Attempts, BaseWait: p.BaseWait, ReadTimeout: p.Timeout, WriteTimeout: p.Timeout, MaxRetryAfter: p.RetryAfter, Strict: p.Strict,
 		}),
