@@ -24,6 +24,7 @@ type protocol struct {
 // protocols are chosen at random. Those that are named twice are chosen more often.
 var protocols = []protocol{
 	{"http1", "http://127.0.0.1:8080", "127.0.0.1:8080", func(*world, *http.Transport) {}, serveHTTP1, false},
+	{"http2", "http://127.0.0.1:8080", "127.0.0.1:8080", http2Protocol, serveHTTP2, true},
 }
 
 // world is a service, the networks before it, and one client of it.
@@ -169,7 +170,11 @@ func (w *world) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	if err := w.dialFault(ctx, plan); err != nil {
 		return nil, err
 	}
-	client, server, err := w.pair(plan.Window)
+	window := plan.Window
+	if w.protocol.http2 && !w.real && !w.plan.canBlock(plan) {
+		window = 0
+	}
+	client, server, err := w.pair(window)
 	if err != nil {
 		return nil, err
 	}

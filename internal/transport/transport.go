@@ -6,6 +6,7 @@ package transport
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -452,6 +453,9 @@ func origin(u *url.URL) string {
 
 // readBody reads and decodes a 2xx body.
 func (c *call) readBody(resp *http.Response, r *Response) (err error) {
+	if resp.ProtoMajor == 2 && c.request.isWrite() {
+		defer c.proof.closeAtEnd(resp)()
+	}
 	if c.request.Stream != nil {
 		r.Body, err = c.request.Stream(resp.Body)
 		r.truncated = errors.Is(err, ErrTruncated)
@@ -464,7 +468,7 @@ func (c *call) readBody(resp *http.Response, r *Response) (err error) {
 		return err
 	case err != nil:
 		r.truncated = true
-		return newFailure(ErrTruncated.Error(), err)
+		return newFailure(ErrTruncated.Error(), cmp.Or(c.proof.ctx.Err(), err))
 	}
 	err = c.request.Read(r)
 	r.truncated = errors.Is(err, ErrTruncated)
