@@ -120,12 +120,15 @@ func attempt(t *testing.T, s *schedule) (w *world, results []outcome, broken []s
 // is not part of a schedule.
 const replays = 20
 
+// maxShrink is how long shrinking may take.
+const maxShrink = time.Minute
+
 // report shrinks a schedule that broke the law, and fails the test.
 func report(t *testing.T, s *schedule, broken []string) {
-	runs := 0
+	runs, end := 0, time.Now().Add(maxShrink)
 	small := shrink(s, func(s *schedule) bool {
 		for range replays {
-			if runs++; runs > 20_000 {
+			if runs++; time.Now().After(end) {
 				return false
 			}
 			if _, _, broken := attempt(t, s); len(broken) > 0 {
