@@ -176,7 +176,13 @@ func (c *http2Conn) over() {
 func (c *http2Conn) greet() {
 	if !c.greeted {
 		c.greeted = true
-		c.write(func(f *http2.Framer) error { return f.WriteSettings(c.plan.HTTP2.Settings...) })
+		open(c.Conn) // the settings need an acknowledgment
+		c.write(func(f *http2.Framer) error {
+			if err := f.WriteSettings(c.plan.HTTP2.Settings...); err != nil || !c.plan.HTTP2.LateSettings {
+				return err
+			}
+			return f.WriteSettingsAck() // those of the client have arrived
+		})
 		c.steps(atPreface, 0, 1)
 	}
 }
@@ -192,12 +198,11 @@ func (c *http2Conn) write(frames func(*http2.Framer) error) {
 func (c *http2Conn) receive(frame http2.Frame) bool {
 	switch f := frame.(type) {
 	case *http2.SettingsFrame:
-		if !f.IsAck() {
-			c.greet()
+		if !f.IsAck() && c.greeted {
 			c.write((*http2.Framer).WriteSettingsAck)
 		}
 	case *http2.PingFrame:
-		if !f.IsAck() {
+		if !f.IsAck() && c.greeted {
 			c.write(func(w *http2.Framer) error { return w.WritePing(true, f.Data) })
 		}
 	case *http2.RSTStreamFrame:
@@ -277,7 +282,7 @@ func (c *http2Conn) grant(id uint32, n int) {
 	case grantNone:
 		return
 	}
-	if n == 0 {
+	if n == 0 || !c.greeted {
 		return
 	}
 	c.write(func(w *http2.Framer) error {
@@ -418,6 +423,9 @@ func (c *http2Conn) take(s http2Step, own uint32) {
 	case doReset:
 		resetConn(c.Conn)
 	default:
+		if s.At != atConnect && s.At != atPreface {
+			c.greet()
+		}
 		for _, action := range http2Actions {
 			if action.name == s.Do {
 				c.write(func(w *http2.Framer) error { return action.write(c, w, streamID(s.Stream, own), s.Value) })
@@ -603,23 +611,30 @@ func http2Protocol(_ *world, t *http.Transport) {
 // until the server closes it.
 func keepIdle(t *http.Transport) { t.IdleConnTimeout = 90 * time.Second }
 
-// canBlock reports whether the client's writes to an HTTP/2 connection may wait for the server. In
-// a bubble no time passes while net/http waits for the lock of a connection, so that nothing else
-// may need the lock of a write that waits: neither another call nor the response to a frame.
-func (s *schedule) canBlock(p *connPlan) bool {
-	if p.HTTP2 == nil {
+// canBlock reports whether the client's writes to a connection may wait for the server. In a bubble
+// no time passes while net/http waits for the lock of an HTTP/2 connection, so that nothing else may
+// need the lock of a write that waits: neither another request, nor the response to a frame.
+func (w *world) canBlock(p *connPlan) bool {
+	if !w.protocol.http2 || w.real {
+		return true
+	}
+	if len(w.plan.Calls) != 1 || w.wrapper() != nil || p.HTTP2 == nil || !p.HTTP2.LateSettings {
 		return false
 	}
-	early := func(step http2Step) bool {
-		return step.After > 0 || !slices.Contains([]string{atRequest, atCommit, atStatus, atBody, atEnd}, step.At)
+	if c := w.plan.Calls[0]; c.Idempotency || c.Method == "Users.GetOrCreate" || !callNamed(c.Method).isWrite() {
+		return false // there may be another request
 	}
-	return len(s.Calls) == 1 && p.HTTP2.LateSettings && !slices.ContainsFunc(p.HTTP2.Steps, early) &&
+	harmless := func(s http2Step) bool {
+		late := slices.Contains([]string{atCommit, atStatus, atBody, atEnd}, s.At)
+		return s.After == 0 && (late || s.Do == doStall || s.Do == doClose || s.Do == doReset)
+	}
+	return !slices.ContainsFunc(p.HTTP2.Steps, func(s http2Step) bool { return !harmless(s) }) &&
 		!slices.ContainsFunc(p.HTTP2.Replies, func(r http2Reply) bool { return r.Early })
 }
 
 // randomHTTP2 adds faults of HTTP/2 to a connection.
 func randomHTTP2(r *rand.Rand, p *connPlan) {
-	plan := &http2Plan{LateSettings: oneIn(r, 8) || p.Window > 0}
+	plan := &http2Plan{LateSettings: oneIn(r, 8) || p.Window > 0 || p.Linger > 0}
 	p.HTTP2 = plan
 	if oneIn(r, 4) {
 		plan.Settings = randomSettings(r)
@@ -628,11 +643,12 @@ func randomHTTP2(r *rand.Rand, p *connPlan) {
 	for range r.IntN(4) {
 		plan.Replies = append(plan.Replies, randomReply(r))
 	}
-	if p.Window > 0 && oneIn(r, 2) {
-		return
-	}
 	for range r.IntN(4) {
-		plan.Steps = append(plan.Steps, randomStep(r))
+		step := randomStep(r)
+		if p.Window > 0 || p.Linger > 0 { // see canBlock
+			step.After, step.Do = 0, pick(r, doStall, doStall, doClose, doReset)
+		}
+		plan.Steps = append(plan.Steps, step)
 	}
 	if slices.ContainsFunc(plan.Settings, func(s http2.Setting) bool { return s.Val == 0 }) && oneIn(r, 2) {
 		// What was forbidden is permitted later.

@@ -179,6 +179,9 @@ func (c *checkedCall) tookTooLong() string {
 			limit = min(limit, d)
 		}
 	}
+	if c.w.plan.lingers() {
+		limit += maxWriteWait
+	}
 	if c.result.took > limit {
 		return fmt.Sprintf("it took %v, the limit is %v", c.result.took, limit)
 	}

@@ -16,10 +16,11 @@ type stream struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	data    []byte
-	window  int   // the writer waits while so many bytes are unread; 0 for no limit
-	ended   error // what the reader gets after the data
-	broken  error // what the writer gets at once
-	lost    error // what the reader gets at once
+	linger  time.Duration // how much later a write returns
+	window  int           // the writer waits while so many bytes are unread; 0 for no limit
+	ended   error         // what the reader gets after the data
+	broken  error         // what the writer gets at once
+	lost    error         // what the reader gets at once
 
 	readBy, writeBy deadline
 }
@@ -101,11 +102,25 @@ func (s *stream) write(p []byte) (n int, err error) {
 			s.changed.Broadcast()
 		}
 		if len(p) == 0 {
+			s.lingers()
 			return n, nil
 		}
 		if room <= 0 {
 			s.changed.Wait()
 		}
+	}
+}
+
+// lingers waits at the end of a write.
+func (s *stream) lingers() {
+	if s.linger == 0 {
+		return
+	}
+	end := time.Now().Add(s.linger)
+	timer := time.AfterFunc(s.linger, s.wake)
+	defer timer.Stop()
+	for s.linger > 0 && s.broken == nil && s.ended == nil && time.Now().Before(end) {
+		s.changed.Wait()
 	}
 }
 

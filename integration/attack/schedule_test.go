@@ -56,6 +56,7 @@ type connPlan struct {
 	Dial      string        `json:",omitzero"` // of dialFaults
 	DialDelay time.Duration `json:",omitzero"`
 	Window    int           `json:",omitzero"` // bytes that the client can write ahead of the server; 0 is no limit
+	Linger    time.Duration `json:",omitzero"` // how much later a write returns than the server can read it
 	Exchanges []exchange    `json:",omitzero"` // later ones are harmless
 	HTTP2     *http2Plan    `json:",omitzero"`
 }
@@ -203,6 +204,9 @@ func randomConn(r *rand.Rand, protocol string) (p connPlan) {
 	}
 	if oneIn(r, 4) {
 		p.Window = pick(r, 1, 7, 64, 512, 4096)
+	}
+	if oneIn(r, 16) {
+		p.Linger = randomTime(r, 7)
 	}
 	for range r.IntN(4) {
 		x := exchange{Answer: randomAnswer(r)}

@@ -170,14 +170,15 @@ func (w *world) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	if err := w.dialFault(ctx, plan); err != nil {
 		return nil, err
 	}
-	window := plan.Window
-	if w.protocol.http2 && !w.real && !w.plan.canBlock(plan) {
-		window = 0
+	window, delay := plan.Window, plan.Linger
+	if !w.canBlock(plan) {
+		window, delay = 0, 0
 	}
 	client, server, err := w.pair(window)
 	if err != nil {
 		return nil, err
 	}
+	linger(client, delay)
 	w.mu.Lock()
 	w.open[server] = true
 	w.mu.Unlock()
