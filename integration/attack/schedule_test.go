@@ -3,6 +3,7 @@ package attack
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -59,6 +60,7 @@ type connPlan struct {
 	Linger    time.Duration `json:",omitzero"` // how much later a write returns than the server can read it
 	Exchanges []exchange    `json:",omitzero"` // later ones are harmless
 	HTTP2     *http2Plan    `json:",omitzero"`
+	Network   *networkPlan  `json:",omitzero"`
 }
 
 // exchange is what a server does with one request. HTTP/2 servers use the answer, and their own
@@ -195,7 +197,7 @@ func randomCall(r *rand.Rand, management bool) (p callPlan) {
 	return p
 }
 
-func randomConn(r *rand.Rand, protocol string) (p connPlan) {
+func randomConn(r *rand.Rand, name string) (p connPlan) {
 	if oneIn(r, 8) {
 		p.Dial = pick(r, dialRefused, dialDNS, dialUnknown, dialStall)
 	}
@@ -215,7 +217,10 @@ func randomConn(r *rand.Rand, protocol string) (p connPlan) {
 		}
 		p.Exchanges = append(p.Exchanges, x)
 	}
-	if protocolNamed(protocol).http2 {
+	if slices.ContainsFunc(networkProtocols, func(p protocol) bool { return p.name == name }) {
+		randomNetwork(r, &p)
+	}
+	if protocolNamed(name).http2 {
 		randomHTTP2(r, &p)
 	}
 	return p

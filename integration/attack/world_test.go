@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -22,10 +23,10 @@ type protocol struct {
 }
 
 // protocols are chosen at random. Those that are named twice are chosen more often.
-var protocols = []protocol{
+var protocols = slices.Concat([]protocol{
 	{"http1", "http://127.0.0.1:8080", "127.0.0.1:8080", func(*world, *http.Transport) {}, serveHTTP1, false},
 	{"http2", "http://127.0.0.1:8080", "127.0.0.1:8080", http2Protocol, serveHTTP2, true},
-}
+}, networkProtocols)
 
 // world is a service, the networks before it, and one client of it.
 type world struct {
