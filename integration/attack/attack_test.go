@@ -1,3 +1,16 @@
+// Package attack attacks the client with servers, networks and transports that know nothing of it,
+// and counts what they commit. A seed decides everything that happens to a few calls: the methods,
+// their options and deadlines, what the network does with each byte, and the http.RoundTripper
+// between. The law is in law_test.go.
+//
+//	go test -C integration -v ./attack
+//
+// The servers are honest: they commit what they accept, and nothing that they reject with a 4xx. A
+// server that commits and responds with a 429, and one whose HTTP/1 responses are out of step with
+// the requests, cannot be told from an honest one.
+//
+// The network is in memory and in a bubble of testing/synctest, so that no wait takes real time.
+// TestLoopback repeats a part of the calls over TCP.
 package attack
 
 import (
@@ -120,12 +133,15 @@ func attempt(t *testing.T, s *schedule) (w *world, results []outcome, broken []s
 // is not part of a schedule.
 const replays = 20
 
+// maxShrink is how long shrinking may take.
+const maxShrink = time.Minute
+
 // report shrinks a schedule that broke the law, and fails the test.
 func report(t *testing.T, s *schedule, broken []string) {
-	runs := 0
+	runs, end := 0, time.Now().Add(maxShrink)
 	small := shrink(s, func(s *schedule) bool {
 		for range replays {
-			if runs++; runs > 20_000 {
+			if runs++; time.Now().After(end) {
 				return false
 			}
 			if _, _, broken := attempt(t, s); len(broken) > 0 {

@@ -34,6 +34,7 @@ func (s *schedule) hurry() {
 	const timeout, wait = 100 * time.Millisecond, 3 * time.Millisecond
 	s.Client.BaseWait, s.Client.RetryAfter, s.Client.Timeout = 1, wait, timeout
 	s.Client.RateLimit = false
+	s.Client.HTTPTimeout, s.Client.HeaderTimeout = min(s.Client.HTTPTimeout, timeout), min(s.Client.HeaderTimeout, timeout)
 	for i := range s.Calls {
 		c := &s.Calls[i]
 		c.After, c.Cancel = min(c.After, wait), 0

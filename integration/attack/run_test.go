@@ -92,7 +92,11 @@ type outcome struct {
 
 // run makes the calls of the schedule, and returns what broke the law.
 func (w *world) run() (results []outcome, broken []string) {
-	transport := &http.Transport{DialContext: w.dial}
+	p := &w.plan.Client
+	transport := &http.Transport{
+		DialContext: w.dial, ResponseHeaderTimeout: p.HeaderTimeout, MaxConnsPerHost: p.MaxConns, DisableKeepAlives: p.NoKeepAlives,
+		DisableCompression: p.NoCompression, MaxResponseHeaderBytes: p.MaxHeaderBytes,
+	}
 	w.protocol.configure(w, transport)
 	client, err := w.newClient(transport)
 	if err != nil {
@@ -113,6 +117,11 @@ func (w *world) run() (results []outcome, broken []string) {
 	w.late.Wait()
 	client.CloseIdleConnections()
 	transport.CloseIdleConnections()
+	if !w.real { // net/http keeps an HTTP/2 connection that was dialed for a call that has ended meanwhile
+		time.Sleep(time.Second)
+		client.CloseIdleConnections()
+		transport.CloseIdleConnections()
+	}
 	if left := w.wait(); left > 0 {
 		broken = append(broken, fmt.Sprintf("%d connections were left open", left))
 	}
@@ -154,7 +163,7 @@ func (w *world) newClient(transport *http.Transport) (doer, error) {
 	p := &w.plan.Client
 	options := []labhealth.Option{
 		labhealth.WithBaseURL(w.protocol.base),
-		labhealth.WithHTTPClient(&http.Client{Transport: between}),
+		labhealth.WithHTTPClient(&http.Client{Transport: between, Timeout: p.HTTPTimeout}),
 		labhealth.WithRetry(labhealth.RetryPolicy{
 			MaxAttempts: p.Attempts, BaseWait: p.BaseWait, ReadTimeout: p.Timeout, WriteTimeout: p.Timeout, MaxRetryAfter: p.RetryAfter, Strict: p.Strict,
 		}),

@@ -29,6 +29,14 @@ type clientPlan struct {
 	RateLimit   bool          `json:",omitzero"`
 	Credentials bool          `json:",omitzero"` // keys from a function, each valid until the next 401
 	Observer    bool          `json:",omitzero"`
+
+	// Of the http.Client and the http.Transport.
+	HTTPTimeout    time.Duration `json:",omitzero"`
+	HeaderTimeout  time.Duration `json:",omitzero"`
+	MaxConns       int           `json:",omitzero"`
+	NoKeepAlives   bool          `json:",omitzero"`
+	NoCompression  bool          `json:",omitzero"`
+	MaxHeaderBytes int64         `json:",omitzero"`
 }
 
 // callPlan is one call.
@@ -115,8 +123,12 @@ func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 // pickLow returns a number below n; the lower, the likelier.
 func pickLow(r *rand.Rand, n int) int { return r.IntN(1 + r.IntN(n)) }
 
-// randomTime returns a time in whole microseconds, of any magnitude up to 10^n µs.
+// randomTime returns a time in whole microseconds, of any magnitude up to 10^n µs. Some times are
+// frequent, so that different things happen at the same moment.
 func randomTime(r *rand.Rand, n int) time.Duration {
+	if oneIn(r, 3) {
+		return pick(r, time.Millisecond, 2*time.Millisecond, 10*time.Millisecond, 100*time.Millisecond)
+	}
 	limit := 1
 	for range 1 + r.IntN(n) {
 		limit *= 10
@@ -141,6 +153,20 @@ func randomClient(r *rand.Rand) (p clientPlan) {
 	p.RateLimit = oneIn(r, 8)
 	p.Credentials = oneIn(r, 8)
 	p.Observer = oneIn(r, 8)
+	if oneIn(r, 16) {
+		p.HTTPTimeout = randomTime(r, 7)
+	}
+	if oneIn(r, 16) {
+		p.HeaderTimeout = randomTime(r, 7)
+	}
+	if oneIn(r, 8) {
+		p.MaxConns = 1 + r.IntN(2)
+	}
+	p.NoKeepAlives = oneIn(r, 16)
+	p.NoCompression = oneIn(r, 16)
+	if oneIn(r, 16) {
+		p.MaxHeaderBytes = 1 + int64(pickLow(r, 10_000))
+	}
 	return p
 }
 

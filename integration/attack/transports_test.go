@@ -10,6 +10,7 @@ import (
 	"net/http/httptrace"
 	"os"
 	"strconv"
+	"sync"
 	"syscall"
 )
 
@@ -156,6 +157,48 @@ var wrappers = []wrapper{
 			return nil, errWrapper
 		}
 	}},
+	{name: "gives up at the end of the attempt and goes on", make: func(w *world, inner http.RoundTripper) roundTripper {
+		return func(r *http.Request) (*http.Response, error) {
+			c := copyOf(r.WithContext(context.WithoutCancel(r.Context())), bodyOfRequest(r))
+			responses := make(chan *http.Response)
+			w.late.Go(func() {
+				resp, err := inner.RoundTrip(c)
+				if err != nil {
+					resp = nil
+				}
+				select {
+				case responses <- resp:
+				case <-r.Context().Done():
+					closeBody(resp)
+				}
+			})
+			select {
+			case resp := <-responses:
+				if resp == nil {
+					return nil, errWrapper
+				}
+				resp.Body = untilDone(w, r, resp.Body)
+				return resp, nil
+			case <-r.Context().Done():
+				return nil, r.Context().Err()
+			}
+		}
+	}},
+	{name: "adds hooks", make: func(_ *world, inner http.RoundTripper) roundTripper {
+		return func(r *http.Request) (*http.Response, error) {
+			trace := &httptrace.ClientTrace{GetConn: func(string) {}, WroteHeaders: func() {}}
+			return inner.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
+		}
+	}},
+	{name: "drops an empty body", make: func(_ *world, inner http.RoundTripper) roundTripper {
+		return func(r *http.Request) (*http.Response, error) {
+			c := copyOf(r, bodyOfRequest(r))
+			if r.ContentLength <= 0 {
+				c.Body, c.ContentLength = nil, 0
+			}
+			return inner.RoundTrip(c)
+		}
+	}},
 	{name: "turns 5xx into an error", make: func(_ *world, inner http.RoundTripper) roundTripper {
 		return func(r *http.Request) (*http.Response, error) {
 			resp, err := inner.RoundTrip(r)
@@ -254,6 +297,20 @@ type closing struct {
 func (c *closing) Close() error {
 	defer c.then()
 	return c.ReadCloser.Close()
+}
+
+// untilDone returns a body that is closed at the end of an attempt, at the latest.
+func untilDone(w *world, r *http.Request, content io.ReadCloser) io.ReadCloser {
+	over := make(chan struct{})
+	var once sync.Once
+	w.late.Go(func() {
+		select {
+		case <-r.Context().Done():
+			_ = content.Close()
+		case <-over:
+		}
+	})
+	return &closing{content, func() { once.Do(func() { close(over) }) }}
 }
 
 func closeBody(resp *http.Response) {
