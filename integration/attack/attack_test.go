@@ -138,6 +138,9 @@ const maxShrink = time.Minute
 
 // report shrinks a schedule that broke the law, and fails the test.
 func report(t *testing.T, s *schedule, broken []string) {
+	if os.Getenv("LABHEALTH_ATTACK_FIRST") != "" { // see TestMutants
+		t.Fatalf("seed %d breaks the law:\n\t%s", s.Seed, strings.Join(broken, "\n\t"))
+	}
 	runs, end := 0, time.Now().Add(maxShrink)
 	small := shrink(s, func(s *schedule) bool {
 		for range replays {
@@ -214,12 +217,16 @@ func run(t *testing.T, from uint64, limit int64, end time.Time) {
 	var made, failures atomic.Int64
 	var next atomic.Uint64
 	next.Store(from)
+	most := int64(5)
+	if os.Getenv("LABHEALTH_ATTACK_FIRST") != "" {
+		most = 1
+	}
 	start, before := time.Now(), processorTime()
 	t.Run("workers", func(t *testing.T) {
 		for i := range runtime.GOMAXPROCS(0) {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
 				t.Parallel()
-				for made.Load() < limit && failures.Load() < 5 && time.Now().Before(end) {
+				for made.Load() < limit && failures.Load() < most && time.Now().Before(end) {
 					s := newSchedule(next.Add(1) - 1)
 					w, results, broken := attempt(t, s)
 					made.Add(int64(len(s.Calls)))
