@@ -201,6 +201,18 @@ func (p *proof) disconnect() {
 	}
 }
 
+// closeAtEnd closes the body of resp, the response to an HTTP/2 request with a body, when the
+// attempt ends, unless stop was called before. net/http itself does not notice the end while the
+// server does not take all of the request.
+func (p *proof) closeAtEnd(resp *http.Response) (stop func() bool) {
+	return context.AfterFunc(&p.ctx, func() {
+		if resp.Uncompressed { // in Go 1.26, Close waits for a Read that waits for the start of the body
+			p.disconnect()
+		}
+		resp.Body.Close()
+	})
+}
+
 // lowest returns the connection below TLS. The Close of a TLS connection would wait until its last
 // message is written. An HTTPS proxy adds a second layer of TLS.
 func lowest(c net.Conn) net.Conn {
