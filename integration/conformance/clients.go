@@ -265,4 +265,3 @@ type silent struct{}
 func (silent) Errorf(string, ...any) {}
 func (silent) Warnf(string, ...any)  {}
 func (silent) Debugf(string, ...any) {}
-

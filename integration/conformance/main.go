@@ -5,7 +5,7 @@
 //
 //	go run -C integration ./conformance                      # this library
 //	go run -C integration ./conformance -client resty
-//	go run -C integration ./conformance -client "python3 $PWD/conformance/example/client.py"
+//	go run -C integration ./conformance -client "python3 $PWD/conformance/example/client.py" -lines
 //	go run -C integration ./conformance -write               # the tables of the documentation
 package main
 
@@ -26,6 +26,7 @@ func main() {
 	root := flag.String("root", "..", "the directory of the repository")
 	pattern := flag.String("rows", "", "a regular expression for the names of the rows")
 	parallel := flag.Int("parallel", 32, "how many cases run at the same time")
+	lines := flag.Bool("lines", false, "the command makes one call for each line that it reads, until there is none")
 	verbose := flag.Bool("v", false, "print every case")
 	write := flag.Bool("write", false, "measure all built-in clients and write the tables of the documentation")
 	flag.Parse()
@@ -33,21 +34,27 @@ func main() {
 	if err == nil && *write {
 		err = writeTables(*root, suite, *parallel)
 	} else if err == nil {
-		err = runOne(suite, clientOf(*name), *pattern, *parallel, *verbose)
+		err = runNamed(suite, *name, *lines, *pattern, *parallel, *verbose)
 	}
 	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-// clientOf returns a built-in client, or one that runs a command.
-func clientOf(name string) client {
+// runNamed runs a built-in client, or a command.
+func runNamed(s *suite, name string, lines bool, pattern string, parallel int, verbose bool) error {
 	for _, c := range clients {
 		if c.flag == name {
-			return c
+			return runOne(s, c, pattern, parallel, verbose)
 		}
 	}
-	return client{flag: name, label: name, reports: true, do: command(strings.Fields(name))}
+	c := client{flag: name, label: name, reports: true, do: command(strings.Fields(name))}
+	if lines {
+		do, stop := commands(strings.Fields(name), parallel)
+		defer stop()
+		c.do = do
+	}
+	return runOne(s, c, pattern, parallel, verbose)
 }
 
 func clientNames() string {

@@ -155,6 +155,15 @@ type testCase struct {
 
 func (c testCase) String() string { return c.Name + " (" + c.call + ")" }
 
+// slower returns the case with longer times, if they are not the usual ones.
+func (c testCase) slower(factor int) testCase {
+	if c.TimeoutMS != c.suite.TimeoutMS || c.DeadlineMS != c.suite.DeadlineMS {
+		c.TimeoutMS *= factor
+		c.DeadlineMS *= factor
+	}
+	return c
+}
+
 // cases returns the cases of the rows whose names match.
 func (s *suite) cases(names *regexp.Regexp) (list []testCase) {
 	for _, r := range s.Rows {
