@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -46,6 +47,14 @@ func TestTables(t *testing.T) {
 	text, err := versions(root)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for file, count := range map[string]string{
+		"conformance/README.md": fmt.Sprintf(": %d ways", len(m.suite.Rows)),
+		"docs/safety.md":        fmt.Sprintf("[All %d cases]", len(m.cases)),
+	} {
+		if text, err := os.ReadFile(root + "/" + file); err != nil || !strings.Contains(string(text), count) {
+			t.Errorf("%s does not say %q: %v", file, count, err)
+		}
 	}
 	for _, p := range m.pages(text) {
 		_, documented, _, err := p.old(root)
