@@ -161,7 +161,11 @@ func read(resp *http.Response, err error) (answer, error) {
 
 // answerOf returns the ID of the order in a successful response.
 func answerOf(statusCode int, body []byte, err error) answer {
-	var document struct{ Order struct{ ID string } }
+	var document struct {
+		Order struct {
+			ID string `json:"id"`
+		} `json:"order"`
+	}
 	if err != nil || statusCode < 200 || statusCode > 299 || json.Unmarshal(body, &document) != nil {
 		return answer{}
 	}
@@ -194,7 +198,6 @@ func restyClient(retries int) func(context.Context, call) (answer, error) {
 	return func(ctx context.Context, c call) (answer, error) {
 		client := resty.New().SetTimeout(c.timeout()).SetRetryCount(retries).SetLogger(silent{}).
 			SetRetryWaitTime(time.Millisecond).SetRetryMaxWaitTime(time.Millisecond)
-		defer client.Close()
 		defer client.Client().CloseIdleConnections()
 		if err := warm(ctx, client.Client(), c); err != nil {
 			return answer{}, err

@@ -27,7 +27,7 @@ func command(line []string) func(context.Context, call) (answer, error) {
 		if err := p.write(c); err != nil {
 			return answer{}, err
 		}
-		p.input.Close()
+		_ = p.input.Close() // a command that needs more input does not write its line
 		return p.read(c)
 	}
 }
@@ -116,7 +116,7 @@ func (p *process) read(c call) (answer, error) {
 
 // stop ends a command that has nothing more to do.
 func (p *process) stop() {
-	p.input.Close()
+	_ = p.input.Close() // it may be closed
 	limit := time.AfterFunc(patience, func() {
 		_ = p.cmd.Process.Kill() // it may have ended
 	})

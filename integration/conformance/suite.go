@@ -11,14 +11,14 @@ import (
 
 // suite is conformance/faults.json. conformance/README.md describes its fields.
 type suite struct {
-	Version    int
-	APIKey     string `json:"api_key"`
-	Patient    string // is in the bodies, and must not reach another host
-	TimeoutMS  int    `json:"timeout_ms"`
-	DeadlineMS int    `json:"deadline_ms"`
-	Warm       string // the path of the request before those of a warm row
-	Calls      map[string]request
-	Rows       []row
+	Version    int                `json:"version"`
+	APIKey     string             `json:"api_key"`
+	Patient    string             `json:"patient"` // is in the bodies, and must not reach another host
+	TimeoutMS  int                `json:"timeout_ms"`
+	DeadlineMS int                `json:"deadline_ms"`
+	Warm       string             `json:"warm"` // the path of the request before those of a warm row
+	Calls      map[string]request `json:"calls"`
+	Rows       []row              `json:"rows"`
 }
 
 // callNames are the calls in the order of the tables.
@@ -34,42 +34,42 @@ type request struct {
 
 // row describes a network, and what a client must do about it in each call.
 type row struct {
-	Name       string
-	Connect    string // how connections fail; empty if they do not
-	Warm       bool   // another request precedes, on a connection that is kept alive
-	Network    []fault
-	Always     bool // the last fault repeats
-	TimeoutMS  int  `json:"timeout_ms"`
-	DeadlineMS int  `json:"deadline_ms"`
-	Expect     map[string]expectation
+	Name       string                 `json:"name"`
+	Connect    string                 `json:"connect"` // how connections fail; empty if they do not
+	Warm       bool                   `json:"warm"`    // another request precedes, on a connection that is kept alive
+	Network    []fault                `json:"network"`
+	Always     bool                   `json:"always"` // the last fault repeats
+	TimeoutMS  int                    `json:"timeout_ms"`
+	DeadlineMS int                    `json:"deadline_ms"`
+	Expect     map[string]expectation `json:"expect"`
 }
 
 // fault is what happens to one request.
 type fault struct {
-	Read    string // how much of the request is read: all of it if empty
-	Commit  bool   // the service processes the request first
-	DelayMS int    `json:"delay_ms"`
-	Send    *response
-	Then    string // what happens to the connection: it is kept if empty
+	Read    string    `json:"read"`   // how much of the request is read: all of it if empty
+	Commit  bool      `json:"commit"` // the service processes the request first
+	DelayMS int       `json:"delay_ms"`
+	Send    *response `json:"send"`
+	Then    string    `json:"then"` // what happens to the connection: it is kept if empty
 }
 
 // response is what is sent for one request.
 type response struct {
-	Raw     string // these bytes, and nothing else
-	Hints   int    // informational responses before the response
-	Status  int
-	Headers map[string]string
-	Body    *string // nil for the usual response of the call
-	Framing string  // how the end of the body is marked: Content-Length if empty
-	Stop    string  // the part that is sent by half, and nothing after it; empty for none
+	Raw     string            `json:"raw"`   // these bytes, and nothing else
+	Hints   int               `json:"hints"` // informational responses before the response
+	Status  int               `json:"status"`
+	Headers map[string]string `json:"headers"`
+	Body    *string           `json:"body"`    // nil for the usual response of the call
+	Framing string            `json:"framing"` // how the end of the body is marked: Content-Length if empty
+	Stop    string            `json:"stop"`    // the part that is sent by half, and nothing after it; empty for none
 }
 
 // expectation limits what a client may do.
 type expectation struct {
-	MaxRequests int `json:"max_requests"`
-	MaxCommits  int `json:"max_commits"`
-	Outcomes    []string
-	ID          bool // the client must return the ID of the order
+	MaxRequests int      `json:"max_requests"`
+	MaxCommits  int      `json:"max_commits"`
+	Outcomes    []string `json:"outcomes"`
+	ID          bool     `json:"id"` // the client must return the ID of the order
 }
 
 // vocabulary has the values of each field.

@@ -27,8 +27,8 @@ type measurement struct {
 	results [][]result
 }
 
-// measure runs every built-in client in every case, all of them at the same time. Results that differ from the documented ones
-// are measured again.
+// measure runs every built-in client in every case, all of them at the same time. Results that
+// differ from the documented ones are measured again.
 func measure(ctx context.Context, s *suite, documented string, parallel int) (*measurement, error) {
 	m := &measurement{suite: s, cases: s.cases(regexp.MustCompile("")), results: make([][]result, len(clients))}
 	cells := cellsOf(documented)
