@@ -1,0 +1,2 @@
+// Package powercut tests what is left after a loss of power.
+package powercut

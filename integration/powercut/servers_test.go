@@ -1,0 +1,493 @@
+package powercut
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/labhealth/labhealth-go/integration/powercut/cutfs"
+)
+
+// These tests run servers on a disk in memory, send deliveries to them, kill them, cut the power of
+// the disk, and look for every delivery that was acknowledged on each of several disks that the cut
+// may have left behind. Every choice of the test comes from a seed; when the servers do what is up
+// to them, so that the same seed meets other operations in another run.
+//
+//	go test ./powercut                                            few cuts of each
+//	LABHEALTH_TEST_LONG=1 go test -timeout 6h ./powercut          1,000
+//	LABHEALTH_CUTS=50 LABHEALTH_CUT_SEED=7 go test ./powercut
+
+// long selects the long form of all tests.
+var long = os.Getenv("LABHEALTH_TEST_LONG") != ""
+
+// system is what runs on the disk: the servers, which write to it, and the clients.
+type system interface {
+	// prepare makes the content of the disk from which every life starts, and stops everything.
+	prepare(ctx context.Context) error
+	// start starts the servers that do not run, and returns when they can be used.
+	start(ctx context.Context) error
+	// serve starts the clients, and returns when deliveries can be sent. What they have acknowledged
+	// does not change until then.
+	serve(ctx context.Context) error
+	// kill kills the servers and perhaps clients, and does not wait for them.
+	kill()
+	// stop kills everything and waits.
+	stop()
+	// deliver returns nil if delivery n was acknowledged.
+	deliver(ctx context.Context, n int) error
+	// stored returns how often each delivery from the first one on is stored.
+	stored(ctx context.Context, first int) (map[int]int, error)
+	// finish applies what is stored and not applied, and then returns what is applied.
+	finish(ctx context.Context, first int) (map[int]int, error)
+}
+
+// experiment is a system whose power is cut.
+type experiment struct {
+	name   string // a row of the table
+	system system
+	disk   *cutfs.Disk
+	span   int64 // changes and syncs until a kill or a cut, at most
+	cuts   int   // in the short form
+	many   int   // in the long form
+	life   int   // cuts after which it starts again with an empty system; 0 means 25
+	unsafe bool  // it must be seen to lose what it acknowledged
+	copies bool  // a delivery may be stored several times
+
+	template *cutfs.Image
+	next     int // number of the next delivery
+	count    struct{ cuts, disks, kills, acknowledged, lost, lossy, broken int }
+}
+
+const (
+	disksPerCut = 3
+	clients     = 8
+)
+
+// run cuts the power until it has done so often enough, or has seen what it must see.
+func (e *experiment) run(t *testing.T) {
+	t.Helper()
+	began := time.Now()
+	cuts := e.cuts
+	if long {
+		cuts = e.many
+	}
+	seed := uint64(1)
+	if n, err := strconv.Atoi(os.Getenv("LABHEALTH_CUTS")); err == nil {
+		cuts = n
+	}
+	if n, err := strconv.ParseUint(os.Getenv("LABHEALTH_CUT_SEED"), 10, 64); err == nil {
+		seed = n
+	}
+	if err := e.system.prepare(t.Context()); err != nil {
+		t.Fatalf("%s: %v", e.name, err)
+	}
+	e.template = e.disk.Save()
+	for ; e.count.cuts < cuts && !t.Failed() && !e.seen(); seed++ {
+		newLife(e, seed).run(t, min(cmp.Or(e.life, 25), cuts-e.count.cuts))
+	}
+	c := e.count
+	t.Logf("| what | cuts | disks | kills before | acknowledged | lost, in disks | not opened |")
+	t.Logf("| %s | %d | %d | %d | %d | %d, %d | %d | %.0f s, last seed %d", e.name, c.cuts, c.disks, c.kills, c.acknowledged, c.lost, c.lossy, c.broken,
+		time.Since(began).Seconds(), seed-1)
+	if e.unsafe && c.lost+c.broken == 0 {
+		t.Errorf("%s: nothing was lost in %d cuts: the test does not find what it must find", e.name, c.cuts)
+	}
+}
+
+// seen reports whether an unsafe system has lost something. The long form goes on, to count.
+func (e *experiment) seen() bool { return e.unsafe && !long && e.count.lost+e.count.broken > 0 }
+
+// life is a system from an empty disk on, through several cuts.
+type life struct {
+	*experiment
+	seed  uint64
+	rand  *rand.Rand
+	first int // delivery
+
+	mu           sync.Mutex
+	acknowledged map[int]bool
+	again        []int // deliveries that were sent and not acknowledged
+}
+
+func newLife(e *experiment, seed uint64) *life {
+	return &life{experiment: e, seed: seed, rand: rand.New(rand.NewPCG(seed, 24)), first: e.next, acknowledged: map[int]bool{}}
+}
+
+func (l *life) run(t *testing.T, cuts int) {
+	t.Helper()
+	defer l.system.stop()
+	l.disk.On(l.template, 0, cutfs.Drop)
+	if err := l.up(t.Context(), true); err != nil {
+		t.Fatalf("%s does not start: %v", l.name, err)
+	}
+	for n := range cuts {
+		image := l.loadAndCut(t)
+		if image == nil || !l.examine(t, n, image) {
+			return
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	applied, err := l.system.finish(ctx, l.first)
+	if err != nil {
+		t.Errorf("%s: seed %d: what is stored is not applied: %v", l.name, l.seed, err)
+		return
+	}
+	l.compare(t, "at the end", applied)
+}
+
+// up starts the servers and, if they are to be used, the clients. It ends when the power goes.
+func (l *life) up(ctx context.Context, use bool) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	gone := l.disk.Gone()
+	go func() {
+		defer cancel()
+		select {
+		case <-gone:
+		case <-ctx.Done():
+		}
+	}()
+	err := l.system.start(ctx)
+	if err == nil && use {
+		err = l.system.serve(ctx)
+	}
+	return err
+}
+
+// loadAndCut sends deliveries, kills the servers up to two times, and cuts the power: also while
+// the servers start.
+func (l *life) loadAndCut(t *testing.T) *cutfs.Image {
+	t.Helper()
+	gone, cutting := l.disk.Gone(), false
+	for range l.rand.IntN(3) {
+		killed := l.disk.KillAfter(1+l.rand.Int64N(l.span), l.system.kill)
+		l.load(t, killed)
+		l.disk.KillAfter(0, nil)
+		l.system.kill()
+		l.count.kills++
+		if cutting = l.rand.IntN(4) == 0; cutting {
+			l.disk.CutAfter(l.cutAfter())
+		}
+		if err := l.up(t.Context(), true); err != nil {
+			if isClosed(gone) {
+				break
+			}
+			t.Errorf("%s: seed %d: after a kill without a cut: %v", l.name, l.seed, err)
+			return nil
+		}
+	}
+	if !cutting {
+		l.disk.CutAfter(l.cutAfter())
+	}
+	l.load(t, gone)
+	image := l.disk.Off()
+	l.system.stop()
+	l.count.cuts++
+	return image
+}
+
+// cutAfter is how many operations are left: in every second case so few that nothing but what is
+// sent again can be acknowledged.
+func (l *life) cutAfter() int64 {
+	if l.rand.IntN(2) == 0 {
+		return 1 + l.rand.Int64N(4)
+	}
+	return 1 + l.rand.Int64N(l.span)
+}
+
+// load sends deliveries until a channel is closed or the power is gone: first those that were not
+// acknowledged.
+func (l *life) load(t *testing.T, until <-chan struct{}) {
+	t.Helper()
+	gone := l.disk.Gone()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	go func() {
+		defer cancel()
+		select {
+		case <-until:
+		case <-gone:
+		case <-ctx.Done():
+		}
+	}()
+	var sending sync.WaitGroup
+	for range clients {
+		sending.Go(func() {
+			for ctx.Err() == nil {
+				l.send(ctx, gone)
+			}
+		})
+	}
+	sending.Wait()
+}
+
+// send sends a delivery. What is acknowledged without power does not count: servers that go on may
+// say anything.
+func (l *life) send(ctx context.Context, gone <-chan struct{}) {
+	l.mu.Lock()
+	n := l.next
+	if len(l.again) > 0 {
+		n, l.again = l.again[0], l.again[1:]
+	} else {
+		l.next++
+	}
+	l.mu.Unlock()
+	err := l.system.deliver(ctx, n)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err == nil && !isClosed(gone):
+		l.acknowledged[n] = true
+		l.count.acknowledged++
+	case !errors.Is(err, errDuplicate):
+		l.again = append(l.again, n)
+	}
+}
+
+// examine starts the servers on disks that the cut may have left, and reports whether the life goes
+// on, on the last one.
+func (l *life) examine(t *testing.T, cut int, image *cutfs.Image) bool {
+	t.Helper()
+	for disk := range disksPerCut {
+		seed := l.rand.Uint64()
+		kept, dropped := l.disk.On(image, seed, cutfs.Any)
+		where := fmt.Sprintf("cut %d, disk %d (%d of %d unsynced operations kept, seed %d)", cut+1, disk+1, kept, kept+dropped, seed)
+		l.count.disks++
+		stored, err := l.read(t.Context())
+		if err != nil {
+			l.count.broken++
+			l.report(t, where, fmt.Sprintf("does not start: %v", err))
+		} else if l.compare(t, where, stored) {
+			if disk < disksPerCut-1 {
+				l.system.stop()
+			}
+			continue
+		}
+		if disk == disksPerCut-1 || !l.unsafe {
+			return false // the next life starts with an empty disk
+		}
+		l.system.stop()
+	}
+	if err := l.up(t.Context(), true); err != nil {
+		t.Errorf("%s: seed %d, cut %d: %v", l.name, l.seed, cut+1, err)
+		return false
+	}
+	return true
+}
+
+func (l *life) read(ctx context.Context) (map[int]int, error) {
+	if err := l.up(ctx, false); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return l.system.stored(ctx, l.first)
+}
+
+// compare reports whether everything that was acknowledged is stored, and nothing twice.
+func (l *life) compare(t *testing.T, where string, stored map[int]int) bool {
+	t.Helper()
+	var lost, twice []int
+	for n := range l.acknowledged {
+		if stored[n] == 0 {
+			lost = append(lost, n)
+		}
+	}
+	for n, times := range stored {
+		if times > 1 && !l.copies {
+			twice = append(twice, n)
+		}
+	}
+	if len(twice) > 0 {
+		slices.Sort(twice)
+		t.Errorf("%s: seed %d, %s: stored more than once: %s", l.name, l.seed, where, numbers(twice))
+		return false
+	}
+	if len(lost) == 0 {
+		return true
+	}
+	l.count.lossy++
+	l.count.lost += len(lost)
+	slices.Sort(lost)
+	l.report(t, where, fmt.Sprintf("lost %d of %d acknowledged deliveries: %s", len(lost), len(l.acknowledged), numbers(lost)))
+	return false
+}
+
+// report fails the test, unless the system is known to be unsafe.
+func (l *life) report(t *testing.T, where, what string) {
+	t.Helper()
+	if l.unsafe {
+		return
+	}
+	t.Errorf("%s: seed %d, %s: %s\nto repeat it, with other operations of the servers:\n\tLABHEALTH_CUT_SEED=%d LABHEALTH_CUTS=%d go test -C integration -count=1 -v -run '^%s$' ./powercut",
+		l.name, l.seed, where, what, l.seed, cmp.Or(l.life, 25), t.Name())
+}
+
+// numbers prints the first few.
+func numbers(all []int) string {
+	more := ""
+	if len(all) > 20 {
+		all, more = all[:20], " …"
+	}
+	return fmt.Sprint(all) + more
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// idOf is the ID of a delivery, and numberOf its number.
+func idOf(n int) string { return fmt.Sprintf("msg_%07d", n) }
+
+func numberOf(id string) (int, error) { return strconv.Atoi(strings.TrimPrefix(id, "msg_")) }
+
+// process is a program that runs and can be killed.
+type process struct {
+	name   string
+	cmd    *exec.Cmd
+	log    *tail
+	killed atomic.Bool
+	exited chan struct{} // closed after the end
+}
+
+// launch starts a program, which ends with this one.
+func launch(name string, cmd *exec.Cmd) (*process, error) {
+	p := &process{name: name, cmd: cmd, log: new(tail), exited: make(chan struct{})}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	cmd.Stdout, cmd.Stderr = p.log, p.log
+	cmd.Dir = "/"
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(p.exited)
+		_ = cmd.Wait() // it is killed, or prints why it ends
+	}()
+	return p, nil
+}
+
+// kill does not wait for the end. A process that is nil does not run.
+func (p *process) kill() {
+	if p != nil {
+		p.killed.Store(true)
+		_ = p.cmd.Process.Kill() // it may have ended
+	}
+}
+
+// runs reports whether a process was started and not killed.
+func (p *process) runs() bool { return p != nil && !p.killed.Load() }
+
+// end kills a process and waits for its end.
+func (p *process) end() {
+	if p != nil {
+		p.kill()
+		<-p.exited
+	}
+}
+
+// until waits until ready returns nil. It returns an error if the process ends before, or the
+// context does.
+func (p *process) until(ctx context.Context, ready func() error) error {
+	return poll(ctx, func() (bool, error) {
+		err := ready()
+		if err != nil && isClosed(p.exited) {
+			return true, fmt.Errorf("%s has ended: %w: %s", p.name, err, p.log.last())
+		}
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, p.log.last())
+		}
+		return err == nil, err
+	})
+}
+
+// prints waits until a process has printed a text, and returns what follows it in the line.
+func (p *process) prints(ctx context.Context, text string) (rest string, err error) {
+	err = p.until(ctx, func() error {
+		_, after, found := strings.Cut(p.log.String(), text)
+		line, _, complete := strings.Cut(after, "\n")
+		if !found || !complete {
+			return fmt.Errorf("%s has not printed %q", p.name, text)
+		}
+		rest = line
+		return nil
+	})
+	return rest, err
+}
+
+// poll calls step until it is done, and returns its last error, also when the context ends.
+func poll(ctx context.Context, step func() (done bool, err error)) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		done, err := step()
+		if done {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		}
+	}
+}
+
+// tail is the output of a process, of which it keeps the end.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const tailSize = 64 << 10
+
+func (o *tail) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text = append(o.text, p...)
+	if len(o.text) > 2*tailSize {
+		o.text = slices.Clone(o.text[len(o.text)-tailSize:])
+	}
+	return len(p), nil
+}
+
+func (o *tail) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return string(o.text)
+}
+
+// last returns the last lines, for an error.
+func (o *tail) last() string {
+	lines := strings.Split(strings.TrimSpace(o.String()), "\n")
+	return strings.Join(lines[max(0, len(lines)-15):], "\n")
+}
+
+// merged adds up how often deliveries are stored in two places.
+func merged(a, b map[int]int) map[int]int {
+	sum := maps.Clone(a)
+	for n, times := range b {
+		sum[n] += times
+	}
+	return sum
+}
