@@ -1,2 +1,0 @@
-// Package powercut tests what is left after a loss of power.
-package powercut
