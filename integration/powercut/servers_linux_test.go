@@ -1,4 +1,4 @@
-package powercut
+package powercut_test
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -20,18 +19,6 @@ import (
 
 	"github.com/labhealth/labhealth-go/integration/powercut/cutfs"
 )
-
-// These tests run servers on a disk in memory, send deliveries to them, kill them, cut the power of
-// the disk, and look for every delivery that was acknowledged on each of several disks that the cut
-// may have left behind. Every choice of the test comes from a seed; when the servers do what is up
-// to them, so that the same seed meets other operations in another run.
-//
-//	go test ./powercut                                            few cuts of each
-//	LABHEALTH_TEST_LONG=1 go test -timeout 6h ./powercut          1,000
-//	LABHEALTH_CUTS=50 LABHEALTH_CUT_SEED=7 go test ./powercut
-
-// long selects the long form of all tests.
-var long = os.Getenv("LABHEALTH_TEST_LONG") != ""
 
 // system is what runs on the disk: the servers, which write to it, and the clients.
 type system interface {
@@ -80,17 +67,7 @@ const (
 func (e *experiment) run(t *testing.T) {
 	t.Helper()
 	began := time.Now()
-	cuts := e.cuts
-	if long {
-		cuts = e.many
-	}
-	seed := uint64(1)
-	if n, err := strconv.Atoi(os.Getenv("LABHEALTH_CUTS")); err == nil {
-		cuts = n
-	}
-	if n, err := strconv.ParseUint(os.Getenv("LABHEALTH_CUT_SEED"), 10, 64); err == nil {
-		seed = n
-	}
+	cuts, seed := cutsOf(t, e.cuts, e.many), firstSeed(t)
 	if err := e.system.prepare(t.Context()); err != nil {
 		t.Fatalf("%s: %v", e.name, err)
 	}
@@ -174,10 +151,9 @@ func (l *life) loadAndCut(t *testing.T) *cutfs.Image {
 	t.Helper()
 	gone, cutting := l.disk.Gone(), false
 	for range l.rand.IntN(3) {
-		killed := l.disk.KillAfter(1+l.rand.Int64N(l.span), l.system.kill)
-		l.load(t, killed)
-		l.disk.KillAfter(0, nil)
+		l.load(t, l.disk.Hold(1+l.rand.Int64N(l.span/2), holds[l.rand.IntN(len(holds))]...))
 		l.system.kill()
+		l.disk.Release()
 		l.count.kills++
 		if cutting = l.rand.IntN(4) == 0; cutting {
 			l.disk.CutAfter(l.cutAfter())
@@ -199,6 +175,9 @@ func (l *life) loadAndCut(t *testing.T) *cutfs.Image {
 	l.count.cuts++
 	return image
 }
+
+// holds are the operations in which servers are killed: before they change something, or in a sync.
+var holds = [][]cutfs.Operation{nil, {cutfs.Sync}, {cutfs.Sync}}
 
 // cutAfter is how many operations are left: in every second case so few that nothing but what is
 // sent again can be acknowledged.
@@ -333,8 +312,7 @@ func (l *life) report(t *testing.T, where, what string) {
 	if l.unsafe {
 		return
 	}
-	t.Errorf("%s: seed %d, %s: %s\nto repeat it, with other operations of the servers:\n\tLABHEALTH_CUT_SEED=%d LABHEALTH_CUTS=%d go test -C integration -count=1 -v -run '^%s$' ./powercut",
-		l.name, l.seed, where, what, l.seed, cmp.Or(l.life, 25), t.Name())
+	t.Errorf("%s: seed %d, %s: %s\nto repeat it, as far as the servers do the same again:\n\t%s", l.name, l.seed, where, what, replay(t, l.seed, cmp.Or(l.life, 25)))
 }
 
 // numbers prints the first few.
@@ -360,8 +338,8 @@ func idOf(n int) string { return fmt.Sprintf("msg_%07d", n) }
 
 func numberOf(id string) (int, error) { return strconv.Atoi(strings.TrimPrefix(id, "msg_")) }
 
-// process is a program that runs and can be killed.
-type process struct {
+// server is a program that runs and can be killed.
+type server struct {
 	name   string
 	cmd    *exec.Cmd
 	log    *tail
@@ -370,8 +348,8 @@ type process struct {
 }
 
 // launch starts a program, which ends with this one.
-func launch(name string, cmd *exec.Cmd) (*process, error) {
-	p := &process{name: name, cmd: cmd, log: new(tail), exited: make(chan struct{})}
+func launch(name string, cmd *exec.Cmd) (*server, error) {
+	p := &server{name: name, cmd: cmd, log: new(tail), exited: make(chan struct{})}
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)
 	}
@@ -389,7 +367,7 @@ func launch(name string, cmd *exec.Cmd) (*process, error) {
 }
 
 // kill does not wait for the end. A process that is nil does not run.
-func (p *process) kill() {
+func (p *server) kill() {
 	if p != nil {
 		p.killed.Store(true)
 		_ = p.cmd.Process.Kill() // it may have ended
@@ -397,10 +375,10 @@ func (p *process) kill() {
 }
 
 // runs reports whether a process was started and not killed.
-func (p *process) runs() bool { return p != nil && !p.killed.Load() }
+func (p *server) runs() bool { return p != nil && !p.killed.Load() }
 
 // end kills a process and waits for its end.
-func (p *process) end() {
+func (p *server) end() {
 	if p != nil {
 		p.kill()
 		<-p.exited
@@ -409,7 +387,7 @@ func (p *process) end() {
 
 // until waits until ready returns nil. It returns an error if the process ends before, or the
 // context does.
-func (p *process) until(ctx context.Context, ready func() error) error {
+func (p *server) until(ctx context.Context, ready func() error) error {
 	return poll(ctx, func() (bool, error) {
 		err := ready()
 		if err != nil && isClosed(p.exited) {
@@ -423,7 +401,7 @@ func (p *process) until(ctx context.Context, ready func() error) error {
 }
 
 // prints waits until a process has printed a text, and returns what follows it in the line.
-func (p *process) prints(ctx context.Context, text string) (rest string, err error) {
+func (p *server) prints(ctx context.Context, text string) (rest string, err error) {
 	err = p.until(ctx, func() error {
 		_, after, found := strings.Cut(p.log.String(), text)
 		line, _, complete := strings.Cut(after, "\n")

@@ -1,4 +1,4 @@
-package powercut
+package powercut_test
 
 import (
 	"bytes"
@@ -26,18 +26,24 @@ import (
 )
 
 // PostgreSQL loses nothing that Receive acknowledged, before and after a Worker has applied it, and
-// applies nothing twice.
+// applies nothing twice. With fsync off, it does.
 func TestPostgreSQL(t *testing.T) {
-	disk, dir := newServerDisk(t)
-	e := experiment{name: "PostgreSQL, fsync on", system: newInbox(t, dir), disk: disk, span: 3000, cuts: 3, many: 1000}
-	e.run(t)
-}
-
-// With fsync off, it does.
-func TestPostgreSQLWithoutSync(t *testing.T) {
-	disk, dir := newServerDisk(t)
-	e := experiment{name: "PostgreSQL, fsync off", system: newInbox(t, dir, "fsync=off"), disk: disk, span: 3000, cuts: 20, many: 20, unsafe: true}
-	e.run(t)
+	for _, test := range []struct {
+		experiment
+		options []string
+	}{
+		{experiment{name: "fsync=on", cuts: 2, many: 1000}, nil},
+		{experiment{name: "fsync=off", cuts: 20, many: 20, unsafe: true}, []string{"fsync=off"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := test.experiment
+			var dir string
+			e.disk, dir = newServerDisk(t)
+			e.system, e.span = newInbox(t, dir, test.options...), 3000
+			e.name = "PostgreSQL, " + e.name
+			e.run(t)
+		})
+	}
 }
 
 // newServerDisk mounts a disk with the rules of ext4, which servers rely on: they do not sync the
@@ -105,7 +111,7 @@ type postgresServer struct {
 	options []string // of the configuration
 	account *syscall.Credential
 
-	running     *process
+	running     *server
 	checkpoints int // that were complete, as the servers have logged until they were stopped
 }
 
