@@ -128,16 +128,8 @@ func (l *life) run(t *testing.T, cuts int) {
 
 // up starts the servers and, if they are to be used, the clients. It ends when the power goes.
 func (l *life) up(ctx context.Context, use bool) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := l.powered(ctx, nil)
 	defer cancel()
-	gone := l.disk.Gone()
-	go func() {
-		defer cancel()
-		select {
-		case <-gone:
-		case <-ctx.Done():
-		}
-	}()
 	err := l.system.start(ctx)
 	if err == nil && use {
 		err = l.system.serve(ctx)
@@ -145,12 +137,30 @@ func (l *life) up(ctx context.Context, use bool) error {
 	return err
 }
 
+// powered returns a context that ends when the power goes or a channel is closed, and after a minute.
+func (l *life) powered(ctx context.Context, until <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	gone := l.disk.Gone()
+	go func() {
+		defer cancel()
+		select {
+		case <-until:
+		case <-gone:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
 // loadAndCut sends deliveries, kills the servers up to two times, and cuts the power: also while
 // the servers start.
 func (l *life) loadAndCut(t *testing.T) *cutfs.Image {
 	t.Helper()
 	gone, cutting := l.disk.Gone(), false
-	for range l.rand.IntN(3) {
+	for n := range l.rand.IntN(3) {
+		if n > 0 {
+			l.repeat(t)
+		}
 		l.load(t, l.disk.Hold(1+l.rand.Int64N(l.span/2), holds[l.rand.IntN(len(holds))]...))
 		l.system.kill()
 		l.disk.Release()
@@ -169,6 +179,7 @@ func (l *life) loadAndCut(t *testing.T) *cutfs.Image {
 	if !cutting {
 		l.disk.CutAfter(l.cutAfter())
 	}
+	l.repeat(t)
 	l.load(t, gone)
 	image := l.disk.Off()
 	l.system.stop()
@@ -193,16 +204,8 @@ func (l *life) cutAfter() int64 {
 func (l *life) load(t *testing.T, until <-chan struct{}) {
 	t.Helper()
 	gone := l.disk.Gone()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := l.powered(t.Context(), until)
 	defer cancel()
-	go func() {
-		defer cancel()
-		select {
-		case <-until:
-		case <-gone:
-		case <-ctx.Done():
-		}
-	}()
 	var sending sync.WaitGroup
 	for range clients {
 		sending.Go(func() {
@@ -212,6 +215,22 @@ func (l *life) load(t *testing.T, until <-chan struct{}) {
 		})
 	}
 	sending.Wait()
+}
+
+// repeat sends what was not acknowledged, one after the other, as the service does: the first one is
+// what a server that was killed has perhaps written and not synced.
+func (l *life) repeat(t *testing.T) {
+	t.Helper()
+	gone := l.disk.Gone()
+	ctx, cancel := l.powered(t.Context(), nil)
+	defer cancel()
+	slices.Sort(l.again)
+	for range len(l.again) {
+		if isClosed(gone) {
+			return
+		}
+		l.send(ctx, gone)
+	}
 }
 
 // send sends a delivery. What is acknowledged without power does not count: servers that go on may
