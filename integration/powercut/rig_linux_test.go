@@ -19,7 +19,7 @@ import (
 // roleVariable names what a child process does: the test binary runs itself.
 const roleVariable = "LABHEALTH_POWERCUT_ROLE"
 
-var roles = map[string]func() error{}
+var roles = map[string]func() error{"sqlite": playSQLite, "bulk": playBulk}
 
 func TestMain(m *testing.M) {
 	play := roles[os.Getenv(roleVariable)]
@@ -96,7 +96,8 @@ func start(d *cutfs.Disk, role string, env ...string) (*process, error) {
 	}
 	cmd := exec.Command(binary)
 	cmd.Env = append(append(os.Environ(), roleVariable+"="+role), env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// With its own mounts, it can have its own idea of the boot of the system.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Unshareflags: syscall.CLONE_NEWNS}
 	return startCommand(d, cmd)
 }
 
@@ -120,26 +121,18 @@ func startCommand(d *cutfs.Disk, cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-var errStopped = errors.New("the power went or the process was held before it was ready")
+var errStopped = errors.New("the process was stopped before it was ready")
 
-// ready returns the first line of a process, unless stop is closed before.
-func (p *process) ready(stop ...<-chan struct{}) (string, error) {
-	var first, second <-chan struct{}
-	switch len(stop) {
-	case 2:
-		second = stop[1]
-		fallthrough
-	case 1:
-		first = stop[0]
-	}
+// ready returns the first line of a process, unless a channel is closed before.
+func (p *process) ready(gone, held <-chan struct{}) (string, error) {
 	select {
 	case line, ok := <-p.lines:
 		if !ok {
 			return "", fmt.Errorf("the process has ended: %v: %s", p.cmd.Wait(), &p.stderr)
 		}
 		return line, nil
-	case <-first:
-	case <-second:
+	case <-gone:
+	case <-held:
 	}
 	return "", errStopped
 }
