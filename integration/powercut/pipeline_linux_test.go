@@ -267,7 +267,7 @@ func (p *pipeline) post(ctx context.Context, url string, n int) (status int, err
 	if n%8 == 7 { // so that the stream has several files
 		padding = 20_000
 	}
-	body, now := eventOf(n, padding), strconv.FormatInt(time.Now().Unix(), 10)
+	body, now := sampleOf(n, padding), strconv.FormatInt(time.Now().Unix(), 10)
 	mac := hmac.New(sha256.New, key)
 	fmt.Fprintf(mac, "%s.%s.%s", idOf(n), now, body)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))

@@ -289,15 +289,15 @@ func (s *inbox) deliver(ctx context.Context, n int) error {
 	if n%150 == 149 { // in addition to those that the size of the log causes
 		go func() { _, _ = s.db.ExecContext(ctx, "CHECKPOINT") }()
 	}
-	return s.store.Receive(ctx, webhooks.RawDelivery{ID: idOf(n), ReceivedAt: time.Now(), Body: eventOf(n, 0)})
+	return s.store.Receive(ctx, webhooks.RawDelivery{ID: idOf(n), ReceivedAt: time.Now(), Body: sampleOf(n, 0)})
 }
 
 // firstSample is when the sample of delivery 0 was measured; that of the next one is a second later.
 var firstSample = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// eventOf is the event of a delivery: a sample, with the number as its value. padding is the size of
+// sampleOf is the event of a delivery: a sample, with the number as its value. padding is the size of
 // a field that nobody knows.
-func eventOf(n, padding int) []byte {
+func sampleOf(n, padding int) []byte {
 	at := firstSample.Add(time.Duration(n) * time.Second).Format(time.RFC3339)
 	return fmt.Appendf(nil, `{"event_type":"daily.data.heartrate.created","user_id":"00000000-0000-4000-8000-%012d","padding":%q,`+
 		`"data":{"source":{"provider":"oura"},"data":[{"timestamp":%q,"unit":"bpm","value":%d}]}}`, n%7, bytes.Repeat([]byte("x"), padding), at, n)
