@@ -200,16 +200,18 @@ func (l *life) cutAfter() int64 {
 }
 
 // load sends deliveries until a channel is closed or the power is gone: first those that were not
-// acknowledged.
+// acknowledged. It ends after as many as a system may have operations: one that does not sync, for
+// example, does not come to a certain sync.
 func (l *life) load(t *testing.T, until <-chan struct{}) {
 	t.Helper()
 	gone := l.disk.Gone()
 	ctx, cancel := l.powered(t.Context(), until)
 	defer cancel()
+	var sent atomic.Int64
 	var sending sync.WaitGroup
 	for range clients {
 		sending.Go(func() {
-			for ctx.Err() == nil {
+			for ctx.Err() == nil && sent.Add(1) <= l.span {
 				l.send(ctx, gone)
 			}
 		})
