@@ -75,13 +75,18 @@ func (e *experiment) run(t *testing.T) {
 	for ; e.count.cuts < cuts && !t.Failed() && !e.seen(); seed++ {
 		newLife(e, seed).run(t, min(cmp.Or(e.life, 25), cuts-e.count.cuts))
 	}
+	t.Logf("%s in %.0f s, last seed %d", e.row(), time.Since(began).Seconds(), seed-1)
 	c := e.count
-	t.Logf("| what | cuts | disks | kills before | acknowledged | lost, in disks | not opened |")
-	t.Logf("| %s | %d | %d | %d | %d | %d, %d | %d | %.0f s, last seed %d", e.name, c.cuts, c.disks, c.kills, c.acknowledged, c.lost, c.lossy, c.broken,
-		time.Since(began).Seconds(), seed-1)
 	if e.unsafe && c.lost+c.broken == 0 {
 		t.Errorf("%s: nothing was lost in %d cuts: the test does not find what it must find", e.name, c.cuts)
 	}
+}
+
+// row is a row of the table of results.
+func (e *experiment) row() string {
+	c := e.count
+	return fmt.Sprintf("%s | ext4 | %d cuts, %d disks, %d kills | %d acknowledged | %d lost in %d disks | %d not opened",
+		e.name, c.cuts, c.disks, c.kills, c.acknowledged, c.lost, c.lossy, c.broken)
 }
 
 // seen reports whether an unsafe system has lost something. The long form goes on, to count.
@@ -114,6 +119,9 @@ func (l *life) run(t *testing.T, cuts int) {
 		image := l.loadAndCut(t)
 		if image == nil || !l.examine(t, n, image) {
 			return
+		}
+		if long && l.count.cuts%10 == 0 {
+			t.Logf("so far: %s; seed %d", l.row(), l.seed)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
