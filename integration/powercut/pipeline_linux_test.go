@@ -31,7 +31,7 @@ func testPipeline(t *testing.T, program built) {
 	}{
 		{experiment{name: "PostgreSQL elsewhere", cuts: 4, many: 700}, false, 0, true},
 		{experiment{name: "PostgreSQL elsewhere, files of 32 kB", many: 300}, false, 128_000, true},
-		{experiment{name: "PostgreSQL on the same disk", cuts: 1, many: 300}, true, 0, true},
+		{experiment{name: "PostgreSQL on the same disk", many: 300}, true, 0, true},
 		{experiment{name: "default sync_interval, not monitored", many: 20, unsafe: true}, false, 0, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -28,20 +28,19 @@ import (
 // PostgreSQL loses nothing that Receive acknowledged, before and after a Worker has applied it, and
 // applies nothing twice. With fsync off, it does.
 func TestPostgreSQL(t *testing.T) {
-	for _, test := range []struct {
-		experiment
-		options []string
-	}{
-		{experiment{name: "fsync=on", cuts: 2, many: 1000}, nil},
-		{experiment{name: "fsync=off", cuts: 20, many: 20, unsafe: true}, []string{"fsync=off"}},
+	disk, dir := newServerDisk(t)
+	system := newInbox(t, dir)
+	var template *cutfs.Image
+	for _, e := range []experiment{
+		{name: "fsync=on", cuts: 2, many: 1000},
+		{name: "fsync=off", cuts: 20, many: 20, unsafe: true},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			e := test.experiment
-			var dir string
-			e.disk, dir = newServerDisk(t)
-			e.system, e.span = newInbox(t, dir, test.options...), 3000
+		t.Run(e.name, func(t *testing.T) {
+			system.server.options = []string{e.name}
+			e.disk, e.system, e.span, e.template = disk, system, 3000, template
 			e.name = "PostgreSQL, " + e.name
 			e.run(t)
+			template = e.template
 		})
 	}
 }
@@ -204,9 +203,9 @@ type inbox struct {
 	stopWork func() // ends the worker and waits
 }
 
-func newInbox(t *testing.T, dir string, options ...string) *inbox {
+func newInbox(t *testing.T, dir string) *inbox {
 	t.Helper()
-	s := &inbox{t: t, server: newPostgres(t, dir, options...), stopWork: func() {}}
+	s := &inbox{t: t, server: newPostgres(t, dir), stopWork: func() {}}
 	s.connect()
 	t.Cleanup(func() {
 		s.stop()
@@ -287,7 +286,8 @@ func (s *inbox) stop() {
 
 func (s *inbox) deliver(ctx context.Context, n int) error {
 	if n%150 == 149 { // in addition to those that the size of the log causes
-		go func() { _, _ = s.db.ExecContext(ctx, "CHECKPOINT") }()
+		db := s.db
+		go func() { _, _ = db.ExecContext(ctx, "CHECKPOINT") }() // the power may go meanwhile
 	}
 	return s.store.Receive(ctx, webhooks.RawDelivery{ID: idOf(n), ReceivedAt: time.Now(), Body: sampleOf(n, 0)})
 }

@@ -53,8 +53,8 @@ type experiment struct {
 	unsafe bool  // it must be seen to lose what it acknowledged
 	copies bool  // a delivery may be stored several times
 
-	template *cutfs.Image
-	next     int // number of the next delivery
+	template *cutfs.Image // what prepare has made; nil if it was not called
+	next     int          // number of the next delivery
 	count    struct{ cuts, disks, kills, acknowledged, lost, lossy, broken int }
 }
 
@@ -68,10 +68,12 @@ func (e *experiment) run(t *testing.T) {
 	t.Helper()
 	began := time.Now()
 	cuts, seed := cutsOf(t, e.cuts, e.many), firstSeed(t)
-	if err := e.system.prepare(t.Context()); err != nil {
-		t.Fatalf("%s: %v", e.name, err)
+	if e.template == nil {
+		if err := e.system.prepare(t.Context()); err != nil {
+			t.Fatalf("%s: %v", e.name, err)
+		}
+		e.template = e.disk.Save()
 	}
-	e.template = e.disk.Save()
 	for ; e.count.cuts < cuts && !t.Failed() && !e.seen(); seed++ {
 		newLife(e, seed).run(t, min(cmp.Or(e.life, 25), cuts-e.count.cuts))
 	}
@@ -92,7 +94,7 @@ func (e *experiment) row() string {
 // seen reports whether an unsafe system has lost something. The long form goes on, to count.
 func (e *experiment) seen() bool { return e.unsafe && !long && e.count.lost+e.count.broken > 0 }
 
-// life is a system from an empty disk on, through several cuts.
+// life is a system from the template on, through several cuts.
 type life struct {
 	*experiment
 	seed  uint64
@@ -128,7 +130,7 @@ func (l *life) run(t *testing.T, cuts int) {
 	defer cancel()
 	applied, err := l.system.finish(ctx, l.first)
 	if err != nil {
-		t.Errorf("%s: seed %d: what is stored is not applied: %v", l.name, l.seed, err)
+		l.report(t, "at the end", fmt.Sprintf("what is stored is not applied: %v", err))
 		return
 	}
 	l.compare(t, "at the end", applied)
@@ -291,7 +293,7 @@ func (l *life) examine(t *testing.T, cut int, image *cutfs.Image) bool {
 		l.system.stop()
 	}
 	if err := l.up(t.Context(), true); err != nil {
-		t.Errorf("%s: seed %d, cut %d: %v", l.name, l.seed, cut+1, err)
+		l.report(t, fmt.Sprintf("cut %d", cut+1), err.Error())
 		return false
 	}
 	return true
@@ -322,7 +324,7 @@ func (l *life) compare(t *testing.T, where string, stored map[int]int) bool {
 	}
 	if len(twice) > 0 {
 		slices.Sort(twice)
-		t.Errorf("%s: seed %d, %s: stored more than once: %s", l.name, l.seed, where, numbers(twice))
+		l.report(t, where, "stored more than once: "+numbers(twice))
 		return false
 	}
 	if len(lost) == 0 {
