@@ -176,6 +176,7 @@ func TestMonitor(t *testing.T) {
 		}
 		server := startServer(t, program)
 		at := newPlaceOn(t, server.address)
+		logs(t, ready(t, at.args("receive")...), "and no setting changes that: a power failure loses them; use nats-server 2.10 or later")
 		p := launch(t, at.args("receive", "-nats-monitor", server.monitor)...)
 		const reason = "acknowledges events before they are on its disk: it needs sync_interval: always, and nats-server 2.10 or later"
 		logs(t, p, reason)
@@ -183,6 +184,14 @@ func TestMonitor(t *testing.T) {
 		acknowledges(t, p, 503)
 		logs(t, p, `msg="a delivery was refused" delivery_id=msg_1 status=503 reason=failed cause="failed: -nats-monitor: `+strings.TrimPrefix(server.monitor, "http://")+" "+reason)
 	})
+}
+
+func TestCannotSync(t *testing.T) {
+	for version, want := range map[string]bool{"2.9.10": true, "2.9.25-RC.1": true, "1.4.1": true, "2.10.0": false, "2.15.2": false, "3.0.0": false, "": false, "unknown": false} {
+		if cannotSync(version) != want {
+			t.Errorf("%q: %v, want %v", version, !want, want)
+		}
+	}
 }
 
 // works checks that workers do not depend on what receivers check.
