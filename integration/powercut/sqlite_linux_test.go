@@ -175,7 +175,11 @@ func (w *storeWorld) run(cuts int) {
 
 // start starts the process, and reports whether it is ready.
 func (w *storeWorld) start(held <-chan struct{}) error {
-	p, err := start(w.disk, "sqlite", dirVariable+"="+w.dir, synchronousVariable+"="+w.row.synchronous, reactedVariable+"="+w.outside.URL)
+	env := []string{dirVariable + "=" + w.dir, synchronousVariable + "=" + w.row.synchronous, reactedVariable + "=" + w.outside.URL}
+	if w.r.IntN(3) == 0 {
+		env = append(env, migrateVariable+"=always")
+	}
+	p, err := start(w.disk, "sqlite", env...)
 	if err != nil {
 		return err
 	}
@@ -292,7 +296,8 @@ func (w *storeWorld) load(stop <-chan struct{}) {
 }
 
 // sendAgain sends some deliveries that were not acknowledged, one after the other: the commit of a
-// new one syncs those before it.
+// new one syncs those before it. If one is acknowledged although the disk was not used, this may be
+// the moment to cut the power.
 func (w *storeWorld) sendAgain(some int) {
 	slices.Sort(w.repeat)
 	if w.r.IntN(4) == 0 {
@@ -300,8 +305,13 @@ func (w *storeWorld) sendAgain(some int) {
 	}
 	again := w.repeat[:min(some, len(w.repeat))]
 	w.repeat = slices.Clone(w.repeat[len(again):])
-	for _, n := range again {
+	for i, n := range again {
+		before := w.disk.Operations()
 		w.send(n)
+		if w.acknowledged[n] && w.disk.Operations() == before && w.r.IntN(3) == 0 {
+			w.repeat = append(w.repeat, again[i+1:]...)
+			return
+		}
 	}
 }
 
