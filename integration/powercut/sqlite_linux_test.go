@@ -179,6 +179,9 @@ func (w *storeWorld) start(held <-chan struct{}) error {
 	if w.r.IntN(3) == 0 {
 		env = append(env, migrateVariable+"=always")
 	}
+	if w.seed%2 == 0 {
+		env = append(env, checkpointVariable+"=30") // pages, instead of 1000: most loads have checkpoints
+	}
 	p, err := start(w.disk, "sqlite", env...)
 	if err != nil {
 		return err
@@ -237,11 +240,10 @@ func (w *storeWorld) loadAndKill() {
 // what it had not acknowledged, as soon as it has acknowledged some of that, or after more
 // deliveries.
 func (w *storeWorld) loadAndCut(cut int) *cutfs.Image {
-	span := int64(600)
+	n, kind := 1+w.r.Int64N(600), w.r.IntN(8)
 	if cut == cutsPerWorld-1 {
-		span = 3000
+		n, kind = 1+w.r.Int64N(3000), 1
 	}
-	n, kind := 1+w.r.Int64N(span), w.r.IntN(8)
 	if kind == 0 {
 		w.disk.CutAfter(1 + w.r.Int64N(60))
 	}

@@ -25,6 +25,7 @@ const (
 	synchronousVariable = "LABHEALTH_POWERCUT_SYNCHRONOUS"
 	reactedVariable     = "LABHEALTH_POWERCUT_REACTED" // the URL that is told of each reaction
 	migrateVariable     = "LABHEALTH_POWERCUT_MIGRATE" // whether to migrate a store that is migrated
+	checkpointVariable  = "LABHEALTH_POWERCUT_CHECKPOINT"
 )
 
 // ledger has a row for each delivery that the worker applied, in the transaction that applied it.
@@ -33,8 +34,12 @@ const ledger = `CREATE TABLE IF NOT EXISTS ledger (delivery_id TEXT PRIMARY KEY,
 // playSQLite is a receiver of webhooks: deliveries come by three ways, and a worker and a reactor
 // start when they are asked to. It prints its URL when the store is open.
 func playSQLite() error {
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(os.Getenv(dirVariable), "store.db")+
-		"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous("+os.Getenv(synchronousVariable)+")")
+	source := "file:" + filepath.Join(os.Getenv(dirVariable), "store.db") +
+		"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(" + os.Getenv(synchronousVariable) + ")"
+	if pages := os.Getenv(checkpointVariable); pages != "" {
+		source += "&_pragma=wal_autocheckpoint(" + pages + ")"
+	}
+	db, err := sql.Open("sqlite", source)
 	if err != nil {
 		return err
 	}
