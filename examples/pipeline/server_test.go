@@ -126,6 +126,7 @@ type serverProcess struct {
 	args    []string
 	address string // of the client port
 	monitor string
+	dir     string // for its files
 	cmd     *exec.Cmd
 }
 
@@ -140,7 +141,7 @@ func startServer(t testing.TB, program string) *serverProcess {
 func startServerWith(t testing.TB, program, more string) *serverProcess {
 	t.Helper()
 	client, monitor, dir := freePort(t), freePort(t), t.TempDir()
-	s := &serverProcess{program: program, address: "nats://" + client, monitor: "http://" + monitor}
+	s := &serverProcess{program: program, address: "nats://" + client, monitor: "http://" + monitor, dir: dir}
 	if program == "" {
 		file := configure(t, dir, client, monitor)
 		s.args = []string{"-c", file}
