@@ -39,6 +39,7 @@ import (
 //     has the orders of the service with their timelines, and there was a reaction to every
 //     transition, each with its own ID.
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	samples, rounds := 10_000, 1
 	if long {
 		samples, rounds = 100_000, 5
@@ -48,6 +49,7 @@ func TestCrash(t *testing.T) {
 	}
 	for name, scaled := range map[string]bool{"SQLite": false, "PostgreSQL and NATS": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for round := range rounds {
 				if !t.Run(fmt.Sprintf("round %d", round+1), func(t *testing.T) { crashRound(t, scaled, samples) }) {
 					return

@@ -112,6 +112,7 @@ func brokers(t testing.TB) map[string]string {
 
 // onBrokers runs a test on each of them.
 func onBrokers(t *testing.T, test func(t *testing.T, at *place)) {
+	t.Parallel()
 	for name, address := range brokers(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
