@@ -119,6 +119,7 @@ func testDuplicateKeepsItsTime(t *testing.T, at *place) {
 // A broker is killed and restarted before a delivery is repeated that it has: the delivery is
 // acknowledged only after the server that runs now has stored it.
 func TestDuplicateAfterRestart(t *testing.T) {
+	t.Parallel()
 	server := startServer(t, "")
 	at := newPlaceOn(t, server.address)
 	receivers := []*process{ready(t, at.args("receive")...), ready(t, at.args("receive")...)}
@@ -149,6 +150,7 @@ func TestDuplicateAfterRestart(t *testing.T) {
 
 // What a receiver says about the broker at its start, with and without the monitoring address.
 func TestMonitor(t *testing.T) {
+	t.Parallel()
 	t.Run("not given", func(t *testing.T) {
 		at := newPlace(t, true)
 		p := ready(t, at.args("receive")...)
@@ -231,6 +233,7 @@ func acknowledges(t *testing.T, p *process, want int) {
 // The servers of a cluster all have to sync, and those that store the stream have to be among those
 // that were asked.
 func TestMonitoredServers(t *testing.T) {
+	t.Parallel()
 	serve := func(status int, content string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/varz" {
@@ -285,6 +288,7 @@ func TestMonitoredServers(t *testing.T) {
 // A stream from which events can disappear before they are applied is not used, and one that
 // prepare creates is.
 func TestUnsafeStream(t *testing.T) {
+	t.Parallel()
 	at := newPlace(t, true)
 	b := publisher(t, at)
 	stream, err := at.js.Stream(t.Context(), at.stream)
@@ -333,6 +337,7 @@ func TestUnsafeStream(t *testing.T) {
 
 // A receiver that finds a server without the setting after a reconnection stops acknowledging.
 func TestMonitorAfterReconnection(t *testing.T) {
+	t.Parallel()
 	always := true
 	var id string
 	monitor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
