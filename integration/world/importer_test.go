@@ -79,7 +79,7 @@ func (w *world) importOnce(p *process, n int) bool {
 	if p.isDead() {
 		return false
 	}
-	w.history.add(p.name, n, fmt.Sprint(report.Applied, " applied, error: ", err != nil))
+	w.history.add(p.name, n, fmt.Sprintf("%v, error: %v", report, err))
 	if err != nil || !report.Done() {
 		return false
 	}

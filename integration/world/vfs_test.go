@@ -216,13 +216,13 @@ func vfsOpen(_ *libc.TLS, _, zName, pFile uintptr, flags int32, pOutFlags uintpt
 		if f.mount == nil {
 			return sqlite3.SQLITE_CANTOPEN
 		}
-		opened, existed, err := f.mount.process.computer.disk.open(f.mount.process, f.name, flags&sqlite3.SQLITE_OPEN_CREATE != 0)
+		opened, _, err := f.mount.process.computer.disk.open(f.mount.process, f.name, flags&sqlite3.SQLITE_OPEN_CREATE != 0)
 		if err != nil {
 			return sqlite3.SQLITE_CANTOPEN
 		}
 		f.file = opened
-		// As in the VFS of Unix, which syncs the directory of a new log or journal.
-		f.isNew = !existed && flags&(sqlite3.SQLITE_OPEN_WAL|sqlite3.SQLITE_OPEN_MAIN_JOURNAL|sqlite3.SQLITE_OPEN_SUPER_JOURNAL) != 0
+		// As in the VFS of Unix, which syncs the directory with the log or journal, once.
+		f.isNew = flags&sqlite3.SQLITE_OPEN_CREATE != 0 && flags&(sqlite3.SQLITE_OPEN_WAL|sqlite3.SQLITE_OPEN_MAIN_JOURNAL|sqlite3.SQLITE_OPEN_SUPER_JOURNAL) != 0
 	}
 	if pOutFlags != 0 {
 		*(*int32)(pointer(pOutFlags)) = flags
