@@ -77,6 +77,26 @@ func (h *history) hash() uint64 {
 	return sum.Sum64()
 }
 
+// count adds the number of events of each kind.
+func (h *history) count(kinds map[string]int) {
+	for _, e := range h.events {
+		switch {
+		case strings.HasPrefix(e.subject, "import "):
+			kinds["imports"]++
+		case strings.HasPrefix(e.subject, "event "):
+			kinds["deliveries"]++
+		case strings.Contains(e.subject, " > "):
+			kinds["network faults"]++
+		case e.what == "is killed", e.what == "has a power cut":
+			kinds[e.what]++
+		case strings.HasPrefix(e.what, "fault at"):
+			kinds["faults at an operation"]++
+		case strings.HasPrefix(e.what, "clock is off"):
+			kinds["clock jumps"]++
+		}
+	}
+}
+
 func (h *history) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

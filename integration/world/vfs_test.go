@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 	"unsafe"
 
@@ -516,5 +515,3 @@ func vfsCurrentTimeInt64(_ *libc.TLS, _, out uintptr) int32 {
 }
 
 func vfsGetLastError(*libc.TLS, uintptr, int32, uintptr) int32 { return 0 }
-
-func TestVFSPlaceholder(*testing.T) {}

@@ -4,11 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/bulk"
@@ -244,28 +240,4 @@ func (w *world) noteAccepted(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.accepted[id] = true
-}
-
-// runSeed runs one schedule.
-func runSeed(t *testing.T, seed uint64) (w *world) {
-	database, err := template()
-	if err != nil {
-		t.Fatal(err)
-	}
-	synctest.Test(t, func(*testing.T) {
-		w = newWorld(seed)
-		w.run(database)
-	})
-	return w
-}
-
-var _ = uuid.Nil
-
-func TestWorldOld(t *testing.T) {
-	for seed := range uint64(100) {
-		w := runSeed(t, seed)
-		if w.failed() {
-			t.Errorf("seed %d: %s\n%s", seed, w.problems, w.history)
-		}
-	}
 }
