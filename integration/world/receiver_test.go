@@ -96,7 +96,7 @@ func (w *world) startReceiver(p *process) (*receiver, error) {
 		return r, err
 	}
 	serve(p, receiverAddress, handler)
-	worker := &sqlstore.Worker{Store: r.store, Apply: r.apply, Poll: 20 * time.Second, Batch: w.plan.batch, Attempts: 1000}
+	worker := &sqlstore.Worker{Store: r.store, Apply: r.apply, Poll: 2 * time.Minute, Batch: w.plan.batch, Attempts: 1000}
 	p.running.Go(func() { worker.Run(p.ctx) })
 	if w.plan.reconcile {
 		reconciler, err := r.reconciler()

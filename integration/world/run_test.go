@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -72,8 +73,9 @@ type shards struct {
 	For          time.Duration // end after this time; 0 for no limit
 	Listed       []uint64      // additional seeds
 	Repeat       int           // runs of each seed; 0 means 1
-	Bug          string        // a planted bug
 	UntilFailure bool
+
+	executable string // with a planted bug; empty for this one
 }
 
 // part is the part of one process.
@@ -123,7 +125,7 @@ func (s shards) run(t *testing.T) *results {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &process{cmd: exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPart$", "-test.timeout=0")}
+		p := &process{cmd: exec.CommandContext(t.Context(), cmp.Or(s.executable, os.Args[0]), "-test.run=^TestPart$", "-test.timeout=0")}
 		p.cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400", partVariable+"="+string(encoded), resultVariable+"="+filepath.Join(dir, strconv.Itoa(i)))
 		p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 		if err := p.cmd.Start(); err != nil {
@@ -179,7 +181,7 @@ func TestPart(t *testing.T) {
 		}
 	}
 	for seed := p.First + p.Index; seed < p.First+p.Count; seed += p.Of {
-		if p.For > 0 && time.Since(start) > p.For || p.UntilFailure && len(r.Failed) > 0 {
+		if p.For > 0 && time.Since(start) > p.For || p.UntilFailure && (len(r.Failed) > 0 || p.otherHasFailed()) {
 			break
 		}
 		p.runSeed(t, seed, r)
@@ -192,6 +194,12 @@ func TestPart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// otherHasFailed reports whether another part has ended.
+func (p *part) otherHasFailed() bool {
+	found, err := filepath.Glob(filepath.Join(filepath.Dir(os.Getenv(resultVariable)), "*"))
+	return err == nil && len(found) > 0
 }
 
 func (p *part) runSeed(t *testing.T, seed uint64, r *results) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labhealth/labhealth-go"
 	"github.com/labhealth/labhealth-go/bulk"
+	"github.com/labhealth/labhealth-go/internal/jitter"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
@@ -58,7 +59,7 @@ func newPlan(c choices) plan {
 	}
 	p := plan{
 		events: next(4), concurrency: 1 + next(3), batch: 1 + next(4), listByUser: next(2) == 0, trustJournal: next(4) == 0,
-		unique: next(4) == 0, reconcile: next(8) == 0, network: []int{0, 5, 20, 60}[next(4)], service: []int{0, 10, 40}[next(3)],
+		unique: next(4) == 0, reconcile: next(8) == 0, network: []int{0, 20, 60, 150}[next(4)], service: []int{0, 10, 40}[next(3)],
 		calmAt: time.Duration(10+next(80)) * time.Second, lastCut: next(3),
 	}
 	for i := range 1 + next(3) {
@@ -80,6 +81,10 @@ func newWorld(seed uint64) *world {
 
 // run runs a schedule in a bubble.
 func (w *world) run(database content) {
+	jitter.Replace(func(limit time.Duration) time.Duration {
+		return w.choices.within(limit, "jitter", int(time.Since(w.history.start)))
+	})
+	defer jitter.Replace(nil)
 	w.service = newService(w)
 	w.importer, w.receiver = newComputer(w, "importer"), newComputer(w, "receiver")
 	i := &inode{content: database.clone()}
@@ -113,22 +118,30 @@ func (w *world) run(database content) {
 // planFaults chooses two to six faults.
 func (w *world) planFaults() {
 	const subject = "fault"
+	var last struct {
+		*computer
+		at int
+	}
 	for i := range 2 + w.choices.below(5, subject, 0) {
 		n := 10 * (i + 1)
 		c := []*computer{w.importer, w.receiver}[w.choices.below(2, subject, n)]
-		kind := w.choices.below(4, subject, n+1)
-		if kind == 3 {
-			at, offset := w.choices.within(time.Minute, subject, n+2), w.choices.within(8*time.Minute, subject, n+3)-4*time.Minute
-			time.AfterFunc(at, func() {
-				if !w.calm.Load() {
-					w.history.add(c.name, n, fmt.Sprint("clock is off by ", offset))
-					c.offset.Store(int64(offset))
-				}
-			})
+		at := 1 + w.choices.below(1<<(1+w.choices.below(8, subject, n+1)), subject, n+2)
+		if last.computer != nil && w.choices.below(2, subject, n+3) == 0 { // soon after another one
+			c, at = last.computer, last.at+1+w.choices.below(10, subject, n+2)
+		}
+		kind := w.choices.below(4, subject, n+4)
+		if kind < 3 {
+			c.faults[at] = fault{faultKind(kind), w.choices.below(2, subject, n+5) == 0}
+			last.computer, last.at = c, at
 			continue
 		}
-		at := 1 + w.choices.below(1<<(1+w.choices.below(8, subject, n+4)), subject, n+5)
-		c.faults[at] = fault{faultKind(kind), w.choices.below(2, subject, n+6) == 0}
+		offset := w.choices.within(8*time.Minute, subject, n+5) - 4*time.Minute
+		time.AfterFunc(w.choices.within(time.Minute, subject, n+6), func() {
+			if !w.calm.Load() {
+				w.history.add(c.name, n, fmt.Sprint("clock is off by ", offset))
+				c.offset.Store(int64(offset))
+			}
+		})
 	}
 }
 
