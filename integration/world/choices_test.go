@@ -87,10 +87,9 @@ func (h *history) count(kinds map[string]int) {
 			kinds["deliveries"]++
 		case strings.Contains(e.subject, " > "):
 			kinds["network faults"]++
-		case e.what == "is killed", e.what == "has a power cut":
-			kinds[e.what]++
-		case strings.HasPrefix(e.what, "fault at"):
-			kinds["faults at an operation"]++
+		case strings.HasPrefix(e.what, "fault: "):
+			kind, _, _ := strings.Cut(e.what[len("fault: "):], " at ")
+			kinds[kind+"s"]++
 		case strings.HasPrefix(e.what, "clock is off"):
 			kinds["clock jumps"]++
 		}

@@ -42,6 +42,8 @@ const (
 	diskError
 )
 
+var faultKindNames = [...]string{kill: "kill", powerCut: "power cut", diskError: "disk error"}
+
 func newComputer(w *world, name string) *computer {
 	return &computer{name: name, world: w, disk: newDisk(w.choices, w.history, name), boots: 1, booted: time.Now().Add(-time.Hour), faults: map[int]fault{}}
 }
@@ -120,10 +122,13 @@ func (p *process) do(what string, isDisk bool, op func(failed bool) error) error
 	if !found || c.world.calm.Load() {
 		return op(false)
 	}
-	c.world.history.add(c.name, n, "fault at "+what)
+	if f.kind == diskError && !isDisk {
+		return op(false)
+	}
+	c.world.history.add(c.name, n, "fault: "+faultKindNames[f.kind]+" at "+what)
 	switch {
 	case f.kind == diskError:
-		return op(isDisk)
+		return op(true)
 	case !f.after:
 		p.kill(f.kind == powerCut)
 		return errDead

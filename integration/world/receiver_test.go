@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	_ "modernc.org/sqlite"
-
 	"github.com/labhealth/labhealth-go/webhooks"
 	"github.com/labhealth/labhealth-go/webhooks/sqlstore"
 )
@@ -23,7 +21,7 @@ var template = sync.OnceValues(func() (content, error) {
 	p := newComputer(w, "template").start()
 	m := newMount(p)
 	defer m.remove()
-	db, err := sql.Open("sqlite", m.dataSource(databasePath))
+	db, err := sql.Open(driverName, m.dataSource(databasePath))
 	if err != nil {
 		return content{}, err
 	}
@@ -78,9 +76,10 @@ func (w *world) runReceiver() {
 func (w *world) startReceiver(p *process) (*receiver, error) {
 	r := &receiver{world: w, process: p, mount: newMount(p)}
 	var err error
-	if r.db, err = sql.Open("sqlite", r.mount.dataSource(databasePath)); err != nil {
+	if r.db, err = sql.Open(driverName, r.mount.dataSource(databasePath)); err != nil {
 		return r, err
 	}
+	r.db.SetMaxOpenConns(2) // each parses the whole schema
 	if r.store, err = sqlstore.Open(r.db, sqlstore.SQLite); err != nil {
 		return r, err
 	}

@@ -126,7 +126,7 @@ func (s shards) run(t *testing.T) *results {
 			t.Fatal(err)
 		}
 		p := &process{cmd: exec.CommandContext(t.Context(), cmp.Or(s.executable, os.Args[0]), "-test.run=^TestPart$", "-test.timeout=0")}
-		p.cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400", partVariable+"="+string(encoded), resultVariable+"="+filepath.Join(dir, strconv.Itoa(i)))
+		p.cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400", "GODEBUG=asyncpreemptoff=1", partVariable+"="+string(encoded), resultVariable+"="+filepath.Join(dir, strconv.Itoa(i)))
 		p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 		if err := p.cmd.Start(); err != nil {
 			t.Fatal(err)

@@ -37,6 +37,7 @@ type world struct {
 
 // plan is what happens in a schedule, besides the choices at each event.
 type plan struct {
+	importOnly   bool // there is no receiver, which costs most of the time
 	records      []labhealth.ImportOrderBody
 	events       int // with samples
 	concurrency  int
@@ -58,7 +59,7 @@ func newPlan(c choices) plan {
 		return c.below(limit, "plan", n)
 	}
 	p := plan{
-		events: next(4), concurrency: 1 + next(3), batch: 1 + next(4), listByUser: next(2) == 0, trustJournal: next(4) == 0,
+		importOnly: next(2) == 0, events: next(4), concurrency: 1 + next(3), batch: 1 + next(4), listByUser: next(2) == 0, trustJournal: next(4) == 0,
 		unique: next(4) == 0, reconcile: next(8) == 0, network: []int{0, 20, 60, 150}[next(4)], service: []int{0, 10, 40}[next(3)],
 		calmAt: time.Duration(10+next(80)) * time.Second, lastCut: next(3),
 	}
@@ -92,10 +93,12 @@ func (w *world) run(database content) {
 	w.receiver.disk.files[databasePath], w.receiver.disk.durable[databasePath] = i, i
 	w.planFaults()
 	var receiving, importing sync.WaitGroup
-	receiving.Go(w.runReceiver)
 	importing.Go(w.runImporter)
-	for n := range w.plan.events {
-		w.service.pending.Go(func() { w.sendSamples(n) })
+	if !w.plan.importOnly {
+		receiving.Go(w.runReceiver)
+		for n := range w.plan.events {
+			w.service.pending.Go(func() { w.sendSamples(n) })
+		}
 	}
 	time.Sleep(w.plan.calmAt)
 	w.calm.Store(true)
@@ -104,7 +107,10 @@ func (w *world) run(database content) {
 	w.history.add("world", 0, "calm")
 	importing.Wait()
 	w.service.pending.Wait()
-	w.settle()
+	w.checkOrders()
+	if !w.plan.importOnly {
+		w.settle()
+	}
 	w.ended.Store(true)
 	if r := w.current(); r != nil {
 		r.process.kill(false)
@@ -124,7 +130,10 @@ func (w *world) planFaults() {
 	}
 	for i := range 2 + w.choices.below(5, subject, 0) {
 		n := 10 * (i + 1)
-		c := []*computer{w.importer, w.receiver}[w.choices.below(2, subject, n)]
+		c := w.importer
+		if !w.plan.importOnly && w.choices.below(2, subject, n) == 0 {
+			c = w.receiver
+		}
 		at := 1 + w.choices.below(1<<(1+w.choices.below(8, subject, n+1)), subject, n+2)
 		if last.computer != nil && w.choices.below(2, subject, n+3) == 0 { // soon after another one
 			c, at = last.computer, last.at+1+w.choices.below(10, subject, n+2)
@@ -192,7 +201,6 @@ func (w *world) settle() {
 		w.report("the receiver does not settle: " + err.Error())
 		return
 	}
-	w.checkOrders()
 	w.checkStore(r)
 }
 
