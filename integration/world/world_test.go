@@ -59,7 +59,7 @@ func newPlan(c choices) plan {
 		return c.below(limit, "plan", n)
 	}
 	p := plan{
-		importOnly: next(2) == 0, events: next(4), concurrency: 1 + next(3), batch: 1 + next(4), listByUser: next(2) == 0, trustJournal: next(4) == 0,
+		importOnly: next(3) == 0, events: next(4), concurrency: 1 + next(3), batch: 1 + next(4), listByUser: next(2) == 0, trustJournal: next(4) == 0,
 		unique: next(4) == 0, reconcile: next(8) == 0, network: []int{0, 20, 60, 150}[next(4)], service: []int{0, 10, 40}[next(3)],
 		calmAt: time.Duration(10+next(80)) * time.Second, lastCut: next(3),
 	}
@@ -130,11 +130,11 @@ func (w *world) planFaults() {
 	}
 	for i := range 2 + w.choices.below(5, subject, 0) {
 		n := 10 * (i + 1)
-		c := w.importer
+		c, operations := w.importer, 6 // up to 2 to the power of
 		if !w.plan.importOnly && w.choices.below(2, subject, n) == 0 {
-			c = w.receiver
+			c, operations = w.receiver, 8
 		}
-		at := 1 + w.choices.below(1<<(1+w.choices.below(8, subject, n+1)), subject, n+2)
+		at := 1 + w.choices.below(2<<w.choices.below(operations, subject, n+1), subject, n+2)
 		if last.computer != nil && w.choices.below(2, subject, n+3) == 0 { // soon after another one
 			c, at = last.computer, last.at+1+w.choices.below(10, subject, n+2)
 		}
