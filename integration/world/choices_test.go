@@ -1,8 +1,10 @@
 package world
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -66,12 +68,17 @@ func (h *history) add(subject string, n int, what string) {
 	h.events = append(h.events, event{time.Since(h.start), subject, n, what})
 }
 
-// hash identifies the history.
+// hash identifies the history. Events at the same time have no order: package synctest runs their
+// timers in a random one.
 func (h *history) hash() uint64 {
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	sorted := slices.Clone(h.events)
+	h.mu.Unlock()
+	slices.SortFunc(sorted, func(a, b event) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.subject, b.subject), cmp.Compare(a.n, b.n), cmp.Compare(a.what, b.what))
+	})
 	sum := fnv.New64a()
-	for _, e := range h.events {
+	for _, e := range sorted {
 		fmt.Fprintln(sum, e)
 	}
 	return sum.Sum64()

@@ -2,8 +2,10 @@ package world
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"net"
 	"os"
@@ -17,6 +19,17 @@ type network struct {
 	mu        sync.Mutex
 	world     *world
 	listeners map[string]*listener
+}
+
+// identify returns the subject of a write, and its number, which is the time. Its choices depend on
+// what is written, when and, for a response, on the request, and not on the connection: which of
+// several goroutines gets which connection depends on the scheduler.
+func (n *network) identify(name string, request uint64, data []byte) (subject string, number int, key uint64) {
+	sum := fnv.New64a()
+	sum.Write(binary.LittleEndian.AppendUint64(nil, request))
+	sum.Write(data)
+	key = sum.Sum64()
+	return fmt.Sprintf("%s %016x", name, key), int(time.Since(n.world.history.start)), key
 }
 
 // address is a net.Addr.
@@ -85,10 +98,8 @@ var faultNames = [faultKinds]string{"is lost and resets", "is truncated and rese
 
 func (n *network) dial(ctx context.Context, p *process, addr string) (net.Conn, error) {
 	w := n.world
-	p.mu.Lock()
-	p.computer.dials++
-	subject := fmt.Sprint(p.computer.name, " > ", addr, " #", p.computer.dials)
-	p.mu.Unlock()
+	name := p.computer.name + " > " + addr
+	subject := fmt.Sprint(name, " dial ", time.Since(w.history.start)) // the same for all at this time
 	fault := w.networkFault(subject, 0)
 	latency := time.Millisecond + w.choices.within(20*time.Millisecond, subject, 1)
 	if fault == faultSilence {
@@ -109,7 +120,7 @@ func (n *network) dial(ctx context.Context, p *process, addr string) (net.Conn, 
 	if l == nil || fault >= 0 && fault != faultDelay {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}
-	client, server := newConns(w, subject, p, l.process)
+	client, server := newConns(w, name, p, l.process)
 	if !p.addConn(client) || !l.process.addConn(server) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}
@@ -135,13 +146,14 @@ type segment struct {
 type stream struct {
 	mu       sync.Mutex
 	changed  *sync.Cond
-	subject  string
+	name     string
+	isReply  bool
+	key      uint64 // of the last write
 	segments []segment
 	last     time.Time // when the last segment arrives
 	silent   bool      // nothing arrives anymore
 	closed   error     // of the reader
 	deadline time.Time // of the reader
-	writes   int
 }
 
 // conn is one end of a connection.
@@ -157,8 +169,8 @@ type conn struct {
 	closed bool
 }
 
-func newConns(w *world, subject string, client, server *process) (*conn, *conn) {
-	there, back := &stream{subject: subject + " out"}, &stream{subject: subject + " in"}
+func newConns(w *world, name string, client, server *process) (*conn, *conn) {
+	there, back := &stream{name: name}, &stream{name: name + " response", isReply: true}
 	there.changed, back.changed = sync.NewCond(&there.mu), sync.NewCond(&back.mu)
 	a := &conn{world: w, process: client, in: back, out: there, local: address(client.name), remote: address(server.name)}
 	b := &conn{world: w, process: server, in: there, out: back, local: a.remote, remote: a.local, peer: a}
@@ -211,12 +223,16 @@ func (c *conn) write(p []byte) (int, error) {
 		return 0, syscall.ECONNRESET
 	}
 	s := c.out
+	request := uint64(0)
+	if s.isReply {
+		request = c.in.lastKey()
+	}
+	subject, n, key := c.world.network.identify(s.name, request, p)
 	s.mu.Lock()
-	s.writes++
-	n := s.writes
+	s.key = key
 	s.mu.Unlock()
-	data, fault := append([]byte(nil), p...), c.world.networkFault(s.subject, n)
-	latency := time.Millisecond + c.world.choices.within(10*time.Millisecond, s.subject, n)
+	data, fault := append([]byte(nil), p...), c.world.networkFault(subject, n)
+	latency := time.Millisecond + c.world.choices.within(10*time.Millisecond, subject, n)
 	switch fault {
 	case faultReset:
 		c.reset()
@@ -234,10 +250,16 @@ func (c *conn) write(p []byte) (int, error) {
 		s.silent = true
 		s.mu.Unlock()
 	case faultDelay:
-		latency = c.world.choices.within(20*time.Second, s.subject+" late", n)
+		latency = c.world.choices.within(20*time.Second, subject+" late", n)
 	}
 	s.send(data, latency, nil)
 	return len(p), nil
+}
+
+func (s *stream) lastKey() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.key
 }
 
 // resetByPeer reports whether a reset has arrived.

@@ -21,7 +21,6 @@ type computer struct {
 	booted time.Time    // when it was switched on
 	offset atomic.Int64 // of its clock
 	starts int          // processes
-	dials  int          // connections
 
 	mu         sync.Mutex
 	operations int           // writes and syncs of its disk, and writes to its network

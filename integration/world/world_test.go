@@ -156,17 +156,17 @@ func (w *world) planFaults() {
 
 // networkFault returns the fault of an operation of a connection, or -1.
 func (w *world) networkFault(subject string, n int) int {
-	if w.calm.Load() || w.choices.below(1000, subject, -1-n) >= w.plan.network {
+	if w.calm.Load() || w.choices.below(1000, subject, ^n) >= w.plan.network {
 		return -1
 	}
-	kind := w.choices.below(faultKinds, subject, 1<<20+n)
+	kind := w.choices.below(faultKinds, subject, 1<<50+n)
 	w.history.add(subject, n, faultNames[kind])
 	return kind
 }
 
 // serviceFault returns the fault of a request to the service, or -1.
 func (w *world) serviceFault(subject string, n int) int {
-	if w.calm.Load() || w.choices.below(100, subject, -1-n) >= w.plan.service {
+	if w.calm.Load() || w.choices.below(100, subject, ^n) >= w.plan.service {
 		return -1
 	}
 	return w.choices.below(7, subject, 1<<20+n)
