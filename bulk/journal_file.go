@@ -11,12 +11,10 @@ import (
 	"hash/crc32"
 	"io"
 	"iter"
-	"os"
-	"path/filepath"
-	"runtime"
 	"sync"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/machine"
 )
 
 // ErrLocked is returned by [OpenFile] if the journal is already open, in this process or another
@@ -36,7 +34,8 @@ var ErrLocked = errors.New("bulk: the journal is in use by another run")
 type File struct {
 	labhealth.Redacted `json:"-"` // buf holds sample IDs
 
-	f       *os.File
+	f       machine.File
+	machine machine.Machine
 	mu      *sync.Mutex // guards size, err and buf
 	size    int64
 	err     error // after it the file takes no more entries
@@ -54,39 +53,26 @@ var errNoFile = errors.New("bulk: the journal is a File that is nil or its zero 
 // OpenFile opens the journal at path and locks it until [File.Close] or the end of the process. If
 // the file does not exist, OpenFile creates it, readable by its owner only. It returns [ErrLocked]
 // if the journal is in use, and an error if path is a directory, a device or a pipe.
-func OpenFile(path string) (*File, error) {
-	info, statErr := os.Stat(path)
-	if statErr == nil && !info.Mode().IsRegular() { // openLocked would change its permissions
-		return nil, &os.PathError{Op: "open", Path: path, Err: errors.New("a journal must be a regular file")}
-	}
-	f, unlock, err := openLocked(path)
+func OpenFile(path string) (*File, error) { return openFile(system{}, path) }
+
+func init() {
+	machine.OpenJournal = func(m machine.Machine, path string) (any, error) { return openFile(m, path) }
+}
+
+func openFile(m machine.Machine, path string) (*File, error) {
+	f, existed, unlock, err := m.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	j := &File{f: f, mu: new(sync.Mutex), unlock: unlock, existed: statErr == nil}
+	j := &File{f: f, machine: m, mu: new(sync.Mutex), unlock: unlock, existed: existed}
 	if err = j.recover(); err == nil {
-		err = syncDir(filepath.Dir(path)) // whoever created the file may not have synced it
+		err = m.SyncDir(path) // whoever created the file may not have synced it
 	}
 	if err != nil {
 		j.Close()
 		return nil, err
 	}
 	return j, nil
-}
-
-// syncFile syncs a file or a directory. Tests replace it.
-var syncFile = (*os.File).Sync
-
-// syncDir syncs a directory, so that the names of its files survive a crash like their content.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" || runtime.GOOS == "plan9" || runtime.GOOS == "js" || runtime.GOOS == "wasip1" {
-		return nil // directories cannot be synced
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(syncFile(d), d.Close())
 }
 
 // recover truncates the file after its last valid line and positions it there.
@@ -107,7 +93,7 @@ func (j *File) recover() error {
 			return err
 		}
 	}
-	if err := syncFile(j.f); err != nil { // a killed process may not have synced its last batch
+	if err := j.f.Sync(); err != nil { // a killed process may not have synced its last batch
 		return err
 	}
 	_, err = j.f.Seek(j.size, io.SeekStart)
@@ -211,7 +197,7 @@ func (j *File) Append(entries []Entry) error {
 	if err := j.write(entries, '+'); err != nil {
 		return err
 	}
-	return j.keepErr(syncFile(j.f))
+	return j.keepErr(j.f.Sync())
 }
 
 // mark appends an entry without a sync, also during an Append.

@@ -20,12 +20,6 @@ var (
 	minSettle   = 10 * time.Second // waited for, even if attempts ended long ago
 )
 
-// The clock of the leases. Tests replace it.
-var (
-	bootID = systemBoot
-	uptime = systemUptime
-)
-
 // lease is what the journal shows of the leases of a run.
 type lease struct {
 	boot  string        // see [Entry.Boot]
@@ -42,7 +36,7 @@ func (r *run) renewLease() (Entry, bool) {
 	if !r.sending.Load() || r.boot == "" && r.leased {
 		return Entry{}, false
 	}
-	end := uptime() + r.opts.Timeout + leaseMargin
+	end := r.machine.Uptime() + r.opts.Timeout + leaseMargin
 	if r.leased && end-time.Duration(r.leaseEnd.Load()) < leaseInterval {
 		return Entry{}, false
 	}
@@ -51,7 +45,7 @@ func (r *run) renewLease() (Entry, bool) {
 
 // awaitLease waits until the lease covers an attempt that starts now.
 func (r *run) awaitLease() error {
-	for r.boot != "" && uptime()+r.opts.Timeout > time.Duration(r.leaseEnd.Load()) {
+	for r.boot != "" && r.machine.Uptime()+r.opts.Timeout > time.Duration(r.leaseEnd.Load()) {
 		if err := r.commit(); err != nil { // renews it
 			return err
 		}
@@ -83,7 +77,7 @@ func (r *run) endLease() {
 	defer r.commitMu.Unlock()
 	if r.leased && r.boot != "" {
 		r.mu.Lock()
-		r.pending = append(r.pending, Entry{Step: StepLease, At: r.opts.Now(), Boot: r.boot, Lease: uptime(), Marks: r.marker != nil})
+		r.pending = append(r.pending, Entry{Step: StepLease, At: r.opts.Now(), Boot: r.boot, Lease: r.machine.Uptime(), Marks: r.marker != nil})
 		r.mu.Unlock()
 		r.leased = false
 	}
@@ -116,7 +110,7 @@ func (r *run) applyLeases() {
 		r.index.set(key, s)
 	}
 	if last := &r.index.lease; last.isOf(r.boot) && !isDamaged {
-		ago := uptime() - last.end - time.Second // uptime is rounded up
+		ago := r.machine.Uptime() - last.end - time.Second // uptime is rounded up
 		r.lastUnknown = r.started.Add(-max(0, min(ago, r.opts.Settle-minSettle)))
 	}
 }

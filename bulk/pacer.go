@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/jitter"
 )
 
 // pacer applies the rate limit and the backoff to the requests of all workers. Imports and lists
@@ -133,7 +133,7 @@ func (p *pacer) failed(start time.Time, err error) error {
 	isOutage := errors.Is(err, labhealth.ErrRateLimited) || p.failures > p.workers
 	if pause <= 0 && isOutage && !start.Before(p.pausedUntil) {
 		backoff := min(maxPause, minPause<<min(p.pauses, 10))
-		pause = 1 + time.Duration(rand.Int64N(int64(backoff)))
+		pause = 1 + jitter.Within(backoff)
 		p.pauses++
 	}
 	if end := now.Add(pause); pause > 0 && end.After(p.pausedUntil) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/machine"
 )
 
 // run is the state of one call of [Run].
@@ -20,6 +21,7 @@ type run struct {
 	client  *labhealth.Client
 	source  Source
 	journal Journal
+	machine machine.Machine
 	opts    Options
 
 	importPacer *pacer
@@ -126,18 +128,19 @@ func Run(ctx context.Context, client *labhealth.Client, source Source, journal J
 
 func newRun(client *labhealth.Client, source Source, journal Journal, opts Options) *run {
 	r := &run{
-		client: client, source: source, journal: journal, opts: opts,
+		client: client, source: source, journal: journal, machine: system{}, opts: opts,
 		index: newIndex(), disputes: map[sampleKey]Entry{}, conflicts: map[sampleKey][2]position{},
 		importPacer: &pacer{outage: opts.Outage, workers: opts.Concurrency},
 		listPacer:   &pacer{outage: opts.Outage},
 		started:     time.Now(), phase: PhaseChecking, proven: opts.RejectionLimit < 0,
 	}
 	r.lastUnknown = r.started
-	r.boot = bootID()
-	r.index.boot = r.boot
 	if f, ok := journal.(*File); ok && f != nil {
 		r.resumed, r.torn, r.marker = f.existed, f.torn, f
+		r.machine = cmp.Or(f.machine, r.machine)
 	}
+	r.boot = r.machine.BootID()
+	r.index.boot = r.boot
 	if opts.Rate > 0 {
 		r.importPacer.interval = time.Duration(float64(time.Second) / opts.Rate)
 		r.listPacer.interval = r.importPacer.interval

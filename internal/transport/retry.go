@@ -5,12 +5,13 @@ import (
 	"errors"
 	"io"
 	"math"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/labhealth/labhealth-go/internal/jitter"
 )
 
 // verdict is the assessment of one attempt.
@@ -110,7 +111,7 @@ func (c *call) mayRetry(ctx context.Context, v verdict) bool {
 	for i := 1; i < c.result.Attempts && bound < p.MaxWait; i++ {
 		bound += min(bound, p.MaxWait-bound)
 	}
-	*wait = time.Duration(rand.Int64N(max(1, int64(min(bound, p.MaxWait)))))
+	*wait = jitter.Within(max(1, min(bound, p.MaxWait)))
 	if v.hasRetryAfter {
 		if v.retryAfter < 0 || v.retryAfter > p.RetryAfterCap {
 			return false

@@ -7,11 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/labhealth/labhealth-go/internal/jitter"
 )
 
 // The partitions of labhealth_samples in PostgreSQL. A partition is a range of times. Its length is
@@ -244,7 +245,7 @@ func (d *postgres) exclusively(ctx context.Context, f func(*sql.Tx, *partitions)
 		if err == nil || attempt == lockAttempts || sqlState(err) != lockNotAvailable && !isConflict(err) {
 			return err
 		}
-		if err := sleep(ctx, 50*time.Millisecond+rand.N(200*time.Millisecond)); err != nil {
+		if err := sleep(ctx, 50*time.Millisecond+jitter.Within(200*time.Millisecond)); err != nil {
 			return err
 		}
 	}

@@ -5,13 +5,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/labhealth/labhealth-go/internal/jitter"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
@@ -99,7 +99,7 @@ func (r *Reactor) Run(ctx context.Context) error {
 		if err != nil {
 			failures++
 			backoff := min(50*time.Millisecond<<min(failures, 10), 10*time.Second)
-			run.wait(ctx, backoff/2+rand.N(backoff/2), false)
+			run.wait(ctx, backoff/2+jitter.Within(backoff/2), false)
 			continue
 		}
 		failures = 0

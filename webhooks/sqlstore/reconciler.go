@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	labhealth "github.com/labhealth/labhealth-go"
+	"github.com/labhealth/labhealth-go/internal/jitter"
 	"github.com/labhealth/labhealth-go/internal/transport"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
@@ -178,7 +178,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil && r.Observe != nil {
 			r.Observe(ctx, Reconciled{}, err)
 		}
-		_ = sleep(ctx, leaseTime/12+rand.N(leaseTime/12))
+		_ = sleep(ctx, leaseTime/12+jitter.Within(leaseTime/12))
 	}
 	return ctx.Err()
 }
@@ -344,7 +344,7 @@ func (p *pass) schedule(err error) {
 			backoff = max(backoff, min(e.RetryAfter, time.Hour))
 		}
 		p.failures++
-		p.next = now.Add(backoff/2 + rand.N(backoff/2))
+		p.next = now.Add(backoff/2 + jitter.Within(backoff/2))
 		return
 	case p.at.Finished.IsZero() && p.isFirst:
 		p.next = time.Time{}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"math/rand/v2"
 	"time"
 
+	"github.com/labhealth/labhealth-go/internal/jitter"
 	"github.com/labhealth/labhealth-go/internal/newest"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
@@ -120,7 +120,7 @@ func retry(ctx context.Context, op string, f func() error) error {
 		case !isConflict(err) || attempt == maxAttempts:
 			return failed(op, err)
 		}
-		if err := sleep(ctx, rand.N(time.Duration(attempt)*10*time.Millisecond)); err != nil {
+		if err := sleep(ctx, jitter.Within(time.Duration(attempt)*10*time.Millisecond)); err != nil {
 			return failed(op, err)
 		}
 	}

@@ -5,12 +5,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/labhealth/labhealth-go/internal/jitter"
 	"github.com/labhealth/labhealth-go/webhooks"
 )
 
@@ -151,7 +151,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		if err != nil {
 			failures++
 			backoff := min(50*time.Millisecond<<min(failures, 10), 10*time.Second)
-			sleep(ctx, backoff/2+rand.N(backoff/2))
+			sleep(ctx, backoff/2+jitter.Within(backoff/2))
 			continue
 		}
 		failures = 0

@@ -1,0 +1,10 @@
+// Package world simulates a whole deployment from one seed: an importer (package bulk), a receiver
+// (webhooks.Handler, sqlstore.Store, Worker and Reconciler on SQLite), the service, and the
+// networks, disks and clocks between them. Each schedule runs in one bubble of testing/synctest.
+//
+//	go test -C integration ./world                                          committed seeds and some thousand schedules
+//	LABHEALTH_WORLD_SCHEDULES=100000 go test -C integration -timeout 2h ./world   as many
+//	LABHEALTH_WORLD_TIME=1h go test -C integration -timeout 2h ./world            as many as fit
+//	LABHEALTH_WORLD_SEED=7 go test -C integration -v ./world                one seed, with its history
+//	LABHEALTH_WORLD_REPLAY=200 go test -C integration -v -run Replay ./world      how often seeds replay
+package world
