@@ -24,6 +24,7 @@ const (
 	descriptors = "descriptors"
 	residentMB  = "resident MB"
 	heapMB      = "heap MB"
+	goMB        = "MB of Go" // the rest of the resident memory is the race detector's, if it is used
 	diskMB      = "disk MB"
 )
 
@@ -32,6 +33,7 @@ var growths = map[string]growth{
 	descriptors: {1.1, 10},
 	residentMB:  {1.25, 16},
 	heapMB:      {1.25, 16},
+	goMB:        {1.25, 16},
 	diskMB:      {1.5, 64},
 }
 
@@ -60,6 +62,7 @@ func (g *gauges) addMetrics(of string, metrics map[string]float64) {
 	g.add(of, descriptors, metrics["process_open_fds"])
 	g.add(of, residentMB, metrics["process_resident_memory_bytes"]/(1<<20))
 	g.add(of, heapMB, metrics["go_memstats_heap_alloc_bytes"]/(1<<20))
+	g.add(of, goMB, (metrics["go_memstats_sys_bytes"]-metrics["go_memstats_heap_released_bytes"])/(1<<20))
 }
 
 // judged is the number of values from which on a quantity is judged. A soak takes 240 of them.
