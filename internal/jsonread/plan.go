@@ -21,7 +21,8 @@ type plan struct {
 	kind      int     // the field that discriminates it, or -1
 }
 
-// What every value of a field needs comes first, so that it shares a cache line.
+// field says how a field is decoded and encoded. What decoding any value needs comes first, so that
+// it shares a cache line.
 type field struct {
 	offset    uintptr // where it is in the struct
 	skipsNull bool    // null leaves it zero
