@@ -147,7 +147,8 @@ func (l *life) up(ctx context.Context, use bool) error {
 	return err
 }
 
-// powered returns a context that ends when the power goes or a channel is closed, and after a minute.
+// powered returns a context that ends when the power goes or a channel is closed, and after a
+// minute.
 func (l *life) powered(ctx context.Context, until <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	gone := l.disk.Gone()
@@ -229,8 +230,8 @@ func (l *life) load(t *testing.T, until <-chan struct{}) {
 	sending.Wait()
 }
 
-// repeat sends what was not acknowledged, one after the other, as the service does: the first one is
-// what a server that was killed has perhaps written and not synced.
+// repeat sends what was not acknowledged, one after the other, as the service does: the first one
+// is what a server that was killed has perhaps written and not synced.
 func (l *life) repeat(t *testing.T) {
 	t.Helper()
 	gone := l.disk.Gone()
