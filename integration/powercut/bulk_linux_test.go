@@ -42,6 +42,7 @@ const importsAtOnce = 4
 // An import that is killed and loses its power asks for no order that exists, and its journal opens
 // again. On a disk that lies, the same test sees orders that are asked for again.
 func TestBulk(t *testing.T) {
+	mount(t, cutfs.New(cutfs.Strict)) // or skip
 	for _, row := range bulkRows {
 		t.Run(strings.ReplaceAll(row.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
@@ -50,19 +51,11 @@ func TestBulk(t *testing.T) {
 			}
 			total, began, cuts := bulkTally{}, time.Now(), cutsOf(t, row.cuts, row.long)
 			for seed := firstSeed(t); total.cuts < cuts && !t.Failed(); seed += importsAtOnce {
-				var all sync.WaitGroup
-				var worlds []*bulkWorld
-				for i := range uint64(importsAtOnce) {
-					if i > 0 && os.Getenv("LABHEALTH_CUT_SEED") != "" {
-						break // only the import that is asked for
+				t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+					for _, w := range runImports(t, row, seed) {
+						total.add(&w.tally)
 					}
-					worlds = append(worlds, newBulkWorld(t, row, seed+i))
-					all.Go(worlds[i].run)
-				}
-				all.Wait()
-				for _, w := range worlds {
-					total.add(&w.tally)
-				}
+				})
 				if row.lies && !long && total.again > 0 {
 					break // that is enough
 				}
@@ -73,6 +66,22 @@ func TestBulk(t *testing.T) {
 			}
 		})
 	}
+}
+
+// runImports runs imports at the same time, or the only one that is asked for.
+func runImports(t *testing.T, row bulkRow, seed uint64) (worlds []*bulkWorld) {
+	atOnce := uint64(importsAtOnce)
+	if os.Getenv("LABHEALTH_CUT_SEED") != "" {
+		atOnce = 1
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	for i := range atOnce {
+		w := newBulkWorld(t, row, seed+i)
+		worlds = append(worlds, w)
+		all.Go(w.run)
+	}
+	return worlds
 }
 
 // bulkTally counts what has happened.

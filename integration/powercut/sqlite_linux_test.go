@@ -36,30 +36,32 @@ var storeRows = []storeRow{
 	{"full on strict", cutfs.Strict, "FULL", false, false, 40, 1000},
 	{"full on ext4", cutfs.Ext4, "FULL", false, false, 10, 300},
 	{"extra on strict", cutfs.Strict, "EXTRA", false, false, 5, 100},
-	{"normal on strict", cutfs.Strict, "NORMAL", false, true, 10, 100},
-	{"off on strict", cutfs.Strict, "OFF", false, true, 10, 100},
-	{"full on a disk that lies", cutfs.Strict, "FULL", true, true, 10, 100},
+	{"normal on strict", cutfs.Strict, "NORMAL", false, true, 40, 100},
+	{"off on strict", cutfs.Strict, "OFF", false, true, 40, 100},
+	{"full on a disk that lies", cutfs.Strict, "FULL", true, true, 40, 100},
 }
 
-// A store on SQLite loses nothing that it has acknowledged in a power failure, and opens again. With
-// settings that are not safe, the same test sees losses.
+// A store on SQLite loses nothing that it has acknowledged when the power fails, and opens again.
+// With settings that are not safe, the same test sees losses.
 func TestSQLite(t *testing.T) {
+	mount(t, cutfs.New(cutfs.Strict)) // or skip
 	for _, row := range storeRows {
 		t.Run(strings.ReplaceAll(row.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			if testing.Short() {
 				t.Skip("takes long")
 			}
-			total, began := storeTally{}, time.Now()
-			cuts := cutsOf(t, row.cuts, row.long)
+			total, began, cuts := storeTally{}, time.Now(), cutsOf(t, row.cuts, row.long)
+			inWorld := cutsPerWorld
+			if row.isUnsafe && !long {
+				inWorld = 2
+			}
 			for seed := firstSeed(t); total.cuts < cuts && !t.Failed(); seed++ {
-				w := newStoreWorld(t, row, seed)
-				if row.isUnsafe && !long {
-					w.run(2)
-				} else {
-					w.run(min(cutsPerWorld, cuts-total.cuts))
-				}
-				total.add(&w.tally)
+				t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+					w := newStoreWorld(t, row, seed)
+					w.run(min(inWorld, cuts-total.cuts))
+					total.add(&w.tally)
+				})
 				if row.isUnsafe && !long && total.lost > 0 {
 					break // that is enough
 				}

@@ -78,8 +78,8 @@ func playSQLite() error {
 	return http.Serve(l, mux)
 }
 
-// isMigrated reports whether the tables are there. A program that leaves migrations to others starts
-// without a commit of its own, which would sync what was left by the one that was killed.
+// isMigrated reports whether the tables are there. A program that leaves migrations to others
+// starts without a commit, which would sync what was left by the one that was killed.
 func isMigrated(ctx context.Context, db *sql.DB) bool {
 	_, err := db.ExecContext(ctx, `SELECT 1 FROM ledger`) // created last
 	return err == nil
