@@ -32,7 +32,8 @@ type systemFile struct{ *os.File }
 
 func (f systemFile) Sync() error { return syncFile(f.File) }
 
-// SyncDir syncs the directory of a file, so that the names in it survive a crash like their content.
+// SyncDir syncs the directory of a file, so that the names in it survive a crash like their
+// content.
 func (system) SyncDir(path string) error {
 	if runtime.GOOS == "windows" || runtime.GOOS == "plan9" || runtime.GOOS == "js" || runtime.GOOS == "wasip1" {
 		return nil // directories cannot be synced

@@ -95,6 +95,9 @@ func (w *world) startReceiver(p *process) (*receiver, error) {
 		return r, err
 	}
 	serve(p, receiverAddress, handler)
+	if w.plan.lateWorker && !w.settling.Load() {
+		return r, nil
+	}
 	worker := &sqlstore.Worker{Store: r.store, Apply: r.apply, Poll: 2 * time.Minute, Batch: w.plan.batch, Attempts: 1000}
 	p.running.Go(func() { worker.Run(p.ctx) })
 	if w.plan.reconcile {

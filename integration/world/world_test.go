@@ -22,6 +22,7 @@ type world struct {
 	importer *computer
 	receiver *computer
 	calm     atomic.Bool    // no more faults
+	settling atomic.Bool    // the last fault is about to take place
 	ended    atomic.Bool    // the receiver is not restarted anymore
 	dying    sync.WaitGroup // receivers that were killed
 
@@ -46,6 +47,7 @@ type plan struct {
 	trustJournal bool
 	unique       bool // the service rejects duplicate sample IDs
 	reconcile    bool // in the background
+	lateWorker   bool // the worker starts after the last fault: until then only receipts are written
 	network      int  // faults in 1,000 writes
 	service      int  // faults in 100 requests
 	calmAt       time.Duration
@@ -62,6 +64,9 @@ func newPlan(c choices) plan {
 		importOnly: next(3) == 0, events: next(4), concurrency: 1 + next(3), batch: 1 + next(4), listByUser: next(2) == 0, trustJournal: next(4) == 0,
 		unique: next(4) == 0, reconcile: next(8) == 0, network: []int{0, 20, 60, 150}[next(4)], service: []int{0, 10, 40}[next(3)],
 		calmAt: time.Duration(10+next(80)) * time.Second, lastCut: next(3),
+	}
+	if p.lateWorker = next(3) == 0; p.lateWorker {
+		p.lastCut, p.reconcile = 2, false
 	}
 	for i := range 1 + next(3) {
 		p.records = append(p.records, record(fmt.Sprintf("%c-%d", "SSSSSR"[next(6)], i), users[next(2)]))
@@ -193,6 +198,7 @@ var sampleStart = time.Date(1999, time.December, 1, 0, 0, 0, 0, time.UTC)
 
 // settle lets the receiver process what it has, after a last fault, and checks the laws.
 func (w *world) settle() {
+	w.settling.Store(true)
 	if r := w.current(); w.plan.lastCut > 0 && r != nil {
 		r.process.kill(w.plan.lastCut == 2)
 	}
