@@ -19,7 +19,8 @@ import (
 	"time"
 )
 
-// failedSeeds have failed before. They are always run.
+// failedSeeds have failed before, and are always run. Add a seed when a schedule fails, in the
+// change that mends the cause.
 var failedSeeds = []uint64{}
 
 // defaultSchedules is the number of schedules without an environment variable.
