@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/labhealth/labhealth-go/bulk"
 	"github.com/labhealth/labhealth-go/integration/powercut/cutfs"
 	"github.com/labhealth/labhealth-go/labhealthtest"
 )
@@ -41,6 +42,7 @@ const importsAtOnce = 4
 // An import that is killed and loses its power asks for no order that exists, and its journal opens
 // again. On a disk that lies, the same test sees orders that are asked for again.
 func TestBulk(t *testing.T) {
+	mount(t, cutfs.New(cutfs.Strict)) // or skip
 	for _, row := range bulkRows {
 		t.Run(strings.ReplaceAll(row.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
@@ -49,19 +51,11 @@ func TestBulk(t *testing.T) {
 			}
 			total, began, cuts := bulkTally{}, time.Now(), cutsOf(t, row.cuts, row.long)
 			for seed := firstSeed(t); total.cuts < cuts && !t.Failed(); seed += importsAtOnce {
-				var all sync.WaitGroup
-				var worlds []*bulkWorld
-				for i := range uint64(importsAtOnce) {
-					if i > 0 && os.Getenv("LABHEALTH_CUT_SEED") != "" {
-						break // only the import that is asked for
+				t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+					for _, w := range runImports(t, row, seed) {
+						total.add(&w.tally)
 					}
-					worlds = append(worlds, newBulkWorld(t, row, seed+i))
-					all.Go(worlds[i].run)
-				}
-				all.Wait()
-				for _, w := range worlds {
-					total.add(&w.tally)
-				}
+				})
 				if row.lies && !long && total.again > 0 {
 					break // that is enough
 				}
@@ -74,14 +68,31 @@ func TestBulk(t *testing.T) {
 	}
 }
 
+// runImports runs imports at the same time, or the only one that is asked for.
+func runImports(t *testing.T, row bulkRow, seed uint64) (worlds []*bulkWorld) {
+	atOnce := uint64(importsAtOnce)
+	if os.Getenv("LABHEALTH_CUT_SEED") != "" {
+		atOnce = 1
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	for i := range atOnce {
+		w := newBulkWorld(t, row, seed+i)
+		worlds = append(worlds, w)
+		all.Go(w.run)
+	}
+	return worlds
+}
+
 // bulkTally counts what has happened.
-type bulkTally struct{ imports, cuts, kills, early, orders, again, wrong, refused int }
+type bulkTally struct{ imports, cuts, kills, early, outcomes, orders, again, wrong, refused int }
 
 func (b *bulkTally) add(o *bulkTally) {
 	b.imports += o.imports
 	b.cuts += o.cuts
 	b.kills += o.kills
 	b.early += o.early
+	b.outcomes += o.outcomes
 	b.orders += o.orders
 	b.again += o.again
 	b.wrong += o.wrong
@@ -90,8 +101,8 @@ func (b *bulkTally) add(o *bulkTally) {
 
 func (b bulkTally) String() string {
 	return fmt.Sprintf("%d imports, %d cuts and %d kills (%d while the directory of a new journal was synced), "+
-		"%d orders, %d asked for again, %d not there once, %d journals refused",
-		b.imports, b.cuts, b.kills, b.early, b.orders, b.again, b.wrong, b.refused)
+		"%d outcomes, %d orders, %d asked for again, %d not there once, %d journals refused",
+		b.imports, b.cuts, b.kills, b.early, b.outcomes, b.orders, b.again, b.wrong, b.refused)
 }
 
 // bulkWorld is one import. The service is not cut.
@@ -240,7 +251,7 @@ func (w *bulkWorld) run() {
 	w.tally.imports, w.tally.orders = 1, w.orders
 	killed := false
 	for attempt := range 50 {
-		kill := attempt < faultsPerImport && !killed && w.r.IntN(2) == 0
+		kill := attempt < faultsPerImport && !killed && (attempt == 0 || w.r.IntN(2) == 0)
 		if w.attempt(attempt, kill, killed) {
 			w.checkOrders()
 			return
@@ -254,17 +265,17 @@ func (w *bulkWorld) run() {
 func (w *bulkWorld) attempt(attempt int, kill, wasKilled bool) (done bool) {
 	w.disk.CutAfter(0)
 	var held <-chan struct{}
-	span := int64(w.orders) * 3 / 2
+	span := int64(w.orders) / 2
 	switch {
 	case attempt >= faultsPerImport:
 	case kill && attempt == 0 && w.r.IntN(2) == 0:
 		held = w.disk.Hold(1, cutfs.SyncDir) // of the new journal
 		w.tally.early++
-	case kill && w.r.IntN(2) == 0:
+	case kill && w.r.IntN(3) > 0:
 		held = w.disk.Hold(1+w.r.Int64N(8), cutfs.Sync)
 	case kill:
 		held = w.disk.Hold(1 + w.r.Int64N(span))
-	case wasKilled && w.r.IntN(2) == 0:
+	case wasKilled && w.r.IntN(4) > 0:
 		w.disk.CutAfter(1 + w.r.Int64N(6)) // while what the killed process wrote may not be synced
 	default:
 		w.disk.CutAfter(1 + w.r.Int64N(span))
@@ -279,9 +290,10 @@ func (w *bulkWorld) attempt(attempt int, kill, wasKilled bool) (done bool) {
 	if !w.disk.IsOn() {
 		image := w.disk.Off()
 		w.end(p)
+		w.tally.cuts++
+		w.openJournals(image)
 		w.disk.On(image, w.r.Uint64(), cutfs.Any)
 		w.boot()
-		w.tally.cuts++
 		return false
 	}
 	w.end(p)
@@ -291,10 +303,7 @@ func (w *bulkWorld) attempt(attempt int, kill, wasKilled bool) (done bool) {
 	case strings.HasPrefix(last, bulkDone):
 		return true
 	case strings.HasPrefix(last, bulkRefused):
-		w.tally.refused++
-		if !w.row.lies {
-			w.t.Errorf("seed %d, attempt %d: %s\nagain: %s", w.seed, attempt, last, replay(w.t, w.seed, 1))
-		}
+		w.refuse(last)
 		if err := os.Remove(filepath.Join(w.dir, "run.journal")); err != nil {
 			w.t.Error(err)
 		}
@@ -302,6 +311,32 @@ func (w *bulkWorld) attempt(attempt int, kill, wasKilled bool) (done bool) {
 		w.t.Errorf("seed %d, attempt %d: the process has ended: %q %s", w.seed, attempt, last, &p.stderr)
 	}
 	return false
+}
+
+// journalsPerCut is how many of the journals that a cut can leave behind are opened.
+const journalsPerCut = 20
+
+// openJournals opens them: the next process has only one of them.
+func (w *bulkWorld) openJournals(image *cutfs.Image) {
+	for range journalsPerCut {
+		w.disk.On(image, w.r.Uint64(), cutfs.Subset)
+		w.tally.outcomes++
+		journal, err := bulk.OpenFile(filepath.Join(w.dir, "run.journal"))
+		if err != nil {
+			w.refuse(err.Error())
+			continue
+		}
+		if err := journal.Close(); err != nil {
+			w.t.Error(err)
+		}
+	}
+}
+
+func (w *bulkWorld) refuse(reason string) {
+	w.tally.refused++
+	if !w.row.lies {
+		w.t.Errorf("seed %d: a journal is refused: %s\nagain: %s", w.seed, reason, replay(w.t, w.seed, 1))
+	}
 }
 
 // lastLine returns the last line of a process that ends, and nothing if it is held. It also returns

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"strconv"
 	"strings"
 	"syscall"
@@ -146,8 +147,8 @@ func (p *process) kill() {
 	p.cmd.Wait()
 }
 
-// replay returns the command that repeats a run.
+// replay returns the command that repeats the run of a seed, in a subtest of a row.
 func replay(t *testing.T, seed uint64, cuts int) string {
-	return fmt.Sprintf("LABHEALTH_CUT_SEED=%d LABHEALTH_CUTS=%d go test -C integration -count=20 -failfast -run '^%s$' ./powercut",
-		seed, cuts, strings.ReplaceAll(t.Name(), "/", "$/^"))
+	row := strings.ReplaceAll(path.Dir(t.Name()), "/", "$/^")
+	return fmt.Sprintf("LABHEALTH_CUT_SEED=%d LABHEALTH_CUTS=%d go test -C integration -count=20 -failfast -run '^%s$' ./powercut", seed, cuts, row)
 }

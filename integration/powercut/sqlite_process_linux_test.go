@@ -24,6 +24,8 @@ const (
 	dirVariable         = "LABHEALTH_POWERCUT_DIR"
 	synchronousVariable = "LABHEALTH_POWERCUT_SYNCHRONOUS"
 	reactedVariable     = "LABHEALTH_POWERCUT_REACTED" // the URL that is told of each reaction
+	migrateVariable     = "LABHEALTH_POWERCUT_MIGRATE" // whether to migrate a store that is migrated
+	checkpointVariable  = "LABHEALTH_POWERCUT_CHECKPOINT"
 )
 
 // ledger has a row for each delivery that the worker applied, in the transaction that applied it.
@@ -32,8 +34,12 @@ const ledger = `CREATE TABLE IF NOT EXISTS ledger (delivery_id TEXT PRIMARY KEY,
 // playSQLite is a receiver of webhooks: deliveries come by three ways, and a worker and a reactor
 // start when they are asked to. It prints its URL when the store is open.
 func playSQLite() error {
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(os.Getenv(dirVariable), "store.db")+
-		"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous("+os.Getenv(synchronousVariable)+")")
+	source := "file:" + filepath.Join(os.Getenv(dirVariable), "store.db") +
+		"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(" + os.Getenv(synchronousVariable) + ")"
+	if pages := os.Getenv(checkpointVariable); pages != "" {
+		source += "&_pragma=wal_autocheckpoint(" + pages + ")"
+	}
+	db, err := sql.Open("sqlite", source)
 	if err != nil {
 		return err
 	}
@@ -43,11 +49,13 @@ func playSQLite() error {
 		return err
 	}
 	store.Reactions = []sqlstore.ReactionKind{sqlstore.ReactTransition}
-	if err := store.Migrate(ctx); err != nil {
-		return err
-	}
-	if _, err := db.ExecContext(ctx, ledger); err != nil {
-		return err
+	if os.Getenv(migrateVariable) != "" || !isMigrated(ctx, db) {
+		if err := store.Migrate(ctx); err != nil {
+			return err
+		}
+		if _, err := db.ExecContext(ctx, ledger); err != nil {
+			return err
+		}
 	}
 	mux := http.NewServeMux()
 	if err := handleDeliveries(mux, store); err != nil {
@@ -68,6 +76,13 @@ func playSQLite() error {
 	}
 	fmt.Printf("http://%s\n", l.Addr())
 	return http.Serve(l, mux)
+}
+
+// isMigrated reports whether the tables are there. A program that leaves migrations to others
+// starts without a commit, which would sync what was left by the one that was killed.
+func isMigrated(ctx context.Context, db *sql.DB) bool {
+	_, err := db.ExecContext(ctx, `SELECT 1 FROM ledger`) // created last
+	return err == nil
 }
 
 // The ways of a delivery. Each acknowledges a repetition by other means.

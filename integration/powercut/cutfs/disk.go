@@ -20,6 +20,7 @@ const (
 	Ext4
 )
 
+// String returns strict or ext4.
 func (m Model) String() string { return [...]string{"strict", "ext4"}[m] }
 
 // Operation is a kind of request that changes or syncs a [Disk].
