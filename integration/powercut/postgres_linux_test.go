@@ -306,7 +306,8 @@ func (s *inbox) deliver(ctx context.Context, n int) error {
 	return s.store.Receive(ctx, webhooks.RawDelivery{ID: idOf(n), ReceivedAt: time.Now(), Body: sampleOf(n, 0)})
 }
 
-// firstSample is when the sample of delivery 0 was measured. That of the next one is a second later.
+// firstSample is when the sample of delivery 0 was measured. That of the next one is a second
+// later.
 var firstSample = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // sampleOf is the event of a delivery: a sample, with the number as its value. padding is the size
