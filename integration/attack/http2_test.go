@@ -636,7 +636,10 @@ func (w *world) canBlock(p *connPlan) bool {
 func randomHTTP2(r *rand.Rand, p *connPlan) {
 	plan := &http2Plan{LateSettings: oneIn(r, 8) || p.Window > 0 || p.Linger > 0}
 	p.HTTP2 = plan
-	if oneIn(r, 4) {
+	if oneIn(r, 16) { // it responds to the second request without taking it
+		plan.Settings = []http2.Setting{{ID: http2.SettingInitialWindowSize}}
+		plan.Replies = []http2Reply{{}, {Early: true, Written: pick(r, 1, 2, 20)}}
+	} else if oneIn(r, 4) {
 		plan.Settings = randomSettings(r)
 		plan.Grant = pick(r, "", "", grantOne, grantNone)
 	}
