@@ -10,7 +10,6 @@ import (
 	"net/http/httptrace"
 	"os"
 	"strconv"
-	"sync"
 	"syscall"
 )
 
@@ -157,7 +156,7 @@ var wrappers = []wrapper{
 			return nil, errWrapper
 		}
 	}},
-	{name: "gives up at the end of the attempt and goes on", make: func(w *world, inner http.RoundTripper) roundTripper {
+	{name: "gives up at the end of the attempt and goes on", deaf: true, make: func(w *world, inner http.RoundTripper) roundTripper {
 		return func(r *http.Request) (*http.Response, error) {
 			c := copyOf(r.WithContext(context.WithoutCancel(r.Context())), bodyOfRequest(r))
 			responses := make(chan *http.Response)
@@ -177,7 +176,6 @@ var wrappers = []wrapper{
 				if resp == nil {
 					return nil, errWrapper
 				}
-				resp.Body = untilDone(w, r, resp.Body)
 				return resp, nil
 			case <-r.Context().Done():
 				return nil, r.Context().Err()
@@ -297,20 +295,6 @@ type closing struct {
 func (c *closing) Close() error {
 	defer c.then()
 	return c.ReadCloser.Close()
-}
-
-// untilDone returns a body that is closed at the end of an attempt, at the latest.
-func untilDone(w *world, r *http.Request, content io.ReadCloser) io.ReadCloser {
-	over := make(chan struct{})
-	var once sync.Once
-	w.late.Go(func() {
-		select {
-		case <-r.Context().Done():
-			_ = content.Close()
-		case <-over:
-		}
-	})
-	return &closing{content, func() { once.Do(func() { close(over) }) }}
 }
 
 func closeBody(resp *http.Response) {
