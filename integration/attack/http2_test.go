@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -129,9 +128,9 @@ type http2Conn struct {
 	decoder  *hpack.Decoder
 	greeted  bool // the settings were sent
 
-	mu      sync.Mutex // of what follows
+	writing chan struct{} // has an element while frames are written, which may take time
 	framer  *http2.Framer
-	encoder *hpack.Encoder
+	encoder *hpack.Encoder // belongs to the goroutine that reads, as does block
 	block   bytes.Buffer
 }
 
@@ -141,7 +140,7 @@ func serveHTTP2(conn net.Conn, w *world, p *connPlan) {
 		copied := *p
 		copied.HTTP2, p = &http2Plan{}, &copied
 	}
-	c := &http2Conn{Conn: conn, world: w, plan: p, requests: map[uint32]*http2Request{}}
+	c := &http2Conn{Conn: conn, world: w, plan: p, requests: map[uint32]*http2Request{}, writing: make(chan struct{}, 1)}
 	defer c.over()
 	// Some transports ignore deadlines, so that no stream may stay open forever.
 	defer time.AfterFunc(longStall, func() { _ = conn.Close() }).Stop()
@@ -189,8 +188,8 @@ func (c *http2Conn) greet() {
 
 // write writes frames. An error says that the connection is closed, which the reader finds too.
 func (c *http2Conn) write(frames func(*http2.Framer) error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.writing <- struct{}{}
+	defer func() { <-c.writing }()
 	_ = frames(c.framer)
 }
 
@@ -353,13 +352,11 @@ func (c *http2Conn) emptiesBodies() bool {
 
 // writeHeader writes a header in fragments.
 func (c *http2Conn) writeHeader(r *http2Request, ends bool, fields []field) {
-	c.mu.Lock()
 	c.block.Reset()
 	for _, f := range fields {
 		_ = c.encoder.WriteField(hpack.HeaderField{Name: f.name, Value: f.value}) // to memory
 	}
 	block := bytes.Clone(c.block.Bytes())
-	c.mu.Unlock()
 	size := len(block)
 	if r.reply.Fragment > 0 {
 		size = r.reply.Fragment
