@@ -141,6 +141,7 @@ func report(t *testing.T, s *schedule, broken []string) {
 	if os.Getenv("LABHEALTH_ATTACK_FIRST") != "" { // see TestMutants
 		t.Fatalf("seed %d breaks the law:\n\t%s", s.Seed, strings.Join(broken, "\n\t"))
 	}
+	t.Logf("seed %d breaks the law and is shrunk:\n\t%s", s.Seed, strings.Join(broken, "\n\t"))
 	runs, end := 0, time.Now().Add(maxShrink)
 	small := shrink(s, func(s *schedule) bool {
 		for range replays {

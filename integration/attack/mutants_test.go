@@ -168,8 +168,9 @@ func attackMutant(t *testing.T, program string) (caught string, took time.Durati
 	out, err := run.CombinedOutput()
 	took = time.Since(start)
 	switch {
-	case ctx.Err() != nil:
-		return "a call never ended", took
+	case ctx.Err() != nil: // no schedule was found, but something waits
+		t.Logf("the attack did not end: %s", out)
+		return "", took
 	case err == nil:
 		return "", took
 	}
