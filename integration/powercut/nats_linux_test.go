@@ -139,8 +139,15 @@ func (s *natsServer) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.js, err = jetstream.New(s.conn)
-	return err
+	if s.js, err = jetstream.New(s.conn); err != nil {
+		return err
+	}
+	return s.running.until(ctx, func() error { // it listens before JetStream is ready
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, err := s.js.AccountInfo(ctx)
+		return err
+	})
 }
 
 func (s *natsServer) kill() { s.running.kill() }
