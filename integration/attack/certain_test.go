@@ -43,8 +43,8 @@ func always(p connPlan) []connPlan { return []connPlan{p, p, p} }
 
 func answering(a answer) []connPlan { return []connPlan{{Exchanges: []exchange{{Answer: a}}}} }
 
-// filler is more than net/http buffers of a header, so that its end is not written if the connection
-// fails before.
+// filler is more than net/http buffers of a header, so that its end is not written if the
+// connection fails before.
 const filler = 10_000
 
 func TestCertainOutcomes(t *testing.T) {

@@ -609,8 +609,8 @@ func http2Protocol(_ *world, t *http.Transport) {
 func keepIdle(t *http.Transport) { t.IdleConnTimeout = 90 * time.Second }
 
 // canBlock reports whether the client's writes to a connection may wait for the server. In a bubble
-// no time passes while net/http waits for the lock of an HTTP/2 connection, so that nothing else may
-// need the lock of a write that waits: neither another request, nor the response to a frame.
+// no time passes while net/http waits for the lock of an HTTP/2 connection, so that nothing else
+// may need the lock of a write that waits: neither another request, nor the response to a frame.
 func (w *world) canBlock(p *connPlan) bool {
 	if !w.protocol.http2 || w.real {
 		return true

@@ -87,8 +87,9 @@ var mutants = []mutant{
 // mutantTime is how long a mutant is attacked.
 const mutantTime = time.Minute
 
-// The attack finds every planted defect within a minute. No file of the tree is changed. A text that
-// is not found once, or a mutant that does not compile, fails the test, so that the list stays true.
+// The attack finds every planted defect within a minute. No file of the tree is changed. A text
+// that is not found once, or a mutant that does not compile, fails the test, so that the list stays
+// true.
 //
 //	LABHEALTH_TEST_LONG=1 go test -C integration -v -run 'TestMutants/budget' ./attack
 func TestMutants(t *testing.T) {

@@ -114,8 +114,8 @@ func (a *arrival) commit() {
 	record.commits = append(record.commits, a.mark)
 }
 
-// isLookup reports whether the request is a read of a write, such as that of Users.GetOrCreate, which
-// looks for the user after an unknown outcome.
+// isLookup reports whether the request is a read of a write, such as that of Users.GetOrCreate,
+// which looks for the user after an unknown outcome.
 func (a *arrival) isLookup() bool {
 	return a.call >= 0 && a.row().isWrite() && (a.method == http.MethodGet || a.method == http.MethodHead)
 }

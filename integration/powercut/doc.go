@@ -8,7 +8,7 @@
 //	LABHEALTH_CUTS=50 go test -run TestSQLite ./powercut        another number
 //	LABHEALTH_CUT_SEED=7 LABHEALTH_CUTS=1 go test -run …        the run that a failure names
 //
-// A seed decides when a process is killed, when the power goes, and what is left behind. It does not
-// decide in which order the goroutines and the processes run, so a failure may need several
+// A seed decides when a process is killed, when the power goes, and what is left behind. It does
+// not decide in which order the goroutines and the processes run, so a failure may need several
 // attempts (-count=20). The tests need Linux, /dev/fuse and root, and are skipped without these.
 package powercut

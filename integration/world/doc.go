@@ -9,7 +9,7 @@
 //	LABHEALTH_WORLD_REPLAY=200 go test -C integration -v -run Replay ./world      how often seeds replay
 //	LABHEALTH_WORLD_BUGS=1 go test -C integration -timeout 2h -v -run Bugs ./world   plants bugs
 //
-// A disk keeps what is written and what is synced apart: a kill keeps both, a power cut keeps, loses
-// or tears each write since the last sync. SQLite runs on it through a VFS in Go. A third of the
-// schedules has no receiver, which costs most of the time.
+// A disk keeps what is written and what is synced apart: a kill keeps both, a power cut keeps,
+// loses or tears each write since the last sync. SQLite runs on it through a VFS in Go. A third of
+// the schedules has no receiver, which costs most of the time.
 package world

@@ -468,8 +468,8 @@ func TestForeignTLS(t *testing.T) {
 	}
 }
 
-// A transport that fails over to another host, without TLS, is stopped before it sends the key there,
-// even if both hosts are behind the same proxy and nothing was sent to the first one.
+// A transport that fails over to another host, without TLS, is stopped before it sends the key
+// there, even if both hosts are behind the same proxy and nothing was sent to the first one.
 func TestFailoverBehindProxy(t *testing.T) {
 	keys := make(chan string, 10)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
