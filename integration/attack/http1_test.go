@@ -213,7 +213,7 @@ func (c *http1Conn) readBody(r *request) error {
 	if !strings.EqualFold(r.header("Transfer-Encoding"), "chunked") {
 		n, err := strconv.Atoi(r.header("Content-Length"))
 		if err != nil {
-			return nil
+			return nil //nolint:nilerr // it has no body
 		}
 		return c.skip(n)
 	}
