@@ -162,7 +162,7 @@ func (c *checkedCall) sentTooOften() string {
 	if !c.row.isWrite() {
 		limit *= (1 + maxRedirects) * maxSent
 	}
-	if requests := c.record.requests - len(c.record.lookups); c.w.wrapper() == nil && requests > limit && c.row.name != "Users.GetOrCreate" {
+	if requests := c.record.requests - len(c.record.lookups); c.w.wrapper() == nil && requests > limit && c.row.name != "Users.GetOrCreate" && !c.row.isIterator() {
 		return fmt.Sprintf("%d requests, the limit is %d", requests, limit)
 	}
 	return ""
