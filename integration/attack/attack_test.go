@@ -141,6 +141,7 @@ func report(t *testing.T, s *schedule, broken []string) {
 	if os.Getenv("LABHEALTH_ATTACK_FIRST") != "" { // see TestMutants
 		t.Fatalf("seed %d breaks the law:\n\t%s", s.Seed, strings.Join(broken, "\n\t"))
 	}
+	t.Logf("seed %d breaks the law and is shrunk:\n\t%s", s.Seed, strings.Join(broken, "\n\t"))
 	runs, end := 0, time.Now().Add(maxShrink)
 	small := shrink(s, func(s *schedule) bool {
 		for range replays {
@@ -174,6 +175,9 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 	return n
 }
 
+// defaultCalls is how many calls a run without settings makes.
+const defaultCalls = 10_000
+
 // Random schedules never break the law:
 //
 //	LABHEALTH_ATTACK_CALLS=1000000  how many calls
@@ -195,7 +199,7 @@ func TestAttack(t *testing.T) {
 		return
 	}
 	from := number(t, "LABHEALTH_ATTACK_FROM", 0)
-	limit := int64(number(t, "LABHEALTH_ATTACK_CALLS", 20_000))
+	limit := int64(number(t, "LABHEALTH_ATTACK_CALLS", defaultCalls))
 	end := time.Now().Add(10 * time.Minute)
 	if text := os.Getenv("LABHEALTH_ATTACK_TIME"); text != "" {
 		d, err := time.ParseDuration(text)
@@ -204,7 +208,7 @@ func TestAttack(t *testing.T) {
 		}
 		end, limit = time.Now().Add(d), 1<<62
 	}
-	if from == 0 && limit > 20_000 {
+	if from == 0 && limit > defaultCalls {
 		from = uint64(time.Now().UnixNano())
 	}
 	run(t, cmp.Or(from, 1), limit, end)

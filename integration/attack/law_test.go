@@ -58,7 +58,7 @@ func (c *checkedCall) committedTwice() string {
 	if wrapper := c.w.wrapper(); wrapper != nil && wrapper.hidden {
 		limit = max(1, c.record.sent)
 	}
-	if commits := len(c.record.commits); c.row.isWrite() && commits > limit {
+	if commits := len(c.record.commits); c.row.isWrite() && !c.row.isIterator() && commits > limit {
 		return fmt.Sprintf("%d commits", commits)
 	}
 	return ""
@@ -69,7 +69,7 @@ func (c *checkedCall) lied() string {
 	commits := len(c.record.commits)
 	// Nothing is stopped that a wrapper does with a read.
 	wrapper := c.w.wrapper()
-	certain := wrapper == nil || c.row.isWrite() && !wrapper.misleading
+	certain := (wrapper == nil || c.row.isWrite() && !wrapper.misleading) && !c.row.isIterator()
 	switch o := c.outcome(); {
 	case o == labhealth.OutcomeNotSent && commits > 0 && certain, o == labhealth.OutcomeRejected && commits > 0 && certain && c.row.isWrite():
 		return fmt.Sprintf("%v, but %d commits", o, commits)
@@ -162,7 +162,7 @@ func (c *checkedCall) sentTooOften() string {
 	if !c.row.isWrite() {
 		limit *= (1 + maxRedirects) * maxSent
 	}
-	if requests := c.record.requests - len(c.record.lookups); c.w.wrapper() == nil && requests > limit && c.row.name != "Users.GetOrCreate" {
+	if requests := c.record.requests - len(c.record.lookups); c.w.wrapper() == nil && requests > limit && c.row.name != "Users.GetOrCreate" && !c.row.isIterator() {
 		return fmt.Sprintf("%d requests, the limit is %d", requests, limit)
 	}
 	return ""

@@ -63,7 +63,7 @@ func TestLoopback(t *testing.T) {
 	}
 	defer listener.Close()
 	network := &loopback{listener: listener}
-	limit := number(t, "LABHEALTH_ATTACK_CALLS", 20_000) / 20
+	limit := number(t, "LABHEALTH_ATTACK_CALLS", defaultCalls) / 20
 	total := newTally()
 	var mu sync.Mutex
 	seeds := make(chan uint64)

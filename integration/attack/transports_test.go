@@ -277,7 +277,9 @@ var wrappers = []wrapper{
 			return resp, err
 		}
 	}},
-	{name: "buffers the response", make: func(_ *world, inner http.RoundTripper) roundTripper {
+	// It reads where the client cannot close the body: over HTTP/2 net/http does not notice the end of the
+	// attempt while the server responds early and takes no more of the request.
+	{name: "buffers the response", deaf: true, make: func(_ *world, inner http.RoundTripper) roundTripper {
 		return func(r *http.Request) (*http.Response, error) {
 			resp, err := inner.RoundTrip(r)
 			if err != nil {
