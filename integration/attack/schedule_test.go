@@ -112,7 +112,22 @@ func newSchedule(seed uint64) *schedule {
 	for range r.IntN(7) {
 		s.Conns = append(s.Conns, randomConn(r, s.Protocol))
 	}
+	if !management && oneIn(r, 16) {
+		slowWrite(r, s)
+	}
 	return s
+}
+
+// slowWrite makes the deadline of a write over HTTP/2 pass while its header is written, which the
+// service has already.
+func slowWrite(r *rand.Rand, s *schedule) {
+	c := callPlan{Method: pick(r, "Orders.Import", "Orders.Cancel", "Do POST", "Do DELETE")}
+	s.Protocol, s.Transport, s.Calls = "http2", "", []callPlan{c}
+	s.Client.Timeout, s.Client.Attempts = time.Second, 1 // another one would need the lock of the write: see canBlock
+	s.Conns = []connPlan{{
+		Linger: 2 * time.Second, HTTP2: &http2Plan{LateSettings: true, Steps: []http2Step{{At: atConnect, Do: doStall, Value: uint32(r.IntN(1500))}}},
+		Exchanges: []exchange{{Answer: answer{Commit: commitAtHeader}}},
+	}}
 }
 
 // oneIn reports true once in n times.

@@ -10,6 +10,7 @@ import (
 	"net/http/httptrace"
 	"os"
 	"strconv"
+	"sync"
 	"syscall"
 )
 
@@ -195,6 +196,22 @@ var wrappers = []wrapper{
 				c.Body, c.ContentLength = nil, 0
 			}
 			return inner.RoundTrip(c)
+		}
+	}},
+	{name: "gives up while it connects, and sends later", make: func(w *world, inner http.RoundTripper) roundTripper {
+		return func(r *http.Request) (*http.Response, error) {
+			connects := make(chan struct{})
+			var once sync.Once
+			trace := &httptrace.ClientTrace{GetConn: func(string) { once.Do(func() { close(connects) }) }}
+			later := r.WithContext(httptrace.WithClientTrace(context.WithoutCancel(r.Context()), trace))
+			w.late.Go(func() {
+				if resp, err := inner.RoundTrip(later); err == nil {
+					closeBody(resp)
+				}
+				once.Do(func() { close(connects) })
+			})
+			<-connects
+			return nil, errWrapper
 		}
 	}},
 	{name: "turns 5xx into an error", make: func(_ *world, inner http.RoundTripper) roundTripper {

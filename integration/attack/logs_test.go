@@ -1,0 +1,26 @@
+package attack
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"testing"
+)
+
+// net/http writes bytes that nobody asked for to the default logger. The client's own connections
+// keep them from it; what wrappers send is not checked.
+func TestNothingIsLogged(t *testing.T) {
+	var logged bytes.Buffer
+	log.SetOutput(&logged)
+	defer log.SetOutput(io.Discard)
+	for seed := range uint64(2000) {
+		s := newSchedule(seed + 1)
+		s.Protocol, s.Transport = "http1", ""
+		if _, _, broken := attempt(t, s); len(broken) > 0 {
+			t.Fatalf("seed %d: %v", seed+1, broken)
+		}
+		if logged.Len() > 0 {
+			t.Fatalf("seed %d: %d bytes are logged, such as those of a response: %.200s", seed+1, logged.Len(), logged.String())
+		}
+	}
+}
