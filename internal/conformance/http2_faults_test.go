@@ -237,6 +237,7 @@ func TestImmediateGoAway(t *testing.T) {
 type earlyResponse struct {
 	net.Conn
 	frames         chan []byte // to be written, so that reading never waits for the client
+	status         byte        // the index of the status in the static table of HPACK
 	encoding, body string
 }
 
@@ -262,7 +263,7 @@ func (s *earlyResponse) serve() {
 			warm = true
 			stream.respond(faultResponse)
 		default:
-			header := []byte{0x88 /* :status 200 */, 0x0f, 0x10 /* content-type */, byte(len("application/json"))}
+			header := []byte{0x80 | s.status, 0x0f, 0x10 /* content-type */, byte(len("application/json"))}
 			header = append(header, "application/json"...)
 			if s.encoding != "" {
 				header = append(header, 0x0f, 0x0b /* content-encoding */, byte(len(s.encoding)))
@@ -277,8 +278,19 @@ func (s *earlyResponse) serve() {
 // A call ends with its deadline if the response has started, and the server neither ends it nor
 // takes the body of the request. net/http waits for the latter without a limit.
 func TestEarlyResponseStalls(t *testing.T) {
-	for _, row := range []struct{ name, encoding, body string }{
-		{"no body", "", ""}, {"half a body", "", faultResponse[:20]}, {"no compressed body", "gzip", ""},
+	const ok, internalServerError = 8, 14
+	for _, row := range []struct {
+		name           string
+		status         byte
+		encoding, body string
+		want           error
+	}{
+		{"no body", ok, "", "", context.DeadlineExceeded},
+		{"half a body", ok, "", faultResponse[:20], context.DeadlineExceeded},
+		{"no compressed body", ok, "gzip", "", context.DeadlineExceeded},
+		{"no body of an error", internalServerError, "", "", labhealth.ErrServer},
+		{"half the body of an error", internalServerError, "", faultResponse[:20], labhealth.ErrServer},
+		{"no compressed body of an error", internalServerError, "gzip", "", labhealth.ErrServer},
 	} {
 		for _, call := range faultCalls {
 			t.Run(row.name+"/"+call.method, func(t *testing.T) {
@@ -287,7 +299,7 @@ func TestEarlyResponseStalls(t *testing.T) {
 					transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
 						client, server := net.Pipe()
 						t.Cleanup(func() { server.Close() })
-						s := &earlyResponse{server, make(chan []byte, 100), row.encoding, row.body}
+						s := &earlyResponse{server, make(chan []byte, 100), row.status, row.encoding, row.body}
 						go s.serve()
 						return client, nil
 					}
@@ -296,7 +308,7 @@ func TestEarlyResponseStalls(t *testing.T) {
 						t.Fatal(err)
 					}
 					err := call.do(t, client)
-					if labhealth.OutcomeOf(err) == notSent || labhealth.OutcomeOf(err) == rejected || !errors.Is(err, context.DeadlineExceeded) {
+					if labhealth.OutcomeOf(err) == notSent || labhealth.OutcomeOf(err) == rejected || !errors.Is(err, row.want) {
 						t.Errorf("%v: %v", labhealth.OutcomeOf(err), err)
 					}
 				})
