@@ -46,9 +46,6 @@ func TestBulk(t *testing.T) {
 	for _, row := range bulkRows {
 		t.Run(strings.ReplaceAll(row.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
-			if testing.Short() {
-				t.Skip("takes long")
-			}
 			total, began, cuts := bulkTally{}, time.Now(), cutsOf(t, row.cuts, row.long)
 			for seed := firstSeed(t); total.cuts < cuts && !t.Failed(); seed += importsAtOnce {
 				t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

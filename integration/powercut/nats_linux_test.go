@@ -21,6 +21,7 @@ import (
 // With its default it loses everything since the last sync. So does the one of Debian 12, which has
 // no other setting. The example loses nothing with sync_interval: always.
 func TestNATS(t *testing.T) {
+	skipShort(t)
 	program := programs(t)
 	t.Run("server", func(t *testing.T) { testServer(t, program) })
 	t.Run("pipeline", func(t *testing.T) { testPipeline(t, program) })

@@ -49,6 +49,7 @@ func TestPostgreSQL(t *testing.T) {
 // folders of new files. Tests that mount and change users need root.
 func newServerDisk(t *testing.T) (disk *cutfs.Disk, dir string) {
 	t.Helper()
+	skipShort(t)
 	if os.Getuid() != 0 {
 		t.Skip("only root can mount a file system for other users")
 	}

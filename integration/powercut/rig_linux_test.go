@@ -65,9 +65,18 @@ func firstSeed(t *testing.T) uint64 {
 	return seed
 }
 
+// skipShort skips all that cuts the power in the short form, which is for other versions of Go.
+func skipShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long")
+	}
+}
+
 // mount mounts a disk in a new directory, or skips the test.
 func mount(t *testing.T, d *cutfs.Disk) (dir string) {
 	t.Helper()
+	skipShort(t)
 	dir = t.TempDir()
 	unmount, err := d.Mount(dir)
 	if err != nil {

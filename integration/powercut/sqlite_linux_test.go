@@ -48,9 +48,6 @@ func TestSQLite(t *testing.T) {
 	for _, row := range storeRows {
 		t.Run(strings.ReplaceAll(row.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
-			if testing.Short() {
-				t.Skip("takes long")
-			}
 			total, began, cuts := storeTally{}, time.Now(), cutsOf(t, row.cuts, row.long)
 			inWorld := cutsPerWorld
 			if row.isUnsafe && !long {
