@@ -117,39 +117,44 @@ func run(ctx context.Context, c client, tc testCase) result {
 	return r
 }
 
-// judge lists what a client did that it must not do.
+// check is something that a client must not do, and whether it did it.
+type check struct {
+	violated bool
+	text     string
+}
+
+// judge lists what a client did that it must not do. What it says counts if it reports an outcome.
 func (r *result) judge(tc testCase, s *server, reports bool) {
-	want := tc.Expect[tc.call]
-	violate := func(format string, args ...any) { r.violations = append(r.violations, fmt.Sprintf(format, args...)) }
-	if r.requests > want.MaxRequests {
-		violate("%d requests, at most %d are allowed", r.requests, want.MaxRequests)
+	checks := r.checkRequests(tc.Expect[tc.call], s)
+	if reports {
+		checks = append(checks, r.checkOutcome(tc)...)
 	}
-	if r.commits > want.MaxCommits {
-		violate("%d requests were processed, at most %d may be", r.commits, want.MaxCommits)
+	for _, c := range checks {
+		if c.violated {
+			r.violations = append(r.violations, c.text)
+		}
 	}
-	if len(r.leaked) > 0 {
-		violate("another host received: %s", strings.Join(r.leaked, ", "))
+}
+
+// checkRequests compares what a client sent, and the ID that it returned, with what the server saw.
+func (r *result) checkRequests(want expectation, s *server) []check {
+	return []check{
+		{r.requests > want.MaxRequests, fmt.Sprintf("%d requests, at most %d are allowed", r.requests, want.MaxRequests)},
+		{r.commits > want.MaxCommits, fmt.Sprintf("%d requests were processed, at most %d may be", r.commits, want.MaxCommits)},
+		{len(r.leaked) > 0, "another host received: " + strings.Join(r.leaked, ", ")},
+		{s.changed, "a repeated request has another body"},
+		{r.ID != "" && !slices.Contains(s.ids, r.ID), fmt.Sprintf("the service has no order %q", r.ID)},
+		{want.ID && r.ID == "", "the ID of the order is missing"},
 	}
-	if s.changed {
-		violate("a repeated request has another body")
-	}
-	if r.ID != "" && !slices.Contains(s.ids, r.ID) {
-		violate("the service has no order %q", r.ID)
-	}
-	if want.ID && r.ID == "" {
-		violate("the ID of the order is missing")
-	}
-	if !reports {
-		return
-	}
-	if !slices.Contains(want.Outcomes, r.Outcome) {
-		violate("the outcome is %q, allowed are %q", r.Outcome, want.Outcomes)
-	}
-	if tc.call == "read" {
-		return
-	}
-	switch {
-	case r.Outcome == "not sent" && r.requests > 0, r.Outcome == "rejected" && r.commits > 0, r.Outcome == "applied" && r.commits == 0:
-		violate("the outcome %q is false: %d requests, %d processed", r.Outcome, r.requests, r.commits)
+}
+
+// checkOutcome compares the outcome with what is expected, and that of a write with what happened.
+func (r *result) checkOutcome(tc testCase) []check {
+	want := tc.Expect[tc.call].Outcomes
+	isFalse := map[string]bool{"not sent": r.requests > 0, "rejected": r.commits > 0, "applied": r.commits == 0}
+	return []check{
+		{!slices.Contains(want, r.Outcome), fmt.Sprintf("the outcome is %q, allowed are %q", r.Outcome, want)},
+		{tc.call != "read" && isFalse[r.Outcome],
+			fmt.Sprintf("the outcome %q is false: %d requests, %d processed", r.Outcome, r.requests, r.commits)},
 	}
 }

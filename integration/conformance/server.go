@@ -177,6 +177,12 @@ func (s *server) exchange(conn net.Conn, reader *bufio.Reader) bool {
 	if f.Read == "header" {
 		return s.end(conn, f.Then)
 	}
+	return s.respond(conn, req, f)
+}
+
+// respond reads the rest of a request and does with it what a fault says. It reports whether the
+// connection can be used again.
+func (s *server) respond(conn net.Conn, req *http.Request, f *fault) bool {
 	body, err := io.ReadAll(req.Body)
 	if err != nil || s.count() > maxRequests {
 		return false

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -118,16 +119,10 @@ func readSuite(name string) (*suite, error) {
 func (r row) check() error {
 	words := [][2]string{{"connect", r.Connect}}
 	for _, f := range r.Network {
-		words = append(words, [2]string{"read", f.Read}, [2]string{"then", f.Then})
-		if f.Send != nil {
-			words = append(words, [2]string{"framing", f.Send.Framing}, [2]string{"stop", f.Send.Stop})
+		if err := f.check(r.Warm); err != nil {
+			return err
 		}
-		if f.Read != "" && (f.Commit || f.Send != nil) || f.Read != "" && f.Read != "header" && r.Warm {
-			return fmt.Errorf("read %q excludes what else is said of the fault", f.Read)
-		}
-		if f.Send == nil && f.Then == "" && f.DelayMS == 0 {
-			return fmt.Errorf("a fault does nothing")
-		}
+		words = append(words, f.words()...)
 	}
 	for _, name := range callNames {
 		e, ok := r.Expect[name]
@@ -142,6 +137,26 @@ func (r row) check() error {
 		if !slices.Contains(vocabulary[w[0]], w[1]) {
 			return fmt.Errorf("%s %q is not one of %q", w[0], w[1], vocabulary[w[0]])
 		}
+	}
+	return nil
+}
+
+// words returns the values of a fault with their fields.
+func (f fault) words() [][2]string {
+	words := [][2]string{{"read", f.Read}, {"then", f.Then}}
+	if f.Send != nil {
+		words = append(words, [2]string{"framing", f.Send.Framing}, [2]string{"stop", f.Send.Stop})
+	}
+	return words
+}
+
+// check reports combinations without a meaning. A warm connection has been read from.
+func (f fault) check(warm bool) error {
+	switch {
+	case f.Read != "" && (f.Commit || f.Send != nil), warm && (f.Read == "nothing" || f.Read == "byte"):
+		return fmt.Errorf("read %q excludes what else is said of the fault", f.Read)
+	case f.Send == nil && f.Then == "" && f.DelayMS == 0:
+		return errors.New("a fault does nothing")
 	}
 	return nil
 }
