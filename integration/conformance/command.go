@@ -99,7 +99,7 @@ func (p *process) write(c call) error {
 
 // read reads the line about a call. A command that does not write it is killed.
 func (p *process) read(c call) (answer, error) {
-	limit := time.AfterFunc(time.Duration(c.DeadlineMS)*time.Millisecond+patience, func() {
+	limit := time.AfterFunc(milliseconds(c.DeadlineMS)+patience, func() {
 		_ = p.cmd.Process.Kill() // it may have ended
 	})
 	defer limit.Stop()

@@ -20,9 +20,22 @@ type call struct {
 	Warm       string  `json:"warm"`        // the path of a GET that precedes, empty for none
 	TimeoutMS  int     `json:"timeout_ms"`  // of one attempt
 	DeadlineMS int     `json:"deadline_ms"` // of the call with all its attempts
+
+	MaxRetryAfterMS int `json:"max_retry_after_ms"` // a longer Retry-After ends the call
+	MaxAttempts     int `json:"max_attempts"`       // 0 for the usual number
 }
 
-func (c call) timeout() time.Duration { return time.Duration(c.TimeoutMS) * time.Millisecond }
+func (c call) timeout() time.Duration { return milliseconds(c.TimeoutMS) }
+
+func milliseconds(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// retries returns how often a client may repeat a request that it usually repeats so often.
+func (c call) retries(usual int) int {
+	if c.MaxAttempts == 0 {
+		return usual
+	}
+	return min(usual, c.MaxAttempts-1)
+}
 
 // answer is what a client says about a call.
 type answer struct {
@@ -94,11 +107,12 @@ func run(ctx context.Context, c client, tc testCase) result {
 	asked := call{
 		Row: tc.Name, Call: tc.call, BaseURL: s.url(), APIKey: tc.suite.APIKey, Request: tc.suite.Calls[tc.call],
 		TimeoutMS: tc.TimeoutMS, DeadlineMS: tc.DeadlineMS,
+		MaxRetryAfterMS: tc.MaxRetryAfterMS, MaxAttempts: tc.MaxAttempts,
 	}
 	if tc.Warm {
 		asked.Warm = tc.suite.Warm
 	}
-	limited, cancel := context.WithTimeout(ctx, time.Duration(tc.DeadlineMS)*time.Millisecond)
+	limited, cancel := context.WithTimeout(ctx, milliseconds(tc.DeadlineMS))
 	defer cancel()
 	said, err := c.do(limited, asked)
 	s.stop()
@@ -142,6 +156,7 @@ func (r *result) checkRequests(want expectation, s *server) []check {
 		{r.requests > want.MaxRequests, fmt.Sprintf("%d requests, at most %d are allowed", r.requests, want.MaxRequests)},
 		{r.commits > want.MaxCommits, fmt.Sprintf("%d requests were processed, at most %d may be", r.commits, want.MaxCommits)},
 		{len(r.leaked) > 0, "another host received: " + strings.Join(r.leaked, ", ")},
+		{s.early, "a request came before the time of Retry-After"},
 		{s.changed, "a repeated request has another body"},
 		{r.ID != "" && !slices.Contains(s.ids, r.ID), fmt.Sprintf("the service has no order %q", r.ID)},
 		{want.ID && r.ID == "", "the ID of the order is missing"},

@@ -12,14 +12,17 @@ import (
 
 // suite is conformance/faults.json. conformance/README.md describes its fields.
 type suite struct {
-	Version    int                `json:"version"`
-	APIKey     string             `json:"api_key"`
-	Patient    string             `json:"patient"` // is in the bodies, and must not reach another host
-	TimeoutMS  int                `json:"timeout_ms"`
-	DeadlineMS int                `json:"deadline_ms"`
-	Warm       string             `json:"warm"` // the path of the request before those of a warm row
-	Calls      map[string]request `json:"calls"`
-	Rows       []row              `json:"rows"`
+	Version    int    `json:"version"`
+	APIKey     string `json:"api_key"`
+	Patient    string `json:"patient"` // is in the bodies, and must not reach another host
+	TimeoutMS  int    `json:"timeout_ms"`
+	DeadlineMS int    `json:"deadline_ms"`
+
+	MaxRetryAfterMS int `json:"max_retry_after_ms"`
+
+	Warm  string             `json:"warm"` // the path of the request before those of a warm row
+	Calls map[string]request `json:"calls"`
+	Rows  []row              `json:"rows"`
 }
 
 // callNames are the calls in the order of the tables.
@@ -35,14 +38,18 @@ type request struct {
 
 // row describes a network, and what a client must do about it in each call.
 type row struct {
-	Name       string                 `json:"name"`
-	Connect    string                 `json:"connect"` // how connections fail; empty if they do not
-	Warm       bool                   `json:"warm"`    // another request precedes, on a connection that is kept alive
-	Network    []fault                `json:"network"`
-	Always     bool                   `json:"always"` // the last fault repeats
-	TimeoutMS  int                    `json:"timeout_ms"`
-	DeadlineMS int                    `json:"deadline_ms"`
-	Expect     map[string]expectation `json:"expect"`
+	Name       string  `json:"name"`
+	Connect    string  `json:"connect"` // how connections fail; empty if they do not
+	Warm       bool    `json:"warm"`    // another request precedes, on a connection that is kept alive
+	Network    []fault `json:"network"`
+	Always     bool    `json:"always"` // the last fault repeats
+	TimeoutMS  int     `json:"timeout_ms"`
+	DeadlineMS int     `json:"deadline_ms"`
+
+	MaxRetryAfterMS int `json:"max_retry_after_ms"`
+	MaxAttempts     int `json:"max_attempts"` // 0 for the usual number
+
+	Expect map[string]expectation `json:"expect"`
 }
 
 // fault is what happens to one request.
@@ -50,6 +57,7 @@ type fault struct {
 	Read    string    `json:"read"`   // how much of the request is read: all of it if empty
 	Commit  bool      `json:"commit"` // the service processes the request first
 	DelayMS int       `json:"delay_ms"`
+	WaitMS  int       `json:"wait_ms"` // how long the client must wait before the next request
 	Send    *response `json:"send"`
 	Then    string    `json:"then"` // what happens to the connection: it is kept if empty
 }
@@ -111,6 +119,9 @@ func readSuite(name string) (*suite, error) {
 		if r.DeadlineMS == 0 {
 			r.DeadlineMS = s.DeadlineMS
 		}
+		if r.MaxRetryAfterMS == 0 {
+			r.MaxRetryAfterMS = s.MaxRetryAfterMS
+		}
 	}
 	return s, nil
 }
@@ -170,9 +181,14 @@ type testCase struct {
 
 func (c testCase) String() string { return c.Name + " (" + c.call + ")" }
 
-// slower returns the case with longer times, if they are not the usual ones.
+// hasOwnTimes reports whether the timeouts are not the usual ones.
+func (c testCase) hasOwnTimes() bool {
+	return c.TimeoutMS != c.suite.TimeoutMS || c.DeadlineMS != c.suite.DeadlineMS
+}
+
+// slower returns the case with longer timeouts, if they are not the usual ones.
 func (c testCase) slower(factor int) testCase {
-	if c.TimeoutMS != c.suite.TimeoutMS || c.DeadlineMS != c.suite.DeadlineMS {
+	if c.hasOwnTimes() {
 		c.TimeoutMS *= factor
 		c.DeadlineMS *= factor
 	}
