@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -126,6 +127,10 @@ func run(ctx context.Context, c client, tc testCase) result {
 		if slices.Sort(r.leaked); len(r.leaked) == 0 {
 			r.leaked = []string{"bytes"}
 		}
+	}
+	if errors.Is(err, errLine) {
+		r.err, r.violations = nil, []string{err.Error()}
+		return r
 	}
 	r.judge(tc, s, c.reports)
 	return r
