@@ -52,7 +52,7 @@ func TestBugs(t *testing.T) {
 }
 
 // limit is the number of schedules in which a bug must be found.
-const limit = 2_000
+const limit = 6_000
 
 func (b bug) find(t *testing.T) {
 	executable := b.build(t)
